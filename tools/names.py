@@ -15,6 +15,7 @@ WAITING = (
     "tools/screenshots",
     "workflow/",
     "scalesweep/analysis/",
+    "scalesweep/aspects/",
     "scalesweep/commands/",
     "scalesweep/compare/",
     "scalesweep/compute/",

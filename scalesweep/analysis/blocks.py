@@ -103,14 +103,14 @@ def layouts(
         if len(runs) > 1:
             alike.setdefault(tuple(sorted(runs)), []).append(point)
     began = np.asarray(started, np.float64)
-    found = []
+    layouts = []
     for numbers, members in alike.items():
         grid = np.array([[of_point[point][number] for number in numbers] for point in members])
         for places in _cohorts(began[grid]):
             kept = places[_in_order(began[grid[places]])]
             if kept.size > 1:
-                found.append(Layout([members[place] for place in kept.tolist()], grid[kept]))
-    return found
+                layouts.append(Layout([members[place] for place in kept.tolist()], grid[kept]))
+    return layouts
 
 
 def start_seconds(text: Any) -> float:

@@ -80,11 +80,11 @@ def choose(blocks: Blocks, kinds: Mapping[str, Floats]) -> Covariate | None:
 
     ``kinds``: logarithms ``[point, block]`` in the order of the blocks' places, complete.
     """
-    found = [one for kind, values in kinds.items() if (one := _fit(blocks, kind, values))]
-    if not found:
+    fits = [fit for kind, values in kinds.items() if (fit := _fit(blocks, kind, values))]
+    if not fits:
         return None
-    best = min(found, key=lambda one: one.p)
-    return best if best.p * len(found) <= CHANCE else None
+    best = min(fits, key=lambda fit: fit.p)
+    return best if best.p * len(fits) <= CHANCE else None
 
 
 def _within(values: Floats) -> Floats:

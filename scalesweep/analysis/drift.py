@@ -33,7 +33,7 @@ class Trend:
     """Change of the logarithm from the first run to the last, with its 95 % interval.
 
     ``scatter`` is the standard deviation of single runs around the line, ``span_s`` the seconds
-    between the first start and the last. ``found``: whether it is drift. The interval leaves out 0,
+    between the first start and the last. ``clear``: whether it is drift. The interval leaves out 0,
     no single run scatters as far, and both hold without the run that lies farthest off too.
     """
 
@@ -43,14 +43,14 @@ class Trend:
     scatter: float
     span_s: float
     runs: int
-    found: bool
+    clear: bool
 
 
 @dataclass(frozen=True)
 class Jump:
     """Change of the logarithm at run ``place`` (in order of start) and what single runs scatter.
 
-    ``share`` of random orders of the same values show a jump as clear at some place. ``found``:
+    ``share`` of random orders of the same values show a jump as clear at some place. ``clear``:
     whether it is one. Such orders are rare, no single run scatters as far, and both hold without
     the run that lies farthest off too.
     """
@@ -59,7 +59,7 @@ class Jump:
     change: float
     scatter: float
     share: float
-    found: bool
+    clear: bool
 
 
 def trend(times: ArrayLike, logs: ArrayLike, groups: Sequence[int] | None = None) -> Trend | None:
@@ -75,16 +75,16 @@ def trend(times: ArrayLike, logs: ArrayLike, groups: Sequence[int] | None = None
     whole = _line(start, values, names) if enough else None
     if whole is None:
         return None
-    found, rest = whole
-    if not found.found:
-        return found
+    line, rest = whole
+    if not line.clear:
+        return line
     kept = np.arange(start.size) != np.argmax(np.abs(rest))
     fewer = _line(start[kept], values[kept], names[kept])
-    return replace(found, found=fewer is not None and fewer[0].found)
+    return replace(line, clear=fewer is not None and fewer[0].clear)
 
 
 def _line(start: Floats, values: Floats, names: NDArray[Any]) -> tuple[Trend, Floats] | None:
-    """The line, ``found`` for these runs alone, and how far off each of them lies."""
+    """The line, ``clear`` for these runs alone, and how far off each of them lies."""
     _, group = np.unique(names, return_inverse=True)
     # One for the level of each group and one for the slope.
     degrees = start.size - (int(group.max()) + 1 if start.size else 0) - 1
@@ -100,8 +100,8 @@ def _line(start: Floats, values: Floats, names: NDArray[Any]) -> tuple[Trend, Fl
     span = float(start.max() - start.min())
     half = float(t_quantile(degrees) * scatter / np.sqrt(weight) * span)
     change = slope * span
-    found = abs(change) > max(half, scatter, SMALLEST)
-    return Trend(change, change - half, change + half, scatter, span, start.size, found), rest
+    clear = abs(change) > max(half, scatter, SMALLEST)
+    return Trend(change, change - half, change + half, scatter, span, start.size, clear), rest
 
 
 def _centred(values: Floats, group: Places) -> Floats:
@@ -121,15 +121,15 @@ def jump(logs: ArrayLike) -> Jump | None:
     whole = _cut(values)
     if whole is None:
         return None
-    found, rest = whole
-    if not found.found:
-        return found
+    step, rest = whole
+    if not step.clear:
+        return step
     fewer = _cut(np.delete(values, np.argmax(np.abs(rest))))
-    return replace(found, found=fewer is not None and fewer[0].found)
+    return replace(step, clear=fewer is not None and fewer[0].clear)
 
 
 def _cut(values: Floats) -> tuple[Jump, Floats] | None:
-    """The jump, ``found`` for these runs alone, and how far off the sides' means each lies."""
+    """The jump, ``clear`` for these runs alone, and how far off the sides' means each lies."""
     n = values.size
     side = max(LEAST_SIDE, n // 10)
     if n < 2 * side:
@@ -149,8 +149,8 @@ def _cut(values: Floats) -> tuple[Jump, Floats] | None:
     change = float(after.mean() - before.mean())
     scatter = float(np.sqrt((rest @ rest) / (n - 2)))
     share = (as_clear + 1) / (PERMUTATIONS + 1)
-    found = share < JUMP_LEVEL and abs(change) > max(scatter, SMALLEST)
-    return Jump(place, change, scatter, share, found), rest
+    clear = share < JUMP_LEVEL and abs(change) > max(scatter, SMALLEST)
+    return Jump(place, change, scatter, share, clear), rest
 
 
 def clearer_jump(logs: ArrayLike, steady: Trend, sessions: Sequence[int] = ()) -> Jump | None:
@@ -160,9 +160,9 @@ def clearer_jump(logs: ArrayLike, steady: Trend, sessions: Sequence[int] = ()) -
     tells of no change in time.
     """
     sudden = jump(logs)
-    if sudden is None or not sudden.found:
+    if sudden is None or not sudden.clear:
         return None
-    better = sudden.place in sessions or not steady.found or sudden.scatter < steady.scatter
+    better = sudden.place in sessions or not steady.clear or sudden.scatter < steady.scatter
     return sudden if better else None
 
 

@@ -33,13 +33,13 @@ class Exchange:
         threshold; a larger one goes alone.
         """
         limit = 0.0 if self.fusion_bytes is None else self.fusion_bytes
-        found: list[int] = []
+        messages: list[int] = []
         for size in reversed(self.tensor_bytes):
-            if found and found[-1] + size <= limit:
-                found[-1] += size
+            if messages and messages[-1] + size <= limit:
+                messages[-1] += size
             else:
-                found.append(size)
-        return found
+                messages.append(size)
+        return messages
 
 
 def exchange_seconds(
@@ -50,11 +50,11 @@ def exchange_seconds(
     Their errors are taken to be the same one: bounds add up.
     """
     by_size = {size: message_seconds(fits, ranks, size) for size in set(messages)}
-    found = [one for one in (by_size[size] for size in messages) if one is not None]
-    if not messages or len(found) < len(messages):
+    times = [time for time in (by_size[size] for size in messages) if time is not None]
+    if not messages or len(times) < len(messages):
         return None
     return Estimate(
-        sum(one.value for one in found),
-        sum(one.low for one in found),
-        sum(one.high for one in found),
+        sum(time.value for time in times),
+        sum(time.low for time in times),
+        sum(time.high for time in times),
     )

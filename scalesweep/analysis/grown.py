@@ -49,7 +49,7 @@ def grown_noise(series: Series, first: int, old: Sequence[int], floor: float) ->
             since = end if end <= first else first
     means[since:] = series.mean(range(since, centres.size))
     off = (centres - means) ** 2
-    found: list[tuple[float, Grown]] = []
+    candidates: list[tuple[float, Grown]] = []
     for size in _WINDOWS:
         begin = centres.size - size
         if begin < _LEAST_BEFORE:
@@ -66,5 +66,5 @@ def grown_noise(series: Series, first: int, old: Sequence[int], floor: float) ->
         most = (sums[size:] - sums[:-size]).max(initial=0.0) / degrees
         chance = float(fdtrc(degrees, calm.size - 1, scatter / was))
         if scatter > most and chance < _RARE:
-            found.append((chance, Grown(math.sqrt(scatter), degrees)))
-    return min(found, key=lambda one: one[0])[1] if found else None
+            candidates.append((chance, Grown(math.sqrt(scatter), degrees)))
+    return min(candidates, key=lambda candidate: candidate[0])[1] if candidates else None

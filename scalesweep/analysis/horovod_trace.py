@@ -76,7 +76,9 @@ class Trace:
     @property
     def ranks(self) -> int | None:
         """One more than the highest rank that has a tick; None without ticks."""
-        return max((rank for _, one in self.ready for _, rank in one), default=-1) + 1 or None
+        return (
+            max((rank for _, moments in self.ready for _, rank in moments), default=-1) + 1 or None
+        )
 
 
 def read_trace(text: str) -> Trace:

@@ -62,9 +62,9 @@ def lead_of(effects: Mapping[str, Effect], paired: bool = False) -> Lead | None:
     rivals += [_difference(effects[best], e, paired) for n, e in effects.items() if n != best]
     return Lead(
         best,
-        min(one.value for one in rivals),
-        min((one.low for one in rivals), key=lambda low: -math.inf if math.isnan(low) else low),
-        max(one.p for one in rivals),
+        min(rival.value for rival in rivals),
+        min((rival.low for rival in rivals), key=lambda low: -math.inf if math.isnan(low) else low),
+        max(rival.p for rival in rivals),
     )
 
 

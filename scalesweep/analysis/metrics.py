@@ -181,8 +181,8 @@ def split_column(name: str) -> Column | None:
 
     ``total_eff_low_init`` is (total_eff, low, init); ``total_eff_init`` is (total_eff, "", init).
     """
-    found = _COLUMN.fullmatch(name)
-    return Column(found[1], found[2] or "", found[3]) if found else None
+    match = _COLUMN.fullmatch(name)
+    return Column(match[1], match[2] or "", match[3]) if match else None
 
 
 _ABBREVIATED = {"mae": "MAE", "energy delay": "energy-delay"}
@@ -267,9 +267,9 @@ def units_with_bounds(
 ) -> dict[str, dict[str, str]]:
     """As ``units_of``, of the columns ``kinds`` (label and unit by name) and of their bounds,
     ``_low`` and ``_high``; lower is better."""
-    found = {}
+    units = {}
     for name in columns:
         kind = kinds.get(name.removesuffix("_low").removesuffix("_high"))
         if kind is not None:
-            found[name] = {"label": kind[0], "unit": kind[1], "better": "lower", "scope": scope}
-    return found
+            units[name] = {"label": kind[0], "unit": kind[1], "better": "lower", "scope": scope}
+    return units

@@ -152,13 +152,13 @@ class _Data:
         cluster = self.cluster[chosen]
         fits = []
         for name in order:
-            found = _coefficients(self.rows[name][chosen], self.times[chosen], cluster)
+            fitted = _coefficients(self.rows[name][chosen], self.times[chosen], cluster)
             worse = clearly_better(errors[name], errors[order[0]], cluster)
             error = math.sqrt(float(errors[name].mean()))
             fits.append(
                 AlgorithmFit(
-                    name, found.latency, found.bandwidth, error, not worse, found.covariance,
-                    found.degrees,
+                    name, fitted.latency, fitted.bandwidth, error, not worse, fitted.covariance,
+                    fitted.degrees,
                 )
             )  # fmt: skip
         return RangeFit(float(self.sizes[begin]), float(self.sizes[end - 1]), fits)
@@ -184,15 +184,15 @@ def _cluster_means(values: Floats, cluster: Places) -> Floats:
 
 def _solve(gram: Floats, right: Floats) -> Floats:
     """Coefficients at least 0 of normal equations ``[..., 2, 2]`` and ``[..., 2]``."""
-    one, both, two = gram[..., 0, 0], gram[..., 0, 1], gram[..., 1, 1]
+    first_square, both, two = gram[..., 0, 0], gram[..., 0, 1], gram[..., 1, 1]
     first, second = right[..., 0], right[..., 1]
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        determinant = one * two - both * both
+        determinant = first_square * two - both * both
         a = (first * two - second * both) / determinant
-        b = (second * one - first * both) / determinant
-        a_alone, b_alone = np.nan_to_num(first / one), np.nan_to_num(second / two)
+        b = (second * first_square - first * both) / determinant
+        a_alone, b_alone = np.nan_to_num(first / first_square), np.nan_to_num(second / two)
     # Scales differ by many orders: a tiny determinant is one that rounding has made.
-    good = determinant > 1e-12 * one * two
+    good = determinant > 1e-12 * first_square * two
     # Of the two on the edge the one that explains more.
     with np.errstate(over="ignore"):
         more = first * a_alone >= second * b_alone
@@ -212,10 +212,10 @@ def _sums(rows: Floats, times: Floats, place: Places, count: int) -> tuple[Float
 def _left_out(rows: Floats, times: Floats, place: Places, count: int) -> Floats:
     """Squared relative error of each time, by a fit without the times of its size."""
     gram, right = _sums(rows, times, place, count)
-    found = _solve(gram.sum(axis=0) - gram, right.sum(axis=0) - right)
+    solutions = _solve(gram.sum(axis=0) - gram, right.sum(axis=0) - right)
     # Of times that no formula is near to, an error beyond all measure is as good as a large one.
     with np.errstate(over="ignore"):
-        wrong = np.clip(times - (rows * found[place]).sum(axis=1), -_FAR, _FAR)
+        wrong = np.clip(times - (rows * solutions[place]).sum(axis=1), -_FAR, _FAR)
     return np.asarray(wrong**2, np.float64)
 
 
@@ -237,19 +237,19 @@ def _coefficients(rows: Floats, times: Floats, cluster: Places) -> _Coefficients
     names, place = np.unique(cluster, return_inverse=True)
     grams, rights = _sums(rows, times, place, len(names))
     gram = grams.sum(axis=0)
-    found = _solve(gram, rights.sum(axis=0))
+    solution = _solve(gram, rights.sum(axis=0))
     covariance = np.full((2, 2), math.nan)
     if len(names) > 2 and np.linalg.det(gram / np.outer(*[np.sqrt(np.diag(gram))] * 2)) > 1e-12:
         inverse = np.linalg.inv(gram)
         scores = np.zeros((len(names), 2))
-        np.add.at(scores, place, rows * (times - rows @ found)[:, None])
+        np.add.at(scores, place, rows * (times - rows @ solution)[:, None])
         # (I - G_c G^-1)^-1 applied to each cluster's score.
         left = np.linalg.pinv(np.eye(2) - grams @ inverse)
         scores = np.einsum("cij,cj->ci", left, scores)
         covariance = inverse @ (scores.T @ scores) @ inverse
     width = np.sqrt(np.diag(covariance)) * _quantile(len(names) - 2)
-    latency = _estimate(float(found[0]), float(width[0]))
-    slope = _estimate(float(found[1]), float(width[1]))
+    latency = _estimate(float(solution[0]), float(width[0]))
+    slope = _estimate(float(solution[1]), float(width[1]))
     inverted = [1 / x if x > 0 else math.inf for x in (slope.value, slope.high, slope.low)]
     if math.isnan(slope.low):
         inverted[1:] = [math.nan, math.nan]
@@ -271,10 +271,13 @@ def message_seconds(fits: Sequence[RangeFit], ranks: int, size: float) -> Estima
     """
     if not fits or size > BEYOND * fits[-1].high or ranks < 2 or size <= 0:
         return None
-    within = next((one for one in fits if size <= one.high), fits[-1])
-    found = [_seconds(one, ranks, size) for one in within.fits if one.indistinguishable]
-    low, high = min(one.low for one in found), max(one.high for one in found)
-    if any(math.isnan(one.low) for one in found):
+    within = next((fit for fit in fits if size <= fit.high), fits[-1])
+    estimates = [_seconds(fit, ranks, size) for fit in within.fits if fit.indistinguishable]
+    low, high = (
+        min(estimate.low for estimate in estimates),
+        max(estimate.high for estimate in estimates),
+    )
+    if any(math.isnan(estimate.low) for estimate in estimates):
         low = high = math.nan
     return Estimate(_seconds(within.best, ranks, size).value, low, high)
 
@@ -316,8 +319,8 @@ def _clearly(data: _Data, few: list[tuple[int, int]], many: list[tuple[int, int]
     """Whether more ranges predict clearly better than fewer."""
 
     def joined(ranges: list[tuple[int, int]]) -> tuple[Floats, Places]:
-        errors = np.concatenate([data.best(*one) for one in ranges])
-        rows = np.concatenate([data.within(*one) for one in ranges])
+        errors = np.concatenate([data.best(*bounds) for bounds in ranges])
+        rows = np.concatenate([data.within(*bounds) for bounds in ranges])
         order = np.argsort(rows)
         return errors[order], data.cluster[rows[order]]
 
@@ -331,15 +334,15 @@ def _best_split(data: _Data, ranges: int, count: int) -> list[tuple[int, int]]:
     def cost(begin: int, end: int) -> float:
         return float(data.best(begin, end).sum())
 
-    found: dict[int, tuple[float, list[tuple[int, int]]]] = {
+    best: dict[int, tuple[float, list[tuple[int, int]]]] = {
         end: (cost(0, end), [(0, end)]) for end in range(LEAST_SIZES, count + 1)
     }
     for number in range(2, ranges + 1):
         longer = {}
         for end in range(number * LEAST_SIZES, count + 1):
             begins = range((number - 1) * LEAST_SIZES, end - LEAST_SIZES + 1)
-            begin = min(begins, key=lambda b: found[b][0] + cost(b, end))
-            total, parts = found[begin]
+            begin = min(begins, key=lambda b: best[b][0] + cost(b, end))
+            total, parts = best[begin]
             longer[end] = (total + cost(begin, end), [*parts, (begin, end)])
-        found = longer
-    return found[count][1]
+        best = longer
+    return best[count][1]

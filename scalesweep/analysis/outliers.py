@@ -43,7 +43,7 @@ def outliers(values: ArrayLike, names: Sequence[str]) -> list[Outlier]:
         spread = MEAN_AD_TO_STD * float(distance.mean())
     if spread == 0:
         return []
-    found = []
+    outliers = []
     for name, value, score in zip(names, array.tolist(), (distance / spread).tolist(), strict=True):
         if score > OUTLIER_SCORE:
             side = "above" if value > centre else "below"
@@ -51,5 +51,5 @@ def outliers(values: ArrayLike, names: Sequence[str]) -> list[Outlier]:
                 f"{value:.6g} lies {score:.1f} robust standard deviations {side} "
                 f"the median {centre:.6g} of {array.size}"
             )
-            found.append(Outlier(name, value, score, reason))
-    return found
+            outliers.append(Outlier(name, value, score, reason))
+    return outliers

@@ -114,8 +114,8 @@ _KINDS = re.compile(r"i?(allreduce|reducescatter|allgather|alltoall|broadcast|bc
 def bus_factor(operation: str, ranks: int) -> float | None:
     """Bus over algorithm bandwidth of a collective, whichever library's; None of another call."""
     name = _LIBRARY.sub("", operation.strip().lower(), count=1)
-    found = _KINDS.fullmatch(re.sub(r"[^a-z]", "", name).removesuffix("block"))
-    return _BUS_FACTORS[found[1]](ranks) if found else None
+    match = _KINDS.fullmatch(re.sub(r"[^a-z]", "", name).removesuffix("block"))
+    return _BUS_FACTORS[match[1]](ranks) if match else None
 
 
 @dataclass(frozen=True)
@@ -172,22 +172,24 @@ def parts_of(
     ``other``. A profile of means has one entry for all ranks. Empty without functions. Raises
     re.error for what is no regular expression.
     """
-    own = [one for one in profile.functions if one.kind not in ("api", "range")]
+    own = [function for function in profile.functions if function.kind not in ("api", "range")]
     if not own:
         return {}
     compiled = {part: [re.compile(text) for text in texts] for part, texts in patterns.items()}
-    ranks = sorted({one.rank for one in own if one.rank is not None})
+    ranks = sorted({function.rank for function in own if function.rank is not None})
     place = {rank: index for index, rank in enumerate(ranks)}
     width = max(len(ranks), 1)
-    found = {part: np.zeros(width) for part in (*patterns, OTHER)}
+    seconds_of = {part: np.zeros(width) for part in (*patterns, OTHER)}
     part_of: dict[str, str] = {}
-    for one in own:
-        if one.name not in part_of:
-            part_of[one.name] = _part(one.name, compiled)
-        if ranks and one.rank is None:
+    for function in own:
+        if function.name not in part_of:
+            part_of[function.name] = _part(function.name, compiled)
+        if ranks and function.rank is None:
             continue  # the mean of what the ranks say themselves
-        found[part_of[one.name]][place[one.rank] if one.rank is not None else 0] += one.exclusive_s
-    return {part: seconds for part, seconds in found.items() if seconds.any()}
+        seconds_of[part_of[function.name]][
+            place[function.rank] if function.rank is not None else 0
+        ] += function.exclusive_s
+    return {part: seconds for part, seconds in seconds_of.items() if seconds.any()}
 
 
 def _part(name: str, patterns: Mapping[str, Sequence["re.Pattern[str]"]]) -> str:

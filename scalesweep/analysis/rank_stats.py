@@ -42,26 +42,26 @@ def own_times(samples: Mapping[str, NDArray[Any]], ranks: int) -> dict[str, tupl
     """
     names = ("local_times", "step_times", "span_compute", "span_input")
     local, steps, compute, reading = (_times(samples, name, ranks) for name in names)
-    found: dict[str, Floats | None] = {INPUT: reading}
+    times_of: dict[str, Floats | None] = {INPUT: reading}
     if compute is not None:
         whole = reading is not None and reading.shape == compute.shape
-        found = {WORK: compute + reading if whole and reading is not None else compute}
+        times_of = {WORK: compute + reading if whole and reading is not None else compute}
     elif local is not None and reading is not None and np.array_equal(local, reading):
-        found, local = {WORK: local}, None
+        times_of, local = {WORK: local}, None
     whole_steps = None
     if steps is not None:
         own = compute if compute is not None else reading
         if own is not None and len(own) >= len(steps) - 1:
             names_of_steps = {WORK: STEP_WORK, INPUT: STEP_INPUT}
-            found = {names_of_steps[kind]: times for kind, times in found.items()}
+            times_of = {names_of_steps[kind]: times for kind, times in times_of.items()}
             whole_steps = steps[-len(own) :]
-        found[STEP] = steps
+        times_of[STEP] = steps
     else:
-        found[EPOCH] = local
+        times_of[EPOCH] = local
     whole_times = {WORK: local, INPUT: local, STEP_WORK: whole_steps, STEP_INPUT: whole_steps}
     return {
         kind: (times, times if (spent := whole_times.get(kind)) is None else spent)
-        for kind, times in found.items()
+        for kind, times in times_of.items()
         if times is not None and times.min() > 0 and (times != times[:, :1]).any()
     }
 
@@ -148,26 +148,28 @@ def chances(blocks: Sequence[Floats], places: Sequence[Places], count: int) -> F
     """
     most = max(1, UNITS // len(blocks))
     units = [
-        np.stack([part.mean(axis=0) for part in _parts(relative(one), most)]) for one in blocks
+        np.stack([part.mean(axis=0) for part in _parts(relative(block), most)]) for block in blocks
     ]
     known = np.zeros(count)
-    for one, columns in zip(units, places, strict=True):
-        known[columns] += len(one)
+    for unit, columns in zip(units, places, strict=True):
+        known[columns] += len(unit)
     usual = known * 2 >= sum(map(len, units))
 
     def means(rows: Sequence[Floats]) -> Floats:
         total = np.zeros(count)
-        for one, columns in zip(rows, places, strict=True):
-            total[columns] += one.sum(axis=0)
+        for values, columns in zip(rows, places, strict=True):
+            total[columns] += values.sum(axis=0)
         return total[usual] / known[usual]
 
-    found = np.full(count, np.nan)
+    chances = np.full(count, np.nan)
     seen = means(units)
     draw = np.random.default_rng(SEED)
-    highest = [means([draw.permuted(one, axis=1) for one in units]).max() for _ in range(SHUFFLES)]
+    highest = [
+        means([draw.permuted(unit, axis=1) for unit in units]).max() for _ in range(SHUFFLES)
+    ]
     beaten = (np.array(highest)[:, None] >= seen[None, :] - 1e-12).sum(axis=0)
-    found[usual] = (1 + beaten) / (1 + SHUFFLES)
-    return found
+    chances[usual] = (1 + beaten) / (1 + SHUFFLES)
+    return chances
 
 
 def by_host(blocks: Floats, hosts: Sequence[str]) -> tuple[list[str], Floats]:

@@ -45,8 +45,8 @@ def resolution_of(samples: Mapping[str, NDArray[Any]], ranks: int) -> float:
     coarsest = 0.0
     for rank in range(ranks) if least > 0 else ():
         own = [values[:, rank] for values in arrays]
-        found = [step_of_clock(one, least, _FEWEST_OF_SPAN) for one in own]
-        coarsest = max(coarsest, step_of_clock(np.concatenate(own), least), *found)
+        steps = [step_of_clock(times, least, _FEWEST_OF_SPAN) for times in own]
+        coarsest = max(coarsest, step_of_clock(np.concatenate(own), least), *steps)
     same = [float((np.diff(values, axis=0) == 0).mean()) for values in arrays if len(values) > 1]
     if not coarsest and least > 0 and np.mean(same) >= _STEADY:
         together = np.concatenate([values.T.ravel() for values in arrays])

@@ -50,8 +50,8 @@ class Noise:
         """Standard error of the mean of the sessions ``new`` less that of ``old``, by kind."""
         places = np.array([*old, *new])
         contrast = np.repeat([-1 / len(old), 1 / len(new)], [len(old), len(new)])
-        found = _correlations(self.shares, self.memories, places)
-        variances = np.maximum(np.einsum("i,kij,j->k", contrast, found, contrast), 0.0)
+        correlations = _correlations(self.shares, self.memories, places)
+        variances = np.maximum(np.einsum("i,kij,j->k", contrast, correlations, contrast), 0.0)
         errors: Floats = self.scales * np.sqrt(variances)
         return errors
 
@@ -93,9 +93,9 @@ def _mixture(shift: float, errors: Floats, noise: Noise) -> float:
 
 def _correlations(shares: Floats, memories: Floats, places: NDArray[np.int64]) -> Floats:
     apart = np.abs(places[:, None] - places[None, :])
-    found: Floats = shares[:, None, None] * memories[:, None, None] ** apart
-    found[:, np.arange(places.size), np.arange(places.size)] = 1.0
-    return found
+    correlation: Floats = shares[:, None, None] * memories[:, None, None] ** apart
+    correlation[:, np.arange(places.size), np.arange(places.size)] = 1.0
+    return correlation
 
 
 def read_noise(
@@ -138,7 +138,7 @@ def read_noise(
     kept = weights > _LEAST_WEIGHT * weights.sum()
     many = [np.concatenate(scales), np.concatenate(degrees)]
     many += [np.tile(shares, len(cuts)), np.tile(memories, len(cuts))]
-    return Noise(weights[kept] / weights[kept].sum(), *(one[kept] for one in many))
+    return Noise(weights[kept] / weights[kept].sum(), *(values[kept] for values in many))
 
 
 def _levels(starts: Sequence[int], at: NDArray[np.int64]) -> list[int]:

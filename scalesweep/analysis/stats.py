@@ -230,7 +230,7 @@ def _spread_bounds(array: Floats, level: float) -> Floats:
     rows, n = array.shape
     if _bootstraps(n, level):
         resampled = [_percentiles(_weights(n, 0) @ row) for row in array]
-        return np.array([(one.low, one.high) for one in resampled]).reshape(rows, 2)
+        return np.array([(interval.low, interval.high) for interval in resampled]).reshape(rows, 2)
     bounds = np.empty((rows, 2))
     means = array.mean(axis=1)
     quantile, root = t_quantile(n - 1, level=level), np.sqrt(n)
@@ -439,12 +439,12 @@ def positive_interval(values: ArrayLike) -> Interval:
     return mean_interval(array) if logarithmic else linear_interval(array)
 
 
-def difference_interval(one: ArrayLike, other: ArrayLike) -> Interval:
-    """95 % confidence interval of ``mean(one) - mean(other)`` of independent repeats: Welch's t.
+def difference_interval(sample: ArrayLike, other: ArrayLike) -> Interval:
+    """95 % confidence interval of ``mean(sample) - mean(other)`` of independent repeats: Welch's t.
 
     Missing if a side has one value only, or both identical ones.
     """
-    first, second = finite_values(one).reshape(-1), finite_values(other).reshape(-1)
+    first, second = finite_values(sample).reshape(-1), finite_values(other).reshape(-1)
     if min(first.size, second.size) < 2:
         return MISSING
     apart = float(first.mean() - second.mean())

@@ -93,8 +93,8 @@ def _steady_states(
     centres = _medians(tails)
     spreads = width * MAD_TO_STD * _medians(np.abs(tails - centres[:, None]))
     bands = np.maximum(spreads, tolerance * np.abs(centres))
-    found = zip(rows, centres.tolist(), bands.tolist(), strict=True)
-    return [_steady_from(row, declared, tolerance, *around) for row, *around in found]
+    states = zip(rows, centres.tolist(), bands.tolist(), strict=True)
+    return [_steady_from(row, declared, tolerance, *around) for row, *around in states]
 
 
 def _steady_from(

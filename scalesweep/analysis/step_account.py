@@ -159,26 +159,26 @@ class StepAccount:
         Of a profile, and against a run without exchange, communication efficiency takes the place
         of serialisation and transfer, which follow it where they are known.
         """
-        found = {"load_balance": self.mean_busy / self.max_busy}
+        factors = {"load_balance": self.mean_busy / self.max_busy}
         if self.form in (PROFILE, NOEXCHANGE):
-            found["communication"] = self.max_busy / self.elapsed
+            factors["communication"] = self.max_busy / self.elapsed
             if self.serialisation is not None and self.transfer_factor is not None:
-                found |= {"serialisation": self.serialisation, "transfer": self.transfer_factor}
+                factors |= {"serialisation": self.serialisation, "transfer": self.transfer_factor}
         else:
-            found["serialisation"] = self.max_busy / self.busiest
-            found["transfer"] = self.busiest / self.elapsed
-        return {**found, "parallel_efficiency": self.mean_busy / self.elapsed}
+            factors["serialisation"] = self.max_busy / self.busiest
+            factors["transfer"] = self.busiest / self.elapsed
+        return {**factors, "parallel_efficiency": self.mean_busy / self.elapsed}
 
     def additive(self) -> dict[str, float]:
         """The same as losses of the elapsed time: what the factors lack adds up to what the last
         lacks."""
-        found = {"load_balance": 1 - (self.max_busy - self.mean_busy) / self.elapsed}
+        terms = {"load_balance": 1 - (self.max_busy - self.mean_busy) / self.elapsed}
         if self.communication is not None:
-            found["communication"] = self.max_busy / self.elapsed
+            terms["communication"] = self.max_busy / self.elapsed
         else:
-            found["serialisation"] = 1 - (self.busiest - self.max_busy) / self.elapsed
-            found["transfer"] = self.busiest / self.elapsed
-        return {**found, "parallel_efficiency": self.mean_busy / self.elapsed}
+            terms["serialisation"] = 1 - (self.busiest - self.max_busy) / self.elapsed
+            terms["transfer"] = self.busiest / self.elapsed
+        return {**terms, "parallel_efficiency": self.mean_busy / self.elapsed}
 
     @property
     def additive_variant(self) -> str:
@@ -189,8 +189,8 @@ class StepAccount:
 
     def to_json(self) -> dict[str, Any]:
         """The account as a mapping that ``from_json`` takes, without what only profiles have."""
-        found = {field.name: (getattr(self, field.name), field.default) for field in fields(self)}
-        return {name: value for name, (value, usual) in found.items() if value != usual}
+        values = {field.name: (getattr(self, field.name), field.default) for field in fields(self)}
+        return {name: value for name, (value, usual) in values.items() if value != usual}
 
     @staticmethod
     def from_json(content: Mapping[str, Any]) -> "StepAccount":
@@ -324,17 +324,19 @@ def _by_step(work: StepWork, notes: Mapping[str, Any]) -> StepAccount | None:
         terms[name] = _gained(rest, less)
         rest = less
     bound = bound_by_input(rest)
-    delays = [one for one in delays_of(rest) if not waits_for_input(one, bound)]
-    stalled = [one for one in delays if one.pattern == RARE]
-    for term, those in (("stalls", stalled), ("alternating", [d for d in delays if d.moves])):
-        less = without(rest, those)
+    delays = [delay for delay in delays_of(rest) if not waits_for_input(delay, bound)]
+    stalled = [delay for delay in delays if delay.pattern == RARE]
+    for term, causing in (("stalls", stalled), ("alternating", [d for d in delays if d.moves])):
+        less = without(rest, causing)
         terms[term] = _gained(rest, less)
         rest = less
     waits = rest.causes[INPUT].mean(axis=0) >= NOTABLE_INPUT * elapsed
     paced = bool(waits.any()) and set(np.flatnonzero(waits).tolist()) <= set(bound)
-    lasting = [one for one in delays if one.pattern in (EVERY, PART, OFTEN) and not one.moves]
+    lasting = [
+        delay for delay in delays if delay.pattern in (EVERY, PART, OFTEN) and not delay.moves
+    ]
     # Of ranks that are late in some of the steps each, means would hide what moves between them.
-    partly = [] if paced else _beyond([one for one in lasting if one.pattern != EVERY])
+    partly = [] if paced else _beyond([delay for delay in lasting if delay.pattern != EVERY])
     slowest, read = int(rest.own.mean(axis=0).argmax()), rest.causes[INPUT].mean(axis=0)
     less = without(rest, partly)
     behind, rest = _gained(rest, less), less
@@ -383,10 +385,10 @@ def _beyond(delays: Sequence[Delay]) -> list[Delay]:
     """Delays, in each step without what the ranks in the middle have of all of them together."""
     if not delays:
         return []
-    late = np.sum([one.extra for one in delays], axis=0)
+    late = np.sum([delay.extra for delay in delays], axis=0)
     beyond = np.maximum(late - lower_median(late, axis=1)[:, None], 0.0)
     share = np.divide(beyond, late, out=np.zeros_like(late), where=late > 0)
-    return [replace(one, extra=one.extra * share) for one in delays]
+    return [replace(delay, extra=delay.extra * share) for delay in delays]
 
 
 def _gained(work: StepWork, less: StepWork) -> float:
@@ -424,7 +426,7 @@ class _Epochs:
     ) -> StepAccount | None:
         count = len(self.local) * self.per_epoch
         ends, own = self.total.max(axis=1), self.local.max(axis=1)
-        found = _account(
+        account = _account(
             steps=count,
             per_epoch=self.per_epoch,
             elapsed=float(ends.sum()) / count,
@@ -437,7 +439,9 @@ class _Epochs:
         known = UNKNOWN if between is None else MEASURED
         least = None if between is None else lower_of(between.sum(axis=0) / count)
         effects = tuple(shifting_operations(notes))
-        return found and replace(found, between=least, between_steps=known, side_effects=effects)
+        return account and replace(
+            account, between=least, between_steps=known, side_effects=effects
+        )
 
 
 def _account(

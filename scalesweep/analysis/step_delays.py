@@ -111,16 +111,16 @@ def delays_of(work: StepWork) -> list[Delay]:
     typical = float(np.median(work.periods))
     if typical <= 0:
         return []
-    found = []
+    delays = []
     for cause in CAUSES:
         seconds = work.causes.get(cause)
         if seconds is not None and seconds.max() >= LASTING_FROM * typical:
-            found += _of_cause(cause, seconds, typical)
+            delays += _of_cause(cause, seconds, typical)
     together = stalls_of(work.transfer, typical)
     if together.any():
         spread = np.repeat(together[:, None], ranks, axis=1)
-        found.append(Delay(TRANSFER, RARE, spread))
-    return found
+        delays.append(Delay(TRANSFER, RARE, spread))
+    return delays
 
 
 def without(work: StepWork, delays: Iterable[Delay], bound: Sequence[int] = ()) -> StepWork:
@@ -154,7 +154,7 @@ def bound_by_input(work: StepWork) -> list[int]:
     since = (others + work.exchange)[:-1]
     waits = reading[1:]
     least = LASTING_FROM * float(np.median(work.periods))
-    found = []
+    bound = []
     for rank in range(reading.shape[1]):
         # A rank that read for longer waited less in the exchange after it: what the wait before
         # explains of both is taken out, or reading that wanders would look like a pipeline.
@@ -167,8 +167,8 @@ def bound_by_input(work: StepWork) -> list[int]:
         correlation = float(np.corrcoef(x, y)[0, 1])
         slope = correlation * float(y.std() / x.std())
         if correlation <= _CORRELATION and _SLOPE[0] <= slope <= _SLOPE[1]:
-            found.append(rank)
-    return found
+            bound.append(rank)
+    return bound
 
 
 def _without_line(values: Floats, by: Floats) -> Floats:
@@ -190,25 +190,25 @@ class Causes:
 def causes_of(work: StepWork) -> Causes:
     """What a run could be without: host activities that have a name, host time between the steps
     of all ranks, waiting for input of ranks whose pace it sets, and delays."""
-    found = []
+    causes = []
     rest = work
     for name in work.named:
         seconds = rest.causes[name]
         if seconds.any():
-            found.append(Delay(name, _named_pattern(seconds), seconds))
+            causes.append(Delay(name, _named_pattern(seconds), seconds))
         rest = rest.without(name, seconds)
     steps, ranks = work.shape
     typical = float(np.median(work.periods))
-    for one in _between_all(rest.causes[BETWEEN], typical):
-        found.append(one)
-        rest = rest.without(BETWEEN, one.extra)
+    for delay in _between_all(rest.causes[BETWEEN], typical):
+        causes.append(delay)
+        rest = rest.without(BETWEEN, delay.extra)
     bound = bound_by_input(rest)
     if bound:
         extra = np.zeros((steps, ranks))
         extra[:, bound] = rest.causes[INPUT][:, bound]
-        found.append(Delay(INPUT, BOUND, extra))
-    found += [one for one in delays_of(rest) if not waits_for_input(one, bound)]
-    return Causes(found, bound)
+        causes.append(Delay(INPUT, BOUND, extra))
+    causes += [delay for delay in delays_of(rest) if not waits_for_input(delay, bound)]
+    return Causes(causes, bound)
 
 
 def _between_all(seconds: Floats, typical: float) -> list[Delay]:
@@ -217,9 +217,9 @@ def _between_all(seconds: Floats, typical: float) -> list[Delay]:
     usual = np.stack([_between_stalls(own, LASTING_FROM * typical) for own in seconds.T], axis=1)
     host = lower_median(usual, axis=1)[:, None]
     if _in_every_step(host[:, 0], LASTING_FROM * typical):
-        found = [Delay(BETWEEN, EVERY, np.minimum(seconds, followed(host[:, 0])[:, None]))]
+        delays = [Delay(BETWEEN, EVERY, np.minimum(seconds, followed(host[:, 0])[:, None]))]
     else:
-        found = []
+        delays = []
     common = lower_median(seconds, axis=1)
     for above in _classes(common, SINGLE_FROM * typical)[0]:
         if above.mean() > STALLS:
@@ -227,8 +227,8 @@ def _between_all(seconds: Floats, typical: float) -> list[Delay]:
             extra = np.where(above[:, None] & (longer >= SINGLE_FROM * typical), longer, 0.0)
             first, last = np.flatnonzero(above)[[0, -1]]
             pattern = PART if above[first : last + 1].mean() >= ALL else OFTEN
-            found.append(Delay(BETWEEN, pattern, extra))
-    return [one for one in found if one.extra.any()]
+            delays.append(Delay(BETWEEN, pattern, extra))
+    return [delay for delay in delays if delay.extra.any()]
 
 
 def _between_stalls(own: Floats, least: float) -> Floats:
@@ -255,7 +255,7 @@ def _of_cause(cause: str, seconds: Floats, typical: float) -> list[Delay]:
     """Delays ``[step, rank]`` of one cause."""
     steps, ranks = seconds.shape
     common = lower_median(seconds, axis=1)
-    found = []
+    delays = []
     together = stalls_of(common, typical)
     if together.any():
         # Of each rank, what is longer than its own usual steps: one may be behind in all of them.
@@ -266,7 +266,7 @@ def _of_cause(cause: str, seconds: Floats, typical: float) -> list[Delay]:
         longer = np.where(stalled[:, None], seconds - usual, 0.0)
         extra = np.where(longer >= SINGLE_FROM * typical, longer, 0.0)
         if extra.any():
-            found.append(Delay(cause, RARE, extra))
+            delays.append(Delay(cause, RARE, extra))
         seconds = seconds - extra
         common = lower_median(seconds, axis=1)
     late = seconds - common[:, None]
@@ -286,8 +286,8 @@ def _of_cause(cause: str, seconds: Floats, typical: float) -> list[Delay]:
             spread[:, rank] = level
         for extra in _extras(own - level, SINGLE_FROM * typical):
             single.append((float(np.median(extra[extra > 0])), rank, extra))
-    found += [Delay(cause, pattern, extra) for pattern, extra in lasting.items()]
-    return found + _sporadic(cause, single, (steps, ranks))
+    delays += [Delay(cause, pattern, extra) for pattern, extra in lasting.items()]
+    return delays + _sporadic(cause, single, (steps, ranks))
 
 
 def stalls_of(common: Floats, typical: float) -> Floats:
@@ -295,15 +295,15 @@ def stalls_of(common: Floats, typical: float) -> Floats:
     if len(common) < FEWEST_STEPS:
         return np.zeros(len(common))
     usual = _usual(common)
-    found = np.zeros(len(common))
+    stalls = np.zeros(len(common))
     for extra in _extras(common - usual, SINGLE_FROM * typical):
         if (extra > 0).mean() <= STALLS:
-            found += extra
-    for ordered, extra in ((common, found), (common[::-1], found[::-1])):
+            stalls += extra
+    for ordered, extra in ((common, stalls), (common[::-1], stalls[::-1])):
         count = int((extra > 0).argmin())  # stalls at the beginning, then at the end
         if count > 1 and ordered[count - 1] - ordered[count] < extra[:count].max() / 2:
             extra[:count] = 0.0  # steps that get shorter, or longer, little by little
-    return found
+    return stalls
 
 
 def _usual(values: Floats) -> Floats:
@@ -358,18 +358,18 @@ def followed(own: Floats) -> Floats:
 def _extras(values: Floats, least: float) -> list[Floats]:
     """What single values are above the usual ones, by class of about the same length, ``[step]``
     each and 0 for the others."""
-    found, usual = _classes(values, least)
+    classes, usual = _classes(values, least)
     base = max(float(np.median(values[usual])), 0.0)  # a few short steps make no others long
     extras = [
         np.where(above, np.maximum(values - base, 0.0), 0.0)
-        for above in found if float(np.median(values[above])) - base >= least
+        for above in classes if float(np.median(values[above])) - base >= least
     ]  # fmt: skip
     return [extra for extra in extras if extra.any()]
 
 
 def _classes(values: Floats, least: float) -> tuple[list[Bools], Bools]:
     """Classes of longer values, and which values are in none of them: the usual ones."""
-    found = []
+    classes = []
     rest = np.ones(len(values), bool)
     for _ in range(3):
         on = _upper(values[rest], least)
@@ -377,9 +377,9 @@ def _classes(values: Floats, least: float) -> tuple[list[Bools], Bools]:
             break
         above = np.zeros(len(values), bool)
         above[np.flatnonzero(rest)[on]] = True
-        found.append(above)
+        classes.append(above)
         rest &= ~above
-    return found, rest
+    return classes, rest
 
 
 def _upper(values: Floats, least: float) -> Bools | None:
@@ -414,7 +414,7 @@ def _sporadic(
     cause: str, single: list[tuple[float, int, Floats]], shape: tuple[int, int]
 ) -> list[Delay]:
     """Single delays of all ranks, those of about the same length together."""
-    found: list[Delay] = []
+    delays: list[Delay] = []
     group: list[tuple[float, int, Floats]] = []
 
     def close() -> None:
@@ -423,15 +423,15 @@ def _sporadic(
         extra = np.zeros(shape)
         for _, rank, values in group:
             extra[:, rank] += values
-        found.append(Delay(cause, _pattern(extra), extra))
+        delays.append(Delay(cause, _pattern(extra), extra))
         group.clear()
 
-    for one in sorted(single, key=lambda one: one[0]):
-        if group and one[0] > ALIKE * group[0][0]:
+    for entry in sorted(single, key=lambda entry: entry[0]):
+        if group and entry[0] > ALIKE * group[0][0]:
             close()
-        group.append(one)
+        group.append(entry)
     close()
-    return found
+    return delays
 
 
 def _pattern(extra: Floats) -> str:

@@ -61,7 +61,7 @@ def likeness(curves: Sequence[Sequence[float]]) -> float:
     """
     if len(curves) < 2 or min(map(len, curves)) < 2 * BLOCKS:
         return 0.0
-    logs = np.log([[np.median(part) for part in np.array_split(one, BLOCKS)] for one in curves])
+    logs = np.log([[np.median(part) for part in np.array_split(curve, BLOCKS)] for curve in curves])
     logs -= logs.mean(axis=1, keepdims=True)
     whole = float((logs**2).sum())
     return 1 - float(((logs - logs.mean(axis=0)) ** 2).sum()) / whole if whole > 0 else 0.0

@@ -127,10 +127,10 @@ def step_work(
     spans = [rank_matrix(samples, name, ranks) for name in SPANS]
     if steps is not None and np.isfinite(steps).all():
         _check_seconds(steps, seconds)
-    if steps is None or any(one is None or one.shape != steps.shape for one in spans):
+    if steps is None or any(span is None or span.shape != steps.shape for span in spans):
         return None
-    reading, computing, exchange = (one for one in spans if one is not None)
-    if not all(np.isfinite(one).all() for one in (steps, reading, computing, exchange)):
+    reading, computing, exchange = (span for span in spans if span is not None)
+    if not all(np.isfinite(times).all() for times in (steps, reading, computing, exchange)):
         return None
     check_spans(steps, dict(zip(SPANS, (reading, computing, exchange), strict=True)), notes)
     between, named = _between(samples, ranks, steps)
@@ -141,7 +141,7 @@ def step_work(
     if meet(notes):
         # Of what is not measured, what follows from the others' waiting; less is not seen.
         check_clocks((steps + between)[1:], 0.0 if SPAN_BETWEEN in samples else UNSEEN)
-    activities = {name: np.maximum(one, 0.0) for name, one in named.items()}
+    activities = {name: np.maximum(times, 0.0) for name, times in named.items()}
     rest = np.maximum(between - sum(activities.values()), 0.0)
     causes = {
         COMPUTE: np.maximum(computing, 0.0), INPUT: np.maximum(reading, 0.0), **activities,
@@ -158,7 +158,7 @@ def check_arrays(samples: Mapping[str, NDArray[Any]], ranks: int) -> None:
     if missing := [name for name in SPANS if name not in samples]:
         raise BadSpans(f"{listed(missing)} is missing, though other spans of its steps are there")
     steps = samples[STEP_TIMES]
-    for name in (STEP_TIMES, *SPANS, SPAN_BETWEEN, *(f"span_{one}" for one in NAMED)):
+    for name in (STEP_TIMES, *SPANS, SPAN_BETWEEN, *(f"span_{name}" for name in NAMED)):
         if name not in samples:
             continue
         values, rows = samples[name], len(steps) if steps.ndim else 0
@@ -364,5 +364,5 @@ def _inferred(steps: Floats, exchange: Floats) -> tuple[Floats, str]:
     explained |= steady & (waited >= EXPLAINED * usual)
     if not shorter.any() or not explained[shorter].all():
         return nothing, UNKNOWN
-    found = steps.max(axis=1, keepdims=True) - steps
-    return np.where(shorter, found, 0.0), INFERRED
+    wait = steps.max(axis=1, keepdims=True) - steps
+    return np.where(shorter, wait, 0.0), INFERRED

@@ -92,25 +92,25 @@ def timeline_account(trace: Trace) -> TimelineAccount | None:
     if whole <= 0:
         return None
     inside = [
-        (one.name, max(one.begin, begin), min(one.end, end))
-        for one in trace.intervals
-        if one.end > begin and one.begin < end
+        (interval.name, max(interval.begin, begin), min(interval.end, end))
+        for interval in trace.intervals
+        if interval.end > begin and interval.begin < end
     ]
-    seen = {one.name for one in trace.intervals}
+    seen = {interval.name for interval in trace.intervals}
     shares: dict[str, float | None] = {}
     for phase, belongs in _IS.items():
         spans = [(low, high) for name, low, high in inside if belongs(name)]
         known = any(map(belongs, seen))
         shares[phase] = union_length(spans) / whole if known else None
     shares[IDLE] = 1 - union_length([(low, high) for _, low, high in inside]) / whole
-    ready = [one for name, one in trace.ready if name == _EVERY_STEP and len(one) > 1]
-    last = Counter(max(one)[1] for one in ready)
-    late = [max(one)[0] - float(np.median([when for when, _ in one])) for one in ready]
+    ready = [moments for name, moments in trace.ready if name == _EVERY_STEP and len(moments) > 1]
+    last = Counter(max(moments)[1] for moments in ready)
+    late = [max(moments)[0] - float(np.median([when for when, _ in moments])) for moments in ready]
     return TimelineAccount(
         steps=len(begins) - 2,
         step_s=whole * _US / (len(begins) - 2),
         shares=shares,
-        negotiations=sum(one.name == _EVERY_STEP for one in trace.intervals),
+        negotiations=sum(interval.name == _EVERY_STEP for interval in trace.intervals),
         ticked=len(ready),
         last=dict(sorted(last.items())),
         late_s=float(np.mean(late)) * _US if late else None,
@@ -124,15 +124,17 @@ def _step_begins(trace: Trace) -> list[float]:
     left out: a step has the median number of allreduces of all tensors that have several.
     """
     by_tensor: dict[int, list[Interval]] = {}
-    for one in trace.intervals:
-        if one.name == _EVERY_STEP:
-            by_tensor.setdefault(one.tensor, []).append(one)
-    several: list[Sequence[Interval]] = [those for those in by_tensor.values() if len(those) > 1]
+    for interval in trace.intervals:
+        if interval.name == _EVERY_STEP:
+            by_tensor.setdefault(interval.tensor, []).append(interval)
+    several: list[Sequence[Interval]] = [
+        intervals for intervals in by_tensor.values() if len(intervals) > 1
+    ]
     if not several:
         return []
-    usual = int(np.median([len(those) for those in several]))
-    every = [those for those in several if len(those) == usual]
+    usual = int(np.median([len(intervals) for intervals in several]))
+    every = [intervals for intervals in several if len(intervals) == usual]
     if not every:
         return []
-    first = min(every, key=lambda those: min(one.begin for one in those))
-    return sorted(one.begin for one in first)
+    first = min(every, key=lambda intervals: min(interval.begin for interval in intervals))
+    return sorted(interval.begin for interval in first)

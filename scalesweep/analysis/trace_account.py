@@ -112,24 +112,24 @@ def _windows(lines: Iterable[Line]) -> Floats:
         key=lambda event: event.begin,
     )
     names = {event.name for event in calls if _STEP.fullmatch(event.name)}
-    found = []
+    windows = []
     last: float | None = None
     for event in calls:
         if event.name in names and len(names) == 1:
             if last is not None and event.end > last:
-                found.append((last, event.end))
+                windows.append((last, event.end))
             last = event.end
         elif event.name.startswith(_OTHERS):
             last = None
-    return np.array(found, np.float64).reshape(-1, 2)
+    return np.array(windows, np.float64).reshape(-1, 2)
 
 
 def _covered(events: Sequence[Event], windows: Floats) -> float:
     """Seconds within the windows in which at least one of the events is on."""
     if not events:
         return 0.0
-    found = merged((event.begin, event.end) for event in events)
-    spans = np.array([(begin, end) for begin, end, _ in found])
+    united = merged((event.begin, event.end) for event in events)
+    spans = np.array([(begin, end) for begin, end, _ in united])
     # Seconds covered up to each edge, and between edges in proportion.
     so_far = np.cumsum(spans[:, 1] - spans[:, 0])
     covered = np.stack([np.concatenate([[0.0], so_far[:-1]]), so_far], axis=1)

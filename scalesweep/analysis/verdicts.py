@@ -199,7 +199,7 @@ def _judged(
     border = _chance_of_rounding(series, shift, old, new)
     p = min(1.0, many * max(noise.chance(shift, old, new), singly, border))
     bound = math.log1p(margin)
-    found = Verdict(
+    verdict = Verdict(
         INCONCLUSIVE, "", old, new, math.exp(shift), math.exp(shift - half),
         math.exp(shift + half), p, p, stepped=stepped,
     )  # fmt: skip
@@ -209,7 +209,7 @@ def _judged(
             why = _unsteady(series, shift, old, new, many, named)
             if not why:
                 slower = (shift > 0) == (better == "lower")
-                return replace(found, kind=REGRESSION if slower else IMPROVEMENT)
+                return replace(verdict, kind=REGRESSION if slower else IMPROVEMENT)
         elif many * singly > LEVEL:
             why = "outliers of this series, several in a row, would look like this"
         elif many * border > LEVEL:
@@ -217,10 +217,10 @@ def _judged(
         elif many * noise.chance_if_white(shift, old, new) <= LEVEL:
             why = "neighbouring sessions are alike (the series wanders), so few of them say little"
         if why:
-            return replace(found, reason=why, sessions=len(new) + 1)
+            return replace(verdict, reason=why, sessions=len(new) + 1)
     if abs(shift) + half <= bound:
-        return replace(found, kind=NO_CHANGE)
-    return _inconclusive(series, found, shift, bound, noise, many)
+        return replace(verdict, kind=NO_CHANGE)
+    return _inconclusive(series, verdict, shift, bound, noise, many)
 
 
 def _chance_singly(
@@ -265,21 +265,21 @@ def _unsteady(
 
 
 def _inconclusive(
-    series: Series, found: Verdict, shift: float, bound: float, noise: Noise, many: float
+    series: Series, verdict: Verdict, shift: float, bound: float, noise: Noise, many: float
 ) -> Verdict:
     """The same with what would probably settle it."""
-    now = len(found.new)
+    now = len(verdict.new)
 
     def settled(spread: float, sessions: int) -> bool:
-        new = range(found.new[0], found.new[0] + sessions)
+        new = range(verdict.new[0], verdict.new[0] + sessions)
         if abs(shift) > bound:
-            return many * noise.chance(shift / spread, found.base, new) <= LEVEL
+            return many * noise.chance(shift / spread, verdict.base, new) <= LEVEL
         # The interval is less than this wide to a side where p of it is below 5 %.
-        return noise.chance((bound - abs(shift)) / spread, found.base, new) < LEVEL
+        return noise.chance((bound - abs(shift)) / spread, verdict.base, new) < LEVEL
 
     sessions = next((k for k in range(now + 1, MOST_NEEDED + 1) if settled(1.0, k)), None)
     repeats = None
-    each = float(series.repeats[list(found.new)].mean())
+    each = float(series.repeats[list(verdict.new)].mean())
     if series.within > 0:
         all_of_it = float(noise.weights @ noise.scales**2)
         own = all_of_it - series.within**2 / each  # of the sessions, whatever their repeats
@@ -288,7 +288,7 @@ def _inconclusive(
             if own >= 0 and settled(math.sqrt(less / all_of_it), now):
                 repeats = count
                 break
-    return replace(found, sessions=sessions, repeats=repeats)
+    return replace(verdict, sessions=sessions, repeats=repeats)
 
 
 def corrected(verdicts: Iterable[Verdict]) -> list[Verdict]:
@@ -298,11 +298,11 @@ def corrected(verdicts: Iterable[Verdict]) -> list[Verdict]:
     and Hochberg 1995); others become inconclusive.
     """
     given = list(verdicts)
-    tested = [place for place, one in enumerate(given) if not math.isnan(one.p)]
+    tested = [place for place, verdict in enumerate(given) if not math.isnan(verdict.p)]
     for place, p in zip(tested, adjusted_p([given[at].p for at in tested]), strict=True):
-        one = replace(given[place], adjusted=p)
-        if one.kind in (REGRESSION, IMPROVEMENT) and p > LEVEL:
+        verdict = replace(given[place], adjusted=p)
+        if verdict.kind in (REGRESSION, IMPROVEMENT) and p > LEVEL:
             why = f"one of {len(tested)} points: by chance alone one of them may look like this"
-            one = replace(one, kind=INCONCLUSIVE, reason=why, sessions=len(one.new) + 1)
-        given[place] = one
+            verdict = replace(verdict, kind=INCONCLUSIVE, reason=why, sessions=len(verdict.new) + 1)
+        given[place] = verdict
     return given

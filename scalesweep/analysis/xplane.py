@@ -54,9 +54,9 @@ def _plane(plane: memoryview) -> Iterator[Line]:
         elif number == _LINES:
             lines.append(_message(value))
         elif number == _NAMES:
-            found = dict(_fields(_message(value)))
-            if _VALUE in found:
-                metadata = dict(_fields(_message(found[_VALUE])))
+            entry = dict(_fields(_message(value)))
+            if _VALUE in entry:
+                metadata = dict(_fields(_message(entry[_VALUE])))
                 names[_integer(metadata.get(_METADATA_ID, 0))] = _text(metadata.get(_NAME, b""))
     for line in lines:
         yield _line(name, line, names)
@@ -71,13 +71,13 @@ def _line(plane: str, line: memoryview, names: dict[int, str]) -> Line:
             began = _integer(value)
         elif number == _EVENTS:
             events.append(dict(_fields(_message(value))))
-    found = []
+    shown = []
     for event in events:
         begin = began * _NS + _integer(event.get(_OFFSET_PS, 0)) * _PS
         length = _integer(event.get(_LENGTH_PS, 0)) * _PS
         title = names.get(_integer(event.get(_EVENT_NAME, 0)), "")
-        found.append(Event(title, begin, begin + length))
-    return Line(plane, name, found)
+        shown.append(Event(title, begin, begin + length))
+    return Line(plane, name, shown)
 
 
 def _fields(message: memoryview) -> Iterator[tuple[int, int | memoryview]]:

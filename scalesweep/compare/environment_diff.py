@@ -49,9 +49,11 @@ class Surroundings:
     def of(self, *kinds: str, known: bool = True) -> list[Difference]:
         """The differences of some kinds, without the subject of the comparison."""
         return [
-            one
-            for one in self.differences
-            if one.kind in kinds and one.known == known and one is not self.subject
+            difference
+            for difference in self.differences
+            if difference.kind in kinds
+            and difference.known == known
+            and difference is not self.subject
         ]
 
 
@@ -63,10 +65,10 @@ def surroundings(pairs: Iterable[Pair], base: Side, new: Side) -> Surroundings:
         "new": [row for pair in joined if pair.new for row in pair.new.rows],
     }
     sides = {"base": base, "new": new}
-    told = {role: side.facts(rows[role]) for role, side in sides.items()}
+    facts = {role: side.facts(rows[role]) for role, side in sides.items()}
     total = {role: len(set(rows[role])) for role in rows}
     kinds: dict[str, str] = {}
-    values = {role: _values(told[role], total[role], kinds) for role in told}
+    values = {role: _values(facts[role], total[role], kinds) for role in facts}
     differences, alike = [], 0
     for fact, kind in kinds.items():
         mine, theirs = (
@@ -77,9 +79,9 @@ def surroundings(pairs: Iterable[Pair], base: Side, new: Side) -> Surroundings:
             continue
         known = {NOT_RECORDED} not in (mine.keys(), theirs.keys())
         differences.append(Difference(kind, fact, _words(mine), _words(theirs), known))
-    differences += _hosts(told["base"], told["new"])
+    differences += _hosts(facts["base"], facts["new"])
     order = (MACHINE, HOSTS, SOFTWARE, CODE, SETTINGS)
-    differences.sort(key=lambda one: (order.index(one.kind), not one.known))
+    differences.sort(key=lambda difference: (order.index(difference.kind), not difference.known))
     sources = {
         role: sorted({side.runs[row].source for row in rows[role]}) for role, side in sides.items()
     }
@@ -92,33 +94,37 @@ def _subject(differences: Sequence[Difference], recorded: Iterable[str]) -> Diff
     """The difference in the commit of the measured program: of an external one its repository's,
     else the study's or scalesweep's, in which the shipped benchmarks are."""
     names = (PROGRAM,) if PROGRAM in recorded else (STUDY, GIT)
-    known = {one.fact: one for one in differences if one.kind == CODE and one.known}
+    known = {
+        difference.fact: difference
+        for difference in differences
+        if difference.kind == CODE and difference.known
+    }
     return next((known[name] for name in names if name in known), None)
 
 
 def _values(runs: Sequence[RunFacts], total: int, kinds: dict[str, str]) -> _Values:
     """Every fact of these runs with its values; notes the kind of each fact in ``kinds``."""
-    found: _Values = {}
+    by_fact: _Values = {}
     for run in runs:
-        told: dict[str, dict[str, None]] = {}
+        stated: dict[str, dict[str, None]] = {}
         for facts, _ in run.hardware:
             for name, value in facts:
                 kinds.setdefault(name, MACHINE)
-                told.setdefault(name, {})[value] = None
+                stated.setdefault(name, {})[value] = None
         for name, value in run.environment:
             if run.hardware and name in _NODE:
                 continue
             kinds.setdefault(name, _kind(name))
-            told.setdefault(name, {})[value] = None
-        for name, several in told.items():
+            stated.setdefault(name, {})[value] = None
+        for name, several in stated.items():
             for value in several:
-                values = found.setdefault(name, {})
+                values = by_fact.setdefault(name, {})
                 values[value] = values.get(value, 0) + 1
-    for values in found.values():
+    for values in by_fact.values():
         # A run on different hosts counts for each of their values.
         if (lacking := total - sum(values.values())) > 0:
             values[NOT_RECORDED] = lacking
-    return found
+    return by_fact
 
 
 def _kind(name: str) -> str:

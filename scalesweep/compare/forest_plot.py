@@ -27,13 +27,17 @@ _LOOKS = {IMPROVED: (BLUE, "^"), WORSE: (ORANGE, "v"), UNCLEAR: (FAINT, "o")}
 _STEPS = (0.1, 0.2, 0.3, 0.5, 0.7, 0.8, 0.9, 1.0, 1.1, 1.25, 1.5, 2.0, 3.0, 5.0, 7.0, 10.0)
 
 
-def forest(found: Sequence[Change], labels: Sequence[str], name: str) -> tuple[Drawing, str] | None:
+def forest(
+    changes: Sequence[Change], labels: Sequence[str], name: str
+) -> tuple[Drawing, str] | None:
     """The drawing of the ratios of one metric and phase, and its SVG; None without a ratio.
 
-    ``labels`` name the points, in the order of ``found``. Of more than 40 points those whose
+    ``labels`` name the points, in the order of ``changes``. Of more than 40 points those whose
     intervals lie farthest from 1 are drawn, in their order.
     """
-    there = [(one, label) for one, label in zip(found, labels, strict=True) if one.ratio > 0]
+    there = [
+        (change, label) for change, label in zip(changes, labels, strict=True) if change.ratio > 0
+    ]
     if not there:
         return None
     ranked = sorted(range(len(there)), key=lambda i: _clearance(there[i][0]), reverse=True)
@@ -44,12 +48,12 @@ def forest(found: Sequence[Change], labels: Sequence[str], name: str) -> tuple[D
     return drawing, tidy_svg(svg, f"{name}-", drawing.alt)
 
 
-def _clearance(one: Change) -> float:
+def _clearance(change: Change) -> float:
     """How far the nearer end of an interval lies from 1, on the logarithm; less where it holds 1,
     and least without one."""
-    if math.isnan(one.low):
+    if math.isnan(change.low):
         return -math.inf
-    return max(_log(one.low), -_log(one.high))
+    return max(_log(change.low), -_log(change.high))
 
 
 def _log(ratio: float) -> float:
@@ -61,15 +65,15 @@ def _log(ratio: float) -> float:
 
 def _draw(shown: Sequence[tuple[Change, str]], of: int, name: str) -> Drawing:
     first = shown[0][0]
-    sources = {one.pair.source for one, _ in shown}
+    sources = {change.pair.source for change, _ in shown}
     mark = f" ({first.pair.source})" if len(sources) == 1 and sources != {"measured"} else ""
     head = f"{first.quantity.label}, {PHASES[first.phase]}: new over base{mark}"
     figure = Figure(figsize=(WIDE, 1.35 + 0.24 * len(shown)))
     heading(figure, head)
     ax = figure.subplots()
-    low, high = _range([one for one, _ in shown])
-    for place, (one, _) in enumerate(shown):
-        _dot(ax, place, one, (low, high))
+    low, high = _range([change for change, _ in shown])
+    for place, (change, _) in enumerate(shown):
+        _dot(ax, place, change, (low, high))
     ax.axvline(1.0, color=INK, linewidth=1, linestyle=(0, (1, 2)))
     _ratio_axis(ax, low, high)
     better = "right" if first.quantity.better == "higher" else "left"
@@ -77,13 +81,13 @@ def _draw(shown: Sequence[tuple[Change, str]], of: int, name: str) -> Drawing:
     ax.set_yticks(range(len(shown)), [shorten(label, _LABEL) for _, label in shown])
     ax.set_ylim(len(shown) - 0.4, -0.6)
     ax.grid(axis="y", visible=False)
-    kinds = [verdict for verdict in _LOOKS if any(one.verdict == verdict for one, _ in shown)]
+    kinds = [verdict for verdict in _LOOKS if any(change.verdict == verdict for change, _ in shown)]
     handles = [
         Line2D([], [], linestyle="none", color=_LOOKS[v][0], marker=_LOOKS[v][1], label=v)
         for v in kinds
     ]
     figure.legend(handles=handles, loc="outside lower right", ncols=len(handles))
-    told = ", ".join(f"{sum(o.verdict == v for o, _ in shown)} {v}" for v in kinds)
+    tally = ", ".join(f"{sum(o.verdict == v for o, _ in shown)} {v}" for v in kinds)
     text = (
         "Lines: 95 % interval of the ratio of the means, none where a side has one repeat or "
         "identical ones; an arrow: the line continues. Dotted: no difference. Each interval is for "
@@ -94,32 +98,32 @@ def _draw(shown: Sequence[tuple[Change, str]], of: int, name: str) -> Drawing:
             f" Of {of:,} points, the {len(shown)} whose intervals lie farthest from 1 are drawn; "
             f"{counted(of - len(shown), 'more point')} only in the tables."
         )
-    ratios = [one.ratio for one, _ in shown]
+    ratios = [change.ratio for change, _ in shown]
     alt = (
-        f"{head}: {counted(len(shown), 'point')}, {told}; ratios from {number(min(ratios))} to "
+        f"{head}: {counted(len(shown), 'point')}, {tally}; ratios from {number(min(ratios))} to "
         f"{number(max(ratios))}. The table of points has the numbers."
     )
     return Drawing(name, head, text, alt, figure)
 
 
-def _dot(ax: Axes, place: int, one: Change, span: tuple[float, float]) -> None:
-    colour, marker = _LOOKS[one.verdict]
-    if not math.isnan(one.low):
-        low, high = max(one.low, span[0]), min(one.high, span[1])
+def _dot(ax: Axes, place: int, change: Change, span: tuple[float, float]) -> None:
+    colour, marker = _LOOKS[change.verdict]
+    if not math.isnan(change.low):
+        low, high = max(change.low, span[0]), min(change.high, span[1])
         ax.hlines(place, low, high, color=colour, linewidth=1.5)
-        for end, beyond, arrow in ((low, one.low < low, "<"), (high, one.high > high, ">")):
+        for end, beyond, arrow in ((low, change.low < low, "<"), (high, change.high > high, ">")):
             if beyond:
                 ax.plot(end, place, color=colour, marker=arrow, markersize=4)
-    ax.plot(one.ratio, place, marker, color=colour, markersize=6, markeredgecolor="white",
+    ax.plot(change.ratio, place, marker, color=colour, markersize=6, markeredgecolor="white",
             markeredgewidth=0.5)  # fmt: skip
 
 
 def _range(shown: Sequence[Change]) -> tuple[float, float]:
     """What the axis shows: all ratios, and of their intervals what has room."""
-    ratios = [one.ratio for one in shown] + [1.0]
-    ends = [end for one in shown for end in (one.low, one.high) if end > 0]
+    ratios = [change.ratio for change in shown] + [1.0]
+    ends = [end for change in shown for end in (change.low, change.high) if end > 0]
     least, most = _log(min(ratios)), _log(max(ratios))
-    halves = [(_log(one.high) - _log(one.low)) / 2 for one in shown if one.high > 0]
+    halves = [(_log(change.high) - _log(change.low)) / 2 for change in shown if change.high > 0]
     room = max(_ROOM * (most - least), _USUAL * median(halves) if halves else 0.02)
     low = max(min([least, *map(_log, ends)]), least - room)
     high = min(max([most, *map(_log, ends)]), most + room)
@@ -137,8 +141,8 @@ def _ratio_axis(ax: Axes, low: float, high: float) -> None:
         ticks = sorted({step * 10.0**ten for ten in (-2, 0, 2) for step in _STEPS})
     ticks = [tick for tick in ticks if low <= tick <= high]
     if len(ticks) < 4:
-        found = MaxNLocator(7, steps=[1, 2, 5, 10]).tick_values(low, high)
-        ticks = [float(tick) for tick in found if low <= tick <= high]
+        positions = MaxNLocator(7, steps=[1, 2, 5, 10]).tick_values(low, high)
+        ticks = [float(tick) for tick in positions if low <= tick <= high]
     ax.xaxis.set_major_locator(FixedLocator(ticks))
     ax.xaxis.set_minor_locator(NullLocator())
     ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.4g}"))

@@ -33,7 +33,7 @@ def machine_rates(pairs: Sequence[Pair], base: Side, new: Side) -> list[MachineR
     """
     both = [(_rates(base, pair.base.rows), _rates(new, pair.new.rows))
             for pair in pairs if pair.base and pair.new]  # fmt: skip
-    found = []
+    rates = []
     for kind in KINDS:
         groups = [
             (mine, theirs)
@@ -43,8 +43,8 @@ def machine_rates(pairs: Sequence[Pair], base: Side, new: Side) -> list[MachineR
         sides = [mine for mine, _ in groups], [theirs for _, theirs in groups]
         if groups and (change := apart(*sides)) is not None:
             counts = [sum(map(len, side)) for side in sides]
-            found.append(MachineRate(kind, counts[0], counts[1], change))
-    return found
+            rates.append(MachineRate(kind, counts[0], counts[1], change))
+    return rates
 
 
 def _rates(side: Side, rows: Sequence[int]) -> dict[str, list[float]]:
@@ -52,7 +52,7 @@ def _rates(side: Side, rows: Sequence[int]) -> dict[str, list[float]]:
     if CANARY not in side.summary:
         return {}
     texts = side.summary[CANARY].tolist()
-    found: dict[str, list[float]] = {}
+    by_kind: dict[str, list[float]] = {}
     for row in rows:
         if not isinstance(texts[row], str):
             continue
@@ -60,5 +60,5 @@ def _rates(side: Side, rows: Sequence[int]) -> dict[str, list[float]]:
         for kind in KINDS:
             rates = [math.log(float(look[kind][1])) for look in looks if kind in look]
             if rates:
-                found.setdefault(kind, []).append(math.exp(sum(rates) / len(rates)))
-    return found
+                by_kind.setdefault(kind, []).append(math.exp(sum(rates) / len(rates)))
+    return by_kind

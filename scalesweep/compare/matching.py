@@ -38,9 +38,9 @@ class Pair:
     @property
     def point(self) -> SidePoint:
         """The point on a side that has it."""
-        found = self.base or self.new
-        assert found is not None
-        return found
+        point = self.base or self.new
+        assert point is not None
+        return point
 
     @property
     def source(self) -> str:
@@ -67,7 +67,7 @@ class Joined:
     """The points of two sides, matched."""
 
     both: list[Pair]
-    one: list[Pair]  # of one side only
+    unmatched: list[Pair]  # of one side only
     versions: list[Pair]  # equal in all but the version of the benchmark
     assumptions: list[Assumption]
     apart: list[str]  # why benchmarks of both sides have no point in common, in words
@@ -90,11 +90,11 @@ def join(base: Side, new: Side) -> Joined:
         if common:
             matched = [(source, source) for source in common]
         else:
-            matched = [(one, other) for one in mine for other in theirs]
-        both += [_pair(mine[one], theirs[other]) for one, other in matched]
+            matched = [(source, other) for source in mine for other in theirs]
+        both += [_pair(mine[source], theirs[other]) for source, other in matched]
         alone += [(p, None) for s, p in mine.items() if not theirs or (common and s not in common)]
         alone += [(None, p) for s, p in theirs.items() if not mine or (common and s not in common)]
-    one, versions = [], []
+    unmatched, versions = [], []
     other_versions = _Versions(here, there)
     fates = {"base": _fates(base, defaults), "new": _fates(new, defaults)}
     for mine_only, theirs_only in alone:
@@ -110,13 +110,13 @@ def join(base: Side, new: Side) -> Joined:
             pair.new and here.get(_key(pair.point.kind, pair.point.values))
         ):
             pair.why = "there from another source only"
-        one.append(pair)
+        unmatched.append(pair)
     apart = _apart(here, there, {pair.point.kind for pair in both})
-    return Joined(both, one, versions, defaults.assumptions, apart)
+    return Joined(both, unmatched, versions, defaults.assumptions, apart)
 
 
 _Key = tuple[Kind, str]
-_Found = dict[_Key, dict[str, SidePoint]]
+_Points = dict[_Key, dict[str, SidePoint]]
 
 
 def _key(kind: Kind, values: Mapping[str, Any]) -> _Key:
@@ -129,23 +129,27 @@ class _Defaults:
     def __init__(self, base: Side, new: Side) -> None:
         self._names: dict[Kind, dict[str, None]] = {}
         self._filled: dict[tuple[str, Kind], dict[str, Assumption]] = {}
-        told: dict[str, dict[Kind, Mapping[str, Any]]] = {}
+        known: dict[str, dict[Kind, Mapping[str, Any]]] = {}
         for side in (base, new):
             for run in side.runs:
                 names = self._names.setdefault((run.benchmark, run.version), {})
                 names.update(dict.fromkeys(run.point))
-            plans = told.setdefault(side.role, {})
+            plans = known.setdefault(side.role, {})
             for entry in side.experiments:
                 kind = (str(entry["benchmark"]), int(entry["version"]))
                 plans[kind] = {**plans.get(kind, {}), **entry["parameters"]}
-        self._told = told
+        self._known = known
 
     @property
     def assumptions(self) -> list[Assumption]:
         """What the runs of one side lack, but not what runs of both sides lack."""
-        found = [one for by_name in self._filled.values() for one in by_name.values()]
-        roles = Counter((one.kind, one.name) for one in found)
-        return [one for one in found if roles[one.kind, one.name] == 1]
+        assumptions = [
+            assumption for by_name in self._filled.values() for assumption in by_name.values()
+        ]
+        roles = Counter((assumption.kind, assumption.name) for assumption in assumptions)
+        return [
+            assumption for assumption in assumptions if roles[assumption.kind, assumption.name] == 1
+        ]
 
     def completed(self, role: str, run: Run) -> tuple[dict[str, Any], tuple[str, ...]]:
         """Every parameter of a run, and the names of those that its record does not have."""
@@ -159,39 +163,41 @@ class _Defaults:
         if not lacking:
             return dict(point), ()
         known = {name: self._assume(role, kind, name) for name in sorted(lacking)}
-        filled = {name: one.default for name, one in known.items() if one.known}
+        filled = {
+            name: assumption.default for name, assumption in known.items() if assumption.known
+        }
         return {**point, **filled}, tuple(filled)
 
     def _assume(self, role: str, kind: Kind, name: str) -> Assumption:
-        found = self._filled.setdefault((role, kind), {})
-        if name not in found:
-            other = Status.NEW if role == "base" else "base"
+        assumed = self._filled.setdefault((role, kind), {})
+        if name not in assumed:
+            other = "new" if role == "base" else "base"
             for plan in (role, other):
-                parameters = self._told[plan].get(kind, {})
+                parameters = self._known[plan].get(kind, {})
                 if name in parameters:
                     default = parameters[name].get("default")
-                    found[name] = Assumption(role, kind, name, True, default, plan)
+                    assumed[name] = Assumption(role, kind, name, True, default, plan)
                     break
             else:
-                found[name] = Assumption(role, kind, name, False, None, "")
-        return found[name]
+                assumed[name] = Assumption(role, kind, name, False, None, "")
+        return assumed[name]
 
 
-def _points(side: Side, defaults: _Defaults) -> _Found:
+def _points(side: Side, defaults: _Defaults) -> _Points:
     """Points of a side by what they are, and by source."""
     experiments: dict[str, dict[str, None]] = {}
     for entry in side.experiments:
         for planned in entry["runs"]:
             experiments.setdefault(planned["run_id"], {})[str(entry["name"])] = None
-    found: _Found = {}
+    points: _Points = {}
     for run in side.runs:
         values, assumed = defaults.completed(side.role, run)
         kind = (run.benchmark, run.version)
         names = tuple(experiments.get(run.run_id, ()))
-        by_source = found.setdefault(_key(kind, values), {})
+        by_source = points.setdefault(_key(kind, values), {})
         fresh = SidePoint(kind, values, assumed, run.source, names)
         by_source.setdefault(run.source, fresh).rows.append(run.row)
-    return found
+    return points
 
 
 def _pair(base: SidePoint | None, new: SidePoint | None) -> Pair:
@@ -207,7 +213,7 @@ def _pair(base: SidePoint | None, new: SidePoint | None) -> Pair:
 
 def _fates(side: Side, defaults: _Defaults) -> dict[_Key, str]:
     """What became of the points that a side planned and did not finish."""
-    found: dict[_Key, str] = {}
+    fates: dict[_Key, str] = {}
     for entry in side.planned:
         kind = (str(entry["benchmark"]), int(entry["version"]))
         # Devices follow from other parameters, and are in no record.
@@ -222,23 +228,23 @@ def _fates(side: Side, defaults: _Defaults) -> dict[_Key, str]:
                 word = (
                     "pending" if run["status"] == Status.NEW else str(run["cause"] or run["status"])
                 )
-                found.setdefault(key(run["point"]), f"planned there: {word}")
+                fates.setdefault(key(run["point"]), f"planned there: {word}")
         for left_out in entry["excluded"]:
-            found.setdefault(key(left_out["point"]), f"excluded there: {left_out['reason']}")
-    return found
+            fates.setdefault(key(left_out["point"]), f"excluded there: {left_out['reason']}")
+    return fates
 
 
 class _Versions:
     """Points by benchmark and parameters, whatever the version."""
 
-    def __init__(self, here: _Found, there: _Found) -> None:
-        self._sides = [self._index(found) for found in (here, there)]
+    def __init__(self, here: _Points, there: _Points) -> None:
+        self._sides = [self._index(points) for points in (here, there)]
 
     @staticmethod
-    def _index(found: _Found) -> dict[tuple[str, str], SidePoint]:
+    def _index(points: _Points) -> dict[tuple[str, str], SidePoint]:
         return {
             (kind[0], values): point
-            for (kind, values), by_source in found.items()
+            for (kind, values), by_source in points.items()
             for point in by_source.values()
         }
 
@@ -253,52 +259,52 @@ class _Versions:
         return _pair(base or other, new or other)
 
 
-def _apart(here: _Found, there: _Found, joined: Iterable[Kind]) -> list[str]:
+def _apart(here: _Points, there: _Points, joined: Iterable[Kind]) -> list[str]:
     """Why benchmarks that both sides have run share no point, where one parameter explains it."""
-    told = []
+    reasons = []
     kinds = {key[0] for key in here} & {key[0] for key in there}
     for kind in sorted(kinds - set(joined)):
-        mine, theirs = (_values(found, kind) for found in (here, there))
+        mine, theirs = (_values(points, kind) for points in (here, there))
         unlike = [
-            f"{name} ({_some(mine[name])} in base, {_some(theirs[name])} in new)"
+            f"{name} ({_first_values(mine[name])} in base, {_first_values(theirs[name])} in new)"
             for name in mine
             if name in theirs and not mine[name].keys() & theirs[name].keys()
         ]
         lacking = sorted(mine.keys() ^ theirs.keys())
         unlike += [f"{name} (on one side only, no plan has its default)" for name in lacking]
         why = f"no common value of {'; '.join(unlike)}" if unlike else "no common combination"
-        told.append(f"{kind[0]}, version {kind[1]}: {why}")
-    return told
+        reasons.append(f"{kind[0]}, version {kind[1]}: {why}")
+    return reasons
 
 
-def _values(found: _Found, kind: Kind) -> dict[str, dict[str, Any]]:
+def _values(points: _Points, kind: Kind) -> dict[str, dict[str, Any]]:
     values: dict[str, dict[str, Any]] = {}
-    for (other, _), by_source in found.items():
+    for (other, _), by_source in points.items():
         for point in by_source.values() if other == kind else ():
             for name, value in point.values.items():
                 values.setdefault(name, {})[canonical_json(plain(value))] = value
     return values
 
 
-def _some(values: Mapping[str, Any]) -> str:
+def _first_values(values: Mapping[str, Any]) -> str:
     named = list(values)[:4]
     return ", ".join(named) + (f" and {len(values) - 4} more" if len(values) > 4 else "")
 
 
 def varying(pairs: Sequence[Pair]) -> list[str]:
     """Parameters that are not the same in all of these points, ``ranks`` first."""
-    found: dict[str, dict[str, None]] = {}
+    values_of: dict[str, dict[str, None]] = {}
     for pair in pairs:
         for name, value in pair.point.values.items():
-            found.setdefault(name, {})[canonical_json(plain(value))] = None
-    lacking = {name for pair in pairs for name in found.keys() - pair.point.values.keys()}
-    names = [name for name in found if len(found[name]) > 1 or name in lacking]
+            values_of.setdefault(name, {})[canonical_json(plain(value))] = None
+    lacking = {name for pair in pairs for name in values_of.keys() - pair.point.values.keys()}
+    names = [name for name in values_of if len(values_of[name]) > 1 or name in lacking]
     return sorted(names, key=lambda name: name != "ranks")
 
 
 def by_experiment(pairs: Iterable[Pair]) -> Iterator[tuple[str, list[Pair]]]:
     """Pairs by the experiment that lists them, in their order."""
-    found: dict[str, list[Pair]] = {}
+    pairs_of: dict[str, list[Pair]] = {}
     for pair in pairs:
-        found.setdefault(pair.experiment, []).append(pair)
-    yield from found.items()
+        pairs_of.setdefault(pair.experiment, []).append(pair)
+    yield from pairs_of.items()

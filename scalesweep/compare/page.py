@@ -54,7 +54,7 @@ _KIND_WORDS = {
 def render_comparison(
     base: Side,
     new: Side,
-    found: Sequence[Change],
+    changes: Sequence[Change],
     summary: Sequence[Count],
     joined: Joined,
     around: Surroundings,
@@ -66,11 +66,13 @@ def render_comparison(
     ``unlike``: metrics that are not compared; ``files``: relative addresses of the tables.
     """
     first = main_phases(summary)
-    main = [one for one in summary if first.get((one.experiment, one.metric)) == one.phase]
+    main = [
+        count for count in summary if first.get((count.experiment, count.metric)) == count.phase
+    ]
     groups = list(by_experiment(joined.both))
     share = max(30, MAX_ROWS // max(len(groups), 1))
     rows: dict[str, list[Change]] = {}
-    for change in found:
+    for change in changes:
         if change.pair.base and change.pair.new:
             rows.setdefault(change.pair.experiment, []).append(change)
     context = {
@@ -80,12 +82,12 @@ def render_comparison(
         "joined": joined,
         "around": around,
         "warnings": _warnings(around, base, new),
-        "sentences": [_sentence(one, found, around) for one in main],
-        "counts": count_table([one for one in summary if one.main]),
-        "more_counts": count_table([one for one in summary if not one.main]),
-        "by_chance": sum(one.by_chance for one in summary),
-        "compared": sum(one.compared for one in summary),
-        "figures": _figures(found, summary),
+        "sentences": [_sentence(count, changes, around) for count in main],
+        "counts": count_table([count for count in summary if count.main]),
+        "more_counts": count_table([count for count in summary if not count.main]),
+        "by_chance": sum(count.by_chance for count in summary),
+        "compared": sum(count.compared for count in summary),
+        "figures": _figures(changes, summary),
         "experiments": [
             point_table(name, pairs, rows.get(name, []), share) for name, pairs in groups
         ],
@@ -108,86 +110,88 @@ def render_comparison(
 
 def _warnings(around: Surroundings, base: Side, new: Side) -> list[str]:
     """What a reader has to know before any ratio, as sentences."""
-    told = []
+    warnings = []
     for role, side in (("base", base), ("new", new)):
         others = [source for source in around.sources[role] if source != "measured"]
         if others:
             what = listed(others)
-            told.append(f"Rows of {role} ({side.campaign}) are {what}, not measured by this tool.")
+            warnings.append(
+                f"Rows of {role} ({side.campaign}) are {what}, not measured by this tool."
+            )
     if around.shared:
-        told.append(
+        warnings.append(
             f"{counted(around.shared, 'run')} of both sides {'is' if around.shared == 1 else 'are'}"
             " the same run (same id and start): they cannot show a change."
         )
-    told += [_machine_words(one) for one in around.machine if one.apart.clear]
+    warnings += [_machine_words(rate) for rate in around.machine if rate.apart.clear]
     for kind, words in _KIND_WORDS.items():
         if known := around.of(kind):
             named = [
-                f"{one.fact} ({one.base} / {one.new})" if kind != HOSTS
-                else f"{one.base} / {one.new}"
-                for one in known
+                f"{difference.fact} ({difference.base} / {difference.new})" if kind != HOSTS
+                else f"{difference.base} / {difference.new}"
+                for difference in known
             ]  # fmt: skip
-            told.append(f"{words}: {listed(named, 5)}.")
+            warnings.append(f"{words}: {listed(named, 5)}.")
     unknown = around.of(*_KIND_WORDS, known=False)
     if unknown:
-        facts = listed([one.fact for one in unknown], 8)
-        told.append(f"Recorded on one side only, so a difference is possible: {facts}.")
+        facts = listed([difference.fact for difference in unknown], 8)
+        warnings.append(f"Recorded on one side only, so a difference is possible: {facts}.")
     if not around.alike and not around.differences:
-        told.append("Neither side recorded its hosts, hardware and software.")
-    return told
+        warnings.append("Neither side recorded its hosts, hardware and software.")
+    return warnings
 
 
-def _machine_words(one: MachineRate) -> str:
+def _machine_words(rate: MachineRate) -> str:
     """That the machine itself was slower or faster on the new side."""
-    change = one.apart
+    change = rate.apart
     low, high = sorted((abs(change.low), abs(change.high)))
     way = "slower" if change.change < 0 else "faster"
     return (
-        f"The machine itself was {way} on the side of new: {one.words} by "
-        f"{percent(abs(change.change), low, high)}, before and after {one.base_runs} and "
-        f"{counted(one.new_runs, 'run')}. Part of what changed may be the machine's."
+        f"The machine itself was {way} on the side of new: {rate.words} by "
+        f"{percent(abs(change.change), low, high)}, before and after {rate.base_runs} and "
+        f"{counted(rate.new_runs, 'run')}. Part of what changed may be the machine's."
     )
 
 
 _LEVELS = {IMPROVED: "confirmed", WORSE: "warning"}
 
 
-def _sentence(one: Count, found: Sequence[Change], around: Surroundings) -> dict[str, str]:
+def _sentence(count: Count, changes: Sequence[Change], around: Surroundings) -> dict[str, str]:
     """The main metric of an experiment in one phase, in words; numbers of the whole behind."""
     group = [
         change
-        for change in found
+        for change in changes
         if (change.pair.experiment, change.metric, change.phase)
-        == (one.experiment, one.metric, one.phase)
+        == (count.experiment, count.metric, count.phase)
         and change.pair.base
         and change.pair.new
     ]
     text, tag = verdict_words(group, around.subject) if group else ("", "unclear")
-    if one.overall and one.overall.points > 1:
-        mean = one.overall
+    if count.overall and count.overall.points > 1:
+        mean = count.overall
         text += f" Geometric mean of the ratios {with_interval(mean.value, mean.low, mean.high)}"
         text += f" over {counted(mean.points, 'point')}"
         text += ", which hides that points changed both ways." if tag == "both ways" else "."
     return {"tag": tag, "level": _LEVELS.get(tag, "open"), "text": text}
 
 
-def _figures(found: Sequence[Change], summary: Iterable[Count]) -> list[dict[str, Any]]:
+def _figures(changes: Sequence[Change], summary: Iterable[Count]) -> list[dict[str, Any]]:
     """A figure for each main metric, in the phase that runs are compared in."""
     chosen: dict[tuple[str, str, str, str], list[Change]] = {}
     first = main_phases(summary)
-    for one in found:
-        if one.main and first[one.experiment, one.metric] == one.phase:
-            key = (one.metric, one.phase, one.quantity.unit, one.quantity.better)
-            chosen.setdefault(key, []).append(one)
-    groups = [group for group in chosen.values() if any(one.ratio > 0 for one in group)]
+    for change in changes:
+        if change.main and first[change.experiment, change.metric] == change.phase:
+            key = (change.metric, change.phase, change.quantity.unit, change.quantity.better)
+            chosen.setdefault(key, []).append(change)
+    groups = [group for group in chosen.values() if any(change.ratio > 0 for change in group)]
     shown = groups[:MAX_FIGURES]
     drawn = limited_map(_figure, shown, range(len(shown)), 1, LIMITS)
     return [
-        {"caption": f"{_title(group[0])}: not drawn, {one.reason}.", "svg": None}
-        if isinstance(one, Failed)
+        {"caption": f"{_title(group[0])}: not drawn, {result.reason}.", "svg": None}
+        if isinstance(result, Failed)
         # Written by scalesweep.figures, which serialises every label as XML text.
-        else {"caption": one[0], "svg": Markup(one[1])}
-        for group, one in zip(shown, drawn, strict=True)
+        else {"caption": result[0], "svg": Markup(result[1])}
+        for group, result in zip(shown, drawn, strict=True)
     ]
 
 
@@ -198,5 +202,5 @@ def _figure(groups: Sequence[Sequence[Change]], place: int) -> tuple[str, str]:
     return drawn[0].caption, drawn[1]
 
 
-def _title(one: Change) -> str:
-    return f"{one.quantity.label}, {PHASES[one.phase]}"
+def _title(change: Change) -> str:
+    return f"{change.quantity.label}, {PHASES[change.phase]}"

@@ -24,9 +24,9 @@ MAX_ROWS, MAX_ALONE, MAX_COLUMNS, MAX_FACTS = 1500, 200, 6, 60
 _MARKS = {IMPROVED: "▲", WORSE: "▼"}
 
 
-def _title(one: Count | Change) -> str:
-    unit = "" if one.quantity.unit in ("", "1") else f" [{one.quantity.unit}]"
-    return f"{one.quantity.label}{unit}, {PHASES[one.phase]}"
+def _title(counted: Count | Change) -> str:
+    unit = "" if counted.quantity.unit in ("", "1") else f" [{counted.quantity.unit}]"
+    return f"{counted.quantity.label}{unit}, {PHASES[counted.phase]}"
 
 
 def _table(
@@ -49,14 +49,17 @@ def count_table(summary: Iterable[Count]) -> dict[str, Any]:
     return _table("Verdicts by experiment and metric", head, [*map(_count_row, summary)])
 
 
-def _count_row(one: Count) -> list[Text]:
-    kept = sum(one.kept.values())
-    cells = [Text(one.experiment), Text(_title(one)), Text(one.quantity.better)]
+def _count_row(count: Count) -> list[Text]:
+    kept = sum(count.kept.values())
+    cells = [Text(count.experiment), Text(_title(count)), Text(count.quantity.better)]
     cells += [
-        number_cell(one.verdicts[verdict], str(one.verdicts[verdict])) for verdict in VERDICTS
+        number_cell(count.verdicts[verdict], str(count.verdicts[verdict])) for verdict in VERDICTS
     ]
-    cells += [number_cell(one.by_chance, number(one.by_chance, 2)), number_cell(kept, str(kept))]
-    mean = one.overall
+    cells += [
+        number_cell(count.by_chance, number(count.by_chance, 2)),
+        number_cell(kept, str(kept)),
+    ]
+    mean = count.overall
     if mean is None:
         return [*cells, number_cell(math.nan, "–")]
     return [*cells, number_cell(mean.value, with_interval(mean.value, mean.low, mean.high))]
@@ -64,26 +67,28 @@ def _count_row(one: Count) -> list[Text]:
 
 def difference_table(around: Surroundings) -> dict[str, Any]:
     """Facts that are not the same on both sides."""
-    found = around.differences
-    rows = [[Text(cell) for cell in (d.fact, d.kind, d.base, d.new)] for d in found[:MAX_FACTS]]
+    differences = around.differences
+    rows = [
+        [Text(cell) for cell in (d.fact, d.kind, d.base, d.new)] for d in differences[:MAX_FACTS]
+    ]
     head = headings("Fact", "About", "Base", "New")
     more = ("difference", "environment.csv")
-    return _table("Differences between the sides", head, rows, len(found), more)
+    return _table("Differences between the sides", head, rows, len(differences), more)
 
 
-def labels(found: Sequence[Change]) -> list[str]:
+def labels(changes: Sequence[Change]) -> list[str]:
     """Names of points: their experiment, where there are several, and what varies in it."""
     names: dict[str, list[str]] = {
-        name: varying(pairs) for name, pairs in by_experiment(one.pair for one in found)
+        name: varying(pairs) for name, pairs in by_experiment(change.pair for change in changes)
     }
     several = len(names) > 1
-    alike = len({one.pair.source for one in found}) == 1
+    alike = len({change.pair.source for change in changes}) == 1
     said = []
-    for one in found:
-        point = one.pair.point
-        parts = [one.pair.experiment] if several else []
-        parts += [_named(name, point.values.get(name)) for name in names[one.pair.experiment]]
-        mark = "" if alike or one.pair.source == "measured" else f" ({one.pair.source})"
+    for change in changes:
+        point = change.pair.point
+        parts = [change.pair.experiment] if several else []
+        parts += [_named(name, point.values.get(name)) for name in names[change.pair.experiment]]
+        mark = "" if alike or change.pair.source == "measured" else f" ({change.pair.source})"
         said.append((", ".join(parts) or "the only point") + mark)
     return said
 
@@ -113,28 +118,30 @@ def _parameter_headings(names: Sequence[str], pairs: Sequence[Pair]) -> list[Tex
 
 
 def point_table(
-    name: str, pairs: Sequence[Pair], found: Sequence[Change], limit: int
+    name: str, pairs: Sequence[Pair], changes: Sequence[Change], limit: int
 ) -> dict[str, Any]:
     """Every metric of the joined points of an experiment, the main one first."""
     names = varying(pairs)
-    ordered = sorted(found, key=lambda one: not one.main)
+    ordered = sorted(changes, key=lambda change: not change.main)
     scales = _scales(ordered)
     sources = list(dict.fromkeys(pair.source for pair in pairs))
     rows = []
-    for one in ordered[:limit]:
-        factor, unit = scales[one.metric]
-        label = f"{one.quantity.label} [{unit}]" if unit not in ("", "1") else one.quantity.label
+    for change in ordered[:limit]:
+        factor, unit = scales[change.metric]
+        label = (
+            f"{change.quantity.label} [{unit}]" if unit not in ("", "1") else change.quantity.label
+        )
         rows.append(
             [
-                *_parameter_cells(names, one.pair),
-                *([Text(one.pair.source)] if len(sources) > 1 else []),
+                *_parameter_cells(names, change.pair),
+                *([Text(change.pair.source)] if len(sources) > 1 else []),
                 Text(label),
-                Text(PHASES[one.phase]),
-                _cell(one.base, factor),
-                _cell(one.new, factor),
-                number_cell(one.ratio, with_interval(one.ratio, one.low, one.high)),
-                _verdict(one),
-                number_cell(one.adjusted, _p(one.adjusted)),
+                Text(PHASES[change.phase]),
+                _cell(change.base, factor),
+                _cell(change.new, factor),
+                number_cell(change.ratio, with_interval(change.ratio, change.low, change.high)),
+                _verdict(change),
+                number_cell(change.adjusted, _p(change.adjusted)),
             ]
         )
     numbers = ("Base", "New", "Ratio", "p, corrected")
@@ -169,13 +176,13 @@ def _names(pairs: Iterable[Pair], role: str) -> list[str]:
     ]
 
 
-def _scales(found: Iterable[Change]) -> Mapping[str, tuple[float, str]]:
+def _scales(changes: Iterable[Change]) -> Mapping[str, tuple[float, str]]:
     """Factor and unit that make each metric readable."""
     largest: dict[str, tuple[str, float]] = {}
-    for one in found:
-        means = [abs(cell.mean) for cell in (one.base, one.new) if finite(cell.mean)]
-        before = largest.get(one.metric, (one.quantity.unit, 0.0))[1]
-        largest[one.metric] = (one.quantity.unit, max([before, *means]))
+    for change in changes:
+        means = [abs(cell.mean) for cell in (change.base, change.new) if finite(cell.mean)]
+        before = largest.get(change.metric, (change.quantity.unit, 0.0))[1]
+        largest[change.metric] = (change.quantity.unit, max([before, *means]))
     return {metric: scaled_unit(unit, top) for metric, (unit, top) in largest.items()}
 
 
@@ -185,12 +192,14 @@ def _cell(cell: Cell, factor: float) -> Text:
     return number_cell(cell.mean, f"{shown} (1)" if cell.repeats == 1 else shown)
 
 
-def _verdict(one: Change) -> Text:
-    kind = {IMPROVED: "good", WORSE: "bad"}.get(one.verdict, "")
-    words = f"{_MARKS[one.verdict]} {one.verdict}" if one.verdict in _MARKS else one.verdict
-    if one.reason and math.isnan(one.low):
-        words = f"{one.verdict}: {one.reason}" if one.verdict not in _MARKS else words
-    return Text(words, one.verdict, kind)
+def _verdict(change: Change) -> Text:
+    kind = {IMPROVED: "good", WORSE: "bad"}.get(change.verdict, "")
+    words = (
+        f"{_MARKS[change.verdict]} {change.verdict}" if change.verdict in _MARKS else change.verdict
+    )
+    if change.reason and math.isnan(change.low):
+        words = f"{change.verdict}: {change.reason}" if change.verdict not in _MARKS else words
+    return Text(words, change.verdict, kind)
 
 
 def _p(value: float) -> str:
@@ -201,13 +210,13 @@ def _p(value: float) -> str:
 
 def names_of_points(joined: Joined) -> dict[str, list[str]]:
     """By experiment the parameters that distinguish its points, on either side."""
-    pairs = [*joined.both, *joined.one, *joined.versions]
+    pairs = [*joined.both, *joined.unmatched, *joined.versions]
     return {name: varying(group) for name, group in by_experiment(pairs)}
 
 
 def alone_table(role: str, joined: Joined) -> dict[str, Any]:
     """Points of one side only, with what became of them on the other."""
-    mine = [pair for pair in joined.one if (pair.base is not None) == (role == "base")]
+    mine = [pair for pair in joined.unmatched if (pair.base is not None) == (role == "base")]
     words = names_of_points(joined)
     rows = [
         [

@@ -21,12 +21,12 @@ def compare(base: Side, new: Side, results: Path) -> dict[str, int]:
     Returns how many points' main metrics got each verdict, in the phases that they have.
     """
     joined = join(base, new)
-    found, unlike = changes([*joined.both, *joined.one], base, new)
+    changed, unlike = changes([*joined.both, *joined.unmatched], base, new)
     around = surroundings(joined.both, base, new)
-    summary = counts(found)
-    write_tables(make_tables(found, summary, joined, around), results / FOLDER)
+    summary = counts(changed)
+    write_tables(make_tables(changed, summary, joined, around), results / FOLDER)
     files = [f"./{FOLDER}/{quote(name)}.csv" for name in TABLES]
-    html = render_comparison(base, new, found, summary, joined, around, unlike, files)
+    html = render_comparison(base, new, changed, summary, joined, around, unlike, files)
     publish(results / PAGE, html)
-    main = [one.verdict for one in found if one.main]
+    main = [change.verdict for change in changed if change.main]
     return {verdict: main.count(verdict) for verdict in VERDICTS if verdict in main}

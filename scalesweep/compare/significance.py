@@ -127,22 +127,22 @@ def changes(pairs: Iterable[Pair], base: Side, new: Side) -> tuple[list[Change],
     Also returns, in words, the metrics that mean different things on the two sides, which are
     not compared.
     """
-    found: list[Change] = []
+    changed: list[Change] = []
     unlike: dict[str, None] = {}
     for name, group in by_experiment(pairs):
         for benchmark in dict.fromkeys(pair.point.kind[0] for pair in group):
             of_it = [pair for pair in group if pair.point.kind[0] == benchmark]
             metrics = _Metrics(name, benchmark, of_it, (base, new))
             unlike.update(dict.fromkeys(metrics.unlike))
-            found += [
+            changed += [
                 _change(pair, metric, phase, metrics, first, second)
                 for metric, phase in metrics.measures
                 for pair in of_it
                 if (first := _values(base, pair.base, metric, phase)).size
                 | (second := _values(new, pair.new, metric, phase)).size
             ]
-    _adjust(found)
-    return found, list(unlike)
+    _adjust(changed)
+    return changed, list(unlike)
 
 
 class _Metrics:
@@ -158,8 +158,8 @@ class _Metrics:
             meanings = [(q.unit, q.better, q.scope) for q in (mine[name], theirs[name])]
             if meanings[0] != meanings[1]:
                 del self.quantities[name]
-                told = " and ".join(f"{unit}, {better} is better" for unit, better, _ in meanings)
-                self.unlike.append(f"{benchmark}: {name} ({told})")
+                meant = " and ".join(f"{unit}, {better} is better" for unit, better, _ in meanings)
+                self.unlike.append(f"{benchmark}: {name} ({meant})")
         entries = [e for s in sides for e in s.experiments if e["benchmark"] == benchmark]
         entries.sort(key=lambda entry: entry["name"] != experiment)
         wanted = [str(e["main_metric"]) for e in entries if e["main_metric"]][:1]
@@ -241,48 +241,50 @@ def _p_value(ratio: float, error: LogError) -> float:
     return t_chance(math.log(ratio), error.error, error.degrees)
 
 
-def _adjust(found: Sequence[Change]) -> None:
+def _adjust(changes: Sequence[Change]) -> None:
     """Corrected p values: each among all points of its benchmark, metric and phase; and that of
     what is said first among all of that of the experiment."""
-    tested = [one for one in found if not math.isnan(one.p)]
-    first = main_phases(found)
+    tested = [change for change in changes if not math.isnan(change.p)]
+    first = main_phases(changes)
     lists: dict[tuple[str, str, str], list[Change]] = {}
     experiments: dict[str, list[Change]] = {}
-    for one in tested:
-        lists.setdefault((one.pair.point.kind[0], one.metric, one.phase), []).append(one)
-        if first.get((one.pair.experiment, one.metric)) == one.phase:
-            experiments.setdefault(one.pair.experiment, []).append(one)
+    for change in tested:
+        lists.setdefault((change.pair.point.kind[0], change.metric, change.phase), []).append(
+            change
+        )
+        if first.get((change.pair.experiment, change.metric)) == change.phase:
+            experiments.setdefault(change.pair.experiment, []).append(change)
     for several in lists.values():
-        for one, adjusted in zip(several, adjusted_p([c.p for c in several]), strict=True):
-            one.adjusted = adjusted
+        for change, adjusted in zip(several, adjusted_p([c.p for c in several]), strict=True):
+            change.adjusted = adjusted
     for family in experiments.values():
-        for one, adjusted in zip(family, holm_p([c.p for c in family]), strict=True):
-            one.family = adjusted
+        for change, adjusted in zip(family, holm_p([c.p for c in family]), strict=True):
+            change.family = adjusted
 
 
-def main_phases(found: Iterable[Change | Count]) -> dict[tuple[str, str], str]:
+def main_phases(changes: Iterable[Change | Count]) -> dict[tuple[str, str], str]:
     """The phase that is reported first of each experiment's main metrics: later epochs where there
     are any."""
     phases: dict[tuple[str, str], set[str]] = {}
-    for one in found:
-        if one.main:
-            phases.setdefault((one.experiment, one.metric), set()).add(one.phase)
+    for change in changes:
+        if change.main:
+            phases.setdefault((change.experiment, change.metric), set()).add(change.phase)
     order = ("later", "run", "init")
     return {key: next(name for name in order if name in there) for key, there in phases.items()}
 
 
-def counts(found: Iterable[Change]) -> list[Count]:
+def counts(changes: Iterable[Change]) -> list[Count]:
     """Verdicts by experiment, metric and phase, in the order found."""
     groups: dict[tuple[str, str, str, str], list[Change]] = {}
-    for one in found:
-        key = (one.pair.experiment, one.pair.point.kind[0], one.metric, one.phase)
-        groups.setdefault(key, []).append(one)
+    for change in changes:
+        key = (change.pair.experiment, change.pair.point.kind[0], change.metric, change.phase)
+        groups.setdefault(key, []).append(change)
     result = []
     for (experiment, _, metric, phase), group in groups.items():
-        verdicts = Counter(one.verdict for one in group)
-        compared = sum(one.error is not None for one in group)
+        verdicts = Counter(change.verdict for change in group)
+        compared = sum(change.error is not None for change in group)
         # A comparison with NaN is false.
-        kept = Counter(one.verdict for one in group if one.adjusted <= 1 - CONFIDENCE)
+        kept = Counter(change.verdict for change in group if change.adjusted <= 1 - CONFIDENCE)
         del kept[UNCLEAR]
         first = group[0]
         overall = geometric_mean(group) if first.main else None
@@ -299,15 +301,15 @@ def geometric_mean(group: Iterable[Change]) -> GeometricMean | None:
     added up (independent, as points share no run), and Student's t with the degrees of freedom
     after Welch and Satterthwaite. Missing if a point has no interval.
     """
-    ratios = [one for one in group if not math.isnan(one.ratio)]
+    ratios = [change for change in group if not math.isnan(change.ratio)]
     if len(ratios) < 2:
         return None
     n = len(ratios)
-    value = math.exp(sum(math.log(one.ratio) for one in ratios) / n)
-    errors = [one.error for one in ratios if one.error is not None]
+    value = math.exp(sum(math.log(change.ratio) for change in ratios) / n)
+    errors = [change.error for change in ratios if change.error is not None]
     if len(errors) < n:
         return GeometricMean(n, value, math.nan, math.nan)
-    variances = [one.error**2 for one in errors]
+    variances = [error.error**2 for error in errors]
     total = sum(variances)
     shares = [variance / total for variance in variances]
     degrees = 1 / sum(s**2 / e.degrees for s, e in zip(shares, errors, strict=True))

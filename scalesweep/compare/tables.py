@@ -30,20 +30,20 @@ Row = dict[str, Any]
 
 
 def make_tables(
-    found: Sequence[Change],
+    changes: Sequence[Change],
     summary: Iterable[Count],
     joined: Joined,
     around: Surroundings,
 ) -> dict[str, pd.DataFrame]:
     """The frames by name (docs/guide/compare.md gives the columns); each may be empty."""
-    counted = [_count(one) for one in summary]
-    every = [*joined.both, *joined.one, *joined.versions]
+    counted = [_count(count) for count in summary]
+    every = [*joined.both, *joined.unmatched, *joined.versions]
     names = dict.fromkeys(name for pair in every for name in pair.point.values)
     parameters = sorted(names, key=lambda name: name != "ranks")
     frames = {
-        "points": _points(found, parameters),
+        "points": _points(changes, parameters),
         "counts": _frame(counted, list(counted[0]) if counted else ["experiment"]),
-        "unmatched": _unmatched(joined.one, parameters),
+        "unmatched": _unmatched(joined.unmatched, parameters),
         "versions": _versions(joined.versions, parameters),
         "environment": _frame(
             [
@@ -54,9 +54,9 @@ def make_tables(
         ),
         "canary": _frame(
             [
-                {"kind": one.kind, "base_runs": one.base_runs, "new_runs": one.new_runs}
-                | asdict(one.apart)
-                for one in around.machine
+                {"kind": rate.kind, "base_runs": rate.base_runs, "new_runs": rate.new_runs}
+                | asdict(rate.apart)
+                for rate in around.machine
             ],
             _CANARY,
         ),
@@ -72,19 +72,19 @@ def write_tables(frames: Mapping[str, pd.DataFrame], folder: Path) -> None:
         write_parquet(frame, folder / f"{name}.parquet", {})
 
 
-def _points(found: Sequence[Change], parameters: Sequence[str]) -> pd.DataFrame:
-    rows = [_change(one) for one in found]
+def _points(changes: Sequence[Change], parameters: Sequence[str]) -> pd.DataFrame:
+    rows = [_change(change) for change in changes]
     names = list(rows[0]) if rows else _WHO
-    return _with_parameters(rows, names, [one.pair for one in found], parameters)
+    return _with_parameters(rows, names, [change.pair for change in changes], parameters)
 
 
-def _change(one: Change) -> Row:
-    row = _who(one.pair) | {"metric": one.metric, "phase": one.phase}
-    row |= {"unit": one.quantity.unit, "better": one.quantity.better, "main": one.main}
-    row |= _cell("base", one.base) | _cell("new", one.new)
-    row |= {"ratio": one.ratio, "ratio_low": one.low, "ratio_high": one.high}
-    row |= {"p": one.p, "p_adjusted": one.adjusted, "p_family": one.family}
-    return row | {"verdict": one.verdict, "reason": one.reason or None}
+def _change(change: Change) -> Row:
+    row = _who(change.pair) | {"metric": change.metric, "phase": change.phase}
+    row |= {"unit": change.quantity.unit, "better": change.quantity.better, "main": change.main}
+    row |= _cell("base", change.base) | _cell("new", change.new)
+    row |= {"ratio": change.ratio, "ratio_low": change.low, "ratio_high": change.high}
+    row |= {"p": change.p, "p_adjusted": change.adjusted, "p_family": change.family}
+    return row | {"verdict": change.verdict, "reason": change.reason or None}
 
 
 def _who(pair: Pair) -> Row:
@@ -105,13 +105,13 @@ def _cell(role: str, cell: Cell) -> Row:
     return {f"{role}_{name}": value for name, value in zip(names, values, strict=True)}
 
 
-def _count(one: Count) -> Row:
-    row: Row = {"experiment": one.experiment, "metric": one.metric, "phase": one.phase}
-    row |= {"main": one.main}
-    row |= {verdict.replace(" ", "_"): one.verdicts.get(verdict, 0) for verdict in VERDICTS}
-    row |= {"compared": one.compared, "by_chance": one.by_chance}
-    row |= {f"kept_{verdict}": one.kept.get(verdict, 0) for verdict in (IMPROVED, WORSE)}
-    overall = one.overall
+def _count(count: Count) -> Row:
+    row: Row = {"experiment": count.experiment, "metric": count.metric, "phase": count.phase}
+    row |= {"main": count.main}
+    row |= {verdict.replace(" ", "_"): count.verdicts.get(verdict, 0) for verdict in VERDICTS}
+    row |= {"compared": count.compared, "by_chance": count.by_chance}
+    row |= {f"kept_{verdict}": count.kept.get(verdict, 0) for verdict in (IMPROVED, WORSE)}
+    overall = count.overall
     for name, attribute in (("", "value"), ("_low", "low"), ("_high", "high")):
         row[f"geometric_mean{name}"] = getattr(overall, attribute) if overall else None
     return row

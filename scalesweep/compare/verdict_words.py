@@ -30,12 +30,12 @@ def verdict_words(group: Sequence[Change], subject: Difference | None) -> tuple[
     experiment, so that any such line is false in at most 5 % of comparisons without a change.
     Of several the geometric mean of their ratios is given.
     """
-    known = [one for one in group if one.error is not None]
+    known = [change for change in group if change.error is not None]
     first = group[0]
     where = f"{first.pair.experiment}, {first.quantity.label.lower()}, {PHASES[first.phase]}"
-    sure = [one for one in known if one.stands]
+    sure = [change for change in known if change.stands]
     better, worse = (
-        [one for one in sure if one.verdict == verdict] for verdict in (IMPROVED, WORSE)
+        [change for change in sure if change.verdict == verdict] for verdict in (IMPROVED, WORSE)
     )
     head = subject_words(subject)
     unknown = len(group) - len(known)
@@ -44,9 +44,9 @@ def verdict_words(group: Sequence[Change], subject: Difference | None) -> tuple[
     fast = first.quantity.unit in _TIMES or first.quantity.unit.endswith("/s")
     words = ("faster", "slower") if fast else ("better", "worse")
     parts = [
-        f"{word} at {len(some)} of {counted(len(known), 'point')} ({_by(some)})"
-        for word, some in zip(words, (better, worse), strict=True)
-        if some
+        f"{word} at {len(alike)} of {counted(len(known), 'point')} ({_by(alike)})"
+        for word, alike in zip(words, (better, worse), strict=True)
+        if alike
     ]
     rest = len(known) - len(sure)
     if parts:
@@ -72,9 +72,9 @@ def verdict_words(group: Sequence[Change], subject: Difference | None) -> tuple[
 def _why_unknown(group: Sequence[Change]) -> str:
     """Why no ratio of a group has an interval, and of identical repeats how far the sides differ,
     which nothing says the scatter of."""
-    alike = [one for one in group if one.reason == IDENTICAL]
+    alike = [change for change in group if change.reason == IDENTICAL]
     if not alike:
-        reasons = {one.reason for one in group} - {SINGLE}
+        reasons = {change.reason for change in group} - {SINGLE}
         if not reasons:
             return "no point has two or more repeats on both sides, so no change can be established"
         return f"no change can be established at {_points(group, group)} ({'; '.join(reasons)})"
@@ -82,8 +82,8 @@ def _why_unknown(group: Sequence[Change]) -> str:
         f"no change can be established, because repeats are identical on a side at "
         f"{_points(alike, group)}: they have no scatter to judge a difference by"
     )
-    if apart := [one for one in alike if one.ratio != 1]:
-        farthest = max(apart, key=lambda one: abs(math.log(one.ratio)))
+    if apart := [change for change in alike if change.ratio != 1]:
+        farthest = max(apart, key=lambda change: abs(math.log(change.ratio)))
         least = "" if len(apart) == 1 else ", the largest"
         sign = "+" if farthest.ratio > 1 else ""
         text += (
@@ -93,24 +93,24 @@ def _why_unknown(group: Sequence[Change]) -> str:
     return text
 
 
-def _points(some: Sequence[Change], group: Sequence[Change]) -> str:
-    if len(some) == len(group):
+def _points(chosen: Sequence[Change], group: Sequence[Change]) -> str:
+    if len(chosen) == len(group):
         return "the only point" if len(group) == 1 else f"all {len(group)} points"
-    return f"{len(some)} of {counted(len(group), 'point')}"
+    return f"{len(chosen)} of {counted(len(group), 'point')}"
 
 
-def _by(some: Sequence[Change]) -> str:
+def _by(chosen: Sequence[Change]) -> str:
     """By how much: ``+4.2 [3.1, 5.3] %``, of several points on average."""
-    if len(some) == 1:
-        value, low, high = some[0].ratio, some[0].low, some[0].high
+    if len(chosen) == 1:
+        value, low, high = chosen[0].ratio, chosen[0].low, chosen[0].high
     else:
-        mean = geometric_mean(some)
+        mean = geometric_mean(chosen)
         assert mean is not None
         value, low, high = mean.value, mean.low, mean.high
     sign = "+" if value > 1 else ""
-    average = " on average" if len(some) > 1 else ""
+    average = " on average" if len(chosen) > 1 else ""
     return f"{sign}{percent(value - 1, low - 1, high - 1)}{average}"
 
 
 def _widest(known: Sequence[Change]) -> tuple[float, float]:
-    return min(one.low for one in known), max(one.high for one in known)
+    return min(change.low for change in known), max(change.high for change in known)

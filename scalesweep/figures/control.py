@@ -110,7 +110,7 @@ def _drift(ax: Axes, main: Measure, line: Timeline) -> list[Any]:
         parts = [line.logs[: sudden.place], line.logs[sudden.place :]]
         logs = [sum(part) / len(part) for part in parts for _ in part]
         label = "means before and after"
-    elif steady is not None and steady.found:
+    elif steady is not None and steady.clear:
         logs = _fitted(steady, line)
         label = "trend in time"
     else:

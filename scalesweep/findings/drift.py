@@ -48,7 +48,7 @@ def _of_control(study: ExperimentResults, main: Measure, line: Timeline) -> list
             f"{', where a session begins' if sudden.place in line.sessions else ''}, in "
             f"{runs - sudden.place} of {counted(runs, 'run')} {over}; {_DOUBT}."
         )
-    elif steady.found:
+    elif steady.clear:
         level = WARNING
         text = f"The control point drifts: {label} {_changed(steady, main)} {span}; {_DOUBT}."
     else:
@@ -79,7 +79,7 @@ def _of_repeats(study: ExperimentResults, main: Measure, line: Timeline) -> list
         [logs[place] for place, _ in kept],
         [group for _, group in kept],
     )
-    if found is None or not found.found:
+    if found is None or not found.clear:
         return []
     text = (
         f"Runs drift: relative to the mean of its point, {_label(main)} of a run "

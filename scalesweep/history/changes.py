@@ -71,26 +71,26 @@ def along(sessions: Sequence[Known], verdict: Verdict) -> Along:
     if not base or not new:
         return Along()
     others = changed_facts(base, new)
-    hosts = {one.hosts for one in base}
-    if len(hosts) == 1 and "" not in hosts and not any(set(one.hosts.split()) & _words(hosts)
-                                                       for one in new):  # fmt: skip
-        others["hosts"] = (_named(hosts), _named({one.hosts for one in new}))
+    hosts = {session.hosts for session in base}
+    if len(hosts) == 1 and "" not in hosts and not any(set(session.hosts.split()) & _words(hosts)
+                                                       for session in new):  # fmt: skip
+        others["hosts"] = (_named(hosts), _named({session.hosts for session in new}))
     code: bool | None = None
     for of in (_commit, _program):
-        mine, theirs = ({of(one) for one in side} for side in (base, new))
+        mine, theirs = ({of(session) for session in side} for side in (base, new))
         if "" not in mine | theirs:
             code = not mine & theirs
             break
     return Along(base[-1].name, new[0].name, code, others)
 
 
-def _commit(one: Known) -> str:
+def _commit(session: Known) -> str:
     """The commit, which says nothing of a program with local changes."""
-    return "" if one.dirty else one.commit
+    return "" if session.dirty else session.commit
 
 
-def _program(one: Known) -> str:
-    return one.program
+def _program(session: Known) -> str:
+    return session.program
 
 
 def _words(texts: Iterable[str]) -> set[str]:
@@ -99,27 +99,27 @@ def _words(texts: Iterable[str]) -> set[str]:
 
 def changed_facts(base: Sequence[Known], new: Sequence[Known]) -> dict[str, tuple[str, str]]:
     """Facts that both sides have recorded and that have no value in common: old and new values."""
-    sides = [[_facts_of(one) for one in side] for side in (base, new)]
-    found = {}
+    sides = [[_facts_of(session) for session in side] for side in (base, new)]
+    changed = {}
     for name in dict.fromkeys(name for side in sides for facts in side for name in facts):
         old, now = ({facts[name] for facts in side if name in facts} for side in sides)
         if old and now and not old & now:
-            found[name] = (_named(old), _named(now))
-    return found
+            changed[name] = (_named(old), _named(now))
+    return changed
 
 
-def _facts_of(one: Known) -> dict[str, str]:
-    found = _parsed(one.facts)
-    return found | ({"launcher": one.launcher} if one.launcher else {})
+def _facts_of(session: Known) -> dict[str, str]:
+    facts = _parsed(session.facts)
+    return facts | ({"launcher": session.launcher} if session.launcher else {})
 
 
 @lru_cache(maxsize=1024)  # most sessions say the same
 def _parsed(text: str) -> dict[str, str]:
     try:
-        found = json.loads(text) if text else {}
+        facts = json.loads(text) if text else {}
     except (ValueError, RecursionError):
-        found = {}
-    return {name: str(fact) for name, fact in found.items()} if isinstance(found, dict) else {}
+        facts = {}
+    return {name: str(fact) for name, fact in facts.items()} if isinstance(facts, dict) else {}
 
 
 def _named(values: Iterable[str]) -> str:

@@ -27,15 +27,15 @@ def chart_data(groups: Mapping[str, Sequence[Judged]], links: Links) -> dict[str
     """
     sessions = _Sessions(links)
     left = MOST_VALUES
-    found: dict[str, list[dict[str, Any]]] = {name: [] for name in groups}
+    drawn: dict[str, list[dict[str, Any]]] = {name: [] for name in groups}
     # In turns, so that every group has some.
     for turn in range(max(map(len, groups.values()), default=0)):
         for name, group in groups.items():
             if turn < len(group) and group[turn].shown is not None and left > 0:
                 series = _series(group[turn], sessions)
                 left -= sum(map(len, series["repeats"])) + len(series["centres"])
-                found[name].append(series)
-    return {"groups": found, "sessions": sessions.known}
+                drawn[name].append(series)
+    return {"groups": drawn, "sessions": sessions.known}
 
 
 class _Sessions:
@@ -47,21 +47,21 @@ class _Sessions:
         self._places: dict[tuple[str, str, str], int] = {}
         self._there: dict[Path, str] = {}
 
-    def place(self, one: SessionFacts, site: str) -> int:
+    def place(self, session: SessionFacts, site: str) -> int:
         """The place of a session, noted if it is new."""
-        key = (one.session, one.results, site)
+        key = (session.session, session.results, site)
         if key not in self._places:
             self._places[key] = len(self.known)
-            results = Path(one.results)
+            results = Path(session.results)
             self.known.append(
                 {
-                    "name": one.name,
-                    "started": one.started.isoformat(timespec="seconds"),
-                    "committed": one.commit_time.isoformat() if one.commit_time else None,
-                    "subject": one.subject,
-                    "tags": one.tags,
-                    "hosts": one.hosts,
-                    "results": one.results,
+                    "name": session.name,
+                    "started": session.started.isoformat(timespec="seconds"),
+                    "committed": session.commit_time.isoformat() if session.commit_time else None,
+                    "subject": session.subject,
+                    "tags": session.tags,
+                    "hosts": session.hosts,
+                    "results": session.results,
                     "report": self._link(results / "report.html"),
                     "records": self._link(results / "runs" / site),
                 }
@@ -75,32 +75,32 @@ class _Sessions:
         return self._there[path]
 
 
-def _series(one: Judged, sessions: _Sessions) -> dict[str, Any]:
-    shown = one.shown
+def _series(series: Judged, sessions: _Sessions) -> dict[str, Any]:
+    shown = series.shown
     assert shown is not None
-    first = max(0, len(one.sessions) - MOST_SESSIONS)
-    places = range(first, len(one.sessions))
+    first = max(0, len(series.sessions) - MOST_SESSIONS)
+    places = range(first, len(series.sessions))
     half = t_quantile(shown.degrees) * shown.between if shown.degrees > 0 else 0.0
-    base = shown.mean(one.verdict.base or [first])
-    known = [sessions.place(one.sessions[n], one.site) for n in places]
+    base = shown.mean(series.verdict.base or [first])
+    known = [sessions.place(series.sessions[n], series.site) for n in places]
     return {
-        "title": f"{one.point}: {title_of(one)}",
-        "metric": one.metric,
-        "unit": one.unit,
-        "better": one.better,
-        "verdict": one.verdict.kind,
-        "said": sentence_of(one),
+        "title": f"{series.point}: {title_of(series)}",
+        "metric": series.metric,
+        "unit": series.unit,
+        "better": series.better,
+        "verdict": series.verdict.kind,
+        "said": sentence_of(series),
         "base": _rounded(math.exp(base)),
         "sessions": known,
         "centres": [_rounded(math.exp(shown.centres[n])) for n in places],
-        "repeats": [list(map(_rounded, one.values[n].tolist())) for n in places],
+        "repeats": [list(map(_rounded, series.values[n].tolist())) for n in places],
         # Of sessions whose records are still there.
         "runs": [
-            list(one.runs[n]) if sessions.known[place]["records"] else []
+            list(series.runs[n]) if sessions.known[place]["records"] else []
             for n, place in zip(places, known, strict=True)
         ],
         "spikes": [n - first for n in places if shown.spikes[n]],
-        "of_base": [n - first for n in one.verdict.base if n >= first],
+        "of_base": [n - first for n in series.verdict.base if n >= first],
         "levels": [
             [max(begin, first) - first, end - 1 - first,
              *(_rounded(math.exp(level + part)) for part in (-half, 0.0, half))]
@@ -110,7 +110,7 @@ def _series(one: Judged, sessions: _Sessions) -> dict[str, Any]:
             [place - first, listed([f"{fact} {old} → {new}" for fact, (old, new) in what.items()],
                                    _MOST_CHANGES)]
             for before, place in pairwise(places)
-            if (what := changed_facts([one.sessions[before]], [one.sessions[place]]))
+            if (what := changed_facts([series.sessions[before]], [series.sessions[place]]))
         ],
     }  # fmt: skip
 

@@ -26,26 +26,31 @@ _MOST_TICKS = 14
 _COLOURS = {REGRESSION: ORANGE, TREND: ORANGE, CONFOUNDED: PINK, IMPROVEMENT: BLUE}
 
 
-def draw_series(one: Judged, name: str) -> tuple[Drawing, str]:
+def draw_series(series: Judged, name: str) -> tuple[Drawing, str]:
     """The drawing of a series that has levels, and its SVG."""
     with mpl.rc_context(cast(Any, RC)):
-        drawing = _draw(one, name)
+        drawing = _draw(series, name)
         svg = svg_text(drawing.figure)
     return drawing, tidy_svg(svg, f"{name}-", drawing.alt)
 
 
-def _draw(one: Judged, name: str) -> Drawing:
-    shown = one.shown
+def _draw(series: Judged, name: str) -> Drawing:
+    shown = series.shown
     assert shown is not None
-    first = max(0, len(one.sessions) - MOST_SESSIONS)
-    places = range(first, len(one.sessions))
-    base = shown.mean(one.verdict.base or [*places][:1])
+    first = max(0, len(series.sessions) - MOST_SESSIONS)
+    places = range(first, len(series.sessions))
+    base = shown.mean(series.verdict.base or [*places][:1])
     figure = Figure(figsize=(WIDE, 3.1))
-    head = f"{one.metric}, {PHASES.get(one.phase, one.phase)}: {one.benchmark}, {one.point}"
-    heading(figure, shorten(head, 90), f"{one.site}, {one.device.upper()}, {one.scaling} scaling")
+    head = f"{series.metric}, {PHASES.get(series.phase, series.phase)}: "
+    head += f"{series.benchmark}, {series.point}"
+    heading(
+        figure,
+        shorten(head, 90),
+        f"{series.site}, {series.device.upper()}, {series.scaling} scaling",
+    )
     ax = figure.subplots()
     for place in places:
-        values = np.exp(np.log(one.values[place]) - base)
+        values = np.exp(np.log(series.values[place]) - base)
         ax.plot(np.full(values.size, place), values, ".", color=FAINT, markersize=3, zorder=1)
     steady = [place for place in places if not shown.spikes[place]]
     spikes = [place for place in places if shown.spikes[place]]
@@ -60,13 +65,13 @@ def _draw(one: Judged, name: str) -> Drawing:
             span, math.exp(level - base - half), math.exp(level - base + half), color=BLUE,
             alpha=0.12, linewidth=0, zorder=0,
         )  # fmt: skip
-        newest = one.verdict.stepped and end == len(one.sessions)
-        colour = _COLOURS.get(one.verdict.kind, INK) if newest else INK
+        newest = series.verdict.stepped and end == len(series.sessions)
+        colour = _COLOURS.get(series.verdict.kind, INK) if newest else INK
         ax.hlines(math.exp(level - base), *span, color=colour, linewidth=1.6, zorder=2)
     ax.axhline(1.0, color=INK, linewidth=1, linestyle=(0, (1, 2)))
-    marks = _mark_changes(ax, one, places)
-    _axis(ax, one, places)
-    better = "lower" if one.better == "lower" else "higher"
+    marks = _mark_changes(ax, series, places)
+    _axis(ax, series, places)
+    better = "lower" if series.better == "lower" else "higher"
     ax.set_ylabel(f"Relative to the baseline\n({better} is better)")
     handles: list[Any] = [
         Line2D([], [], linestyle="none", marker="o", color=BLUE, markersize=4, label="session"),
@@ -79,22 +84,22 @@ def _draw(one: Judged, name: str) -> Drawing:
     figure.legend(handles=handles, loc="outside lower right", ncols=len(handles))
     text = f"{head}. Dotted: the baseline, 1.0."
     if first:
-        text += f" The newest {MOST_SESSIONS} of {len(one.sessions):,} sessions."
+        text += f" The newest {MOST_SESSIONS} of {len(series.sessions):,} sessions."
     if marks:
         text += " Marked above: " + "; ".join(f"{mark} {words}" for mark, words in marks) + "."
     levels = ", ".join(number(math.exp(level - base)) for *_, level in shown.levels)
     alt = (
         f"{head}: {counted(len(places), 'session')}, levels {levels} relative to the baseline, "
-        f"{counted(len(spikes), 'outlier')}. Verdict: {one.verdict.kind}."
+        f"{counted(len(spikes), 'outlier')}. Verdict: {series.verdict.kind}."
     )
     return Drawing(name, head, text, alt, figure)
 
 
-def _mark_changes(ax: Axes, one: Judged, places: Sequence[int]) -> list[tuple[str, str]]:
+def _mark_changes(ax: Axes, series: Judged, places: Sequence[int]) -> list[tuple[str, str]]:
     """Numbered marks where software, settings or machine changed; returns what each is."""
     marks: list[tuple[str, str]] = []
     for before, place in pairwise(places):
-        changed = changed_facts([one.sessions[before]], [one.sessions[place]])
+        changed = changed_facts([series.sessions[before]], [series.sessions[place]])
         if not changed:
             continue
         ax.axvline(place - 0.5, color=FAINT, linewidth=1, linestyle=(0, (4, 2)), zorder=0)
@@ -109,11 +114,11 @@ def _mark_changes(ax: Axes, one: Judged, places: Sequence[int]) -> list[tuple[st
     return marks
 
 
-def _axis(ax: Axes, one: Judged, places: Sequence[int]) -> None:
+def _axis(ax: Axes, series: Judged, places: Sequence[int]) -> None:
     """Sessions at equal distances, labelled with commit or day."""
     stride = max(1, math.ceil(len(places) / _MOST_TICKS))
     ticks = list(reversed(places[::-1][::stride]))
-    ax.set_xticks(ticks, [one.sessions[place].name for place in ticks], rotation=35, ha="right")
+    ax.set_xticks(ticks, [series.sessions[place].name for place in ticks], rotation=35, ha="right")
     ax.tick_params(axis="x", labelsize=7)
     ax.set_xlim(places[0] - 0.7, places[-1] + 0.7)
     ax.grid(axis="x", visible=False)

@@ -124,26 +124,30 @@ def read_history(folder: Path, settings: HistorySettings | None = None) -> Histo
     metrics = rows.filter(pc.and_(pc.equal(rows["kind"], METRIC), rows["judged"]))
     frame, facts = _frame(metrics)
     parts = frame.groupby([*KEY], sort=False, observed=True)
-    found = [_series(part, facts, settings) for _, part in parts]
+    judgements = [_series(part, facts, settings) for _, part in parts]
     if settings.baseline and not any(
-        _is_baseline(session, settings.baseline) for one in found for session in one.sessions
+        _is_baseline(session, settings.baseline)
+        for series in judgements
+        for session in series.sessions
     ):
-        commits = dict.fromkeys(s.name for one in found for s in one.sessions if s.commit)
+        commits = dict.fromkeys(
+            s.name for series in judgements for s in series.sessions if s.commit
+        )
         known = ", ".join([*commits][-5:]) or "none is known"
         raise UserError(
             f"history: baseline {settings.baseline!r}: no session of this commit or tag in "
             f"{folder}; newest commits: {known}"
         )
-    verdicts = corrected(one.verdict for one in found)
+    verdicts = corrected(series.verdict for series in judgements)
     changed = any(verdict.kind in (REGRESSION, IMPROVEMENT) for verdict in verdicts)
     canaries, ledgers = (_by_point(rows, kind) if changed else {} for kind in (CANARY, LEDGER))
     settled, damaged = load_settled(folder)
     judged = [
         _with_ledger(
-            _with_evidence(_attributed(one, verdict, canaries.get(_point(one), {})), settled),
-            ledgers.get(_point(one), {}),
+            _with_evidence(_attributed(series, verdict, canaries.get(_point(series), {})), settled),
+            ledgers.get(_point(series), {}),
         )
-        for one, verdict in zip(found, verdicts, strict=True)
+        for series, verdict in zip(judgements, verdicts, strict=True)
     ]
     sessions = len(pc.unique(rows["session"]))
     broken = {**loaded.broken, **damaged}
@@ -216,7 +220,7 @@ def _series(part: pd.DataFrame, facts: Sequence[SessionFacts], settings: History
 def _in_order(infos: Sequence[SessionFacts]) -> list[int]:
     """By time of the commit, where that is known of all, else by start: what was measured late of
     an old commit belongs to that commit."""
-    known = all(one.commit_time for one in infos)
+    known = all(info.commit_time for info in infos)
     return sorted(
         range(len(infos)),
         key=lambda place: (
@@ -231,68 +235,70 @@ def _is_baseline(session: SessionFacts, baseline: str) -> bool:
     return commit or baseline in session.tags.split()
 
 
-def _attributed(one: Judged, verdict: Verdict, rates: Rates) -> Judged:
+def _attributed(series: Judged, verdict: Verdict, rates: Rates) -> Judged:
     """With the corrected verdict; confounded where something else than the commit changed too."""
     if verdict.kind not in (REGRESSION, IMPROVEMENT):
-        return replace(one, verdict=verdict)
-    base, new = _sides(one)
-    speed = math.log(verdict.ratio) * (1 if one.better == "higher" else -1)
+        return replace(series, verdict=verdict)
+    base, new = _sides(series)
+    speed = math.log(verdict.ratio) * (1 if series.better == "higher" else -1)
     moved = machine_moved(rates, base, new, speed)
-    changed = replace(one.along, others={**(one.along.others or {}), **moved})
+    changed = replace(series.along, others={**(series.along.others or {}), **moved})
     if changed.confounds:
         verdict = replace(verdict, kind=CONFOUNDED, reason=changed.reason)
-    return replace(one, verdict=verdict, along=changed)
+    return replace(series, verdict=verdict, along=changed)
 
 
-def _with_evidence(one: Judged, settled: Sequence[Settled]) -> Judged:
+def _with_evidence(series: Judged, settled: Sequence[Settled]) -> Judged:
     """With what the commits of both sides have shown, measured alternately, if they were; else with
     what the newest commit has."""
     if not settled:
-        return one
-    key = {name: getattr(one, name) for name in KEY}
+        return series
+    key = {name: getattr(series, name) for name in KEY}
     base, new = (
-        [one.sessions[n].commit for n in side if not one.sessions[n].dirty]
-        for side in (one.verdict.base, one.verdict.new)
+        [series.sessions[n].commit for n in side if not series.sessions[n].dirty]
+        for side in (series.verdict.base, series.verdict.new)
     )
-    found = evidence_for(key, base, new, settled)
-    if found is not None:
-        return replace(one, evidence=found, verdict=with_evidence(one.verdict, found))
-    newest = one.sessions[-1]
+    evidence = evidence_for(key, base, new, settled)
+    if evidence is not None:
+        return replace(series, evidence=evidence, verdict=with_evidence(series.verdict, evidence))
+    newest = series.sessions[-1]
     if newest.commit and not newest.dirty:
-        found = evidence_for(key, None, [newest.commit], settled)
-    if found is None or (verdict := with_newest(one.verdict, found)) == one.verdict:
-        return one
-    return replace(one, evidence=found, verdict=verdict)
+        evidence = evidence_for(key, None, [newest.commit], settled)
+    if evidence is None or (verdict := with_newest(series.verdict, evidence)) == series.verdict:
+        return series
+    return replace(series, evidence=evidence, verdict=verdict)
 
 
-def _sides(one: Judged) -> tuple[list[str], list[str]]:
+def _sides(series: Judged) -> tuple[list[str], list[str]]:
     """The sessions of both sides by id."""
-    base, new = ([one.sessions[n].session for n in s] for s in (one.verdict.base, one.verdict.new))
+    base, new = (
+        [series.sessions[n].session for n in s] for s in (series.verdict.base, series.verdict.new)
+    )
     return base, new
 
 
-def _point(one: Judged) -> tuple[Any, ...]:
-    return tuple(getattr(one, name) for name in POINT)
+def _point(series: Judged) -> tuple[Any, ...]:
+    return tuple(getattr(series, name) for name in POINT)
 
 
 def _by_point(rows: pa.Table, kind: str) -> dict[tuple[Any, ...], dict[str, dict[str, float]]]:
     """Point -> metric -> session -> mean, of the rows of a kind."""
     names = [*POINT, "metric", "session"]
     frame = rows.filter(pc.equal(rows["kind"], kind)).select([*names, "value"]).to_pandas()
-    found: dict[tuple[Any, ...], dict[str, dict[str, float]]] = {}
+    by_point: dict[tuple[Any, ...], dict[str, dict[str, float]]] = {}
     if frame.empty:
-        return found
+        return by_point
     means = frame.groupby(names, observed=True, sort=False)["value"].mean()
     for (*point, metric, session), value in means.items():
-        found.setdefault(tuple(point), {}).setdefault(metric, {})[session] = float(value)
-    return found
+        by_point.setdefault(tuple(point), {}).setdefault(metric, {})[session] = float(value)
+    return by_point
 
 
-def _with_ledger(one: Judged, terms: Mapping[str, Mapping[str, float]]) -> Judged:
+def _with_ledger(series: Judged, terms: Mapping[str, Mapping[str, float]]) -> Judged:
     """With the ledgers of both sides, of a main metric."""
     both = {}
-    for term, values in terms.items() if one.main else ():
-        sides = [[values[name] for name in side if name in values] for side in _sides(one)]
+    for term, values in terms.items() if series.main else ():
+        sides = [[values[name] for name in side if name in values] for side in _sides(series)]
         if all(sides):
             both[term] = (float(np.mean(sides[0])), float(np.mean(sides[1])))
-    return replace(one, ledger=both)
+    return replace(series, ledger=both)

@@ -27,7 +27,7 @@ def machine_moved(
     slower. A canary counts if it moved in that direction by half as much or more, and by more than
     the 95 % interval that follows from its scatter among the sessions of the base (Student's t).
     """
-    found = {}
+    moved = {}
     for kind, of in rates.items():
         old, now = ([math.log(of[name]) for name in side if name in of] for side in (base, new))
         if len(old) < 2 or not now:
@@ -39,5 +39,5 @@ def machine_moved(
         ):
             factor, unit = _PREFIXES.get(kind, (1.0, ""))
             words = [f"{number(math.exp(np.mean(s)) / factor)} {unit}" for s in (old, now)]
-            found[f"the machine's own speed (canary, {kind})"] = (words[0], words[1])
-    return found
+            moved[f"the machine's own speed (canary, {kind})"] = (words[0], words[1])
+    return moved

@@ -53,10 +53,10 @@ def ranked(series: Iterable[Judged]) -> list[Judged]:
     """By verdict, the gravest first; main metrics before others, large changes before small."""
     return sorted(
         series,
-        key=lambda one: (
-            VERDICTS.index(one.verdict.kind),
-            not one.main,
-            -abs(math.log(one.verdict.ratio)) if finite(one.verdict.ratio) else 0.0,
+        key=lambda series: (
+            VERDICTS.index(series.verdict.kind),
+            not series.main,
+            -abs(math.log(series.verdict.ratio)) if finite(series.verdict.ratio) else 0.0,
         ),
     )
 
@@ -67,10 +67,10 @@ def render_history(history: History, folder: Path, out: Path, files: Sequence[st
     ``files``: relative addresses of the tables.
     """
     order = ranked(history.series)
-    changed = [one for one in order if one.verdict.kind in CHANGES]
+    changed = [series for series in order if series.verdict.kind in CHANGES]
     groups: dict[str, list[Judged]] = {}
-    for one in order:
-        groups.setdefault(place_of(one), []).append(one)
+    for series in order:
+        groups.setdefault(place_of(series), []).append(series)
     figures = _figures(order)
     share = max(30, MAX_ROWS // max(len(groups), 1))
     sessions = _sessions(history.series)
@@ -84,7 +84,7 @@ def render_history(history: History, folder: Path, out: Path, files: Sequence[st
         if sessions
         else [],
         "points": len({(o.site, o.benchmark, o.version, o.identity) for o in order}),
-        "changed": [_finding(one) for one in changed[:MAX_SENTENCES]],
+        "changed": [_finding(series) for series in changed[:MAX_SENTENCES]],
         "more_changed": max(len(changed) - MAX_SENTENCES, 0),
         "open": [sentence_of(o) for o in order if o.verdict.kind == INCONCLUSIVE][:MAX_SENTENCES],
         "counts": _counts(groups),
@@ -93,8 +93,8 @@ def render_history(history: History, folder: Path, out: Path, files: Sequence[st
                 "name": name,
                 "table": _series_table(name, group, share),
                 "chart": chart if data["groups"][chart] else "",
-                "figures": [figures[id(one)] for one in group if id(one) in figures],
-                "left_out": sum(one.shown is not None for one in group)
+                "figures": [figures[id(series)] for series in group if id(series) in figures],
+                "left_out": sum(series.shown is not None for series in group)
                 - len(data["groups"][chart]),
             }
             for (name, group), chart in zip(groups.items(), charts, strict=True)
@@ -102,7 +102,7 @@ def render_history(history: History, folder: Path, out: Path, files: Sequence[st
         "data": data,
         "settled": _settled_table(history.settled),
         "sessions": _session_table(sessions, links),
-        "judged": sum(finite(one.verdict.p) for one in order),
+        "judged": sum(finite(series.verdict.p) for series in order),
         "rules": {
             "least": LEAST_SESSIONS, "stable": STABLE, "window": max(WINDOWS), "spike": SPIKE,
             "level": LEAST_LEVEL,
@@ -113,15 +113,15 @@ def render_history(history: History, folder: Path, out: Path, files: Sequence[st
     return render(TEMPLATE, context, {"day": lambda moment: f"{moment:%Y-%m-%d %H:%M}"})
 
 
-def _finding(one: Judged) -> dict[str, Any]:
-    terms = ledger_words(one.ledger)
+def _finding(series: Judged) -> dict[str, Any]:
+    terms = ledger_words(series.ledger)
     rows = [[Text(term), *(Text(cell, None, "num") for cell in cells)] for term, *cells in terms]
     head = headings("Term", "Base, ms", "New, ms", "Difference, ms",
                     numbers=("Base, ms", "New, ms", "Difference, ms"))  # fmt: skip
     return {
-        "tag": one.verdict.kind,
-        "level": _LEVELS[one.verdict.kind],
-        "text": sentence_of(one),
+        "tag": series.verdict.kind,
+        "level": _LEVELS[series.verdict.kind],
+        "text": sentence_of(series),
         "ledger": table("Where the time of a step goes, before and after", head, rows)
         if terms
         else None,
@@ -134,7 +134,7 @@ def _counts(groups: dict[str, list[Judged]]) -> dict[str, Any]:
     head = headings("Where", "Points and metrics", *words, numbers=["Points and metrics", *words])
     rows = []
     for name, group in groups.items():
-        count = Counter(one.verdict.kind for one in group)
+        count = Counter(series.verdict.kind for series in group)
         cells = [number_cell(len(group), str(len(group)))]
         cells += [number_cell(count[verdict], str(count[verdict])) for verdict in VERDICTS]
         rows.append([Text(name), *cells])
@@ -149,19 +149,19 @@ def _series_table(name: str, group: Sequence[Judged], limit: int) -> dict[str, A
         "Noise, repeats", "Noise, sessions", numbers=numbers,
     )  # fmt: skip
     rows = []
-    for one in group[:limit]:
-        verdict, shown = one.verdict, one.shown
+    for series in group[:limit]:
+        verdict, shown = series.verdict, series.shown
         noise = [shown.within, shown.between] if shown else [math.nan, math.nan]
         rows.append(
             [
-                Text(one.point),
-                Text(title_of(one)),
+                Text(series.point),
+                Text(title_of(series)),
                 Text(verdict.kind, str(VERDICTS.index(verdict.kind)), _KINDS.get(verdict.kind, "")),
-                number_cell(verdict.ratio, change_of(one)),
-                Text(range_of(one) or "–"),
-                number_cell(one.margin, percent(one.margin)),
+                number_cell(verdict.ratio, change_of(series)),
+                Text(range_of(series) or "–"),
+                number_cell(series.margin, percent(series.margin)),
                 number_cell(verdict.adjusted, _p(verdict.adjusted)),
-                number_cell(len(one.sessions), str(len(one.sessions))),
+                number_cell(len(series.sessions), str(len(series.sessions))),
                 *(number_cell(value, percent(value)) for value in noise),
             ]
         )
@@ -176,20 +176,20 @@ def _settled_table(settled: Sequence[Settled]) -> dict[str, Any]:
         numbers=numbers,
     )  # fmt: skip
     rows = []
-    for one in settled:
+    for outcome in settled:
         search = ""
-        if one.first_bad:
-            few = f"one of {one.between + 1} commits after base"
-            search = few if one.between else "new is the first bad commit"
-        for point in one.points:
+        if outcome.first_bad:
+            few = f"one of {outcome.between + 1} commits after base"
+            search = few if outcome.between else "new is the first bad commit"
+        for point in outcome.points:
             label = f"{point.benchmark}, {point.label or 'the only point'}"
             order = str(VERDICTS.index(point.kind)) if point.kind in VERDICTS else ""
             change = number_cell(point.ratio or math.nan, settled_change(point))
             rows.append(
                 [
-                    Text(f"{one.started[:16].replace('T', ' ')}", one.started),
-                    Text(one.base.commit[:10]),
-                    Text(f"{one.new.commit[:10]} {one.new.subject}"),
+                    Text(f"{outcome.started[:16].replace('T', ' ')}", outcome.started),
+                    Text(outcome.base.commit[:10]),
+                    Text(f"{outcome.new.commit[:10]} {outcome.new.subject}"),
                     Text(label),
                     Text(point.metric),
                     Text(point.kind, order, _KINDS.get(point.kind, "")),
@@ -210,15 +210,15 @@ def _p(value: float) -> str:
 
 def _figures(order: Sequence[Judged]) -> dict[int, dict[str, Any]]:
     """Figures of the gravest series, by the identity of each; drawn within limits."""
-    chosen = [one for one in order if one.shown is not None and len(one.sessions) > 1]
+    chosen = [series for series in order if series.shown is not None and len(series.sessions) > 1]
     chosen = chosen[:MAX_FIGURES]
     drawn = limited_map(_figure, chosen, range(len(chosen)), 1, LIMITS)
     return {
-        id(one): {"caption": f"{one.point}: not drawn, {result.reason}.", "svg": None}
+        id(series): {"caption": f"{series.point}: not drawn, {result.reason}.", "svg": None}
         if isinstance(result, Failed)
         # Written by scalesweep.figures, which serialises every label as XML text.
         else {"caption": result[0], "svg": Markup(result[1])}
-        for one, result in zip(chosen, drawn, strict=True)
+        for series, result in zip(chosen, drawn, strict=True)
     }
 
 
@@ -229,32 +229,32 @@ def _figure(chosen: Sequence[Judged], place: int) -> tuple[str, str]:
 
 def _sessions(series: Iterable[Judged]) -> list[SessionFacts]:
     """All sessions, the newest first."""
-    found: dict[str, SessionFacts] = {}
-    for one in series:
-        for session in one.sessions:
-            known = found.setdefault(session.session, session)
+    newest: dict[str, SessionFacts] = {}
+    for judged in series:
+        for session in judged.sessions:
+            known = newest.setdefault(session.session, session)
             if session.started < known.started:
-                found[session.session] = session
-    return sorted(found.values(), key=lambda session: session.started, reverse=True)
+                newest[session.session] = session
+    return sorted(newest.values(), key=lambda session: session.started, reverse=True)
 
 
 def _session_table(sessions: Sequence[SessionFacts], links: Links) -> dict[str, Any]:
     head = headings("Started, UTC", "Commit", "Subject", "Tags", "Hosts", "Results")
     head[-1] = Text("Report", None, "link")
     rows = []
-    for one in sessions[:MAX_SESSIONS]:
-        report = Path(one.results) / "report.html"
+    for session in sessions[:MAX_SESSIONS]:
+        report = Path(session.results) / "report.html"
         rows.append(
             {
                 "cells": [
-                    Text(f"{one.started:%Y-%m-%d %H:%M}", one.started.isoformat()),
-                    Text(one.name + (" (local changes)" if one.dirty else "")),
-                    Text(one.subject),
-                    Text(one.tags),
-                    Text(one.hosts if len(one.hosts) < 40 else f"{one.hosts[:37]}..."),
+                    Text(f"{session.started:%Y-%m-%d %H:%M}", session.started.isoformat()),
+                    Text(session.name + (" (local changes)" if session.dirty else "")),
+                    Text(session.subject),
+                    Text(session.tags),
+                    Text(session.hosts if len(session.hosts) < 40 else f"{session.hosts[:37]}..."),
                 ],
                 "href": links.to(report) if report.is_file() else "",
-                "results": one.results,
+                "results": session.results,
             }
         )
     return {"head": head, "rows": rows, "left_out": max(len(sessions) - MAX_SESSIONS, 0)}

@@ -41,7 +41,7 @@ def write_history(settings: HistorySettings) -> History:
 
 def regressions(history: History) -> list[Judged]:
     """What became worse, by a step or steadily, the gravest first."""
-    return [one for one in ranked(history.series) if worse(one.verdict, one.better)]
+    return [series for series in ranked(history.series) if worse(series.verdict, series.better)]
 
 
 def settled_regressions(history: History) -> list[tuple[Settled, SettledPoint]]:
@@ -50,18 +50,18 @@ def settled_regressions(history: History) -> list[tuple[Settled, SettledPoint]]:
     Of each point the newest measurement counts, until a session is of its commit or a later one:
     then the verdict of the series does.
     """
-    series = {tuple(getattr(one, name) for name in KEY): one for one in history.series}
+    series = {tuple(getattr(judged, name) for name in KEY): judged for judged in history.series}
     seen: set[tuple[object, ...]] = set()
-    found = []
-    for one in history.settled:
-        for point in one.points:
+    worsened = []
+    for outcome in history.settled:
+        for point in outcome.points:
             key = tuple(getattr(point, name) for name in KEY)
             if key in seen:
                 continue
             seen.add(key)
-            if point.kind == REGRESSION and not _overtaken(one.new, series.get(key)):
-                found.append((one, point))
-    return found
+            if point.kind == REGRESSION and not _overtaken(outcome.new, series.get(key)):
+                worsened.append((outcome, point))
+    return worsened
 
 
 def _overtaken(new: Commit, series: Judged | None) -> bool:
@@ -78,28 +78,28 @@ def _overtaken(new: Commit, series: Judged | None) -> bool:
 
 def verdict_table(history: History) -> pd.DataFrame:
     """A row per point and metric, the gravest verdicts first (columns: docs/guide/history.md)."""
-    rows = [_row(one) for one in ranked(history.series)]
+    rows = [_row(series) for series in ranked(history.series)]
     names = rows[0] if rows else {}
     return pd.DataFrame({name: typed_values([row[name] for row in rows]) for name in names})
 
 
-def _row(one: Judged) -> Mapping[str, object]:
-    verdict, shown = one.verdict, one.shown
+def _row(series: Judged) -> Mapping[str, object]:
+    verdict, shown = series.verdict, series.shown
     named = {"kind": "verdict", "sessions": "sessions_needed", "repeats": "repeats_needed"}
-    row: dict[str, object] = {name: getattr(one, name) for name in _NAMES}
+    row: dict[str, object] = {name: getattr(series, name) for name in _NAMES}
     row |= {named.get(name, name): getattr(verdict, name) for name in _OF_VERDICT}
     return row | {
-        "sessions": len(one.sessions),
+        "sessions": len(series.sessions),
         "noise_repeats": shown.within if shown else None,
         "noise_sessions": shown.between if shown else None,
-        "base": _names(one, verdict.base),
-        "new": _names(one, verdict.new),
-        "first": one.along.first,
-        "last": one.along.last,
-        "settled": one.evidence.point.kind if one.evidence else None,
-        "settled_ratio": one.evidence.point.ratio if one.evidence else None,
+        "base": _names(series, verdict.base),
+        "new": _names(series, verdict.new),
+        "first": series.along.first,
+        "last": series.along.last,
+        "settled": series.evidence.point.kind if series.evidence else None,
+        "settled_ratio": series.evidence.point.ratio if series.evidence else None,
     }
 
 
-def _names(one: Judged, places: Sequence[int]) -> str:
-    return " ".join(one.sessions[place].name for place in places)
+def _names(series: Judged, places: Sequence[int]) -> str:
+    return " ".join(series.sessions[place].name for place in places)

@@ -49,9 +49,9 @@ def sessions_of(campaign: Campaign) -> list[Session]:
     plan = read_plan(campaign.results / "plan.json")
     summary = read_table(campaign.results / "summary.parquet")
     places = {run_id: row for row, run_id in enumerate(summary["run_id"].tolist())}
-    by_name = {one.name: one for one in campaign.experiments}
+    by_name = {experiment.name: experiment for experiment in campaign.experiments}
     tracker = Tracker(campaign.history.repository if campaign.history else None)
-    found: dict[str, dict[RunKey, list[dict[str, Any]]]] = {}
+    grouped: dict[str, dict[RunKey, list[dict[str, Any]]]] = {}
     taken: set[str] = set()
     for entry in plan["experiments"]:
         if entry["name"] not in by_name:
@@ -78,10 +78,10 @@ def sessions_of(campaign: Campaign) -> list[Session]:
             group += [commit.commit, commit.dirty]
             key = (str(record["site"]), run_id, _start_text(record))
             rows = [{**head, **row} for row in numbers.of(places[run_id])]
-            found.setdefault(canonical_json(group), {})[key] = rows
+            grouped.setdefault(canonical_json(group), {})[key] = rows
     return [
         Session(digest_of(json.loads(group), 8), _compact(min(key[2] for key in runs)), runs)
-        for group, runs in found.items()
+        for group, runs in grouped.items()
     ]
 
 
@@ -169,21 +169,21 @@ def _surroundings(record: Mapping[str, Any], campaign: Campaign) -> dict[str, An
     for kind, _ in run.hardware:
         for name, value in kind:
             facts.setdefault(name, {})[value] = None
-    told = {name: " | ".join(sorted(values)) for name, values in facts.items()}
+    known = {name: " | ".join(sorted(values)) for name, values in facts.items()}
     for name, value in run.environment:
         if not name.startswith(_COMMIT):
-            told.setdefault(name, value)
+            known.setdefault(name, value)
     own = (record.get("program") or {}).get("launch") or campaign.site.launch or {}
     files = (record.get("program") or {}).get("files") or {}
     digests = [file.get("blake2b") for file in files.values() if file.get("blake2b")]
-    gpus = told.get("GPUs") or told.get("GPU")
+    gpus = known.get("GPUs") or known.get("GPU")
     device = record["point"].get("device")
     return {
         "device": device if device in ("cpu", "gpu") else "gpu" if gpus else "cpu",
         "hosts": " ".join(sorted(run.hosts)),
         "launcher": " ".join((own.get("multi") or own.get("single") or [""])[:1]),
         "program": digest_of(sorted(digests), 6) if digests else "",
-        "facts": canonical_json(told),
+        "facts": canonical_json(known),
     }
 
 
@@ -216,7 +216,7 @@ class Numbers:
         Judged are metrics of the whole run and the main one in its steady phase: times and rates of
         epochs say the same in several ways.
         """
-        there = [one for one in self._columns if finite(one[-1][place])]
+        there = [column for column in self._columns if finite(column[-1][place])]
         phases = [phase for _, name, phase, *_ in there if name == self._main]
         steady = next((phase for phase in ("later", "run", "init") if phase in phases), "")
         for quantity, name, phase, never, values in there:

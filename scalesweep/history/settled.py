@@ -90,10 +90,10 @@ class Settled:
     between: int = 0
 
 
-def keep(folder: Path, one: Settled) -> Path:
+def keep(folder: Path, outcome: Settled) -> Path:
     """Write a measurement into a history, once; returns its file. Raises UserError."""
-    content = {"version": VERSION, **asdict(one)}
-    stamp = "".join(c for c in one.started[:19] if c not in "-:")
+    content = {"version": VERSION, **asdict(outcome)}
+    stamp = "".join(c for c in outcome.started[:19] if c not in "-:")
     path = folder / SETTLED / f"{stamp}Z-{digest_of(content, 4)}.json"
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -108,10 +108,10 @@ def keep(folder: Path, one: Settled) -> Path:
 def load_settled(folder: Path) -> tuple[list[Settled], dict[str, str]]:
     """All measurements of a history, the newest first, and damaged files with the reason; these are
     set aside. Raises UserError for a file of a newer version."""
-    found, broken = [], {}
+    outcomes, broken = [], {}
     for path in sorted((folder / SETTLED).glob("*.json")):
         try:
-            found.append(_read(path))
+            outcomes.append(_read(path))
         except (OSError, ValueError, TypeError, KeyError, RecursionError) as error:
             why = " ".join(str(error).split())[:200] or "not as it was written"
             broken[path.name] = why
@@ -120,7 +120,7 @@ def load_settled(folder: Path) -> tuple[list[Settled], dict[str, str]]:
                 path.replace(path.with_name(path.name + BROKEN))
             except OSError:
                 _log.warning("%s: cannot be renamed: left out", path)
-    return sorted(found, key=lambda one: one.started, reverse=True), broken
+    return sorted(outcomes, key=lambda outcome: outcome.started, reverse=True), broken
 
 
 def _read(path: Path) -> Settled:
@@ -143,9 +143,9 @@ def _read(path: Path) -> Settled:
 def _made(kind: type[_Kind], value: dict[str, Any]) -> _Kind:
     """An object of a data class; raises ValueError or TypeError for fields that are of another
     type, or that no measurement has."""
-    one = kind(**value)
+    made = kind(**value)
     for entry in fields(kind):
-        held = getattr(one, entry.name)
+        held = getattr(made, entry.name)
         if entry.type in _TYPES and type(held) not in _TYPES[entry.type]:
             raise TypeError(f"{entry.name} is not of its type")
         if isinstance(held, int | float) and not abs(held) < MAX_NUMBER:
@@ -154,7 +154,7 @@ def _made(kind: type[_Kind], value: dict[str, Any]) -> _Kind:
             raise ValueError("time is in no time zone")
         if entry.name == "better" and held not in ("higher", "lower"):
             raise ValueError("better is neither higher nor lower")
-    return one
+    return made
 
 
 @dataclass(frozen=True)
@@ -177,15 +177,15 @@ def evidence_for(
     against any other commit.
     """
     olds, news = None if base is None else set(base), set(new)
-    for one in among:
-        if (olds is None or one.base.commit in olds) and one.new.commit in news:
-            for point in one.points:
+    for outcome in among:
+        if (olds is None or outcome.base.commit in olds) and outcome.new.commit in news:
+            for point in outcome.points:
                 if all(getattr(point, name) == value for name, value in key.items()):
-                    return Evidence(one, point)
+                    return Evidence(outcome, point)
     return None
 
 
-def with_evidence(verdict: Verdict, found: Evidence | None) -> Verdict:
+def with_evidence(verdict: Verdict, evidence: Evidence | None) -> Verdict:
     """The verdict of a history after its commits have been measured alternately.
 
     Sessions differ in more than their commits, alternate runs do not: what these show counts. A
@@ -193,9 +193,9 @@ def with_evidence(verdict: Verdict, found: Evidence | None) -> Verdict:
     they show is no longer confounded; what was inconclusive, or a change too small or too new for
     the sessions to show, gets their ratio.
     """
-    if found is None or (ratio := found.point.ratio) is None:
+    if evidence is None or (ratio := evidence.point.ratio) is None:
         return verdict
-    kind, point = found.point.kind, found.point
+    kind, point = evidence.point.kind, evidence.point
     if verdict.kind in (*_CHANGED, CONFOUNDED):
         if kind == NO_CHANGE:
             why = "the commits measured alternately show no change"
@@ -211,11 +211,11 @@ def with_evidence(verdict: Verdict, found: Evidence | None) -> Verdict:
     return verdict
 
 
-def with_newest(verdict: Verdict, found: Evidence) -> Verdict:
+def with_newest(verdict: Verdict, evidence: Evidence) -> Verdict:
     """The verdict of a history whose newest commit was measured alternately with any other one.
 
     A change that was shown counts at once, before sessions can show it; nothing else does, since it
     need not be about the step that the sessions show.
     """
-    changed = found.point.kind in _CHANGED and verdict.kind not in (*_CHANGED, CONFOUNDED)
-    return with_evidence(verdict, found) if changed else verdict
+    changed = evidence.point.kind in _CHANGED and verdict.kind not in (*_CHANGED, CONFOUNDED)
+    return with_evidence(verdict, evidence) if changed else verdict

@@ -104,13 +104,17 @@ def append(folder: Path, sessions: Iterable[Session]) -> list[Path]:
             known |= keys
             ids.setdefault(meta["group"], []).append((meta["session"], keys))
         written = []
-        for one in sessions:
-            new = {key: rows for key, rows in one.rows.items() if key not in known}
+        for session in sessions:
+            new = {key: rows for key, rows in session.rows.items() if key not in known}
             if not new:
                 continue
-            same = [name for name, keys in ids.get(one.group, ()) if keys & one.rows.keys()]
-            name = same[0] if same else f"{one.first}-{digest_of([one.group, one.first], 3)}"
-            written.append(_write(place, name, one.group, new))
+            same = [name for name, keys in ids.get(session.group, ()) if keys & session.rows.keys()]
+            name = (
+                same[0]
+                if same
+                else f"{session.first}-{digest_of([session.group, session.first], 3)}"
+            )
+            written.append(_write(place, name, session.group, new))
         return written
     except OSError as error:
         where = error.filename or place
@@ -144,14 +148,14 @@ def _metadata(place: Path) -> Iterator[tuple[Path, dict[str, Any]]]:
     """What each file says of itself; damaged ones are set aside with a warning."""
     for path in _files(place):
         try:
-            found = _meta_of(path)
+            meta = _meta_of(path)
         except (FileNotFoundError, PermissionError):
             raise
         except (pa.ArrowException, OSError, ValueError, KeyError, TypeError) as error:
             _set_aside(path, _line(error))
             continue
-        if found is not None:
-            yield path, found
+        if meta is not None:
+            yield path, meta
 
 
 def _meta_of(path: Path) -> dict[str, Any] | None:

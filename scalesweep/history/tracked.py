@@ -101,5 +101,5 @@ def _described(folder: Path, commit: str) -> tuple[str, str, str]:
 
 def _moved(folder: Path) -> float:
     """When the checked-out commit was last another one, in Unix seconds; 0 if not known."""
-    found = re.search(r"@\{(\d+)\}", _git(folder, "log", "-g", "-1", "--format=%gd", "--date=unix"))
-    return float(found[1]) if found else 0.0
+    match = re.search(r"@\{(\d+)\}", _git(folder, "log", "-g", "-1", "--format=%gd", "--date=unix"))
+    return float(match[1]) if match else 0.0

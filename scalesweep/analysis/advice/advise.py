@@ -125,11 +125,11 @@ class Options:
     ) -> None:
         """Take in what is asked; gains are worked out when they are needed. ``budget`` in
         node-hours, above 0."""
-        self._series = {one.name: one for one in series}
-        self._choices = {one.name: one for one in choices}
+        self._series = {series.name: series for series in series}
+        self._choices = {choice.name: choice for choice in choices}
         self._budget = budget
         self._before = {
-            one.name: widths(one.questions.values(), one.known.series) for one in series
+            series.name: widths(series.questions.values(), series.known.series) for series in series
         }
         self._places: list[Item] = []
         self._bought: list[_Bought] = []
@@ -137,8 +137,8 @@ class Options:
     @cached_property
     def items(self) -> Sequence[Item]:
         """What the integer programme chooses among."""
-        for one in self._series.values():
-            self._add_series(one)
+        for series in self._series.values():
+            self._add_series(series)
         for two in self._choices.values():
             self._add_choice(two)
         return tuple(self._places)
@@ -148,9 +148,9 @@ class Options:
         """Node-hours of the cheapest new count, or further run, that the budget does not pay for;
         None where it pays for each."""
         series = (
-            one.price({count: one.least if count in set(one.new) else 1})
-            for one in self._series.values()
-            for count in one.costs
+            series.price({count: series.least if count in set(series.new) else 1})
+            for series in self._series.values()
+            for count in series.costs
         )
         choices = (sum(two.costs) for two in self._choices.values())
         return min((cost for cost in (*series, *choices) if cost > self._budget), default=None)
@@ -173,15 +173,15 @@ class Options:
         answers = self._answers(counts, levels)
         return Advice(limit, counts, levels, max(best.cost - saved, 0.0), best.gap, answers)
 
-    def _worth(self, one: SeriesAsked, added: Additions, budget: float) -> dict[float, int]:
+    def _worth(self, series: SeriesAsked, added: Additions, budget: float) -> dict[float, int]:
         """What is left of an advice without the counts that add nothing to the others: gains of
         further runs were added up, and may be none next to new counts."""
         kept = dict(added)
-        gain = self._gain(one, kept)
+        gain = self._gain(series, kept)
         for count in sorted(added):
             rest = {other: runs for other, runs in kept.items() if other != count}
-            without = self._gain(one, rest)
-            if gain - without <= THRIFT * (one.price(kept) - one.price(rest)) / budget:
+            without = self._gain(series, rest)
+            if gain - without <= THRIFT * (series.price(kept) - series.price(rest)) / budget:
                 kept, gain = rest, without
         return kept
 
@@ -210,45 +210,47 @@ class Options:
                 runs[count] = runs[count] + 1 if count in runs else first
         more = {}
         for name, level in levels.items():
-            one = self._choices[name]
-            top, bottom = one.raised(level)
-            more[name] = top - one.runs[0], bottom - one.runs[1]
+            choice = self._choices[name]
+            top, bottom = choice.raised(level)
+            more[name] = top - choice.runs[0], bottom - choice.runs[1]
         return counts, more
 
     def _answers(
         self, counts: Mapping[str, Additions], levels: Mapping[str, tuple[int, int]]
     ) -> tuple[Answer, ...]:
-        found = []
-        for name, one in self._series.items():
-            after = expected_widths(one.questions.values(), one.known, counts.get(name, {}))
-            rows = zip(one.questions, self._before[name].tolist(), after.tolist(), strict=True)
-            found += [Answer(f"{name}: {label}", old, new) for label, old, new in rows]
+        answers = []
+        for name, series in self._series.items():
+            after = expected_widths(series.questions.values(), series.known, counts.get(name, {}))
+            rows = zip(series.questions, self._before[name].tolist(), after.tolist(), strict=True)
+            answers += [Answer(f"{name}: {label}", old, new) for label, old, new in rows]
         for name, two in self._choices.items():
             more = levels.get(name, (0, 0))
             runs = two.runs[0] + more[0], two.runs[1] + more[1]
-            found.append(Answer(name, two.width_of(two.runs), two.width_of(runs)))
-        return tuple(found)
+            answers.append(Answer(name, two.width_of(two.runs), two.width_of(runs)))
+        return tuple(answers)
 
-    def _gain(self, one: SeriesAsked, added: Additions) -> float:
+    def _gain(self, series: SeriesAsked, added: Additions) -> float:
         """The sum of the relative falls of width that these runs are expected to give."""
-        before = self._before[one.name]
-        after = expected_widths(one.questions.values(), one.known, added)
+        before = self._before[series.name]
+        after = expected_widths(series.questions.values(), series.known, added)
         return float((1 - after[before > 0] / before[before > 0]).sum())
 
-    def _add_series(self, one: SeriesAsked) -> None:
+    def _add_series(self, series: SeriesAsked) -> None:
         gains: dict[tuple[float, ...], float] = {}
         costs: dict[tuple[float, ...], float] = {}
         there = [
-            count for count in sorted(one.new) if one.price({count: one.least}) <= self._budget
+            count
+            for count in sorted(series.new)
+            if series.price({count: series.least}) <= self._budget
         ]
         there = there[-max(LEAST_NEW, MOST_NEW // len(self._series)) :]
         sets = {(count,) for count in there} | set(combinations(there, 2))
         for size in range(2, TOGETHER + 1):
             for counts in sorted(sets):
-                cost = one.price(dict.fromkeys(counts, one.least))
+                cost = series.price(dict.fromkeys(counts, series.least))
                 if cost <= self._budget and counts not in gains:
                     costs[counts] = cost
-                    gains[counts] = self._gain(one, dict.fromkeys(counts, one.least))
+                    gains[counts] = self._gain(series, dict.fromkeys(counts, series.least))
             alike = {counts: cost for counts, cost in costs.items() if len(counts) == size}
             grown = thrifty(alike, gains)
             sets = {
@@ -261,17 +263,17 @@ class Options:
         for counts in thrifty(costs, gains):
             for count in counts:
                 homes.setdefault(count, []).append(len(self._places))
-            self._add(Item(costs[counts], gains[counts], group=one.name), (one.name, counts))
-        measured = [count for count in one.costs if count not in set(one.new)]
+            self._add(Item(costs[counts], gains[counts], group=series.name), (series.name, counts))
+        measured = [count for count in series.costs if count not in set(series.new)]
         for count in [*sorted(homes), *measured]:
-            start = one.least + 1 if count in homes else 1
+            start = series.least + 1 if count in homes else 1
             base = gains.get((count,), 0.0)
             self._add_chain(
-                (one.name, (count,)),
-                one.costs[count],
+                (series.name, (count,)),
+                series.costs[count],
                 (
-                    self._gain(one, {count: start + more}) - base
-                    for more in range(MORE if one.known.spread > 0 else 0)
+                    self._gain(series, {count: start + more}) - base
+                    for more in range(MORE if series.known.spread > 0 else 0)
                 ),
                 tuple(homes.get(count, ())),
             )

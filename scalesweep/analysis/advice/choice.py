@@ -57,7 +57,7 @@ def choose(items: Sequence[Item], budget: float, seconds: float = SECONDS) -> Ch
 
     problem, bought = _programme(pulp, items, budget)
     problem.solve(cbc(seconds))
-    places = tuple(i for i, one in enumerate(bought) if (one.value() or 0) > 0.5)
+    places = tuple(i for i, variable in enumerate(bought) if (variable.value() or 0) > 0.5)
     gain = math.fsum(items[i].gain for i in places)
     cost = math.fsum(items[i].cost for i in places)
     if problem.sol_status == pulp.constants.LpSolutionOptimal:
@@ -73,29 +73,29 @@ def _programme(pulp: Any, items: Sequence[Item], budget: float) -> tuple[Any, li
     problem = pulp.LpProblem("advice", pulp.LpMaximize)
     bought = [problem.add_variable(f"item_{i}", cat="Binary") for i in range(len(items))]
     problem += pulp.lpSum(
-        (item.gain - THRIFT * item.cost / budget) * one
-        for item, one in zip(items, bought, strict=True)
+        (item.gain - THRIFT * item.cost / budget) * variable
+        for item, variable in zip(items, bought, strict=True)
     )
     # In shares of the budget: CBC's tolerances are absolute.
     shares = [item.cost / budget for item in items]
-    problem += pulp.lpSum(s * one for s, one in zip(shares, bought, strict=True)) <= 1
+    problem += pulp.lpSum(s * variable for s, variable in zip(shares, bought, strict=True)) <= 1
     groups: dict[str, list[Any]] = {}
-    for item, one in zip(items, bought, strict=True):
+    for item, variable in zip(items, bought, strict=True):
         if item.group:
-            groups.setdefault(item.group, []).append(one)
+            groups.setdefault(item.group, []).append(variable)
         if item.after is not None:
-            problem += one <= bought[item.after]
+            problem += variable <= bought[item.after]
         if item.needs:
-            problem += one <= pulp.lpSum(bought[i] for i in item.needs)
-    for those in groups.values():
-        problem += pulp.lpSum(those) <= 1
+            problem += variable <= pulp.lpSum(bought[i] for i in item.needs)
+    for variables in groups.values():
+        problem += pulp.lpSum(variables) <= 1
     return problem, bought
 
 
 def thrifty(costs: Mapping[Any, float], gains: Mapping[Any, float]) -> list[Any]:
     """The keys, cheapest first, that no other one of the same or a lower cost out-gains."""
     kept: list[Any] = []
-    for key in sorted(costs, key=lambda one: (costs[one], -gains[one])):
+    for key in sorted(costs, key=lambda kept: (costs[kept], -gains[kept])):
         if gains[key] > (gains[kept[-1]] if kept else 0.0):
             kept.append(key)
     return kept

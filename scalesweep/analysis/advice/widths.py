@@ -148,12 +148,12 @@ def cost_bounds(series: Series, count: float, level: float = 0.95) -> tuple[floa
     Of the prediction beyond the largest measured count; up to it of a line through its neighbours
     (in logarithms of both), with the scatter of the points and of their repeats.
     """
-    found = predict(series, [count])
+    prediction = predict(series, [count])
     if count > series.ranks[-1]:
-        low, high = found.interval(level)
+        low, high = prediction.interval(level)
         return float(low[0]), float(high[0])
     log_cost = np.interp([math.log(count)], np.log(series.ranks), np.log(series.cost))
-    total = np.hypot(found.sources.scatter, found.sources.repeats)
+    total = np.hypot(prediction.sources.scatter, prediction.sources.repeats)
     below, above = bounds(log_cost, total, CALIBRATION[series.scaling], level)
     return math.exp(float(below[0])), math.exp(float(above[0]))
 
@@ -162,9 +162,9 @@ def widths(questions: Iterable[Question], series: Series) -> Floats:
     """How wide the interval is of each thing that is asked."""
     asked = list(questions)
     places = [_places(question, series) for question in asked]
-    found = predict(series, np.concatenate([*places, []]))
-    low, high = found.interval()
-    _, least, most = found.efficiency()
+    prediction = predict(series, np.concatenate([*places, []]))
+    low, high = prediction.interval()
+    _, least, most = prediction.efficiency()
     result, start = [], 0
     for question, counts in zip(asked, places, strict=True):
         there = slice(start, start + len(counts))
@@ -198,11 +198,11 @@ def _knee(
     if below.size:
         first = int(below[0])
         return float(series.ranks[first - 1]), float(series.ranks[first])
-    found = []
+    knees = []
     for curve in (least, most):
         under = np.flatnonzero(curve < question.least)
-        found.append(float(counts[under[0] if under.size else -1]))
-    return found[0], found[1]
+        knees.append(float(counts[under[0] if under.size else -1]))
+    return knees[0], knees[1]
 
 
 def knee_of(series: Series, least: float) -> Knee:

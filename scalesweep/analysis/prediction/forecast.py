@@ -89,7 +89,7 @@ class Prediction:
 
     def shares(self, place: int) -> dict[str, float]:
         """Share of the cost at a target by term, averaged over the models by their weights."""
-        found: dict[str, float] = {}
+        shares: dict[str, float] = {}
         at = self.targets[place : place + 1]
         for model, weight, size in zip(
             self.fits.models, self.final.weights, self.fits.coefficients, strict=True
@@ -97,13 +97,13 @@ class Prediction:
             if weight > 0:
                 parts = design(model, at)[0] * size
                 for name, part in zip(model.terms, parts / parts.sum(), strict=True):
-                    found[name] = found.get(name, 0.0) + float(weight * part)
-        return found
+                    shares[name] = shares.get(name, 0.0) + float(weight * part)
+        return shares
 
     def dominating(self, place: int) -> tuple[str, float]:
         """The growing term with the largest share of the cost at a target, and that share."""
         growing = {name: part for name, part in self.shares(place).items() if name != "constant"}
-        name = max(growing, key=lambda one: growing[one])
+        name = max(growing, key=lambda part: growing[part])
         return name, growing[name]
 
     def growing_part(self, place: int) -> tuple[str, float] | None:
@@ -167,8 +167,8 @@ def trusted_limit(series: Series, rule: Calibration | None = None) -> int:
     """
     largest = float(series.ranks[-1])
     steps = 2.0 ** np.arange(1, int(np.log2(FARTHEST[series.scaling])) + 1)
-    found = predict(series, steps * largest, rule)
-    low, high = found.interval()
+    prediction = predict(series, steps * largest, rule)
+    low, high = prediction.interval()
     limit = largest
     for step, ratio in zip(steps, high / low, strict=True):
         if ratio > WIDEST:
@@ -257,7 +257,7 @@ def rolling_forecasts(series: Series, level: float = 0.95) -> list[Rolled]:
 
     Every origin and every larger measured count that would not be refused.
     """
-    found = []
+    forecasts = []
     for count in range(FIRST_ORIGIN, len(series.ranks)):
         known = series.first(count)
         if refusal(known):
@@ -271,8 +271,8 @@ def rolling_forecasts(series: Series, level: float = 0.95) -> list[Rolled]:
             if target > limit:
                 break
             error = float(said.cost[i] / later[i]) - 1
-            found.append(Rolled(int(known.ranks[-1]), int(target), error, bool(within[i])))
-    return found
+            forecasts.append(Rolled(int(known.ranks[-1]), int(target), error, bool(within[i])))
+    return forecasts
 
 
 @dataclass(frozen=True)
@@ -297,8 +297,8 @@ def knee(series: Series, least: float) -> Knee | None:
     if doublings <= 0:
         return None
     counts = largest * 2.0 ** np.linspace(0.0, doublings, round(STEPS * doublings) + 1)
-    found = [
+    bounds = [
         float(counts[np.argmax(curve < least)]) if (curve < least).any() else np.inf
         for curve in predict(series, counts).efficiency()
     ]
-    return None if np.isinf(found[1]) else Knee(*found)
+    return None if np.isinf(bounds[1]) else Knee(*bounds)

@@ -88,14 +88,14 @@ def _sum(series: Series, model: Model, values: Floats, sizes: Floats, each: Floa
 def _part(series: Series, part: Floats, places: Floats) -> _Part:
     """A part predicted by the models of a whole cost."""
     models, ranks, cost = MODELS[series.scaling], series.ranks, series.cost
-    found, coefficients = fit_each(models, ranks, cost, places, part)
-    values = np.full((len(found), len(places)), np.nan)
+    fitted, coefficients = fit_each(models, ranks, cost, places, part)
+    values = np.full((len(fitted), len(places)), np.nan)
     weights = np.zeros(len(models))
-    for k in range(FIRST_ORIGIN, len(found)):
-        first = [one[:k].tobytes() for one in (ranks, cost, part)]
+    for k in range(FIRST_ORIGIN, len(fitted)):
+        first = [values[:k].tobytes() for values in (ranks, cost, part)]
         weights = _weights(series.scaling, *first)
         there = weights > 0
-        value = weights[there] @ found[k][there]
+        value = weights[there] @ fitted[k][there]
         values[k] = np.maximum(value + ANCHOR * (part[k - 1] - value[k - 1]), 0.0)
     sizes = dict.fromkeys(TERMS, 0.0)
     for model, weight, own in zip(models, weights, coefficients, strict=True):
@@ -108,10 +108,10 @@ def _part(series: Series, part: Floats, places: Floats) -> _Part:
 def _weights(scaling: str, ranks: bytes, cost: bytes, part: bytes) -> Floats:
     """Weights of the models of a part after some points, as the bytes of their floats; not to be
     written to. Kept as their fits are."""
-    p, costs, own = (np.frombuffer(one) for one in (ranks, cost, part))
-    found, _ = fit_each(MODELS[scaling], p, costs, p, own)
-    there = np.isfinite(found[-1]).all(axis=1)
-    weights = weigh((found - own) / costs, p, len(p), MODELS[scaling], there)
+    p, costs, own = (np.frombuffer(part) for part in (ranks, cost, part))
+    fitted, _ = fit_each(MODELS[scaling], p, costs, p, own)
+    there = np.isfinite(fitted[-1]).all(axis=1)
+    weights = weigh((fitted - own) / costs, p, len(p), MODELS[scaling], there)
     weights.flags.writeable = False
     return weights
 

@@ -35,19 +35,19 @@ def fit_each(
     they do not show.
     """
     count = len(ranks)
-    found = np.full((count + 1, len(models), len(places)), np.nan)
+    predicted = np.full((count + 1, len(models), len(places)), np.nan)
     last: list[Floats] = []
     each = (ranks, cost) if part is None else (ranks, cost, part)
-    firsts = [[one[:k].tobytes() for one in each] for k in range(FIRST_ORIGIN, count + 1)]
+    firsts = [[column[:k].tobytes() for column in each] for k in range(FIRST_ORIGIN, count + 1)]
     for number, model in enumerate(models):
         # As many terms as points leave nothing to judge by, except where there is no choice.
         many = len(model.terms)
         start = FIRST_ORIGIN if many <= FIRST_ORIGIN else many + 1
         sizes = [_sizes(model, *first) for first in firsts[start - FIRST_ORIGIN :]]
         if sizes:
-            found[start:, number] = np.stack(sizes) @ design(model, places).T
+            predicted[start:, number] = np.stack(sizes) @ design(model, places).T
         last.append(sizes[-1] if sizes else np.zeros(many))
-    return found, tuple(last)
+    return predicted, tuple(last)
 
 
 @lru_cache(maxsize=FITS_KEPT)
@@ -59,23 +59,23 @@ def _sizes(model: Model, ranks: bytes, cost: bytes, part: bytes | None = None) -
     """
     p, costs = np.frombuffer(ranks), np.frombuffer(cost)
     own = None if part is None else np.frombuffer(part)
-    found = _informed(design(model, p), p, costs, own)
-    found.flags.writeable = False
-    return found
+    coefficients = _informed(design(model, p), p, costs, own)
+    coefficients.flags.writeable = False
+    return coefficients
 
 
 def _informed(terms: Floats, ranks: Floats, cost: Floats, part: Floats | None) -> Floats:
     """Coefficients of ``fit``, 0 for growing terms that the points do not show."""
-    found = fit(terms, ranks, cost, part)
-    whole = float(terms[-1] @ found) if part is None else float(cost[-1])
-    change = found * (terms[-1] - terms[0]) / whole
-    lost = (np.abs(change) < LEAST_SHARE) & (found > 0)
+    coefficients = fit(terms, ranks, cost, part)
+    whole = float(terms[-1] @ coefficients) if part is None else float(cost[-1])
+    change = coefficients * (terms[-1] - terms[0]) / whole
+    lost = (np.abs(change) < LEAST_SHARE) & (coefficients > 0)
     lost[0] = False
     if lost.any():
         kept = np.flatnonzero(~lost)
-        found = np.zeros(len(found))
-        found[kept] = fit(terms[:, kept], ranks, cost, part)
-    return found
+        coefficients = np.zeros(len(coefficients))
+        coefficients[kept] = fit(terms[:, kept], ranks, cost, part)
+    return coefficients
 
 
 def weigh(errors: Floats, ranks: Floats, k: int, models: Sequence[Model], there: Floats) -> Floats:

@@ -50,8 +50,8 @@ class Crossing:
 def next_border(ranks: Floats, borders: Sequence[Border] | None, target: float) -> Border | None:
     """The smallest border between the largest measured count and a target; None without any, and
     where the borders are not known."""
-    inside = (one for one in borders or () if ranks[-1] <= one.ranks < target)
-    return min(inside, key=lambda one: one.ranks, default=None)
+    inside = (border for border in borders or () if ranks[-1] <= border.ranks < target)
+    return min(inside, key=lambda border: border.ranks, default=None)
 
 
 def may_cross(ranks: Floats, borders: Sequence[Border] | None, targets: Floats) -> Floats:
@@ -69,29 +69,29 @@ def steps(ranks: Floats, cost: Floats, borders: Sequence[Border] | None, places:
     The step of a border is what the cost grows between the counts next to it beyond the usual
     growth per doubling (the median of the pairs of counts between which no border lies), 0 or more.
     """
-    found = np.zeros(len(places))
+    added = np.zeros(len(places))
     if not borders or len(ranks) < 2:
-        return found
+        return added
     doublings, logs = np.log2(ranks), np.log(cost)
     slopes = np.diff(logs) / np.diff(doublings)
-    ends = [one.ranks for one in borders]
+    ends = [border.ranks for border in borders]
     crossed = np.array([any(a <= end < b for end in ends) for a, b in pairwise(ranks)])
     if crossed.all():
-        return found  # every pair crosses one, such as counts of whole nodes: the step is the law
+        return added  # every pair crosses one, such as counts of whole nodes: the step is the law
     usual = max(float(np.median(slopes[~crossed])), 0.0)
     for pair in np.flatnonzero(crossed):
         step = (slopes[pair] - usual) * (doublings[pair + 1] - doublings[pair])
-        found[places <= ranks[pair]] += max(float(step), 0.0)
-    return found
+        added[places <= ranks[pair]] += max(float(step), 0.0)
+    return added
 
 
 def crossing(ranks: Floats, similar: Sequence[Growth], targets: Floats) -> Crossing:
     """What series with counts on both sides say; between their counts lines in logarithms."""
     growth = np.full((len(similar), len(targets)), np.nan)
-    for row, one in enumerate(similar):
-        reached = (one.ranks[0] <= ranks[-1]) & (targets <= one.ranks[-1])
-        at = np.interp(np.log(targets), np.log(one.ranks), np.log(one.cost))
-        start = np.interp(np.log(ranks[-1]), np.log(one.ranks), np.log(one.cost))
+    for row, series in enumerate(similar):
+        reached = (series.ranks[0] <= ranks[-1]) & (targets <= series.ranks[-1])
+        at = np.interp(np.log(targets), np.log(series.ranks), np.log(series.cost))
+        start = np.interp(np.log(ranks[-1]), np.log(series.ranks), np.log(series.cost))
         growth[row, reached] = (at - start)[reached]
     known = np.isfinite(growth)
     count = known.sum(axis=0).astype(np.float64)

@@ -69,18 +69,18 @@ def fit_models(series: Series, targets: Floats) -> Fits:
     series = _level(series, np.exp(lift[: len(ranks)]))
     cost = series.cost
     models = MODELS[series.scaling]
-    found, coefficients = fit_each(models, ranks, cost, places)
+    fitted, coefficients = fit_each(models, ranks, cost, places)
     with np.errstate(divide="ignore"):
-        log_cost = np.log(found)
+        log_cost = np.log(fitted)
     for k in range(FIRST_ORIGIN, len(ranks) + 1):
         away = np.log(cost[k - 1]) - log_cost[k, :, k - 1]
         log_cost[k] += ANCHOR * away[:, None]
     by_part = np.empty((0, len(places)))
-    for one in sums_by_parts(series, places):
-        by_part = one.by_part if len(one.by_part) > 1 else by_part
-        models = (*models, one.model)
-        log_cost = np.concatenate([log_cost, one.log_cost[:, None]], axis=1)
-        coefficients = (*coefficients, one.coefficients)
+    for sums in sums_by_parts(series, places):
+        by_part = sums.by_part if len(sums.by_part) > 1 else by_part
+        models = (*models, sums.model)
+        log_cost = np.concatenate([log_cost, sums.log_cost[:, None]], axis=1)
+        coefficients = (*coefficients, sums.coefficients)
     uninformed: dict[str, bool] = {}
     for model, sizes in zip(models, coefficients, strict=True):
         for name, size in zip(model.terms, sizes.tolist(), strict=True):
@@ -109,7 +109,7 @@ def combine(fits: Fits, series: Series) -> dict[int, Forecast]:
     logs = np.log(series.cost) + lift[:count]
     errors = fits.log_cost[:, :, :count] - logs
     doublings = np.log2(places)
-    found: dict[int, Forecast] = {}
+    forecasts: dict[int, Forecast] = {}
     # Squared errors on later points per doubling, ``[origin][way, point]``.
     tried: list[Floats] = []
     for k in range(FIRST_ORIGIN, count + 1):
@@ -132,20 +132,22 @@ def combine(fits: Fits, series: Series) -> dict[int, Forecast]:
         away = simple[0] * variance + simple @ (ways[:used] - both) ** 2
         distance = doublings[k:count] - doublings[k - 1]
         tried.append(((ways[:, k:count] - logs[k:]) / distance) ** 2)
-        found[k] = Forecast(
+        forecasts[k] = Forecast(
             np.where(beyond, both, mean) - lift,
             np.sqrt(np.where(beyond, away, variance)),
             weights,
             grown - lift,
         )
-    return found
+    return forecasts
 
 
 def _shares(squares: Sequence[Floats], k: int) -> Floats:
     """The weights of ways after k points: one over the mean square of their errors on the points up
     to k, over origins; the same for all before any. ``squares[origin][way, point]``."""
     usual = EVEN_STRENGTH * EVEN**2
-    each = [one[:, : k - origin].mean(axis=1) for origin, one in enumerate(squares, FIRST_ORIGIN)]
+    each = [
+        errors[:, : k - origin].mean(axis=1) for origin, errors in enumerate(squares, FIRST_ORIGIN)
+    ]
     if not each:
         return np.array([0.5, 0.5])
     score = (usual + np.sum(each, axis=0)) / (EVEN_STRENGTH + len(each))

@@ -22,7 +22,7 @@ def alarms(make: Callable[[Floats, Floats], Floats], runs: int, campaigns: int =
         logs = make(times / times[-1], NOISE * generator.standard_normal(runs))
         steady, sudden = trend(times, logs), jump(logs)
         assert steady is not None
-        count += steady.found or (sudden is not None and sudden.found)
+        count += steady.clear or (sudden is not None and sudden.clear)
     return count / campaigns
 
 
@@ -42,7 +42,7 @@ def test_drift_beneath_the_scatter_of_a_run_is_not_told() -> None:
     times = np.arange(2000.0)
     logs = NOISE * np.random.default_rng(1).standard_normal(2000) + 0.5 * NOISE * times / 2000
     found = trend(times, logs)
-    assert found is not None and found.low > 0 and not found.found
+    assert found is not None and found.low > 0 and not found.clear
 
 
 def test_a_line_through_known_numbers() -> None:
@@ -56,7 +56,7 @@ def test_a_line_through_known_numbers() -> None:
     assert found.change == pytest.approx(2.5)
     assert (found.low, found.high) == pytest.approx((2.5 - half, 2.5 + half))
     assert (found.scatter, found.span_s, found.runs) == (pytest.approx(scatter), 5.0, 6)
-    assert found.found
+    assert found.clear
 
 
 def test_the_interval_covers_the_drift_of_points_with_levels_of_their_own() -> None:
@@ -83,7 +83,7 @@ def test_a_jump_is_placed_and_fits_better_than_the_line() -> None:
     assert found.change == pytest.approx(-0.2, abs=0.03) and found.share < 0.01
     slope = 0.2 * np.arange(20) / 19 + NOISE / 3 * np.random.default_rng(2).standard_normal(20)
     steady = trend(np.arange(20.0), slope)
-    assert steady is not None and steady.found and clearer_jump(slope, steady) is None
+    assert steady is not None and steady.clear and clearer_jump(slope, steady) is None
 
 
 def test_what_cannot_be_told() -> None:
@@ -92,6 +92,6 @@ def test_what_cannot_be_told() -> None:
     assert jump(range(5)) is None
     # Runs that never change: neither drift nor a division by zero.
     same = trend(range(8), [1.25] * 8)
-    assert same is not None and not same.found
+    assert same is not None and not same.clear
     still = jump([1.25] * 8)
-    assert still is not None and not still.found
+    assert still is not None and not still.clear

@@ -47,7 +47,7 @@ def sides(base: list[float], new: list[float], phase: str = "later") -> tuple[Si
 
 def compared(base: Side, new: Side) -> list[Change]:
     joined = join(base, new)
-    return changes([*joined.both, *joined.one], base, new)[0]
+    return changes([*joined.both, *joined.unmatched], base, new)[0]
 
 
 def one_change(base: list[float], new: list[float]) -> Change:
@@ -186,7 +186,7 @@ def test_points_are_joined_by_parameters_not_by_names_of_experiments() -> None:
     )
     joined = join(base, new)
     assert [(pair.point.values["ranks"], pair.experiment) for pair in joined.both] == [(2, "io")]
-    assert [(pair.point.values["ranks"], pair.why) for pair in joined.one] == [
+    assert [(pair.point.values["ranks"], pair.why) for pair in joined.unmatched] == [
         (1, "excluded there: too few"), (4, "planned there: TIMEOUT"),
     ]  # fmt: skip
     verdicts = {c.pair.point.values["ranks"]: c.verdict for c in compared(base, new)}
@@ -204,11 +204,11 @@ def test_a_missing_parameter_counts_as_the_default_that_a_plan_tells() -> None:
     assert pair.base is not None and pair.base.assumed == ("prefetch",)
     (told,) = joined.assumptions
     assert (told.role, told.name, told.default, told.told_by) == ("base", "prefetch", 4, "new")
-    assert [pair.point.values["prefetch"] for pair in joined.one] == [2]
+    assert [pair.point.values["prefetch"] for pair in joined.unmatched] == [2]
 
     base, new = two(FakeSide("base", old), FakeSide("new", more, plan=False))
     joined = join(base, new)
-    assert not joined.both and len(joined.one) == 3
+    assert not joined.both and len(joined.unmatched) == 3
     assert not joined.assumptions[0].known
     assert "prefetch (on one side only" in joined.apart[0]
 
@@ -223,7 +223,7 @@ def test_points_that_differ_in_version_only_stand_apart() -> None:
     (pair,) = joined.versions
     assert pair.base is not None and pair.new is not None
     assert (pair.base.kind[1], pair.new.kind[1]) == (1, 2)
-    assert sorted(pair.point.values["ranks"] for pair in joined.one) == [2, 4]
+    assert sorted(pair.point.values["ranks"] for pair in joined.unmatched) == [2, 4]
     frames = make_tables([], [], joined, surroundings([], base, new))
     (row,) = frames["versions"].to_dict("records")
     assert (row["ranks"], row["base_version"], row["new_version"]) == (1, 1, 2)
@@ -250,7 +250,7 @@ def test_sources_are_never_averaged_together() -> None:
     joined = join(base, new)
     (pair,) = joined.both
     assert pair.source == "measured" and pair.base is not None and len(pair.base.rows) == 3
-    assert [(pair.source, pair.why) for pair in joined.one] == [
+    assert [(pair.source, pair.why) for pair in joined.unmatched] == [
         ("simulated", "there from another source only")
     ]
     imported = make_side(FakeSide("new", [FakePoint(point, rates(BASE), source="imported")]))
