@@ -50,22 +50,22 @@ LEAST_COUNTS = 6
 def machines(of_a_kind: int) -> dict[str, list[Machine]]:
     """What is measured, by kind: simulated weak and strong scaling, and what was published."""
     kinds = {"simulated, weak": WEAK, "simulated, strong": STRONG}
-    found = {}
-    for name, those in kinds.items():
+    by_name = {}
+    for name, kinds_of in kinds.items():
         count = of_a_kind * (1 if name.endswith("weak") else len(WEAK) // len(STRONG))
-        found[name] = [simulated(kind, seed) for kind in those for seed in range(count)]
-    found["published"] = [
-        published(one)
-        for one in PUBLIC
-        if one.program in (TRAINING, LOADING) and len(one.ranks) >= LEAST_COUNTS
+        by_name[name] = [simulated(kind, seed) for kind in kinds_of for seed in range(count)]
+    by_name["published"] = [
+        published(public)
+        for public in PUBLIC
+        if public.program in (TRAINING, LOADING) and len(public.ranks) >= LEAST_COUNTS
     ]
-    return found
+    return by_name
 
 
 def measure(machine: Machine) -> dict[str, dict[str, Result | None]]:
     """Results by budget and method, and what advice pays for the width of a doubling grid."""
     whole = machine.grid_price()
-    found: dict[str, dict[str, Result | None]] = {
+    results: dict[str, dict[str, Result | None]] = {
         f"{share:g}": {name: result(way(machine, share * whole)) for name, way in METHODS.items()}
         for share in BUDGETS
     }
@@ -75,20 +75,20 @@ def measure(machine: Machine) -> dict[str, dict[str, Result | None]]:
         for share in SHARES:
             if share > repeats or grid is None or cheaper is not None:
                 break
-            known = found.get(f"{share:g}", {}).get(ADVICE)
-            one = known or result(advised(machine, share * whole))
-            found.setdefault(f"{share:g}", {})[ADVICE] = one
-            if one is not None and one.width <= grid.width:
-                cheaper = one
-        found[f"grid of {repeats}"] = {"grid": grid, ADVICE: cheaper}
-    return found
+            known = results.get(f"{share:g}", {}).get(ADVICE)
+            outcome = known or result(advised(machine, share * whole))
+            results.setdefault(f"{share:g}", {})[ADVICE] = outcome
+            if outcome is not None and outcome.width <= grid.width:
+                cheaper = outcome
+        results[f"grid of {repeats}"] = {"grid": grid, ADVICE: cheaper}
+    return results
 
 
 def price_of_the_width(
     results: Sequence[Mapping[str, Mapping[str, Result | None]]], repeats: int
 ) -> list[float]:
     """What advice paid over what the grid did, for an interval as narrow; 1 where it never was."""
-    pairs = [one[f"grid of {repeats}"] for one in results]
+    pairs = [ways[f"grid of {repeats}"] for ways in results]
     return [
         1.0 if (ours := pair[ADVICE]) is None else ours.price / grid.price
         for pair in pairs
@@ -103,13 +103,13 @@ def rows_of(
     rows: list[tuple[str, ...]] = [("budget", "way", "predicted", "width", "error", "in 95 %")]
     for share in BUDGETS:
         for name in METHODS:
-            there = [r for one in results if (r := one[f"{share:g}"].get(name)) is not None]
+            there = [r for ways in results if (r := ways[f"{share:g}"].get(name)) is not None]
             if not there:
                 rows.append((f"{share:g}", name, f"0 of {len(results)}", "", "", ""))
                 continue
-            width = float(np.median([one.width for one in there]))
-            error = float(np.median([one.error for one in there]))
-            held = float(np.mean([one.held for one in there]))
+            width = float(np.median([result.width for result in there]))
+            error = float(np.median([result.error for result in there]))
+            held = float(np.mean([result.held for result in there]))
             rows.append((f"{share:g}", name, f"{len(there)} of {len(results)}", f"{width:.3f}",
                          f"{error:.1%}", f"{held:.0%}"))  # fmt: skip
     return rows
@@ -124,16 +124,16 @@ def main() -> int:
     figures, kept = [], {}
     workers = min(2, os.cpu_count() or 1)
     with ProcessPoolExecutor(workers, get_context("forkserver")) as pool:
-        for name, those in machines(args.series).items():
-            results = list(pool.map(measure, those))
+        for name, group in machines(args.series).items():
+            results = list(pool.map(measure, group))
             kept[name] = {
                 machine.name: {
                     budget: {way: r and asdict(r) for way, r in ways.items()}
-                    for budget, ways in one.items()
+                    for budget, ways in outcome.items()
                 }
-                for machine, one in zip(those, results, strict=True)
+                for machine, outcome in zip(group, results, strict=True)
             }
-            print(f"\n{name}: {len(those)} series")
+            print(f"\n{name}: {len(group)} series")
             print("\n".join(aligned(rows_of(results), left={0, 1})), flush=True)
             for repeats, bound in ((1, None), (3, AIM)):
                 paid = price_of_the_width(results, repeats)
@@ -154,24 +154,24 @@ def _against(
     name: str, results: Sequence[Mapping[str, Mapping[str, Result | None]]]
 ) -> list[dict[str, object]]:
     """Width and error of advice over those of each other way, with half of the grid's cost."""
-    found: list[dict[str, object]] = []
+    figures: list[dict[str, object]] = []
     for other in METHODS:
         if other == ADVICE:
             continue
         pairs = [
             (ours, theirs)
-            for one in results
-            if (ours := one["0.5"].get(ADVICE)) and (theirs := one["0.5"].get(other))
+            for ways in results
+            if (ours := ways["0.5"].get(ADVICE)) and (theirs := ways["0.5"].get(other))
         ]
         if not pairs:
             continue
         widths = float(np.median([ours.width / theirs.width for ours, theirs in pairs]))
         bound = None if other == "random" else 1.0
-        found.append(figure(f"{name}: width / {other}, half its cost", widths, "", bound))
+        figures.append(figure(f"{name}: width / {other}, half its cost", widths, "", bound))
         error = float(np.median([ours.error for ours, _ in pairs]))
         error /= float(np.median([theirs.error for _, theirs in pairs]))
-        found.append(figure(f"{name}: error / {other}, half its cost", error, ""))
-    return found
+        figures.append(figure(f"{name}: error / {other}, half its cost", error, ""))
+    return figures
 
 
 if __name__ == "__main__":

@@ -61,13 +61,13 @@ def main() -> None:
     print(f"{'disturbed':24} {'runs':>4} confirmed  false  false mean  width")
     for name, draw in DISTURBANCES.items():
         by_runs = {runs: outcome(draw, runs, args.rounds) for runs in RUNS}
-        cases[name] = {str(runs): asdict(one) for runs, one in by_runs.items()}
-        for runs, one in by_runs.items():
+        cases[name] = {str(runs): asdict(accuracy) for runs, accuracy in by_runs.items()}
+        for runs, accuracy in by_runs.items():
             print(
-                f"{name:24} {runs:4} {one.confirmed:9.1%} {one.false:6.1%} {one.mean_false:11.1%} "
-                f"{one.width:6.3f}"
+                f"{name:24} {runs:4} {accuracy.confirmed:9.1%} {accuracy.false:6.1%} "
+                f"{accuracy.mean_false:11.1%} {accuracy.width:6.3f}"
             )
-        worst = max(one.false for runs, one in by_runs.items() if runs >= ENOUGH)
+        worst = max(accuracy.false for runs, accuracy in by_runs.items() if runs >= ENOUGH)
         rows.append(figure(f"confirmed and false ceilings, {name}", worst, "", MOST_FALSE))
         rows.append(figure(f"the same of the mean of five runs, {name}", by_runs[5].mean_false, ""))
     quiet = cases["none, noise 1 %"]["5"]["confirmed"]

@@ -165,10 +165,10 @@ def own_loops(model: str, batch_size: int) -> tuple[Loop, Loop]:
 
 def code_cost(steps: int = 20000) -> float:
     """Return the seconds that clocks and loss add to a step, by steps that do nothing."""
-    found = tf.constant(1.0), tf.zeros([3], tf.float64)
+    ready = tf.constant(1.0), tf.zeros([3], tf.float64)
 
     def nothing() -> tuple[tf.Tensor, tf.Tensor]:
-        return found
+        return ready
 
     def bare(count: int) -> None:
         for _ in range(count):
@@ -245,10 +245,10 @@ def run_tf_cnn_benchmarks(path: Path, model: str, batch_size: int, steps: int) -
     words = [sys.executable, str(program), *(f"--{name}={value}" for name, value in flags.items())]
     env = os.environ | {"TF_USE_LEGACY_KERAS": "1"}
     done = subprocess.run(words, check=True, capture_output=True, text=True, env=env)
-    found = re.findall(r"total images/sec: ([0-9.]+)", done.stdout + done.stderr)
-    if not found:
+    rates = re.findall(r"total images/sec: ([0-9.]+)", done.stdout + done.stderr)
+    if not rates:
         raise SystemExit(f"{program} printed no total images/sec")
-    return float(found[-1])
+    return float(rates[-1])
 
 
 def compare_in_process(model: str, batch_size: int, steps: int, rounds: int) -> dict[str, Any]:

@@ -49,11 +49,15 @@ def comparison(
             made.append(FakePoint({"ranks": ranks}, {**metrics, (RATE, "init"): first.tolist()}))
         sides.append(make_side(FakeSide(role, made)))
     base, new = sides
-    found, _ = changes(join(base, new).both, base, new)
-    phases = main_phases(found)
-    shown = [one for one in found if one.main and phases[one.experiment, one.metric] == one.phase]
+    changed, _ = changes(join(base, new).both, base, new)
+    phases = main_phases(changed)
+    shown = [
+        change
+        for change in changed
+        if change.main and phases[change.experiment, change.metric] == change.phase
+    ]
     assert shown
-    own = any(one.verdict in VERDICTS[:2] for one in shown)
+    own = any(change.verdict in VERDICTS[:2] for change in shown)
     return verdict_words(shown, None)[1], own
 
 

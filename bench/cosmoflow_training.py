@@ -148,8 +148,8 @@ def code_cost(steps: int = 5000) -> float:
     params = parameters(((2, 2, 2, 1), 1, 1, 1, 1), steps, input="dummy")
     trainer = Trainer(params, inputs.make(params, None, 0, 1))
     batch = next(iter(trainer.epochs("train", 0)))
-    found = tf.constant([0.0, 0.0]), tf.zeros([4], tf.float64)
-    trainer.step = lambda *_: found
+    outcome = tf.constant([0.0, 0.0]), tf.zeros([4], tf.float64)
+    trainer.step = lambda *_: outcome
 
     def bare() -> None:
         for _ in range(steps):

@@ -58,8 +58,8 @@ def covered(kind: str, share: float, points: int, repeats: int, rounds: int) -> 
         looks = {f"blind {n}": generator.normal(size=logs.shape) for n in range(LOOKED - 1)}
         looks["sees"] = machine
         blocks = Blocks(logs, {place: place for place in range(points)})
-        one = choose(blocks, looks)
-        chosen += one is not None
+        covariate = choose(blocks, looks)
+        chosen += covariate is not None
         for top, bottom in pairs:
             error = blocks.ratio_error(top, bottom)
             if error is None:
@@ -67,7 +67,7 @@ def covered(kind: str, share: float, points: int, repeats: int, rounds: int) -> 
             value = float(logs[top].mean() - logs[bottom].mean())
             holds = abs(value) <= _half(error)
             plain.append(holds)
-            better = one.ratio(top, bottom) if one else None
+            better = covariate.ratio(top, bottom) if covariate else None
             if better is None:
                 ruled.append(holds)
                 continue
@@ -103,23 +103,23 @@ def simulate(rounds: int) -> dict[str, Covered]:
     }
 
 
-def figures(found: dict[str, Covered]) -> list[dict[str, Any]]:
+def figures(covered: dict[str, Covered]) -> list[dict[str, Any]]:
     """Rows of the table: the extremes of each kind of data, and widths by explained share."""
     rows = []
     for kind in KINDS:
-        values = [one.by_rule for name, one in found.items() if name.startswith(f"{kind},")]
+        values = [case.by_rule for name, case in covered.items() if name.startswith(f"{kind},")]
         rows.append(figure(f"coverage by rule, {kind}: least", min(values), "", LEAST, "higher"))
         rows.append(figure(f"coverage by rule, {kind}: most", max(values), "", MOST))
     for share in SHARES:
-        some = [one for name, one in found.items() if f" {share:.0%} explained" in name]
+        cases = [case for name, case in covered.items() if f" {share:.0%} explained" in name]
         words = f"{share:.0%} explained"
-        rows.append(figure(f"campaigns with a covariate, {words}", _mean(some, "chosen"), ""))
-        rows.append(figure(f"median width with / without, {words}", _mean(some, "width"), ""))
+        rows.append(figure(f"campaigns with a covariate, {words}", _mean(cases, "chosen"), ""))
+        rows.append(figure(f"median width with / without, {words}", _mean(cases, "width"), ""))
     return rows
 
 
-def _mean(some: list[Covered], name: str) -> float:
-    return float(np.nanmean([getattr(one, name) for one in some]))
+def _mean(cases: list[Covered], name: str) -> float:
+    return float(np.nanmean([getattr(case, name) for case in cases]))
 
 
 def main() -> None:
@@ -128,16 +128,16 @@ def main() -> None:
     parser.add_argument("--json", type=Path)
     parser.add_argument("--rounds", type=int, default=2000, help="campaigns of 4 points")
     args = parser.parse_args()
-    found = simulate(args.rounds)
-    for name, one in found.items():
+    covered = simulate(args.rounds)
+    for name, case in covered.items():
         print(
-            f"{name}: chosen {one.chosen:.3f}, coverage {one.without:.3f} without, "
-            f"{one.by_rule:.3f} by rule, {one.with_one:.3f} with, width {one.width:.2f}"
+            f"{name}: chosen {case.chosen:.3f}, coverage {case.without:.3f} without, "
+            f"{case.by_rule:.3f} by rule, {case.with_one:.3f} with, width {case.width:.2f}"
         )
-    rows = figures(found)
+    rows = figures(covered)
     for row in rows:
         print(line(row))
-    cases = {name: vars(one) for name, one in found.items()}
+    cases = {name: vars(case) for name, case in covered.items()}
     write_json({"rounds": args.rounds, "cases": cases, "figures": rows}, args.json)
 
 

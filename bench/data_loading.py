@@ -54,7 +54,7 @@ def hand_written(shape: list[int]) -> dict[str, Loop]:
         "y": tf.io.FixedLenFeature([4], tf.float32),
     }
 
-    def one(record):
+    def decoded(record):
         example = tf.io.parse_single_example(record, features)
         x = tf.reshape(tf.io.decode_raw(example["x"], tf.int16), shape)
         return tf.math.log(tf.cast(x, tf.float32) + 1.0), example["y"]
@@ -68,7 +68,7 @@ def hand_written(shape: list[int]) -> dict[str, Loop]:
 
     def plain(files, reads=None, parallel=auto, ahead=auto, ordered=True):
         data = tf.data.TFRecordDataset(files, num_parallel_reads=reads)
-        data = data.map(one, num_parallel_calls=parallel)
+        data = data.map(decoded, num_parallel_calls=parallel)
         data = data.batch(BATCH, drop_remainder=True).prefetch(ahead)
         settings = tf.data.Options()
         settings.deterministic = ordered
@@ -77,7 +77,9 @@ def hand_written(shape: list[int]) -> dict[str, Loop]:
     def interleaved(files):
         data = tf.data.Dataset.from_tensor_slices(files)
         data = data.interleave(tf.data.TFRecordDataset, cycle_length=4, num_parallel_calls=auto)
-        return data.map(one, num_parallel_calls=auto).batch(BATCH, drop_remainder=True).prefetch(4)
+        return (
+            data.map(decoded, num_parallel_calls=auto).batch(BATCH, drop_remainder=True).prefetch(4)
+        )
 
     def batched(files):
         data = tf.data.TFRecordDataset(files, num_parallel_reads=2).batch(BATCH)

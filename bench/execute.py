@@ -77,8 +77,8 @@ def execute(scratch: Path, runs: int) -> dict[str, Any]:
     parts["snakemake"].append(timed(snakemake(*words), folder))
     for way in LOOPS:
         parts[way].append(loop(folder, way, runs // 2, runs - 1))
-    for found in ("results/runs/local/*/record.json", "launchers/*/*/record.json"):
-        assert len(list(folder.glob(found))) == runs, found
+    for pattern in ("results/runs/local/*/record.json", "launchers/*/*/record.json"):
+        assert len(list(folder.glob(pattern))) == runs, pattern
     return {
         way: {"cpu_s": sum(c.cpu_s for c in costs), "wall_s": sum(c.wall_s for c in costs)}
         for way, costs in parts.items()
@@ -123,8 +123,8 @@ def starts(scratch: Path, rounds: int) -> dict[str, float]:
     }
     times: dict[str, list[float]] = {way: [] for way in ways}
     for _ in range(rounds):
-        for way, one in ways.items():
-            times[way].append(one())
+        for way, start in ways.items():
+            times[way].append(start())
     return {way: statistics.median(values) for way, values in times.items()}
 
 
@@ -145,10 +145,10 @@ def main() -> None:
     for way, value in began.items():
         print(f"{way:26} {value:6.1f} ms")
     figures = []
-    for way, told in (("programs", "programs"), ("launchers", "launchers")):
+    for way, rival in (("programs", "programs"), ("launchers", "launchers")):
         for key, clock, bound in (("cpu_s", "CPU", BOUND), ("wall_s", "wall", None)):
             ratio = costs["snakemake"][key] / costs[way][key]
-            name = f"{args.runs:,} runs, {clock}, to a bash loop of the {told}"
+            name = f"{args.runs:,} runs, {clock}, to a bash loop of the {rival}"
             figures.append(figure(name, ratio, "x", bound))
     beyond = (costs["snakemake"]["cpu_s"] - costs["programs"]["cpu_s"]) / args.runs
     figures.append(figure("a run beyond its program, CPU", 1000 * beyond, "ms"))

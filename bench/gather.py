@@ -42,8 +42,8 @@ def gather(ranks: int) -> dict[str, Any]:
         )
         if done.returncode:
             raise SystemExit(done.stdout[-2000:] + done.stderr[-2000:])
-        found: dict[str, Any] = json.loads(report.read_text())
-        return found
+        measured: dict[str, Any] = json.loads(report.read_text())
+        return measured
 
 
 def main() -> None:
@@ -52,11 +52,11 @@ def main() -> None:
     parser.add_argument("--ranks", type=int, default=4)
     parser.add_argument("--json", type=Path)
     args = parser.parse_args()
-    found = gather(args.ranks)
-    rest = PIECES * found["piece_bytes"]
+    measured = gather(args.ranks)
+    rest = PIECES * measured["piece_bytes"]
     rows = []
-    for told, times in zip(found["gathered"], (1, TIMES), strict=True):
-        first, *others = told["growth_bytes"]
+    for measurement, times in zip(measured["gathered"], (1, TIMES), strict=True):
+        first, *others = measurement["growth_bytes"]
         many = "" if times == 1 else f"{times} x "
         rows += [
             figure(
@@ -68,16 +68,21 @@ def main() -> None:
                 rest / MB,
             ),
         ]  # fmt: skip
-    told = found["gathered"][0]
+    measurement = measured["gathered"][0]
     rows += [
-        figure("their file / raw float64", told["file_bytes"] / told["raw_bytes"], "x", SIZE_BOUND),
-        figure("writing it once", told["write_seconds"], "s"),
-        figure("writing it: rank 0 grows by", told["write_growth_bytes"] / MB, "MB"),
+        figure(
+            "their file / raw float64",
+            measurement["file_bytes"] / measurement["raw_bytes"],
+            "x",
+            SIZE_BOUND,
+        ),
+        figure("writing it once", measurement["write_seconds"], "s"),
+        figure("writing it: rank 0 grows by", measurement["write_growth_bytes"] / MB, "MB"),
     ]
     print(*map(line, rows), sep="\n")
     # 1,024 ranks x 1,000 steps are one piece: 8.2 MB of at most 8.4 MB.
-    steps = found["piece_bytes"] // (8 * RANKS)
-    details = {"ranks": args.ranks, "steps_in_a_piece_at_1024_ranks": steps, **found}
+    steps = measured["piece_bytes"] // (8 * RANKS)
+    details = {"ranks": args.ranks, "steps_in_a_piece_at_1024_ranks": steps, **measured}
     write_json({**details, "figures": rows}, args.json)
 
 

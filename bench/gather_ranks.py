@@ -35,7 +35,7 @@ def main() -> None:
     report, folder = Path(sys.argv[1]), Path(sys.argv[2])
     ranks.start(int(sys.argv[3]))
     draw = np.random.default_rng(ranks.rank())
-    found = []
+    measured = []
     for count in map(int, sys.argv[4:]):
         mine = draw.lognormal(-2.0, 0.1, count)
         ranks.barrier()
@@ -44,14 +44,14 @@ def main() -> None:
         whole = ranks.gather(mine)
         seconds = time.perf_counter() - began
         growth = ranks.gather_json(memory("VmHWM") - before)
-        told = {"values": count, "seconds": seconds, "growth_bytes": growth}
+        measurement = {"values": count, "seconds": seconds, "growth_bytes": growth}
         if whole is not None and whole.size == STEPS * RANKS:
             # As from 1,024 ranks: there are as many values, and the shape makes no difference.
-            told |= written(whole.reshape(STEPS, RANKS), folder)
-        found.append(told)
+            measurement |= written(whole.reshape(STEPS, RANKS), folder)
+        measured.append(measurement)
         del mine, whole
     if ranks.rank() == 0:
-        report.write_text(json.dumps({"piece_bytes": ranks.GATHER_BYTES, "gathered": found}))
+        report.write_text(json.dumps({"piece_bytes": ranks.GATHER_BYTES, "gathered": measured}))
     ranks.stop()
 
 

@@ -64,7 +64,7 @@ def this_machine(sessions: int = 200) -> list[Floats]:
     """Times of a small computation on this machine, in sessions of five, relative to the mean."""
     rng = np.random.default_rng(0)
     matrix = rng.normal(size=(120, 120))
-    found = []
+    measured = []
     for _ in range(sessions):
         repeats = []
         for _ in range(REPEATS):
@@ -72,9 +72,9 @@ def this_machine(sessions: int = 200) -> list[Floats]:
             for _ in range(20):
                 matrix @ matrix
             repeats.append(time.perf_counter() - began)
-        found.append(np.array(repeats))
-    middle = float(np.median(np.concatenate(found)))
-    return [times / middle for times in found]
+        measured.append(np.array(repeats))
+    middle = float(np.median(np.concatenate(measured)))
+    return [times / middle for times in measured]
 
 
 def resampled(rng: np.random.Generator, real: Sequence[Floats], step: float) -> list[Floats]:
@@ -88,14 +88,14 @@ def rates(
     judges: Mapping[str, Judge], make: Callable[[np.random.Generator, float], list[Floats]], n: int
 ) -> dict[str, dict[float, tuple[float, float]]]:
     """Of each judge and step the shares of series called regression and improvement."""
-    found: dict[str, dict[float, tuple[float, float]]] = {name: {} for name in judges}
+    rates_of: dict[str, dict[float, tuple[float, float]]] = {name: {} for name in judges}
     for step in STEPS:
         rng = np.random.default_rng(11)
         series = [make(rng, step) for _ in range(n)]
         for name, verdict in judges.items():
             counts = Counter(verdict(groups) for groups in series)
-            found[name][step] = (counts[1] / n, counts[-1] / n)
-    return found
+            rates_of[name][step] = (counts[1] / n, counts[-1] / n)
+    return rates_of
 
 
 def shifted(n: int) -> float:
@@ -125,12 +125,12 @@ def settled(n: int, pairs: int, step: float, drift: float = 0.0) -> float:
     different: 2 % noise, a machine that becomes slower by ``drift`` from run to run."""
     rng = np.random.default_rng(5)
     order = np.array(([0, 1, 1, 0] * pairs)[: 2 * pairs])
-    found = 0
+    changed = 0
     for _ in range(n):
         logs = rng.normal(0, 0.02, 2 * pairs) + drift * np.arange(2 * pairs) + step * order
         base, new = (np.exp(logs[order == side]) for side in (0, 1))
-        found += paired_verdict(base, new, "lower", MARGIN).kind in (REGRESSION, IMPROVEMENT)
-    return found / n
+        changed += paired_verdict(base, new, "lower", MARGIN).kind in (REGRESSION, IMPROVEMENT)
+    return changed / n
 
 
 def cost(sessions: int) -> dict[str, float]:
@@ -186,17 +186,17 @@ def main() -> int:
     }
     real = this_machine()
     makers["this machine"] = lambda rng, step: resampled(rng, real, step)
-    found = {name: rates(judges, make, args.series) for name, make in makers.items()}
+    tables = {name: rates(judges, make, args.series) for name, make in makers.items()}
     print(f"{'noise':14} {'judge':22} " + " ".join(f"{step:>8.0%}" for step in STEPS))
-    for noise, table in found.items():
+    for noise, table in tables.items():
         for name, of in table.items():
             cells = [
                 f"{up:5.1%}" if step else f"{up + down:5.1%}" for step, (up, down) in of.items()
             ]
             print(f"{noise:14} {name:22} " + " ".join(f"{cell:>8}" for cell in cells))
-    false = [sum(table[OURS][0.0]) for table in found.values()]
+    false = [sum(table[OURS][0.0]) for table in tables.values()]
     figures = [figure("false verdicts, all kinds of noise", float(np.mean(false)), "", 0.05)]
-    for place, (noise, table) in enumerate(found.items()):
+    for place, (noise, table) in enumerate(tables.items()):
         figures.append(figure(f"false verdicts, {noise}", false[place], ""))
         power = table[OURS][0.05][0]
         figures.append(figure(f"steps of 5 % found after two sessions, {noise}", power, ""))
@@ -211,7 +211,7 @@ def main() -> int:
     name = "decay of 10 % over 100 sessions called a trend"
     figures.append(figure(name, share, "", 0.9, "higher"))
     for name in RIVALS:
-        worst = max(sum(table[name][0.0]) for table in found.values())
+        worst = max(sum(table[name][0.0]) for table in tables.values())
         figures.append(figure(f"most false verdicts, {name}", worst, ""))
     for drift in (0.0, 0.01):
         share = settled(2000, 5, 0.0, drift)
@@ -226,7 +226,7 @@ def main() -> int:
     for row in figures:
         print(line(row))
     write_json({"rates": {k: {j: {str(s): v for s, v in o.items()} for j, o in t.items()}
-                          for k, t in found.items()}, "figures": figures}, args.json)  # fmt: skip
+                          for k, t in tables.items()}, "figures": figures}, args.json)  # fmt: skip
     return 0
 
 

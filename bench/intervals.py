@@ -23,29 +23,29 @@ LEAST, MOST = 0.93, 0.97
 
 def simulate(rounds: int) -> dict[str, dict[tuple[int, int], Coverage]]:
     """Coverage by kind, points and repeats."""
-    found: dict[str, dict[tuple[int, int], Coverage]] = {}
+    coverages: dict[str, dict[tuple[int, int], Coverage]] = {}
     for kind in KINDS:
         for points in POINTS:
             for repeats in REPEATS:
                 # As many points in all, less where the bootstrap that is compared with takes long.
                 several = rounds * POINTS[0] // points // (3 if repeats >= 20 else 1)
-                found.setdefault(kind, {})[points, repeats] = coverage(
+                coverages.setdefault(kind, {})[points, repeats] = coverage(
                     kind, points, repeats, several
                 )
-    return found
+    return coverages
 
 
-def figures(found: dict[str, dict[tuple[int, int], Coverage]]) -> list[dict[str, Any]]:
+def figures(coverages: dict[str, dict[tuple[int, int], Coverage]]) -> list[dict[str, Any]]:
     """Rows of the table: the extremes over points and repeats, and widths at 3 and 5 repeats."""
     rows = []
-    for kind, cases in found.items():
+    for kind, cases in coverages.items():
         for what in ("ratio", "mean"):
-            values = [getattr(one, what) for one in cases.values()]
+            values = [getattr(case, what) for case in cases.values()]
             most = None if (kind, what) == ("trend", "mean") else MOST
             name = f"coverage of {what}s, {kind}"
             rows.append(figure(f"{name}: least", min(values), "", LEAST, "higher"))
             rows.append(figure(f"{name}: most", max(values), "", most))
-            least = min(getattr(one, f"least_{what}") for one in cases.values())
+            least = min(getattr(case, f"least_{what}") for case in cases.values())
             rows.append(figure(f"{name}: of the point covered least", least, "", None, "higher"))
             for repeats in REPEATS[:2]:
                 width = getattr(cases[6, repeats], f"{what}_width")
@@ -59,11 +59,11 @@ def noisier(rounds: int) -> list[dict[str, Any]]:
     rows = []
     for points in (4, 9):
         for ratio in (1.0, 3.0, 10.0):
-            one = growing(points, 3, ratio, rounds)
+            power = growing(points, 3, ratio, rounds)
             at = f"noise x{ratio:g} over {points} points"
-            rows.append(figure(f"{at}: noisiest covered", one.noisiest, "", LEAST, "higher"))
+            rows.append(figure(f"{at}: noisiest covered", power.noisiest, "", LEAST, "higher"))
             words = f"{at}: power of the quietest pair / Welch's"
-            rows.append(figure(words, one.power / one.power_alone, "", 0.9, "higher"))
+            rows.append(figure(words, power.power / power.power_alone, "", 0.9, "higher"))
     return rows
 
 
@@ -73,14 +73,14 @@ def main() -> None:
     parser.add_argument("--json", type=Path)
     parser.add_argument("--rounds", type=int, default=3000, help="campaigns of 3 points")
     args = parser.parse_args()
-    found = simulate(args.rounds)
-    rows = [*figures(found), *noisier(args.rounds)]
+    coverages = simulate(args.rounds)
+    rows = [*figures(coverages), *noisier(args.rounds)]
     for row in rows:
         print(line(row))
     cases = {
-        kind: {f"{points} points, {repeats} repeats": vars(one) for (points, repeats), one
+        kind: {f"{points} points, {repeats} repeats": vars(case) for (points, repeats), case
                in by_size.items()}
-        for kind, by_size in found.items()
+        for kind, by_size in coverages.items()
     }  # fmt: skip
     write_json({"rounds": args.rounds, "cases": cases, "figures": rows}, args.json)
 

@@ -165,7 +165,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=7, help="pairs of each")
     parser.add_argument("--json", type=Path)
     args = parser.parse_args()
-    found: dict[str, Any] = {}
+    by_size: dict[str, Any] = {}
     rows: Figures = []
     heads = ("seconds", "empty", "ratio", "CPU s", "empty", "ratio", "MB", "empty")
     print(" " * 48, *(f"{head:>7}" for head in heads))
@@ -178,10 +178,10 @@ def main() -> None:
                 for name, row, figures in concern(folder, empty, count, args.rounds):
                     numbers = [row[key] / (MB if "bytes" in key else 1) for key in TOLD]
                     print(f"{name:48}", *(f"{number:7.2f}" for number in numbers), flush=True)
-                    found[name] = row
+                    by_size[name] = row
                     rows += figures
             shutil.rmtree(folder)
-    write_json({"rounds": args.rounds, "found": found, "figures": rows}, args.json)
+    write_json({"rounds": args.rounds, "found": by_size, "figures": rows}, args.json)
 
 
 if __name__ == "__main__":

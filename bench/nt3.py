@@ -64,16 +64,16 @@ def compare_readers(folder: Path, rows: int, rounds: int) -> dict[str, Any]:
         return read
 
     seconds = take_turns({name: job(name) for name in loading.READERS}, rounds)
-    found = {}
+    readers = {}
     for name, each in seconds.items():
         size = Path(paths.get(name, paths["csv"])).stat().st_size
         median = statistics.median(each)
-        found[name] = {
+        readers[name] = {
             "rows_per_second": rows / median,
             "mb_per_second": size / median / 1e6,
             "pandas_over_this": ratio(seconds["pandas"], each),
         }
-    return found
+    return readers
 
 
 def compare_writers(folder: Path, rounds: int, rows: int = 8) -> dict[str, Any]:

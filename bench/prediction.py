@@ -59,8 +59,8 @@ class Score(NamedTuple):
 
 def ours(series: Series, targets: Floats, level: float) -> Guess:
     """What the report would print."""
-    found = predict(series, targets)
-    return Guess(found.cost, *found.interval(level))
+    prediction = predict(series, targets)
+    return Guess(prediction.cost, *prediction.interval(level))
 
 
 METHODS: Mapping[str, Method] = {OURS: ours, **RIVALS}
@@ -78,7 +78,7 @@ def score(method: Method, many: Iterable[Series], cut: Cut) -> Score:
     within: dict[float, list[NDArray[np.bool_]]] = {0.5: [], 0.9: [], 0.95: []}
     widths: list[Floats] = []
     intervals: list[Floats] = []
-    for series, count in ((one, count) for one in many for count in cut(one)):
+    for series, count in ((each, count) for each in many for count in cut(each)):
         known, targets, measured = series.first(count), series.ranks[count:], series.cost[count:]
         for level, inside in within.items():
             guess = method(known, targets, level)
@@ -90,7 +90,7 @@ def score(method: Method, many: Iterable[Series], cut: Cut) -> Score:
                 widths.append(width)
                 intervals.append(width + 2 / (1 - level) * outside / measured)
     all_errors = np.concatenate(errors)
-    half, most, nearly_all = (float(np.concatenate(one).mean()) for one in within.values())
+    half, most, nearly_all = (float(np.concatenate(hits).mean()) for hits in within.values())
     return Score(
         len(all_errors), float(np.median(all_errors)), float(all_errors.max()),
         half, most, nearly_all,
@@ -100,7 +100,7 @@ def score(method: Method, many: Iterable[Series], cut: Cut) -> Score:
 
 def sets_of_series(of_a_kind: int) -> dict[str, tuple[list[Series], Cut]]:
     """Name -> simulated series, by scaling and change, and how they are cut."""
-    found: dict[str, tuple[list[Series], Cut]] = {}
+    sets: dict[str, tuple[list[Series], Cut]] = {}
     random = np.random.default_rng(SEED)
     for scaling, kinds in (("weak", WEAK), ("strong", STRONG)):
         for change in (False, True):
@@ -110,9 +110,9 @@ def sets_of_series(of_a_kind: int) -> dict[str, tuple[list[Series], Cut]]:
                 for kind in kinds
                 for _ in range(of_a_kind * (len(WEAK) // len(kinds) if scaling == "strong" else 1))
             ]
-            series = [make_series(one.ranks, one.cost, scaling) for one in drawn]
-            found[name] = (series, halves)
-    return found
+            series = [make_series(series.ranks, series.cost, scaling) for series in drawn]
+            sets[name] = (series, halves)
+    return sets
 
 
 def main() -> int:
@@ -131,16 +131,16 @@ def main() -> int:
     drawn: dict[str, dict[str, Score]] = {}
     for name, (many, cut) in sets_of_series(args.series).items():
         drawn[name] = {method: score(call, many, cut) for method, call in METHODS.items()}
-        usable = sum(bool(cut(one)) for one in many)
+        usable = sum(bool(cut(series)) for series in many)
         refused = f", {len(many) - usable} refused" if usable < len(many) else ""
         print(f"\n{name}: {usable} series, {drawn[name][OURS].rows} rows{refused}")
         rows: list[tuple[str, ...]] = [
             ("", "median", "worst", "50 %", "90 %", "95 %", "width 90 %", "score 90 %")
         ]
         rows += [
-            (method, *(f"{value:.1%}" for value in one[1:6]), f"{one.width_90:.3f}",
-             f"{one.interval_90:.3f}")
-            for method, one in drawn[name].items()
+            (method, *(f"{value:.1%}" for value in score[1:6]), f"{score.width_90:.3f}",
+             f"{score.interval_90:.3f}")
+            for method, score in drawn[name].items()
         ]  # fmt: skip
         print("\n".join(aligned(rows, left={0})))
     parts = {kind: with_and_without(kind, args.series, SEED) for kind in PARTS}
@@ -151,8 +151,10 @@ def main() -> int:
         table.append((kind, *(f"{a:.1%} {b:.1%}" for a, b in (errors, covered)),
                       "{:.3f} {:.3f}".format(*interval)))  # fmt: skip
     print("\n".join(aligned(table, left={0})))
-    one = next(one for one in PUBLIC if one.name == "Cori KNL").series()
-    others = [replace(one, cost=one.cost * (1 + 1e-6 * n)) for n in range(20)]  # no fit is kept
+    series = next(series for series in PUBLIC if series.name == "Cori KNL").series()
+    others = [
+        replace(series, cost=series.cost * (1 + 1e-6 * n)) for n in range(20)
+    ]  # no fit is kept
     began = time.perf_counter()
     for other in others:
         predict(other, [2048.0])
@@ -164,8 +166,8 @@ def main() -> int:
     print()
     for row in figures:
         print(line(row))
-    plain = {way: {n: one._asdict() for n, one in of.items()} for way, of in published.items()}
-    made = {name: {n: one._asdict() for n, one in of.items()} for name, of in drawn.items()}
+    plain = {way: {n: score._asdict() for n, score in of.items()} for way, of in published.items()}
+    made = {name: {n: score._asdict() for n, score in of.items()} for name, of in drawn.items()}
     write_json({"published": plain, "simulated": made, "figures": figures}, args.json)
     return 0
 
@@ -174,10 +176,10 @@ _HEAD = ("", "rows", "refused", "median", *OTHERS, "in 90 %", "in 95 %")
 
 
 def _cells(named: tuple[str, LeftOut]) -> tuple[str, ...]:
-    name, one = named
-    shares = (*one.errors, one.in_90, one.in_95)
+    name, score = named
+    shares = (*score.errors, score.in_90, score.in_95)
     texts = ("-" if np.isnan(share) else f"{share:.1%}" for share in shares)
-    return name, str(one.rows), f"{one.refused:.0%}", *texts
+    return name, str(score.rows), f"{score.refused:.0%}", *texts
 
 
 def _figures(
@@ -186,28 +188,28 @@ def _figures(
     seconds: float,
 ) -> list[dict[str, object]]:
     """Bounds: coverage of what is not refused, what is refused, and errors against the others'."""
-    found = [figure("one prediction", seconds, "s", 0.2)]
+    rows = [figure("one prediction", seconds, "s", 0.2)]
     for way, groups in published.items():
         for name in BOUNDED if way == SIMILAR else ("all",):
-            one = groups[name]
+            score = groups[name]
             for level, share, least, most in (
-                (90, one.in_90, 85, 95),
-                (95, one.in_95, 90, 98),
+                (90, score.in_90, 85, 95),
+                (95, score.in_95, 90, 98),
             ):
                 text = f"{way}, {name}: in {level} %"
-                found.append(figure(f"{text}, least", 100 * share, "%", least, "higher"))
-                found.append(figure(f"{text}, most", 100 * share, "%", most))
+                rows.append(figure(f"{text}, least", 100 * share, "%", least, "higher"))
+                rows.append(figure(f"{text}, most", 100 * share, "%", most))
     similar = published[SIMILAR]
-    found.append(figure("refused among similar series", 100 * similar["all"].refused, "%", 35))
+    rows.append(figure("refused among similar series", 100 * similar["all"].refused, "%", 35))
     for name in ("weak", "strong"):
         own, *others = similar[name].errors
-        found.append(figure(f"{name}: median error", 100 * own, "%", 100 * min(others)))
-    found.append(figure("strong: median error, today", 100 * similar["strong"].errors[0], "%", 8.8))
-    for name, those in drawn.items():
-        share = 100 * those[OURS].covered_95
+        rows.append(figure(f"{name}: median error", 100 * own, "%", 100 * min(others)))
+    rows.append(figure("strong: median error, today", 100 * similar["strong"].errors[0], "%", 8.8))
+    for name, by_method in drawn.items():
+        share = 100 * by_method[OURS].covered_95
         least = 85 if name.endswith("regime") else 90
-        found.append(figure(f"{name}: in 95 %, least", share, "%", least, "higher"))
-    return found
+        rows.append(figure(f"{name}: in 95 %, least", share, "%", least, "higher"))
+    return rows
 
 
 BOUNDED = (

@@ -130,15 +130,15 @@ def compare_memory(program: Path, pairs: int, rounds: int) -> dict:
     ours, theirs = [], []
     for _ in range(pairs):
         theirs.append(amounts / time_stream(program, values, threads, rounds))
-        found = []
+        rates = []
         for make in (
             lambda: kernels.tensorflow_kernels(values, lambda result: result),
             lambda: kernels.numpy_kernels(values, threads),
         ):
             made = make()
-            found.append(amounts / time_kernels(made, rounds))
+            rates.append(amounts / time_kernels(made, rounds))
             del made
-        ours.append(np.max(found, axis=0))
+        ours.append(np.max(rates, axis=0))
     mine, stream = np.array(ours), np.array(theirs)
     return {
         "array_bytes": 8 * values,

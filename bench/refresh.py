@@ -62,23 +62,23 @@ def main() -> None:
             name: [measure(made, new) for _ in range(args.rounds)] for name, new in cases.items()
         }
     rows: list[dict[str, Any]] = []
-    for name, found in costs.items():
-        wall = statistics.median(whole.wall_s for whole, _ in found)
-        cpu = statistics.median(whole.cpu_s for whole, _ in found)
+    for name, measured in costs.items():
+        wall = statistics.median(whole.wall_s for whole, _ in measured)
+        cpu = statistics.median(whole.cpu_s for whole, _ in measured)
         rows.append(figure(f"{NEW} new runs {name} to the report, snakemake", wall, "s", SECONDS))
         rows.append(figure("  the same in CPU seconds", cpu, "s"))
-        alone = statistics.median(sum(c.wall_s for c in steps.values()) for _, steps in found)
+        alone = statistics.median(sum(c.wall_s for c in steps.values()) for _, steps in measured)
         rows.append(figure("  its steps alone", alone, "s"))
-        for step in found[0][1]:
-            took = statistics.median(steps[step].wall_s for _, steps in found)
+        for step in measured[0][1]:
+            took = statistics.median(steps[step].wall_s for _, steps in measured)
             rows.append(figure(f"    of these {step}", took, "s"))
     print(*map(line, rows), sep="\n")
     details = {
         name: [
             {"whole": whole._asdict(), "steps": {n: c._asdict() for n, c in steps.items()}}
-            for whole, steps in found
+            for whole, steps in measured
         ]
-        for name, found in costs.items()
+        for name, measured in costs.items()
     }
     report = {"runs": len(every), "processes": PROCESSES, "rounds": details, "figures": rows}
     write_json(report, args.json)

@@ -41,14 +41,14 @@ SAVING = ((3, 12, 0.02), (3, 20, 0.02), (3, 12, 0.05))
 def coverage(kind: str, rounds: int, level: float | None = None) -> dict[str, tuple[float, float]]:
     """Least and largest coverage over the ratios, by minimum and maximum."""
     rng = np.random.default_rng(21)
-    found = {}
-    for least, most in LIMITS if level is None else [one for one in LIMITS if one[1] < 20]:
+    spans = {}
+    for least, most in LIMITS if level is None else [limits for limits in LIMITS if limits[1] < 20]:
         shares = [
             measure(least, most, UNTIL, UNTIL * ratio, rounds, rng, kind, level).coverage
             for ratio in RATIOS
         ]
-        found[f"{least} to {most}"] = (min(shares), max(shares))
-    return found
+        spans[f"{least} to {most}"] = (min(shares), max(shares))
+    return spans
 
 
 def fixed_coverage(kind: str, rounds: int) -> float:
@@ -63,13 +63,13 @@ Draw = Callable[[int], Floats]  # so many repeats of many points of one kind: [p
 
 def saving(draws: Sequence[Draw], least: int, most: int, until: float) -> dict[str, float]:
     """Repeats of a point by the rule, and the fixed number for the same final width."""
-    ours = [taken(one(most), least, until, 1.0) for one in draws]
-    runs = float(np.mean([one.repeats.mean() for one in ours]))
-    narrow = float(np.mean([(one.widths <= until).mean() for one in ours]))
+    ours = [taken(draw(most), least, until, 1.0) for draw in draws]
+    runs = float(np.mean([way.repeats.mean() for way in ours]))
+    narrow = float(np.mean([(way.widths <= until).mean() for way in ours]))
     for count in range(2, 200):
         shares = []
-        for one in draws:
-            values = one(count)
+        for take in draws:
+            values = take(count)
             # Student's t, as a bootstrap of so many rows takes minutes.
             low, high = mean_bounds(values, CONFIDENCE + 1e-12).T
             shares.append(((high - low) / 2 <= until * values.mean(axis=1)).mean())
@@ -107,7 +107,9 @@ def timed(rounds: int) -> tuple[list[Draw], float]:
     def drawn(values: Floats, count: int) -> Floats:
         return np.asarray(generator.choice(values, (rounds, count)), np.float64)
 
-    return [partial(drawn, one) for one in shares], float(np.median([one.std() for one in shares]))
+    return [partial(drawn, draw) for draw in shares], float(
+        np.median([draw.std() for draw in shares])
+    )
 
 
 def main() -> None:
@@ -118,11 +120,11 @@ def main() -> None:
     args = parser.parse_args()
     rows: list[dict[str, Any]] = []
     for kind in KINDS:
-        found = coverage(kind, args.rounds)
+        spans = coverage(kind, args.rounds)
         bounded = kind == NORMAL
         # Two standard errors of a share beyond what is stated.
         room = 2 * np.sqrt(0.05 * 0.95 / args.rounds)
-        for limits, (low, high) in found.items():
+        for limits, (low, high) in spans.items():
             name = f"coverage of means until precise, {kind}, {limits} repeats"
             lower = LEAST - room if bounded else None
             rows.append(figure(f"{name}: least", low, "", lower, "higher"))

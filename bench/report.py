@@ -75,13 +75,13 @@ def opened(page: Path) -> dict[str, Any] | None:
         tab = browser.new_context(viewport={"width": 1600, "height": 900}, offline=True).new_page()
         tab.goto(page.as_uri(), wait_until="load")
         tab.wait_for_function("performance.getEntriesByName('first-contentful-paint').length")
-        found: dict[str, Any] = tab.evaluate(TIMES)
-        found["unfold"] = tab.evaluate(UNFOLD)
-        found["longest_frame"] = tab.evaluate(SCROLL)
-        found["rows"], table = tab.evaluate(LARGEST)
-        found["sort"] = statistics.median(tab.evaluate(SORT, table) for _ in range(9))
+        times: dict[str, Any] = tab.evaluate(TIMES)
+        times["unfold"] = tab.evaluate(UNFOLD)
+        times["longest_frame"] = tab.evaluate(SCROLL)
+        times["rows"], table = tab.evaluate(LARGEST)
+        times["sort"] = statistics.median(tab.evaluate(SORT, table) for _ in range(9))
         browser.close()
-    return found
+    return times
 
 
 def main() -> None:
@@ -102,12 +102,12 @@ def main() -> None:
         drawn = len(list((made.results / "figures").glob("*/*.svg")))
         browser = opened(page)
     of = f"of {len(made.done):,} runs"
-    whole = statistics.median(sum(cost.wall_s for cost in one.values()) for one in rounds)
+    whole = statistics.median(sum(cost.wall_s for cost in costs.values()) for costs in rounds)
     rows = [figure(f"report {of}: tables, {drawn} figures and page", whole, "s", SECONDS)]
     for name in rounds[0]:
-        took = statistics.median(one[name].wall_s for one in rounds)
+        took = statistics.median(costs[name].wall_s for costs in rounds)
         rows.append(figure(f"  of these {name}", took, "s"))
-    cpu = statistics.median(sum(cost.cpu_s for cost in one.values()) for one in rounds)
+    cpu = statistics.median(sum(cost.cpu_s for cost in costs.values()) for costs in rounds)
     rows.append(figure("  CPU time of these steps", cpu, "s"))
     rows.append(figure(f"report {of}: the page", size_mb, "MB", SIZE_MB))
     if browser:
@@ -122,7 +122,7 @@ def main() -> None:
     details = {
         "runs": len(made.done),
         "processes": PROCESSES,
-        "rounds": [{name: cost._asdict() for name, cost in one.items()} for one in rounds],
+        "rounds": [{name: cost._asdict() for name, cost in costs.items()} for costs in rounds],
         "browser": browser,
     }
     write_json({**details, "figures": rows}, args.json)

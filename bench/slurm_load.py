@@ -45,10 +45,10 @@ def calls(cluster: Cluster) -> Counter[str]:
     """Calls of slurmctld and slurmdbd so far, by type."""
     said = cluster.run("sdiag").partition("statistics by user")[0]
     books = cluster.run("sacctmgr", "show", "stats").partition("by user")[0]
-    found: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     for name, count in _CALL.findall(said + books):
-        found[name] += int(count)
-    return found
+        counts[name] += int(count)
+    return counts
 
 
 def questions(made: Counter[str]) -> Counter[str]:

@@ -56,9 +56,9 @@ def measured(cluster: Cluster, folder: Path, slurm: str, repeats: int) -> dict[s
     if code:
         raise SystemExit(f"{slurm}: {said}")
     if "nodes" in slurm:
-        for one, other in itertools.combinations(stays(project), 2):
-            if one.overlaps(other) and not one.nodes.isdisjoint(other.nodes):
-                raise SystemExit(f"{one} and {other} shared a node")
+        for stay, other in itertools.combinations(stays(project), 2):
+            if stay.overlaps(other) and not stay.nodes.isdisjoint(other.nodes):
+                raise SystemExit(f"{stay} and {other} shared a node")
     with (project.path / "results" / "jobs.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
     if len(project.records()) != SHAPES * repeats:
@@ -92,12 +92,12 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="b-") as name, Cluster(f"{name}/c") as cluster:
         print(f"{'':20} jobs  held, node-s  programs'   beyond them  wall, s")
         for number, (key, slurm) in enumerate(ways.items()):
-            found = measured(cluster, Path(name, f"p{number}"), slurm, args.repeats)
-            result[key] = found
+            row = measured(cluster, Path(name, f"p{number}"), slurm, args.repeats)
+            result[key] = row
             print(
-                f"{key:20} {found['jobs']:4.0f} {found['held_node_s']:13.0f}"
-                f" {found['program_node_s']:10.0f} {found['beyond_node_s']:7.1f} +-"
-                f"{found['error_node_s']:4.1f} {found['wall_s']:8.0f}"
+                f"{key:20} {row['jobs']:4.0f} {row['held_node_s']:13.0f}"
+                f" {row['program_node_s']:10.0f} {row['beyond_node_s']:7.1f} +-"
+                f"{row['error_node_s']:4.1f} {row['wall_s']:8.0f}"
             )
     alone, shared, _ = (result[key] for key in ways)
     name = f"{result['runs']} runs of 2 s in {SHAPES} shapes: node-seconds held beyond the programs"
@@ -107,7 +107,7 @@ def main() -> None:
         figure(f"{name}, shared allocations", shared["beyond_node_s"], "node-s"),
         figure("  standard error by Slurm's whole seconds", shared["error_node_s"], "node-s"),
     ]
-    if all(one["beyond_node_s"] > 2 * one["error_node_s"] for one in (alone, shared)):
+    if all(row["beyond_node_s"] > 2 * row["error_node_s"] for row in (alone, shared)):
         ratio = alone["beyond_node_s"] / shared["beyond_node_s"]
         result["figures"].append(figure("  a job for each over shared allocations", ratio, "x"))
     less = alone["beyond_node_s"] - shared["beyond_node_s"]

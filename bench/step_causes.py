@@ -40,11 +40,11 @@ def main() -> None:
             print(line(rows[-1]), flush=True)
     for what, (program, truth) in PLANTED.items():
         for name in ("quiet", "loud", "tails"):
-            found = [
+            causes = [
                 clear_causes(NOISES[name], 2, seed, program) for seed in range(max(count // 4, 20))
             ]
-            right = sum(truth in each for each in found) / len(found)
-            wrong = sum(any(one != truth for one in each) for each in found) / len(found)
+            right = sum(truth in each for each in causes) / len(causes)
+            wrong = sum(any(cause != truth for cause in each) for each in causes) / len(causes)
             least = POWER if name == "quiet" else None
             rows.append(figure(f"campaigns that name {what}, {name}", right, "", least, "higher"))
             rows.append(

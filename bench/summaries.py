@@ -60,15 +60,15 @@ def peak_of(step: Callable[[], Cost]) -> tuple[Cost, float]:
 
 
 def _descendants(pid: str) -> list[str]:
-    found = []
+    below = []
     for tasks in Path(f"/proc/{pid}/task").glob("*/children"):
         try:
             children = tasks.read_text().split()
         except OSError:
             continue
         for child in children:
-            found += [child, *_descendants(child)]
-    return found
+            below += [child, *_descendants(child)]
+    return below
 
 
 def _memory(pid: str) -> float:
@@ -140,7 +140,7 @@ def against_usual(made: Made, rounds: int) -> dict[str, Any]:
     return {
         "runs": len(names),
         "columns": list(theirs),
-        "seconds": {name: statistics.median(found) for name, found in seconds.items()},
+        "seconds": {name: statistics.median(times) for name, times in seconds.items()},
         "ratio": ratio(seconds["usual"], seconds["ours"]),
         "cpu_ratio_one_process": ratio(cpu["usual"], cpu["ours, one process"]),
     }
@@ -164,7 +164,7 @@ def main() -> None:
     more_s = statistics.median(step.wall_s for step, _ in pairs)
     empty_s = statistics.median(noop.wall_s for _, noop in pairs)
     all_usual_s = usual["seconds"]["usual"] / usual["runs"] * (count + len(made.new))
-    some = f"{usual['runs']:,} of them"
+    compared = f"{usual['runs']:,} of them"
     rows = [
         figure(f"summary of {count:,} runs, nothing known", cold.wall_s, "s", COLD_S),
         figure(f"summary of {count:,} runs, memory of all processes", peak_mb, "MB", PEAK_MB),
@@ -175,7 +175,7 @@ def main() -> None:
         ),
         figure("everything after 10 new runs: plan to report", whole.wall_s, "s"),
         figure(
-            f"reading {some} the usual way / ours, nothing known", usual["ratio"], "x", FASTER,
+            f"reading {compared} the usual way / ours, nothing known", usual["ratio"], "x", FASTER,
             "higher",
         ),
         figure("  the same in CPU seconds, one process each", usual["cpu_ratio_one_process"], "x"),

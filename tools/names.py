@@ -9,10 +9,6 @@ VAGUE = {"one", "found", "some", "told", "those"}
 FOLDERS = ("scalesweep", "workflow", "plugins", "bench", "tools")
 # Not renamed yet: this list only gets shorter.
 WAITING = (
-    "bench/",
-    "plugins/",
-    "tools/parameters",
-    "tools/screenshots",
     "workflow/",
     "scalesweep/analysis/",
     "scalesweep/aspects/",

@@ -28,9 +28,9 @@ def table(name: str) -> str:
 
 
 text = README.read_text()
-wanted = TABLE.sub(lambda found: found[1] + table(found[2]) + found[3], text)
+wanted = TABLE.sub(lambda match: match[1] + table(match[2]) + match[3], text)
 missing = {path.parent.name for path in BENCHMARKS.glob("*/benchmark.yaml")} - {
-    found[2] for found in TABLE.finditer(text)
+    match[2] for match in TABLE.finditer(text)
 }
 if missing:
     sys.exit(f"error: config/README.md has no table of {', '.join(sorted(missing))}")

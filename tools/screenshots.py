@@ -44,10 +44,10 @@ def main() -> int:
             if name == "report":
                 parts = {"explore": "[data-chart]", "table": '[data-table$="points"]'}
                 for part, selector in parts.items():
-                    found = page.locator(selector).first
-                    found.scroll_into_view_if_needed()
+                    element = page.locator(selector).first
+                    element.scroll_into_view_if_needed()
                     page.wait_for_selector(f"{selector}.live, {selector}[data-drawn]")
-                    found.screenshot(path=args.out / f"{part}.png")
+                    element.screenshot(path=args.out / f"{part}.png")
             context.close()
         browser.close()
     print(f"pictures: {args.out}")

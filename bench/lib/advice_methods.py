@@ -81,10 +81,10 @@ def simulated(kind: str, seed: int) -> Machine:
     return Machine(f"{kind} {seed}", scaling, counts, costs, noise, doubling[:-1])
 
 
-def published(one: PublicSeries) -> Machine:
+def published(public: PublicSeries) -> Machine:
     """A machine that gives what was published at the counts that were."""
-    series = one.series()
-    name = f"{one.program} {one.name}"
+    series = public.series()
+    name = f"{public.program} {public.name}"
     return Machine(name, "weak", series.ranks, series.cost, SCATTER, series.ranks[:-1])
 
 
@@ -137,9 +137,9 @@ def result(spent: Spent) -> Result | None:
     if refusal(series):
         return None
     machine = spent.machine
-    found = predict(series, [machine.target])
-    low, high = (float(bound[0]) for bound in found.interval())
-    error = abs(float(found.cost[0]) / machine.truth - 1)
+    prediction = predict(series, [machine.target])
+    low, high = (float(bound[0]) for bound in prediction.interval())
+    error = abs(float(prediction.cost[0]) / machine.truth - 1)
     return Result(float(np.log(high / low)), error, low <= machine.truth <= high, spent.price)
 
 
@@ -164,9 +164,9 @@ def extra_p(machine: Machine, budget: float) -> Spent:
     counts = machine.doubling.tolist()
     best = counts[:COUNTS]
     for first in range(len(counts) - COUNTS + 1):
-        those = counts[first : first + COUNTS]
-        if REPEATS * sum(map(machine.price, those)) <= budget:
-            best = those
+        chosen = counts[first : first + COUNTS]
+        if REPEATS * sum(map(machine.price, chosen)) <= budget:
+            best = chosen
     spent = Spent(machine, budget)
     for _ in range(REPEATS):
         for count in best:

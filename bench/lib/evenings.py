@@ -109,6 +109,6 @@ def alarmed(draw: Draw, evenings: int, series: int) -> tuple[float, float]:
 def trends(draw: Draw, evenings: int, series: int) -> Counter[str]:
     """How often each verdict is given on the last of so many evenings."""
     rng = np.random.default_rng(29)
-    found = Counter(_said(_groups(rng, draw(rng, evenings))) for _ in range(series))
-    found.setdefault(TREND, 0)
-    return found
+    kinds = Counter(_said(_groups(rng, draw(rng, evenings))) for _ in range(series))
+    kinds.setdefault(TREND, 0)
+    return kinds

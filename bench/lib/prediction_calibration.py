@@ -102,7 +102,7 @@ class Rows:
 
 def rows(many: Iterable[Way]) -> Rows:
     """The rows of every origin of series."""
-    errors, found, weights, halves, clusters, nodes = [], [], [], [], [], []
+    errors, signs, weights, halves, clusters, nodes = [], [], [], [], [], []
     for series, weight, across, cluster, per_node in many:
         own: list[tuple[Floats, Signs, Floats]] = []
         for k in range(3, len(series.ranks)):
@@ -121,12 +121,12 @@ def rows(many: Iterable[Way]) -> Rows:
         total = sum(len(error) for error, _, _ in own)
         for error, seen, half in own:
             errors.append(error)
-            found.append(seen)
+            signs.append(seen)
             halves.append(half)
             clusters.append(np.full(len(error), cluster))
             nodes.append(np.full(len(error), float(per_node)))
             weights.append(np.full(len(error), weight / max(total, 1)))
-    joined = Signs(*(np.concatenate(parts) for parts in zip(*found, strict=True)))
+    joined = Signs(*(np.concatenate(parts) for parts in zip(*signs, strict=True)))
     return Rows(
         np.concatenate(errors), joined, np.concatenate(weights), np.concatenate(halves),
         np.concatenate(clusters), np.concatenate(nodes),
@@ -136,13 +136,13 @@ def rows(many: Iterable[Way]) -> Rows:
 @cache
 def _of_cluster(scaling: str, cluster: str) -> Rows:
     """The rows of the published series of a cluster."""
-    own = [one for one in PUBLIC if (one.scaling, one.cluster) == (scaling, cluster)]
+    own = [public for public in PUBLIC if (public.scaling, public.cluster) == (scaling, cluster)]
     ways: list[Way] = []
-    for one in own:
-        weight, where = 1 / len(own), (one.cluster, one.ranks_per_node)
-        ways.append(Way(one.series(), weight, False, *where))
-        ways.append(Way(one.with_borders(), weight, False, *where))
-        if (near := one.among_similar()).similar:
+    for public in own:
+        weight, where = 1 / len(own), (public.cluster, public.ranks_per_node)
+        ways.append(Way(public.series(), weight, False, *where))
+        ways.append(Way(public.with_borders(), weight, False, *where))
+        if (near := public.among_similar()).similar:
             ways.append(Way(near, weight, True, *where))
     return rows(ways)
 
@@ -151,11 +151,11 @@ def _of_cluster(scaling: str, cluster: str) -> Rows:
 def published(scaling: str, without: frozenset[str] = frozenset()) -> Rows:
     """The rows of published series but those of some clusters: each cluster counts as much as any
     other."""
-    names = dict.fromkeys(one.cluster for one in PUBLIC if one.scaling == scaling)
+    names = dict.fromkeys(public.cluster for public in PUBLIC if public.scaling == scaling)
     every = [_of_cluster(scaling, name) for name in names if name not in without]
-    joined = [np.concatenate(parts) for parts in zip(*(one.signs for one in every), strict=True)]
+    joined = [np.concatenate(parts) for parts in zip(*(part.signs for part in every), strict=True)]
     error, weight, half, cluster, nodes = (
-        np.concatenate([getattr(one, name) for one in every])
+        np.concatenate([getattr(part, name) for part in every])
         for name in ("error", "weight", "half", "cluster", "nodes")
     )
     return Rows(error, Signs(*joined), weight, half, cluster, nodes)
@@ -168,7 +168,7 @@ def simulated(scaling: str, of_a_kind: int, change: bool) -> Rows:
     kinds = STRONG if scaling == "strong" else WEAK
     many = of_a_kind * (len(WEAK) // len(kinds))
     drawn = (simulate(kind, random, change) for kind in kinds for _ in range(many))
-    return rows(Way(make_series(one.ranks, one.cost, scaling), 1.0) for one in drawn)
+    return rows(Way(make_series(series.ranks, series.cost, scaling), 1.0) for series in drawn)
 
 
 def _shift(them: Rows) -> float:
@@ -221,8 +221,8 @@ def _rule(values: Sequence[float], shift: float, spread: float) -> Calibration:
 def widened(rule: Calibration, factor: float) -> Calibration:
     """The rule with what is calibrated so many times as wide."""
 
-    def side(one: Side) -> Side:
-        return replace(one, **{name: factor * getattr(one, name) for name in WIDENED})
+    def side(half: Side) -> Side:
+        return replace(half, **{name: factor * getattr(half, name) for name in WIDENED})
 
     return replace(rule, low=side(rule.low), high=side(rule.high))
 
@@ -284,7 +284,7 @@ def calibrate(scaling: str, without: frozenset[str], of_a_kind: int) -> Calibrat
     ]
     factors = np.arange(0.5, 4.0, 0.02).tolist()
     wanted = float(np.mean(LEVELS))
-    factor = next(one for one in factors if _left_out(each, one, scaling) >= wanted)
+    factor = next(factor for factor in factors if _left_out(each, factor, scaling) >= wanted)
     return _with_border(widened(rule, factor), known)
 
 

@@ -51,11 +51,11 @@ class Score(NamedTuple):
 
 
 def rows_of(
-    one: PublicSeries, way: str, rule: Calibration | None = None, count: int | None = None
+    public: PublicSeries, way: str, rule: Calibration | None = None, count: int | None = None
 ) -> list[Row]:
     """The forecasts of a series from its first counts, its smaller half unless it is said how many;
     none if these are too few."""
-    series = WAYS[way](one)
+    series = WAYS[way](public)
     count = max((len(series.ranks) + 1) // 2, 3) if count is None else count
     known, targets = series.first(count), series.ranks[count:]
     if refusal(known) or not len(targets):
@@ -69,8 +69,8 @@ def rows_of(
         inside.append((low <= measured) & (measured <= high))
     return [
         Row(
-            one.cluster, one.scaling, count,
-            bool(known.ranks[-1] <= one.ranks_per_node < target), why[i],
+            public.cluster, public.scaling, count,
+            bool(known.ranks[-1] <= public.ranks_per_node < target), why[i],
             tuple(abs(float(cost[i] / measured[i]) - 1) for cost in costs),
             bool(inside[0][i]), bool(inside[1][i]),
         )
@@ -85,10 +85,10 @@ def left_out(
     or from ``every`` number of counts."""
     return [
         row
-        for one in series
-        for count in (range(3, len(one.ranks)) if every else (None,))
+        for public in series
+        for count in (range(3, len(public.ranks)) if every else (None,))
         for row in rows_of(
-            one, way, calibrate(one.scaling, frozenset({one.cluster}), of_a_kind), count
+            public, way, calibrate(public.scaling, frozenset({public.cluster}), of_a_kind), count
         )
     ]
 
@@ -121,7 +121,7 @@ def score_of(rows: Iterable[Row]) -> Score:
 
 def scores(rows: Sequence[Row]) -> dict[str, Score]:
     """By group, then by cluster."""
-    found = {name: score_of([row for row in rows if of(row)]) for name, of in GROUPS.items()}
+    by_group = {name: score_of([row for row in rows if of(row)]) for name, of in GROUPS.items()}
     for name in dict.fromkeys(row.cluster for row in rows):
-        found[name] = score_of([row for row in rows if row.cluster == name])
-    return {name: one for name, one in found.items() if one.rows}
+        by_group[name] = score_of([row for row in rows if row.cluster == name])
+    return {name: score for name, score in by_group.items() if score.rows}

@@ -81,16 +81,16 @@ class Errors(NamedTuple):
 def with_and_without(kind: str, series: int, seed: int) -> tuple[Errors, Errors]:
     """Forecasts of the larger half of each of so many series, without and with their parts."""
     random = np.random.default_rng(seed)
-    found: tuple[list[Floats], list[Floats]] = ([], [])
+    errors: tuple[list[Floats], list[Floats]] = ([], [])
     for _ in range(series):
-        one = simulate_parts(kind, random)
-        half = (len(one.ranks) + 1) // 2
-        known, measured = one.first(half), one.cost[half:]
-        for rows, what in zip(found, (replace(known, parts=None), known), strict=True):
-            said = predict(what, one.ranks[half:])
+        simulated = simulate_parts(kind, random)
+        half = (len(simulated.ranks) + 1) // 2
+        known, measured = simulated.first(half), simulated.cost[half:]
+        for rows, what in zip(errors, (replace(known, parts=None), known), strict=True):
+            said = predict(what, simulated.ranks[half:])
             low, high = said.interval(0.9)
             outside = np.maximum(low - measured, 0) + np.maximum(measured - high, 0)
             score = (high - low + 20 * outside) / measured
             rows.append(np.stack([np.abs(said.cost / measured - 1), outside == 0, score]))
-    without, own = (Errors(*np.concatenate(rows, axis=1).mean(axis=1)) for rows in found)
+    without, own = (Errors(*np.concatenate(rows, axis=1).mean(axis=1)) for rows in errors)
     return without, own

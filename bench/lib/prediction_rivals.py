@@ -46,8 +46,8 @@ def ernest(series: Series, targets: Floats, level: float) -> Guess:
     strong = series.scaling == "strong"
 
     def terms(p: Floats) -> Floats:
-        found = np.stack([np.ones_like(p), 1 / p, np.log2(p), p], axis=1)
-        return np.asarray(found * p[:, None] if strong else found)
+        columns = np.stack([np.ones_like(p), 1 / p, np.log2(p), p], axis=1)
+        return np.asarray(columns * p[:, None] if strong else columns)
 
     return _linear(series, targets, level, terms, positive=True)
 
@@ -87,8 +87,8 @@ def extra_p(series: Series, targets: Floats, level: float) -> Guess:
         errors = []
         for i in range(len(cost)):
             kept = np.arange(len(cost)) != i
-            found = np.linalg.lstsq(matrix[kept], cost[kept], rcond=None)[0]
-            guess = float(matrix[i] @ found)
+            solution = np.linalg.lstsq(matrix[kept], cost[kept], rcond=None)[0]
+            guess = float(matrix[i] @ solution)
             errors.append(2 * abs(guess - cost[i]) / (abs(guess) + cost[i]))
         return float(np.mean(errors))
 
@@ -114,12 +114,12 @@ def _linear(
 ) -> Guess:
     matrix = terms(series.ranks)
     if positive:
-        found = nnls(matrix, series.cost)[0]
+        solution = nnls(matrix, series.cost)[0]
     else:
-        found = np.linalg.lstsq(matrix, series.cost, rcond=None)[0]
-    degrees = max(len(series.ranks) - int((found != 0).sum()), 1)
-    away = (series.cost - matrix @ found) / series.cost
-    cost = np.maximum(terms(targets) @ found, 1e-9)
+        solution = np.linalg.lstsq(matrix, series.cost, rcond=None)[0]
+    degrees = max(len(series.ranks) - int((solution != 0).sum()), 1)
+    away = (series.cost - matrix @ solution) / series.cost
+    cost = np.maximum(terms(targets) @ solution, 1e-9)
     half = _quantile(degrees, level) * float(np.sqrt((away**2).sum() / degrees))
     return Guess(cost, cost * max(1 - half, 0.0), cost * (1 + half))
 

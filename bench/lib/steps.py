@@ -33,12 +33,12 @@ def take_steps(made: Made, *names: str, anew: bool = False) -> dict[str, Cost]:
     With ``anew``, tables and figures of an earlier call are not put back but made again.
     """
     words = step_words(made)
-    found = {}
+    costs = {}
     for name in names or words:
         if name in ("tables", "figures"):
             shutil.rmtree(made.results / name, ignore_errors=True)  # as Snakemake does first
             if anew:
                 shutil.rmtree(made.results / f".{name}.previous", ignore_errors=True)
         command = [sys.executable, f"workflow/scripts/{name}.py", *words[name]]
-        found[name] = timed(command, made.folder)
-    return found
+        costs[name] = timed(command, made.folder)
+    return costs

@@ -246,15 +246,17 @@ class Executor(SlurmExecutor):  # type: ignore[misc]  # untyped
         if not ready or not self._may_submit():
             return
         try:
-            one = ready[0]
+            slurm_job = ready[0]
             if len(ready) > 1:
                 packed = hooks.pack([(job.wildcards_dict, job.attempt) for job in ready])
-                one = Together(ready, packed)
-            elif request := hooks.request(one.name, one.wildcards_dict, one.attempt):
-                one = Together(ready, request)
+                slurm_job = Together(ready, packed)
+            elif request := hooks.request(
+                slurm_job.name, slurm_job.wildcards_dict, slurm_job.attempt
+            ):
+                slurm_job = Together(ready, request)
             # The Slurm executor would answer a full disk with a traceback.
-            self._log_folder(one).mkdir(parents=True, exist_ok=True)
-            why = self._submit(one, hooks)
+            self._log_folder(slurm_job).mkdir(parents=True, exist_ok=True)
+            why = self._submit(slurm_job, hooks)
         except Exception as error:
             for job in ready:
                 self._refuse(job, error, hooks)
@@ -317,8 +319,8 @@ class Executor(SlurmExecutor):  # type: ignore[misc]  # untyped
                 self._note_full(limit)
                 if not self._await_room():
                     break
-                for one in getattr(job, "jobs", [job]):  # they may be wanted no more
-                    hooks.before(one.name, one.wildcards_dict, one.attempt)
+                for member in getattr(job, "jobs", [job]):  # they may be wanted no more
+                    hooks.before(member.name, member.wildcards_dict, member.attempt)
                 continue
             if not hooks.is_away(why) or time.monotonic() >= last:
                 return why
@@ -390,7 +392,7 @@ class Executor(SlurmExecutor):  # type: ignore[misc]  # untyped
         job, job_id = job_info.job, job_info.external_jobid
         infos = [job_info]
         if isinstance(job, Together):
-            infos = [SubmittedJobInfo(one, job_id, job_info.aux) for one in job.jobs]
+            infos = [SubmittedJobInfo(job, job_id, job_info.aux) for job in job.jobs]
         if self.hooks is not None and job_id is not None:
             self._lost += self._live.pop(int(job_id), [])
             self._live[int(job_id)] = infos
@@ -398,8 +400,8 @@ class Executor(SlurmExecutor):  # type: ignore[misc]  # untyped
             (self._shared.add if pack else self._shared.discard)(int(job_id))
             log = str((job_info.aux or {}).get("slurm_logfile") or "")
             for info in infos:
-                one = info.job
-                words = (one.name, one.wildcards_dict, one.attempt, int(job_id), log)
+                member = info.job
+                words = (member.name, member.wildcards_dict, member.attempt, int(job_id), log)
                 try:
                     self.hooks.submitted(*words, *[pack] * bool(pack))
                 except OSError as error:  # the job is in the queue all the same
@@ -572,8 +574,8 @@ class Executor(SlurmExecutor):  # type: ignore[misc]  # untyped
 
 def sbatch_said(complaint: str) -> str:
     """The words of sbatch in what the Slurm executor reports of it, without the command."""
-    found = re.search(r"The error message was '(.*?)'\.\n", complaint, re.DOTALL)
-    lines = (found[1] if found else complaint).strip().splitlines()
+    match = re.search(r"The error message was '(.*?)'\.\n", complaint, re.DOTALL)
+    lines = (match[1] if match else complaint).strip().splitlines()
     said = [re.sub(r"^sbatch: (?:error: )?", "", line.strip()) for line in lines if line.strip()]
     # The last line says what came of it; what precedes may be a warning of the site's.
     return said[-1] if said else _NO_REASON

@@ -47,9 +47,9 @@ def _contains_itself(content: Any) -> bool:
             return True
         parts = value.values() if isinstance(value, dict) else value
         within = around | {id(value)}
-        found = any(inside(part, within) for part in parts)
+        within_itself = any(inside(part, within) for part in parts)
         known.add(id(value))
-        return found
+        return within_itself
 
     return inside(content, frozenset())
 

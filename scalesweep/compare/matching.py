@@ -104,7 +104,7 @@ def join(base: Side, new: Side) -> Joined:
                 versions.append(twin)
             continue
         pair = _pair(mine_only, theirs_only)
-        missing = Status.NEW if pair.new is None else "base"
+        missing = "new" if pair.new is None else "base"
         pair.why = fates[missing].get(_key(pair.point.kind, pair.point.values), "not planned there")
         if (pair.base and there.get(_key(pair.point.kind, pair.point.values))) or (
             pair.new and here.get(_key(pair.point.kind, pair.point.values))
