@@ -29,7 +29,7 @@ class Canary:
     def __init__(self, spec: Order, work: Path) -> None:
         """Measure nothing yet; without ``canary`` in the order nothing ever."""
         self._spec, self._work = spec, work
-        self._found: dict[str, Any] = {}
+        self._results: dict[str, Any] = {}
 
     def measure(self, when: str) -> None:
         """Run the program, ``before`` or ``after`` the run."""
@@ -39,19 +39,19 @@ class Canary:
             return
         folder = self._work / f"canary-{when}"
         argv = [word.replace("{out}", str(folder.resolve())) for word in order["argv"]]
-        failed = self._found.get("before", {}).get("left_out", {}).get(ALLREDUCE)
+        failed = self._results.get("before", {}).get("left_out", {}).get(ALLREDUCE)
         if failed is not None:  # what did not start, or hung, does not cost its time again
             argv = [word for word in argv if word != "--allreduce"]
         began = time.monotonic()
         why = run_apart(self._spec, argv, self._work, f"canary-{when}.log", LIMIT_S)
-        found = {"seconds": time.monotonic() - began, **_read(folder, order, why)}
-        if failed is not None and "left_out" in found:
-            found["left_out"][ALLREDUCE] = failed
-        self._found[when] = found
+        result = {"seconds": time.monotonic() - began, **_read(folder, order, why)}
+        if failed is not None and "left_out" in result:
+            result["left_out"][ALLREDUCE] = failed
+        self._results[when] = result
 
     def result(self) -> dict[str, Any]:
         """What the record says of it: ``{"canary": ...}``, nothing where there was none."""
-        return {"canary": self._found} if self._found else {}
+        return {"canary": self._results} if self._results else {}
 
 
 def _read(folder: Path, order: CanaryOrder, why: str) -> dict[str, Any]:
@@ -63,23 +63,23 @@ def _read(folder: Path, order: CanaryOrder, why: str) -> dict[str, Any]:
     """
     hosts: dict[str, dict[str, list[float]]] = {}
     whys: dict[str, str] = {}
-    found = 0
+    complete = 0
     for path in sorted(folder.glob("*.json")):
         try:
-            one = json.loads(path.read_bytes())
-            rates = hosts.setdefault(str(one.pop("host")), {})
-            for kind, told in one.pop("left_out", {}).items():
-                whys.setdefault(str(kind), str(told)[:MAX_WHY])
-            known = {kind: float(one[kind]) for kind in KINDS if kind in one}
+            content = json.loads(path.read_bytes())
+            rates = hosts.setdefault(str(content.pop("host")), {})
+            for kind, reason in content.pop("left_out", {}).items():
+                whys.setdefault(str(kind), str(reason)[:MAX_WHY])
+            known = {kind: float(content[kind]) for kind in KINDS if kind in content}
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
             continue
         if all(0 < rate < MAX_NUMBER for rate in known.values()):
-            found += known.keys() >= set(SUMMED)
+            complete += known.keys() >= set(SUMMED)
             for kind, rate in known.items():
                 rates.setdefault(kind, []).append(rate)
     shutil.rmtree(folder, ignore_errors=True)
-    if found != order["results"]:
-        return {"missing": why or f"{found} of {order['results']} processes left a result"}
+    if complete != order["results"]:
+        return {"missing": why or f"{complete} of {order['results']} processes left a result"}
     names = sorted(hosts)
     result: dict[str, Any] = {"hosts": names}
     asked = {READ: order.get("read", False), ALLREDUCE: order.get("ranks", 0) > 0}

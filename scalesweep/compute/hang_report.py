@@ -98,8 +98,10 @@ class Group(NamedTuple):
         """``is in ...`` or ``waits in ...``, with the innermost lines only."""
         if self.level in _NO_STACKS:
             return self.where
-        one = len(self.members) == 1
-        verb = ("waits" if one else "wait") if self.level == WAITS else ("is" if one else "are")
+        single = len(self.members) == 1
+        verb = (
+            ("waits" if single else "wait") if self.level == WAITS else ("is" if single else "are")
+        )
         where = _BELOW.join(self.where.split(_BELOW)[:_TOLD_FRAMES])
         return f"{verb} in {where}"
 
@@ -107,9 +109,9 @@ class Group(NamedTuple):
     def who(self) -> str:
         """``ranks 0,2-5 (hosts a, b; phase timed)``."""
         ranks, hosts, phases = self.numbers, self._values("host"), self._values("phase")
-        one = len(self.members) == 1
+        single = len(self.members) == 1
         # No numbers: the launcher gave ranks none, and Horovod had not yet.
-        who = f"rank{'' if one else 's'} {_cut(ranks, _MAX_NUMBERS)}" if ranks else self.counted
+        who = f"rank{'' if single else 's'} {_cut(ranks, _MAX_NUMBERS)}" if ranks else self.counted
         about = []
         if len(hosts) > _MAX_HOSTS:
             about.append(f"{len(hosts)} hosts")
@@ -166,17 +168,17 @@ def judge(work: Path, limit_s: float, ranks: int) -> Verdict:
 
     A program that leaves no such files is not known to hang.
     """
-    standings = [found for path in sorted(work.glob(FILES)) if (found := read(path, limit_s))]
+    standings = [standing for path in sorted(work.glob(FILES)) if (standing := read(path, limit_s))]
     limit = f"time limit of {limit_s:g} s"
     if not standings:
         return Verdict(Cause.TIMEOUT, f"not done after its {limit}", [])
     places = group(standings, ranks)
     suspects = suspected(places)
-    others = [one for one in places if not any(one is each for each in suspects)]
-    groups = [*suspects, *sorted(others, key=lambda one: -len(one.members))]
-    listed = [one.entry() for one in groups[:_MAX_GROUPS]]
+    others = [place for place in places if not any(place is each for each in suspects)]
+    groups = [*suspects, *sorted(others, key=lambda place: -len(place.members))]
+    listed = [place.entry() for place in groups[:_MAX_GROUPS]]
     if rest := groups[_MAX_GROUPS:]:
-        members = tuple(each for one in rest for each in one.members)
+        members = tuple(each for place in rest for each in place.members)
         listed.append(Group(ELSEWHERE, f"{len(rest)} more places", members).entry())
     still_s = min(each.still_s for each in standings)
     still = f"{still_s:.0f}" if still_s >= 10 else f"{still_s:.1f}"
@@ -219,26 +221,26 @@ def _main_frames(stacks: str, main_thread: str) -> tuple[Frame, ...]:
     threads: dict[str, list[Frame]] = {"": []}
     current = ""
     for line in stacks.splitlines():
-        if found := _THREAD.match(line):
-            current = found[1]
+        if match := _THREAD.match(line):
+            current = match[1]
             threads[current] = []
-        elif found := _FRAME.match(line):
-            threads[current].append(Frame(*found.groups()))
+        elif match := _FRAME.match(line):
+            threads[current].append(Frame(*match.groups()))
     return tuple(threads.get(main_thread, threads[current]))
 
 
 def group(standings: Sequence[Standing], ranks: int) -> list[Group]:
     """The ranks by where they were; those that left nothing are a group, too."""
-    found: dict[tuple[int, str], list[Standing]] = {}
+    by_place: dict[tuple[int, str], list[Standing]] = {}
     for each in standings:
-        found.setdefault(_place(each.frames), []).append(each)
+        by_place.setdefault(_place(each.frames), []).append(each)
     numbers = {each.rank for each in standings}
     absent = [Standing(rank) for rank in range(ranks) if rank not in numbers]
     if None in numbers:
         absent = [Standing(None)] * (ranks - len(standings))
     if absent:
-        found[ABSENT, _NO_STACKS[ABSENT]] = absent
-    return [Group(*place, tuple(members)) for place, members in found.items()]
+        by_place[ABSENT, _NO_STACKS[ABSENT]] = absent
+    return [Group(*place, tuple(members)) for place, members in by_place.items()]
 
 
 def _place(frames: Sequence[Frame]) -> tuple[int, str]:
@@ -269,14 +271,14 @@ def suspected(groups: Sequence[Group]) -> list[Group]:
     That is whoever left no stack, or is not in a collective while others may be: a rank inside of
     TensorFlow may wait in a collective of a graph. Else the odd ones out.
     """
-    gone = [one for one in groups if one.level >= NO_STACK]
-    away = [one for one in groups if one.level >= ELSEWHERE]
-    for some in (away, gone):
-        if some and len(some) < len(groups):
-            return sorted(some, key=lambda one: (-one.level, len(one.members)))
+    gone = [place for place in groups if place.level >= NO_STACK]
+    away = [place for place in groups if place.level >= ELSEWHERE]
+    for odd in (away, gone):
+        if odd and len(odd) < len(groups):
+            return sorted(odd, key=lambda place: (-place.level, len(place.members)))
     # The smaller group; of equal ones that which is not known to wait.
-    order = sorted(groups, key=lambda one: (len(one.members), -one.level))
-    sizes = [(len(one.members), one.level) for one in order]
+    order = sorted(groups, key=lambda place: (len(place.members), -place.level))
+    sizes = [(len(place.members), place.level) for place in order]
     return order[:1] if not gone and len(order) > 1 and sizes[0] != sizes[1] else []
 
 

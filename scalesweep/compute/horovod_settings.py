@@ -54,29 +54,32 @@ def visible_settings(
     shell before it. A value of which nothing is known is None, and so is where it is from.
     """
     options = _options(command)
-    told = {name: value for name, value in environment.items() if name.startswith("HOROVOD_")}
+    variables = {name: value for name, value in environment.items() if name.startswith("HOROVOD_")}
     for word in command:
-        told |= dict(_SET.findall(word))
-    if options is None and not told.keys() & {_TUNE, *(names[0] for names in _SETTINGS.values())}:
+        variables |= dict(_SET.findall(word))
+    if options is None and not variables.keys() & {
+        _TUNE,
+        *(names[0] for names in _SETTINGS.values()),
+    }:
         return None
     own = options or {}
     hidden = bool(prologue) or "--config-file" in own
     version = None if hidden or options is None else _version(command, environment)
     defaults = _defaults(version)
-    tuned = _tuned(own, told)
-    found: dict[str, Any] = {}
+    tuned = _tuned(own, variables)
+    settings: dict[str, Any] = {}
     origins: dict[str, str | None] = {}
     for name, (variable, option, unit) in _SETTINGS.items():
         if tuned and name in _TUNED:
-            found[name], origins[name] = None, AUTOTUNE
+            settings[name], origins[name] = None, AUTOTUNE
         elif option in own:
-            found[name], origins[name] = _number(own[option], unit), LAUNCHER
-        elif variable in told and "--config-file" not in own:
-            found[name], origins[name] = _number(told[variable]), VARIABLE
+            settings[name], origins[name] = _number(own[option], unit), LAUNCHER
+        elif variable in variables and "--config-file" not in own:
+            settings[name], origins[name] = _number(variables[variable]), VARIABLE
         else:
-            found[name] = defaults.get(name)
+            settings[name] = defaults.get(name)
             origins[name] = DEFAULT if name in defaults else None
-    return {**found, "from": origins}
+    return {**settings, "from": origins}
 
 
 def _options(command: Sequence[str]) -> dict[str, str] | None:
@@ -84,14 +87,14 @@ def _options(command: Sequence[str]) -> dict[str, str] | None:
     place = _runner(command)
     if place is None:
         return None
-    found: dict[str, str] = {}
+    options: dict[str, str] = {}
     words = iter(command[place + 1 :])
     for word in words:
         if not word.startswith("-"):
             break  # the program
         name, equals, value = word.partition("=")
-        found[name] = value if equals else "" if name in _FLAGS else next(words, "")
-    return found
+        options[name] = value if equals else "" if name in _FLAGS else next(words, "")
+    return options
 
 
 def _runner(command: Sequence[str]) -> int | None:
@@ -99,11 +102,11 @@ def _runner(command: Sequence[str]) -> int | None:
     return next((n for n, word in enumerate(command) if Path(word).name in names), None)
 
 
-def _tuned(own: Mapping[str, str], told: Mapping[str, str]) -> bool:
+def _tuned(own: Mapping[str, str], variables: Mapping[str, str]) -> bool:
     """Whether autotuning changes two of the settings while the program runs."""
     if "--autotune" in own or "--no-autotune" in own:
         return "--autotune" in own
-    return told.get(_TUNE, "0").strip().lower() not in ("", "0", "false")
+    return variables.get(_TUNE, "0").strip().lower() not in ("", "0", "false")
 
 
 def _version(command: Sequence[str], environment: Mapping[str, str]) -> tuple[int, int] | None:
@@ -116,8 +119,10 @@ def _version(command: Sequence[str], environment: Mapping[str, str]) -> tuple[in
     if interpreter is None:
         return None
     # A virtual environment's python is a link: its packages are next to the link.
-    found = sorted(interpreter.parent.parent.glob("lib/python3*/site-packages/horovod-*.dist-info"))
-    release = re.match(r"horovod-(\d+)\.(\d+)", found[0].name) if len(found) == 1 else None
+    folders = sorted(
+        interpreter.parent.parent.glob("lib/python3*/site-packages/horovod-*.dist-info")
+    )
+    release = re.match(r"horovod-(\d+)\.(\d+)", folders[0].name) if len(folders) == 1 else None
     return (int(release[1]), int(release[2])) if release else None
 
 

@@ -263,7 +263,7 @@ def _taken_over(folder: Path, job: int | None) -> int | None:
     that has lost its state gives ids again.
     """
     jobs = (read_json(folder / JOB_FILE) or {}).get("jobs")
-    ids = [one.get("job_id") for one in jobs or () if isinstance(one, dict)]
+    ids = [job.get("job_id") for job in jobs or () if isinstance(job, dict)]
     newest = ids[-1] if ids else None
     return newest if job in ids and newest != job and isinstance(newest, int) else None
 
@@ -342,7 +342,7 @@ def _why_refused(error: Exception, work: Path) -> _Verdict:
     if isinstance(error, OSError):
         if not disk_full.is_full(error):
             raise error
-        return _Verdict(Cause.DISK_FULL, disk_full.told(error, work.parent))
+        return _Verdict(Cause.DISK_FULL, disk_full.failure_text(error, work.parent))
     full = disk_full.why_failed(work, ())  # it may not have looked whether all was written
     return (
         _Verdict(Cause.BAD_RESULT, str(error)) if full is None else _Verdict(Cause.DISK_FULL, full)

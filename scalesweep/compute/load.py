@@ -61,7 +61,7 @@ class Load:
         if "SLURM_JOB_ID" not in os.environ:
             whose = (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
             usages = [resource.getrusage(who) for who in whose]
-            return sum(one.ru_utime + one.ru_stime for one in usages)
+            return sum(usage.ru_utime + usage.ru_stime for usage in usages)
         if self._group is None:
             raise LookupError("the job has no control group of its own")
         return group_seconds(self._group)
@@ -74,9 +74,9 @@ class Load:
         """
         others = None
         if self._first is not None and self._last is not None:
-            one, two = self._first, self._last
-            seconds = (two.clock - one.clock) * len(self._cores)
-            busy, own = two.busy - one.busy, two.own - one.own
+            first, two = self._first, self._last
+            seconds = (two.clock - first.clock) * len(self._cores)
+            busy, own = two.busy - first.busy, two.own - first.own
             if seconds > _LEAST_S * len(self._cores):
                 others = min(1.0, max(0.0, busy - own) / seconds)
             else:

@@ -135,7 +135,7 @@ def _number(text: str, whole: bool) -> float | str:
 
 
 # Metric -> key (None without one) -> rank (None without a label) -> matches.
-_Found = dict[str | None, dict[int | None, _Series]]
+_SeriesOf = dict[str | None, dict[int | None, _Series]]
 
 
 def read_metrics(
@@ -147,13 +147,13 @@ def read_metrics(
     Unreadable naming metric and pattern or a damaged packed file, LogsGone if stdout.log or
     stderr.log is not there, OSError if a file cannot be read.
     """
-    found: dict[str, _Found] = {metric.metric: {} for metric in metrics}
+    series_of: dict[str, _SeriesOf] = {metric.metric: {} for metric in metrics}
     for source in dict.fromkeys(metric.source for metric in metrics):
         group = [metric for metric in metrics if metric.source == source]
-        _search(group, _files(source, work), work, ranks, srun_labels, found)
+        _search(group, _files(source, work), work, ranks, srun_labels, series_of)
     reading = Reading()
     for metric in metrics:
-        keys = found[metric.metric]
+        keys = series_of[metric.metric]
         if not keys and not metric.optional:
             raise Unreadable(_nothing(metric, work))
         for key, series in keys.items():
@@ -189,7 +189,7 @@ def _search(
     work: Path,
     ranks: int,
     srun_labels: bool,
-    found: Mapping[str, _Found],
+    series_of: Mapping[str, _SeriesOf],
 ) -> None:
     """Add the matches in ``files``, each read once."""
     # As many files as ranks: each is of one rank.
@@ -212,7 +212,7 @@ def _search(
                             matches, known = list(pattern.finditer(line.text)), line.rank
                         for match in matches:
                             rank = _rank(match, index if of_a_rank and known is None else known)
-                            series = _series(found[metric.metric], metric, match, rank)
+                            series = _series(series_of[metric.metric], metric, match, rank)
                             text = match[group] or ""
                             series.add(text, name, line.number, metric.type == "integer")
                     place = f"{name}, behind line {line.number}"
@@ -241,16 +241,16 @@ def value_group(pattern: "re.Pattern[str]") -> str | int:
     others = {pattern.groupindex.get(name, 0) for name in ("key", "rank")}
     numbers = set(range(1, pattern.groups + 1)) - others
     if len(numbers) != 1:
-        found = f"{len(numbers)} groups" if numbers else "no group"
-        raise ValueError(f"has {found} for the number; put it in (?P<value>...)")
+        problem = f"{len(numbers)} groups" if numbers else "no group"
+        raise ValueError(f"has {problem} for the number; put it in (?P<value>...)")
     return numbers.pop()
 
 
-def _series(found: _Found, metric: Metric, match: "re.Match[str]", rank: int | None) -> _Series:
+def _series(by_key: _SeriesOf, metric: Metric, match: "re.Match[str]", rank: int | None) -> _Series:
     key = match["key"] if "key" in match.re.groupindex else None
-    if key not in found and len(found) == MAX_KEYS:
+    if key not in by_key and len(by_key) == MAX_KEYS:
         raise Unreadable(f"metric {metric.metric}: more than {MAX_KEYS} keys, the last {key!r}")
-    by_rank = found.setdefault(key, {})
+    by_rank = by_key.setdefault(key, {})
     return by_rank.setdefault(rank, _Series())
 
 
@@ -259,14 +259,14 @@ def _name(metric: Metric, key: str | None) -> str:
 
 
 def _reduce(
-    metric: Metric, name: str, found: Mapping[int | None, _Series], ranks: int, reading: Reading
+    metric: Metric, name: str, by_rank: Mapping[int | None, _Series], ranks: int, reading: Reading
 ) -> None:
     """Make one number of the matches of a metric, and note where it comes from."""
     if name in reading.metrics:
         raise Unreadable(f"metric {name}: two metrics or keys have this name")
-    known = sorted(rank for rank in found if rank is not None)
+    known = sorted(rank for rank in by_rank if rank is not None)
     notes: dict[str, Any] = {
-        "matches": sum(len(series.values) for series in found.values()),
+        "matches": sum(len(series.values) for series in by_rank.values()),
         "ranks": cpu_set(set(known)),
     }
     reading.notes[name] = notes
@@ -275,11 +275,11 @@ def _reduce(
     else:
         _note_missing(metric, name, known, ranks, notes)
     if len(known) > 1:
-        if None in found:
-            notes["without_rank"] = len(found[None].values)
-        value = _of_ranks(metric, name, {rank: found[rank] for rank in known}, ranks, reading)
+        if None in by_rank:
+            notes["without_rank"] = len(by_rank[None].values)
+        value = _of_ranks(metric, name, {rank: by_rank[rank] for rank in known}, ranks, reading)
     else:
-        series = found[known[0]] if known else found[None]
+        series = by_rank[known[0]] if known else by_rank[None]
         value = _of_one(metric, name, series, 1 if known else ranks, reading)
     whole = metric.type == "integer" and float(value).is_integer()
     reading.metrics[name] = {"value": int(value) if whole else value, **metric.meaning}
@@ -332,25 +332,25 @@ def _note_missing(
 
 
 def _of_ranks(
-    metric: Metric, name: str, found: Mapping[int, _Series], ranks: int, reading: Reading
+    metric: Metric, name: str, by_rank: Mapping[int, _Series], ranks: int, reading: Reading
 ) -> float:
     """Ranks that are known by their labels: each gives a number by the metric's rule.
 
     Arrays have a place for each of the run's ``ranks``, NaN where one printed nothing.
     """
     notes = reading.notes[name]
-    lists = {r: s.checked(name, _places(metric, name, s)) for r, s in found.items()}
+    lists = {r: s.checked(name, _places(metric, name, s)) for r, s in by_rank.items()}
     means = {rank: reduced(metric.match, numbers) for rank, numbers in lists.items()}
-    lowest = min(found)
-    index = _places(metric, name, found[lowest])[-1]
-    notes["file"], notes["line"] = found[lowest].place(index)
+    lowest = min(by_rank)
+    index = _places(metric, name, by_rank[lowest])[-1]
+    notes["file"], notes["line"] = by_rank[lowest].place(index)
     if metric.scope == "total":
         notes["taken_from_rank"] = lowest
         _compare(notes, list(means.values()), means[lowest])
         if metric.match == "all":
             reading.arrays[name] = Array((len(lists[lowest]),), lists[lowest])
         return means[lowest]
-    places = range(max(ranks, max(found) + 1))
+    places = range(max(ranks, max(by_rank) + 1))
     if metric.match == "all":
         longest = max(map(len, lists.values()))
         if min(map(len, lists.values())) < longest:
@@ -386,9 +386,9 @@ def _of_one(metric: Metric, name: str, series: _Series, ranks: int, reading: Rea
         shape = (len(values), 1) if name in OF_STEPS and ranks == 1 else (len(values),)
         reading.arrays[name] = Array((1, ranks) if once else shape, values)
     if each and metric.scope == "total" and metric.match in ("first", "last"):
-        one = values[0] if metric.match == "first" else values[-1]
-        _compare(notes, values, one)
-        return one
+        value = values[0] if metric.match == "first" else values[-1]
+        _compare(notes, values, value)
+        return value
     return reduced(metric.match, values)
 
 

@@ -77,7 +77,7 @@ def begun(runs: Path, name: str) -> list[str]:
 def nodes_of(runs: Path, name: str, run_id: str) -> str:
     """The nodes of its job (``a,b``) that a run of a pack last had to itself; empty if it had
     all."""
-    return next((hosts for one, hosts in reversed(_begun(runs, name)) if one == run_id), "")
+    return next((hosts for begun, hosts in reversed(_begun(runs, name)) if begun == run_id), "")
 
 
 def _begun(runs: Path, name: str) -> list[tuple[str, str]]:

@@ -76,7 +76,7 @@ def run_pack(path: Path, launch: Launch) -> None:
     pack = _await_pack(path.parents[1], path.stem)
     hosts = _hosts() if any("nodes" in run for run in pack["runs"]) else []
     awake.beat()
-    with _called_off() as at_work, awake.told():
+    with _called_off() as at_work, awake.noting_continues():
         _Launcher(path, pack, launch, hosts, since, at_work, awake).run()
 
 
@@ -124,7 +124,7 @@ class _Launcher:
         """The nodes on which a run may begin now, empty for all; None while there is no room."""
         if "nodes" not in run:
             return None if self.at_work else ()
-        busy = {host for one in self.at_work.values() for host in one.hosts}
+        busy = {host for child in self.at_work.values() for host in child.hosts}
         free = [host for host in self.hosts if host not in busy]
         return free[: run["nodes"]] if len(free) >= run["nodes"] or not busy else None
 
@@ -170,36 +170,36 @@ class _Launcher:
 
     def _await_end(self) -> None:
         """Wait until a launcher has ended or must be; see to it that each has left its word."""
-        ends = [one.ended for one in self.at_work.values() if one.ended is not None]
-        left_s = min(min(one.last for one in self.at_work.values()) - self.awake.now(), BEAT_S)
+        ends = [child.ended for child in self.at_work.values() if child.ended is not None]
+        left_s = min(min(child.last for child in self.at_work.values()) - self.awake.now(), BEAT_S)
         if len(ends) < len(self.at_work):
             left_s = min(left_s, _POLL_S)
         select.select(ends, [], [], max(left_s, 0.0))
         self.awake.beat()
-        for pid, one in list(self.at_work.items()):
-            late = self.awake.now() >= one.last
+        for pid, child in list(self.at_work.items()):
+            late = self.awake.now() >= child.last
             if late:
                 os.kill(pid, signal.SIGKILL)
             over, status = os.waitpid(pid, 0 if late else os.WNOHANG)
             if over:
                 del self.at_work[pid]
-                if one.ended is not None:
-                    os.close(one.ended)
+                if child.ended is not None:
+                    os.close(child.ended)
                 code = os.waitstatus_to_exitcode(status)
-                self._close(one, late and code == -signal.SIGKILL, code)
+                self._close(child, late and code == -signal.SIGKILL, code)
 
-    def _close(self, one: _Begun, late: bool, code: int) -> None:
+    def _close(self, child: _Begun, late: bool, code: int) -> None:
         """Note how a launcher has ended: its exit code, or minus the signal that ended it."""
-        run, folder = one.run, self.runs / one.run["run_id"]
+        run, folder = child.run, self.runs / child.run["run_id"]
         why = f"the launcher ended with exit code {code}" if code else ""
         if late:
             why = f"the launcher was not over after {self._patience_s(run):g} s and was killed"
         elif code < 0:
             why = f"the launcher was ended by {signal.Signals(-code).name}"
         print(f"{run['run_id']}: {why or 'done'}", flush=True)
-        if why and _word(folder) == one.before:
-            self._leave_failure(folder, why, one.began)
-        if why and "group" in run and _word(folder)[0] == one.before[0]:
+        if why and _word(folder) == child.before:
+            self._leave_failure(folder, why, child.began)
+        if why and "group" in run and _word(folder)[0] == child.before[0]:
             self.failed.add(run["group"])
 
     def _leave_failure(self, folder: Path, why: str, began: datetime) -> None:

@@ -26,11 +26,11 @@ def placed(order: Order, hosts: Sequence[str]) -> Order:
     """The order of a run that has these nodes of its job to itself; of all where none is named."""
     if not hosts:
         return order
-    found: Order = {**order, "hosts": list(hosts), "argv": on_nodes(order["argv"], hosts)}
+    on_hosts: Order = {**order, "hosts": list(hosts), "argv": on_nodes(order["argv"], hosts)}
     if "canary" in order:
         canary = order["canary"]
-        found["canary"] = {**canary, "argv": on_nodes(canary["argv"], hosts)}
-    return found
+        on_hosts["canary"] = {**canary, "argv": on_nodes(canary["argv"], hosts)}
+    return on_hosts
 
 
 def _is_srun(word: str) -> bool:

@@ -130,7 +130,7 @@ def run_program(spec: Order, work: Path, root: Path) -> Outcome:
             # Meanwhile, not before the wait: on a slow file system git outlasts short programs.
             code_state = _CodeState(spec, root)
             awake = AwakeClock()
-            with awake.told():
+            with awake.noting_continues():
                 in_time = _wait(process, spec["time_limit_s"], awake)
             ended_by_us = None if in_time else "time limit"
             wall_s = time.monotonic() - clock
@@ -142,8 +142,8 @@ def run_program(spec: Order, work: Path, root: Path) -> Outcome:
     oom_after = oom_kills()
     oom = oom_before is not None and oom_after is not None and oom_after > oom_before
     exit_code, number = (code, None) if code >= 0 else (None, -code)
-    code_found, stood_s = code_state.found, awake.stood_s
-    return Outcome(exit_code, number, ended_by_us, oom, started, wall_s, code_found, stood_s)
+    git_states, stood_s = code_state.state, awake.stood_s
+    return Outcome(exit_code, number, ended_by_us, oom, started, wall_s, git_states, stood_s)
 
 
 def run_apart(spec: Order, argv: list[str], work: Path, log: str, limit_s: float) -> str:
@@ -174,7 +174,7 @@ def run_apart(spec: Order, argv: list[str], work: Path, log: str, limit_s: float
 
 
 class _CodeState(threading.Thread):
-    """Reads git states; ``found`` holds them, for the record, once it is joined.
+    """Reads git states; ``state`` holds them, for the record, once it is joined.
 
     ``git``: of scalesweep's repository; ``study``: of the user's, if there is one.
     """
@@ -182,14 +182,14 @@ class _CodeState(threading.Thread):
     def __init__(self, spec: Order, root: Path) -> None:
         super().__init__(daemon=True)
         self._spec, self._root = spec, root
-        self.found: dict[str, Any] = {"git": None}
+        self.state: dict[str, Any] = {"git": None}
         self.start()
 
     def run(self) -> None:
-        found: dict[str, Any] = {"git": git_state(self._root)}
+        state: dict[str, Any] = {"git": git_state(self._root)}
         if "study" in self._spec:
-            found["study"] = git_state(Path(self._spec["study"]), ("config", "benchmarks"))
-        self.found = found
+            state["study"] = git_state(Path(self._spec["study"]), ("config", "benchmarks"))
+        self.state = state
 
 
 @contextlib.contextmanager

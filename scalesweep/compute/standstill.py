@@ -53,7 +53,7 @@ class AwakeClock:
         self._continued = True
 
     @contextlib.contextmanager
-    def told(self) -> Iterator[None]:
+    def noting_continues(self) -> Iterator[None]:
         """Heed SIGCONT meanwhile; in the main thread only, where Python handles signals."""
         if threading.current_thread() is not threading.main_thread():
             yield

@@ -38,8 +38,8 @@ class Labels:
     def of(self, line: Line) -> tuple[str, int | None]:
         """The text of a line without its labels, and the rank that printed it."""
         text, rank = line.text, line.rank
-        if rank is None and self.colon and (found := _COLON.match(text)):
-            text, rank = text[found.end() :], int(found["rank"])
+        if rank is None and self.colon and (match := _COLON.match(text)):
+            text, rank = text[match.end() :], int(match["rank"])
         named = _NAMED.match(text) or (_NUMBERED.match(text) if self.numbered else None)
         if named is None:
             return text, rank
@@ -69,13 +69,13 @@ def labels_of(path: Path, ranks: int, srun_labels: bool) -> Labels:
         text = line.text
         if line.rank is not None:
             tasks.add(line.rank)
-        if found := _COLON.match(text):
-            colons.add(int(found["rank"]))
-            text = text[found.end() :]
+        if match := _COLON.match(text):
+            colons.add(int(match["rank"]))
+            text = text[match.end() :]
         elif text.strip() and not _OF_SLURM.match(text):
             all_colons = False
-        if found := _NUMBERED.match(text):
-            numbers.add(int(found["rank"]))
+        if match := _NUMBERED.match(text):
+            numbers.add(int(match["rank"]))
         named = named or _NAMED.match(text) is not None
     # Those of all ranks, or of the tasks that torchrun's labels divide further.
     whole = colons == set(range(len(colons))) and ranks % max(1, len(colons)) == 0

@@ -273,8 +273,8 @@ def load_benchmark(
         if parameter not in parameters:
             raise UserError(f"{path}: env.{variable}: {parameter!r} is not a parameter")
     metrics = {
-        name: one if isinstance(one, dict) else {"definition": one}
-        for name, one in content.get("metrics", {}).items()
+        name: spec if isinstance(spec, dict) else {"definition": spec}
+        for name, spec in content.get("metrics", {}).items()
     }
     work = content.get("work")
     extract = load_extract(content["result"], path)
@@ -301,11 +301,13 @@ def load_benchmark(
         workers=workers,
         main_metric=check_main_metric(extract, content.get("main_metric"), path),
         ceiling=_ceiling(content, path),
-        metrics={name: one.get("definition", "") for name, one in metrics.items()},
-        compare={name: one["compare"] for name, one in metrics.items() if "compare" in one},
+        metrics={name: metric.get("definition", "") for name, metric in metrics.items()},
+        compare={
+            name: metric["compare"] for name, metric in metrics.items() if "compare" in metric
+        },
         kinds={
             **(extract.kinds if extract else {}),
-            **{name: one["kind"] for name, one in metrics.items() if "kind" in one},
+            **{name: metric["kind"] for name, metric in metrics.items() if "kind" in metric},
         },
         data=_data_set(content["data"], folder, path, expression) if "data" in content else None,
         env=content.get("env", {}),
@@ -348,10 +350,10 @@ def _python(python: str | None, path: Path) -> str | None:
 
 def _ceiling(content: Mapping[str, Any], path: Path) -> str | None:
     """What of the machine the main metric is the most of; raises UserError if none is named."""
-    found: str | None = content.get("ceiling")
-    if found is not None and "main_metric" not in content:
-        raise UserError(f"{path}: ceiling: {found} needs a main_metric, whose best value it is")
-    return found
+    ceiling: str | None = content.get("ceiling")
+    if ceiling is not None and "main_metric" not in content:
+        raise UserError(f"{path}: ceiling: {ceiling} needs a main_metric, whose best value it is")
+    return ceiling
 
 
 def _workers(content: Mapping[str, Any], path: Path, expression: Any) -> Workers:

@@ -76,26 +76,26 @@ class Campaign:
 
         Profiled runs come last: what is measured comes first.
         """
-        found: dict[str, tuple[Experiment, Run]] = {}
+        runs: dict[str, tuple[Experiment, Run]] = {}
         for experiment in self.experiments:
             for run in experiment.runs:
-                found.setdefault(run.run_id, (experiment, run))
+                runs.setdefault(run.run_id, (experiment, run))
         for experiment in self.experiments:
             for run in experiment.profiles:
-                found.setdefault(run.run_id, (experiment, run))
-        return found
+                runs.setdefault(run.run_id, (experiment, run))
+        return runs
 
     def _stages(self) -> dict[str, int]:
         """Runs that wait for others, by how many counts come before; none without ``stop``."""
-        found: dict[str, int] = {}
+        stages: dict[str, int] = {}
         for experiment in self.experiments:
             for run_id, stage in experiment.stages().items():
-                found[run_id] = min(stage, found.get(run_id, stage))
-        if found:
+                stages[run_id] = min(stage, stages.get(run_id, stage))
+        if stages:
             for experiment in self.experiments:
                 for run in () if experiment.stop else experiment.runs:
-                    found.pop(run.run_id, None)
-        return found
+                    stages.pop(run.run_id, None)
+        return stages
 
     def positions(self) -> dict[str, int]:
         """Position of each run in the order of start, from 1.

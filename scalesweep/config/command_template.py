@@ -103,20 +103,20 @@ class Command:
         any parameter. Of all words, or of those that are there at a ``point``. ``site`` and
         ``programs`` as for ``fill``; a program without a path is left out.
         """
-        found: dict[str, str] = {}
+        files: dict[str, str] = {}
         for part in self.parts:
             if point is not None and not part.applies(point):
                 continue
             for word in part.words:
                 places = list(_PLACE.finditer(word))
                 names = {place["program"] for place in places if place["program"]}
-                found |= {f"{{program:{n}}}": programs[n] for n in names if n in programs}
+                files |= {f"{{program:{n}}}": programs[n] for n in names if n in programs}
                 others = {place["name"] or "" for place in places if not place["program"]}
                 if "/" in word and not names and others <= {"benchmark", "benchmarks"}:
                     path = _PLACE.sub(lambda place: site[place["name"]], word)
                     if os.path.isfile(path):  # noqa: PTH113 (a word may be no path at all)
-                        found[word] = path
-        return found
+                        files[word] = path
+        return files
 
 
 class _Open(dict[str, str]):

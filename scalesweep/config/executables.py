@@ -25,10 +25,10 @@ def not_here(name: str, path: str, has_prologue: bool) -> str | None:
     """Why a program cannot be started on this machine; None if it can, or if only a prologue,
     which may extend the search path, could tell."""
     if _is_path(path):
-        found = Path(path).exists()
+        is_here = Path(path).exists()
     else:
-        found = has_prologue or shutil.which(path) is not None
-    if found:
+        is_here = has_prologue or shutil.which(path) is not None
+    if is_here:
         return None
     where = "no such file" if _is_path(path) else "a name without a slash, not found in PATH"
     return f"programs.{name}: {path!r}: {where} on this machine"

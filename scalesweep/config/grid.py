@@ -82,9 +82,9 @@ def check_overlap(
     """Raise UserError for a parameter that is set in two places."""
     places = [("axes", set(axes)), ("linked", set(linked[0]) if linked else set())]
     places.append(("fixed", set(fixed)))
-    for (one, left), (other, right) in itertools.combinations(places, 2):
+    for (place, left), (other, right) in itertools.combinations(places, 2):
         if both := sorted(left & right):
-            raise UserError(f"{where}: {both[0]!r} is set in {one} and in {other}; keep one")
+            raise UserError(f"{where}: {both[0]!r} is set in {place} and in {other}; keep one")
 
 
 @dataclass(frozen=True)
@@ -228,17 +228,17 @@ def check_scaling(
     scale = benchmark.scale
     if scale not in varying:
         raise UserError(f"{where}.scaling: {scaling}, but '{scale}' takes one value only")
-    found = _lonely_work(benchmark, scaling, varying, points)
-    if found is None:
+    reason = _lonely_work(benchmark, scaling, varying, points)
+    if reason is None:
         return
     other = "strong" if scaling == "weak" else "weak"
     fits = _lonely_work(benchmark, other, varying, points) is None
-    one = scale.removesuffix("s")
+    unit = scale.removesuffix("s")
     raise UserError(
-        f"{where}.scaling: {scaling} keeps the {_KEPT[scaling].format(one)} the same at several "
-        f"numbers of {scale}, but {found}; "
+        f"{where}.scaling: {scaling} keeps the {_KEPT[scaling].format(unit)} the same at several "
+        f"numbers of {scale}, but {reason}; "
         + (
-            f"scaling: {other} fits, which keeps the {_KEPT[other].format(one)}"
+            f"scaling: {other} fits, which keeps the {_KEPT[other].format(unit)}"
             if fits
             else "scaling: none compares the points without a series"
         )

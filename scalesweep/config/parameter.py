@@ -73,7 +73,7 @@ class Parameter:
         """
         result = self._typed(value)
         if result is _WRONG or (self.enum is not None and result not in self.enum):
-            near = did_you_mean(value, [str(one) for one in self.enum or ()])
+            near = did_you_mean(value, [str(allowed) for allowed in self.enum or ()])
             hint = f"; {near}".rstrip("; ")
             raise UserError(f"{where}: {self.name} = {short(value)} is not {self.allowed}{hint}")
         numbers = result if isinstance(result, list) else [result]

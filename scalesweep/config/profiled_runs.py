@@ -30,7 +30,7 @@ def profiled_runs(
     allowed: tuple[str, ...] = FOREIGN_KINDS if benchmark.extract else KINDS
     what = f"benchmark {benchmark.name} is an external program; " if benchmark.extract else ""
     if not benchmark.extract and not benchmark.noexchange:
-        allowed = tuple(one for one in KINDS if one != NOEXCHANGE)
+        allowed = tuple(kind for kind in KINDS if kind != NOEXCHANGE)
         if kind == NOEXCHANGE:
             what = f"benchmark {benchmark.name} has no exchange that it can leave out; "
     if kind not in allowed:
@@ -44,9 +44,9 @@ def profiled_runs(
     )
 
 
-def check_any(asked: str | None, found: Sequence[Sequence[Run]]) -> None:
+def check_any(asked: str | None, profiled: Sequence[Sequence[Run]]) -> None:
     """Raise UserError if --config asks for runs without exchange and no benchmark has any."""
-    if asked == NOEXCHANGE and not any(found):
+    if asked == NOEXCHANGE and not any(profiled):
         raise UserError(
             f"--config profile={NOEXCHANGE}: no benchmark of this campaign exchanges gradients "
             "that it can leave out (`noexchange: true` in benchmark.yaml)"

@@ -15,7 +15,7 @@ RENAMED = {
 }
 
 _log = logging.getLogger(__name__)
-_told: set[tuple[Path, str]] = set()
+_warned: set[tuple[Path, str]] = set()
 
 
 def rename_keys(content: Any, path: Path) -> None:
@@ -29,8 +29,8 @@ def rename_keys(content: Any, path: Path) -> None:
             if new in mapping:
                 raise UserError(f"{path}: {where}{old}: the same as {new}; leave out {old}")
             mapping[new] = mapping.pop(old)
-            if (path, where + old) not in _told:
-                _told.add((path, where + old))
+            if (path, where + old) not in _warned:
+                _warned.add((path, where + old))
                 _log.warning("%s: %s%s is now %s (GiB, as before)", path, where, old, new)
 
 

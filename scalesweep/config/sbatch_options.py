@@ -50,7 +50,7 @@ def check_extra(extra: Sequence[str], where: str, reservation: str = "") -> None
             mend = f"write {instead}" if instead else "scalesweep sets it, to know its jobs"
             raise UserError(f"{where}: {word}: must not be set here: {mend}")
         known = (*_INSTEAD, *_REPLACED, EXCLUDE, DEPENDENCY)
-        if name not in known and (whole := [one for one in known if one.startswith(name)]):
+        if name not in known and (whole := [option for option in known if option.startswith(name)]):
             raise UserError(f"{where}: {word}: write the option in full: --{whole[0]}")
         if name in (EXCLUDE, DEPENDENCY) and not (has_value and value):
             raise UserError(f"{where}: {word}: write --{name}=...")

@@ -34,5 +34,5 @@ def read_spend(content: Mapping[str, Any], where: str) -> Spend | None:
 def read_budget(content: Mapping[str, Any]) -> float | None:
     """Node-hours that a campaign's jobs may cost: the smaller of its two budgets; None without."""
     sections = (content, content.get("spend", {}))
-    given = [one["budget_node_hours"] for one in sections if "budget_node_hours" in one]
+    given = [section["budget_node_hours"] for section in sections if "budget_node_hours" in section]
     return min(given, default=None)

@@ -38,17 +38,17 @@ def stop_rule(benchmark: Benchmark, spec: Mapping[str, Any], where: str) -> Stop
     if "stop" not in spec:
         return None
     text = " ".join(spec["stop"]["when"].split())
-    found = _FORM.fullmatch(text)
+    match = _FORM.fullmatch(text)
     try:
-        limit = float(found[3]) if found else None
+        limit = float(match[3]) if match else None
     except ValueError:
         limit = None
-    if found is None or limit is None:
+    if match is None or limit is None:
         raise UserError(
             f"{where}.when: {text!r}: must be a metric, <, <=, > or >=, and a number, such as "
             "'efficiency < 0.3'"
         )
-    metric = found[1]
+    metric = match[1]
     if metric in (EFFICIENCY, SPEEDUP):
         if spec.get("scaling", "none") == "none":
             raise UserError(
@@ -58,4 +58,4 @@ def stop_rule(benchmark: Benchmark, spec: Mapping[str, Any], where: str) -> Stop
     elif metric not in EPOCH_METRICS:
         more = (*EPOCH_METRICS, EFFICIENCY, SPEEDUP)
         check_metric(benchmark, metric, f"{where}.when", more)
-    return StopRule(metric, found[2][0] == "<", limit, text)
+    return StopRule(metric, match[2][0] == "<", limit, text)

@@ -69,6 +69,6 @@ def shown(path: Path) -> Path:
     return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
 
 
-def _is_copy(one: Path, other: Path) -> bool:
+def _is_copy(file: Path, other: Path) -> bool:
     """Whether two files are the same; a benchmark is more than its file."""
-    return one.name != "benchmark.yaml" and one.read_bytes() == other.read_bytes()
+    return file.name != "benchmark.yaml" and file.read_bytes() == other.read_bytes()

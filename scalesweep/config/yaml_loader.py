@@ -34,10 +34,10 @@ class _Loader(_Base):  # type: ignore[misc, valid-type]
 
     def construct_scalar(self, node: Any) -> Any:
         value = super().construct_scalar(node)
-        if isinstance(value, str) and (found := _UNPRINTABLE.search(value)):
+        if isinstance(value, str) and (match := _UNPRINTABLE.search(value)):
             # YAML lets them in only by an escape; no path, command or page may hold them.
             raise yaml.constructor.ConstructorError(
-                None, None, f"a character that is not printable: {found[0]!a}", node.start_mark
+                None, None, f"a character that is not printable: {match[0]!a}", node.start_mark
             )
         return value
 
@@ -191,8 +191,8 @@ def _read_text(path: Path) -> str:
 def _problem(error: yaml.YAMLError) -> str:
     """What is wrong, in a user's words."""
     what = str(getattr(error, "problem", None) or getattr(error, "reason", None) or error)
-    if found := _TAG.search(what):
-        return f"the tag !!{found[1]} is not allowed; write a plain value"
+    if match := _TAG.search(what):
+        return f"the tag !!{match[1]} is not allowed; write a plain value"
     if "tab character" in what or "'\\t'" in what:
         return "a tab in the indentation; use spaces"
     return what

@@ -30,7 +30,7 @@ def may_be() -> Iterator[None]:
             raise
 
 
-def told(error: OSError, folder: Path) -> str:
+def failure_text(error: OSError, folder: Path) -> str:
     """What has happened, in a line."""
     return f"{(error.strerror or str(error)).lower()} in {folder}"
 
@@ -48,7 +48,7 @@ def why_failed(work: Path, lines: Iterable[str]) -> str | None:
             os.fsync(file.fileno())
     except OSError as error:
         if is_full(error):
-            return told(error, work)
+            return failure_text(error, work)
     finally:
         with contextlib.suppress(OSError):
             probe.unlink()

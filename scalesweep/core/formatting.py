@@ -13,10 +13,10 @@ _PLAIN = frozenset({int, str, bool, type(None)})
 
 def finite(value: Any, *more: Any) -> TypeGuard[float]:
     """Whether every value is a finite number (None, NaN and text are not)."""
-    for one in (value, *more):  # a loop: this is asked of every number of a report
-        if not isinstance(one, (int, float)) or isinstance(one, bool):
+    for number in (value, *more):  # a loop: this is asked of every number of a report
+        if not isinstance(number, (int, float)) or isinstance(number, bool):
             return False
-        if not -_LARGEST <= one <= _LARGEST:  # integers may be larger, which have no float
+        if not -_LARGEST <= number <= _LARGEST:  # integers may be larger, which have no float
             return False
     return True
 

@@ -19,24 +19,24 @@ def expand(names: str) -> tuple[str, ...]:
 
     What is not in that form is taken as it is written.
     """
-    found: list[str] = []
+    hosts: list[str] = []
     for part in _PART.findall(names):
         choices = [_choices(ranges) if ranges else [text] for ranges, text in _PIECE.findall(part)]
-        found += itertools.islice(
-            ("".join(one) for one in itertools.product(*choices)), _MOST - len(found)
+        hosts += itertools.islice(
+            ("".join(parts) for parts in itertools.product(*choices)), _MOST - len(hosts)
         )
-    return tuple(found)
+    return tuple(hosts)
 
 
 def _choices(ranges: str) -> list[str]:
     """What a pair of brackets stands for: numbers that keep the leading zeros of the first."""
-    return [name for one in ranges.split(",") for name in _numbers(one)]
+    return [name for part in ranges.split(",") for name in _numbers(part)]
 
 
-def _numbers(one: str) -> Iterator[str]:
-    match = _RANGE.fullmatch(one.strip())
+def _numbers(part: str) -> Iterator[str]:
+    match = _RANGE.fullmatch(part.strip())
     if match is None:
-        yield one
+        yield part
         return
     first, last = match[1], match[2] or match[1]
     for number in range(int(first), min(int(last), int(first) + _MOST) + 1):

@@ -59,21 +59,21 @@ def limited_map(
         while queue or workers:
             while queue and len(workers) < max(processes, 1):
                 workers.append(_Worker(function, work, limits))
-            for one in [one for one in workers if one.place is None]:
+            for worker in [worker for worker in workers if worker.place is None]:
                 if queue:
-                    one.begin(queue.popleft(), items)
+                    worker.begin(queue.popleft(), items)
                 else:
-                    workers.remove(one)
-                    one.end()
-            for one in _answering(workers):
-                place, answer = one.answer()
+                    workers.remove(worker)
+                    worker.end()
+            for worker in _answering(workers):
+                place, answer = worker.answer()
                 results[place] = answer
                 if isinstance(answer, Failed):
-                    workers.remove(one)  # whatever is left of it, the next item gets a new one
-                    one.end()
+                    workers.remove(worker)  # whatever is left of it, the next item gets a new one
+                    worker.end()
     finally:
-        for one in workers:
-            one.end()
+        for worker in workers:
+            worker.end()
     return results
 
 
@@ -124,13 +124,13 @@ class _Worker:
 
 def _answering(workers: Sequence[_Worker]) -> list[_Worker]:
     """Those that have answered or ended; where none does in time, those whose time is up."""
-    busy = [one for one in workers if one.place is not None]
+    busy = [worker for worker in workers if worker.place is not None]
     if not busy:
         return []
-    left = min(one.deadline for one in busy) - time.monotonic()
-    ready = wait([one.pipe for one in busy], max(left, 0.0))
+    left = min(worker.deadline for worker in busy) - time.monotonic()
+    ready = wait([worker.pipe for worker in busy], max(left, 0.0))
     now = time.monotonic()
-    return [one for one in busy if one.pipe in ready or one.deadline <= now]
+    return [worker for worker in busy if worker.pipe in ready or worker.deadline <= now]
 
 
 def _end_of(exit_code: int) -> str:

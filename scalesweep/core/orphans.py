@@ -74,7 +74,7 @@ def mark(work: Path) -> str:
 
 def marked(runs: Path) -> list[Marked]:
     """Every process of this host that a launcher has started for a run in ``runs``."""
-    found = []
+    marked = []
     here, inside = _here().encode(), f"|{runs.resolve()}/".encode()
     wanted = f"{MARK}=".encode()
     for name in os.listdir("/proc"):  # noqa: PTH208 (speed: there may be thousands)
@@ -92,8 +92,8 @@ def marked(runs: Path) -> list[Marked]:
         if value.startswith(here) and inside in value:
             *_, launcher, began, attempt = os.fsdecode(value).split("|", 4)
             alive = start_of(int(launcher)) == began
-            found.append(Marked(int(name), int(launcher), alive, attempt))
-    return found
+            marked.append(Marked(int(name), int(launcher), alive, attempt))
+    return marked
 
 
 def end_orphans(runs: Path) -> None:

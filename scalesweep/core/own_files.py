@@ -303,8 +303,8 @@ def remove_others(out: Path, kept: Iterable[Path]) -> None:
 
 def _is_abandoned(path: Path) -> bool:
     """Whether a file is what a process that was killed has left of writing (``replacing``)."""
-    found = _DRAFT.fullmatch(path.name)
-    return found is not None and not Path("/proc", found[1]).exists()
+    match = _DRAFT.fullmatch(path.name)
+    return match is not None and not Path("/proc", match[1]).exists()
 
 
 def shorten_manifest(folder: Path) -> None:

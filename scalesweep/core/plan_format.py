@@ -281,8 +281,8 @@ def read_plan(path: Path) -> Plan:
         raise UserError(f"{path}: was changed after it was written (digest differs)")
     for why in _faults(plan):
         raise UserError(f"{path}: {why}")
-    found: Plan = plan
-    return found
+    checked: Plan = plan
+    return checked
 
 
 def parameter_of(experiment: PlanExperiment, name: str) -> ParameterInfo:

@@ -36,18 +36,18 @@ def column(values: Sequence[Any], count: int) -> Column:
     return levels if len(places) == 1 else {**levels, "at": [places[key] for key in keys]}
 
 
-def values_of(told: Any) -> list[Any]:
+def values_of(packed: Any) -> list[Any]:
     """The values of a column, some perhaps more than once; none of what is no column."""
-    values = told.get("values") if isinstance(told, dict) else None
+    values = packed.get("values") if isinstance(packed, dict) else None
     return values if isinstance(values, list) else []
 
 
-def by_rank(told: Any, count: int) -> list[Any] | None:
+def by_rank(packed: Any, count: int) -> list[Any] | None:
     """The value of each of ``count`` ranks; None where it is not known whose the values are."""
-    values = values_of(told)
-    if not values or "at" not in told:
+    values = values_of(packed)
+    if not values or "at" not in packed:
         return values if len(values) == count else values * count if len(values) == 1 else None
-    at = told["at"]
+    at = packed["at"]
     if not isinstance(at, list) or len(at) != count:
         return None
     try:
@@ -137,19 +137,19 @@ def _hardware(
     rows: Sequence[Mapping[str, Any]], resources: Mapping[str, Any]
 ) -> dict[str, Any] | None:
     """Facts of the hosts, each from the first of its ranks that reports them; None without any."""
-    found: dict[str, dict[str, Any]] = {}
+    by_host: dict[str, dict[str, Any]] = {}
     for row in rows:
         hardware = row.get("hardware")
         if isinstance(hardware, dict):
-            found.setdefault(str(row.get("slurm_node") or row.get("host")), hardware)
-    if not found:
+            by_host.setdefault(str(row.get("slurm_node") or row.get("host")), hardware)
+    if not by_host:
         return None
-    hosts, told = list(found), list(found.values())
+    hosts, facts_of = list(by_host), list(by_host.values())
     return {
         "hosts": None if hosts == machine_names(resources) else hosts,
         "facts": {
-            name: column([facts.get(name) for facts in told], len(told))
-            for name in dict.fromkeys(name for facts in told for name in facts)
+            name: column([facts.get(name) for facts in facts_of], len(facts_of))
+            for name in dict.fromkeys(name for facts in facts_of for name in facts)
         },
     }
 
@@ -161,8 +161,8 @@ def _energy(energy: Mapping[str, Any]) -> dict[str, Any]:
     if not isinstance(rows, dict) or _is_by_column(rows):
         return result
     domains: dict[str, dict[str, dict[str, Any]]] = {}
-    for host, told in rows.items():
-        for name, measured in told.items() if isinstance(told, dict) else ():
+    for host, of_host in rows.items():
+        for name, measured in of_host.items() if isinstance(of_host, dict) else ():
             if isinstance(measured, dict):
                 domains.setdefault(name, {})[host] = measured
     result["domains"] = {

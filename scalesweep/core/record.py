@@ -236,8 +236,8 @@ def holds_matches(record: Mapping[str, Any]) -> bool:
     external program printed here, and the losses [epoch, rank] of a native one elsewhere. Where
     such a program printed the seconds of its steps, ``OF_STEPS`` mean what they do elsewhere.
     """
-    told = record["metrics"].get(STEP_TIMES) or {}
-    steps = told.get("unit") == "s" and told.get("scope") == "rank"
+    step_times = record["metrics"].get(STEP_TIMES) or {}
+    steps = step_times.get("unit") == "s" and step_times.get("scope") == "rank"
     return isinstance(record["notes"].get("extract"), dict) and not steps
 
 
@@ -255,8 +255,8 @@ def check_samples(folder: Path, record: Mapping[str, Any]) -> None:
         samples, expected = folder / SAMPLES, record["samples"].get("bytes")
         size = samples.stat().st_size if samples.is_file() else None
         if size != expected:
-            found = "is missing" if size is None else f"has {size} bytes"
-            raise BadRecord(f"{folder.name}: {SAMPLES} {found}, the record says {expected} bytes")
+            problem = "is missing" if size is None else f"has {size} bytes"
+            raise BadRecord(f"{folder.name}: {SAMPLES} {problem}, the record says {expected} bytes")
 
 
 def dates_of(record: Mapping[str, Any]) -> tuple[str, str]:
@@ -296,9 +296,9 @@ def checksums(record: Mapping[str, Any]) -> dict[str, str]:
     """File -> checksum of the files that belong to a record; raises BadRecord."""
     try:
         entries = {SAMPLES: record["samples"], POWER: (record.get("energy") or {}).get("table")}
-        found = {name: entry for name, entry in entries.items() if entry is not None}
-        whole = all(isinstance(e["bytes"] + 0, int) for e in found.values())
-        digests = {name: entry["blake2b"] for name, entry in found.items()}
+        known = {name: entry for name, entry in entries.items() if entry is not None}
+        whole = all(isinstance(e["bytes"] + 0, int) for e in known.values())
+        digests = {name: entry["blake2b"] for name, entry in known.items()}
     except (AttributeError, KeyError, TypeError):
         whole, digests = False, {}
     if not whole or not all(isinstance(digest, str) for digest in digests.values()):
@@ -314,14 +314,14 @@ def verify_files(folder: Path, expected: Mapping[str, str]) -> None:
     """
     for name, digest in expected.items():
         try:
-            found = file_digest(folder / name)
+            actual = file_digest(folder / name)
         except FileNotFoundError:
             if name == POWER:
                 continue
             raise BadRecord(f"{folder.name}: {name} is missing") from None
         except NotAFile as error:
             raise BadRecord(f"{folder.name}: {name} {error.strerror}") from None
-        if found != digest:
+        if actual != digest:
             raise BadRecord(f"{folder.name}: {name} was changed: checksum differs")
 
 

@@ -30,8 +30,8 @@ def visible(text: str) -> str:
     return INVISIBLE.sub(_escape, text)
 
 
-def _escape(found: "re.Match[str]") -> str:
-    return found[0].encode("unicode_escape", "surrogatepass").decode()
+def _escape(match: "re.Match[str]") -> str:
+    return match[0].encode("unicode_escape", "surrogatepass").decode()
 
 
 class VisibleStream:

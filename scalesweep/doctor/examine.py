@@ -68,4 +68,4 @@ def examine_programs(campaign: Campaign, cluster: bool) -> Checks:
 def line_of(check: Check) -> str:
     """An outcome as one line: state, name, what was found, and what to do."""
     mend = f"; to do: {check.mend}" if check.mend else ""
-    return " ".join(f"{check.state:8} {check.name}: {check.found}{mend}".split("\n"))
+    return " ".join(f"{check.state:8} {check.name}: {check.detail}{mend}".split("\n"))

@@ -62,8 +62,8 @@ def _in_a_job(campaign: Campaign, order: Path) -> Checks:
     job = said.strip().partition(";")[0]
     try:
         if waits := _wait_for_a_node(job):
-            found = f"no node within {QUEUE_S:g} s (Slurm: {waits})"
-            yield from _none(WARNING, found, "call the doctor again when nodes are free")
+            detail = f"no node within {QUEUE_S:g} s (Slurm: {waits})"
+            yield from _none(WARNING, detail, "call the doctor again when nodes are free")
             return
         yield from _follow(
             folder, lambda: _state(job)[0] not in ("", JobState.COMPLETED, JobState.FAILED)
@@ -131,9 +131,9 @@ def _lost(folder: Path, names: Sequence[str]) -> Iterator[Check]:
             )  # fmt: skip
 
 
-def _none(state: str, found: str, mend: str) -> Iterator[Check]:
+def _none(state: str, detail: str, mend: str) -> Iterator[Check]:
     """No check can be carried out on a node."""
-    yield Check(NODES, state, found, mend)
+    yield Check(NODES, state, detail, mend)
     for name in NAMES:
         if name != NODES:
             yield Check(name, SKIPPED, f"needs {NODES}")

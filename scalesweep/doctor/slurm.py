@@ -33,8 +33,8 @@ def examine_srun(site: Site, cluster: bool) -> Checks:
         yield Check(SRUN, FAILED, "srun: not found on this machine", _elsewhere(site))
         return
     except subprocess.TimeoutExpired:
-        found = f"srun --mpi=list: no answer within {_TIMEOUT_S} s"
-        yield Check(SRUN, FAILED, found, "ask whether slurmctld is up: scontrol ping")
+        detail = f"srun --mpi=list: no answer within {_TIMEOUT_S} s"
+        yield Check(SRUN, FAILED, detail, "ask whether slurmctld is up: scontrol ping")
         return
     offered = mpi_types(done.stdout + done.stderr)
     if done.returncode or not offered:
@@ -57,14 +57,14 @@ def examine_srun(site: Site, cluster: bool) -> Checks:
 
 def mpi_types(text: str) -> list[str]:
     """The MPI plugins that ``srun --mpi=list`` names, in the form of any version of Slurm."""
-    found: list[str] = []
+    names: list[str] = []
     for line in text.splitlines():
         rest = re.sub(r"^srun:\s*", "", line.strip())
         if " " not in rest and re.fullmatch(r"[a-z][\w.]*", rest):
-            found.append(rest)
+            names.append(rest)
         elif ":" in rest and "versions available" in rest:
-            found += re.findall(r"[a-z][\w.]*", rest.partition(":")[2])
-    return list(dict.fromkeys(found))
+            names += re.findall(r"[a-z][\w.]*", rest.partition(":")[2])
+    return list(dict.fromkeys(names))
 
 
 def _elsewhere(site: Site) -> str:
@@ -119,10 +119,10 @@ def examine_faults(campaign: Campaign, cluster: bool) -> Checks:
     if not cluster:
         yield Check(AVOIDED, SKIPPED, "no job is submitted without --profile slurm")
         return
-    told = NodeFaults.read(campaign.runs_folder).told()
-    if not told:
+    avoided = NodeFaults.read(campaign.runs_folder).told()
+    if not avoided:
         yield Check(AVOIDED, OK, "none is avoided: no job of the last day failed for its node")
         return
-    found = "; ".join(f"{node}: {why}" for node, why in told.items())
+    detail = "; ".join(f"{node}: {why}" for node, why in avoided.items())
     mend = f"have them examined; to use them again, delete {campaign.runs_folder / NODES}"
-    yield Check(AVOIDED, WARNING, found, mend)
+    yield Check(AVOIDED, WARNING, detail, mend)

@@ -402,7 +402,7 @@ class Submission:
         except OSError as error:
             if not disk_full.is_full(error):
                 raise
-            cause, failure = Cause.DISK_FULL, {"detail": disk_full.told(error, folder)}
+            cause, failure = Cause.DISK_FULL, {"detail": disk_full.failure_text(error, folder)}
         else:
             failure = read_failure(folder) or {}
         if cause is None:

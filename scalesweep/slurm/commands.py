@@ -166,12 +166,12 @@ def jobs_of_others(name: str, patience_s: float = 0.0) -> list[LiveJob]:
     Slurm sends the whole queue for that: to be asked once.
     """
     words = ("squeue", "--noheader", f"--name={name}", "--format=%u|%A|%T|%r|%j|%k")
-    me, found = getpass.getuser(), []
+    me, jobs = getpass.getuser(), []
     for line in ask(*words, patience_s=patience_s).splitlines():
         user, _, rest = line.partition("|")
         if user != me:
-            found += [replace(job, user=user) for job in parse_queue(rest)]
-    return found
+            jobs += [replace(job, user=user) for job in parse_queue(rest)]
+    return jobs
 
 
 def hides_jobs() -> bool:
@@ -182,11 +182,11 @@ def hides_jobs() -> bool:
 
 def parse_queue(text: str) -> list[LiveJob]:
     """Jobs of scalesweep in ``squeue --format=%A|%T|%r|%j|%k``."""
-    found = (
+    match = (
         re.fullmatch(rf"(\d{{1,18}})\|([^|]*)\|([^|]*)\|({PREFIX}[^|]*)\|(.*)", line, re.ASCII)
         for line in text.splitlines()
     )
-    return [LiveJob(int(m[1]), m[2], m[4], m[5], m[3]) for m in found if m]
+    return [LiveJob(int(m[1]), m[2], m[4], m[5], m[3]) for m in match if m]
 
 
 def queue_states() -> dict[int, Queued]:
@@ -201,13 +201,13 @@ def queue_states() -> dict[int, Queued]:
 
 def parse_states(text: str) -> dict[int, Queued]:
     """Jobs of ``squeue --format=%A|%T|%N|%r`` by id. A reason may hold any character."""
-    found = {}
+    queue = {}
     for line in text.splitlines():
         job_id, *rest = line.split("|", maxsplit=3)
         if job_id.isdecimal() and len(rest) == 3:
             state, nodes, reason = rest
-            found[int(job_id)] = Queued(state, reason, nodes)
-    return found
+            queue[int(job_id)] = Queued(state, reason, nodes)
+    return queue
 
 
 def unusable_nodes(names: Sequence[str]) -> set[str]:
@@ -216,12 +216,12 @@ def unusable_nodes(names: Sequence[str]) -> set[str]:
     Raises UserError.
     """
     words = ("sinfo", "--noheader", "--Node", f"--nodes={','.join(names)}", "--format=%N|%T")
-    found = set()
+    nodes = set()
     for line in ask(*words).splitlines():
         node, _, state = line.strip().partition("|")
         if state.endswith("*") or _UNUSABLE.match(state):
-            found.add(node)
-    return found
+            nodes.add(node)
+    return nodes
 
 
 def keep_off(job_ids: Sequence[int], nodes: str) -> None:
@@ -239,18 +239,18 @@ def partitions(patience_s: float = 0.0) -> dict[str, Partition]:
 
 def parse_partitions(text: str) -> dict[str, Partition]:
     """Partitions of ``sinfo --format=%P|%l|%f|%s`` (one line per group of like nodes)."""
-    found: dict[str, Partition] = {}
+    partitions: dict[str, Partition] = {}
     for line in text.splitlines():
         name, _, rest = line.strip().partition("|")
         limit, _, rest = rest.partition("|")
         features, _, size = rest.partition("|")
         default, name = name.endswith("*"), name.removesuffix("*")
-        known = found[name].features if name in found else frozenset()
+        known = partitions[name].features if name in partitions else frozenset()
         offered = {feature for feature in features.split(",") if feature not in ("", "(null)")}
         most = re.fullmatch(r"(?:\d{1,9}-)?(\d{1,9})", size, re.ASCII)  # else it has no limit
         most_nodes = int(most[1]) if most else None
-        found[name] = Partition(name, default, minutes_of(limit), known | offered, most_nodes)
-    return found
+        partitions[name] = Partition(name, default, minutes_of(limit), known | offered, most_nodes)
+    return partitions
 
 
 def minutes_of(limit: str) -> float | None:
@@ -281,16 +281,16 @@ def check_names(
             f"{where}.partition: no partition {partition!r} here; " + choices(partition, known)
         )
     asked = [p for p in known.values() if p.name == partition or (not partition and p.default)]
-    for one in asked:
-        if one.limit_minutes is not None and minutes > one.limit_minutes:
+    for asked_for in asked:
+        if asked_for.limit_minutes is not None and minutes > asked_for.limit_minutes:
             raise UserError(
-                f"{where}: a job requests {minutes} min, partition {one.name} allows "
-                f"{one.limit_minutes:g}; lower time_limit_minutes or name another partition"
+                f"{where}: a job requests {minutes} min, partition {asked_for.name} allows "
+                f"{asked_for.limit_minutes:g}; lower time_limit_minutes or name another partition"
             )
-        if one.most_nodes is not None and nodes > one.most_nodes:
+        if asked_for.most_nodes is not None and nodes > asked_for.most_nodes:
             raise UserError(
-                f"{where}: a job requests {nodes} nodes, partition {one.name} allows "
-                f"{one.most_nodes}; lower pack.nodes or the points' nodes, or name another "
+                f"{where}: a job requests {nodes} nodes, partition {asked_for.name} allows "
+                f"{asked_for.most_nodes}; lower pack.nodes or the points' nodes, or name another "
                 "partition"
             )
     offered = frozenset[str]().union(*(p.features for p in asked or known.values()))

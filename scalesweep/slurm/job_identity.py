@@ -50,8 +50,8 @@ def run_of(comment: str, run_ids: Collection[str]) -> str | None:
 
 def pack_of(comment: str) -> str:
     """Name of the pack of runs that a job's comment names; empty if it is none."""
-    found = re.fullmatch(rf"rule_{PACK}_wildcards_.*_([0-9a-f]+)", comment)
-    return found[1] if found else ""
+    match = re.fullmatch(rf"rule_{PACK}_wildcards_.*_([0-9a-f]+)", comment)
+    return match[1] if match else ""
 
 
 def runs_of(comment: str, runs_folder: Path, run_ids: Collection[str]) -> list[str]:

@@ -78,7 +78,7 @@ class Shape:
 
     def resources(self) -> dict[str, int | str]:
         """The same as resources of a Snakemake job, as its Slurm plugin reads them."""
-        found: dict[str, int | str] = {
+        resources: dict[str, int | str] = {
             "nodes": self.nodes,
             "tasks": self.tasks,
             # Set, or the job's body would run inside a step, where another srun hangs; but the
@@ -100,7 +100,7 @@ class Shape:
             # Below 1, or the plugin takes the tasks of the job for tasks of each GPU.
             "tasks_per_gpu": -1 if self.gres else None,
         }
-        return found | {name: value for name, value in optional.items() if value}
+        return resources | {name: value for name, value in optional.items() if value}
 
 
 def run_shape(

@@ -85,11 +85,11 @@ class Collected:
 
 def job_ids(runs: Path, run_ids: Iterable[str]) -> dict[int, list[str]]:
     """Job id -> run ids of the jobs that were noted when they were submitted for these runs."""
-    found: dict[int, list[str]] = {}
+    by_job: dict[int, list[str]] = {}
     for run_id in run_ids:
         for job in submitted_jobs(runs / run_id):
-            found.setdefault(job.job_id, []).append(run_id)
-    return found
+            by_job.setdefault(job.job_id, []).append(run_id)
+    return by_job
 
 
 def all_job_ids(runs: Path, run_ids: Collection[str]) -> dict[int, list[str]]:
@@ -98,17 +98,17 @@ def all_job_ids(runs: Path, run_ids: Collection[str]) -> dict[int, list[str]]:
     A job that stages data, or of which it is not known whose it is, has no run. Raises
     UserError if the accounting does not answer.
     """
-    found = job_ids(runs, run_ids)
+    by_job = job_ids(runs, run_ids)
     since = first_submission(runs)
     for job_id, comment in (named(job_name(runs), since) if since else {}).items():
         mine = runs_of(comment, runs, run_ids)
         # A run that is not of this campaign is another one's expense.
         if pack_of(comment):
             if mine:  # of which job.json has not kept those that the job did not come to
-                found[job_id] = mine
+                by_job[job_id] = mine
         elif mine or not is_run(comment):
-            found.setdefault(job_id, mine)
-    return found
+            by_job.setdefault(job_id, mine)
+    return by_job
 
 
 def collect(run_ids: Collection[str], runs: Path, out: Path) -> Collected:
@@ -129,24 +129,24 @@ def spent(run_ids: Collection[str], runs: Path, out: Path) -> Collected:
 
     A job that the accounting does not show counts with what its runs have left: a lower bound.
     """
-    found = _gather(run_ids, runs, out)[1]
-    if not found.notes:
-        return found
-    known = {row["job_id"] for row in found.rows}
+    collected = _gather(run_ids, runs, out)[1]
+    if not collected.notes:
+        return collected
+    known = {row["job_id"] for row in collected.rows}
     left = {
         job_id: owners for job_id, owners in job_ids(runs, run_ids).items() if job_id not in known
     }
     rows = [_left_row(job_id, owners, runs) for job_id, owners in left.items()]
-    found.rows += rows
-    told = sum(row["node_hours"] or 0 for row in rows)
+    collected.rows += rows
+    shown = sum(row["node_hours"] or 0 for row in rows)
     if rows:
-        found.notes.append(
-            f"records and failures show at least {told:.3g} node-hours of these; a job that left "
+        collected.notes.append(
+            f"records and failures show at least {shown:.3g} node-hours of these; a job that left "
             "neither counts with its limit"
         )
     # Jobs were submitted, and neither the accounting nor any file says what they cost.
-    found.blind = not found.rows and first_submission(runs) is not None
-    return found
+    collected.blind = not collected.rows and first_submission(runs) is not None
+    return collected
 
 
 def _left_row(job_id: int, owners: Sequence[str], runs: Path) -> Row:
@@ -154,8 +154,8 @@ def _left_row(job_id: int, owners: Sequence[str], runs: Path) -> Row:
     hours = 0.0
     for run_id in owners:
         folder = runs / run_id
-        told = _left_hours(folder, job_id)
-        hours += _limit_hours(folder) if told is None else told
+        left = _left_hours(folder, job_id)
+        hours += _limit_hours(folder) if left is None else left
     row: Row = dict.fromkeys(COLUMNS)
     run_ids = " ".join(owners)
     return {**row, "job_id": job_id, "run_id": run_ids, "state": "UNKNOWN", "node_hours": hours}
@@ -208,17 +208,17 @@ def _gather(run_ids: Collection[str], runs: Path, out: Path) -> tuple[list[Row],
     try:
         planned = all_job_ids(runs, wanted)
         asked = sorted(job_id for job_id in planned if not _over(known.get(job_id)))
-        found = query(asked)
+        jobs = query(asked)
     except UserError as error:
-        planned, found = {}, {}
+        planned, jobs = {}, {}
         noted = [i for i in job_ids(runs, wanted) if not _over(known.get(i))]
         what = counted(len(noted), "job") if noted else "jobs that were not noted"
         notes.append(f"no accounting data for {what}: {error}")
     else:
-        if unknown := len(asked) - len(found):
+        if unknown := len(asked) - len(jobs):
             notes.append(f"{unknown} of {counted(len(asked), 'job')} not in Slurm's accounting")
     now = time.time()
-    for job_id, job in found.items():
+    for job_id, job in jobs.items():
         known[job_id] = {**_row(job, planned[job_id], runs), "asked_at": now}
     rows = [known[job_id] for job_id in sorted(known)]
     mine = [row for row in rows if row["run_id"] is None or not wanted.isdisjoint(_runs(row))]
@@ -247,10 +247,10 @@ def _runs(row: Row) -> list[str]:
 
 
 def _row(job: Job, run_ids: Sequence[str], runs: Path) -> Row:
-    told = [_told(runs / run_id, job) for run_id in run_ids]
-    programs = [seconds for seconds, _ in told if seconds is not None]
+    noted = [_launcher_notes(runs / run_id, job) for run_id in run_ids]
+    programs = [seconds for seconds, _ in noted if seconds is not None]
     program_s = round(sum(programs), 3) if programs else None
-    causes = dict.fromkeys(cause for _, cause in told if cause)
+    causes = dict.fromkeys(cause for _, cause in noted if cause)
     cause = cause_of(job)
     wait_s = _between(job.submitted, job.started)
     # Slurm's times are whole seconds, and the program's time lies within them.
@@ -281,7 +281,7 @@ def _row(job: Job, run_ids: Sequence[str], runs: Path) -> Row:
     }
 
 
-def _told(folder: Path, job: Job) -> tuple[float | None, str]:
+def _launcher_notes(folder: Path, job: Job) -> tuple[float | None, str]:
     """Seconds of the benchmark program and cause of failure, as the launcher in this job says.
 
     Where others had the rest of the job's nodes, the seconds count by the run's share of them.
@@ -340,7 +340,7 @@ def _read(path: Path, columns: Mapping[str, Kind]) -> list[Row]:
             return [
                 {name: kind(row[name]) if row[name] else None for name, kind in columns.items()}
                 # A table of before the last column is as good.
-                for row in ({"suspended_s": "", **one} for one in read_rows(file))
+                for row in ({"suspended_s": "", **row} for row in read_rows(file))
             ]
         except (ValueError, KeyError, csv.Error) as error:
             raise UserError(f"{path}: not a table of jobs ({error})") from None
@@ -354,9 +354,9 @@ def overhead_s(rows: Iterable[Row]) -> float | None:
 def overheads_s(rows: Iterable[Row]) -> tuple[float | None, float | None]:
     """The same of jobs of one run, and what each run of a shared allocation adds (medians)."""
     over = [row for row in rows if row["state"] == JobState.COMPLETED and row["held_s"] is not None]
-    one = [row["held_s"] for row in over if len(_runs(row)) <= 1]
+    single = [row["held_s"] for row in over if len(_runs(row)) <= 1]
     each = [row["held_s"] / len(_runs(row)) for row in over if len(_runs(row)) > 1]
-    return _median(one), _median(each)
+    return _median(single), _median(each)
 
 
 def shapes_used(rows: Iterable[Row]) -> list[Usage]:

@@ -88,7 +88,7 @@ class JobWatch:
             known = self.books(over) if over else {}
         except UserError as error:
             known, accounted = {}, commands.is_away(error)
-        found = {
+        jobs = {
             i: replace(sacct.unaccounted(i, sacct.JobState.COMPLETED), node_list=queue[i].nodes)
             for i in plain
         }
@@ -96,8 +96,8 @@ class JobWatch:
             waited = now - self._over_since.setdefault(job_id, now)
             state = _state(queue, job_id)
             if job := _verdict(job_id, state, known.get(job_id), waited, accounted):
-                found[job_id] = job
-        return found
+                jobs[job_id] = job
+        return jobs
 
     @staticmethod
     def _may_be_over(state: str) -> bool:
@@ -136,15 +136,15 @@ def why_pending(reasons: Iterable[str]) -> str:
     """``3 jobs are pending: 2 Resources (waits for free nodes), 1 ...``; empty for none."""
     # Slurm may add which: ReqNodeNotAvail, UnavailableNodes:node3; or why: ..., Reserved for
     # maintenance. All of it is said.
-    found = Counter(" ".join(reason.split()) for reason in reasons if reason != "None")
-    if not found:
+    counts = Counter(" ".join(reason.split()) for reason in reasons if reason != "None")
+    if not counts:
         return ""
     parts = [
         f"{count} {reason}"
         + (f" ({_REASONS[known]})" if (known := reason.partition(",")[0]) in _REASONS else "")
-        for reason, count in found.most_common()
+        for reason, count in counts.most_common()
     ]
-    number = found.total()
+    number = counts.total()
     are = "is" if number == 1 else "are"
     return f"{counted(number, 'job')} {are} pending: {', '.join(parts)}"
 

@@ -116,12 +116,12 @@ def query(job_ids: Sequence[int]) -> dict[int, Job]:
 
     Raises UserError if sacct is missing, fails (accounting is off) or does not answer.
     """
-    found: dict[int, Job] = {}
+    jobs: dict[int, Job] = {}
     for start in range(0, len(job_ids), _JOBS_PER_CALL):
         ids = ",".join(map(str, job_ids[start : start + _JOBS_PER_CALL]))
         # One unit for all, as no unit means bytes in one column and megabytes in another.
-        found |= parse(_ask("--units=K", "-j", ids, f"--format={','.join(FIELDS)}"))
-    return found
+        jobs |= parse(_ask("--units=K", "-j", ids, f"--format={','.join(FIELDS)}"))
+    return jobs
 
 
 def named(name: str, since: str) -> dict[int, str]:

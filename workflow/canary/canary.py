@@ -81,10 +81,10 @@ def measure_reading(out: Path, folder: Path, seconds: float) -> None:
             time.sleep(0.01)
         return
     try:
-        found = {"read": READ / read_seconds(folder, seconds)}
+        rates = {"read": READ / read_seconds(folder, seconds)}
     except OSError as error:
-        found = {"left_out": {"read": f"{folder}: {error.strerror}"}}
-    leave(out, "read", found)
+        rates = {"left_out": {"read": f"{folder}: {error.strerror}"}}
+    leave(out, "read", rates)
 
 
 def read_seconds(folder: Path, seconds: float) -> float:

@@ -13,12 +13,12 @@ import json
 import sys
 
 
-def version_of(name, told):
+def version_of(name, facts):
     """Import a package; its version, or None with the error in `told`."""
     try:
         return str(getattr(importlib.import_module(name), "__version__", "of unknown version"))
     except Exception as error:
-        told[name] = " ".join(f"{type(error).__name__}: {error}".split())
+        facts[name] = " ".join(f"{type(error).__name__}: {error}".split())
         return None
 
 

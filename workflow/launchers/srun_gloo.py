@@ -143,13 +143,13 @@ def output(*words: str) -> str:
 
 def interfaces() -> dict[str, str]:
     """Return the IPv4 address of each interface that has one."""
-    found = {}
+    addresses = {}
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         for _, name in socket.if_nameindex():
             with contextlib.suppress(OSError):
                 answer = fcntl.ioctl(probe, _SIOCGIFADDR, struct.pack("256s", name.encode()))
-                found[name] = socket.inet_ntoa(answer[20:24])
-    return found
+                addresses[name] = socket.inet_ntoa(answer[20:24])
+    return addresses
 
 
 def own_address_towards(node: str) -> str | None:
@@ -166,8 +166,8 @@ def find_interface(addresses: dict[str, str]) -> str:
         fail("SLURM_JOB_ID is not set: not in a Slurm job", 2)
     # Slurm's controller is asked as little as possible: all nodes of the job wait for its answer.
     nodes = os.environ.get("SLURM_JOB_NODELIST") or output("squeue", "-h", "-j", job, "-o", "%N")
-    one = not re.search(r"[,\[]", nodes)
-    said = "" if one else output("scontrol", "-o", "show", "node", nodes)
+    single = not re.search(r"[,\[]", nodes)
+    said = "" if single else output("scontrol", "-o", "show", "node", nodes)
     towards = map(own_address_towards, re.findall(r"NodeAddr=(\S+)", said))
     own = next(filter(None, towards), "127.0.0.1")
     for name, address in addresses.items():

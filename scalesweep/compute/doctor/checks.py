@@ -25,12 +25,12 @@ GRACE_S = 3.0
 class Check(NamedTuple):
     """The outcome of one check: what was found, and what to do where it is not well.
 
-    ``state``: one of ``STATES``; for ``SKIPPED``, ``found`` says why.
+    ``state``: one of ``STATES``; for ``SKIPPED``, ``detail`` says why.
     """
 
     name: str
     state: str
-    found: str
+    detail: str
     mend: str = ""
 
 
@@ -110,13 +110,13 @@ class _Started:
             return
         first, *others = self._names
         if late:
-            found, mend = (
+            detail, mend = (
                 f"no answer within {self._group.seconds:g} s",
                 "see whether it hangs there",
             )
         else:
-            found, mend = self._broken or "the check ended without an answer", ""
-        yield Check(first, FAILED, found, mend)
+            detail, mend = self._broken or "the check ended without an answer", ""
+        yield Check(first, FAILED, detail, mend)
         for name in others:
             yield Check(name, SKIPPED, f"needs {first}")
 

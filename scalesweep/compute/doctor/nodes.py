@@ -73,13 +73,13 @@ def judge_folder(facts: Sequence[Facts], token: str, results: str) -> Iterator[C
     yield Check(FOLDER, OK, f"{results} is seen from {_nodes(facts)}")
     slowest = max(facts, key=lambda fact: float(fact["files"]["median"]))
     times = slowest["files"]
-    found = (
+    detail = (
         f"a small file takes {1000 * times['median']:.1f} ms on {slowest['host']} "
         f"(written, renamed, removed; longest {1000 * times['longest']:.0f} ms)"
     )
     slow = times["median"] > SLOW_FILE_S
     mend = "every run writes some 20 files: put results on a faster file system" if slow else ""
-    yield Check(FILES, WARNING if slow else OK, found, mend)
+    yield Check(FILES, WARNING if slow else OK, detail, mend)
 
 
 def judge_clocks(clocks: Sequence[Clock]) -> Check:
@@ -88,25 +88,25 @@ def judge_clocks(clocks: Sequence[Clock]) -> Check:
         return Check(CLOCKS, SKIPPED, "one node: nothing to compare")
     first, last = min(clocks, key=lambda c: c.ahead), max(clocks, key=lambda c: c.ahead)
     apart, error = last.ahead - first.ahead, first.error + last.error
-    found = (
+    detail = (
         f"{last.host} is {1000 * apart:.1f} ms ahead of {first.host}, "
         f"give or take {1000 * error:.1f} ms"
     )
     sure = apart - error
     state = FAILED if sure > CLOCK_WRONG_S else WARNING if sure > CLOCK_OFF_S else OK
     mend = "phases, spans and power go by each node's clock: synchronise them (chrony, ntpd)"
-    return Check(CLOCKS, state, found, "" if state == OK else mend)
+    return Check(CLOCKS, state, detail, "" if state == OK else mend)
 
 
 def judge_load(facts: Sequence[Facts]) -> Check:
     """Whether a node is at work already: the mean number of processes in the last minute."""
     busiest = max(facts, key=lambda fact: float(fact["load"][0] / fact["load"][1]))
     load, cpus, host = float(busiest["load"][0]), float(busiest["load"][1]), busiest["host"]
-    found = f"{load:.1f} processes at work in the last minute on the {cpus:.0f} CPUs of {host}"
+    detail = f"{load:.1f} processes at work in the last minute on the {cpus:.0f} CPUs of {host}"
     if load <= LOAD_SHARE * cpus + LOAD_OWN:
-        return Check(LOAD, OK, found)
+        return Check(LOAD, OK, detail)
     mend = "measure when the machine is quiet: what else runs there is part of every time"
-    return Check(LOAD, WARNING, found, mend)
+    return Check(LOAD, WARNING, detail, mend)
 
 
 def judge_gpus(facts: Sequence[Facts], wanted: int, site_file: str) -> Check:

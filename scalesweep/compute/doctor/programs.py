@@ -44,15 +44,15 @@ def run(order: Order) -> Said:
 
 def said_in(text: str) -> list[dict[str, Any]]:
     """The facts in the output of processes."""
-    found = []
+    facts_of = []
     for part in text.split(MARK)[1:]:
         try:
             facts, _ = json.JSONDecoder().raw_decode(part)
         except ValueError:
             continue
         if isinstance(facts, dict):
-            found.append(facts)
-    return found
+            facts_of.append(facts)
+    return facts_of
 
 
 def _complaint(work: Path) -> str:

@@ -28,7 +28,7 @@ def examine(order: DoctorOrder) -> Checks:
         mend = f"correct launch.multi in {site_file} (it starts {words} ...)"
         yield Check(LAUNCHER, state, wrong, mend)
     else:
-        yield Check(LAUNCHER, OK, _told(said.facts))
+        yield Check(LAUNCHER, OK, _layout_text(said.facts))
     yield judge_binding(said.facts, order["cpus_per_rank"], site_file)
 
 
@@ -56,7 +56,7 @@ def judge(said: programs.Said) -> str:
     return ""
 
 
-def _told(facts: Sequence[Facts]) -> str:
+def _layout_text(facts: Sequence[Facts]) -> str:
     hosts = sorted({fact["host"] for fact in facts})
     where = f"{RANKS} ranks on {', '.join(hosts)}"
     if "horovod" in facts[0]:
@@ -70,18 +70,18 @@ def judge_binding(facts: Sequence[Facts], asked: int | None, site_file: str) -> 
     """Whether each rank has the CPUs that the launcher asks for, and to itself."""
     if len(facts) < RANKS:
         return Check(BINDING, SKIPPED, f"needs {LAUNCHER}")
-    found = "; ".join(
+    cpu_sets = "; ".join(
         f"{len(f['cpus'])} CPUs ({cpu_set(set(f['cpus']))}) on {f['host']}" for f in facts
     )
     if asked is None:
-        return Check(BINDING, OK, f"none asked for (no {{cpus_per_rank}} in launch): {found}")
-    one, other = facts[:RANKS]
-    shared = set(one["cpus"]) & set(other["cpus"]) if one["host"] == other["host"] else set()
+        return Check(BINDING, OK, f"none asked for (no {{cpus_per_rank}} in launch): {cpu_sets}")
+    first, other = facts[:RANKS]
+    shared = set(first["cpus"]) & set(other["cpus"]) if first["host"] == other["host"] else set()
     least = min(len(fact["cpus"]) for fact in facts)
     if least < asked:
         mend = f"correct cores_per_node in {site_file}, or what Slurm binds tasks to (TaskPlugin)"
-        return Check(BINDING, WARNING, f"{asked} CPUs per rank asked for: {found}", mend)
+        return Check(BINDING, WARNING, f"{asked} CPUs per rank asked for: {cpu_sets}", mend)
     if shared:
         mend = f"bind ranks in launch of {site_file}: --cpu-bind=cores, or mpirun --bind-to core"
-        return Check(BINDING, WARNING, f"ranks share CPUs {cpu_set(shared)}: {found}", mend)
-    return Check(BINDING, OK, f"{asked} CPUs per rank asked for: {found}")
+        return Check(BINDING, WARNING, f"ranks share CPUs {cpu_set(shared)}: {cpu_sets}", mend)
+    return Check(BINDING, OK, f"{asked} CPUs per rank asked for: {cpu_sets}")

@@ -57,21 +57,21 @@ def judge_horovod(facts: Mapping[str, Any], wanted: Sequence[str], site_file: st
         return _absent(HOROVOD, wrong or "", site_file)
     built = facts.get("built")
     if built is None:
-        found = f"{facts['horovod']}: its build is not known without TensorFlow"
-        return Check(HOROVOD, WARNING, found)
+        detail = f"{facts['horovod']}: its build is not known without TensorFlow"
+        return Check(HOROVOD, WARNING, detail)
     has = [name for key, name in _BUILDS.items() if built[key]]
     lacks = [name for key, name in _BUILDS.items() if not built[key]]
-    found = f"{facts['horovod']}: built with {', '.join(has) or 'none of MPI, Gloo and NCCL'}"
-    found += f", without {', '.join(lacks)}" if lacks else ""
+    detail = f"{facts['horovod']}: built with {', '.join(has) or 'none of MPI, Gloo and NCCL'}"
+    detail += f", without {', '.join(lacks)}" if lacks else ""
     for key in wanted:
         if not built[key]:
             # Without NCCL gradients go over the host: slow, but not wrong.
             state = WARNING if key == "nccl" else FAILED
             return Check(
-                HOROVOD, state, f"{found}; the site asks for {_BUILDS[key]}",
+                HOROVOD, state, f"{detail}; the site asks for {_BUILDS[key]}",
                 f"build Horovod with {_BUILD_WITH[key]}, or change env in {site_file}",
             )  # fmt: skip
-    return Check(HOROVOD, OK, found)
+    return Check(HOROVOD, OK, detail)
 
 
 def _absent(name: str, why: str, site_file: str) -> Check:

@@ -48,7 +48,7 @@ class Reading(NamedTuple):
     value: float
 
 
-class Found(NamedTuple):
+class Sources(NamedTuple):
     """What a search for a source gave: ways to read domains, and why others cannot be read."""
 
     readers: dict[Domain, Callable[[], float]]

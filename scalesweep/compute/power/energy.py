@@ -67,7 +67,7 @@ def read_host(description: Path) -> Host:
         interval_s=interval_s,
         domains=domains,
         series={
-            name: series_of(domains[name], found, interval_s) for name, found in values.items()
+            name: series_of(domains[name], samples, interval_s) for name, samples in values.items()
         },
         missing=said["missing"],
         refused=said["refused"],
@@ -201,8 +201,8 @@ def _by_phase(
     adding: Sequence[Series], spans: Sequence[Span], interval_s: float
 ) -> dict[str, float]:
     names = dict.fromkeys(name for name, _, _ in spans)
-    found = {n: _joules(adding, [s for s in spans if s[0] == n], interval_s) for n in names}
-    return {name: joules for name, joules in found.items() if joules is not None}
+    joules_of = {n: _joules(adding, [s for s in spans if s[0] == n], interval_s) for n in names}
+    return {name: joules for name, joules in joules_of.items() if joules is not None}
 
 
 def _per_sample(

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
-from scalesweep.compute.power.domains import Domain, Found, Meter, Reading
+from scalesweep.compute.power.domains import Domain, Meter, Reading, Sources
 
 LIBRARY = "libnvidia-ml.so.1"
 _DRIVER = "/dev/nvidiactl"
@@ -36,17 +36,17 @@ def possible() -> bool:
     return os.path.exists(_DRIVER) or shutil.which("nvidia-smi") is not None  # noqa: PTH110
 
 
-def find_nvml(library: Any = None) -> Found:
+def find_nvml(library: Any = None) -> Sources:
     """GPUs as NVML knows them: energy since the driver was loaded (Volta and later), else power.
 
     ``library`` has NVML's functions; by default it is loaded. Finds nothing where there is none.
     """
-    found = Found({}, {})
+    sources = Sources({}, {})
     try:
         nvml = library or ctypes.CDLL(LIBRARY)
     except OSError as error:
-        found.refused["NVML"] = f"{LIBRARY} cannot be loaded ({error})"
-        return found
+        sources.refused["NVML"] = f"{LIBRARY} cannot be loaded ({error})"
+        return sources
 
     def ask(function: str, kind: Any, *words: Any) -> Any:
         value = kind()
@@ -60,8 +60,8 @@ def find_nvml(library: Any = None) -> Found:
             raise OSError(code, f"nvmlInit gives error {code}")
         count = ask("nvmlDeviceGetCount_v2", ctypes.c_uint).value
     except (OSError, AttributeError) as error:
-        found.refused["NVML"] = str(error)
-        return found
+        sources.refused["NVML"] = str(error)
+        return sources
 
     def value(function: str, kind: Any, handle: Any) -> float:
         return float(ask(function, kind, handle).value)
@@ -72,7 +72,7 @@ def find_nvml(library: Any = None) -> Found:
             handle = ask("nvmlDeviceGetHandleByIndex_v2", ctypes.c_void_p, ctypes.c_uint(index))
             device = ask("nvmlDeviceGetPciInfo_v3", _PciInfo, handle).busId.decode().lower()[-12:]
         except (OSError, AttributeError) as error:
-            found.refused[name] = str(error)
+            sources.refused[name] = str(error)
             continue
         ways: tuple[tuple[str, str, Any], ...] = (
             ("counter", "nvmlDeviceGetTotalEnergyConsumption", ctypes.c_ulonglong),  # mJ
@@ -83,12 +83,12 @@ def find_nvml(library: Any = None) -> Found:
             try:
                 read()
             except (OSError, AttributeError) as error:
-                found.refused[name] = str(error)
+                sources.refused[name] = str(error)
                 continue
-            found.refused.pop(name, None)
-            found.readers[Domain(name, "nvml", "gpu", kind, 1e-3, device=device)] = read
+            sources.refused.pop(name, None)
+            sources.readers[Domain(name, "nvml", "gpu", kind, 1e-3, device=device)] = read
             break
-    return found
+    return sources
 
 
 class SmiMeter(Meter):

@@ -121,13 +121,13 @@ def _stopped(
     if domain.kind != "counter" or domain.part in _MAY_REST or len(starts) < 2:
         return {}  # it never changes, or may be switched off
     least = _CLOSE * max(STILL_S, STILL * interval_s)
-    found: dict[float, str] = {}
+    reasons: dict[float, str] = {}
     for first, after in zip(starts, [*starts[1:], len(values)], strict=True):
         seconds = values[after - 1][0] - values[first][0]
         if seconds >= least:
             why = f"the counter stood still for {seconds:.1f} s"
-            found |= {time: why for time, _ in values[first + 1 : after]}
-    return found
+            reasons |= {time: why for time, _ in values[first + 1 : after]}
+    return reasons
 
 
 def _counted(domain: Domain, difference: float, seconds: float) -> tuple[float | None, str]:

@@ -7,31 +7,31 @@ import shutil
 from collections.abc import Collection
 
 from scalesweep.compute.power import gpu, ipmi
-from scalesweep.compute.power.domains import POWER_SOURCES, Found, Meter
+from scalesweep.compute.power.domains import POWER_SOURCES, Meter, Sources
 from scalesweep.compute.power.sysfs import find_hwmon, find_pm_counters, find_rapl
 
 _IN_SYSFS = {"rapl": find_rapl, "pm_counters": find_pm_counters, "hwmon": find_hwmon}
 
 
-def in_sysfs(sysfs: str, wanted: Collection[str]) -> Found:
+def in_sysfs(sysfs: str, wanted: Collection[str]) -> Sources:
     """What the files of ``sysfs`` give of the sources ``wanted``."""
-    found = Found({}, {})
+    sources = Sources({}, {})
     for source, find in _IN_SYSFS.items():
         if source in wanted:
             readers, refused = find(sysfs)
-            found.readers.update(readers)
-            found.refused.update(refused)
-    return found
+            sources.readers.update(readers)
+            sources.refused.update(refused)
+    return sources
 
 
 def nothing_here(sysfs: str, wanted: Collection[str], host: str) -> str | None:
     """Why no sampler can measure anything on this host; None if one may."""
-    found = in_sysfs(sysfs, wanted)
-    if found.readers:
+    sources = in_sysfs(sysfs, wanted)
+    if sources.readers:
         return None
     if ("nvml" in wanted and gpu.possible()) or ("ipmi" in wanted and ipmi.possible()):
         return None
-    return why_nothing(wanted, found.refused, host)
+    return why_nothing(wanted, sources.refused, host)
 
 
 def why_nothing(wanted: Collection[str], refused: dict[str, str], host: str) -> str:
@@ -53,12 +53,12 @@ def find(
     direct = in_sysfs(sysfs, wanted)
     meters: list[Meter] = []
     if "nvml" in wanted and gpu.possible():
-        found = gpu.find_nvml()
-        direct.readers.update(found.readers)
+        nvml = gpu.find_nvml()
+        direct.readers.update(nvml.readers)
         program = shutil.which("nvidia-smi")
-        if not found.readers and program:
+        if not nvml.readers and program:
             meters.append(gpu.SmiMeter(program, interval_s))
-        direct.refused.update(found.refused)
+        direct.refused.update(nvml.refused)
     program = shutil.which("ipmitool")
     if "ipmi" in wanted and program and ipmi.possible():
         if why := ipmi.refusal():

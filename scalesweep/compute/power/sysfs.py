@@ -9,7 +9,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from scalesweep.compute.power.domains import Domain, Found, reason
+from scalesweep.compute.power.domains import Domain, Sources, reason
 
 _BYTES = 256
 _PCI = re.compile(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
@@ -52,22 +52,24 @@ def _names(folder: str) -> list[str]:
     )
 
 
-def _add(found: Found, domain: Domain, path: str, read: Callable[[str], float] = _count) -> None:
+def _add(
+    sources: Sources, domain: Domain, path: str, read: Callable[[str], float] = _count
+) -> None:
     """Add a domain if it can be read, else say why not."""
     try:
         read(path)
     except (OSError, ValueError) as error:
-        found.refused[path] = reason(error)
+        sources.refused[path] = reason(error)
     else:
-        found.readers[domain] = partial(read, path)
+        sources.readers[domain] = partial(read, path)
 
 
-def find_rapl(root: str) -> Found:
+def find_rapl(root: str) -> Sources:
     """Zones of RAPL in the powercap tree under ``root`` (/sys), subzones by their parent's name.
 
     The zones of ``intel-rapl-mmio`` are other registers of the same counters and left out.
     """
-    found = Found({}, {})
+    sources = Sources({}, {})
     folder = f"{root}/class/powercap"
     zones: dict[str, str] = {}
     for top in _names(folder):
@@ -82,7 +84,7 @@ def find_rapl(root: str) -> Found:
         try:
             own = re.sub(r"[^\w.-]", "_", _text(f"{path}/name")) or zone
         except OSError as error:
-            found.refused[f"{path}/name"] = reason(error)
+            sources.refused[f"{path}/name"] = reason(error)
             continue
         parent = names.get(zone.rpartition(":")[0])
         name = f"{parent}/{own}" if parent else own
@@ -94,8 +96,8 @@ def find_rapl(root: str) -> Found:
         except (OSError, ValueError):
             wrap = None
         domain = Domain(f"rapl:{names[zone]}", "rapl", part, "counter", 1e-6, wrap)
-        _add(found, domain, f"{path}/energy_uj")
-    return found
+        _add(sources, domain, f"{path}/energy_uj")
+    return sources
 
 
 def _pm_value(unit: str, path: str) -> float:
@@ -107,9 +109,9 @@ def _pm_value(unit: str, path: str) -> float:
     return float(match[1]) if "." in match[1] else int(match[1])
 
 
-def find_pm_counters(root: str) -> Found:
+def find_pm_counters(root: str) -> Sources:
     """Cray's counters of a node; where a part has its energy, its power is not read too."""
-    found = Found({}, {})
+    sources = Sources({}, {})
     folder = f"{root}/cray/pm_counters"
     files = {name: match for name in _names(folder) if (match := _PM_FILE.fullmatch(name))}
     for name, match in files.items():
@@ -119,16 +121,16 @@ def find_pm_counters(root: str) -> Found:
         kind = "counter" if quantity == "energy" else "power"
         place = _PM_PARTS.get(part, "node")
         domain = Domain(f"pm_counters:{part or 'node'}{number}", "pm_counters", place, kind, 1.0)
-        _add(found, domain, f"{folder}/{name}", partial(_pm_value, _PM_UNITS[quantity]))
-    return found
+        _add(sources, domain, f"{folder}/{name}", partial(_pm_value, _PM_UNITS[quantity]))
+    return sources
 
 
-def find_hwmon(root: str) -> Found:
+def find_hwmon(root: str) -> Sources:
     """Power sensors (microwatts) and energy counters (microjoules) of the hwmon chips.
 
     Of a channel's files the first is taken: energy, power_input, power_average.
     """
-    found = Found({}, {})
+    sources = Sources({}, {})
     for chip in _names(f"{root}/class/hwmon"):
         folder = f"{root}/class/hwmon/{chip}"
         files = [match for name in _names(folder) if (match := _HWMON_FILE.fullmatch(name))]
@@ -157,10 +159,10 @@ def find_hwmon(root: str) -> Found:
                 unit=1e-6,
                 device=device if _PCI.fullmatch(device) else "",
             )
-            if any(domain.name == other.name for other in found.readers):
+            if any(domain.name == other.name for other in sources.readers):
                 domain = domain._replace(name=f"{domain.name}@{quantity}{number}")
-            _add(found, domain, f"{folder}/{match[0]}")
-    return found
+            _add(sources, domain, f"{folder}/{match[0]}")
+    return sources
 
 
 def _label(path: str) -> str:

@@ -38,7 +38,7 @@ BEATS = """\
 import select, time
 from scalesweep.compute.standstill import BEAT_S, AwakeClock
 clock = AwakeClock()
-with clock.told():
+with clock.noting_continues():
     print("on", flush=True)
     while not clock.stood_s:
         select.select([], [], [], BEAT_S)

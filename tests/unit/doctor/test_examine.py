@@ -85,24 +85,24 @@ def test_a_site_without_slurm_and_horovod(make: Make) -> None:
         "GPUs": found["GPUs"].state, "power counters": SKIPPED, "Python": OK,
         "TensorFlow": SKIPPED, "Horovod": SKIPPED, "launcher": OK, "core binding": OK,
     }  # fmt: skip
-    assert found["Python"].found == "3.9.1 (/opt/python), NumPy 1.9"
-    assert found["launcher"].found.startswith("2 ranks on ")
+    assert found["Python"].detail == "3.9.1 (/opt/python), NumPy 1.9"
+    assert found["launcher"].detail.startswith("2 ranks on ")
     for name in ("TensorFlow", "Horovod"):
-        assert found[name].found == "no benchmark of this campaign is known to need it"
+        assert found[name].detail == "no benchmark of this campaign is known to need it"
     assert examine.line_of(found["sbatch"]).startswith("skipped  sbatch: ")
 
 
 def test_each_failure_names_its_mend_and_hinders_no_other(make: Make) -> None:
     found = outcomes(make(launch="no-such-launcher", more="prologue: ['false']\n"))
     assert found["Python"].state == FAILED and "prologue" in found["Python"].mend
-    assert found["TensorFlow"].found == found["Horovod"].found == "needs Python"
+    assert found["TensorFlow"].detail == found["Horovod"].detail == "needs Python"
     assert found["launcher"].state == FAILED
     assert "launch.multi in " in found["launcher"].mend
-    assert found["core binding"].found == "needs launcher"
+    assert found["core binding"].detail == "needs launcher"
     assert found["results folder"].state == OK
     twice = 'export HOROVOD_RANK=0; "$@"; exec "$@"'
     alone = outcomes(make(launch="twice", twice=twice))
-    assert alone["launcher"].found.startswith("2 processes started, each as rank 0")
+    assert alone["launcher"].detail.startswith("2 processes started, each as rank 0")
 
 
 @pytest.mark.slow
@@ -114,13 +114,15 @@ def test_a_queue_that_is_full(make: Make, toy: Path, monkeypatch: pytest.MonkeyP
     faults.keep()
     found = outcomes(campaign, cluster=True)
     avoided = found["nodes of earlier jobs"]
-    assert avoided.state == WARNING and "node7: NODE_FAIL in job 12, avoided until" in avoided.found
+    assert (
+        avoided.state == WARNING and "node7: NODE_FAIL in job 12, avoided until" in avoided.detail
+    )
     assert avoided.mend.endswith("delete results/runs/toy/.nodes.json")
     assert found["compute nodes"].state == WARNING
-    assert found["compute nodes"].found == "no node within 0.1 s (Slurm: Resources)"
-    assert found["launcher"].found == "needs compute nodes"
+    assert found["compute nodes"].detail == "no node within 0.1 s (Slurm: Resources)"
+    assert found["launcher"].detail == "needs compute nodes"
     assert (toy / "cancelled").read_text() == "77\n"
-    assert found["sbatch"].state == OK and "--nodes=2 --ntasks=4" in found["sbatch"].found
+    assert found["sbatch"].state == OK and "--nodes=2 --ntasks=4" in found["sbatch"].detail
     assert found["srun and PMIx"].state == WARNING  # there, but without PMIx
 
 
@@ -132,8 +134,8 @@ def test_a_job_that_ends_without_a_word(
     fakes = {**SLURM, "squeue": "true", "sbatch": f"{log}; echo 78"}
     found = outcomes(make(more="slurm: {}\n", **fakes), cluster=True)
     assert found["compute nodes"].state == FAILED
-    assert found["compute nodes"].found.endswith("without an answer: slurmstepd: no folder")
-    assert found["results folder"].found == "needs compute nodes"
+    assert found["compute nodes"].detail.endswith("without an answer: slurmstepd: no folder")
+    assert found["results folder"].detail == "needs compute nodes"
 
 
 def test_what_slurm_refuses_is_told_with_its_words(make: Make) -> None:
@@ -144,10 +146,10 @@ def test_what_slurm_refuses_is_told_with_its_words(make: Make) -> None:
     launch = '"srun", "--mpi=pmix", "-n", "{ranks}"'
     found = outcomes(make(launch=launch, more="slurm: {}\n", **fakes), cluster=True)
     assert found["sbatch"].state == found["compute nodes"].state == FAILED
-    assert "--ntasks=4" in found["sbatch"].found and "invalid account" in found["sbatch"].found
-    assert found["srun and PMIx"].found == "srun --mpi=list: srun: fatal: no configuration"
+    assert "--ntasks=4" in found["sbatch"].detail and "invalid account" in found["sbatch"].detail
+    assert found["srun and PMIx"].detail == "srun --mpi=list: srun: fatal: no configuration"
     (check,) = slurm.examine_srun(make(launch=launch, **SLURM).site, False)
-    assert check.found == "launch asks for --mpi=pmix; srun offers none, pmi2"
+    assert check.detail == "launch asks for --mpi=pmix; srun offers none, pmi2"
 
 
 def test_a_launcher_that_is_srun_where_there_is_none(
@@ -156,7 +158,7 @@ def test_a_launcher_that_is_srun_where_there_is_none(
     site = make(launch='"srun", "-n", "{ranks}"').site
     monkeypatch.setenv("PATH", "/nowhere")
     (check,) = slurm.examine_srun(site, False)
-    assert (check.state, check.found) == (FAILED, "srun: not found on this machine")
+    assert (check.state, check.detail) == (FAILED, "srun: not found on this machine")
     assert "login node" in check.mend
 
 
@@ -188,7 +190,7 @@ def test_programs_of_the_doctor_run_in_any_python(tmp_path: Path) -> None:
 def test_a_program_that_is_not_there_fails(make: Make) -> None:
     campaign = make(launch="no-such-launcher")
     found = outcomes(campaign)["programs"]
-    assert found.state == FAILED and "starts runs with 'no-such-launcher'" in found.found
+    assert found.state == FAILED and "starts runs with 'no-such-launcher'" in found.detail
     # A path of the campaign's own; on a cluster's nodes it may be there.
     path = Path("benchmarks/toy/benchmark.yaml")
     content = yaml.safe_load(path.read_text())
@@ -196,8 +198,8 @@ def test_a_program_that_is_not_there_fails(make: Make) -> None:
     path.write_text(yaml.safe_dump(content))
     Path("c.yaml").write_text(Path("c.yaml").read_text() + "programs: {train: ./train.py}\n")
     (check,) = examine.examine_programs(load_campaign(Path("c.yaml")), cluster=True)
-    assert check.state == FAILED and "toy: programs.train: " in check.found
-    assert "no such file" in check.found and "c.yaml" in check.mend
+    assert check.state == FAILED and "toy: programs.train: " in check.detail
+    assert "no such file" in check.detail and "c.yaml" in check.mend
     Path("train.py").touch()
     (check,) = examine.examine_programs(load_campaign(Path("c.yaml")), cluster=True)
     assert check.state == OK
@@ -214,7 +216,7 @@ def test_a_machine_at_work_is_a_warning(loads: list[list[float]], state: str) ->
     check = nodes.judge_load([{"host": f"n{i}", "load": one} for i, one in enumerate(loads)])
     assert check.state == state and bool(check.mend) == (state == WARNING)
     load, cpus = max(loads, key=lambda one: one[0] / one[1])
-    assert f"{load:.1f} processes" in check.found and f"the {cpus} CPUs of n" in check.found
+    assert f"{load:.1f} processes" in check.detail and f"the {cpus} CPUs of n" in check.detail
 
 
 def test_a_host_that_names_itself_in_escapes_is_shown(make: Make) -> None:

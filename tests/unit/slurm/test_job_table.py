@@ -341,7 +341,7 @@ def test_a_record_that_says_nonsense_of_its_time_is_no_hindrance(
     }
     (tmp_path / "record.json").write_text(json.dumps(record))
     job = replace(JOB, started="0001-01-01")
-    assert job_table._told(tmp_path, job) == (None, "")
+    assert job_table._launcher_notes(tmp_path, job) == (None, "")
 
 
 def test_without_an_accounting_records_and_failures_count(books: Books) -> None:

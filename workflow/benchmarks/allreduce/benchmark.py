@@ -54,9 +54,9 @@ class Collective(Probe):
 
     def notes(self, about_ranks: list[Any]) -> dict[str, Any]:
         """Return the operation too, which a fit of the network needs."""
-        found = super().notes(about_ranks)
-        found["sweep"]["collective"] = self.params["operation"]
-        return found
+        notes = super().notes(about_ranks)
+        notes["sweep"]["collective"] = self.params["operation"]
+        return notes
 
 
 def make_call(operation: str, counts: list[int]) -> Callable[[], Any]:
@@ -64,16 +64,16 @@ def make_call(operation: str, counts: list[int]) -> Callable[[], Any]:
     tensors = [tf.ones([count]) for count in counts]
 
     def exchange(*parts: tf.Tensor) -> list[tf.Tensor]:
-        found = []
+        tensors = []
         for number, part in enumerate(parts):
             name = f"{operation}_{len(counts)}_{counts[number]}_{number}"
             if operation == "allreduce":
-                found.append(hvd.allreduce(part, op=hvd.Sum, name=name))
+                tensors.append(hvd.allreduce(part, op=hvd.Sum, name=name))
             elif operation == "broadcast":
-                found.append(hvd.broadcast(part, root_rank=0, name=name))
+                tensors.append(hvd.broadcast(part, root_rank=0, name=name))
             else:
-                found.append(hvd.allgather(part, name=name))
-        return found
+                tensors.append(hvd.allgather(part, name=name))
+        return tensors
 
     compiled = tf.function(exchange)
     return lambda: wait(compiled(*tensors))

@@ -110,9 +110,9 @@ class CNNTraining(Benchmark):
     def metrics(self, arrays: Arrays) -> dict[str, Metric]:
         """Return the speeds by several formulas, and the size of the network."""
         times, warmup, loss = (arrays[n] for n in ("step_times", "warmup_step_times", "loss"))
-        found = metrics.metrics(times, warmup, loss, self.wall, self.images_per_step)
+        measured = metrics.metrics(times, warmup, loss, self.wall, self.images_per_step)
         weights = count(self.trainer.model.trainable_variables)
-        return found | {"model_parameters": metric(weights, "parameters", scope="rank")}
+        return measured | {"model_parameters": metric(weights, "parameters", scope="rank")}
 
     def notes(self, about_ranks: list[Any]) -> dict[str, Any]:
         """Return how devices share, what they are, and the sizes of batches and network."""

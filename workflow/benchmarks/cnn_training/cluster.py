@@ -116,7 +116,7 @@ def join(params: dict[str, Any]) -> Place:
     mine = {"kind": kind, "host": socket.gethostname(), "address": own_address()}
     mine["ports"] = free_ports(3) if has_cluster(params) else []
     everyone = ranks.gather_json([problem, mine], comes_first(params))
-    ranks.raise_first([found for found, _ in everyone])
+    ranks.raise_first([problem for problem, _ in everyone])
     hosts = [about for _, about in everyone]
     if len({host["kind"] for host in hosts}) > 1:
         message = "devices_per_rank: some ranks have GPUs, others have none"

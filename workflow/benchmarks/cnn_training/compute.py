@@ -60,12 +60,12 @@ def make_gradients(model: tf.keras.Model, params: dict[str, Any], share: float =
             losses = tf.nn.sparse_softmax_cross_entropy_with_logits(labels, logits)
             loss = tf.reduce_mean(losses)
             target = loss * (scale * share)
-        found = tape.gradient(target, variables)
+        derivatives = tape.gradient(target, variables)
         if scale != 1.0:
-            found = [gradient / scale for gradient in found]
+            derivatives = [gradient / scale for gradient in derivatives]
         if decay:
-            found = [g + decay * v for g, v in zip(found, variables, strict=True)]
-        return loss, found
+            derivatives = [g + decay * v for g, v in zip(derivatives, variables, strict=True)]
+        return loss, derivatives
 
     return tf.function(gradients, jit_compile=True) if params["xla"] else gradients
 
@@ -91,9 +91,9 @@ def stamped_sums(optimizer: tf.keras.optimizers.legacy.Optimizer) -> Callable[[]
     add_up = optimizer.gradient_aggregator
 
     def aggregate(pairs: Any) -> Any:
-        found = list(add_up(pairs))
-        taken[:] = [spans.stamp([gradient for gradient, _ in found])]
-        return found
+        sums = list(add_up(pairs))
+        taken[:] = [spans.stamp([gradient for gradient, _ in sums])]
+        return sums
 
     optimizer.gradient_aggregator = aggregate
     return lambda: taken[0]

@@ -43,8 +43,8 @@ def masters(params: dict[str, Any], place: Place, data: Path | None, holder: str
     count = sum(len(names) for names in devices)
 
     def step() -> Step:
-        found = [worker.gradients() for worker in workers]
-        losses, sums, stamps = zip(*found, strict=True)
+        results = [worker.gradients() for worker in workers]
+        losses, sums, stamps = zip(*results, strict=True)
         means = []
         for master, parts in zip(variables, zip(*sums, strict=True), strict=True):
             with tf.device(master.device):
@@ -89,7 +89,7 @@ class Worker:
     def gradients(self) -> tuple[tf.Tensor, list[tf.Tensor], tuple[tf.Tensor, ...]]:
         """Return the mean loss of the devices, the sums of their gradients, and three stamps: of
         the begin, of when the batches and of when the gradients are there."""
-        losses, found = [], []
+        losses, computed = [], []
         with tf.device(self.devices[0]):
             begun = spans.stamp()
             with tf.control_dependencies([begun]):
@@ -98,9 +98,9 @@ class Worker:
             with tf.device(device):
                 loss, own = gradients(*batch)
             losses.append(loss)
-            found.append(own)
+            computed.append(own)
         with tf.device(self.devices[0]):
-            sums = [tf.add_n(parts) for parts in zip(*found, strict=True)]
+            sums = [tf.add_n(parts) for parts in zip(*computed, strict=True)]
             return tf.add_n(losses) / len(losses), sums, (begun, fed, spans.stamp(sums))
 
     def copy_from(self, masters: Sequence[tf.Variable]) -> tf.Tensor:
@@ -136,10 +136,10 @@ def parameter_servers(params: dict[str, Any], place: Place, data: Path | None) -
 
     def step(images: tf.Tensor, labels: tf.Tensor) -> Step:
         begun, (images,) = spans.begin(images)
-        loss, found = gradients(images, labels)
-        ready = spans.stamp(loss, found)
+        loss, own = gradients(images, labels)
+        ready = spans.stamp(loss, own)
         # The variables lie on the servers: bringing a gradient there and applying it is one.
-        end = spans.stamp(apply(optimizer, found, model.trainable_variables))
+        end = spans.stamp(apply(optimizer, own, model.trainable_variables))
         return loss, spans.in_graph(begun, begun, ready, (end, end), end)
 
     devices = [device for names in place.worker_devices() for device in names]

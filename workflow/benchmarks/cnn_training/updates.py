@@ -81,12 +81,12 @@ def towers(
         losses, locals_, shared, updates = [], [], [], []
         for (device, model, gradients, optimizer), batch in zip(built, shares, strict=True):
             with tf.device(device):
-                loss, found = gradients(*batch)
+                loss, own = gradients(*batch)
                 losses.append(loss)
-                locals_.append(found)
-                found = exchange(found) if exchange else found
-                shared.append(found)
-                updates.append(apply(optimizer, found, model.trainable_variables))
+                locals_.append(own)
+                own = exchange(own) if exchange else own
+                shared.append(own)
+                updates.append(apply(optimizer, own, model.trainable_variables))
         ready = spans.stamp(locals_, losses)
         reduced = spans.stamp(shared) if exchange else ready
         end = spans.stamp(updates)
@@ -180,9 +180,9 @@ def replicas(
     summed = stamped_sums(optimizer)
 
     def replica(images: tf.Tensor, labels: tf.Tensor) -> tuple[tf.Tensor, ...]:
-        loss, found = gradients(images, labels)
-        ready = spans.stamp(loss, found)
-        updated = apply(optimizer, found, model.trainable_variables)
+        loss, own = gradients(images, labels)
+        ready = spans.stamp(loss, own)
+        updated = apply(optimizer, own, model.trainable_variables)
         return loss, ready, summed(), spans.stamp(updated)
 
     def step() -> Step:

@@ -78,9 +78,9 @@ class FileRead(Probe):
 
     def metrics(self, arrays: Arrays) -> dict[str, Metric]:
         """Return the best rate in bytes and in blocks."""
-        found = super().metrics(arrays)
-        blocks = found[self.rate_name]["value"] / (self.params["block_kib"] * KIB)
-        return found | {"reads_per_second": metric(blocks, "reads/s", "higher")}
+        metrics = super().metrics(arrays)
+        blocks = metrics[self.rate_name]["value"] / (self.params["block_kib"] * KIB)
+        return metrics | {"reads_per_second": metric(blocks, "reads/s", "higher")}
 
     def about_rank(self) -> list[float | None]:
         """Return the largest share of this rank's files that stayed in the page cache."""
@@ -89,8 +89,8 @@ class FileRead(Probe):
 
     def notes(self, about_ranks: list[Any]) -> dict[str, Any]:
         """Return whether reads were cold too: None where the kernel does not tell."""
-        found = super().notes(about_ranks)
+        notes = super().notes(about_ranks)
         if self.params["cache"] == "cold":
             kept = [share for (share,) in about_ranks]
-            found["page_cache"] = page_cache.summary([], kept) | {"dropped": True}
-        return found
+            notes["page_cache"] = page_cache.summary([], kept) | {"dropped": True}
+        return notes

@@ -58,21 +58,21 @@ class Clocks:
         wait = self._interval_s / 4
         while not self._over.wait(wait):
             wait = self._interval_s
-            found = [clock for cpu in self._busy(own) if (clock := self._clock(cpu)) is not None]
-            if found:
-                self._seen.append(sum(found) / len(found))
+            clocks = [clock for cpu in self._busy(own) if (clock := self._clock(cpu)) is not None]
+            if clocks:
+                self._seen.append(sum(clocks) / len(clocks))
 
     def _busy(self, own: int) -> set[int]:
         """Cores on which a thread of this process runs, but for the thread that asks."""
-        found = set()
+        cpus = set()
         for task in self._tasks.iterdir():
             try:
                 words = (task / "stat").read_text().rpartition(")")[2].split()
             except OSError:  # it has ended
                 continue
             if task.name != str(own) and words[_STATE] == "R":
-                found.add(int(words[_PROCESSOR]))
-        return found
+                cpus.add(int(words[_PROCESSOR]))
+        return cpus
 
     def _clock(self, cpu: int) -> float | None:
         """MHz of a core; None where it is not known."""

@@ -48,8 +48,8 @@ def _field(path: Path, key: str) -> str | None:
 
 def governors(cpus: set[int], folder: Path = _CPUS) -> str | None:
     """Return the frequency governors of these CPUs, each once (``performance``, or several)."""
-    found = {_text(folder / f"cpu{cpu}" / "cpufreq" / "scaling_governor") for cpu in cpus}
-    return ", ".join(sorted(name for name in found if name)) or None
+    names = {_text(folder / f"cpu{cpu}" / "cpufreq" / "scaling_governor") for cpu in cpus}
+    return ", ".join(sorted(name for name in names if name)) or None
 
 
 def gpu_list(table: str) -> list[dict[str, Any]]:

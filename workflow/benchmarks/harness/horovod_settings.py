@@ -24,7 +24,7 @@ def effective_settings(environ: Mapping[str, str], version: str | None) -> dict[
         late = (int(release[1]), int(release[2])) >= _DEFAULTS_CHANGED
         fusion, cycle = (128 * _MB, 1.0) if late else (64 * _MB, 5.0)
     tuned = environ.get("HOROVOD_AUTOTUNE", "0").strip().lower() not in ("", "0", "false")
-    found: dict[str, Any] = {}
+    settings: dict[str, Any] = {}
     origins: dict[str, str] = {}
     for name, variable, default in (
         ("fusion_threshold_bytes", "HOROVOD_FUSION_THRESHOLD", fusion),
@@ -32,11 +32,11 @@ def effective_settings(environ: Mapping[str, str], version: str | None) -> dict[
         ("cache_capacity", "HOROVOD_CACHE_CAPACITY", _CACHE_CAPACITY if release else None),
     ):
         text = environ.get(variable)
-        found[name] = default if text is None else _number(text)
+        settings[name] = default if text is None else _number(text)
         origins[name] = "default" if text is None else "variable"
         if tuned and name != "cache_capacity":
-            found[name], origins[name] = None, "autotune"
-    return found | {"from": origins}
+            settings[name], origins[name] = None, "autotune"
+    return settings | {"from": origins}
 
 
 def _number(text: str) -> float | int | None:

@@ -121,10 +121,10 @@ def raise_together(problem: tuple[int, str] | None) -> None:
 
 def raise_first(problems: Sequence[Sequence[Any] | None]) -> None:
     """Raise ProgramError when one of the ranks' problems is not None; rank 0 says the first one."""
-    found = [problem for problem in problems if problem is not None]
-    if found:
-        code, message = found[0]
-        more = f" (and {len(found) - 1} more ranks)" if len(found) > 1 else ""
+    raised = [problem for problem in problems if problem is not None]
+    if raised:
+        code, message = raised[0]
+        more = f" (and {len(raised) - 1} more ranks)" if len(raised) > 1 else ""
         raise ProgramError(code, message + more if hvd.rank() == 0 else "")
 
 

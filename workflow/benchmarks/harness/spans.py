@@ -36,10 +36,10 @@ def about(steps: int, held_by: Sequence[str] = (), out_of_order: int = 0) -> dic
     """Return what a record notes of spans: the method, and how many steps an epoch has; of a run
     without it, that the exchange was left out; and, where there are any, `side_effects` and steps
     whose stamps are out of order."""
-    found: dict[str, Any] = {"method": method(), "steps_per_epoch": steps}
-    found |= {"exchange": no_exchange.LEFT_OUT} if no_exchange.left_out() else {}
-    found |= {"side_effects": list(held_by)} if held_by else {}
-    return found | ({"out_of_order": out_of_order} if out_of_order else {})
+    notes: dict[str, Any] = {"method": method(), "steps_per_epoch": steps}
+    notes |= {"exchange": no_exchange.LEFT_OUT} if no_exchange.left_out() else {}
+    notes |= {"side_effects": list(held_by)} if held_by else {}
+    return notes | ({"out_of_order": out_of_order} if out_of_order else {})
 
 
 def side_effects(graph: Any) -> list[str]:
@@ -119,7 +119,7 @@ def of_epoch(steps: np.ndarray) -> dict[str, np.ndarray]:
     input and computation; ``span_transfer``, the sum over steps of the least that a rank spends on
     communication: the last to come waits for nobody, so what it takes is the exchange itself.
     """
-    found = dict(zip(COLUMNS, steps.sum(axis=0), strict=True))
+    times = dict(zip(COLUMNS, steps.sum(axis=0), strict=True))
     busiest = steps[:, :2].sum(axis=1).max(axis=1).sum()
     transfer = steps[:, 2].min(axis=1).sum()
-    return found | {"span_busiest": busiest, "span_transfer": transfer}
+    return times | {"span_busiest": busiest, "span_transfer": transfer}

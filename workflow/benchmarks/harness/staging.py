@@ -175,14 +175,14 @@ def check(folder: Path, data: DataSet, files: dict[str, int]) -> str | None:
 def other_data(folder: Path, description: dict[str, Any], keys: Sequence[str]) -> str | None:
     """Return one line when the folder's ``format.json`` has another value of one of `keys`."""
     try:
-        found = json.loads((folder / "format.json").read_text())
+        held = json.loads((folder / "format.json").read_text())
     except FileNotFoundError:
         return None
     except ValueError:
         return f"{folder}/format.json is not JSON"
     for key in keys:
-        if found.get(key) != description[key]:
-            return f"{folder} holds data with {key} {found.get(key)}, not {description[key]}"
+        if held.get(key) != description[key]:
+            return f"{folder} holds data with {key} {held.get(key)}, not {description[key]}"
     return None
 
 

@@ -93,12 +93,12 @@ def run_sweep(
             continue
         call = case.prepare()
         call()
-        one = clock.largest(_time(call, 1, case.before, clock))
+        call_s = clock.largest(_time(call, 1, case.before, clock))
         works = works_of(call)
-        calls = 1 if case.before else max(1, math.ceil(least / max(one * works, 1e-9)))
-        if (expected := one * works * calls * repeats) > most:
+        calls = 1 if case.before else max(1, math.ceil(least / max(call_s * works, 1e-9)))
+        if (expected := call_s * works * calls * repeats) > most:
             sweep.left_out[str(case.value)] = _too_long(expected, most)
-            known.append((case.amount, one))
+            known.append((case.amount, call_s))
             continue
         seconds = [_time(call, calls, case.before, clock) for _ in range(repeats)]
         known.append((case.amount, clock.largest(min(seconds))))

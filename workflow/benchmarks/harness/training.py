@@ -216,10 +216,10 @@ def run_part(
         waited.append(clock() - began)
         before(number)
         measured, stamped = step(x, y)
-        found = measured.numpy().astype(np.float64)
+        quantities = measured.numpy().astype(np.float64)
         stamps.append(stamped.numpy())
         ended = clock()
-        sums = found if sums is None else sums + found
+        sums = quantities if sums is None else sums + quantities
         samples += int(x.shape[0])
         watch.advance()
     values = np.empty(0) if sums is None else sums / samples
@@ -253,9 +253,9 @@ class History:
             "learning_rate": self.rates,
             **self.values,
         }
-        found = {name: ranks.gather(np.array(each)) for name, each in mine.items() if each}
-        found["span_input"] = ranks.gather(np.array(self.input_s))
-        return found | self._spans()
+        arrays = {name: ranks.gather(np.array(each)) for name, each in mine.items() if each}
+        arrays["span_input"] = ranks.gather(np.array(self.input_s))
+        return arrays | self._spans()
 
     def _spans(self) -> dict[str, np.ndarray]:
         """Collect the sums over the steps of each epoch (`spans.of_epoch`), where there are any."""
@@ -300,7 +300,7 @@ def train(
             local = clock()
             ranks.barrier()
             total = clock()
-        found = dict(zip(names, part.values, strict=True))
+        quantities = dict(zip(names, part.values, strict=True))
         if validate is not None:
             listen("eval_start", epoch, {})
             with phases("validation"):
@@ -311,18 +311,18 @@ def train(
                 ended = clock()
             listen("eval_stop", epoch, {})
             history.validation.append(ended - started)
-            found |= zip((f"validation_{name}" for name in names), checked.values, strict=True)
+            quantities |= zip((f"validation_{name}" for name in names), checked.values, strict=True)
         history.ends.append(clock() - origin)
         history.local.append(local - began)
         history.total.append(total - began)
         history.input_s.append(part.input_s)
         history.spans.append(part.spans)
         history.rates.append(rate())
-        for name, value in found.items():
+        for name, value in quantities.items():
             history.values.setdefault(name, []).append(value)
-        mean = mean_over_ranks(found)
+        mean = mean_over_ranks(quantities)
         history.averaged.append(mean)
-        ranks.raise_together(_diverged(found, epoch))
+        ranks.raise_together(_diverged(quantities, epoch))
         listen("epoch_stop", epoch, mean)
         if reached(mean):
             history.target_at = history.ends[-1]
@@ -351,7 +351,7 @@ def training_metrics(
     total = float(arrays["global_times"].max(1).sum())
     epochs = len(arrays["global_times"])
 
-    found = {
+    metrics = {
         "training_samples_per_second": metric(
             samples_per_epoch * epochs / total, "samples/s", "higher"
         ),
@@ -359,12 +359,12 @@ def training_metrics(
         "epochs_run": metric(epochs, "epochs"),
     }
     if target_at is not None:
-        found["time_to_target"] = metric(target_at, "s")
+        metrics["time_to_target"] = metric(target_at, "s")
     for name in ("loss", "mae", "accuracy"):
         for prefix in ("", "validation_"):
             if prefix + name in arrays:
                 better = "higher" if name == "accuracy" else "lower"
                 value = arrays[prefix + name][-1].mean()
-                found[f"final_{prefix}{name}"] = metric(value, "1", better)
+                metrics[f"final_{prefix}{name}"] = metric(value, "1", better)
     weights = sum(int(np.prod(variable.shape)) for variable in model.trainable_variables)
-    return found | {"model_parameters": metric(weights, "parameters", scope="rank")}
+    return metrics | {"model_parameters": metric(weights, "parameters", scope="rank")}

@@ -159,19 +159,19 @@ class InputPipeline(Benchmark):
         """Return how much of an epoch the consumer waits, and how much was read for it."""
         later = slice(1 if len(arrays["local_times"]) > 1 else 0, None)
         share = (arrays["span_input"] / arrays["local_times"])[later].mean()
-        found = {"waiting_share": metric(share, "1")}
+        metrics = {"waiting_share": metric(share, "1")}
         read = self.inside[-1].sum() / self.sizes.sum()
         if np.isfinite(read):  # not every kernel counts
-            found["bytes_read_per_byte"] = metric(read, "1")
-        return found
+            metrics["bytes_read_per_byte"] = metric(read, "1")
+        return metrics
 
     def notes(self, about_ranks: list[Any]) -> dict[str, Any]:
         """Return the sum of y by epoch, the same in each, and whether reads were cold."""
-        found: dict[str, Any] = {"touched": {"sum_y": [float(row.sum()) for row in self.all_y]}}
+        notes: dict[str, Any] = {"touched": {"sum_y": [float(row.sum()) for row in self.all_y]}}
         if self.params["page_cache"] == "cold":
             kept = [share for (share,) in about_ranks]
-            found["page_cache"] = page_cache.summary([], kept) | {"dropped": True}
-        return found
+            notes["page_cache"] = page_cache.summary([], kept) | {"dropped": True}
+        return notes
 
 
 def make_consumer(shape: list[int], products: int) -> Any:

@@ -14,7 +14,7 @@ def last_level_bytes(cpus: set[int], folder: Path = CPUS) -> int | None:
 
     None where the kernel does not tell.
     """
-    found: dict[str, tuple[int, int]] = {}  # by who shares it: level, bytes
+    caches: dict[str, tuple[int, int]] = {}  # by who shares it: level, bytes
     for cpu in cpus:
         of_cpu = []
         for index in (folder / f"cpu{cpu}" / "cache").glob("index*"):
@@ -29,11 +29,11 @@ def last_level_bytes(cpus: set[int], folder: Path = CPUS) -> int | None:
         data = [cache for cache in of_cpu if cache[3] != "Instruction"]
         if data:
             level, size_bytes, shared, _ = max(data)
-            found[f"L{level} {shared}"] = (level, size_bytes)
-    if not found:
+            caches[f"L{level} {shared}"] = (level, size_bytes)
+    if not caches:
         return None
-    last = max(level for level, _ in found.values())
-    return sum(size for level, size in found.values() if level == last)
+    last = max(level for level, _ in caches.values())
+    return sum(size for level, size in caches.values() if level == last)
 
 
 def array_bytes(array_mib: int | None) -> int:

@@ -105,7 +105,7 @@ def look_at_memory(asked: str) -> dict[str, Any]:
     A host is asked by its first rank.
     """
     host = socket.gethostname()
-    found = memory.facts(cpu_model()) if ranks.first_on_host() else None
-    problem = memory.mismatch(asked, found, host) if found else None
+    facts = memory.facts(cpu_model()) if ranks.first_on_host() else None
+    problem = memory.mismatch(asked, facts, host) if facts else None
     ranks.raise_together((EXIT_UNSUPPORTED, problem) if problem else None)
-    return dict(each for each in ranks.gather_json([host, found]) if each[1])
+    return dict(each for each in ranks.gather_json([host, facts]) if each[1])

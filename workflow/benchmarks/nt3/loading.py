@@ -116,7 +116,7 @@ def read_parquet(path: str, features: int, part: Part) -> np.ndarray:
 
     file = parquet.ParquetFile(path)
     end = part.start + part.count
-    found, first = [], 0
+    blocks, first = [], 0
     for group in range(file.num_row_groups):
         last = first + file.metadata.row_group(group).num_rows
         if part.whole or (first < end and last > part.start):
@@ -125,9 +125,9 @@ def read_parquet(path: str, features: int, part: Part) -> np.ndarray:
             rows[:, 0] = table["label"].to_numpy()
             values = table["x"].combine_chunks().flatten().to_numpy(zero_copy_only=False)
             rows[:, 1:] = values.reshape(table.num_rows, features)
-            found.append(rows if part.whole else rows[max(0, part.start - first) : end - first])
+            blocks.append(rows if part.whole else rows[max(0, part.start - first) : end - first])
         first = last
-    return np.concatenate(found)
+    return np.concatenate(blocks)
 
 
 def read_tfrecord(path: str, features: int, part: Part) -> np.ndarray:
@@ -149,8 +149,8 @@ def read_tfrecord(path: str, features: int, part: Part) -> np.ndarray:
     if not part.whole:
         records = records.skip(part.start).take(part.count)
     with tf.device("CPU:0"):
-        found = records.batch(PARSE_ROWS).map(parse).prefetch(2)
-        return np.concatenate(list(found.as_numpy_iterator()))
+        rows = records.batch(PARSE_ROWS).map(parse).prefetch(2)
+        return np.concatenate(list(rows.as_numpy_iterator()))
 
 
 @dataclass(frozen=True)

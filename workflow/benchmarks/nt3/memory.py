@@ -22,8 +22,8 @@ def _text(path: Path) -> str:
 
 
 def _kib(text: str) -> int | None:
-    found = re.search(r"(\d+)\s*([kKmM]?)", text)
-    return int(found[1]) << {"": 0, "k": 10, "m": 20}[found[2].lower()] if found else None
+    match = re.search(r"(\d+)\s*([kKmM]?)", text)
+    return int(match[1]) << {"": 0, "k": 10, "m": 20}[match[2].lower()] if match else None
 
 
 def numa_nodes(folder: Path = NODES) -> list[dict[str, Any]]:
@@ -75,15 +75,15 @@ def facts(cpu_model: str | None, folder: Path = NODES) -> dict[str, Any]:
     return {"mode": mode(nodes, cpu_model), "nodes": nodes, **policy()}
 
 
-def mismatch(asked: str, found: dict[str, Any], host: str) -> str | None:
+def mismatch(asked: str, facts: dict[str, Any], host: str) -> str | None:
     """Return one line if a host is not in the mode that is asked for, else None."""
-    if asked in ("any", found["mode"]):
+    if asked in ("any", facts["mode"]):
         return None
-    apart = [str(each["node"]) for each in found["nodes"] if not each["cpus"]]
+    apart = [str(each["node"]) for each in facts["nodes"] if not each["cpus"]]
     known = (
-        f"is in mode {found['mode']}" if found["mode"] else "has no such memory that can be seen"
+        f"is in mode {facts['mode']}" if facts["mode"] else "has no such memory that can be seen"
     )
     return (
-        f"memory_mode {asked}: host {host} {known} ({len(found['nodes'])} NUMA node(s),"
+        f"memory_mode {asked}: host {host} {known} ({len(facts['nodes'])} NUMA node(s),"
         f" without CPUs: {', '.join(apart) or 'none'})"
     )

@@ -62,8 +62,8 @@ class PairLatency(Benchmark):
                     for pairs in links.rounds(params["ranks"]):
                         for lower, upper in pairs:
                             if mine == lower:
-                                found = links.ask(self.links[upper], size, messages)
-                                self.seconds[repeat, upper] = found
+                                seconds = links.ask(self.links[upper], size, messages)
+                                self.seconds[repeat, upper] = seconds
                             elif mine == upper:
                                 links.answer(self.links[lower], size, messages)
                         watch.advance()
@@ -73,8 +73,8 @@ class PairLatency(Benchmark):
 
     def gather(self) -> dict[str, np.ndarray | None]:
         """Gather what each rank has timed with those above it, and mirror it."""
-        found = ranks.gather(self.seconds)
-        return {"link_seconds": None if found is None else found + found.transpose(0, 2, 1)}
+        seconds = ranks.gather(self.seconds)
+        return {"link_seconds": None if seconds is None else seconds + seconds.transpose(0, 2, 1)}
 
     def work(self) -> Work:
         """Return nothing: a probe handles no samples."""

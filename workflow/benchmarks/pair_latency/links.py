@@ -24,12 +24,12 @@ def rounds(ranks: int) -> list[list[tuple[int, int]]]:
     """
     places = list(range(ranks)) + [-1] * (ranks % 2)  # -1: who meets it has a rest
     half = len(places) // 2
-    found = []
+    pairings = []
     for _ in range(len(places) - 1):
         pairs = zip(places[:half], reversed(places[half:]), strict=True)
-        found.append(sorted((min(pair), max(pair)) for pair in pairs if -1 not in pair))
+        pairings.append(sorted((min(pair), max(pair)) for pair in pairs if -1 not in pair))
         places = [places[0], places[-1], *places[1:-1]]
-    return found
+    return pairings
 
 
 def listen(ranks: int, alone: bool) -> socket.socket:
@@ -56,27 +56,27 @@ def connect(
     Who does not know the `token` is none of the ranks. Raises OSError, with the address, where one
     cannot be reached.
     """
-    found = {}
+    links = {}
     for other, address in enumerate(addresses[:rank]):
         try:
             link = socket.create_connection(address, TIMEOUT_S)
         except OSError as error:
             raise OSError(f"{address[0]} port {address[1]}: {error}") from None
         link.sendall(_HELLO.pack(token, rank))
-        found[other] = link
+        links[other] = link
     server.settimeout(TIMEOUT_S)
-    while len(found) < len(addresses) - 1:
+    while len(links) < len(addresses) - 1:
         link, _ = server.accept()
         link.settimeout(TIMEOUT_S)
         said, other = _HELLO.unpack(receive(link, _HELLO.size))
         if said == token and rank < other < len(addresses):
-            found[other] = link
+            links[other] = link
         else:
             link.close()
-    for link in found.values():
+    for link in links.values():
         link.settimeout(TIMEOUT_S)
         link.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    return found
+    return links
 
 
 def receive(link: socket.socket, size: int) -> bytes:

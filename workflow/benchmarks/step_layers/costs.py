@@ -200,7 +200,7 @@ def total(costs: Sequence[Cost]) -> Cost:
     """The sum of costs."""
     return Cost(
         *(
-            sum(getattr(one, name) for one in costs)
+            sum(getattr(cost, name) for cost in costs)
             for name in ("flop_forward", "flop_backward", "bytes_forward", "bytes_backward")
         )
     )

@@ -42,7 +42,7 @@ def layer_parts(network: Network, batch: int, size: int) -> list[Part]:
 
     ``size``: bytes of a value of an activation.
     """
-    found: dict[str, Part] = {}
+    parts: dict[str, Part] = {}
     ready = {id(tensor) for tensor in tf.nest.flatten(network.model.inputs)}
     for layer in networks.layers_of(network.model):
         described_layer = described.describe(layer)
@@ -54,13 +54,13 @@ def layer_parts(network: Network, batch: int, size: int) -> list[Part]:
         if described_layer.kind == "reshape":
             continue
         key = _alike(layer, described_layer, inputs, by_input)
-        if key in found:
-            found[key].count += 1
-            found[key].others.append(layer.name)
+        if key in parts:
+            parts[key].count += 1
+            parts[key].others.append(layer.name)
             continue
         cost = costs.cost(described_layer, batch, size, by_input)
-        found[key] = _part(layer, described_layer.kind, cost, batch, by_input)
-    return list(found.values())
+        parts[key] = _part(layer, described_layer.kind, cost, batch, by_input)
+    return list(parts.values())
 
 
 def _alike(layer: Any, what: costs.Layer, inputs: Sequence[Any], by_input: bool) -> str:

@@ -41,7 +41,7 @@ def dies() -> Checks:
 
 
 def outcome(check: Check) -> tuple[str, str]:
-    return check.state, check.found
+    return check.state, check.detail
 
 
 def sleepers() -> list[bytes]:

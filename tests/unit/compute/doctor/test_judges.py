@@ -35,10 +35,10 @@ def test_a_folder_that_a_node_does_not_see() -> None:
     blind = node("n2", token=None, folder_error="/r/here: No such file or directory")
     folder, files = judge_folder([node(), blind], "t", "/r")
     assert folder.state == FAILED and files.state == SKIPPED
-    assert folder.found == "n2 does not see /r: /r/here: No such file or directory"
+    assert folder.detail == "n2 does not see /r: /r/here: No such file or directory"
     assert "--config results=FOLDER" in folder.mend
     folder, _ = judge_folder([node(token="other")], "t", "/r")
-    assert folder.found == "n1 does not see /r: another folder lies there"
+    assert folder.detail == "n1 does not see /r: another folder lies there"
 
 
 @pytest.mark.parametrize(("median", "state"), [(0.004, OK), (0.2, WARNING)])
@@ -47,7 +47,7 @@ def test_how_long_a_small_file_takes(median: float, state: str) -> None:
     folder, files = judge_folder([node(), slow], "t", "/r")
     assert folder == ("results folder", OK, "/r is seen from 2 nodes", "")
     assert (files.state, bool(files.mend)) == (state, state == WARNING)
-    assert f"a small file takes {1000 * median:.1f} ms on n2" in files.found
+    assert f"a small file takes {1000 * median:.1f} ms on n2" in files.detail
 
 
 @pytest.mark.parametrize(
@@ -63,8 +63,8 @@ def test_clocks(ahead: float, error: float, state: str) -> None:
     check = judge_clocks([Clock("n1", 0.0, error), Clock("n2", ahead, error)])
     assert check.state == state and bool(check.mend) == (state != OK)
     first = "n2 is" if ahead > 0 else "n1 is"
-    assert check.found.startswith(f"{first} {1000 * abs(ahead):.1f} ms ahead of")
-    assert f"give or take {2000 * error:.1f} ms" in check.found
+    assert check.detail.startswith(f"{first} {1000 * abs(ahead):.1f} ms ahead of")
+    assert f"give or take {2000 * error:.1f} ms" in check.detail
     assert judge_clocks([]).state == SKIPPED
 
 
@@ -81,20 +81,20 @@ def test_clocks(ahead: float, error: float, state: str) -> None:
 )
 def test_gpus(gpus: Any, wanted: int, state: str, found: str) -> None:
     check = judge_gpus([node(gpus=gpus)], wanted, SITE)
-    assert (check.state, check.found) == (state, found)
+    assert (check.state, check.detail) == (state, found)
     assert bool(check.mend) == (state != OK)
 
 
 def test_power() -> None:
     domains = [f"rapl:package-{n}" for n in range(6)]
     read = judge_power([node(power={"domains": domains, "missing": ""})])
-    assert read.found == (
+    assert read.detail == (
         "rapl:package-0, rapl:package-1, rapl:package-2, rapl:package-3 and 2 more on n1"
     )
     why = "no RAPL counter on host n2"
     lacks = judge_power([node(power={"domains": ["x"], "missing": ""}),
                          node("n2", power={"domains": [], "missing": why})])  # fmt: skip
-    assert (lacks.state, lacks.found) == (WARNING, why) and "docs/guide/energy.md" in lacks.mend
+    assert (lacks.state, lacks.detail) == (WARNING, why) and "docs/guide/energy.md" in lacks.mend
     assert judge_power([node()]).state == SKIPPED
 
 
@@ -134,7 +134,7 @@ def test_two_ranks(said: Said, wrong: str) -> None:
 )
 def test_binding(facts: Any, asked: int | None, state: str, found: str) -> None:
     check = ranks.judge_binding(facts, asked, SITE)
-    assert check.state == state and check.found.startswith(found)
+    assert check.state == state and check.detail.startswith(found)
 
 
 FULL = {
@@ -161,7 +161,7 @@ FULL = {
 )  # fmt: skip
 def test_horovod(facts: Any, wanted: list[str], state: str, found: str) -> None:
     check = judge_horovod(facts, wanted, SITE)
-    assert check.state == state and check.found.startswith(found)
+    assert check.state == state and check.detail.startswith(found)
     assert bool(check.mend) == (state in (FAILED, WARNING))
 
 
@@ -169,7 +169,7 @@ def test_tensorflow() -> None:
     assert judge_tensorflow(FULL, SITE) == ("TensorFlow", OK, "2.18", "")
     broken = {"tensorflow": None, "wrong": {"tensorflow": "OSError: libcudart.so.12"}}
     check = judge_tensorflow(broken, SITE)
-    assert (check.state, check.found) == (FAILED, "OSError: libcudart.so.12")
+    assert (check.state, check.detail) == (FAILED, "OSError: libcudart.so.12")
 
 
 def test_what_is_said_among_other_output() -> None:

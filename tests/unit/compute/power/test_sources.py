@@ -13,17 +13,17 @@ from typing import Any
 import pytest
 
 from scalesweep.compute.power import gpu, ipmi
-from scalesweep.compute.power.domains import POWER_SOURCES, Domain, Found, Meter
+from scalesweep.compute.power.domains import POWER_SOURCES, Domain, Meter, Sources
 from scalesweep.compute.power.sources import find, in_sysfs, nothing_here
 from scalesweep.compute.power.sysfs import find_hwmon, find_pm_counters, find_rapl
 from tests.fakes.sysfs import RANGE, deny, write, zone
 
 
-def parts(found: Found) -> dict[str, str]:
+def parts(found: Sources) -> dict[str, str]:
     return {domain.name: domain.part for domain in found.readers}
 
 
-def value(found: Found, name: str) -> float:
+def value(found: Sources, name: str) -> float:
     (read,) = [read for domain, read in found.readers.items() if domain.name == name]
     return read()
 
