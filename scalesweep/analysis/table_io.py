@@ -18,44 +18,6 @@ from scalesweep.core.errors import UserError
 from scalesweep.core.files import canonical_json
 from scalesweep.core.own_files import publishing
 
-TABLES = (
-    "runs",
-    "points",
-    "scaling",
-    "threads",
-    "comparisons",
-    "best",
-    "sites",
-    "epochs",
-    "accuracy",
-    "phases",
-    "power",
-    "functions",
-    "timeline",
-    "trace",
-    "score",
-    "ranks",
-    "efficiency",
-    "exchange",
-    "noexchange",
-    "causes",
-    "steps",
-    "step_curve",
-    "roofline",
-    "ceilings",
-    "canary",
-    "reading",
-    "parts",
-    "prediction",
-    "forecasts",
-    "target_times",
-    "runtimes",
-    "sweep",
-    "network",
-    "links",
-    "findings",
-)
-
 
 def without_attrs(frame: pd.DataFrame) -> pd.DataFrame:
     """The same columns without ``attrs``, of which pandas makes a copy for each column taken."""

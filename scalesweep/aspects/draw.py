@@ -15,6 +15,7 @@ from typing import Any, cast
 
 import matplotlib as mpl
 
+from scalesweep.aspects.registry import parts
 from scalesweep.core.files import content_digest, digest_of, file_digest
 from scalesweep.core.kept_files import KeptFiles, code_digest
 from scalesweep.core.limited_map import Failed, limited_map
@@ -36,7 +37,6 @@ from scalesweep.figures.parts import part_figures
 from scalesweep.figures.phases import phase_energy_figures, phase_figures
 from scalesweep.figures.power import power_figures
 from scalesweep.figures.ranks import rank_figures
-from scalesweep.figures.reading import reading_figures
 from scalesweep.figures.roofline import roofline_figures
 from scalesweep.figures.scaling import scaling_figures
 from scalesweep.figures.steps import step_figures
@@ -130,7 +130,7 @@ def _few(study: ExperimentResults) -> list[_Maker]:
         sweep_figures,
         network_figures,
         link_figures,
-        reading_figures,
+        *(maker for module in parts("figure") for maker in module.FIGURES),
         ledger_figures,
         waterfall_figures,
         roofline_figures,

@@ -5,9 +5,12 @@ A rule says nothing rather than something its data cannot carry: "best", "falls 
 of the experiment (``family``); one repeat confirms nothing.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 
+from scalesweep.aspects.order import ORDER
+from scalesweep.aspects.registry import parts
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.findings.accuracy import (
     accuracy_over_scale,
@@ -15,7 +18,7 @@ from scalesweep.findings.accuracy import (
     input_cost,
     target_time,
 )
-from scalesweep.findings.base import Finding
+from scalesweep.findings.base import Finding, Rule
 from scalesweep.findings.best import best_configuration
 from scalesweep.findings.canary import at_equal_machines, canary
 from scalesweep.findings.ceilings import machine_ceilings, network_fit
@@ -38,7 +41,6 @@ from scalesweep.findings.machine import against_machine
 from scalesweep.findings.node_hours import best_for_a_node_hour
 from scalesweep.findings.prediction import prediction
 from scalesweep.findings.ranks import slow_ranks
-from scalesweep.findings.reading import against_reads
 from scalesweep.findings.repeats import until_precise
 from scalesweep.findings.roofline import step_against_roof
 from scalesweep.findings.scaling import resting_on_totals
@@ -53,60 +55,81 @@ from scalesweep.findings.threads import best_threads
 from scalesweep.findings.timeline import timeline_signs
 from scalesweep.findings.verdict import other_phases, scaling_verdict
 
+_Rule = Callable[[ExperimentResults], list[Finding]]
+# Those that lie in no folder of an aspect.
+_OTHERS: Sequence[_Rule] = (
+    machine_ceilings,
+    network_fit,
+    slow_links,
+    best_threads,
+    best_configuration,
+    best_value,
+    value_ratio,
+    site_ratio,
+    scaling_verdict,
+    other_phases,
+    stated_efficiency,
+    prediction,
+    best_for_a_node_hour,
+    cache_effect,
+    largest_loss,
+    step_causes,
+    drift_in_runs,
+    against_machine,
+    step_against_roof,
+    score,
+    target_time,
+    predicted_target_times,
+    accuracy_over_scale,
+    energy_against_time,
+    input_share,
+    input_cost,
+    data_loading,
+    waiting,
+    slow_ranks,
+    timeline_signs,
+    drift,
+    canary,
+    at_equal_machines,
+    oversubscribed,
+    until_precise,
+    spent,
+    other_load,
+    outlier_runs,
+    warnings,
+    coverage,
+)
+
 
 def find(study: ExperimentResults) -> list[Finding]:
     """All findings of one experiment, those on its main metric first."""
-    rules: list[Callable[[ExperimentResults], list[Finding]]] = [
-        machine_ceilings,
-        network_fit,
-        slow_links,
-        best_threads,
-        best_configuration,
-        best_value,
-        value_ratio,
-        site_ratio,
-        scaling_verdict,
-        other_phases,
-        stated_efficiency,
-        prediction,
-        best_for_a_node_hour,
-        cache_effect,
-        against_reads,
-        largest_loss,
-        step_causes,
-        drift_in_runs,
-        against_machine,
-        step_against_roof,
-        score,
-        target_time,
-        predicted_target_times,
-        accuracy_over_scale,
-        energy_against_time,
-        input_share,
-        input_cost,
-        data_loading,
-        waiting,
-        slow_ranks,
-        timeline_signs,
-        drift,
-        canary,
-        at_equal_machines,
-        oversubscribed,
-        until_precise,
-        spent,
-        other_load,
-        outlier_runs,
-        warnings,
-        coverage,
-    ]
-    said = {rule: rule(study) for rule in rules}
+    rules = _rules()
+    said = {name: rules[name](study) for name in ORDER}
     # These name points by what is clear, for which all claims have to be known.
     cut = cut_of([finding for those in said.values() for finding in those])
-    said[scaling_verdict] = scaling_verdict(study, cut)
-    said[other_phases] = other_phases(study, cut)
+    said[scaling_verdict.__name__] = scaling_verdict(study, cut)
+    said[other_phases.__name__] = other_phases(study, cut)
     found = _distinct(judged([finding for those in said.values() for finding in those]))
     found = resting_on_disturbed(study, resting_on_totals(study, found))
     return [replace(one, numbers=numbers_stated(study, one)) for one in found]
+
+
+@cache
+def _rules() -> Mapping[str, _Rule]:
+    """What states findings, by the name of the function. Each has its place in ``ORDER``."""
+    functions = {rule.__name__: rule for rule in (*_OTHERS, *(rule.find for rule in _of_aspects()))}
+    if unplaced := functions.keys() ^ set(ORDER):
+        raise RuntimeError(f"aspects/order.py and the rules differ in: {', '.join(unplaced)}")
+    return functions
+
+
+def figure_beginnings() -> Mapping[str, Sequence[str]]:
+    """How the names of figures begin that show what the rules of aspects speak of."""
+    return {name: begin for rule in _of_aspects() for name, begin in rule.figures.items()}
+
+
+def _of_aspects() -> Iterator[Rule]:
+    return (rule for module in parts("findings") for rule in module.RULES)
 
 
 def _distinct(found: Sequence[Finding]) -> list[Finding]:

@@ -5,7 +5,7 @@ and simulated runs of one point have rows of their own and are never averaged to
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,8 +28,10 @@ from scalesweep.analysis.stats import (
 )
 from scalesweep.analysis.table_io import typed_values
 from scalesweep.analysis.types import Floats
+from scalesweep.aspects.registry import parts
 from scalesweep.core.files import digest_of
 from scalesweep.core.plan_format import Plan
+from scalesweep.table.declared import frame_of
 from scalesweep.tables.accounts import stated_accounts
 from scalesweep.tables.canary import canary_table
 from scalesweep.tables.ceilings import ceilings_table
@@ -40,6 +42,7 @@ from scalesweep.tables.in_blocks import in_blocks, pooled_intervals, pooled_word
 from scalesweep.tables.links import link_table
 from scalesweep.tables.machine import Machine, machine_of
 from scalesweep.tables.machine_load import LOAD, OTHERS
+from scalesweep.tables.making import Frames, Maker, TableInputs
 from scalesweep.tables.mlperf_score import score_table
 from scalesweep.tables.pairwise import make_comparisons, site_table
 from scalesweep.tables.parts import part_table
@@ -47,7 +50,6 @@ from scalesweep.tables.points import ExperimentData, Measure, Point, identity_co
 from scalesweep.tables.prediction import prediction_table
 from scalesweep.tables.provenance import FACTS, read_facts
 from scalesweep.tables.ranks import rank_table
-from scalesweep.tables.reading import reading_table
 from scalesweep.tables.roofline import roofline_table
 from scalesweep.tables.runtimes import runtime_table
 from scalesweep.tables.scaling import scaling_table, series_of
@@ -150,13 +152,20 @@ def make_tables(
                 "exchange": exchange_table(data, points, machine, own),
                 "noexchange": noexchange_table(data, points, against, own),
                 "canary": canary_table(data),
-                "reading": reading_table(data, points, machine.reading),
             }
             tables |= {name: frame for name, frame in more.items() if frame is not None}
+            tables |= declared_tables(TableInputs(data, points, series, machine, runs))
             if (layers := roofline_table(data, points, machine.ceilings)) is not None:
                 tables |= {"roofline": layers, "ceilings": ceilings_table(machine.ceilings)}
         result[experiment["name"]] = tables
     return result
+
+
+def declared_tables(inputs: TableInputs) -> Frames:
+    """The declared tables of all aspects that have rows."""
+    makers: Iterable[Maker] = (maker for module in parts("table") for maker in module.MAKERS)
+    frames = {maker.table.TABLE: frame_of(maker.rows(inputs)) for maker in makers}
+    return {name: frame for name, frame in frames.items() if frame is not None}
 
 
 def _runs(data: ExperimentData, points: Sequence[Point]) -> pd.DataFrame:

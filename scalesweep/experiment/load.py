@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from scalesweep.analysis.table_io import TABLES, read_table
+from scalesweep.analysis.table_io import read_table
 from scalesweep.core.files import digest_of, file_digest
 from scalesweep.core.plan_format import PlanExperiment, PlanRun
 from scalesweep.core.status import Status
@@ -31,18 +31,18 @@ def lasting(entry: PlanExperiment) -> PlanExperiment:
 
 
 class _Tables(Mapping[str, "pd.DataFrame | None"]):
-    """The tables in a folder, each read when it is first asked for."""
+    """The tables in a folder, each read when it is first asked for; None where there is none."""
 
-    def __init__(self, folder: Path, names: Collection[str]) -> None:
-        self._folder, self._names = folder, names
+    def __init__(self, folder: Path, names: Collection[str] | None) -> None:
+        self._folder = folder
+        there = sorted(path.stem for path in folder.glob("*.parquet"))
+        self._names = [name for name in there if names is None or name in names]
         self._read: dict[str, pd.DataFrame | None] = {}
 
     def __getitem__(self, name: str) -> pd.DataFrame | None:
         if name not in self._read:
-            if name not in self._names:
-                raise KeyError(name)
             path = self._folder / f"{name}.parquet"
-            self._read[name] = read_table(path) if path.is_file() else None
+            self._read[name] = read_table(path) if name in self._names else None
         return self._read[name]
 
     def __iter__(self) -> Iterator[str]:
@@ -53,9 +53,9 @@ class _Tables(Mapping[str, "pd.DataFrame | None"]):
 
 
 def load_results(
-    entry: PlanExperiment, tables: Path, names: Collection[str] = TABLES
+    entry: PlanExperiment, tables: Path, names: Collection[str] | None = None
 ) -> ExperimentResults:
-    """The experiment ``entry`` of a plan with its tables under ``tables``, those of ``names``.
+    """The experiment ``entry`` of a plan with its tables under ``tables``, of ``names`` if given.
 
     A table is read when it is used; that raises UserError if it is not whole.
     """

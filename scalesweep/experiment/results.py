@@ -16,6 +16,7 @@ from scalesweep.core.formatting import counted, finite, plain, text_of
 from scalesweep.core.plan_format import PlanExperiment, PlanRun, parameter_of
 from scalesweep.core.status import Status
 from scalesweep.experiment.measure import Measure, measures_of
+from scalesweep.table.declared import Declared, rows_of
 
 Row = dict[str, Any]
 Key = tuple[Any, ...]
@@ -181,6 +182,10 @@ class ExperimentResults:
         kept = [name for name in bare.columns if names is None or name in names]
         values = [_plain_column(bare[name]) for name in kept]
         return [dict(zip(map(str, kept), row, strict=True)) for row in zip(*values, strict=True)]
+
+    def of(self, kind: type[Declared]) -> list[Declared]:
+        """Rows of a declared table; empty when there is none."""
+        return rows_of(kind, self.rows(kind.TABLE), self.axes)
 
     def key(self, point: Mapping[str, Any], names: Iterable[str] | None = None) -> Key:
         """Values of the independent parameters (or of ``names``) of a point or table row."""

@@ -12,6 +12,7 @@ from scalesweep.core.files import canonical_json
 from scalesweep.core.formatting import finite, plain
 from scalesweep.experiment.measure import Measure
 from scalesweep.experiment.results import ExperimentResults, Key, Row
+from scalesweep.table.declared import PointRow
 
 # How the names of the figures begin that show what a rule speaks of, the plainest first.
 _FIGURES: Mapping[str, Sequence[str]] = {
@@ -38,7 +39,6 @@ _FIGURES: Mapping[str, Sequence[str]] = {
     "predicted target": ("accuracy-",),
     "final accuracy": ("accuracy-",),
     "energy": ("energy-phases", "accuracy-energy", "power-"),
-    "reading": ("reading",),
     "data loading": ("phases-",),
     "input share": ("ranks-input", "ranks-step-input", "phases-"),
     "input cost": ("compare-input", "ratio-input"),
@@ -164,6 +164,31 @@ def evidence_of(
     }
 
 
+def declared_evidence(
+    results: ExperimentResults, row: PointRow, columns: Sequence[str]
+) -> dict[str, Any]:
+    """The row of a declared table and the numbers in it that a sentence rests on."""
+    cells = row.cells
+    return {
+        "experiment": results.name,
+        "table": row.TABLE,
+        "key": {name: row.point.get(name) for name in results.axes} | {"source": row.source},
+        "numbers": {name: cells[name] for name in columns},
+    }
+
+
+@dataclass(frozen=True)
+class Rule:
+    """What states findings of an aspect, and the figures that show what they speak of.
+
+    ``figures``: by the name that a finding has as its ``rule``, how the names of figures begin,
+    the plainest first.
+    """
+
+    find: Callable[[ExperimentResults], list[Finding]]
+    figures: Mapping[str, Sequence[str]] = field(default_factory=dict)
+
+
 def best_among(study: ExperimentResults, rows: Iterable[Row], phase: str) -> str:
     """The question which of some points is the best, by the main metric in a phase."""
     keys = sorted(canonical_json([plain(value) for value in point_key(study, row)]) for row in rows)
@@ -254,10 +279,15 @@ def marked(source: Any, text: str, capital: bool = True) -> str:
     return text if source == "measured" else f"{str(source).capitalize()}: {text}"
 
 
-def figure_of(finding: Finding, figures: Mapping[str, Mapping[str, Any]]) -> str | None:
+def figure_of(
+    finding: Finding,
+    figures: Mapping[str, Mapping[str, Any]],
+    beginnings: Mapping[str, Sequence[str]] | None = None,
+) -> str | None:
     """Which of an experiment's figures shows what a finding speaks of; None if none does.
 
-    ``figures``: by name what each ``shows`` (``figures.style.Drawing``).
+    ``figures``: by name what each ``shows`` (``figures.style.Drawing``); ``beginnings``: those of
+    the rules of aspects (``Rule.figures``).
     The one that its evidence names, else the first of those that its rule is about: of the phase
     that its numbers are of, where there are several.
     """
@@ -266,7 +296,7 @@ def figure_of(finding: Finding, figures: Mapping[str, Mapping[str, Any]]) -> str
     if wanted in there:
         return str(wanted)
     phases = {str(name).rpartition("_")[2] for name in finding.evidence.get("numbers") or {}}
-    for begin in _FIGURES.get(finding.rule, ()):
+    for begin in {**_FIGURES, **(beginnings or {})}.get(finding.rule, ()):
         found = [name for name in there if name.startswith(begin)]
         if found:
             return next((one for one in found if one.rpartition("-")[2] in phases), found[0])

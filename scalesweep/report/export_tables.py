@@ -45,7 +45,7 @@ from scalesweep.tables.layers import LAYERS
 from scalesweep.tables.machine import UNKNOWN, Machine, known_machine
 from scalesweep.tables.other_sites import summaries_elsewhere
 from scalesweep.tables.points import ExperimentData
-from scalesweep.tables.reading import reads_files
+from scalesweep.tables.read_ceilings import reads_files
 from scalesweep.tables.timeline import timeline_table
 from scalesweep.tables.trace import trace_table
 from scalesweep.tables.witnesses import KEPT as KEPT_SERIES

@@ -16,8 +16,8 @@ from scalesweep.core.formatting import counted
 from scalesweep.core.own_files import publish
 from scalesweep.core.paths import RESOURCES
 from scalesweep.core.visible import visible
+from scalesweep.experiment.points_table import Table, point_table
 from scalesweep.experiment.results import ExperimentResults
-from scalesweep.report.points_table import Table, point_table
 
 TEMPLATE = "table.tex.j2"
 NAMES = ("points", "scaling")

@@ -4,8 +4,8 @@ from collections.abc import Callable
 from typing import Any
 
 from scalesweep.core.formatting import counted, finite, number, percent, with_interval
+from scalesweep.experiment.points_table import Cell, Column, Table, table_of
 from scalesweep.experiment.results import ExperimentResults, Row
-from scalesweep.report.points_table import Cell, Column, Table, table_of
 from scalesweep.tables.roofline import STEP, roofline_column
 
 # Rows of a point besides its step: those that take longest.

@@ -13,6 +13,7 @@ from scalesweep.core.formatting import PHASES, counted, listed, number, text_of
 from scalesweep.core.own_files import publish
 from scalesweep.core.plan_format import Plan
 from scalesweep.core.status import Status
+from scalesweep.experiment.points_table import Table, point_table
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.findings.base import CONFIRMED, OPEN, Finding
 from scalesweep.findings.table import findings_in
@@ -34,7 +35,6 @@ from scalesweep.report.page_data import (
     table_data,
 )
 from scalesweep.report.parameters import fixed_parameters
-from scalesweep.report.points_table import Table, point_table
 from scalesweep.report.prediction_section import prediction_section
 from scalesweep.report.profiles_section import profiles_section
 from scalesweep.report.training_sections import DEFINITIONS, Section, section_of, training_sections

@@ -18,9 +18,9 @@ from scalesweep.core.plan_format import PlanRun
 from scalesweep.core.record import FAILURE, RECORD, read_failure
 from scalesweep.core.status import Status
 from scalesweep.experiment.measure import Measure
+from scalesweep.experiment.points_table import Table
 from scalesweep.experiment.predictions import known, predictions
 from scalesweep.experiment.results import ExperimentResults, Row
-from scalesweep.report.points_table import Table
 from scalesweep.tables.provenance import Environment, RunFacts
 
 # Values of all tables of a page; a table that would take more than its share keeps fewer columns.

@@ -5,9 +5,9 @@ from collections.abc import Callable
 import numpy as np
 
 from scalesweep.core.formatting import finite, listed, number, percent
+from scalesweep.experiment.points_table import Cell, Column, Table, table_of
 from scalesweep.experiment.results import ExperimentResults, Row
 from scalesweep.experiment.step_spread import Spread, step_spreads
-from scalesweep.report.points_table import Cell, Column, Table, table_of
 
 MAX_RANKS = 8  # of a point, besides its whole steps
 MAX_PLACES = 6

@@ -16,9 +16,9 @@ from scalesweep.core.formatting import (
 )
 from scalesweep.core.status import Status
 from scalesweep.experiment.measure import Measure
+from scalesweep.experiment.points_table import Cell, Column, Table, table_of
 from scalesweep.experiment.results import ExperimentResults, Row
 from scalesweep.report.layer_table import layer_table
-from scalesweep.report.points_table import Cell, Column, Table, table_of
 from scalesweep.report.steps_table import NOTE, steps_table
 from scalesweep.tables.provenance import EnergyFacts, RunFacts
 from scalesweep.tables.training import ENERGY, RESULTS

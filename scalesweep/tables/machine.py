@@ -24,7 +24,7 @@ from scalesweep.tables.ceilings import Ceiling, machine_ceilings, numbers_of
 from scalesweep.tables.layers import LAYERS, LayerTimes
 from scalesweep.tables.points import ExperimentData, Point
 from scalesweep.tables.rank_layout import Layout, ranks_of
-from scalesweep.tables.reading import ReadCeiling, read_ceilings
+from scalesweep.tables.read_ceilings import ReadCeiling, read_ceilings
 from scalesweep.tables.sweeps import fitted_networks
 
 _log = logging.getLogger(__name__)

@@ -29,7 +29,7 @@ from scalesweep.tables.machine import (
 )
 from scalesweep.tables.points import ExperimentData, Point
 from scalesweep.tables.rank_layout import Layout
-from scalesweep.tables.reading import WARM
+from scalesweep.tables.read_ceilings import WARM
 
 INPUT, COMPUTE, TRANSFER = "input", "compute", "transfer"
 MODEL_PARAMETERS = "model_parameters"  # metric: values of a model's trainable variables

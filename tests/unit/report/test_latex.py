@@ -10,9 +10,9 @@ import pytest
 from scalesweep.core import own_files
 from scalesweep.core.plan_format import read_plan
 from scalesweep.experiment.load import load_results
+from scalesweep.experiment.points_table import point_table
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.report.latex import MAX_ROWS, NAMES, ONE_PAGE, latex_table, latex_text, write_latex
-from scalesweep.report.points_table import point_table
 from tests.conftest import ROOT
 from tests.fakes.results import Fake, demo, make_results
 from tests.fakes.scripts import run_script

@@ -1,10 +1,10 @@
-"""The table `reading`: the rate at which files were read, against what the machine gives to reads.
+"""What the machine gives to plain reads of files, by nodes and state of the page cache.
 
 The ceiling is the best point of the campaign's experiments whose benchmark.yaml says ``ceiling:
-files``, on as many nodes and with the page cache in the same state. Rates are bytes/s.
+files``. Rates are bytes/s.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -13,20 +13,16 @@ import numpy as np
 import pandas as pd
 
 from scalesweep.analysis.best_rate import BestRate, best_rate
-from scalesweep.analysis.metrics import EPOCH_PHASES
-from scalesweep.analysis.roofline import Reach, reach_of, share_interval
-from scalesweep.analysis.table_io import typed_values
+from scalesweep.analysis.roofline import Reach, reach_of
 from scalesweep.core.plan_format import Plan
-from scalesweep.tables.points import ExperimentData, Point
+from scalesweep.tables.points import ExperimentData
 from scalesweep.tables.rank_layout import Layout
 
 FILES = "files"
-RATE = "read_rate"
 COLD, WARM = "cold", "warm"
 # Parameters of benchmarks that say whether files come from the page cache.
 _OF_PROBE = "cache"
 _STATE, _DROPS = "page_cache", "drop_page_cache"
-_NAMES = ("state", "rate", "ceiling", "where")
 
 
 @dataclass(frozen=True)
@@ -95,50 +91,3 @@ def state_of(every: Mapping[str, Any], phase: str) -> str | None:
 def reads_files(experiment: Mapping[str, Any]) -> bool:
     """Whether an experiment is of a benchmark of which the state of the page cache is known."""
     return not {_STATE, _DROPS}.isdisjoint({*experiment["fixed"], *experiment["axes"]})
-
-
-def reading_column(name: str, axes: Sequence[str]) -> str:
-    """Column of the table: its name, unless a varying parameter has it."""
-    return f"reading_{name}" if name in axes else name
-
-
-def reading_table(
-    data: ExperimentData, points: Sequence[Point], ceilings: Sequence[ReadCeiling]
-) -> pd.DataFrame | None:
-    """A row per point and phase with a ceiling: what it reads, and the share of the ceiling.
-
-    Columns: varying parameters, ``source``, ``repeats``, ``planned``, ``phase``, ``state`` (cold,
-    warm), ``rate`` (bytes of the files over the time of the epoch, of all ranks) with its 95 %
-    interval ``low`` and ``high``, ``ceiling`` (the best run), ``where`` it was measured, and
-    ``share`` = rate / ceiling, whose interval ``share_low``, ``share_high`` holds the scatter of
-    both. None if there is no row.
-    """
-    rows = []
-    for point in points:
-        every = {**data.experiment["fixed"], **point.values}
-        for phase in EPOCH_PHASES:
-            values = data.repeats(point, (RATE, phase))
-            state = state_of(every, phase)
-            same = (
-                one for one in ceilings if (one.state, one.nodes) == (state, Layout.of(every).nodes)
-            )
-            ceiling = next(same, None)
-            if not values.size or ceiling is None:
-                continue
-            mean = float(values.mean())
-            span = data.interval(point, (RATE, phase))
-            share = share_interval(values / ceiling.best.value, ceiling.least, data.level)
-            row = {**point.values, "source": point.source, "repeats": values.size}
-            row |= {"planned": point.planned, "phase": phase}
-            found = {"state": state, "rate": mean, "ceiling": ceiling.best.value}
-            found["where"] = ceiling.where
-            row |= {reading_column(name, data.axes): found[name] for name in _NAMES}
-            row |= {"low": span.low, "high": span.high}
-            row |= {"share": mean / ceiling.best.value}
-            row |= {"share_low": share.low, "share_high": share.high}
-            rows.append(row)
-    if not rows:
-        return None
-    frame = pd.DataFrame({name: typed_values([row[name] for row in rows]) for name in rows[0]})
-    frame.attrs["units"] = {}
-    return frame

@@ -8,12 +8,11 @@ import pandas as pd
 import pytest
 
 from scalesweep.aspects.make_tables import make_tables
-from scalesweep.experiment.readings import readings
+from scalesweep.aspects.reading.figure import reading_figures
+from scalesweep.aspects.reading.findings import against_reads
+from scalesweep.aspects.reading.table import readings
 from scalesweep.experiment.results import ExperimentResults
-from scalesweep.figures.reading import reading_figures
-from scalesweep.findings.reading import against_reads
-from scalesweep.tables.points import ExperimentData
-from scalesweep.tables.reading import read_ceilings, reading_table, state_of
+from scalesweep.tables.read_ceilings import read_ceilings, state_of
 from tests.fakes.finding_rows import only
 from tests.fakes.plan import whole_plan
 
@@ -25,8 +24,9 @@ def campaign(
     fixed: Mapping[str, Any],
     ceiling: Mapping[str, Any] | None = None,
     read_again: Mapping[str, float] | None = None,
+    parameter: str = "pipeline",
 ) -> tuple[dict[str, ExperimentResults], Any, pd.DataFrame]:
-    """An experiment `io` over the parameter pipeline, and one of the ceilings of reading."""
+    """An experiment `io` over a parameter, and one of the ceilings of reading."""
     rows: list[dict[str, Any]] = []
     io, files = [], []
 
@@ -41,15 +41,15 @@ def campaign(
             more = {"read_rate_mean_init": value / 2, "read_rate_mean_later": value}
             if read_again:
                 more["bytes_read_per_byte_mean_run"] = read_again.get(name, 1.0)
-            add(io, {"pipeline": name}, repeat, benchmark="input_pipeline", **more)
+            add(io, {parameter: name}, repeat, benchmark="input_pipeline", **more)
     for state, values in CEILINGS.items():
         for repeat, value in enumerate(values):
             add(files, {"cache": state}, repeat, benchmark="file_read", best_mean_run=value)
-    parameters = {"pipeline": {}, "cache": {"workload": True}}
+    parameters = {parameter: {}, "cache": {"workload": True}}
     plan = whole_plan(
         {
             "experiments": [
-                {"name": "io", "benchmark": "input_pipeline", "axes": ["pipeline"], "runs": io,
+                {"name": "io", "benchmark": "input_pipeline", "axes": [parameter], "runs": io,
                  "fixed": {"ranks": 2, "ranks_per_node": 2, **fixed}, "parameters": parameters},
                 {"name": "files", "benchmark": "file_read", "axes": ["cache"], "runs": files,
                  "fixed": {"ranks": 1, **(ceiling or {})}, "parameters": parameters,
@@ -78,11 +78,11 @@ def test_a_share_is_of_the_ceiling_in_the_same_state_on_as_many_nodes() -> None:
     ]  # fmt: skip
     first, best = readings(studies["io"])
     assert (first.state, first.phase, first.where) == ("cold", "later", "files")
-    assert best.ceiling == pytest.approx(1e9) and best.share == pytest.approx(0.305)
-    assert best.share_low is not None and best.share_high is not None
+    assert best.ceiling == pytest.approx(1e9) and best.share.value == pytest.approx(0.305)
+    assert best.share.low is not None and best.share.high is not None
     # The ceiling's own scatter is in it: up to 16 % above the best run, against ±1.6 % of the rate.
-    assert best.share_low < 0.27 and 0.315 < best.share_high < 0.33
-    assert readings(studies["io"], "init")[1].share == pytest.approx(0.1525)
+    assert best.share.low < 0.27 and 0.315 < best.share.high < 0.33
+    assert readings(studies["io"], "init")[1].share.value == pytest.approx(0.1525)
     assert studies["files"].rows("reading") == []
     # On other numbers of nodes nothing is known.
     other, *_ = campaign(SLOW, {"page_cache": "cold"}, {"ranks": 2})
@@ -143,5 +143,17 @@ def test_imported_ceilings_count_only_where_none_was_measured() -> None:
 
 def test_no_table_without_ceilings() -> None:
     _, plan, summary = campaign(SLOW, {"page_cache": "cold"})
-    data = ExperimentData(summary, plan["experiments"][0])
-    assert reading_table(data, data.points(), []) is None
+    entry, *_ = plan["experiments"]
+    tables = make_tables(summary, {**plan, "experiments": [entry]})
+    assert "reading" not in tables["io"]
+
+
+def test_a_parameter_of_a_column_s_name_steps_aside() -> None:
+    studies, *_ = campaign(SLOW, {"page_cache": "cold"}, parameter="state")
+    results = studies["io"]
+    names = list(results.tables["reading"])  # type: ignore[arg-type]
+    assert names[:6] == ["parameter_state", "source", "repeats", "planned", "phase", "state"]
+    assert [(row.point, row.state) for row in readings(results)] == [
+        ({"state": "serial"}, "cold"), ({"state": "combined"}, "cold"),
+    ]  # fmt: skip
+    assert "state combined" in only(against_reads(results)).text

@@ -1,0 +1,1 @@
+"""Tables declared once: their columns, how they are written, and how they are read back."""
