@@ -3,7 +3,8 @@
 No pandas or matplotlib here, nor in the ``__init__`` of an aspect: the Snakefile reads their names.
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from importlib import import_module
 from types import ModuleType
 from typing import Literal
@@ -20,12 +21,12 @@ Part = Literal["table", "figure", "findings", "section"]
 class Aspect:
     """The package of an aspect, and the modules that it has.
 
-    ``tables`` names those of its tables that Snakemake's own report shows.
+    ``tables``: of its tables that people read, and Snakemake's own report shows, the captions.
     """
 
     package: str
     parts: tuple[Part, ...]
-    tables: tuple[str, ...] = ()
+    tables: Mapping[str, str] = field(default_factory=dict)
 
     def part(self, name: Part) -> ModuleType | None:
         """A module of the aspect, imported when it is asked for; None where it has none."""

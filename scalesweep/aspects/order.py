@@ -1,5 +1,6 @@
-"""The order of the findings in the report, by the functions that state them."""
+"""The order of findings and sections in the report."""
 
+# Findings, by the functions that state them.
 ORDER = (
     "machine_ceilings",
     "network_fit",
@@ -43,3 +44,6 @@ ORDER = (
     "warnings",
     "coverage",
 )
+
+# Sections, by title; those that are not named here come last.
+SECTIONS = ("Steps", "Accuracy", "Phases", "Layers", "Parts", "Energy")

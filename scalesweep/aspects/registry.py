@@ -1,18 +1,42 @@
 """All aspects, in the order in which the report shows their figures and sections."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from types import ModuleType
 
 from scalesweep.aspects import reading
 from scalesweep.aspects.aspect import Aspect, Part
 
 ASPECTS: tuple[Aspect, ...] = (reading.ASPECT,)
-# Tables that people read and that lie in no folder of an aspect.
-_OTHER_TABLES = (
-    *("findings", "points", "scaling", "threads", "comparisons", "best", "sites", "accuracy"),
-    *("phases", "score", "efficiency", "causes", "steps", "timeline", "parts", "roofline"),
-    *("ceilings", "network", "canary", "prediction", "forecasts"),
-)
+# Captions of the tables that people read and that lie in no folder of an aspect.
+_OTHER_TABLES: Mapping[str, str] = {
+    "findings": "The sentences of the report: state, numbers with units, and the rows and runs "
+    "that carry them.",
+    "points": "One row per point: means over its runs, standard deviation, 95 % interval.",
+    "scaling": "Points by series and scale: speedup, efficiency and ideal, with 95 % intervals.",
+    "threads": "A row per point, metric and phase: the heat map of two parameters in long form.",
+    "comparisons": "Ratios between the values of a parameter at points that are otherwise equal.",
+    "best": "The best value of a parameter at each point of the others, and whether its interval "
+    "is clear.",
+    "sites": "The same runs on several sites.",
+    "accuracy": "Accuracy of each point, with the time and energy to reach it.",
+    "phases": "Seconds, and joules where known, of every phase of every point.",
+    "score": "Mean time to the target without the best and the worst run, as MLPerf counts.",
+    "efficiency": "The time of a step by loss, and the factors of the efficiency, at each point.",
+    "causes": "What makes steps longer: ranks, cause, steps, and what a replay gains without it.",
+    "steps": "Quantiles, stalls and drift of the steps of each run and rank.",
+    "timeline": "What the Horovod timeline shows: time of negotiation, queues and collectives by "
+    "tensor.",
+    "parts": "The time of each part of a program at each point.",
+    "roofline": "Operations, bytes and times of kernels or layers beside the machine's limits.",
+    "ceilings": "Measured limits of the machine: compute rate, memory bandwidth, collectives, "
+    "files.",
+    "network": "Latency, bandwidth and algorithm fitted to each collective, with their intervals.",
+    "canary": "Quick checks of each node before runs, with the nodes that are off.",
+    "prediction": "Predictions at rank counts that were not measured, with 50 % and 95 % "
+    "intervals.",
+    "forecasts": "Each prediction of the past whose count has been measured since, and whether "
+    "its interval held.",
+}
 
 
 def parts(name: Part) -> Iterator[ModuleType]:
@@ -20,6 +44,6 @@ def parts(name: Part) -> Iterator[ModuleType]:
     return (module for aspect in ASPECTS if (module := aspect.part(name)) is not None)
 
 
-def shown_tables() -> tuple[str, ...]:
-    """Names of the tables that people read; the others have a row per run, rank or sample."""
-    return (*_OTHER_TABLES, *(name for aspect in ASPECTS for name in aspect.tables))
+def shown_tables() -> dict[str, str]:
+    """Captions of the tables that people read; the others have a row per run, rank or sample."""
+    return {**_OTHER_TABLES, **{k: v for aspect in ASPECTS for k, v in aspect.tables.items()}}

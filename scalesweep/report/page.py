@@ -37,7 +37,12 @@ from scalesweep.report.page_data import (
 from scalesweep.report.parameters import fixed_parameters
 from scalesweep.report.prediction_section import prediction_section
 from scalesweep.report.profiles_section import profiles_section
-from scalesweep.report.training_sections import DEFINITIONS, Section, section_of, training_sections
+from scalesweep.report.training_sections import (
+    DEFINITIONS,
+    ShownSection,
+    section_of,
+    training_sections,
+)
 from scalesweep.report.without_result import (
     accepted_points,
     excluded_points,
@@ -188,7 +193,7 @@ def _add_data(
     name: str,
     study: ExperimentResults,
     points: Table,
-    training: Sequence[Section],
+    training: Sequence[ShownSection],
     share: int,
 ) -> None:
     """What scripts need of an experiment's tables of points, and of its chart."""

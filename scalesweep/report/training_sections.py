@@ -3,9 +3,12 @@
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from scalesweep.analysis.metrics import column
+from scalesweep.aspects.order import SECTIONS
+from scalesweep.aspects.registry import parts
 from scalesweep.core.formatting import (
     counted,
     finite,
@@ -18,6 +21,7 @@ from scalesweep.core.status import Status
 from scalesweep.experiment.measure import Measure
 from scalesweep.experiment.points_table import Cell, Column, Table, table_of
 from scalesweep.experiment.results import ExperimentResults, Row
+from scalesweep.experiment.sections import Section
 from scalesweep.report.layer_table import layer_table
 from scalesweep.report.steps_table import NOTE, steps_table
 from scalesweep.tables.provenance import EnergyFacts, RunFacts
@@ -32,19 +36,21 @@ DEFINITIONS = {
     "mean_power": "energy / the time it was measured over, of all hosts together",
     "peak_power": "highest power over one sampling interval, of all hosts together",
 }
-# What the names of figures begin with, by the section that shows them.
-SECTIONS = {
-    "Steps": ("steps",),
-    "Accuracy": ("accuracy-",),
-    "Phases": ("phases-",),
-    "Layers": ("roofline",),
-    "Parts": ("parts-",),
-    "Energy": ("energy-", "power-"),
-}
+_ENERGY = "Energy"
+_OF_PHASES = "Seconds of rank 0, means over repeats with 95 % intervals."
+_OF_LAYERS = (
+    "The layers of a model, each timed apart, and the whole step: means over repeats of "
+    "all layers of a kind together, forward and backward. Bound and least time are by the "
+    "ceilings of the machine (docs/methods/roofline.md)."
+)
+_OF_PARTS = (
+    "Share of the time of a rank by part of the program, from profiles of other tools; "
+    "means over ranks and repeats with 95 % intervals."
+)
 
 
 @dataclass(frozen=True)
-class Section:
+class ShownSection:
     """A heading within an experiment: sentences, figures and a table (None: there is none)."""
 
     title: str
@@ -53,9 +59,31 @@ class Section:
     table: Table | None
 
 
+@cache
+def _sections() -> Mapping[str, Section]:
+    """All sections by title, in their order."""
+    listed_ = [*(module.SECTION for module in parts("section")), *_others()]
+    places = {title: place for place, title in enumerate(SECTIONS)}
+    listed_.sort(key=lambda section: places.get(section.title, len(places)))
+    return {section.title: section for section in listed_}
+
+
+def _others() -> list[Section]:
+    """Those that lie in no folder of an aspect."""
+    return [
+        Section("Steps", ("steps",), steps_table, lambda _: [NOTE]),
+        Section("Accuracy", ("accuracy-",), accuracy_table, _accuracy_notes),
+        Section("Phases", ("phases-",), phase_table, lambda _: [_OF_PHASES]),
+        Section("Layers", ("roofline",), layer_table, lambda _: [_OF_LAYERS]),
+        Section("Parts", ("parts-",), part_table, lambda _: [_OF_PARTS]),
+        Section(_ENERGY, ("energy-", "power-"), lambda *_: None, lambda _: []),
+    ]
+
+
 def section_of(figure: str) -> str | None:
     """The section that shows a figure of this name; None if it comes before them."""
-    return next((title for title, begin in SECTIONS.items() if figure.startswith(begin)), None)
+    sections = _sections().values()
+    return next((one.title for one in sections if figure.startswith(one.figures)), None)
 
 
 def training_sections(
@@ -63,44 +91,18 @@ def training_sections(
     facts: Mapping[str, RunFacts],
     figures: Sequence[dict[str, Any]],
     limit: int,
-) -> list[Section]:
+) -> list[ShownSection]:
     """The sections that have anything to show; their tables have at most ``limit`` rows."""
-    tables = {
-        "Steps": steps_table(study, limit),
-        "Accuracy": accuracy_table(study, limit),
-        "Phases": phase_table(study, limit),
-        "Layers": layer_table(study, limit),
-        "Parts": part_table(study, limit),
-    }
-    notes = {
-        "Steps": [NOTE],
-        "Accuracy": _accuracy_notes(study),
-        "Phases": ["Seconds of rank 0, means over repeats with 95 % intervals."],
-        "Layers": [
-            "The layers of a model, each timed apart, and the whole step: means over repeats of "
-            "all layers of a kind together, forward and backward. Bound and least time are by the "
-            "ceilings of the machine (docs/methods/roofline.md)."
-        ],
-        "Parts": [
-            "Share of the time of a rank by part of the program, from profiles of other tools; "
-            "means over ranks and repeats with 95 % intervals."
-        ],
-        "Energy": energy_lines(study, facts),
-    }
-    found = [
-        Section(
-            title,
-            notes[title],
-            [figure for figure in figures if section_of(figure["name"]) == title],
-            tables.get(title),
-        )
-        for title in SECTIONS
-    ]
-    return [
-        one
-        for one in found
-        if one.figures or one.table is not None or (one.title == "Energy" and one.notes)
-    ]
+    shown = []
+    for title, section in _sections().items():
+        drawn = [figure for figure in figures if section_of(figure["name"]) == title]
+        table = section.table(study, limit)
+        notes = section.notes(study)
+        if title == _ENERGY:
+            notes += energy_lines(study, facts)
+        if drawn or table is not None or (title == _ENERGY and notes):
+            shown.append(ShownSection(title, notes, drawn, table))
+    return shown
 
 
 def _accuracy_notes(study: ExperimentResults) -> list[str]:

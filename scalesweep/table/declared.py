@@ -1,7 +1,7 @@
 """A table as a class whose fields are its columns.
 
     @dataclass(frozen=True, kw_only=True)
-    class Reading(PointRow, table="reading", caption="What was read, against plain reads."):
+    class Reading(PointRow, table="reading"):
         phase: str = column("init (first epoch) or later")
         rate: Estimate = column("bytes of the files over the time of the epoch", "bytes/s")
 
@@ -78,22 +78,22 @@ class PointRow:
     """A row of a table about points: the parameters that vary come first, under their own names."""
 
     TABLE: ClassVar[str]
-    CAPTION: ClassVar[str]
 
     point: Mapping[str, Any]
     source: str | None = column("measured, simulated or imported")
     repeats: int = column("finished runs of the point", "1")
     planned: int = column("planned runs of the point", "1")
 
-    def __init_subclass__(cls, table: str = "", caption: str = "") -> None:
-        """Name the table: ``table`` in files, ``caption`` a sentence that says what it holds."""
+    def __init_subclass__(cls, table: str = "") -> None:
+        """Name the table as its files are called."""
         if table:
-            cls.TABLE, cls.CAPTION = table, caption
+            cls.TABLE = table
 
     @property
     def row(self) -> dict[str, Any]:
-        """The parameters and the source of the point, as figures and findings describe it."""
-        return {**self.point, "source": self.source, "repeats": self.repeats}
+        """The point as figures, findings and tables of the page describe it."""
+        runs = {"repeats": self.repeats, "planned": self.planned}
+        return {**self.point, "source": self.source, **runs}
 
     @property
     def cells(self) -> dict[str, Any]:

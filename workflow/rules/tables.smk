@@ -1,5 +1,7 @@
 # Tables of every experiment (docs/reference/files.md lists them); CSV and Parquet.
 
+from scalesweep.aspects.registry import shown_tables
+
 
 localrules:
     tables,
@@ -16,9 +18,7 @@ rule tables:
             directory(f"{RESULTS}/{OUTPUTS}/tables"),
             # Those that people read; the others have a row per run, rank, epoch or sample.
             patterns=[
-                "{experiment,[A-Za-z][A-Za-z0-9_-]*}/"
-                "{table,findings|points|scaling|threads|comparisons|best|sites|accuracy|phases|score|efficiency|causes|steps|timeline|parts|roofline|ceilings|network|canary|reading|prediction|forecasts}"
-                ".{format,csv|tex}"
+                f"{{experiment,[A-Za-z][A-Za-z0-9_-]*}}/{{table,{'|'.join(shown_tables())}}}.{{format,csv|tex}}"
             ],
             caption="../report/table.rst",
             category="Tables",
@@ -32,6 +32,7 @@ rule tables:
         script=f"{SCRIPT}/tables.py",
         runs=RUNS,
         tables=f"{RESULTS}/tables",
+        captions=shown_tables(),
     message:
         "Making tables"
     shell:

@@ -2,4 +2,10 @@
 
 from scalesweep.aspects.aspect import Aspect
 
-ASPECT = Aspect(__name__, tables=("reading",), parts=("table", "figure", "findings"))
+ASPECT = Aspect(
+    __name__,
+    parts=("table", "figure", "findings"),
+    tables={
+        "reading": "The rate at which files were read, and its share of what plain reads reach."
+    },
+)

@@ -17,13 +17,8 @@ FROM_FILES = 0.5
 
 
 @dataclass(frozen=True, kw_only=True)
-class Reading(
-    PointRow,
-    table="reading",
-    caption="The rate at which each point read files, as a share of what plain reads reach on as "
-    "many nodes with the page cache in the same state.",
-):
-    """A point in a phase that has a ceiling."""
+class Reading(PointRow, table="reading"):
+    """A point in a phase, on as many nodes and in the state of the page cache of its ceiling."""
 
     phase: str = column("`init` (the first epoch) or `later`")
     state: str | None = column("what the page cache held: `cold` or `warm`")

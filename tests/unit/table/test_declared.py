@@ -1,0 +1,100 @@
+"""A table that is declared once is written and read back as it was declared."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from scalesweep.analysis.table_io import read_table, write_tables
+from scalesweep.experiment.results import ExperimentResults
+from scalesweep.table.declared import Estimate, PointRow, column, columns_of, frame_of, rows_of
+from tests.fakes.plan import whole_plan
+
+
+@dataclass(frozen=True, kw_only=True)
+class Speed(PointRow, table="speed"):
+    """Rows of a made-up table."""
+
+    phase: str = column("the phase")
+    rate: Estimate = column("bytes over time", "bytes/s", ends=("low", "high"), ends_after="hosts")
+    hosts: int = column("hosts", "1")
+    note: str | None = column("what was noted")
+    share: Estimate = column("rate / ceiling", "1")
+    derived: bool = False  # no column
+
+
+def speed(point: Mapping[str, Any], **values: Any) -> Speed:
+    known = {"source": "measured", "repeats": 3, "planned": 3, "phase": "later", "hosts": 2,
+             "rate": Estimate(1.0, 0.5, 2.0), "note": None, "share": Estimate(0.5)}  # fmt: skip
+    return Speed(point=point, **{**known, **values})
+
+
+def read_back(frame: pd.DataFrame, axes: list[str]) -> list[Speed]:
+    (entry,) = whole_plan({"experiments": [{"name": "e", "axes": axes, "runs": []}]})["experiments"]
+    return ExperimentResults(entry, {"speed": frame}).of(Speed)
+
+
+def test_columns_follow_the_declaration() -> None:
+    names = [item.name for item in columns_of(Speed)]
+    assert names == [
+        "source", "repeats", "planned", "phase", "rate", "hosts", "low", "high", "note", "share",
+        "share_low", "share_high",
+    ]  # fmt: skip
+    kinds = {item.name: (item.kind, item.unit) for item in columns_of(Speed)}
+    assert kinds["low"] == (float, "bytes/s") and kinds["note"] == (str, "")
+    frame = frame_of([speed({"ranks": 1})])
+    assert frame is not None and list(frame) == ["ranks", *names]
+    assert frame.attrs["units"]["share_low"]["unit"] == "1"
+    assert frame["share_low"].dtype == float  # also where no row has an interval
+    assert frame_of([]) is None
+
+
+def test_rows_come_back_as_they_were_written(tmp_path: Path) -> None:
+    rows = [
+        speed({"ranks": 1, "phase": "cold"}),
+        speed({"ranks": 2, "phase": "warm"}, note="odd", share=Estimate(0.1, 0.05, 0.2)),
+    ]
+    frame = frame_of(rows)
+    assert frame is not None
+    assert list(frame)[:2] == ["ranks", "parameter_phase"] and list(frame["phase"]) == ["later"] * 2
+    write_tables({"e": {"speed": frame}}, tmp_path)
+    assert read_back(read_table(tmp_path / "e" / "speed.parquet"), ["ranks", "phase"]) == rows
+    assert read_back(frame, ["ranks", "phase"])[0].row["phase"] == "cold"
+
+
+@given(
+    st.floats(allow_nan=False, allow_infinity=False),
+    st.one_of(st.none(), st.floats()),
+    st.one_of(st.none(), st.text(max_size=5)),
+    st.integers(-(2**62), 2**62),
+)
+def test_any_value_comes_back(value: float, low: float | None, note: str | None, n: int) -> None:
+    known = low is not None and math.isfinite(low)
+    rows = [speed({"ranks": 1}, share=Estimate.of(value, low, low), note=note, hosts=n)]
+    frame = frame_of(rows)
+    assert frame is not None
+    (row,) = read_back(frame, ["ranks"])
+    assert row == rows[0] and (row.share.low is not None) == known
+
+
+def test_an_interval_needs_the_column_that_it_follows() -> None:
+    @dataclass(frozen=True, kw_only=True)
+    class Lost(PointRow, table="lost"):
+        rate: Estimate = column("a rate", ends_after="nothing")
+
+    with pytest.raises(TypeError, match="Lost"):
+        columns_of(Lost)
+
+
+def test_a_table_of_an_earlier_version_lacks_columns() -> None:
+    rows = [
+        {"ranks": 1, "phase": "init", "rate": 1, "hosts": 1, "share": 0.5, "source": "imported"}
+    ]
+    (row,) = rows_of(Speed, rows, ["ranks"])
+    assert row.note is None and row.share == Estimate(0.5) and row.rate.low is None
