@@ -10,13 +10,18 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from scalesweep.analysis.grown import grown_noise
 from scalesweep.analysis.levels import LEAST_LEVEL, Series
 from scalesweep.analysis.multiple import adjusted_p
 from scalesweep.analysis.session_noise import SPAN, Noise, chance_of_each, read_noise
 from scalesweep.analysis.stats import CONFIDENCE
-from scalesweep.analysis.trend import Trend, slopes, steady_change
-from scalesweep.analysis.wander import RECENT, moved_before
+from scalesweep.analysis.unsteady import (
+    RECENT,
+    Trend,
+    grown_noise,
+    moved_before,
+    slopes,
+    steady_change,
+)
 
 REGRESSION, IMPROVEMENT, NO_CHANGE = "regression", "improvement", "no change"
 INCONCLUSIVE, CONFOUNDED, TOO_EARLY = "inconclusive", "confounded", "cannot judge yet"

@@ -25,8 +25,7 @@ from scalesweep.analysis.verdicts import (
 )
 from scalesweep.config.history_settings import HistorySettings
 from scalesweep.core.errors import UserError
-from scalesweep.history.changes import Along, along
-from scalesweep.history.machine import Rates, machine_moved
+from scalesweep.history.changes import Along, Rates, along, machine_moved
 from scalesweep.history.series_head import KEY, POINT, SeriesHead
 from scalesweep.history.settled import (
     Evidence,

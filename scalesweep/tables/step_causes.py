@@ -70,7 +70,6 @@ FEWEST_STALLS = 5  # over all repeats
 FEWEST_ALIKE = 3  # repeats, all of which stall in the same steps
 STANDS_OUT = 3.0  # standard deviations of the other steps, by which stalls are longer
 ALL = "all"  # the causes of a point together
-ANOTHER = "another in each run"
 _MS = 1e3
 # Columns of `causes` besides parameters and source.
 CAUSE_TEXTS = (

@@ -57,22 +57,6 @@ _SHORTEST_S = 1 / MAX_NUMBER  # rates are finite
 _METRIC_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.-]*")
 
 
-def summarise_run(record: Mapping[str, Any], samples: Mapping[str, NDArray[Any]]) -> dict[str, Any]:
-    """Summary row of one run.
-
-    ``record`` as in docs/reference/files.md; ``samples`` may hold ``local_times`` and
-    ``global_times`` [epoch, rank] in seconds. Returns identity, parameters and quantities as
-    {column: value}; a missing number is NaN.
-    Raises UserError naming the run if times are not [epoch, rank] with one column per rank of
-    the point, or are not finite and positive, or the record contradicts itself.
-    """
-    row = _rows([_summarise(record, samples)])[0]
-    if not isinstance(row, Row):
-        raise row
-    parameters = {name: _plain(value) for name, value in row.point.items()}
-    return {**row.identity, **parameters, **row.epochs, **row.plain}
-
-
 class _Read(NamedTuple):
     """A row without the quantities of epochs, and what they are worked out from."""
 

@@ -15,6 +15,24 @@ FULL = nt3_programs.DEFAULTS
 ORIGINAL = 154_922_918
 
 
+def layer_shapes(params):
+    """The shape of every weight in order, kernels and biases, without making any.
+
+    Convolutions and poolings are without padding, so each shortens the sequence.
+    """
+    length, channels = params["features"], 1
+    shapes = []
+    layers = zip(params["filters"], params["kernels"], params["pools"], strict=True)
+    for filters, kernel, pool in layers:
+        shapes += [(kernel, channels, filters), (filters,)]
+        length, channels = (length - kernel + 1) // pool, filters
+    width = length * channels
+    for units in (*params["dense_units"], model.CLASSES):
+        shapes += [(width, units), (units,)]
+        width = units
+    return shapes
+
+
 def test_the_defaults_are_the_originals():
     """Public nt3_default_model.txt of ECP-CANDLE/Benchmarks, and the published study."""
     expected = {
@@ -37,7 +55,7 @@ def test_the_defaults_are_the_originals():
 
 
 def test_parameters_at_full_size():
-    shapes = model.layer_shapes(FULL)
+    shapes = layer_shapes(FULL)
     assert (773_760, 200) in shapes
     assert sum(map(math.prod, shapes)) == ORIGINAL
     with tf.Graph().as_default():  # where variables are not made before a session starts
@@ -53,7 +71,7 @@ def test_what_it_computes(pools):
     tf.random.set_seed(3)
     built = model.build(params)
     weights = [each.numpy() for each in built.trainable_variables]
-    assert [each.shape for each in weights] == model.layer_shapes(params)
+    assert [each.shape for each in weights] == layer_shapes(params)
     x = np.random.default_rng(1).random((2, 90, 1), np.float32)
     values = x
     for layer in range(2):

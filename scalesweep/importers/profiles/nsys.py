@@ -38,7 +38,6 @@ _UNITS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0}
 _CALLS = ("instances", "num calls", "calls", "count", "operations")
 _NAMES = ("name", "operation", "range", "event type")
 _DASHES = re.compile(r"\s*-{2,}(?:\s+-{2,})+\s*")
-_ONE_RANK = {"ranks": "one, as no file name states it (--config ranks=N)"}
 
 
 def recognise(head: str) -> bool:

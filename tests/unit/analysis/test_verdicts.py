@@ -11,8 +11,8 @@ from bench.lib.evenings import NOISE, alarmed, decay, trends
 from bench.lib.planted import KINDS, Kind, plant
 from scalesweep.analysis.levels import Series, find_spikes, read_series, segments
 from scalesweep.analysis.session_noise import chance_of_each, read_noise
-from scalesweep.analysis.trend import slopes
 from scalesweep.analysis.types import Floats
+from scalesweep.analysis.unsteady import moved_before, slopes
 from scalesweep.analysis.verdicts import (
     IMPROVEMENT,
     INCONCLUSIVE,
@@ -26,7 +26,6 @@ from scalesweep.analysis.verdicts import (
     looks,
     worse,
 )
-from scalesweep.analysis.wander import moved_before
 
 QUIET = Kind("quiet", within=0.002, between=0.001)
 SIMULATED = 120

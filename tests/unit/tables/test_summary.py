@@ -22,8 +22,17 @@ from scalesweep.tables.summary_cache import keep_summary
 from tests.fakes.records import GLOBAL, LOCAL, make_record, times, write_run
 
 
+def summarise_run(record: dict[str, Any], samples: dict[str, Any]) -> dict[str, Any]:
+    """What the summary says of one run: {column: value}; raises what it says of one of no use."""
+    row = summary._rows([summary._summarise(record, samples)])[0]
+    if not isinstance(row, summary.Row):
+        raise row
+    parameters = {name: summary._plain(value) for name, value in row.point.items()}
+    return {**row.identity, **parameters, **row.epochs, **row.plain}
+
+
 def test_published_numbers_of_two_ranks() -> None:
-    row = summary.summarise_run(by_column(make_record()), times())
+    row = summarise_run(by_column(make_record()), times())
     expected = {
         "total_time_{}_init": (156.493430, 0.021490),
         "local_throughput_{}_init": (2.086113, 0.040744),
@@ -48,7 +57,7 @@ def test_columns_equal_a_naive_loop_at_1024_ranks() -> None:
     total = local + generator.uniform(0, 1, (5, 1024))
     work = {"samples_per_epoch": 327_680, "bytes_per_epoch": 5_497_558_138_880}
     record = make_record(point={"ranks": 1024}, work=work)
-    row = summary.summarise_run(record, times(local, total))
+    row = summarise_run(record, times(local, total))
     rates = []
     for epoch in range(1, 5):
         for rank in range(1024):
@@ -62,7 +71,7 @@ def test_columns_equal_a_naive_loop_at_1024_ranks() -> None:
 
 
 def test_a_single_epoch_has_no_later() -> None:
-    row = summary.summarise_run(make_record(), times(LOCAL[:1], GLOBAL[:1]))
+    row = summarise_run(make_record(), times(LOCAL[:1], GLOBAL[:1]))
     assert row["total_time_mean_init"] == pytest.approx(156.49343)
     assert all(math.isnan(row[name]) for name in row if name.endswith("_later"))
 
@@ -70,7 +79,7 @@ def test_a_single_epoch_has_no_later() -> None:
 def test_slow_second_epoch_is_a_warning() -> None:
     total = np.full((12, 2), 6.0)
     total[0], total[1] = 150.0, 60.0
-    row = summary.summarise_run(make_record(), times(total, total))
+    row = summarise_run(make_record(), times(total, total))
     assert row["warnings"] == (
         "warm-up declared: 1, but epochs are steady only from 2 on; raise epochs, so that those "
         "before weigh less"
@@ -99,7 +108,7 @@ def _broken(epoch: int, rank: int, value: float) -> list[list[float]]:
 )
 def test_impossible_times_name_the_run(local: Any, total: Any, match: str) -> None:
     with pytest.raises(UserError, match=match) as caught:
-        summary.summarise_run(make_record(), times(local, total))
+        summarise_run(make_record(), times(local, total))
     assert "data_loading-r2-0" in str(caught.value)
 
 
@@ -120,7 +129,7 @@ def test_impossible_times_name_the_run(local: Any, total: Any, match: str) -> No
 )  # fmt: skip
 def test_records_that_contradict_themselves(changes: dict[str, Any], match: str) -> None:
     with pytest.raises(UserError, match=match):
-        summary.summarise_run(make_record(**changes), times())
+        summarise_run(make_record(**changes), times())
 
 
 def _metric(value: float | None, unit: str = "images/s") -> dict[str, Any]:
@@ -128,9 +137,7 @@ def _metric(value: float | None, unit: str = "images/s") -> dict[str, Any]:
 
 
 def test_plain_metrics_need_no_times() -> None:
-    row = summary.summarise_run(
-        make_record(metrics={"images": _metric(52.5), "lost": _metric(None)}), {}
-    )
+    row = summarise_run(make_record(metrics={"images": _metric(52.5), "lost": _metric(None)}), {})
     assert row["images_mean_run"] == 52.5
     assert math.isnan(row["lost_mean_run"])
     assert math.isnan(row["total_time_mean_init"])
@@ -138,7 +145,7 @@ def test_plain_metrics_need_no_times() -> None:
 
 def test_slurm_nodes_count_before_host_names() -> None:
     resources = {"hosts": ["m", "m"], "slurm_nodes": ["node1", "node2"]}
-    assert summary.summarise_run(by_column(make_record(resources=resources)), {})["hosts"] == 2
+    assert summarise_run(by_column(make_record(resources=resources)), {})["hosts"] == 2
 
 
 def test_column_names_split_as_they_were_composed() -> None:
@@ -414,7 +421,7 @@ def test_steps_that_become_steady_after_the_declared_warmup_are_told() -> None:
         (slow, "steps are steady only from 10 on; set warmup_batches: 10"),
     ):
         samples = {"warmup_step_times": np.full((4, 2), 1.0), "step_times": timed}
-        told = summary.summarise_run(record, samples)["warnings"]
+        told = summarise_run(record, samples)["warnings"]
         assert told is None if warnings is None else warnings in told
 
 
@@ -422,8 +429,8 @@ def test_what_was_noted_of_a_log_is_in_the_table_of_runs() -> None:
     """Ranks that disagree on a total were told in a terminal only."""
     said = {"warning": "2 ranks disagree: 5684 to 38473, using 5684", "file": "stdout.log"}
     notes = {"extract": {"metrics": {"total": said, "other": {"file": "stdout.log"}}}}
-    row = summary.summarise_run(by_column(make_record(notes=notes)), {})
+    row = summarise_run(by_column(make_record(notes=notes)), {})
     assert row["warnings"] == f"metric 'total': {said['warning']}"
     for odd in (None, 1, {"metrics": None}, {"metrics": [said]}, {"metrics": {"total": "x"}}):
-        row = summary.summarise_run(by_column(make_record(notes={"extract": odd})), {})
+        row = summarise_run(by_column(make_record(notes={"extract": odd})), {})
         assert row["warnings"] is None

@@ -7,24 +7,6 @@ import tensorflow as tf
 CLASSES = 2
 
 
-def layer_shapes(params: dict[str, Any]) -> list[tuple[int, ...]]:
-    """Return the shape of every weight in order, kernels and biases, without making any.
-
-    Convolutions and poolings are without padding, so each shortens the sequence.
-    """
-    length, channels = params["features"], 1
-    shapes: list[tuple[int, ...]] = []
-    layers = zip(params["filters"], params["kernels"], params["pools"], strict=True)
-    for filters, kernel, pool in layers:
-        shapes += [(kernel, channels, filters), (filters,)]
-        length, channels = (length - kernel + 1) // pool, filters
-    width = length * channels
-    for units in (*params["dense_units"], CLASSES):
-        shapes += [(width, units), (units,)]
-        width = units
-    return shapes
-
-
 def build(params: dict[str, Any]) -> tf.keras.Model:
     """Return the network, from float32 ``[batch, features, 1]`` to logits ``[batch, 2]``.
 

@@ -7,9 +7,8 @@ from typing import Any
 
 import pytest
 
-from scalesweep.compute.power.counting import counted
 from scalesweep.compute.power.domains import Domain
-from scalesweep.compute.power.energy import energy_of, power_rows, read_host
+from scalesweep.compute.power.energy import counted, energy_of, power_rows, read_host
 from scalesweep.compute.power.outcome import energy_metrics, nothing
 from scalesweep.compute.power.series import series_of
 from tests.fakes.sysfs import RANGE
