@@ -16,7 +16,7 @@ from scalesweep.core.formatting import (
     text_of,
     with_interval,
 )
-from scalesweep.report.cells import Text, headings, number_cell, table
+from scalesweep.experiment.cells import Text, headings, number_cell, table
 
 FOLDER = "compare"  # of the tables, next to the page
 # What one page may hold; the rest is in the CSV files.

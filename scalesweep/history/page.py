@@ -22,6 +22,7 @@ from scalesweep.analysis.verdicts import (
 )
 from scalesweep.core.formatting import finite, number, percent
 from scalesweep.core.limited_map import Failed, limited_map
+from scalesweep.experiment.cells import Text, headings, number_cell, table
 from scalesweep.figures.missing import LIMITS
 from scalesweep.history.chart_data import chart_data
 from scalesweep.history.figure import draw_series
@@ -36,7 +37,6 @@ from scalesweep.history.words import (
     settled_change,
     title_of,
 )
-from scalesweep.report.cells import Text, headings, number_cell, table
 from scalesweep.report.html_assets import assets, render
 from scalesweep.report.links import Links
 

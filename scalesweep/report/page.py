@@ -13,13 +13,13 @@ from scalesweep.core.formatting import PHASES, counted, listed, number, text_of
 from scalesweep.core.own_files import publish
 from scalesweep.core.plan_format import Plan
 from scalesweep.core.status import Status
+from scalesweep.experiment.cells import unbroken
 from scalesweep.experiment.points_table import Table, point_table
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.findings.base import CONFIRMED, OPEN, Finding
 from scalesweep.findings.table import findings_in
 from scalesweep.report.cards import card_section
 from scalesweep.report.ceilings_section import ceilings_section
-from scalesweep.report.cells import unbroken
 from scalesweep.report.embedded_figures import embedded_figures, read_index
 from scalesweep.report.failures_section import failed_points
 from scalesweep.report.html_assets import assets, render

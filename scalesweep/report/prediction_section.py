@@ -14,10 +14,10 @@ from scalesweep.core.formatting import (
     percent,
     with_interval,
 )
+from scalesweep.experiment.cells import Text, headings, number_cell, table, unbroken
 from scalesweep.experiment.predictions import Predicted, known, predictions
 from scalesweep.experiment.results import ExperimentResults, Row
 from scalesweep.findings.target_times import in_time
-from scalesweep.report.cells import Text, headings, number_cell, table, unbroken
 from scalesweep.tables.prediction import prediction_column
 
 
