@@ -51,6 +51,7 @@ lint: setup
 	python tools/parameters.py --check
 	python tools/names.py
 	python tools/causes.py --check
+	python tools/schemas.py --check
 
 format: setup
 	ruff check --fix .

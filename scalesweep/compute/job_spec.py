@@ -1,7 +1,7 @@
 """The job specification: all that a job needs to run, as a file, so that it reads no campaign.
 
 The launcher reads one small file, here and in a Slurm job, whose nodes wait meanwhile.
-``workflow/schemas/order.yaml`` is the JSON Schema of it.
+``workflow/schemas/order.yaml`` is the JSON Schema of it, made from the types here.
 """
 
 import contextlib
@@ -9,9 +9,20 @@ import json
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NotRequired, TypedDict
+from typing import Annotated, Any, NotRequired, TypedDict
 
 from scalesweep.core.errors import UserError
+from scalesweep.core.fields import (
+    NOT_IN_FILE,
+    AboveZero,
+    Amount,
+    Count,
+    Positive,
+    RunId,
+    Several,
+    one_of,
+    rule,
+)
 from scalesweep.core.files import is_whole, sealed, write_atomic
 
 ORDER = "order.json"
@@ -24,41 +35,44 @@ JOB_FILE = "job.json"  # the Slurm jobs of the run (scalesweep.slurm.job_file)
 class Asked(TypedDict):
     """What a Slurm job was asked for; None where that is not known."""
 
-    nodes: int | None
-    minutes: int | None  # time limit of the job
-    limit_s: float | None  # of the program in it
-    mem_mb: int | None  # per node
+    nodes: Positive | None
+    minutes: Annotated[Positive | None, "time limit of the job"]
+    limit_s: Annotated[Amount | None, "seconds; time limit of the program"]
+    mem_mb: Annotated[Positive | None, "per node"]
 
 
 class PowerOrder(TypedDict):
     """How the energy of a run is sampled."""
 
-    interval_s: float
+    interval_s: Annotated[AboveZero, "seconds between samples"]
     sources: Sequence[str]
-    sysfs: str
-    nodes: int
+    sysfs: Annotated[str, "where /sys is mounted"]
+    nodes: Positive
 
 
 class CanaryOrder(TypedDict):
     """What is run before and after the program, to see what the machine does."""
 
-    argv: list[str]  # with {out}, a folder that only the launcher knows
-    results: int  # files that its processes leave of products and copies
-    read: NotRequired[bool]  # whether each host reads a file
-    ranks: NotRequired[int]  # of an allreduce; absent: there is none
+    argv: Annotated[list[str], "{out} is filled in by the launcher, which alone knows the folder"]
+    results: Annotated[Positive, "files that its processes leave of products and copies"]
+    read: NotRequired[Annotated[bool, "whether each host reads a file"]]
+    ranks: NotRequired[Annotated[Several, "of an allreduce; absent where there is none"]]
 
 
 class Patterns(TypedDict):
     """What the metrics of a foreign program are read from its logs with."""
 
-    metrics: Sequence[Mapping[str, Any]]  # ``log_metrics.Metric``, as JSON
+    metrics: Annotated[
+        Sequence[Mapping[str, Any]],
+        "entries of result.extract in benchmark.yaml (``log_metrics.Metric``, as JSON)",
+    ]
     digest: str
 
 
 class ExtractOrder(Patterns):
     """How the logs of a foreign program are read."""
 
-    srun_labels: bool
+    srun_labels: Annotated[bool, "whether srun puts the rank in front of every line"]
     work: Mapping[str, int]
 
 
@@ -69,48 +83,77 @@ class ProgramOrder(TypedDict):
     where the site's is used. ``files``: what the program is, by the words of the command.
     """
 
-    command: list[str]
-    env: dict[str, str]  # set by parameters and the experiment
-    launch: dict[str, list[str]] | None
-    files: dict[str, str]
+    command: Annotated[list[str], "words; {python}, {program:NAME} and the like stay in braces"]
+    env: Annotated[dict[str, str], "variables that parameters and the experiment set"]
+    launch: Annotated[
+        Annotated[dict[str, list[str]], rule(propertyNames=one_of("single", "multi"))] | None,
+        "the benchmark's own launcher; null: the site's",
+    ]
+    files: Annotated[dict[str, str], "word of the command -> path or name"]
 
 
 class RunPlace(TypedDict):
     """Where a run stood in the order of its campaign."""
 
-    seed: int | None  # None: as written
-    position: int  # from 1
-    of: int
+    seed: Annotated[Count | None, "null: in the order of the campaign file"]
+    position: Annotated[Positive, "from 1"]
+    of: Annotated[Positive, "runs of the campaign"]
 
 
 class Order(TypedDict):
     """What the launcher needs to know of a run."""
 
-    run_id: str
-    profile: str
+    run_id: RunId
+    profile: Annotated[
+        str, one_of("none", "cprofile", "tensorflow", "horovod_timeline", "noexchange")
+    ]
     benchmark: str
-    version: int
-    params: dict[str, Any]
-    repeat: int
+    version: Positive
+    params: Annotated[
+        dict[str, Any], rule(required=("ranks", "ranks_per_node")), "value of every parameter"
+    ]
+    repeat: Count
     site: str
-    folder: str
-    data: str | None
-    node_local: str
-    argv: list[str]  # with {run_file} and {out}, which only the launcher knows
+    folder: Annotated[str, "the run's folder"]
+    data: Annotated[str | None, "folder of the data set"]
+    node_local: Annotated[str, "node-local scratch folder"]
+    argv: Annotated[list[str], "the command; {run_file} and {out} are filled in by the launcher"]
     env: dict[str, str]
-    prologue: list[str]
-    time_limit_s: float
-    asked: Asked | None  # None outside of Slurm
-    power: NotRequired[PowerOrder | None]  # None: switched off
-    canary: NotRequired[CanaryOrder]  # where it is asked for
-    extract: NotRequired[ExtractOrder]  # of a foreign program
-    program: NotRequired[ProgramOrder]  # not in an order of an earlier version
-    order: NotRequired[RunPlace]
-    # ``stamp_of`` the record that is there and is to be measured again; no other is replaced.
-    replaces: NotRequired[str]
-    study: NotRequired[str]  # folder of the user's study, whose git state is recorded
-    # Nodes of its job that it has to itself, where it shares the job; known in the job only.
-    hosts: NotRequired[list[str]]
+    prologue: Annotated[list[str], "lines of shell before the command"]
+    time_limit_s: Annotated[AboveZero, "seconds"]
+    asked: Annotated[Asked | None, "what the Slurm job was asked for; null outside of Slurm"]
+    power: NotRequired[
+        Annotated[PowerOrder | None, "how energy is sampled; null where it is switched off"]
+    ]
+    canary: NotRequired[
+        Annotated[
+            CanaryOrder, "what is run before and after the program, to see what the machine does"
+        ]
+    ]
+    extract: NotRequired[
+        Annotated[ExtractOrder, "how the metrics of a foreign program are read from its logs"]
+    ]
+    program: NotRequired[
+        Annotated[ProgramOrder, "what is started at the point, with nothing of a site in it"]
+    ]
+    order: NotRequired[
+        Annotated[RunPlace, "where the run stood among all of the campaign when it was started"]
+    ]
+    replaces: NotRequired[
+        Annotated[
+            str,
+            "time and size of the record that is to be measured again (--forcerun); no other is "
+            "replaced",
+        ]
+    ]
+    study: NotRequired[Annotated[str, "folder of the user's study, whose git state is recorded"]]
+    hosts: NotRequired[
+        Annotated[
+            list[str],
+            NOT_IN_FILE,
+            "nodes of its job that it has to itself, where it shares the job; known in the job",
+        ]
+    ]
 
 
 def write_order(path: Path, order: Order) -> str:

@@ -1,11 +1,14 @@
 """native.json: what a program leaves of a run, as types.
 
-``workflow/schemas/native.yaml`` is the same as a JSON Schema. The benchmarks, which import nothing
-of scalesweep, have types of their own; ``scalesweep.compute.program_output`` checks what they
-leave. Standard library only, for the launcher.
+``workflow/schemas/native.yaml`` is the same as a JSON Schema, made from the types here. The
+benchmarks, which import nothing of scalesweep, have types of their own;
+``scalesweep.compute.program_output`` checks what they leave. Standard library only, for the
+launcher.
 """
 
-from typing import Any, NotRequired, TypedDict
+from typing import Annotated, Any, NotRequired, TypedDict
+
+from scalesweep.core.fields import NOT_IN_FILE, Amount, Better, Count, PhaseSpan, Scope
 
 NATIVE = "native.json"
 
@@ -14,8 +17,8 @@ class Meaning(TypedDict):
     """What a metric's number means."""
 
     unit: str
-    better: str  # higher or lower
-    scope: str  # rank or total
+    better: Better
+    scope: Scope
 
 
 class MetricValue(Meaning):
@@ -27,36 +30,49 @@ class MetricValue(Meaning):
 class Work(TypedDict, total=False):
     """How much a run does, over all ranks; what is not known is left out."""
 
-    samples_per_epoch: int | None
-    bytes_per_epoch: int | None
-    samples: int  # handled in ``phases``, over all epochs
+    samples_per_epoch: Count | None
+    bytes_per_epoch: Count | None
+    samples: Annotated[Count, "handled in the phases named, over all epochs"]
     phases: list[str]
 
 
 class Resources(TypedDict):
     """Where the ranks ran, by rank."""
 
-    hosts: list[str]
-    slurm_nodes: list[str | None]
-    slurm: NotRequired[dict[str, Any]]  # of the launcher: the job's id, and what it was asked for
+    hosts: Annotated[list[str], "host of each rank"]
+    slurm_nodes: Annotated[list[str | None], "Slurm's name of each rank's node"]
+    slurm: NotRequired[
+        Annotated[
+            dict[str, Any],
+            NOT_IN_FILE,
+            "of the launcher: the job's id, and what it was asked for",
+        ]
+    ]
 
 
 class Environment(TypedDict):
     """What the ranks ran in."""
 
-    ranks: list[dict[str, Any]]
+    ranks: Annotated[list[dict[str, Any]], "facts of each rank"]
     versions: dict[str, str | None]
-    variables: dict[str, str]  # of rank 0
-    node: NotRequired[dict[str, Any]]  # of the launcher: facts about its host
+    variables: Annotated[dict[str, str], "of rank 0"]
+    node: NotRequired[
+        Annotated[dict[str, Any], NOT_IN_FILE, "of the launcher: facts about its host"]
+    ]
 
 
 class Native(TypedDict):
     """native.json (``workflow/schemas/native.yaml``)."""
 
-    phases: dict[str, float]  # seconds
-    phase_spans: NotRequired[list[tuple[str, float, float]]]  # begin and end in Unix seconds
+    phases: Annotated[dict[str, Amount], "seconds"]
+    phase_spans: NotRequired[
+        Annotated[
+            list[PhaseSpan],
+            "phases of rank 0 in their order: name, start and end in Unix seconds",
+        ]
+    ]
     metrics: dict[str, MetricValue]
-    work: Work
+    work: Annotated[Work, "over all ranks; what is not known is left out"]
     resources: Resources
     environment: Environment
     notes: dict[str, Any]

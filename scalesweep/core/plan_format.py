@@ -1,48 +1,61 @@
 """plan.json: its fields as types, the one function that writes it and the one that reads it.
 
-``workflow/schemas/plan.yaml`` is the same as a JSON Schema, with what each field means. Times are
-in seconds unless the name says otherwise.
+``workflow/schemas/plan.yaml`` is the same as a JSON Schema, made from the types here. Times are in
+seconds unless the name says otherwise.
 """
 
 import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, NotRequired, TypedDict
+from typing import Annotated, Any, NotRequired, TypedDict
 
 from scalesweep.core.errors import UserError
+from scalesweep.core.fields import (
+    AboveZero,
+    Amount,
+    Count,
+    Positive,
+    ProfileKind,
+    RunId,
+    RunStatus,
+    Several,
+    one_of,
+    rule,
+)
 from scalesweep.core.files import is_whole, sealed
 from scalesweep.core.own_files import publish
 
 PLAN = "plan.json"
 
-# Every parameter by name, and what runs scale over.
-PointValues = dict[str, Any]
+PointValues = Annotated[dict[str, Any], "value of every parameter, and what runs scale over"]
 
 
 class PlanRun(TypedDict):
     """A planned run and its state."""
 
-    run_id: str
-    repeat: int
-    position: int  # in the order of start, from 1
+    run_id: RunId
+    repeat: Count
+    position: Annotated[Positive, "in the order of start, from 1"]
     point: PointValues
-    work: int | None  # samples in all
-    status: str
+    work: Annotated[Count | None, "samples in all"]
+    status: RunStatus
     cause: str
     detail: str
-    # Threads for each core of the fullest node; above 1 it is oversubscribed. None: not known.
-    threads_per_core: float | None
-    reused: bool  # an earlier experiment has it too
+    threads_per_core: Annotated[
+        Amount | None,
+        "threads for each core of the fullest node; above 1 it is oversubscribed. null: not known",
+    ]
+    reused: Annotated[bool, "an earlier experiment has the same run"]
     to_run: bool
 
 
 class PlanProfile(TypedDict):
     """A profiled run and its state."""
 
-    run_id: str  # its folder's name
-    kind: str
+    run_id: Annotated[str, "name of the folder"]
+    kind: ProfileKind
     point: PointValues
-    status: str
+    status: RunStatus
     cause: str
     detail: str
     to_run: bool
@@ -61,38 +74,44 @@ class ParameterInfo(TypedDict):
     unit: str | None
     doc: str
     default: Any
-    workload: bool
+    workload: Annotated[bool, "whether it changes what is computed, not how"]
 
 
 UNKNOWN_PARAMETER: ParameterInfo = {"unit": None, "doc": "", "default": None, "workload": False}
 
 
 class PlanEstimate(TypedDict):
-    """What the pending runs of an experiment will take; None where one of them is not known."""
+    """What the pending runs of an experiment will take; null where one of them is not known."""
 
-    wall_s: float | None
-    core_hours: float | None
+    wall_s: Annotated[Amount | None, "seconds"]
+    core_hours: Amount | None
 
 
 class PlanRepeated(TypedDict):
     """A point that is measured until it is precise."""
 
     point: PointValues
-    state: str  # of analysis.sequential, or "new": not looked at as it is now
-    width: float | None  # half width of the interval over the mean; None: none yet
-    done: int  # finished repeats
-    planned: int  # repeats that are planned so far
-    expected: int  # repeats in all, by the spread so far
+    state: Annotated[
+        str,
+        one_of("new", "more", "precise", "wide", "waiting", "unknown", "identical"),
+        'of analysis.sequential, or "new": not looked at as it is now',
+    ]
+    width: Annotated[Amount | None, "half width of the interval over the mean; null: none yet"]
+    done: Annotated[Count, "finished repeats"]
+    planned: Annotated[Positive, "repeats that are planned so far"]
+    expected: Annotated[Positive, "repeats in all, by the spread so far"]
 
 
 class PlanRepeats(TypedDict):
     """Repeats until points are precise."""
 
-    least: int
-    most: int
-    until: float  # half width over the mean
-    level: float  # at which intervals are taken, for a coverage of 95 %
-    metric: str  # that was looked at; empty: none yet
+    least: Annotated[int, rule(minimum=3)]
+    most: Annotated[int, rule(minimum=3)]
+    until: Annotated[
+        float, rule(exclusiveMinimum=0, maximum=1), "half width of an interval over the mean"
+    ]
+    level: Annotated[float, "at which intervals are taken, for a coverage of 0.95"]
+    metric: Annotated[str, "the one that was looked at; empty if none yet"]
     points: list[PlanRepeated]
 
 
@@ -103,26 +122,26 @@ class PlanRound(TypedDict):
     ``node_hours``: of the runs, at most; ``took``: of those that have finished.
     """
 
-    round: int
+    round: Positive
     point: PointValues
-    runs: int
-    done: int
+    runs: Positive
+    done: Count
     question: str
-    now: float
-    expected: float
-    node_hours: float
-    took: float
+    now: Annotated[Amount, "logarithm of upper over lower bound when it was decided"]
+    expected: Annotated[Amount, "the same as it was expected after all that was advised"]
+    node_hours: Annotated[Amount, "of the runs, at most"]
+    took: Annotated[Amount, "node-hours of those that have finished"]
 
 
 class PlanSpend(TypedDict):
     """A budget that is spent in rounds (node-hours), and what was decided of an experiment."""
 
-    budget: float
-    spent: float
-    reserved: float  # of planned runs, at most
-    until: float | None  # half width of an interval over its value
-    target: str
-    ended: str  # why nothing more is decided; empty while it goes on
+    budget: Annotated[AboveZero, "node-hours"]
+    spent: Annotated[Amount, "node-hours of finished runs, and of failed attempts by their limits"]
+    reserved: Annotated[Amount, "node-hours of planned runs, at most"]
+    until: Annotated[float | None, "half width of an interval over its value"]
+    target: Annotated[str, "what is asked; empty is everything"]
+    ended: Annotated[str, "why nothing more is decided; empty while it goes on"]
     rounds: list[PlanRound]
 
 
@@ -131,50 +150,83 @@ class PlanExperiment(TypedDict):
 
     name: str
     description: str
-    control: bool  # the control point
+    control: Annotated[bool, "the control point, which comes last"]
     benchmark: str
-    summary: str
-    version: int
+    summary: Annotated[str, "what the benchmark measures"]
+    version: Positive
     main_metric: str | None
-    metrics: dict[str, str]  # definitions
-    compare: NotRequired[dict[str, str]]  # metric -> between which runs (analysis.metrics.compared)
-    kinds: NotRequired[dict[str, str]]  # metric -> extensive, intensive or latency, where declared
-    scaling: str  # weak, strong or none
-    scale: str  # what runs scale over: "ranks", or the benchmark's name for devices
-    scale_parameters: list[str]  # that the scale is made of
-    axes: list[str]  # parameters of more than one value, the scale first
-    linked: list[str]  # parameters that the campaign sets together
-    work: list[str]  # parameters that decide the work of a rank
-    fixed: PointValues
+    metrics: Annotated[dict[str, str], "definitions"]
+    compare: NotRequired[
+        Annotated[
+            dict[str, Annotated[str, one_of("always", "same_training", "never")]],
+            "between which runs metrics are compared, where the benchmark says so "
+            "(analysis.metrics.compared); plans of before lack it",
+        ]
+    ]
+    kinds: NotRequired[
+        Annotated[
+            dict[str, Annotated[str, one_of("extensive", "intensive", "latency")]],
+            "of metrics, where the benchmark says so: only extensive ones have an ideal; plans of "
+            "before lack it",
+        ]
+    ]
+    scaling: Annotated[str, one_of("weak", "strong", "none"), "weak, strong or none"]
+    scale: Annotated[str, 'what runs scale over: "ranks", or the benchmark\'s name for devices']
+    scale_parameters: Annotated[list[str], "parameters that make up the scale"]
+    axes: Annotated[list[str], "parameters with more than one value, the scale first"]
+    linked: Annotated[list[str], "parameters that the campaign sets together"]
+    work: Annotated[list[str], "parameters that decide the work of a rank"]
+    fixed: Annotated[PointValues, "the other parameters and their values"]
     parameters: dict[str, ParameterInfo]
     runs: list[PlanRun]
     profiles: list[PlanProfile]
     excluded: list[ExcludedPoint]
-    points: int
+    points: Count
     estimate: PlanEstimate
-    predict: NotRequired[list[int]]  # counts of what it scales over to predict; not asked: absent
-    stop: NotRequired[str]  # when larger counts of a series are left out
-    ceiling: NotRequired[str]  # compute, memory, network or files: its main metric is their most
-    noexchange: NotRequired[bool]  # its program can leave out the exchange of gradients
-    # Runs of its benchmark that an import refused; left out where there are none.
-    refused: NotRequired[int]
-    repeats: NotRequired[PlanRepeats]  # where their number is not fixed
-    spend: NotRequired[PlanSpend]  # where its points are chosen in rounds
+    predict: NotRequired[
+        Annotated[
+            list[Positive],
+            rule(minItems=1),
+            "counts of what it scales over to predict; not asked: absent",
+        ]
+    ]
+    stop: NotRequired[Annotated[str, "when larger counts of a series are left out"]]
+    ceiling: NotRequired[
+        Annotated[
+            str,
+            one_of("compute", "memory", "network", "files"),
+            "compute, memory, network or files: its main metric is their most",
+        ]
+    ]
+    noexchange: NotRequired[Annotated[bool, "its program can leave out the exchange of gradients"]]
+    refused: NotRequired[
+        Annotated[
+            Positive, "runs of its benchmark that an import refused; left out where there are none."
+        ]
+    ]
+    repeats: NotRequired[
+        Annotated[
+            PlanRepeats, "repeats until points are precise; left out where their number is fixed"
+        ]
+    ]
+    spend: NotRequired[
+        Annotated[PlanSpend, "what was decided of the experiment; left out without such a budget"]
+    ]
 
 
 class RefusedRuns(TypedDict):
     """Runs that an import refused for one reason."""
 
-    benchmark: str  # empty where the log does not tell
-    reason: str  # of the first
-    count: int
-    places: list[str]  # of the first few: file, or file:line
+    benchmark: Annotated[str, "empty where the log does not tell"]
+    reason: Annotated[str, "of the first"]
+    count: Positive
+    places: Annotated[list[str], "of the first few: file, or file:line"]
 
 
 class PlanImported(TypedDict):
     """What imports left out, and what is to be doubted of what they took."""
 
-    list: str  # file that names all of it
+    list: Annotated[str, "file that names all of it"]
     refused: list[RefusedRuns]
     doubts: list[str]
 
@@ -182,62 +234,79 @@ class PlanImported(TypedDict):
 class JobShapeEntry(TypedDict):
     """Equal requests to Slurm."""
 
-    sbatch: str
-    nodes: int
-    tasks: int
-    minutes: int
-    jobs: int
-    runs: list[str]
-    expected_s: float | None
-    basis: str
-    node_hours_expected: float | None
-    node_hours_limit: float
-    # Where runs share allocations: how many runs each of the jobs has.
-    runs_each: NotRequired[list[int]]
-    # Where some of these are measured at the same time: how many in a job at most.
-    at_once: NotRequired[int]
+    sbatch: Annotated[str, "options of sbatch"]
+    nodes: Positive
+    tasks: Positive
+    minutes: Annotated[Positive, "time limit of the job"]
+    jobs: Positive
+    runs: Annotated[list[str], "ids"]
+    expected_s: Annotated[Amount | None, "seconds of a run, median"]
+    basis: Annotated[str, "what the estimate rests on"]
+    node_hours_expected: Amount | None
+    node_hours_limit: Amount
+    runs_each: NotRequired[
+        Annotated[
+            list[Positive], "where runs share allocations: how many runs each of the jobs has."
+        ]
+    ]
+    at_once: NotRequired[
+        Annotated[
+            Several,
+            "where some of these are measured at the same time: how many in a job at most",
+        ]
+    ]
 
 
 class PlanUnpacked(TypedDict):
     """What the jobs of pending runs would cost if each had one to itself, and how many runs share
     none because the time limit of one of them is too long."""
 
-    jobs: int
-    node_hours_expected: float | None
-    node_hours_limit: float
-    minutes: int  # of an allocation, at most
-    too_long: int
-    # From so many seconds on, for which a job of one run holds its nodes beyond the program, shared
-    # allocations cost less; null where times are not known.
-    break_even_s: NotRequired[float | None]
+    jobs: Count
+    node_hours_expected: Amount | None
+    node_hours_limit: Amount
+    minutes: Annotated[Positive, "of an allocation, at most"]
+    too_long: Annotated[Count, "runs whose limit leaves no room for another"]
+    break_even_s: NotRequired[
+        Annotated[
+            Amount | None,
+            "from so many seconds on, for which a job of one run holds its nodes beyond the "
+            "program, shared allocations cost less; null where times are not known",
+        ]
+    ]
 
 
 class PlanJobs(TypedDict):
     """What the jobs of pending runs ask for and cost."""
 
     shapes: list[JobShapeEntry]
-    node_hours_expected: float | None
-    node_hours_limit: float
-    spent_node_hours: float
-    budget_node_hours: float | None
-    overhead_s: float | None
-    overhead_jobs: int
-    unpacked: NotRequired[PlanUnpacked]  # where runs share allocations
+    node_hours_expected: Amount | None
+    node_hours_limit: Amount
+    spent_node_hours: Amount
+    budget_node_hours: Amount | None
+    overhead_s: Annotated[
+        float | None, "seconds that jobs held their nodes beyond the program, median"
+    ]
+    overhead_jobs: Annotated[Count, "the jobs of which that is known"]
+    unpacked: NotRequired[
+        Annotated[
+            PlanUnpacked, "where runs share allocations: what jobs would cost if they did not"
+        ]
+    ]
 
 
 class PlanOrder(TypedDict):
     """The order in which runs are started."""
 
-    seed: int | None  # None: as written
-    of: int  # runs in all
+    seed: Annotated[Count | None, "null: in the order of the campaign file"]
+    of: Annotated[Count, "runs of the campaign"]
 
 
 class PlanCanary(TypedDict):
     """What looking at the machine before and after each pending run costs."""
 
-    runs: int
-    seconds: float  # of one run, at most
-    total_s: NotRequired[float]  # of all; not in plans of earlier versions
+    runs: Count
+    seconds: Annotated[Amount, "of one run, at most"]
+    total_s: NotRequired[Annotated[Amount, "of all runs; not in plans of earlier versions"]]
 
 
 class Plan(TypedDict):
@@ -245,20 +314,41 @@ class Plan(TypedDict):
 
     campaign: str
     description: str
-    file: str
+    file: Annotated[str, "campaign file"]
     site: str
-    results: str
-    created: str  # ISO 8601
+    results: Annotated[str, "results folder"]
+    created: Annotated[str, "UTC, ISO 8601"]
     order: PlanOrder
     experiments: list[PlanExperiment]
-    jobs: PlanJobs | None
-    canary: NotRequired[PlanCanary]  # where runs are between two looks at their machine
-    ceilings: NotRequired[str]  # results folder of the campaign whose probes measured the site
-    islands_per_node: NotRequired[int]  # sockets or NVLink islands of a node; one: absent
-    nodes_per_switch_group: NotRequired[int]  # not known: absent
-    peaks: NotRequired[dict[str, Any]]  # of a node, by data sheet: as in the site's file
-    imported: NotRequired[PlanImported]  # in campaigns of imported runs, where there is any
-    digest: NotRequired[str]
+    jobs: Annotated[
+        PlanJobs | None,
+        "what the jobs of pending runs ask of Slurm and cost; null on a site without Slurm",
+    ]
+    canary: NotRequired[
+        Annotated[PlanCanary, "what looking at the machine before and after each pending run costs"]
+    ]
+    ceilings: NotRequired[
+        Annotated[str, "results folder of the campaign whose probes measured the site"]
+    ]
+    islands_per_node: NotRequired[
+        Annotated[Several, "sockets or NVLink islands of a node; absent for one"]
+    ]
+    nodes_per_switch_group: NotRequired[
+        Annotated[Several, "nodes below one switch; absent where not known"]
+    ]
+    peaks: NotRequired[
+        Annotated[
+            dict[str, Any],
+            "FLOP/s by type (flops) and bytes/s (bytes_per_s) of a node, as its data sheets state "
+            "them, and as in the site's file",
+        ]
+    ]
+    imported: NotRequired[
+        Annotated[
+            PlanImported, "what imports left out or is to be doubted, in campaigns of imported runs"
+        ]
+    ]
+    digest: NotRequired[Annotated[str, "blake2b of the text before it, closed by a brace"]]
 
 
 def write_plan_file(path: Path, plan: Plan) -> None:

@@ -1,15 +1,15 @@
-"""plan.json, order.json and native.json: type, schema and what is written name the same fields."""
+"""plan.json, order.json, native.json and record.json: schemas of types, files as they say."""
 
 import ast
+import importlib.util
 import json
 import threading
-import typing
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from types import ModuleType
+from typing import Annotated, Any, NotRequired, TypedDict
 
 import pytest
-import yaml
 
 from scalesweep.compute import job_spec
 from scalesweep.compute.job_spec import Order, await_order, read_order, write_order
@@ -17,10 +17,13 @@ from scalesweep.compute.launcher import launch
 from scalesweep.compute.native_format import NATIVE, Native
 from scalesweep.config.campaign import Campaign
 from scalesweep.config.yaml_loader import check_schema
+from scalesweep.core import record
 from scalesweep.core.errors import UserError
+from scalesweep.core.fields import NOT_IN_FILE, Amount, Count, one_of
 from scalesweep.core.files import sealed
-from scalesweep.core.paths import BENCHMARKS, SCHEMAS
-from scalesweep.core.plan_format import Plan, read_plan
+from scalesweep.core.paths import BENCHMARKS
+from scalesweep.core.plan_format import read_plan
+from scalesweep.core.record_format import Record
 from scalesweep.planning.plan import build_plan, write_plan
 from scalesweep.planning.run_spec import run_spec
 from scalesweep.planning.run_state import RunState
@@ -28,58 +31,79 @@ from scalesweep.slurm.job_shape import Shape
 from tests.conftest import ROOT
 from tests.unit.compute.test_launcher import spec
 
-# What one side adds: the seal is taken off an order when it is read, and a run that shares its job
-# gets its nodes then; the launcher adds to what a program says of where it ran.
-ADDED = {"Order": {"digest", "hosts"}, "Resources": {"slurm"}, "Environment": {"node"}}
+
+def tool() -> ModuleType:
+    """tools/schemas.py, which writes the schemas from the types."""
+    spec = importlib.util.spec_from_file_location("schemas", ROOT / "tools" / "schemas.py")
+    assert spec and spec.loader
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
-def typed_dicts(hint: Any) -> Iterator[Any]:
-    """The TypedDicts in an annotation, without those inside of them."""
-    if typing.is_typeddict(hint):
-        yield hint
-    for argument in typing.get_args(hint):
-        yield from typed_dicts(argument)
+def test_schemas_are_those_of_the_types(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    schemas = tool()
+    assert schemas.main(check=True) is None
+    changed = tmp_path / "plan.yaml"
+    monkeypatch.setattr(schemas, "SCHEMAS", tmp_path)
+    monkeypatch.setattr(schemas, "ROOT", tmp_path)
+    schemas.main(check=False)
+    assert schemas.main(check=True) is None
+    changed.write_text(changed.read_text().replace("campaign file", "file"))
+    assert schemas.main(check=True) == "error: plan.yaml is stale: tools/schemas.py"
 
 
-def inside(schema: Mapping[str, Any], root: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The schema of an object in a schema that says where it is: by name, in a list, or null."""
-    if "$ref" in schema:
-        return inside(root["$defs"][schema["$ref"].rpartition("/")[2]], root)
-    if "oneOf" in schema:
-        return inside(schema["oneOf"][1], root)
-    if "items" in schema:
-        return inside(schema["items"], root)
-    if "properties" not in schema and isinstance(schema.get("additionalProperties"), dict):
-        return inside(schema["additionalProperties"], root)
-    return schema
+def test_a_type_says_all_of_its_schema() -> None:
+    class Inner(TypedDict, total=False):
+        """Made
+        up."""
+
+        kind: Annotated[str, one_of("a", "b")]
+
+    class Outer(TypedDict):
+        """Made up, too."""
+
+        size: Annotated[Count | None, "in bytes; null: not known"]
+        inner: NotRequired[Annotated[Inner | None, "one of these"]]
+        each: list[tuple[str, Amount]]
+        later: Annotated[int, NOT_IN_FILE]
+
+    shared: dict[str, Any] = {}
+    assert tool().object_of(Outer, shared) == {
+        "type": "object",
+        "description": "Made up, too.",
+        "additionalProperties": False,
+        "required": ["size", "each"],
+        "properties": {
+            "size": {
+                "type": ["integer", "null"], "minimum": 0,
+                "description": "in bytes; null: not known",
+            },
+            "inner": {
+                "anyOf": [{"$ref": "#/$defs/Inner"}, {"type": "null"}],
+                "description": "one of these",
+            },
+            "each": {
+                "type": "array",
+                "items": {
+                    "type": "array", "minItems": 2, "maxItems": 2,
+                    "prefixItems": [{"type": "string"}, {"type": "number", "minimum": 0}],
+                },
+            },
+        },
+    }  # fmt: skip
+    assert shared == {
+        "Inner": {
+            "type": "object",
+            "description": "Made up.",
+            "additionalProperties": False,
+            "properties": {"kind": {"type": "string", "enum": ["a", "b"]}},
+        }
+    }
 
 
-def compare(kind: Any, schema: Mapping[str, Any], root: Mapping[str, Any]) -> int:
-    """Assert that type and schema have the same keys, to the innermost object; how many have."""
-    added = ADDED.get(kind.__name__, set())
-    assert set(kind.__annotations__) - added == set(schema["properties"]) - added, kind.__name__
-    assert set(kind.__required_keys__) == set(schema.get("required", [])), kind.__name__
-    seen = 1
-    for key, hint in typing.get_type_hints(kind).items():
-        if key not in added:
-            for inner in typed_dicts(hint):
-                seen += compare(inner, inside(schema["properties"][key], root), root)
-    return seen
-
-
-@pytest.mark.parametrize(
-    ("kind", "name", "objects"), [(Plan, "plan", 18), (Order, "order", 7), (Native, "native", 5)]
-)
-def test_type_and_schema_name_the_same_fields(kind: Any, name: str, objects: int) -> None:
-    schema = yaml.safe_load((SCHEMAS / f"{name}.yaml").read_text())
-    assert compare(kind, schema, schema) == objects
-
-
-def test_the_comparison_finds_what_differs() -> None:
-    schema = yaml.safe_load((SCHEMAS / "plan.yaml").read_text())
-    del schema["$defs"]["shape"]["properties"]["basis"]
-    with pytest.raises(AssertionError, match="JobShapeEntry"):
-        compare(Plan, schema, schema)
+def test_records_are_checked_for_what_their_type_requires() -> None:
+    assert {*record.REQUIRED, "digest"} == Record.__required_keys__
 
 
 def test_programs_and_launcher_name_the_same_fields() -> None:
