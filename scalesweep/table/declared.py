@@ -10,11 +10,14 @@ units, and the reference page. A column keeps its name whatever an experiment va
 of the same name is written as ``parameter_<name>``.
 """
 
+import json
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields
-from types import NoneType
-from typing import Any, ClassVar, Self, TypeVar, get_args, get_type_hints
+from types import NoneType, UnionType
+from typing import Any, ClassVar, NamedTuple, Self, TypeVar, get_args, get_origin, get_type_hints
 
+import numpy as np
 import pandas as pd
 
 from scalesweep.analysis.table_io import typed_values
@@ -42,7 +45,7 @@ class Column:
     """A column of a declared table."""
 
     name: str
-    kind: type  # of its values: bool, int, float, str
+    kind: type  # of its values: bool, int, float, str, list (as JSON), or object: of several types
     text: str  # what it holds, as a sentence without its full stop
     unit: str = ""  # "1": a ratio or count; empty: no quantity
 
@@ -74,15 +77,12 @@ def column(
 
 
 @dataclass(frozen=True, kw_only=True)
-class PointRow:
-    """A row of a table about points: the parameters that vary come first, under their own names."""
+class DeclaredRow:
+    """A row of a declared table: the parameters that vary come first, under their own names."""
 
     TABLE: ClassVar[str]
 
-    point: Mapping[str, Any]
-    source: str | None = column("measured, simulated or imported")
-    repeats: int = column("finished runs of the point", "1")
-    planned: int = column("planned runs of the point", "1")
+    point: Mapping[str, Any] = field(default_factory=dict)
 
     def __init_subclass__(cls, table: str = "") -> None:
         """Name the table as its files are called."""
@@ -90,52 +90,64 @@ class PointRow:
             cls.TABLE = table
 
     @property
+    def cells(self) -> dict[str, Any]:
+        """The values of the declared columns by name."""
+        values: dict[str, Any] = {}
+        for item in _declared(type(self)):
+            value = getattr(self, item.name)
+            if item.kind is Estimate:
+                low, high = item.ends
+                known = Estimate(math.nan) if value is None else value
+                values |= {item.name: known.value, low: known.low, high: known.high}
+            else:
+                values[item.name] = value
+        return values
+
+
+@dataclass(frozen=True, kw_only=True)
+class PointRow(DeclaredRow):
+    """A row about a point."""
+
+    point: Mapping[str, Any]
+    source: str | None = column("measured, simulated or imported")
+    repeats: int = column("finished runs of the point", "1")
+    planned: int = column("planned runs of the point", "1")
+
+    @property
     def row(self) -> dict[str, Any]:
         """The point as figures, findings and tables of the page describe it."""
         runs = {"repeats": self.repeats, "planned": self.planned}
         return {**self.point, "source": self.source, **runs}
 
-    @property
-    def cells(self) -> dict[str, Any]:
-        """The values of the declared columns by name."""
-        values: dict[str, Any] = {}
-        for name, said, _ in _declared(type(self)):
-            value = getattr(self, name)
-            if isinstance(value, Estimate):
-                low, high = _ends(name, said)
-                values |= {name: value.value, low: value.low, high: value.high}
-            else:
-                values[name] = value
-        return values
+
+Declared = TypeVar("Declared", bound=DeclaredRow)
 
 
-Declared = TypeVar("Declared", bound=PointRow)
-
-
-def columns_of(kind: type[PointRow]) -> tuple[Column, ...]:
+def columns_of(kind: type[DeclaredRow]) -> tuple[Column, ...]:
     """The columns of a table, in their order, behind those of the parameters."""
     result: list[Column] = []
     waiting: dict[str, list[Column]] = {}
-    for name, said, hint in _declared(kind):
+    for item in _declared(kind):
+        unit = item.said.unit
         ends = []
-        if hint is Estimate:
+        if item.kind is Estimate:
             bounds = ("lower", "upper")
             ends = [
-                Column(end, float, f"{bound} end of the 95 % interval of `{name}`", said.unit)
-                for end, bound in zip(_ends(name, said), bounds, strict=True)
+                Column(end, float, f"{bound} end of the 95 % interval of `{item.name}`", unit)
+                for end, bound in zip(item.ends, bounds, strict=True)
             ]
-        result.append(Column(name, float if ends else hint, said.text, said.unit))
-        if said.ends_after:
-            waiting[said.ends_after] = ends
+        result.append(Column(item.name, float if ends else item.kind, item.said.text, unit))
+        if item.said.ends_after:
+            waiting[item.said.ends_after] = ends
         else:
             result += ends
-        result += waiting.pop(name, [])
+        result += waiting.pop(item.name, [])
     if waiting:
         raise TypeError(f"{kind.__name__}: no column behind which an interval stands: {[*waiting]}")
     return tuple(result)
 
 
-def frame_of(rows: Iterable[PointRow]) -> pd.DataFrame | None:
+def frame_of(rows: Iterable[DeclaredRow]) -> pd.DataFrame | None:
     """The rows as the table that is written; None if there are none.
 
     ``attrs["units"]`` has unit and label of each column that has a unit.
@@ -151,7 +163,7 @@ def frame_of(rows: Iterable[PointRow]) -> pd.DataFrame | None:
     }
     cells = [row.cells for row in kept]
     for item in columns:
-        content[item.name] = typed_values([row[item.name] for row in cells], item.kind)
+        content[item.name] = _values([row[item.name] for row in cells], item.kind)
     frame = pd.DataFrame(content)
     frame.attrs["units"] = {
         item.name: {"unit": item.unit, "label": item.text} for item in columns if item.unit
@@ -170,14 +182,26 @@ def rows_of(
         values: dict[str, Any] = {
             "point": {name: row[own] for name, own in parameters.items() if own in row}
         }
-        for name, said, hint in _declared(kind):
-            if hint is Estimate:
-                values[name] = Estimate.of(float(row[name]), *map(row.get, _ends(name, said)))
+        for item in _declared(kind):
+            if item.kind is Estimate and not (item.optional and row.get(item.name) is None):
+                low, high = map(row.get, item.ends)
+                values[item.name] = Estimate.of(float(row[item.name]), low, high)
             else:
-                value = row.get(name)
-                values[name] = None if value is None else hint(value)
+                values[item.name] = _value(row.get(item.name), item.kind)
         result.append(kind(**values))
     return result
+
+
+def _values(values: Sequence[Any], kind: type) -> Any:
+    """A column as it is written; of numbers that may have a fraction, always as such."""
+    return typed_values(values, kind) if kind is not float else np.array(values, np.float64)
+
+
+def _value(value: Any, kind: type) -> Any:
+    """A value as it was before it was written."""
+    if value is None or kind is object:
+        return value
+    return json.loads(value) if kind is list else kind(value)
 
 
 def _parameter(name: str, names: Iterable[str]) -> str:
@@ -185,25 +209,36 @@ def _parameter(name: str, names: Iterable[str]) -> str:
     return f"parameter_{name}" if name in names else name
 
 
-_known: dict[type, tuple[tuple[str, _Said, type], ...]] = {}
+class _Declared(NamedTuple):
+    """A field of a declared table; ``ends`` are the columns of its interval."""
+
+    name: str
+    said: _Said
+    kind: type
+    optional: bool
+
+    @property
+    def ends(self) -> tuple[str, str]:
+        return self.said.ends or (f"{self.name}_low", f"{self.name}_high")
 
 
-def _declared(kind: type[PointRow]) -> tuple[tuple[str, _Said, type], ...]:
-    """Name, declaration and type of each column; of an optional one its other type."""
+_known: dict[type, tuple[_Declared, ...]] = {}
+
+
+def _declared(kind: type[DeclaredRow]) -> tuple[_Declared, ...]:
+    """The fields of a table that are columns, in their order."""
     if kind not in _known:
         hints = get_type_hints(kind)
         _known[kind] = tuple(
-            (item.name, item.metadata[_COLUMN], _kind(hints[item.name]))
+            _Declared(item.name, item.metadata[_COLUMN], *_kind(hints[item.name]))
             for item in fields(kind)
             if _COLUMN in item.metadata
         )
     return _known[kind]
 
 
-def _kind(hint: Any) -> type:
-    kinds = [part for part in get_args(hint) if part is not NoneType] or [hint]
-    return kinds[0]  # type: ignore[no-any-return]
-
-
-def _ends(name: str, said: _Said) -> tuple[str, str]:
-    return said.ends or (f"{name}_low", f"{name}_high")
+def _kind(hint: Any) -> tuple[type, bool]:
+    """The type of a column's values, and whether some may be missing."""
+    parts = get_args(hint) if get_origin(hint) is UnionType else (hint,)
+    kinds = [get_origin(part) or part for part in parts if part is not NoneType]
+    return kinds[0] if len(kinds) == 1 else object, len(kinds) < len(parts)

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from scalesweep.table.declared import PointRow
+from scalesweep.table.declared import DeclaredRow
 from scalesweep.tables.machine import Machine
 from scalesweep.tables.points import ExperimentData, Point
 
@@ -26,8 +26,8 @@ class TableInputs:
 class Maker(NamedTuple):
     """Makes the rows of a declared table; without any there is no table."""
 
-    table: type[PointRow]
-    rows: Callable[[TableInputs], Iterable[PointRow]]
+    table: type[DeclaredRow]
+    rows: Callable[[TableInputs], Iterable[DeclaredRow]]
 
 
 # Frames by name of the table, ready to be written.

@@ -13,7 +13,15 @@ from hypothesis import strategies as st
 
 from scalesweep.analysis.table_io import read_table, write_tables
 from scalesweep.experiment.results import ExperimentResults
-from scalesweep.table.declared import Estimate, PointRow, column, columns_of, frame_of, rows_of
+from scalesweep.table.declared import (
+    DeclaredRow,
+    Estimate,
+    PointRow,
+    column,
+    columns_of,
+    frame_of,
+    rows_of,
+)
 from tests.fakes.plan import whole_plan
 
 
@@ -98,3 +106,23 @@ def test_a_table_of_an_earlier_version_lacks_columns() -> None:
     ]
     (row,) = rows_of(Speed, rows, ["ranks"])
     assert row.note is None and row.share == Estimate(0.5) and row.rate.low is None
+
+
+def test_a_row_of_no_point_with_a_list_a_missing_estimate_and_values_of_several_types() -> None:
+    @dataclass(frozen=True, kw_only=True)
+    class Limit(DeclaredRow, table="limit"):
+        size: float = column("a whole number in every row")
+        value: int | float | str = column("of several types")
+        places: list[int] = column("where")
+        share: Estimate | None = column("of what there is", "1", default=None)
+
+    rows = [
+        Limit(size=4, value=256, places=[1, 20]),
+        Limit(size=8, value=512, places=[], share=Estimate(0.5, 0.25, 0.75)),
+    ]  # fmt: skip
+    frame = frame_of(rows)
+    assert frame is not None
+    assert list(frame) == ["size", "value", "places", "share", "share_low", "share_high"]
+    assert frame["size"].dtype == float and list(frame["places"]) == ["[1,20]", "[]"]
+    plain = frame.astype(object).replace({math.nan: None}).to_dict("records")
+    assert rows_of(Limit, plain, []) == rows
