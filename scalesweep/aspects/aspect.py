@@ -10,7 +10,7 @@ from types import ModuleType
 from typing import Literal
 
 # A module's name, and what the aspects of all experiments are gone through for:
-# ``table``: MAKERS (``tables.making.Maker``), which make declared tables;
+# ``table``: MAKERS (``tables.making.Maker``), which make tables;
 # ``figure``: FIGURES, functions from results to ``Drawing``s;
 # ``findings``: RULES (``findings.base.Rule``);
 # ``section``: SECTION (``experiment.sections.Section``) of the page.

@@ -15,6 +15,7 @@ from typing import Any, cast
 
 import matplotlib as mpl
 
+from scalesweep.aspects.order import FIGURES
 from scalesweep.aspects.registry import parts
 from scalesweep.core.files import content_digest, digest_of, file_digest
 from scalesweep.core.kept_files import KeptFiles, code_digest
@@ -51,6 +52,23 @@ LIBRARIES = ("matplotlib", "numpy", "pandas", "fonttools", "pillow")
 
 _Maker = Callable[[ExperimentResults], list[Drawing]]
 _Lister = Callable[[ExperimentResults], list[Sketch]]
+# Those that lie in no folder of an aspect.
+_OTHERS: Sequence[_Maker] = (
+    sweep_figures,
+    network_figures,
+    link_figures,
+    ledger_figures,
+    waterfall_figures,
+    roofline_figures,
+    site_figures,
+    rank_figures,
+    step_figures,
+    accuracy_figures,
+    phase_figures,
+    phase_energy_figures,
+    part_figures,
+    power_figures,
+)
 
 
 def draw(study: ExperimentResults) -> list[Drawing]:
@@ -122,27 +140,15 @@ def _many(study: ExperimentResults) -> list[_Lister]:
     return listers
 
 
-def _few(study: ExperimentResults) -> list[_Maker]:
+def _few(results: ExperimentResults) -> list[_Maker]:
     """Kinds of which there are a few figures at most; drawn in any case."""
-    alone = len(study.grid) == 1 and study.scale not in study.leaders
-    makers: list[_Maker] = [single_figures] if alone else []
-    makers += [
-        sweep_figures,
-        network_figures,
-        link_figures,
-        *(maker for module in parts("figure") for maker in module.FIGURES),
-        ledger_figures,
-        waterfall_figures,
-        roofline_figures,
-        site_figures,
-        rank_figures,
-        step_figures,
-        accuracy_figures,
-        phase_figures,
-        phase_energy_figures,
-        part_figures,
-    ]
-    return [*makers, power_figures]
+    alone = len(results.grid) == 1 and results.scale not in results.leaders
+    of_aspects = (maker for module in parts("figure") for maker in module.FIGURES)
+    places = {name: place for place, name in enumerate(FIGURES)}
+    makers = sorted(
+        (*_OTHERS, *of_aspects), key=lambda maker: places.get(maker.__name__, len(places))
+    )
+    return [*([single_figures] if alone else []), *makers]
 
 
 def _drawn_by() -> str:

@@ -31,7 +31,6 @@ from scalesweep.analysis.types import Floats
 from scalesweep.aspects.registry import parts
 from scalesweep.core.files import digest_of
 from scalesweep.core.plan_format import Plan
-from scalesweep.table.declared import frame_of
 from scalesweep.tables.accounts import stated_accounts
 from scalesweep.tables.canary import canary_table
 from scalesweep.tables.ceilings import ceilings_table
@@ -42,7 +41,7 @@ from scalesweep.tables.in_blocks import in_blocks, pooled_intervals, pooled_word
 from scalesweep.tables.links import link_table
 from scalesweep.tables.machine import Machine, machine_of
 from scalesweep.tables.machine_load import LOAD, OTHERS
-from scalesweep.tables.making import Frames, Maker, TableInputs
+from scalesweep.tables.making import Maker, TableInputs
 from scalesweep.tables.mlperf_score import score_table
 from scalesweep.tables.pairwise import make_comparisons, site_table
 from scalesweep.tables.parts import part_table
@@ -154,18 +153,17 @@ def make_tables(
                 "canary": canary_table(data),
             }
             tables |= {name: frame for name, frame in more.items() if frame is not None}
-            tables |= declared_tables(TableInputs(data, points, series, machine, runs))
+            tables |= _of_aspects(TableInputs(data, points, series, machine, runs))
             if (layers := roofline_table(data, points, machine.ceilings)) is not None:
                 tables |= {"roofline": layers, "ceilings": ceilings_table(machine.ceilings)}
         result[experiment["name"]] = tables
     return result
 
 
-def declared_tables(inputs: TableInputs) -> Frames:
-    """The declared tables of all aspects that have rows."""
+def _of_aspects(inputs: TableInputs) -> dict[str, pd.DataFrame]:
+    """The tables of all aspects."""
     makers: Iterable[Maker] = (maker for module in parts("table") for maker in module.MAKERS)
-    frames = {maker.table.TABLE: frame_of(maker.rows(inputs)) for maker in makers}
-    return {name: frame for name, frame in frames.items() if frame is not None}
+    return {name: frame for maker in makers for name, frame in maker.frames(inputs).items()}
 
 
 def _runs(data: ExperimentData, points: Sequence[Point]) -> pd.DataFrame:

@@ -1,4 +1,24 @@
-"""The order of findings and sections in the report."""
+"""The order of figures, findings and sections in the report."""
+
+# Figures of which an experiment has a few at most, by the functions that draw them; those that are
+# not named here come last.
+FIGURES = (
+    "sweep_figures",
+    "network_figures",
+    "link_figures",
+    "reading_figures",
+    "ledger_figures",
+    "waterfall_figures",
+    "roofline_figures",
+    "site_figures",
+    "rank_figures",
+    "step_figures",
+    "accuracy_figures",
+    "phase_figures",
+    "phase_energy_figures",
+    "part_figures",
+    "power_figures",
+)
 
 # Findings, by the functions that state them.
 ORDER = (

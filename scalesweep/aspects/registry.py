@@ -1,4 +1,4 @@
-"""All aspects, in the order in which the report shows their figures and sections."""
+"""All aspects; ``order.py`` has the order of what the report shows of them."""
 
 from collections.abc import Iterator, Mapping
 from types import ModuleType

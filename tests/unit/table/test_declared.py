@@ -22,6 +22,7 @@ from scalesweep.table.declared import (
     frame_of,
     rows_of,
 )
+from scalesweep.tables.making import Maker
 from tests.fakes.plan import whole_plan
 
 
@@ -126,3 +127,18 @@ def test_a_row_of_no_point_with_a_list_a_missing_estimate_and_values_of_several_
     assert frame["size"].dtype == float and list(frame["places"]) == ["[1,20]", "[]"]
     plain = frame.astype(object).replace({math.nan: None}).to_dict("records")
     assert rows_of(Limit, plain, []) == rows
+
+
+def test_a_maker_makes_rows_or_a_frame_or_no_table() -> None:
+    @dataclass(frozen=True, kw_only=True)
+    class Host(DeclaredRow, table="hosts"):
+        name: str = column("its name")
+
+    inputs: Any = None
+    frame = pd.DataFrame({"epoch": [1]})
+    (made,) = Maker(Host, lambda _: [Host(name="n01")]).frames(inputs).values()
+    assert made.to_dict("list") == {"name": ["n01"]}  # of no point
+    assert rows_of(Host, made.to_dict("records"), ["ranks"]) == [Host(name="n01")]
+    assert Maker("epochs", lambda _: frame).frames(inputs) == {"epochs": frame}
+    assert not Maker("epochs", lambda _: None).frames(inputs)
+    assert not Maker(Host, lambda _: []).frames(inputs)
