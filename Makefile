@@ -1,5 +1,5 @@
 # make demo: set up, run the demo campaign, print the report's path.   make test: set up, test.
-.PHONY: help setup demo study check test readme lint format bench soak screenshots lock slurm-up slurm-down clean
+.PHONY: help setup demo study check test readme docs lint format bench soak screenshots lock slurm-up slurm-down clean
 
 VENV := .venv/bin
 export PATH := $(CURDIR)/$(VENV):$(PATH)
@@ -10,7 +10,8 @@ help:
 	@echo "make check  install .venv, lint, run the fast unit tests: for every edit"
 	@echo "make test   install .venv, run the tests (TESTS=PATH: only these)"
 	@echo "make readme run the README's commands in a fresh clone, and check what they leave"
-	@echo "make lint   ruff, mypy, snakefmt, snakemake --lint"
+	@echo "make docs   build the documentation's site in site/, with search; links are checked"
+	@echo "make lint   ruff, mypy, snakefmt, snakemake --lint, the documentation"
 	@echo "make slurm-up, make slurm-down   boot and stop a Slurm of 4 nodes on this machine"
 	@echo "make bench  measure what this project claims about speed (BENCH=\"noop execute\": only these)"
 	@echo "make soak   kill every process of a campaign, in every phase; mutate the folders of runs;"
@@ -41,6 +42,8 @@ README := tests/workflow/test_readme.py
 readme: setup
 	@pytest $(README)
 
+# Every link and anchor is checked, and a warning is an error. The pages open without a server.
+DOCS := sphinx-build --quiet --fail-on-warning --keep-going -c docs -d site/.doctrees
 lint: setup
 	ruff check .
 	ruff format --check .
@@ -49,9 +52,15 @@ lint: setup
 	snakefmt --check Snakefile workflow/rules
 	tools/lint_workflow.sh
 	python tools/parameters.py --check
+	python tools/reference.py --check
+	$(DOCS) -b dummy . site
 	python tools/names.py
 	python tools/causes.py --check
 	python tools/schemas.py --check
+
+docs: setup
+	@$(DOCS) -b html . site
+	@echo "documentation: $(CURDIR)/site/docs/index.html"
 
 format: setup
 	ruff check --fix .

@@ -9,7 +9,7 @@ sys.path.insert(0, str(ROOT))
 
 from scalesweep.core.causes import Cause, NextJob, facts_of
 
-FILES = [ROOT / "config" / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+FILES = sorted((ROOT / "docs").rglob("*.md"))
 TABLE = re.compile(
     r"(<!-- (retries|causes) of runs: tools/causes.py writes this table -->\n).*?(<!-- end -->)",
     re.DOTALL,

@@ -1,6 +1,5 @@
-"""Write the parameter tables of config/README.md from benchmark.yaml (--check: only compare)."""
+"""Write docs/reference/parameters.md from every benchmark.yaml (--check: only compare)."""
 
-import re
 import sys
 from pathlib import Path
 
@@ -9,31 +8,32 @@ sys.path.insert(0, str(ROOT))
 
 from scalesweep.config.benchmark import BENCHMARKS, load_benchmark
 
-README = ROOT / "config" / "README.md"
-TABLE = re.compile(
-    r"(<!-- parameters of (\w+): tools/parameters.py writes this table -->\n).*?(<!-- end -->)",
-    re.DOTALL,
-)
+PAGE = ROOT / "docs" / "reference" / "parameters.md"
+HEAD = """\
+<!-- tools/parameters.py writes this page from workflow/benchmarks/*/benchmark.yaml. -->
+# Parameters of the shipped benchmarks
+
+A value that is not allowed is refused before anything runs.
+"""
 
 
-def table(name: str) -> str:
-    """Markdown table of a benchmark's parameters."""
+def section(name: str) -> str:
+    """What a benchmark measures, and a table of its parameters."""
+    benchmark = load_benchmark(name)
     lines = ["| parameter | allowed | default | unit | meaning |", "|---|---|---|---|---|"]
-    for parameter in load_benchmark(name).parameters.values():
+    for parameter in benchmark.parameters.values():
         default = "null" if parameter.default is None else str(parameter.default)
         default = default.lower() if isinstance(parameter.default, bool) else default
         cells = (f"`{parameter.name}`", parameter.allowed, f"`{default}`", parameter.unit or "")
         lines.append("| " + " | ".join([*cells, parameter.doc.replace("|", "\\|")]) + " |")
-    return "\n".join(lines) + "\n"
+    more = (BENCHMARKS / name / "README.md").is_file()
+    link = f" [More](../../workflow/benchmarks/{name}/README.md)." if more else ""
+    return "\n".join([f"\n## {name}\n", f"{benchmark.summary}{link}\n", *lines]) + "\n"
 
 
-text = README.read_text()
-wanted = TABLE.sub(lambda match: match[1] + table(match[2]) + match[3], text)
-missing = {path.parent.name for path in BENCHMARKS.glob("*/benchmark.yaml")} - {
-    match[2] for match in TABLE.finditer(text)
-}
-if missing:
-    sys.exit(f"error: config/README.md has no table of {', '.join(sorted(missing))}")
+names = sorted(path.parent.name for path in BENCHMARKS.glob("*/benchmark.yaml"))
+wanted = HEAD + "".join(map(section, names))
 if "--check" in sys.argv:
-    sys.exit(0 if wanted == text else "error: config/README.md is stale: tools/parameters.py")
-README.write_text(wanted)
+    fresh = PAGE.is_file() and PAGE.read_text() == wanted
+    sys.exit(0 if fresh else "error: docs/reference/parameters.md is stale: tools/parameters.py")
+PAGE.write_text(wanted)

@@ -22,7 +22,7 @@ PLACEMENT = frozenset({"ranks", "ranks_per_node"})  # parameters of every benchm
 
 @dataclass(frozen=True, slots=True)
 class SlurmSite:
-    """How jobs are asked for on a site with Slurm (config/README.md has the keys)."""
+    """How jobs are asked for on a site with Slurm (docs/reference/site.md has the keys)."""
 
     account: str
     partition: str
@@ -48,7 +48,7 @@ class SlurmSite:
 
 @dataclass(frozen=True, slots=True)
 class PowerSampling:
-    """How power is sampled on a site (config/README.md has the keys)."""
+    """How power is sampled on a site (docs/reference/site.md has the keys)."""
 
     interval_s: float
     sources: tuple[str, ...]
@@ -57,7 +57,7 @@ class PowerSampling:
 
 @dataclass(frozen=True)
 class Site:
-    """A machine: size, launcher templates, folders and limits (config/README.md has the keys)."""
+    """A machine: size, launcher templates, folders and limits (keys: docs/reference/site.md)."""
 
     name: str
     file: Path  # as a person would type it

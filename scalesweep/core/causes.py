@@ -48,7 +48,7 @@ class NextJob(StrEnum):
     SAME_ONCE = "the same, once"
     ELSEWHERE = (
         "the same without the node that failed, if Slurm can spare it "
-        "([docs/guide/slurm.md](../docs/guide/slurm.md#nodes-that-fail))"
+        "([nodes that fail](../guide/slurm.md#nodes-that-fail))"
     )
     SAME = "the same"
     NONE = "none: it would fail again. The next call of Snakemake tries again"

@@ -2,15 +2,24 @@
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
 
+from scalesweep.config.site import load_site
+from scalesweep.core.paths import SCHEMAS
 from tests.conftest import ROOT
 
 PAGES = sorted(
     path
-    for pattern in ("*.md", "docs/**/*.md", "config/*.md", "workflow/benchmarks/*/*.md")
+    for pattern in (
+        "*.md",
+        "docs/**/*.md",
+        "bench/*.md",
+        "config/*.md",
+        "workflow/benchmarks/*/*.md",
+    )
     for path in ROOT.glob(pattern)
 )
 FOLDERS = "scalesweep|workflow|tests|tools|bench|docs|resources|profiles"
@@ -63,17 +72,48 @@ def test_what_is_named_of_a_module_is_in_it(page: Path) -> None:
             assert re.search(rf"^(?:def |class )?{name}\b", text, re.MULTILINE), (module, name)
 
 
-@pytest.mark.parametrize(("heading", "schema"), [("Campaign", "campaign"), ("Site", "site")])
-def test_the_reference_has_the_keys_of_the_schema(heading: str, schema: str) -> None:
-    text = (ROOT / "config" / "README.md").read_text().partition(f"\n## {heading}: ")[2]
-    table = text.partition("\n### ")[0]
-    first = {
-        key
-        for row in re.findall(r"^\| (`.*?) \|", table, re.M)
-        for key in re.findall(r"`(\w+)`", row)
+def worded(schema: dict[str, Any], place: str = "") -> dict[str, Any]:
+    """The keys of an object of a schema, those of objects within it behind a dot."""
+    keys = {}
+    for key, content in schema.get("properties", {}).items():
+        keys[place + key] = content
+        keys |= worded(content, f"{place}{key}.")
+        for inner in (content.get("additionalProperties"), content.get("items")):
+            if isinstance(inner, dict):
+                keys |= worded(inner, f"{place}{key}.")
+    return keys
+
+
+def schema_keys(name: str) -> dict[str, Any]:
+    return worded(yaml.safe_load((SCHEMAS / f"{name}.yaml").read_text()))
+
+
+@pytest.mark.parametrize("name", ["campaign", "site", "benchmark", "table_map"])
+def test_every_key_of_a_schema_is_on_its_page(name: str) -> None:
+    page = (ROOT / "docs" / "reference" / f"{name}.md").read_text()
+    shown = set(re.findall(r"^\| `([\w.]+)` \|", page, re.MULTILINE))
+    # A key within one that is described as a whole, such as `{divisor, number}`, has no row.
+    keys = {key: content for key, content in schema_keys(name).items() if "doc" in content}
+    assert keys and {key.rpartition(".")[2] for key in keys} <= {
+        key.rpartition(".")[2] for key in shown
     }
-    allowed = yaml.safe_load((ROOT / "workflow" / "schemas" / f"{schema}.yaml").read_text())
-    keys = set(allowed["properties"])
-    if each := allowed["properties"].get("experiments"):
-        keys |= set(each["additionalProperties"]["properties"])
-    assert first == keys
+    assert {key for key in schema_keys(name) if "." not in key} <= shown
+
+
+def test_the_defaults_of_a_site_are_those_that_the_code_takes(tmp_path: Path) -> None:
+    (tmp_path / "bare.yaml").write_text("site: bare\nnodes: 1\nslurm: {}\n")
+    site = load_site("bare", folder=tmp_path)
+    compared = 0
+    for key, content in schema_keys("site").items():
+        place, _, name = key.rpartition(".")
+        owner: Any = site.slurm if place.startswith("slurm") else site
+        owner = site.power if place == "power" else owner
+        name = f"staging_{name}" if place == "slurm.staging" else name
+        default = content.get("default", "").strip("`")
+        value = getattr(owner, name, None)
+        if isinstance(value, (bool, int, float, str)) and re.fullmatch(
+            r"[\d.]+|true|false", default
+        ):
+            assert str(value).lower().removesuffix(".0") == default, key
+            compared += 1
+    assert compared >= 12

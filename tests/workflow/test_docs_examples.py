@@ -20,10 +20,9 @@ from tests.fakes.records import times, write_run
 
 pytestmark = pytest.mark.slow
 
-FOREIGN, NATIVE = (
-    ROOT / "docs" / "guide" / "external_programs.md",
-    ROOT / "docs" / "guide" / "benchmarks.md",
-)
+GUIDE = ROOT / "docs" / "guide"
+NATIVE, CAMPAIGNS = GUIDE / "benchmarks.md", GUIDE / "campaigns.md"
+STEPS, EXAMPLES = GUIDE / "external_programs.md", ROOT / "docs/reference/external_examples.md"
 TORCH_PYTHON = "/usr/bin/python3"
 OSU = """#!/bin/sh
 [ "${HOROVOD_RANK:-0}" = 0 ] || exit 0
@@ -53,11 +52,11 @@ def has_torch() -> bool:
     return subprocess.run(words, capture_output=True, check=False).returncode == 0
 
 
-def readme_experiment(project: Path) -> dict[str, Any]:
-    """The campaign of the README, whose runs of TensorFlow take minutes: results are made up."""
-    (text,) = blocks(ROOT / "README.md", "yaml")
-    (project / "readme.yaml").write_text(text)
-    campaign = load_campaign(project / "readme.yaml")
+def guide_experiment(project: Path) -> dict[str, Any]:
+    """The guide's first campaign, whose runs of TensorFlow take minutes: results are made up."""
+    text, *_ = blocks(CAMPAIGNS, "yaml")
+    (project / "guide.yaml").write_text(text)
+    campaign = load_campaign(project / "guide.yaml")
     (project / "results" / "runs").mkdir(parents=True)
     for run_id, (experiment, run) in campaign.unique_runs().items():
         ranks, samples = run.point["ranks"], experiment.benchmark.total_work(run.point)
@@ -85,7 +84,7 @@ def reported(tmp_path_factory: pytest.TempPathFactory, torch: bool) -> Project:
     project = make_project(tmp_path_factory.mktemp("docs") / "project")
     campaign: dict[str, Any] = {"campaign": "docs", "site": "local", "programs": {}}
     campaign["experiments"] = {}
-    for page in (FOREIGN, NATIVE):
+    for page in (STEPS, EXAMPLES, NATIVE):
         benchmarks, campaigns = examples(page)
         for name, text in benchmarks.items():
             folder = project.path / "workflow" / "benchmarks" / name
@@ -97,7 +96,7 @@ def reported(tmp_path_factory: pytest.TempPathFactory, torch: bool) -> Project:
             for name, experiment in content["experiments"].items():
                 if experiment["benchmark"] != "my_ddp" or torch:
                     campaign["experiments"][f"{experiment['benchmark']}_{name}"] = experiment
-    own, ddp = blocks(FOREIGN, "python")
+    (own,), (ddp,) = blocks(STEPS, "python"), blocks(EXAMPLES, "python")
     for path, text in (("my_training/train.py", own), ("my_ddp/train_ddp.py", ddp)):
         (project.path / "home" / path).parent.mkdir(parents=True)
         (project.path / "home" / path).write_text(text)
@@ -108,7 +107,7 @@ def reported(tmp_path_factory: pytest.TempPathFactory, torch: bool) -> Project:
     osu.chmod(0o755)
     campaign["programs"]["osu_allreduce"] = str(osu)
     campaign["experiments"]["osu"] = {"benchmark": "osu_allreduce", "fixed": {"ranks_per_node": 2}}
-    campaign["experiments"]["readme"] = readme_experiment(project.path)
+    campaign["experiments"]["guide"] = guide_experiment(project.path)
     project.write("c.yaml", yaml.safe_dump(campaign, sort_keys=False))
     done = project.snakemake("--configfile", "c.yaml")
     assert done.returncode == 0, done.stdout + done.stderr
@@ -133,10 +132,10 @@ def test_the_step_by_step_example(reported: Project) -> None:
     assert "my_training_batches" in (reported.path / "results" / "report.html").read_text()
 
 
-def test_the_campaign_of_the_readme(reported: Project) -> None:
-    frame = runs(reported, "readme")
+def test_the_first_campaign_of_the_guide(reported: Project) -> None:
+    frame = runs(reported, "guide")
     assert len(frame) == 15
-    scaling = reported.path / "results" / "tables" / "readme" / "scaling.parquet"
+    scaling = reported.path / "results" / "tables" / "guide" / "scaling.parquet"
     assert pd.read_parquet(scaling)["total_eff_later"].notna().all()
 
 

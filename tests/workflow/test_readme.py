@@ -57,13 +57,13 @@ class Clone:
         return {p.parent.name for p in self.path.glob("results/runs/local/*/record.json")}
 
 
-def readme_blocks(language: str) -> list[list[str]]:
-    blocks = re.findall(rf"```{language}\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+def code_blocks(language: str, page: str = "README.md") -> list[list[str]]:
+    blocks = re.findall(rf"```{language}\n(.*?)```", (ROOT / page).read_text(), re.DOTALL)
     return [[line for line in block.splitlines() if line.strip()] for block in blocks]
 
 
 def readme_commands() -> list[str]:
-    lines = [line for block in readme_blocks("bash") for line in block]
+    lines = [line for block in code_blocks("bash") for line in block]
     # `make test` does what CI does before it calls this.
     return [line for line in lines if not line.startswith("make test")]
 
@@ -116,8 +116,8 @@ def test_a_second_set_up_does_nothing(demo: Clone) -> None:
 
 @pytest.mark.slurm
 @pytest.mark.skipif(bool(missing_packages()), reason=str(missing_packages()))
-def test_readme_on_a_slurm_of_ones_own(demo: Clone) -> None:
-    _, commands = readme_blocks("sh")
+def test_the_guide_on_a_slurm_of_ones_own(demo: Clone) -> None:
+    _, commands = code_blocks("sh", "docs/guide/slurm.md")
     assert (
         commands[0].startswith('eval "$(make -s slurm-up)"') and commands[-1] == "make slurm-down"
     )

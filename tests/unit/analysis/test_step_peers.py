@@ -85,7 +85,7 @@ def test_without_host_time_the_factors_are_those_of_talp_and_pypop() -> None:
 
 
 def words(row: str) -> str:
-    """A row of the table in docs/methods/time_breakdown.md."""
+    """A row of the table in docs/reference/step_causes.md."""
     work = work_of(planted_run(ROWS[row], noise=QUIET))
     balance, communication = talp(work)
     _, serial, transfer = pypop(work)
@@ -104,7 +104,7 @@ def words(row: str) -> str:
 
 @pytest.mark.parametrize("row", ROWS)
 def test_the_page_has_their_numbers_beside_the_replay(row: str) -> None:
-    assert words(row) in (REPO / "docs" / "methods" / "time_breakdown.md").read_text(), words(row)
+    assert words(row) in (REPO / "docs" / "reference" / "step_causes.md").read_text(), words(row)
 
 
 def test_what_the_others_cannot_tell() -> None:

@@ -120,7 +120,8 @@ def test_the_digest_is_of_what_is_read(edited: Callable[..., Benchmark]) -> None
 
 
 def test_the_examples_of_the_documentation_load(foreign: Path) -> None:
-    text = (ROOT / "docs" / "guide" / "external_programs.md").read_text()
+    pages = ("guide/external_programs.md", "reference/external_examples.md")
+    text = "".join((ROOT / "docs" / page).read_text() for page in pages)
     blocks = [textwrap.dedent(block) for block in re.findall(r"```yaml\n(.*?)```", text, re.DOTALL)]
     names = []
     for block in blocks:

@@ -1,12 +1,9 @@
 """Keys of --config: each acts on the verb it is given to, or is refused."""
 
-import re
-
 import pytest
 
 from scalesweep.config.overrides import OVERRIDES, RUN, VERBS, read_options
 from scalesweep.core.errors import UserError
-from scalesweep.core.paths import REPO
 
 VALUES = {
     "check": "full", "fail": "regression", "pending": "ignore", "profile": "cprofile",
@@ -36,13 +33,3 @@ def test_a_key_may_be_for_one_of_several_verbs() -> None:
 def test_a_budget_of_a_run_is_said_to_belong_to_its_campaign() -> None:
     with pytest.raises(UserError, match=r"in a campaign write `budget_node_hours: 50`"):
         read_options({"budget_node_hours": "50"})
-
-
-def test_the_reference_has_every_key_with_its_verbs_and_text() -> None:
-    section = (REPO / "config" / "README.md").read_text().partition("### On the command line")[2]
-    rows = re.findall(r"^\| `(\w+)` \| (.*?) \| (.*?) \|$", section.partition("\n## ")[0], re.M)
-    shown = {key: (verbs, text) for key, verbs, text in rows}
-    assert list(shown) == list(OVERRIDES)
-    for key, (verbs, text) in OVERRIDES.items():
-        wanted = "all" if verbs == VERBS else ", ".join(f"`{verb}`" for verb in verbs)
-        assert shown[key] == (wanted, text), key

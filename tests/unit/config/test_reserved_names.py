@@ -1,6 +1,5 @@
 """Names with a meaning inside cannot be those of parameters and metrics."""
 
-import re
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,6 @@ from scalesweep.config.reserved_names import OF_RUNS, OF_TABLES
 from scalesweep.core.errors import UserError
 from scalesweep.core.plan_format import read_plan
 from scalesweep.tables.summary_cache import IDENTITY
-from tests.conftest import ROOT
 from tests.fakes.results import make_results
 from tests.fakes.training import Training, make_training
 
@@ -109,5 +107,3 @@ def test_every_column_of_a_table_is_reserved(tmp_path: Path) -> None:
     # Quantities cannot be the names of parameters.
     columns = {c for c in columns if not (split_column(c) or ("",))[0]}
     assert columns - OF_RUNS - OF_TABLES == set()
-    listed = re.findall(r"`(\w+)`", (ROOT / "docs" / "guide" / "benchmarks.md").read_text())
-    assert set(listed) >= OF_RUNS | OF_TABLES

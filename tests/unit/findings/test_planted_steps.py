@@ -1,7 +1,6 @@
 """Faults planted in the steps of a run: terms, ranks, causes and what would be without them.
 
-Each row of the worked examples in docs/methods/time_breakdown.md,
-through records, tables and findings.
+Each row of the examples in docs/reference/step_causes.md, through records, tables and findings.
 """
 
 import re
@@ -159,7 +158,7 @@ def test_a_planted_fault_is_named_with_rank_cause_and_size(tmp_path: Path, row: 
     # The page's example is this one.
     because = re.search("because (.*): without it", loss.text)
     (line,) = [
-        one for one in (REPO / "docs" / "methods" / "time_breakdown.md").read_text().splitlines()
+        one for one in (REPO / "docs" / "reference" / "step_causes.md").read_text().splitlines()
         if one.startswith(f"| {row} |") and f"| {term} {ledger.parts[term].value:.1f} |" in one
     ]  # fmt: skip
     assert because is None or f"| {because[1]} |" in line

@@ -20,7 +20,7 @@ from scalesweep.findings.base import figure_of
 from scalesweep.findings.efficiency import largest_loss
 from tests.fakes.plan import whole_plan
 
-# Two ranks, two steps: docs/methods/time_breakdown.md works with the same numbers.
+# Two ranks, two steps: docs/reference/step_causes.md works with the same numbers.
 STEP_TIMES = np.array([[0.110, 0.110], [0.120, 0.120]])
 INPUT = np.array([[0.004, 0.010], [0.004, 0.006]])
 COMPUTE = np.array([[0.080, 0.090], [0.100, 0.088]])
@@ -47,7 +47,7 @@ def test_the_worked_example() -> None:
         "elapsed": 115, "input": 4, "compute": 89, "mixed": 2, "persistent": 2, "alternating": 6,
         "transfer": 9, "unattributed": 3,
     }  # fmt: skip
-    page = (REPO / "docs" / "methods" / "time_breakdown.md").read_text()
+    page = (REPO / "docs" / "reference" / "step_causes.md").read_text()
     for name, value in found.items():
         assert f"| {name} | {value:g} |" in page
     assert account.slowest == 1

@@ -27,7 +27,7 @@ from scalesweep.tables.summary import write_summary
 from tests.fakes.campaigns import SIZES, Campaign, exchange
 from tests.unit.tables.test_efficiency import noisy
 
-# docs/methods/time_breakdown.md works with these numbers.
+# docs/reference/step_causes.md works with these numbers.
 LATENCY, BANDWIDTH = 1e-3, 2e9  # s, bytes/s
 TENSORS, FUSION = [10_000_000] * 6, 15e6
 FLOPS, BYTES = 400e9, 80e9  # of a node
@@ -163,7 +163,7 @@ def test_the_worked_example_of_what_the_machine_explains() -> None:
     reached = rows_of(campaign().study(), "machine")
     assert reached["compute"]["value"] == pytest.approx(0.84, rel=0.03)
     assert reached["compute"]["low"] < 0.84 < reached["compute"]["high"]
-    page = (REPO / "docs" / "methods" / "time_breakdown.md").read_text()
+    page = (REPO / "docs" / "reference" / "step_causes.md").read_text()
     for term, own, least in (("input", 9, 4), ("computation", 100, 84), ("transfer", 90, 81)):
         assert f"| {term} | {own} | {least} |" in page
 

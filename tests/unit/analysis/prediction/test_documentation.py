@@ -49,5 +49,5 @@ def test_the_worked_example() -> None:
     far = f"({FARTHEST['weak']:g} in weak scaling; {FARTHEST['strong']:g} in strong scaling"
     assert far in page
     lower, higher = (side.slope for side in (CALIBRATION["weak"].low, CALIBRATION["weak"].high))
-    said = f"{lower:.0%} of the expected change counts towards lower cost in weak scaling, "
-    assert f"{said}{higher:.0%} towards higher".replace("%", " %") in page
+    said = f"The lower bound therefore allows for {lower:.0%} of the predicted change, "
+    assert f"{said}the upper bound for {higher:.0%}".replace("%", " %") in page

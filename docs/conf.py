@@ -1,0 +1,23 @@
+"""How Sphinx builds the documentation's site from the repository's folder: `make docs`."""
+
+project = "scalesweep"
+author = "The scalesweep developers"
+extensions = ["myst_parser"]
+root_doc = "docs/index"
+include_patterns = [
+    "docs/**.md",
+    "CHANGELOG.md",
+    "CONTRIBUTING.md",
+    "bench/README.md",
+    "workflow/benchmarks/*/README.md",
+]
+exclude_patterns = [".*", "data", "plugins", "profiles", "resources", "results", "scalesweep"]
+exclude_patterns += ["site", "slurm", "tests"]
+myst_heading_anchors = 4  # links into pages are those that hosting sites of Markdown make
+html_theme = "furo"
+html_title = "scalesweep"
+html_show_sphinx = False
+html_show_copyright = False
+html_copy_source = False
+# Pages are read in a checkout too, where code blocks without a language are plain text.
+highlight_language = "none"
