@@ -211,7 +211,8 @@ def _site_name(site: str | Mapping[str, str], cluster: bool, where: str) -> str:
     if key not in site:
         raise UserError(
             f"{where}: names no site {way} --profile slurm; add '{key}: NAME' next to "
-            f"'{other}: {site[other]}', or name one with --config site=NAME"
+            f"'{other}: {site[other]}', or name one (--config site=NAME; of scalesweep: "
+            "--site NAME)"
         )
     return site[key]
 

@@ -11,7 +11,7 @@ from scalesweep.core.errors import UserError
 class Spend:
     """``budget`` in node-hours; ``until``: half width of an interval over its value at which it is
     precise (0.1 for 10 %), None: as long as the budget lasts; ``target``: what is asked, as of
-    `snakemake advise`, empty: everything."""
+    `scalesweep advise`, empty: everything."""
 
     budget: float
     until: float | None

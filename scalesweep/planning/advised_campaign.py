@@ -91,5 +91,5 @@ def _experiment(
 def write_advised(content: Mapping[str, Any], path: Path) -> None:
     """Write a campaign file. Raises OSError."""
     text = yaml.safe_dump(dict(content), sort_keys=False, width=100, allow_unicode=True)
-    head = "# Written by `snakemake advise`: what is measured already, and what to measure next.\n"
+    head = "# Written by `scalesweep advise`: what is measured already, and what to measure next.\n"
     publish(path, head + text)

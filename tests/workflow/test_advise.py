@@ -1,4 +1,4 @@
-"""`snakemake advise`, and what its campaign file measures, which the original campaign finds."""
+"""`scalesweep advise`, and what its campaign file measures, which the original campaign finds."""
 
 import json
 from pathlib import Path
@@ -42,8 +42,8 @@ def test_what_is_advised_is_run_and_found_by_the_original_campaign(
         )  # fmt: skip
     before = project.records()
 
-    config = ("--configfile", "c.yaml", "--config")
-    said = project.snakemake("advise", *config, "budget_node_hours=0.004", "target=e ranks=16")
+    words = ("--budget", "0.004", "--target", "e ranks=16")
+    said = project.scalesweep("advise", "c.yaml", *words)
     assert said.returncode == 0, said.stdout + said.stderr
     assert "to measure it: snakemake --configfile results/advice.yaml" in said.stdout
     assert project.records() == before

@@ -332,7 +332,7 @@ def test_one_site_for_each_way_to_run(toy: Path) -> None:
             "local",
             True,
             "site: names no site with --profile slurm; add 'slurm: NAME' next to 'local: toy', "
-            "or name one with --config site=NAME",
+            "or name one (--config site=NAME; of scalesweep: --site NAME)",
         ),
         ("slurm", False, "site: names no site without --profile slurm; add 'local: NAME'"),
     ],
