@@ -76,8 +76,8 @@ _OF_COMMANDS = {
     "map": ("import SOURCE --map FILE",),
     "benchmark": ("import SOURCE --benchmark NAME",),
 }
-# Those that mean something in a campaign too.
-_IN_CAMPAIGN = frozenset({"budget_node_hours", "repeats"})
+# What a campaign says instead of those that mean something there.
+_IN_CAMPAIGN = {"budget_node_hours": "budget: {{node_hours: {}}}", "repeats": "repeats: {}"}
 _ALLOWED = {
     "check": ("full",),
     "pending": ("ignore",),
@@ -114,8 +114,9 @@ def _check_read(key: str, value: Any, verbs: Collection[str]) -> None:
     if key in _OF_COMMANDS:
         read_by = ", ".join(f"`scalesweep {command}`" for command in _OF_COMMANDS[key])
         line = f"--config {key}: {asked} does not read it; read by: {read_by}"
-        more = f"; in a campaign write `{key}: {value}`" if key in _IN_CAMPAIGN else ""
-        raise UserError(line + more)
+        if key in _IN_CAMPAIGN:
+            line += f"; in a campaign write `{_IN_CAMPAIGN[key].format(value)}`"
+        raise UserError(line)
     if key not in OVERRIDES:
         raise UserError(f"--config {key}: unknown; {choices(key, OVERRIDES)}")
     if not set(OVERRIDES[key].verbs) & set(verbs):

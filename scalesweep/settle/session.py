@@ -119,7 +119,7 @@ class SettleSession:
             left = budget - sum(row["node_hours"] or 0 for row in rows)
             if cost.limit > left:
                 raise UserError(
-                    f"{campaign.file}: budget_node_hours: {hours(max(left, 0.0))} are left, "
+                    f"{campaign.file}: budget.node_hours: {hours(max(left, 0.0))} are left, "
                     f"this may take {hours(cost.limit)}; raise the budget, or measure fewer points "
                     "or repeats (--points, --repeats)"
                 )

@@ -63,7 +63,7 @@ def test_what_is_advised_is_run_and_found_by_the_original_campaign(
 
 
 def test_a_budget_is_spent_in_rounds_of_one_call(project: Project) -> None:
-    spend = "spend: {budget_node_hours: 0.25, target: e ranks=64}\nexperiments:"
+    spend = "budget: {node_hours: 0.25, adaptive: true, target: e ranks=64}\nexperiments:"
     text = CAMPAIGN.replace("experiments:", spend).replace("[1, 2, 4]", "[1, 2, 4, 8, 16]")
     # Another experiment, which is none of the target's and whose larger counts are left out.
     other = text.partition("experiments:")[2].replace("e:\n", "f:\n", 1)

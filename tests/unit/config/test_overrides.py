@@ -49,7 +49,7 @@ def test_a_key_may_be_for_one_of_several_verbs() -> None:
 
 
 def test_a_budget_of_a_run_is_said_to_belong_to_its_campaign() -> None:
-    with pytest.raises(UserError, match=r"in a campaign write `budget_node_hours: 50`"):
+    with pytest.raises(UserError, match=r"in a campaign write `budget: \{node_hours: 50\}`"):
         read_options({"budget_node_hours": 50})
 
 
