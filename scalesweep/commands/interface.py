@@ -33,6 +33,14 @@ class Parser(argparse.ArgumentParser):
         """The options that have a few values."""
         return [action for action in self._actions if action.option_strings and action.choices]
 
+    def described(self) -> list[tuple[str, str]]:
+        """Each argument as it is typed, and what it means."""
+        return [
+            (" ".join([", ".join(it.option_strings), str(it.metavar or "")]).strip(), it.help or "")
+            for it in self._actions
+            if it.dest != "help"
+        ]
+
     def read(self, words: Sequence[str]) -> argparse.Namespace:
         """The arguments; options may come between them. Raises UserError."""
         args, rest = self.parse_known_intermixed_args(words)
@@ -67,7 +75,9 @@ def _named_campaign(parser: Parser) -> None:
 
 def _common(parser: Parser, site: str = "site instead of the campaign's") -> None:
     parser.add_argument("--site", metavar="NAME", help=site)
-    parser.add_argument("--results", metavar="FOLDER", help="results folder")
+    parser.add_argument(
+        "--results", metavar="FOLDER", help="results folder instead of the campaign's"
+    )
 
 
 def _history(parser: Parser) -> None:
@@ -228,7 +238,7 @@ def _completion(parser: Parser) -> None:
 COMMANDS = {
     "run": Command(
         "snakemake_call", "run what is pending of a campaign, and write its report", _run,
-        ("scalesweep run", "scalesweep run cosmoflow --profile slurm -- --jobs 20"),
+        ("scalesweep run", "scalesweep run cosmoflow_io --profile slurm -- --jobs 20"),
     ),
     "plan": Command(
         "snakemake_call", "print what would run, and what it would cost", _plan,
