@@ -16,12 +16,13 @@ import numpy as np
 from scalesweep.config.campaign import load_campaign
 from scalesweep.core.files import canonical_json, digest_of
 from scalesweep.core.record import RECORD, SAMPLES, SCHEMA
+from scalesweep.planning.artifacts import OUTPUTS
 from scalesweep.planning.plan import build_plan, stamp_state, write_plan
 from scalesweep.planning.stock import take_stock
 
 MADE = (
-    *("summary.parquet", "jobs.csv", "tables/.snakemake_timestamp"),
-    *("figures/.snakemake_timestamp", "report.html"),
+    *("summary.parquet", "jobs.csv", f"{OUTPUTS}/tables/.snakemake_timestamp"),
+    *(f"{OUTPUTS}/figures/.snakemake_timestamp", "report.html"),
 )
 
 
@@ -61,7 +62,7 @@ def main() -> None:
     write_plan(campaign, build_plan(campaign, states), as_json=True)
     for name in MADE:
         path = campaign.results / name
-        path.parent.mkdir(exist_ok=True)
+        path.parent.mkdir(parents=True, exist_ok=True)
         path.touch()
 
 

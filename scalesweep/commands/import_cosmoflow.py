@@ -4,9 +4,11 @@ import argparse
 from pathlib import Path
 
 from scalesweep.core.errors import UserError
-from scalesweep.importers import COSMOFLOW, cli
+from scalesweep.importers import cli
 from scalesweep.importers.cosmoflow import RULES, read_tree
-from scalesweep.importers.which_importer import hint
+from scalesweep.importers.which_importer import COSMOFLOW, hint
+
+add_arguments = cli.add_arguments
 
 
 def run(args: argparse.Namespace) -> None:
@@ -14,6 +16,7 @@ def run(args: argparse.Namespace) -> None:
 
     Folders that cannot be trusted are named and do not fail the others.
     """
+    cli.check_arguments(args, COSMOFLOW, "FOLDER")
     source = Path(args.source)
     try:
         runs, refusals = read_tree(source)

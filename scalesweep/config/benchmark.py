@@ -213,9 +213,12 @@ class Benchmark:
 
     def id_of(self, point: Mapping[str, Any], identity: str, repeat: int) -> str:
         """The same of a point whose ``identity`` is known."""
+        return f"{self.name}-r{point['ranks']}-{self.run_digest(identity, repeat)}"
+
+    def run_digest(self, identity: str, repeat: int) -> str:
+        """The digest in the id of a run."""
         text = f"{self._head}{identity},{repeat}]"
-        digest = blake2b(text.encode(), digest_size=6).hexdigest()
-        return f"{self.name}-r{point['ranks']}-{digest}"
+        return blake2b(text.encode(), digest_size=6).hexdigest()
 
     @cached_property
     def _head(self) -> str:

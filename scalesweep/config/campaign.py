@@ -1,22 +1,23 @@
 """Campaigns: experiments on a site, their runs and the order of these."""
 
 import math
-from collections.abc import Mapping, Sequence
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from scalesweep.config.budget import Spend, read_budget, read_spend
 from scalesweep.config.control import control_experiment
 from scalesweep.config.executables import named_programs
 from scalesweep.config.experiment import Experiment, expand_experiment
 from scalesweep.config.experiment_checks import check_own_launch, check_programs
 from scalesweep.config.history_settings import HistorySettings, Track, read_history, read_track
 from scalesweep.config.profiled_runs import ASKED, check_any
-from scalesweep.config.renamed_keys import rename_keys, rewrite_older_forms
-from scalesweep.config.repeats import Run, repeated
+from scalesweep.config.renamed_keys import rename_keys
+from scalesweep.config.repeats import Run, ids_of, repeated
 from scalesweep.config.run_order import arranged
 from scalesweep.config.site import Site, load_site
+from scalesweep.config.spend import Spend, read_budget, read_spend
 from scalesweep.config.yaml_loader import check_schema, load_yaml
 from scalesweep.core.errors import UserError
 from scalesweep.core.files import digest_of
@@ -71,19 +72,14 @@ class Campaign:
         """Where the runs of this campaign's site live."""
         return self.results / "runs" / self.site.name
 
-    def unique_runs(self) -> dict[str, tuple[Experiment, Run]]:
+    def unique_runs(self) -> "UniqueRuns":
         """Every run once, with the first experiment that asks for it, in plan order.
 
         Profiled runs come last: what is measured comes first.
         """
-        runs: dict[str, tuple[Experiment, Run]] = {}
-        for experiment in self.experiments:
-            for run in experiment.runs:
-                runs.setdefault(run.run_id, (experiment, run))
-        for experiment in self.experiments:
-            for run in experiment.profiles:
-                runs.setdefault(run.run_id, (experiment, run))
-        return runs
+        measured = [(experiment, experiment.runs) for experiment in self.experiments]
+        profiled = [(experiment, experiment.profiles) for experiment in self.experiments]
+        return UniqueRuns([*measured, *profiled])
 
     def _stages(self) -> dict[str, int]:
         """Runs that wait for others, by how many counts come before; none without ``stop``."""
@@ -115,6 +111,63 @@ class Campaign:
         return {run_id: place for place, run_id in enumerate(order, 1)}
 
 
+class UniqueRuns(Mapping[str, tuple[Experiment, Run]]):
+    """Runs by id, each with the first experiment that asks for it; made when asked for.
+
+    ``by_experiment``: experiments with the ids of the runs that they are the first to ask for.
+    """
+
+    def __init__(self, asked: Iterable[tuple[Experiment, Sequence[Run]]]) -> None:
+        """Experiments with the runs that they ask for, in plan order."""
+        self._asked = [(experiment, runs) for experiment, runs in asked if runs]
+        self._firsts: list[int] = []  # place of each one's first run among all
+        self._places: dict[str, int] = {}
+        self.by_experiment: list[tuple[Experiment, Sequence[str]]] = []
+        first = 0
+        for experiment, runs in self._asked:
+            ids, known = ids_of(runs), self._places
+            own = [i for i in ids if i not in known] if known else ids
+            places = range(first, first + len(ids))
+            if known:
+                known.update((i, n) for i, n in zip(ids, places, strict=True) if i not in known)
+            else:
+                self._places = dict(zip(ids, places, strict=True))
+            self._firsts.append(first)
+            self.by_experiment.append((experiment, own))
+            first += len(ids)
+
+    def __getitem__(self, run_id: str) -> tuple[Experiment, Run]:
+        """A run, with its experiment."""
+        place = self._places[run_id]
+        number = bisect_right(self._firsts, place) - 1
+        experiment, runs = self._asked[number]
+        return experiment, runs[place - self._firsts[number]]
+
+    def __contains__(self, run_id: object) -> bool:
+        """Whether there is such a run."""
+        return run_id in self._places
+
+    def __iter__(self) -> Iterator[str]:
+        """The ids, in plan order."""
+        return iter(self._places)
+
+    def __len__(self) -> int:
+        """How many runs there are."""
+        return len(self._places)
+
+
+def by_experiment(
+    runs: Mapping[str, tuple[Experiment, Run]],
+) -> Sequence[tuple[Experiment, Sequence[str]]]:
+    """Ids of runs by their experiment."""
+    if isinstance(runs, UniqueRuns):
+        return runs.by_experiment
+    found: dict[int, tuple[Experiment, list[str]]] = {}
+    for run_id, (experiment, _) in runs.items():
+        found.setdefault(id(experiment), (experiment, []))[1].append(run_id)
+    return list(found.values())
+
+
 def load_campaign(
     path: Path,
     site: str | None = None,
@@ -133,7 +186,6 @@ def load_campaign(
     """
     content = load_yaml(path)
     rename_keys(content, path)
-    rewrite_older_forms(content, path)
     check_schema(content, "campaign", path)
     site_name = site or _site_name(content["site"], cluster, f"{path}: site")
     machine = load_site(site_name, f"{path}: site")
@@ -178,8 +230,8 @@ def load_campaign(
         canary=content.get("canary", machine.canary) and machine.launch is not None,
         accept_stale=frozenset(content.get("accept_stale", [])),
         imported=content.get("imported", {}),
-        history=read_history(content, f"{path}: history", history, baseline),
-        spend=read_spend(content, f"{path}: budget"),
+        history=read_history(content, history, baseline),
+        spend=read_spend(content, f"{path}: spend"),
         track=read_track(content),
     )
 
@@ -212,13 +264,15 @@ def _site_name(site: str | Mapping[str, str], cluster: bool, where: str) -> str:
     if key not in site:
         raise UserError(
             f"{where}: names no site {way} --profile slurm; add '{key}: NAME' next to "
-            f"'{other}: {site[other]}', or name one (--config site=NAME; of scalesweep: "
-            "--site NAME)"
+            f"'{other}: {site[other]}', or name one with --config site=NAME"
         )
     return site[key]
 
 
 def _check_collisions(experiments: tuple[Experiment, ...], path: Path) -> None:
+    ids = [run_id for experiment in experiments for run_id in ids_of(experiment.runs)]
+    if len(set(ids)) == len(ids):
+        return
     seen: dict[str, Run] = {}
     for experiment in experiments:
         for run in experiment.runs:

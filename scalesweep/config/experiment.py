@@ -1,6 +1,6 @@
 """Experiments: from axes in a YAML file to points and runs."""
 
-from collections.abc import Mapping, Set
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,9 +12,11 @@ from scalesweep.config.experiment_checks import (
     check_predicted,
     check_variables,
 )
+from scalesweep.config.expressions import Expression
 from scalesweep.config.grid import (
     MAX_POINTS,
     Grid,
+    GridPoints,
     axis_values,
     check_overlap,
     check_points,
@@ -25,7 +27,7 @@ from scalesweep.config.grid import (
     varying_parameters,
 )
 from scalesweep.config.profiled_runs import profiled_runs
-from scalesweep.config.repeats import Run, UntilPrecise, planned_runs, until_precise
+from scalesweep.config.repeats import PlannedPoints, Run, UntilPrecise, planned_runs, until_precise
 from scalesweep.config.reserved_names import check_varying
 from scalesweep.config.site import Site
 from scalesweep.config.stop_rule import StopRule, stop_rule
@@ -53,8 +55,8 @@ class Experiment:
     scaling: str
     axes: tuple[str, ...]
     linked: tuple[str, ...]
-    points: tuple[Mapping[str, Any], ...]
-    runs: tuple[Run, ...]
+    points: Sequence[Mapping[str, Any]]
+    runs: Sequence[Run]
     profiles: tuple[Run, ...]
     excluded: tuple[tuple[Mapping[str, Any], str], ...]
     time_limit_minutes: float
@@ -106,26 +108,21 @@ def expand_experiment(
 
     rules = exclusions(own, spec.get("exclude", []), f"{where}.exclude")
     extras = list(extra_points(own, spec.get("extra", []), grid, f"{where}.extra"))
-    by_identity: dict[str, Mapping[str, Any]] = {}
-    excluded: list[tuple[Mapping[str, Any], str]] = []
-    for point, identity in zip(grid.points(), grid.identities(benchmark), strict=True):
-        reason = next((why for rule, why in rules if rule(point)), None) if rules else None
-        if reason is None:
-            by_identity.setdefault(identity, point)
-        else:
-            excluded.append((point, reason))
-    for extra in extras:
-        by_identity.setdefault(benchmark.identity_of(extra), extra)
-    if not by_identity:
+    planned, excluded = _planned_points(benchmark, grid, extras, rules)
+    points = planned.points
+    if not points:
         raise UserError(f"{where}: no point is left: 'exclude' removes all {len(excluded)}")
-    points = tuple(by_identity.values())
     check_points(benchmark, site, grid, points, extras, where)
 
     scaling = spec.get("scaling", "none")
-    varying = varying_parameters(benchmark, points)
+    # A few points of a grid tell as much as all of them.
+    work = benchmark.scale_parameters | benchmark.work_parameters | {benchmark.scale}
+    series = list(grid.distinct(work))
+    few = [*grid.spread(), *series, *extras]
+    varying = varying_parameters(benchmark, points if rules else few)
     check_varying(varying, where)
-    check_scaling(benchmark, scaling, varying, points, where)
-    runs = planned_runs(benchmark, by_identity, spec, linked, where)
+    check_scaling(benchmark, scaling, varying, points if rules or extras else series, where)
+    runs = planned_runs(benchmark, planned, spec, linked, where)
     return Experiment(
         name=name,
         benchmark=benchmark,
@@ -146,3 +143,33 @@ def expand_experiment(
         predict=check_predicted(spec, f"{where}.predict"),
         stop=stop_rule(benchmark, spec, f"{where}.stop"),
     )
+
+
+def _planned_points(
+    benchmark: Benchmark,
+    grid: Grid,
+    extras: Sequence[Mapping[str, Any]],
+    rules: Sequence[tuple[Expression, str]],
+) -> tuple[PlannedPoints, list[tuple[Mapping[str, Any], str]]]:
+    """The points of an experiment, each once, and those that ``rules`` exclude, with the reason."""
+    identities = list(grid.identities(benchmark))
+    others: dict[str, Mapping[str, Any]] = {}
+    for extra in extras:
+        others.setdefault(benchmark.identity_of(extra), extra)
+    if not rules and len(known := set(identities)) == len(identities):
+        others = {i: extra for i, extra in others.items() if i not in known}
+        ranks = [*grid.values("ranks"), *(extra["ranks"] for extra in others.values())]
+        points = GridPoints(grid, list(others.values()))
+        return PlannedPoints(points, [*identities, *others], ranks), []
+    by_identity: dict[str, Mapping[str, Any]] = {}
+    excluded: list[tuple[Mapping[str, Any], str]] = []
+    for point, identity in zip(grid.points(), identities, strict=True):
+        reason = next((why for rule, why in rules if rule(point)), None)
+        if reason is None:
+            by_identity.setdefault(identity, point)
+        else:
+            excluded.append((point, reason))
+    for identity, extra in others.items():
+        by_identity.setdefault(identity, extra)
+    kept = tuple(by_identity.values())
+    return PlannedPoints(kept, list(by_identity), [point["ranks"] for point in kept]), excluded

@@ -8,6 +8,7 @@ from typing import Any
 
 from scalesweep.config.benchmark import Benchmark
 from scalesweep.config.expressions import Expression
+from scalesweep.config.lazy_sequence import LazySequence
 from scalesweep.config.site import PLACEMENT, Site
 from scalesweep.core.errors import UserError
 from scalesweep.core.files import canonical_json
@@ -111,6 +112,22 @@ class Grid:
                 point.update(zip(self.axes, values, strict=True))
                 yield point
 
+    def point(self, index: int) -> dict[str, Any]:
+        """The combination at an index of ``points()``."""
+        point: dict[str, Any] = {}
+        for name, values in reversed([*self.axes.items()]):
+            index, place = divmod(index, len(values))
+            point[name] = values[place]
+        entry = self.linked[index] if self.linked else {}
+        return {**self.base, **entry, **point}
+
+    def values(self, name: str) -> Iterator[Any]:
+        """The value that one parameter has in each of ``points()``."""
+        place = list(self.axes).index(name) if name in self.axes else None
+        for fixed in self._fixed():
+            for values in itertools.product(*self.axes.values()):
+                yield fixed[name] if place is None else values[place]
+
     def identities(self, benchmark: Benchmark) -> Iterator[str]:
         """``Benchmark.identity`` of each of ``points()``, in the same order."""
         parts = {
@@ -134,9 +151,50 @@ class Grid:
         axes = {name: v if name in names else v[:1] for name, v in self.axes.items()}
         return Grid(self.base, axes, self.linked).points()
 
+    def spread(self) -> Iterator[dict[str, Any]]:
+        """Few of the points, the first one first, with every value of every parameter."""
+        for fixed in self._fixed():
+            for place in range(max(map(len, self.axes.values()), default=1)):
+                yield fixed | {name: v[min(place, len(v) - 1)] for name, v in self.axes.items()}
+
     def _fixed(self) -> Iterator[dict[str, Any]]:
         for entry in self.linked or [{}]:
             yield {**self.base, **entry}
+
+
+class GridPoints(LazySequence[Mapping[str, Any]]):
+    """The points of a grid and others behind them, each made when it is first asked for.
+
+    A point is one object, however often it is asked for.
+    """
+
+    def __init__(self, grid: Grid, others: Sequence[Mapping[str, Any]]) -> None:
+        """No two of these may be the same."""
+        self._grid = grid
+        self._made: list[Mapping[str, Any] | None] = [*[None] * len(grid), *others]
+        self._whole = False
+
+    def __len__(self) -> int:
+        """Points in all."""
+        return len(self._made)
+
+    def item(self, index: int) -> Mapping[str, Any]:
+        """One point."""
+        point = self._made[index]
+        if point is None:
+            point = self._made[index] = self._grid.point(index)
+        return point
+
+    def __iter__(self) -> Iterator[Mapping[str, Any]]:
+        """All of them, which are made at once: faster than one by one."""
+        if not self._whole:
+            for place, made in enumerate(self._grid.points()):
+                if self._made[place] is None:
+                    self._made[place] = made
+            self._whole = True
+        for point in self._made:
+            assert point is not None
+            yield point
 
 
 def exclusions(benchmark: Benchmark, rules: list[Any], where: str) -> list[tuple[Expression, str]]:

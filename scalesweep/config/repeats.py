@@ -1,13 +1,13 @@
 """The repeats of a point: a number, a list, or as many as it takes until its mean is precise."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from scalesweep.analysis.metrics import EPOCH_METRICS
 from scalesweep.config.benchmark import Benchmark
 from scalesweep.config.experiment_checks import check_metric
-from scalesweep.config.percent import read_percent
+from scalesweep.config.lazy_sequence import LazySequence
 from scalesweep.core.errors import UserError
 from scalesweep.core.profilers import NONE
 
@@ -48,30 +48,80 @@ def until_precise(benchmark: Benchmark, given: Any, where: str) -> UntilPrecise 
     least, most = given["min"], given["max"]
     if most < least:
         raise UserError(f"{where}.max: must be {least} (min) or more, not {most}")
-    until = read_percent(given["until"], f"{where}.until")
+    percent = float(given["until"].removesuffix("%"))
+    if not 0 < percent <= 100:
+        raise UserError(f"{where}.until: must be above 0 % and at most 100 %, not {percent:g} %")
     metric = given.get("metric")
     if metric is not None and metric not in EPOCH_METRICS:
         check_metric(benchmark, metric, f"{where}.metric", EPOCH_METRICS)
-    return UntilPrecise(least, most, until, metric)
+    return UntilPrecise(least, most, percent / 100, metric)
+
+
+class RunsInTurn(LazySequence[Run]):
+    """Every point once, then every point once more, and so on; a run is made when asked for.
+
+    ``ids`` of the runs, in this order.
+    """
+
+    def __init__(self, ids: Sequence[str], points: Sequence[Mapping[str, Any]]) -> None:
+        """As many repeats of every point as there are ids for."""
+        self.ids, self._points = ids, points
+
+    def __len__(self) -> int:
+        """Runs in all."""
+        return len(self.ids)
+
+    def item(self, index: int) -> Run:
+        """One run."""
+        repeat, place = divmod(index, len(self._points))
+        return Run(self.ids[index], self._points[place], repeat)
+
+    def __iter__(self) -> Iterator[Run]:
+        """All of them."""
+        points = list(self._points)
+        for index, run_id in enumerate(self.ids):
+            repeat, place = divmod(index, len(points))
+            yield Run(run_id, points[place], repeat)
+
+
+def ids_of(runs: Sequence[Run]) -> Sequence[str]:
+    """The ids of runs, in their order."""
+    return runs.ids if isinstance(runs, RunsInTurn) else [run.run_id for run in runs]
+
+
+class PlannedPoints(NamedTuple):
+    """The points of an experiment, and of each its identity and its number of ranks."""
+
+    points: Sequence[Mapping[str, Any]]
+    identities: Sequence[str]
+    ranks: Sequence[int]
 
 
 def planned_runs(
     benchmark: Benchmark,
-    points: Mapping[str, Mapping[str, Any]],
+    planned: PlannedPoints,
     spec: Mapping[str, Any],
     linked: Sequence[Mapping[str, Any]],
     where: str,
-) -> tuple[Run, ...]:
-    """The runs of an experiment's points, by their identities.
+) -> Sequence[Run]:
+    """The runs of an experiment's points.
 
     ``repeats`` is how many each has (with a rule, at least), or, as in campaigns of imported runs,
     the numbers of those that each entry of ``linked`` has. Raises UserError.
     """
     repeats = spec.get("repeats", 1)
+    points = planned.points
     if isinstance(repeats, Mapping):
-        return repeated(benchmark, points, [repeats["min"]] * len(points))
+        repeats = repeats["min"]
     if isinstance(repeats, int):
-        return repeated(benchmark, points, [repeats] * len(points))
+        several = zip(planned.ranks, planned.identities, strict=True)
+        heads = [(f"{benchmark.name}-r{ranks}-", identity) for ranks, identity in several]
+        ids = [
+            head + benchmark.run_digest(identity, repeat)
+            for repeat in range(repeats)
+            for head, identity in heads
+        ]
+        return RunsInTurn(ids, points)
     if spec.keys() & {"axes", "extra", "exclude"} or len(repeats) != len(linked):
         raise UserError(
             f"{where}.repeats: a list must hold the repeats of each entry of 'linked', and goes "
@@ -83,7 +133,7 @@ def planned_runs(
     return tuple(
         Run(benchmark.id_of(point, identity, numbers[place]), point, numbers[place])
         for place in range(longest)
-        for (identity, point), numbers in zip(points.items(), repeats, strict=True)
+        for identity, point, numbers in zip(planned.identities, points, repeats, strict=True)
         if place < len(numbers)
     )
 

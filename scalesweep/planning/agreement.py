@@ -13,7 +13,7 @@ from typing import Any
 
 from scalesweep.compute.job_spec import ProgramOrder
 from scalesweep.config.benchmark import Benchmark
-from scalesweep.config.campaign import Campaign
+from scalesweep.config.campaign import Campaign, by_experiment
 from scalesweep.config.experiment import Experiment
 from scalesweep.config.parameter import VARIABLE_PREFIX
 from scalesweep.config.repeats import Run
@@ -44,11 +44,11 @@ class Planned:
         self.accepted = campaign.accept_stale
         keys: dict[int, str] = {}
         self.keys: dict[str, str] = {}
-        for run_id, (experiment, _) in runs.items():
+        for experiment, run_ids in by_experiment(runs):
             benchmark = experiment.benchmark
             if (key := keys.get(id(benchmark))) is None:
                 key = keys[id(benchmark)] = _key(campaign, benchmark)
-            self.keys[run_id] = key
+            self.keys |= dict.fromkeys(run_ids, key)
 
     def differences(self, run_id: str, record: Mapping[str, Any]) -> dict[str, str]:
         """In what a whole record disagrees with the plan: cause -> text, in the order of CAUSES."""

@@ -14,7 +14,7 @@ from scalesweep.config.experiment import Experiment
 from scalesweep.config.repeats import Run
 from scalesweep.core.csv_cells import CsvWriter
 from scalesweep.core.errors import UserError
-from scalesweep.core.files import digest_of
+from scalesweep.core.files import content_digest, digest_of
 from scalesweep.core.own_files import publish
 from scalesweep.core.plan_format import (
     PLAN,
@@ -35,7 +35,7 @@ from scalesweep.core.status import Status
 from scalesweep.planning.job_requests import canary_s
 from scalesweep.planning.repeats import RepeatedPoint
 from scalesweep.planning.repeats_text import repeats_entry
-from scalesweep.planning.run_state import RunState, other_sites
+from scalesweep.planning.run_state import RunState, lines_of, other_sites
 from scalesweep.planning.runtime_estimates import Estimates
 from scalesweep.planning.spend_text import spend_entry
 from scalesweep.planning.spending import Spending
@@ -57,16 +57,7 @@ def state_digest(campaign: Campaign, states: Mapping[str, RunState]) -> str:
     Equal digests mean that nothing downstream has to be made again.
     """
     # As one text: as lists of strings, 100,000 runs take four times as long.
-    order = sorted(states)
-    found = list(map(states.__getitem__, order))
-    here = "\n".join([f"{i} {s.status} {s.stamp}" for i, s in zip(order, found, strict=True)])
-    # In what a record disagrees with the plan is no part of the stamp of its files.
-    told = [
-        state.detail
-        for state in found
-        if state.detail and state.status in (Status.DONE, Status.STALE)
-    ]
-    here += "\n".join(told)
+    here = content_digest("\n".join(lines_of(states)).encode())
     # A folder's time changes with every run that begins in it.
     elsewhere = [[path.name, path.stat().st_mtime_ns] for path in other_sites(campaign.runs_folder)]
     return digest_of([campaign.digest, here, elsewhere])
@@ -237,7 +228,7 @@ def kept_profiles(
         return {}
     found = {name: split_name(name) for name in names}
     kept = {name: runs[i] for name, (i, kind) in found.items() if kind in KINDS and i in runs}
-    return take_stock(campaign, kept) if kept else {}
+    return dict(take_stock(campaign, kept)) if kept else {}
 
 
 def _profiles(experiment: Experiment, states: Mapping[str, RunState]) -> list[PlanProfile]:
@@ -304,7 +295,7 @@ def check_budget(campaign: Campaign, plan_jobs: PlanJobs | None) -> None:
     left = None if plan_jobs is None else budget_left(plan_jobs)
     if plan_jobs is not None and left is not None and left < 0:
         raise UserError(
-            f"{campaign.file}: budget.node_hours: {campaign.budget_node_hours:g} node-hours, but "
+            f"{campaign.file}: budget_node_hours: {campaign.budget_node_hours:g} node-hours, but "
             f"{hours(plan_jobs['spent_node_hours'])} are spent and the remaining jobs may take "
             f"{hours(plan_jobs['node_hours_limit'])}, {hours(-left)} too many; raise the budget, "
             "or plan fewer repeats, fewer points or a shorter time_limit_minutes"

@@ -16,6 +16,7 @@ from scalesweep.compute.external_program import read_attempt, read_result
 from scalesweep.compute.job_spec import Patterns
 from scalesweep.compute.log_metrics import LogsGone
 from scalesweep.compute.power.outcome import energy_metrics
+from scalesweep.config.campaign import by_experiment
 from scalesweep.config.experiment import Experiment
 from scalesweep.config.log_patterns import Extract
 from scalesweep.config.repeats import Run
@@ -51,18 +52,20 @@ def runs_to_reread(
     Run id -> patterns now. Only of programs that ended well; imported records have no logs.
     """
     found = {}
-    for run_id, (experiment, _) in runs.items():
-        extract, state = experiment.benchmark.extract, states[run_id]
-        if extract is None or state.extract in ("", extract.digest):
+    for experiment, run_ids in by_experiment(runs):
+        extract = experiment.benchmark.extract
+        if extract is None:
             continue
-        if state.source in ("", "measured"):
-            found[run_id] = extract
+        for run_id in run_ids:
+            state = states[run_id]
+            if state.source in ("", "measured") and state.extract not in ("", extract.digest):
+                found[run_id] = extract
     return found
 
 
 def leave_rereads(
-    runs: Mapping[str, tuple[Experiment, Run]], states: dict[str, RunState]
-) -> dict[str, RunState]:
+    runs: Mapping[str, tuple[Experiment, Run]], states: Mapping[str, RunState]
+) -> Mapping[str, RunState]:
     """The states, with nothing left to run for the runs whose logs are to be read again."""
     rereads = {i: states[i]._replace(unread=True) for i in runs_to_reread(runs, states)}
     return {**states, **rereads} if rereads else states

@@ -6,7 +6,7 @@ imports nothing heavy.
 """
 
 import os
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -43,7 +43,10 @@ class Comparison(Protocol):
 
     @property
     def keys(self) -> Mapping[str, str]:
-        """By run what the comparison rests on besides the run's id."""
+        """By run what the comparison rests on besides the run's id.
+
+        Runs with another key have other ids: a record that was compared under a key of another run
+        there is not."""
         ...
 
     @property
@@ -88,6 +91,72 @@ class RunState(NamedTuple):
         return settled or self.unread
 
 
+class RunStates(Mapping[str, RunState]):
+    """States of runs, in the order in which they were asked for.
+
+    Those of runs that are done as the index says are made when they are asked for. ``others`` are
+    those of all other runs.
+    """
+
+    def __init__(self, run_ids: Iterable[str], index: RunIndex) -> None:
+        """Of these runs; ``index`` has the done ones."""
+        self._ids = dict.fromkeys(run_ids)
+        self._index = index
+        self.others: dict[str, RunState] = {}
+
+    def __getitem__(self, run_id: str) -> RunState:
+        """The state of a run."""
+        state = self.others.get(run_id)
+        if state is None:
+            entry = self._index.entry(run_id) if run_id in self._ids else None
+            if entry is None:
+                raise KeyError(run_id)
+            state = _finished(entry, frozenset())
+        return state
+
+    def __contains__(self, run_id: object) -> bool:
+        """Whether the run was asked for."""
+        return run_id in self._ids
+
+    def __iter__(self) -> Iterator[str]:
+        """The runs, in order."""
+        return iter(self._ids)
+
+    def __len__(self) -> int:
+        """How many runs there are."""
+        return len(self._ids)
+
+    def lines(self) -> list[str]:
+        """Of each run a line that changes with its state."""
+        others, stamps = self.others, self._index.stamps
+        return [
+            _line(i, others[i]) if i in others else f"{i} {Status.DONE} {stamps[i]}"
+            for i in self._ids
+        ]
+
+
+def _line(run_id: str, state: RunState) -> str:
+    # In what a record disagrees with the plan is no part of the stamp of its files.
+    line = f"{run_id} {state.status} {state.stamp}"
+    return (
+        f"{line} {state.detail}"
+        if state.detail and state.status in (Status.DONE, Status.STALE)
+        else line
+    )
+
+
+def lines_of(states: Mapping[str, RunState]) -> list[str]:
+    """Of each run a line that changes with its state."""
+    if isinstance(states, RunStates):
+        return states.lines()
+    return [_line(run_id, state) for run_id, state in states.items()]
+
+
+def beside_done(states: Mapping[str, RunState]) -> Mapping[str, RunState]:
+    """The states without those that are known to be done and as planned: few, where most are."""
+    return states.others if isinstance(states, RunStates) else states
+
+
 def scan(
     runs_folder: Path,
     run_ids: Iterable[str],
@@ -96,7 +165,7 @@ def scan(
     verify: bool = False,
     afresh: bool = False,
     planned: Comparison | None = None,
-) -> dict[str, RunState]:
+) -> RunStates:
     """State of every run in ``run_ids``: read (``look``), then written where that is asked for.
 
     A record that cannot be trusted counts as failed with cause BAD_RECORD; with ``quarantine``
@@ -119,7 +188,7 @@ def scan(
             raise UserError(f"{where}: {error.strerror}: {error.filename}") from None
         for run_id in found.broken:
             state = found.states[run_id]
-            found.states[run_id] = _quarantined(runs_folder / run_id, state)
+            found.states.others[run_id] = _quarantined(runs_folder / run_id, state)
     if remember:
         index.update(found.read)
     return found.states
@@ -132,7 +201,7 @@ class Found:
     ``newer``, those whose records are of a newer version; ``unreadable``, those of which a file
     cannot be read. The last three have failed."""
 
-    states: dict[str, RunState] = field(default_factory=dict)
+    states: RunStates
     read: dict[str, Entry] = field(default_factory=dict)
     broken: list[str] = field(default_factory=list)
     newer: list[str] = field(default_factory=list)
@@ -154,27 +223,52 @@ def look(
     as those of new runs; with ``afresh`` nothing is taken from the index. Records that disagree
     with ``planned`` are stale; they are compared when they are new, and when the plan has changed.
     """
-    found = Found()
-    states = found.states
+    found = Found(states := RunStates(run_ids, index))
+    others = states.others
     root = str(runs_folder)
-    known = {} if afresh else index.entries
-    accepted = planned.accepted if planned else frozenset()
-    for run_id in run_ids:
+    known = {} if afresh else index.stamps
+    keys = set(planned.keys.values()) if planned else None
+    odd = index.without(lambda kind: _is_plain(kind) and (keys is None or kind.compared in keys))
+    if verify:
+        odd = odd | index.unread.keys()
+    for run_id in states:
         folder = f"{root}/{run_id}"
-        entry = known.get(run_id)
-        stamp = files_stamp(folder, entry is not None and _has_power(entry.stamp))
+        stamp, before = files_stamp(folder), known.get(run_id)
+        if stamp == before is not None and run_id not in odd:
+            continue
+        if before is not None and _has_power(before):
+            stamp = files_stamp(folder, power=True)
         if stamp is None:
-            states[run_id] = _unfinished(folder)
-        elif (
-            entry is not None
-            and entry.stamp == stamp
-            and not (verify and entry.unread)
-            and (planned is None or _is_compared(entry, planned.keys[run_id]))
-        ):
-            states[run_id] = _finished(entry, accepted)
-        else:
-            states[run_id] = _read(folder, run_id, entry, stamp, verify, planned, found)
+            others[run_id] = _unfinished(folder)
+        elif stamp != before or run_id in odd:
+            entry = index.entry(run_id) if before is not None else None
+            others[run_id] = _looked_at(folder, run_id, entry, stamp, verify, planned, found)
     return found
+
+
+def _is_plain(entry: Entry) -> bool:
+    """Whether a run is done, and of what its record was compared with."""
+    return not (entry.unusable or entry.differs or entry.unsupported or entry.unfinished)
+
+
+def _looked_at(
+    folder: str,
+    run_id: str,
+    entry: Entry | None,
+    stamp: str,
+    verify: bool,
+    planned: Comparison | None,
+    found: Found,
+) -> RunState:
+    """State of a run that has a record, which is read where the index does not say enough."""
+    if (
+        entry is not None
+        and entry.stamp == stamp
+        and not (verify and entry.unread)
+        and (planned is None or _is_compared(entry, planned.keys[run_id]))
+    ):
+        return _finished(entry, planned.accepted if planned else frozenset())
+    return _read(folder, run_id, entry, stamp, verify, planned, found)
 
 
 def _read(
@@ -308,7 +402,12 @@ def files_stamp(folder: str, power: bool = False) -> str | None:
         record = os.stat(f"{folder}/{RECORD}")  # noqa: PTH116 (a Path per file would double a scan's time)
     except OSError:
         return None
-    stamps = f"{record.st_mtime_ns}:{record.st_size}/{stamp_of(f'{folder}/{SAMPLES}')}"
+    try:
+        samples = os.stat(f"{folder}/{SAMPLES}")  # noqa: PTH116
+    except OSError:
+        stamps = f"{record.st_mtime_ns}:{record.st_size}/None"
+    else:
+        stamps = f"{record.st_mtime_ns}:{record.st_size}/{samples.st_mtime_ns}:{samples.st_size}"
     return f"{stamps}/{stamp_of(f'{folder}/{POWER}')}" if power else stamps
 
 

@@ -24,7 +24,7 @@ def take_stock(
     remember: bool = True,
     verify: bool = False,
     afresh: bool = False,
-) -> dict[str, RunState]:
+) -> Mapping[str, RunState]:
     """State of every one of ``runs``, with the arguments of ``scan``.
 
     Records of something else than is planned are stale; runs whose logs are to be read again with

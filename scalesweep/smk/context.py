@@ -26,7 +26,7 @@ from scalesweep.planning.artifacts import was_changed
 from scalesweep.planning.plan import STATES_FOLDER, state_digest, state_file
 from scalesweep.planning.reextract import MARKERS, runs_to_reread
 from scalesweep.planning.repeats import RepeatPlan
-from scalesweep.planning.run_state import RunState
+from scalesweep.planning.run_state import RunState, beside_done
 from scalesweep.planning.stock import take_stock
 from scalesweep.planning.submission import Submission
 from scalesweep.planning.untrusted_runs import tell_set_aside, tell_unusable, untrusted, unusable
@@ -74,8 +74,8 @@ class SnakemakeContext:
         held = self.repeats.held if self.repeats else frozenset()
         if self.options.get("check") == "full":
             return tuple(run_id for run_id in self.runs if run_id not in held)
-        states = self.states
-        every = tuple(i for i in self.runs if i not in held and not states[i].settled)
+        left = {i for i, state in beside_done(self.states).items() if not state.settled}
+        every = tuple(i for i in self.runs if i in left and i not in held)
         return tuple(self._trials(every)) if "try" in self.options else every
 
     def _trials(self, awaited: Iterable[str]) -> list[str]:
@@ -304,6 +304,15 @@ class SnakemakeContext:
         """What is left when the finished points have been kept in the history, if there is one."""
         return [f"{self.results}/.history/{self.history_digest}"] if self.campaign.history else []
 
+    def outcome_file(self, rule: str) -> Path:
+        """Where the script of a rule leaves the error with which the call is to end."""
+        return Path(self.results, "logs", f"{rule}.failed")
+
+    def outcome(self, rules: Iterable[str]) -> str:
+        """The error that the script of one of these rules has left; empty if none has."""
+        files = [self.outcome_file(rule) for rule in rules]
+        return next((file.read_text() for file in files if file.exists()), "")
+
     def set_aside(self) -> str:
         """What is to be said about records that could not be trusted, or used, when they were read
         since the workflow was parsed; empty if there are none."""
@@ -320,7 +329,7 @@ class SnakemakeContext:
 
     def left_stale(self) -> str:
         """What a call ends with that left stale runs as they are; empty if there are none."""
-        count = sum(state.status == Status.STALE for state in self.states.values())
+        count = sum(state.status == Status.STALE for state in beside_done(self.states).values())
         if not count or self.dry or self.options.get("pending") == "ignore":
             return ""
         return (
@@ -331,13 +340,24 @@ class SnakemakeContext:
     def campaign_arguments(self) -> str:
         """Command-line words that name this campaign to the scripts."""
         words = ["--campaign", str(self.campaign.file), "--site", self.campaign.site.name]
-        for key, option in (("profile", "profiler"), ("history",) * 2, ("baseline",) * 2):
+        for key in ("profile", "history", "baseline"):
             if key in self.options:
-                words.append(f"--{option}={self.options[key]}")
+                words.append(f"--{key}={self.options[key]}")
         return shlex.join([*words, "--results", self.results])
 
-    def report_command(self) -> str:
+    def option_arguments(self, *names: str) -> str:
+        """Command-line words that pass these options on, and whether jobs are Slurm's."""
+        words = [f"--{name}={self.options.get(name, '')}" for name in names]
+        return shlex.join([*words, *(["--cluster"] if self.submission else [])])
+
+    def report_command(self, snakefile: str) -> str:
         """Shell command that builds the report from what exists, whatever is pending."""
-        options = {k: v for k, v in self.options.items() if k in ("profile", "history", "baseline")}
         campaign = self.campaign
-        return shlex.join(report_command(campaign.file, campaign.site.name, self.results, options))
+        words = report_command(
+            snakefile,
+            campaign.file,
+            campaign.site.name,
+            self.results,
+            {key: self.options[key] for key in ("profile", "history") if key in self.options},
+        )
+        return shlex.join(words)

@@ -16,6 +16,7 @@ from typing import Protocol
 
 from scalesweep.compute.job_spec import ORDER, RunPlace, write_order
 from scalesweep.compute.pack import LAUNCHER_LOG, Pack, PackedRun, pack_file, write_pack
+from scalesweep.config.campaign import by_experiment
 from scalesweep.core.files import stamp_of
 from scalesweep.core.paths import REPO
 from scalesweep.core.record import RECORD
@@ -170,7 +171,8 @@ class JobRules:
     @cached_property
     def _staging(self) -> Staging:
         context = self.context
-        wanted = [context.runs[run_id] for run_id in context.pending or context.runs]
+        reading = (i for e, ids in by_experiment(context.runs) if e.benchmark.data for i in ids)
+        wanted = [context.runs[run_id] for run_id in context.pending or reading]
         if context.looks and context.looks.awaited:
             # Further repeats read what the first ones do.
             wanted += [(one.experiment, one.runs[0]) for one in context.looks.plan.points]

@@ -5,6 +5,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping
+from functools import cached_property
 from pathlib import Path
 
 from scalesweep.compute.left_out import leave_out
@@ -50,10 +51,6 @@ class Progress:
         self._finished = 0
         self._failed: set[str] = set()
         self._over = threading.Event()
-        self._kinds = FailingKinds(self._most, context.runs)
-        for run_id, state in context.states.items():
-            if state.status == Status.DONE and run_id in context.runs:
-                self._kinds.succeeded(run_id)
 
     def start(self) -> None:
         """Begin to watch."""
@@ -107,6 +104,16 @@ class Progress:
             said = str(failure.get("cause", "")), str(failure.get("detail", ""))
             if enough := self._kinds.failed(run_id, *said):
                 self._leave_out(enough)
+
+    @cached_property
+    def _kinds(self) -> FailingKinds:
+        """How runs ended so far; made when the first one ends in this call."""
+        runs = self._context.runs
+        kinds = FailingKinds(self._most, runs)
+        for run_id, state in self._context.states.items():
+            if state.status == Status.DONE and run_id in runs:
+                kinds.succeeded(run_id)
+        return kinds
 
     def _leave_out(self, enough: Enough) -> None:
         """Start no more runs that are like enough that failed alike, but those that others wait

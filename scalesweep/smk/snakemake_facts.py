@@ -13,8 +13,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from scalesweep.config.overrides import MOVED, RUN, VERBS
-from scalesweep.core.errors import UserError
+from scalesweep.config.overrides import RUN, VERBS
 
 _log = logging.getLogger(__name__)
 
@@ -58,9 +57,26 @@ def _adding(workflow: Any, name: str) -> Callable[[Handler], Handler]:
 
 
 def overrides(workflow: Any) -> Mapping[str, Any]:
-    """Keys of --config, as Snakemake has read them."""
-    given: Mapping[str, Any] = workflow.config_settings.config
-    return given
+    """Keys of --config, a text as it was typed.
+
+    Snakemake parses values as numbers or YAML, where 007 is 7 and ` #1` a comment.
+    """
+    given = workflow.config_settings.config
+    return {key: _typed(key, value, sys.argv[1:]) for key, value in given.items()}
+
+
+def _typed(key: str, value: Any, words: Sequence[str]) -> Any:
+    """The text of a value on the command line; the value itself where that is quoted, a map or a
+    list, or comes from a profile."""
+    from snakemake.cli import parse_config
+
+    if isinstance(value, dict | list):
+        return value
+    for word in reversed(words):
+        name, _, text = word.partition("=")
+        if name == key and text.strip()[:1] not in ("", "'", '"'):
+            return text.strip() if parse_config([word]).get(key) == value else value
+    return value
 
 
 def default_resources(workflow: Any) -> set[str]:
@@ -97,6 +113,10 @@ def only_shows(workflow: Any) -> bool:
     return bool(collects) or any(getattr(arguments, name, None) for name in _SHOWS)
 
 
+# Targets beside the campaign's own results: what is stale there is no failure of theirs.
+ASIDE = tuple(verb for verb in VERBS if verb != RUN)
+
+
 def forces(workflow: Any) -> bool:
     """Whether what is done may be asked for once more: --forcerun, --force or --forceall."""
     arguments = _arguments()
@@ -106,14 +126,15 @@ def forces(workflow: Any) -> bool:
     return bool(settings.forcetargets or settings.forceall or settings.forcerun)
 
 
-def verbs() -> set[str]:
-    """What the command line asks for, of ``overrides.VERBS``: any other target is of a run.
+def asks_only(*rules: str) -> bool:
+    """Whether the command line names targets, and no others than these."""
+    named = set(getattr(_arguments(), "targets", None) or ())
+    return bool(named) and named <= set(rules)
 
-    Raises UserError for what was a target once, and is a command of its own.
-    """
+
+def verbs() -> set[str]:
+    """What the command line asks for, of ``overrides.VERBS``: any other target is of a run."""
     named = set(getattr(_arguments(), "targets", None) or ()) or {RUN}
-    if moved := sorted(named & MOVED.keys()):
-        raise UserError(f"snakemake {moved[0]}: now a command: `scalesweep {MOVED[moved[0]]}`")
     return {name if name in VERBS else RUN for name in named}
 
 

@@ -155,7 +155,7 @@ def test_a_changed_default_is_stale_until_the_version_or_the_campaign_says_so(
     row = next(line for line in text.splitlines() if line.startswith("theirs"))
     assert row.split()[4:9] == ["1", "0", "0", "0", "1"] and "remaining time" not in text
     rows = {row["run_id"]: row for row in csv.DictReader(io.StringIO(plan_csv(plan)))}
-    row = rows[next(reversed(runs))]
+    row = rows[list(runs)[-1]]
     assert (row["status"], row["cause"]) == ("stale", "parameters changed")
     assert row["reason"] == "size was 4, is 8"
     # The two ways out.

@@ -4,7 +4,6 @@ import json
 import os
 from pathlib import Path
 from typing import Any
-from unittest.mock import ANY
 
 import numpy as np
 import pytest
@@ -185,18 +184,41 @@ def test_a_damaged_index_costs_nothing_but_time(tmp_path: Path) -> None:
     content = (runs / ".index.json").read_bytes()
     body = json.loads(content)
     del body["digest"]
-    assert body.keys() == {"format", "runs"} and body["format"] == INDEX_FORMAT
-    assert body["runs"] == {RUN: [stamp, 1.0, "measured", None, None, "", ANY, "", "", {}, None]}
-    other = {**body, "runs": {RUN: [stamp, 9.0, *body["runs"][RUN][2:]]}}
+    assert body["format"] == INDEX_FORMAT
+    assert (body["runs"], body["stamp"], body["wall_s"], body["kind"]) == (
+        [RUN],
+        [stamp],
+        [1.0],
+        [0],
+    )
+    assert [(kind["source"], kind["stamp"]) for kind in body["kinds"]] == [("measured", "")]
+    assert list(body["unread"]) == [RUN]
+    other = {**body, "wall_s": [9.0]}
     unsealed = json.dumps(body).encode()
-    entries: list[Any] = [None, [], "x", {}, {RUN: None}, {RUN: stamp}, {RUN: [stamp]}]
-    entries += [{RUN: "12345678"}, {RUN: [1, 2, 3, 4, 5, 6, 7, 8]}]
     damaged = [b"", b"{", b"[" * 100_000, unsealed, content[:-1], content.replace(b"1.0", b"9.0")]
-    damaged += [sealed({**body, "runs": runs}).encode() for runs in entries]
+    wrong: list[Any] = [
+        None,
+        [],
+        "x",
+        {},
+        [None],
+        [[]],
+        [RUN, RUN],
+        {RUN: stamp},
+        [7],
+    ]
+    parts = {**dict.fromkeys(("runs", "stamp", "kinds"), wrong), "kind": [[1], [-1], None]}
+    damaged += [
+        sealed({**other, name: value}).encode()
+        for name, values in parts.items()
+        for value in values
+    ]
+    damaged += [sealed({k: v for k, v in other.items() if k != n}).encode() for n in other]
     damaged += [sealed({**other, "format": INDEX_FORMAT - 1}).encode()]
-    damaged += [sealed({"runs": body["runs"]}).encode(), sealed({"format": INDEX_FORMAT}).encode()]
+    entry = [stamp, 9.0, "measured", None, None, "", {}, "", "", {}, None]
+    damaged += [sealed({"format": 9, "runs": {RUN: entry}}).encode()]
     # Of the format before, whose first line sealed the second.
-    old = json.dumps(other["runs"]).encode()
+    old = json.dumps({RUN: entry}).encode()
     first = {"format": 5, "blake2b": content_digest(old)}
     damaged += [json.dumps(first).encode() + b"\n" + old]
     for index in damaged:

@@ -1,7 +1,5 @@
 """The latency between every two ranks: a matrix, the slow links marked."""
 
-from collections.abc import Sequence
-
 import numpy as np
 from matplotlib import colormaps
 from matplotlib.colors import LogNorm
@@ -9,39 +7,41 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from matplotlib.ticker import FuncFormatter, NullFormatter
 
-from scalesweep.aspects.links.table import Pair
 from scalesweep.core.formatting import counted, number, shorten
-from scalesweep.experiment.results import ExperimentResults, Key
+from scalesweep.experiment.links import Pair, pairs_of_run
+from scalesweep.experiment.results import ExperimentResults, Row
 from scalesweep.figures.style import HOLE, ORANGE, Drawing, caption, heading, left_out_words
+from scalesweep.tables.links import link_column
 
 MAX_FIGURES = 3
 NAMED = 24  # hosts whose names have room beside the matrix
 _SIDE = 4.6  # inches of the matrix
 
 
-def link_figures(results: ExperimentResults) -> list[Drawing]:
+def link_figures(study: ExperimentResults) -> list[Drawing]:
     """A matrix for each point, of its first run: those with the most ranks, three at most.
 
     None of two ranks, which have one link.
     """
-    points: dict[Key, list[Pair]] = {}
-    for pair in results.of(Pair):
-        of_first = points.setdefault((*results.key(pair.point, results.axes), pair.source), [])
-        if not of_first or pair.run_id == of_first[0].run_id:
-            of_first.append(pair)
-    matrices = [pairs for pairs in points.values() if any(pair.rank_b > 1 for pair in pairs)]
-    matrices.sort(key=lambda pairs: -(pairs[0].point.get("ranks") or 0))
-    left_out = len(matrices) - MAX_FIGURES
+    first: dict[tuple[object, ...], Row] = {}
+    several: set[tuple[object, ...]] = set()
+    last = link_column("rank_b", study.axes)
+    for row in study.rows("links"):
+        key = (*study.key(row, study.axes), row["source"])
+        first.setdefault(key, row)
+        if row[last] > 1:
+            several.add(key)
+    chosen = [row for key, row in first.items() if key in several]
+    rows = sorted(chosen, key=lambda row: -(row.get("ranks") or 0))
+    left_out = len(rows) - MAX_FIGURES
     return [
-        _matrix(results, pairs, place, max(0, left_out))
-        for place, pairs in enumerate(matrices[:MAX_FIGURES])
+        _matrix(study, row, number, max(0, left_out))
+        for number, row in enumerate(rows[:MAX_FIGURES])
     ]
 
 
-def _matrix(
-    results: ExperimentResults, pairs: Sequence[Pair], place: int, left_out: int
-) -> Drawing:
-    row = {**pairs[0].point, "source": pairs[0].source}
+def _matrix(study: ExperimentResults, row: Row, place: int, left_out: int) -> Drawing:
+    pairs = pairs_of_run(study, row, str(row["run_id"]))
     ranks = max(pair.rank_b for pair in pairs) + 1
     matrix = np.full((ranks, ranks), np.nan)
     for pair in pairs:
@@ -51,8 +51,8 @@ def _matrix(
     side = _SIDE if ranks > 8 else max(1.8, 0.5 * ranks)
     margin = 0.3 + 0.075 * longest
     figure = Figure(figsize=(side + margin + 1.2, side + margin + 0.6))
-    head = f"{results.name}: latency between every two ranks{results.mark}"
-    heading(figure, head, results.describe(row) if results.axes else "")
+    head = f"{study.name}: latency between every two ranks{study.mark}"
+    heading(figure, head, study.describe(row) if study.axes else "")
     ax = figure.subplots()
     known = matrix[np.isfinite(matrix)]
     low, high = float(known.min()), max(float(known.max()), float(known.min()) * 1.05)
@@ -78,7 +78,7 @@ def _matrix(
         FuncFormatter(lambda value, _: number(value, 3)) if high < 10 * low else NullFormatter()
     )
     text = caption(
-        results, [row], [],
+        study, [row], [],
         "Half the time of a message to and fro, the best repeat of each pair of the point's first "
         "run; a frame marks a slow link (docs/methods/machine.md).",
         left_out_words(left_out) if not place else "",
@@ -89,11 +89,11 @@ def _matrix(
         f"{median} µs, the slowest {number(high)} µs."
     )
     name = f"links{f'-{place + 1}' if place else ''}"
-    where = {axis: row[axis] for axis in results.axes}
+    where = {axis: row[axis] for axis in study.axes}
     return Drawing(name, head, text, alt, figure, {"where": where})
 
 
-def _labels(pairs: Sequence[Pair], ranks: int) -> list[str]:
+def _labels(pairs: list[Pair], ranks: int) -> list[str]:
     """Rank and host of each rank; the rank alone where the hosts are not known."""
     hosts: dict[int, str | None] = {}
     for pair in pairs:
@@ -101,6 +101,3 @@ def _labels(pairs: Sequence[Pair], ranks: int) -> list[str]:
     if any(hosts.get(rank) is None for rank in range(ranks)):
         return [str(rank) for rank in range(ranks)]
     return [f"{rank} {shorten(str(hosts[rank]), 16)}" for rank in range(ranks)]
-
-
-FIGURES = (link_figures,)

@@ -1,0 +1,10 @@
+"""Check what a campaign needs on its site, a line for each check."""
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+from scalesweep.commands import call
+
+call("doctor")

@@ -1,0 +1,10 @@
+"""Find the first commit of the measured program that made it slower."""
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+from scalesweep.commands import call
+
+call("first_bad")

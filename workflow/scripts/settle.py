@@ -1,0 +1,10 @@
+"""Measure two commits of the measured program alternately."""
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+from scalesweep.commands import call
+
+call("settle")
