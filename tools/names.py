@@ -10,19 +10,13 @@ FOLDERS = ("scalesweep", "workflow", "plugins", "bench", "tools")
 # Not renamed yet: this list only gets shorter.
 WAITING = (
     "scalesweep/analysis/",
-    "scalesweep/aspects/",
     "scalesweep/commands/",
     "scalesweep/compare/",
-    "scalesweep/experiment/",
-    "scalesweep/figures/",
-    "scalesweep/findings/",
     "scalesweep/history/",
     "scalesweep/importers/which_importer",
     "scalesweep/planning/",
-    "scalesweep/report/",
     "scalesweep/settle/",
     "scalesweep/smk/",
-    "scalesweep/tables/",
 )
 
 

@@ -71,10 +71,10 @@ _OTHERS: Sequence[_Maker] = (
 )
 
 
-def draw(study: ExperimentResults) -> list[Drawing]:
+def draw(results: ExperimentResults) -> list[Drawing]:
     """The figures that suit what the experiment varies, in the order a report shows them."""
     with _style():
-        (planned,) = plan_figures([study])
+        (planned,) = plan_figures([results])
         return [drawing for part in planned.parts for drawing in part.draw()]
 
 
@@ -86,7 +86,7 @@ def _style() -> AbstractContextManager[None]:
 class Figures:
     """What is drawn of an experiment, and the names of the figures that are not."""
 
-    study: ExperimentResults
+    results: ExperimentResults
     parts: list[Sketch]
     left_out: list[str]
 
@@ -99,43 +99,43 @@ def plan_figures(
     ``known``: of experiments whose figures were listed before the names of those of ``listed``.
     """
     sketches = [
-        [Sketch(name, partial(_listed_one, study, name)) for name in (known or {})[study.name]]
-        if study.name in (known or {})
-        else listed(study)
-        for study in studies
+        [Sketch(name, partial(_listed_one, results, name)) for name in (known or {})[results.name]]
+        if results.name in (known or {})
+        else listed(results)
+        for results in studies
     ]
-    chosen = most_telling(sketches, sum(len(study.states) for study in studies))
-    found = []
-    for study, every, some in zip(studies, sketches, chosen, strict=True):
-        parts = [*_each(study, [control_figures]), *some, *_each(study, _few(study))]
-        left_out = {one.name for one in every} - {one.name for one in some}
-        names = [one.name for one in every if one.name in left_out]
-        found.append(Figures(study, parts, names))
-    return found
+    chosen = most_telling(sketches, sum(len(results.states) for results in studies))
+    figures = []
+    for results, every, kept in zip(studies, sketches, chosen, strict=True):
+        parts = [*_each(results, [control_figures]), *kept, *_each(results, _few(results))]
+        left_out = {sketch.name for sketch in every} - {sketch.name for sketch in kept}
+        names = [sketch.name for sketch in every if sketch.name in left_out]
+        figures.append(Figures(results, parts, names))
+    return figures
 
 
-def listed(study: ExperimentResults) -> list[Sketch]:
+def listed(results: ExperimentResults) -> list[Sketch]:
     """The figures of an experiment whose number grows with the parameters that vary."""
-    return [one for listing in _many(study) for one in listing(study)]
+    return [sketch for listing in _many(results) for sketch in listing(results)]
 
 
-def _listed_one(study: ExperimentResults, name: str) -> list[Drawing]:
-    return next(one for one in listed(study) if one.name == name).draw()
+def _listed_one(results: ExperimentResults, name: str) -> list[Drawing]:
+    return next(sketch for sketch in listed(results) if sketch.name == name).draw()
 
 
-def _each(study: ExperimentResults, makers: Sequence[_Maker]) -> list[Sketch]:
-    return [Sketch(make.__name__, partial(make, study)) for make in makers]
+def _each(results: ExperimentResults, makers: Sequence[_Maker]) -> list[Sketch]:
+    return [Sketch(make.__name__, partial(make, results)) for make in makers]
 
 
-def _many(study: ExperimentResults) -> list[_Lister]:
+def _many(results: ExperimentResults) -> list[_Lister]:
     """Kinds of figures whose number grows with the parameters that vary."""
     listers: list[_Lister] = []
-    if study.series and study.scale in study.leaders:
+    if results.series and results.scale in results.leaders:
         listers += [scaling_figures, size_figures]
-    words = [name for name in study.grid[:2] if not study.numeric(name)]
-    if len(study.grid) >= 2 and len(words) < 2:
+    words = [name for name in results.grid[:2] if not results.numeric(name)]
+    if len(results.grid) >= 2 and len(words) < 2:
         listers += [heatmap_figures, group_figures]
-    if len(study.leaders) > 1:
+    if len(results.leaders) > 1:
         listers += [comparison_figures]
     return listers
 
@@ -238,10 +238,10 @@ def write_figures(
     """
     out.mkdir(parents=True, exist_ok=True)
     kept = KeptFiles(out, digest_of([_drawn_by(), list(formats)]))
-    keys = {one.name: inputs_digest(one, tables) for one in studies} if tables else {}
+    keys = {results.name: inputs_digest(results, tables) for results in studies} if tables else {}
     known = {name: kept.note(name) for name, key in keys.items() if kept.take(name, key)}
     planned = plan_figures(studies, known)
-    parts = [_Part(one.study.name, sketch) for one in planned for sketch in one.parts]
+    parts = [_Part(figures.results.name, sketch) for figures in planned for sketch in figures.parts]
     to_draw = [
         part
         for part in parts
@@ -250,19 +250,19 @@ def write_figures(
     if to_draw:
         families()  # once, before processes share the work
     work = _Work(to_draw, kept, out, formats)
-    found = limited_map(_Work.write, work, range(len(to_draw)), processes, LIMITS)
-    drawn = [_note(part, one) for part, one in zip(to_draw, found, strict=True)]
+    written = limited_map(_Work.write, work, range(len(to_draw)), processes, LIMITS)
+    drawn = [_note(part, result) for part, result in zip(to_draw, written, strict=True)]
     notes = {part.name: kept.note(part.name) for part in parts}
     notes |= {part.name: note for part, note in zip(to_draw, drawn, strict=True)}
-    entries = [entry for one in planned for entry in _entries(one, notes)]
+    entries = [entry for figures in planned for entry in _entries(figures, notes)]
     files = {out / name for entry in entries for name in entry["files"].values()}
     remove_others(out, files)
     publish(out / INDEX, json.dumps(entries, indent=1) + "\n")
     if tables:
-        for one in planned:
-            if one.study.name not in known:
-                names = [sketch.name for sketch in listed(one.study)]
-                kept.add(one.study.name, keys[one.study.name], [], names)
+        for figures in planned:
+            if figures.results.name not in known:
+                names = [sketch.name for sketch in listed(figures.results)]
+                kept.add(figures.results.name, keys[figures.results.name], [], names)
         for part, note in zip(to_draw, drawn, strict=True):
             made = [out / name for entry in note["entries"] for name in entry["files"].values()]
             whole = not any("missing" in entry for entry in note["entries"])
@@ -273,19 +273,19 @@ def write_figures(
     return entries
 
 
-def _note(part: _Part, found: Any) -> dict[str, Any]:
+def _note(part: _Part, result: Any) -> dict[str, Any]:
     """The note of a part that was drawn, or could not be."""
-    if not isinstance(found, Failed):
-        return dict(found)
-    entry = missing_entry(part.experiment, part.sketch.name, found.reason)
+    if not isinstance(result, Failed):
+        return dict(result)
+    entry = missing_entry(part.experiment, part.sketch.name, result.reason)
     return {"entries": [entry], "svg": {}}
 
 
-def _entries(one: Figures, notes: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+def _entries(figures: Figures, notes: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     """The index entries of an experiment, from the notes of its parts."""
-    parts = [_Part(one.study.name, sketch).name for sketch in one.parts]
+    parts = [_Part(figures.results.name, sketch).name for sketch in figures.parts]
     entries = [entry for name in parts for entry in notes[name]["entries"]]
-    if one.left_out and entries:
-        caption = f"{entries[-1]['caption']} {left_out_words(one.left_out)}"
-        entries[-1] = {**entries[-1], "caption": caption, "left_out": one.left_out}
+    if figures.left_out and entries:
+        caption = f"{entries[-1]['caption']} {left_out_words(figures.left_out)}"
+        entries[-1] = {**entries[-1], "caption": caption, "left_out": figures.left_out}
     yield from entries

@@ -101,17 +101,17 @@ _OTHERS: Sequence[_Rule] = (
 )
 
 
-def find(study: ExperimentResults) -> list[Finding]:
+def find(results: ExperimentResults) -> list[Finding]:
     """All findings of one experiment, those on its main metric first."""
     rules = _rules()
-    said = {name: rules[name](study) for name in ORDER}
+    said = {name: rules[name](results) for name in ORDER}
     # These name points by what is clear, for which all claims have to be known.
-    cut = cut_of([finding for those in said.values() for finding in those])
-    said[scaling_verdict.__name__] = scaling_verdict(study, cut)
-    said[other_phases.__name__] = other_phases(study, cut)
-    found = _distinct(judged([finding for those in said.values() for finding in those]))
-    found = resting_on_disturbed(study, resting_on_totals(study, found))
-    return [replace(one, numbers=numbers_stated(study, one)) for one in found]
+    cut = cut_of([finding for findings in said.values() for finding in findings])
+    said[scaling_verdict.__name__] = scaling_verdict(results, cut)
+    said[other_phases.__name__] = other_phases(results, cut)
+    findings = _distinct(judged([finding for by_rule in said.values() for finding in by_rule]))
+    findings = resting_on_disturbed(results, resting_on_totals(results, findings))
+    return [replace(finding, numbers=numbers_stated(results, finding)) for finding in findings]
 
 
 @cache
@@ -132,13 +132,13 @@ def _of_aspects() -> Iterator[Rule]:
     return (rule for module in parts("findings") for rule in module.RULES)
 
 
-def _distinct(found: Sequence[Finding]) -> list[Finding]:
+def _distinct(findings: Sequence[Finding]) -> list[Finding]:
     """The findings without those that answer nothing that an earlier one does not: one fact, one
     sentence."""
-    told: set[str] = set()
+    answered: set[str] = set()
     kept = []
-    for one in found:
-        if not one.facts or one.facts - told:
-            kept.append(one)
-            told |= one.facts
+    for series in findings:
+        if not series.facts or series.facts - answered:
+            kept.append(series)
+            answered |= series.facts
     return kept

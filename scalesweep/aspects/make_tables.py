@@ -189,7 +189,7 @@ def _runs(data: ExperimentData, points: Sequence[Point]) -> pd.DataFrame:
     table["warnings"] = _taken(data.summary["warnings"].tolist(), rows)
     loads = data.texts(LOAD)
     others = [None if row is None or not loads[row] else float(loads[row] or 0) for row in rows]
-    if any(one is not None for one in others):
+    if any(others_ is not None for others_ in others):
         table[OTHERS] = pd.array(others, dtype="Float64").to_numpy(np.float64, na_value=math.nan)
     named = _outliers(data, points)
     table["outlier"] = typed_values([named.get(run["run_id"]) for run in runs])
@@ -218,7 +218,7 @@ def _outliers(data: ExperimentData, points: Sequence[Point]) -> dict[str, str]:
     """Run id -> why it is an outlier among the repeats of its point, in total time or metric."""
     shown = [m for m in data.measures if m[0] == "total_time" or m[1] == "run"]
     run_ids = data.summary["run_id"].tolist()
-    found: dict[str, list[str]] = {}
+    why_of: dict[str, list[str]] = {}
     for point in points:
         for metric, phase in shown:
             values = data.numbers(metric, "mean", phase)[point.rows]
@@ -226,8 +226,8 @@ def _outliers(data: ExperimentData, points: Sequence[Point]) -> dict[str, str]:
             names = [run_ids[row] for row in point.rows[there]]
             for outlier in outliers(values[there], names):
                 reason = f"{column(metric, 'mean', phase)}: {outlier.reason}"
-                found.setdefault(outlier.name, []).append(reason)
-    return {run_id: "; ".join(reasons) for run_id, reasons in found.items()}
+                why_of.setdefault(outlier.name, []).append(reason)
+    return {run_id: "; ".join(reasons) for run_id, reasons in why_of.items()}
 
 
 def _statistics(data: ExperimentData, points: Sequence[Point]) -> dict[str, Floats]:
@@ -256,8 +256,8 @@ def _statistics(data: ExperimentData, points: Sequence[Point]) -> dict[str, Floa
 
 def _stated(data: ExperimentData, points: Sequence[Point], measure: Measure) -> dict[int, Stated]:
     """By place, points whose spread is what their source states."""
-    found = {place: data.stated(point, measure) for place, point in enumerate(points)}
-    return {place: stated for place, stated in found.items() if stated}
+    stated_ = {place: data.stated(point, measure) for place, point in enumerate(points)}
+    return {place: stated for place, stated in stated_.items() if stated}
 
 
 def _stated_words(data: ExperimentData, points: Sequence[Point]) -> list[str | None]:
@@ -266,7 +266,7 @@ def _stated_words(data: ExperimentData, points: Sequence[Point]) -> list[str | N
     for measure in data.measures:
         for place, stated in _stated(data, points, measure).items():
             words[place].append(f"{measure[0]}: n = {stated.count:g}")
-    return ["; ".join(those) or None for those in words]
+    return ["; ".join(words_) or None for words_ in words]
 
 
 def _over_repeats(means: Floats, stds: Floats, level: float) -> Floats:
@@ -280,13 +280,13 @@ def _over_repeats(means: Floats, stds: Floats, level: float) -> Floats:
     result = np.full((len(means), len(STATS)), math.nan)
     # Points with equally many repeats at once.
     for count in set(counts.tolist()) - {0}:
-        some = counts == count
-        mean, std = (array[some][there[some]].reshape(-1, count) for array in (means, stds))
+        alike = counts == count
+        mean, std = (array[alike][there[alike]].reshape(-1, count) for array in (means, stds))
         pooled = mean.std(axis=1) if count > 1 else np.full(len(mean), math.nan)
         known = np.isfinite(std).all(axis=1)
         pooled[known] = pooled_std(mean[known], std[known])
         columns = [mean.mean(axis=1), np.median(mean, axis=1), pooled, *mean_bounds(mean, level).T]
-        result[some] = np.stack([*columns, coefficient_of_variation(mean)], axis=1)
+        result[alike] = np.stack([*columns, coefficient_of_variation(mean)], axis=1)
     return result
 
 

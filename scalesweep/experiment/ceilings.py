@@ -70,88 +70,90 @@ class Network:
     supported: Sequence[str]  # algorithms that the data cannot tell apart
 
 
-def is_probe(study: ExperimentResults) -> bool:
+def is_probe(results: ExperimentResults) -> bool:
     """Whether the experiment is one of probes, and something is known of it."""
-    return not study.control and study.tables.get("sweep") is not None
+    return not results.control and results.tables.get("sweep") is not None
 
 
-def ceilings(study: ExperimentResults) -> list[Ceiling]:
+def ceilings(results: ExperimentResults) -> list[Ceiling]:
     """The ceilings of an experiment of probes, one for each kind of work and source.
 
     Kinds differ in parameters that say what is computed rather than how (``workload``). Times, as
     latencies by size, have no ceiling.
     """
-    main = study.main
-    if main is None or not main.higher or not is_probe(study):
+    main = results.main
+    if main is None or not main.higher or not is_probe(results):
         return []
-    kinds = [name for name in study.axes if parameter_of(study.entry, name).get("workload")]
-    found: dict[Key, tuple[BestRate, Row, Sequence[str]]] = {}
-    same = (*study.axes, "source")
+    kinds = [name for name in results.axes if parameter_of(results.entry, name).get("workload")]
+    best_of: dict[Key, tuple[BestRate, Row, Sequence[str]]] = {}
+    same = (*results.axes, "source")
     by_point: dict[Key, list[tuple[float, str]]] = {}
     title = column(main.metric, "mean", RUN)
-    for run in study.rows("runs", [*same, "run_id", title]):
+    for run in results.rows("runs", [*same, "run_id", title]):
         if finite(run[title]):
             pair = (run[title] * main.factor, str(run["run_id"]))
-            by_point.setdefault(study.key(run, same), []).append(pair)
-    for row in study.points:
-        values = by_point.get(study.key(row, same))
+            by_point.setdefault(results.key(run, same), []).append(pair)
+    for row in results.points:
+        values = by_point.get(results.key(row, same))
         if values:
             best = best_rate(np.array([rate for rate, _ in values]))
-            key = (*study.key(row, kinds), row["source"])
-            if key not in found or best.value > found[key][0].value:
-                found[key] = (best, row, [run for _, run in values])
-    rest = [name for name in study.axes if name not in kinds]
-    median = study.measures.get(f"{main.metric}_median")
+            key = (*results.key(row, kinds), row["source"])
+            if key not in best_of or best.value > best_of[key][0].value:
+                best_of[key] = (best, row, [run for _, run in values])
+    rest = [name for name in results.axes if name not in kinds]
+    median = results.measures.get(f"{main.metric}_median")
     result = []
-    for best, row, ids in found.values():
+    for best, row, ids in best_of.values():
         other = None if median is None else median.value(row, "mean", RUN)
         scaled = None if other is None or median is None else other / median.factor * main.factor
         what = ", ".join(text_of(row[name]) for name in kinds)
         # A list is of what the sweep goes through: the one that counted is named behind it.
-        told = [name for name in rest if not text_of(row[name]).startswith("[")]
-        how = [study.describe(row, told)] if told else []
-        at, grows, by = _at(study, row)
+        lines = [name for name in rest if not text_of(row[name]).startswith("[")]
+        how = [results.describe(row, lines)] if lines else []
+        at, grows, by = _at(results, row)
         how += [at] if at else []
         where = ", ".join(how)
         result.append(Ceiling(what, where, row, main.unit, best, ids, scaled, grows, by))
     return result
 
 
-def _at(study: ExperimentResults, row: Row) -> tuple[str, str, str]:
+def _at(results: ExperimentResults, row: Row) -> tuple[str, str, str]:
     """Which value of the sweep a point's best repeat is of: ``message size 1,048,576 bytes``.
 
     Then towards which values the rate still grew, and what values are of; all empty without a
     sweep.
     """
-    names = {name: sweep_column(name, study.axes) for name in ("by", "value", "best_rate")}
-    same = (*study.axes, "source")
+    names = {name: sweep_column(name, results.axes) for name in ("by", "value", "best_rate")}
+    same = (*results.axes, "source")
     rows = [
-        one for one in study.rows("sweep")
-        if study.key(one, same) == study.key(row, same) and one[names["best_rate"]] is not None
+        other for other in results.rows("sweep")
+        if results.key(other, same) == results.key(row, same)
+        and other[names["best_rate"]] is not None
     ]  # fmt: skip
     if not rows:
         return "", "", ""
     grows = growth(
-        [one[names["value"]] for one in rows], [float(one[names["best_rate"]]) for one in rows]
+        [other[names["value"]] for other in rows],
+        [float(other[names["best_rate"]]) for other in rows],
     )
-    best = max(rows, key=lambda one: float(one[names["best_rate"]]))
-    unit = best[sweep_column("value_unit", study.axes)]
+    best = max(rows, key=lambda other: float(other[names["best_rate"]]))
+    unit = best[sweep_column("value_unit", results.axes)]
     value = best[names["value"]]
     shown = f"{value:,}" if isinstance(value, int | float) else str(value)
     by = str(best[names["by"]])
     return f"{by} {shown}{f' {unit}' if unit else ''}", grows, by
 
 
-def networks(study: ExperimentResults) -> list[Network]:
+def networks(results: ExperimentResults) -> list[Network]:
     """The fits of an experiment's networks: by series, then by range of sizes."""
-    axes = [name for name in study.axes if name != "ranks"]
+    axes = [name for name in results.axes if name != "ranks"]
 
     def named(row: Row, name: str) -> object:
         return row[sweep_column(name, axes, "network")]
 
     groups: dict[Key, list[Row]] = {}
-    for row in study.rows("network"):
-        key = (*study.key(row, (*axes, "source")), named(row, "low_bytes"))
+    for row in results.rows("network"):
+        key = (*results.key(row, (*axes, "source")), named(row, "low_bytes"))
         groups.setdefault(key, []).append(row)
     result = []
     for rows in groups.values():

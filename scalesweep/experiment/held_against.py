@@ -38,37 +38,37 @@ class Held:
     exchange: Mapping[str, Any] | None
 
 
-def held_against(study: ExperimentResults) -> list[Held]:
+def held_against(results: ExperimentResults) -> list[Held]:
     """For each series, at its largest scale, what is known."""
     last: dict[Key, Ledger] = {}
-    for one in ledgers(study):
-        last[(*study.key(one.row, study.series_names), one.row["source"])] = one
+    for ledger in ledgers(results):
+        last[(*results.key(ledger.row, results.series_names), ledger.row["source"])] = ledger
     names = {
-        name: efficiency_column(name, study.axes)
+        name: efficiency_column(name, results.axes)
         for name in ("kind", "term", "value", "low", "high", "machine", "machine_from")
     }
     terms: dict[Key, dict[str, Reached]] = {}
-    for row in study.rows("efficiency") if last else []:
+    for row in results.rows("efficiency") if last else []:
         if row[names["kind"]] != MACHINE:
             continue
         low, high = (row[names[end]] for end in ("low", "high"))
         term, known = str(row[names["term"]]), finite(low, high)
-        terms.setdefault(_key(study, row), {})[term] = Reached(
+        terms.setdefault(_key(results, row), {})[term] = Reached(
             term, float(row[names["value"]]), float(low) if known else None,
             float(high) if known else None, float(row[names["machine"]]),
             str(row[names["machine_from"]]),
         )  # fmt: skip
     exchanges = {
-        _key(study, row): {name: row[exchange_column(name, study.axes)] for name in NAMES}
-        for row in study.rows("exchange")
+        _key(results, row): {name: row[exchange_column(name, results.axes)] for name in NAMES}
+        for row in results.rows("exchange")
     }
-    found = []
-    for one in last.values():
-        key = _key(study, one.row)
+    held = []
+    for ledger in last.values():
+        key = _key(results, ledger.row)
         if key in terms or key in exchanges:
-            found.append(Held(one.row, one, terms.get(key, {}), exchanges.get(key)))
-    return found
+            held.append(Held(ledger.row, ledger, terms.get(key, {}), exchanges.get(key)))
+    return held
 
 
-def _key(study: ExperimentResults, row: Row) -> Key:
-    return (*study.key(row, study.axes), row["source"])
+def _key(results: ExperimentResults, row: Row) -> Key:
+    return (*results.key(row, results.axes), row["source"])

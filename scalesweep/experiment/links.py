@@ -32,8 +32,8 @@ class Pair:
         if self.host_a is None or self.host_b is None or self.host_a == self.host_b:
             on = f" on {self.host_a}" if self.host_a else ""
             return f"rank {self.rank_a}{on}", f"rank {self.rank_b}{on}"
-        one, other = sorted((self.host_a, self.host_b))
-        return one, other
+        first, other = sorted((self.host_a, self.host_b))
+        return first, other
 
 
 @dataclass(frozen=True)
@@ -62,8 +62,10 @@ class LinkClass:
     @property
     def slow(self) -> list[Link]:
         """The slow ones, slowest first, but for those of slow hosts."""
-        found = [one for one in self.links if one.slow and not set(one.ends) & set(self.slow_hosts)]
-        return sorted(found, key=lambda one: -one.times)
+        links = [
+            link for link in self.links if link.slow and not set(link.ends) & set(self.slow_hosts)
+        ]
+        return sorted(links, key=lambda link: -link.times)
 
     @property
     def of_several_kinds(self) -> bool:
@@ -71,24 +73,24 @@ class LinkClass:
         return len(self.slow) > FEW * len(self.links)
 
 
-def link_classes(study: ExperimentResults) -> list[LinkClass]:
+def link_classes(results: ExperimentResults) -> list[LinkClass]:
     """The classes of links of each point, those between hosts first."""
-    names = {name: link_column(name, study.axes) for name in NAMES}
+    names = {name: link_column(name, results.axes) for name in NAMES}
     groups: dict[Key, dict[str, list[tuple[str, Pair, Row]]]] = {}
-    for row in study.rows("links"):
+    for row in results.rows("links"):
         pair = Pair(**{name: row[names[name]] for name in Pair.__annotations__})
-        group = groups.setdefault((*study.key(row, study.axes), row["source"]), {})
+        group = groups.setdefault((*results.key(row, results.axes), row["source"]), {})
         group.setdefault(str(row[names["link"]]), []).append((str(row["run_id"]), pair, row))
     return [
-        _class(names, kind, found)
+        _class(names, kind, members)
         for group in groups.values()
-        for kind, found in sorted(group.items())
+        for kind, members in sorted(group.items())
     ]
 
 
-def _class(names: dict[str, str], kind: str, found: Sequence[tuple[str, Pair, Row]]) -> LinkClass:
+def _class(names: dict[str, str], kind: str, members: Sequence[tuple[str, Pair, Row]]) -> LinkClass:
     by_ends: dict[tuple[str, str], list[tuple[str, Pair]]] = {}
-    for run, pair, _ in found:
+    for run, pair, _ in members:
         by_ends.setdefault(pair.ends, []).append((run, pair))
     links = []
     for ends, pairs in by_ends.items():
@@ -96,11 +98,11 @@ def _class(names: dict[str, str], kind: str, found: Sequence[tuple[str, Pair, Ro
         slow = {run for run, pair in pairs if pair.slow}
         values = median(pair.latency for _, pair in pairs), median(p.times for _, p in pairs)
         links.append(Link(ends, *values, len(runs), 2 * len(slow) > len(runs)))
-    typical = median(float(row[names["typical"]]) for _, _, row in found)
-    judged = len(links) >= FEWEST_LINKS and finite(found[0][2][names["threshold"]])
+    typical = median(float(row[names["typical"]]) for _, _, row in members)
+    judged = len(links) >= FEWEST_LINKS and finite(members[0][2][names["threshold"]])
     hosts = _slow_hosts(links) if kind == BETWEEN else []
-    runs_in_all = len({run for run, _, _ in found})
-    return LinkClass(found[0][2], kind, runs_in_all, typical, links, judged, hosts)
+    runs_in_all = len({run for run, _, _ in members})
+    return LinkClass(members[0][2], kind, runs_in_all, typical, links, judged, hosts)
 
 
 def _slow_hosts(links: Sequence[Link]) -> list[str]:
@@ -109,19 +111,20 @@ def _slow_hosts(links: Sequence[Link]) -> list[str]:
     for link in links:
         for host in link.ends:
             of_host.setdefault(host, []).append(link)
-    found = [
+    hosts = [
         host
         for host, own in of_host.items()
-        if len(own) >= FEWEST_OF_HOST and sum(one.slow for one in own) >= MOST_OF_HOST * len(own)
+        if len(own) >= FEWEST_OF_HOST and sum(link.slow for link in own) >= MOST_OF_HOST * len(own)
     ]
-    return found if len(found) <= FEW * len(of_host) or len(found) == 1 else []
+    return hosts if len(hosts) <= FEW * len(of_host) or len(hosts) == 1 else []
 
 
-def pairs_of_run(study: ExperimentResults, row: Row, run_id: str) -> list[Pair]:
+def pairs_of_run(results: ExperimentResults, row: Row, run_id: str) -> list[Pair]:
     """The pairs of one run of a point."""
-    names = {name: link_column(name, study.axes) for name in Pair.__annotations__}
+    names = {name: link_column(name, results.axes) for name in Pair.__annotations__}
     return [
-        Pair(**{name: one[title] for name, title in names.items()})
-        for one in study.rows("links")
-        if one["run_id"] == run_id and study.key(one, study.axes) == study.key(row, study.axes)
+        Pair(**{name: entry[title] for name, title in names.items()})
+        for entry in results.rows("links")
+        if entry["run_id"] == run_id
+        and results.key(entry, results.axes) == results.key(row, results.axes)
     ]

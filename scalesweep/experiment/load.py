@@ -62,10 +62,10 @@ def load_results(
     return ExperimentResults(entry, _Tables(tables / str(entry["name"]), names))
 
 
-def inputs_digest(study: ExperimentResults, tables: Path) -> str:
+def inputs_digest(results: ExperimentResults, tables: Path) -> str:
     """Digest of all that figures and findings of an experiment are made of, but for code.
 
     ``tables`` is the folder of all tables.
     """
-    files = sorted((tables / study.name).glob("*.parquet"))
-    return digest_of([lasting(study.entry), [[file.name, file_digest(file)] for file in files]])
+    files = sorted((tables / results.name).glob("*.parquet"))
+    return digest_of([lasting(results.entry), [[file.name, file_digest(file)] for file in files]])

@@ -58,7 +58,7 @@ def measures_of(
     names leads, else total throughput, else the first.
     """
     units: Mapping[str, Any] = {} if frame is None else frame.attrs.get("units", {})
-    found: dict[str, Measure] = {}
+    measures: dict[str, Measure] = {}
     for name in [] if frame is None else frame.columns:
         parts = split_column(str(name))
         if parts is None or parts.stat != "mean" or str(name) in entry["parameters"]:
@@ -72,15 +72,15 @@ def measures_of(
             "unit": known.unit if known else "",
             "better": known.better if known else "higher",
         }
-        measure = found.get(parts.metric)
+        measure = measures.get(parts.metric)
         if measure is None:
             factor, unit = scaled_unit(meaning["unit"], top)
             unit = "" if unit == "1" else unit
             measure = Measure(
                 parts.metric, meaning["label"], unit, meaning["better"] == "higher", factor
             )
-            found[parts.metric] = measure
+            measures[parts.metric] = measure
         measure.phases.append(parts.phase)
     first = [entry["main_metric"], "total_throughput", *entry["metrics"]]
-    order = sorted(found, key=lambda n: first.index(n) if n in first else len(first))
-    return {name: found[name] for name in order}
+    order = sorted(measures, key=lambda n: first.index(n) if n in first else len(first))
+    return {name: measures[name] for name in order}

@@ -73,63 +73,63 @@ class Table:
         return max(len(self.sources) - self.limit, 0)
 
 
-def point_table(study: ExperimentResults, limit: int, scaling: bool | None = None) -> Table:
+def point_table(results: ExperimentResults, limit: int, scaling: bool | None = None) -> Table:
     """Points, with efficiency if ``scaling`` (None: where what they scale over varies)."""
-    scaling = bool(study.series) if scaling is None else scaling
-    rows = _by_series(study) if scaling else study.points
-    return table_of(study, rows, _value_columns(study, scaling), limit, scaling)
+    scaling = bool(results.series) if scaling is None else scaling
+    rows = _by_series(results) if scaling else results.points
+    return table_of(results, rows, _value_columns(results, scaling), limit, scaling)
 
 
 def table_of(
-    study: ExperimentResults,
+    results: ExperimentResults,
     rows: Sequence[Row],
     groups: list[tuple[str, list[Column]]],
     limit: int,
     scaling: bool = False,
 ) -> Table:
     """Points with what the columns of ``groups`` make of each row."""
-    several = len(study.sources) > 1
-    lead = [*(_heading(study, name) for name in study.axes), "Runs"]
+    several = len(results.sources) > 1
+    lead = [*(_heading(results, name) for name in results.axes), "Runs"]
     lead += ["Source"] if several else []
-    columns = [one for _, part in groups for one in part]
+    columns = [column for _, part in groups for column in part]
 
     def cells(row: Row) -> list[Cell]:
-        found = [Cell(text_of(row.get(name))) for name in study.axes]
-        found.append(_run_cell(study, row))
-        found += [Cell(text_of(row.get("source")))] if several else []
-        return found + [one.make(row) for one in columns]
+        cells = [Cell(text_of(row.get(name))) for name in results.axes]
+        cells.append(_run_cell(results, row))
+        cells += [Cell(text_of(row.get("source")))] if several else []
+        return cells + [column.make(row) for column in columns]
 
-    return Table(lead, len(study.axes), groups, rows, limit, scaling, cells)
+    return Table(lead, len(results.axes), groups, rows, limit, scaling, cells)
 
 
-def _by_series(study: ExperimentResults) -> list[Row]:
+def _by_series(results: ExperimentResults) -> list[Row]:
     """Rows of the scaling table with holes among their series, at their place by scale."""
     places: dict[tuple[object, ...], int] = {}
-    for row in study.scaling:
-        places.setdefault(study.key(row, study.series_names), len(places))
+    for row in results.scaling:
+        places.setdefault(results.key(row, results.series_names), len(places))
     return sorted(
-        study.scaling,
+        results.scaling,
         key=lambda row: (
-            places[study.key(row, study.series_names)],
-            str(row.get("source") or "") if len(study.sources) > 1 else "",
-            study.scale_of(row),
+            places[results.key(row, results.series_names)],
+            str(row.get("source") or "") if len(results.sources) > 1 else "",
+            results.scale_of(row),
         ),
     )
 
 
-def _heading(study: ExperimentResults, name: str) -> str:
+def _heading(results: ExperimentResults, name: str) -> str:
     """Heading of a parameter's column, with its unit."""
-    unit = parameter_of(study.entry, name).get("unit")
-    return name if name == study.scale else f"{name} [{unit}]" if unit else name
+    unit = parameter_of(results.entry, name).get("unit")
+    return name if name == results.scale else f"{name} [{unit}]" if unit else name
 
 
-def _run_cell(study: ExperimentResults, row: Row) -> Cell:
+def _run_cell(results: ExperimentResults, row: Row) -> Cell:
     """Finished runs of a point, of those planned, and what became of it if there are none.
 
     ``stated``: its interval is not over repeats, but from what the source states.
     """
     done, planned = int(row.get("repeats") or 0), int(row.get("planned") or 0)
-    state = study.states.get(study.key(row))
+    state = results.states.get(results.key(row))
     word = "" if state is None or done else state.word
     if state is not None and done and state.stale:
         word = f"({state.stale} stale)"
@@ -138,16 +138,16 @@ def _run_cell(study: ExperimentResults, row: Row) -> Cell:
     return Cell(f"{done}/{planned}{f' {word}' if word else ''}", marked)
 
 
-def _value_columns(study: ExperimentResults, scaling: bool) -> list[tuple[str, list[Column]]]:
+def _value_columns(results: ExperimentResults, scaling: bool) -> list[tuple[str, list[Column]]]:
     """Columns of values by phase."""
-    main = study.main
+    main = results.main
     if main is None:
         return []
     if main.metric == "total_throughput":
         names = ["total_throughput", "local_throughput" if scaling else "total_time"]
-        shown = [study.measures[name] for name in names if name in study.measures]
+        shown = [results.measures[name] for name in names if name in results.measures]
     else:
-        same_phases = [m for m in study.measures.values() if set(m.phases) & set(main.phases)]
+        same_phases = [m for m in results.measures.values() if set(m.phases) & set(main.phases)]
         shown = same_phases[:MAX_MEASURES]
     groups: list[tuple[str, list[Column]]] = []
     for phase in main.phases:

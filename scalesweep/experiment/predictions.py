@@ -31,30 +31,40 @@ class Predicted:
         return str(self.get("refused") or "")
 
 
-def predictions(study: ExperimentResults) -> list[Predicted]:
+def predictions(results: ExperimentResults) -> list[Predicted]:
     """All rows, in the order of the table: series by series, measure by measure, by count."""
-    axes = tuple(study.axes)
-    return [Predicted(row, axes) for row in study.rows("prediction")]
+    axes = tuple(results.axes)
+    return [Predicted(row, axes) for row in results.rows("prediction")]
 
 
-def of_series(study: ExperimentResults, series: Series, metric: str, phase: str) -> list[Predicted]:
+def of_series(
+    results: ExperimentResults, series: Series, metric: str, phase: str
+) -> list[Predicted]:
     """The rows of one series and measure, by count."""
     first = series.rows[0]
-    own = study.key(first, study.series_names)
-    found = [
-        one
-        for one in predictions(study)
-        if one.get("metric") == metric
-        and one.get("phase") == phase
-        and one.get("based_on") == first["source"]
-        and study.key(one.row, study.series_names) == own
+    own = results.key(first, results.series_names)
+    predicted = [
+        prediction
+        for prediction in predictions(results)
+        if prediction.get("metric") == metric
+        and prediction.get("phase") == phase
+        and prediction.get("based_on") == first["source"]
+        and results.key(prediction.row, results.series_names) == own
     ]
-    if study.entry["scaling"] == "strong" and len(study.series) > 1:
-        found = [one for one in found if one.get("smallest") == study.scale_of(first)]
-        found = [one for one in found if one.get("largest") == study.scale_of(series.rows[-1])]
-    return sorted(found, key=lambda one: study.scale_of(one.row))
+    if results.entry["scaling"] == "strong" and len(results.series) > 1:
+        predicted = [
+            prediction
+            for prediction in predicted
+            if prediction.get("smallest") == results.scale_of(first)
+        ]
+        predicted = [
+            prediction
+            for prediction in predicted
+            if prediction.get("largest") == results.scale_of(series.rows[-1])
+        ]
+    return sorted(predicted, key=lambda prediction: results.scale_of(prediction.row))
 
 
 def known(rows: Iterable[Predicted]) -> list[Predicted]:
     """Those with a number."""
-    return [one for one in rows if not one.refused]
+    return [row for row in rows if not row.refused]

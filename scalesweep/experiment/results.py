@@ -193,8 +193,8 @@ class ExperimentResults:
 
     def values(self, name: str) -> list[Any]:
         """Planned values of a parameter, sorted when they are numbers, else in plan order."""
-        found = dict.fromkeys(plain(run["point"].get(name)) for run in self.entry["runs"])
-        values = list(found)
+        distinct = dict.fromkeys(plain(run["point"].get(name)) for run in self.entry["runs"])
+        values = list(distinct)
         return sorted(values) if all(finite(v) for v in values) else values
 
     def numeric(self, name: str) -> bool:
@@ -213,9 +213,9 @@ class ExperimentResults:
         """``ranks 4, batch_size 8``: the named (default: all independent) parameters."""
         names = self.leaders if names is None else names
         # What follows a parameter is named with it, and not once more.
-        told = {follower for name in names for follower in self.followers.get(name, [])}
+        described = {follower for name in names for follower in self.followers.get(name, [])}
         parts = []
-        for name in [name for name in names if name not in told]:
+        for name in [name for name in names if name not in described]:
             if name == self.scale:
                 parts.append(self.scaled(self.scale_of(point)))
             else:
@@ -307,11 +307,11 @@ class ExperimentResults:
     @cached_property
     def _series_states(self) -> dict[Key, dict[int, PointState]]:
         """State by rank count of the planned points of every series."""
-        found: dict[Key, dict[int, PointState]] = {}
+        states_of: dict[Key, dict[int, PointState]] = {}
         for run in self.entry["runs"]:
-            states = found.setdefault(self.key(run["point"], self.series_names), {})
+            states = states_of.setdefault(self.key(run["point"], self.series_names), {})
             states.setdefault(self.scale_of(run["point"]), PointState()).count(run)
-        return found
+        return states_of
 
     @cached_property
     def measures(self) -> dict[str, Measure]:

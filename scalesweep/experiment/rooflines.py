@@ -59,20 +59,20 @@ class PointRoofline:
         return int(value) if finite(value) else None
 
 
-def rooflines(study: ExperimentResults) -> list[list[PointRoofline]]:
+def rooflines(results: ExperimentResults) -> list[list[PointRoofline]]:
     """Points by what they are rooflines of (model, precision, ...), largest local batch first.
 
     Points of a group differ in scale and work per rank only. Of equal local batches the one at the
     smallest scale comes first.
     """
-    ceilings = [Ceiling(**_bare(row)) for row in study.rows("ceilings")]
-    names = {name: roofline_column(name, study.axes) for name in Entry.__annotations__}
+    ceilings = [Ceiling(**_bare(row)) for row in results.rows("ceilings")]
+    names = {name: roofline_column(name, results.axes) for name in Entry.__annotations__}
     points: dict[tuple[object, ...], list[Row]] = {}
-    for row in study.rows("roofline"):
-        points.setdefault((*study.key(row, study.axes), row["source"]), []).append(row)
-    fixed = study.entry["fixed"]
+    for row in results.rows("roofline"):
+        points.setdefault((*results.key(row, results.axes), row["source"]), []).append(row)
+    fixed = results.entry["fixed"]
     groups: dict[tuple[object, ...], list[PointRoofline]] = {}
-    apart = group_names(study)
+    apart = group_names(results)
     for rows in points.values():
         found_entries: list[dict[str, Any]] = [
             {name: row.get(title) for name, title in names.items()} for row in rows
@@ -80,29 +80,31 @@ def rooflines(study: ExperimentResults) -> list[list[PointRoofline]]:
         entries = [Entry(**values) for values in found_entries]
         every = {**fixed, **rows[0]}
         ranks = min(int(every["ranks"]), int(every.get("ranks_per_node") or 1))
-        found = {one: roof_of(ceilings, one, numbers_of(every)) for one in (MEASURED, DATASHEET)}
+        by_point = {
+            point: roof_of(ceilings, point, numbers_of(every)) for point in (MEASURED, DATASHEET)
+        }
         flops = ceiling_of(ceilings, COMPUTE, MEASURED, numbers_of(every))
         point = PointRoofline(
             {LOCAL_BATCH: fixed.get(LOCAL_BATCH), **rows[0]},
             int(rows[0]["repeats"]),
             ranks,
-            [one for one in entries if one.kind != STEP],
-            next(one for one in entries if one.kind == STEP),
-            {one: roof.shared(ranks) for one, roof in found.items() if roof},
+            [entry for entry in entries if entry.kind != STEP],
+            next(entry for entry in entries if entry.kind == STEP),
+            {point: roof.shared(ranks) for point, roof in by_point.items() if roof},
             flops is not None and flops.growing,
         )
-        groups.setdefault((*study.key(rows[0], apart), rows[0]["source"]), []).append(point)
+        groups.setdefault((*results.key(rows[0], apart), rows[0]["source"]), []).append(point)
     return [
-        sorted(group, key=lambda one: (-(one.local_batch or 0), one.row.get("ranks") or 1))
+        sorted(group, key=lambda point: (-(point.local_batch or 0), point.row.get("ranks") or 1))
         for group in groups.values()
     ]
 
 
-def group_names(study: ExperimentResults) -> list[str]:
+def group_names(results: ExperimentResults) -> list[str]:
     """The varying parameters that tell one roofline from another."""
-    apart = {study.scale, LOCAL_BATCH, "ranks_per_node", *study.entry["scale_parameters"]}
-    apart |= set(study.entry["work"])
-    return [name for name in study.axes if name not in apart]
+    apart = {results.scale, LOCAL_BATCH, "ranks_per_node", *results.entry["scale_parameters"]}
+    apart |= set(results.entry["work"])
+    return [name for name in results.axes if name not in apart]
 
 
 def _bare(row: Row) -> dict[str, Any]:

@@ -46,7 +46,7 @@ class PointCauses:
 
 def _of_ranks(text: object) -> list[tuple[int, str]]:
     """The parts of ``rank: value, rank: value``."""
-    pairs = [one.split(": ") for one in str(text or "").split(", ") if ": " in one]
+    pairs = [pair.split(": ") for pair in str(text or "").split(", ") if ": " in pair]
     return [(int(rank), value) for rank, value in pairs]
 
 
@@ -60,15 +60,15 @@ def _least_and_most(text: str) -> tuple[float, float]:
     return float(least), float(most)
 
 
-def point_causes(study: ExperimentResults) -> list[PointCauses]:
+def point_causes(results: ExperimentResults) -> list[PointCauses]:
     """One for each point and source that has been looked at, in the order of the table."""
-    names = {name: cause_column(name, study.axes) for name in (*CAUSE_NUMBERS, *CAUSE_TEXTS)}
-    found: list[PointCauses] = []
+    names = {name: cause_column(name, results.axes) for name in (*CAUSE_NUMBERS, *CAUSE_TEXTS)}
+    points: list[PointCauses] = []
     causes: list[Cause] = []
-    for row in study.rows("causes"):
+    for row in results.rows("causes"):
         texts = {name: row[names[name]] for name in CAUSE_TEXTS}
         ranks = [int(rank) for rank in str(texts["ranks"] or "").split(", ") if rank]
-        one = Cause(
+        cause = Cause(
             cause=str(texts["cause"]),
             pattern=str(texts["pattern"] or ""),
             ranks=ranks,
@@ -88,9 +88,9 @@ def point_causes(study: ExperimentResults) -> list[PointCauses]:
                 if finite(value := row[names[name]])
             },
         )  # fmt: skip
-        if one.cause == ALL:
-            found.append(PointCauses(row, int(row[names["repeats"]]), causes, one))
+        if cause.cause == ALL:
+            points.append(PointCauses(row, int(row[names["repeats"]]), causes, cause))
             causes = []
         else:
-            causes.append(one)
-    return found
+            causes.append(cause)
+    return points

@@ -71,15 +71,15 @@ class Ledger:
         return share > MOST_OUTSIDE or share < -LONGER_STEPS
 
 
-def ledgers(study: ExperimentResults) -> list[Ledger]:
+def ledgers(results: ExperimentResults) -> list[Ledger]:
     """One for each point and source, in the order of the table: series by series, by scale."""
-    names = {name: efficiency_column(name, study.axes) for name in Term.__annotations__}
-    form, kind, term = (efficiency_column(name, study.axes) for name in ("form", "kind", "term"))
+    names = {name: efficiency_column(name, results.axes) for name in Term.__annotations__}
+    form, kind, term = (efficiency_column(name, results.axes) for name in ("form", "kind", "term"))
     groups: dict[tuple[object, ...], list[Row]] = {}
-    for row in study.rows("efficiency"):
+    for row in results.rows("efficiency"):
         if row[kind] == LEDGER:
-            groups.setdefault((*study.key(row, study.axes), row["source"]), []).append(row)
-    found = []
+            groups.setdefault((*results.key(row, results.axes), row["source"]), []).append(row)
+    ledgers = []
     for rows in groups.values():
         terms = {
             str(row[term]): Term(
@@ -89,5 +89,5 @@ def ledgers(study: ExperimentResults) -> list[Ledger]:
             for row in rows
         }  # fmt: skip
         parts = {name: terms[name] for name in PARTS if name in terms}
-        found.append(Ledger(rows[0], str(rows[0][form]), parts, terms[ELAPSED], terms.get(IDEAL)))
-    return found
+        ledgers.append(Ledger(rows[0], str(rows[0][form]), parts, terms[ELAPSED], terms.get(IDEAL)))
+    return ledgers

@@ -37,15 +37,15 @@ class Spread:
         return float(np.median(values)) if values else None
 
 
-def step_spreads(study: ExperimentResults) -> list[Spread]:
+def step_spreads(results: ExperimentResults) -> list[Spread]:
     """Of each point the whole steps, then its ranks, in the order of the table."""
-    column = _column(study)
+    column = _column(results)
     groups: dict[tuple[object, ...], list[Row]] = {}
-    for row in study.rows("steps"):
+    for row in results.rows("steps"):
         rank = row[column("rank")]
-        key = (*study.key(row, study.axes), row["source"], int(rank) if finite(rank) else -1)
+        key = (*results.key(row, results.axes), row["source"], int(rank) if finite(rank) else -1)
         groups.setdefault(key, []).append(row)
-    found = []
+    spreads = []
     for key, rows in groups.items():
         runs = [
             {name: float(value) for name in _NUMBERS if finite(value := row[column(name)])}
@@ -54,24 +54,24 @@ def step_spreads(study: ExperimentResults) -> list[Spread]:
         stalled = [json.loads(row[column("stall_steps")] or "[]") for row in rows]
         rank = int(str(key[-1]))
         of = str(rows[0][column("of")])
-        found.append(Spread(rows[0], None if rank < 0 else rank, of, runs, stalled))
-    return found
+        spreads.append(Spread(rows[0], None if rank < 0 else rank, of, runs, stalled))
+    return spreads
 
 
 def step_curves(
-    study: ExperimentResults, of: str = "max"
+    results: ExperimentResults, of: str = "max"
 ) -> list[tuple[Row, dict[str, list[tuple[int, float]]]]]:
     """Of each point the longest steps along its runs, or the usual ones (``p50``): (step, ms) by
     run id."""
-    column = _column(study)
+    column = _column(results)
     groups: dict[tuple[object, ...], tuple[Row, dict[str, list[tuple[int, float]]]]] = {}
-    for row in study.rows("step_curve"):
-        key = (*study.key(row, study.axes), row["source"])
+    for row in results.rows("step_curve"):
+        key = (*results.key(row, results.axes), row["source"])
         _, runs = groups.setdefault(key, (row, {}))
         at = (int(row[column("step")]), float(row[column(of)]))
         runs.setdefault(str(row[column("run_id")]), []).append(at)
     return list(groups.values())
 
 
-def _column(study: ExperimentResults) -> Callable[[str], str]:
-    return lambda name: cause_column(name, study.axes)
+def _column(results: ExperimentResults) -> Callable[[str], str]:
+    return lambda name: cause_column(name, results.axes)

@@ -74,26 +74,26 @@ class Straggler:
         return self.runs > 2 and not self.sure
 
 
-def rank_times(study: ExperimentResults) -> list[Times]:
+def rank_times(results: ExperimentResults) -> list[Times]:
     """The points of the table `ranks` by kind of time, in its order; largest scale first."""
-    frame = study.tables.get("ranks")
+    frame = results.tables.get("ranks")
     if frame is None:
         return []
-    name_of = partial(rank_column, axes=study.axes)
-    points = {run["run_id"]: run["point"] for run in study.entry["runs"]}
-    found: dict[tuple[object, ...], list[pd.DataFrame]] = {}
+    name_of = partial(rank_column, axes=results.axes)
+    points = {run["run_id"]: run["point"] for run in results.entry["runs"]}
+    by_point: dict[tuple[object, ...], list[pd.DataFrame]] = {}
     # Without the parameters, of which one may have the name of a column.
     whole = without_attrs(frame)[[name_of(name) for name in _NAMES]]
     whole.columns = pd.Index(_NAMES)
     for (run_id, kind), part in whole.groupby(["run_id", "time"], sort=False):
         if run_id in points:
-            key = (*study.key(points[run_id], study.axes), part["source"].iloc[0], kind)
-            found.setdefault(key, []).append(part.sort_values("rank"))
+            key = (*results.key(points[run_id], results.axes), part["source"].iloc[0], kind)
+            by_point.setdefault(key, []).append(part.sort_values("rank"))
     result = []
-    for parts in found.values():
+    for parts in by_point.values():
         first = parts[0]
         run_id = str(first["run_id"].iloc[0])
-        row = {name: points[run_id].get(name) for name in study.axes}
+        row = {name: points[run_id].get(name) for name in results.axes}
         hosts = [[None if pd.isna(h) else str(h) for h in part["host"]] for part in parts]
         columns = {
             name: np.stack([part[name].to_numpy(np.float64) for part in parts]) for name in _NUMBERS
@@ -131,7 +131,7 @@ def stragglers(times: Times) -> list[Straggler]:
     """
     hosts = _hosts(times)
     on_them = {rank for host in hosts for rank in host.ranks}
-    ranks = [one for one in _of_ranks(times) if one.rank not in on_them]
+    ranks = [of_rank for of_rank in _of_ranks(times) if of_rank.rank not in on_them]
     return [*hosts, *ranks]
 
 
@@ -139,14 +139,17 @@ def _of_ranks(times: Times) -> list[Straggler]:
     columns = times.columns
     names = ("slow", "slow_low", "slow_high", "excess")
     slow, low, high, excess = (columns[name] for name in names)
-    found = []
+    stragglers = []
     for rank in _odd(slow, excess, low, high, columns["chance"][0]):
         ratio = _ratio(slow[:, rank], low[:, rank], high[:, rank], times.ranks)
-        hosts = {one[rank] for one in times.hosts}
+        hosts = {host_[rank] for host_ in times.hosts}
         host = hosts.pop() if len(hosts) == 1 else None
         more = float(excess[:, rank].mean()) * (2 if times.ranks == 2 else 1)
-        found.append(Straggler(rank, host, *ratio, more, len(slow), times.ranks, (rank,)))
-    return sorted([one for one in found if not one.refuted], key=lambda one: -one.ratio)
+        stragglers.append(Straggler(rank, host, *ratio, more, len(slow), times.ranks, (rank,)))
+    return sorted(
+        [straggler for straggler in stragglers if not straggler.refuted],
+        key=lambda straggler: -straggler.ratio,
+    )
 
 
 def _hosts(times: Times) -> list[Straggler]:
@@ -164,7 +167,7 @@ def _hosts(times: Times) -> list[Straggler]:
         )
         for name in stats
     )
-    found = []
+    stragglers = []
     # The same in every run in which the host was; missing where it was not, or nothing is notable.
     least = np.where(np.isnan(chance), 1.0, chance).min(axis=0)
     for place in _odd(slow, excess, low, high, least):
@@ -176,23 +179,26 @@ def _hosts(times: Times) -> list[Straggler]:
         ratio = _ratio(slow[there, place], low[there, place], high[there, place], len(names))
         more = float(excess[there, place].mean()) * (2 if len(names) == 2 else 1)
         ranks = tuple(np.flatnonzero(own.all(axis=0)).tolist())
-        found.append(
+        stragglers.append(
             Straggler(None, names[place], *ratio, more, int(there.sum()), len(names), ranks)
         )
-    return sorted([one for one in found if not one.refuted], key=lambda one: -one.ratio)
+    return sorted(
+        [straggler for straggler in stragglers if not straggler.refuted],
+        key=lambda straggler: -straggler.ratio,
+    )
 
 
 def _by_host(values: Floats, hosts: "np.ndarray[Any, np.dtype[np.int_]]", count: int) -> Floats:
     """Median of the ranks' values on each of ``count`` hosts; NaN for a host without ranks."""
-    found = np.full(count, np.nan)
+    medians = np.full(count, np.nan)
     order = np.argsort(hosts, kind="stable")
     there, begins = np.unique(hosts[order], return_index=True)
     if there.size == hosts.size:  # a rank each
-        found[there] = values[order]
-        return found
+        medians[there] = values[order]
+        return medians
     parts = np.split(values[order], begins[1:])
-    found[there] = [part[0] if len(part) == 1 else np.median(part) for part in parts]
-    return found
+    medians[there] = [part[0] if len(part) == 1 else np.median(part) for part in parts]
+    return medians
 
 
 def _odd(slow: Floats, excess: Floats, low: Floats, high: Floats, chance: Floats) -> list[int]:
@@ -211,7 +217,7 @@ def _odd(slow: Floats, excess: Floats, low: Floats, high: Floats, chance: Floats
     named = usual & (more >= NOTABLE) & (often >= MOST_RUNS) & (chance <= CHANCE)
     if named.any() and slow.shape[1] >= OUTLIER_FROM:
         logs = np.where(there, np.log(np.where(there, slow, 1.0)), 0.0).sum(axis=0) / runs
-        far = {one.name for one in outliers(logs, [str(i) for i in range(logs.size)])}
+        far = {outlier.name for outlier in outliers(logs, [str(i) for i in range(logs.size)])}
         named &= np.array([str(i) in far for i in range(logs.size)])
     return [int(place) for place in np.flatnonzero(named)]
 
@@ -223,8 +229,8 @@ def _ratio(slow: Floats, low: Floats, high: Floats, count: int) -> tuple[float, 
     """
     if count == 2:
         slow, low, high = (
-            np.where(one < 2, one / np.where(one < 2, 2 - one, 1.0), np.inf)
-            for one in (slow, low, high)
+            np.where(value < 2, value / np.where(value < 2, 2 - value, 1.0), np.inf)
+            for value in (slow, low, high)
         )
     if slow.size == 1:
         return float(slow[0]), float(low[0]), float(high[0])

@@ -43,22 +43,22 @@ class Timeline:
         return sorted(dict.fromkeys(names), key=lambda name: (-names.count(name), name))
 
 
-def timeline(study: ExperimentResults) -> Timeline:
+def timeline(results: ExperimentResults) -> Timeline:
     """The measured runs of known start that have the main metric in its steady phase, where it is
     positive."""
-    main, frame = study.main, study.tables.get("runs")
+    main, frame = results.main, results.tables.get("runs")
     name = column(main.metric, "mean", main.steady_phase) if main else ""
     if frame is None or name not in frame:
         return Timeline([], [], [])
-    wanted = ["source", "started", name, *study.axes, *(["hosts"] if "hosts" in frame else [])]
-    found = []
+    wanted = ["source", "started", name, *results.axes, *(["hosts"] if "hosts" in frame else [])]
+    runs = []
     for place, row in enumerate(frame[wanted].to_dict("records")):
         dated = row["source"] == "measured" and isinstance(row["started"], str)
         if dated and finite(row[name]) and row[name] > 0:
             began = datetime.fromisoformat(row["started"]).timestamp()
-            found.append((began, place, float(row[name]), row))
-    found.sort(key=lambda run: run[:2])
-    times, _, values, rows = map(list, zip(*found, strict=True)) if found else ([], [], [], [])
+            runs.append((began, place, float(row[name]), row))
+    runs.sort(key=lambda run: run[:2])
+    times, _, values, rows = map(list, zip(*runs, strict=True)) if runs else ([], [], [], [])
     return Timeline(times, values, rows)
 
 

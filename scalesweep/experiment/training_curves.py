@@ -47,53 +47,53 @@ def _mean(values: Sequence[Any]) -> float | None:
     return sum(values) / len(values) if all(finite(value) for value in values) else None
 
 
-def learns(study: ExperimentResults, row: Mapping[str, Any]) -> bool:
+def learns(results: ExperimentResults, row: Mapping[str, Any]) -> bool:
     """Whether a point's input can be learned from."""
-    return {**study.entry["fixed"], **row}.get("input") not in DUMMY
+    return {**results.entry["fixed"], **row}.get("input") not in DUMMY
 
 
-def curves(study: ExperimentResults) -> list[Curves]:
+def curves(results: ExperimentResults) -> list[Curves]:
     """The curves of every point, in the order of the table `epochs`; dummy input is left out."""
-    found: dict[Key, dict[str, list[Row]]] = {}
-    for row in study.rows("epochs"):
-        if learns(study, row):
-            key = (*study.key(row, study.axes), row["source"])
-            found.setdefault(key, {}).setdefault(row["run_id"], []).append(row)
+    by_point: dict[Key, dict[str, list[Row]]] = {}
+    for row in results.rows("epochs"):
+        if learns(results, row):
+            key = (*results.key(row, results.axes), row["source"])
+            by_point.setdefault(key, {}).setdefault(row["run_id"], []).append(row)
     result = []
-    for runs in found.values():
+    for runs in by_point.values():
         first = next(iter(runs.values()))[0]
         by_epoch = [sorted(rows, key=lambda row: int(row["epoch"])) for rows in runs.values()]
         result.append(Curves(first, str(first["source"]), by_epoch))
     return result
 
 
-def column_of(study: ExperimentResults, name: str) -> str:
+def column_of(results: ExperimentResults, name: str) -> str:
     """Column of a curve in the table `epochs`."""
-    return curve_column(name, study.axes)
+    return curve_column(name, results.axes)
 
 
-def accuracy_curve(study: ExperimentResults, found: Sequence[Curves]) -> str | None:
+def accuracy_curve(results: ExperimentResults, curves_: Sequence[Curves]) -> str | None:
     """Name of the curve that says how well the models do; None where there is none."""
     for name in PREFERRED:
-        title = column_of(study, name)
-        if any(finite(row.get(title)) for one in found for run in one.repeats for row in run):
+        title = column_of(results, name)
+        if any(finite(row.get(title)) for curve in curves_ for run in curve.repeats for row in run):
             return name
     return None
 
 
-def final_measure(study: ExperimentResults) -> Measure | None:
+def final_measure(results: ExperimentResults) -> Measure | None:
     """The final accuracy, error or loss of an experiment, as its curves would be chosen."""
     names = [f"final_{name}" for name in PREFERRED]
     names.insert(1, "test_accuracy")
-    return next((study.measures[name] for name in names if name in study.measures), None)
+    return next((results.measures[name] for name in names if name in results.measures), None)
 
 
-def targets(study: ExperimentResults, name: str) -> list[float]:
+def targets(results: ExperimentResults, name: str) -> list[float]:
     """The values of ``name`` at which training was to stop, in the experiment's points."""
     parameter = f"target_{name.removeprefix('validation_')}"
-    points = [run["point"] for run in study.entry["runs"]]
-    found = {point[parameter] for point in points if finite(point.get(parameter))}
-    return sorted(map(float, found))
+    points = [run["point"] for run in results.entry["runs"]]
+    values = {point[parameter] for point in points if finite(point.get(parameter))}
+    return sorted(map(float, values))
 
 
 def label_of(name: str) -> str:

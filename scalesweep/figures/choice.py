@@ -25,16 +25,18 @@ def most_telling(sketches: Sequence[Sequence[Sketch]], points: int) -> list[list
     before further ones.
     """
     if points < MANY_POINTS:
-        return [list(some) for some in sketches]
+        return [list(drawings) for drawings in sketches]
     turns = [
         (turn, experiment, place)
-        for experiment, some in enumerate(sketches)
-        for turn, place in enumerate(sorted(range(len(some)), key=lambda i: (_rank(some[i]), i)))
+        for experiment, drawings in enumerate(sketches)
+        for turn, place in enumerate(
+            sorted(range(len(drawings)), key=lambda i: (_rank(drawings[i]), i))
+        )
     ]
     chosen = {(experiment, place) for _, experiment, place in sorted(turns)[:MOST_FIGURES]}
     return [
-        [sketch for place, sketch in enumerate(some) if (experiment, place) in chosen]
-        for experiment, some in enumerate(sketches)
+        [sketch for place, sketch in enumerate(drawings) if (experiment, place) in chosen]
+        for experiment, drawings in enumerate(sketches)
     ]
 
 

@@ -53,44 +53,44 @@ class Bar:
     note: str = ""
 
 
-def comparison_figures(study: ExperimentResults) -> list[Sketch]:
+def comparison_figures(results: ExperimentResults) -> list[Sketch]:
     """Bars for each parameter whose values are names or switches, and the ratios of two values."""
-    main = study.main
+    main = results.main
     if main is None:
         return []
-    found: list[Sketch] = []
-    for names in compared_parameters(study.entry)[:MAX_PARAMETERS]:
-        groups = _groups(study, names)
+    sketches: list[Sketch] = []
+    for names in compared_parameters(results.entry)[:MAX_PARAMETERS]:
+        groups = _groups(results, names)
         for phase in main.phases:
             part = f"{_file_part(', '.join(names))}-{phase}"
             if any(main.value(row, "mean", phase) for rows in groups.values() for row in rows):
-                made = sketch(f"compare-{part}", _bars, study, main, names, phase, groups)
-                found.append(made)
-            if rows := _compared(study, main, names, phase):
-                found.append(sketch(f"ratio-{part}", _ratios, study, main, names, phase, rows))
-    return found
+                made = sketch(f"compare-{part}", _bars, results, main, names, phase, groups)
+                sketches.append(made)
+            if rows := _compared(results, main, names, phase):
+                sketches.append(sketch(f"ratio-{part}", _ratios, results, main, names, phase, rows))
+    return sketches
 
 
-def _values(study: ExperimentResults, names: Choice) -> list[Any]:
+def _values(results: ExperimentResults, names: Choice) -> list[Any]:
     """Planned values of a choice, in plan order."""
-    return list(dict.fromkeys(choice_of(names, point) for point in planned_points(study.entry)))
+    return list(dict.fromkeys(choice_of(names, point) for point in planned_points(results.entry)))
 
 
-def _groups(study: ExperimentResults, names: Choice) -> dict[Key, list[Row]]:
+def _groups(results: ExperimentResults, names: Choice) -> dict[Key, list[Row]]:
     """Points of one source that differ in one choice only, in the order of its values.
 
     Those without a result are in every such group.
     """
-    rest = [other for other in study.leaders if other not in names]
+    rest = [other for other in results.leaders if other not in names]
     groups: dict[Key, list[Row]] = {}
     without: dict[Key, list[Row]] = {}
-    for row in study.points:
-        key = study.key(row, rest)
+    for row in results.points:
+        key = results.key(row, rest)
         if row.get("repeats"):
             groups.setdefault((*key, row["source"]), []).append(row)
         else:
             without.setdefault(key, []).append(row)
-    order = {value: place for place, value in enumerate(_values(study, names))}
+    order = {value: place for place, value in enumerate(_values(results, names))}
     return {
         key: sorted(
             [*rows, *without.get(key[:-1], [])], key=lambda row: order[choice_of(names, row)]
@@ -101,34 +101,36 @@ def _groups(study: ExperimentResults, names: Choice) -> dict[Key, list[Row]]:
 
 
 def _bars(
-    study: ExperimentResults,
+    results: ExperimentResults,
     main: Measure,
     names: Choice,
     phase: str,
     groups: Mapping[Key, list[Row]],
 ) -> Drawing:
-    rest = [other for other in study.leaders if other not in names]
+    rest = [other for other in results.leaders if other not in names]
     name = ", ".join(names)
     best = {
-        (*study.key(row, rest), row["source"]): row["best"]
-        for row in study.rows("best")
+        (*results.key(row, rest), row["source"]): row["best"]
+        for row in results.rows("best")
         if row["parameter"] == name and row["phase"] == phase and row["clear"]
     }
-    looks = {value: place for place, value in enumerate(_values(study, names))}
+    looks = {value: place for place, value in enumerate(_values(results, names))}
     panels: dict[str, list[Bar]] = {}
     for key, rows in list(groups.items())[:MAX_PANELS]:
-        title = study.describe(rows[0], rest) if rest else ""
-        title += f" ({key[-1]})" if len(study.sources) > 1 else ""
+        title = results.describe(rows[0], rest) if rest else ""
+        title += f" ({key[-1]})" if len(results.sources) > 1 else ""
         values = [choice_of(names, row) for row in rows]
         panels[title] = [
-            _bar(study, main, row, names, phase, looks[value], best.get(key) == text_of(value))
+            _bar(results, main, row, names, phase, looks[value], best.get(key) == text_of(value))
             for row, value in zip(rows[:MAX_BARS], values[:MAX_BARS], strict=True)
         ]
-    head = f"{study.name}: {main.label.lower()} by {name}{_phase_words(main, phase)}{study.mark}"
+    head = (
+        f"{results.name}: {main.label.lower()} by {name}{_phase_words(main, phase)}{results.mark}"
+    )
     figure = _panels_of_bars(head, panels, main.axis_label)
     left_out = len(groups) - len(panels)
     text = caption(
-        study, [row for rows in groups.values() for row in rows], [phase],
+        results, [row for rows in groups.values() for row in rows], [phase],
         "Each panel has its own scale. Black lines: 95 % interval of the mean, or ± std for one "
         "repeat; an arrow: the line continues.",
         "Bold: best, its interval clear of all others in its panel." if best else
@@ -151,7 +153,7 @@ def _phase_words(main: Measure, phase: str) -> str:
 
 
 def _bar(
-    study: ExperimentResults,
+    results: ExperimentResults,
     main: Measure,
     row: Row,
     names: Choice,
@@ -159,11 +161,11 @@ def _bar(
     look_: int,
     best: bool,
 ) -> Bar:
-    followers = [other for name in names for other in study.followers.get(name, [])]
+    followers = [other for name in names for other in results.followers.get(name, [])]
     label = ", ".join(text_of(row[name]) for name in (*names, *followers))
     mean = main.value(row, "mean", phase)
     span = bounds(main, row, phase)
-    state = study.states.get(study.key(row))
+    state = results.states.get(results.key(row))
     note = "best" if best else ""
     if mean is None and state is not None:
         note = "no value" if state.done else state.word.lower().replace("_", " ")
@@ -219,28 +221,28 @@ def _panel(ax: Axes, title: str, bars: Sequence[Bar]) -> None:
         ax.set_title(shorten(title, 46), fontsize=8.5)
 
 
-def _compared(study: ExperimentResults, main: Measure, names: Choice, phase: str) -> list[Row]:
+def _compared(results: ExperimentResults, main: Measure, names: Choice, phase: str) -> list[Row]:
     """Rows of the table of comparisons, where one value is compared with another at several points
     of the rest; else none."""
     name = ", ".join(names)
     rows = [
         row
-        for row in study.rows("comparisons")
+        for row in results.rows("comparisons")
         if row["parameter"] == name and row["phase"] == phase and row["metric"] == main.metric
     ]
-    rest = [other for other in study.leaders if other not in names]
+    rest = [other for other in results.leaders if other not in names]
     return rows if len({row["value"] for row in rows}) == 1 and rest else []
 
 
 def _ratios(
-    study: ExperimentResults, main: Measure, names: Choice, phase: str, rows: Sequence[Row]
+    results: ExperimentResults, main: Measure, names: Choice, phase: str, rows: Sequence[Row]
 ) -> Drawing:
     """Ratio of one value over another with its interval, a line per point of the rest."""
     name = ", ".join(names)
-    rest = [other for other in study.leaders if other not in names]
+    rest = [other for other in results.leaders if other not in names]
     shown = rows[:MAX_RATIOS]
     over = f"{rows[0]['value']} over {rows[0]['reference']}"
-    head = f"{study.name}: {main.label.lower()}, {over}{_phase_words(main, phase)}{study.mark}"
+    head = f"{results.name}: {main.label.lower()}, {over}{_phase_words(main, phase)}{results.mark}"
     figure = Figure(figsize=(NARROW, 1.2 + 0.3 * len(shown)))
     heading(figure, head)
     ax = figure.subplots()
@@ -257,51 +259,53 @@ def _ratios(
             number(row["ratio"]), (row["ratio"], i), xytext=(0, 5), textcoords="offset points",
             ha="center", fontsize=7.5,
         )  # fmt: skip
-        source = f" ({row['source']})" if len(study.sources) > 1 else ""
-        labels.append(shorten(study.describe(row, rest) + source, 38))
+        source = f" ({row['source']})" if len(results.sources) > 1 else ""
+        labels.append(shorten(results.describe(row, rest) + source, 38))
     ax.axvline(1.0, color=INK, linewidth=1, linestyle=(0, (1, 2)))
     ax.set_yticks(range(len(shown)), labels)
     ax.set_ylim(len(shown) - 0.4, -0.8)
     ax.set_xlabel(f"Ratio, {over}")
     text = caption(
-        study, study.points, [phase],
+        results, results.points, [phase],
         "Lines: 95 % interval of the ratio of the means, none where a side has one repeat or "
         "identical ones; "
         "an arrow: the line continues. Dotted: no difference.",
         f"{counted(len(rows) - len(shown), 'more ratio')} only in the table."
         if len(rows) > len(shown) else "",
     )  # fmt: skip
-    found = [row["ratio"] for row in shown]
-    alt = f"{head}: from {number(min(found))} to {number(max(found))}."
+    ratios = [row["ratio"] for row in shown]
+    alt = f"{head}: from {number(min(ratios))} to {number(max(ratios))}."
     shows = {"parameter": name}
     return Drawing(f"ratio-{_file_part(name)}-{phase}", head, text, alt, figure, shows)
 
 
-def size_figures(study: ExperimentResults) -> list[Sketch]:
+def size_figures(results: ExperimentResults) -> list[Sketch]:
     """Efficiency at the largest scale against the number of trained parameters of each model."""
-    main = study.main
+    main = results.main
     size = column(SIZE, "mean", "run")
     if main is None:
         return []
     stem = stem_of(main.metric)
-    found = []
+    sketches = []
     for phase in main.phases:
         last = [
-            (row, one.short, efficiency(row, stem, phase))
-            for one in study.series
-            for row in one.rows[-1:]
-            if len(one.rows) > 1 and finite(row.get(size))
+            (row, series.short, efficiency(row, stem, phase))
+            for series in results.series
+            for row in series.rows[-1:]
+            if len(series.rows) > 1 and finite(row.get(size))
         ]
         points = [(row[size], label, row, eff) for row, label, eff in last if eff[0] is not None]
         if len({x for x, *_ in points}) > 1:
-            found.append(sketch(f"size-{phase}", _sizes, study, main, phase, points))
-    return found
+            sketches.append(sketch(f"size-{phase}", _sizes, results, main, phase, points))
+    return sketches
 
 
 def _sizes(
-    study: ExperimentResults, main: Measure, phase: str, points: Sequence[tuple[Any, ...]]
+    results: ExperimentResults, main: Measure, phase: str, points: Sequence[tuple[Any, ...]]
 ) -> Drawing:
-    head = f"{study.name}: efficiency by size of the model{_phase_words(main, phase)}{study.mark}"
+    head = (
+        f"{results.name}: efficiency by size of the model{_phase_words(main, phase)}{results.mark}"
+    )
     figure = Figure(figsize=(WIDE, 3.8))
     heading(figure, head)
     ax = figure.subplots()
@@ -314,7 +318,7 @@ def _sizes(
                 x, min(low, furthest), min(high, furthest), color=style["color"], linewidth=1.4
             )
         ax.plot(x, value, color=style["color"], marker=style["marker"], linestyle="none")
-        words = f"{shorten(label, 34)}, {study.scaled(study.scale_of(row))}"
+        words = f"{shorten(label, 34)}, {results.scaled(results.scale_of(row))}"
         style["linestyle"] = "none"
         handles.append(Line2D([], [], label=words, **style))
     ax.set_xscale("log")
@@ -329,9 +333,10 @@ def _sizes(
     ax.set_ylim(0, max(1.1, *ends) * 1.05)
     ax.legend(handles=handles, loc="upper left", bbox_to_anchor=(1.0, 1.02))
     text = caption(
-        study, [row for _, _, row, _ in points], [phase],
-        f"Efficiency of each series at its largest {study.scale_words}, relative to its smallest. "
-        "Lines: 95 % interval of the ratio, none where a side has one repeat or identical ones.",
+        results, [row for _, _, row, _ in points], [phase],
+        f"Efficiency of each series at its largest {results.scale_words}, relative to its "
+        "smallest. Lines: 95 % interval of the ratio, none where a side has one repeat or "
+        "identical ones.",
         cut_words([e[1:] for *_, e in points if e[2] is not None], furthest),
     )  # fmt: skip
     texts = [f"{label} {percent(*eff)}" for _, label, _, eff in points[:8]]
@@ -355,10 +360,10 @@ def _power(value: float, _position: object = None) -> str:
     return f"{value:g}"
 
 
-def site_figures(study: ExperimentResults) -> list[Drawing]:
+def site_figures(results: ExperimentResults) -> list[Drawing]:
     """The same points on every site that has measured them."""
-    main = study.main
-    rows = study.rows("sites")
+    main = results.main
+    rows = results.rows("sites")
     if main is None or not rows:
         return []
     drawings = []
@@ -374,13 +379,13 @@ def site_figures(study: ExperimentResults) -> list[Drawing]:
                 bar = Bar(
                     f"{row['site']}{marked}", scaled(row["mean"]), span, sites.index(row["site"])
                 )
-                panels.setdefault(study.describe(row), []).append(bar)
+                panels.setdefault(results.describe(row), []).append(bar)
         panels = {title: bars[:MAX_BARS] for title, bars in panels.items()}
         shown = dict(list(panels.items())[:MAX_PANELS])
-        head = f"{study.name}: {main.label.lower()} by site{_phase_words(main, phase)}"
+        head = f"{results.name}: {main.label.lower()} by site{_phase_words(main, phase)}"
         figure = _panels_of_bars(head, shown, main.axis_label)
         text = caption(
-            study, [row for row in rows if row["phase"] == phase], [phase],
+            results, [row for row in rows if row["phase"] == phase], [phase],
             "The same runs, by their ids, on several sites. Lines: 95 % interval of the mean; "
             "an arrow: the line continues.",
             f"{counted(len(panels) - len(shown), 'more point')} only in the table."

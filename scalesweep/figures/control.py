@@ -32,21 +32,21 @@ MAX_HOSTS = len(COLOURS) - 1  # each with a colour; orange is the drift's
 TIME_WIDTH = 0.2  # of the axis, that a session's time takes
 
 
-def control_figures(study: ExperimentResults) -> list[Drawing]:
+def control_figures(results: ExperimentResults) -> list[Drawing]:
     """One figure of the control point's main metric; none for other experiments."""
-    main, line = study.main, timeline(study)
-    return [_drawn(study, main, line)] if study.control and main and line.times else []
+    main, line = results.main, timeline(results)
+    return [_drawn(results, main, line)] if results.control and main and line.times else []
 
 
-def _drawn(study: ExperimentResults, main: Measure, line: Timeline) -> Drawing:
+def _drawn(results: ExperimentResults, main: Measure, line: Timeline) -> Drawing:
     phase = main.steady_phase
-    head = f"{study.title}: {main.label[:1].lower()}{main.label[1:]}, {PHASES[phase]}"
+    head = f"{results.title}: {main.label[:1].lower()}{main.label[1:]}, {PHASES[phase]}"
     figure = Figure(figsize=(WIDE, 3.6))
     heading(figure, head)
     ax = figure.subplots()
     values = [value * main.factor for value in line.values]
     handles = _runs(ax, line, values)
-    handles += _mean(ax, study, main, phase)
+    handles += _mean(ax, results, main, phase)
     handles += _drift(ax, main, line)
     _sessions(ax, line)
     ax.set_xlabel("Control run, in order of start")
@@ -56,7 +56,7 @@ def _drawn(study: ExperimentResults, main: Measure, line: Timeline) -> Drawing:
     ax.yaxis.set_major_formatter(FuncFormatter(tick))
     ax.legend(handles=handles, loc="upper left", bbox_to_anchor=(1.0, 1.02))
     text = caption(
-        study, study.points, [phase],
+        results, results.points, [phase],
         "The same point, measured throughout the campaign. Band: 95 % interval of its mean.",
         "Dotted: a new session begins." if len(line.sessions) > 1 else "",
     )  # fmt: skip
@@ -90,9 +90,9 @@ def _runs(ax: Axes, line: Timeline, values: Sequence[float]) -> list[Any]:
     return handles
 
 
-def _mean(ax: Axes, study: ExperimentResults, main: Measure, phase: str) -> list[Any]:
+def _mean(ax: Axes, results: ExperimentResults, main: Measure, phase: str) -> list[Any]:
     """Mean of the measured runs and its interval; legend entries."""
-    row = next((row for row in study.points if row["source"] == "measured"), {})
+    row = next((row for row in results.points if row["source"] == "measured"), {})
     mean, low, high = (main.value(row, stat, phase) for stat in ("mean", "low", "high"))
     if mean is None:
         return []

@@ -36,44 +36,44 @@ MAX_BESIDE = 10
 
 
 def combinations(
-    study: ExperimentResults,
+    results: ExperimentResults,
 ) -> Iterator[tuple[int, str, list[str], dict[Key, Row], int]]:
     """The planes of the first two grid parameters, one per combination of everything else.
 
     Yields (number, description, names of the rest, rows by the values of the two, left out).
     """
-    pair = study.grid[:2]
-    rest = [name for name in study.leaders if name not in pair]
+    pair = results.grid[:2]
+    rest = [name for name in results.leaders if name not in pair]
     groups: dict[Key, list[Row]] = {}
-    for row in study.points:
+    for row in results.points:
         if row.get("repeats"):
-            groups.setdefault((*study.key(row, rest), row["source"]), []).append(row)
+            groups.setdefault((*results.key(row, rest), row["source"]), []).append(row)
     left_out = max(0, len(groups) - MAX_COMBINATIONS)
     for index, (key, rows) in enumerate(list(groups.items())[:MAX_COMBINATIONS]):
-        words = [study.describe(rows[0], rest)] if rest else []
+        words = [results.describe(rows[0], rest)] if rest else []
         if len({k[-1] for k in groups}) > 1:
             words.append(str(key[-1]))
-        yield index, ", ".join(words), rest, {study.key(row, pair): row for row in rows}, left_out
+        yield index, ", ".join(words), rest, {results.key(row, pair): row for row in rows}, left_out
 
 
-def heatmap_figures(study: ExperimentResults) -> list[Sketch]:
+def heatmap_figures(results: ExperimentResults) -> list[Sketch]:
     """One figure per combination of the parameters beyond the first two; phases side by side."""
-    main = study.main
+    main = results.main
     if main is None:
         return []
     return [
         sketch(
             f"heatmap{f'-{index + 1}' if index else ''}",
-            _heatmap, study, main, index, words, rest, cells, left_out,
+            _heatmap, results, main, index, words, rest, cells, left_out,
         )
-        for index, words, rest, cells, left_out in combinations(study)
+        for index, words, rest, cells, left_out in combinations(results)
     ]  # fmt: skip
 
 
 def _axis_values(
-    study: ExperimentResults, name: str, cells: dict[Key, Row], place: int
+    results: ExperimentResults, name: str, cells: dict[Key, Row], place: int
 ) -> list[Any]:
-    values = study.values(name)
+    values = results.values(name)
     if len(values) <= MAX_SIDE:
         return values
     finished = {key[place] for key in cells}
@@ -81,7 +81,7 @@ def _axis_values(
 
 
 def _heatmap(
-    study: ExperimentResults,
+    results: ExperimentResults,
     main: Measure,
     index: int,
     words: str,
@@ -89,11 +89,11 @@ def _heatmap(
     cells: dict[Key, Row],
     left_out: int,
 ) -> Drawing:
-    first, second = study.grid[:2]
-    ys = _axis_values(study, first, cells, 0)
-    xs = _axis_values(study, second, cells, 1)
-    some = next(iter(cells.values()))
-    states = _states(study, some, rest)
+    first, second = results.grid[:2]
+    ys = _axis_values(results, first, cells, 0)
+    xs = _axis_values(results, second, cells, 1)
+    row = next(iter(cells.values()))
+    states = _states(results, row, rest)
     phases = main.phases
     height = min(7.5, 1.3 + 0.42 * len(ys))
     # Many columns leave no room for labels side by side: then the phases are stacked.
@@ -101,38 +101,38 @@ def _heatmap(
     shape = (len(phases), 1) if stacked else (1, len(phases))
     width = WIDE if len(phases) > 1 or len(xs) > MAX_BESIDE else min(WIDE, 2.2 + 0.62 * len(xs))
     figure = Figure(figsize=(max(width, NARROW), height * shape[0] + 0.45))
-    head = f"{study.name}: {main.label.lower()}{f', {words}' if words else ''}{study.mark}"
+    head = f"{results.name}: {main.label.lower()}{f', {words}' if words else ''}{results.mark}"
     heading(figure, head)
     axes = figure.subplots(*shape, squeeze=False).ravel()
-    told = []
+    parts = []
     for ax, phase in zip(axes, phases, strict=True):
         best = _panel(ax, main, phase, (xs, ys), cells, states, 1 if stacked else len(phases))
         ax.set_title(PHASES[phase])
-        ax.set_xlabel(study.label(second) if not stacked or ax is axes[-1] else "")
+        ax.set_xlabel(results.label(second) if not stacked or ax is axes[-1] else "")
         if stacked or ax is axes[0]:
-            ax.set_ylabel(study.label(first))
+            ax.set_ylabel(results.label(first))
         if best is not None:
             value = number(main.value(cells[best], "mean", phase))
-            told.append(
+            parts.append(
                 f"{PHASES[phase]}: {'highest' if main.higher else 'lowest'} measured "
-                f"{value} {main.unit} at {study.describe(cells[best], [first, second])}"
+                f"{value} {main.unit} at {results.describe(cells[best], [first, second])}"
             )
     more = counted(left_out, "more combination", "more combinations")
     text = caption(
-        study, list(cells.values()), phases,
+        results, list(cells.values()), phases,
         f"Each cell is one point, the mean over its repeats in {main.unit or 'its unit'}; "
         f"outlined: the {'highest' if main.higher else 'lowest'} measured, which may not "
         "differ clearly from its neighbours (see the findings).",
         "Hatched: no result, with the reason; the campaign excludes points on purpose."
         if any(word != Status.DONE for word in states.values()) else "",
         f"At most {MAX_SIDE} values per side are drawn; the table has all."
-        if max(len(study.values(first)), len(study.values(second))) > MAX_SIDE else "",
+        if max(len(results.values(first)), len(results.values(second))) > MAX_SIDE else "",
         f"{more} of {', '.join(rest)} only in the table."
         if left_out and index == MAX_COMBINATIONS - 1 else "",
     )  # fmt: skip
-    alt = f"{head}: {first} by {second}. {'; '.join(told)}."
+    alt = f"{head}: {first} by {second}. {'; '.join(parts)}."
     name = f"heatmap{f'-{index + 1}' if index else ''}"
-    return Drawing(name, head, text, alt, figure, plane_shown(some, rest))
+    return Drawing(name, head, text, alt, figure, plane_shown(row, rest))
 
 
 def plane_shown(row: Row, rest: Sequence[str]) -> dict[str, Any]:
@@ -140,25 +140,25 @@ def plane_shown(row: Row, rest: Sequence[str]) -> dict[str, Any]:
     return {"where": {name: row.get(name) for name in (*rest, "source")}}
 
 
-def _states(study: ExperimentResults, some: Row, rest: Sequence[str]) -> dict[Key, str]:
-    """What became of the cells of the plane that ``some`` lies in: done, a cause, pending..."""
-    pair = study.grid[:2]
-    place = {name: i for i, name in enumerate(study.leaders)}
-    wanted = study.key(some, rest)
-    found: dict[Key, str] = {}
+def _states(results: ExperimentResults, row: Row, rest: Sequence[str]) -> dict[Key, str]:
+    """What became of the cells of the plane that ``row`` lies in: done, a cause, pending..."""
+    pair = results.grid[:2]
+    place = {name: i for i, name in enumerate(results.leaders)}
+    wanted = results.key(row, rest)
+    words: dict[Key, str] = {}
 
     def cell(key: Key) -> Key | None:
         if tuple(key[place[name]] for name in rest) != wanted:
             return None
         return tuple(key[place[name]] for name in pair)
 
-    for key in study.excluded:
+    for key in results.excluded:
         if (here := cell(key)) is not None:
-            found[here] = Status.EXCLUDED
-    for key, state in study.states.items():
+            words[here] = Status.EXCLUDED
+    for key, state in results.states.items():
         if (here := cell(key)) is not None:
-            found[here] = state.word
-    return found
+            words[here] = state.word
+    return words
 
 
 def _panel(

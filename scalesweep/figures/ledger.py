@@ -41,70 +41,74 @@ LOOKS: Mapping[str, tuple[str, str]] = {
 }
 
 
-def ledger_figures(study: ExperimentResults) -> list[Drawing]:
+def ledger_figures(results: ExperimentResults) -> list[Drawing]:
     """The ledger of every point that has one."""
-    every = ledgers(study)
+    every = ledgers(results)
     if not every:
         return []
-    some: Sequence[Ledger] = evenly(every, MAX_BARS)
-    names = [name for name in PARTS if any(name in one.parts for one in some)]
+    drawn: Sequence[Ledger] = evenly(every, MAX_BARS)
+    names = [name for name in PARTS if any(name in ledger.parts for ledger in drawn)]
     looks = {name: LOOKS[name] for name in names}
     top = max(
-        *(sum(v.value for v in one.parts.values() if v.value > 0) for one in some),
-        *(one.ideal.value for one in some if one.ideal),
+        *(sum(v.value for v in ledger.parts.values() if v.value > 0) for ledger in drawn),
+        *(ledger.ideal.value for ledger in drawn if ledger.ideal),
         1e-9,
     )
-    bottom = min(0.0, *(sum(v.value for v in one.parts.values() if v.value < 0) for one in some))
+    bottom = min(
+        0.0, *(sum(v.value for v in ledger.parts.values() if v.value < 0) for ledger in drawn)
+    )
     factor, unit = (1.0, "ms") if top < 1e3 else (1e-3, "s")
-    what = step_words(some)
-    head = f"{study.name}: where the time of {what} goes{study.mark}"
+    what = step_words(drawn)
+    head = f"{results.name}: where the time of {what} goes{results.mark}"
     # At the reference all computation is as there.
     shown = [name for name in names if name not in ("compute", "busy") or AT_REFERENCE not in names]
     legend = {LABELS[name]: looks[name] for name in shown}
     needed = [
         {
             name: min(term.machine, term.value) * factor
-            for name, term in one.parts.items()
+            for name, term in ledger.parts.items()
             if term.machine is not None and min(term.machine, term.value) > 0
         }
-        for one in some
+        for ledger in drawn
     ]
     figure, ax = stacked_bars(
         head,
-        labels_of(study, [one.row for one in some], 44),
-        [{name: v.value * factor for name, v in one.parts.items()} for one in some],
+        labels_of(results, [ledger.row for ledger in drawn], 44),
+        [{name: v.value * factor for name, v in ledger.parts.items()} for ledger in drawn],
         looks,
         legend,
         (bottom * factor, top * factor),
         (
             f"Ideal {what.split()[-1]}",
-            [one.ideal.value * factor if one.ideal else None for one in some],
+            [ledger.ideal.value * factor if ledger.ideal else None for ledger in drawn],
         ),
         ("Of which the machine explains", needed) if any(needed) else None,
     )
     ax.set_xlabel(f"Time of {what} [{unit}]")
     text = caption(
-        study, [one.row for one in every], [],
+        results, [ledger.row for ledger in every], [],
         "Means over repeats; the number at the end of a bar is the measured time.",
         "The line is the ideal: the smallest scale's, at the same work per rank."
-        if any(one.ideal for one in some) else "",
+        if any(ledger.ideal for ledger in drawn) else "",
         "The strip in a part is what the machine needs for it, by the campaign's probes."
         if any(needed) else "",
-        left_out_words(len(every) - len(some)),
+        left_out_words(len(every) - len(drawn)),
     )  # fmt: skip
-    alt = f"{head}: {counted(len(some), 'bar')}. {_largest(study, some)}"
+    alt = f"{head}: {counted(len(drawn), 'bar')}. {_largest(results, drawn)}"
     return [Drawing("ledger", head, text, alt, figure)]
 
 
-def step_words(some: Sequence[Ledger]) -> str:
+def step_words(ledgers: Sequence[Ledger]) -> str:
     """What a step of these ledgers is called, with its article."""
-    forms = {one.form for one in some}
+    forms = {ledger.form for ledger in ledgers}
     word = STEP_WORDS[forms.pop()] if len(forms) == 1 else "step"
     return f"{'an' if word == 'epoch' else 'a'} {word}"
 
 
-def _largest(study: ExperimentResults, some: Sequence[Ledger]) -> str:
-    one = some[-1]
-    name = max(one.parts, key=lambda part: one.parts[part].value)
-    where = f" at {study.describe(one.row)}" if study.axes else ""
-    return f"The largest part{where} is {LABELS[name].lower()}: {number(one.parts[name].value)} ms."
+def _largest(results: ExperimentResults, ledgers: Sequence[Ledger]) -> str:
+    ledger = ledgers[-1]
+    name = max(ledger.parts, key=lambda part: ledger.parts[part].value)
+    where = f" at {results.describe(ledger.row)}" if results.axes else ""
+    return (
+        f"The largest part{where} is {LABELS[name].lower()}: {number(ledger.parts[name].value)} ms."
+    )

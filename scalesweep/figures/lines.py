@@ -40,24 +40,24 @@ from scalesweep.figures.style import (
 MAX_BARS = 40
 
 
-def group_figures(study: ExperimentResults) -> list[Sketch]:
+def group_figures(results: ExperimentResults) -> list[Sketch]:
     """One figure per phase and plane: over A by B, and over B by A."""
-    main = study.main
+    main = results.main
     if main is None:
         return []
     return [
         sketch(
             f"groups{f'-{index + 1}' if index else ''}-{phase}",
-            _grouped, study, main, phase, index, words, rest, cells, left_out,
+            _grouped, results, main, phase, index, words, rest, cells, left_out,
         )
-        for index, words, rest, cells, left_out in combinations(study)
+        for index, words, rest, cells, left_out in combinations(results)
         for phase in main.phases
         if any(main.value(row, "mean", phase) is not None for row in cells.values())
     ]  # fmt: skip
 
 
 def _grouped(
-    study: ExperimentResults,
+    results: ExperimentResults,
     main: Measure,
     phase: str,
     index: int,
@@ -66,10 +66,10 @@ def _grouped(
     cells: dict[Key, Row],
     left_out: int,
 ) -> Drawing:
-    first, second = study.grid[:2]
+    first, second = results.grid[:2]
     figure = Figure(figsize=(WIDE, 3.9))
-    head = f"{study.name}: {main.label.lower()} by {first} and {second}, {PHASES[phase]}"
-    head += f"{f', {words}' if words else ''}{study.mark}"
+    head = f"{results.name}: {main.label.lower()} by {first} and {second}, {PHASES[phase]}"
+    head += f"{f', {words}' if words else ''}{results.mark}"
     heading(figure, head)
     axes = figure.subplots(1, 2, sharey=True)
     values = {
@@ -78,13 +78,13 @@ def _grouped(
         if (value := main.value(row, "mean", phase)) is not None
     }
     swapped = {(b, a): value for (a, b), value in values.items()}
-    cut = _group_panel(axes[0], study, (second, first), swapped)
-    cut = _group_panel(axes[1], study, (first, second), values) or cut
+    cut = _group_panel(axes[0], results, (second, first), swapped)
+    cut = _group_panel(axes[1], results, (first, second), values) or cut
     axes[0].set_ylabel(main.axis_label)
     axes[0].yaxis.set_major_formatter(FuncFormatter(tick))
     more = counted(left_out, "more combination", "more combinations")
     text = caption(
-        study, list(cells.values()), [phase],
+        results, list(cells.values()), [phase],
         "Coloured: means over repeats. Black: mean over the lines at each value, with a band of "
         "± their standard deviation (ddof 0), which shows the effect of the other parameter, "
         "not the uncertainty of a point. Lines break where a point has no result.",
@@ -102,13 +102,13 @@ def _grouped(
 
 
 def _group_panel(
-    ax: Axes, study: ExperimentResults, names: tuple[str, str], values: dict[Key, float]
+    ax: Axes, results: ExperimentResults, names: tuple[str, str], values: dict[Key, float]
 ) -> bool:
     """Lines over ``names[0]``, one per value of ``names[1]``; whether some were left out."""
     over, by = names
-    xs = [x for x in study.values(over) if any(key[0] == x for key in values)]
-    groups = [g for g in study.values(by) if any(key[1] == g for key in values)]
-    positions = parameter_axis(ax, xs, study.label(over))
+    xs = [x for x in results.values(over) if any(key[0] == x for key in values)]
+    groups = [g for g in results.values(by) if any(key[1] == g for key in values)]
+    positions = parameter_axis(ax, xs, results.label(over))
     handles: list[Any] = []
     for index, group in enumerate(groups[:MAX_LINES]):
         style = look(index)
@@ -138,30 +138,30 @@ def _group_panel(
     return len(groups) > MAX_LINES
 
 
-def single_figures(study: ExperimentResults) -> list[Drawing]:
+def single_figures(results: ExperimentResults) -> list[Drawing]:
     """One figure for one varying parameter, its phases in panels."""
-    main = study.main
-    if main is None or not study.grid:
+    main = results.main
+    if main is None or not results.grid:
         return []
-    name = study.grid[0]
-    if all(finite(value) for value in study.values(name)):
-        finished = [row for row in study.points if row.get("repeats")]
-        return [_single_lines(study, main, name, finished)]
-    return [_single_bars(study, main, name, study.points)]
+    name = results.grid[0]
+    if all(finite(value) for value in results.values(name)):
+        finished = [row for row in results.points if row.get("repeats")]
+        return [_single_lines(results, main, name, finished)]
+    return [_single_bars(results, main, name, results.points)]
 
 
-def _title(study: ExperimentResults, main: Measure, name: str) -> str:
-    return f"{study.name}: {main.label.lower()} by {name}{study.mark}"
+def _title(results: ExperimentResults, main: Measure, name: str) -> str:
+    return f"{results.name}: {main.label.lower()} by {name}{results.mark}"
 
 
 def _single_caption(
-    study: ExperimentResults, main: Measure, rows: Sequence[Row], note: str = ""
+    results: ExperimentResults, main: Measure, rows: Sequence[Row], note: str = ""
 ) -> str:
     band = band_words(main, rows, main.phases[-1])
-    holes = [study.describe(dict(zip(study.leaders, key, strict=True))) + f": {state.word}"
-             for key, state in study.states.items() if not state.done]  # fmt: skip
+    holes = [results.describe(dict(zip(results.leaders, key, strict=True))) + f": {state.word}"
+             for key, state in results.states.items() if not state.done]  # fmt: skip
     return caption(
-        study, rows, main.phases,
+        results, rows, main.phases,
         f"Bars: {band}." if band else "",
         next((words for phase in main.phases if (words := _cut_words(main, rows, phase))), ""),
         f"Without a result: {'; '.join(holes[:5])}{' and more' if len(holes) > 5 else ''}."
@@ -173,39 +173,39 @@ def _single_caption(
 def _alt(main: Measure, head: str, rows: Sequence[Row]) -> str:
     parts = []
     for phase in main.phases:
-        found = [v for row in rows if (v := main.value(row, "mean", phase)) is not None]
+        means = [v for row in rows if (v := main.value(row, "mean", phase)) is not None]
         parts.append(
-            f"{PHASES[phase]} from {number(min(found))} to {number(max(found))} {main.unit}"
+            f"{PHASES[phase]} from {number(min(means))} to {number(max(means))} {main.unit}"
         )
     return f"{head}: {'; '.join(parts)}."
 
 
-def _single_lines(study: ExperimentResults, main: Measure, name: str, rows: list[Row]) -> Drawing:
-    head = _title(study, main, name)
+def _single_lines(results: ExperimentResults, main: Measure, name: str, rows: list[Row]) -> Drawing:
+    head = _title(results, main, name)
     phases = main.phases
     figure = Figure(figsize=(NARROW, 1.3 + 2.1 * len(phases)))
     heading(figure, head)
     axes = figure.subplots(len(phases), 1, sharex=True, squeeze=False)[:, 0]
     by_source: dict[str, dict[Any, Row]] = {}
     for row in rows:
-        by_source.setdefault(str(row["source"]), {})[study.key(row, [name])[0]] = row
-    values = study.values(name)
+        by_source.setdefault(str(row["source"]), {})[results.key(row, [name])[0]] = row
+    values = results.values(name)
     for ax, phase in zip(axes, phases, strict=True):
-        positions = parameter_axis(ax, values, study.label(name))
+        positions = parameter_axis(ax, values, results.label(name))
         furthest = _furthest(main, rows, phase)
         for index, (source, by_value) in enumerate(by_source.items()):
-            found = [by_value.get(value, {}) for value in values]
+            rows_ = [by_value.get(value, {}) for value in values]
             spans = [
                 b and (max(b[0], -furthest), min(b[1], furthest))
-                for b in (bounds(main, row, phase) for row in found)
+                for b in (bounds(main, row, phase) for row in rows_)
             ]
             style = look(index) if len(by_source) > 1 else look(0 if phase == "init" else 1)
-            means = [main.value(row, "mean", phase) for row in found]
+            means = [main.value(row, "mean", phase) for row in rows_]
             draw_line(ax, positions, means, spans, **style, label=source)
         if len(by_source) > 1:
             ax.legend()
         for position, value in zip(positions, values, strict=True):
-            state = study.states.get((value,))
+            state = results.states.get((value,))
             if state is not None and not state.done:
                 ax.axvline(position, color=HOLE, linewidth=0.8, linestyle=(0, (1, 2)))
                 ax.text(
@@ -218,7 +218,7 @@ def _single_lines(study: ExperimentResults, main: Measure, name: str, rows: list
         ax.yaxis.set_major_formatter(FuncFormatter(tick))
     for ax in axes[:-1]:
         ax.set_xlabel("")
-    text = _single_caption(study, main, rows)
+    text = _single_caption(results, main, rows)
     return Drawing("parameter", head, text, _alt(main, head, rows), figure)
 
 
@@ -237,18 +237,18 @@ def _label(ax: Axes, x: float, y: float, text: str) -> None:
     ax.annotate(text, (x, y), xytext=(6, 0), textcoords="offset points", va="center", fontsize=8)
 
 
-def _single_bars(study: ExperimentResults, main: Measure, name: str, rows: list[Row]) -> Drawing:
-    head = _title(study, main, name)
+def _single_bars(results: ExperimentResults, main: Measure, name: str, rows: list[Row]) -> Drawing:
+    head = _title(results, main, name)
     phases = main.phases
     left_out = max(0, len(rows) - MAX_BARS)
     shown = rows[:MAX_BARS]
     figure = Figure(figsize=(NARROW, len(phases) * (0.75 + 0.27 * len(shown)) + 0.4))
     heading(figure, head)
     axes = figure.subplots(len(phases), 1, squeeze=False)[:, 0]
-    several = len(study.sources) > 1
+    several = len(results.sources) > 1
     labels = [
         shorten(
-            ", ".join([text_of(row[n]) for n in (name, *study.followers[name])])
+            ", ".join([text_of(row[n]) for n in (name, *results.followers[name])])
             + (f" ({row['source']})" if several and row["source"] else ""),
             28,
         )
@@ -262,7 +262,7 @@ def _single_bars(study: ExperimentResults, main: Measure, name: str, rows: list[
         for i, row in enumerate(shown):
             mean = main.value(row, "mean", phase)
             if mean is None:
-                state = study.states[study.key(row)]
+                state = results.states[results.key(row)]
                 word = "no value" if state.done else state.word
                 label(0.0, i, word)
                 continue
@@ -286,7 +286,7 @@ def _single_bars(study: ExperimentResults, main: Measure, name: str, rows: list[
         ax.set_xlabel(main.axis_label)
         ax.xaxis.set_major_formatter(FuncFormatter(tick))
     note = f"{counted(left_out, 'more value')} only in the table." if left_out else ""
-    if (label_ := study.label(name)) != name:  # with a unit, or what follows it
+    if (label_ := results.label(name)) != name:  # with a unit, or what follows it
         note = f"Labels: {label_}. {note}".strip()
-    text = _single_caption(study, main, rows, note)
+    text = _single_caption(results, main, rows, note)
     return Drawing("parameter", head, text, _alt(main, head, rows), figure)

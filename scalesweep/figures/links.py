@@ -18,16 +18,16 @@ NAMED = 24  # hosts whose names have room beside the matrix
 _SIDE = 4.6  # inches of the matrix
 
 
-def link_figures(study: ExperimentResults) -> list[Drawing]:
+def link_figures(results: ExperimentResults) -> list[Drawing]:
     """A matrix for each point, of its first run: those with the most ranks, three at most.
 
     None of two ranks, which have one link.
     """
     first: dict[tuple[object, ...], Row] = {}
     several: set[tuple[object, ...]] = set()
-    last = link_column("rank_b", study.axes)
-    for row in study.rows("links"):
-        key = (*study.key(row, study.axes), row["source"])
+    last = link_column("rank_b", results.axes)
+    for row in results.rows("links"):
+        key = (*results.key(row, results.axes), row["source"])
         first.setdefault(key, row)
         if row[last] > 1:
             several.add(key)
@@ -35,13 +35,13 @@ def link_figures(study: ExperimentResults) -> list[Drawing]:
     rows = sorted(chosen, key=lambda row: -(row.get("ranks") or 0))
     left_out = len(rows) - MAX_FIGURES
     return [
-        _matrix(study, row, number, max(0, left_out))
+        _matrix(results, row, number, max(0, left_out))
         for number, row in enumerate(rows[:MAX_FIGURES])
     ]
 
 
-def _matrix(study: ExperimentResults, row: Row, place: int, left_out: int) -> Drawing:
-    pairs = pairs_of_run(study, row, str(row["run_id"]))
+def _matrix(results: ExperimentResults, row: Row, place: int, left_out: int) -> Drawing:
+    pairs = pairs_of_run(results, row, str(row["run_id"]))
     ranks = max(pair.rank_b for pair in pairs) + 1
     matrix = np.full((ranks, ranks), np.nan)
     for pair in pairs:
@@ -51,8 +51,8 @@ def _matrix(study: ExperimentResults, row: Row, place: int, left_out: int) -> Dr
     side = _SIDE if ranks > 8 else max(1.8, 0.5 * ranks)
     margin = 0.3 + 0.075 * longest
     figure = Figure(figsize=(side + margin + 1.2, side + margin + 0.6))
-    head = f"{study.name}: latency between every two ranks{study.mark}"
-    heading(figure, head, study.describe(row) if study.axes else "")
+    head = f"{results.name}: latency between every two ranks{results.mark}"
+    heading(figure, head, results.describe(row) if results.axes else "")
     ax = figure.subplots()
     known = matrix[np.isfinite(matrix)]
     low, high = float(known.min()), max(float(known.max()), float(known.min()) * 1.05)
@@ -78,7 +78,7 @@ def _matrix(study: ExperimentResults, row: Row, place: int, left_out: int) -> Dr
         FuncFormatter(lambda value, _: number(value, 3)) if high < 10 * low else NullFormatter()
     )
     text = caption(
-        study, [row], [],
+        results, [row], [],
         "Half the time of a message to and fro, the best repeat of each pair of the point's first "
         "run; a frame marks a slow link (docs/methods/machine.md).",
         left_out_words(left_out) if not place else "",
@@ -89,7 +89,7 @@ def _matrix(study: ExperimentResults, row: Row, place: int, left_out: int) -> Dr
         f"{median} µs, the slowest {number(high)} µs."
     )
     name = f"links{f'-{place + 1}' if place else ''}"
-    where = {axis: row[axis] for axis in study.axes}
+    where = {axis: row[axis] for axis in results.axes}
     return Drawing(name, head, text, alt, figure, {"where": where})
 
 

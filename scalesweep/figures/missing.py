@@ -27,6 +27,6 @@ def missing_entry(experiment: str, name: str, reason: str) -> dict[str, Any]:
 
 def missing_words(entries: Sequence[Mapping[str, Any]]) -> str:
     """Which figures could not be drawn, and why, in one line; empty where all were."""
-    missing = [one for one in entries if "missing" in one]
-    named = [f"{one['experiment']}/{one['name']} ({one['missing']})" for one in missing]
+    missing = [entry for entry in entries if "missing" in entry]
+    named = [f"{entry['experiment']}/{entry['name']} ({entry['missing']})" for entry in missing]
     return f"{counted(len(missing), 'figure')} not drawn: {listed(named, 3)}" if missing else ""

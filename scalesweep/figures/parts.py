@@ -20,19 +20,19 @@ _HATCHES = ("", "////", "....", "xxxx")
 _REST = ("#d5d9de", "")
 
 
-def part_figures(study: ExperimentResults) -> list[Drawing]:
+def part_figures(results: ExperimentResults) -> list[Drawing]:
     """Shares of the time of a rank by part; none without profiles."""
-    groups = rows_by_bar(study, "parts", "share")
+    groups = rows_by_bar(results, "parts", "share")
     if not groups:
         return []
-    bars = sorted(groups, key=lambda rows: study.scale_of(rows[0]))
-    some = evenly(bars, MAX_BARS)
-    looks = _looks(list(dict.fromkeys(str(row["part"]) for rows in some for row in rows)))
-    head = f"{study.name}: share of time by part{study.mark}"
+    bars = sorted(groups, key=lambda rows: results.scale_of(rows[0]))
+    chosen = evenly(bars, MAX_BARS)
+    looks = _looks(list(dict.fromkeys(str(row["part"]) for rows in chosen for row in rows)))
+    head = f"{results.name}: share of time by part{results.mark}"
     figure, ax = stacked_bars(
         head,
-        labels_of(study, [rows[0] for rows in some], 44),
-        [{str(row["part"]): 100 * row["share"] for row in rows} for rows in some],
+        labels_of(results, [rows[0] for rows in chosen], 44),
+        [{str(row["part"]): 100 * row["share"] for row in rows} for rows in chosen],
         looks,
         {shorten(name.replace("_", " "), 24): look for name, look in looks.items()},
         (0.0, 100.0),
@@ -40,15 +40,15 @@ def part_figures(study: ExperimentResults) -> list[Drawing]:
     ax.set_xticks(range(0, 101, 20))
     ax.set_xlabel("Share of the time of a rank [%]")
     text = caption(
-        study, [rows[0] for rows in groups], [],
+        results, [rows[0] for rows in groups], [],
         "Means over ranks and repeats; the table has the intervals.",
         f"Parts are named by the benchmark's patterns; {OTHER}: what none of them takes.",
-        left_out_words(len(groups) - len(some)),
+        left_out_words(len(groups) - len(chosen)),
     )  # fmt: skip
-    largest = max((row for rows in some for row in rows), key=lambda row: float(row["share"]))
+    largest = max((row for rows in chosen for row in rows), key=lambda row: float(row["share"]))
     alt = (
-        f"{head}: {counted(len(some), 'bar')}. The largest part is {largest['part']} at "
-        f"{study.describe(largest)}: {percent(largest['share'])} of its bar."
+        f"{head}: {counted(len(chosen), 'bar')}. The largest part is {largest['part']} at "
+        f"{results.describe(largest)}: {percent(largest['share'])} of its bar."
     )
     return [Drawing("parts-share", head, text, alt, figure)]
 

@@ -48,31 +48,31 @@ def phase_names(rows: Sequence[Row]) -> list[str]:
     return in_order(dict.fromkeys(str(row["phase"]) for row in rows))
 
 
-def phase_figures(study: ExperimentResults) -> list[Drawing]:
+def phase_figures(results: ExperimentResults) -> list[Drawing]:
     """Seconds by phase; joules by phase are in ``phase_energy_figures``."""
-    return _bars(study, "seconds")
+    return _bars(results, "seconds")
 
 
-def phase_energy_figures(study: ExperimentResults) -> list[Drawing]:
+def phase_energy_figures(results: ExperimentResults) -> list[Drawing]:
     """Joules by phase, where energy was measured."""
-    return _bars(study, "energy")
+    return _bars(results, "energy")
 
 
-def _bars(study: ExperimentResults, what: str) -> list[Drawing]:
-    groups = rows_by_bar(study, "phases", what)
+def _bars(results: ExperimentResults, what: str) -> list[Drawing]:
+    groups = rows_by_bar(results, "phases", what)
     if not groups:
         return []
-    some = evenly(groups, MAX_BARS)
-    names = phase_names([row for rows in some for row in rows])
+    chosen = evenly(groups, MAX_BARS)
+    names = phase_names([row for rows in chosen for row in rows])
     looks = looks_of(names)
-    top = max(sum(row[what] for row in rows) for rows in some)
+    top = max(sum(row[what] for row in rows) for rows in chosen)
     factor, unit = scaled_unit("s" if what == "seconds" else "J", top)
     words = "time" if what == "seconds" else "energy"
-    head = f"{study.name}: {words} by phase{study.mark}"
+    head = f"{results.name}: {words} by phase{results.mark}"
     figure, ax = stacked_bars(
         head,
-        labels_of(study, [rows[0] for rows in some], 44),
-        [{str(row["phase"]): row[what] * factor for row in rows} for rows in some],
+        labels_of(results, [rows[0] for rows in chosen], 44),
+        [{str(row["phase"]): row[what] * factor for row in rows} for rows in chosen],
         looks,
         {shorten(name.replace("_", " "), 24): look for name, look in looks.items()},
         (0.0, top * factor),
@@ -81,24 +81,24 @@ def _bars(study: ExperimentResults, what: str) -> list[Drawing]:
     every = [row for rows in groups for row in rows]
     first = [rows[0] for rows in groups]
     text = caption(
-        study, first, [],
+        results, first, [],
         "Means over repeats; phases of rank 0; the table has the intervals."
         if what == "seconds" else
         "Means over repeats, all hosts; phases of rank 0.",
         "The number at the end of a bar is the sum of its phases.",
-        left_out_words(len(groups) - len(some)),
+        left_out_words(len(groups) - len(chosen)),
     )  # fmt: skip
-    alt = f"{head}: {counted(len(some), 'bar')}. {_largest(study, every, what)}"
+    alt = f"{head}: {counted(len(chosen), 'bar')}. {_largest(results, every, what)}"
     name = "phases-time" if what == "seconds" else "energy-phases"
     return [Drawing(name, head, text, alt, figure)]
 
 
-def _largest(study: ExperimentResults, rows: Sequence[Row], what: str) -> str:
+def _largest(results: ExperimentResults, rows: Sequence[Row], what: str) -> str:
     sums: dict[tuple[Any, ...], float] = {}
     for row in rows:
-        key = (*study.key(row, study.axes), row["source"])
+        key = (*results.key(row, results.axes), row["source"])
         sums[key] = sums.get(key, 0.0) + row[what]
     row = max(rows, key=lambda r: r[what])
-    share = row[what] / sums[(*study.key(row, study.axes), row["source"])]
+    share = row[what] / sums[(*results.key(row, results.axes), row["source"])]
     name = str(row["phase"]).replace("_", " ")
-    return f"The largest part is {name} at {study.describe(row)}: {percent(share)} of its bar."
+    return f"The largest part is {name} at {results.describe(row)}: {percent(share)} of its bar."

@@ -30,28 +30,28 @@ SLOTS = 200  # a phase narrower than one of these is not drawn apart
 Span = tuple[str, float, float]
 
 
-def power_figures(study: ExperimentResults) -> list[Drawing]:
+def power_figures(results: ExperimentResults) -> list[Drawing]:
     """A panel per run of the table `power`: the total and, below it, domains or hosts."""
     runs: dict[str, list[Row]] = {}
-    for row in study.rows("power"):
+    for row in results.rows("power"):
         runs.setdefault(str(row["run_id"]), []).append(row)
-    frame = study.tables.get("power")
+    frame = results.tables.get("power")
     if not runs or frame is None:
         return []
     spans = {
-        run_id: merge_spans([(s[0], s[1], s[2]) for s in told])
-        for run_id, told in frame.attrs.get("spans", {}).items()
+        run_id: merge_spans([(s[0], s[1], s[2]) for s in marks])
+        for run_id, marks in frame.attrs.get("spans", {}).items()
     }
-    shown = [{"phase": name} for some in spans.values() for name, _, _ in some]
+    shown = [{"phase": name} for marks in spans.values() for name, _, _ in marks]
     looks = looks_of(phase_names(shown))
     top = max((row["watts"] for rows in runs.values() for row in rows if finite(row["watts"])),
               default=0.0)  # fmt: skip
     factor, unit = scaled_unit("W", top)
-    head = f"{study.name}: power over time{study.mark}"
+    head = f"{results.name}: power over time{results.mark}"
     columns = 1 if len(runs) == 1 else 2
     lines = -(-len(runs) // columns)
     figure = Figure(figsize=(WIDE, 0.7 + 2.1 * lines))
-    labels, named = labels_of(study, [rows[0] for rows in runs.values()], 44)
+    labels, named = labels_of(results, [rows[0] for rows in runs.values()], 44)
     heading(figure, head, named)
     axes = figure.subplots(lines, columns, squeeze=False)
     for ax in axes.flat[len(runs) :]:
@@ -81,14 +81,14 @@ def power_figures(study: ExperimentResults) -> list[Drawing]:
     figure.legend(handles=handles, loc="outside lower left", ncols=across, columnspacing=1.2)
     firsts = [rows[0] for rows in runs.values()]
     text = caption(
-        study, [{"source": row["source"]} for row in firsts], [],
+        results, [{"source": row["source"]} for row in firsts], [],
         f"The first repeat with power samples of {counted(len(runs), 'point')}, over all hosts. "
         "Shaded: the phases of rank 0. Each panel has its own scale.",
         _step_words(runs),
         "Dashed: not counted in the total, because a counted domain includes it."
         if any(not counted_ for counted_ in parts.values()) else "",
     )  # fmt: skip
-    alt = f"{head}: {_alt(study, runs, factor, unit)}"
+    alt = f"{head}: {_alt(results, runs, factor, unit)}"
     return [Drawing("power-time", head, text, alt, figure)]
 
 
@@ -126,14 +126,14 @@ def _parts(runs: dict[str, list[Row]]) -> dict[tuple[str, str], bool]:
 
     Those of the domains, or, where there is but one, those of the hosts.
     """
-    found = {
+    parts = {
         (str(row["host"]), str(row["domain"])): bool(row["counted"])
         for rows in runs.values()
         for row in rows
         if (row["host"], row["domain"]) != (ALL, TOTAL)
     }
-    domains = {part: counted_ for part, counted_ in found.items() if part[0] == ALL}
-    return domains or found
+    domains = {part: counted_ for part, counted_ in parts.items() if part[0] == ALL}
+    return domains or parts
 
 
 def _part_words(part: tuple[str, str], counted_: bool) -> str:
@@ -161,11 +161,11 @@ def _panel(
     lines: dict[tuple[str, str], list[Row]] = {}
     for row in rows:
         lines.setdefault((str(row["host"]), str(row["domain"])), []).append(row)
-    for part, some in lines.items():
+    for part, samples in lines.items():
         if part != (ALL, TOTAL) and part not in styles:
             continue
-        watts = [row["watts"] * factor if finite(row["watts"]) else np.nan for row in some]
-        seconds = [row["seconds"] for row in some]
+        watts = [row["watts"] * factor if finite(row["watts"]) else np.nan for row in samples]
+        seconds = [row["seconds"] for row in samples]
         # The watts of a row are those of the interval that ends there, the first one's too.
         first = max(2 * seconds[0] - seconds[1], 0.0) if len(seconds) > 1 else 0.0
         seconds, watts = [first, *seconds], [watts[0], *watts]
@@ -173,7 +173,7 @@ def _panel(
         ax.plot(
             seconds, watts, drawstyle="steps-pre", zorder=3 if whole else 2,
             color=INK if whole else styles[part], linewidth=1.6 if whole else 1,
-            linestyle=_dash(whole or some[0]["counted"]),
+            linestyle=_dash(whole or samples[0]["counted"]),
         )  # fmt: skip
     ax.set_ylim(bottom=0)
     ax.margins(x=0)
@@ -194,12 +194,12 @@ def _step_words(runs: dict[str, list[Row]]) -> str:
     return f"Each step of the total is the mean over {span} s."
 
 
-def _alt(study: ExperimentResults, runs: dict[str, list[Row]], factor: float, unit: str) -> str:
-    told = []
+def _alt(results: ExperimentResults, runs: dict[str, list[Row]], factor: float, unit: str) -> str:
+    texts = []
     for rows in list(runs.values())[:4]:
         watts = [row["watts"] for row in rows if (row["host"], row["domain"]) == (ALL, TOTAL)]
         known = [value * factor for value in watts if finite(value)]
         if known:
             span = f"{number(min(known))} to {number(max(known))} {unit}"
-            told.append(f"{study.describe(rows[0])}: {span}")
-    return f"{'; '.join(told)}."
+            texts.append(f"{results.describe(rows[0])}: {span}")
+    return f"{'; '.join(texts)}."

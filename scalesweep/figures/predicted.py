@@ -31,18 +31,18 @@ class Beyond:
 def draw_predicted(
     upper: Axes,
     lower: Axes,
-    study: ExperimentResults,
+    results: ExperimentResults,
     main: Measure,
     series: Series,
     phase: str,
 ) -> Beyond:
     """Draw the predictions of a series' main metric, joined to its largest measured count."""
-    rows = known(of_series(study, series, main.metric, phase))
+    rows = known(of_series(results, series, main.metric, phase))
     if not rows:
         return Beyond()
     last = series.rows[-1]
     stem = "total" if main.metric == "total_throughput" else main.metric
-    counts = [study.scale_of(one.row) for one in rows]
+    counts = [results.scale_of(row.row) for row in rows]
     drawn: list[list[float]] = []
     for ax, names, factor, start in (
         (upper, ("value", "low", "high"), main.factor, main.value(last, "mean", phase)),
@@ -50,12 +50,12 @@ def draw_predicted(
          last.get(column(f"{stem}_eff", "", phase))),
     ):  # fmt: skip
         values, lows, highs = (
-            [factor * (one.number(name) or 0.0) for one in rows] for name in names
+            [factor * (row.number(name) or 0.0) for row in rows] for name in names
         )
-        after = [i for i, count in enumerate(counts) if count > study.scale_of(last)]
+        after = [i for i, count in enumerate(counts) if count > results.scale_of(last)]
         ax.plot(counts, values, color=ORANGE, **{**HOLLOW, "linestyle": "none"})
         if after and start is not None:
-            xs = [study.scale_of(last), *(counts[i] for i in after)]
+            xs = [results.scale_of(last), *(counts[i] for i in after)]
             ax.plot(xs, [start, *(values[i] for i in after)], color=ORANGE,
                     linestyle=HOLLOW["linestyle"], linewidth=HOLLOW["linewidth"])  # fmt: skip
             ax.fill_between(
@@ -66,6 +66,6 @@ def draw_predicted(
         drawn.append([*values, *lows, *highs])
     caption = (
         f"Hollow, dashed: predicted, with 95 % intervals; not to be trusted beyond "
-        f"{study.scaled(int(rows[0].get('trusted_to')))}."
+        f"{results.scaled(int(rows[0].get('trusted_to')))}."
     )
     return Beyond(counts, drawn[0], drawn[1], caption)

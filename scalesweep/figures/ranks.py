@@ -53,10 +53,10 @@ TITLES = {
 }
 
 
-def rank_figures(study: ExperimentResults) -> list[Drawing]:
+def rank_figures(results: ExperimentResults) -> list[Drawing]:
     """A figure for each kind of time, of the point with most ranks (one with stragglers first)."""
     best: dict[str, tuple[Times, list[Straggler]]] = {}
-    for times in rank_times(study):
+    for times in rank_times(results):
         here = (times, stragglers(times))
         known = best.setdefault(times.kind, here)
         if not known[1] and here[1] and times.ranks == known[0].ranks:
@@ -67,13 +67,13 @@ def rank_figures(study: ExperimentResults) -> list[Drawing]:
         for times, slow in best.values()
         if times.ranks > 2 or times.kind not in READING or slow
     ]
-    return [_drawn(study, *found) for found in shown[:MAX_FIGURES]]
+    return [_drawn(results, *pair) for pair in shown[:MAX_FIGURES]]
 
 
-def _drawn(study: ExperimentResults, times: Times, slow: Sequence[Straggler]) -> Drawing:
+def _drawn(results: ExperimentResults, times: Times, slow: Sequence[Straggler]) -> Drawing:
     what = TITLES[times.kind]
-    where = study.describe(times.row) if study.axes else counted(times.ranks, "rank")
-    head = f"{study.name}: {what} by rank, {where}{study.mark}"
+    where = results.describe(times.row) if results.axes else counted(times.ranks, "rank")
+    head = f"{results.name}: {what} by rank, {where}{results.mark}"
     figure = Figure(figsize=(WIDE if times.ranks >= WIDE_FROM else NARROW, 3.7))
     heading(figure, head)
     ax = figure.subplots()
@@ -81,7 +81,7 @@ def _drawn(study: ExperimentResults, times: Times, slow: Sequence[Straggler]) ->
     quantiles = {name: times.middle(name) for name in names}
     factor, unit = (1e3, "ms") if max(map(np.max, quantiles.values())) < 0.1 else (1.0, "s")
     quantiles = {name: values * factor for name, values in quantiles.items()}
-    named = {rank for one in slow for rank in one.ranks}
+    named = {rank for straggler in slow for rank in straggler.ranks}
     draw = _boxes if times.ranks <= MAX_BOXES else _bands
     handles = draw(ax, quantiles, named)
     spread_axis(ax, [float(quantiles["p05"].min()), float(quantiles["p95"].max())])
@@ -97,13 +97,13 @@ def _drawn(study: ExperimentResults, times: Times, slow: Sequence[Straggler]) ->
     ax.set_xlim(-0.7, times.ranks - 0.3)
     columns = len(handles) if times.ranks >= WIDE_FROM else 2
     figure.legend(handles=handles, loc="outside lower left", ncols=columns, columnspacing=1.2)
-    text = caption(study, [times.row | {"repeats": len(times.runs)}], [], *_words(times, slow))
+    text = caption(results, [times.row | {"repeats": len(times.runs)}], [], *_words(times, slow))
     medians = quantiles["median"]
     alt = (
         f"{head}: medians of {counted(times.ranks, 'rank')} from {number(float(medians.min()))} to "
         f"{number(float(medians.max()))} {unit}. {_named(slow)}"
     )
-    shows = points_shown(study, [times.row])
+    shows = points_shown(results, [times.row])
     return Drawing(f"ranks-{times.kind}", head, text, alt, figure, shows)
 
 
@@ -113,16 +113,16 @@ def _boxes(ax: Axes, quantiles: dict[str, Floats], named: set[int]) -> list[Any]
     width = max(2.0, min(9.0, 180 / count))
     size = 4.0 if count > 32 else 6.0
     handles: list[Any] = []
-    for colour, marker, word, some in _groups(count, named):
-        ends = [quantiles[name][some] for name in ("p05", "p95", "p25", "p75")]
-        ax.vlines(some, ends[0], ends[1], color=colour, linewidth=1)
-        ax.vlines(some, ends[2], ends[3], color=colour, linewidth=width, alpha=0.45)
+    for colour, marker, word, places in _groups(count, named):
+        ends = [quantiles[name][places] for name in ("p05", "p95", "p25", "p75")]
+        ax.vlines(places, ends[0], ends[1], color=colour, linewidth=1)
+        ax.vlines(places, ends[2], ends[3], color=colour, linewidth=width, alpha=0.45)
         style: dict[str, Any] = {
             "color": colour, "marker": marker, "linestyle": "none",
             "markersize": 7 if colour == ORANGE else size,
             "markeredgecolor": "white", "markeredgewidth": 0.5,
         }  # fmt: skip
-        ax.plot(some, quantiles["median"][some], zorder=3, **style)
+        ax.plot(places, quantiles["median"][places], zorder=3, **style)
         handles.append(Line2D([], [], label=word, **style))
     handles.append(Line2D([], [], color=BLUE, alpha=0.45, linewidth=6, label="25 to 75 %"))
     handles.append(Line2D([], [], color=BLUE, linewidth=1, label="5 to 95 %"))
@@ -142,14 +142,16 @@ def _bands(ax: Axes, quantiles: dict[str, Floats], named: set[int]) -> list[Any]
         handles.insert(0, Line2D([], [], color=BLUE, alpha=alpha, linewidth=6, label=word))
     ax.plot(ranks, quantiles["median"], color=INK, linewidth=0.7)
     handles.insert(0, Line2D([], [], color=INK, linewidth=0.7, label="median of a rank"))
-    some = sorted(named)
-    if some:
+    places = sorted(named)
+    if places:
         style: dict[str, Any] = {
             "color": ORANGE, "marker": "^", "markersize": 7, "linestyle": "none",
             "markeredgecolor": "white", "markeredgewidth": 0.5,
         }  # fmt: skip
-        ax.vlines(some, quantiles["p05"][some], quantiles["p95"][some], color=ORANGE, linewidth=1)
-        ax.plot(some, quantiles["median"][some], zorder=3, **style)
+        ax.vlines(
+            places, quantiles["p05"][places], quantiles["p95"][places], color=ORANGE, linewidth=1
+        )
+        ax.plot(places, quantiles["median"][places], zorder=3, **style)
         handles.append(Line2D([], [], label="slower than the others", **style))
     return handles
 
@@ -164,20 +166,20 @@ def _groups(count: int, named: set[int]) -> list[tuple[str, str, str, list[int]]
 
 def _labels(ax: Axes, slow: Sequence[Straggler], tops: Floats) -> None:
     """Write who is slow over its mark; of a host over the highest of its ranks."""
-    for one in [one for one in slow if one.ranks][:MAX_LABELS]:
-        rank = max(one.ranks, key=lambda rank: float(tops[rank]))
+    for straggler in [straggler for straggler in slow if straggler.ranks][:MAX_LABELS]:
+        rank = max(straggler.ranks, key=lambda rank: float(tops[rank]))
         late = rank > 0.8 * tops.size
         ax.annotate(
-            shorten(_who(one), 30), (rank, float(tops[rank])), xytext=(0, 4),
+            shorten(_who(straggler), 30), (rank, float(tops[rank])), xytext=(0, 4),
             textcoords="offset points", ha="right" if late else "left", va="bottom", fontsize=8,
             color=INK,
         )  # fmt: skip
 
 
-def _who(one: Straggler) -> str:
-    if one.rank is None:
-        return f"host {one.host}"
-    return f"rank {one.rank}" + (f", {one.host}" if one.host else "")
+def _who(straggler: Straggler) -> str:
+    if straggler.rank is None:
+        return f"host {straggler.host}"
+    return f"rank {straggler.rank}" + (f", {straggler.host}" if straggler.host else "")
 
 
 def _words(times: Times, slow: Sequence[Straggler]) -> list[str]:
@@ -203,5 +205,5 @@ def _words(times: Times, slow: Sequence[Straggler]) -> list[str]:
 def _named(slow: Sequence[Straggler]) -> str:
     if not slow:
         return "No rank is slower than the others by the rule in docs/guide/report.md."
-    told = [f"{_who(one)} ({number(one.ratio)} times)" for one in slow]
-    return f"Slower than the others: {listed(told, MAX_LABELS)}."
+    named = [f"{_who(straggler)} ({number(straggler.ratio)} times)" for straggler in slow]
+    return f"Slower than the others: {listed(named, MAX_LABELS)}."

@@ -53,54 +53,54 @@ _STATED: Mapping[str, tuple[Any, str]] = {
 }
 
 
-def roofline_figures(study: ExperimentResults) -> list[Drawing]:
+def roofline_figures(results: ExperimentResults) -> list[Drawing]:
     """For each model (precision, ...) the roofline at its largest local batch, and the moves.
 
     None where neither ceilings nor peaks are known, or no layer has FLOP.
     """
-    groups = [group for group in rooflines(study) if group[0].roofs and _shown(group[0])]
-    found = []
+    groups = [group for group in rooflines(results) if group[0].roofs and _shown(group[0])]
+    drawings = []
     for number_, group in enumerate(groups[:MOST_FIGURES], 1):
         name = f"roofline-{number_}" if len(groups) > 1 else "roofline"
-        found.append(_roofline(study, group[0], name))
+        drawings.append(_roofline(results, group[0], name))
         batches = {point.local_batch for point in group}
         if len(batches) > 1:
-            found.append(_moves(study, group, f"{name}-batch"))
-    return found
+            drawings.append(_moves(results, group, f"{name}-batch"))
+    return drawings
 
 
 def _shown(point: PointRoofline) -> list[Entry]:
     """The layers that a logarithmic picture has a place for, those that take longest first."""
-    some = [one for one in point.layers if one.intensity and one.flops > 0]
-    return sorted(some, key=lambda one: -one.ms)
+    entries = [entry for entry in point.layers if entry.intensity and entry.flops > 0]
+    return sorted(entries, key=lambda entry: -entry.ms)
 
 
-def _title(study: ExperimentResults, point: PointRoofline) -> str:
+def _title(results: ExperimentResults, point: PointRoofline) -> str:
     """What the roofline is of: the parameters that tell it from others, and its local batch."""
-    names = group_names(study)
+    names = group_names(results)
     parts = [text_of(point.row.get(name)) for name in names]
-    if "model" not in names and (model := study.entry["fixed"].get("model")):
+    if "model" not in names and (model := results.entry["fixed"].get("model")):
         parts.insert(0, str(model))
-    return ": ".join(dict.fromkeys([study.name, ", ".join(parts) or "the model"]))
+    return ": ".join(dict.fromkeys([results.name, ", ".join(parts) or "the model"]))
 
 
-def _roofline(study: ExperimentResults, point: PointRoofline, name: str) -> Drawing:
+def _roofline(results: ExperimentResults, point: PointRoofline, name: str) -> Drawing:
     shown = _shown(point)
     figure = Figure(figsize=(WIDE, 5.0))
     batch = "" if point.local_batch is None else f" at a local batch of {point.local_batch}"
-    head = f"{_title(study, point)}, layers under the roofline{batch}{study.mark}"
+    head = f"{_title(results, point)}, layers under the roofline{batch}{results.mark}"
     heading(figure, head)
     ax = figure.subplots()
-    factor, unit = _axes(ax, [point], [(one.intensity or 1, one.flops) for one in shown])
+    factor, unit = _axes(ax, [point], [(entry.intensity or 1, entry.flops) for entry in shown])
     _roofs(ax, point, factor, unit)
-    for one in shown:
-        colour, _ = _CLASSES.get(one.bound or "", (FAINT, ""))
+    for entry in shown:
+        colour, _ = _CLASSES.get(entry.bound or "", (FAINT, ""))
         ax.scatter(
-            [one.intensity or 1], [one.flops * factor], s=_area(one, point), color=colour,
+            [entry.intensity or 1], [entry.flops * factor], s=_area(entry, point), color=colour,
             alpha=0.55, edgecolors="white", linewidths=0.8, zorder=3,
         )  # fmt: skip
     _labels(ax, point, shown, factor)
-    used = [kind for kind in _CLASSES if any(one.bound == kind for one in shown)]
+    used = [kind for kind in _CLASSES if any(entry.bound == kind for entry in shown)]
     handles = [
         Line2D([], [], linestyle="", marker="o", color=_CLASSES[kind][0], alpha=0.6,
                label=_CLASSES[kind][1])
@@ -110,10 +110,10 @@ def _roofline(study: ExperimentResults, point: PointRoofline, name: str) -> Draw
         handles=[*_roof_handles([point]), *handles], loc="outside lower left", ncols=5,
         columnspacing=1.4,
     )  # fmt: skip
-    without = [one for one in point.layers if one not in shown]
-    spent = sum(one.ms for one in without) / sum(one.ms for one in point.layers)
+    without = [entry for entry in point.layers if entry not in shown]
+    spent = sum(entry.ms for entry in without) / sum(entry.ms for entry in point.layers)
     text = caption(
-        study, [point.row], [],
+        results, [point.row], [],
         "Each dot is a kind of layer, forward and backward; its area is the time that all layers "
         "of the kind take.",
         _ceiling_words(point),
@@ -126,32 +126,34 @@ def _roofline(study: ExperimentResults, point: PointRoofline, name: str) -> Draw
         f"{head}: {counted(len(shown), 'kind')} of layers. The largest is {shown[0].layer}: "
         f"{number(shown[0].flops * factor)} {unit} at {number(shown[0].intensity)} FLOP/byte."
     )
-    return Drawing(name, head, text, alt, figure, points_shown(study, [point.row]))
+    return Drawing(name, head, text, alt, figure, points_shown(results, [point.row]))
 
 
-def _moves(study: ExperimentResults, group: Sequence[PointRoofline], name: str) -> Drawing:
+def _moves(results: ExperimentResults, group: Sequence[PointRoofline], name: str) -> Drawing:
     """The layers that take longest, from the largest local batch to the smallest."""
     by_batch: dict[int | None, PointRoofline] = {}
     for point in group:
         by_batch.setdefault(point.local_batch, point)
     points = evenly(list(by_batch.values()), 8)
     first, last = points[0], points[-1]
-    names = [one.layer for one in _shown(first)[:MOST_MOVES]]
+    names = [entry.layer for entry in _shown(first)[:MOST_MOVES]]
     paths = {
         layer: [
-            (one, point)
+            (shape, point)
             for point in points
-            for one in _shown(point)
-            if one.layer == layer and one.intensity
+            for shape in _shown(point)
+            if shape.layer == layer and shape.intensity
         ]
         for layer in names
     }
     figure = Figure(figsize=(WIDE, 5.0))
     batches = f"{first.local_batch} to {last.local_batch}"
-    head = f"{_title(study, first)}, layers as the local batch shrinks from {batches}{study.mark}"
+    head = (
+        f"{_title(results, first)}, layers as the local batch shrinks from {batches}{results.mark}"
+    )
     heading(figure, head)
     ax = figure.subplots()
-    places = [(one.intensity or 1, one.flops) for path in paths.values() for one, _ in path]
+    places = [(entry.intensity or 1, entry.flops) for path in paths.values() for entry, _ in path]
     factor, unit = _axes(ax, points, places)
     shares = {point.ranks_on_node for point in points}
     _roofs(ax, first, factor, unit)
@@ -159,11 +161,11 @@ def _moves(study: ExperimentResults, group: Sequence[PointRoofline], name: str) 
         _roofs(ax, last, factor, unit, faint=True)
     handles = []
     for colour, (layer, path) in zip(_MOVES, paths.items(), strict=False):
-        xs = [one.intensity or 1 for one, _ in path]
-        ys = [one.flops * factor for one, _ in path]
+        xs = [entry.intensity or 1 for entry, _ in path]
+        ys = [entry.flops * factor for entry, _ in path]
         ax.plot(xs, ys, color=colour, linewidth=1.3, alpha=0.8, zorder=2)
-        for place, ((one, point), x, y) in enumerate(zip(path, xs, ys, strict=True)):
-            area = min(_area(one, point), _MOVED_AREA)
+        for place, ((entry, point), x, y) in enumerate(zip(path, xs, ys, strict=True)):
+            area = min(_area(entry, point), _MOVED_AREA)
             # Full at the largest batch, hollow at the smallest.
             end = place == len(path) - 1
             ax.scatter(
@@ -182,7 +184,7 @@ def _moves(study: ExperimentResults, group: Sequence[PointRoofline], name: str) 
         columnspacing=1.4,
     )  # fmt: skip
     text = caption(
-        study, [point.row for point in points], [],
+        results, [point.row for point in points], [],
         f"The {counted(len(names), 'kind')} of layers that take longest at the largest local "
         f"batch; hollow: at the smallest. Local batches: "
         f"{listed([str(point.local_batch) for point in points], 8)}.",
@@ -191,11 +193,11 @@ def _moves(study: ExperimentResults, group: Sequence[PointRoofline], name: str) 
         if len(shares) > 1 else "",
     )  # fmt: skip
     alt = f"{head}: {', '.join(names)}."
-    return Drawing(name, head, text, alt, figure, points_shown(study, [p.row for p in points]))
+    return Drawing(name, head, text, alt, figure, points_shown(results, [p.row for p in points]))
 
 
-def _area(one: Entry, point: PointRoofline) -> float:
-    return max(_LEAST_AREA, _AREA * one.ms / sum(each.ms for each in point.layers))
+def _area(entry: Entry, point: PointRoofline) -> float:
+    return max(_LEAST_AREA, _AREA * entry.ms / sum(each.ms for each in point.layers))
 
 
 def _axes(
@@ -258,7 +260,7 @@ def _above(point: PointRoofline, shown: Sequence[Entry]) -> bool:
     """Whether a layer is faster than the measured ceilings allow, by more than 5 %."""
     roof: Roof | None = point.roofs.get(MEASURED)
     return roof is not None and any(
-        one.flops > 1.05 * roof.rate(one.intensity or 1) for one in shown
+        entry.flops > 1.05 * roof.rate(entry.intensity or 1) for entry in shown
     )
 
 
@@ -268,14 +270,14 @@ _Box = tuple[float, float, float, float]
 
 def _labels(ax: Axes, point: PointRoofline, shown: Sequence[Entry], factor: float) -> None:
     """Names of the first few dots next to them, where no other name and no dot is in the way."""
-    places = [_place(ax, point, one, factor) for one in shown]
+    places = [_place(ax, point, entry, factor) for entry in shown]
     taken: list[_Box] = [(x - right, x + right, y, up) for x, y, right, up in places]
     for roof in point.roofs.values():  # the names of ridges
         x, y = _shares(ax, roof.ridge, roof.flops * factor)
         taken.append((x, x + 0.28, y + 0.03, 0.03))
-    for one, (x, y, right, up) in list(zip(shown, places, strict=True))[:MOST_LABELS]:
-        several = f" ×{one.count}" if one.count > 1 else ""
-        text = f"{one.layer}{several}"
+    for entry, (x, y, right, up) in list(zip(shown, places, strict=True))[:MOST_LABELS]:
+        several = f" ×{entry.count}" if entry.count > 1 else ""
+        text = f"{entry.layer}{several}"
         width, high = 0.007 * len(text), 0.017
         ways = (
             *((0, -up - high, "center"), (right, 0, "left"), (-right, 0, "right")),
@@ -295,11 +297,11 @@ def _labels(ax: Axes, point: PointRoofline, shown: Sequence[Entry], factor: floa
 
 
 def _place(
-    ax: Axes, point: PointRoofline, one: Entry, factor: float
+    ax: Axes, point: PointRoofline, entry: Entry, factor: float
 ) -> tuple[float, float, float, float]:
     """Where a dot is and how far its edge is to the right and up, as shares of the axes."""
-    x, y = _shares(ax, one.intensity or 1, one.flops * factor)
-    away = math.sqrt(_area(one, point) / math.pi) + 2  # points
+    x, y = _shares(ax, entry.intensity or 1, entry.flops * factor)
+    away = math.sqrt(_area(entry, point) / math.pi) + 2  # points
     return x, y, away / _INCHES[0] / 72, away / _INCHES[1] / 72
 
 
@@ -311,6 +313,6 @@ def _shares(ax: Axes, x: float, y: float) -> tuple[float, float]:
     )
 
 
-def _overlap(one: _Box, other: _Box) -> bool:
-    beside = one[1] <= other[0] or other[1] <= one[0]
-    return not beside and abs(one[2] - other[2]) < one[3] + other[3] - 1e-9
+def _overlap(box: _Box, other: _Box) -> bool:
+    beside = box[1] <= other[0] or other[1] <= box[0]
+    return not beside and abs(box[2] - other[2]) < box[3] + other[3] - 1e-9

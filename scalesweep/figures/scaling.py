@@ -62,24 +62,24 @@ def efficiency(row: Row, stem: str, phase: str) -> tuple[float | None, float | N
     )
 
 
-def scaling_figures(study: ExperimentResults) -> list[Sketch]:
+def scaling_figures(results: ExperimentResults) -> list[Sketch]:
     """One figure per series and phase, after an overview where there are several series."""
-    main = study.main
+    main = results.main
     if main is None:
         return []
     stem = stem_of(main.metric)
     sketches: list[Sketch] = []
     for phase in main.phases:
         series = [
-            one
-            for one in study.series
-            if any(efficiency(row, stem, phase)[0] is not None for row in one.rows)
+            series
+            for series in results.series
+            if any(efficiency(row, stem, phase)[0] is not None for row in series.rows)
         ]
         if len(series) > 1:
-            sketches.append(sketch(f"overview-{phase}", _overview, study, main, series, phase))
-        if len(series) > 2 and max(len(one.rows) + len(one.holes) for one in series) < 3:
+            sketches.append(sketch(f"overview-{phase}", _overview, results, main, series, phase))
+        if len(series) > 2 and max(len(series.rows) + len(series.holes) for series in series) < 3:
             continue  # two counts each: the overview has all that there is to see
-        for index, one in enumerate(series[:MAX_SERIES_FIGURES]):
+        for index, line in enumerate(series[:MAX_SERIES_FIGURES]):
             suffix = f"-{index + 1}" if len(series) > 1 else ""
             left_out = len(series) - MAX_SERIES_FIGURES
             note = (
@@ -89,7 +89,7 @@ def scaling_figures(study: ExperimentResults) -> list[Sketch]:
                 else ""
             )
             name = f"scaling{suffix}-{phase}"
-            sketches.append(sketch(name, _one_series, study, main, one, phase, name, note))
+            sketches.append(sketch(name, _one_series, results, main, line, phase, name, note))
     # Overviews first, then series by series with its phases side by side.
     return sorted(sketches, key=lambda d: ("overview" not in d.name, d.name.rpartition("-")[0]))
 
@@ -115,7 +115,7 @@ def _efficiency_axis(ax: Axes, values: Sequence[float]) -> None:
 
 def _draw_efficiency(
     ax: Axes,
-    study: ExperimentResults,
+    results: ExperimentResults,
     rows: Sequence[Row],
     xs: list[int],
     stem: str,
@@ -126,13 +126,13 @@ def _draw_efficiency(
 ) -> list[float]:
     """Draw the efficiencies at counts ``xs`` at ``places``, and intervals up to ``furthest``;
     returns the values to be seen."""
-    by_count = {study.scale_of(row): efficiency(row, stem, phase) for row in rows}
-    found = [by_count.get(x, (None, None, None)) for x in xs]
+    by_count = {results.scale_of(row): efficiency(row, stem, phase) for row in rows}
+    limits = [by_count.get(x, (None, None, None)) for x in xs]
     spans = [
         (min(low, furthest), min(high, furthest)) if low is not None and high is not None else None
-        for _, low, high in found
+        for _, low, high in limits
     ]
-    values = [value for value, _, _ in found]
+    values = [value for value, _, _ in limits]
     draw_line(ax, places, values, spans, **style)
     return [v for v in values if v is not None] + [end for span in spans if span for end in span]
 
@@ -149,39 +149,41 @@ def _cut(
     """Spans of rates as far as an axis that shows ``levels`` has room for them, and a caption's
     words if some have none."""
     low, high = shown_range(levels)
-    found = [
+    drawn = [
         None if b is None else (min(max(b[0], low), high), min(max(b[1], low), high)) for b in spans
     ]
-    return found, cut_words(spans, high)
+    return drawn, cut_words(spans, high)
 
 
 def _one_series(
-    study: ExperimentResults, main: Measure, series: Series, phase: str, name: str, note: str
+    results: ExperimentResults, main: Measure, series: Series, phase: str, name: str, note: str
 ) -> Drawing:
-    scaling = f"{study.entry['scaling']} scaling" if study.entry["scaling"] != "none" else "scaling"
-    head = f"{study.name}: {scaling}, {PHASES[phase]}{study.mark}"
+    scaling = (
+        f"{results.entry['scaling']} scaling" if results.entry["scaling"] != "none" else "scaling"
+    )
+    head = f"{results.name}: {scaling}, {PHASES[phase]}{results.mark}"
     figure, upper, lower = _panels(head, series.label)
-    xs = sorted({*map(study.scale_of, series.rows), *series.holes})
-    by_count = {study.scale_of(row): row for row in series.rows}
+    xs = sorted({*map(results.scale_of, series.rows), *series.holes})
+    by_count = {results.scale_of(row): row for row in series.rows}
     handles: list[Line2D] = []
     levels: list[float] = []
     effs: list[float] = []
     shown = []
     cut = ""
-    if main.metric == "total_throughput" and (local := study.measures.get("local_throughput")):
+    if main.metric == "total_throughput" and (local := results.measures.get("local_throughput")):
         shown.append((local, "Per rank", BLUE, "o"))
     shown.append((main, "Total" if shown else main.label, ORANGE, "^"))
     furthest = _furthest(series.rows, [stem_of(measure.metric) for measure, *_ in shown], phase)
     for measure, label, colour, marker in shown:
         rows = [by_count.get(x, {}) for x in xs]
         style: dict[str, Any] = {"color": colour, "marker": marker, "linestyle": "-"}
-        found = [bounds(measure, row, phase) for row in rows]
+        values = [bounds(measure, row, phase) for row in rows]
         means = [measure.value(row, "mean", phase) for row in rows]
         stem = stem_of(measure.metric)
         ideals = [row.get(column(f"{stem}_ideal", "", phase)) for row in rows]
         pairs = [(x, y * measure.factor) for x, y in zip(xs, ideals, strict=True) if finite(y)]
         here = [*(m for m in means if m is not None and m > 0), *(y for _, y in pairs if y > 0)]
-        spans, cut = _cut(found, here or [1.0])
+        spans, cut = _cut(values, here or [1.0])
         draw_line(upper, xs, means, spans, **style)
         upper.plot(
             [x for x, _ in pairs], [y for _, y in pairs],
@@ -189,8 +191,8 @@ def _one_series(
         )  # fmt: skip
         levels += [*here, *(v for s in spans if s for v in s)]
         handles.append(Line2D([], [], label=label, **style))
-        effs += _draw_efficiency(lower, study, series.rows, xs, stem, phase, xs, furthest, style)
-    beyond = draw_predicted(upper, lower, study, main, series, phase)
+        effs += _draw_efficiency(lower, results, series.rows, xs, stem, phase, xs, furthest, style)
+    beyond = draw_predicted(upper, lower, results, main, series, phase)
     if beyond.counts:
         levels += beyond.levels
         effs += beyond.efficiencies
@@ -203,16 +205,16 @@ def _one_series(
     log_axis(upper, levels or [1.0, 10.0])
     upper.set_ylabel("Throughput [samples/s]" if len(shown) > 1 else main.axis_label)
     _efficiency_axis(lower, effs)
-    scale_axis(lower, sorted({*xs, *beyond.counts}), study.scale)
+    scale_axis(lower, sorted({*xs, *beyond.counts}), results.scale)
     for ax in (upper, lower):
         mark_holes(ax, series.holes)
     figure.legend(handles=handles, loc="outside lower left", ncols=3, columnspacing=1.2)
-    base = study.scale_of(series.rows[0])
+    base = results.scale_of(series.rows[0])
     text = caption(
-        study, series.rows, [phase],
+        results, series.rows, [phase],
         f"Band: {band}." if band else "",
         cut,
-        f"Efficiency and ideal (dashed) are relative to {study.scaled(base)}.",
+        f"Efficiency and ideal (dashed) are relative to {results.scaled(base)}.",
         "Bands of the efficiency: 95 % interval of the ratio, none where a side has one repeat or "
         "identical ones."
         if effs else "",
@@ -221,14 +223,14 @@ def _one_series(
         note,
     )  # fmt: skip
     last = series.rows[-1]
-    end = study.scale_of(last)
+    end = results.scale_of(last)
     value, low, high = efficiency(last, stem_of(main.metric), phase)
     alt = (
-        f"{head}. {series.label} {main.label} over {base} to {study.scaled(end)}; "
-        f"at {study.scaled(end)} {number(main.value(last, 'mean', phase))} {main.unit}, "
+        f"{head}. {series.label} {main.label} over {base} to {results.scaled(end)}; "
+        f"at {results.scaled(end)} {number(main.value(last, 'mean', phase))} {main.unit}, "
         f"efficiency {percent(value, low, high)}."
     )
-    return Drawing(name, head, text, alt, figure, points_shown(study, series.rows))
+    return Drawing(name, head, text, alt, figure, points_shown(results, series.rows))
 
 
 def _aside(index: int, of: int, counts: Sequence[int]) -> float:
@@ -239,34 +241,34 @@ def _aside(index: int, of: int, counts: Sequence[int]) -> float:
 
 
 def _overview(
-    study: ExperimentResults, main: Measure, series: Sequence[Series], phase: str
+    results: ExperimentResults, main: Measure, series: Sequence[Series], phase: str
 ) -> Drawing:
-    head = f"{study.name}: all series, {PHASES[phase]}{study.mark}"
+    head = f"{results.name}: all series, {PHASES[phase]}{results.mark}"
     figure, upper, lower = _panels(head)
     stem = stem_of(main.metric)
     # Too many lines cannot be distinguished: those that end highest keep their colours.
-    ranked = sorted(series, key=lambda one: -(main.value(one.rows[-1], "mean", phase) or 0))
-    chosen = [one for one in series if any(one is other for other in ranked[:MAX_LINES])]
+    ranked = sorted(series, key=lambda series: -(main.value(series.rows[-1], "mean", phase) or 0))
+    chosen = [series for series in series if any(series is other for other in ranked[:MAX_LINES])]
     handles: list[Line2D] = []
     levels: list[float] = []
     effs: list[float] = []
-    every = sorted({study.scale_of(row) for one in series for row in one.rows})
-    rows = [row for one in series for row in one.rows]
+    every = sorted({results.scale_of(row) for series in series for row in series.rows})
+    rows = [row for series in series for row in series.rows]
     furthest = _furthest(rows, [stem], phase)
     cut = ""
     seen = [mean for row in rows if (mean := main.value(row, "mean", phase) or 0.0) > 0]
-    for one in [one for one in series if one not in chosen]:
-        xs = [study.scale_of(row) for row in one.rows]
-        means = [main.value(row, "mean", phase) or float("nan") for row in one.rows]
+    for line in [line for line in series if line not in chosen]:
+        xs = [results.scale_of(row) for row in line.rows]
+        means = [main.value(row, "mean", phase) or float("nan") for row in line.rows]
         upper.plot(xs, means, color="#c9ced6", linewidth=0.8, zorder=1)
-        ratios = [efficiency(row, stem, phase)[0] or float("nan") for row in one.rows]
+        ratios = [efficiency(row, stem, phase)[0] or float("nan") for row in line.rows]
         lower.plot(xs, ratios, color="#c9ced6", linewidth=0.8, zorder=1)
         levels += [mean for mean in means if mean > 0]
         effs += [ratio for ratio in ratios if ratio > 0]
-    for index, one in enumerate(chosen):
+    for index, line in enumerate(chosen):
         style = look(index)
-        xs = sorted({*map(study.scale_of, one.rows), *one.holes})
-        by_count = {study.scale_of(row): row for row in one.rows}
+        xs = sorted({*map(results.scale_of, line.rows), *line.holes})
+        by_count = {results.scale_of(row): row for row in line.rows}
         values = [main.value(by_count.get(x, {}), "mean", phase) for x in xs]
         spans, more = _cut([bounds(main, by_count.get(x, {}), phase) for x in xs], seen or [1.0])
         cut = cut or more
@@ -276,31 +278,31 @@ def _overview(
         levels += [value for value in values if value is not None and value > 0]
         levels += [end for span in spans if span for end in span]
         effs += _draw_efficiency(
-            lower, study, one.rows, xs, stem, phase, places, furthest, {**style, "band": False}
+            lower, results, line.rows, xs, stem, phase, places, furthest, {**style, "band": False}
         )
-        handles.append(Line2D([], [], label=shorten(one.short, 44), **style))
+        handles.append(Line2D([], [], label=shorten(line.short, 44), **style))
     log_axis(upper, levels or [1.0, 10.0])
     upper.set_ylabel(main.axis_label)
     _efficiency_axis(lower, effs)
-    scale_axis(lower, every, study.scale, room_beside=2 * BESIDE)
-    widest = max(len(one.short) for one in chosen)
+    scale_axis(lower, every, results.scale, room_beside=2 * BESIDE)
+    widest = max(len(series.short) for series in chosen)
     columns = 1 if widest > 30 else 2 if widest > 16 else 3
     figure.legend(
         handles=handles, loc="outside lower left", ncols=columns, columnspacing=1.2,
-        title=shorten(", ".join(study.series_labels), 60), title_fontsize=8, alignment="left",
+        title=shorten(", ".join(results.series_labels), 60), title_fontsize=8, alignment="left",
     )  # fmt: skip
     figure.set_figheight(5.2 + 0.165 * max(0, -(-len(handles) // columns) - 1))
     left_out = len(series) - len(chosen)
     band = band_words(main, rows, phase)
     text = caption(
-        study, rows, [phase],
-        f"Each efficiency is relative to the smallest {study.scale_words} of its series, so lines "
-        "may differ in height above and coincide below. Dotted: 80 %.",
+        results, rows, [phase],
+        f"Each efficiency is relative to the smallest {results.scale_words} of its series, so "
+        "lines may differ in height above and coincide below. Dotted: 80 %.",
         f"Bars: {band}; lines are side by side so that all are seen. Where bars overlap, these "
         f"repeats do not rank the series. {cut}".strip() if band else "",
-        f"Grey: {left_out:,} more series, lower at their largest {study.scale_words}."
+        f"Grey: {left_out:,} more series, lower at their largest {results.scale_words}."
         if left_out else "",
     )  # fmt: skip
-    span = f"{every[0]} to {study.scaled(every[-1])}"
+    span = f"{every[0]} to {results.scaled(every[-1])}"
     alt = f"{head}: {main.label} and efficiency of {len(series)} series over {span}."
     return Drawing(f"overview-{phase}", head, text, alt, figure)

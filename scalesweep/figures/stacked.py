@@ -18,12 +18,12 @@ LABELLED = 0.07  # a part of the longest bar that has room for its number
 Look = tuple[str, str]  # colour and hatch
 
 
-def rows_by_bar(study: ExperimentResults, table: str, column: str) -> list[list[Row]]:
+def rows_by_bar(results: ExperimentResults, table: str, column: str) -> list[list[Row]]:
     """The rows of a table with a number above 0 in ``column``, by point and source."""
     groups: dict[tuple[Any, ...], list[Row]] = {}
-    for row in study.rows(table):
+    for row in results.rows(table):
         if finite(row.get(column)) and row[column] > 0:
-            groups.setdefault((*study.key(row, study.axes), row["source"]), []).append(row)
+            groups.setdefault((*results.key(row, results.axes), row["source"]), []).append(row)
     return list(groups.values())
 
 

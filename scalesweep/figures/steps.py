@@ -21,33 +21,33 @@ from scalesweep.figures.style import (
 MAX_FIGURES = 2
 
 
-def step_figures(study: ExperimentResults) -> list[Drawing]:
+def step_figures(results: ExperimentResults) -> list[Drawing]:
     """Step times along the runs of the points with most ranks, those with stalls first."""
     spreads = {
-        (*study.key(one.row, study.axes), one.row["source"]): one
-        for one in step_spreads(study) if one.rank is None
+        (*results.key(spread.row, results.axes), spread.row["source"]): spread
+        for spread in step_spreads(results) if spread.rank is None
     }  # fmt: skip
-    found = []
-    for row, runs in step_curves(study):
-        spread = spreads.get((*study.key(row, study.axes), row["source"]))
+    drawings = []
+    for row, runs in step_curves(results):
+        spread = spreads.get((*results.key(row, results.axes), row["source"]))
         if spread is not None:
-            found.append((row, runs, spread))
-    found.sort(key=lambda each: -(each[2].median("stalls") or 0.0))
+            drawings.append((row, runs, spread))
+    drawings.sort(key=lambda each: -(each[2].median("stalls") or 0.0))
     return [
-        _drawn(study, *each, "" if number_ == 0 else f"-{number_ + 1}")
-        for number_, each in enumerate(found[:MAX_FIGURES])
+        _drawn(results, *each, "" if number_ == 0 else f"-{number_ + 1}")
+        for number_, each in enumerate(drawings[:MAX_FIGURES])
     ]
 
 
 def _drawn(
-    study: ExperimentResults,
+    results: ExperimentResults,
     row: Row,
     runs: dict[str, list[tuple[int, float]]],
     spread: Spread,
     ending: str,
 ) -> Drawing:
-    where = f", {study.describe(row)}" if study.axes else ""
-    head = f"{study.name}: steps along a run{where}{study.mark}"
+    where = f", {results.describe(row)}" if results.axes else ""
+    head = f"{results.name}: steps along a run{where}{results.mark}"
     figure = Figure(figsize=(NARROW, 3.0))
     heading(figure, head)
     ax = figure.subplots()
@@ -83,7 +83,7 @@ def _drawn(
         next(iter(runs.values()))
     )
     text = caption(
-        study, [row | {"repeats": len(spread.runs)}], [],
+        results, [row | {"repeats": len(spread.runs)}], [],
         "A step lasts from one exchange to the next on the ranks' critical path.",
         "Where runs have more steps than points, a point is the longest of its steps."
         if long_runs else "",
@@ -93,4 +93,4 @@ def _drawn(
         f"{head}: {counted(len(runs), 'run')}, median step {number(p50)} ms, longest "
         f"{number(longest)} ms, {counted(round(spread.median('stalls') or 0), 'stall')} in a run."
     )
-    return Drawing(f"steps{ending}", head, text, alt, figure, points_shown(study, [row]))
+    return Drawing(f"steps{ending}", head, text, alt, figure, points_shown(results, [row]))

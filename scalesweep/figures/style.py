@@ -221,7 +221,7 @@ def band_words(measure: Measure, rows: Sequence[Row], phase: str) -> str:
 
 
 def caption(
-    study: ExperimentResults, rows: Sequence[Row], phases: Sequence[str], *more: str
+    results: ExperimentResults, rows: Sequence[Row], phases: Sequence[str], *more: str
 ) -> str:
     """Source, repeats, phases and whatever a figure adds, as sentences."""
     sources = sorted({str(row["source"]) for row in rows if row.get("source")})
@@ -240,9 +240,9 @@ def caption(
     # Steps left out of the times. Those counted in epochs are the learning rate's.
     parts += [
         f"{name} = {text_of(value)}."
-        for name, value in study.entry.get("fixed", {}).items()
+        for name, value in results.entry.get("fixed", {}).items()
         if name.lower().startswith(("warmup", "warm_up"))
-        and parameter_of(study.entry, name).get("unit") != "epochs"
+        and parameter_of(results.entry, name).get("unit") != "epochs"
     ]
     return " ".join([*parts, *(text for text in more if text)])
 
@@ -255,11 +255,11 @@ def heading(figure: Figure, text: str, detail: str = "") -> None:
     figure.suptitle("\n".join(lines), x=0.01, ha="left", fontsize=9.5, fontweight="bold")
 
 
-def evenly(found: Sequence[Any], limit: int = MAX_LINES) -> list[Any]:
+def evenly(items: Sequence[Any], limit: int = MAX_LINES) -> list[Any]:
     """At most ``limit`` of these (as many lines as can be distinguished), evenly from all."""
-    if len(found) <= limit:
-        return list(found)
-    return [found[round(i * (len(found) - 1) / (limit - 1))] for i in range(limit)]
+    if len(items) <= limit:
+        return list(items)
+    return [items[round(i * (len(items) - 1) / (limit - 1))] for i in range(limit)]
 
 
 def left_out_words(count: int) -> str:
@@ -273,27 +273,29 @@ def legend_columns(figure: Figure, labels: Sequence[str]) -> int:
     return max(1, min(6, int(figure.get_figwidth() / inches)))
 
 
-def values_of(study: ExperimentResults, point: Row) -> str:
+def values_of(results: ExperimentResults, point: Row) -> str:
     """A point's values without the parameters' names, which are in a title."""
-    values = [text_of(point.get(name)) for name in study.leaders]
-    values += [str(point["source"])] if len(study.sources) > 1 else []
+    values = [text_of(point.get(name)) for name in results.leaders]
+    values += [str(point["source"])] if len(results.sources) > 1 else []
     return shorten(", ".join(values) or "the only point", 44)
 
 
-def labels_of(study: ExperimentResults, points: Sequence[Row], room: int) -> tuple[list[str], str]:
+def labels_of(
+    results: ExperimentResults, points: Sequence[Row], room: int
+) -> tuple[list[str], str]:
     """Labels of points, and the parameters' names where the labels have no room for them."""
-    several = len(study.sources) > 1
+    several = len(results.sources) > 1
     whole = [
-        study.describe(point) + (f" ({point['source']})" if several else "") for point in points
+        results.describe(point) + (f" ({point['source']})" if several else "") for point in points
     ]
     if max(map(len, whole), default=0) <= room:
         return whole, ""
-    return [values_of(study, point) for point in points], ", ".join(study.leaders)
+    return [values_of(results, point) for point in points], ", ".join(results.leaders)
 
 
-def points_shown(study: ExperimentResults, rows: Sequence[Row]) -> dict[str, Any]:
+def points_shown(results: ExperimentResults, rows: Sequence[Row]) -> dict[str, Any]:
     """``shows`` of a figure of these points alone."""
-    names = [*study.axes, "source"]
+    names = [*results.axes, "source"]
     return {"points": [{name: row.get(name) for name in names} for row in rows]}
 
 

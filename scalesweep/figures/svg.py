@@ -43,13 +43,13 @@ def tidy_svg(text: str, prefix: str, alt: str) -> str:
 
 
 def _references(root: ET.Element) -> set[str]:
-    found: set[str] = set()
+    names: set[str] = set()
     for element in root.iter():
         for name, value in element.attrib.items():
-            found.update(_URL.findall(value))
+            names.update(_URL.findall(value))
             if name.endswith("href") and value.startswith("#"):
-                found.add(value[1:])
-    return found
+                names.add(value[1:])
+    return names
 
 
 def _tidy_element(element: ET.Element, prefix: str, used: set[str]) -> None:
@@ -64,7 +64,7 @@ def _tidy_element(element: ET.Element, prefix: str, used: set[str]) -> None:
         elif name == "transform" and _UNTURNED.fullmatch(value):
             del element.attrib[name]
         elif name in ("d", "points", "x", "y", "transform", "width"):
-            element.set(name, _NUMBER.sub(lambda found: f"{float(found[0]):.2f}", value))
+            element.set(name, _NUMBER.sub(lambda match: f"{float(match[0]):.2f}", value))
         elif "url(#" in value:
             element.set(name, _URL.sub(rf"url(#{prefix}\1)", value))
         elif name == "style" and "font-family:" in value:

@@ -35,33 +35,33 @@ MAX_SERIES = 8
 _STEPS = 60  # of a fitted line
 
 
-def sweep_figures(study: ExperimentResults) -> list[Drawing]:
+def sweep_figures(results: ExperimentResults) -> list[Drawing]:
     """The rate of every point over the values that its runs go through."""
-    if not is_probe(study):
+    if not is_probe(results):
         return []
     rows = [
-        {name: row[sweep_column(name, study.axes)] for name in _NAMES}
-        | {"point": {name: row[name] for name in (*study.axes, "source")}}
-        for row in study.rows("sweep")
+        {name: row[sweep_column(name, results.axes)] for name in _NAMES}
+        | {"point": {name: row[name] for name in (*results.axes, "source")}}
+        for row in results.rows("sweep")
     ]
     groups: dict[tuple[Any, ...], list[Row]] = {}
     for row in rows:
-        groups.setdefault(study.key(row["point"], (*study.axes, "source")), []).append(row)
+        groups.setdefault(results.key(row["point"], (*results.axes, "source")), []).append(row)
     shown: list[list[Row]] = evenly(list(groups.values()), MAX_SERIES)
-    return [_rates(study, shown, len(groups) - len(shown))]
+    return [_rates(results, shown, len(groups) - len(shown))]
 
 
 _NAMES = ("by", "value", "value_unit", "unit", "rate", "rate_low", "rate_high", "best_rate")
 
 
-def _rates(study: ExperimentResults, groups: Sequence[list[Row]], left_out: int) -> Drawing:
+def _rates(results: ExperimentResults, groups: Sequence[list[Row]], left_out: int) -> Drawing:
     first = groups[0][0]
     factor, unit = scaled_unit(first["unit"], max(row["best_rate"] for g in groups for row in g))
     what = " or ".join(dict.fromkeys(str(group[0]["by"]) for group in groups))
     by = what.capitalize() + (f" [{first['value_unit']}]" if first["value_unit"] else "")
-    head = f"{study.name}: rate by {what}{study.mark}"
+    head = f"{results.name}: rate by {what}{results.mark}"
     points = [group[0]["point"] for group in groups]
-    labels, named = labels_of(study, points, 40)
+    labels, named = labels_of(results, points, 40)
     figure = Figure(figsize=(WIDE, 4.2))
     heading(figure, head, named)
     ax = figure.subplots()
@@ -96,10 +96,10 @@ def _rates(study: ExperimentResults, groups: Sequence[list[Row]], left_out: int)
         ax.set_ylim(0, highest)
         ax.yaxis.set_major_formatter(FuncFormatter(tick))
     ax.set_ylabel(f"Rate [{unit}]")
-    if study.axes:
+    if results.axes:
         figure.legend(loc="outside lower left", ncols=legend_columns(figure, labels))
     text = caption(
-        study, points, [],
+        results, points, [],
         "Points: mean over runs of the median repeat, with the 95 % interval over runs as a bar; "
         "dashes: the best repeat, the ceiling. Rates of collectives are bus bandwidths.",
         cut_words(bars, highest),
@@ -111,39 +111,39 @@ def _rates(study: ExperimentResults, groups: Sequence[list[Row]], left_out: int)
     return Drawing("sweep", head, text, alt, figure)
 
 
-def network_figures(study: ExperimentResults) -> list[Drawing]:
+def network_figures(results: ExperimentResults) -> list[Drawing]:
     """Times of allreduces over message sizes, with what the best fit of each range gives."""
-    fits = networks(study)
+    fits = networks(results)
     if not fits:
         return []
-    axes = [name for name in study.axes if name != "ranks"]
+    axes = [name for name in results.axes if name != "ranks"]
     groups: dict[tuple[Any, ...], list[Row]] = {}
-    for row in study.rows("sweep"):
-        key = study.key(row, (*axes, "source"))
-        if any(key == study.key(one.series, (*axes, "source")) for one in fits):
-            groups.setdefault((*key, _ranks(study, row)), []).append(row)
+    for row in results.rows("sweep"):
+        key = results.key(row, (*axes, "source"))
+        if any(key == results.key(fit.series, (*axes, "source")) for fit in fits):
+            groups.setdefault((*key, _ranks(results, row)), []).append(row)
     shown = evenly(list(groups.items()), MAX_SERIES)
-    head = f"{study.name}: time of an allreduce and the network's fit{study.mark}"
+    head = f"{results.name}: time of an allreduce and the network's fit{results.mark}"
     figure = Figure(figsize=(WIDE, 4.2))
-    labels, named = labels_of(study, [rows[0] for _, rows in shown], 40)
+    labels, named = labels_of(results, [rows[0] for _, rows in shown], 40)
     heading(figure, head, named)
     ax = figure.subplots()
     every: list[float] = []
     for index, ((key, rows), label) in enumerate(zip(shown, labels, strict=True)):
         style = look(index)
-        amount, seconds = (sweep_column(name, study.axes) for name in ("amount", "seconds"))
+        amount, seconds = (sweep_column(name, results.axes) for name in ("amount", "seconds"))
         times = [row[seconds] * 1e6 for row in rows]
         every += times
         ax.plot([row[amount] for row in rows], times, label=label, **style | {"linestyle": ""})
-        for one in fits:
-            if study.key(one.series, (*axes, "source")) == key[:-1]:
-                sizes = np.geomspace(one.low_bytes, one.high_bytes, _STEPS)
+        for fit in fits:
+            if results.key(fit.series, (*axes, "source")) == key[:-1]:
+                sizes = np.geomspace(fit.low_bytes, fit.high_bytes, _STEPS)
                 fitted = predicted_seconds(
-                    str(one.best["algorithm"]), key[-1], sizes,
-                    one.best["latency"], one.best["bandwidth"],
+                    str(fit.best["algorithm"]), key[-1], sizes,
+                    fit.best["latency"], fit.best["bandwidth"],
                 )  # fmt: skip
                 ax.plot(sizes, fitted * 1e6, color=style["color"], linewidth=1.2)
-    for edge in sorted({one.low_bytes for one in fits} - {min(one.low_bytes for one in fits)}):
+    for edge in sorted({fit.low_bytes for fit in fits} - {min(fit.low_bytes for fit in fits)}):
         ax.axvline(edge, color=FAINT, linestyle=(0, (2, 2)), linewidth=1)
     ax.set_xscale("log", base=2)
     ax.xaxis.set_major_locator(LogLocator(base=2, numticks=MAX_TICKS))
@@ -155,7 +155,7 @@ def network_figures(study: ExperimentResults) -> list[Drawing]:
     if len(shown) > 1:
         figure.legend(loc="outside lower left", ncols=legend_columns(figure, labels))
     text = caption(
-        study, [rows[0] for _, rows in shown], [],
+        results, [rows[0] for _, rows in shown], [],
         "Points: mean over runs of the median repeat. Lines: the fit of the algorithm that "
         "predicts sizes best that are left out; dotted: where a range of sizes begins.",
         left_out_words(len(groups) - len(shown)),
@@ -164,5 +164,5 @@ def network_figures(study: ExperimentResults) -> list[Drawing]:
     return [Drawing("network", head, text, alt, figure)]
 
 
-def _ranks(study: ExperimentResults, row: Row) -> int:
-    return int(row["ranks"] if "ranks" in study.axes else study.entry["fixed"]["ranks"])
+def _ranks(results: ExperimentResults, row: Row) -> int:
+    return int(row["ranks"] if "ranks" in results.axes else results.entry["fixed"]["ranks"])

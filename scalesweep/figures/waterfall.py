@@ -44,63 +44,67 @@ class _Bar:
     term: Term | None = None
 
 
-def waterfall_figures(study: ExperimentResults) -> list[Drawing]:
+def waterfall_figures(results: ExperimentResults) -> list[Drawing]:
     """One figure with a panel for each series that has an ideal, at its largest scale."""
     last: dict[tuple[object, ...], Ledger] = {}
-    for one in ledgers(study):
-        if one.ideal is not None and one.elapsed.loss is not None:
-            last[(*study.key(one.row, study.series_names), one.row["source"])] = one
+    for ledger in ledgers(results):
+        if ledger.ideal is not None and ledger.elapsed.loss is not None:
+            last[(*results.key(ledger.row, results.series_names), ledger.row["source"])] = ledger
     if not last:
         return []
-    some: Sequence[Ledger] = evenly(list(last.values()), MAX_PANELS)
-    longest = max(one.elapsed.value for one in some)
+    shown: Sequence[Ledger] = evenly(list(last.values()), MAX_PANELS)
+    longest = max(ledger.elapsed.value for ledger in shown)
     factor, unit = (1.0, "ms") if longest < LONG else (1e-3, "s")
-    bars = [_bars(one, factor, unit) for one in some]
-    what = step_words(some)
-    head = f"{study.name}: from the ideal {what.split()[1]} to the measured one{study.mark}"
-    rows = [len(those) for those in bars]
+    bars = [_bars(ledger, factor, unit) for ledger in shown]
+    what = step_words(shown)
+    head = f"{results.name}: from the ideal {what.split()[1]} to the measured one{results.mark}"
+    rows = [len(steps) for steps in bars]
     figure = Figure(figsize=(WIDE, 0.35 + _ROW * sum(rows) + _PANEL * len(rows)))
     heading(figure, head)
-    panels = figure.subplots(len(some), squeeze=False, height_ratios=rows)[:, 0]
-    for ax, one, those in zip(panels, some, bars, strict=True):
-        _draw(ax, those, factor)
-        if study.axes:
-            ax.set_title(shorten(study.describe(one.row), 100), fontsize=8.5, fontweight="normal")
+    panels = figure.subplots(len(shown), squeeze=False, height_ratios=rows)[:, 0]
+    for ax, ledger, steps in zip(panels, shown, bars, strict=True):
+        _draw(ax, steps, factor)
+        if results.axes:
+            ax.set_title(
+                shorten(results.describe(ledger.row), 100), fontsize=8.5, fontweight="normal"
+            )
     panels[-1].set_xlabel(f"Time of {what} [{unit}]")
     text = caption(
-        study, [one.row for one in some], [],
+        results, [ledger.row for ledger in shown], [],
         "Each bar begins where the one above it ends; numbers are means over repeats with 95 % "
         "intervals. A negative number is time saved against the ideal.",
-        left_out_words(len(last) - len(some)),
+        left_out_words(len(last) - len(shown)),
     )  # fmt: skip
-    reached = [percent(one.ideal.value / one.elapsed.value) for one in some if one.ideal]
-    alt = f"{head}: {counted(len(some), 'panel')}. Of the ideal are reached {', '.join(reached)}."
-    shows = points_shown(study, [one.row for one in some])
+    reached = [
+        percent(ledger.ideal.value / ledger.elapsed.value) for ledger in shown if ledger.ideal
+    ]
+    alt = f"{head}: {counted(len(shown), 'panel')}. Of the ideal are reached {', '.join(reached)}."
+    shows = points_shown(results, [ledger.row for ledger in shown])
     return [Drawing("waterfall", head, text, alt, figure, shows)]
 
 
-def _bars(one: Ledger, factor: float, unit: str) -> list[_Bar]:
+def _bars(ledger: Ledger, factor: float, unit: str) -> list[_Bar]:
     """The ideal, what each term takes more, what no term was compared in, and what was measured."""
-    assert one.ideal is not None
-    ideal = one.ideal.value
-    found = [_Bar("Ideal", 0.0, ideal, FAINT, "", f"{with_interval(ideal * factor, None, None)}")]
+    assert ledger.ideal is not None
+    ideal = ledger.ideal.value
+    bars = [_Bar("Ideal", 0.0, ideal, FAINT, "", f"{with_interval(ideal * factor, None, None)}")]
     at = ideal
-    for name, term in one.parts.items():
+    for name, term in ledger.parts.items():
         if term.loss is None:
             continue
         colour, hatch = LOOKS[name]
         # What rounding leaves of nothing is nothing.
         text = _text(term, factor) if abs(term.loss) > 1e-9 * ideal else "0"
-        found.append(_Bar(LABELS[name], at, at + term.loss, colour, hatch, text, term))
+        bars.append(_Bar(LABELS[name], at, at + term.loss, colour, hatch, text, term))
         at += term.loss
-    whole = one.elapsed.value
+    whole = ledger.elapsed.value
     if abs(whole - at) > 1e-6 * whole:  # a term that the reference or this point lacks
-        found.append(
+        bars.append(
             _Bar("Not compared: missing at a scale", at, whole, "#ffffff", "xxxx",
                  with_interval((whole - at) * factor, None, None))
         )  # fmt: skip
     text = f"{with_interval(whole * factor, None, None)} {unit}"
-    return [*found, _Bar("Measured", 0.0, whole, INK, "", text)]
+    return [*bars, _Bar("Measured", 0.0, whole, INK, "", text)]
 
 
 def _text(term: Term, factor: float) -> str:

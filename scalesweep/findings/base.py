@@ -153,13 +153,13 @@ class Finding:
 
 
 def evidence_of(
-    study: ExperimentResults, table: str, row: Row, columns: Sequence[str]
+    results: ExperimentResults, table: str, row: Row, columns: Sequence[str]
 ) -> dict[str, Any]:
     """The row of a table and the numbers in it that a sentence rests on."""
     return {
-        "experiment": study.name,
+        "experiment": results.name,
         "table": table,
-        "key": {n: row.get(n) for n in study.axes} | {"source": row.get("source")},
+        "key": {n: row.get(n) for n in results.axes} | {"source": row.get("source")},
         "numbers": {name: row.get(name) for name in columns},
     }
 
@@ -189,22 +189,24 @@ class Rule:
     figures: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
 
-def best_among(study: ExperimentResults, rows: Iterable[Row], phase: str) -> str:
+def best_among(results: ExperimentResults, rows: Iterable[Row], phase: str) -> str:
     """The question which of some points is the best, by the main metric in a phase."""
-    keys = sorted(canonical_json([plain(value) for value in point_key(study, row)]) for row in rows)
-    metric = study.main.metric if study.main else ""
+    keys = sorted(
+        canonical_json([plain(value) for value in point_key(results, row)]) for row in rows
+    )
+    metric = results.main.metric if results.main else ""
     return f"best {metric} {phase} of {' '.join(keys)}"
 
 
-def one_source(study: ExperimentResults) -> list[Row]:
+def one_source(results: ExperimentResults) -> list[Row]:
     """Points of one source, measured where there are any: sources do not compete."""
-    chosen = "measured" if "measured" in study.sources else next(iter(study.sources), None)
-    return [row for row in study.points if row.get("source") == chosen]
+    chosen = "measured" if "measured" in results.sources else next(iter(results.sources), None)
+    return [row for row in results.points if row.get("source") == chosen]
 
 
-def point_key(study: ExperimentResults, row: Row) -> Key:
+def point_key(results: ExperimentResults, row: Row) -> Key:
     """Point and source of a row."""
-    return (*study.key(row, study.axes), row["source"])
+    return (*results.key(row, results.axes), row["source"])
 
 
 def why_unconfirmed(why: str) -> str:
@@ -220,47 +222,47 @@ def from_single_runs(*alone: bool) -> str:
     return "from single runs" if all(alone) else "with a single run on one side"
 
 
-def repeats_of(study: ExperimentResults, metric: str, phase: str) -> dict[Key, list[float]]:
+def repeats_of(results: ExperimentResults, metric: str, phase: str) -> dict[Key, list[float]]:
     """Values of a metric over the finished runs of every point, by ``point_key``."""
     name = column(metric, "mean", phase)
-    found: dict[Key, list[float]] = {}
-    for row in study.rows("runs", ["source", name, *study.axes]):
+    values_of: dict[Key, list[float]] = {}
+    for row in results.rows("runs", ["source", name, *results.axes]):
         if finite(row.get(name)):
-            found.setdefault(point_key(study, row), []).append(float(row[name]))
-    return found
+            values_of.setdefault(point_key(results, row), []).append(float(row[name]))
+    return values_of
 
 
 # What gives the error of the logarithm of two points' ratio, by their ``point_key``.
 BlockErrors = Callable[[Key, Key], LogError | None]
 
 
-def blocks_of(study: ExperimentResults, metric: str, phase: str) -> Mapping[Hashable, Blocks]:
+def blocks_of(results: ExperimentResults, metric: str, phase: str) -> Mapping[Hashable, Blocks]:
     """The blocks that each point ran in, by ``point_key`` (``analysis.blocks``).
 
     None where there are none, or where repeats were added until points were precise, whose number
     depends on their scatter.
     """
     name = column(metric, "mean", phase)
-    wanted = ["source", "repeat", "started", name, *study.axes]
-    rows = [r for r in study.rows("runs", wanted) if r["source"] not in (None, "imported")]
+    wanted = ["source", "repeat", "started", name, *results.axes]
+    rows = [r for r in results.rows("runs", wanted) if r["source"] not in (None, "imported")]
     values = [row[name] if finite(row.get(name)) else math.nan for row in rows]
-    points = [point_key(study, row) for row in rows]
+    points = [point_key(results, row) for row in rows]
     began = [start_seconds(row.get("started")) for row in rows]
-    found: dict[Hashable, Blocks] = {}
+    blocks_at: dict[Hashable, Blocks] = {}
     numbers = [row.get("repeat", 0) for row in rows]
-    for layout in () if study.entry.get("repeats") else layouts(points, numbers, began):
+    for layout in () if results.entry.get("repeats") else layouts(points, numbers, began):
         if blocks := layout.blocks(values):
-            found.update(dict.fromkeys(layout.points, blocks))
-    return found
+            blocks_at.update(dict.fromkeys(layout.points, blocks))
+    return blocks_at
 
 
-def block_errors(study: ExperimentResults, metric: str, phase: str) -> BlockErrors:
+def block_errors(results: ExperimentResults, metric: str, phase: str) -> BlockErrors:
     """What gives the error of the logarithm of two points' ratio within the blocks that both ran
     in; None where there are none."""
-    found = blocks_of(study, metric, phase)
+    blocks_at = blocks_of(results, metric, phase)
 
     def error(top: Key, bottom: Key) -> LogError | None:
-        return found[top].ratio_error(top, bottom) if top in found else None
+        return blocks_at[top].ratio_error(top, bottom) if top in blocks_at else None
 
     return error
 
@@ -297,9 +299,9 @@ def figure_of(
         return str(wanted)
     phases = {str(name).rpartition("_")[2] for name in finding.evidence.get("numbers") or {}}
     for begin in {**_FIGURES, **(beginnings or {})}.get(finding.rule, ()):
-        found = [name for name in there if name.startswith(begin)]
-        if found:
-            return next((one for one in found if one.rpartition("-")[2] in phases), found[0])
+        names = [name for name in there if name.startswith(begin)]
+        if names:
+            return next((name for name in names if name.rpartition("-")[2] in phases), names[0])
     return None
 
 

@@ -32,57 +32,59 @@ MAX_WORKLOADS = 8
 MAX_APART = 2
 
 
-def best_configuration(study: ExperimentResults) -> list[Finding]:
+def best_configuration(results: ExperimentResults) -> list[Finding]:
     """Which point has the best value of the main metric, claimed only if clear of every other one.
 
     Points that compute different things (models, sample shapes) do not compete, nor do those of
     different scales where more of them are more work: the verdict is on those.
     """
-    main = study.main
+    main = results.main
     if main is None:
         return []
     phase = main.steady_phase
-    workload = [n for n in study.leaders if parameter_of(study.entry, n).get("workload")]
+    workload = [n for n in results.leaders if parameter_of(results.entry, n).get("workload")]
     groups: dict[Key, list[Row]] = {}
-    rows = one_source(study)
+    rows = one_source(results)
     # What reads nothing is no rival of what does.
-    real = [row for row in rows if learns(study, row)]
+    real = [row for row in rows if learns(results, row)]
     # The mean of the runs that ended well is no rival where others did not end.
-    real = [row for row in real if not study.unfinished(row)]
+    real = [row for row in real if not results.unfinished(row)]
     for row in real or rows:
         if main.value(row, "mean", phase) is not None:
-            groups.setdefault(study.key(row, workload), []).append(row)
-    if _by_scale(study, main):
-        groups = {key: _largest_with_rivals(study, rows) for key, rows in groups.items()}
+            groups.setdefault(results.key(row, workload), []).append(row)
+    if _by_scale(results, main):
+        groups = {key: _largest_with_rivals(results, rows) for key, rows in groups.items()}
     competing = [rows for rows in groups.values() if len(rows) > 1]
-    found = [_best_of(study, main, phase, rows, workload) for rows in competing]
-    if len(found) > MAX_APART and all(main.without_interval(rows[0], phase) for rows in competing):
-        return [_without_intervals(study, main, phase, competing, workload)]
-    found = found[:MAX_WORKLOADS]
+    findings = [_best_of(results, main, phase, rows, workload) for rows in competing]
+    if len(findings) > MAX_APART and all(
+        main.without_interval(rows[0], phase) for rows in competing
+    ):
+        return [_without_intervals(results, main, phase, competing, workload)]
+    findings = findings[:MAX_WORKLOADS]
     if len(competing) > MAX_WORKLOADS:
         text = f"The tables have {len(competing) - MAX_WORKLOADS:,} more best points."
-        found.append(Finding(study.name, RULE, NOTE, text, {"experiment": study.name}))
-    return found
+        findings.append(Finding(results.name, RULE, NOTE, text, {"experiment": results.name}))
+    return findings
 
 
-def _by_scale(study: ExperimentResults, main: Measure) -> bool:
+def _by_scale(results: ExperimentResults, main: Measure) -> bool:
     """Whether only points of one scale compare: more ranks have more to do, or it is a share."""
-    if study.scale not in study.leaders:
+    if results.scale not in results.leaders:
         return False
-    published = study.sources == ["imported"] and study.entry["scaling"] == "none"
-    return study.entry["scaling"] == "weak" or published or not main.unit
+    published = results.sources == ["imported"] and results.entry["scaling"] == "none"
+    return results.entry["scaling"] == "weak" or published or not main.unit
 
 
-def _largest_with_rivals(study: ExperimentResults, rows: Sequence[Row]) -> list[Row]:
+def _largest_with_rivals(results: ExperimentResults, rows: Sequence[Row]) -> list[Row]:
     """The points of the largest scale that has several; none where no scale has."""
     at: dict[int, list[Row]] = {}
     for row in rows:
-        at.setdefault(study.scale_of(row), []).append(row)
+        at.setdefault(results.scale_of(row), []).append(row)
     return next((at[scale] for scale in sorted(at, reverse=True) if len(at[scale]) > 1), [])
 
 
 def _without_intervals(
-    study: ExperimentResults,
+    results: ExperimentResults,
     main: Measure,
     phase: str,
     groups: Sequence[Sequence[Row]],
@@ -90,35 +92,37 @@ def _without_intervals(
 ) -> Finding:
     """One sentence on the best points of many workloads, of which none has an interval; the best
     comes first in each of ``groups``."""
-    rest = [name for name in study.leaders if name not in workload]
+    rest = [name for name in results.leaders if name not in workload]
     winners: dict[str, list[Row]] = {}
     for rows in groups:
-        winners.setdefault(study.describe(rows[0], rest), []).append(rows[0])
+        winners.setdefault(results.describe(rows[0], rest), []).append(rows[0])
     order = sorted(winners.items(), key=lambda item: -len(item[1]))
-    told = [
-        f"{where} for {listed([study.named(row, workload) for row in rows], MAX_APART + 1)}"
+    parts = [
+        f"{where} for {listed([results.named(row, workload) for row in rows], MAX_APART + 1)}"
         for where, rows in order
     ]
     why = main.without_interval(groups[0][0], phase)
     text = (
         f"{'highest' if main.higher else 'lowest'} measured {main.label.lower()} "
-        f"({PHASES[phase]}) of {len(groups)} workloads: {'; '.join(told[: MAX_APART + 1])}"
-        f"{f'; {len(told) - MAX_APART - 1} more' if len(told) > MAX_APART + 1 else ''}; "
+        f"({PHASES[phase]}) of {len(groups)} workloads: {'; '.join(parts[: MAX_APART + 1])}"
+        f"{f'; {len(parts) - MAX_APART - 1} more' if len(parts) > MAX_APART + 1 else ''}; "
         f"{why}, not confirmed."
     )
     first = groups[0][0]
-    evidence = evidence_of(study, "points", first, columns_of(main, phase))
+    evidence = evidence_of(results, "points", first, columns_of(main, phase))
     name = column(main.metric, "mean", phase)
-    unit = study.unit_of("points", name)
+    unit = results.unit_of("points", name)
     numbers = tuple(
-        number_of(study.named(rows[0], workload), rows[0].get(name), unit) for rows in groups
+        number_of(results.named(rows[0], workload), rows[0].get(name), unit) for rows in groups
     )
-    facts = frozenset(best_among(study, rows, phase) for rows in groups)
-    return Finding(study.name, RULE, OPEN, marked(first["source"], text), evidence, numbers, facts)
+    facts = frozenset(best_among(results, rows, phase) for rows in groups)
+    return Finding(
+        results.name, RULE, OPEN, marked(first["source"], text), evidence, numbers, facts
+    )
 
 
 def _best_of(
-    study: ExperimentResults, main: Measure, phase: str, rows: list[Row], workload: Sequence[str]
+    results: ExperimentResults, main: Measure, phase: str, rows: list[Row], workload: Sequence[str]
 ) -> Finding:
     """The best of points that compute the same: the measured best against each other one."""
 
@@ -127,22 +131,22 @@ def _best_of(
 
     rows.sort(key=mean, reverse=True)
     best, others = rows[0], rows[1:]
-    differences = Differences(study, main.metric, phase)
+    differences = Differences(results, main.metric, phase)
     chances = [differences.p(best, row) for row in others]
-    level, text, unless = _claim(study, main, phase, rows, chances, workload)
+    level, text, unless = _claim(results, main, phase, rows, chances, workload)
     p = None if any(math.isnan(chance) for chance in chances) else max(chances)
-    claims = (claim_of(p, RULE, *point_key(study, best)),)
-    evidence = evidence_of(study, "points", best, columns_of(main, phase))
-    evidence["runner_up"] = evidence_of(study, "points", others[0], columns_of(main, phase))
-    facts = frozenset({best_among(study, rows, phase)})
+    claims = (claim_of(p, RULE, *point_key(results, best)),)
+    evidence = evidence_of(results, "points", best, columns_of(main, phase))
+    evidence["runner_up"] = evidence_of(results, "points", others[0], columns_of(main, phase))
+    facts = frozenset({best_among(results, rows, phase)})
     text, unless = marked(best["source"], text), marked(best["source"], unless)
     return Finding(
-        study.name, RULE, level, text, evidence, facts=facts, claims=claims, unless=unless
+        results.name, RULE, level, text, evidence, facts=facts, claims=claims, unless=unless
     )
 
 
 def _claim(
-    study: ExperimentResults,
+    results: ExperimentResults,
     main: Measure,
     phase: str,
     rows: Sequence[Row],
@@ -159,15 +163,15 @@ def _claim(
         main.unit,
     )
     word = "Highest" if main.higher else "Lowest"
-    rest = [name for name in study.leaders if name not in workload]
+    rest = [name for name in results.leaders if name not in workload]
 
     def described(row: Row) -> str:
-        return study.describe(row, rest)
+        return results.describe(row, rest)
 
     where = described(best)
     quantity = f"{main.label.lower()} ({PHASES[phase]})"
     if workload:
-        quantity = f"{quantity} of {study.describe(best, workload)}"
+        quantity = f"{quantity} of {results.describe(best, workload)}"
     head = f"{word} {quantity} measured at {where}: {value}"
     if main.value(best, "low", phase) is None:
         why = main.without_interval(best, phase)
@@ -186,9 +190,9 @@ def _claim(
         for row in unknown:
             lacking.setdefault(main.without_interval(row, phase), []).append(row)
         against = [
-            f"{counted(len(some), 'point')} with {why} "
-            f"({listed([described(row) for row in some], 3)})"
-            for why, some in lacking.items()
+            f"{counted(len(rows_), 'point')} with {why} "
+            f"({listed([described(row) for row in rows_], 3)})"
+            for why, rows_ in lacking.items()
         ]
         return OPEN, f"{head}; not confirmed against {' and '.join(against)}.", head
     all_others = f"all {len(others):,} others" if len(others) > 1 else "the only other"

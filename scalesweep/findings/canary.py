@@ -16,24 +16,24 @@ _SHARED = ("allreduce", "read")
 _SIZES = ("ranks", "ranks_per_node")
 
 
-def canary(study: ExperimentResults) -> list[Finding]:
+def canary(results: ExperimentResults) -> list[Finding]:
     """Warnings where the machine differed between points or changed during runs; else a note.
 
     Nothing where runs have no canary.
     """
-    rows = [row for row in study.rows("canary") if row["source"] == "measured"]
+    rows = [row for row in results.rows("canary") if row["source"] == "measured"]
     runs: dict[str, dict[str, Row]] = {}
     for row in rows:
         runs.setdefault(str(row["run_id"]), {})[str(row["look"])] = row
     if not runs:
         return []
-    found = []
+    findings = []
     for kind, words in WORDS.items():
-        for some in _comparable(study, list(runs.values()), kind):
-            found += _between(study, some, COLUMNS[kind], words)
-        found += _during(study, list(runs.values()), COLUMNS[kind], words)
-    if found:
-        return found
+        for group in _comparable(results, list(runs.values()), kind):
+            findings += _between(results, group, COLUMNS[kind], words)
+        findings += _during(results, list(runs.values()), COLUMNS[kind], words)
+    if findings:
+        return findings
     if len(runs) < LEAST_RUNS:
         text = f"Too few runs to compare their machines: {counted(len(runs), 'run')} with a canary."
     else:
@@ -41,23 +41,23 @@ def canary(study: ExperimentResults) -> list[Finding]:
             f"No difference between machines, and no change during runs, is clear in the canaries "
             f"of {counted(len(runs), 'run')}."
         )
-    return [_finding(study, NOTE, text, {"runs": len(runs)})]
+    return [_finding(results, NOTE, text, {"runs": len(runs)})]
 
 
-def at_equal_machines(study: ExperimentResults) -> list[Finding]:
+def at_equal_machines(results: ExperimentResults) -> list[Finding]:
     """Ratios with the canary as covariate next to those without; nothing where none is used."""
-    main = study.main
+    main = results.main
     if main is None:
         return []
     rows = [
         row
-        for row in study.rows("comparisons")
+        for row in results.rows("comparisons")
         if finite(row.get("canary_low"), row.get("low")) and row["source"] == "measured"
         and (row["metric"], row["phase"]) == (main.metric, main.steady_phase)
     ]  # fmt: skip
     if not rows:
         return []
-    told = [
+    ratios = [
         f"{row['value']} over {row['reference']} "
         f"{with_interval(row['canary_ratio'], row['canary_low'], row['canary_high'])} "
         f"instead of {with_interval(row['ratio'], row['low'], row['high'])}"
@@ -67,26 +67,26 @@ def at_equal_machines(study: ExperimentResults) -> list[Finding]:
     text = (
         f"What the machine did before the runs ({kinds}) explains part of what their repeats "
         f"differ by. Ratios of the {main.label.lower()} at equal machines: "
-        f"{listed(told, MOST_RATIOS)}. All other sentences, figures and intervals are without."
+        f"{listed(ratios, MOST_RATIOS)}. All other sentences, figures and intervals are without."
     )
     names = ("ratio", "low", "high", "canary_ratio", "canary_low", "canary_high")
-    evidence = evidence_of(study, "comparisons", rows[0], names)
-    return [Finding(study.name, RULE, NOTE, text, evidence)]
+    evidence = evidence_of(results, "comparisons", rows[0], names)
+    return [Finding(results.name, RULE, NOTE, text, evidence)]
 
 
 def _comparable(
-    study: ExperimentResults, runs: Sequence[dict[str, Row]], kind: str
+    results: ExperimentResults, runs: Sequence[dict[str, Row]], kind: str
 ) -> list[list[dict[str, Row]]]:
     """The runs whose rates of a kind differ only if the machine does, group by group."""
-    names = [name for name in _SIZES if name in study.axes] if kind in _SHARED else []
+    names = [name for name in _SIZES if name in results.axes] if kind in _SHARED else []
     groups: dict[Key, list[dict[str, Row]]] = {}
     for looks in runs:
-        groups.setdefault(study.key(next(iter(looks.values())), names), []).append(looks)
+        groups.setdefault(results.key(next(iter(looks.values())), names), []).append(looks)
     return list(groups.values())
 
 
 def _between(
-    study: ExperimentResults, runs: Sequence[dict[str, Row]], column: str, words: str
+    results: ExperimentResults, runs: Sequence[dict[str, Row]], column: str, words: str
 ) -> list[Finding]:
     """A warning if the machine was clearly faster at one point than at another."""
     groups: dict[Key, list[float]] = {}
@@ -95,7 +95,7 @@ def _between(
         rates = [row[column] for row in looks.values() if finite(row.get(column))]
         if rates:
             row = next(iter(looks.values()))
-            key = study.key(row, study.axes)
+            key = results.key(row, results.axes)
             groups.setdefault(key, []).append(sum(rates) / len(rates))
             points[key] = row
     spread = between(list(groups.values()))
@@ -103,15 +103,15 @@ def _between(
         return []
     slow, fast = (list(points.values())[place] for place in (spread.slowest, spread.fastest))
     text = (
-        f"Machines differed between points: before and after the runs at {study.describe(fast)} "
-        f"{words} were {percent(spread.more)} faster than at {study.describe(slow)}. Part of what "
-        "differs between these points may be the machine's."
+        f"Machines differed between points: before and after the runs at {results.describe(fast)} "
+        f"{words} were {percent(spread.more)} faster than at {results.describe(slow)}. Part of "
+        "what differs between these points may be the machine's."
     )
-    return [_finding(study, WARNING, text, {"more": spread.more, "chance": spread.chance})]
+    return [_finding(results, WARNING, text, {"more": spread.more, "chance": spread.chance})]
 
 
 def _during(
-    study: ExperimentResults, runs: Sequence[dict[str, Row]], column: str, words: str
+    results: ExperimentResults, runs: Sequence[dict[str, Row]], column: str, words: str
 ) -> list[Finding]:
     """A warning if the machine was clearly slower or faster after the runs than before."""
     pairs = [
@@ -131,9 +131,11 @@ def _during(
         f"({counted(len(pairs), 'run')}). Heat or other work on the nodes does that."
     )
     numbers = {"change": change.change, "low": change.low, "high": change.high}
-    return [_finding(study, WARNING, text, numbers)]
+    return [_finding(results, WARNING, text, numbers)]
 
 
-def _finding(study: ExperimentResults, level: str, text: str, numbers: dict[str, float]) -> Finding:
-    evidence = {"experiment": study.name, "table": "canary", "key": {}, "numbers": numbers}
-    return Finding(study.name, RULE, level, text, evidence)
+def _finding(
+    results: ExperimentResults, level: str, text: str, numbers: dict[str, float]
+) -> Finding:
+    evidence = {"experiment": results.name, "table": "canary", "key": {}, "numbers": numbers}
+    return Finding(results.name, RULE, level, text, evidence)

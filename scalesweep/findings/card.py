@@ -88,128 +88,134 @@ class Card:
     verdicts: Sequence[Verdict]
 
 
-def card_of(study: ExperimentResults, found: Sequence[Finding]) -> Card:
-    """The card of an experiment whose findings are ``found``: at most five sentences.
+def card_of(results: ExperimentResults, findings: Sequence[Finding]) -> Card:
+    """The card of an experiment whose findings are ``findings``: at most five sentences.
 
     Verdict, largest loss, how kept predictions did, what was asked to be predicted, one sentence
     that needs attention and whether other processes disturbed the study, what else is confirmed as
     far as there is room, and what to do next.
     """
-    every = verdicts(study, clear_to(found))
-    loss = _loss(found)
-    attention = _attention(study, found)
-    then = _next(study, every, loss, found)
+    every = verdicts(results, clear_to(findings))
+    loss = _loss(findings)
+    attention = _attention(results, findings)
+    then = _next(results, every, loss, findings)
     room = MOST - len(attention) - (then is not None)
-    ahead = [one for one in found if one.rule == PREDICTION]
+    ahead = [finding for finding in findings if finding.rule == PREDICTION]
     # What is refused comes behind what is known.
-    ahead.sort(key=lambda one: not finite(one.evidence["numbers"].get("value")))
+    ahead.sort(key=lambda finding: not finite(finding.evidence["numbers"].get("value")))
     # How far predictions are to be trusted here comes before any of them.
-    ahead = [*(one for one in found if one.rule == SCORED), *ahead]
-    lines = [one for one in found if one.rule in (VERDICT, STATED)]
+    ahead = [*(finding for finding in findings if finding.rule == SCORED), *ahead]
+    lines = [finding for finding in findings if finding.rule in (VERDICT, STATED)]
     said = lines[: max(room - (loss is not None) - bool(ahead), 1)]
     said += [loss] if loss else []
     said += ahead[: max(room - len(said), 0)]
-    answers = [one for one in found if one.rule not in _PLACED and one not in attention]
+    answers = [
+        finding for finding in findings if finding.rule not in _PLACED and finding not in attention
+    ]
     # Where there is no verdict, what is not confirmed, and then what is only noted, is the answer.
     levels = (CONFIRMED,) if lines else (CONFIRMED, OPEN, NOTE)
-    more = [one for level in levels for one in answers if one.level == level]
+    more = [finding for level in levels for finding in answers if finding.level == level]
     said += more[: max(room - len(said), 0)]
     return Card([*said, *attention], then, every)
 
 
-def _attention(study: ExperimentResults, found: Sequence[Finding]) -> list[Finding]:
+def _attention(results: ExperimentResults, findings: Sequence[Finding]) -> list[Finding]:
     """The warning to show, runs without a result first; what is only pending is no warning.
 
     And always that other processes disturbed runs: all other sentences rest on these.
     """
-    lacking = any(run["status"] not in (Status.DONE, Status.NEW) for run in study.entry["runs"])
-    those = [one for one in found if one.level == WARNING and (lacking or one.rule != "coverage")]
-    load = [one for one in those if one.rule == LOAD]
-    others = [one for one in those if one.rule != LOAD]
-    return [*sorted(others, key=lambda one: one.rule != "coverage")[:1], *load]
+    lacking = any(run["status"] not in (Status.DONE, Status.NEW) for run in results.entry["runs"])
+    warnings = [
+        finding
+        for finding in findings
+        if finding.level == WARNING and (lacking or finding.rule != "coverage")
+    ]
+    load = [finding for finding in warnings if finding.rule == LOAD]
+    others = [finding for finding in warnings if finding.rule != LOAD]
+    return [*sorted(others, key=lambda finding: finding.rule != "coverage")[:1], *load]
 
 
-def _loss(found: Sequence[Finding]) -> Finding | None:
+def _loss(findings: Sequence[Finding]) -> Finding | None:
     """The loss to name: a confirmed one before others, of the series that is farthest behind."""
-    losses = [one for one in found if one.rule == LOSS]
+    losses = [finding for finding in findings if finding.rule == LOSS]
     order = {CONFIRMED: 0, OPEN: 1}
 
-    def rank(one: Finding) -> tuple[int, float]:
-        share = one.evidence.get("share")
-        return order.get(one.level, 2), float(share) if finite(share) else 1.0
+    def rank(finding: Finding) -> tuple[int, float]:
+        share = finding.evidence.get("share")
+        return order.get(finding.level, 2), float(share) if finite(share) else 1.0
 
     return min(losses, key=rank, default=None)
 
 
 def _next(
-    study: ExperimentResults,
+    results: ExperimentResults,
     every: Sequence[Verdict],
     loss: Finding | None,
-    found: Sequence[Finding],
+    findings: Sequence[Finding],
 ) -> Next | None:
     """What to do next: what is missing first, then what would decide, then what to act on."""
-    statuses = [run["status"] for run in study.entry["runs"]]
+    statuses = [run["status"] for run in results.entry["runs"]]
     if pending := statuses.count(Status.NEW):
         return Next(f"run `snakemake`: {counted(pending, 'run')} of {len(statuses):,} pending.")
     if Status.FAILED in statuses:
         return Next("see why runs failed, below; then run `snakemake`, which repeats these only.")
-    if study.control or set(study.sources) == {"imported"}:
+    if results.control or set(results.sources) == {"imported"}:
         return None
-    return _act(study, every, loss, found)
+    return _act(results, every, loss, findings)
 
 
 def _act(
-    study: ExperimentResults,
+    results: ExperimentResults,
     every: Sequence[Verdict],
     loss: Finding | None,
-    found: Sequence[Finding],
+    findings: Sequence[Finding],
 ) -> Next | None:
     """What to do next where all runs that were planned are done."""
-    if dips := [dip for one in every for dip in one.dips]:
+    if dips := [dip for verdict in every for dip in verdict.dips]:
         dip = min(dips, key=lambda point: point.value)
         return Next(f"find what slows {dip.at} down, where more do better.")
-    if every and all(one.kind == ABOVE for one in every):
-        last = max(one.cited.count for one in every)
-        return Next(f"measure more than {study.scaled(last)}: nothing has stopped scaling yet.")
+    if every and all(verdict.kind == ABOVE for verdict in every):
+        last = max(verdict.cited.count for verdict in every)
+        return Next(f"measure more than {results.scaled(last)}: nothing has stopped scaling yet.")
     if loss and loss.evidence.get("contradicts"):
         return Next(
             "compare the sum of `step_times` with the seconds that were timed: that tells time "
             "outside of the steps from samples that are counted otherwise."
         )
     # A loss that is clear can be acted on, whatever the verdict on 80 % is.
-    if loss and loss.level == CONFIRMED and (act := _after_loss(study, loss, found)):
+    if loss and loss.level == CONFIRMED and (act := _after_loss(results, loss, findings)):
         return act
-    if undecided := [one for one in every if one.kind in (UNDECIDED, UNKNOWN)]:
-        return _deciding(study, undecided)
-    return _after_loss(study, loss, found) if loss else _otherwise(study, every)
+    if undecided := [verdict for verdict in every if verdict.kind in (UNDECIDED, UNKNOWN)]:
+        return _deciding(results, undecided)
+    return _after_loss(results, loss, findings) if loss else _otherwise(results, every)
 
 
-def _otherwise(study: ExperimentResults, every: Sequence[Verdict]) -> Next | None:
+def _otherwise(results: ExperimentResults, every: Sequence[Verdict]) -> Next | None:
     """What tells losses where nothing does; more repeats where every point has only one."""
-    if every and study.entry.get("noexchange") and not study.rows("efficiency"):
+    if every and results.entry.get("noexchange") and not results.rows("efficiency"):
         return Next(
             "run with `--config profile=noexchange`: steps on GPUs have no time stamps, and runs "
             "without exchange separate computation from communication."
         )
-    if not every and study.points and all(row.get("repeats") == 1 for row in study.points):
-        return _repeat(study, FEWEST - 1, "give every point an interval")
+    if not every and results.points and all(row.get("repeats") == 1 for row in results.points):
+        return _repeat(results, FEWEST - 1, "give every point an interval")
     return None
 
 
-def _deciding(study: ExperimentResults, undecided: Sequence[Verdict]) -> Next:
+def _deciding(results: ExperimentResults, undecided: Sequence[Verdict]) -> Next:
     """What decides whether a scale is efficient: repeats where they can, and how many."""
-    if odd := [one.cited for one in undecided if one.cited.odd]:
+    if odd := [verdict.cited for verdict in undecided if verdict.cited.odd]:
         return Next(f"clear up the efficiency at {odd[0].at}, which is {odd[0].odd}.")
-    alone = [one for one in undecided if one.lacks]
-    if [one for one in alone if one.lacks != IDENTICAL]:
-        few = min(one.repeats for one in alone)
-        return _repeat(study, max(FEWEST - few, 1), "give the efficiency an interval")
+    alone = [verdict for verdict in undecided if verdict.lacks]
+    if [verdict for verdict in alone if verdict.lacks != IDENTICAL]:
+        few = min(verdict.repeats for verdict in alone)
+        return _repeat(results, max(FEWEST - few, 1), "give the efficiency an interval")
     if alone:
         return Next(
             "let repeats differ: they are identical (one seed, or a number that does not vary), so "
             "that no number of them gives the efficiency an interval."
         )
-    scattered = [one for one in undecided if not one.close]
+    scattered = [verdict for verdict in undecided if not verdict.close]
     if not scattered:
         point = undecided[0].cited
         return Next(
@@ -217,11 +223,11 @@ def _deciding(study: ExperimentResults, undecided: Sequence[Verdict]) -> Next:
             f"{percent(point.value, point.low, point.high)}, lies within {100 * CLOSE:.0f} points "
             "of 80 %."
         )
-    counts = [one.more for one in scattered]
+    counts = [verdict.more for verdict in scattered]
     if None not in counts and (most := max(count or 0 for count in counts)) <= MOST_REPEATS:
-        return _repeat(study, most, "would decide")
+        return _repeat(results, most, "would decide")
     # The one that needs most.
-    worst = max(scattered, key=lambda one: one.more or math.inf)
+    worst = max(scattered, key=lambda verdict: verdict.more or math.inf)
     return Next(
         f"find what makes the repeats scatter: at {worst.cited.at} they leave the efficiency at "
         f"{percent(worst.cited.value, worst.cited.low, worst.cited.high)}, and "
@@ -233,7 +239,9 @@ def _many(more: int | None) -> str:
     return f"more than {LIMIT:,} more repeats" if more is None else f"about {more:,} more repeats"
 
 
-def _after_loss(study: ExperimentResults, loss: Finding, found: Sequence[Finding]) -> Next | None:
+def _after_loss(
+    results: ExperimentResults, loss: Finding, findings: Sequence[Finding]
+) -> Next | None:
     """What to do about a loss, or what to measure to know it."""
     term = str(loss.evidence.get("term"))
     if term == REST:
@@ -242,8 +250,8 @@ def _after_loss(study: ExperimentResults, loss: Finding, found: Sequence[Finding
             "unattributed time."
         )
     if loss.level == CONFIRMED:
-        held_back = _held_back(loss, found) if term == "transfer" else None
-        also = _UNREAD if term == INPUT and INPUT in study.entry["parameters"] else ""
+        held_back = _held_back(loss, findings) if term == "transfer" else None
+        also = _UNREAD if term == INPUT and INPUT in results.entry["parameters"] else ""
         cause = loss.evidence.get("cause")
         act = cause if cause in _ACT_ON else term
         return held_back or (Next(f"{_DO[act]}{also}.") if act in _DO else None)
@@ -251,7 +259,7 @@ def _after_loss(study: ExperimentResults, loss: Finding, found: Sequence[Finding
     if not finite(repeats):
         return None
     if not finite(numbers.get("low"), numbers.get("high")):
-        return _repeat(study, max(FEWEST - int(repeats), 1), "give the losses intervals")
+        return _repeat(results, max(FEWEST - int(repeats), 1), "give the losses intervals")
     lead = loss.evidence["lead"]
     known = finite(lead["value"], lead["low"])
     half = lead["value"] - lead["low"] if known else 0.0
@@ -261,21 +269,23 @@ def _after_loss(study: ExperimentResults, loss: Finding, found: Sequence[Finding
             f"use longer steps, or steadier runs: {_many(more)} would be needed to tell the "
             "largest loss from the others."
         )
-    return _repeat(study, more, "would identify the largest loss")
+    return _repeat(results, more, "would identify the largest loss")
 
 
-def _held_back(loss: Finding, found: Sequence[Finding]) -> Next | None:
+def _held_back(loss: Finding, findings: Sequence[Finding]) -> Next | None:
     """What to do about what holds the exchange of the same point back, where that is known."""
-    for one in found:
-        same = one.rule == EXCHANGE and one.evidence["key"] == loss.evidence["key"]
-        if same and "do" in one.evidence:
-            return Next(f"{one.evidence['do']}: {one.evidence['cause']} holds transfer back.")
+    for finding in findings:
+        same = finding.rule == EXCHANGE and finding.evidence["key"] == loss.evidence["key"]
+        if same and "do" in finding.evidence:
+            return Next(
+                f"{finding.evidence['do']}: {finding.evidence['cause']} holds transfer back."
+            )
     return None
 
 
-def _repeat(study: ExperimentResults, more: int, why: str) -> Next:
-    runs = study.entry["runs"]
+def _repeat(results: ExperimentResults, more: int, why: str) -> Next:
+    runs = results.entry["runs"]
     repeats = max((int(run["repeat"]) for run in runs), default=0) + 1 + more
-    points = len({study.key(run["point"], study.axes) for run in runs})
+    points = len({results.key(run["point"], results.axes) for run in runs})
     text = f"{counted(more, 'more repeat')} {why}."
     return Next(text, repeats, points * more)

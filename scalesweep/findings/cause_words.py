@@ -49,52 +49,52 @@ def causes_for(
     """The sure causes of some patterns, the one that the steps gain most without first; only
     ``named``, where that is given."""
     fits = [
-        one for one in point.causes
-        if one.pattern in patterns and is_sure(one) and in_term(one, term)
-        and (_of_imbalance(one) if named is None else one.cause == named)
+        cause for cause in point.causes
+        if cause.pattern in patterns and is_sure(cause) and in_term(cause, term)
+        and (_of_imbalance(cause) if named is None else cause.cause == named)
     ]  # fmt: skip
-    return sorted(fits, key=lambda one: -one.numbers["gain_ms"])
+    return sorted(fits, key=lambda cause: -cause.numbers["gain_ms"])
 
 
-def in_term(one: Cause, term: str) -> bool:
+def in_term(cause: Cause, term: str) -> bool:
     """Whether a cause without a pattern is of a term: ranks that are late together are no other
     ones from step to step."""
-    if one.pattern != OFTEN or term not in ("persistent", "alternating"):
+    if cause.pattern != OFTEN or term not in ("persistent", "alternating"):
         return True
-    together = one.numbers.get("at_once", 0.0) >= TOGETHER * len(one.ranks)
+    together = cause.numbers.get("at_once", 0.0) >= TOGETHER * len(cause.ranks)
     return together == (term == "persistent")
 
 
-def _of_imbalance(one: Cause) -> bool:
+def _of_imbalance(cause: Cause) -> bool:
     """Whether a cause belongs to a term of delays: named activities, and what all ranks
     or most spend between their steps, have terms of their own."""
-    together = 2 * one.numbers.get("at_once", 0.0) > one.numbers["of_ranks"]
-    return one.cause not in NAMED and not (
-        one.cause == BETWEEN and one.pattern != RARE and together
+    together = 2 * cause.numbers.get("at_once", 0.0) > cause.numbers["of_ranks"]
+    return cause.cause not in NAMED and not (
+        cause.cause == BETWEEN and cause.pattern != RARE and together
     )
 
 
-def takes(one: Cause) -> float:
+def takes(cause: Cause) -> float:
     """What a cause gains or takes in ms a step, whichever is more: other ranks that are nearly as
     late leave little to gain without it, and the sentence says how little."""
-    share = one.numbers.get("count", 0.0) / one.numbers["of_steps"]
-    lasting = one.pattern in (EVERY, BOUND)  # its length is a mean over all steps
-    longer = one.numbers.get("longer_ms", 0.0) * (1.0 if lasting else share)
-    return max(one.numbers["gain_ms"], longer)
+    share = cause.numbers.get("count", 0.0) / cause.numbers["of_steps"]
+    lasting = cause.pattern in (EVERY, BOUND)  # its length is a mean over all steps
+    longer = cause.numbers.get("longer_ms", 0.0) * (1.0 if lasting else share)
+    return max(cause.numbers["gain_ms"], longer)
 
 
-def is_sure(one: Cause) -> bool:
+def is_sure(cause: Cause) -> bool:
     """Whether a cause carries a clear sentence: its gain is above 0, on the same ranks in each
     repeat, nothing may have shifted the stamps, and it is no rounding of the clock."""
-    return one.sure and names_ranks(one) and not one.side_effects and not clock_words(one)
+    return cause.sure and names_ranks(cause) and not cause.side_effects and not clock_words(cause)
 
 
-def clock_words(one: Cause, ms: float | None = None) -> str:
+def clock_words(cause: Cause, ms: float | None = None) -> str:
     """That the program's clock is too coarse to tell a time in ms from its rounding; empty where
     it is not. The time is how long a cause makes a step longer, if it is not given."""
-    tick, step = one.numbers.get("resolution_ms", 0.0), one.numbers["step_ms"]
-    size = one.numbers.get("longer_ms", 0.0) if ms is None else ms
-    if not tick or (ms is None and "longer_ms" not in one.numbers) or size >= FEWEST_TICKS * tick:
+    tick, step = cause.numbers.get("resolution_ms", 0.0), cause.numbers["step_ms"]
+    size = cause.numbers.get("longer_ms", 0.0) if ms is None else ms
+    if not tick or (ms is None and "longer_ms" not in cause.numbers) or size >= FEWEST_TICKS * tick:
         return ""
     return (
         f"the program's clock counts in steps of {number(tick)} ms, {number(100 * tick / step, 2)} "
@@ -102,85 +102,85 @@ def clock_words(one: Cause, ms: float | None = None) -> str:
     )
 
 
-def few_stalls(one: Cause) -> str:
+def few_stalls(cause: Cause) -> str:
     """Why rare delays are too few to tell from noise; empty where they are not."""
-    runs = one.numbers.get("runs", 1.0)
-    total = one.numbers.get("count", 0.0) * runs
-    alike = one.same_steps and runs >= FEWEST_ALIKE
-    if alike or finite(one.numbers.get("every")) or round(total) >= FEWEST_STALLS:
+    runs = cause.numbers.get("runs", 1.0)
+    total = cause.numbers.get("count", 0.0) * runs
+    alike = cause.same_steps and runs >= FEWEST_ALIKE
+    if alike or finite(cause.numbers.get("every")) or round(total) >= FEWEST_STALLS:
         return ""
-    where = f"in the same steps of {counted(round(runs), 'run')} only" if one.same_steps else (
+    where = f"in the same steps of {counted(round(runs), 'run')} only" if cause.same_steps else (
         "neither regular nor in the same steps of each"
     )  # fmt: skip
     return f"{_count(total)} in all runs, {where}, may be noise"
 
 
-def names_ranks(one: Cause) -> bool:
+def names_ranks(cause: Cause) -> bool:
     """Whether a cause is of the same ranks in each repeat, or needs none."""
-    return one.same_ranks or one.pattern not in (EVERY, PART)
+    return cause.same_ranks or cause.pattern not in (EVERY, PART)
 
 
 def hidden(point: PointCauses) -> list[Cause]:
     """Causes of which the steps gain more together than apart: who is late by the one waits for
     the other. None where there are no two, or it is less than 2 % of a step."""
     least = NOTABLE * point.together.numbers["step_ms"]
-    several = [one for one in point.causes if one.numbers["longer_ms"] >= least]
-    alone = sum(one.numbers["gain_ms"] for one in point.causes)
+    several = [cause for cause in point.causes if cause.numbers["longer_ms"] >= least]
+    alone = sum(cause.numbers["gain_ms"] for cause in point.causes)
     apart = point.together.numbers["gain_ms"] - alone
     return several if apart >= least and len(several) > 1 else []
 
 
-def phrase(one: Cause, interval: bool = True) -> str:
+def phrase(cause: Cause, interval: bool = True) -> str:
     """Who does what longer, how long, and in which steps; without a capital."""
-    if one.cause == TRANSFER:
-        return f"the exchange stalls for {_longer(one, interval)} in {_steps(one)}"
-    single, several, after = _DOES[one.cause]
-    time = _longer(one, interval)
-    many = len(one.ranks) > 1
-    if one.pattern == BOUND:
+    if cause.cause == TRANSFER:
+        return f"the exchange stalls for {_longer(cause, interval)} in {_steps(cause)}"
+    single, several, after = _DOES[cause.cause]
+    time = _longer(cause, interval)
+    many = len(cause.ranks) > 1
+    if cause.pattern == BOUND:
         waits, pace = (several, "their pace is set by it") if many else (single, "it sets the pace")
-        return f"{_who(one)} {waits} {time} for input in every step, and {pace}"
-    if one.pattern == ALTERNATING:
-        names = listed([str(rank) for rank in one.ranks], 6)
-        changes = one.numbers.get("changes", 0.0) >= _CHANGES
+        return f"{_who(cause)} {waits} {time} for input in every step, and {pace}"
+    if cause.pattern == ALTERNATING:
+        names = listed([str(rank) for rank in cause.ranks], 6)
+        changes = cause.numbers.get("changes", 0.0) >= _CHANGES
         who, does = ("another rank in each step" if changes else "one rank at a time"), single
-        if _at_once(one):
+        if _at_once(cause):
             who, does = ("other ranks in each step" if changes else "some ranks at a time"), several
             after = after.replace("its steps", "their steps")
-        return f"{who} ({names}) {does} {time} {after}".rstrip() + f", in {_steps(one)}"
-    if one.pattern == PART and names_ranks(one) and (each := _by_parts(one)):
-        who, does = _who(one), f"{several} {time} {after}".replace("its steps", "their steps")
-        if one.numbers.get("at_once", 0.0) < _APART:
+        return f"{who} ({names}) {does} {time} {after}".rstrip() + f", in {_steps(cause)}"
+    if cause.pattern == PART and names_ranks(cause) and (each := _by_parts(cause)):
+        who, does = _who(cause), f"{several} {time} {after}".replace("its steps", "their steps")
+        if cause.numbers.get("at_once", 0.0) < _APART:
             who, does = "one rank at a time", f"{single} {time} {after}"
         return f"{who} {does.rstrip()} ({each})"
-    if one.pattern in (EVERY, PART) or _at_once(one):
-        verb = several if many and names_ranks(one) else single
+    if cause.pattern in (EVERY, PART) or _at_once(cause):
+        verb = several if many and names_ranks(cause) else single
         after = after.replace("its steps", "their steps") if many else after
-        if one.shared and one.cause == BETWEEN and one.pattern == EVERY:
+        if cause.shared and cause.cause == BETWEEN and cause.pattern == EVERY:
             after = "between their steps"
-        text = f"{_who(one)} {verb} {time} {after}".rstrip() + f" in {_steps(one)}"
-        return text + (_steps_by_rank(one) if _uneven(one) else "")
-    text = f"{_who(one)} {single} {time} {after}".rstrip() + f" in {_steps(one)}"
-    return text + (_steps_by_rank(one) if many else "")
+        text = f"{_who(cause)} {verb} {time} {after}".rstrip() + f" in {_steps(cause)}"
+        return text + (_steps_by_rank(cause) if _uneven(cause) else "")
+    text = f"{_who(cause)} {single} {time} {after}".rstrip() + f" in {_steps(cause)}"
+    return text + (_steps_by_rank(cause) if many else "")
 
 
 def phrases(causes: Sequence[Cause], interval: bool = True) -> str:
     """Several causes; who has two of them, one after the other, is named once."""
     texts: list[str] = []
     before = ""
-    for one in causes:
-        text, who = phrase(one, interval), f"{_who(one)} "
-        own = who if text.startswith(who) and names_ranks(one) else ""
+    for cause in causes:
+        text, who = phrase(cause, interval), f"{_who(cause)} "
+        own = who if text.startswith(who) and names_ranks(cause) else ""
         texts.append(text.removeprefix(own) if own and own == before else text)
         before = own
     return " and ".join(texts)
 
 
-def _steps_by_rank(one: Cause) -> str:
+def _steps_by_rank(cause: Cause) -> str:
     """In how many of the steps each rank has a delay; of all runs together, where that is not a
     whole number in each."""
-    counts = _counts(one)
-    runs = round(one.numbers["runs"])
+    counts = _counts(cause)
+    runs = round(cause.numbers["runs"])
     whole = all(abs(count - round(count)) < 0.05 for count in counts.values())
     texts = [
         f"{count * (1 if whole else runs):,.0f} on rank {rank}" for rank, count in counts.items()
@@ -189,75 +189,79 @@ def _steps_by_rank(one: Cause) -> str:
     return f" ({where}{listed(texts, 6)})" if texts else ""
 
 
-def _counts(one: Cause) -> dict[int, float]:
+def _counts(cause: Cause) -> dict[int, float]:
     """In how many steps of a run each rank has a delay, on average."""
-    pairs = [each.split(": ") for each in one.by_rank.split(", ") if ": " in each]
+    pairs = [each.split(": ") for each in cause.by_rank.split(", ") if ": " in each]
     return {int(rank): float(count) for rank, count in pairs}
 
 
-def _uneven(one: Cause) -> bool:
+def _uneven(cause: Cause) -> bool:
     """Whether some of the ranks that have a delay at once have it in fewer steps than any has."""
-    if one.pattern in (EVERY, PART, BOUND) or len(one.ranks) < 2:
+    if cause.pattern in (EVERY, PART, BOUND) or len(cause.ranks) < 2:
         return False
-    counts = _counts(one).values()
-    return len(counts) > 1 and one.numbers.get("count", 0.0) > ALIKE * min(counts)
+    counts = _counts(cause).values()
+    return len(counts) > 1 and cause.numbers.get("count", 0.0) > ALIKE * min(counts)
 
 
-def _unlike(one: Cause) -> list[float]:
+def _unlike(cause: Cause) -> list[float]:
     """How long each rank has a cause, in ms, where they differ by more than a quarter."""
-    lengths = [one.lengths[rank] for rank in one.ranks if rank in one.lengths]
+    lengths = [cause.lengths[rank] for rank in cause.ranks if rank in cause.lengths]
     if len(lengths) < 2 or max(lengths) <= ALIKE * min(lengths):
         return []
     return lengths
 
 
-def _who(one: Cause) -> str:
-    if not names_ranks(one):
+def _who(cause: Cause) -> str:
+    if not names_ranks(cause):
         return "a rank, another in each run,"
-    names = listed([str(rank) for rank in one.ranks], _MOST_NAMED)
-    if len(one.ranks) == 1:
+    names = listed([str(rank) for rank in cause.ranks], _MOST_NAMED)
+    if len(cause.ranks) == 1:
         return f"rank {names}"
-    if one.pattern in (EVERY, PART, BOUND) or _at_once(one):
-        named = len(one.ranks) <= _MOST_NAMED and _unlike(one)  # who has which is said in order
-        return f"ranks {names}" if named or not one.shared or len(one.ranks) < 3 else "all ranks"
-    if one.numbers.get("count") == 1 and not one.same_ranks:
+    if cause.pattern in (EVERY, PART, BOUND) or _at_once(cause):
+        named = len(cause.ranks) <= _MOST_NAMED and _unlike(cause)  # who has which is said in order
+        return (
+            f"ranks {names}" if named or not cause.shared or len(cause.ranks) < 3 else "all ranks"
+        )
+    if cause.numbers.get("count") == 1 and not cause.same_ranks:
         return "a rank, another in each run,"
     return "one rank at a time"
 
 
-def _at_once(one: Cause) -> bool:
-    return one.numbers.get("at_once", 0.0) >= _APART
+def _at_once(cause: Cause) -> bool:
+    return cause.numbers.get("at_once", 0.0) >= _APART
 
 
-def _longer(one: Cause, interval: bool) -> str:
-    value, low, high = one.bounds("longer")
-    least = "at least " if one.inferred else ""
-    if lengths := _unlike(one):
-        apart = one.pattern == PART and _by_parts(one)
-        together = not apart and (one.pattern in (EVERY, PART) or _at_once(one))
-        if len(lengths) <= _MOST_NAMED and together and names_ranks(one):
+def _longer(cause: Cause, interval: bool) -> str:
+    value, low, high = cause.bounds("longer")
+    least = "at least " if cause.inferred else ""
+    if lengths := _unlike(cause):
+        apart = cause.pattern == PART and _by_parts(cause)
+        together = not apart and (cause.pattern in (EVERY, PART) or _at_once(cause))
+        if len(lengths) <= _MOST_NAMED and together and names_ranks(cause):
             return f"{least}{listed([number(each) for each in lengths], _MOST_NAMED)} ms"
-        if one.pattern in (EVERY, PART):
+        if cause.pattern in (EVERY, PART):
             return f"{least}{number(min(lengths))} to {number(max(lengths))} ms"
-    shortest, longest = (one.numbers.get(f"{name}_ms", 0.0) for name in ("shortest", "longest"))
-    if longest > SPREAD * shortest + NOTABLE * one.numbers["step_ms"]:
+    shortest, longest = (cause.numbers.get(f"{name}_ms", 0.0) for name in ("shortest", "longest"))
+    if longest > SPREAD * shortest + NOTABLE * cause.numbers["step_ms"]:
         ends = f"{number(shortest)} to {number(longest)} ms"
-        median = one.numbers.get("median_ms")
+        median = cause.numbers.get("median_ms")
         return least + (ends if median is None else f"{number(median)} ms (median; {ends})")
     text = with_interval(value, low, high, "ms") if interval else f"{number(value)} ms"
     return f"{least}{text}"
 
 
-def _steps(one: Cause) -> str:
+def _steps(cause: Cause) -> str:
     """In which steps, in words."""
-    count, steps = one.numbers.get("count"), one.numbers["of_steps"]
-    if one.pattern == EVERY or count is None:
+    count, steps = cause.numbers.get("count"), cause.numbers["of_steps"]
+    if cause.pattern == EVERY or count is None:
         return "every step"
-    if one.pattern == PART:
-        return _part(one, steps)
-    if one.same_steps and (few := _few_steps(one)):
+    if cause.pattern == PART:
+        return _part(cause, steps)
+    if cause.same_steps and (few := _few_steps(cause)):
         return few
-    each, first, last = (one.numbers.get(name) for name in ("every", "within_first", "within_last"))
+    each, first, last = (
+        cause.numbers.get(name) for name in ("every", "within_first", "within_last")
+    )
     text = f"{_count(count)} of {steps:,.0f} steps"
     part = "" if first is None or last is None else f"in steps {first:,.0f} to {last:,.0f}"
     if each is not None and each > 1:
@@ -265,57 +269,57 @@ def _steps(one: Cause) -> str:
     return f"{text}, all {part}" if part else text
 
 
-def _few_steps(one: Cause) -> str:
+def _few_steps(cause: Cause) -> str:
     """One step or two in words, where they are the same in each repeat; else empty."""
-    count, steps = one.numbers.get("count"), one.numbers["of_steps"]
-    first, last = one.numbers["first"], one.numbers["last"]
+    count, steps = cause.numbers.get("count"), cause.numbers["of_steps"]
+    first, last = cause.numbers["first"], cause.numbers["last"]
     if count == 1 and first == 1:
         return f"the first step of {steps:,.0f}, as in a warm-up"
     if count == 1:
         return f"step {first:,.0f} of {steps:,.0f}"
-    apart = count == 2 and one.numbers.get("every") is None
+    apart = count == 2 and cause.numbers.get("every") is None
     return f"steps {first:,.0f} and {last:,.0f} of {steps:,.0f}" if apart else ""
 
 
-def _part(one: Cause, steps: float) -> str:
+def _part(cause: Cause, steps: float) -> str:
     """The part of a run in which ranks have a cause, in words."""
-    parts = [one.parts.get(rank) for rank in one.ranks]
+    parts = [cause.parts.get(rank) for rank in cause.ranks]
     known = [part for part in parts if part is not None]
-    if not names_ranks(one):
+    if not names_ranks(cause):
         return f"a part of the {steps:,.0f} steps"
     if len(known) < len(parts):
         return f"a part of the {steps:,.0f} steps, another one in each run"
-    if _same_part(one):
-        first, last = (int(one.numbers[name]) for name in ("first", "last"))
+    if _same_part(cause):
+        first, last = (int(cause.numbers[name]) for name in ("first", "last"))
         return f"steps {first:,} to {last:,} of {steps:,.0f}"
     return f"parts of the {steps:,.0f} steps, not the same ones on each rank"
 
 
-def _by_parts(one: Cause) -> str:
+def _by_parts(cause: Cause) -> str:
     """Which of several ranks has a cause in which part of the run, and how long where they differ;
     empty where they have it in the same part, or in other ones in each run."""
-    known = [(rank, *one.parts[rank]) for rank in one.ranks if rank in one.parts]
-    steps = one.numbers["of_steps"]
-    if len(known) < max(2, len(one.ranks)) or _same_part(one):
+    known = [(rank, *cause.parts[rank]) for rank in cause.ranks if rank in cause.parts]
+    steps = cause.numbers["of_steps"]
+    if len(known) < max(2, len(cause.ranks)) or _same_part(cause):
         return ""
     if len(known) > _MOST_NAMED:
-        apart = one.numbers.get("at_once", 0.0) < _APART
+        apart = cause.numbers.get("at_once", 0.0) < _APART
         own = "each in a part of its own" if apart else "not all in the same part"
         return f"{own} of the {steps:,.0f} steps"
-    unlike = len(_unlike(one)) == len(known)
+    unlike = len(_unlike(cause)) == len(known)
     texts = [
-        f"rank {rank}{f' {number(one.lengths[rank])} ms' if unlike else ''} in "
+        f"rank {rank}{f' {number(cause.lengths[rank])} ms' if unlike else ''} in "
         f"{'' if place else 'steps '}{first:,} to {last:,}"
         for place, (rank, first, last) in enumerate(sorted(known, key=lambda each: each[1]))
     ]
     return f"{listed(texts, _MOST_NAMED)} of {steps:,.0f}"
 
 
-def _same_part(one: Cause) -> bool:
+def _same_part(cause: Cause) -> bool:
     """Whether the ranks whose part is known have the same one."""
-    ends = list(zip(*one.parts.values(), strict=True))
+    ends = list(zip(*cause.parts.values(), strict=True))
     return max((max(each) - min(each) for each in ends), default=0) <= (
-        SAME_PART * one.numbers["of_steps"]
+        SAME_PART * cause.numbers["of_steps"]
     )
 
 

@@ -33,91 +33,97 @@ WIDE = 1.5
 NEAR = 0.25
 
 
-def machine_ceilings(study: ExperimentResults) -> list[Finding]:
+def machine_ceilings(results: ExperimentResults) -> list[Finding]:
     """The best run of each kind of work as its ceiling, with its interval, and the runs that were
     disturbed.
 
     Confirmed only where enough runs come near to the best one, and the rate had stopped growing
     within the sizes tried.
     """
-    return [_ceiling(study, one) for one in ceilings(study)]
+    return [_ceiling(results, ceiling) for ceiling in ceilings(results)]
 
 
-def _ceiling(study: ExperimentResults, one: Ceiling) -> Finding:
-    main = study.main
+def _ceiling(results: ExperimentResults, ceiling: Ceiling) -> Finding:
+    main = results.main
     assert main is not None
-    interval = with_interval(one.value, one.low, one.high, one.unit)
-    kind = f" of {one.what}" if one.what else ""
-    text = f"the ceiling{kind} is {interval}" + (f" ({one.how})" if one.how else "")
-    if one.share is not None:
-        text += f"; the median repeat reaches {percent(one.share)} of it"
-        if one.share < STEADY:
+    interval = with_interval(ceiling.value, ceiling.low, ceiling.high, ceiling.unit)
+    kind = f" of {ceiling.what}" if ceiling.what else ""
+    text = f"the ceiling{kind} is {interval}" + (f" ({ceiling.how})" if ceiling.how else "")
+    if ceiling.share is not None:
+        text += f"; the median repeat reaches {percent(ceiling.share)} of it"
+        if ceiling.share < STEADY:
             text += ", so something else was at work: measure on a quiet machine"
-    if one.disturbed:
-        text += f"; disturbed, below {percent(STEADY)} of the best: {listed(one.disturbed, NAMED)}"
-    if one.grows:
+    if ceiling.disturbed:
         text += (
-            f"; the rate still grows towards {one.grows} {one.by}s than those tried, so the "
-            "ceiling is higher"
+            f"; disturbed, below {percent(STEADY)} of the best: {listed(ceiling.disturbed, NAMED)}"
         )
-    reason = _why_open(one)
+    if ceiling.grows:
+        text += (
+            f"; the rate still grows towards {ceiling.grows} {ceiling.by}s than those tried, so "
+            "the ceiling is higher"
+        )
+    reason = _why_open(ceiling)
     text += f"; not confirmed: {reason}" if reason else ""
-    level = OPEN if reason or one.grows else CONFIRMED
-    evidence = evidence_of(study, "points", one.row, columns_of(main, RUN)) | {"figure": "sweep"}
-    return Finding(study.name, CEILING, level, marked(one.row["source"], f"{text}."), evidence)
+    level = OPEN if reason or ceiling.grows else CONFIRMED
+    evidence = evidence_of(results, "points", ceiling.row, columns_of(main, RUN)) | {
+        "figure": "sweep"
+    }
+    return Finding(
+        results.name, CEILING, level, marked(ceiling.row["source"], f"{text}."), evidence
+    )
 
 
-def _why_open(one: Ceiling) -> str:
+def _why_open(ceiling: Ceiling) -> str:
     """Why the value of a ceiling is not confirmed; empty where it is."""
-    runs = len(one.runs)
+    runs = len(ceiling.runs)
     if runs < AGREEING:
         return f"{counted(runs, 'run')}, {AGREEING} have to agree: what slows every run is not seen"
-    if one.best.wanted:
-        near = counted(one.best.agreeing, "run")
+    if ceiling.best.wanted:
+        near = counted(ceiling.best.agreeing, "run")
         return f"only {near} of {runs} within {percent(1 - STEADY)} of the best, {AGREEING} needed"
-    if one.low is None:
+    if ceiling.low is None:
         return "its runs are identical"
-    assert one.high is not None
-    return "its runs differ too much" if one.high > WIDE * one.low else ""
+    assert ceiling.high is not None
+    return "its runs differ too much" if ceiling.high > WIDE * ceiling.low else ""
 
 
-def network_fit(study: ExperimentResults) -> list[Finding]:
+def network_fit(results: ExperimentResults) -> list[Finding]:
     """Latency and bandwidth of each series of allreduces, and the algorithms that may be at work.
 
     A note where the sizes show neither.
     """
-    found: dict[tuple[object, ...], list[Network]] = {}
-    for one in networks(study):
-        found.setdefault(tuple(one.series.values()), []).append(one)
-    return [_network(study, ranges) for ranges in found.values()]
+    by_series: dict[tuple[object, ...], list[Network]] = {}
+    for network in networks(results):
+        by_series.setdefault(tuple(network.series.values()), []).append(network)
+    return [_network(results, ranges) for ranges in by_series.values()]
 
 
-def latency_words(one: Network) -> str:
+def latency_words(network: Network) -> str:
     """Latency with its interval, in µs."""
-    return _interval(one, "latency", 1e6, "µs")
+    return _interval(network, "latency", 1e6, "µs")
 
 
-def bandwidth_words(one: Network) -> str:
+def bandwidth_words(network: Network) -> str:
     """Bandwidth with its interval; empty where the sizes show none."""
-    value = one.best["bandwidth"]
+    value = network.best["bandwidth"]
     if not finite(value):
         return ""
     factor, unit = scaled_unit("bytes/s", value)
-    return _interval(one, "bandwidth", factor, unit)
+    return _interval(network, "bandwidth", factor, unit)
 
 
-def _interval(one: Network, name: str, factor: float, unit: str) -> str:
-    found = [one.best[key] for key in (name, f"{name}_low", f"{name}_high")]
-    value, low, high = (v * factor if finite(v) else None for v in found)
+def _interval(network: Network, name: str, factor: float, unit: str) -> str:
+    interval = [network.best[key] for key in (name, f"{name}_low", f"{name}_high")]
+    value, low, high = (v * factor if finite(v) else None for v in interval)
     return with_interval(value, low, high, unit)
 
 
-def _network(study: ExperimentResults, ranges: Sequence[Network]) -> Finding:
+def _network(results: ExperimentResults, ranges: Sequence[Network]) -> Finding:
     first, last = ranges[0], ranges[-1]
     names = [name for name in first.series if name != "source"]
     head = ", ".join(f"{name} {text_of(first.series[name])}" for name in names)
     bandwidth = bandwidth_words(last)
-    error = max(one.best["error"] for one in ranges)
+    error = max(fit.best["error"] for fit in ranges)
     sure = finite(first.best["latency_low"], last.best["bandwidth_low"]) and error <= NEAR
     several = len(ranges) > 1
     text = f"{f'with {head}, ' if head else ''}allreduce takes a latency of {latency_words(first)}"
@@ -129,24 +135,24 @@ def _network(study: ExperimentResults, ranges: Sequence[Network]) -> Finding:
         text += "; larger messages take no longer, so the sizes show no bandwidth"
     text += f", {_algorithm(last)}"
     if several:
-        text += f"; the fit changes at {listed([size_words(one.low_bytes) for one in ranges[1:]])}"
+        text += f"; the fit changes at {listed([size_words(fit.low_bytes) for fit in ranges[1:]])}"
     text += f"; sizes left out of the fit are predicted within {percent(error)}"
     text += "." if error <= NEAR else ": not confirmed, no formula comes near to all sizes."
     evidence = {
-        "experiment": study.name,
+        "experiment": results.name,
         "table": NETWORK,
         "key": dict(first.series),
         "numbers": {"latency": first.best["latency"], "bandwidth": last.best["bandwidth"]},
         "figure": "network",
     }
     level = NOTE if not bandwidth else CONFIRMED if sure else OPEN
-    return Finding(study.name, NETWORK, level, marked(first.series["source"], text), evidence)
+    return Finding(results.name, NETWORK, level, marked(first.series["source"], text), evidence)
 
 
-def _algorithm(one: Network) -> str:
+def _algorithm(network: Network) -> str:
     """Which algorithm the numbers are of, and which the data cannot tell from it."""
-    best = str(one.best["algorithm"])
-    others = [name for name in one.supported if name != best]
+    best = str(network.best["algorithm"])
+    others = [name for name in network.supported if name != best]
     if not others:
         return f"as a {best}, which the data tell from the others"
     return f"as a {best}; the data cannot tell it from {listed(others)}"

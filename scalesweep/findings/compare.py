@@ -28,54 +28,55 @@ from scalesweep.tables.pairwise import Choice, compared_parameters
 MAX_SENTENCES = 8
 
 
-def best_value(study: ExperimentResults) -> list[Finding]:
+def best_value(results: ExperimentResults) -> list[Finding]:
     """The best of three values or more, named only where it is told from each other one."""
-    found: list[Finding] = []
-    for names in _parameters(study):
+    findings: list[Finding] = []
+    for names in _parameters(results):
         name = ", ".join(names)
-        rows = [row for row in _rows(study, "best", name) if row["compared"] > 2]
+        rows = [row for row in _rows(results, "best", name) if row["compared"] > 2]
         clear = [row for row in rows if finite(row["p_value"]) and row["p_value"] <= SIGNIFICANT]
         for place, row in enumerate(clear):
-            best = _value(study, row, "mean", "low", "high")
-            second = _value(study, row, "next_mean", "next_low", "next_high")
+            best = _value(results, row, "mean", "low", "high")
+            second = _value(results, row, "next_mean", "next_low", "next_high")
             text = (
-                f"best {name}{_where(study, row, names)}: {row['best']} with {best}, "
+                f"best {name}{_where(results, row, names)}: {row['best']} with {best}, "
                 f"clear of the {row['compared'] - 1} others; next is {row['next']} with "
                 f"{second}."
             )
-            unless = f"best {name} measured{_where(study, row, names)}: {row['best']} with {best}"
+            unless = f"best {name} measured{_where(results, row, names)}: {row['best']} with {best}"
             level = CONFIRMED if place < MAX_SENTENCES else SILENT
-            one = _finding(study, "best value", level, row, text, "best", unless)
-            found.append(replace(one, facts=_questions(study, [row], names)))
+            finding = _finding(results, "best value", level, row, text, "best", unless)
+            findings.append(replace(finding, facts=_questions(results, [row], names)))
         unsure = [row for row in rows if row not in clear]
         for reason, among in _reasons(unsure).items():
-            where = [_where(study, row, names).removeprefix(" at ") or "all" for row in among]
+            where = [_where(results, row, names).removeprefix(" at ") or "all" for row in among]
             text = f"the best {name} is not identified at {listed(where, 5)}: {reason}."
-            claims = [_claim(study, "best value", row) for row in among]
-            open_ = _finding(study, "best value", OPEN, among[0], text, "best")
-            facts = _questions(study, among, names)
-            found.append(replace(open_, claims=tuple(claims), facts=facts))
-    return found
+            claims = [_claim(results, "best value", row) for row in among]
+            open_ = _finding(results, "best value", OPEN, among[0], text, "best")
+            facts = _questions(results, among, names)
+            findings.append(replace(open_, claims=tuple(claims), facts=facts))
+    return findings
 
 
-def _questions(study: ExperimentResults, rows: Sequence[Row], names: Choice) -> frozenset[str]:
+def _questions(results: ExperimentResults, rows: Sequence[Row], names: Choice) -> frozenset[str]:
     """Which point is best of those that each comparison is among: equal but for ``names``."""
-    rest = [name for name in study.leaders if name not in names]
-    phase = study.main.steady_phase if study.main else ""
+    rest = [name for name in results.leaders if name not in names]
+    phase = results.main.steady_phase if results.main else ""
     groups = [
         [
             point
-            for point in study.points
-            if point["source"] == row["source"] and study.key(point, rest) == study.key(row, rest)
+            for point in results.points
+            if point["source"] == row["source"]
+            and results.key(point, rest) == results.key(row, rest)
         ]
         for row in rows
     ]
-    return frozenset(best_among(study, group, phase) for group in groups)
+    return frozenset(best_among(results, group, phase) for group in groups)
 
 
 def _reasons(rows: Sequence[Row]) -> dict[str, list[Row]]:
     """Comparisons without a clear best by what keeps it from being clear."""
-    found: dict[str, list[Row]] = {}
+    reasons: dict[str, list[Row]] = {}
     for row in rows:
         if row["no_interval"]:
             reason = f"the best value has no interval ({row['no_interval']})"
@@ -85,43 +86,43 @@ def _reasons(rows: Sequence[Row]) -> dict[str, list[Row]]:
             reason = "these repeats do not tell the best from the next"
         else:
             reason = "another value has no interval, or cannot be told from the best"
-        found.setdefault(reason, []).append(row)
-    return found
+        reasons.setdefault(reason, []).append(row)
+    return reasons
 
 
 def _overlap(row: Row) -> bool:
     return bool(finite(row["next_p"]) and row["next_p"] > SIGNIFICANT)
 
 
-def value_ratio(study: ExperimentResults) -> list[Finding]:
+def value_ratio(results: ExperimentResults) -> list[Finding]:
     """How one of two values compares with the other; where the interval holds 1, or there is none,
     it is said so."""
-    found: list[Finding] = []
-    for names in _parameters(study):
+    findings: list[Finding] = []
+    for names in _parameters(results):
         name = ", ".join(names)
-        rows = _rows(study, "comparisons", name)
-        if len({row["value"] for row in rows}) != 1 or not study.main:
+        rows = _rows(results, "comparisons", name)
+        if len({row["value"] for row in rows}) != 1 or not results.main:
             continue
         over = f"{rows[0]['value']} over {rows[0]['reference']}"
-        label = study.main.label.lower()
+        label = results.main.label.lower()
         clear = [r for r in rows if finite(r["p_value"]) and r["p_value"] <= SIGNIFICANT]
         for place, row in enumerate(clear):
             ratio = with_interval(row["ratio"], row["low"], row["high"])
-            text = f"{over} ({name}): {ratio} times the {label}{_where(study, row, names)}."
+            text = f"{over} ({name}): {ratio} times the {label}{_where(results, row, names)}."
             level = CONFIRMED if place < MAX_SENTENCES else SILENT
-            found.append(_finding(study, "ratio", level, row, text, "comparisons"))
+            findings.append(_finding(results, "ratio", level, row, text, "comparisons"))
         if len(clear) > MAX_SENTENCES:
             text = f"the tables have {counted(len(clear) - MAX_SENTENCES, 'more ratio')} of {over}."
-            found.append(_finding(study, "ratio", NOTE, clear[0], text, "comparisons"))
+            findings.append(_finding(results, "ratio", NOTE, clear[0], text, "comparisons"))
         # Of single runs nothing is known of the difference, not that there is none.
         if single := [row for row in rows if row["no_interval"] == ONE_REPEAT]:
-            found.append(_single_runs(study, names, single, over, label))
+            findings.append(_single_runs(results, names, single, over, label))
         unsure: dict[str, list[Row]] = {}
         for row in rows:
             if row not in clear and row not in single:
                 unsure.setdefault(row["no_interval"] or "", []).append(row)
-        for why, some in unsure.items():
-            where = [_where(study, row, names).removeprefix(" at ") or "all" for row in some]
+        for why, rows_ in unsure.items():
+            where = [_where(results, row, names).removeprefix(" at ") or "all" for row in rows_]
             text = (
                 f"{over} ({name}): these repeats show no difference in {label} at "
                 f"{listed(where, 5)}."
@@ -131,14 +132,14 @@ def value_ratio(study: ExperimentResults) -> list[Finding]:
                     f"{over} ({name}): {label} at {listed(where, 5)} not confirmed, "
                     f"{why_unconfirmed(why)}."
                 )
-            claims = [_claim(study, "ratio", row) for row in some]
-            open_ = _finding(study, "ratio", OPEN, some[0], text, "comparisons")
-            found.append(replace(open_, claims=tuple(claims)))
-    return found
+            claims = [_claim(results, "ratio", row) for row in rows_]
+            open_ = _finding(results, "ratio", OPEN, rows_[0], text, "comparisons")
+            findings.append(replace(open_, claims=tuple(claims)))
+    return findings
 
 
 def _single_runs(
-    study: ExperimentResults, names: Choice, rows: Sequence[Row], over: str, label: str
+    results: ExperimentResults, names: Choice, rows: Sequence[Row], over: str, label: str
 ) -> Finding:
     """The ratios of single runs, and whether enough pairs of them agree on the better one.
 
@@ -147,12 +148,12 @@ def _single_runs(
     """
     ordered = sorted(rows, key=lambda row: float(row["ratio"]))
     low, high = ordered[0], ordered[-1]
-    times = f"{number(low['ratio'])} times the {label}{_where(study, low, names)}"
+    times = f"{number(low['ratio'])} times the {label}{_where(results, low, names)}"
     if len(ordered) > 1:
-        times = f"from {times} to {number(high['ratio'])} times{_where(study, high, names)}"
+        times = f"from {times} to {number(high['ratio'])} times{_where(results, high, names)}"
     alone = [row[side] == 1 for row in rows for side in ("repeats", "reference_repeats")]
     text = f"{over} ({', '.join(names)}): {times}, {from_single_runs(*alone)}"
-    pairs = _pairs(study, names, rows)
+    pairs = _pairs(results, names, rows)
     above = sum(ratio > 1 for ratio in pairs)
     p = sign_test(above, len(pairs))
     level = OPEN
@@ -164,37 +165,37 @@ def _single_runs(
     text += "." if level == CONFIRMED else "; not confirmed."
     cited = high if high["ratio"] > 1 else low
     claim = claim_of(p if len(pairs) > 1 else None, "ratio", names, "sign test")
-    single = _finding(study, "ratio", level, cited, text, "comparisons")
+    single = _finding(results, "ratio", level, cited, text, "comparisons")
     return replace(single, claims=(claim,))
 
 
-def _pairs(study: ExperimentResults, names: Choice, rows: Sequence[Row]) -> list[float]:
+def _pairs(results: ExperimentResults, names: Choice, rows: Sequence[Row]) -> list[float]:
     """A ratio for each thing that is computed; ratios of 1 and what is no ratio left out."""
     workload = [
         leader
-        for leader in study.leaders
-        if leader not in names and parameter_of(study.entry, leader).get("workload")
+        for leader in results.leaders
+        if leader not in names and parameter_of(results.entry, leader).get("workload")
     ]
     groups: dict[Key, list[float]] = {}
     for row in rows:
         if finite(row["ratio"]) and row["ratio"] > 0:
-            groups.setdefault(study.key(row, workload), []).append(math.log(row["ratio"]))
+            groups.setdefault(results.key(row, workload), []).append(math.log(row["ratio"]))
     means = [math.exp(sum(logs) / len(logs)) for logs in groups.values()]
     return [mean for mean in means if mean != 1]
 
 
-def site_ratio(study: ExperimentResults) -> list[Finding]:
+def site_ratio(results: ExperimentResults) -> list[Finding]:
     """How other sites compare with this one on the same runs."""
-    main = study.main
+    main = results.main
     if main is None:
         return []
     phase = main.steady_phase
     rows = [
         row
-        for row in study.rows("sites")
+        for row in results.rows("sites")
         if row["phase"] == phase and finite(row["ratio_low"], row["ratio_p"])
     ]
-    found = []
+    findings = []
     for site in dict.fromkeys(row["site"] for row in rows):
         here = sorted((row for row in rows if row["site"] == site), key=lambda row: row["ratio"])
         together = holm_p([float(row["ratio_p"]) for row in here])
@@ -203,38 +204,38 @@ def site_ratio(study: ExperimentResults) -> list[Finding]:
         # All of the list are to differ.
         claims = (claim_of(max((p for p, _ in differing), default=None), "sites", site),)
         if not clear:
-            found.append(Finding(study.name, "sites", SILENT, "", claims=claims))
+            findings.append(Finding(results.name, "sites", SILENT, "", claims=claims))
             continue
         low, high = clear[0], clear[-1]
-        span = f"{_ratio_of(low)} times that here at {study.describe(low)}"
+        span = f"{_ratio_of(low)} times that here at {results.describe(low)}"
         if len(clear) > 1:
-            span = f"from {span} to {_ratio_of(high)} times at {study.describe(high)}"
+            span = f"from {span} to {_ratio_of(high)} times at {results.describe(high)}"
         text = (
             f"{main.label.lower()} on site {site} differs clearly at {len(clear)} of "
             f"{counted(len(here), 'common point')}: {span}."
         )
         unless = f"{main.label.lower()} on site {site}: {span}"
-        said = _finding(study, "sites", CONFIRMED, low, text, "sites", unless)
-        found.append(replace(said, claims=claims))
-    return found
+        said = _finding(results, "sites", CONFIRMED, low, text, "sites", unless)
+        findings.append(replace(said, claims=claims))
+    return findings
 
 
 def _ratio_of(row: Row) -> str:
     return with_interval(row["ratio"], row["ratio_low"], row["ratio_high"])
 
 
-def _parameters(study: ExperimentResults) -> list[Choice]:
-    return compared_parameters(study.entry) if study.main else []
+def _parameters(results: ExperimentResults) -> list[Choice]:
+    return compared_parameters(results.entry) if results.main else []
 
 
-def _rows(study: ExperimentResults, table: str, name: str) -> list[Row]:
+def _rows(results: ExperimentResults, table: str, name: str) -> list[Row]:
     """Rows on a parameter in the main metric's steady phase, of measured runs where there are."""
-    main = study.main
+    main = results.main
     if main is None:
         return []
     rows = [
         row
-        for row in study.rows(table)
+        for row in results.rows(table)
         if row["parameter"] == name
         and row["metric"] == main.metric
         and row["phase"] == main.steady_phase
@@ -243,26 +244,26 @@ def _rows(study: ExperimentResults, table: str, name: str) -> list[Row]:
     return measured or rows
 
 
-def _where(study: ExperimentResults, row: Row, names: Choice) -> str:
-    rest = [other for other in study.leaders if other not in names]
-    return f" at {study.describe(row, rest)}" if rest else ""
+def _where(results: ExperimentResults, row: Row, names: Choice) -> str:
+    rest = [other for other in results.leaders if other not in names]
+    return f" at {results.describe(row, rest)}" if rest else ""
 
 
-def _value(study: ExperimentResults, row: Row, *names: str) -> str:
-    main = study.main
+def _value(results: ExperimentResults, row: Row, *names: str) -> str:
+    main = results.main
     factor, unit = (main.factor, main.unit) if main else (1.0, "")
     mean, low, high = (row[n] * factor if finite(row[n]) else None for n in names)
     return with_interval(mean, low, high, unit)
 
 
-def _claim(study: ExperimentResults, rule: str, row: Row) -> Claim:
+def _claim(results: ExperimentResults, rule: str, row: Row) -> Claim:
     """What a row of a table may claim; of one without an interval nothing."""
-    what = (rule, row["parameter"], row.get("value"), *study.key(row, study.leaders))
+    what = (rule, row["parameter"], row.get("value"), *results.key(row, results.leaders))
     return claim_of(row["p_value"], *what, row["source"])
 
 
 def _finding(
-    study: ExperimentResults,
+    results: ExperimentResults,
     rule: str,
     level: str,
     row: Row,
@@ -275,11 +276,11 @@ def _finding(
         "comparisons": ("ratio", "low", "high"),
         "sites": ("mean", "ratio", "ratio_low", "ratio_high"),
     }[table]
-    evidence = evidence_of(study, table, row, columns)
+    evidence = evidence_of(results, table, row, columns)
     if "parameter" in row:
         evidence["parameter"] = row["parameter"]
     # A ratio's sentence starts with a value, which is written as it is.
     text = marked(row["source"], text, capital=rule != "ratio")
     unless = marked(row["source"], unless) if unless else ""
-    claims = (_claim(study, rule, row),) if "p_value" in row else ()
-    return Finding(study.name, rule, level, text, evidence, claims=claims, unless=unless)
+    claims = (_claim(results, rule, row),) if "p_value" in row else ()
+    return Finding(results.name, rule, level, text, evidence, claims=claims, unless=unless)

@@ -32,24 +32,24 @@ class Differences:
     Welch's t over the repeats, else by the intervals that the tables have.
     """
 
-    def __init__(self, study: ExperimentResults, metric: str, phase: str) -> None:
-        self._study, self._metric, self.phase = study, metric, phase
-        self._repeats = repeats_of(study, metric, phase)
-        self._blocks = blocks_of(study, metric, phase)
+    def __init__(self, results: ExperimentResults, metric: str, phase: str) -> None:
+        self._results, self._metric, self.phase = results, metric, phase
+        self._repeats = repeats_of(results, metric, phase)
+        self._blocks = blocks_of(results, metric, phase)
 
-    def p(self, one: Row, other: Row) -> float:
+    def p(self, first: Row, other: Row) -> float:
         """Two-sided p value of two points' means being the same.
 
         NaN where a point has no interval, or a mean is not positive. Where repeats were added until
-        points were precise, in terms of the plain 95 %, as ``study.level`` covers these.
+        points were precise, in terms of the plain 95 %, as ``results.level`` covers these.
         """
         name = column(self._metric, "mean", self.phase)
-        if not finite(one.get(name), other.get(name)) or min(one[name], other[name]) <= 0:
+        if not finite(first.get(name), other.get(name)) or min(first[name], other[name]) <= 0:
             return math.nan
-        apart = math.log(one[name] / other[name])
-        p = self._of_repeats(one, other, apart)
+        apart = math.log(first[name] / other[name])
+        p = self._of_repeats(first, other, apart)
         if p is None:
-            sides = [self._of_interval(row) for row in (one, other)]
+            sides = [self._of_interval(row) for row in (first, other)]
             known = [side for side in sides if side is not None]
             if len(known) < len(sides):
                 return math.nan
@@ -57,24 +57,24 @@ class Differences:
             p = t_chance(apart, error.error, error.degrees)
         return self._plain(p)
 
-    def p_of_share(self, one: Row, base: Row, share: float, ends: Span, of: float) -> float:
+    def p_of_share(self, point: Row, base: Row, share: float, ends: Span, of: float) -> float:
         """Two-sided p value of ``share``, a ratio to the base times a constant, being ``of``.
 
         By the error of that ratio, else by the interval ``ends`` of the share.
         """
         if share <= 0:
             return math.nan
-        p = self._of_repeats(one, base, math.log(share / of))
+        p = self._of_repeats(point, base, math.log(share / of))
         if p is None:
-            count = min(int(row.get("repeats") or 1) for row in (one, base))
+            count = min(int(row.get("repeats") or 1) for row in (point, base))
             p = share_p(share, *ends, count, of)
         return self._plain(p)
 
     def _plain(self, p: float) -> float:
-        return min(p * SIGNIFICANT / (1 - self._study.level), 1.0)
+        return min(p * SIGNIFICANT / (1 - self._results.level), 1.0)
 
-    def _of_repeats(self, one: Row, other: Row, apart: float) -> float | None:
-        keys = (point_key(self._study, one), point_key(self._study, other))
+    def _of_repeats(self, first: Row, other: Row, apart: float) -> float | None:
+        keys = (point_key(self._results, first), point_key(self._results, other))
         sides = [np.array(self._repeats.get(key, [])) for key in keys]
         if without_interval(*sides):
             return None

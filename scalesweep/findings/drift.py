@@ -15,16 +15,16 @@ LEAST_REPEATS, LEAST_MORE = 3, 10
 _DOUBT = "differences between points smaller than that may be drift"
 
 
-def drift(study: ExperimentResults) -> list[Finding]:
+def drift(results: ExperimentResults) -> list[Finding]:
     """Of the control point always something; of other experiments only drift that is there."""
-    main = study.main
+    main = results.main
     if main is None:
         return []
-    line = timeline(study)
-    return _of_control(study, main, line) if study.control else _of_repeats(study, main, line)
+    line = timeline(results)
+    return _of_control(results, main, line) if results.control else _of_repeats(results, main, line)
 
 
-def _of_control(study: ExperimentResults, main: Measure, line: Timeline) -> list[Finding]:
+def _of_control(results: ExperimentResults, main: Measure, line: Timeline) -> list[Finding]:
     """The control point's trend or jump, whichever its runs lie closer to."""
     runs = len(line.times)
     if runs == 0:
@@ -33,9 +33,9 @@ def _of_control(study: ExperimentResults, main: Measure, line: Timeline) -> list
     if steady is None:
         text = (
             f"Too few control runs to detect drift: {runs} of "
-            f"{counted(len(study.entry['runs']), 'run')} measured, {LEAST_RUNS} are needed."
+            f"{counted(len(results.entry['runs']), 'run')} measured, {LEAST_RUNS} are needed."
         )
-        return [_finding(study, OPEN, text, {"runs": runs})]
+        return [_finding(results, OPEN, text, {"runs": runs})]
     label = _label(main)
     over = f"over {duration(steady.span_s)}"
     span = f"{over} ({counted(runs, 'run')})"
@@ -61,50 +61,50 @@ def _of_control(study: ExperimentResults, main: Measure, line: Timeline) -> list
     if len(line.hosts) > 1:
         text += f" It ran on {len(line.hosts)} sets of hosts; this includes their differences."
     more = {} if sudden is None else {"jump": math.expm1(sudden.change)}
-    return [_finding(study, level, text, _numbers(steady) | more)]
+    return [_finding(results, level, text, _numbers(steady) | more)]
 
 
-def _of_repeats(study: ExperimentResults, main: Measure, line: Timeline) -> list[Finding]:
+def _of_repeats(results: ExperimentResults, main: Measure, line: Timeline) -> list[Finding]:
     """Drift of all runs of an experiment, each against the others of its point."""
     points: dict[Key, list[int]] = {}
     for place, row in enumerate(line.rows):
-        points.setdefault(study.key(row, study.axes), []).append(place)
+        points.setdefault(results.key(row, results.axes), []).append(place)
     groups = [places for places in points.values() if len(places) >= LEAST_REPEATS]
     kept = [(place, group) for group, places in enumerate(groups) for place in places]
     if len(kept) < len(groups) + 1 + LEAST_MORE:
         return []
     logs = line.logs
-    found = trend(
+    drift = trend(
         [line.times[place] for place, _ in kept],
         [logs[place] for place, _ in kept],
         [group for _, group in kept],
     )
-    if found is None or not found.clear:
+    if drift is None or not drift.clear:
         return []
     text = (
         f"Runs drift: relative to the mean of its point, {_label(main)} of a run "
-        f"{_changed(found, main)} over {duration(found.span_s)} ({counted(found.runs, 'run')} "
+        f"{_changed(drift, main)} over {duration(drift.span_s)} ({counted(drift.runs, 'run')} "
         f"at {counted(len(groups), 'point')}). With interleaved repeats this widens all "
         "intervals; if points ran one after the other, it looks like a difference between them."
     )
-    return [_finding(study, WARNING, text, _numbers(found))]
+    return [_finding(results, WARNING, text, _numbers(drift))]
 
 
-def _numbers(found: Trend) -> dict[str, float]:
+def _numbers(drift: Trend) -> dict[str, float]:
     """What a sentence rests on; changes as shares."""
-    shares = {name: math.expm1(getattr(found, name)) for name in ("change", "low", "high")}
-    return {**shares, "scatter": found.scatter, "span_s": found.span_s, "runs": found.runs}
+    shares = {name: math.expm1(getattr(drift, name)) for name in ("change", "low", "high")}
+    return {**shares, "scatter": drift.scatter, "span_s": drift.span_s, "runs": drift.runs}
 
 
 def _label(main: Measure) -> str:
     return f"{main.label[:1].lower()}{main.label[1:]} ({PHASES[main.steady_phase]})"
 
 
-def _changed(found: Trend, main: Measure) -> str:
+def _changed(drift: Trend, main: Measure) -> str:
     """``fell by 12 [8, 16] % (worse)``."""
-    low, high = sorted(abs(math.expm1(bound)) for bound in (found.low, found.high))
-    share = percent(abs(math.expm1(found.change)), low, high)
-    return f"{'rose' if found.change > 0 else 'fell'} by {share} {_judged(found.change, main)}"
+    low, high = sorted(abs(math.expm1(bound)) for bound in (drift.low, drift.high))
+    share = percent(abs(math.expm1(drift.change)), low, high)
+    return f"{'rose' if drift.change > 0 else 'fell'} by {share} {_judged(drift.change, main)}"
 
 
 def _size(change: float, main: Measure, *words: str) -> str:
@@ -117,6 +117,8 @@ def _judged(change: float, main: Measure) -> str:
     return "(better)" if (change > 0) == main.higher else "(worse)"
 
 
-def _finding(study: ExperimentResults, level: str, text: str, numbers: dict[str, float]) -> Finding:
-    evidence = {"experiment": study.name, "table": "runs", "key": {}, "numbers": numbers}
-    return Finding(study.name, RULE, level, text, evidence)
+def _finding(
+    results: ExperimentResults, level: str, text: str, numbers: dict[str, float]
+) -> Finding:
+    evidence = {"experiment": results.name, "table": "runs", "key": {}, "numbers": numbers}
+    return Finding(results.name, RULE, level, text, evidence)

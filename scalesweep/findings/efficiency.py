@@ -105,7 +105,7 @@ class _Why:
     several: bool = False  # whether ``gain`` is that of all of them
 
 
-def largest_loss(study: ExperimentResults) -> list[Finding]:
+def largest_loss(results: ExperimentResults) -> list[Finding]:
     """For each series, at its largest scale, the largest loss against the ideal step.
 
     Nothing where the step is not clearly longer than the ideal, or by less than 2 %; a note where
@@ -113,58 +113,60 @@ def largest_loss(study: ExperimentResults) -> list[Finding]:
     one jointly (``analysis.joint``); where it is not, none is named if its interval is wider than
     it. Whether the step is longer is what its efficiency says: the two have one interval.
     """
-    return [finding for one in _largest_points(study) for finding in _finding(study, one)]
+    return [finding for ledger in _largest_points(results) for finding in _finding(results, ledger)]
 
 
-def _largest_points(study: ExperimentResults) -> list[Ledger]:
+def _largest_points(results: ExperimentResults) -> list[Ledger]:
     """The ledger of the largest scale of each series."""
     last: dict[tuple[object, ...], Ledger] = {}
-    for one in ledgers(study):
-        if one.ideal is not None and one.elapsed.loss is not None:
-            last[(*study.key(one.row, study.series_names), one.row["source"])] = one
+    for ledger in ledgers(results):
+        if ledger.ideal is not None and ledger.elapsed.loss is not None:
+            last[(*results.key(ledger.row, results.series_names), ledger.row["source"])] = ledger
     return list(last.values())
 
 
-def _largest_term(one: Ledger) -> str | None:
+def _largest_term(ledger: Ledger) -> str | None:
     """The term with the largest loss; None where the step is not clearly longer than the ideal, or
     more of it is unattributed."""
-    assert one.ideal is not None
-    whole = one.elapsed
+    assert ledger.ideal is not None
+    whole = ledger.elapsed
     assert whole.loss is not None
-    least = NOTABLE * one.ideal.value
+    least = NOTABLE * ledger.ideal.value
     if whole.loss < least or (whole.loss_low is not None and whole.loss_low <= 0):
         return None
     losses = {
         name: part.loss
-        for name, part in _netted(one).items() if name in WORDS and part.loss is not None
+        for name, part in _netted(ledger).items() if name in WORDS and part.loss is not None
     }  # fmt: skip
     return max(losses, key=lambda name: losses[name]) if losses else None
 
 
-def _nameless(one: Ledger, largest: float) -> str | None:
+def _nameless(ledger: Ledger, largest: float) -> str | None:
     """A term without a loss, as the reference does not show it, that may be the largest loss."""
     terms = {
         name: part.value
-        for name, part in one.parts.items() if name in WORDS and part.loss is None
+        for name, part in ledger.parts.items() if name in WORDS and part.loss is None
         and max(part.value, part.high or 0.0) > largest
     }  # fmt: skip
     return max(terms, key=lambda name: terms[name]) if terms else None
 
 
-def faster(one: Ledger) -> float:
+def faster(ledger: Ledger) -> float:
     """Ms that the ranks in the middle take less than at the reference; 0 below 2 % of the ideal.
     Without host time where the reference may have an activity in it that it does not name."""
-    assert one.ideal is not None
-    nameless = any(name in NAMED and part.loss is None for name, part in one.parts.items())
-    names = [name for name in _MIDDLE if name in one.parts and not (nameless and name == BETWEEN)]
-    less = -sum(one.parts[name].loss or 0.0 for name in names)
-    return less if less >= NOTABLE * one.ideal.value else 0.0
+    assert ledger.ideal is not None
+    nameless = any(name in NAMED and part.loss is None for name, part in ledger.parts.items())
+    names = [
+        name for name in _MIDDLE if name in ledger.parts and not (nameless and name == BETWEEN)
+    ]
+    less = -sum(ledger.parts[name].loss or 0.0 for name in names)
+    return less if less >= NOTABLE * ledger.ideal.value else 0.0
 
 
-def _netted(one: Ledger) -> dict[str, Term]:
+def _netted(ledger: Ledger) -> dict[str, Term]:
     """The terms, those of imbalance against the reference too: a rank is behind the ones in the
     middle by what these are faster than at the reference, and no step is longer for that."""
-    parts, left = dict(one.parts), faster(one)
+    parts, left = dict(ledger.parts), faster(ledger)
     for name in _IMBALANCE:
         part = parts.get(name)
         if part is None or part.loss is None or part.loss <= 0 or left <= 0:
@@ -179,10 +181,10 @@ def _netted(one: Ledger) -> dict[str, Term]:
     return parts
 
 
-def who_is_faster(study: ExperimentResults, one: Ledger) -> str:
+def who_is_faster(results: ExperimentResults, ledger: Ledger) -> str:
     """Which ranks are faster than at the reference, in words."""
-    less = f"{number(faster(one))} ms faster than at the reference"
-    point = _point_of(study, one)
+    less = f"{number(faster(ledger))} ms faster than at the reference"
+    point = _point_of(results, ledger)
     behind = [] if point is None else [
         each for each in point.causes
         if (each.cause, each.pattern) == (COMPUTE, EVERY) and is_sure(each)
@@ -194,43 +196,43 @@ def who_is_faster(study: ExperimentResults, one: Ledger) -> str:
     return f"most ranks are {less}"
 
 
-def _finding(study: ExperimentResults, one: Ledger) -> list[Finding]:
-    assert one.ideal is not None
-    whole, ideal = one.elapsed, one.ideal.value
-    term = _largest_term(one)
+def _finding(results: ExperimentResults, ledger: Ledger) -> list[Finding]:
+    assert ledger.ideal is not None
+    whole, ideal = ledger.elapsed, ledger.ideal.value
+    term = _largest_term(ledger)
     if term is None:
-        return [Finding(study.name, RULE, SILENT, "", claims=(_claim(study, one, None),))]
-    largest = _netted(one)[term]
+        return [Finding(results.name, RULE, SILENT, "", claims=(_claim(results, ledger, None),))]
+    largest = _netted(ledger)[term]
     assert largest.loss is not None
-    netted = largest.loss < (one.parts[term].loss or 0.0)
-    step = STEP_WORDS[one.form]
-    where = f"at {study.describe(one.row)}" if study.axes else "here"
-    factor, unit = _scale(one)
+    netted = largest.loss < (ledger.parts[term].loss or 0.0)
+    step = STEP_WORDS[ledger.form]
+    where = f"at {results.describe(ledger.row)}" if results.axes else "here"
+    factor, unit = _scale(ledger)
     head = (
         f"{where} {'an' if step == 'epoch' else 'a'} {step} takes {number(whole.value * factor)} "
         f"{unit} instead of the ideal {number(ideal * factor)} {unit}"
     )
-    if (open_end := _abstained(study, one, largest, head)) is not None:
+    if (open_end := _abstained(results, ledger, largest, head)) is not None:
         return [open_end]
     low, high = (None if v is None else v * factor for v in (largest.loss_low, largest.loss_high))
     interval = with_interval(largest.loss * factor, low, high, unit)
-    joint = one.form in (EPOCHS, NOEXCHANGE) and "input" not in one.parts
+    joint = ledger.form in (EPOCHS, NOEXCHANGE) and "input" not in ledger.parts
     named = WHOLE if joint and term == "slower" else WORDS[term]
-    work = sum(part.value for name, part in one.parts.items() if name in _WORK)
+    work = sum(part.value for name, part in ledger.parts.items() if name in _WORK)
     if term == "input" and work < NOTABLE * whole.value:
         named = READING
-    if term == "outside" and study.rows("epochs"):
+    if term == "outside" and results.rows("epochs"):
         named = OUTSIDE_EPOCHS
     if "{}" in named:
-        named = named.format(_on_ranks(study, one, largest.loss, named == WORDS["slower"]))
+        named = named.format(_on_ranks(results, ledger, largest.loss, named == WORDS["slower"]))
     sure = largest.lead_p is not None and largest.lead_p < SIGNIFICANT
     if _wide(largest) and not sure:
         text = (
             f"{head}; no part is named as the largest, because the candidate, {named}, is less "
             f"certain than it is large: {interval}"
         )
-        return [_made(study, one, OPEN, f"{text}.", largest, term)]
-    why = None if netted else _why(study, one, term, largest.loss)
+        return [_made(results, ledger, OPEN, f"{text}.", largest, term)]
+    why = None if netted else _why(results, ledger, term, largest.loss)
     because = "" if why is None else f", {_part_of(why, term, largest.loss)}{_because(why, term)}"
     named = named if why is None else SHORTER.get(term, named)
     gained = largest.loss if why is None else why.gain
@@ -251,57 +253,59 @@ def _finding(study: ExperimentResults, one: Ledger) -> list[Finding]:
         text += (
             f", and {_whole(all_gone) if all_gone < BEYOND else PAST_IDEAL} also without {others}"
         )
-    if faster(one):
-        text += f"; {who_is_faster(study, one)}, and only what ranks take longer than at the "
+    if faster(ledger):
+        text += f"; {who_is_faster(results, ledger)}, and only what ranks take longer than at the "
         text += "reference counts as imbalance"
-    doubt = _rounded(study, one, largest.loss, why) or _doubt(study, one, term, sure)
+    doubt = _rounded(results, ledger, largest.loss, why) or _doubt(results, ledger, term, sure)
     text += f"; not confirmed{doubt}." if doubt else "."
-    return [_made(study, one, OPEN if doubt else CONFIRMED, text, largest, term, why)]
+    return [_made(results, ledger, OPEN if doubt else CONFIRMED, text, largest, term, why)]
 
 
-def _abstained(study: ExperimentResults, one: Ledger, largest: Term, head: str) -> Finding | None:
+def _abstained(
+    results: ExperimentResults, ledger: Ledger, largest: Term, head: str
+) -> Finding | None:
     """The sentence where no part can be named; None where one can. ``head``: its begin."""
-    factor, unit = _scale(one)
-    if one.contradicts:
-        own = (one.elapsed.value - one.parts["outside"].value) * factor
+    factor, unit = _scale(ledger)
+    if ledger.contradicts:
+        own = (ledger.elapsed.value - ledger.parts["outside"].value) * factor
         text = (
             f"{head} by its rate of samples, and {number(own)} {unit} by its step times: no part "
-            f"is named, because {CONTRADICTS[own > one.elapsed.value * factor]}"
+            f"is named, because {CONTRADICTS[own > ledger.elapsed.value * factor]}"
         )
-        return _made(study, one, OPEN, f"{text}.", one.parts["outside"], "outside")
-    rest = one.parts["unattributed"].loss or 0.0
+        return _made(results, ledger, OPEN, f"{text}.", ledger.parts["outside"], "outside")
+    rest = ledger.parts["unattributed"].loss or 0.0
     loss = largest.loss or 0.0
     if loss <= abs(rest):
         text = (
             f"{head}; {number(rest * factor)} {unit} of the difference are unattributed, more than "
             "any part explains: measure with more and longer steps, or with a profile"
         )
-        return _made(study, one, NOTE, f"{text}.", largest, REST)
-    if (nameless := _nameless(one, loss)) is not None:
-        here = number(one.parts[nameless].value * factor)
+        return _made(results, ledger, NOTE, f"{text}.", largest, REST)
+    if (nameless := _nameless(ledger, loss)) is not None:
+        here = number(ledger.parts[nameless].value * factor)
         text = (
             f"{head}; no part is named as the largest: {WORDS[nameless]} takes {here} {unit}, and "
             "the reference, which does not print it, spends time that may be the same"
         )
-        return _made(study, one, OPEN, f"{text}.", one.parts[nameless], nameless)
+        return _made(results, ledger, OPEN, f"{text}.", ledger.parts[nameless], nameless)
     return None
 
 
-def _scale(one: Ledger) -> tuple[float, str]:
+def _scale(ledger: Ledger) -> tuple[float, str]:
     """By what ms are multiplied in sentences, and the unit then."""
-    return (1.0, "ms") if one.elapsed.value < LONG else (1e-3, "s")
+    return (1.0, "ms") if ledger.elapsed.value < LONG else (1e-3, "s")
 
 
-def _on_ranks(study: ExperimentResults, one: Ledger, loss: float, computing: bool) -> str:
+def _on_ranks(results: ExperimentResults, ledger: Ledger, loss: float, computing: bool) -> str:
     """On which ranks a loss is that the ranks in the middle have: those that compute less than
     these by nearly all of it do not have it, where that is known."""
-    assert one.ideal is not None
-    point = _point_of(study, one)
+    assert ledger.ideal is not None
+    point = _point_of(results, ledger)
     if point is None or not computing:
-        few = point is None and one.row.get("ranks") in (1, 2)  # of two the faster one counts
+        few = point is None and ledger.row.get("ranks") in (1, 2)  # of two the faster one counts
         return "on each rank" if few else "on most ranks"
     count, ahead = int(point.together.numbers["of_ranks"]), point.together.ahead
-    gone = loss - NOTABLE * one.ideal.value
+    gone = loss - NOTABLE * ledger.ideal.value
     without = [str(rank) for rank, (least, _) in ahead.items() if least >= gone]
     if without:
         names = f"{'rank' if len(without) == 1 else 'ranks'} {listed(without, 6)}"
@@ -309,22 +313,22 @@ def _on_ranks(study: ExperimentResults, one: Ledger, loss: float, computing: boo
     return "on most ranks" if any(most >= gone for _, most in ahead.values()) else "on each rank"
 
 
-def _doubt(study: ExperimentResults, one: Ledger, term: str, sure: bool) -> str:
+def _doubt(results: ExperimentResults, ledger: Ledger, term: str, sure: bool) -> str:
     """Why a loss is not clear, after *not confirmed*; empty where it is. ``sure``: larger than
     each other one. Stalls are clear only where some of them are told from noise."""
     if not sure:
         return " as the largest, against each other one"
-    point = _point_of(study, one) if term == "stalls" else None
+    point = _point_of(results, ledger) if term == "stalls" else None
     rare = [] if point is None else [each for each in point.causes if each.pattern == RARE]
     if point is None or any(is_sure(each) for each in rare):
         return ""
     return f": {few_stalls(rare[0]) or STANDS_IN}" if rare else ": most runs have none"
 
 
-def _rounded(study: ExperimentResults, one: Ledger, loss: float, why: _Why | None) -> str:
+def _rounded(results: ExperimentResults, ledger: Ledger, loss: float, why: _Why | None) -> str:
     """That a loss may be the rounding of a coarse clock, as ``_doubt``; empty where it is not.
     Whose causes are known is as long as these in their steps: a few long ones are no rounding."""
-    point = _point_of(study, one)
+    point = _point_of(results, ledger)
     if point is None or why is not None:  # causes that may be rounding are not named
         return ""
     coarse = clock_words(point.together, loss)
@@ -345,7 +349,7 @@ def _because(why: _Why, term: str) -> str:
 
 def _part_of(why: _Why, term: str, loss: float) -> str:
     """``because``, with the share of a loss that its cause takes where that is less than most."""
-    taken = sum(takes(one) for one in why.causes) if why.several else takes(why.causes[0])
+    taken = sum(takes(cause) for cause in why.causes) if why.several else takes(why.causes[0])
     known = term not in (INPUT, "mixed") and taken < NEARLY_ALL * loss
     return f"about {_whole(taken / loss)} of it because " if known else "because "
 
@@ -361,9 +365,9 @@ def _unlike_loss(why: _Why, loss: float, least: float) -> str:
     return f"would be only {number(why.gain)} ms shorter, as ranks would wait for others then, and "
 
 
-def _why(study: ExperimentResults, one: Ledger, term: str, loss: float) -> _Why | None:
+def _why(results: ExperimentResults, ledger: Ledger, term: str, loss: float) -> _Why | None:
     """Why a term is as large as it is, where that is known: without it steps are replayed."""
-    point = _point_of(study, one)
+    point = _point_of(results, ledger)
     if point is None:
         return None
     overlap = [each for each in hidden(point) if not clock_words(each)]
@@ -391,17 +395,17 @@ def _why(study: ExperimentResults, one: Ledger, term: str, loss: float) -> _Why 
 def _adding_up(point: PointCauses, fits: Sequence[Cause], loss: float) -> _Why | None:
     """The causes that make up nearly all of a loss together, and no single one does; None where
     there are none, or what the steps gain without each does not add up."""
-    gains = [one.numbers["gain_ms"] for one in point.causes]
+    gains = [cause.numbers["gain_ms"] for cause in point.causes]
     together = point.together.numbers
     if abs(sum(gains) - together["gain_ms"]) >= NOTABLE * together["step_ms"]:
         return None
     chosen: list[Cause] = []
     gained = 0.0
-    for one in fits[:_MOST_CAUSES]:
-        if gained >= NEARLY_ALL * loss or one.numbers["gain_ms"] < SHARE * loss:
+    for fit in fits[:_MOST_CAUSES]:
+        if gained >= NEARLY_ALL * loss or fit.numbers["gain_ms"] < SHARE * loss:
             break
-        chosen.append(one)
-        gained += one.numbers["gain_ms"]
+        chosen.append(fit)
+        gained += fit.numbers["gain_ms"]
     if len(chosen) < 2 or not NEARLY_ALL * loss <= gained <= loss / NEARLY_ALL:
         return None
     return _Why(chosen, gained, several=True)
@@ -411,51 +415,52 @@ def _hidden_why(term: str, overlap: Sequence[Cause], together: Cause, least: flo
     """The cause of a term that steps gain little without, as others hide it; never the difference
     of means, which nobody would gain. None where nothing hides it."""
     own = [
-        one for one in overlap
-        if names_ranks(one) and (
-            one.cause == term if term in (*NAMED, BETWEEN)
-            else one.cause not in NAMED and one.pattern in PATTERNS.get(term, ())
-            and in_term(one, term)
+        cause for cause in overlap
+        if names_ranks(cause) and (
+            cause.cause == term if term in (*NAMED, BETWEEN)
+            else cause.cause not in NAMED and cause.pattern in PATTERNS.get(term, ())
+            and in_term(cause, term)
         )
     ]  # fmt: skip
     everything = together.numbers["gain_ms"]
     if not own or len(overlap) < 2 or everything < least or not is_sure(together):
         return None
-    cause = max(own, key=lambda one: one.numbers["gain_ms"])
+    cause = max(own, key=lambda cause_: cause_.numbers["gain_ms"])
     others = [each for each in overlap if each is not cause]
     return _Why([cause, *others], cause.numbers["gain_ms"], everything)
 
 
-def _points(study: ExperimentResults) -> Iterator[tuple[int, PointCauses]]:
-    return enumerate(point_causes(study))
+def _points(results: ExperimentResults) -> Iterator[tuple[int, PointCauses]]:
+    return enumerate(point_causes(results))
 
 
-def _point_of(study: ExperimentResults, one: Ledger) -> PointCauses | None:
+def _point_of(results: ExperimentResults, ledger: Ledger) -> PointCauses | None:
     return next(
-        (p for p in point_causes(study) if _key(study, p.row) == _key(study, one.row)), None
+        (p for p in point_causes(results) if _key(results, p.row) == _key(results, ledger.row)),
+        None,
     )
 
 
-def _key(study: ExperimentResults, row: Row) -> tuple[object, ...]:
-    return (*study.key(row, study.axes), row["source"])
+def _key(results: ExperimentResults, row: Row) -> tuple[object, ...]:
+    return (*results.key(row, results.axes), row["source"])
 
 
-def causes_in_losses(study: ExperimentResults) -> dict[int, Sequence[Cause]]:
+def causes_in_losses(results: ExperimentResults) -> dict[int, Sequence[Cause]]:
     """Causes that the sentences on the largest losses name, by place of their points among
     ``point_causes``."""
-    found: dict[int, Sequence[Cause]] = {}
-    for one in _largest_points(study):
-        term = _largest_term(one)
-        if term is None or _netted(one)[term] != one.parts[term]:
+    causes_of: dict[int, Sequence[Cause]] = {}
+    for ledger in _largest_points(results):
+        term = _largest_term(ledger)
+        if term is None or _netted(ledger)[term] != ledger.parts[term]:
             continue
-        if _nameless(one, one.parts[term].loss or 0.0):
+        if _nameless(ledger, ledger.parts[term].loss or 0.0):
             continue
-        if (why := _why(study, one, term, one.parts[term].loss or 0.0)) is None:
+        if (why := _why(results, ledger, term, ledger.parts[term].loss or 0.0)) is None:
             continue
-        for place, point in _points(study):
-            if _key(study, point.row) == _key(study, one.row):
-                found[place] = why.causes
-    return found
+        for place, point in _points(results):
+            if _key(results, point.row) == _key(results, ledger.row):
+                causes_of[place] = why.causes
+    return causes_of
 
 
 def _machine(largest: Term) -> str:
@@ -479,8 +484,8 @@ def _wide(largest: Term) -> bool:
 
 
 def _made(
-    study: ExperimentResults,
-    one: Ledger,
+    results: ExperimentResults,
+    ledger: Ledger,
     level: str,
     text: str,
     term: Term,
@@ -489,21 +494,22 @@ def _made(
 ) -> Finding:
     """The finding; ``lead``: how far the loss lies above each other one, with its lower bound."""
     evidence = {
-        "experiment": study.name,
+        "experiment": results.name,
         "table": "efficiency",
-        "key": {name: one.row.get(name) for name in study.axes} | {"source": one.row["source"]},
+        "key": {name: ledger.row.get(name) for name in results.axes}
+        | {"source": ledger.row["source"]},
         "numbers": {"loss": term.loss, "low": term.loss_low, "high": term.loss_high},
         "term": name,
-        "contradicts": one.contradicts,
+        "contradicts": ledger.contradicts,
         "cause": None if why is None or name == "mixed" else why.causes[0].cause,
         "lead": {"value": term.lead, "low": term.lead_low, "p": term.lead_p},
-        "repeats": one.row.get("repeats"),
-        "share": None if one.ideal is None else one.ideal.value / one.elapsed.value,
+        "repeats": ledger.row.get("repeats"),
+        "share": None if ledger.ideal is None else ledger.ideal.value / ledger.elapsed.value,
     }
-    text, claims = marked(one.row["source"], text), (_claim(study, one, term.lead_p),)
-    return Finding(study.name, RULE, level, text, evidence, claims=claims)
+    text, claims = marked(ledger.row["source"], text), (_claim(results, ledger, term.lead_p),)
+    return Finding(results.name, RULE, level, text, evidence, claims=claims)
 
 
-def _claim(study: ExperimentResults, one: Ledger, p: float | None) -> Claim:
+def _claim(results: ExperimentResults, ledger: Ledger, p: float | None) -> Claim:
     """That a loss is the largest of a ledger, with its p value where one is named."""
-    return claim_of(p, RULE, *_key(study, one.row))
+    return claim_of(p, RULE, *_key(results, ledger.row))

@@ -28,42 +28,42 @@ LEVEL = SIGNIFICANT - LISTS
 CLAIM = "claim"
 
 
-def judged(found: Sequence[Finding]) -> list[Finding]:
+def judged(findings: Sequence[Finding]) -> list[Finding]:
     """The findings of an experiment, as they stand among all its claims.
 
     Those whose claims do not stand are not confirmed; what is silent is left out.
     """
-    cut, count = cut_of(found), len(_claims(found))
-    return [_judged(one, cut, count) for one in found if one.level != SILENT]
+    cut, count = cut_of(findings), len(_claims(findings))
+    return [_judged(finding, cut, count) for finding in findings if finding.level != SILENT]
 
 
-def cut_of(found: Sequence[Finding]) -> float:
+def cut_of(findings: Sequence[Finding]) -> float:
     """Up to which p value the claims of an experiment are clear."""
-    return holm_cut(list(_claims(found).values()), LEVEL)
+    return holm_cut(list(_claims(findings).values()), LEVEL)
 
 
-def _claims(found: Sequence[Finding]) -> dict[tuple[Any, ...], float]:
-    return {claim.what: claim.p for one in found for claim in one.claims}
+def _claims(findings: Sequence[Finding]) -> dict[tuple[Any, ...], float]:
+    return {claim.what: claim.p for finding in findings for claim in finding.claims}
 
 
-def _judged(one: Finding, cut: float, claims: int) -> Finding:
-    if not one.claims:
-        return one
-    p = max(claim.p for claim in one.claims)
-    known = one.evidence | {CLAIM: {"p": p, "clear_to": cut, "claims": claims}}
-    settled = replace(one, evidence=known, claims=(), unless="")
-    if one.level != CONFIRMED or p <= cut:
+def _judged(finding: Finding, cut: float, claims: int) -> Finding:
+    if not finding.claims:
+        return finding
+    p = max(claim.p for claim in finding.claims)
+    known = finding.evidence | {CLAIM: {"p": p, "clear_to": cut, "claims": claims}}
+    settled = replace(finding, evidence=known, claims=(), unless="")
+    if finding.level != CONFIRMED or p <= cut:
         return settled
-    said = (one.unless or one.text).removesuffix(".")
+    said = (finding.unless or finding.text).removesuffix(".")
     among = counted(claims, "claim") if claims > 1 else "its only claim"
     text = f"{said}; not confirmed among the {among} of this experiment."
     return replace(settled, level=OPEN, text=text)
 
 
-def clear_to(found: Sequence[Finding]) -> float:
+def clear_to(findings: Sequence[Finding]) -> float:
     """Up to which p value claims are clear, in an experiment with these findings."""
-    for one in found:
-        known: Mapping[str, Any] = one.evidence.get(CLAIM) or {}
+    for finding in findings:
+        known: Mapping[str, Any] = finding.evidence.get(CLAIM) or {}
         if known:
             return float(known["clear_to"])
     return LEVEL

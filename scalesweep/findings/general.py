@@ -39,31 +39,31 @@ from scalesweep.findings.base import (
 NOTABLE_WAIT = 0.1
 
 
-def cache_effect(study: ExperimentResults) -> list[Finding]:
+def cache_effect(results: ExperimentResults) -> list[Finding]:
     """How later epochs compare with the first one, where they clearly differ.
 
     Both are of the same runs: the ratio is taken within each, Student's t on its logarithm, so wide
     that those of all points hold together (Holm).
     """
-    main = study.main
+    main = results.main
     if main is None or not {"init", "later"} <= set(main.phases):
         return []
     names = [column(main.metric, "mean", phase) for phase in ("init", "later")]
     runs: dict[Key, list[tuple[float, float]]] = {}
-    for run in study.rows("runs", ["source", *names, *study.axes]):
+    for run in results.rows("runs", ["source", *names, *results.axes]):
         if all(finite(run.get(name)) and run[name] > 0 for name in names):
             first, later = (float(run[name]) for name in names)
-            runs.setdefault(point_key(study, run), []).append((first, later))
+            runs.setdefault(point_key(results, run), []).append((first, later))
     known = [
         (row, spread)
-        for row in one_source(study)
-        if (pairs := runs.get(point_key(study, row)))
+        for row in one_source(results)
+        if (pairs := runs.get(point_key(results, row)))
         and not math.isnan((spread := _later_over_first(pairs)).low)
     ]
     if not known:
         return []
     together = holm_p([spread.p for _, spread in known])
-    found = []
+    findings = []
     for higher in (True, False):
         differing = [
             (p, spread, row)
@@ -74,10 +74,10 @@ def cache_effect(study: ExperimentResults) -> list[Finding]:
         claim = claim_of(max((p for p, _, _ in differing), default=None), "cache", higher)
         group = [(spread, row) for _, spread, row in differing]
         if group:
-            found.append(_cache(study, main, group, len(known), claim))
+            findings.append(_cache(results, main, group, len(known), claim))
         else:
-            found.append(Finding(study.name, "cache", SILENT, "", claims=(claim,)))
-    return found
+            findings.append(Finding(results.name, "cache", SILENT, "", claims=(claim,)))
+    return findings
 
 
 def _later_over_first(pairs: list[tuple[float, float]]) -> MeanRatio:
@@ -87,7 +87,7 @@ def _later_over_first(pairs: list[tuple[float, float]]) -> MeanRatio:
 
 
 def _cache(
-    study: ExperimentResults,
+    results: ExperimentResults,
     main: Measure,
     group: list[tuple[MeanRatio, Row]],
     compared: int,
@@ -99,36 +99,36 @@ def _cache(
     word = "higher" if least.value > 1 else "lower"
     span = f"{with_interval(least.value, least.low, least.high)} times"
     if len(group) > 1:
-        span = f"from {span} ({study.describe(row)}) to "
-        span += f"{with_interval(most.value, most.low, most.high)} times ({study.describe(last)})"
+        span = f"from {span} ({results.describe(row)}) to "
+        span += f"{with_interval(most.value, most.low, most.high)} times ({results.describe(last)})"
     text = (
         f"{main.label} is {word} in the later epochs than in the first epoch at "
         f"{len(group)} of {counted(compared, 'point')} with intervals: {span}."
     )
     columns = [*columns_of(main, "init"), *columns_of(main, "later")]
-    evidence = evidence_of(study, "points", row, columns)
+    evidence = evidence_of(results, "points", row, columns)
     text = marked(row["source"], text)
-    return Finding(study.name, "cache", CONFIRMED, text, evidence, claims=(claim,))
+    return Finding(results.name, "cache", CONFIRMED, text, evidence, claims=(claim,))
 
 
-def waiting(study: ExperimentResults) -> list[Finding]:
+def waiting(results: ExperimentResults) -> list[Finding]:
     """Where ranks wait a notable share of the epoch for the slowest one and the barrier.
 
     What a rank does itself and the whole epoch are of the same runs: the ratio is taken within
     each. The point with the largest least share is named, so all points are paid for (Bonferroni).
     """
-    found = []
+    findings = []
     for phase in ("init", "later"):
         columns = [column(m, "mean", phase) for m in ("local_time", "total_time")]
         runs: dict[Key, list[float]] = {}
-        for run in study.rows("runs", ["source", *columns, *study.axes]):
+        for run in results.rows("runs", ["source", *columns, *results.axes]):
             values = [float(run[name]) for name in columns if finite(run.get(name))]
             if len(values) == 2 and min(values) > 0 and (run.get("ranks") or 2) != 1:
-                runs.setdefault(point_key(study, run), []).append(values[0] / values[1])
+                runs.setdefault(point_key(results, run), []).append(values[0] / values[1])
         known = [
             (spread, row)
-            for row in one_source(study)
-            if (ratios := runs.get(point_key(study, row)))
+            for row in one_source(results)
+            if (ratios := runs.get(point_key(results, row)))
             and not math.isnan((spread := ratio_of(ratios, 1 - NOTABLE_WAIT)).low)
         ]
         if not known:
@@ -138,46 +138,48 @@ def waiting(study: ExperimentResults) -> list[Finding]:
         p = min(1.0, worst.p * len(known)) if sure else 1.0
         claim = claim_of(p, "waiting", phase)
         if p > SIGNIFICANT:
-            found.append(Finding(study.name, "waiting", SILENT, "", claims=(claim,)))
+            findings.append(Finding(results.name, "waiting", SILENT, "", claims=(claim,)))
             continue
         share = percent(1 - worst.value, 1 - worst.high, 1 - worst.low)
         text = (
-            f"{PHASES[phase].capitalize()}: at {study.describe(row)} a rank waits "
+            f"{PHASES[phase].capitalize()}: at {results.describe(row)} a rank waits "
             f"{share} of the epoch on average, for slower ranks or in the closing "
             f"barrier (mean epoch {number(row[columns[1]])} s, own work "
             f"{number(row[columns[0]])} s)."
         )
-        evidence = evidence_of(study, "points", row, columns)
+        evidence = evidence_of(results, "points", row, columns)
         text = marked(row["source"], text)
-        found.append(Finding(study.name, "waiting", CONFIRMED, text, evidence, claims=(claim,)))
-    return found
+        findings.append(
+            Finding(results.name, "waiting", CONFIRMED, text, evidence, claims=(claim,))
+        )
+    return findings
 
 
-def _told_runs(study: ExperimentResults, name: str) -> list[Row]:
-    names = ["run_id", *study.axes, "outlier", "warnings"]
-    return [row for row in study.rows("runs", names) if row.get(name)]
+def _told_runs(results: ExperimentResults, name: str) -> list[Row]:
+    names = ["run_id", *results.axes, "outlier", "warnings"]
+    return [row for row in results.rows("runs", names) if row.get(name)]
 
 
-def outlier_runs(study: ExperimentResults) -> list[Finding]:
+def outlier_runs(results: ExperimentResults) -> list[Finding]:
     """Outliers among the repeats of a point, named; they stay in the means."""
-    rows = _told_runs(study, "outlier")
+    rows = _told_runs(results, "outlier")
     if not rows:
         return []
-    named = listed([f"{row['run_id']} ({study.describe(row)})" for row in rows], 4)
+    named = listed([f"{row['run_id']} ({results.describe(row)})" for row in rows], 4)
     text = f"{counted(len(rows), 'outlier repeat')}, kept in all means: {named}."
     evidence = {
-        "experiment": study.name,
+        "experiment": results.name,
         "table": "runs",
         "key": {"run_id": [row["run_id"] for row in rows[:20]]},
         "numbers": {str(row["run_id"]): row["outlier"] for row in rows[:20]},
     }
-    return [Finding(study.name, "outliers", WARNING, text, evidence)]
+    return [Finding(results.name, "outliers", WARNING, text, evidence)]
 
 
-def warnings(study: ExperimentResults) -> list[Finding]:
+def warnings(results: ExperimentResults) -> list[Finding]:
     """Runs of which something is to be looked at, with what it is: steps that drift after the
     warm-up, a metric of another meaning, ranks that disagree on a total."""
-    rows = _told_runs(study, "warnings")
+    rows = _told_runs(results, "warnings")
     if not rows:
         return []
     counts = Counter(str(row["warnings"]) for row in rows).most_common()
@@ -186,41 +188,41 @@ def warnings(study: ExperimentResults) -> list[Finding]:
     ]
     text = f"{counted(len(rows), 'run')} with a warning: {listed(texts, 3)}."
     evidence = {
-        "experiment": study.name,
+        "experiment": results.name,
         "table": "runs",
         "key": {"run_id": [row["run_id"] for row in rows[:20]]},
         "numbers": {},
     }
-    return [Finding(study.name, "warnings", WARNING, text, evidence)]
+    return [Finding(results.name, "warnings", WARNING, text, evidence)]
 
 
-def oversubscribed(study: ExperimentResults) -> list[Finding]:
+def oversubscribed(results: ExperimentResults) -> list[Finding]:
     """Which points have more threads than cores on a node."""
     loads: dict[Key, tuple[float, Row]] = {}
-    for run in study.entry["runs"]:
+    for run in results.entry["runs"]:
         load = run.get("threads_per_core")
         if load is not None and load > 1:
-            loads.setdefault(study.key(run["point"]), (load, run["point"]))
+            loads.setdefault(results.key(run["point"]), (load, run["point"]))
     if not loads:
         return []
-    named = [f"{study.describe(point)}: {load:.3g}" for load, point in loads.values()]
+    named = [f"{results.describe(point)}: {load:.3g}" for load, point in loads.values()]
     text = (
-        f"{len(loads):,} of {counted(len(study.states), 'point')} oversubscribed, with more than "
+        f"{len(loads):,} of {counted(len(results.states), 'point')} oversubscribed, with more than "
         f"one thread for each core of a node ({listed(named, 4)}): their times also show how "
         "threads share a core."
     )
     evidence = {
-        "experiment": study.name,
+        "experiment": results.name,
         "table": "points",
         "key": {},
         "numbers": {"threads_per_core": max(load for load, _ in loads.values())},
     }
-    return [Finding(study.name, "oversubscribed", WARNING, text, evidence)]
+    return [Finding(results.name, "oversubscribed", WARNING, text, evidence)]
 
 
-def coverage(study: ExperimentResults) -> list[Finding]:
+def coverage(results: ExperimentResults) -> list[Finding]:
     """How much of the plan is there, and why the rest is not."""
-    runs = study.entry["runs"]
+    runs = results.entry["runs"]
     counts = {
         status.value: sum(run["status"] == status for run in runs)
         for status in Status
@@ -236,8 +238,8 @@ def coverage(study: ExperimentResults) -> list[Finding]:
     if accepted:
         parts[0] += f" ({accepted:,} of them accepted although they differ from the plan)"
     if counts[Status.FAILED]:
-        told = listed([f"{cause} {count}" for cause, count in sorted(causes.items())])
-        parts.append(f"{counts[Status.FAILED]:,} failed ({told})")
+        tally = listed([f"{cause} {count}" for cause, count in sorted(causes.items())])
+        parts.append(f"{counts[Status.FAILED]:,} failed ({tally})")
     if counts[Status.UNSUPPORTED]:
         parts.append(f"{counts[Status.UNSUPPORTED]:,} unsupported on this machine")
     if counts[Status.STALE]:
@@ -247,21 +249,21 @@ def coverage(study: ExperimentResults) -> list[Finding]:
         parts.append(f"{counts[Status.UNFINISHED]:,} unfinished, without a result")
     if counts[Status.NEW]:
         parts.append(f"{counts[Status.NEW]:,} pending")
-    if study.entry["excluded"]:
-        parts.append(f"{counted(len(study.entry['excluded']), 'point')} excluded on purpose")
-    refused = study.entry.get("refused", 0)
+    if results.entry["excluded"]:
+        parts.append(f"{counted(len(results.entry['excluded']), 'point')} excluded on purpose")
+    refused = results.entry.get("refused", 0)
     if refused:
         counts["refused"] = refused
-        of = study.entry["benchmark"]
+        of = results.entry["benchmark"]
         parts.append(
             f"{counted(refused, f'more run of {of}', f'more runs of {of}')} refused on import"
         )
     whole = counts[Status.DONE] + counts[Status.UNSUPPORTED] == len(runs) and not refused
     level = NOTE if whole else WARNING
     evidence = {
-        "experiment": study.name,
+        "experiment": results.name,
         "table": "runs",
         "key": {},
         "numbers": {**counts, **causes},
     }
-    return [Finding(study.name, "coverage", level, f"Coverage: {', '.join(parts)}.", evidence)]
+    return [Finding(results.name, "coverage", level, f"Coverage: {', '.join(parts)}.", evidence)]

@@ -17,18 +17,18 @@ from scalesweep.tables.training import curve_column
 NOTABLE_LOADING = 0.1
 
 
-def input_share(study: ExperimentResults) -> list[Finding]:
+def input_share(results: ExperimentResults) -> list[Finding]:
     """The share of training that ranks wait for input, at the point where it is largest.
 
     Of each run the seconds that a rank waits for batches over those of its training, both means
     over the ranks and summed over the epochs; the interval is that of the mean over repeats.
     """
-    waited, trained = (curve_column(name, study.axes) for name in ("span_input", "local_times"))
+    waited, trained = (curve_column(name, results.axes) for name in ("span_input", "local_times"))
     sums: dict[Key, dict[str, tuple[float, float]]] = {}
     rows: dict[Key, Row] = {}
-    for row in study.rows("epochs"):
-        if finite(row.get(waited), row.get(trained)) and learns(study, row):
-            key = (*study.key(row, study.axes), row["source"])
+    for row in results.rows("epochs"):
+        if finite(row.get(waited), row.get(trained)) and learns(results, row):
+            key = (*results.key(row, results.axes), row["source"])
             rows.setdefault(key, row)
             run = sums.setdefault(key, {})
             before = run.get(row["run_id"], (0.0, 0.0))
@@ -46,39 +46,39 @@ def input_share(study: ExperimentResults) -> list[Finding]:
     sure = math.isfinite(interval.high)
     numbers: dict[str, Any] = {"share": mean, "low": interval.low, "high": min(interval.high, 1.0)}
     text = f"waiting for input takes {percent(mean, numbers['low'], numbers['high'])} of training"
-    text += f" at {study.describe(row)}" if study.axes else ""
+    text += f" at {results.describe(row)}" if results.axes else ""
     text += f", the most measured at {counted(len(shares), 'point')}" if len(shares) > 1 else ""
     text += "." if sure else f"; {without_interval(values)}, not confirmed."
-    evidence = evidence_of(study, "epochs", row, ()) | {"numbers": numbers}
+    evidence = evidence_of(results, "epochs", row, ()) | {"numbers": numbers}
     level = CONFIRMED if sure else OPEN
-    return [Finding(study.name, "input share", level, marked(row["source"], text), evidence)]
+    return [Finding(results.name, "input share", level, marked(row["source"], text), evidence)]
 
 
-def data_loading(study: ExperimentResults) -> list[Finding]:
+def data_loading(results: ExperimentResults) -> list[Finding]:
     """Where loading data before training takes a notable share of the run."""
-    told = [
+    notable = [
         row
-        for row in study.rows("phases")
+        for row in results.rows("phases")
         if row["phase"] == "data_loading"
         and finite(row.get("share"))
         and row["share"] >= NOTABLE_LOADING
     ]
-    if not told:
+    if not notable:
         return []
-    row = max(told, key=lambda row: float(row["share"]))
+    row = max(notable, key=lambda row: float(row["share"]))
     sure = finite(row["share_low"]) and row["share_low"] >= NOTABLE_LOADING
     share = percent(row["share"], row["share_low"], row["share_high"])
-    text = f"data loading takes {share} of the run's phases at {study.describe(row)}"
+    text = f"data loading takes {share} of the run's phases at {results.describe(row)}"
     text += f" ({with_interval(row['seconds'], row['seconds_low'], row['seconds_high'], 's')})"
-    if len(told) > 1:
-        text += f", the most of {counted(len(told), 'point')} where it takes 10 % or more"
+    if len(notable) > 1:
+        text += f", the most of {counted(len(notable), 'point')} where it takes 10 % or more"
     text += "." if sure else "; no interval, or a wide one: not confirmed."
     columns = ("share", "share_low", "share_high", "seconds", "seconds_low", "seconds_high")
-    evidence = evidence_of(study, "phases", row, columns)
+    evidence = evidence_of(results, "phases", row, columns)
     level = CONFIRMED if sure else OPEN
     ends = (row["share_low"], row["share_high"])
     p = share_p(row["share"], *ends, row.get("runs"), NOTABLE_LOADING)
     # The largest of so many.
-    claims = (claim_of(min(1.0, p * len(told)), "data loading"),)
+    claims = (claim_of(min(1.0, p * len(notable)), "data loading"),)
     text = marked(row["source"], text)
-    return [Finding(study.name, "data loading", level, text, evidence, claims=claims)]
+    return [Finding(results.name, "data loading", level, text, evidence, claims=claims)]

@@ -31,7 +31,7 @@ MOST_OF_IT = 0.5
 FUSION, CYCLE = "fusion buffer", "cycle time"
 
 
-def against_machine(study: ExperimentResults) -> list[Finding]:
+def against_machine(results: ExperimentResults) -> list[Finding]:
     """For each series, at its largest scale, what its step reaches of what the machine could do."""
     rules: list[Callable[[ExperimentResults, Held], list[Finding]]] = [
         _computation,
@@ -39,12 +39,15 @@ def against_machine(study: ExperimentResults) -> list[Finding]:
         _reading,
     ]
     return [
-        finding for held in held_against(study) for rule in rules for finding in rule(study, held)
+        finding
+        for held in held_against(results)
+        for rule in rules
+        for finding in rule(results, held)
     ]
 
 
-def _where(study: ExperimentResults, held: Held) -> str:
-    return f"at {study.describe(held.row)} " if study.axes else ""
+def _where(results: ExperimentResults, held: Held) -> str:
+    return f"at {results.describe(held.row)} " if results.axes else ""
 
 
 def _matters(held: Held, ms: float) -> bool:
@@ -60,46 +63,48 @@ def _level(low: float | None, high: float | None) -> tuple[str, str]:
     return CONFIRMED, ""
 
 
-def _computation(study: ExperimentResults, held: Held) -> list[Finding]:
-    one = held.terms.get("compute")
-    if one is None or not _matters(held, one.own_ms):
+def _computation(results: ExperimentResults, held: Held) -> list[Finding]:
+    term = held.terms.get("compute")
+    if term is None or not _matters(held, term.own_ms):
         return []
-    reached = percent(one.share, one.low, one.high)
-    if one.low is not None and one.low > 1:
+    reached = percent(term.share, term.low, term.high)
+    if term.low is not None and term.low > 1:
         text = (
-            f"{_where(study, held)}computation is faster than the measured ceilings allow "
+            f"{_where(results, held)}computation is faster than the measured ceilings allow "
             f"({reached}): its arrays stay in caches, or the ceilings were measured too low"
         )
-        return [_made(study, held, COMPUTATION, NOTE, text, one)]
-    level, why = _level(one.low, one.high)
+        return [_made(results, held, COMPUTATION, NOTE, text, term)]
+    level, why = _level(term.low, term.high)
     text = (
-        f"{_where(study, held)}computation reaches {reached} of what the model's layers could on "
-        f"this machine: a step computes for {number(one.own_ms)} ms, where {number(one.least_ms)} "
-        f"ms would do{why}"
+        f"{_where(results, held)}computation reaches {reached} of what the model's layers could on "
+        f"this machine: a step computes for {number(term.own_ms)} ms, where "
+        f"{number(term.least_ms)} ms would do{why}"
     )
-    return [_made(study, held, COMPUTATION, level, text, one)]
+    return [_made(results, held, COMPUTATION, level, text, term)]
 
 
-def _exchange(study: ExperimentResults, held: Held) -> list[Finding]:
+def _exchange(results: ExperimentResults, held: Held) -> list[Finding]:
     sent = held.exchange
     if sent is None or not _matters(held, sent["transfer_ms"]) or sent["of_network"] >= ENOUGH:
         return []
     low, high = (sent[name] if finite(sent[name]) else None for name in _SHARE)
     level, why = _level(low, high)
-    one = Reached("transfer", sent["of_network"], low, high, sent["one_ms"], sent["machine_from"])
+    reached = Reached(
+        "transfer", sent["of_network"], low, high, sent["one_ms"], sent["machine_from"]
+    )
     factor, unit = scaled_unit("bytes/s", sent["rate"])
     rate = number(sent["rate"] * factor)
     cause, words, advice = _cause(sent)
     text = (
-        f"{_where(study, held)}the exchange moves {rate} {unit} of bus bandwidth, "
-        f"{percent(one.share, low, high)} of what this network gives to a message of "
+        f"{_where(results, held)}the exchange moves {rate} {unit} of bus bandwidth, "
+        f"{percent(reached.share, low, high)} of what this network gives to a message of "
         f"{size_words(sent['message_bytes'])}{why}{words if level == CONFIRMED else ''}"
     )
-    found = _made(study, held, EXCHANGE, level, text, one)
+    finding = _made(results, held, EXCHANGE, level, text, reached)
     if level == CONFIRMED and cause:
-        found.evidence.update({"cause": cause, "do": advice})
-    found.evidence["table"] = "exchange"
-    return [found]
+        finding.evidence.update({"cause": cause, "do": advice})
+    finding.evidence["table"] = "exchange"
+    return [finding]
 
 
 _SHARE = ("of_network_low", "of_network_high")
@@ -126,33 +131,38 @@ def _cause(sent: Mapping[str, Any]) -> tuple[str, str, str]:
     return "", "", ""
 
 
-def _reading(study: ExperimentResults, held: Held) -> list[Finding]:
-    one = held.terms.get("input")
-    if one is None or not _matters(held, one.own_ms) or one.share >= ENOUGH:
+def _reading(results: ExperimentResults, held: Held) -> list[Finding]:
+    term = held.terms.get("input")
+    if term is None or not _matters(held, term.own_ms) or term.share >= ENOUGH:
         return []
-    ends = (None, None) if one.low is None or one.high is None else (1 / one.high, 1 / one.low)
-    level, why = _level(one.low, one.high)
-    times = with_interval(1 / one.share, ends[0], ends[1], "times")
+    ends = (None, None) if term.low is None or term.high is None else (1 / term.high, 1 / term.low)
+    level, why = _level(term.low, term.high)
+    times = with_interval(1 / term.share, ends[0], ends[1], "times")
     step = STEP_WORDS[held.ledger.form]
     text = (
-        f"{_where(study, held)}input takes {times} what the file system needs: "
-        f"{'an' if step == 'epoch' else 'a'} {step} waits {number(one.own_ms)} ms for its batches, "
-        f"which are read in {number(one.least_ms)} ms{why}"
+        f"{_where(results, held)}input takes {times} what the file system needs: "
+        f"{'an' if step == 'epoch' else 'a'} {step} waits {number(term.own_ms)} ms for its "
+        f"batches, which are read in {number(term.least_ms)} ms{why}"
     )
-    return [_made(study, held, READING, level, text, one)]
+    return [_made(results, held, READING, level, text, term)]
 
 
 def _made(
-    study: ExperimentResults, held: Held, rule: str, level: str, text: str, one: Reached
+    results: ExperimentResults, held: Held, rule: str, level: str, text: str, reached: Reached
 ) -> Finding:
     evidence = {
-        "experiment": study.name,
+        "experiment": results.name,
         "table": "efficiency",
-        "key": {name: held.row.get(name) for name in study.axes} | {"source": held.row["source"]},
-        "numbers": {"share": one.share, "low": one.low, "high": one.high, "least": one.least_ms},
-        "term": one.term,
+        "key": {name: held.row.get(name) for name in results.axes} | {"source": held.row["source"]},
+        "numbers": {
+            "share": reached.share,
+            "low": reached.low,
+            "high": reached.high,
+            "least": reached.least_ms,
+        },
+        "term": reached.term,
     }
-    p = share_p(one.share, one.low, one.high, held.ledger.row.get("repeats"), 1.0)
-    claims = (claim_of(p, rule, *study.key(held.row, study.axes), held.row["source"]),)
+    p = share_p(reached.share, reached.low, reached.high, held.ledger.row.get("repeats"), 1.0)
+    claims = (claim_of(p, rule, *results.key(held.row, results.axes), held.row["source"]),)
     text = marked(held.row["source"], f"{text}.")
-    return Finding(study.name, rule, level, text, evidence, claims=claims)
+    return Finding(results.name, rule, level, text, evidence, claims=claims)

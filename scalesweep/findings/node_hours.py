@@ -24,79 +24,81 @@ class _Rate:
     predicted: bool
 
 
-def best_for_a_node_hour(study: ExperimentResults) -> list[Finding]:
+def best_for_a_node_hour(results: ExperimentResults) -> list[Finding]:
     """For each series with predictions the count, measured or predicted, that does most work for a
     node-hour, and those that are not clearly worse.
 
     Only where ranks are scaled over and the ranks of a node are known, and the best has an
     interval: without, nothing says that another is worse.
     """
-    main, scale = study.main, study.scale
-    if main is None or scale != "ranks" or study.tables.get("prediction") is None:
+    main, scale = results.main, results.scale
+    if main is None or scale != "ranks" or results.tables.get("prediction") is None:
         return []
     if not main.unit.endswith("/s") or not main.higher:
         return []
-    found = []
-    for series in study.series[:MAX_SERIES]:
-        rates = _rates(study, series, main.steady_phase)
-        if not any(one.predicted for one in rates):
+    findings = []
+    for series in results.series[:MAX_SERIES]:
+        rates = _rates(results, series, main.steady_phase)
+        if not any(rate.predicted for rate in rates):
             continue
-        best = max(rates, key=lambda one: one.value)
+        best = max(rates, key=lambda rate: rate.value)
         if best.low is None:
             continue
         alike = [
-            one for one in rates
-            if one is not best and (one.high if one.high is not None else one.value) >= best.low
+            rate for rate in rates
+            if rate is not best and (rate.high if rate.high is not None else rate.value) >= best.low
         ]  # fmt: skip
-        found.append(_finding(study, series, best, alike))
-    return found
+        findings.append(_finding(results, series, best, alike))
+    return findings
 
 
-def _rates(study: ExperimentResults, series: Series, phase: str) -> list[_Rate]:
-    main = study.main
+def _rates(results: ExperimentResults, series: Series, phase: str) -> list[_Rate]:
+    main = results.main
     assert main is not None
-    found = []
+    rates = []
     for row in series.rows:
         numbers = [main.value(row, stat, phase) for stat in ("mean", "low", "high")]
-        if made := _rate(study, row, numbers, predicted=False):
-            found.append(made)
-    for one in known(of_series(study, series, main.metric, phase)):
-        values = [one.number(name) for name in ("value", "low", "high")]
+        if made := _rate(results, row, numbers, predicted=False):
+            rates.append(made)
+    for predicted in known(of_series(results, series, main.metric, phase)):
+        values = [predicted.number(name) for name in ("value", "low", "high")]
         scaled = [None if value is None else value * main.factor for value in values]
-        if made := _rate(study, one.row, scaled, predicted=True):
-            found.append(made)
-    return found
+        if made := _rate(results, predicted.row, scaled, predicted=True):
+            rates.append(made)
+    return rates
 
 
 def _rate(
-    study: ExperimentResults, row: Row, numbers: list[float | None], predicted: bool
+    results: ExperimentResults, row: Row, numbers: list[float | None], predicted: bool
 ) -> _Rate | None:
-    fixed = study.entry["fixed"].get("ranks_per_node")
+    fixed = results.entry["fixed"].get("ranks_per_node")
     per_node = row.get("ranks_per_node", fixed)
     if not finite(per_node) or per_node < 1 or numbers[0] is None:
         return None
-    count = study.scale_of(row)
+    count = results.scale_of(row)
     hours = 3600 / -(-count // int(per_node))
-    value, low, high = (None if one is None else one * hours for one in numbers)
+    value, low, high = (None if value_ is None else value_ * hours for value_ in numbers)
     assert value is not None
     return _Rate(count, row, value, low, high, predicted)
 
 
-def _finding(study: ExperimentResults, series: Series, best: _Rate, alike: list[_Rate]) -> Finding:
-    main = study.main
+def _finding(
+    results: ExperimentResults, series: Series, best: _Rate, alike: list[_Rate]
+) -> Finding:
+    main = results.main
     assert main is not None
     unit = f"{main.unit.removesuffix('/s')} per node-hour"
     label = f"{series.label}: " if series.label else ""
     where = f" ({PHASES[main.steady_phase]})" if main.steady_phase != "run" else ""
-    head = f"{label}most for a node-hour{where}: {study.scaled(best.count)}"
+    head = f"{label}most for a node-hour{where}: {results.scaled(best.count)}"
     head += " (predicted)" if best.predicted else ""
     text = f"{head}, {with_interval(best.value, best.low, best.high, unit)}"
-    names = [f"{one.count:,}{' (predicted)' if one.predicted else ''}" for one in alike]
+    names = [f"{rate.count:,}{' (predicted)' if rate.predicted else ''}" for rate in alike]
     text += f"; not clearly worse: {listed(names, 8)}" if names else "; every other count is worse"
     table = "prediction" if best.predicted else "scaling"
     columns = [column(main.metric, stat, main.steady_phase) for stat in ("mean", "low", "high")]
-    evidence = evidence_of(study, table, best.row, columns)
+    evidence = evidence_of(results, table, best.row, columns)
     source = str(series.rows[0]["source"])
     said = text if label else text[:1].upper() + text[1:]
     said = said if source == "measured" else f"From {source} points: {text}"
-    return Finding(study.name, RULE, NOTE, f"{said}.", evidence)
+    return Finding(results.name, RULE, NOTE, f"{said}.", evidence)

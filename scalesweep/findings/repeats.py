@@ -8,9 +8,9 @@ from scalesweep.experiment.results import ExperimentResults
 from scalesweep.findings.base import NOTE, WARNING, Finding
 
 
-def until_precise(study: ExperimentResults) -> list[Finding]:
+def until_precise(results: ExperimentResults) -> list[Finding]:
     """Which points stayed wide, and by what rule repeats were added."""
-    repeats = study.entry.get("repeats")
+    repeats = results.entry.get("repeats")
     if not repeats:
         return []
     points = repeats["points"]
@@ -25,21 +25,21 @@ def until_precise(study: ExperimentResults) -> list[Finding]:
         "the mean in 95 % of such cases."
     )
     evidence = {
-        "experiment": study.name,
+        "experiment": results.name,
         "table": "points",
         "key": {},
         "numbers": {"level": repeats["level"], "until": repeats["until"]},
     }
-    found = [Finding(study.name, "repeats", NOTE, text, evidence)]
+    findings = [Finding(results.name, "repeats", NOTE, text, evidence)]
     if wide:
         named = [
-            f"{study.describe(point['point'])}: ±{100 * (point['width'] or 0):.3g} % after "
+            f"{results.describe(point['point'])}: ±{100 * (point['width'] or 0):.3g} % after "
             f"{counted(point['done'], 'repeat')}"
             for point in sorted(wide, key=lambda point: point["width"] or 0, reverse=True)
         ]
         text = f"{counted(len(wide), 'point')} stayed wide, beyond {goal}: {listed(named, 6)}."
-        found.insert(0, Finding(study.name, "wide", WARNING, text, evidence))
-    return found
+        findings.insert(0, Finding(results.name, "wide", WARNING, text, evidence))
+    return findings
 
 
 def _label(repeats: PlanRepeats) -> str:

@@ -15,42 +15,42 @@ LEAST_COVERAGE, MOST_COVERAGE = 0.8, 1.25
 _WORDS = {"compute": "compute bound", "memory": "memory bound", LAUNCH: "launch bound"}
 
 
-def step_against_roof(study: ExperimentResults) -> list[Finding]:
+def step_against_roof(results: ExperimentResults) -> list[Finding]:
     """For each roofline, at its largest and smallest local batch, what the step reaches.
 
     Nothing without measured ceilings, but that no roofline is drawn where no peaks are there
     either. A note where the layers do not account for the step, or it is faster than the ceilings.
     """
-    groups = rooflines(study)
+    groups = rooflines(results)
     if groups and not any(point.roofs for group in groups for point in group):
         text = (
             "No roofline is drawn: the campaign has measured no ceilings (experiments of "
             "compute_peak and memory_bandwidth), and the site file has no peaks; the table "
             "roofline has FLOP, bytes and times of the layers"
         )
-        evidence = {"experiment": study.name, "table": "roofline", "key": {}, "numbers": {}}
-        return [Finding(study.name, RULE, NOTE, f"{text}.", evidence)]
-    found = []
+        evidence = {"experiment": results.name, "table": "roofline", "key": {}, "numbers": {}}
+        return [Finding(results.name, RULE, NOTE, f"{text}.", evidence)]
+    findings = []
     for group in groups:
         ends = [group[0]]
         if group[-1].local_batch != group[0].local_batch:
             ends.append(group[-1])
-        found += [finding for point in ends for finding in _finding(study, point)]
-    return found
+        findings += [finding for point in ends for finding in _finding(results, point)]
+    return findings
 
 
-def _finding(study: ExperimentResults, point: PointRoofline) -> list[Finding]:
+def _finding(results: ExperimentResults, point: PointRoofline) -> list[Finding]:
     step = point.step
     if MEASURED not in point.roofs or step.of_roof is None:
         return []
-    where = f"at {study.describe(point.row)} " if study.axes else ""
+    where = f"at {results.describe(point.row)} " if results.axes else ""
     coverage = step.coverage or 0.0
     if not LEAST_COVERAGE <= coverage <= MOST_COVERAGE:
         text = (
             f"{where}the layers, timed apart, come to {percent(coverage)} of the step: what they "
-            f"could do says little about the step{_side_by_side(study, point, coverage)}"
+            f"could do says little about the step{_side_by_side(results, point, coverage)}"
         )
-        return [_made(study, point, NOTE, text)]
+        return [_made(results, point, NOTE, text)]
     low, high = step.of_roof_low, step.of_roof_high
     if low is not None and low > 1:
         text = (
@@ -58,11 +58,11 @@ def _finding(study: ExperimentResults, point: PointRoofline) -> list[Finding]:
             f"({percent(step.of_roof, low, high)}): its arrays stay in caches, or the "
             "ceilings were measured too low"
         )
-        return [_made(study, point, NOTE, text)]
+        return [_made(results, point, NOTE, text)]
     reached = percent(step.of_roof, low, high)
     text = f"{where}the step reaches {reached} of what its layers could on this machine"
     # Of a layer without products the least time is that of its bytes, which others may exceed.
-    gap = max((one for one in point.layers if one.bound != UNRATED), key=_gap, default=None)
+    gap = max((layer for layer in point.layers if layer.bound != UNRATED), key=_gap, default=None)
     if gap is not None and step.of_roof < 1 and _gap(gap) > 0:
         several = f" ({gap.count} layers)" if gap.count > 1 else ""
         bound = f", {_WORDS[gap.bound]}" if gap.bound in _WORDS else ""
@@ -70,10 +70,10 @@ def _finding(study: ExperimentResults, point: PointRoofline) -> list[Finding]:
             f"; the largest gap is in {gap.layer}{several}{bound}: {number(gap.ms)} ms, where "
             f"{number(gap.least_ms)} ms would do"
         )
-    small = [one for one in point.layers if one.bound == LAUNCH]
-    if small and sum(one.ms for one in small) > 0.2 * step.ms:
-        text += f"; {percent(sum(one.ms for one in small) / step.ms)} of it is launch bound"
-    others = sum(one.ms for one in point.layers if one.bound == UNRATED)
+    small = [layer for layer in point.layers if layer.bound == LAUNCH]
+    if small and sum(layer.ms for layer in small) > 0.2 * step.ms:
+        text += f"; {percent(sum(layer.ms for layer in small) / step.ms)} of it is launch bound"
+    others = sum(layer.ms for layer in point.layers if layer.bound == UNRATED)
     if others > 0.1 * step.ms:
         text += (
             f"; {percent(others / step.ms)} of it is in layers without products, of which only the "
@@ -90,14 +90,14 @@ def _finding(study: ExperimentResults, point: PointRoofline) -> list[Finding]:
         text += "; not confirmed: without repeats of step and ceilings it has no interval"
     elif not high or high >= 1:
         text += "; not confirmed to be less than all of it by its interval"
-    return [_made(study, point, CONFIRMED if sure else OPEN, text)]
+    return [_made(results, point, CONFIRMED if sure else OPEN, text)]
 
 
-def _side_by_side(study: ExperimentResults, point: PointRoofline, coverage: float) -> str:
+def _side_by_side(results: ExperimentResults, point: PointRoofline, coverage: float) -> str:
     """What is said of layers that take longer apart than in the step, but no more of its cores."""
-    measure = study.measures.get(CORES)
-    key = point_key(study, point.row)
-    rows = [row for row in study.points if point_key(study, row) == key]
+    measure = results.measures.get(CORES)
+    key = point_key(results, point.row)
+    rows = [row for row in results.points if point_key(results, row) == key]
     if measure is None or not rows or coverage <= 1:
         return ""
     cores = measure.value(rows[0], "mean", "run")
@@ -109,17 +109,17 @@ def _side_by_side(study: ExperimentResults, point: PointRoofline, coverage: floa
     )
 
 
-def _gap(one: Entry) -> float:
+def _gap(entry: Entry) -> float:
     """What a kind of layer takes more than the least, in ms."""
-    return 0.0 if one.least_ms is None else one.ms - one.least_ms
+    return 0.0 if entry.least_ms is None else entry.ms - entry.least_ms
 
 
-def _made(study: ExperimentResults, point: PointRoofline, level: str, text: str) -> Finding:
+def _made(results: ExperimentResults, point: PointRoofline, level: str, text: str) -> Finding:
     step = point.step
     evidence = {
-        "experiment": study.name,
+        "experiment": results.name,
         "table": "roofline",
-        "key": {name: point.row.get(name) for name in study.axes}
+        "key": {name: point.row.get(name) for name in results.axes}
         | {"source": point.row["source"], "layer": step.layer},
         "numbers": {
             "of_roof": step.of_roof, "low": step.of_roof_low, "high": step.of_roof_high,
@@ -130,6 +130,6 @@ def _made(study: ExperimentResults, point: PointRoofline, level: str, text: str)
     if step.of_roof is not None:
         repeats = point.repeats
         p = share_p(step.of_roof, step.of_roof_low, step.of_roof_high, repeats, 1.0)
-    claims = (claim_of(p, RULE, *point_key(study, point.row)),)
+    claims = (claim_of(p, RULE, *point_key(results, point.row)),)
     text = marked(point.row["source"], f"{text}.")
-    return Finding(study.name, RULE, level, text, evidence, claims=claims)
+    return Finding(results.name, RULE, level, text, evidence, claims=claims)

@@ -85,21 +85,21 @@ class Efficiency:
         return f"{percent(self.value, self.low, self.high)}{unsure}"
 
 
-def scaled_differences(study: ExperimentResults, phase: str) -> Differences | None:
+def scaled_differences(results: ExperimentResults, phase: str) -> Differences | None:
     """Tests of the metric that efficiencies are of: made once for all series, as it reads the
     repeats of all points."""
-    measure = study.scaled_measure
-    return None if measure is None else Differences(study, measure.metric, phase)
+    measure = results.scaled_measure
+    return None if measure is None else Differences(results, measure.metric, phase)
 
 
 def efficiencies(
-    study: ExperimentResults, series: Series, phase: str, differences: Differences | None
+    results: ExperimentResults, series: Series, phase: str, differences: Differences | None
 ) -> list[Efficiency]:
     """Efficiencies of a series without its base, by scale; tested by ``scaled_differences``."""
-    stem, base = study.scaled_stem, series.rows[0]
-    apart = _apart(study, study.scaled_measure.metric) if study.scaled_measure else 0.0
+    stem, base = results.scaled_stem, series.rows[0]
+    apart = _apart(results, results.scaled_measure.metric) if results.scaled_measure else 0.0
     before, jump = 1.0, False
-    found = []
+    points = []
     for row in series.rows[1:]:
         value, low, high = (
             row.get(column(f"{stem}_{part}", "", phase)) for part in ("eff", "eff_low", "eff_high")
@@ -111,12 +111,12 @@ def efficiencies(
                 p = differences.p_of_share(row, base, value, (low, high), GOOD)
             jump = value < before / JUMP or (jump and value < before * JUMP)
             before = value
-            what = (phase, *point_key(study, row), *point_key(study, base))
-            found.append(
+            what = (phase, *point_key(results, row), *point_key(results, base))
+            points.append(
                 Efficiency(
                     row,
-                    study.scale_of(row),
-                    study.scaled(study.scale_of(row)),
+                    results.scale_of(row),
+                    results.scaled(results.scale_of(row)),
                     value,
                     low if known else None,
                     high if known else None,
@@ -125,20 +125,21 @@ def efficiencies(
                     apart,
                 )
             )
-    return found
+    return points
 
 
-def efficiency_columns(study: ExperimentResults, phase: str) -> list[str]:
+def efficiency_columns(results: ExperimentResults, phase: str) -> list[str]:
     """Columns of the efficiency and its interval in the table ``scaling``."""
     return [
-        column(f"{study.scaled_stem}_{part}", "", phase) for part in ("eff", "eff_low", "eff_high")
+        column(f"{results.scaled_stem}_{part}", "", phase)
+        for part in ("eff", "eff_low", "eff_high")
     ]
 
 
-def _apart(study: ExperimentResults, metric: str) -> float:
+def _apart(results: ExperimentResults, metric: str) -> float:
     """By which share ranks of a run differ, at most, in what they print of the same total."""
     most = 0.0
-    for row in study.rows("runs", ["run_id", "warnings"]):
+    for row in results.rows("runs", ["run_id", "warnings"]):
         for name, low, high in _DISAGREE.findall(str(row.get("warnings") or "")):
             if name == metric:
                 least = float(low)
@@ -154,13 +155,14 @@ def _unsure(apart: float) -> str:
     )
 
 
-def resting_on_totals(study: ExperimentResults, found: Sequence[Finding]) -> list[Finding]:
+def resting_on_totals(results: ExperimentResults, findings: Sequence[Finding]) -> list[Finding]:
     """The same findings; one on a main metric of which ranks print different totals is open."""
-    apart = _apart(study, study.main.metric) if study.main else 0.0
+    apart = _apart(results, results.main.metric) if results.main else 0.0
     if apart <= APART:
-        return list(found)
+        return list(findings)
     return [
-        replace(one, level=OPEN, text=f"{one.text} Not confirmed: {_unsure(apart)}.")
-        if one.level == CONFIRMED and (one.on_main or one.rule == "largest loss") else one
-        for one in found
+        replace(finding, level=OPEN, text=f"{finding.text} Not confirmed: {_unsure(apart)}.")
+        if finding.level == CONFIRMED and (finding.on_main or finding.rule == "largest loss")
+        else finding
+        for finding in findings
     ]  # fmt: skip

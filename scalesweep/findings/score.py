@@ -10,31 +10,31 @@ LEAST_RUNS = 3
 _COLUMNS = ("runs", "reached", "best", "worst", "score", "models_per_minute")
 
 
-def score(study: ExperimentResults) -> list[Finding]:
+def score(results: ExperimentResults) -> list[Finding]:
     """The score of every point, or why it has none; of many points the first are named."""
-    rows = [row for row in study.rows("score") if row["runs"]]
+    rows = [row for row in results.rows("score") if row["runs"]]
     enough = [row for row in rows if row["runs"] >= LEAST_RUNS or row.get("at_once")]
-    found = [_told(study, row) for row in enough[:MAX_POINTS]]
+    findings = [_finding(results, row) for row in enough[:MAX_POINTS]]
     if len(enough) > MAX_POINTS:
         text = f"The tables have the scores of {counted(len(enough) - MAX_POINTS, 'more point')}."
-        found.append(Finding(study.name, "score", NOTE, text, {"experiment": study.name}))
+        findings.append(Finding(results.name, "score", NOTE, text, {"experiment": results.name}))
     if few := len(rows) - len(enough):
         text = (
             f"No score for {counted(few, 'point')} with fewer than {LEAST_RUNS} runs: MLPerf takes "
             f"{STANDARD_RUNS} runs and drops the best and the worst."
         )
-        found.append(Finding(study.name, "score", NOTE, text, {"experiment": study.name}))
-    return found
+        findings.append(Finding(results.name, "score", NOTE, text, {"experiment": results.name}))
+    return findings
 
 
-def _told(study: ExperimentResults, row: Row) -> Finding:
+def _finding(results: ExperimentResults, row: Row) -> Finding:
     """The score of a point with enough runs."""
     runs, missed = int(row["runs"]), int(row["runs"] - row["reached"])
-    where = f" at {study.describe(row)}" if study.axes else ""
-    evidence = evidence_of(study, "score", row, _COLUMNS)
+    where = f" at {results.describe(row)}" if results.axes else ""
+    evidence = evidence_of(results, "score", row, _COLUMNS)
     if at_once := row.get("at_once"):
         text = _at_once(row, str(at_once), where)
-        return Finding(study.name, "score", NOTE, marked(row["source"], text), evidence)
+        return Finding(results.name, "score", NOTE, marked(row["source"], text), evidence)
     if finite(row["score"]):
         level = CONFIRMED if row["standard"] else OPEN
         counts = "best and worst dropped"
@@ -51,7 +51,7 @@ def _told(study: ExperimentResults, row: Row) -> Finding:
             f"No score{where}: {missed:,} of {counted(runs, 'run')} missed the target; "
             "MLPerf allows one."
         )
-    return Finding(study.name, "score", level, marked(row["source"], text), evidence)
+    return Finding(results.name, "score", level, marked(row["source"], text), evidence)
 
 
 def _at_once(row: Row, how: str, where: str) -> str:

@@ -26,40 +26,44 @@ _FACTORS = (
 )  # fmt: skip
 
 
-def stated_efficiency(study: ExperimentResults) -> list[Finding]:
+def stated_efficiency(results: ExperimentResults) -> list[Finding]:
     """An efficiency that leads an experiment, at its largest scale, and the lowest of its factors.
 
     Nothing where it is a result of our own rates: the verdict is on these.
     """
-    main = study.main
+    main = results.main
     if main is None or main.unit or not main.higher or _WORD not in main.metric:
         return []
     phase = main.steady_phase
-    rows = [row for row in one_source(study) if main.value(row, "mean", phase) is not None]
+    rows = [row for row in one_source(results) if main.value(row, "mean", phase) is not None]
     if not rows:
         return []
-    scale = study.scale if study.scale in study.axes else None
-    row = max(rows, key=study.scale_of) if scale else min(rows, key=lambda r: _mean(main, r, phase))
+    scale = results.scale if results.scale in results.axes else None
+    row = (
+        max(rows, key=results.scale_of) if scale else min(rows, key=lambda r: _mean(main, r, phase))
+    )
     value, low, high = (main.value(row, stat, phase) for stat in ("mean", "low", "high"))
-    named = f" at {study.describe(row)}" if study.axes else ""
+    named = f" at {results.describe(row)}" if results.axes else ""
     text = f"{main.label.lower()}{named}: {percent(value, low, high)}"
     factors = {
-        study.measures[name].label.lower(): share
+        results.measures[name].label.lower(): share
         for name in _FACTORS
-        if name in study.measures
-        and (share := study.measures[name].value(row, "mean", phase)) is not None
+        if name in results.measures
+        and (share := results.measures[name].value(row, "mean", phase)) is not None
     }
     if factors:
-        told = [f"{label} {percent(share)}" for label, share in factors.items()]
-        text += f" ({listed(told, len(told))})"
+        shares = [f"{label} {percent(share)}" for label, share in factors.items()]
+        text += f" ({listed(shares, len(shares))})"
     below = value is not None and value < GOOD
     text += "; below the 80 % that POP calls acceptable" if below else ""
     text += "" if low is not None else "; a single run, no interval"
     numbers = [number_of(main.metric, value, "1", low, high)]
     numbers += [number_of(label, share, "1") for label, share in factors.items()]
-    evidence = evidence_of(study, "points", row, columns_of(main, phase))
+    evidence = evidence_of(results, "points", row, columns_of(main, phase))
     return [
-        Finding(study.name, RULE, NOTE, marked(row["source"], f"{text}."), evidence, tuple(numbers))
+        Finding(
+            results.name, RULE, NOTE, marked(row["source"], f"{text}."), evidence, tuple(numbers)
+        )
     ]
 
 

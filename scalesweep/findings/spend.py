@@ -6,9 +6,9 @@ from scalesweep.findings.base import NOTE, Finding
 from scalesweep.planning.spend_text import decision_text
 
 
-def spent(study: ExperimentResults) -> list[Finding]:
+def spent(results: ExperimentResults) -> list[Finding]:
     """What of the budget is spent, why it ended, and a finding for each decision."""
-    spend = study.entry.get("spend")
+    spend = results.entry.get("spend")
     if not spend:
         return []
     rounds = spend["rounds"]
@@ -18,12 +18,12 @@ def spent(study: ExperimentResults) -> list[Finding]:
     head = (
         f"{spend['spent']:.3g} of {spend['budget']:g} node-hours are spent{target}{goal}: the "
         f"first runs, then {counted(len(rounds), 'decision')} in "
-        f"{counted(max((one['round'] for one in rounds), default=0), 'round')}. {state}."
+        f"{counted(max((round['round'] for round in rounds), default=0), 'round')}. {state}."
     )
-    texts = [head, *(f"{_sentence(decision_text(study.entry, one))}." for one in rounds)]
+    texts = [head, *(f"{_sentence(decision_text(results.entry, round))}." for round in rounds)]
     numbers = {"budget": spend["budget"], "spent": spend["spent"], "rounds": len(rounds)}
-    evidence = {"experiment": study.name, "table": "points", "key": {}, "numbers": numbers}
-    return [Finding(study.name, "spend", NOTE, text, evidence) for text in texts]
+    evidence = {"experiment": results.name, "table": "points", "key": {}, "numbers": numbers}
+    return [Finding(results.name, "spend", NOTE, text, evidence) for text in texts]
 
 
 def _sentence(text: str) -> str:

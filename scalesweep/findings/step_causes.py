@@ -37,145 +37,150 @@ MOST = 4  # of a point
 CONTRADICTED = "not confirmed: the rate of samples and the step times contradict each other"
 
 
-def step_causes(study: ExperimentResults) -> list[Finding]:
+def step_causes(results: ExperimentResults) -> list[Finding]:
     """Of each point that has been looked at what costs 2 % of a step or more, the most first.
 
     Clear over several repeats, if the interval of what the steps gain without it lies above 0 for
     the largest of all that might have been. Where causes hide each other they are named together.
     What the sentence on the largest loss has said already is left out.
     """
-    said = causes_in_losses(study)
+    said = causes_in_losses(results)
     return [
-        finding for place, one in enumerate(point_causes(study))
-        for finding in _of_point(study, one, said.get(place, ()))
+        finding for place, point in enumerate(point_causes(results))
+        for finding in _of_point(results, point, said.get(place, ()))
     ]  # fmt: skip
 
 
-def _of_point(study: ExperimentResults, point: PointCauses, said: Sequence[Cause]) -> list[Finding]:
+def _of_point(
+    results: ExperimentResults, point: PointCauses, said: Sequence[Cause]
+) -> list[Finding]:
     least = NOTABLE * point.together.numbers["step_ms"]
-    notable = [one for one in point.causes if one.numbers["gain_ms"] >= least and one not in said]
-    found = [_finding(study, point, one) for one in notable[:MOST]]
+    notable = [
+        cause for cause in point.causes if cause.numbers["gain_ms"] >= least and cause not in said
+    ]
+    findings = [_finding(results, point, cause) for cause in notable[:MOST]]
     overlap = hidden(point)
-    if overlap and not all(one in said for one in overlap):
-        found.append(_together(study, point, overlap))
-    return found
+    if overlap and not all(cause in said for cause in overlap):
+        findings.append(_together(results, point, overlap))
+    return findings
 
 
-def _finding(study: ExperimentResults, point: PointCauses, one: Cause) -> Finding:
-    text = _capital(phrase(one))
-    text += f", at {study.describe(point.row)}" if study.axes else ""
-    text += f": without it a step would be {_gain(one)} shorter"
-    ledger = _ledger(study, point)
+def _finding(results: ExperimentResults, point: PointCauses, cause: Cause) -> Finding:
+    text = _capital(phrase(cause))
+    text += f", at {results.describe(point.row)}" if results.axes else ""
+    text += f": without it a step would be {_gain(cause)} shorter"
+    ledger = _ledger(results, point)
     # Who is late only beside ranks that are faster than at the reference is no culprit.
     beside = ledger is not None and ledger.ideal is not None and faster(ledger) > 0
-    text += "" if beside else _reached(study, point, one)
+    text += "" if beside else _reached(results, point, cause)
     text += f" (a replay of the steps of {counted(point.repeats, 'run')})"
-    sure = is_sure(one) and not beside and not _contradicted(study, point)
-    if beside and ledger is not None and not clock_words(one):
-        text += f"; compared with other ranks, not the reference: {who_is_faster(study, ledger)}"
+    sure = is_sure(cause) and not beside and not _contradicted(results, point)
+    if beside and ledger is not None and not clock_words(cause):
+        text += f"; compared with other ranks, not the reference: {who_is_faster(results, ledger)}"
     elif not sure:
-        text += f"; {_why(one, point) if not _contradicted(study, point) else CONTRADICTED}"
-    return _made(study, point, one, CONFIRMED if sure else OPEN, f"{text}.", [one])
+        text += f"; {_why(cause, point) if not _contradicted(results, point) else CONTRADICTED}"
+    return _made(results, point, cause, CONFIRMED if sure else OPEN, f"{text}.", [cause])
 
 
-def _why(one: Cause, point: PointCauses) -> str:
+def _why(cause: Cause, point: PointCauses) -> str:
     if point.repeats == 1:
         return "one run, not confirmed"
-    if one.side_effects:
-        return f"not confirmed: {one.side_effects} in the step may have shifted its time stamps"
-    if coarse := clock_words(one):
+    if cause.side_effects:
+        return f"not confirmed: {cause.side_effects} in the step may have shifted its time stamps"
+    if coarse := clock_words(cause):
         return f"not confirmed: {coarse}"
-    if not names_ranks(one):
+    if not names_ranks(cause):
         return "not confirmed: it is another rank in each run"
-    if one.pattern == RARE:
-        return f"not confirmed: {few_stalls(one) or STANDS_IN}"
+    if cause.pattern == RARE:
+        return f"not confirmed: {few_stalls(cause) or STANDS_IN}"
     return "not confirmed by the interval"
 
 
-def _together(study: ExperimentResults, point: PointCauses, causes: Sequence[Cause]) -> Finding:
+def _together(results: ExperimentResults, point: PointCauses, causes: Sequence[Cause]) -> Finding:
     """The sentence on causes that hide each other."""
     both = point.together
-    alone = sum(one.numbers["gain_ms"] for one in causes)
+    alone = sum(cause.numbers["gain_ms"] for cause in causes)
     text = _capital(phrases(causes))
-    text += f", at {study.describe(point.row)}" if study.axes else ""
+    text += f", at {results.describe(point.row)}" if results.axes else ""
     text += (
         f"; these hide each other: without all of them a step would be {_gain(both)} shorter"
-        f"{_reached(study, point, both)}, without one at a time {number(alone)} ms in sum"
+        f"{_reached(results, point, both)}, without one at a time {number(alone)} ms in sum"
     )
-    contradicted = _contradicted(study, point)
-    rounded = next((one for one in causes if clock_words(one)), None)
-    sure = is_sure(both) and all(names_ranks(one) for one in causes) and not contradicted
+    contradicted = _contradicted(results, point)
+    rounded = next((cause for cause in causes if clock_words(cause)), None)
+    sure = is_sure(both) and all(names_ranks(cause) for cause in causes) and not contradicted
     sure = sure and rounded is None
     text += "" if sure else f"; {CONTRADICTED if contradicted else _why(rounded or both, point)}"
-    return _made(study, point, both, CONFIRMED if sure else OPEN, f"{text}.", causes)
+    return _made(results, point, both, CONFIRMED if sure else OPEN, f"{text}.", causes)
 
 
 def _capital(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-def _gain(one: Cause) -> str:
-    return with_interval(*one.bounds("gain"), unit="ms")
+def _gain(cause: Cause) -> str:
+    return with_interval(*cause.bounds("gain"), unit="ms")
 
 
-def _reached(study: ExperimentResults, point: PointCauses, one: Cause) -> str:
+def _reached(results: ExperimentResults, point: PointCauses, cause: Cause) -> str:
     """What share of the ideal step would be reached without a cause; empty where none is known."""
-    ledger = _ledger(study, point)
+    ledger = _ledger(results, point)
     if ledger is None or ledger.ideal is None:
         return ""
-    left = ledger.elapsed.value - one.numbers["gain_ms"]
+    left = ledger.elapsed.value - cause.numbers["gain_ms"]
     if left <= 0:
         return ""
-    same = _at_reference(ledger, one)
+    same = _at_reference(ledger, cause)
     share = (ledger.ideal.value - same) / left
     if share >= BEYOND:
         return f", {PAST_IDEAL}"
     return f" and reach {100 * share:.0f} % of the ideal" + (", without it there too" * (same > 0))
 
 
-def _at_reference(ledger: Ledger, one: Cause) -> float:
+def _at_reference(ledger: Ledger, cause: Cause) -> float:
     """Ms of the ideal step that the reference has of an activity too, where it names it."""
-    part = ledger.parts.get(one.cause) if one.cause in NAMED else None
+    part = ledger.parts.get(cause.cause) if cause.cause in NAMED else None
     if part is None or part.loss is None or ledger.ideal is None:
         return 0.0
     same = part.value - part.loss
     return same if same >= NOTABLE * ledger.ideal.value else 0.0
 
 
-def _contradicted(study: ExperimentResults, point: PointCauses) -> bool:
+def _contradicted(results: ExperimentResults, point: PointCauses) -> bool:
     """Whether the rate of samples contradicts the steps of a point."""
-    key = (*study.key(point.row, study.axes), point.row["source"])
+    key = (*results.key(point.row, results.axes), point.row["source"])
     return any(
-        one.contradicts and (*study.key(one.row, study.axes), one.row["source"]) == key
-        for one in ledgers(study)
+        ledger.contradicts and (*results.key(ledger.row, results.axes), ledger.row["source"]) == key
+        for ledger in ledgers(results)
     )
 
 
-def _ledger(study: ExperimentResults, point: PointCauses) -> Ledger | None:
-    key = (*study.key(point.row, study.axes), point.row["source"])
-    for one in ledgers(study):
-        if (*study.key(one.row, study.axes), one.row["source"]) == key:
-            known = one.elapsed.loss is not None and not one.contradicts
-            return one if known else None
+def _ledger(results: ExperimentResults, point: PointCauses) -> Ledger | None:
+    key = (*results.key(point.row, results.axes), point.row["source"])
+    for ledger in ledgers(results):
+        if (*results.key(ledger.row, results.axes), ledger.row["source"]) == key:
+            known = ledger.elapsed.loss is not None and not ledger.contradicts
+            return ledger if known else None
     return None
 
 
 def _made(
-    study: ExperimentResults,
+    results: ExperimentResults,
     point: PointCauses,
-    one: Cause,
+    cause: Cause,
     level: str,
     text: str,
     causes: Sequence[Cause],
 ) -> Finding:
     evidence = {
-        "experiment": study.name,
+        "experiment": results.name,
         "table": "causes",
-        "key": {name: point.row.get(name) for name in study.axes} | {"source": point.row["source"]},
-        "numbers": dict(one.numbers),
+        "key": {name: point.row.get(name) for name in results.axes}
+        | {"source": point.row["source"]},
+        "numbers": dict(cause.numbers),
         "causes": [
             {"cause": each.cause, "pattern": each.pattern, "ranks": list(each.ranks)}
             for each in causes
         ],
     }
-    return Finding(study.name, RULE, level, marked(point.row["source"], text), evidence)
+    return Finding(results.name, RULE, level, marked(point.row["source"], text), evidence)

@@ -30,44 +30,45 @@ NOTABLE = 0.05  # of a step, from its first third to the last
 ALIKE = 0.9
 
 
-def drift_in_runs(study: ExperimentResults) -> list[Finding]:
+def drift_in_runs(results: ExperimentResults) -> list[Finding]:
     """Points whose steps change along a run by 5 % or more; clear where several runs change by as
     much, by Student's t over the runs (p <= ``family.LISTS`` over the points), and along the same
     curve. Else a warm-up of some steps that makes up 5 % of the time, in each run. Nothing where a
     cause is known to be there in a part of the run, or in its first step."""
-    spreads = step_spreads(study)
-    least = LISTS / max(1, sum(one.rank is None for one in spreads))
-    told = {
-        point_key(study, point.row) for point in point_causes(study)
+    spreads = step_spreads(results)
+    least = LISTS / max(1, sum(spread.rank is None for spread in spreads))
+    changing = {
+        point_key(results, point.row) for point in point_causes(results)
         if any(is_sure(each) and _is_in_a_part(each) for each in point.causes)
     }  # fmt: skip
-    curves = {point_key(study, row): runs for row, runs in step_curves(study, "p50")}
-    found: list[Finding] = []
-    for one in spreads:
-        changes = one.values("drift")
-        if one.rank is None and changes and point_key(study, one.row) not in told:
-            known = curves.get(point_key(study, one.row), {})
+    curves = {point_key(results, row): runs for row, runs in step_curves(results, "p50")}
+    findings: list[Finding] = []
+    for spread in spreads:
+        changes = spread.values("drift")
+        if spread.rank is None and changes and point_key(results, spread.row) not in changing:
+            known = curves.get(point_key(results, spread.row), {})
             times = [[ms for _, ms in curve] for curve in known.values()]
             alike = likeness(times)
             ranks = [
                 each for each in spreads
-                if each.rank is not None and point_key(study, each.row) == point_key(study, one.row)
+                if each.rank is not None
+                and point_key(results, each.row) == point_key(results, spread.row)
             ]  # fmt: skip
             change = ratio_of([1 + each for each in changes])
             sure = change.p <= least and alike >= ALIKE
-            drifts = _finding(study, one, change, alike, sure, _whose(ranks, changes))
-            found += drifts or _warm_up(study, one, times, least)
-    return found
+            drifts = _finding(results, spread, change, alike, sure, _whose(ranks, changes))
+            findings += drifts or _warm_up(results, spread, times, least)
+    return findings
 
 
-def _is_in_a_part(one: Cause) -> bool:
+def _is_in_a_part(cause: Cause) -> bool:
     """Whether a cause is said to be in a part of the run, or in its first step."""
-    first = one.same_steps and one.numbers.get("count") == one.numbers.get("first") == 1
-    return one.pattern == PART or first
+    first = cause.same_steps and cause.numbers.get("count") == cause.numbers.get("first") == 1
+    return cause.pattern == PART or first
 
 
 def _warm_up(
-    study: ExperimentResults, one: Spread, times: Sequence[Sequence[float]], least: float
+    results: ExperimentResults, spread: Spread, times: Sequence[Sequence[float]], least: float
 ) -> list[Finding]:
     """That the first steps of each run are longer; clear over several runs."""
     ends = [warm_up(each) for each in times]
@@ -76,7 +77,7 @@ def _warm_up(
     left = ratio_of([1 - share for _, share in ends])
     if 1 - left.value < NOTABLE:
         return []
-    steps = max(one.values("steps"))
+    steps = max(spread.values("steps"))
     part = np.array([count for count, _ in ends]) * steps / max(map(len, times))
     counts = list(dict.fromkeys(f"{count:,.0f}" for count in (part.min(), part.max())))
     low, high = (None if np.isnan(end) else 1 - end for end in (left.high, left.low))
@@ -84,8 +85,8 @@ def _warm_up(
     first = f"the first of {steps:,.0f} steps is" if counts == ["1"] else first
     text = (
         f"{first} longer than the others, as in a warm-up, in each of {counted(len(ends), 'run')}"
-        f"{f', at {study.describe(one.row)}' if study.axes else ''}: without that a step would "
-        f"take {percent(1 - left.value, low, high)} less on average"
+        f"{f', at {results.describe(spread.row)}' if results.axes else ''}: without that a step "
+        f"would take {percent(1 - left.value, low, high)} less on average"
     )
     sure = left.p <= least
     if len(ends) == 1:
@@ -93,13 +94,18 @@ def _warm_up(
     elif not sure:
         text += "; not confirmed by the interval"
     change = number_of("warm-up", 1 - left.value, "1", low, high)
-    return [_made(study, one, text, sure, change)]
+    return [_made(results, spread, text, sure, change)]
 
 
 def _finding(
-    study: ExperimentResults, one: Spread, change: MeanRatio, alike: float, sure: bool, whose: str
+    results: ExperimentResults,
+    spread: Spread,
+    change: MeanRatio,
+    alike: float,
+    sure: bool,
+    whose: str,
 ) -> list[Finding]:
-    changes = one.values("drift")
+    changes = spread.values("drift")
     same_way = len({each > 0 for each in changes}) == 1
     worth = len(changes) == 1 or change.p <= LISTS or alike >= ALIKE
     if abs(change.value - 1) < NOTABLE or not (same_way and worth):
@@ -108,7 +114,7 @@ def _finding(
     if low is not None and high is not None:
         low, high = sorted((low, high))
     size, longer = percent(abs(change.value - 1), low, high), change.value > 1
-    where = f", at {study.describe(one.row)}" if study.axes else ""
+    where = f", at {results.describe(spread.row)}" if results.axes else ""
     text = (
         f"steps become {size} {'longer' if longer else 'shorter'} from the first third of a run to "
         f"the last, over {counted(len(changes), 'run')}{where}{whose}: how many "
@@ -122,23 +128,26 @@ def _finding(
         why = curves if alike < ALIKE else "the interval leaves it open"
         text += f"; not confirmed: {why}"
     bounds = change.low - 1, change.high - 1
-    return [_made(study, one, text, sure, number_of("drift", change.value - 1, "1", *bounds))]
+    return [_made(results, spread, text, sure, number_of("drift", change.value - 1, "1", *bounds))]
 
 
-def _made(study: ExperimentResults, one: Spread, text: str, sure: bool, change: Number) -> Finding:
+def _made(
+    results: ExperimentResults, spread: Spread, text: str, sure: bool, change: Number
+) -> Finding:
     evidence = {
-        "experiment": study.name,
+        "experiment": results.name,
         "table": "steps",
-        "key": {name: one.row.get(name) for name in study.axes} | {"source": one.row["source"]},
+        "key": {name: spread.row.get(name) for name in results.axes}
+        | {"source": spread.row["source"]},
         "numbers": {change.name: change.value},
     }
-    text = marked(one.row["source"], f"{text}.")
-    return Finding(study.name, RULE, CONFIRMED if sure else OPEN, text, evidence, (change,))
+    text = marked(spread.row["source"], f"{text}.")
+    return Finding(results.name, RULE, CONFIRMED if sure else OPEN, text, evidence, (change,))
 
 
 def _whose(ranks: list[Spread], changes: list[float]) -> str:
     """Whose own work changes with the steps in every run; empty where some of it is not decided."""
-    own = {one.rank: one.values("drift") for one in ranks if one.of == OWN_WORK}
+    own = {rank.rank: rank.values("drift") for rank in ranks if rank.of == OWN_WORK}
     if not own or any(len(each) != len(changes) for each in own.values()) or 0 in changes:
         return ""
     shares = {

@@ -38,52 +38,52 @@ _LEVELS = {state: level for level, state in STATES.items()}
 _BOUND = re.compile(rf"(?:^|_)(?:low|high)(?:_(?:{'|'.join(PHASES)}))?$")
 
 
-def findings_table(study: ExperimentResults, found: Sequence[Finding]) -> pd.DataFrame:
+def findings_table(results: ExperimentResults, findings: Sequence[Finding]) -> pd.DataFrame:
     """A row per finding, in the order of the report; COLUMNS of text, empty where nothing is."""
     rows = [
         {
-            "rule": one.rule,
-            "state": one.state,
-            "sentence": one.text,
-            "numbers": canonical_json([asdict(value) for value in one.numbers]),
-            "table": str(one.evidence.get("table") or ""),
-            "row": canonical_json(one.evidence.get("key") or {}),
-            "runs": canonical_json(_runs(study, one.evidence)),
-            "evidence": canonical_json(_as_json(one.evidence)),
+            "rule": finding.rule,
+            "state": finding.state,
+            "sentence": finding.text,
+            "numbers": canonical_json([asdict(value) for value in finding.numbers]),
+            "table": str(finding.evidence.get("table") or ""),
+            "row": canonical_json(finding.evidence.get("key") or {}),
+            "runs": canonical_json(_runs(results, finding.evidence)),
+            "evidence": canonical_json(_as_json(finding.evidence)),
         }
-        for one in found
+        for finding in findings
     ]
     frame = pd.DataFrame({name: typed_values([row[name] for row in rows]) for name in COLUMNS})
     frame.attrs["units"] = {}
     return frame
 
 
-def findings_in(study: ExperimentResults) -> list[Finding] | None:
+def findings_in(results: ExperimentResults) -> list[Finding] | None:
     """The findings in an experiment's table of them; None where it has no such table."""
-    if study.tables.get(TABLE) is None:
+    if results.tables.get(TABLE) is None:
         return None
     return [
         Finding(
-            study.name,
+            results.name,
             row["rule"],
             _LEVELS[row["state"]],
             row["sentence"],
             json.loads(row["evidence"]),
             tuple(Number(**value) for value in json.loads(row["numbers"])),
         )
-        for row in study.rows(TABLE, COLUMNS)
+        for row in results.rows(TABLE, COLUMNS)
     ]
 
 
-def numbers_stated(study: ExperimentResults, finding: Finding) -> tuple[Number, ...]:
+def numbers_stated(results: ExperimentResults, finding: Finding) -> tuple[Number, ...]:
     """What a finding states: the numbers of its rule, else those of its evidence.
 
     Units of the latter are those of the columns of its table.
     """
-    return finding.numbers or tuple(_of_evidence(study, finding.evidence))
+    return finding.numbers or tuple(_of_evidence(results, finding.evidence))
 
 
-def _of_evidence(study: ExperimentResults, evidence: Mapping[str, Any]) -> Iterable[Number]:
+def _of_evidence(results: ExperimentResults, evidence: Mapping[str, Any]) -> Iterable[Number]:
     numbers = evidence.get("numbers") or {}
     table = str(evidence.get("table"))
     values = [str(name) for name in numbers if not _BOUND.search(str(name))]
@@ -91,18 +91,18 @@ def _of_evidence(study: ExperimentResults, evidence: Mapping[str, Any]) -> Itera
         value = numbers[name]
         if finite(value):
             low, high = (_bound(numbers, name, end, name == values[0]) for end in ("low", "high"))
-            yield number_of(name, value, _unit(study, table, name), low, high)
+            yield number_of(name, value, _unit(results, table, name), low, high)
 
 
-def _unit(study: ExperimentResults, table: str, name: str) -> str:
+def _unit(results: ExperimentResults, table: str, name: str) -> str:
     """Unit of a number of a table, or of one that rules work out."""
-    if unit := study.unit_of(table, name):
+    if unit := results.unit_of(table, name):
         return unit
     bare = name.removeprefix(f"{table}_")
     if bare in _OF_MAIN and table in _ON_MAIN_METRIC:
-        main = study.main
+        main = results.main
         of = column(main.metric, "mean", main.steady_phase) if main else ""
-        return study.unit_of("points", of)
+        return results.unit_of("points", of)
     ending = bare.rpartition("_")[2]
     return _UNITS.get(bare) or (ending if ending in ("ms", "s") else "1")
 
@@ -116,18 +116,18 @@ def _bound(numbers: Mapping[str, Any], name: str, end: str, first: bool) -> Any:
     return numbers.get(f"{stem}_{end}" if stem else end, numbers.get(end) if first else None)
 
 
-def _runs(study: ExperimentResults, evidence: Mapping[str, Any]) -> list[str]:
+def _runs(results: ExperimentResults, evidence: Mapping[str, Any]) -> list[str]:
     """Ids of the finished runs that a sentence rests on; none are named where it is all of them."""
     rows = [evidence, evidence.get("runner_up") or {}]
     keys = [row["key"] for row in rows if row.get("key")]
     named = [key["run_id"] for key in keys if "run_id" in key]
     if named:
         return [run_id for ids in named for run_id in (ids if isinstance(ids, list) else [ids])]
-    points = [{name: key[name] for name in study.axes if name in key} for key in keys]
+    points = [{name: key[name] for name in results.axes if name in key} for key in keys]
     points = [point for point in points if point]
     return [
         str(run["run_id"])
-        for run in study.entry["runs"]
+        for run in results.entry["runs"]
         if run["status"] == Status.DONE
         and any(
             all(plain(run["point"].get(name)) == value for name, value in point.items())

@@ -12,37 +12,37 @@ MAX_SERIES = 4
 _UNITS = ((36_000.0, 3600.0, "h"), (600.0, 60.0, "min"), (0.0, 1.0, "s"))
 
 
-def predicted_target_times(study: ExperimentResults) -> list[Finding]:
+def predicted_target_times(results: ExperimentResults) -> list[Finding]:
     """For each series the largest count with a time to the target, or why the first has none."""
     series: dict[tuple[object, ...], list[Row]] = {}
-    names = [name for name in study.axes if name not in study.entry["scale_parameters"]]
-    for row in study.rows("target_times"):
-        based_on = row[prediction_column("based_on", study.axes)]
-        series.setdefault((*study.key(row, names), based_on), []).append(row)
-    return [_finding(study, rows) for rows in list(series.values())[:MAX_SERIES]]
+    names = [name for name in results.axes if name not in results.entry["scale_parameters"]]
+    for row in results.rows("target_times"):
+        based_on = row[prediction_column("based_on", results.axes)]
+        series.setdefault((*results.key(row, names), based_on), []).append(row)
+    return [_finding(results, rows) for rows in list(series.values())[:MAX_SERIES]]
 
 
-def _finding(study: ExperimentResults, rows: list[Row]) -> Finding:
-    title = {name: prediction_column(name, study.axes) for name in _NAMES}
+def _finding(results: ExperimentResults, rows: list[Row]) -> Finding:
+    title = {name: prediction_column(name, results.axes) for name in _NAMES}
     good = [row for row in rows if finite(row[title["time"]])]
     row = good[-1] if good else rows[0]
-    told = {name: row[column] for name, column in title.items()}
-    label = study.describe(row, study.series_names) if study.series_names else ""
-    head = predicted_head(str(told["based_on"]), label)
-    at = study.scaled(study.scale_of(row))
+    texts = {name: row[column] for name, column in title.items()}
+    label = results.describe(row, results.series_names) if results.series_names else ""
+    head = predicted_head(str(texts["based_on"]), label)
+    at = results.scaled(results.scale_of(row))
     if not good:
-        text = f"{head}: no time to the target at {at}: {told['refused']}."
+        text = f"{head}: no time to the target at {at}: {texts['refused']}."
     else:
-        epochs = with_interval(told["epochs"], told["epochs_low"], told["epochs_high"])
+        epochs = with_interval(texts["epochs"], texts["epochs_low"], texts["epochs_high"])
         text = (
             f"{head}: time to the target at {at}: "
-            f"{in_time(told['time'], told['time_low'], told['time_high'])}; {epochs} epochs, as "
-            f"measured at a global batch of {told['global_batch']:,} "
-            f"({told['epochs_at']} {study.scale}), which are never taken from another batch; "
-            f"do not trust beyond {told['trusted_to']:,}."
+            f"{in_time(texts['time'], texts['time_low'], texts['time_high'])}; {epochs} epochs, as "
+            f"measured at a global batch of {texts['global_batch']:,} "
+            f"({texts['epochs_at']} {results.scale}), which are never taken from another batch; "
+            f"do not trust beyond {texts['trusted_to']:,}."
         )
-    evidence = evidence_of(study, "target_times", row, list(title.values()))
-    return Finding(study.name, RULE, NOTE, text, evidence)
+    evidence = evidence_of(results, "target_times", row, list(title.values()))
+    return Finding(results.name, RULE, NOTE, text, evidence)
 
 
 _NAMES = (

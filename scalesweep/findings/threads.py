@@ -37,7 +37,7 @@ UNIT = "threads"  # of the parameters that this is about
 MAX_SENTENCES = 6
 
 
-def best_threads(study: ExperimentResults) -> list[Finding]:
+def best_threads(results: ExperimentResults) -> list[Finding]:
     """The best number of threads where all else is equal, and its ratio to the default.
 
     Parameters of threads that vary independently are one setting. The ratio is to the default, or
@@ -45,45 +45,45 @@ def best_threads(study: ExperimentResults) -> list[Finding]:
     on logarithms (within blocks, else Welch's), so wide that those of all settings, among which
     the best is chosen, hold together (Bonferroni); where it holds 1, nothing is called best.
     """
-    main = study.main
+    main = results.main
     names = [
         name
-        for name in study.leaders
-        if name != study.scale
-        and parameter_of(study.entry, name).get("unit") == UNIT
-        and all(value is None or finite(value) for value in study.values(name))
+        for name in results.leaders
+        if name != results.scale
+        and parameter_of(results.entry, name).get("unit") == UNIT
+        and all(value is None or finite(value) for value in results.values(name))
     ]
     if main is None or not names:
         return []
-    rest = [name for name in study.leaders if name not in names]
+    rest = [name for name in results.leaders if name not in names]
     repeats = {
         key: np.array(positive)
-        for key, values in repeats_of(study, main.metric, main.steady_phase).items()
+        for key, values in repeats_of(results, main.metric, main.steady_phase).items()
         if (positive := [value for value in values if value > 0])
     }
     groups: dict[Key, list[Row]] = {}
-    for row in study.points:
-        if repeats.get(point_key(study, row)) is not None and learns(study, row):
-            groups.setdefault((*study.key(row, rest), row["source"]), []).append(row)
-    errors = block_errors(study, main.metric, main.steady_phase)
-    differences = Differences(study, main.metric, main.steady_phase)
-    found = [
-        _told(study, main, rows, names, rest, repeats, errors, differences)
+    for row in results.points:
+        if repeats.get(point_key(results, row)) is not None and learns(results, row):
+            groups.setdefault((*results.key(row, rest), row["source"]), []).append(row)
+    errors = block_errors(results, main.metric, main.steady_phase)
+    differences = Differences(results, main.metric, main.steady_phase)
+    findings = [
+        _finding(results, main, rows, names, rest, repeats, errors, differences)
         for rows in groups.values()
         if len(rows) > 1
     ]
-    found.sort(key=lambda finding: finding.level != CONFIRMED)
-    if (more := len(found) - MAX_SENTENCES) > 0:
+    findings.sort(key=lambda finding: finding.level != CONFIRMED)
+    if (more := len(findings) - MAX_SENTENCES) > 0:
         text = f"The tables have {counted(more, 'more best thread count')}."
-        evidence = {"experiment": study.name, "table": "points", "key": {}, "numbers": {}}
-        left = [replace(one, level=SILENT) for one in found[MAX_SENTENCES:]]
-        note = Finding(study.name, RULE, NOTE, text, evidence)
-        found = [*found[:MAX_SENTENCES], note, *left]
-    return found
+        evidence = {"experiment": results.name, "table": "points", "key": {}, "numbers": {}}
+        left = [replace(finding, level=SILENT) for finding in findings[MAX_SENTENCES:]]
+        note = Finding(results.name, RULE, NOTE, text, evidence)
+        findings = [*findings[:MAX_SENTENCES], note, *left]
+    return findings
 
 
-def _told(
-    study: ExperimentResults,
+def _finding(
+    results: ExperimentResults,
     main: Measure,
     rows: Sequence[Row],
     names: Sequence[str],
@@ -94,17 +94,17 @@ def _told(
 ) -> Finding:
     """The best of points that differ in their threads only."""
     phase = main.steady_phase
-    values = [repeats[point_key(study, row)] for row in rows]
+    values = [repeats[point_key(results, row)] for row in rows]
     order = sorted(range(len(rows)), key=lambda i: float(values[i].mean()), reverse=main.higher)
-    usual = _default(study, rows, names)
+    usual = _default(results, rows, names)
     best = order[0]
     other = order[1] if usual in (None, best) else usual
     assert other is not None
-    keys = [point_key(study, row) for row in rows]
+    keys = [point_key(results, row) for row in rows]
 
     def best_over(i: int) -> tuple[float, float, float]:
         return _ratio(
-            values[best], values[i], errors(keys[best], keys[i]), len(rows) - 1, study.level
+            values[best], values[i], errors(keys[best], keys[i]), len(rows) - 1, results.level
         )
 
     def beaten(i: int) -> bool:
@@ -113,15 +113,15 @@ def _told(
 
     ratio, low, high = best_over(other)
     clear = low > 1 if main.higher else high < 1
-    where = f" at {study.describe(rows[best], rest)}" if rest else ""
+    where = f" at {results.describe(rows[best], rest)}" if rest else ""
     label = f"{main.label.lower()} ({PHASES[phase]})"
     times = f"{with_interval(ratio, low, high)} times"
     against = (
-        f"the default ({study.describe(rows[other], names)})"
+        f"the default ({results.describe(rows[other], names)})"
         if other == usual
-        else f"the next best ({study.describe(rows[other], names)})"
+        else f"the next best ({results.describe(rows[other], names)})"
     )
-    mine = f"{study.describe(rows[best], names)}{', the default,' if best == usual else ''}"
+    mine = f"{results.describe(rows[best], names)}{', the default,' if best == usual else ''}"
     rivals = [i for i in order[1:] if i != other and not beaten(i)]
     if clear:
         if rivals:
@@ -137,9 +137,9 @@ def _told(
             f"no best thread count can be identified{where}: {mine} was measured with {times} the "
             f"{label} of {against}; {lacks}"
         )
-    evidence = evidence_of(study, "points", rows[best], columns_of(main, phase))
+    evidence = evidence_of(results, "points", rows[best], columns_of(main, phase))
     evidence["numbers"] |= {"ratio": ratio, "ratio_low": low, "ratio_high": high}
-    evidence["runner_up"] = evidence_of(study, "points", rows[other], columns_of(main, phase))
+    evidence["runner_up"] = evidence_of(results, "points", rows[other], columns_of(main, phase))
     source = rows[best]["source"]
     level = CONFIRMED if clear else OPEN
     # The best is chosen among all settings, which its interval pays for.
@@ -147,15 +147,15 @@ def _told(
     claim = claim_of(min(p, 1.0), RULE, *keys[best])
     unless = f"best thread count measured{where}: {mine} with {times} the {label} of {against}"
     return Finding(
-        study.name, RULE, level, marked(source, f"{text}."), evidence, claims=(claim,),
-        unless=marked(source, unless), facts=frozenset({best_among(study, rows, phase)}),
+        results.name, RULE, level, marked(source, f"{text}."), evidence, claims=(claim,),
+        unless=marked(source, unless), facts=frozenset({best_among(results, rows, phase)}),
     )  # fmt: skip
 
 
-def _default(study: ExperimentResults, rows: Sequence[Row], names: Sequence[str]) -> int | None:
+def _default(results: ExperimentResults, rows: Sequence[Row], names: Sequence[str]) -> int | None:
     """Which of the points has the defaults; None if it was not measured."""
-    default = tuple(plain(parameter_of(study.entry, name)["default"]) for name in names)
-    keys = [study.key(row, names) for row in rows]
+    default = tuple(plain(parameter_of(results.entry, name)["default"]) for name in names)
+    keys = [results.key(row, names) for row in rows]
     return keys.index(default) if default in keys else None
 
 

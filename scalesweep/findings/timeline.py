@@ -38,56 +38,60 @@ class Timeline:
     def leads(self, phase: str, among: Sequence[str]) -> bool:
         """Whether a phase is notable and takes most of those ``among`` that are known."""
         own = self.shares.get(phase)
-        others = [self.shares[one] for one in among if one in self.shares and one != phase]
+        others = [
+            self.shares[phase_] for phase_ in among if phase_ in self.shares and phase_ != phase
+        ]
         return own is not None and own >= NOTABLE and own >= max(others, default=0.0)
 
 
 _HOROVOD = (NEGOTIATION, QUEUE, COPIES, REDUCTION)
 
 
-def timeline_signs(study: ExperimentResults) -> list[Finding]:
+def timeline_signs(results: ExperimentResults) -> list[Finding]:
     """What the timelines of an experiment show, at the largest scale first."""
     runs: dict[str, list[Row]] = {}
-    for row in study.rows("timeline"):
+    for row in results.rows("timeline"):
         runs.setdefault(str(row["run_id"]), []).append(row)
 
     def scale(rows: Sequence[Row]) -> float:
-        value = rows[0].get(study.scale)
+        value = rows[0].get(results.scale)
         return float(value) if finite(value) else 0.0
 
-    found = []
+    findings = []
     for rows in sorted(runs.values(), key=scale, reverse=True)[:MAX_RUNS]:
-        one = Timeline(
+        timeline = Timeline(
             {str(row["phase"]): row["share"] for row in rows if finite(row["share"])}, rows[0]
         )
         for rule in _RULES:
-            if said := rule(one):
-                found.append(_finding(study, one, *said))
-    return found
+            if said := rule(timeline):
+                findings.append(_finding(results, timeline, *said))
+    return findings
 
 
-def _finding(study: ExperimentResults, one: Timeline, level: str, text: str) -> Finding:
-    where = f"{study.describe(one.row)}: " if study.axes else ""
+def _finding(results: ExperimentResults, timeline: Timeline, level: str, text: str) -> Finding:
+    where = f"{results.describe(timeline.row)}: " if results.axes else ""
     evidence = {
-        "experiment": study.name,
+        "experiment": results.name,
         "table": "timeline",
-        "key": {"run_id": one.row["run_id"]},
-        "numbers": dict(one.shares),
+        "key": {"run_id": timeline.row["run_id"]},
+        "numbers": dict(timeline.shares),
     }
-    source = next(iter(study.sources), "measured") if len(study.sources) == 1 else "measured"
-    return Finding(study.name, RULE, level, marked(source, f"timeline of {where}{text}"), evidence)
+    source = next(iter(results.sources), "measured") if len(results.sources) == 1 else "measured"
+    return Finding(
+        results.name, RULE, level, marked(source, f"timeline of {where}{text}"), evidence
+    )
 
 
 _Said = tuple[str, str] | None
 
 
-def _late_rank(one: Timeline) -> _Said:
+def _late_rank(timeline: Timeline) -> _Said:
     """Long negotiation: ranks are not in step (horovod#255, #2391)."""
-    if not one.leads(NEGOTIATION, _HOROVOD):
+    if not timeline.leads(NEGOTIATION, _HOROVOD):
         return None
-    share = percent(one.shares[NEGOTIATION])
+    share = percent(timeline.shares[NEGOTIATION])
     text = f"negotiation takes {share} of a step: ranks are not in step, because one arrives late"
-    row = one.row
+    row = timeline.row
     ticked, every = row.get("ticked") or 0, row.get("negotiations") or 0
     if every and ticked >= ENOUGH_TICKS * every and finite(row.get("last_rank")):
         text += (
@@ -102,31 +106,31 @@ def _late_rank(one: Timeline) -> _Said:
     return NOTE, f"{text}."
 
 
-def _queue(one: Timeline) -> _Said:
+def _queue(timeline: Timeline) -> _Said:
     """The queue dominates: the call before is unfinished (horovod#2103, docs/timeline.rst)."""
-    if not one.leads(QUEUE, _HOROVOD):
+    if not timeline.leads(QUEUE, _HOROVOD):
         return None
-    share = percent(one.shares[QUEUE])
+    share = percent(timeline.shares[QUEUE])
     return NOTE, (
         f"operations queue for {share} of a step behind the call before them: the network, or "
         "too many small calls; compare a larger HOROVOD_FUSION_THRESHOLD or HOROVOD_CYCLE_TIME."
     )
 
 
-def _wait(one: Timeline) -> _Said:
+def _wait(timeline: Timeline) -> _Said:
     """Wait for data: the gradient is still being computed (docs/timeline.rst, horovod#449)."""
-    if not one.leads(WAIT, _HOROVOD):
+    if not timeline.leads(WAIT, _HOROVOD):
         return None
-    share = percent(one.shares[WAIT])
+    share = percent(timeline.shares[WAIT])
     return NOTE, (
         f"operations wait for data for {share} of a step: the device still computes the "
         "gradient; this is not communication."
     )
 
 
-def _gap(one: Timeline) -> _Said:
+def _gap(timeline: Timeline) -> _Said:
     """A gap between the last allreduce and the next step (horovod#1070)."""
-    share = one.shares.get(IDLE, 0.0)
+    share = timeline.shares.get(IDLE, 0.0)
     if share < DOMINANT:
         return None
     return NOTE, (
@@ -135,17 +139,17 @@ def _gap(one: Timeline) -> _Said:
     )
 
 
-def _reduction(one: Timeline) -> _Said:
+def _reduction(timeline: Timeline) -> _Said:
     """The reduction itself takes most of what Horovod does: bandwidth or latency of the network."""
-    if not one.leads(REDUCTION, (*_HOROVOD, WAIT)):
+    if not timeline.leads(REDUCTION, (*_HOROVOD, WAIT)):
         return None
-    share = percent(one.shares[REDUCTION])
+    share = percent(timeline.shares[REDUCTION])
     return NOTE, f"the reduction itself takes {share} of a step, more than waiting for any rank."
 
 
-def _evictions(one: Timeline) -> _Said:
+def _evictions(timeline: Timeline) -> _Said:
     """Responses evicted from the cache: more tensors than it holds (horovod#2626, #1189)."""
-    count = one.row.get("evictions")
+    count = timeline.row.get("evictions")
     if not finite(count) or count <= 0:
         return None
     return WARNING, (
@@ -154,9 +158,9 @@ def _evictions(one: Timeline) -> _Said:
     )
 
 
-def _stalls(one: Timeline) -> _Said:
+def _stalls(timeline: Timeline) -> _Said:
     """Ranks were missing for 60 s: they have different numbers of batches (horovod#2420)."""
-    count = one.row.get("stalls")
+    count = timeline.row.get("stalls")
     if not finite(count) or count <= 0:
         return None
     return WARNING, (

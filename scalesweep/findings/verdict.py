@@ -111,25 +111,25 @@ class Verdict:
         return next(filter(None, why), "no interval")
 
 
-def verdicts(study: ExperimentResults, cut: float = LEVEL) -> list[Verdict]:
+def verdicts(results: ExperimentResults, cut: float = LEVEL) -> list[Verdict]:
     """A verdict for each series that has efficiencies, in plan order.
 
     ``cut``: up to which p value an efficiency is clear of 80 % (``family.clear_to``).
     """
-    measure = study.scaled_measure
+    measure = results.scaled_measure
     if measure is None:
         return []
-    found = []
-    differences = scaled_differences(study, measure.steady_phase)
-    for series in study.series:
-        points = efficiencies(study, series, measure.steady_phase, differences)
+    verdicts = []
+    differences = scaled_differences(results, measure.steady_phase)
+    for series in results.series:
+        points = efficiencies(results, series, measure.steady_phase, differences)
         if points:
-            found.append(_verdict(study, measure, series, points, cut))
-    return found
+            verdicts.append(_verdict(results, measure, series, points, cut))
+    return verdicts
 
 
 def _verdict(
-    study: ExperimentResults,
+    results: ExperimentResults,
     measure: Measure,
     series: Series,
     points: Sequence[Efficiency],
@@ -137,7 +137,7 @@ def _verdict(
 ) -> Verdict:
     sides = [point.side(cut) for point in points]
     above = [point.count for point, side in zip(points, sides, strict=True) if side == "above"]
-    run = above[-1] if above else study.scale_of(series.rows[0])
+    run = above[-1] if above else results.scale_of(series.rows[0])
     under = [point for point, side in zip(points, sides, strict=True) if side == "below"]
     dips = [point for point in under if point.count < run]
     if len(under) > len(dips):
@@ -150,83 +150,86 @@ def _verdict(
     return Verdict(series, measure, UNDECIDED, run, points[first], points, dips)
 
 
-def scaling_verdict(study: ExperimentResults, cut: float = LEVEL) -> list[Finding]:
+def scaling_verdict(results: ExperimentResults, cut: float = LEVEL) -> list[Finding]:
     """A sentence per series, or one for all series that say the same where there are many.
 
     ``cut`` as in ``verdicts``.
     """
-    every = verdicts(study, cut)
-    return [*_sentences(study, every), *_tested(study, RULE, [one.points for one in every])]
+    every = verdicts(results, cut)
+    return [
+        *_sentences(results, every),
+        *_tested(results, RULE, [verdict.points for verdict in every]),
+    ]
 
 
 def _tested(
-    study: ExperimentResults, rule: str, every: Sequence[Sequence[Efficiency]]
+    results: ExperimentResults, rule: str, every: Sequence[Sequence[Efficiency]]
 ) -> list[Finding]:
     """That every efficiency was held against 80 %, also those of which nothing is said."""
     claims = tuple(point.claim for points in every for point in points)
-    return [Finding(study.name, rule, SILENT, "", claims=claims)] if claims else []
+    return [Finding(results.name, rule, SILENT, "", claims=claims)] if claims else []
 
 
-def _sentences(study: ExperimentResults, every: Sequence[Verdict]) -> list[Finding]:
+def _sentences(results: ExperimentResults, every: Sequence[Verdict]) -> list[Finding]:
     if len(every) <= EACH:
-        return [_sentence(study, [one]) for one in every]
+        return [_sentence(results, [verdict]) for verdict in every]
     groups: dict[Hashable, list[Verdict]] = {}
-    for one in every:
-        dips = tuple(dip.count for dip in one.dips)
-        key = (one.kind, one.run, one.cited.count, one.cited.row["source"], dips)
-        groups.setdefault(key, []).append(one)
+    for verdict in every:
+        dips = tuple(dip.count for dip in verdict.dips)
+        key = (verdict.kind, verdict.run, verdict.cited.count, verdict.cited.row["source"], dips)
+        groups.setdefault(key, []).append(verdict)
     several = sorted(groups.values(), key=lambda group: -len(group))
-    found = [_sentence(study, group) for group in several[:MOST_LINES]]
+    findings = [_sentence(results, group) for group in several[:MOST_LINES]]
     if left := sum(len(group) for group in several[MOST_LINES:]):
         text = f"{left:,} more series: see the scaling table."
-        evidence = {"experiment": study.name, "table": "scaling", "key": {}}
-        found.append(Finding(study.name, RULE, NOTE, text, evidence))
-    return found
+        evidence = {"experiment": results.name, "table": "scaling", "key": {}}
+        findings.append(Finding(results.name, RULE, NOTE, text, evidence))
+    return findings
 
 
-def _sentence(study: ExperimentResults, group: Sequence[Verdict]) -> Finding:
+def _sentence(results: ExperimentResults, group: Sequence[Verdict]) -> Finding:
     """The sentence on series whose verdicts agree; its evidence is the lowest of them."""
-    one = min(group, key=lambda verdict: verdict.cited.value)
-    point, last = one.cited, one.points[-1]
-    reached = _reached(study, group)
-    base = study.scale_of(one.series.rows[0])
-    ideal = "of the ideal" + (f" (from {study.scaled(base)})" if base != 1 else "")
+    lowest = min(group, key=lambda verdict: verdict.cited.value)
+    point, last = lowest.cited, lowest.points[-1]
+    reached = _reached(results, group)
+    base = results.scale_of(lowest.series.rows[0])
+    ideal = "of the ideal" + (f" (from {results.scaled(base)})" if base != 1 else "")
     verb = "reaches" if point.count == 1 else "reach"
     measured = f"{point.at} {verb} {reached} {ideal}"
     # What one series alone is to be run at; of several none is said to be the one to run.
-    who = series_words(study, [verdict.series for verdict in group])
+    who = series_words(results, [verdict.series for verdict in group])
     level = CONFIRMED
-    if one.kind == ABOVE:
+    if lowest.kind == ABOVE:
         head = f"{who}: efficient up to {point.at}" if who else f"run {point.at}"
         text = f"{head}, the most that were measured: they {verb} {reached} {ideal}"
-    elif one.kind == BELOW:
+    elif lowest.kind == BELOW:
         head = f"{who}: efficient up to" if who else "run"
-        text = f"{head} {study.scaled(one.run)}{';' if who else ':'} {measured}"
-    elif one.kind == UNDECIDED:
+        text = f"{head} {results.scaled(lowest.run)}{';' if who else ':'} {measured}"
+    elif lowest.kind == UNDECIDED:
         level = OPEN
-        text = f"{f'{who}: ' if who else ''}not decided: {measured}, {_why_open(one)}"
+        text = f"{f'{who}: ' if who else ''}not decided: {measured}, {_why_open(lowest)}"
     else:
         level = OPEN
-        text = f"{f'{who}: ' if who else ''}{measured}, {_from_what(one)}: not confirmed"
+        text = f"{f'{who}: ' if who else ''}{measured}, {_from_what(lowest)}: not confirmed"
         text += f"; {point.odd}" if point.odd else ""
     if len(group) == 1:
-        text += _further(one)
-        text += _holes(study, one)
-    text += _dip(group) + _confounded(study, one)
-    columns = efficiency_columns(study, one.measure.steady_phase)
-    evidence = evidence_of(study, "scaling", point.row, columns)
+        text += _further(lowest)
+        text += _holes(results, lowest)
+    text += _dip(group) + _confounded(results, lowest)
+    columns = efficiency_columns(results, lowest.measure.steady_phase)
+    evidence = evidence_of(results, "scaling", point.row, columns)
     if len(group) > 1:
-        evidence["figure"] = f"overview-{one.measure.steady_phase}"
+        evidence["figure"] = f"overview-{lowest.measure.steady_phase}"
     numbers = [_number(point)]
     if len(group) == 1 and last.count != point.count:
         numbers.append(_number(last))
     elif len(group) > 1:
         numbers.append(_number(max((verdict.cited for verdict in group), key=lambda p: p.value)))
-    if one.kind in (ABOVE, BELOW):
-        numbers.append(number_of("efficient up to", one.run, study.scale))
+    if lowest.kind in (ABOVE, BELOW):
+        numbers.append(number_of("efficient up to", lowest.run, results.scale))
     text = marked(point.row["source"], f"{text}.", capital=len(group) > 1 or not who)
     claims = tuple(claim for verdict in group for claim in verdict.claims)
-    return Finding(study.name, RULE, level, text, evidence, tuple(numbers), claims=claims)
+    return Finding(results.name, RULE, level, text, evidence, tuple(numbers), claims=claims)
 
 
 def _dip(group: Sequence[Verdict]) -> str:
@@ -239,14 +242,14 @@ def _dip(group: Sequence[Verdict]) -> str:
     return f"; {dip.at} {verb} only {percent(dip.value, dip.low, dip.high)}"
 
 
-def _confounded(study: ExperimentResults, one: Verdict) -> str:
+def _confounded(results: ExperimentResults, verdict: Verdict) -> str:
     """That other parameters change with the scale: the efficiency is the effect of all of them."""
-    entry = study.entry
+    entry = results.entry
     expected = {*entry["scale_parameters"], *entry["work"], *GO_WITH_SCALE}
-    first, last = one.series.rows[0], one.cited.row
+    first, last = verdict.series.rows[0], verdict.cited.row
     changed = [
         f"{name} ({text_of(first[name])} to {text_of(last[name])})"
-        for name in study.followers.get(study.scale, [])
+        for name in results.followers.get(results.scale, [])
         if name not in expected and first.get(name) != last.get(name)
     ]
     return f"; also changed: {listed(changed)}" if changed else ""
@@ -256,94 +259,94 @@ def _number(point: Efficiency) -> Number:
     return number_of(f"efficiency at {point.at}", point.value, "1", point.low, point.high)
 
 
-def _reached(study: ExperimentResults, group: Sequence[Verdict]) -> str:
+def _reached(results: ExperimentResults, group: Sequence[Verdict]) -> str:
     """The efficiency of a series, or from the lowest to the highest of several."""
     if len(group) == 1:
         point = group[0].cited
         return percent(point.value, point.low, point.high)
     ordered = sorted(group, key=lambda verdict: verdict.cited.value)
     ends = (ordered[0], ordered[-1])
-    low, high = (f"{100 * one.cited.value:.0f}" for one in ends)
+    low, high = (f"{100 * end.cited.value:.0f}" for end in ends)
     if low == high:
         return f"{low} %"
-    _, own = common_and_own(study, [one.series for one in ends])
+    _, own = common_and_own(results, [end.series for end in ends])
     if all(own):
         return f"{low} % ({own[0]}) to {high} % ({own[1]})"
     return f"{low} to {high} %"
 
 
-def _further(one: Verdict) -> str:
+def _further(verdict: Verdict) -> str:
     """What the largest scale of a series reaches, where another one is cited; of measured
     efficiencies without intervals where they first fall below 80 %."""
-    last = one.points[-1]
-    if one.kind == UNKNOWN:
-        first = next((point for point in one.points if point.value < GOOD), None)
+    last = verdict.points[-1]
+    if verdict.kind == UNKNOWN:
+        first = next((point for point in verdict.points if point.value < GOOD), None)
         if first is None or first.count == last.count:
             return ""
         return f"; below 80 % from {first.at} on ({percent(first.value)})"
-    if last.count == one.cited.count:
+    if last.count == verdict.cited.count:
         return ""
     return f", {last.at} {percent(last.value, last.low, last.high)}"
 
 
-def _holes(study: ExperimentResults, one: Verdict) -> str:
+def _holes(results: ExperimentResults, verdict: Verdict) -> str:
     """Planned scales of a series without a result: those before the cited one and beyond all."""
-    end = one.points[-1].count
-    gaps = [f"{count:,}" for count in one.series.holes if count < one.cited.count]
-    told = [f"no result at {listed(gaps)}"] if gaps else []
-    planned = max([end, *one.series.holes])
+    end = verdict.points[-1].count
+    gaps = [f"{count:,}" for count in verdict.series.holes if count < verdict.cited.count]
+    parts = [f"no result at {listed(gaps)}"] if gaps else []
+    planned = max([end, *verdict.series.holes])
     if planned > end:
-        why = one.series.holes[planned].lower().replace("_", " ")
-        told.append(f"{study.scaled(planned)}: {why}")
-    return f" ({'; '.join(told)})" if told else ""
+        why = verdict.series.holes[planned].lower().replace("_", " ")
+        parts.append(f"{results.scaled(planned)}: {why}")
+    return f" ({'; '.join(parts)})" if parts else ""
 
 
-def _why_open(one: Verdict) -> str:
-    if one.cited.odd:
-        return one.cited.odd
-    if one.cited.includes_good:
+def _why_open(verdict: Verdict) -> str:
+    if verdict.cited.odd:
+        return verdict.cited.odd
+    if verdict.cited.includes_good:
         return "an interval that includes 80 %"
-    if one.cited.low is not None:
+    if verdict.cited.low is not None:
         return AMONG
-    return f"but {why_unconfirmed(one.lacks)}"
+    return f"but {why_unconfirmed(verdict.lacks)}"
 
 
-def _from_what(one: Verdict) -> str:
-    if one.lacks == IDENTICAL:
+def _from_what(verdict: Verdict) -> str:
+    if verdict.lacks == IDENTICAL:
         return "from identical repeats"
-    phase, rows = one.measure.steady_phase, (one.series.rows[0], one.cited.row)
-    return from_single_runs(*(bool(one.measure.without_interval(row, phase)) for row in rows))
+    phase, rows = verdict.measure.steady_phase, (verdict.series.rows[0], verdict.cited.row)
+    return from_single_runs(*(bool(verdict.measure.without_interval(row, phase)) for row in rows))
 
 
-def other_phases(study: ExperimentResults, cut: float = LEVEL) -> list[Finding]:
+def other_phases(results: ExperimentResults, cut: float = LEVEL) -> list[Finding]:
     """Efficiency at the largest scale in the phases that the verdict is not about.
 
     ``cut`` as in ``verdicts``.
     """
-    measure = study.scaled_measure
+    measure = results.scaled_measure
     phases = [] if measure is None else [p for p in measure.phases if p != measure.steady_phase]
-    found = []
+    findings = []
     for phase in phases:
         last: dict[Hashable, list[tuple[Efficiency, Series]]] = {}
-        differences = scaled_differences(study, phase)
-        for series in study.series:
-            if points := efficiencies(study, series, phase, differences):
-                key = (study.scale_of(series.rows[0]), points[-1].count, points[-1].row["source"])
+        differences = scaled_differences(results, phase)
+        for series in results.series:
+            if points := efficiencies(results, series, phase, differences):
+                key = (results.scale_of(series.rows[0]), points[-1].count, points[-1].row["source"])
                 last.setdefault(key, []).append((points[-1], series))
-        found += [_in_phase(study, phase, those, cut) for those in last.values()]
-    return found
+        findings += [_in_phase(results, phase, pairs, cut) for pairs in last.values()]
+    return findings
 
 
 def _in_phase(
-    study: ExperimentResults, phase: str, those: Sequence[tuple[Efficiency, Series]], cut: float
+    results: ExperimentResults, phase: str, pairs: Sequence[tuple[Efficiency, Series]], cut: float
 ) -> Finding:
     """The efficiency of one series in a phase, or the lowest and the highest of several."""
-    ordered = sorted(those, key=lambda pair: pair[0].value)
+    ordered = sorted(pairs, key=lambda pair: pair[0].value)
     (low, first), (high, _) = ordered[0], ordered[-1]
-    base = study.scale_of(first.rows[0])
-    ideal = "of the ideal" + (f" (from {study.scaled(base)})" if base != 1 else "")
+    base = results.scale_of(first.rows[0])
+    ideal = "of the ideal" + (f" (from {results.scaled(base)})" if base != 1 else "")
     verb = "reaches" if low.count == 1 else "reach"
-    evidence = evidence_of(study, "scaling", low.row, efficiency_columns(study, phase))
+    evidence = evidence_of(results, "scaling", low.row, efficiency_columns(results, phase))
     if len(ordered) == 1:
         who = f", {first.label}" if first.label else ""
         text = f"{PHASES[phase]}{who}: {low.at} {verb} {low.text} {ideal}"
@@ -354,7 +357,7 @@ def _in_phase(
             text += "; the interval includes 80 %" if low.includes_good else f"; {AMONG}"
         numbers = [_number(low)]
     else:
-        _, own = common_and_own(study, [first, ordered[-1][1]])
+        _, own = common_and_own(results, [first, ordered[-1][1]])
         ends = [f"{point.text} ({label})" for point, label in zip((low, high), own, strict=True)]
         count = counted(len(ordered), "series", "series")
         text = f"{PHASES[phase]}, {count}: {low.at} {verb} {ends[0]} to {ends[1]} {ideal}"
@@ -363,4 +366,4 @@ def _in_phase(
         evidence["figure"] = f"overview-{phase}"
     text = marked(low.row["source"], f"{text}.")
     claims = tuple(point.claim for point, _ in ordered)
-    return Finding(study.name, OTHER_PHASES, level, text, evidence, tuple(numbers), claims=claims)
+    return Finding(results.name, OTHER_PHASES, level, text, evidence, tuple(numbers), claims=claims)

@@ -15,35 +15,35 @@ from scalesweep.tables.provenance import RunFacts
 
 def card_section(
     plan: Plan,
-    study: ExperimentResults,
-    found: Sequence[Finding],
+    results: ExperimentResults,
+    findings: Sequence[Finding],
     there: Anchors,
     facts: Mapping[str, RunFacts],
 ) -> dict[str, Any]:
     """The card of an experiment for the template: sentences with links, next step, figure."""
-    card = card_of(study, found)
+    card = card_of(results, findings)
     return {
-        "sentences": [(one, evidence_links(one, there)) for one in card.sentences],
-        "next": None if card.next is None else _next(plan, study, card.next, facts),
-        "chart": efficiency_chart(study, card.verdicts),
+        "sentences": [(sentence, evidence_links(sentence, there)) for sentence in card.sentences],
+        "next": None if card.next is None else _next(plan, results, card.next, facts),
+        "chart": efficiency_chart(results, card.verdicts),
     }
 
 
 def _next(
-    plan: Plan, study: ExperimentResults, step: Next, facts: Mapping[str, RunFacts]
+    plan: Plan, results: ExperimentResults, step: Next, facts: Mapping[str, RunFacts]
 ) -> dict[str, Any]:
     """What to do next; where repeats decide, as lines of the campaign file and with their cost."""
     text = step.text[:1].upper() + step.text[1:]
     if step.repeats is None:
         return {"text": text, "snippet": None}
-    ids = [run["run_id"] for run in study.entry["runs"]]
+    ids = [run["run_id"] for run in results.entry["runs"]]
     walls = [facts[i].wall_s for i in ids if i in facts and facts[i].wall_s is not None]
     cost = counted(step.runs, "run")
     if walls:
         cost += f", about {duration(sum(wall or 0.0 for wall in walls) / len(walls) * step.runs)}"
     repeats = str(step.repeats)
-    if rule := study.entry.get("repeats"):
+    if rule := results.entry.get("repeats"):
         most = max(step.repeats, rule["most"])
         repeats = f"{{min: {step.repeats}, max: {most}, until: {100 * rule['until']:.6g} %}}"
-    snippet = f"experiments:\n  {study.name}:\n    repeats: {repeats}"
+    snippet = f"experiments:\n  {results.name}:\n    repeats: {repeats}"
     return {"text": text, "snippet": snippet, "file": plan["file"], "cost": cost}

@@ -30,28 +30,28 @@ class Line:
 def ceilings_section(studies: Sequence[ExperimentResults]) -> list[Line]:
     """A row per ceiling and per range of a fitted network, in the campaign's order."""
     lines = []
-    for study in studies:
-        for one in ceilings(study):
-            kind = one.what or text_of(study.entry["fixed"].get("operation") or "")
-            what = WHAT.get(study.entry["benchmark"], study.entry["benchmark"])
+    for results in studies:
+        for ceiling in ceilings(results):
+            kind = ceiling.what or text_of(results.entry["fixed"].get("operation") or "")
+            what = WHAT.get(results.entry["benchmark"], results.entry["benchmark"])
             what += f": {kind}" if kind else ""
-            value = with_interval(one.value, one.low, one.high, one.unit)
-            share = "–" if one.share is None else percent(one.share)
-            place = _line(study, one.row["source"], what, value, share, one.how)
-            lines.append(Line(*place, text_of(one.row["repeats"])))
-        for fit in networks(study):
+            value = with_interval(ceiling.value, ceiling.low, ceiling.high, ceiling.unit)
+            share = "–" if ceiling.share is None else percent(ceiling.share)
+            place = _line(results, ceiling.row["source"], what, value, share, ceiling.how)
+            lines.append(Line(*place, text_of(ceiling.row["repeats"])))
+        for fit in networks(results):
             names = [f"{n} {text_of(v)}" for n, v in fit.series.items() if n != "source"]
             sizes = f"{size_words(fit.low_bytes)} to {size_words(fit.high_bytes)}"
             what = "latency and bandwidth of allreduce"
             value = latency_words(fit) + (f", {words}" if (words := bandwidth_words(fit)) else "")
             where = [*names, sizes, " or ".join(fit.supported)]
-            place = _line(study, fit.series["source"], what, value, "–", ", ".join(where))
+            place = _line(results, fit.series["source"], what, value, "–", ", ".join(where))
             lines.append(Line(*place, text_of(fit.best["repeats"])))
     return lines
 
 
 def _line(
-    study: ExperimentResults, source: object, what: str, value: str, share: str, where: str
+    results: ExperimentResults, source: object, what: str, value: str, share: str, where: str
 ) -> tuple[str, str, str, str, str]:
     mark = "" if source == "measured" else f" ({source})"
-    return study.name, what[:1].upper() + what[1:] + mark, value, share, where
+    return results.name, what[:1].upper() + what[1:] + mark, value, share, where

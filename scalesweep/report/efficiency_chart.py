@@ -37,29 +37,30 @@ class _Frame:
         return _BOTTOM - (_BOTTOM - _TOP) * min(max(share, 0.0), self.top) / self.top
 
 
-def efficiency_chart(study: ExperimentResults, verdicts: Sequence[Verdict]) -> Markup | None:
+def efficiency_chart(results: ExperimentResults, verdicts: Sequence[Verdict]) -> Markup | None:
     """An SVG of the series that have efficiencies; None where none has one.
 
     Of more than four some are shown, from the lowest at its largest scale to the highest.
     """
     if not verdicts:
         return None
-    some = list(verdicts)
-    if len(some) > MAX_SERIES:
-        some.sort(key=lambda one: one.points[-1].value)
-        last = len(some) - 1
-        some = [some[round(place * last / (MAX_SERIES - 1))] for place in range(MAX_SERIES)]
-    every = [point for one in some for point in one.points]
-    counts = {point.count for point in every} | {_base(study, one) for one in some}
+    shown = list(verdicts)
+    if len(shown) > MAX_SERIES:
+        shown.sort(key=lambda verdict: verdict.points[-1].value)
+        last = len(shown) - 1
+        shown = [shown[round(place * last / (MAX_SERIES - 1))] for place in range(MAX_SERIES)]
+    every = [point for verdict in shown for point in verdict.points]
+    counts = {point.count for point in every} | {_base(results, verdict) for verdict in shown}
     highest = max(point.value if point.high is None else point.high for point in every)
     frame = _Frame(sorted(counts), min(max(1.05, highest), _HIGHEST))
-    parts = [*_axes(study, frame)]
-    for place, one in enumerate(some):
-        shift = (place - (len(some) - 1) / 2) * _APART
-        parts += _series(place, _base(study, one), one, shift, frame)
-    _, own = common_and_own(study, [one.series for one in some])
+    parts = [*_axes(results, frame)]
+    for place, verdict in enumerate(shown):
+        shift = (place - (len(shown) - 1) / 2) * _APART
+        parts += _series(place, _base(results, verdict), verdict, shift, frame)
+    _, own = common_and_own(results, [verdict.series for verdict in shown])
     labels = [
-        one.series.label if len(some) == 1 else label for one, label in zip(some, own, strict=True)
+        verdict.series.label if len(shown) == 1 else label
+        for verdict, label in zip(shown, own, strict=True)
     ]
     labels = [label for label in labels if label]
     for place, label in enumerate(labels):
@@ -68,14 +69,14 @@ def efficiency_chart(study: ExperimentResults, verdicts: Sequence[Verdict]) -> M
             f'<g class="s{place + 1}"><circle cx="{_LEFT}" cy="{at - 4}" r="3.5"/></g>'
             f'<text x="{_LEFT + 9}" y="{at}">{escape(shorten(label, 42))}</text>'
         )
-    if len(some) < len(verdicts):
-        labels.append(f"{len(some)} of {len(verdicts)} series")
+    if len(shown) < len(verdicts):
+        labels.append(f"{len(shown)} of {len(verdicts)} series")
         at = HEIGHT + _LINE * (len(labels) - 1) + 14
         parts.append(f'<text x="{_LEFT + 9}" y="{at}">{labels[-1]}</text>')
     words = [
-        f"{f'{one.series.label}: ' if one.series.label else ''}{point.at} {point.text}"
-        for one in some
-        for point in one.points
+        f"{f'{verdict.series.label}: ' if verdict.series.label else ''}{point.at} {point.text}"
+        for verdict in shown
+        for point in verdict.points
     ]
     alt = escape(f"Efficiency with 95 % intervals: {'; '.join(words)}")
     return Markup(
@@ -84,11 +85,11 @@ def efficiency_chart(study: ExperimentResults, verdicts: Sequence[Verdict]) -> M
     )
 
 
-def _base(study: ExperimentResults, one: Verdict) -> int:
-    return study.scale_of(one.series.rows[0])
+def _base(results: ExperimentResults, verdict: Verdict) -> int:
+    return results.scale_of(verdict.series.rows[0])
 
 
-def _axes(study: ExperimentResults, frame: _Frame) -> Iterator[str]:
+def _axes(results: ExperimentResults, frame: _Frame) -> Iterator[str]:
     """Lines at 0, 50, 80 and 100 % of the ideal, and the scales that were measured."""
     for share in (0.0, 0.5, GOOD, 1.0):
         kind = {GOOD: "bound", 1.0: "ideal"}.get(share, "grid")
@@ -101,16 +102,17 @@ def _axes(study: ExperimentResults, frame: _Frame) -> Iterator[str]:
             last = frame.x(count)
             yield f'<text class="mid" x="{last:.1f}" y="{HEIGHT - 18}">{count:,}</text>'
     middle = (_LEFT + _RIGHT) / 2
-    yield f'<text class="mid" x="{middle}" y="{HEIGHT - 3}">Number of {escape(study.scale)}</text>'
+    words = f"Number of {escape(results.scale)}"
+    yield f'<text class="mid" x="{middle}" y="{HEIGHT - 3}">{words}</text>'
 
 
-def _series(place: int, base: int, one: Verdict, shift: float, frame: _Frame) -> Iterator[str]:
+def _series(place: int, base: int, verdict: Verdict, shift: float, frame: _Frame) -> Iterator[str]:
     """Base, points and intervals of a series; a mark has its numbers as a title."""
-    at = [(base, 1.0), *((point.count, point.value) for point in one.points)]
+    at = [(base, 1.0), *((point.count, point.value) for point in verdict.points)]
     line = " ".join(f"{frame.x(count) + shift:.1f},{frame.y(share):.1f}" for count, share in at)
     yield f'<g class="s{place + 1}"><polyline points="{line}"/>'
     yield f'<circle class="base" cx="{frame.x(base) + shift:.1f}" cy="{frame.y(1):.1f}" r="3.5"/>'
-    for point in one.points:
+    for point in verdict.points:
         x, title = frame.x(point.count) + shift, percent(point.value, point.low, point.high)
         if point.low is not None and point.high is not None:
             low, high = frame.y(point.low), frame.y(point.high)

@@ -30,7 +30,7 @@ def embedded_figures(
     budget: dict[str, int],
 ) -> list[dict[str, Any]]:
     """Figures of an experiment, embedded while the page's budget lasts, else linked only."""
-    found = []
+    embedded = []
     for entry in index:
         if entry["experiment"] != name:
             continue
@@ -41,7 +41,7 @@ def embedded_figures(
         if svg is not None:
             budget["svg"] -= len(svg)
         box = (svg or "").partition('viewBox="')[2].partition('"')[0].split()
-        found.append(
+        embedded.append(
             {
                 "id": figure_id(section, entry["name"]),
                 "name": entry["name"],
@@ -57,4 +57,4 @@ def embedded_figures(
                 },
             }
         )
-    return found
+    return embedded

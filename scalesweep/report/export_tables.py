@@ -147,7 +147,7 @@ def _parts(
         "order": {"seed": None, "of": 0},
         "digest": "",
     }
-    found = {}
+    parts = {}
     predicts = any(entry.get("predict") for entry in plan["experiments"])
     machine = (predicting_machine if predicts else known_machine)(summary, plan)
     for entry in plan["experiments"]:
@@ -157,17 +157,19 @@ def _parts(
             for site, frame in frames.items()
         }
         here = own.pop("")
-        named = [one for one in predictions if one["experiment"] == entry["name"]]
+        named = [
+            prediction for prediction in predictions if prediction["experiment"] == entry["name"]
+        ]
         measured = scored(ExperimentData(here, entry), named) if named else []
-        found[entry["name"]] = _Part(
+        parts[entry["name"]] = _Part(
             {**shared, "experiments": [lasting(entry)]},
             here,
             {site: frame for site, frame in own.items() if len(frame)},
             runs,
-            [one for one, _ in measured],
+            [prediction for prediction, _ in measured],
             _known_to(entry, here, machine),
         )
-    return found
+    return parts
 
 
 def _known_to(entry: PlanExperiment, rows: pd.DataFrame, machine: Machine) -> Machine:
@@ -224,10 +226,10 @@ class _Work:
             tables[name]["trace"] = traces
         files = write_tables(tables, self.out) + write_extra_p(data, self.out / name)
         # As the page reads them: what is there of an earlier call beside these is none of them.
-        study = load_results(part.entry, self.out, tables[name])
-        found = findings_table(study, find(study))
-        files += write_tables({name: {FINDINGS: found}}, self.out)
-        return files + write_latex(study, part.plan["campaign"], self.out), not unread
+        results = load_results(part.entry, self.out, tables[name])
+        table = findings_table(results, find(results))
+        files += write_tables({name: {FINDINGS: table}}, self.out)
+        return files + write_latex(results, part.plan["campaign"], self.out), not unread
 
 
 def write_all(
@@ -247,7 +249,9 @@ def write_all(
     """
     out.mkdir(parents=True, exist_ok=True)
     experiments = plan["experiments"]
-    run_ids = dict.fromkeys(run["run_id"] for one in experiments for run in one["runs"])
+    run_ids = dict.fromkeys(
+        run["run_id"] for experiment in experiments for run in experiment["runs"]
+    )
     predictions = read_kept(out.parent / KEPT)
     parts = _parts(summary, plan, summaries_elsewhere(runs, run_ids), runs, predictions)
     kept = KeptFiles(out, code_digest(*LIBRARIES))

@@ -14,13 +14,13 @@ MAX_LINE, MAX_LINES = 300, 40
 
 
 def failed_points(
-    study: ExperimentResults, runs: Path, links: Links, budget: dict[str, int]
+    results: ExperimentResults, runs: Path, links: Links, budget: dict[str, int]
 ) -> dict[str, Any]:
     """Failed points with cause, logs of their runs and last lines, while the budget lasts.
 
     Repeats of a point that failed in the same way form one row, with the last lines of the first.
     """
-    failed = [run for run in study.entry["runs"] if run["status"] == Status.FAILED]
+    failed = [run for run in results.entry["runs"] if run["status"] == Status.FAILED]
     shown = failed[: max(budget["failures"], 0)]
     budget["failures"] -= len(shown)
     rows: dict[tuple[str, str], dict[str, Any]] = {}
@@ -30,7 +30,7 @@ def failed_points(
         attempt = failure.get("attempt") or (0 if "job_id" in failure else 1)
         folder = runs / run["run_id"] / f"attempt-{attempt}"
         lines = failure.get("last_lines")
-        where = study.describe(run["point"])
+        where = results.describe(run["point"])
         row = rows.setdefault(
             (str(run["cause"]), where),
             {
@@ -49,8 +49,8 @@ def failed_points(
             for log in ("stdout.log", "stderr.log")
             if (folder / log).is_file()
         ]
-        told = {name: failure.get(name) for name in ("attempt", "job_id")}
-        row["runs"].append({"run": run, **told, "logs": logs})
+        ids = {name: failure.get(name) for name in ("attempt", "job_id")}
+        row["runs"].append({"run": run, **ids, "logs": logs})
     return {"rows": list(rows.values()), "left_out": len(failed) - len(shown)}
 
 
@@ -59,11 +59,11 @@ def _stacks(failure: Mapping[str, Any]) -> list[dict[str, str]]:
     groups = failure.get("stacks")
     return [
         {
-            "ranks": str(one.get("ranks") or f"{one.get('count')} without numbers")[:MAX_LINE],
-            "phase": text_of(one.get("phase")),
-            "still": duration(one.get("still_s")),
-            "where": str(one.get("where"))[: 2 * MAX_LINE],
+            "ranks": str(group.get("ranks") or f"{group.get('count')} without numbers")[:MAX_LINE],
+            "phase": text_of(group.get("phase")),
+            "still": duration(group.get("still_s")),
+            "where": str(group.get("where"))[: 2 * MAX_LINE],
         }
-        for one in (groups[:MAX_LINES] if isinstance(groups, list) else [])
-        if isinstance(one, dict)
+        for group in (groups[:MAX_LINES] if isinstance(groups, list) else [])
+        if isinstance(group, dict)
     ]

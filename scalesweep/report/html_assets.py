@@ -91,11 +91,11 @@ def _vega() -> str:
 def _tables() -> str:
     """DataTables with its buttons; leaves ``window.jQuery``."""
     script = _bundle("dt_bundle.js")
-    found = _EXPORT.search(script)
-    wanted = re.search(rf"([\w$]+) as {_WANTED}\b", found[1]) if found else None
-    if found is None or wanted is None:
+    match = _EXPORT.search(script)
+    wanted = re.search(rf"([\w$]+) as {_WANTED}\b", match[1]) if match else None
+    if match is None or wanted is None:
         raise UserError("itables: its bundle of DataTables exports no jQuery; run `make setup`")
-    return f"{script[: found.start()]}window.{_WANTED}={wanted[1]};{script[found.end() :]}"
+    return f"{script[: match.start()]}window.{_WANTED}={wanted[1]};{script[match.end() :]}"
 
 
 def _bundle(name: str) -> str:

@@ -18,14 +18,15 @@ def imported_section(plan: Plan, links: Links) -> dict[str, Any] | None:
     return {
         "refused": [
             {
-                "reason": one["reason"],
-                "count": one["count"],
-                "places": ", ".join(one["places"]) + _more(one["count"] - len(one["places"])),
+                "reason": refusal["reason"],
+                "count": refusal["count"],
+                "places": ", ".join(refusal["places"])
+                + _more(refusal["count"] - len(refusal["places"])),
             }
-            for one in refused[:MAX_REASONS]
+            for refusal in refused[:MAX_REASONS]
         ],
         "left_out": max(len(refused) - MAX_REASONS, 0),
-        "total": sum(one["count"] for one in refused),
+        "total": sum(refusal["count"] for refusal in refused),
         "doubts": imported["doubts"],
         "list": links.to(Path(imported["list"])),
     }

@@ -45,31 +45,31 @@ def latex_text(text: str) -> str:
     """
     shown = visible(" ".join(text.split()))
     shown = "".join(" " if unicodedata.category(c)[0] == "C" else c for c in shown)
-    shown = _TO_ESCAPE.sub(lambda found: _SPECIAL[found[0]], " ".join(shown.split()))
+    shown = _TO_ESCAPE.sub(lambda match: _SPECIAL[match[0]], " ".join(shown.split()))
     return f"{{{shown[0]}}}{shown[1:]}" if shown[:1] in ("[", "*") else shown
 
 
-def latex_table(study: ExperimentResults, name: str, campaign: str) -> str | None:
+def latex_table(results: ExperimentResults, name: str, campaign: str) -> str | None:
     """The table ``points`` or ``scaling`` of an experiment; None where it has no rows."""
-    if name == "scaling" and not study.series:
+    if name == "scaling" and not results.series:
         return None
-    table = point_table(study, MAX_ROWS, scaling=name == "scaling")
+    table = point_table(results, MAX_ROWS, scaling=name == "scaling")
     if not table.sources:
         return None
     rows = [_line(latex_text(cell.text) for cell in row) for row in table.head]
     long = len(rows) > ONE_PAGE
     head = _head(table)
-    caption = _caption(study, table, name, campaign)
+    caption = _caption(results, table, name, campaign)
     plain = all(text.isascii() for text in (head, caption, *rows))
     context = {
         "name": name,
         "preamble": (r"\usepackage{booktabs,longtable}" if long else r"\usepackage{booktabs}")
         + ("" if plain else "; LuaLaTeX or XeLaTeX for its letters"),
         "long": long,
-        "alignment": _alignment(study, table),
+        "alignment": _alignment(results, table),
         "columns": len(table.lead) + sum(len(columns) for _, columns in table.groups),
         "caption": caption,
-        "label": f"tab:{study.name}-{name}",
+        "label": f"tab:{results.name}-{name}",
         "head": head,
         "rows": rows,
     }
@@ -100,7 +100,7 @@ def _line(cells: Iterable[str]) -> str:
 
 def _head(table: Table) -> str:
     """Rules and heads of the columns, in two levels where phases are above the values."""
-    columns = [latex_text(one.heading) for _, part in table.groups for one in part]
+    columns = [latex_text(column.heading) for _, part in table.groups for column in part]
     lines = [r"\toprule"]
     if any(group for group, _ in table.groups):
         spans = [("", len(table.lead)), *((group, len(part)) for group, part in table.groups)]
@@ -110,22 +110,22 @@ def _head(table: Table) -> str:
     return "\n".join([*lines, r"\midrule"])
 
 
-def _alignment(study: ExperimentResults, table: Table) -> str:
+def _alignment(results: ExperimentResults, table: Table) -> str:
     """Words to the left, numbers to the right."""
-    axes = "".join("r" if study.numeric(name) else "l" for name in study.axes)
+    axes = "".join("r" if results.numeric(name) else "l" for name in results.axes)
     source = "l" * (len(table.lead) - table.parameters - 1)
     return axes + "r" + source + "r" * sum(len(columns) for _, columns in table.groups)
 
 
-def _caption(study: ExperimentResults, table: Table, name: str, campaign: str) -> str:
-    sources = ", ".join(study.sources) or "none"
+def _caption(results: ExperimentResults, table: Table, name: str, campaign: str) -> str:
+    sources = ", ".join(results.sources) or "none"
     words = [
-        f"{study.title}: {'scaling' if name == 'scaling' else 'points'} (campaign {campaign}).",
+        f"{results.title}: {'scaling' if name == 'scaling' else 'points'} (campaign {campaign}).",
         "Means over the runs of a point; in brackets their 95 % intervals, for two runs or "
         "more.",
         f"At {counted(table.in_blocks, 'point')} intervals come from randomised blocks."
         if table.in_blocks else "",
-        f"Efficiency is relative to the smallest finished {study.scale_words} of a series."
+        f"Efficiency is relative to the smallest finished {results.scale_words} of a series."
         if table.scaling else "",
         f"Source: {sources}.",
         f"The first {len(table.head):,} of {counted(len(table.sources), 'row')}." if table.left_out
@@ -134,10 +134,12 @@ def _caption(study: ExperimentResults, table: Table, name: str, campaign: str) -
     return latex_text(" ".join(word for word in words if word))
 
 
-def write_latex(study: ExperimentResults, campaign: str, out: Path) -> list[Path]:
+def write_latex(results: ExperimentResults, campaign: str, out: Path) -> list[Path]:
     """Write ``out/<experiment>/<table>.tex``; returns what was written."""
-    found = {out / study.name / f"{name}.tex": latex_table(study, name, campaign) for name in NAMES}
-    written = {path: text for path, text in found.items() if text is not None}
+    paths = {
+        out / results.name / f"{name}.tex": latex_table(results, name, campaign) for name in NAMES
+    }
+    written = {path: text for path, text in paths.items() if text is not None}
     for path, text in written.items():
         path.parent.mkdir(parents=True, exist_ok=True)
         publish(path, text, durable=False)

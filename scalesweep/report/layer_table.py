@@ -12,14 +12,14 @@ from scalesweep.tables.roofline import STEP, roofline_column
 MOST = 12
 
 
-def layer_table(study: ExperimentResults, limit: int) -> Table | None:
+def layer_table(results: ExperimentResults, limit: int) -> Table | None:
     """Every point's step and the layers that take longest; None where no layers were timed."""
     points: dict[tuple[Any, ...], list[Row]] = {}
-    for row in study.rows("roofline"):
-        points.setdefault((*study.key(row, study.axes), row["source"]), []).append(row)
+    for row in results.rows("roofline"):
+        points.setdefault((*results.key(row, results.axes), row["source"]), []).append(row)
     if not points:
         return None
-    kind, ms = (roofline_column(name, study.axes) for name in ("kind", "ms"))
+    kind, ms = (roofline_column(name, results.axes) for name in ("kind", "ms"))
     rows = []
     for of_point in points.values():
         step = [row for row in of_point if row[kind] == STEP]
@@ -27,7 +27,7 @@ def layer_table(study: ExperimentResults, limit: int) -> Table | None:
         rows += [*step, *layers[:MOST]]
 
     def value(name: str, words: Callable[..., str], factor: float = 1) -> Callable[[Row], Cell]:
-        titles = [roofline_column(f"{name}{end}", study.axes) for end in ("", "_low", "_high")]
+        titles = [roofline_column(f"{name}{end}", results.axes) for end in ("", "_low", "_high")]
 
         def make(row: Row) -> Cell:
             values = [row.get(title) for title in titles]
@@ -37,11 +37,11 @@ def layer_table(study: ExperimentResults, limit: int) -> Table | None:
         return make
 
     def layer(row: Row) -> Cell:
-        name, count = (row[roofline_column(key, study.axes)] for key in ("layer", "count"))
+        name, count = (row[roofline_column(key, results.axes)] for key in ("layer", "count"))
         return Cell(f"{name} ({counted(int(count), 'layer')})" if count > 1 else str(name))
 
     def bound(row: Row) -> Cell:
-        return Cell(str(row[roofline_column("bound", study.axes)] or "–"))
+        return Cell(str(row[roofline_column("bound", results.axes)] or "–"))
 
     def plain(figure: Any, *_bounds: Any) -> str:
         return number(figure)
@@ -57,4 +57,4 @@ def layer_table(study: ExperimentResults, limit: int) -> Table | None:
         Column("Of what it could", value("of_roof", percent), "of_roof"),
         Column("Coverage", value("coverage", percent), "coverage"),
     ]
-    return table_of(study, rows, [("", columns)], limit)
+    return table_of(results, rows, [("", columns)], limit)

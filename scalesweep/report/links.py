@@ -85,16 +85,16 @@ def anchors(
 def evidence_links(finding: Finding, there: Anchors) -> list[Target]:
     """Links from a finding to its figure and to its rows, those that there are."""
     evidence = finding.evidence
-    found = []
+    targets = []
     figure = there.figures.get(str(figure_of(finding, there.shows, figure_beginnings())))
     if figure is not None:
-        found.append(Target("figure", f"#{figure}"))
+        targets.append(Target("figure", f"#{figure}"))
     table = str(evidence.get("table"))
     name = f"{there.section}-{_SHOWN_IN.get(table)}"
     if name in there.tables:
         key = evidence.get("key") or {}
         single = {k: v for k, v in key.items() if not isinstance(v, list | dict)}
-        found.append(Target("rows", f"#{name}", name, json.dumps(single)))
+        targets.append(Target("rows", f"#{name}", name, json.dumps(single)))
     elif table in there.csv:
-        found.append(Target(f"{table}.csv", there.csv[table]))
-    return found
+        targets.append(Target(f"{table}.csv", there.csv[table]))
+    return targets

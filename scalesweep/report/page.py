@@ -97,41 +97,41 @@ def render_report(
     budget = {"svg": MAX_SVG_BYTES, "failures": MAX_FAILURES}
     data: dict[str, Any] = {"tables": {}, "charts": {}}
     experiments = []
-    for number_, study in enumerate(studies, 1):
+    for number_, results in enumerate(studies, 1):
         name = f"e{number_}"
-        drawn = embedded_figures(index, study.name, name, figures, links, budget)
-        points = point_table(study, share)
-        training = training_sections(study, facts, drawn, share)
-        _add_data(data, name, study, points, training, room)
+        drawn = embedded_figures(index, results.name, name, figures, links, budget)
+        points = point_table(results, share)
+        training = training_sections(results, facts, drawn, share)
+        _add_data(data, name, results, points, training, room)
         data["tables"][f"{name}-runs"] = runs_data(
-            study, facts, environments, runs, links.to(runs), room
+            results, facts, environments, runs, links.to(runs), room
         )
-        found = _findings(study)
-        csv = _csv_links(tables / study.name, links)
+        findings = _findings(results)
+        csv = _csv_links(tables / results.name, links)
         targets = anchors(name, [*data["tables"]], drawn, csv)
         experiments.append(
             {
                 "id": name,
-                "study": study,
-                "counts": Counter(run["status"] for run in study.entry["runs"]),
-                "card": card_section(plan, study, found, targets, facts),
-                "findings": [(one, evidence_links(one, targets)) for one in found],
-                "collapsed": _collapsed(found),
-                "states": _states(found),
+                "results": results,
+                "counts": Counter(run["status"] for run in results.entry["runs"]),
+                "card": card_section(plan, results, findings, targets, facts),
+                "findings": [(finding, evidence_links(finding, targets)) for finding in findings],
+                "collapsed": _collapsed(findings),
+                "states": _states(findings),
                 "figures": [f for f in drawn if section_of(f["name"]) is None],
                 "training": training,
                 "table": points,
                 "csv": csv,
-                "failures": failed_points(study, runs, links, budget),
-                "excluded": excluded_points(study),
-                "fixed": fixed_parameters(study),
-                "unsupported": points_without_result(study, Status.UNSUPPORTED),
-                "stale": points_without_result(study, Status.STALE),
-                "accepted": accepted_points(study),
-                "unfinished": points_without_result(study, Status.UNFINISHED),
-                "prediction": prediction_section(study, share),
-                "profiles": profiles_section(study, runs, links.to),
-                "unlike": _unlike(study, facts),
+                "failures": failed_points(results, runs, links, budget),
+                "excluded": excluded_points(results),
+                "fixed": fixed_parameters(results),
+                "unsupported": points_without_result(results, Status.UNSUPPORTED),
+                "stale": points_without_result(results, Status.STALE),
+                "accepted": accepted_points(results),
+                "unfinished": points_without_result(results, Status.UNFINISHED),
+                "prediction": prediction_section(results, share),
+                "profiles": profiles_section(results, runs, links.to),
+                "unlike": _unlike(results, facts),
             }
         )
     started = sorted(run.started for run in facts.values() if run.started)
@@ -150,7 +150,7 @@ def render_report(
         "rows_shown": share,
         "counts": Counter(statuses.values()),
         "total": len(statuses),
-        "excluded": sum(len(study.entry["excluded"]) for study in studies),
+        "excluded": sum(len(results.entry["excluded"]) for results in studies),
         "ceilings": ceilings_section(studies),
         "sources": Counter(summary["source"].tolist()) if "source" in summary else Counter(),
         "machine": _machine(environments),
@@ -167,7 +167,7 @@ def render_report(
         "imported": imported_section(plan, links),
         "quantities": [q for q in QUANTITIES.values() if _shown(q.name, studies)],
         "plain_metrics": _plain_metrics(studies),
-        "epochs": any("total_time" in study.measures for study in studies),
+        "epochs": any("total_time" in results.measures for results in studies),
         "links": {
             "plan": links.to(out.parent / "plan.csv"),
             "summary": links.to(out.parent / "summary.parquet"),
@@ -191,49 +191,53 @@ def render_report(
 def _add_data(
     data: dict[str, Any],
     name: str,
-    study: ExperimentResults,
+    results: ExperimentResults,
     points: Table,
     training: Sequence[ShownSection],
     share: int,
 ) -> None:
     """What scripts need of an experiment's tables of points, and of its chart."""
-    places = {run["run_id"]: place for place, run in enumerate(study.entry["runs"])}
+    places = {run["run_id"]: place for place, run in enumerate(results.entry["runs"])}
     if points.sources:
-        table = data["tables"][f"{name}-points"] = table_data(study, points, share, places)
-        if chart := chart_data(study, points, table):
+        table = data["tables"][f"{name}-points"] = table_data(results, points, share, places)
+        if chart := chart_data(results, points, table):
             data["charts"][f"{name}-chart"] = {"table": f"{name}-points", **chart}
     for section in training:
         if section.table is not None:
             key = f"{name}-{section.title.lower()}"
-            data["tables"][key] = table_data(study, section.table, share // 4)
+            data["tables"][key] = table_data(results, section.table, share // 4)
 
 
 def _facts(summary: pd.DataFrame, run_ids: Sequence[str]) -> dict[str, RunFacts]:
     """Facts of these runs, in this order, as the summary has them."""
     if FACTS not in summary:
         return {}
-    found = read_facts(summary["run_id"].tolist(), summary[FACTS].tolist())
-    return {run_id: found[run_id] for run_id in run_ids if run_id in found}
+    facts = read_facts(summary["run_id"].tolist(), summary[FACTS].tolist())
+    return {run_id: facts[run_id] for run_id in run_ids if run_id in facts}
 
 
-def _findings(study: ExperimentResults) -> list[Finding]:
+def _findings(results: ExperimentResults) -> list[Finding]:
     """The findings of an experiment, from their table; of results without that table, which an
     earlier version made, from its other tables."""
-    found = findings_in(study)
-    return find(study) if found is None else found
+    stated = findings_in(results)
+    return find(results) if stated is None else stated
 
 
-def _collapsed(found: Sequence[Finding]) -> list[Finding]:
+def _collapsed(findings: Sequence[Finding]) -> list[Finding]:
     """What is not confirmed and unfolds below the others: all of it, but where nothing on the main
     metric is confirmed what was asked comes first, and that the repeats do not answer it."""
-    answered = any(one.on_main and one.level == CONFIRMED for one in found)
-    return [one for one in found if one.level == OPEN and (answered or not one.on_main)]
+    answered = any(finding.on_main and finding.level == CONFIRMED for finding in findings)
+    return [
+        finding
+        for finding in findings
+        if finding.level == OPEN and (answered or not finding.on_main)
+    ]
 
 
-def _states(found: Sequence[Finding]) -> str:
+def _states(findings: Sequence[Finding]) -> str:
     """How many findings there are, and how many of them are not confirmed."""
-    several = Counter(one.level for one in found)[OPEN]
-    return f"All {counted(len(found), 'finding')}" + (
+    several = Counter(finding.level for finding in findings)[OPEN]
+    return f"All {counted(len(findings), 'finding')}" + (
         f", {several:,} not confirmed" if several else ""
     )
 
@@ -255,26 +259,26 @@ def write_report(html: str, out: Path) -> None:
 
 def _shown(name: str, studies: Sequence[ExperimentResults]) -> bool:
     """Whether a quantity of the methods section occurs in this report."""
-    if any(name in study.measures for study in studies):
+    if any(name in results.measures for results in studies):
         return True
     derived = QUANTITIES[name].derived
-    return derived and any(len(one.rows) > 1 for study in studies for one in study.series)
+    return derived and any(len(series.rows) > 1 for results in studies for series in results.series)
 
 
 def _plain_metrics(studies: Sequence[ExperimentResults]) -> list[dict[str, str]]:
     """The metrics that programs report themselves, and energy, each with its definition."""
-    found: dict[str, dict[str, str]] = {}
-    for study in studies:
-        for name, measure in study.measures.items():
+    meanings: dict[str, dict[str, str]] = {}
+    for results in studies:
+        for name, measure in results.measures.items():
             if name not in QUANTITIES:
-                found[name] = {
+                meanings[name] = {
                     "label": measure.label,
                     "unit": "ratio or number" if measure.unit in ("", "1") else measure.unit,
-                    "definition": study.entry["metrics"].get(name)
+                    "definition": results.entry["metrics"].get(name)
                     or DEFINITIONS.get(name, "as reported by the program"),
                     "better": "higher" if measure.higher else "lower",
                 }
-    return list(found.values())
+    return list(meanings.values())
 
 
 def _machine(environments: Sequence[Any]) -> str | None:
@@ -301,7 +305,7 @@ def _described(evidence: Mapping[str, Any]) -> str:
 
     def said(value: Any) -> str:
         several = isinstance(value, list)
-        return listed([str(one) for one in value], 3) if several else text_of(value)
+        return listed([str(part) for part in value], 3) if several else text_of(value)
 
     key = ", ".join(f"{name} {said(value)}" for name, value in (evidence.get("key") or {}).items())
     numbers = ", ".join(
@@ -315,16 +319,16 @@ def _csv_links(folder: Path, links: Links) -> list[tuple[str, str]]:
     return [(path.name, links.to(path)) for path in sorted(folder.glob("*.csv"))]
 
 
-def _unlike(study: ExperimentResults, facts: Mapping[str, RunFacts]) -> list[dict[str, Any]]:
+def _unlike(results: ExperimentResults, facts: Mapping[str, RunFacts]) -> list[dict[str, Any]]:
     """Facts in which the finished runs of an experiment differ, per source."""
     by_source: dict[str, list[RunFacts]] = {}
-    for run in study.entry["runs"]:
+    for run in results.entry["runs"]:
         known = facts.get(run["run_id"])
         if run["status"] == Status.DONE and known is not None:
             by_source.setdefault(known.source, []).append(known)
-    found = []
+    unlike = []
     for source, known_runs in by_source.items():
         for name, values in differences(group(known_runs)).items():
-            told = [f"{value} ({counted(count, 'run')})" for value, count in values.items()]
-            found.append({"source": source, "fact": name, "values": listed(told, 5)})
-    return found
+            values_ = [f"{value} ({counted(count, 'run')})" for value, count in values.items()]
+            unlike.append({"source": source, "fact": name, "values": listed(values_, 5)})
+    return unlike

@@ -64,46 +64,46 @@ def _json(value: Any) -> Any:
     return value if isinstance(value, str | bool | int) or finite(value) else None
 
 
-def _parameter(study: ExperimentResults, columns: _Columns, name: str, title: str) -> Data:
+def _parameter(results: ExperimentResults, columns: _Columns, name: str, title: str) -> Data:
     """A shown column of a parameter, with a filter."""
     place = columns.add(name)
     values = columns.values(name)
     texts = [text_of(value) for value in values]
     same = all(isinstance(v, int | str) and not isinstance(v, bool) for v in values)
-    found = {"title": title, "name": name, "raw": place, "filter": True}
-    found["number"] = study.numeric(name)
-    return found if same else found | {"texts": texts}
+    column = {"title": title, "name": name, "raw": place, "filter": True}
+    column["number"] = results.numeric(name)
+    return column if same else column | {"texts": texts}
 
 
-def _wanted(study: ExperimentResults, names: Sequence[str], rows: int, share: int) -> list[str]:
+def _wanted(results: ExperimentResults, names: Sequence[str], rows: int, share: int) -> list[str]:
     """The quantities of a table that the page has room for, in the table's order."""
     quantities = [name for name in names if split_column(name)]
     if rows * len(quantities) <= share:
         return quantities
     parts = {name: split_column(name) for name in quantities}
     few = [name for name, part in parts.items() if part and part.stat in _LEAST]
-    if rows * len(few) <= share or study.main is None:
+    if rows * len(few) <= share or results.main is None:
         return few
-    stem = study.main.metric.removesuffix("_throughput")
-    return [name for name in few if name.startswith((study.main.metric, f"{stem}_"))]
+    stem = results.main.metric.removesuffix("_throughput")
+    return [name for name in few if name.startswith((results.main.metric, f"{stem}_"))]
 
 
 def table_data(
-    study: ExperimentResults, table: Table, share: int, runs: Mapping[str, int] | None = None
+    results: ExperimentResults, table: Table, share: int, runs: Mapping[str, int] | None = None
 ) -> Data:
     """A table of points. ``share``: how many values it may hold; ``runs``: place of each run by id
     in the experiment's table of runs, whose rows unfold below a point's."""
     columns = _Columns(table.sources)
     shown = [
-        _parameter(study, columns, name, title)
-        for name, title in zip(study.axes, table.lead, strict=False)
+        _parameter(results, columns, name, title)
+        for name, title in zip(results.axes, table.lead, strict=False)
     ]
-    lead = len(study.axes)
+    lead = len(results.axes)
     for name in ("samples", "source", "repeats", "planned"):
         if any(name in row for row in table.sources):
             columns.add(name)
     names = list(dict.fromkeys(name for row in table.sources[:1] for name in row))
-    for name in _wanted(study, names, len(table.rows), share):
+    for name in _wanted(results, names, len(table.rows), share):
         columns.add(name)
     done = {"title": "Runs", "name": "runs", "texts": [row[lead].text for row in table.rows]}
     shown.append(done | {"bad": [n for n, row in enumerate(table.rows) if row[lead].bad]})
@@ -114,35 +114,37 @@ def table_data(
         shown[-1]["filter"] = True
     place = len(shown)
     for heading, part in table.groups:
-        for one in part:
+        for part_column in part:
             cells = [row[place] for row in table.rows]
-            title = f"{one.heading}, {heading}" if heading else one.heading
-            made = {"title": title, "name": one.name or title, "number": True}
-            if one.name:
-                made["raw"] = columns.add(one.name)
+            title = f"{part_column.heading}, {heading}" if heading else part_column.heading
+            made = {"title": title, "name": part_column.name or title, "number": True}
+            if part_column.name:
+                made["raw"] = columns.add(part_column.name)
             made["texts"] = [cell.text for cell in cells]
             made["bad"] = [number_ for number_, cell in enumerate(cells) if cell.bad]
             shown.append(made)
             place += 1
     data = {"shown": shown, "raw": columns.made, "rows": len(table.rows)}
     if runs is not None:
-        data["points"] = _runs_of(study, table.sources, runs)
+        data["points"] = _runs_of(results, table.sources, runs)
     return data
 
 
 def _runs_of(
-    study: ExperimentResults, rows: Sequence[Row], runs: Mapping[str, int]
+    results: ExperimentResults, rows: Sequence[Row], runs: Mapping[str, int]
 ) -> list[list[int]]:
     """Places of the runs of every row's point; of a point with several sources those of its own
     are unknown before they have run, so each row has all."""
-    found: dict[tuple[Any, ...], list[int]] = {}
-    for run in study.entry["runs"]:
-        found.setdefault(study.key(run["point"], study.axes), []).append(runs[run["run_id"]])
-    return [found.get(study.key(row, study.axes), []) for row in rows]
+    numbers_of: dict[tuple[Any, ...], list[int]] = {}
+    for run in results.entry["runs"]:
+        numbers_of.setdefault(results.key(run["point"], results.axes), []).append(
+            runs[run["run_id"]]
+        )
+    return [numbers_of.get(results.key(row, results.axes), []) for row in rows]
 
 
 def runs_data(
-    study: ExperimentResults,
+    results: ExperimentResults,
     facts: Mapping[str, RunFacts],
     environments: Sequence[Environment],
     folder: Path,
@@ -154,10 +156,12 @@ def runs_data(
     ``folder`` holds the runs of the site, ``base`` is its address; ``environments`` are numbered
     from 1 as the provenance lists them. ``files`` has a bit for each file that a run has.
     """
-    known = {row["run_id"]: row for row in study.rows("runs")}
-    planned = study.entry["runs"]
+    known = {row["run_id"]: row for row in results.rows("runs")}
+    planned = results.entry["runs"]
     runs = [facts.get(run["run_id"]) for run in planned]
-    numbers = {tuple(sorted(one.facts.items())): n for n, one in enumerate(environments, 1)}
+    numbers = {
+        tuple(sorted(environment.facts.items())): n for n, environment in enumerate(environments, 1)
+    }
     attempts = [_attempt(run, folder, facts) for run in planned]
     rows = [
         {
@@ -182,7 +186,7 @@ def runs_data(
         shown.append({"title": title, "name": name, "raw": columns.add(name), **more})
 
     show("Run", "run_id", id=True)
-    shown += [_parameter(study, columns, name, name) for name in study.axes]
+    shown += [_parameter(results, columns, name, name) for name in results.axes]
     show("Repeat", "repeat", number=True)
     words = [_word(row, fact is not None) for row, fact in zip(rows, runs, strict=True)]
     show("Status", "status", filter=True, texts=words)
@@ -191,12 +195,12 @@ def runs_data(
     ]
     shown.append({"title": "Files", "name": "files", "files": True})
     columns.add("cause")
-    if len(study.sources) > 1:
+    if len(results.sources) > 1:
         show("Source", "source", filter=True)
     times = [str(row["started"] or "–").replace("T", " ")[:16] for row in rows]
     show("Started, UTC", "started", texts=times)
     show("Time", "wall_s", number=True, texts=[duration(row["wall_s"]) for row in rows])
-    for measure in [study.main] if study.main else []:
+    for measure in [results.main] if results.main else []:
         for phase in measure.phases:
             cells = [as_given(measure.value(row, "mean", phase)) for row in rows]
             title = f"{measure.axis_label}, {PHASES[phase]}"
@@ -208,10 +212,10 @@ def runs_data(
         if any(row.get(name) for row in rows):
             columns.add(name)
     names = list(dict.fromkeys(name for row in known.values() for name in row))
-    for name in _wanted(study, names, len(rows), share):
+    for name in _wanted(results, names, len(rows), share):
         columns.add(name)
-    found = [_files(f"{folder}/{row['run_id']}", row["attempt"]) for row in rows]
-    return {"shown": shown, "raw": columns.made, "rows": len(rows), "files": found, "base": base}
+    files = [_files(f"{folder}/{row['run_id']}", row["attempt"]) for row in rows]
+    return {"shown": shown, "raw": columns.made, "rows": len(rows), "files": files, "base": base}
 
 
 _STATUS: dict[str, str] = {Status.NEW: "pending"}
@@ -249,16 +253,16 @@ def _files(folder: str, attempt: int | None) -> int:
 
 def run_files(runs: Data, place: int) -> list[tuple[str, str]]:
     """What a run has: (what, address); scripts make the same of ``files`` and ``base``."""
-    raw = {one["name"]: one["values"] for one in runs["raw"]}
+    raw = {run["name"]: run["values"] for run in runs["raw"]}
     folder = f"{runs['base']}/{quote(raw['run_id'][place])}"
     bits = runs["files"][place]
-    found = [(name, f"{folder}/{name}") for bit, name in _FILES if bits & bit]
-    found += [
+    files = [(name, f"{folder}/{name}") for bit, name in _FILES if bits & bit]
+    files += [
         (name, f"{folder}/attempt-{raw['attempt'][place]}/{name}")
         for bit, name in _LOGS
         if bits & bit
     ]
-    return [(name.partition(".")[0], href) for name, href in found]
+    return [(name.partition(".")[0], href) for name, href in files]
 
 
 def packed(data: Any) -> Any:
@@ -268,76 +272,85 @@ def packed(data: Any) -> Any:
     if not isinstance(data, list):
         return data
     if len(data) < LONG or isinstance(data[0], dict | list):
-        return [packed(one) for one in data] if data and isinstance(data[0], dict) else data
+        return [packed(part) for part in data] if data and isinstance(data[0], dict) else data
     # By type too: 1, 1.0 and true are equal, but not the same.
     levels: dict[tuple[type, Any], int] = {}
-    at = [levels.setdefault((type(one), one), len(levels)) for one in data]
+    at = [levels.setdefault((type(value), value), len(levels)) for value in data]
     if len(levels) * 4 > len(data):
         return data
     return {"levels": [value for _, value in levels], "at": at if len(levels) > 1 else len(at)}
 
 
-def predicted_marks(study: ExperimentResults, columns: Sequence[str]) -> list[Data]:
+def predicted_marks(results: ExperimentResults, columns: Sequence[str]) -> list[Data]:
     """Predicted counts for a chart whose measures are these columns of the scaling table.
 
     Of each the ``texts`` of the axes (None where it changes along the series), the count ``x``,
     the place of its ``measure``, and ``y`` with its 95 % bounds.
     """
-    found: list[Data] = []
-    for one in known(predictions(study)):
-        metric, phase = str(one.get("metric")), str(one.get("phase"))
+    marks: list[Data] = []
+    for predicted in known(predictions(results)):
+        metric, phase = str(predicted.get("metric")), str(predicted.get("phase"))
         stem = "total" if metric == "total_throughput" else metric
-        factor = study.measures[metric].factor if metric in study.measures else 1.0
-        texts = [None if one.row[name] is None else text_of(one.row[name]) for name in study.axes]
+        factor = results.measures[metric].factor if metric in results.measures else 1.0
+        texts = [
+            None if predicted.row[name] is None else text_of(predicted.row[name])
+            for name in results.axes
+        ]
         for column_name, (value, low, high), scale in (
             (column(metric, "mean", phase), ("value", "low", "high"), factor),
             (column(f"{stem}_eff", "", phase),
              ("efficiency", "efficiency_low", "efficiency_high"), 1.0),
         ):  # fmt: skip
             if column_name in columns:
-                y, bottom, top = ((one.number(name) or 0.0) * scale for name in (value, low, high))
+                y, bottom, top = (
+                    (predicted.number(name) or 0.0) * scale for name in (value, low, high)
+                )
                 place = list(columns).index(column_name)
-                mark = {"texts": texts, "x": study.scale_of(one.row), "measure": place}
-                found.append(mark | {"y": y, "low": bottom, "high": top})
-    return found
+                mark = {"texts": texts, "x": results.scale_of(predicted.row), "measure": place}
+                marks.append(mark | {"y": y, "low": bottom, "high": top})
+    return marks
 
 
-def chart_data(study: ExperimentResults, table: Table, data: Data) -> Data | None:
+def chart_data(results: ExperimentResults, table: Table, data: Data) -> Data | None:
     """The chart over a table of points: its axes and measures as places among the raw columns.
 
     None where there are fewer than two points with a result, or nothing varies.
     """
     finished = [row for row in table.sources if row.get("repeats")]
-    if len(finished) < 2 or not study.axes or study.main is None:
+    if len(finished) < 2 or not results.axes or results.main is None:
         return None
-    places = {one["name"]: place for place, one in enumerate(data["raw"])}
+    places = {column["name"]: place for place, column in enumerate(data["raw"])}
     leaders = {
-        follower: study.axes.index(leader)
-        for leader, followers in study.followers.items()
+        follower: results.axes.index(leader)
+        for leader, followers in results.followers.items()
         for follower in followers
     }
-    if study.scale in study.axes:  # what makes the scale (devices of a rank) tells no series apart
-        for name in set(study.axes) - {study.scale, *study.series_names, *leaders}:
-            leaders[name] = study.axes.index(study.scale)
+    if (
+        results.scale in results.axes
+    ):  # what makes the scale (devices of a rank) tells no series apart
+        for name in set(results.axes) - {results.scale, *results.series_names, *leaders}:
+            leaders[name] = results.axes.index(results.scale)
     axes = [
         {
             "shown": place,
-            "title": study.label(name),
-            "scale": name == study.scale,
+            "title": results.label(name),
+            "scale": name == results.scale,
             "leader": leaders.get(name, place),
         }
-        for place, name in enumerate(study.axes)
+        for place, name in enumerate(results.axes)
     ]
     measures = [
         made
-        for measure in study.measures.values()
+        for measure in results.measures.values()
         for phase in sorted(measure.phases, key=lambda phase: phase != measure.steady_phase)
         for made in _charted(measure, phase, places)
     ]
-    several = len(study.sources) > 1 or "measured" not in study.sources
-    found = {"axes": axes, "measures": measures, "source": places["source"] if several else None}
-    predicted = predicted_marks(study, [data["raw"][one["mean"]]["name"] for one in measures])
-    return found | ({"predicted": predicted} if predicted else {})
+    several = len(results.sources) > 1 or "measured" not in results.sources
+    chart = {"axes": axes, "measures": measures, "source": places["source"] if several else None}
+    predicted = predicted_marks(
+        results, [data["raw"][measure["mean"]]["name"] for measure in measures]
+    )
+    return chart | ({"predicted": predicted} if predicted else {})
 
 
 def _charted(measure: Measure, phase: str, places: Mapping[str, int]) -> list[Data]:
@@ -347,16 +360,16 @@ def _charted(measure: Measure, phase: str, places: Mapping[str, int]) -> list[Da
         return []
     epochs = PHASES[phase]
     unit = f" [{measure.unit}]" if measure.unit else ""
-    found: Data = {"title": f"{measure.label}, {epochs}{unit}", "mean": mean}
+    line: Data = {"title": f"{measure.label}, {epochs}{unit}", "mean": mean}
     for stat in ("low", "high"):
-        found[stat] = places.get(column(measure.metric, stat, phase))
+        line[stat] = places.get(column(measure.metric, stat, phase))
     if measure.factor != 1.0:
-        found["factor"] = measure.factor
+        line["factor"] = measure.factor
     stem = measure.metric.removesuffix("_throughput")
-    made = [found]
+    made = [line]
     for name in dict.fromkeys((stem, measure.metric)):
         if (ideal := places.get(f"{name}_ideal_{phase}")) is not None:
-            found["ideal"] = ideal
+            line["ideal"] = ideal
         for part, title, share in (("eff", "Efficiency", True), ("speedup", "Speedup", False)):
             if (place := places.get(f"{name}_{part}_{phase}")) is None:
                 continue

@@ -30,11 +30,11 @@ MAX_POINTS = 50
 
 
 def profiles_section(
-    study: ExperimentResults, runs: Path, link: Callable[[Path], str]
+    results: ExperimentResults, runs: Path, link: Callable[[Path], str]
 ) -> dict[str, Any]:
     """Profiled runs with links to their files, the top functions of the first few points, and what
     runs without exchange say; of these only what is missing is listed."""
-    every = study.entry["profiles"]
+    every = results.entry["profiles"]
     entries = [run for run in every if run["kind"] != NOEXCHANGE or run["status"] != Status.DONE]
     rows = []
     for run in entries[:MAX_RUNS]:
@@ -47,7 +47,7 @@ def profiles_section(
         rows.append(
             {
                 "kind": run["kind"],
-                "where": study.describe(run["point"]),
+                "where": results.describe(run["point"]),
                 "state": run["status"]
                 if run["status"] in (Status.DONE, Status.NEW)
                 else run["cause"],
@@ -64,18 +64,18 @@ def profiles_section(
             for kind in dict.fromkeys(run["kind"] for run in entries)
             if kind in OPENED_WITH
         },
-        "functions": _functions(study),
-        "timelines": _timelines(study),
-        "exchange": _exchange(study),
-        "traces": _traces(study),
+        "functions": _functions(results),
+        "timelines": _timelines(results),
+        "exchange": _exchange(results),
+        "traces": _traces(results),
     }
 
 
-def _exchange(study: ExperimentResults) -> list[dict[str, Any]]:
+def _exchange(results: ExperimentResults) -> list[dict[str, Any]]:
     """Of each point with runs without exchange: its step, the step without, and the difference."""
 
     def cell(row: Row, name: str) -> Any:
-        return row[noexchange_column(name, study.axes)]
+        return row[noexchange_column(name, results.axes)]
 
     def words(row: Row, name: str, share: bool = False) -> str:
         value, low, high = (cell(row, f"{name}{end}") for end in ("", "_low", "_high"))
@@ -83,7 +83,7 @@ def _exchange(study: ExperimentResults) -> list[dict[str, Any]]:
 
     return [
         {
-            "where": study.describe(row),
+            "where": results.describe(row),
             "pairs": cell(row, "pairs"),
             "step": words(row, "step_ms"),
             "without": words(row, "without_ms"),
@@ -91,21 +91,21 @@ def _exchange(study: ExperimentResults) -> list[dict[str, Any]]:
             "share": words(row, "communication_share", share=True),
             "stamped": number(cell(row, "stamped_ms")),
         }
-        for row in study.rows("noexchange")[:MAX_POINTS]
+        for row in results.rows("noexchange")[:MAX_POINTS]
     ]
 
 
-def _timelines(study: ExperimentResults) -> list[dict[str, Any]]:
+def _timelines(results: ExperimentResults) -> list[dict[str, Any]]:
     """Of each run with a timeline of Horovod: its phases with share and time, and what it lacks."""
-    found: dict[str, dict[str, Any]] = {}
-    for row in study.rows("timeline"):
+    by_run: dict[str, dict[str, Any]] = {}
+    for row in results.rows("timeline"):
         ticked, every = row["ticked"], row["negotiations"]
         words = f"{ticked:,} of {every:,} negotiations say when each rank was ready"
         if not every or ticked < every:
             words += "; with HOROVOD_CACHE_CAPACITY=0 all do"
-        run = found.setdefault(
+        run = by_run.setdefault(
             str(row["run_id"]),
-            {"where": study.describe(row), "steps": row["steps"], "ready": words, "rows": []},
+            {"where": results.describe(row), "steps": row["steps"], "ready": words, "rows": []},
         )
         known = finite(row["share"])
         run["rows"].append(
@@ -115,20 +115,20 @@ def _timelines(study: ExperimentResults) -> list[dict[str, Any]]:
                 "ms": number(row["ms"]),
             }
         )
-    return list(found.values())[:MAX_TABLES]
+    return list(by_run.values())[:MAX_TABLES]
 
 
-def _traces(study: ExperimentResults) -> list[dict[str, Any]]:
+def _traces(results: ExperimentResults) -> list[dict[str, Any]]:
     """Of each traced run: the parts of its step with their shares over the ranks."""
-    found: dict[str, dict[str, Any]] = {}
-    for row in study.rows("trace"):
+    by_run: dict[str, dict[str, Any]] = {}
+    for row in results.rows("trace"):
 
         def cell(name: str, row: Row = row) -> Any:
-            return row[trace_column(name, study.axes)]
+            return row[trace_column(name, results.axes)]
 
-        run = found.setdefault(
+        run = by_run.setdefault(
             str(row["run_id"]),
-            {"where": study.describe(row), "steps": cell("steps"), "ranks": cell("traced_ranks"),
+            {"where": results.describe(row), "steps": cell("steps"), "ranks": cell("traced_ranks"),
              "rows": []},
         )  # fmt: skip
         known = finite(cell("share"))
@@ -142,16 +142,16 @@ def _traces(study: ExperimentResults) -> list[dict[str, Any]]:
                 "ms": number(cell("ms")),
             }
         )
-    return list(found.values())[:MAX_TABLES]
+    return list(by_run.values())[:MAX_TABLES]
 
 
-def _functions(study: ExperimentResults) -> list[dict[str, Any]]:
+def _functions(results: ExperimentResults) -> list[dict[str, Any]]:
     """The top functions by point."""
     points: dict[str, dict[str, Any]] = {}
-    for row in study.rows("functions"):
+    for row in results.rows("functions"):
         point = points.setdefault(
             row["run_id"],
-            {"where": study.describe(row), "ranks": row["profiled_ranks"], "rows": []},
+            {"where": results.describe(row), "ranks": row["profiled_ranks"], "rows": []},
         )
         if len(point["rows"]) < MAX_FUNCTIONS:
             point["rows"].append(

@@ -19,21 +19,23 @@ NOTE = (
 )
 
 
-def steps_table(study: ExperimentResults, limit: int) -> Table | None:
+def steps_table(results: ExperimentResults, limit: int) -> Table | None:
     """Whole steps and ranks of every point that keeps its steps; None where none does."""
-    spreads = step_spreads(study)
-    shown = [one for one in spreads if one.rank is None or one.rank < MAX_RANKS]
+    spreads = step_spreads(results)
+    shown = [spread for spread in spreads if spread.rank is None or spread.rank < MAX_RANKS]
     if not shown:
         return None
-    planned = {(*study.key(row, study.axes), row["source"]): row for row in study.points}
+    planned = {(*results.key(row, results.axes), row["source"]): row for row in results.points}
     rows = [
         {
-            **one.row, "spread": one, "repeats": len(one.runs),
-            "planned": planned[*study.key(one.row, study.axes), one.row["source"]]["planned"],
+            **spread.row, "spread": spread, "repeats": len(spread.runs),
+            "planned": planned[
+                *results.key(spread.row, results.axes), spread.row["source"]
+            ]["planned"],
         }
-        for one in shown
+        for spread in shown
     ]  # fmt: skip
-    return table_of(study, rows, [("", _columns())], limit)
+    return table_of(results, rows, [("", _columns())], limit)
 
 
 def _columns() -> list[Column]:
@@ -60,16 +62,16 @@ def _of(row: Row) -> Spread:
     return spread
 
 
-def _whose(one: Spread) -> str:
-    return "steps" if one.rank is None else f"rank {one.rank}"
+def _whose(spread: Spread) -> str:
+    return "steps" if spread.rank is None else f"rank {spread.rank}"
 
 
-def _stalls(one: Spread) -> str:
+def _stalls(spread: Spread) -> str:
     """How many a run has, and in which steps those of the first run with any are."""
-    count = float(np.mean(one.values("stalls"))) if one.values("stalls") else None
+    count = float(np.mean(spread.values("stalls"))) if spread.values("stalls") else None
     if not finite(count):
         return "–"
-    places = next((places for places in one.stalled if places), [])
+    places = next((places for places in spread.stalled if places), [])
     text = number(count) if count % 1 else f"{count:.0f}"
     if not places:
         return text

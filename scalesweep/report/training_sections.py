@@ -83,11 +83,11 @@ def _others() -> list[Section]:
 def section_of(figure: str) -> str | None:
     """The section that shows a figure of this name; None if it comes before them."""
     sections = _sections().values()
-    return next((one.title for one in sections if figure.startswith(one.figures)), None)
+    return next((section.title for section in sections if figure.startswith(section.figures)), None)
 
 
 def training_sections(
-    study: ExperimentResults,
+    results: ExperimentResults,
     facts: Mapping[str, RunFacts],
     figures: Sequence[dict[str, Any]],
     limit: int,
@@ -96,18 +96,18 @@ def training_sections(
     shown = []
     for title, section in _sections().items():
         drawn = [figure for figure in figures if section_of(figure["name"]) == title]
-        table = section.table(study, limit)
-        notes = section.notes(study)
+        table = section.table(results, limit)
+        notes = section.notes(results)
         if title == _ENERGY:
-            notes += energy_lines(study, facts)
+            notes += energy_lines(results, facts)
         if drawn or table is not None or (title == _ENERGY and notes):
             shown.append(ShownSection(title, notes, drawn, table))
     return shown
 
 
-def _accuracy_notes(study: ExperimentResults) -> list[str]:
+def _accuracy_notes(results: ExperimentResults) -> list[str]:
     notes = ["Means over repeats, in brackets the 95 % interval of the mean."]
-    if any(finite(row.get("reached")) for row in study.rows("accuracy")):
+    if any(finite(row.get("reached")) for row in results.rows("accuracy")):
         notes.append(
             "Reached: runs that met the target, of all finished runs; the time to target is "
             "their mean."
@@ -115,27 +115,27 @@ def _accuracy_notes(study: ExperimentResults) -> list[str]:
     return notes
 
 
-def _measures(study: ExperimentResults) -> list[Measure]:
+def _measures(results: ExperimentResults) -> list[Measure]:
     """Columns of the accuracy table: of loss and accuracy those of validation, where there are."""
-    names = [name for name in (*RESULTS, *ENERGY) if name in study.measures]
+    names = [name for name in (*RESULTS, *ENERGY) if name in results.measures]
     validated = {name.replace("validation_", "") for name in names if "validation_" in name}
-    return [study.measures[n] for n in names if n == "final_loss" or n not in validated]
+    return [results.measures[n] for n in names if n == "final_loss" or n not in validated]
 
 
-def accuracy_table(study: ExperimentResults, limit: int) -> Table | None:
+def accuracy_table(results: ExperimentResults, limit: int) -> Table | None:
     """Time, rate, loss, accuracy and energy of every point; None where nothing trains."""
-    rows = study.rows("accuracy")
+    rows = results.rows("accuracy")
     if not rows:
         return None
     columns: list[Column] = []
-    for measure in _measures(study):
+    for measure in _measures(results):
         if measure.metric == "time_to_target":
             columns.append(_REACHED)
         name = column(measure.metric, "mean", "run")
         columns.append(Column(measure.axis_label, _cell(measure), name))
-    if any("reached" in row for row in rows) and "time_to_target" not in study.measures:
+    if any("reached" in row for row in rows) and "time_to_target" not in results.measures:
         columns.append(_REACHED)
-    return table_of(study, rows, [("", columns)], limit)
+    return table_of(results, rows, [("", columns)], limit)
 
 
 def _cell(measure: Measure) -> Callable[[Row], Cell]:
@@ -162,18 +162,18 @@ def _reached(row: Row) -> Cell:
 _REACHED = Column("Reached", _reached, "reached")
 
 
-def phase_table(study: ExperimentResults, limit: int) -> Table | None:
+def phase_table(results: ExperimentResults, limit: int) -> Table | None:
     """Seconds of every phase of every point; None where no phases are known."""
-    return _wide(study, limit, "phase", "seconds", " [s]", with_interval)
+    return _wide(results, limit, "phase", "seconds", " [s]", with_interval)
 
 
-def part_table(study: ExperimentResults, limit: int) -> Table | None:
+def part_table(results: ExperimentResults, limit: int) -> Table | None:
     """Share of every part of every point; None without profiles."""
-    return _wide(study, limit, "part", "share", "", percent)
+    return _wide(results, limit, "part", "share", "", percent)
 
 
 def _wide(
-    study: ExperimentResults,
+    results: ExperimentResults,
     limit: int,
     kind: str,
     value: str,
@@ -182,8 +182,8 @@ def _wide(
 ) -> Table | None:
     """The table ``<kind>s`` with a column for each phase or part; None where it is not there."""
     points: dict[tuple[Any, ...], Row] = {}
-    for row in study.rows(f"{kind}s"):
-        key = (*study.key(row, study.axes), row["source"])
+    for row in results.rows(f"{kind}s"):
+        key = (*results.key(row, results.axes), row["source"])
         points.setdefault(key, {**row, "by_name": {}})["by_name"][str(row[kind])] = row
     if not points:
         return None
@@ -198,15 +198,15 @@ def _wide(
         return make
 
     columns = [Column(f"{name.replace('_', ' ')}{unit}", cell(name)) for name in names]
-    return table_of(study, rows, [("", columns)], limit)
+    return table_of(results, rows, [("", columns)], limit)
 
 
-def energy_lines(study: ExperimentResults, facts: Mapping[str, RunFacts]) -> list[str]:
+def energy_lines(results: ExperimentResults, facts: Mapping[str, RunFacts]) -> list[str]:
     """What is to be said of how energy was measured in an experiment's runs, or why it was not.
 
     Records without this information are listed where runs train: elsewhere no reader expects it.
     """
-    done = [run["run_id"] for run in study.entry["runs"] if run["status"] == Status.DONE]
+    done = [run["run_id"] for run in results.entry["runs"] if run["status"] == Status.DONE]
     runs = [facts[run_id] for run_id in dict.fromkeys(done) if run_id in facts]
     known = [run.energy for run in runs if run.energy is not None]
     measured = [energy for energy in known if energy.joules is not None]
@@ -214,11 +214,11 @@ def energy_lines(study: ExperimentResults, facts: Mapping[str, RunFacts]) -> lis
     lines += _noted(measured)
     reasons = Counter(e.missing or "no reason recorded" for e in known if e.joules is None)
     silent = len(runs) - len(known)
-    if silent and (reasons or measured or study.tables.get("accuracy") is not None):
+    if silent and (reasons or measured or results.tables.get("accuracy") is not None):
         reasons["the records hold no energy data"] += silent
     for reason, count in reasons.most_common(MAX_REASONS):
-        some = "" if count == len(runs) else f" in {count:,} of {counted(len(runs), 'run')}"
-        lines.append(f"Energy: not measured{some}: {reason}.")
+        share = "" if count == len(runs) else f" in {count:,} of {counted(len(runs), 'run')}"
+        lines.append(f"Energy: not measured{share}: {reason}.")
     if len(reasons) > MAX_REASONS:
         lines.append(f"{len(reasons) - MAX_REASONS} more reasons are in the records.")
     return lines

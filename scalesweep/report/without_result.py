@@ -10,31 +10,31 @@ from scalesweep.experiment.results import ExperimentResults
 MAX_REASON_POINTS = 12
 
 
-def excluded_points(study: ExperimentResults) -> list[dict[str, Any]]:
+def excluded_points(results: ExperimentResults) -> list[dict[str, Any]]:
     """What the campaign leaves out."""
-    excluded = study.entry["excluded"]
-    return _by_reason(study, ((str(entry["reason"]), entry["point"]) for entry in excluded))
+    excluded = results.entry["excluded"]
+    return _by_reason(results, ((str(entry["reason"]), entry["point"]) for entry in excluded))
 
 
-def points_without_result(study: ExperimentResults, status: str) -> list[dict[str, Any]]:
+def points_without_result(results: ExperimentResults, status: str) -> list[dict[str, Any]]:
     """The points of runs that have no result and are not to be run."""
-    runs = (run for run in study.entry["runs"] if run["status"] == status)
-    return _by_reason(study, ((str(run["detail"]), run["point"]) for run in runs))
+    runs = (run for run in results.entry["runs"] if run["status"] == status)
+    return _by_reason(results, ((str(run["detail"]), run["point"]) for run in runs))
 
 
-def accepted_points(study: ExperimentResults) -> list[dict[str, Any]]:
+def accepted_points(results: ExperimentResults) -> list[dict[str, Any]]:
     """The points of runs that count although they differ from the plan, by how they differ."""
-    runs = (run for run in study.entry["runs"] if run["status"] == Status.DONE and run["detail"])
-    return _by_reason(study, ((str(run["detail"]), run["point"]) for run in runs))
+    runs = (run for run in results.entry["runs"] if run["status"] == Status.DONE and run["detail"])
+    return _by_reason(results, ((str(run["detail"]), run["point"]) for run in runs))
 
 
 def _by_reason(
-    study: ExperimentResults, points: Iterable[tuple[str, Mapping[str, Any]]]
+    results: ExperimentResults, points: Iterable[tuple[str, Mapping[str, Any]]]
 ) -> list[dict[str, Any]]:
     """Points in words by the reason why they have no result, each once."""
     reasons: dict[str, dict[str, None]] = {}
     for reason, point in points:
-        reasons.setdefault(reason, {})[study.describe(point)] = None
+        reasons.setdefault(reason, {})[results.describe(point)] = None
     return [
         {"reason": reason, "count": len(named), "points": listed([*named], MAX_REASON_POINTS)}
         for reason, named in reasons.items()

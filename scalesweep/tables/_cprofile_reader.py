@@ -23,13 +23,13 @@ _MOST = 1e12  # calls or seconds
 def _numbers(path: Path) -> dict[tuple[str, int, str], list[float]]:
     """Calls, own and total seconds by function; raises whatever a damaged file makes it raise."""
     stats = marshal.loads(path.read_bytes())
-    found = {
+    by_function = {
         (str(file), int(line), str(name)): [float(calls), float(own), float(total)]
         for (file, line, name), (_, calls, own, total, _) in stats.items()
     }
-    if not all(0 <= number < _MOST for numbers in found.values() for number in numbers):
+    if not all(0 <= number < _MOST for numbers in by_function.values() for number in numbers):
         raise ValueError("numbers out of the range of measurements")
-    return found
+    return by_function
 
 
 def main(files: list[bytes]) -> None:
@@ -40,11 +40,11 @@ def main(files: list[bytes]) -> None:
     ranks = 0
     for file in files:
         try:
-            found = _numbers(Path(os.fsdecode(file)))
+            by_function = _numbers(Path(os.fsdecode(file)))
         except Exception:  # whatever marshal makes of it: this rank has no profile
             continue
         ranks += 1
-        for function, numbers in found.items():
+        for function, numbers in by_function.items():
             before = sums.get(function, (0.0, 0.0, 0.0))
             sums[function] = [a + b for a, b in zip(before, numbers, strict=True)]
     top = sorted(sums.items(), key=lambda item: -item[1][1])[:MAX_FUNCTIONS]

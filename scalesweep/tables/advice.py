@@ -56,13 +56,15 @@ def make_study(
 
 def _excluded(campaign: Campaign) -> dict[str, Callable[[Mapping[str, Any]], bool]]:
     """By experiment whether the campaign's rules exclude a point."""
-    found, content = {}, load_yaml(campaign.file)
-    for one in campaign.experiments:
-        spec = content["experiments"].get(one.name, {})
-        where = f"{campaign.file}: experiments.{one.name}.exclude"
-        rules = [rule for rule, _ in exclusions(one.benchmark, spec.get("exclude", []), where)]
-        found[one.name] = _any_of(rules)
-    return found
+    excluded, content = {}, load_yaml(campaign.file)
+    for experiment in campaign.experiments:
+        spec = content["experiments"].get(experiment.name, {})
+        where = f"{campaign.file}: experiments.{experiment.name}.exclude"
+        rules = [
+            rule for rule, _ in exclusions(experiment.benchmark, spec.get("exclude", []), where)
+        ]
+        excluded[experiment.name] = _any_of(rules)
+    return excluded
 
 
 def _any_of(rules: Sequence[Callable[[Mapping[str, Any]], Any]]) -> Callable[[Any], bool]:

@@ -29,7 +29,7 @@ def ask_choices(gather: Gather) -> None:
     leaders = fold_axes(data.experiment)[0]
     points = [point for point in data.points() if point.source == "measured"]
     walls = wall_times(data)
-    found: list[tuple[float, ChoiceAsked, Pair]] = []
+    choices: list[tuple[float, ChoiceAsked, Pair]] = []
     named, measure = gather.wanted.parameter, _measure(gather)
     for names in compared_parameters(data.experiment):
         if named and named not in names:
@@ -37,16 +37,16 @@ def ask_choices(gather: Gather) -> None:
         for group in choice_groups(points, leaders, names) if measure else ():
             if not measure or not all(map(gather.fits, group.values())):
                 continue
-            if one := _close_call(gather, group, names, leaders, measure, walls):
-                found.append(one)
-    if named and not found:
+            if choice := _close_call(gather, group, names, leaders, measure, walls):
+                choices.append(choice)
+    if named and not choices:
         gather.refuse(f"{name}: no two finished settings of {named} to choose between")
-    found.sort(key=lambda one: (one[0], one[1].name))
-    if len(found) > MOST_CHOICES:
+    choices.sort(key=lambda choice: (choice[0], choice[1].name))
+    if len(choices) > MOST_CHOICES:
         gather.study.note(
-            f"{name}: of {len(found)} unclear choices the {MOST_CHOICES} closest are asked for"
+            f"{name}: of {len(choices)} unclear choices the {MOST_CHOICES} closest are asked for"
         )
-    for _, asked, pair in found[:MOST_CHOICES]:
+    for _, asked, pair in choices[:MOST_CHOICES]:
         gather.study.ask_choice(asked, gather.experiment, *pair)
 
 
@@ -70,7 +70,7 @@ def _close_call(
     first how far they are apart."""
     data = gather.data
     values = {v: data.repeats(p, measure) for v, p in group.items()}
-    values = {v: one for v, one in values.items() if one.size and (one > 0).all()}
+    values = {v: value for v, value in values.items() if value.size and (value > 0).all()}
     if len(values) < 2:
         return None
     higher = data.quantities[measure[0]].better == "higher"
@@ -95,10 +95,10 @@ def _close_call(
             f"{gather.experiment.name}: no point has two runs; repeats are assumed to scatter by "
             f"{100 * ASSUMED:g} %"
         )
-    told = " ".join(f"{n}={text_of(group[best].values[n])}" for n in leaders if n not in names)
+    where = " ".join(f"{n}={text_of(group[best].values[n])}" for n in leaders if n not in names)
     label = (
         f"{gather.experiment.name}: {', '.join(names)} {text_of(best)} or {text_of(other)}"
-        f"{f' at {told}' if told else ''}"
+        f"{f' at {where}' if where else ''}"
     )
     width = math.log(span.high / span.low) if span.low > 0 else math.nan
     runs = int(values[best].size), int(values[other].size)

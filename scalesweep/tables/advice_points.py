@@ -105,17 +105,17 @@ def longest_of(walls: Sequence[float], others: Sequence[Sequence[float]]) -> flo
 def geometric_counts(first: int, low: float, high: float) -> list[int]:
     """Counts above ``low`` up to ``high`` that are ``first`` times a power of two, or 1.25, 1.5 or
     1.75 of that."""
-    found, count = set(), first
+    counts, count = set(), first
     while count <= high:
-        found |= {count * part // 4 for part in (4, 5, 6, 7) if count * part % 4 == 0}
+        counts |= {count * part // 4 for part in (4, 5, 6, 7) if count * part % 4 == 0}
         count *= 2
-    return sorted(one for one in found if low < one <= high)
+    return sorted(number for number in counts if low < number <= high)
 
 
 def between(low: float, high: float) -> list[int]:
     """Up to three counts that part the space between two others evenly, in logarithms."""
     inner = [round(low * (high / low) ** share) for share in (0.25, 0.5, 0.75)]
-    return sorted({one for one in inner if low < one < high})
+    return sorted({number for number in inner if low < number < high})
 
 
 def derived(
@@ -137,7 +137,7 @@ def derived(
     point = {**last, "ranks": count}
     try:
         for name in sorted(point):
-            values = {ranks: one[name] for ranks, one in known.items()}
+            values = {ranks: point[name] for ranks, point in known.items()}
             if name != "ranks" and any(value != last[name] for value in values.values()):
                 point[name] = _followed(values, count)
             point[name] = benchmark.parameter(name, "").normalise(point[name], "")
@@ -159,12 +159,12 @@ def _followed(values: Mapping[int, Any], count: int) -> Any:
     if any(isinstance(value, bool) or not isinstance(value, int) for value in values.values()):
         raise ValueError("follows no rank count")
     ranks, value = next(iter(values.items()))
-    if all(value * other == one * ranks for other, one in values.items()):
-        found, rest = divmod(value * count, ranks)
-    elif all(value * ranks == one * other for other, one in values.items()):
-        found, rest = divmod(value * ranks, count)
+    if all(value * other == known_value * ranks for other, known_value in values.items()):
+        followed, rest = divmod(value * count, ranks)
+    elif all(value * ranks == known_value * other for other, known_value in values.items()):
+        followed, rest = divmod(value * ranks, count)
     else:
         raise ValueError("follows no rank count")
     if rest:
         raise ValueError("does not divide")
-    return found
+    return followed

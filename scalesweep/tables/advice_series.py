@@ -47,9 +47,9 @@ def ask_series(gather: Gather) -> None:
         if there[0].source != "measured":
             gather.refuse(f"{label}: its points are {there[0].source}: none can be added to them")
             continue
-        if (one := _main(gather, predictable(data, [there], gather.machine))) is None:
+        if (measured := _main(gather, predictable(data, [there], gather.machine))) is None:
             gather.refuse(f"{label}: no rate of all {gather.data.scale} together was measured")
-        elif why := refusal(one.series):
+        elif why := refusal(measured.series):
             gather.refuse(f"{label}: {why}")
         else:
             times = wall_series(data, there, walls, gather.machine)
@@ -57,7 +57,7 @@ def ask_series(gather: Gather) -> None:
             if refusal(times):
                 gather.refuse(f"{label}: its runs recorded no wall times")
             else:
-                _ask(gather, label, one, missing, times)
+                _ask(gather, label, measured, missing, times)
     if not seen:
         gather.refuse(
             f"{name}: no rank count has a result, and a prediction needs 3 over a factor of 4: "
@@ -67,29 +67,29 @@ def ask_series(gather: Gather) -> None:
 
 def _label(gather: Gather, point: Point) -> str:
     names = [name for name in series_parameters(gather.data.experiment) if name in point.values]
-    told = ", ".join(f"{name} {text_of(point.values[name])}" for name in names)
-    return f"{gather.experiment.name}{f', {told}' if told else ''}"
+    settings = ", ".join(f"{name} {text_of(point.values[name])}" for name in names)
+    return f"{gather.experiment.name}{f', {settings}' if settings else ''}"
 
 
-def _main(gather: Gather, found: Iterator[MeasuredSeries]) -> MeasuredSeries | None:
+def _main(gather: Gather, measured: Iterator[MeasuredSeries]) -> MeasuredSeries | None:
     """The measure that findings are about, in the phase that runs are compared in."""
-    those = list(found)
-    measures = [one.measure for one in those]
-    wanted = [one for one in gather.measures if one in measures] or measures[:1]
-    return those[measures.index(wanted[0])] if wanted else None
+    every = list(measured)
+    measures = [measured_.measure for measured_ in every]
+    wanted = [measure for measure in gather.measures if measure in measures] or measures[:1]
+    return every[measures.index(wanted[0])] if wanted else None
 
 
 def _ask(
-    gather: Gather, label: str, one: MeasuredSeries, missing: Sequence[Point], times: Series
+    gather: Gather, label: str, main: MeasuredSeries, missing: Sequence[Point], times: Series
 ) -> None:
-    series = one.series
-    largest = one.counts[-1]
+    series = main.series
+    largest = main.counts[-1]
     planned = {int(point.values[gather.data.scale]): point for point in missing}
     question = _question(gather, label, largest, series)
     if question is None:
         return
     text, asked = question
-    known = {int(p.values[gather.data.scale]): gather.whole(p) for p in one.points}
+    known = {int(p.values[gather.data.scale]): gather.whole(p) for p in main.points}
     enclosed = None
     if isinstance(asked, Target):
         top = int(asked.count)
@@ -97,11 +97,11 @@ def _ask(
         top = max([BEYOND * largest, *planned])
         below = np.flatnonzero(series.cost[0] / series.cost < asked.least)
         if below.size:
-            enclosed = one.counts[below[0] - 1], one.counts[below[0]]
+            enclosed = main.counts[below[0] - 1], main.counts[below[0]]
     if enclosed:
         counts = [*between(*enclosed), *(c for c in planned if enclosed[0] < c < enclosed[1])]
     else:
-        counts = [*geometric_counts(one.counts[0], largest, top), top]
+        counts = [*geometric_counts(main.counts[0], largest, top), top]
         counts += [count for count in planned if count <= top]
     experiment, prices = gather.experiment, gather.prices
     # What a stop leaves out gets no further runs either.
@@ -141,7 +141,7 @@ def _ask(
             "node-hours more, for the job that makes them"
         )
     costs = {count: cost for count, cost in costs.items() if count in measured or count in new}
-    repeats = np.array([gather.data.repeats(p, one.measure).size for p in one.points], np.float64)
+    repeats = np.array([gather.data.repeats(p, main.measure).size for p in main.points], np.float64)
     asked_of = SeriesAsked(label, Known(series, repeats), {text: asked}, costs, new, least, once)
     gather.study.ask_series(asked_of, experiment, points, longest)
 

@@ -71,26 +71,26 @@ class Study:
     def rows(self, options: Options, advice: Advice) -> list[Row]:
         """The advice point by point, in the order of the questions."""
         answers = {answer.question: answer for answer in advice.answers}
-        found = []
-        for one in self.series:
-            label = next(iter(one.questions))
-            key = f"{one.name}: {label}"
+        rows = []
+        for series in self.series:
+            label = next(iter(series.questions))
+            key = f"{series.name}: {label}"
             priced: dict[float, int] = {}
-            for count, runs in sorted(advice.counts.get(one.name, {}).items()):
-                left = options.without(advice, one.name, count)
+            for count, runs in sorted(advice.counts.get(series.name, {}).items()):
+                left = options.without(advice, series.name, count)
                 without = next(answer.after for answer in left if answer.question == key)
-                place = np.flatnonzero(one.known.series.ranks == count)
-                so_far = one.price(priced)  # a data set counts with the first that reads it
+                place = np.flatnonzero(series.known.series.ranks == count)
+                so_far = series.price(priced)  # a data set counts with the first that reads it
                 priced[count] = runs
-                found.append(
+                rows.append(
                     Row(
-                        self._experiments[one.name],
-                        self._points[one.name][count],
-                        self._words(one.name, self._points[one.name][count]),
-                        int(one.known.repeats[place[0]]) if place.size else 0,
+                        self._experiments[series.name],
+                        self._points[series.name][count],
+                        self._words(series.name, self._points[series.name][count]),
+                        int(series.known.repeats[place[0]]) if place.size else 0,
                         runs,
-                        one.price(priced) - so_far,
-                        self._longest[one.name][count],
+                        series.price(priced) - so_far,
+                        self._longest[series.name][count],
                         key,
                         answers[key].before,
                         without,
@@ -102,7 +102,7 @@ class Study:
             more = advice.levels.get(two.name, (0, 0))
             for side, point in enumerate(self._pairs[two.name]):
                 if runs := more[side]:
-                    found.append(
+                    rows.append(
                         Row(
                             self._experiments[two.name],
                             point,
@@ -117,7 +117,7 @@ class Study:
                             answer.after,
                         )
                     )
-        return found
+        return rows
 
     def _words(self, name: str, point: PointOf) -> str:
         return " ".join(f"{axis}={text_of(point[axis])}" for axis in self._axes[name])
@@ -193,17 +193,17 @@ class Gather:
 
     @cached_property
     def _whole_points(self) -> Mapping[str, PointOf]:
-        found = {}
+        wholes = {}
         for point in self.experiment.points:
             scaled = self.experiment.benchmark.scaled(point)
-            found[canonical_json({axis: scaled[axis] for axis in self.data.axes})] = point
-        return found
+            wholes[canonical_json({axis: scaled[axis] for axis in self.data.axes})] = point
+        return wholes
 
     @cached_property
     def measures(self) -> list[Measure]:
         """The measures of the metric that findings are about, the later epochs first."""
         order = {"later": 0, "first": 1}
-        return sorted(main_measures(self.data), key=lambda one: order.get(one[1], 2))
+        return sorted(main_measures(self.data), key=lambda measure: order.get(measure[1], 2))
 
     def refuse(self, why: str) -> None:
         """Say why something is not asked."""

@@ -30,24 +30,25 @@ def borders_of(
     believed: that is what a log gives that says nothing.
     """
     layouts = [Layout.of(whole_point(data, point)) for point in points]
-    several = [one for one in layouts if one.nodes > 1]
-    per_node = {one.per_node for one in (several[-1:] or layouts)}
+    several = [layout for layout in layouts if layout.nodes > 1]
+    per_node = {layout.per_node for layout in (several[-1:] or layouts)}
     # Devices of one process lie on its node, however many; a table's devices are its ranks.
     ranks_scale = all(
-        one.ranks == point.values[data.scale] for one, point in zip(layouts, points, strict=True)
+        layout.ranks == point.values[data.scale]
+        for layout, point in zip(layouts, points, strict=True)
     )
     if not ranks_scale or len(per_node) != 1:
         return None
     ranks = per_node.pop()
     if ranks == 1 and points[-1].source == _IMPORTED:
         return None
-    found = [Border(NODE, ranks)]
+    borders = [Border(NODE, ranks)]
     islands, group = (machine.islands, machine.switch_group) if machine else (1, 0)
     if islands > 1 and ranks % islands == 0 and ranks > islands:
-        found.insert(0, Border(ISLAND, ranks // islands))
+        borders.insert(0, Border(ISLAND, ranks // islands))
     if group > 1:
-        found.append(Border(SWITCH_GROUP, ranks * group))
-    return tuple(found)
+        borders.append(Border(SWITCH_GROUP, ranks * group))
+    return tuple(borders)
 
 
 def similar_series(
@@ -60,7 +61,7 @@ def similar_series(
     """Series like that of ``own`` points, which tell what a border costs: the others of the
     experiment that have its source and nodes, and what the machine knows of other experiments and
     campaigns (``tables.witnesses``). The same measured points count once."""
-    found = []
+    growths = []
     layout = Layout.of(whole_point(data, own[-1])).per_node
     for group in groups:
         known = {
@@ -74,14 +75,14 @@ def similar_series(
         if len(known) > 1 and not any(point in own for point in group):
             counts = np.array(sorted(known))
             rates = np.array([known[count] for count in counts.tolist()])
-            found.append(Growth(counts, counts / rates))
-    for one in witnesses(machine, data, own, measure):
-        if not any(_shares_points(one, other) for other in found):
-            found.append(one)
-    return tuple(found)
+            growths.append(Growth(counts, counts / rates))
+    for witness in witnesses(machine, data, own, measure):
+        if not any(_shares_points(witness, other) for other in growths):
+            growths.append(witness)
+    return tuple(growths)
 
 
-def _shares_points(one: Growth, other: Growth) -> bool:
+def _shares_points(growth: Growth, other: Growth) -> bool:
     """Whether two series have a measured point in common."""
-    pairs = (set(zip(each.ranks, each.cost, strict=True)) for each in (one, other))
+    pairs = (set(zip(each.ranks, each.cost, strict=True)) for each in (growth, other))
     return bool(set.intersection(*pairs))

@@ -24,14 +24,14 @@ def canary_text(record: Mapping[str, Any]) -> str | None:
     ``allreduce`` and ``read`` (bytes/s) where they were looked at. A run waits for its slowest
     host. Raises UserError where the record's canary is none.
     """
-    found = record.get("canary")
-    if found is None:
+    looks = record.get("canary")
+    if looks is None:
         return None
-    if not isinstance(found, dict):
+    if not isinstance(looks, dict):
         raise UserError("canary is not an object")
     kept = {}
     for when in WHEN:
-        look = found.get(when) or {}
+        look = looks.get(when) or {}
         if not isinstance(look, dict):
             raise UserError(f"canary.{when} is not an object")
         if "hosts" in look:

@@ -52,19 +52,19 @@ def machine_ceilings(summary: pd.DataFrame, plan: Plan) -> list[Ceiling]:
     Of each kind and type the point with the best run counts; one that was imported or simulated
     only where none was measured.
     """
-    found: dict[tuple[str, str], tuple[bool, Ceiling]] = {}
+    best_of: dict[tuple[str, str], tuple[bool, Ceiling]] = {}
     for experiment in plan["experiments"]:
         kind = experiment.get("ceiling")
         if kind not in (COMPUTE, MEMORY) or not experiment["main_metric"]:
             continue
         data = ExperimentData(summary, experiment)
         for point in data.points():
-            one = _measured(data, experiment, point, kind)
-            if one is not None:
-                here, before = point.source == "measured", found.get((kind, one.dtype))
-                if before is None or (before[0], before[1].value) < (here, one.value):
-                    found[kind, one.dtype] = (here, one)
-    return [*(one for _, one in found.values()), *_stated(plan.get("peaks", {}))]
+            measured = _measured(data, experiment, point, kind)
+            if measured is not None:
+                here, before = point.source == "measured", best_of.get((kind, measured.dtype))
+                if before is None or (before[0], before[1].value) < (here, measured.value):
+                    best_of[kind, measured.dtype] = (here, measured)
+    return [*(ceiling for _, ceiling in best_of.values()), *_stated(plan.get("peaks", {}))]
 
 
 def _measured(
@@ -103,20 +103,24 @@ def numbers_of(point: Mapping[str, Any]) -> str:
 
 def _stated(peaks: Mapping[str, Any]) -> list[Ceiling]:
     """The peaks that a site file states."""
-    found = [
+    ceilings = [
         Ceiling(COMPUTE, DATASHEET, dtype, float(value), None, None, 0, "data sheet")
         for dtype, value in peaks.get("flops", {}).items()
     ]
     if "bytes_per_s" in peaks:
         value = float(peaks["bytes_per_s"])
-        found.append(Ceiling(MEMORY, DATASHEET, "", value, None, None, 0, "data sheet"))
-    return found
+        ceilings.append(Ceiling(MEMORY, DATASHEET, "", value, None, None, 0, "data sheet"))
+    return ceilings
 
 
 def ceiling_of(ceilings: Sequence[Ceiling], kind: str, stated: str, dtype: str) -> Ceiling | None:
     """The ceiling of a kind, measured or from a data sheet; of computation for a type."""
     wanted = dtype if kind == COMPUTE else ""
-    same = (one for one in ceilings if (one.kind, one.stated, one.dtype) == (kind, stated, wanted))
+    same = (
+        ceiling
+        for ceiling in ceilings
+        if (ceiling.kind, ceiling.stated, ceiling.dtype) == (kind, stated, wanted)
+    )
     return next(same, None)
 
 
@@ -135,17 +139,20 @@ def reach_of_least(ceilings: Sequence[Ceiling], stated: str, dtype: str) -> Reac
     """
     reaches = []
     for kind in (COMPUTE, MEMORY):
-        one = ceiling_of(ceilings, kind, stated, dtype)
-        if one is None or one.low is None or one.high is None:
+        ceiling = ceiling_of(ceilings, kind, stated, dtype)
+        if ceiling is None or ceiling.low is None or ceiling.high is None:
             return UNKNOWN
-        reaches.append(reach_of(one.value, one.low, one.high))
-    return Reach(max(one.above for one in reaches), max(one.below for one in reaches))
+        reaches.append(reach_of(ceiling.value, ceiling.low, ceiling.high))
+    return Reach(
+        max(ceiling.above for ceiling in reaches), max(ceiling.below for ceiling in reaches)
+    )
 
 
 def ceilings_table(ceilings: Sequence[Ceiling]) -> pd.DataFrame:
     """A row per ceiling, of a node; columns are the fields of ``Ceiling``, and ``unit``."""
     rows = [
-        {**asdict(one), "unit": "FLOP/s" if one.kind == COMPUTE else "bytes/s"} for one in ceilings
+        {**asdict(ceiling), "unit": "FLOP/s" if ceiling.kind == COMPUTE else "bytes/s"}
+        for ceiling in ceilings
     ]
     names = ["kind", "stated", "dtype", "value", "low", "high", "unit", "repeats", "where"]
     names += ["disturbed", "growing"]

@@ -35,7 +35,7 @@ def companion_accounts(data: ExperimentData, runs: Path | None) -> dict[int, Ste
 
     ``runs`` is the folder of the runs. A pair of which one cannot be read is left out, with a line.
     """
-    found: dict[int, StepAccount] = {}
+    accounts: dict[int, StepAccount] = {}
     for run in data.experiment["profiles"] if runs is not None else ():
         run_id = split_name(run["run_id"])[0]
         row = data.row_of.get(run_id)
@@ -51,8 +51,8 @@ def companion_accounts(data: ExperimentData, runs: Path | None) -> dict[int, Ste
         ranks = int(measured["point"].get("ranks", 1))
         notes, others = measured.get("notes") or {}, alone.get("notes") or {}
         if account := companion_account(samples, notes, without, others, ranks):
-            found[row] = account
-    return found
+            accounts[row] = account
+    return accounts
 
 
 def finer(
@@ -94,12 +94,12 @@ def noexchange_table(
         pairs = [(row, accounts[row]) for row in point.rows.tolist() if row in accounts]
         if not pairs:
             continue
-        every = [one for _, one in pairs]
-        exposed = np.array([float(one.communication or 0.0) for one in every])
-        steps = np.array([one.elapsed for one in every])
+        every = [account for _, account in pairs]
+        exposed = np.array([float(account.communication or 0.0) for account in every])
+        steps = np.array([account.elapsed for account in every])
         values = {
             "step_ms": steps * _MS,
-            "without_ms": np.array([one.max_busy for one in every]) * _MS,
+            "without_ms": np.array([account.max_busy for account in every]) * _MS,
             "communication_ms": exposed * _MS,
             "communication_share": exposed / steps,
         }
@@ -128,9 +128,9 @@ def _with_bounds(name: str, values: Floats) -> dict[str, float]:
 
 def _stamped(accounts: Sequence[StepAccount]) -> float | None:
     """Exposed communication by time stamps, ms per step: transfer, and waiting that alternates."""
-    if any(one.form != STEPS for one in accounts):
+    if any(account.form != STEPS for account in accounts):
         return None
-    parts = [(one.transfer or 0.0) + (one.alternating or 0.0) for one in accounts]
-    found = float(np.mean(parts))
+    parts = [(account.transfer or 0.0) + (account.alternating or 0.0) for account in accounts]
+    difference = float(np.mean(parts))
     # What rounding leaves of nothing is nothing.
-    return found * _MS if found > _ROUNDING * accounts[0].elapsed else 0.0
+    return difference * _MS if difference > _ROUNDING * accounts[0].elapsed else 0.0

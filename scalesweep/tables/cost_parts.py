@@ -57,8 +57,8 @@ def parts_of(
     if measure[1] == "init" or len(points) < 2:
         return None
     shares = _shares(data, points)
-    found = _collective(data, points, measure, machine)
-    collective, probed_to = found or (None, 0.0)
+    measured = _collective(data, points, measure, machine)
+    collective, probed_to = measured or (None, 0.0)
     if shares is None:
         if collective is None:
             return None
@@ -82,10 +82,10 @@ def parts_within(
     samples they have ``OUTSIDE``, what they take more. None where the samples have no parts.
     """
     rates = [data.repeats(point, LATER) for point in points]
-    if LATER not in data.measures or not all(one.size and one.min() > 0 for one in rates):
+    if LATER not in data.measures or not all(rate.size and rate.min() > 0 for rate in rates):
         return None
     counts = np.array([float(point.values[data.scale]) for point in points])
-    each = counts / np.array([one.mean() for one in rates])
+    each = counts / np.array([rate.mean() for rate in rates])
     known = parts_of(data, points, each, LATER, machine)
     if known is None or not (np.isfinite(work).all() and (work > 0).all()):
         return None
@@ -118,29 +118,29 @@ def _shares(data: ExperimentData, points: Sequence[Point]) -> dict[str, Floats] 
         [StepAccount.from_json(json.loads(text)) for row in point.rows if (text := texts[row])]
         for point in points
     ]
-    forms = {one.form for of_point in accounts for one in of_point}
+    forms = {account.form for of_point in accounts for account in of_point}
     if len(forms) != 1 or PROFILE in forms or not all(accounts):
         return None
-    found: dict[str, Floats] = {}
-    whole = np.array([sum(one.elapsed for one in of_point) for of_point in accounts])
+    shares: dict[str, Floats] = {}
+    whole = np.array([sum(account.elapsed for account in of_point) for of_point in accounts])
     for name, terms in OF_LEDGER.items():
         own = [
-            sum(getattr(one, term) or 0.0 for one in of_point for term in terms)
+            sum(getattr(account, term) or 0.0 for account in of_point for term in terms)
             for of_point in accounts
         ]
-        found[name] = np.maximum(np.array(own, np.float64) / whole, 0.0)
-    rest = 1 - np.sum(list(found.values()), axis=0)
+        shares[name] = np.maximum(np.array(own, np.float64) / whole, 0.0)
+    rest = 1 - np.sum(list(shares.values()), axis=0)
     if (rest < 0).any():
-        found[COMPUTATION] = found[COMPUTATION] + rest
+        shares[COMPUTATION] = shares[COMPUTATION] + rest
     else:
-        found[REST] = rest
-    if not found[COMPUTATION].any():
-        found[COMPUTATION] = found.pop("input")
-    if (found[COMPUTATION] <= 0).any():
+        shares[REST] = rest
+    if not shares[COMPUTATION].any():
+        shares[COMPUTATION] = shares.pop("input")
+    if (shares[COMPUTATION] <= 0).any():
         return None
     whole_epochs = EPOCHS in forms and accounts[0][0].busy is not None
     names = {COMPUTATION: BOTH} if whole_epochs else {}
-    return {names.get(name, name): row for name, row in found.items() if row.any()}
+    return {names.get(name, name): row for name, row in shares.items() if row.any()}
 
 
 def _collective(
@@ -160,10 +160,12 @@ def _collective(
         return None
     sizes = {float(size) for p in points for size in data.repeats(p, ("model_parameters", "run"))}
     every = [whole_point(data, point) for point in points]
-    found = [one.get("batch_size") for one in every]
-    batches = np.array([float(size) if finite(size) and size > 0 else np.nan for size in found])
+    sizes_of = [values_.get("batch_size") for values_ in every]
+    batches = np.array([float(size) if finite(size) and size > 0 else np.nan for size in sizes_of])
     ranks = np.array([float(point.values["ranks"]) for point in points])
-    if len(sizes) != 1 or any(one.get("variable_update", "horovod") != "horovod" for one in every):
+    if len(sizes) != 1 or any(
+        values_.get("variable_update", "horovod") != "horovod" for values_ in every
+    ):
         return None
     size = sizes.pop() * _gradient_bytes(every[-1])
     known = _allreduce(machine, every[-1], size)
@@ -203,19 +205,21 @@ def _allreduce(
             )
             for count in counts
         ]
-        return np.array([0.0 if one is None else one.value for one in each])  # of one rank
+        return np.array(
+            [0.0 if estimate is None else estimate.value for estimate in each]
+        )  # of one rank
 
     return seconds, float((beyond or here).layout.ranks)
 
 
 def _network(machine: Machine, point: Mapping[str, Any], ranks: int, size: float) -> Network | None:
     """The network of which a point could take most; None without any."""
-    found = [
+    networks = [
         (least.value, network)
         for network in networks_like(machine, point)
         if (least := message_seconds(network.fits, max(ranks, 2), size)) is not None
     ]
-    return min(found, key=itemgetter(0))[1] if found else None
+    return min(networks, key=itemgetter(0))[1] if networks else None
 
 
 def _gradient_bytes(parameters: Mapping[str, Any]) -> int:

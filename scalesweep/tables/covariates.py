@@ -22,7 +22,7 @@ def covariates(data: ExperimentData, measure: Measure) -> dict[Hashable, Covaria
     if not rates:
         return {}
     values = data.numbers(measure[0], "mean", measure[1])
-    found: dict[Hashable, Covariate] = {}
+    covariates: dict[Hashable, Covariate] = {}
     for layout in data.layouts:
         blocks = layout.blocks(values)
         if blocks is None:
@@ -32,9 +32,9 @@ def covariates(data: ExperimentData, measure: Measure) -> dict[Hashable, Covaria
             for kind, of_runs in rates.items()
             if np.isfinite(logs := of_runs[_rows(layout, blocks.places)]).all()
         }
-        if one := choose(blocks, kinds):
-            found.update(dict.fromkeys(blocks.places, one))
-    return found
+        if covariate := choose(blocks, kinds):
+            covariates.update(dict.fromkeys(blocks.places, covariate))
+    return covariates
 
 
 def _rows(layout: Layout, places: Mapping[Hashable, int]) -> Places:

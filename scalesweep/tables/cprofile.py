@@ -77,20 +77,20 @@ def functions_table(
 
 def _functions(files: Sequence[Path]) -> pd.DataFrame | None:
     """Functions of one run by falling own time, from the profiles of its ranks."""
-    found = _read(files)
-    if not found["ranks"]:
+    profile = _read(files)
+    if not profile["ranks"]:
         return None
-    top = found["functions"]
+    top = profile["functions"]
     values = np.array([function[3:] for function in top], np.float64).reshape(-1, 3)
-    whole = found["whole"]
+    whole = profile["whole"]
     return pd.DataFrame(
         {
-            "profiled_ranks": found["ranks"],
+            "profiled_ranks": profile["ranks"],
             "function": [name for _, _, name, *_ in top],
             "place": [_place(file, line) for file, line, *_ in top],
-            "calls": values[:, 0] / found["ranks"],
-            "own_s": values[:, 1] / found["ranks"],
-            "total_s": values[:, 2] / found["ranks"],
+            "calls": values[:, 0] / profile["ranks"],
+            "own_s": values[:, 1] / profile["ranks"],
+            "total_s": values[:, 2] / profile["ranks"],
             "share": values[:, 1] / whole if whole > 0 else np.nan,
         }
     )

@@ -114,25 +114,25 @@ def efficiency_table(
         chosen = finest_of(point, known_of)
         if not chosen:
             return None
-        found = measured_steps(data, point, chosen, steps, rate)
-        return replace(found, least=least_of(data, point, found.accounts[0], machine))
+        of_point = measured_steps(data, point, chosen, steps, rate)
+        return replace(of_point, least=least_of(data, point, of_point.accounts[0], machine))
 
     measured = by_throughput([[measured_of(point) for point in points] for points in series])
-    found = [one for group in measured for one in group if one]
-    profiled = any(one.accounts[0].form == PROFILE for one in found)
-    if not found or not (profiled or data.scale in data.axes):
+    accounted = [each for group in measured for each in group if each]
+    profiled = any(each.accounts[0].form == PROFILE for each in accounted)
+    if not accounted or not (profiled or data.scale in data.axes):
         return None
-    outside = has_outside(found, rate)
+    outside = has_outside(accounted, rate)
     rows: list[dict[str, Any]] = []
     for group in measured:
-        known = [one for one in group if one is not None]
-        for one in known:
-            head = {**one.point.values, "source": one.point.source, "repeats": len(one.accounts)}
-            base = known[0] if known[0].accounts[0].form == one.accounts[0].form else None
-            ratio = None if base is None else _ratio(data, one, base)
-            batch = _same_batch(data, one, base, found)
-            for row in _rows(one, base, ratio, batch, outside):
-                values = {"form": one.accounts[0].form, "variant": _variant(one, row), **row}
+        known = [each for each in group if each is not None]
+        for here in known:
+            head = {**here.point.values, "source": here.point.source, "repeats": len(here.accounts)}
+            base = known[0] if known[0].accounts[0].form == here.accounts[0].form else None
+            ratio = None if base is None else _ratio(data, here, base)
+            batch = _same_batch(data, here, base, accounted)
+            for row in _rows(here, base, ratio, batch, outside):
+                values = {"form": here.accounts[0].form, "variant": _variant(here, row), **row}
                 rows.append(
                     head | {efficiency_column(name, data.axes): v for name, v in values.items()}
                 )
@@ -151,29 +151,29 @@ def efficiency_column(name: str, axes: Sequence[str]) -> str:
     return f"efficiency_{name}" if name in axes else name
 
 
-def _variant(one: MeasuredSteps, row: Mapping[str, Any]) -> str | None:
+def _variant(steps: MeasuredSteps, row: Mapping[str, Any]) -> str | None:
     """How serialisation and transfer of a row of factors are defined; None for any other row."""
     if row["term"] not in ("serialisation", "transfer") or row["kind"] == LEDGER:
         return None
-    account = one.accounts[0]
+    account = steps.accounts[0]
     return account.variant if row["kind"] == MULTIPLICATIVE else account.additive_variant
 
 
-def _ratio(data: ExperimentData, one: MeasuredSteps, base: MeasuredSteps) -> float | None:
+def _ratio(data: ExperimentData, steps: MeasuredSteps, base: MeasuredSteps) -> float | None:
     """Work of a worker in a step over that at the reference; None where a run does not tell.
 
     Of a profile, which counts no samples, as the kind of scaling that its source states has it.
     """
-    if one.accounts[0].form == PROFILE:
-        of_ranks = base.accounts[0].ranks / one.accounts[0].ranks
+    if steps.accounts[0].form == PROFILE:
+        of_ranks = base.accounts[0].ranks / steps.accounts[0].ranks
         return {"strong": of_ranks, "weak": 1.0}.get(str(data.experiment["scaling"]))
-    here, there = one.local_samples, base.local_samples
+    here, there = steps.local_samples, base.local_samples
     return here / there if here and there else None
 
 
 def _same_batch(
     data: ExperimentData,
-    one: MeasuredSteps,
+    steps: MeasuredSteps,
     base: MeasuredSteps | None,
     every: Sequence[MeasuredSteps],
 ) -> MeasuredSteps | None:
@@ -181,7 +181,7 @@ def _same_batch(
 
     Its other parameters are the same but for those that set the amount of work.
     """
-    if base is None or one is base or one.local_samples is None:
+    if base is None or steps is base or steps.local_samples is None:
         return None
     free = {data.scale, *data.experiment["scale_parameters"], *data.experiment["work"]}
 
@@ -190,29 +190,29 @@ def _same_batch(
         return canonical_json([values[name] for name in data.axes if name not in free])
 
     for other in every:
-        same = other.workers == base.workers and key(other) == key(one)
+        same = other.workers == base.workers and key(other) == key(steps)
         alike = other.local_samples is not None and math.isclose(
-            other.local_samples, one.local_samples
+            other.local_samples, steps.local_samples
         )
-        if same and alike and other is not base and other.point.source == one.point.source:
+        if same and alike and other is not base and other.point.source == steps.point.source:
             return other
     return None
 
 
 def _rows(
-    one: MeasuredSteps,
+    steps: MeasuredSteps,
     base: MeasuredSteps | None,
     ratio: float | None,
     batch: MeasuredSteps | None,
     outside: bool,
 ) -> list[dict[str, Any]]:
-    rows = _ledger(one, base, ratio, batch, outside)
+    rows = _ledger(steps, base, ratio, batch, outside)
     for kind in (MULTIPLICATIVE, ADDITIVE):
-        rows += _factors(one, kind)
-    terms = {name: one.term(name) for name in (COMPUTE, INPUT, TRANSFER)}
-    rows += [{"kind": MACHINE, **row} for row in share_rows(one.least, terms)]
+        rows += _factors(steps, kind)
+    terms = {name: steps.term(name) for name in (COMPUTE, INPUT, TRANSFER)}
+    rows += [{"kind": MACHINE, **row} for row in share_rows(steps.least, terms)]
     if base is not None and ratio is not None:
-        rows += _scaling(one, base, ratio)
+        rows += _scaling(steps, base, ratio)
     return rows
 
 
@@ -229,7 +229,7 @@ def _stated(kind: str, term: str, values: Floats, unit: str, bounds: Interval) -
 
 
 def _ledger(
-    one: MeasuredSteps,
+    steps: MeasuredSteps,
     base: MeasuredSteps | None,
     ratio: float | None,
     batch: MeasuredSteps | None,
@@ -239,34 +239,34 @@ def _ledger(
     rows: list[dict[str, Any]] = []
     effects: dict[str, Effect] = {}
     for name in (*TERMS, *([OUTSIDE] if outside else [])):
-        values = _term(one, name, outside)
+        values = _term(steps, name, outside)
         if values is None:
             continue
         there = None
-        if base is not None and one is not base and ratio is not None:
-            there = _there(one, base, name, outside, ratio)
+        if base is not None and steps is not base and ratio is not None:
+            there = _there(steps, base, name, outside, ratio)
         if name in ("compute", "busy") and there is not None and ratio is not None:
             assert base is not None
             parts = _computation(
-                name, one, base, values * _MS, there * (ratio * _MS), batch, effects
+                name, steps, base, values * _MS, there * (ratio * _MS), batch, effects
             )
-            rows += _with_machine(parts, name, one, base, ratio, batch)
+            rows += _with_machine(parts, name, steps, base, ratio, batch)
             continue
-        row = _row(LEDGER, name, values * _MS, "ms") | value_columns(one.least.get(name))
+        row = _row(LEDGER, name, values * _MS, "ms") | value_columns(steps.least.get(name))
         if there is not None and ratio is not None:
             assert base is not None
-            row |= _loss(values * _MS, there * (ratio * _MS), _paired(one, base))
-            effects[name] = _effect(one, base, values * _MS, there * (ratio * _MS))
+            row |= _loss(values * _MS, there * (ratio * _MS), _paired(steps, base))
+            effects[name] = _effect(steps, base, values * _MS, there * (ratio * _MS))
             ideal = base.least.get(name)
             row |= loss_columns(
-                against(one.least.get(name), None if ideal is None else ideal.times(ratio))
+                against(steps.least.get(name), None if ideal is None else ideal.times(ratio))
             )
         rows.append(row)
-    row = _step(ELAPSED, one, _MS)
+    row = _step(ELAPSED, steps, _MS)
     if base is not None and ratio is not None:
         rows.append(_step(IDEAL, base, ratio * _MS))
-        row |= {} if one is base else _step_loss(one, base, ratio)
-        _add_lead(rows, effects, [one, base, *([batch] if batch else [])])
+        row |= {} if steps is base else _step_loss(steps, base, ratio)
+        _add_lead(rows, effects, [steps, base, *([batch] if batch else [])])
     return [*rows, row]
 
 
@@ -277,10 +277,10 @@ def _step(term: str, of: MeasuredSteps, factor: float) -> dict[str, Any]:
     return _stated(LEDGER, term, of.elapsed * factor, "ms", scaled)
 
 
-def _step_loss(one: MeasuredSteps, base: MeasuredSteps, ratio: float) -> dict[str, float]:
-    bounds = one.loss_interval(base, ratio)
+def _step_loss(steps: MeasuredSteps, base: MeasuredSteps, ratio: float) -> dict[str, float]:
+    bounds = steps.loss_interval(base, ratio)
     return {
-        "loss": float(one.elapsed.mean() - base.elapsed.mean() * ratio) * _MS,
+        "loss": float(steps.elapsed.mean() - base.elapsed.mean() * ratio) * _MS,
         "loss_low": bounds.low * _MS, "loss_high": bounds.high * _MS,
     }  # fmt: skip
 
@@ -296,24 +296,24 @@ def _add_lead(
             row |= {"lead": lead.margin, "lead_low": lead.low, "lead_p": lead.p}
 
 
-def _effect(one: MeasuredSteps, other: MeasuredSteps, here: Floats, there: Floats) -> Effect:
+def _effect(steps: MeasuredSteps, other: MeasuredSteps, here: Floats, there: Floats) -> Effect:
     """What the runs of two points add to what the first takes more."""
-    return {place_of(one.point): here, place_of(other.point): -there}
+    return {place_of(steps.point): here, place_of(other.point): -there}
 
 
-def _term(one: MeasuredSteps, name: str, outside: bool) -> Floats | None:
+def _term(steps: MeasuredSteps, name: str, outside: bool) -> Floats | None:
     """A term of a point; what is outside of the accounted steps is unattributed, unless it has a
     line of its own."""
     if name == OUTSIDE:
-        return one.outside
-    values = one.term(name)
-    if name == "unattributed" and not outside and values is not None and one.outside is not None:
-        return values + one.outside
+        return steps.outside
+    values = steps.term(name)
+    if name == "unattributed" and not outside and values is not None and steps.outside is not None:
+        return values + steps.outside
     return values
 
 
 def _there(
-    one: MeasuredSteps, base: MeasuredSteps, name: str, outside: bool, ratio: float
+    steps: MeasuredSteps, base: MeasuredSteps, name: str, outside: bool, ratio: float
 ) -> Floats | None:
     """A term of the reference. Of time between steps that it does not show, the most that it may
     be: what no other term has. Of a host activity that it does not name, none; None where it has
@@ -327,11 +327,11 @@ def _there(
         return np.maximum(rest, 0.0)
     nameless = 0.0 if _term(base, BETWEEN, outside) is not None else max(float(rest.mean()), 0.0)
     for term in (BETWEEN, "stalls"):
-        there, here = _term(base, term, outside), _term(one, term, outside)
+        there, here = _term(base, term, outside), _term(steps, term, outside)
         if there is not None:
             less = 0.0 if here is None else float(here.mean()) / ratio
             nameless += max(float(there.mean()) - less, 0.0)
-    activity = _term(one, name, outside)
+    activity = _term(steps, name, outside)
     assert activity is not None
     if nameless * ratio > _NAMELESS * float(activity.mean()):
         return None
@@ -340,7 +340,7 @@ def _there(
 
 def _computation(
     name: str,
-    one: MeasuredSteps,
+    steps: MeasuredSteps,
     base: MeasuredSteps,
     here: Floats,
     ideal: Floats,
@@ -355,18 +355,18 @@ def _computation(
         rows.append(_slower(LOCAL_BATCH, alone * _MS, ideal, _paired(batch, base)))
         effects[LOCAL_BATCH] = _effect(batch, base, alone * _MS, ideal)
         ideal, against = alone * _MS, batch
-    if (found := _by_clock(one, against, here, ideal)) is not None:
-        clock, effects[CLOCK] = found
+    if (by_clock := _by_clock(steps, against, here, ideal)) is not None:
+        clock, effects[CLOCK] = by_clock
         rows.append(clock)
         here = here - clock["value"]
-    effects[SLOWER] = _effect(one, against, here, ideal)
-    return [*rows, _slower(SLOWER, here, ideal, _paired(one, against))]
+    effects[SLOWER] = _effect(steps, against, here, ideal)
+    return [*rows, _slower(SLOWER, here, ideal, _paired(steps, against))]
 
 
 def _with_machine(
     rows: list[dict[str, Any]],
     name: str,
-    one: MeasuredSteps,
+    steps: MeasuredSteps,
     base: MeasuredSteps,
     ratio: float,
     batch: MeasuredSteps | None,
@@ -374,23 +374,23 @@ def _with_machine(
     """The parts of computation with what the machine needs of each: these add up, too."""
     ideal = base.least.get(name)
     needed = None if ideal is None else ideal.times(ratio)
-    found: list[dict[str, Any]] = []
+    with_machine: list[dict[str, Any]] = []
     for row in rows:
         if row["term"] == AT_REFERENCE:
-            found.append(row | value_columns(needed))
+            with_machine.append(row | value_columns(needed))
             continue
         if row["term"] == CLOCK:  # its least time is of no clock in particular
-            found.append(row)
+            with_machine.append(row)
             continue
-        here = (batch if row["term"] == LOCAL_BATCH and batch else one).least.get(name)
+        here = (batch if row["term"] == LOCAL_BATCH and batch else steps).least.get(name)
         more = more_than(here, needed)
-        found.append(row | value_columns(more) | loss_columns(more))
+        with_machine.append(row | value_columns(more) | loss_columns(more))
         needed = here
-    return found
+    return with_machine
 
 
 def _by_clock(
-    one: MeasuredSteps, against: MeasuredSteps, here: Floats, there: Floats
+    steps: MeasuredSteps, against: MeasuredSteps, here: Floats, there: Floats
 ) -> tuple[dict[str, Any], Effect] | None:
     """What a lower clock explains of slower computation, at most; None where clocks are unknown.
 
@@ -398,16 +398,16 @@ def _by_clock(
     memory less. So the part is between nothing and that, and never more than what there is to
     explain.
     """
-    clocks, base = one.clocks, against.clocks
+    clocks, base = steps.clocks, against.clocks
     if clocks is None or base is None:
         return None
     computation = float(there.mean())
     reference = computation * float(base.mean())
-    row = _slower(CLOCK, reference / clocks, reference / base, _paired(one, against))
+    row = _slower(CLOCK, reference / clocks, reference / base, _paired(steps, against))
     low, high = sorted((0.0, float(here.mean()) - computation))
-    effect = _effect(one, against, reference / clocks, reference / base)
+    effect = _effect(steps, against, reference / clocks, reference / base)
     if row["value"] > high:  # all of it, with the scatter of that
-        effect = _effect(one, against, here, there)
+        effect = _effect(steps, against, here, there)
     clipped = {
         name: min(max(value, low), high) if isinstance(value, float) else value
         for name, value in row.items()
@@ -422,9 +422,9 @@ def _slower(term: str, here: Floats, there: Floats, paired: bool) -> dict[str, A
     return {"kind": LEDGER, "term": term, "unit": "ms", **value, **loss}
 
 
-def _paired(one: MeasuredSteps, other: MeasuredSteps | None) -> bool:
+def _paired(steps: MeasuredSteps, other: MeasuredSteps | None) -> bool:
     """Whether repeats of two points pair up: they ran in blocks, and the blocks differ."""
-    return other is not None and one.steps.drifted(one.point, other.point)
+    return other is not None and steps.steps.drifted(steps.point, other.point)
 
 
 def _loss(here: Floats, there: Floats, paired: bool) -> dict[str, float]:
@@ -438,11 +438,11 @@ def _loss(here: Floats, there: Floats, paired: bool) -> dict[str, float]:
     }  # fmt: skip
 
 
-def _factors(one: MeasuredSteps, kind: str) -> list[dict[str, Any]]:
+def _factors(steps: MeasuredSteps, kind: str) -> list[dict[str, Any]]:
     """The factors of each repeat, and their mean."""
     of_runs: list[Mapping[str, float]] = [
         account.factors() if kind == MULTIPLICATIVE else account.additive()
-        for account in one.accounts
+        for account in steps.accounts
     ]
     return [
         _row(kind, term, np.array([factors[term] for factors in of_runs]), "1")
@@ -451,7 +451,7 @@ def _factors(one: MeasuredSteps, kind: str) -> list[dict[str, Any]]:
     ]
 
 
-def _scaling(one: MeasuredSteps, base: MeasuredSteps, ratio: float) -> list[dict[str, Any]]:
+def _scaling(steps: MeasuredSteps, base: MeasuredSteps, ratio: float) -> list[dict[str, Any]]:
     """Computation scaling and global efficiency, against the reference."""
     busy = base.term("mean_busy")
     rows = []
@@ -459,14 +459,14 @@ def _scaling(one: MeasuredSteps, base: MeasuredSteps, ratio: float) -> list[dict
         ("computation_scaling", "mean_busy"),
         ("global_efficiency", "elapsed"),
     ):
-        here = one.elapsed if of == "elapsed" else one.term(of)
+        here = steps.elapsed if of == "elapsed" else steps.term(of)
         assert busy is not None
         assert here is not None
         value = ratio * float(busy.mean() / here.mean())
-        error = None if one is base else one.steps.error(one.point, base.point, of)
+        error = None if steps is base else steps.steps.error(steps.point, base.point, of)
         bounds = interval_of(value, error) if error else ratio_interval(busy, here, ratio)
         low, high = bounds.low, bounds.high
-        if one is base and term == "computation_scaling":
+        if steps is base and term == "computation_scaling":
             value, low, high = 1.0, math.nan, math.nan  # by definition
         rows.append(
             {"kind": MULTIPLICATIVE, "term": term, "unit": "1", "value": value, "low": low,

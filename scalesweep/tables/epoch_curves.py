@@ -110,7 +110,7 @@ def run_seconds(record: Mapping[str, Any]) -> float | None:
     known = phases if isinstance(phases, dict) else {}
     if finite(timed := known.get("timed")) and timed > 0:
         return float(timed)
-    whole = math.fsum(one for one in known.values() if finite(one))
+    whole = math.fsum(seconds for seconds in known.values() if finite(seconds))
     return max(whole, wall if finite(wall) else 0.0) or None
 
 
@@ -127,8 +127,8 @@ def _account(record: Mapping[str, Any], samples: Mapping[str, NDArray[Any]]) -> 
 def _clock(record: Mapping[str, Any], ranks: int) -> float | None:
     """Mean clock of the ranks' busy cores in MHz; None where that of a rank is not known."""
     environment = record.get("environment")
-    told = environment.get("ranks") if isinstance(environment, dict) else None
-    clocks = by_rank(told.get("clock_mhz"), ranks) if isinstance(told, dict) else None
+    clock_rows = environment.get("ranks") if isinstance(environment, dict) else None
+    clocks = by_rank(clock_rows.get("clock_mhz"), ranks) if isinstance(clock_rows, dict) else None
     if not clocks or not all(finite(clock) and clock > 0 for clock in clocks):
         return None
     return math.fsum(clocks) / len(clocks)
@@ -140,9 +140,9 @@ def _numbers(values: Any, name: str) -> str | None:
         return None
     if not isinstance(values, dict):
         raise UserError(f"{name} is not a mapping")
-    found = {key: _finite(value, f"{name}.{key}") for key, value in values.items()}
-    found = {key: value for key, value in found.items() if value is not None}
-    return json.dumps(found) if found else None
+    numbers = {key: _finite(value, f"{name}.{key}") for key, value in values.items()}
+    numbers = {key: value for key, value in numbers.items() if value is not None}
+    return json.dumps(numbers) if numbers else None
 
 
 def _trained(notes: Mapping[str, Any]) -> str | None:
@@ -155,12 +155,12 @@ def _trained(notes: Mapping[str, Any]) -> str | None:
 
 def _stated(metrics: Mapping[str, Any]) -> str | None:
     """[standard deviation, count] by metric, where a published result states both."""
-    found = {}
+    stated = {}
     for name, metric in metrics.items():
         std, count = (_finite(metric.get(key), f"metric '{name}': {key}") for key in _SPREAD)
         if std is not None and count is not None and std >= 0 and count >= 2:
-            found[name] = [std, count]
-    return json.dumps(found) if found else None
+            stated[name] = [std, count]
+    return json.dumps(stated) if stated else None
 
 
 def _finite(value: Any, name: str) -> float | None:
@@ -177,20 +177,20 @@ def _epochs(
     # A program that times steps keeps its losses by step too.
     if not any(name in samples for name in ACCURACY_CURVES) or "step_times" in samples:
         return None
-    found: dict[str, list[float | None]] = {}
+    curves: dict[str, list[float | None]] = {}
     epochs: dict[int, str] = {}
     for name in EPOCH_CURVES:
         if name in samples:
             means = _rank_means(name, samples[name], record)
             epochs.setdefault(len(means), name)
             if any(value is not None for value in means):
-                found[name] = means
+                curves[name] = means
     if len(epochs) > 1:
         lengths = ", ".join(f"{name} {count}" for count, name in epochs.items())
         raise UserError(f"arrays hold different numbers of epochs: {lengths}")
-    if "epoch_ends" in found and (used := _energy_so_far(record, found["epoch_ends"], folder)):
-        found["energy"] = used
-    return json.dumps(found) if found else None
+    if "epoch_ends" in curves and (used := _energy_so_far(record, curves["epoch_ends"], folder)):
+        curves["energy"] = used
+    return json.dumps(curves) if curves else None
 
 
 def _rank_means(name: str, array: NDArray[Any], record: Mapping[str, Any]) -> list[float | None]:

@@ -59,20 +59,20 @@ def epoch_quantities(runs: Sequence[Timed]) -> list[EpochQuantities]:
 
     Raises ValueError where a quantity is not finite, OverflowError where work is no float64.
     """
-    found = [dict.fromkeys(EPOCH_COLUMNS, math.nan) for _ in runs]
+    quantities = [dict.fromkeys(EPOCH_COLUMNS, math.nan) for _ in runs]
     times = {name: np.stack([run.times[name] for run in runs]) for name in runs[0].times}
     values = _quantities(times, runs)
     if not values:
-        return [EpochQuantities(each, None) for each in found]
+        return [EpochQuantities(each, None) for each in quantities]
     whole = np.stack(list(values.values()), axis=1)  # [run, metric, epoch, rank]
     for phase, epochs in zip(EPOCH_PHASES, (slice(0, 1), slice(1, None)), strict=True):
         if (taken := whole[:, :, epochs]).size:
             for stat, numbers in zip(("mean", "std"), epoch_stats(taken), strict=True):
                 names = [column(metric, stat, phase) for metric in values]
-                for each, row in zip(found, numbers.tolist(), strict=True):
+                for each, row in zip(quantities, numbers.tolist(), strict=True):
                     each.update(zip(names, row, strict=True))
     warnings = _warnings(times.get("global_times", times.get("local_times")), len(runs))
-    return [EpochQuantities(*each) for each in zip(found, warnings, strict=True)]
+    return [EpochQuantities(*each) for each in zip(quantities, warnings, strict=True)]
 
 
 def _quantities(times: Mapping[str, Floats], runs: Sequence[Timed]) -> dict[str, Floats]:

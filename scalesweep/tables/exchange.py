@@ -63,16 +63,16 @@ def _row(
     data: ExperimentData, point: Point, machine: Machine, every: Mapping[int, StepAccount]
 ) -> dict[str, Any] | None:
     known = [every[row] for row in point.rows.tolist() if row in every]
-    accounts = [one for one in known if one.form == STEPS]
+    accounts = [account for account in known if account.form == STEPS]
     sent = sent_in_a_step(data, point, machine) if accounts else None
-    transfers = np.array([one.transfer or 0.0 for one in accounts], np.float64)
+    transfers = np.array([account.transfer or 0.0 for account in accounts], np.float64)
     if sent is None or not transfers.min() > 0:
         return None
-    exchange, one = sent.exchange, sent.as_one
-    seconds, shares = positive_interval(transfers * _MS), one.value / (transfers * _MS)
+    exchange, as_one = sent.exchange, sent.as_one
+    seconds, shares = positive_interval(transfers * _MS), as_one.value / (transfers * _MS)
     factor = bus_factor(ALLREDUCE, Layout.of(whole_point(data, point)).ranks) or math.nan
     rates = factor * exchange.total
-    rate, share = mean_interval(rates / transfers), share_interval(shares, one.reach)
+    rate, share = mean_interval(rates / transfers), share_interval(shares, as_one.reach)
     values = {
         "message_bytes": exchange.total, "tensors": len(exchange.tensor_bytes),
         "messages": len(exchange.messages), "largest_bytes": max(exchange.messages),
@@ -81,8 +81,8 @@ def _row(
         "transfer_ms": float(transfers.mean()) * _MS, "transfer_low": seconds.low,
         "transfer_high": seconds.high, "rate": float((rates / transfers).mean()),
         "rate_low": rate.low, "rate_high": rate.high, **_bounds("fused", sent.as_fused),
-        **_bounds("one", one), "of_network": float(shares.mean()), "of_network_low": share.low,
-        "of_network_high": share.high, "machine_from": one.where,
+        **_bounds("one", as_one), "of_network": float(shares.mean()), "of_network_low": share.low,
+        "of_network_high": share.high, "machine_from": as_one.where,
     }  # fmt: skip
     head = {**point.values, "source": point.source, "repeats": len(accounts)}
     return head | {f".{name}": value for name, value in values.items()}

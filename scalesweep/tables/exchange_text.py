@@ -19,10 +19,10 @@ def exchange_text(record: Mapping[str, Any]) -> str | None:
     Raises UserError where notes.exchange is none.
     """
     notes = record.get("notes")
-    found = notes.get("exchange") if isinstance(notes, dict) else None
-    if found is None:
+    exchange = notes.get("exchange") if isinstance(notes, dict) else None
+    if exchange is None:
         return None
-    sizes = found.get("tensor_bytes") if isinstance(found, dict) else None
+    sizes = exchange.get("tensor_bytes") if isinstance(exchange, dict) else None
     if not isinstance(sizes, list) or not 0 < len(sizes) <= MAX_TENSORS:
         raise UserError(f"notes.exchange.tensor_bytes is not a list of 1 to {MAX_TENSORS:,} sizes")
     for size in sizes:
@@ -33,7 +33,7 @@ def exchange_text(record: Mapping[str, Any]) -> str | None:
     settings = said if isinstance(said, dict) else {}
     cycle = _setting(settings.get("cycle_time_ms"))
     fusion = _setting(settings.get("fusion_threshold_bytes"))
-    by = str(found.get("by"))[:40]
+    by = str(exchange.get("by"))[:40]
     return json.dumps(asdict(Exchange(by, sizes, fusion, None if cycle is None else cycle / 1e3)))
 
 

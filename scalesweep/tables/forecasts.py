@@ -44,25 +44,25 @@ def read_kept(path: Path) -> list[Kept]:
     except OSError as error:
         _log.warning("%s: cannot be read: %s", path, error.strerror)
         return []
-    found = []
+    predictions = []
     for number, line in enumerate(lines, 1):
         try:
-            one = json.loads(line)
+            prediction = json.loads(line)
         except (ValueError, RecursionError):
-            one = None
-        if _whole(one):
-            found.append(one)
+            prediction = None
+        if _whole(prediction):
+            predictions.append(prediction)
         elif line.strip():
             _log.warning("%s: line %d is no prediction and is left out", path, number)
-    return found
+    return predictions
 
 
-def _whole(one: Any) -> bool:
+def _whole(content: Any) -> bool:
     return (
-        isinstance(one, dict)
-        and isinstance(one.get("point"), dict)
-        and all(isinstance(one.get(n), str) for n in ("experiment", "metric", "phase", "made"))
-        and finite(*(one.get(name) for name in (*_NUMBERS, "points", "smallest", "largest")))
+        isinstance(content, dict)
+        and isinstance(content.get("point"), dict)
+        and all(isinstance(content.get(n), str) for n in ("experiment", "metric", "phase", "made"))
+        and finite(*(content.get(name) for name in (*_NUMBERS, "points", "smallest", "largest")))
     )
 
 
@@ -73,15 +73,15 @@ def keep_predictions(
 
     Raises UserError if a table is not whole or the file cannot be written.
     """
-    there = {_identity(one) for one in read_kept(path)}
+    there = {_identity(prediction) for prediction in read_kept(path)}
     made = (now or datetime.now(UTC)).isoformat(timespec="seconds")
     new = []
     for experiment in experiments:
         table = tables / experiment["name"] / "prediction.parquet"
-        for one in _predicted(experiment, table) if table.is_file() else ():
-            if (identity := _identity(one)) not in there:
+        for prediction in _predicted(experiment, table) if table.is_file() else ():
+            if (identity := _identity(prediction)) not in there:
                 there.add(identity)
-                new.append(json.dumps({"made": made, **one}))
+                new.append(json.dumps({"made": made, **prediction}))
     if new:
         try:
             # A line that a killed process has cut off is ended, and left out when it is read.
@@ -103,28 +103,34 @@ def _predicted(experiment: PlanExperiment, table: Path) -> Iterable[dict[str, An
             yield {"experiment": experiment["name"], "point": point, **facts}
 
 
-def _identity(one: Kept) -> str:
-    return canonical_json([one["experiment"], one["point"], *(one.get(name) for name in _IDENTITY)])
+def _identity(prediction: Kept) -> str:
+    return canonical_json(
+        [
+            prediction["experiment"],
+            prediction["point"],
+            *(prediction.get(name) for name in _IDENTITY),
+        ]
+    )
 
 
 def scored(data: ExperimentData, kept: Iterable[Kept]) -> list[tuple[Kept, Point]]:
     """Those of an experiment's kept predictions whose points are measured, with the point."""
     points = [point for point in data.points() if point.rows.size]
-    found = []
-    for one in kept:
-        wanted = {name: value for name, value in one["point"].items() if value is not None}
+    pairs = []
+    for prediction in kept:
+        wanted = {name: value for name, value in prediction["point"].items() if value is not None}
         same = [
             point
             for point in points
-            if point.source == one.get("based_on")
+            if point.source == prediction.get("based_on")
             and wanted.get(data.scale) == point.values.get(data.scale)
             and all(plain(point.values.get(name)) == value for name, value in wanted.items())
         ]
-        measure = (one["metric"], one["phase"])
+        measure = (prediction["metric"], prediction["phase"])
         known = len(same) == 1 and measure in data.measures
         if known and data.repeats(same[0], measure).size:
-            found.append((one, same[0]))
-    return found
+            pairs.append((prediction, same[0]))
+    return pairs
 
 
 def forecasts_table(data: ExperimentData, kept: Sequence[Kept]) -> pd.DataFrame | None:

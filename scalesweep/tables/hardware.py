@@ -43,8 +43,8 @@ def hosts_of(environment: Mapping[str, Any], machines: Sequence[str] = ()) -> Ha
     """
     hardware = environment.get("hardware")
     if isinstance(hardware, dict) and isinstance(hardware.get("facts"), dict):
-        some = hardware.get("hosts")
-        hosts = tuple(map(str, some)) if isinstance(some, list) else tuple(machines)
+        names = hardware.get("hosts")
+        hosts = tuple(map(str, names)) if isinstance(names, list) else tuple(machines)
         if kinds := _kinds(hardware["facts"], hosts):
             return kinds
     node = environment.get("node")
@@ -65,11 +65,11 @@ def _kinds(columns: Mapping[str, Any], hosts: tuple[str, ...]) -> Hardware:
     kinds: dict[tuple[str, ...], list[str]] = {}
     for host, *words in zip(hosts, *by_host, strict=True):
         kinds.setdefault(tuple(words), []).append(host)
-    found = []
+    described = []
     for several, names in kinds.items():
         facts = shared | dict(zip(differ, several, strict=True))
-        found.append((_texts((name, facts[name]) for name, *_ in _FACTS), tuple(names)))
-    return tuple(found)
+        described.append((_texts((name, facts[name]) for name, *_ in _FACTS), tuple(names)))
+    return tuple(described)
 
 
 @lru_cache(maxsize=64)  # thousands of runs have had the same hosts
@@ -123,10 +123,10 @@ def _clocks(gpus: Iterable[Mapping[str, Any]], domain: str) -> str:
 
 def _counted(values: Iterable[Any]) -> str:
     """``4 x A100``, ``1 x 679 and 3 x 715``; a plain value where there is one."""
-    found: dict[str, int] = {}
+    counts: dict[str, int] = {}
     for value in values:
-        found[str(value)] = found.get(str(value), 0) + 1
-    return " and ".join(f"{count} x {value}" for value, count in sorted(found.items()))
+        counts[str(value)] = counts.get(str(value), 0) + 1
+    return " and ".join(f"{count} x {value}" for value, count in sorted(counts.items()))
 
 
 # As they are called, the fact of a host they are made of, and how.
@@ -145,19 +145,19 @@ _FACTS: tuple[tuple[str, str, Callable[[Any], str]], ...] = (
 
 def machines(runs: Iterable[Hardware]) -> list[Machine]:
     """Kinds of hosts by falling number of runs."""
-    found: dict[Facts, Machine] = {}
+    machines: dict[Facts, Machine] = {}
     for kinds in runs:
         for facts, hosts in kinds:
-            machine = found.setdefault(facts, Machine(dict(facts)))
+            machine = machines.setdefault(facts, Machine(dict(facts)))
             machine.runs += 1
             for host in hosts:
                 machine.hosts[host] = None
-    return sorted(found.values(), key=lambda machine: -machine.runs)
+    return sorted(machines.values(), key=lambda machine: -machine.runs)
 
 
 def mismatches(runs: Mapping[str, Hardware]) -> list[Mismatch]:
     """Facts in which the ranks of one run had different hardware, with the runs; ``runs`` by id."""
-    found: dict[tuple[str, str], Mismatch] = {}
+    mismatched: dict[tuple[str, str], Mismatch] = {}
     for run_id, kinds in runs.items():
         for fact in dict.fromkeys(name for facts, _ in kinds for name, _ in facts):
             values: dict[str, list[str]] = {}
@@ -166,5 +166,5 @@ def mismatches(runs: Mapping[str, Hardware]) -> list[Mismatch]:
             clocks = fact.startswith("GPU ") and "clock" in fact
             if len(values) > 1 or (clocks and any(" and " in value for value in values)):
                 key = (fact, " / ".join(sorted(values)))
-                found.setdefault(key, Mismatch(fact, values)).runs.append(run_id)
-    return list(found.values())
+                mismatched.setdefault(key, Mismatch(fact, values)).runs.append(run_id)
+    return list(mismatched.values())

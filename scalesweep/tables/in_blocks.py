@@ -35,5 +35,5 @@ def blocks_word(name: str, degrees: float) -> str:
 
 def in_blocks(words: Sequence[Sequence[str]]) -> dict[str, Any]:
     """The column that names intervals from blocks, where there are any."""
-    told = typed_values(["; ".join(those) or None for those in words])
-    return {"in_blocks": told} if any(words) else {}
+    values = typed_values(["; ".join(parts) or None for parts in words])
+    return {"in_blocks": values} if any(words) else {}

@@ -99,4 +99,4 @@ def _seconds(
     values = array.astype(np.float64, copy=False)
     if not (values.min() > 0 and values.max() < MAX_NUMBER):
         raise UserError(f"{name} holds what is no positive time")
-    return [float(one) for one in np.atleast_1d(np.median(values, axis=0).mean(axis=-1))]
+    return [float(value) for value in np.atleast_1d(np.median(values, axis=0).mean(axis=-1))]

@@ -63,16 +63,16 @@ def link_table(
                 break
             run_id = str(data.summary["run_id"].iloc[row])
             try:
-                found = _links(runs / run_id, ranks)
+                links = _links(runs / run_id, ranks)
             except (UserError, *NOT_ARRAYS, *NO_USE) as error:
                 data.unread.append(run_id)
                 _log.warning("%s: %s: left out of the table of links", run_id, error)
                 continue
-            if found:
+            if links:
                 repeat = int(data.summary["repeat"].iloc[row])
                 head = {"source": point.source, "run_id": run_id, "repeat": repeat}
                 rows += pairs
-                frames.append({**point.values, **head, **found})
+                frames.append({**point.values, **head, **links})
     if not frames:
         return None
     table = {}
@@ -133,7 +133,7 @@ def links_of(seconds: Floats, hosts: Sequence[str | None]) -> dict[str, Any]:
     typical, times, score, threshold = (np.full(size, math.nan) for _ in range(4))
     slow = np.zeros(size, np.bool_)
     for kind in set(kinds):
-        places = np.array([place for place, one in enumerate(kinds) if one == kind], np.intp)
+        places = np.array([place for place, key in enumerate(kinds) if key == kind], np.intp)
         judged = judge_links(latency[places])
         typical[places], threshold[places] = judged.typical, judged.threshold
         times[places], score[places] = latency[places] / judged.typical, judged.score
@@ -142,6 +142,6 @@ def links_of(seconds: Floats, hosts: Sequence[str | None]) -> dict[str, Any]:
     return {**columns, **{n: v.tolist() for n, v in numbers.items()}, "slow": slow.tolist()}
 
 
-def _kind(one: str | None, other: str | None) -> str:
+def _kind(host: str | None, other: str | None) -> str:
     """The class of a link; where hosts are not known all links are of one."""
-    return WITHIN if one is not None and one == other else BETWEEN
+    return WITHIN if host is not None and host == other else BETWEEN

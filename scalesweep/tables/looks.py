@@ -38,7 +38,11 @@ def look(campaign: Campaign) -> RepeatPlan:
     if not plan.due:
         return plan
     looks = {point.name: _seen(point, campaign.runs_folder) for point in plan.points if point.due}
-    stops = {one.name: look_at_series(one, campaign.runs_folder) for one in plan.series if one.due}
+    stops = {
+        series.name: look_at_series(series, campaign.runs_folder)
+        for series in plan.series
+        if series.due
+    }
     if looks:
         keep_looks(campaign, looks)
     if stops:
@@ -67,12 +71,12 @@ def _seen(point: RepeatedPoint, folder: Path) -> KeptLook:
     # One that is damaged, or of no use, has no value: the inventory says so.
     rows = [row for row in read_rows(done) if isinstance(row, Row)]
     metric, values = _values(rows, rule.metric, _preferred(point))
-    found = look_at(values, asked, rule.least, rule.most, rule.until)
+    seen = look_at(values, asked, rule.least, rule.most, rule.until)
     if not all(state.settled for state in point.states[:asked]):
-        found = Look(WAITING, found.width, asked)
-    asked += found.state == MORE
-    width = found.width if math.isfinite(found.width) else None
-    return KeptLook(point.seen, asked, found.state, width, found.expected, metric)
+        seen = Look(WAITING, seen.width, asked)
+    asked += seen.state == MORE
+    width = seen.width if math.isfinite(seen.width) else None
+    return KeptLook(point.seen, asked, seen.state, width, seen.expected, metric)
 
 
 def _preferred(point: RepeatedPoint) -> list[str]:

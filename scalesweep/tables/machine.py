@@ -101,11 +101,15 @@ class Machine:
 
         Models count from both: which is meant follows from the point.
         """
-        known = {(one.kind, one.stated, one.dtype) for one in self.ceilings}
-        new = [one for one in other.ceilings if (one.kind, one.stated, one.dtype) not in known]
+        known = {(ceiling.kind, ceiling.stated, ceiling.dtype) for ceiling in self.ceilings}
+        new = [
+            ceiling
+            for ceiling in other.ceilings
+            if (ceiling.kind, ceiling.stated, ceiling.dtype) not in known
+        ]
 
-        def named(found: Sequence[Any]) -> list[Any]:
-            return [replace(one, where=f"{one.where} of {where}") for one in found]
+        def named(items: Sequence[Any]) -> list[Any]:
+            return [replace(item, where=f"{item.where} of {where}") for item in items]
 
         return Machine(
             [*self.ceilings, *named(new)],
@@ -133,11 +137,11 @@ def known_machine(summary: pd.DataFrame, plan: Plan) -> Machine:
         other = read_plan(folder / PLAN)
         if other["site"] != plan["site"]:
             raise UserError(f"{folder}: of site {other['site']}, not {plan['site']}")
-        found = machine_of(read_table(folder / SUMMARY), other)
+        known = machine_of(read_table(folder / SUMMARY), other)
     except (UserError, OSError) as error:
         _log.warning("ceilings of site %s: %s: nothing is held against them", plan["site"], error)
         return own
-    return own.with_more(found, str(folder))
+    return own.with_more(known, str(folder))
 
 
 UNKNOWN = Machine()
@@ -160,10 +164,10 @@ def machine_of(summary: pd.DataFrame, plan: Plan) -> Machine:
     )  # fmt: skip
 
 
-def _best_known(found: Sequence[tuple[bool, T]]) -> list[T]:
+def _best_known(items: Sequence[tuple[bool, T]]) -> list[T]:
     """What was measured; what was not, where nothing was."""
-    measured = [one for here, one in found if here]
-    return measured or [one for _, one in found]
+    measured = [item for here, item in items if here]
+    return measured or [item for _, item in items]
 
 
 def whole_point(data: ExperimentData, point: Point) -> dict[str, Any]:
@@ -181,9 +185,9 @@ def networks_like(machine: Machine, point: Mapping[str, Any]) -> list[Network]:
     ]
 
 
-def agree(some: Mapping[str, Any], others: Mapping[str, Any]) -> bool:
+def agree(facts: Mapping[str, Any], others: Mapping[str, Any]) -> bool:
     """Whether two points agree in what both name."""
-    return all(others[name] == value for name, value in some.items() if name in others)
+    return all(others[name] == value for name, value in facts.items() if name in others)
 
 
 def transport_of(point: Mapping[str, Any]) -> dict[str, Any]:
@@ -201,23 +205,23 @@ def _where(data: ExperimentData, source: str | None) -> str:
 
 def _networks(data: ExperimentData) -> list[tuple[bool, Network]]:
     """The fits of series whose messages are one tensor: fusing several is not the network's."""
-    found = []
+    networks = []
     for series in fitted_networks(data, data.points()):
         largest = max((whole_point(data, point) for point in series.points), key=ranks_of)
         if series.fits and largest.get("tensors", 1) == 1:
             source = series.points[0].source
-            one = Network(
+            network = Network(
                 Layout.of(largest), transport_of(largest), series.fits, _where(data, source)
             )
-            found.append((source == "measured", one))
-    return found
+            networks.append((source == "measured", network))
+    return networks
 
 
 def _models(data: ExperimentData) -> list[Model]:
     texts = data.texts(LAYERS)
     parameters = data.experiment["parameters"]
     workload = [name for name in parameters if parameter_of(data.experiment, name)["workload"]]
-    found = []
+    models = []
     for point in data.points():
         text = next((texts[row] for row in point.rows.tolist() if texts[row]), None)
         every = whole_point(data, point)
@@ -228,7 +232,7 @@ def _models(data: ExperimentData) -> list[Model]:
         bytes_ = zip(layers.count, layers.bytes_forward, layers.bytes_backward, strict=True)
         flop = [count * (there + back) for count, there, back in pairs]
         updates = [n for n, kind in zip(flop, layers.kind, strict=True) if kind == UPDATE]
-        found.append(
+        models.append(
             Model(
                 {name: every[name] for name in workload if name in every},
                 int(every["batch_size"]),
@@ -239,4 +243,4 @@ def _models(data: ExperimentData) -> list[Model]:
                 _where(data, point.source),
             )
         )
-    return found
+    return models

@@ -79,14 +79,14 @@ def least_of(
     data: ExperimentData, point: Point, account: StepAccount, machine: Machine
 ) -> dict[str, Least]:
     """What the machine needs for the terms of a point's step, of those that it has probes for."""
-    found = {INPUT: _input(data, point, account, machine)}
+    least = {INPUT: _input(data, point, account, machine)}
     if account.form == STEPS:
-        found[COMPUTE] = _compute(data, point, machine)
+        least[COMPUTE] = _compute(data, point, machine)
         sent = sent_in_a_step(data, point, machine)
-        found[TRANSFER] = sent.as_fused if sent else None
+        least[TRANSFER] = sent.as_fused if sent else None
         if account.ranks == 1:
-            found[TRANSFER] = NOTHING
-    return {name: one for name, one in found.items() if one is not None}
+            least[TRANSFER] = NOTHING
+    return {name: sent for name, sent in least.items() if sent is not None}
 
 
 def sent_in_a_step(data: ExperimentData, point: Point, machine: Machine) -> Sent | None:
@@ -103,16 +103,16 @@ def sent_in_a_step(data: ExperimentData, point: Point, machine: Machine) -> Sent
     every = whole_point(data, point)
     if exchange.fusion_bytes is None:
         return None
-    found = []
+    sents = []
     for network in networks_like(machine, every):
-        fused, one = (
+        fused, single = (
             _least(network, exchange_seconds(network.fits, Layout.of(every).ranks, messages))
             for messages in (exchange.messages, [exchange.total])
         )
-        if fused and one:
-            found.append(Sent(exchange, fused, one))
+        if fused and single:
+            sents.append(Sent(exchange, fused, single))
     # Of several the fastest: what the network can do.
-    return min(found, key=lambda one: one.as_fused.value, default=None)
+    return min(sents, key=lambda sent: sent.as_fused.value, default=None)
 
 
 def _least(network: Network, seconds: Estimate | None) -> Least | None:
@@ -164,10 +164,12 @@ def _input(
     known = data.summary["bytes"].iloc[point.rows].tolist() if "bytes" in data.summary else []
     sizes = {float(size) for size in known if not pd.isna(size)}
     nodes = Layout.of(whole_point(data, point)).nodes
-    found = [one for one in machine.reading if one.nodes == nodes and one.state != WARM]
-    if len(sizes) != 1 or not found:
+    ceilings = [
+        ceiling for ceiling in machine.reading if ceiling.nodes == nodes and ceiling.state != WARM
+    ]
+    if len(sizes) != 1 or not ceilings:
         return None
-    fastest = max(found, key=lambda one: one.best.value)
+    fastest = max(ceilings, key=lambda ceiling: ceiling.best.value)
     best = fastest.best
     size = sizes.pop() / account.per_epoch * _MS
     return Least(size / best.value, size / best.high, size / best.low, fastest.where)
@@ -182,14 +184,14 @@ def share_rows(
     """
     rows = []
     for name, values in terms.items():
-        one = least.get(name)
-        if one is None or values is None or not one.value > 0 or not values.min() > 0:
+        reached = least.get(name)
+        if reached is None or values is None or not reached.value > 0 or not values.min() > 0:
             continue
-        shares = one.value / (values * _MS)
-        bounds = share_interval(shares, one.reach)
+        shares = reached.value / (values * _MS)
+        bounds = share_interval(shares, reached.reach)
         rows.append(
             {"term": name, "unit": "1", "value": float(shares.mean()), "low": bounds.low,
-             "high": bounds.high, **value_columns(one)}
+             "high": bounds.high, **value_columns(reached)}
         )  # fmt: skip
     return rows
 
@@ -210,13 +212,15 @@ def _columns(name: str, least: Least) -> dict[str, float]:
     return {name: least.value, f"{name}_low": least.low, f"{name}_high": least.high}
 
 
-def more_than(one: Least | None, other: Least | None) -> Least | None:
+def more_than(least: Least | None, other: Least | None) -> Least | None:
     """What one is more than another, by the same probe; None where one is not known."""
-    return None if one is None or other is None else one.beyond(other)
+    return None if least is None or other is None else least.beyond(other)
 
 
-def against(one: Least | None, other: Least | None) -> Least | None:
+def against(least: Least | None, other: Least | None) -> Least | None:
     """The same where their errors are not the same one: bounds are the widest."""
-    if one is None or other is None:
+    if least is None or other is None:
         return None
-    return Least(one.value - other.value, one.low - other.high, one.high - other.low, one.where)
+    return Least(
+        least.value - other.value, least.low - other.high, least.high - other.low, least.where
+    )

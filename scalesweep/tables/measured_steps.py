@@ -51,10 +51,10 @@ class MeasuredSteps:
         Of host time, 0 in repeats that do not show it while others do: they have it elsewhere.
         Their mean is the term of the point: they are pseudo-values where repeats have weights.
         """
-        found = [getattr(account, name) for account in self.accounts]
-        if name in (BETWEEN, *NAMED) and any(value is not None for value in found):
-            found = [0.0 if value is None else value for value in found]
-        return None if None in found else self._weighted(np.array(found, np.float64))
+        values = [getattr(account, name) for account in self.accounts]
+        if name in (BETWEEN, *NAMED) and any(value is not None for value in values):
+            values = [0.0 if value is None else value for value in values]
+        return None if None in values else self._weighted(np.array(values, np.float64))
 
     @property
     def elapsed(self) -> Floats:
@@ -105,8 +105,8 @@ class MeasuredSteps:
     @property
     def clocks(self) -> Floats | None:
         """The clock of each repeat's busy cores, MHz; None where one is not known."""
-        found = [account.clock_mhz for account in self.accounts]
-        return None if None in found else np.array(found, np.float64)
+        clocks = [account.clock_mhz for account in self.accounts]
+        return None if None in clocks else np.array(clocks, np.float64)
 
     @property
     def local_samples(self) -> float | None:
@@ -157,11 +157,11 @@ def measured_steps(
     """A point with accounts by row of the summary, which ``steps`` takes too; ``rate``: that of
     ``main_rate``."""
     steps.add(point, accounts)
-    found = list(accounts.values())
-    workers = float(point.values.get(data.scale) or found[0].ranks)
+    measured = list(accounts.values())
+    workers = float(point.values.get(data.scale) or measured[0].ranks)
     lengths = None if rate is None else _lengths(data, point, accounts, rate)
-    whole = lengths is not None and len(found) == point.rows.size
-    return MeasuredSteps(point, found, steps, workers, lengths, rate=rate if whole else None)
+    whole = lengths is not None and len(measured) == point.rows.size
+    return MeasuredSteps(point, measured, steps, workers, lengths, rate=rate if whole else None)
 
 
 def _lengths(
@@ -185,14 +185,16 @@ def by_throughput(
     """The same points; without their rates where one has none, or where all rates are of other
     samples than the steps: all steps are of one kind. Where rates and steps disagree otherwise, it
     shows in ``outside``."""
-    every = [one for group in groups for one in group if one]
-    if all(one.lengths is not None for one in every) and not _of_other_samples(every):
+    every = [steps for group in groups for steps in group if steps]
+    if all(steps.lengths is not None for steps in every) and not _of_other_samples(every):
         return [list(group) for group in groups]
-    return [[one and replace(one, lengths=None, rate=None) for one in group] for group in groups]
+    return [
+        [steps and replace(steps, lengths=None, rate=None) for steps in group] for group in groups
+    ]
 
 
 def _of_other_samples(every: Sequence[MeasuredSteps]) -> bool:
-    longer = sorted(one.longer for one in every) or [1.0]
+    longer = sorted(steps.longer for steps in every) or [1.0]
     beyond = longer[0] > _OTHER or longer[-1] < 1 / _OTHER
     return beyond and longer[-1] <= longer[0] * (1 + _ONE_FACTOR)
 
@@ -206,8 +208,8 @@ def has_outside(every: Sequence[MeasuredSteps], rate: Measure | None) -> bool:
         rate is not None
         and rate[1] == "run"
         and any(
-            float(np.abs(one.outside / one.elapsed).max()) > NOTABLE_OUTSIDE
-            for one in every
-            if one.outside is not None
+            float(np.abs(steps.outside / steps.elapsed).max()) > NOTABLE_OUTSIDE
+            for steps in every
+            if steps.outside is not None
         )
     )

@@ -85,10 +85,10 @@ def _meaning(words: Iterable[str]) -> str:
 
 def meanings_of(rows: Sequence[Row]) -> dict[str, dict[str, dict[str, str]]]:
     """benchmark -> plain metric -> unit, better, scope, which are the same in all rows."""
-    found: dict[str, dict[str, dict[str, str]]] = {}
+    meanings: dict[str, dict[str, dict[str, str]]] = {}
     for row in rows:
-        found.setdefault(row.identity["benchmark"], {}).update(row.meanings)
-    return {benchmark: metrics for benchmark, metrics in found.items() if metrics}
+        meanings.setdefault(row.identity["benchmark"], {}).update(row.meanings)
+    return {benchmark: metrics for benchmark, metrics in meanings.items() if metrics}
 
 
 def joined(*texts: str | None) -> str | None:

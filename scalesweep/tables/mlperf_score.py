@@ -122,9 +122,9 @@ def _has_target(data: ExperimentData, point: Point) -> bool:
 
 def _by_point(data: ExperimentData, status: str) -> dict[str, int]:
     """How many runs of each point have a status."""
-    found: dict[str, int] = {}
+    counts: dict[str, int] = {}
     for run in data.experiment["runs"]:
         if run["status"] == status:
             key = canonical_json({name: run["point"][name] for name in data.axes})
-            found[key] = found.get(key, 0) + 1
-    return found
+            counts[key] = counts.get(key, 0) + 1
+    return counts

@@ -21,7 +21,7 @@ def summaries_elsewhere(runs_folder: Path, run_ids: Iterable[str]) -> dict[str, 
     Runs whose files cannot be trusted are left out, with a line each.
     """
     wanted = list(run_ids)
-    found = {}
+    summaries = {}
     for folder in other_sites(runs_folder):
         here = [run_id for run_id in wanted if (folder / run_id).is_dir()]
         # Not remembered: another site's folder is left as it is.
@@ -29,7 +29,7 @@ def summaries_elsewhere(runs_folder: Path, run_ids: Iterable[str]) -> dict[str, 
         done = [folder / run_id / RECORD for run_id in here if states[run_id].status == Status.DONE]
         broken = newer(states)
         if done:
-            found[folder.name] = build_summary(done, broken=broken, unusable=broken)
+            summaries[folder.name] = build_summary(done, broken=broken, unusable=broken)
         for run_id, why in broken.items():
             _log.warning("%s/%s: %s: left out", folder.name, run_id, why)
-    return found
+    return summaries

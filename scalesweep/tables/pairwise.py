@@ -105,13 +105,13 @@ def choice_groups(
     points: Sequence[Point], leaders: Sequence[str], names: Choice
 ) -> Iterator[dict[Any, Point]]:
     """Finished points that differ in one choice only, by its value, in plan order."""
-    found: dict[str, dict[Any, Point]] = {}
+    groups: dict[str, dict[Any, Point]] = {}
     for point in points:
         if point.rows.size:
             rest = [point.values[other] for other in leaders if other not in names]
-            group = found.setdefault(canonical_json([point.source, rest]), {})
+            group = groups.setdefault(canonical_json([point.source, rest]), {})
             group.setdefault(choice_of(names, point.values), point)
-    return (group for group in found.values() if len(group) > 1)
+    return (group for group in groups.values() if len(group) > 1)
 
 
 def _ratios(
@@ -151,15 +151,15 @@ def _with_canary(
     known: Mapping[Hashable, Covariate], point: Point, base: Point
 ) -> dict[str, str | float]:
     """The ratio at equal machines; empty where no canary is used as covariate."""
-    one = known.get(place_of(point))
-    if one is None or place_of(base) not in one.places:
+    rates = known.get(place_of(point))
+    if rates is None or place_of(base) not in rates.places:
         return {}
-    if (found := one.ratio(place_of(point), place_of(base))) is None:
+    if (ratio := rates.ratio(place_of(point), place_of(base))) is None:
         return {}
-    value, error = found
+    value, error = ratio
     span = interval_of(math.exp(value), error)
     names = ("canary", "canary_ratio", "canary_low", "canary_high")
-    return dict(zip(names, (one.kind, math.exp(value), span.low, span.high), strict=True))
+    return dict(zip(names, (rates.kind, math.exp(value), span.low, span.high), strict=True))
 
 
 def _how(interval: Interval) -> str | None:
@@ -190,7 +190,7 @@ def _best(
     chances = [data.ratio_p(point, rival, measure) for _, rival, _, _ in ranked[1:]]
     # What has no interval is clear of nothing. That the best is chosen by the same data needs no
     # correction (analysis.joint).
-    p = math.nan if any(math.isnan(one) for one in chances) else max(chances)
+    p = math.nan if any(math.isnan(chance) for chance in chances) else max(chances)
     yield {
         **_row(data, point, names, measure, leaders),
         "best": text_of(value),
@@ -248,9 +248,9 @@ def site_table(
         same = twins.get(canonical_json(point.values), [])
         for measure in main_measures(data):
             here = data.repeats(point, measure)
-            found = [(site, data, point)] if here.size else []
-            found += same
-            if len({name for name, _, _ in found}) < 2:
+            places = [(site, data, point)] if here.size else []
+            places += same
+            if len({name for name, _, _ in places}) < 2:
                 continue
             rows += [
                 {
@@ -266,16 +266,16 @@ def site_table(
                         there.interval(twin, measure), repeats, here, name == site, data.level
                     ),
                 }
-                for name, there, twin in found
+                for name, there, twin in places
             ]
     return _frame(rows) if rows else None
 
 
-def _chance(one: Any, other: Any, level: float) -> float:
+def _chance(row: Any, other: Any, level: float) -> float:
     """p value of two samples of repeats having the same mean; NaN where nothing tells."""
-    if without_interval(one, other):
+    if without_interval(row, other):
         return math.nan
-    p = ratio_p(one, other, math.log(one.mean() / other.mean()))
+    p = ratio_p(row, other, math.log(row.mean() / other.mean()))
     return min(1.0, p * SIGNIFICANT / (1 - level))
 
 

@@ -28,14 +28,16 @@ def part_table(data: ExperimentData, points: Sequence[Point]) -> pd.DataFrame | 
     has parts.
     """
     texts = data.texts(PARTS)
-    found = {row: json.loads(texts[row]) for row in data.row_of.values() if texts[row] is not None}
+    parts_of_row = {
+        row: json.loads(texts[row]) for row in data.row_of.values() if texts[row] is not None
+    }
     names = sorted(
-        {name for parts in found.values() for name in parts}, key=lambda n: (n == OTHER, n)
+        {name for parts in parts_of_row.values() for name in parts}, key=lambda n: (n == OTHER, n)
     )
     rows = [
         (point, values)
         for point in points
-        if (of_point := [found[row] for row in point.rows.tolist() if row in found])
+        if (of_point := [parts_of_row[row] for row in point.rows.tolist() if row in parts_of_row])
         for values in _rows(of_point, names)
     ]
     if not rows:

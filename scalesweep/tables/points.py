@@ -124,7 +124,7 @@ class ExperimentData:
         """Row of the summary of every finished run; of another site's those of the same point."""
         index = {run_id: row for row, run_id in enumerate(self.summary["run_id"].tolist())}
         points = self.texts("_point") if elsewhere else []
-        found = {}
+        finished = {}
         for run in self.experiment["runs"]:
             if elsewhere:
                 row = index.get(run["run_id"])
@@ -137,8 +137,8 @@ class ExperimentData:
                         f"run {run['run_id']} is done in the plan but missing from the summary; "
                         "summarise the runs of this plan first"
                     )
-                found[run["run_id"]] = index[run["run_id"]]
-        return found
+                finished[run["run_id"]] = index[run["run_id"]]
+        return finished
 
     def targets(self, point: Point) -> list[Any]:
         """Values of the point's parameters ``target_*``, None where nothing is to be reached."""
@@ -165,17 +165,17 @@ class ExperimentData:
         name = column(metric, stat, phase)
         if name not in self._floats:
             missing = np.full(len(self.summary), math.nan)
-            found = self.summary[name].to_numpy(np.float64) if name in self.summary else missing
-            self._floats[name] = found
+            values = self.summary[name].to_numpy(np.float64) if name in self.summary else missing
+            self._floats[name] = values
         return self._floats[name]
 
     def texts(self, name: str) -> list[Any]:
         """A bookkeeping column of the summary: text, or None where a run has none."""
         if name not in self._texts:
-            found = (
+            texts = (
                 self.summary[name].tolist() if name in self.summary else [None] * len(self.summary)
             )
-            self._texts[name] = [value if isinstance(value, str) else None for value in found]
+            self._texts[name] = [value if isinstance(value, str) else None for value in texts]
         return self._texts[name]
 
     def repeats(self, point: Point, measure: Measure) -> Floats:
@@ -193,8 +193,8 @@ class ExperimentData:
         values = self.repeats(point, measure)
         if values.size != 1 or point.rows.size != 1 or measure[1] != "run":
             return None
-        found = self._stated[int(point.rows[0])].get(measure[0])
-        return None if found is None else Stated(float(values[0]), *found)
+        stated = self._stated[int(point.rows[0])].get(measure[0])
+        return None if stated is None else Stated(float(values[0]), *stated)
 
     @property
     def level(self) -> float:
@@ -216,20 +216,20 @@ class ExperimentData:
         """Intervals of means that come from blocks, by the row of the point's first run."""
         if measure not in self._pooled:
             numbers = self.numbers(measure[0], "mean", measure[1])
-            found = {}
+            intervals = {}
             for point in self.points():
                 blocks = self._blocks_of(point, measure) if point.rows.size else None
                 if blocks and (error := blocks.mean_error(place_of(point))):
                     mean = float(numbers[point.rows].mean())
-                    found[place_of(point)] = interval_of(mean, error)
-            self._pooled[measure] = found
+                    intervals[place_of(point)] = interval_of(mean, error)
+            self._pooled[measure] = intervals
         return self._pooled[measure]
 
     def ratio(self, point: Point, base: Point, measure: Measure) -> Interval:
         """95 % interval of a point's mean over that of another one, within blocks where both
         ran in the same."""
-        top, bottom = (self.stated(one, measure) for one in (point, base))
-        values, others = (self.repeats(one, measure) for one in (point, base))
+        top, bottom = (self.stated(side, measure) for side in (point, base))
+        values, others = (self.repeats(side, measure) for side in (point, base))
         if top is not None or bottom is not None:
             return stated_ratio_interval(top or values, bottom or others)
         blocks = self._blocks_of(point, measure)
@@ -244,9 +244,9 @@ class ExperimentData:
         NaN where that has no interval. Where repeats were added until points were precise, in terms
         of the plain 95 %.
         """
-        values, others = (self.repeats(one, measure) for one in (point, base))
-        sides = [self.stated(one, measure) or of
-                 for one, of in ((point, values), (base, others))]  # fmt: skip
+        values, others = (self.repeats(side, measure) for side in (point, base))
+        sides = [self.stated(side, measure) or of
+                 for side, of in ((point, values), (base, others))]  # fmt: skip
         if stated_ratio_error(*sides) is None:
             return math.nan
         apart = math.log(float(values.mean()) / float(others.mean()) / null)
@@ -271,9 +271,9 @@ class ExperimentData:
                 rows += point.rows.tolist()
                 points += [place_of(point)] * point.rows.size
         began = [start_seconds(started[row]) for row in rows]
-        found = layouts(points, [repeats[row] for row in rows], began)
+        laid_out = layouts(points, [repeats[row] for row in rows], began)
         places = np.array(rows, np.intp)
-        return [Layout(one.points, places[one.runs]) for one in found]
+        return [Layout(layout.points, places[layout.runs]) for layout in laid_out]
 
     def _blocks_of(self, point: Point, measure: Measure) -> Blocks | None:
         """The blocks of a finished point's repeats of a metric; None where they ran in none."""
@@ -283,11 +283,11 @@ class ExperimentData:
 
     def blocks(self, values: Floats) -> dict[Hashable, Blocks]:
         """By ``place_of`` a point the blocks of a quantity, given for each row of the summary."""
-        found: dict[Hashable, Blocks] = {}
+        of_point: dict[Hashable, Blocks] = {}
         for layout in self.layouts:
             if blocks := layout.blocks(values):
-                found.update(dict.fromkeys(blocks.places, blocks))
-        return found
+                of_point.update(dict.fromkeys(blocks.places, blocks))
+        return of_point
 
     def points(self) -> list[Point]:
         """Points in plan order; one per source, and one without source where none finished."""
@@ -311,12 +311,12 @@ class ExperimentData:
             planned[key] = planned.get(key, 0) + 1
             stale[key] = stale.get(key, 0) + (run["status"] == Status.STALE)
             loads[key] = run.get("threads_per_core")
-            found = rows.setdefault(key, {})
+            by_source = rows.setdefault(key, {})
             if (row := self.row_of.get(run["run_id"])) is not None:
-                found.setdefault(sources[row], []).append(row)
+                by_source.setdefault(sources[row], []).append(row)
         result = []
-        for key, found in rows.items():
-            for source, indices in found.items():
+        for key, by_source in rows.items():
+            for source, indices in by_source.items():
                 sizes = {None if pd.isna(samples[row]) else int(samples[row]) for row in indices}
                 result.append(
                     Point(
@@ -330,7 +330,7 @@ class ExperimentData:
                         loads[key],
                     )
                 )
-            if not found:
+            if not by_source:
                 nothing = np.empty(0, np.intp)
                 known = (planned[key], None, work[key], stale[key], loads[key])
                 result.append(Point(values[key], None, nothing, *known))

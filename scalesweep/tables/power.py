@@ -79,9 +79,9 @@ def _of_run(record: Mapping[str, Any], channels: Sequence[Channel]) -> pd.DataFr
     if not any(channel.counted for channel in channels):
         return None
     begin = min(float(channel.times[0]) for channel in channels)
-    told = [(str(s[0]), float(s[1]), float(s[2])) for s in record.get("phase_spans") or []]
-    begin = min([begin, *(start for _, start, _ in told)])
-    spans = [[name, start - begin, end - begin] for name, start, end in told]
+    phases = [(str(s[0]), float(s[1]), float(s[2])) for s in record.get("phase_spans") or []]
+    begin = min([begin, *(start for _, start, _ in phases)])
+    spans = [[name, start - begin, end - begin] for name, start, end in phases]
     rows = _rows(channels, begin, spans)
     rows.attrs["spans"] = spans
     return rows
@@ -94,15 +94,15 @@ def _chosen(data: ExperimentData, points: Sequence[Point], runs: Path) -> list[t
     if data.scale in data.axes:
         finished.sort(key=lambda point: float(point.values[data.scale]))
     joules = data.numbers("energy", "mean", "run")
-    found = []
+    chosen = []
     for point in finished:
         sampled = [row for row in point.rows.tolist() if np.isfinite(joules[row])]
         row = next((r for r in sampled if (runs / run_ids[r] / POWER).is_file()), None)
         if row is not None:
-            found.append((point, row))
-    if len(found) > MAX_RUNS:
-        found = [found[round(i)] for i in np.linspace(0, len(found) - 1, MAX_RUNS)]
-    return found
+            chosen.append((point, row))
+    if len(chosen) > MAX_RUNS:
+        chosen = [chosen[round(i)] for i in np.linspace(0, len(chosen) - 1, MAX_RUNS)]
+    return chosen
 
 
 def _lines(channels: Sequence[Channel]) -> list[_Line]:
@@ -137,15 +137,15 @@ def _rows(
     others = len(lines) - 1
     room = [MAX_ROWS // 3, *[MAX_ROWS * 2 // 3 // max(others, 2)] * others]
     blocks = []
-    for (host, domain, counted, some), rows in zip(lines, room, strict=True):
-        edges = _edges(some, rows)
+    for (host, domain, counted, series), rows in zip(lines, room, strict=True):
+        edges = _edges(series, rows)
         middle = (edges[1:] + edges[:-1]) / 2 - begin
         block = {
             "host": [host] * middle.size,
             "domain": [domain] * middle.size,
             "counted": [counted] * middle.size,
             "seconds": edges[1:] - begin,
-            "watts": mean_power(some, edges),
+            "watts": mean_power(series, edges),
             "phase": [_phase_at(moment, spans) for moment in middle.tolist()],
         }
         blocks.append(pd.DataFrame(block))

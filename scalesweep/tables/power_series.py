@@ -59,8 +59,8 @@ def read_power(path: Path, energy: Mapping[str, Any]) -> list[Channel]:
         content = read_regular(path, MAX_ARCHIVE)
     except OSError as error:
         raise BadRecord(f"{path.name} cannot be read ({error.strerror})") from None
-    told = energy.get("table")
-    if told is not None and content_digest(content) != told["blake2b"]:
+    table = energy.get("table")
+    if table is not None and content_digest(content) != table["blake2b"]:
         raise BadRecord(f"{path.name} was changed: checksum differs")
     try:
         frame = pd.read_csv(io.BytesIO(content), dtype={"host": str, "domain": str})
@@ -78,23 +78,23 @@ def read_power(path: Path, energy: Mapping[str, Any]) -> list[Channel]:
     order = np.lexsort((moments, groups))
     order = order[groups[order] >= 0]  # a row without a name is of no domain
     counts = _counted(energy)
-    found = []
+    channels = []
     for rows in np.split(order, np.flatnonzero(np.diff(groups[order])) + 1):
         if rows.size > 1:
             host, domain = str(frame["host"].iloc[rows[0]]), str(frame["domain"].iloc[rows[0]])
             names = (host, domain, (host, domain) in counts)
-            found.append(_channel(names, moments[rows], watts[rows]))
-    return found
+            channels.append(_channel(names, moments[rows], watts[rows]))
+    return channels
 
 
 def _counted(energy: Mapping[str, Any]) -> set[tuple[str, str]]:
     """Hosts and domains that are part of the total."""
-    found = set()
-    for domain, told in (energy.get("domains") or {}).items():
-        hosts = told.get("hosts") or energy.get("hosts") or []
-        counted = by_rank(told.get("counted"), len(hosts)) or [False] * len(hosts)
-        found |= {(host, domain) for host, part in zip(hosts, counted, strict=True) if part}
-    return found
+    pairs = set()
+    for domain, facts in (energy.get("domains") or {}).items():
+        hosts = facts.get("hosts") or energy.get("hosts") or []
+        counted = by_rank(facts.get("counted"), len(hosts)) or [False] * len(hosts)
+        pairs |= {(host, domain) for host, part in zip(hosts, counted, strict=True) if part}
+    return pairs
 
 
 def _channel(names: tuple[str, str, bool], times: Floats, watts: Floats) -> Channel:

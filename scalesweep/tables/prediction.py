@@ -128,41 +128,41 @@ def prediction_table(
     """
     axes = data.axes
     rows: list[dict[str, Any]] = []
-    for one in predictable(data, groups, machine):
-        wanted = [count for count in counts if count not in one.counts]
-        rows += _rows(data, one, wanted) if wanted else []
+    for series in predictable(data, groups, machine):
+        wanted = [count for count in counts if count not in series.counts]
+        rows += _rows(data, series, wanted) if wanted else []
     if not rows:
         return None
-    found: dict[str, Any] = {name: typed_values([row.get(name) for row in rows]) for name in axes}
+    columns: dict[str, Any] = {name: typed_values([row.get(name) for row in rows]) for name in axes}
     for name in ("source", "based_on", "metric", "phase", "unit"):
-        found[prediction_column(name, axes)] = typed_values([row[f".{name}"] for row in rows])
+        columns[prediction_column(name, axes)] = typed_values([row[f".{name}"] for row in rows])
     for name in NUMBERS:
         values = [row.get(f".{name}", math.nan) for row in rows]
-        found[prediction_column(name, axes)] = np.array(values, np.float64)
+        columns[prediction_column(name, axes)] = np.array(values, np.float64)
     for names, kind in ((COUNTS, int), (WORDS, str)):
         for name in names:
             values = typed_values([row.get(f".{name}") for row in rows], kind)
-            found[prediction_column(name, axes)] = values
-    frame = pd.DataFrame(found)
+            columns[prediction_column(name, axes)] = values
+    frame = pd.DataFrame(columns)
     frame.attrs["units"] = {}
     return frame
 
 
 def _rows(
-    data: ExperimentData, one: MeasuredSeries, counts: Sequence[int]
+    data: ExperimentData, measured: MeasuredSeries, counts: Sequence[int]
 ) -> Iterator[dict[str, Any]]:
     """The rows of one series; names that no parameter can have begin with a point."""
-    series = one.series
+    series = measured.series
     head: dict[str, Any] = {
-        **shared(one.points, data),
+        **shared(measured.points, data),
         ".source": PREDICTED,
-        ".based_on": one.points[0].source,
-        ".metric": one.measure[0],
-        ".phase": one.measure[1],
-        ".unit": data.quantities[one.measure[0]].unit,
-        ".points": len(one.points),
-        ".smallest": one.counts[0],
-        ".largest": one.counts[-1],
+        ".based_on": measured.points[0].source,
+        ".metric": measured.measure[0],
+        ".phase": measured.measure[1],
+        ".unit": data.quantities[measured.measure[0]].unit,
+        ".points": len(measured.points),
+        ".smallest": measured.counts[0],
+        ".largest": measured.counts[-1],
     }
     if short := refusal(series):
         yield from ({**head, data.scale: count, ".refused": short} for count in counts)
@@ -172,22 +172,22 @@ def _rows(
     if bend := knee(series, GOOD):
         head |= {".below_80": bend.count, ".below_80_low": bend.low, ".below_80_high": bend.high}
     there = [count for count, no in zip(counts, why, strict=True) if not no]
-    found = predict(series, there)
-    head[".uninformed"] = ", ".join(found.fits.uninformed) or None
+    prediction = predict(series, there)
+    head[".uninformed"] = ", ".join(prediction.fits.uninformed) or None
     for count, no in zip(counts, why, strict=True):
         row = {**head, data.scale: count}
         if no:
             row[".refused"] = no
         else:
-            row |= _numbers(found, there.index(count))
-            row |= _cost(data.experiment, one, row, count)
+            row |= _numbers(prediction, there.index(count))
+            row |= _cost(data.experiment, measured, row, count)
         yield row
 
 
 def _rolled(series: Series) -> dict[str, Any]:
     """How the rolling forecasts of a series came out, and those that did not hold."""
     every = rolling_forecasts(series)
-    missed = [one for one in every if not one.within]
+    missed = [forecast for forecast in every if not forecast.within]
     words = [f"{o.target:,} from {o.largest:,}: {100 * o.error:+.1f} %" for o in missed]
     more = [f"{len(words) - MISSED_NAMED} more"] if len(words) > MISSED_NAMED else []
     return {
@@ -206,16 +206,16 @@ def shared(points: Sequence[Point], data: ExperimentData) -> dict[str, Any]:
     }
 
 
-def _numbers(found: Prediction, place: int) -> dict[str, Any]:
+def _numbers(prediction: Prediction, place: int) -> dict[str, Any]:
     """What is predicted at one target: a rate is the count over the cost."""
-    count = float(found.targets[place])
-    (low, high), (low_50, high_50) = found.interval(0.95), found.interval(0.5)
-    efficiency = found.efficiency()
-    term, share = found.dominating(place)
-    part, part_share = found.growing_part(place) or (None, math.nan)
-    models = [f"{formula} {weight:.0%}" for formula, weight in found.weighted[:MODELS_NAMED]]
+    count = float(prediction.targets[place])
+    (low, high), (low_50, high_50) = prediction.interval(0.95), prediction.interval(0.5)
+    efficiency = prediction.efficiency()
+    term, share = prediction.dominating(place)
+    part, part_share = prediction.growing_part(place) or (None, math.nan)
+    models = [f"{formula} {weight:.0%}" for formula, weight in prediction.weighted[:MODELS_NAMED]]
     return {
-        ".value": count / float(found.cost[place]),
+        ".value": count / float(prediction.cost[place]),
         ".low": count / float(high[place]),
         ".high": count / float(low[place]),
         ".low_50": count / float(high_50[place]),
@@ -228,26 +228,26 @@ def _numbers(found: Prediction, place: int) -> dict[str, Any]:
         ".part": part,
         ".part_share": part_share,
         ".models": "; ".join(models),
-        **{f".from_{name}": share for name, share in found.sources.shares(place).items()},
+        **{f".from_{name}": share for name, share in prediction.sources.shares(place).items()},
     }
 
 
 def _cost(
-    experiment: PlanExperiment, one: MeasuredSeries, row: Mapping[str, Any], count: int
+    experiment: PlanExperiment, measured: MeasuredSeries, row: Mapping[str, Any], count: int
 ) -> dict[str, float]:
     """Node-hours of an epoch at a count with bounds, where nodes and samples are known.
 
     The samples of an epoch grow with the ranks in weak scaling and stay in strong scaling.
     """
-    last = one.points[-1]
+    last = measured.points[-1]
     per_node = {p.values.get("ranks_per_node", experiment["fixed"].get("ranks_per_node"))
-                for p in one.points}  # fmt: skip
+                for p in measured.points}  # fmt: skip
     samples = last.samples
     if experiment["scale"] != "ranks" or len(per_node) != 1 or not samples or None in per_node:
         return {}
-    if one.measure[0] != "total_throughput":
+    if measured.measure[0] != "total_throughput":
         return {}
-    more = count / one.counts[-1] if experiment["scaling"] == "weak" else 1.0
+    more = count / measured.counts[-1] if experiment["scaling"] == "weak" else 1.0
     work = samples * more * -(-count // int(per_node.pop())) / 3600
     return {
         ".node_hours": work / row[".value"],

@@ -211,7 +211,7 @@ def _names_text(names: tuple[str, ...]) -> str:
 
 def read_facts(run_ids: Sequence[str], texts: Sequence[Any]) -> dict[str, RunFacts]:
     """Facts of runs by their ids, from the texts in the summary; None leaves a run out."""
-    found = {}
+    facts_of = {}
     names: dict[str, str] = {}  # one text of a host, however many runs were there
     for run_id, text in zip(run_ids, texts, strict=True):
         if not isinstance(text, str):
@@ -222,15 +222,15 @@ def read_facts(run_ids: Sequence[str], texts: Sequence[Any]) -> dict[str, RunFac
         content["environment"] = _pairs(content["environment"])
         content["affinities"] = tuple(content["affinities"])
         content["hardware"] = tuple(
-            (_pairs(kind), hosts if some is None else _shared(some, names))
-            for kind, some in content["hardware"]
+            (_pairs(kind), hosts if names_ is None else _shared(names_, names))
+            for kind, names_ in content["hardware"]
         )
         if content["energy"] is not None:
             energy = content["energy"]
             several = {name: tuple(energy[name]) for name in ("sources", "notes")}
             content["energy"] = EnergyFacts(**{**energy, **several})
-        found[run_id] = RunFacts(**content)
-    return found
+        facts_of[run_id] = RunFacts(**content)
+    return facts_of
 
 
 def _shared(texts: Sequence[str], known: dict[str, str]) -> tuple[str, ...]:
@@ -257,12 +257,12 @@ def group(facts: Iterable[RunFacts]) -> list[Environment]:
 def differences(environments: Sequence[Environment]) -> dict[str, dict[str, int]]:
     """Facts that are not the same in all environments: fact -> value -> number of runs."""
     names = dict.fromkeys(name for entry in environments for name in entry.facts)
-    found: dict[str, dict[str, int]] = {}
+    differing: dict[str, dict[str, int]] = {}
     for name in names:
         values: dict[str, int] = {}
         for entry in environments:
             value = entry.facts.get(name, "not recorded")
             values[value] = values.get(value, 0) + entry.runs
         if len(values) > 1:
-            found[name] = values
-    return found
+            differing[name] = values
+    return differing

@@ -108,19 +108,19 @@ def _fitting(data: ExperimentData, points: Sequence[Point]) -> list[Point]:
     """As many of the points, evenly from all, as there is room for; one at least."""
     count = len(points)
     while count > 1:
-        some = [points[round(i)] for i in np.linspace(0, len(points) - 1, count)]
-        runs = [point.rows.size for point in some]
-        ranks = [ranks_of(data, point) for point in some]
+        chosen = [points[round(i)] for i in np.linspace(0, len(points) - 1, count)]
+        runs = [point.rows.size for point in chosen]
+        ranks = [ranks_of(data, point) for point in chosen]
         rows = sum(n * size * _KINDS for n, size in zip(runs, ranks, strict=True))
         if sum(runs) <= MAX_RUNS and rows <= MAX_ROWS:
-            return some
+            return chosen
         count = min(count - 1, round(count * 0.9))
     return list(points[:1])
 
 
 def _read(data: ExperimentData, point: Point, runs: Path) -> list[_Ranks]:
     """The point's runs that have times by rank, reduced one by one."""
-    found = []
+    runs_read = []
     ranks = ranks_of(data, point)
     most = max(1, min(MAX_RUNS, MAX_ROWS // (ranks * _KINDS)))
     for row in point.rows[:most].tolist():
@@ -134,19 +134,19 @@ def _read(data: ExperimentData, point: Point, runs: Path) -> list[_Ranks]:
             continue
         if spreads:
             repeat = int(data.summary["repeat"].iloc[row])
-            found.append(_Ranks(run_id, repeat, spreads, _hosts(record, ranks), spans))
-    return _with_same_spans(found)
+            runs_read.append(_Ranks(run_id, repeat, spreads, _hosts(record, ranks), spans))
+    return _with_same_spans(runs_read)
 
 
-def _with_same_spans(found: list[_Ranks]) -> list[_Ranks]:
+def _with_same_spans(runs: list[_Ranks]) -> list[_Ranks]:
     """The runs with the same spans, most of them, the most spans of as many: the work of others is
     something else, and no mean is taken over both."""
-    counts = Counter(run.spans for run in found)
+    counts = Counter(run.spans for run in runs)
     usual = max(counts, key=lambda spans: (counts[spans], len(spans)), default=())
-    for run in found:
+    for run in runs:
         if run.spans != usual:
             _log.warning("%s: other spans: left out of the table of ranks", run.run_id)
-    return [run for run in found if run.spans == usual]
+    return [run for run in runs if run.spans == usual]
 
 
 def _spreads(
@@ -174,20 +174,20 @@ def _hosts(record: Mapping[str, Any], ranks: int) -> list[str]:
     return [str(host) for host in hosts] if hosts and all(hosts) else []
 
 
-def _rows_of(data: ExperimentData, point: Point, found: Sequence[_Ranks]) -> list[dict[str, Any]]:
+def _rows_of(data: ExperimentData, point: Point, runs: Sequence[_Ranks]) -> list[dict[str, Any]]:
     """Columns of the rows of a point, a part for each run and kind of time."""
     frames = []
     ranks = ranks_of(data, point)
-    for kind in dict.fromkeys(kind for run in found for kind in run.spreads):
-        some = [run for run in found if kind in run.spreads]
-        notable = any((run.spreads[kind].excess >= NOTABLE).any() for run in some)
+    for kind in dict.fromkeys(kind for run in runs for kind in run.spreads):
+        chosen = [run for run in runs if kind in run.spreads]
+        notable = any((run.spreads[kind].excess >= NOTABLE).any() for run in chosen)
         every = np.arange(ranks)
         chance = np.full(ranks, np.nan)
         if notable and ranks > 2:
-            blocks = [run.spreads[kind].blocks for run in some]
-            chance = chances(blocks, [every] * len(some), ranks)
-        by_run = _of_hosts(some, kind, notable)
-        for run, of_hosts in zip(some, by_run, strict=True):
+            blocks = [run.spreads[kind].blocks for run in chosen]
+            chance = chances(blocks, [every] * len(chosen), ranks)
+        by_run = _of_hosts(chosen, kind, notable)
+        for run, of_hosts in zip(chosen, by_run, strict=True):
             spread = run.spreads[kind]
             columns = {
                 "source": [point.source] * ranks, "run_id": [run.run_id] * ranks,
@@ -204,32 +204,32 @@ def _rows_of(data: ExperimentData, point: Point, found: Sequence[_Ranks]) -> lis
     return frames
 
 
-def _of_hosts(found: Sequence[_Ranks], kind: str, notable: bool) -> list[dict[str, Floats]]:
+def _of_hosts(runs: Sequence[_Ranks], kind: str, notable: bool) -> list[dict[str, Floats]]:
     """For each run what is known of its ranks' hosts, ``[rank]``.
 
     All missing where a rank's host is unknown, there is one host, or each rank has its own in all
     runs: then hosts are the ranks.
     """
     names = ("host_slow", "host_low", "host_high", "host_chance")
-    first = found[0].hosts
-    same_hosts = len(set(first)) == len(first) and all(run.hosts == first for run in found)
-    if same_hosts or any(len(set(run.hosts)) < 2 for run in found):
-        size = [run.spreads[kind].slow.size for run in found]
+    first = runs[0].hosts
+    same_hosts = len(set(first)) == len(first) and all(run.hosts == first for run in runs)
+    if same_hosts or any(len(set(run.hosts)) < 2 for run in runs):
+        size = [run.spreads[kind].slow.size for run in runs]
         return [{name: np.full(n, np.nan) for name in names} for n in size]
     order: dict[str, int] = {}
     blocks: list[Floats] = []
     places: list[Places] = []
     spreads: list[Spread] = []
-    for run in found:
+    for run in runs:
         hosts, of_hosts = by_host(run.spreads[kind].blocks, run.hosts)
         places.append(np.array([order.setdefault(host, len(order)) for host in hosts], np.intp))
         blocks.append(of_hosts)
         spreads.append(spread_of(of_hosts, of_hosts))
     chance = np.full(len(order), np.nan)
-    if notable and all(one.size > 2 for one in places):
+    if notable and all(place.size > 2 for place in places):
         chance = chances(blocks, places, len(order))
     result = []
-    for run, columns, spread in zip(found, places, spreads, strict=True):
+    for run, columns, spread in zip(runs, places, spreads, strict=True):
         where = {int(place): column for column, place in enumerate(columns)}
         at = [where[order[host]] for host in run.hosts]
         values = (spread.slow, spread.low, spread.high, chance[columns])

@@ -51,7 +51,7 @@ def read_ceilings(summary: pd.DataFrame, plan: Plan) -> list[ReadCeiling]:
 
     One that was imported or simulated counts only where none was measured.
     """
-    found: dict[tuple[str | None, int], tuple[tuple[bool, float], ReadCeiling]] = {}
+    best_of: dict[tuple[str | None, int], tuple[tuple[bool, float], ReadCeiling]] = {}
     for experiment in plan["experiments"]:
         if experiment.get("ceiling") != FILES or not experiment["main_metric"]:
             continue
@@ -65,14 +65,14 @@ def read_ceilings(summary: pd.DataFrame, plan: Plan) -> list[ReadCeiling]:
             where += "" if point.source == "measured" else f" ({point.source})"
             kept = tuple(values.tolist())
             state = every.get(_OF_PROBE)
-            one = ReadCeiling(
+            ceiling = ReadCeiling(
                 str(state) if state in (COLD, WARM) else None, Layout.of(every).nodes, kept, where
             )
-            rank = (point.source == "measured", one.best.value)
-            key = (one.state, one.nodes)
-            if key not in found or found[key][0] < rank:
-                found[key] = (rank, one)
-    return [one for _, one in found.values()]
+            rank = (point.source == "measured", ceiling.best.value)
+            key = (ceiling.state, ceiling.nodes)
+            if key not in best_of or best_of[key][0] < rank:
+                best_of[key] = (rank, ceiling)
+    return [ceiling for _, ceiling in best_of.values()]
 
 
 def state_of(every: Mapping[str, Any], phase: str) -> str | None:

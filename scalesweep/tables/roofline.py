@@ -63,7 +63,7 @@ def roofline_table(
     rows: list[dict[str, Any]] = []
     for point in points:
         runs = [LayerTimes.from_text(texts[row]) for row in point.rows.tolist() if texts[row]]
-        alike = [one for one in runs if one.name == runs[0].name]
+        alike = [run for run in runs if run.name == runs[0].name]
         if not alike:
             continue
         head = {**point.values, "source": point.source, "repeats": len(alike)}
@@ -106,9 +106,9 @@ def _rows(
     first = runs[0]
     counts = np.array(first.count, np.float64)
     # [repeat, layer] of all layers of a kind, in s.
-    both = np.array([one.both for one in runs]) * counts
-    forward = np.array([one.forward for one in runs]) * counts
-    launch_s = float(np.mean([one.launch for one in runs]))
+    both = np.array([run.both for run in runs]) * counts
+    forward = np.array([run.forward for run in runs]) * counts
+    launch_s = float(np.mean([run.launch for run in runs]))
     whole = both.mean(axis=0).sum()
     rows = []
     least = 0.0
@@ -128,7 +128,7 @@ def _rows(
             row["roof"] = stated
             least += row["least_ms"]
         rows.append(row)
-    steps = np.array([one.step for one in runs])
+    steps = np.array([run.step for run in runs])
     row = _timed(STEP, STEP, sum(r["flop"] for r in rows), sum(r["bytes"] for r in rows), steps)
     row |= {"count": 1, "coverage": float((both.sum(axis=1) / steps).mean())}
     if roof is not None:

@@ -33,5 +33,5 @@ def ranks_of(data: ExperimentData, point: Point) -> int:
 
 def largest_finished(data: ExperimentData, points: Sequence[Point]) -> Point | None:
     """The last of the points, which ascend in scale, that finished on several ranks."""
-    found = [point for point in points if point.rows.size and ranks_of(data, point) > 1]
-    return found[-1] if found else None
+    finished = [point for point in points if point.rows.size and ranks_of(data, point) > 1]
+    return finished[-1] if finished else None

@@ -57,7 +57,9 @@ def pending_groups(
     data: ExperimentData, groups: Sequence[Sequence[Point]]
 ) -> dict[str, Sequence[Point]]:
     """The points without a result of each series, by ``series_key``."""
-    return {series_key(data, one[0]): one for one in groups if one and not one[0].rows.size}
+    return {
+        series_key(data, group[0]): group for group in groups if group and not group[0].rows.size
+    }
 
 
 def series_key(data: ExperimentData, point: Point) -> str:
@@ -122,13 +124,13 @@ def _rows(
     # Between measured counts other estimates do: intervals hold beyond the largest only.
     every = [point.values[data.scale] for point in missing]
     wanted = [count for count in every if series.ranks[-1] < count <= limit]
-    found = predict(series, wanted)
-    low, high = found.interval()
+    prediction = predict(series, wanted)
+    low, high = prediction.interval()
     numbers: dict[str, tuple[float, ...]] = {}
     for place, count in enumerate(wanted):
         ranks = count if series.scaling == "strong" else 1
         numbers[canonical_json(count)] = tuple(
-            float(values[place]) / ranks for values in (found.cost, low, high)
+            float(values[place]) / ranks for values in (prediction.cost, low, high)
         )
     points = {canonical_json(dict(point.values)) for point in missing}
     rows: list[Any] = []

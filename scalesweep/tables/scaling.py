@@ -20,14 +20,14 @@ def series_of(data: ExperimentData, points: Sequence[Point]) -> list[list[int]]:
     """Positions of the points of every series, each sorted by what they scale over."""
     names = series_parameters(data.experiment)
     by_work = data.experiment["scaling"] == "strong" and bool(data.experiment["work"])
-    found: dict[tuple[Any, ...], list[int]] = {}
+    groups: dict[tuple[Any, ...], list[int]] = {}
     for position, point in enumerate(points):
         key = canonical_json([point.values[name] for name in names])
         # Ranks that share epochs or stop at a target measure different samples at equal work.
         size = (point.samples if point.work is None else point.work) if by_work else None
-        found.setdefault((key, point.source, size), []).append(position)
+        groups.setdefault((key, point.source, size), []).append(position)
     scales = [point.values.get(data.scale, 0) for point in points]
-    return [sorted(group, key=lambda i: scales[i]) for group in found.values()]
+    return [sorted(group, key=lambda i: scales[i]) for group in groups.values()]
 
 
 def _scaled(data: ExperimentData) -> Iterator[tuple[Measure, str, Quantity]]:
@@ -64,7 +64,7 @@ def scaling_table(
         parts = [f"{stem}_ideal", f"{stem}_eff", f"{stem}_eff_low", f"{stem}_eff_high"]
         if quantity.scope == "total":
             parts += [f"{stem}_speedup", f"{stem}_speedup_low", f"{stem}_speedup_high"]
-        found = np.full((len(points), 8), math.nan)
+        efficiencies = np.full((len(points), 8), math.nan)
         for group in groups:
             finished = [position for position in group if points[position].rows.size]
             if finished:
@@ -74,11 +74,13 @@ def scaling_table(
                 alone = chosen[-1].values[data.scale] == first.values[data.scale]
                 if alone or first.values[data.scale] > smallest[first.source]:
                     rows[0][1] = rows[0][4] = math.nan
-                found[finished] = rows
-        for part, values in zip(parts, found.T, strict=False):
+                efficiencies[finished] = rows
+        for part, values in zip(parts, efficiencies.T, strict=False):
             columns[column(part, "", measure[1])] = values
-        for place in np.flatnonzero(np.isfinite(found[:, 7])).tolist():
-            words[place].append(blocks_word(column(parts[1], "", measure[1]), found[place, 7]))
+        for place in np.flatnonzero(np.isfinite(efficiencies[:, 7])).tolist():
+            words[place].append(
+                blocks_word(column(parts[1], "", measure[1]), efficiencies[place, 7])
+            )
     based = pd.DataFrame(
         {f"base_{data.scale}": typed_values([bases.get(i) for i in range(len(points))], int)}
     )
@@ -91,12 +93,12 @@ def _bases(
     data: ExperimentData, points: Sequence[Point], groups: Sequence[Sequence[int]]
 ) -> dict[int, int]:
     """By position of a finished point the smallest finished scale of its series."""
-    found: dict[int, int] = {}
+    bases: dict[int, int] = {}
     for group in groups:
         finished = [position for position in group if points[position].rows.size]
         for position in finished:
-            found[position] = int(points[finished[0]].values[data.scale])
-    return found
+            bases[position] = int(points[finished[0]].values[data.scale])
+    return bases
 
 
 def _against_base(

@@ -48,9 +48,9 @@ def decide(spending: Spending) -> Kept:
     ):
         return end(PRECISE)
     advice = options.advise()
-    pairs = {one.name for one in study.choices}
+    pairs = {choice.name for choice in study.choices}
     taken, failed = _tried(spending)
-    experiments = {one.name: one for one in campaign.experiments}
+    experiments = {experiment.name: experiment for experiment in campaign.experiments}
 
     def place(row: Row) -> tuple[str, str]:
         return row.experiment, experiments[row.experiment].benchmark.identity_of(row.point)
@@ -64,7 +64,7 @@ def decide(spending: Spending) -> Kept:
     if not together:
         return end("; ".join([_why_none(options, rows, spending), *study.stopped]))
     groups = sorted(together.values(), key=lambda rows: sum(row.node_hours for row in rows))
-    number = 1 + max((one.round for one in kept.decisions), default=0)
+    number = 1 + max((decision.round for decision in kept.decisions), default=0)
     made = []
     for row in chain.from_iterable(groups[: (len(groups) + 1) // 2]):
         numbers = taken.get(place(row), set())
@@ -97,13 +97,15 @@ def _tried(spending: Spending) -> tuple[dict[tuple[str, str], set[int]], set[tup
     """By experiment and point the numbers of the repeats that are done or planned; and the points
     whose runs have only failed."""
     states = take_stock(spending.widest, spending.widest.unique_runs(), remember=False)
-    planned = {run.run_id for one in spending.campaign.experiments for run in one.runs}
+    planned = {
+        run.run_id for experiment in spending.campaign.experiments for run in experiment.runs
+    }
     taken: dict[tuple[str, str], set[int]] = {}
     ends: dict[tuple[str, str], set[str]] = {}
-    for one in spending.widest.experiments:
-        for run in one.runs:
+    for experiment in spending.widest.experiments:
+        for run in experiment.runs:
             key, status = (
-                (one.name, one.benchmark.identity_of(run.point)),
+                (experiment.name, experiment.benchmark.identity_of(run.point)),
                 states[run.run_id].status,
             )
             ends.setdefault(key, set()).add(status)

@@ -24,17 +24,17 @@ class StepBlocks:
         """Take a point's accounts; all points come before the first question."""
         self._accounts[place_of(point)] = dict(accounts)
 
-    def drifted(self, one: Point, other: Point) -> bool:
+    def drifted(self, point: Point, other: Point) -> bool:
         """Whether two points ran in the same blocks, whole, and their step times show that these
         differ (``Blocks.drifted``)."""
-        blocks = self._blocks(None, "elapsed").get(place_of(one))
+        blocks = self._blocks(None, "elapsed").get(place_of(point))
         return blocks is not None and place_of(other) in blocks.places and blocks.drifted
 
-    def error(self, one: Point, base: Point, of: str) -> LogError | None:
+    def error(self, point: Point, base: Point, of: str) -> LogError | None:
         """Of the logarithm of the base's mean computation over a point's ``of`` (an attribute of
         its accounts), within blocks; None where there are none."""
-        blocks = self._blocks(place_of(base), of).get(place_of(one))
-        return blocks.ratio_error(place_of(one), place_of(base)) if blocks else None
+        blocks = self._blocks(place_of(base), of).get(place_of(point))
+        return blocks.ratio_error(place_of(point), place_of(base)) if blocks else None
 
     def step(self, point: Point, own: Floats, rate: Measure | None) -> Interval:
         """95 % interval of a point's step over the mean of ``own``, its repeats' steps.
@@ -51,7 +51,7 @@ class StepBlocks:
         return _over(bounds or mean_interval(own, self._data.level), float(own.mean()))
 
     def longer(
-        self, one: Point, base: Point, steps: tuple[Floats, Floats], rate: Measure | None
+        self, compared: Point, base: Point, steps: tuple[Floats, Floats], rate: Measure | None
     ) -> Interval:
         """95 % interval of how many times as long a point's step is as the base's, over that ratio.
 
@@ -59,12 +59,12 @@ class StepBlocks:
         in the table `scaling` has it, inverted; without one that of ``steps`` themselves.
         """
         if rate is not None:
-            means = [float(self._data.repeats(point, rate).mean()) for point in (one, base)]
-            return _inverse(means[0] / means[1], self._data.ratio(one, base, rate))
+            means = [float(self._data.repeats(point, rate).mean()) for point in (compared, base)]
+            return _inverse(means[0] / means[1], self._data.ratio(compared, base, rate))
         here, there = steps
         ratio = float(here.mean()) / float(there.mean())
-        blocks = self._blocks(None, "elapsed").get(place_of(one))
-        error = blocks.ratio_error(place_of(one), place_of(base)) if blocks else None
+        blocks = self._blocks(None, "elapsed").get(place_of(compared))
+        error = blocks.ratio_error(place_of(compared), place_of(base)) if blocks else None
         bounds = interval_of(ratio, error) if error else None
         return _over(bounds or ratio_interval(here, there, level=self._data.level), ratio)
 

@@ -108,7 +108,7 @@ class _Cause:
 
     @property
     def runs(self) -> int:
-        return sum(one is not None for one in self.delays)
+        return sum(delay is not None for delay in self.delays)
 
 
 def step_tables(
@@ -123,15 +123,15 @@ def step_tables(
     steps: list[dict[str, Any]] = []
     curves: list[dict[str, Any]] = []
     for point in points[:MAX_POINTS]:
-        found = _read(data, point, runs)
+        read = _read(data, point, runs)
         head = {**point.values, "source": point.source}
-        accounted = [one for one in found if one.work is not None]
+        accounted = [run for run in read if run.work is not None]
         if accounted and ranks_of(data, point) > 1:
             causes += [head | _titled(row, data.axes) for row in cause_rows(accounted)]
-        for one in found:
-            steps += [head | _titled(row, data.axes) for row in _step_rows(one)]
-        for one in found[:CURVES]:
-            curves += [head | _titled(row, data.axes) for row in _curve_rows(one)]
+        for run in read:
+            steps += [head | _titled(row, data.axes) for row in _step_rows(run)]
+        for run in read[:CURVES]:
+            curves += [head | _titled(row, data.axes) for row in _curve_rows(run)]
     tables = {"causes": causes, "steps": steps, "step_curve": curves}
     return {name: _frame(rows) for name, rows in tables.items() if rows}
 
@@ -153,7 +153,7 @@ def _frame(rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
 
 def _read(data: ExperimentData, point: Point, runs: Path) -> list[RunSteps]:
     """The runs of a point that keep their steps, as many as there is room for."""
-    found: list[RunSteps] = []
+    read: list[RunSteps] = []
     cells, ranks = 0, ranks_of(data, point)
     for row in point.rows.tolist():
         run_id = str(data.summary["run_id"].iloc[row])
@@ -166,7 +166,7 @@ def _read(data: ExperimentData, point: Point, runs: Path) -> list[RunSteps]:
             if steps is None or not np.isfinite(steps).all() or steps.min() <= 0:
                 continue
             cells += steps.size
-            if found and cells > MAX_CELLS:
+            if read and cells > MAX_CELLS:
                 break
             said = record.get("notes")
             notes = said if isinstance(said, dict) else {}
@@ -182,8 +182,8 @@ def _read(data: ExperimentData, point: Point, runs: Path) -> list[RunSteps]:
         repeat = int(data.summary["repeat"].iloc[row])
         effects = shifting_operations(notes)
         coarse = 0.0 if work is None else resolution_of(samples, ranks)
-        found.append(RunSteps(run_id, repeat, steps, effects, work, causes, coarse))
-    return found
+        read.append(RunSteps(run_id, repeat, steps, effects, work, causes, coarse))
+    return read
 
 
 def _work(
@@ -202,51 +202,53 @@ def _work(
         return None
 
 
-def cause_rows(found: Sequence[RunSteps]) -> list[dict[str, Any]]:
+def cause_rows(runs: Sequence[RunSteps]) -> list[dict[str, Any]]:
     """The rows of `causes` of a point, of its repeats with ``work``: what most of them
     have in common, the largest gain first, then all of it together."""
-    kept = _kept(found)
-    gains = [_gains(found, one.delays) for one in kept]
+    kept = _kept(runs)
+    gains = [_gains(runs, cause.delays) for cause in kept]
     alone = np.array([values.mean() for values in gains])
     together = np.array(
         [
-            _gain(run, [delay for one in kept if (delay := one.delays[place])])
-            for place, run in enumerate(found)
+            _gain(run, [delay for cause in kept if (delay := cause.delays[place])])
+            for place, run in enumerate(runs)
         ]
     )
-    among = max(1, len(kept)) * found[0].steps.shape[1]
+    among = max(1, len(kept)) * runs[0].steps.shape[1]
     rows = [
-        {**_row(one, found), **_gain_columns(values, among)}
-        for one, values in zip(kept, gains, strict=True)
+        {**_row(cause, runs), **_gain_columns(values, among)}
+        for cause, values in zip(kept, gains, strict=True)
     ]
-    for one, row in zip(kept, rows, strict=True):
-        row["sure"] &= one.pattern != RARE or (_often_enough(one, row) and _stand_out(one, found))
+    for cause, row in zip(kept, rows, strict=True):
+        row["sure"] &= cause.pattern != RARE or (
+            _often_enough(cause, row) and _stand_out(cause, runs)
+        )
     order = np.argsort(-alone, kind="stable")
-    nothing = _row(_Cause(ALL, "", [None] * len(found), ()), found)
-    whole = {**nothing, **_gain_columns(together, 1), "ahead": _ahead(found)}
+    nothing = _row(_Cause(ALL, "", [None] * len(runs), ()), runs)
+    whole = {**nothing, **_gain_columns(together, 1), "ahead": _ahead(runs)}
     return [rows[place] for place in order] + [whole]
 
 
-def _kept(found: Sequence[RunSteps]) -> list[_Cause]:
+def _kept(runs: Sequence[RunSteps]) -> list[_Cause]:
     """The causes that more than half of the repeats have, with what each repeat has of them."""
     keys: dict[tuple[str, str, bool], list[list[Delay]]] = {}
-    for place, run in enumerate(found):
+    for place, run in enumerate(runs):
         assert run.causes is not None
-        for one in run.causes.delays:
-            key = (one.cause, one.pattern, _is_shared(one))
-            keys.setdefault(key, [[] for _ in found])[place].append(one)
+        for delay in run.causes.delays:
+            key = (delay.cause, delay.pattern, _is_shared(delay))
+            keys.setdefault(key, [[] for _ in runs])[place].append(delay)
     result = []
     for (cause, pattern, shared), by_run in keys.items():
-        delays = [_joined(those) for those in by_run]
-        there = [one for one in delays if one is not None]
-        if 2 * len(there) <= len(found):
+        delays = [_joined(delays) for delays in by_run]
+        there = [delay for delay in delays if delay is not None]
+        if 2 * len(there) <= len(runs):
             continue
-        ranks = _common_ranks(there, len(found))
+        ranks = _common_ranks(there, len(runs))
         if pattern == EVERY and not shared and ranks:
-            works = [run.work for run in found]
+            works = [run.work for run in runs]
             delays = [
-                _signed(work, cause, ranks, one)
-                for work, one in zip(works, delays, strict=True) if work is not None
+                _signed(work, cause, ranks, delay)
+                for work, delay in zip(works, delays, strict=True) if work is not None
             ]  # fmt: skip
         result.append(_Cause(cause, pattern, delays, ranks))
     return result
@@ -261,40 +263,40 @@ def _joined(delays: Sequence[Delay]) -> Delay | None:
     """Delays of one cause and pattern as one, without those that are small beside the largest."""
     if not delays:
         return None
-    least = _SMALL * max(float(one.extra.sum()) for one in delays)
-    extra = np.sum([one.extra for one in delays if one.extra.sum() >= least], axis=0)
+    least = _SMALL * max(float(delay.extra.sum()) for delay in delays)
+    extra = np.sum([delay.extra for delay in delays if delay.extra.sum() >= least], axis=0)
     return Delay(delays[0].cause, delays[0].pattern, np.asarray(extra))
 
 
 def _common_ranks(delays: Sequence[Delay], runs: int) -> tuple[int, ...]:
     """Ranks that have a cause in more than half of all repeats, in their order."""
     counts: dict[int, int] = {}
-    for one in delays:
-        for rank in one.ranks:
+    for delay in delays:
+        for rank in delay.ranks:
             counts[rank] = counts.get(rank, 0) + 1
     return tuple(sorted(rank for rank, count in counts.items() if 2 * count > runs))
 
 
-def _often_enough(one: _Cause, row: Mapping[str, Any]) -> bool:
+def _often_enough(cause: _Cause, row: Mapping[str, Any]) -> bool:
     """Whether stalls are several, regular, or in the same steps of each repeat: a single one is in
     the tail of any noise."""
-    there = [delay for delay in one.delays if delay is not None]
-    alike = row["same_steps"] and len(one.delays) >= FEWEST_ALIKE
+    there = [delay for delay in cause.delays if delay is not None]
+    alike = row["same_steps"] and len(cause.delays) >= FEWEST_ALIKE
     several = sum(int(d.steps.sum()) for d in there) >= FEWEST_STALLS
     return alike or several or row["every"] is not None
 
 
-def _stand_out(one: _Cause, found: Sequence[RunSteps]) -> bool:
+def _stand_out(runs: _Cause, every: Sequence[RunSteps]) -> bool:
     """Whether stalls are longer than the noise of other steps, on each rank that has them: the
     longest third of any steps is longer than the rest."""
     ratios: dict[int, list[float]] = {}
-    for delay, run in zip(one.delays, found, strict=True):
+    for delay, run in zip(runs.delays, every, strict=True):
         if delay is None or run.work is None:
             continue
         stalled, everywhere = delay.extra > 0, np.ones(run.work.shape)
         exchange = run.work.transfer[:, None] * everywhere
-        seconds = exchange if one.cause == TRANSFER else run.work.causes[one.cause]
-        for rank in set(delay.ranks) & set(one.ranks or delay.ranks):
+        seconds = exchange if runs.cause == TRANSFER else run.work.causes[runs.cause]
+        for rank in set(delay.ranks) & set(runs.ranks or delay.ranks):
             usual = seconds[~stalled[:, rank], rank]
             noise = MAD_TO_STD * float(np.median(np.abs(usual - np.median(usual))))
             size = float(np.median(delay.extra[stalled[:, rank], rank]))
@@ -322,10 +324,13 @@ def _gain(run: RunSteps, delays: Sequence[Delay]) -> float:
     return gain(run.work, delays, run.causes.bound)
 
 
-def _gains(found: Sequence[RunSteps], delays: Sequence[Delay | None]) -> Floats:
+def _gains(runs: Sequence[RunSteps], delays: Sequence[Delay | None]) -> Floats:
     """Seconds per step that each repeat gains without its delay."""
     return np.array(
-        [0.0 if one is None else _gain(run, [one]) for run, one in zip(found, delays, strict=True)]
+        [
+            0.0 if delay is None else _gain(run, [delay])
+            for run, delay in zip(runs, delays, strict=True)
+        ]
     )
 
 
@@ -344,25 +349,25 @@ def _gain_columns(seconds: Floats, among: int) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _row(one: _Cause, found: Sequence[RunSteps]) -> dict[str, Any]:
+def _row(cause: _Cause, runs: Sequence[RunSteps]) -> dict[str, Any]:
     """What is said of a cause: who, how long, in which steps."""
-    there = [delay for delay in one.delays if delay is not None]
+    there = [delay for delay in cause.delays if delay is not None]
     counts = {rank: sum(rank in delay.ranks for delay in there) for delay in there
               for rank in delay.ranks}  # fmt: skip
-    several = sorted(one.ranks) or sorted(counts)
+    several = sorted(cause.ranks) or sorted(counts)
     lengths = np.array([_length(delay) for delay in there]) * _MS
     ends = _ends(there)
     bounds = linear_interval(lengths) if lengths.size else None
     places = [p for delay in there if (p := np.flatnonzero(delay.steps)).size]
-    steps = np.array([len(run.steps) for run in found], np.float64)
-    inferred = any(run.work is not None and run.work.between == INFERRED for run in found)
-    effects = dict.fromkeys(name for run in found for name in run.side_effects)
-    periods_ms = [float(run.work.periods.mean()) * _MS for run in found if run.work is not None]
+    steps = np.array([len(run.steps) for run in runs], np.float64)
+    inferred = any(run.work is not None and run.work.between == INFERRED for run in runs)
+    effects = dict.fromkeys(name for run in runs for name in run.side_effects)
+    periods_ms = [float(run.work.periods.mean()) * _MS for run in runs if run.work is not None]
     recurs = recurrence_of(places, int(steps.max()))
     return {
-        "repeats": len(found), "cause": one.cause, "pattern": one.pattern, "runs": one.runs,
-        "ranks": ", ".join(map(str, several)), "of_ranks": found[0].steps.shape[1],
-        "same_ranks": bool(one.ranks) or not there,
+        "repeats": len(runs), "cause": cause.cause, "pattern": cause.pattern, "runs": cause.runs,
+        "ranks": ", ".join(map(str, several)), "of_ranks": runs[0].steps.shape[1],
+        "same_ranks": bool(cause.ranks) or not there,
         "longer_ms": float(lengths.mean()) if lengths.size else None,
         "longer_low": None if bounds is None else bounds.low,
         "longer_high": None if bounds is None else bounds.high,
@@ -376,14 +381,14 @@ def _row(one: _Cause, found: Sequence[RunSteps]) -> dict[str, Any]:
         "every": recurs.every,
         "within_first": None if recurs.part is None else recurs.part[0] + 1,
         "within_last": None if recurs.part is None else recurs.part[1] + 1,
-        "same_steps": _same_steps(one), "at_once": _at_once(there),
+        "same_steps": _same_steps(cause), "at_once": _at_once(there),
         "changes": _changes(there),
         "by_rank": _by_rank(there, several),
         "lengths": _lengths(there, several), "parts": _parts(there, several), "ahead": "",
-        "inferred": one.cause == BETWEEN and inferred,
+        "inferred": cause.cause == BETWEEN and inferred,
         "side_effects": ", ".join(effects), "step_ms": float(np.mean(periods_ms)),
         "shared": bool(there) and all(_is_shared(delay) for delay in there),
-        "resolution_ms": max(run.resolution for run in found) * _MS,
+        "resolution_ms": max(run.resolution for run in runs) * _MS,
     }  # fmt: skip
 
 
@@ -400,11 +405,17 @@ def _ends(delays: Sequence[Delay]) -> tuple[float, float, float | None] | None:
     """The shortest and the longest of single delays in ms, and their median where most of them are
     about as long; of one that lasts, the least and the most over the steps, without their
     scatter, the mean over the repeats."""
-    lengths = [one.lengths * _MS for one in delays if one.pattern != BOUND and one.lengths.size]
+    lengths = [
+        delay.lengths * _MS for delay in delays if delay.pattern != BOUND and delay.lengths.size
+    ]
     if not lengths:
         return None
     if delays[0].pattern == EVERY:
-        own = [followed(one.extra[:, one.ranks].mean(axis=1)) * _MS for one in delays if one.ranks]
+        own = [
+            followed(delay.extra[:, delay.ranks].mean(axis=1)) * _MS
+            for delay in delays
+            if delay.ranks
+        ]
         least, most = np.mean([(each.min(), each.max()) for each in own], axis=0)
         return float(least), float(most), None
     pooled = np.concatenate(lengths)
@@ -414,10 +425,10 @@ def _ends(delays: Sequence[Delay]) -> tuple[float, float, float | None] | None:
     return float(pooled.min()), float(pooled.max()), median
 
 
-def _ahead(found: Sequence[RunSteps]) -> str:
+def _ahead(runs: Sequence[RunSteps]) -> str:
     """By how many ms a step ranks compute less than the ones in the middle, the least and the most
     of all repeats, as ``rank: least/most``: those that do so by 2 % of a step in one of them."""
-    works = [run.work for run in found if run.work is not None]
+    works = [run.work for run in runs if run.work is not None]
     computing = np.stack([work.causes[COMPUTE].mean(axis=0) for work in works])
     less = lower_median(computing, axis=1)[:, None] - computing
     step = float(np.mean([work.periods.mean() for work in works]))
@@ -426,10 +437,10 @@ def _ahead(found: Sequence[RunSteps]) -> str:
     return ", ".join(f"{rank}: {least[rank]:.6g}/{most[rank]:.6g}" for rank in ranks)
 
 
-def _same_steps(one: _Cause) -> bool:
+def _same_steps(cause: _Cause) -> bool:
     """Whether all repeats have a cause, of which there are several, and in the same steps."""
-    steps = {delay and tuple(np.flatnonzero(delay.steps)) for delay in one.delays}
-    return len(one.delays) > 1 and len(steps) == 1 and None not in steps
+    steps = {delay and tuple(np.flatnonzero(delay.steps)) for delay in cause.delays}
+    return len(cause.delays) > 1 and len(steps) == 1 and None not in steps
 
 
 def _at_once(delays: Sequence[Delay]) -> float | None:
@@ -443,8 +454,8 @@ def _changes(delays: Sequence[Delay]) -> float | None:
     share."""
     late = [(delay.extra > 0)[delay.steps] for delay in delays]
     pairs = [~(each[1:] & each[:-1]).any(axis=1) for each in late]
-    found = np.concatenate(pairs) if pairs else np.zeros(0)
-    return float(found.mean()) if found.size else None
+    changes = np.concatenate(pairs) if pairs else np.zeros(0)
+    return float(changes.mean()) if changes.size else None
 
 
 def _by_rank(delays: Sequence[Delay], ranks: Sequence[int]) -> str:
@@ -457,30 +468,30 @@ def _by_rank(delays: Sequence[Delay], ranks: Sequence[int]) -> str:
 
 def _lengths(delays: Sequence[Delay], ranks: Sequence[int]) -> str:
     """How many ms each rank has a delay, on average over the repeats, as ``rank: ms``."""
-    found = []
+    lengths = []
     for rank in ranks:
         own = [
-            Delay(one.cause, one.pattern, one.extra[:, [rank]])
-            for one in delays if one.extra[:, rank].any()
+            Delay(delay.cause, delay.pattern, delay.extra[:, [rank]])
+            for delay in delays if delay.extra[:, rank].any()
         ]  # fmt: skip
         if own:
-            found.append(f"{rank}: {np.mean([_length(each) for each in own]) * _MS:.6g}")
-    return ", ".join(found)
+            lengths.append(f"{rank}: {np.mean([_length(each) for each in own]) * _MS:.6g}")
+    return ", ".join(lengths)
 
 
 def _parts(delays: Sequence[Delay], ranks: Sequence[int]) -> str:
     """The first and last step of each rank's part of the run, as ``rank: first-last``; without the
     ranks that have another part in each repeat."""
-    found = []
+    parts = []
     for rank in ranks:
-        places = [p for one in delays if (p := np.flatnonzero(one.extra[:, rank] > 0)).size]
+        places = [p for delay in delays if (p := np.flatnonzero(delay.extra[:, rank] > 0)).size]
         if not places or delays[0].pattern != PART:
             continue
         ends = np.array([(own[0] + 1, own[-1] + 1) for own in places])
         if np.ptp(ends, axis=0).max() <= _SAME_PART * len(delays[0].extra):
             first, last = np.median(ends, axis=0)
-            found.append(f"{rank}: {first:.0f}-{last:.0f}")
-    return ", ".join(found)
+            parts.append(f"{rank}: {first:.0f}-{last:.0f}")
+    return ", ".join(parts)
 
 
 def _step_rows(run: RunSteps) -> list[dict[str, Any]]:
@@ -494,14 +505,14 @@ def _step_rows(run: RunSteps) -> list[dict[str, Any]]:
     return rows
 
 
-def _distribution(run: RunSteps, rank: int | None, found: Distribution) -> dict[str, Any]:
+def _distribution(run: RunSteps, rank: int | None, distribution: Distribution) -> dict[str, Any]:
     return {
-        "run_id": run.run_id, "repeat": run.repeat, "rank": rank, "steps": found.steps,
+        "run_id": run.run_id, "repeat": run.repeat, "rank": rank, "steps": distribution.steps,
         "of": "step" if rank is None or run.work is None else "own work",
-        **{name: value * _MS for name, value in found.quantiles.items()},
-        "max": found.longest * _MS, "stalls": int(found.stalls.size),
-        "stall_steps": json.dumps([int(place) + 1 for place in found.stalls[:20]]),
-        "drift": found.drift,
+        **{name: value * _MS for name, value in distribution.quantiles.items()},
+        "max": distribution.longest * _MS, "stalls": int(distribution.stalls.size),
+        "stall_steps": json.dumps([int(place) + 1 for place in distribution.stalls[:20]]),
+        "drift": distribution.drift,
     }  # fmt: skip
 
 

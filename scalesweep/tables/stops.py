@@ -79,9 +79,9 @@ def _rows(scale: Scale, folder: Path) -> dict[str, Row]:
         for run, state in zip(scale.runs, scale.states, strict=True)
         if state.status == Status.DONE
     ]
-    found = read_rows([folder / run_id / RECORD for run_id in done])
+    rows = read_rows([folder / run_id / RECORD for run_id in done])
     # One that is damaged, or of no use, has no value: the inventory says so.
-    return {i: row for i, row in zip(done, found, strict=True) if isinstance(row, Row)}
+    return {i: row for i, row in zip(done, rows, strict=True) if isinstance(row, Row)}
 
 
 def _metric(experiment: Experiment, rule: StopRule, rows: Sequence[Row]) -> str:
@@ -113,13 +113,13 @@ def _values(rows: Mapping[str, Row], metric: str) -> Values:
     numbers = {run_id: {**row.epochs, **row.plain} for run_id, row in rows.items()}
     for phase in (*reversed(EPOCH_PHASES), "run"):
         name = column(metric, "mean", phase)
-        found = {
+        values = {
             i: value
             for i, row in numbers.items()
             if math.isfinite(value := row.get(name, math.nan))
         }
-        if found:
-            return found
+        if values:
+            return values
     return {}
 
 

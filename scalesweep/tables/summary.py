@@ -105,15 +105,15 @@ def _summarise(
 
 def _rows(runs: Sequence[_Read]) -> list[Row | UserError]:
     """Rows with the quantities of their epochs, or why there is none, in the order of ``runs``."""
-    found: list[Row | UserError] = [run.row for run in runs]
+    rows: list[Row | UserError] = [run.row for run in runs]
     timed = [run.timed for run in runs]
     for places in alike(timed):
         try:
             _add_epochs([runs[place] for place in places])
         except (*NO_USE, *NOT_ARRAYS):
             for place in places:
-                found[place] = _row_or_error(runs[place])
-    return found
+                rows[place] = _row_or_error(runs[place])
+    return rows
 
 
 def _add_epochs(runs: Sequence[_Read]) -> None:
@@ -152,8 +152,8 @@ def _times(name: str, array: NDArray[Any], point: Mapping[str, Any]) -> Floats:
     # One pass for the usual case; NaN fails the comparison too.
     if not (values.min() > _SHORTEST_S and values.max() < MAX_NUMBER):
         epoch, rank = np.argwhere(~((values > _SHORTEST_S) & (values < MAX_NUMBER)))[0]
-        found = values[epoch, rank]
-        raise UserError(f"{name} of epoch {epoch}, rank {rank} is {found}, not a positive time")
+        value = values[epoch, rank]
+        raise UserError(f"{name} of epoch {epoch}, rank {rank} is {value}, not a positive time")
     return values
 
 
@@ -243,18 +243,18 @@ def build_summary(
     """
     known = KeptSummary(previous)
     keys = [(str(path), files_stamp(str(path.parent)) or "") for path in records]
-    found: list[Row | Exception | None] = [known.row(key) for key in keys]
-    new = [place for place, row in enumerate(found) if row is None]
+    result: list[Row | Exception | None] = [known.row(key) for key in keys]
+    new = [place for place, row in enumerate(result) if row is None]
     processes = processes if len(new) >= MANY else 1
     paths = [records[place] for place in new]
     batches = [paths[at : at + BATCH] for at in range(0, len(paths), BATCH)]
     read = shared_map(_read_batch, None, batches, processes, _import_tables)
     for place, row in zip(new, chain.from_iterable(read), strict=True):
-        found[place] = row
+        result[place] = row
     rows: list[Row] = []
     kept: list[tuple[str, str]] = []
     bad: list[str] = []
-    for path, key, row in zip(records, keys, found, strict=True):
+    for path, key, row in zip(records, keys, result, strict=True):
         run_id = path.parent.name
         if isinstance(row, Row):
             rows.append(row)
@@ -284,14 +284,14 @@ def _read_batch(_work: None, paths: Sequence[Path]) -> list[Row | UserError | OS
 
 def read_rows(paths: Sequence[Path]) -> list[Row | UserError | OSError]:
     """Rows of the runs at ``paths``, or why there is none."""
-    found: list[_Read | UserError | OSError] = []
+    reads: list[_Read | UserError | OSError] = []
     for path in paths:
         try:
-            found.append(_read_run(path))
+            reads.append(_read_run(path))
         except (UserError, OSError) as error:
-            found.append(error)
-    rows = iter(_rows([run for run in found if isinstance(run, _Read)]))
-    return [next(rows) if isinstance(run, _Read) else run for run in found]
+            reads.append(error)
+    rows = iter(_rows([run for run in reads if isinstance(run, _Read)]))
+    return [next(rows) if isinstance(run, _Read) else run for run in reads]
 
 
 def _read_run(path: Path) -> _Read:

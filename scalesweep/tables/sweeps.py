@@ -47,19 +47,19 @@ class Swept:
 
     def values(self) -> list[Any]:
         """The values of any run, in the order of the first that has each."""
-        found = dict.fromkeys(value for run in self.runs for value in run["values"])
-        numbers = all(not isinstance(value, str) for value in found)
-        return sorted(found) if numbers else list(found)
+        values = dict.fromkeys(value for run in self.runs for value in run["values"])
+        numbers = all(not isinstance(value, str) for value in values)
+        return sorted(values) if numbers else list(values)
 
     def times(self, value: Any) -> tuple[float, Floats]:
         """Amount of work, and ``[run, 3]`` the best, median and worst seconds of each run."""
-        found = [
+        by_amount = [
             (run["amounts"][place], run["times"][place])
             for run in self.runs
-            for place, one in enumerate(run["values"])
-            if one == value
+            for place, other in enumerate(run["values"])
+            if other == value
         ]
-        return found[0][0], np.array([times for _, times in found], np.float64)
+        return by_amount[0][0], np.array([times for _, times in by_amount], np.float64)
 
     def best_rates(self) -> tuple[list[Any], list[float]]:
         """The values, and of each the most work per second that any repeat of any run reached."""
@@ -75,13 +75,13 @@ def swept_of(data: ExperimentData, point: Point) -> Swept | None:
 
 def _swept(data: ExperimentData, points: Sequence[Point]) -> list[Swept]:
     texts = data.texts(SWEEP)
-    found = []
+    sweeps = []
     for point in points:
         runs = [json.loads(texts[row]) for row in point.rows.tolist() if texts[row] is not None]
         if runs:
             of_one = [run for run in runs if run["by"] == runs[0]["by"]]
-            found.append(Swept(point, of_one))
-    return found
+            sweeps.append(Swept(point, of_one))
+    return sweeps
 
 
 def sweep_tables(data: ExperimentData, points: Sequence[Point]) -> dict[str, pd.DataFrame]:
@@ -96,7 +96,7 @@ def sweep_tables(data: ExperimentData, points: Sequence[Point]) -> dict[str, pd.
     swept = _swept(data, points)
     if not swept:
         return {}
-    rows = [row for one in swept for row in _sweep_rows(data, one)]
+    rows = [row for sweep in swept for row in _sweep_rows(data, sweep)]
     tables = {"sweep": _frame(data.axes, _COLUMNS, rows, "sweep")}
     fits = list(_network_rows(data, swept))
     if fits:
@@ -126,14 +126,14 @@ def _ranks(data: ExperimentData, point: Point) -> int:
     return int(point.values["ranks"] if "ranks" in data.axes else data.experiment["fixed"]["ranks"])
 
 
-def _sweep_rows(data: ExperimentData, one: Swept) -> Iterator[dict[str, Any]]:
-    first = one.first
+def _sweep_rows(data: ExperimentData, sweep: Swept) -> Iterator[dict[str, Any]]:
+    first = sweep.first
     # Of a sweep over anything but messages it is 1.
-    factor = bus_factor(first["collective"] or "", _ranks(data, one.point)) or 1.0
-    head = {**one.point.values, "source": one.point.source}
-    several = len({type(value) for value in one.values()}) > 1
-    for value in one.values():
-        amount, times = one.times(value)
+    factor = bus_factor(first["collective"] or "", _ranks(data, sweep.point)) or 1.0
+    head = {**sweep.point.values, "source": sweep.point.source}
+    several = len({type(value) for value in sweep.values()}) > 1
+    for value in sweep.values():
+        amount, times = sweep.times(value)
         medians = times[:, 1]
         rates = factor * amount / medians
         seconds, rate = mean_interval(medians), mean_interval(rates)
@@ -166,13 +166,15 @@ def fitted_networks(data: ExperimentData, points: Sequence[Point]) -> list[Fitte
 def _fitted(data: ExperimentData, swept: Sequence[Swept]) -> list[FittedSeries]:
     axes = [name for name in data.axes if name != "ranks"]
     series: dict[str, list[Swept]] = {}
-    for one in swept:
-        if one.first["collective"] == ALLREDUCE and one.first["amount_unit"] == "bytes":
-            key = canonical_json([*(one.point.values[name] for name in axes), one.point.source])
-            series.setdefault(key, []).append(one)
+    for sweep in swept:
+        if sweep.first["collective"] == ALLREDUCE and sweep.first["amount_unit"] == "bytes":
+            key = canonical_json([*(sweep.point.values[name] for name in axes), sweep.point.source])
+            series.setdefault(key, []).append(sweep)
     return [
         FittedSeries(
-            [one.point for one in group], max(len(one.runs) for one in group), _fit(data, group)
+            [sweep.point for sweep in group],
+            max(len(sweep.runs) for sweep in group),
+            _fit(data, group),
         )
         for group in series.values()
     ]
@@ -204,12 +206,12 @@ def _known(bandwidth: float) -> float:
 
 def _fit(data: ExperimentData, group: Sequence[Swept]) -> list[RangeFit]:
     """The fit to the medians of all runs of a series."""
-    found = [
-        (_ranks(data, one.point), amount, median)
-        for one in group
-        for value in one.values()
-        for amount, times in [one.times(value)]
+    fits = [
+        (_ranks(data, sweep.point), amount, median)
+        for sweep in group
+        for value in sweep.values()
+        for amount, times in [sweep.times(value)]
         for median in times[:, 1].tolist()
     ]
-    ranks, sizes, seconds = np.array(found, np.float64).T
+    ranks, sizes, seconds = np.array(fits, np.float64).T
     return fit_network(ranks, sizes, seconds)

@@ -68,15 +68,15 @@ def target_times_table(
     if not rows:
         return None
     axes = data.axes
-    found: dict[str, Any] = {name: typed_values([row.get(name) for row in rows]) for name in axes}
+    columns: dict[str, Any] = {name: typed_values([row.get(name) for row in rows]) for name in axes}
     for names, kind in ((("source", "based_on"), str), (COUNTS, int), (WORDS, str)):
         for name in names:
             values = typed_values([row.get(f".{name}") for row in rows], kind)
-            found[prediction_column(name, axes)] = values
+            columns[prediction_column(name, axes)] = values
     for name in NUMBERS:
         numbers = [row.get(f".{name}", math.nan) for row in rows]
-        found[prediction_column(name, axes)] = np.array(numbers, np.float64)
-    frame = pd.DataFrame(found)
+        columns[prediction_column(name, axes)] = np.array(numbers, np.float64)
+    frame = pd.DataFrame(columns)
     frame.attrs["units"] = {}
     return frame
 
@@ -122,9 +122,9 @@ def _time(
     limit = trusted_limit(series)
     if why := refusals(series, [float(count)], data.scale)[0]:
         return {".refused": why, ".trusted_to": limit}
-    found = predict(series, [float(count)])
-    low, high = (float(bound[0]) / count for bound in found.interval())
-    seconds = float(found.cost[0]) / count
+    prediction = predict(series, [float(count)])
+    low, high = (float(bound[0]) / count for bound in prediction.interval())
+    seconds = float(prediction.cost[0]) / count
     mean, own = float(epochs.mean()), _interval(epochs, data.level)
     # Both errors are of factors, and independent: their logarithms add as squares on each side.
     below = math.hypot(math.log(seconds / low), math.log(mean / own.low))
@@ -135,7 +135,7 @@ def _time(
         ".epochs": mean, ".epochs_low": own.low, ".epochs_high": own.high,
         ".epoch_seconds": seconds, ".epoch_seconds_low": low, ".epoch_seconds_high": high,
         ".runs": int(epochs.size), ".trusted_to": limit,
-        ".epochs_at": listed([f"{one:,}" for one in where], 6),
+        ".epochs_at": listed([f"{count:,}" for count in where], 6),
     }  # fmt: skip
 
 
@@ -179,7 +179,7 @@ def _epochs(data: ExperimentData, first: Point, batch: int) -> tuple[Floats, lis
 
     Only of points all of whose runs met it: the others' would be those of the lucky ones.
     """
-    found: list[Floats] = []
+    shares: list[Floats] = []
     where = []
     for point in data.points():
         if not point.rows.size or _recipe(data, point) != _recipe(data, first):
@@ -188,9 +188,9 @@ def _epochs(data: ExperimentData, first: Point, batch: int) -> tuple[Floats, lis
         epochs = data.repeats(point, ("epochs_run", "run"))
         whole = reached.size == epochs.size == point.rows.size and _has_target(data, point)
         if whole and (epochs >= 1).all() and _global_batch(data, point) == batch:
-            found.append(epochs)
+            shares.append(epochs)
             where.append(int(point.values[data.scale]))
-    return (np.concatenate(found) if found else np.empty(0)), sorted(where)
+    return (np.concatenate(shares) if shares else np.empty(0)), sorted(where)
 
 
 def _measure_epochs(data: ExperimentData, points: Sequence[Point], count: int, batch: int) -> str:
@@ -241,9 +241,9 @@ def _validation(data: ExperimentData, point: Point) -> float:
     """Seconds of validation for each epoch, mean over the runs that say so; 0 where none does."""
     texts = data.texts("_phases")
     epochs = data.numbers("epochs_run", "mean", "run")
-    found = []
+    shares = []
     for row in point.rows.tolist():
         phases: Mapping[str, float] = json.loads(texts[row]) if texts[row] else {}
         if epochs[row] > 0 and "validation" in phases:
-            found.append(phases["validation"] / float(epochs[row]))
-    return float(np.mean(found)) if found else 0.0
+            shares.append(phases["validation"] / float(epochs[row]))
+    return float(np.mean(shares)) if shares else 0.0

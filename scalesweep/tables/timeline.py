@@ -55,19 +55,19 @@ def timeline_table(
         if run["kind"] == HOROVOD_TIMELINE and run["status"] == Status.DONE
     ]
     unread = [] if unread is None else unread
-    found = []
+    profiled = []
     for run in entries[:MAX_RUNS]:
         try:
-            found.append((run, *_profiled(runs / run["run_id"])))
+            profiled.append((run, *_profiled(runs / run["run_id"])))
         except (UserError, OSError, KeyError, TypeError, ValueError):
             unread.append(run["run_id"])
     if runs.name == IMPORTED:
         done = [run for run in experiment["runs"] if run["status"] == Status.DONE]
-        some = ((run, _noted(runs / run["run_id"]), _NO_LOG) for run in done[:MAX_IMPORTED])
-        found += [one for one in some if one[1] is not None][:MAX_RUNS]
+        noted = ((run, _noted(runs / run["run_id"]), _NO_LOG) for run in done[:MAX_IMPORTED])
+        profiled += [entry for entry in noted if entry[1] is not None][:MAX_RUNS]
     rows = [
         row
-        for run, account, signs in found
+        for run, account, signs in profiled
         if account is not None
         for row in _rows(run, account, signs, experiment["axes"])
     ]

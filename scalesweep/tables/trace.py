@@ -68,10 +68,10 @@ def _accounts(folder: Path) -> list[TraceAccount]:
     """The accounts of a run's ranks that show steps."""
     files = [path for path in profile_files(folder) if path.name.endswith(_SUFFIX)]
     places = np.linspace(0, len(files) - 1, min(len(files), MAX_RANKS)).round().astype(int)
-    some = [files[place] for place in places.tolist()]
-    read = [read_regular(path, MAX_BYTES) for path in some if path.stat().st_size <= MAX_BYTES]
-    found = [trace_account(read_xplane(content)) for content in read]
-    return [account for account in found if account is not None]
+    chosen = [files[place] for place in places.tolist()]
+    read = [read_regular(path, MAX_BYTES) for path in chosen if path.stat().st_size <= MAX_BYTES]
+    accounts = [trace_account(read_xplane(content)) for content in read]
+    return [account for account in accounts if account is not None]
 
 
 def _rows(

@@ -134,10 +134,10 @@ def _epochs(
         if not any(name in curves[row] for _, row in rows):
             continue
         title = curve_column(name, data.axes)
-        found = [
+        epochs = [
             curves[row][name][epoch] if name in curves[row] else None for _, row, epoch in flat
         ]
-        table[title] = np.array([math.nan if v is None else v for v in found], np.float64)
+        table[title] = np.array([math.nan if v is None else v for v in epochs], np.float64)
         units[title] = _meaning(quantity)
     frame = pd.DataFrame(table)
     frame.attrs["units"] = units
@@ -223,8 +223,8 @@ def _phase_rows(
     energy: Mapping[int, Mapping[str, float]],
     level: float,
 ) -> Iterator[tuple[Point, dict[str, Any]]]:
-    def over_repeats(point: Point, found: Mapping[int, Mapping[str, float]], name: str) -> Floats:
-        values = [found[row].get(name) for row in point.rows.tolist() if row in found]
+    def over_repeats(point: Point, numbers: Mapping[int, Mapping[str, float]], name: str) -> Floats:
+        values = [numbers[row].get(name) for row in point.rows.tolist() if row in numbers]
         return np.array([value for value in values if value is not None], np.float64)
 
     # Of a run's phases together; none where all of them took no time.

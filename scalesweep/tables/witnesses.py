@@ -43,14 +43,14 @@ def predicting_machine(summary: pd.DataFrame, plan: Plan) -> Machine:
     and the finished series of it and of others, of the same results folder or that which the site
     names (``ceilings``)."""
     machine = known_machine(summary, plan)
-    folders = dict.fromkeys(one for one in (plan["results"], plan.get("ceilings")) if one)
+    folders = dict.fromkeys(folder for folder in (plan["results"], plan.get("ceilings")) if folder)
     others = [
-        one
+        series
         for folder in folders
-        for one in read_series(Path(folder) / KEPT)
-        if one.site == plan["site"] and one.campaign != plan["campaign"]
+        for series in read_series(Path(folder) / KEPT)
+        if series.site == plan["site"] and series.campaign != plan["campaign"]
     ]
-    own = [replace(one, campaign="") for one in campaign_series(summary, plan)]
+    own = [replace(series, campaign="") for series in campaign_series(summary, plan)]
     return replace(
         machine, series=tuple(_distinct([*own, *others])), scatter=_scatter(summary, plan)
     )
@@ -59,7 +59,7 @@ def predicting_machine(summary: pd.DataFrame, plan: Plan) -> Machine:
 def _scatter(summary: pd.DataFrame, plan: Plan) -> dict[str, Squares]:
     """What the repeated points of all experiments tell of the scatter of runs; one that several
     have counts as often."""
-    found: dict[str, Squares] = {}
+    squares: dict[str, Squares] = {}
     for entry in plan["experiments"]:
         data = ExperimentData(summary, entry)
         points = data.points()
@@ -67,19 +67,19 @@ def _scatter(summary: pd.DataFrame, plan: Plan) -> dict[str, Squares]:
             for source in {point.source for point in points}:
                 own = [point for point in points if point.source == source]
                 key = scatter_key(data, source, measure)
-                pair = zip(found.get(key, (0.0, 0)), squares_of(data, own, measure), strict=True)
+                pair = zip(squares.get(key, (0.0, 0)), squares_of(data, own, measure), strict=True)
                 total, degrees = (sum(each) for each in pair)
-                found[key] = (total, int(degrees))
-    return {key: (total, degrees) for key, (total, degrees) in found.items() if degrees}
+                squares[key] = (total, int(degrees))
+    return {key: (total, degrees) for key, (total, degrees) in squares.items() if degrees}
 
 
 def campaign_series(summary: pd.DataFrame, plan: Plan) -> list[Finished]:
     """The finished series of all experiments of a campaign."""
     return [
-        one
+        series
         for entry in plan["experiments"]
         if _scales(entry)
-        for one in finished_series(ExperimentData(summary, entry), plan)
+        for series in finished_series(ExperimentData(summary, entry), plan)
     ]
 
 
@@ -96,8 +96,8 @@ def finished_series(data: ExperimentData, plan: Plan) -> Iterator[Finished]:
                 if (values := data.repeats(points[i], measure)).size and values.mean() > 0
             ]
             every = [whole_point(data, point) for point, _ in known]
-            layouts = {Layout.of(one).per_node for one in every}
-            counts = tuple(float(Layout.of(one).ranks) for one in every)
+            layouts = {Layout.of(point).per_node for point in every}
+            counts = tuple(float(Layout.of(point).ranks) for point in every)
             if len(layouts) != 1 or len(set(counts)) < max(len(counts), 2):
                 continue
             yield Finished(
@@ -115,14 +115,14 @@ def witnesses(
     the same ways."""
     experiment, point = data.experiment, whole_point(data, own[-1])
     alike = (experiment["benchmark"], experiment["scaling"], own[-1].source, measure)
-    for one in machine.series if machine else ():
+    for series in machine.series if machine else ():
         if (
-            (one.campaign, one.experiment) != ("", experiment["name"])
-            and (one.benchmark, one.scaling, one.source, tuple(one.measure)) == alike
-            and one.per_node == Layout.of(point).per_node
-            and agree(one.transport, transport_of(point))
+            (series.campaign, series.experiment) != ("", experiment["name"])
+            and (series.benchmark, series.scaling, series.source, tuple(series.measure)) == alike
+            and series.per_node == Layout.of(point).per_node
+            and agree(series.transport, transport_of(point))
         ):
-            yield one.growth()
+            yield series.growth()
 
 
 def keep_series(plan: Plan, series: Iterable[Finished], path: Path) -> None:
@@ -131,7 +131,11 @@ def keep_series(plan: Plan, series: Iterable[Finished], path: Path) -> None:
     A file that holds anything else is set aside.
     """
     there = read_series(path)
-    others = [one for one in there if (one.site, one.campaign) != (plan["site"], plan["campaign"])]
+    others = [
+        series
+        for series in there
+        if (series.site, series.campaign) != (plan["site"], plan["campaign"])
+    ]
     text = _text((*others, *series))
     try:
         content = read_regular(path, _MOST_BYTES).decode(errors="replace")
@@ -146,7 +150,7 @@ def keep_series(plan: Plan, series: Iterable[Finished], path: Path) -> None:
 
 
 def _text(series: Iterable[Finished]) -> str:
-    return "".join(f"{canonical_json(asdict(one))}\n" for one in series)
+    return "".join(f"{canonical_json(asdict(series))}\n" for series in series)
 
 
 def read_series(path: Path) -> list[Finished]:
@@ -158,10 +162,10 @@ def read_series(path: Path) -> list[Finished]:
     except OSError as error:
         _log.warning("%s: left out: %s", path, error.strerror)
         return []
-    found = [_of_line(line) for line in lines]
-    if bad := sum(one is None for one in found):
+    finisheds = [_of_line(line) for line in lines]
+    if bad := sum(series is None for series in finisheds):
         _log.warning("%s: %d lines are no finished series and are left out", path, bad)
-    return [one for one in found if one is not None]
+    return [series for series in finisheds if series is not None]
 
 
 def _of_line(line: str) -> Finished | None:
@@ -169,15 +173,22 @@ def _of_line(line: str) -> Finished | None:
         fields = json.loads(line)
         metric, phase = fields.pop("measure")
         ranks, rates = (tuple(map(float, fields.pop(name))) for name in ("ranks", "rates"))
-        one = Finished(**fields, measure=(metric, phase), ranks=ranks, rates=rates)
+        finished = Finished(**fields, measure=(metric, phase), ranks=ranks, rates=rates)
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         return None
     numbers = all(map(finite, (*ranks, *rates))) and min(ranks + rates, default=0) > 0
     sorted_ = len(ranks) == len(rates) > 1 and list(ranks) == sorted(set(ranks))
-    texts = (one.site, one.campaign, one.experiment, one.benchmark, one.scaling, one.source)
-    words = all(isinstance(text, str) for text in (*texts, *one.measure))
-    whole = isinstance(one.per_node, int) and isinstance(one.transport, dict)
-    return one if numbers and sorted_ and words and whole else None
+    texts = (
+        finished.site,
+        finished.campaign,
+        finished.experiment,
+        finished.benchmark,
+        finished.scaling,
+        finished.source,
+    )
+    words = all(isinstance(text, str) for text in (*texts, *finished.measure))
+    whole = isinstance(finished.per_node, int) and isinstance(finished.transport, dict)
+    return finished if numbers and sorted_ and words and whole else None
 
 
 def _scales(entry: PlanExperiment) -> bool:
@@ -189,9 +200,9 @@ def _scales(entry: PlanExperiment) -> bool:
 def _distinct(series: Sequence[Finished]) -> Iterator[Finished]:
     """Without those that share a measured point with a longer one: the same runs tell once."""
     taken: set[tuple[Any, ...]] = set()
-    for one in sorted(series, key=lambda each: -len(each.ranks)):
-        head = (one.benchmark, one.scaling, one.source, *one.measure)
-        points = {(*head, *pair) for pair in zip(one.ranks, one.rates, strict=True)}
+    for finished in sorted(series, key=lambda each: -len(each.ranks)):
+        head = (finished.benchmark, finished.scaling, finished.source, *finished.measure)
+        points = {(*head, *pair) for pair in zip(finished.ranks, finished.rates, strict=True)}
         if not points & taken:
             taken |= points
-            yield one
+            yield finished
