@@ -30,7 +30,7 @@ _SIZE = re.compile(r"\d{1,15}")
 _SPACE = re.compile(r"[\s,]*")
 
 
-class TraceDamaged(ValueError):
+class DamagedTraceError(ValueError):
     """What is wrong with a trace, and the line that shows it."""
 
     def __init__(self, reason: str, line: int | None = None) -> None:
@@ -82,14 +82,14 @@ class Trace:
 
 
 def read_trace(text: str) -> Trace:
-    """Everything that a timeline says; raises TraceDamaged for what Horovod does not write."""
+    """Everything that a timeline says; raises DamagedTraceError for what Horovod does not write."""
     trace = Trace()
     stacks: dict[int, list[OpenPhase]] = {}
     for position, event in _events(text, trace):
         try:
             _add(event, trace, stacks)
-        except TraceDamaged as error:
-            raise TraceDamaged(str(error), text.count("\n", 0, position) + 1) from None
+        except DamagedTraceError as error:
+            raise DamagedTraceError(str(error), text.count("\n", 0, position) + 1) from None
     trace.unfinished = sum(len(stack) for stack in stacks.values())
     return trace
 
@@ -100,7 +100,7 @@ def _events(text: str, trace: Trace) -> Iterator[tuple[int, Mapping[str, Any]]]:
     start = text.find("[")
     position = start + 1
     if start < 0 or text[:start].strip():
-        raise TraceDamaged("not a JSON array", 1)
+        raise DamagedTraceError("not a JSON array", 1)
     while True:
         match = _SPACE.match(text, position)
         position = match.end() if match else position
@@ -110,7 +110,7 @@ def _events(text: str, trace: Trace) -> Iterator[tuple[int, Mapping[str, Any]]]:
         if text[position] == "]":
             if text[position + 1 :].strip():
                 line = text.count("\n", 0, position) + 1
-                raise TraceDamaged("more behind the end of the array", line)
+                raise DamagedTraceError("more behind the end of the array", line)
             return
         try:
             event, end = decoder.raw_decode(text, position)
@@ -119,9 +119,9 @@ def _events(text: str, trace: Trace) -> Iterator[tuple[int, Mapping[str, Any]]]:
                 trace.closed = False
                 return
             line = text.count("\n", 0, position) + 1
-            raise TraceDamaged("not JSON: damaged", line) from None
+            raise DamagedTraceError("not JSON: damaged", line) from None
         if not isinstance(event, dict):
-            raise TraceDamaged("not an event", text.count("\n", 0, position) + 1)
+            raise DamagedTraceError("not an event", text.count("\n", 0, position) + 1)
         yield position, event
         position = end
 
@@ -132,13 +132,13 @@ def _add(event: Mapping[str, Any], trace: Trace, stacks: dict[int, list[OpenPhas
         return
     tensor, when = event.get("pid"), event.get("ts")
     if not isinstance(tensor, int) or isinstance(when, bool) or not isinstance(when, int | float):
-        raise TraceDamaged("an event without tensor or time")
+        raise DamagedTraceError("an event without tensor or time")
     if not 0 <= when < 2**62:
-        raise TraceDamaged("an event whose time is no number of microseconds")
+        raise DamagedTraceError("an event whose time is no number of microseconds")
     trace.first, trace.last = min(trace.first, when), max(trace.last, when)
     stack = stacks.setdefault(tensor, [])
     if when < trace.latest.get(tensor, 0):
-        raise TraceDamaged("earlier than the event before it of its tensor: lines are swapped")
+        raise DamagedTraceError("earlier than the event before it of its tensor: lines are swapped")
     trace.latest[tensor] = when
     if kind == "B":
         stack.append(_begun(event.get("name"), float(when), stack))
@@ -148,10 +148,12 @@ def _add(event: Mapping[str, Any], trace: Trace, stacks: dict[int, list[OpenPhas
             stack[-1].ready.append((float(when), int(name)))
     else:
         if not stack:
-            raise TraceDamaged("a phase ends that has not begun: lines are missing or swapped")
+            raise DamagedTraceError("a phase ends that has not begun: lines are missing or swapped")
         opened = stack.pop()
         if stack and event.get("args"):
-            raise TraceDamaged(f"{opened.name} ends as {stack[0].name} does: lines are missing")
+            raise DamagedTraceError(
+                f"{opened.name} ends as {stack[0].name} does: lines are missing"
+            )
         opened.size = _size(event.get("args"))
         if opened.ready:
             trace.ready.append((opened.name, opened.ready))
@@ -161,13 +163,13 @@ def _add(event: Mapping[str, Any], trace: Trace, stacks: dict[int, list[OpenPhas
 
 
 def _begun(name: Any, when: float, stack: Sequence[OpenPhase]) -> OpenPhase:
-    """A phase that begins inside of those of ``stack``; raises TraceDamaged where none can."""
+    """A phase that begins inside of those of ``stack``; raises DamagedTraceError where none can."""
     if not isinstance(name, str) or not re.fullmatch(r"[A-Za-z][\w ./-]{0,99}", name):
-        raise TraceDamaged("a phase without a name")
+        raise DamagedTraceError("a phase without a name")
     if stack and (name.startswith(NEGOTIATE) or name in OPERATIONS):
-        raise TraceDamaged(f"{name} begins inside {stack[-1].name}: lines are missing")
+        raise DamagedTraceError(f"{name} begins inside {stack[-1].name}: lines are missing")
     if not stack and CALL.fullmatch(name):
-        raise TraceDamaged(f"{name} begins outside of any operation: lines are missing")
+        raise DamagedTraceError(f"{name} begins outside of any operation: lines are missing")
     return OpenPhase(name, when, stack[-1] if stack else None)
 
 

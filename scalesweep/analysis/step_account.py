@@ -61,7 +61,7 @@ from scalesweep.analysis.step_work import (
     STEP_TIMES,
     UNKNOWN,
     VALIDATION,
-    BadSpans,
+    BadSpansError,
     StepWork,
     check_clocks,
     check_spans,
@@ -216,7 +216,7 @@ def account_of(
     """
     try:
         return _account_of(samples, notes, ranks, seconds)
-    except BadSpans:
+    except BadSpansError:
         return None
 
 
@@ -229,7 +229,7 @@ def span_problem(
     """Why a run's spans cannot be true, and the likely cause; None where they can."""
     try:
         _account_of(samples, notes, ranks, seconds)
-    except BadSpans as error:
+    except BadSpansError as error:
         return f"no account of its steps: {error}"
     return None
 

@@ -55,11 +55,11 @@ STAMPS = 5.0
 UNSEEN = 0.03  # the same share where the time between steps is not measured
 
 
-class BadSpans(ValueError):
+class BadSpansError(ValueError):
     """Spans of a run that cannot be: the message says what, where, and the likely cause."""
 
 
-class BadSteps(BadSpans):
+class BadStepsError(BadSpansError):
     """Times of whole steps that cannot be, whatever their spans are."""
 
 
@@ -119,8 +119,8 @@ def step_work(
 ) -> StepWork | None:
     """The work of a run's ranks; None where its arrays do not hold ``step_times`` and all spans.
 
-    ``seconds``: what the run timed. Raises BadSpans where they do, but cannot be true, and where
-    ``step_times`` alone cannot.
+    ``seconds``: what the run timed. Raises BadSpansError where they do, but cannot be true, and
+    where ``step_times`` alone cannot.
     """
     check_arrays(samples, ranks)
     steps = rank_matrix(samples, STEP_TIMES, ranks)
@@ -151,27 +151,31 @@ def step_work(
 
 
 def check_arrays(samples: Mapping[str, NDArray[Any]], ranks: int) -> None:
-    """Raise BadSpans where a program that takes stamps in its steps keeps an array that is no
+    """Raise BadSpansError where a program that takes stamps in its steps keeps an array that is no
     ``[step, rank]`` of finite numbers, or lacks a span."""
     if STEP_TIMES not in samples or not {"span_compute", "span_communication"} & set(samples):
         return
     if missing := [name for name in SPANS if name not in samples]:
-        raise BadSpans(f"{listed(missing)} is missing, though other spans of its steps are there")
+        raise BadSpansError(
+            f"{listed(missing)} is missing, though other spans of its steps are there"
+        )
     steps = samples[STEP_TIMES]
     for name in (STEP_TIMES, *SPANS, SPAN_BETWEEN, *(f"span_{name}" for name in NAMED)):
         if name not in samples:
             continue
         values, rows = samples[name], len(steps) if steps.ndim else 0
         if values.ndim != 2 or values.shape != (rows, ranks):
-            raise BadSpans(
+            raise BadSpansError(
                 f"{name} has the shape {values.shape}, not one value for each of {rows:,} steps "
                 f"and {ranks:,} ranks"
             )
         if values.dtype.kind in "fiu" and not np.isfinite(values).all():
             if said := _fewer(values):
-                raise BadSpans(f"{said} in {name}; each rank has to print each step")
+                raise BadSpansError(f"{said} in {name}; each rank has to print each step")
             odd = int((~np.isfinite(values)).any(axis=1).sum())
-            raise BadSpans(f"{name} is no finite number in {odd:,} of {rows:,} steps (NaN or inf)")
+            raise BadSpansError(
+                f"{name} is no finite number in {odd:,} of {rows:,} steps (NaN or inf)"
+            )
 
 
 def _fewer(values: NDArray[Any]) -> str:
@@ -187,13 +191,13 @@ def _fewer(values: NDArray[Any]) -> str:
 
 
 def check_spans(steps: Floats, spans: Mapping[str, Floats], notes: Mapping[str, Any]) -> None:
-    """Raise BadSpans where spans cannot be parts of their steps.
+    """Raise BadSpansError where spans cannot be parts of their steps.
 
     ``steps`` and each of ``spans`` are seconds ``[step, rank]`` (or sums ``[epoch, rank]``).
     """
     disorder = _stated(notes, "out_of_order")
     if disorder:
-        raise BadSpans(
+        raise BadSpansError(
             f"time stamps are out of order in {disorder:,} steps, as the program says: an "
             "operation with side effects in the step (tf.print, a summary, py_function) delays "
             "them; take it out of the timed steps"
@@ -201,7 +205,7 @@ def check_spans(steps: Floats, spans: Mapping[str, Floats], notes: Mapping[str, 
     for name, span in spans.items():
         bad = span < -CLOCK_S
         if bad.mean() > ODD:
-            raise BadSpans(
+            raise BadSpansError(
                 f"{name} is negative in {int(bad.any(axis=1).sum()):,} of {len(span):,} steps (at "
                 f"least {span.min():.4g} s): its stamps are out of order; operations with side "
                 "effects (tf.print, a summary, py_function) and clocks that are set do that"
@@ -212,19 +216,19 @@ def check_spans(steps: Floats, spans: Mapping[str, Floats], notes: Mapping[str, 
         return
     names = listed(list(spans))
     if parts > THOUSAND * whole:
-        raise BadSpans(
+        raise BadSpansError(
             f"the spans of a step ({names}) add up to about {_about(parts / whole)} times its "
             "step_times: the spans look like milliseconds; write seconds"
         )
     if whole > THOUSAND * parts:
-        raise BadSpans(
+        raise BadSpansError(
             f"step_times are about {_about(whole / parts)} times what the spans of a step "
             f"({names}) add up to: step_times look like milliseconds; write seconds"
         )
     longer = total > steps * (1 + CLOCK_SHARE) + CLOCK_S
     if longer.mean() > ODD:
         step, rank = np.unravel_index(int((total - steps).argmax()), steps.shape)
-        raise BadSpans(
+        raise BadSpansError(
             f"the spans of a step ({names}) are longer than the step in "
             f"{int(longer.any(axis=1).sum()):,} of {len(steps):,} steps (step {step + 1}, rank "
             f"{rank}: {total[step, rank]:.4g} s in {steps[step, rank]:.4g} s): they overlap, "
@@ -233,8 +237,8 @@ def check_spans(steps: Floats, spans: Mapping[str, Floats], notes: Mapping[str, 
 
 
 def _check_seconds(steps: Floats, seconds: float | None) -> None:
-    """Raise BadSteps where ``steps[step, rank]`` add up to far more than the seconds that the run
-    timed, if these are known."""
+    """Raise BadStepsError where ``steps[step, rank]`` add up to far more than the seconds that the
+    run timed, if these are known."""
     total = float(steps.sum(axis=0).max())
     if not seconds or total <= TOO_LONG * seconds:
         return
@@ -242,7 +246,7 @@ def _check_seconds(steps: Floats, seconds: float | None) -> None:
     cause = "they look like milliseconds; write seconds" if unit else (
         "they have another unit, overlap, or are of several runs"
     )  # fmt: skip
-    raise BadSteps(
+    raise BadStepsError(
         f"{STEP_TIMES} add up to about {_about(total / seconds)} times the seconds that the run "
         f"timed: {cause}"
     )
@@ -255,9 +259,9 @@ def meet(notes: Mapping[str, Any]) -> bool:
 
 
 def check_clocks(periods: Floats, least: float = 0.0) -> None:
-    """Raise BadSteps where ranks that meet at the end of each step count different times from one
-    meeting to the next, ``periods[step, rank]``, by the share ``least`` or more: in the whole run,
-    or in a part of it."""
+    """Raise BadStepsError where ranks that meet at the end of each step count different times from
+    one meeting to the next, ``periods[step, rank]``, by the share ``least`` or more: in the whole
+    run, or in a part of it."""
     steps, ranks = periods.shape
     share = next((share for fewest, share in CLOCK_OFF if steps >= fewest), None)
     if share is None or ranks < 2:
@@ -279,7 +283,7 @@ def check_clocks(periods: Floats, least: float = 0.0) -> None:
     percent = abs(100 * float(ahead[-1, worst]) / whole)
     others = "the other one" if ranks == 2 else "most others"
     count = int(off.sum())
-    raise BadSteps(
+    raise BadStepsError(
         f"rank {worst} counted about {percent:.0f} % {'more' if gained[worst] > 0 else 'less'} "
         f"time than {others} from one exchange to the next"
         f"{f' ({count:,} of {ranks:,} ranks are off)' if count > 1 else ''}, though ranks that "
@@ -324,7 +328,7 @@ def _between(
         return total, named
     longer = total > whole * (1 + CLOCK_SHARE) + CLOCK_S
     if longer.mean() > ODD:
-        raise BadSpans(
+        raise BadSpansError(
             f"{listed([f'span_{name}' for name in named])} are longer than {SPAN_BETWEEN} in "
             f"{int(longer.any(axis=1).sum()):,} of {len(steps):,} steps: they are parts of it, in "
             "seconds, of the time since the step before ended"
@@ -339,7 +343,7 @@ def _like(
     if values is None or values.shape != steps.shape or not np.isfinite(values).all():
         return None
     if (values < -CLOCK_S).mean() > ODD:
-        raise BadSpans(f"{name} is negative (at least {values.min():.4g} s): a time is not")
+        raise BadSpansError(f"{name} is negative (at least {values.min():.4g} s): a time is not")
     return values
 
 

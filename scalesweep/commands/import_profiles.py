@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 
 from scalesweep.config.benchmark import load_benchmark
-from scalesweep.core.cpu_limit import TookTooLong, cpu_limit
+from scalesweep.core.cpu_limit import TookTooLongError, cpu_limit
 from scalesweep.core.errors import UserError
 from scalesweep.importers import cli
 from scalesweep.importers.imported_run import NotRead
@@ -35,7 +35,7 @@ def run(args: argparse.Namespace) -> None:
     try:
         with cpu_limit(GROUPING_S):
             made = runs_of(source.profiles, Path(args.source), known)
-    except TookTooLong:
+    except TookTooLongError:
         raise UserError(
             f"benchmark {args.benchmark}: parts: a pattern takes too long; make it simpler"
         ) from None

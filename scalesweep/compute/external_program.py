@@ -12,7 +12,7 @@ from typing import Any
 
 from scalesweep.compute.horovod_settings import visible_settings
 from scalesweep.compute.job_spec import Order, Patterns
-from scalesweep.compute.log_metrics import LogsGone, Reading, metrics_of, read_metrics
+from scalesweep.compute.log_metrics import LogsGoneError, Reading, metrics_of, read_metrics
 from scalesweep.compute.native_format import NativeParts
 from scalesweep.core.files import write_atomic
 from scalesweep.core.host import host_facts
@@ -82,22 +82,22 @@ def _resources(spec: Order, job: int | None) -> dict[str, Any]:
 
 
 def read_attempt(work: Path) -> dict[str, Any]:
-    """attempt.json of an attempt; raises LogsGone if it is not there or not whole."""
+    """attempt.json of an attempt; raises LogsGoneError if it is not there or not whole."""
     try:
         kept = json.loads((work / ATTEMPT).read_bytes())
         if kept["schema"] == ATTEMPT_SCHEMA and isinstance(kept["record"], dict):
             return dict(kept)
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         pass
-    raise LogsGone(f"{work.name}/{ATTEMPT} is gone or not whole")
+    raise LogsGoneError(f"{work.name}/{ATTEMPT} is gone or not whole")
 
 
 def read_result(work: Path, extract: Patterns) -> tuple[NativeParts, Reading]:
     """The parts of a record that a native program writes itself, made of an attempt's logs.
 
     ``extract``: metrics and digest, as in the launcher's order. Arrays of matches are left in
-    the file ``EXTRACTED``. Raises UserError (``Unreadable``, ``LogsGone``) if the logs do not
-    give the metrics.
+    the file ``EXTRACTED``. Raises UserError (``UnreadableError``, ``LogsGoneError``) if the logs
+    do not give the metrics.
     """
     kept = read_attempt(work)
     record = kept["record"]

@@ -26,7 +26,7 @@ from scalesweep.compute.native_format import NativeParts
 from scalesweep.compute.power.outcome import energy_metrics
 from scalesweep.compute.power_sampling import Sampling
 from scalesweep.compute.program import Outcome, environment, run_program
-from scalesweep.compute.program_output import Refused, read_native, unsupported
+from scalesweep.compute.program_output import BadResultError, read_native, unsupported
 from scalesweep.compute.standstill import suspended
 from scalesweep.compute.step_errors import StepErrors, read_step_errors
 from scalesweep.core import disk_full
@@ -46,7 +46,7 @@ from scalesweep.core.record import (
     PREVIOUS_FAILURE,
     RECORD,
     SAMPLES,
-    BadRecord,
+    BadRecordError,
     last_lines,
     publish,
     read_record,
@@ -79,7 +79,7 @@ def launch(spec: Order, root: Path) -> int:
             try:
                 _publish_record(spec, attempt, measured, verdict)
                 return 0
-            except (Refused, UserError, OSError) as error:
+            except (BadResultError, UserError, OSError) as error:
                 verdict = _why_refused(error, attempt.work)
         _publish_failure(spec, attempt, measured, verdict)
         return 1
@@ -174,7 +174,7 @@ def _program(spec: Order) -> dict[str, Any]:
 def _publish_record(spec: Order, attempt: _Attempt, measured: _Measured, verdict: _Verdict) -> None:
     """Write the run's record, of a result or of why this machine has none (UNSUPPORTED).
 
-    Raises Refused, UserError or OSError if the result will not do or cannot be kept.
+    Raises BadResultError, UserError or OSError if the result will not do or cannot be kept.
     """
     folder, work, base = attempt.folder, attempt.work, measured.base
     done = verdict.cause is None
@@ -182,7 +182,7 @@ def _publish_record(spec: Order, attempt: _Attempt, measured: _Measured, verdict
     if done and "profile" in base:
         lacking = lacks(spec["profile"], base["profile"]["files"], native["notes"])
         if lacking:
-            raise Refused(f"profile {spec['profile']}: {lacking}")
+            raise BadResultError(f"profile {spec['profile']}: {lacking}")
     if attempt.job is not None:
         native["resources"]["slurm"] = {"job_id": attempt.job, **(spec["asked"] or {})}
     energy = energy_metrics(base.get("energy"), base["wall_s"]) if done else {}
@@ -245,7 +245,7 @@ def _is_there(folder: Path, spec: Order) -> bool:
         if stamp_of(str(folder / RECORD)) == spec.get("replaces", ""):
             return False
         return bool(read_record(folder / RECORD))
-    except (OSError, BadRecord):
+    except (OSError, BadRecordError):
         return False
 
 
@@ -380,7 +380,7 @@ def _last_lines(work: Path) -> list[str]:
 
 
 def _read(spec: Order, work: Path) -> NativeParts:
-    """The parts of the record that tell the result; raises Refused or UserError."""
+    """The parts of the record that tell the result; raises BadResultError or UserError."""
     if "extract" not in spec:
         return read_native(work)
     from scalesweep.compute.external_program import read_result
@@ -388,7 +388,7 @@ def _read(spec: Order, work: Path) -> NativeParts:
     try:
         parts, reading = read_result(work, spec["extract"])
     except OSError as error:
-        raise Refused(f"{error.filename} cannot be read: {error.strerror}") from None
+        raise BadResultError(f"{error.filename} cannot be read: {error.strerror}") from None
     for warning in reading.warnings:
         print(f"{spec['run_id']}: warning: {warning}", file=sys.stderr)
     return parts

@@ -18,7 +18,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
-from scalesweep.core.files import NotAFile, open_regular
+from scalesweep.core.files import NotAFileError, open_regular
 
 _CHUNK_BYTES = 1 << 20
 # A line without an end is searched in pieces: no log may fill the memory.
@@ -59,7 +59,7 @@ def read_lines(path: Path, srun_labels: bool = False) -> Iterator[Line]:
     yield from joiner.rest()
 
 
-class DamagedPack(OSError):
+class DamagedPackError(OSError):
     """What begins as gzip or xz packs a file does not go on so, or ends too early."""
 
 
@@ -76,12 +76,13 @@ def has_packed_name(path: Path) -> bool:
 def open_packed(path: Path) -> Iterator[BinaryIO]:
     """A file to read bytes from, unpacked where gzip or xz has packed it.
 
-    Raises OSError where it cannot be read, also while it is: DamagedPack if a packed file was cut.
+    Raises OSError where it cannot be read, also while it is: DamagedPackError if a packed file was
+    cut.
     """
     with open_regular(path) as file:
         start = file.read(6)
         if start is None:  # of what would block, as /proc/kmsg does
-            raise NotAFile(errno.EAGAIN, "is not a file with an end", str(path))
+            raise NotAFileError(errno.EAGAIN, "is not a file with an end", str(path))
         packer = next((it for mark, it in _PACKERS.items() if start.startswith(mark)), None)
         file.seek(0)
         if packer is None:
@@ -94,7 +95,7 @@ def open_packed(path: Path) -> Iterator[BinaryIO]:
             with module.open(file) as unpacked:
                 yield unpacked
         except (EOFError, zlib.error, *own) as error:
-            raise DamagedPack(0, f"the packed file is damaged ({error})") from None
+            raise DamagedPackError(0, f"the packed file is damaged ({error})") from None
 
 
 def _plain(piece: str) -> str:

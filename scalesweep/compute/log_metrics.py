@@ -11,10 +11,10 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from scalesweep.compute.log_lines import DamagedPack, read_lines
+from scalesweep.compute.log_lines import DamagedPackError, read_lines
 from scalesweep.compute.native_format import Meaning, MetricValue
 from scalesweep.compute.torch_labels import labels_of
-from scalesweep.core.cpu_limit import TookTooLong, cpu_limit, reading_limit
+from scalesweep.core.cpu_limit import TookTooLongError, cpu_limit, reading_limit
 from scalesweep.core.errors import UserError
 from scalesweep.core.files import digest_of, natural_order
 from scalesweep.core.host import cpu_set
@@ -37,11 +37,11 @@ _SPECIAL = re.compile(r"[+-]?(?:nan|inf(?:inity)?)", re.IGNORECASE)
 _KEY = re.compile(r"[^A-Za-z0-9_.-]")
 
 
-class Unreadable(UserError):
+class UnreadableError(UserError):
     """The program ended well, but what it printed does not give the metrics."""
 
 
-class LogsGone(UserError):
+class LogsGoneError(UserError):
     """A log that the launcher wrote is not there any more."""
 
 
@@ -107,10 +107,10 @@ class _Series:
         self.lines.append(line)
 
     def checked(self, name: str, places: range) -> list[float]:
-        """The numbers at ``places``; raises Unreadable if one is none."""
+        """The numbers at ``places``; raises UnreadableError if one is none."""
         for place in places if self._bad else ():
             if place in self._bad:
-                raise Unreadable(f"metric {name}: {self._bad[place]}")
+                raise UnreadableError(f"metric {name}: {self._bad[place]}")
         return [self.values[place] for place in places]
 
     def place(self, index: int) -> tuple[str, int]:
@@ -144,8 +144,8 @@ def read_metrics(
     """Read the logs in ``work``, the folder of an attempt of a run with ``ranks`` ranks.
 
     ``srun_labels``: the launcher's command labels lines as ``srun --label`` does. Raises
-    Unreadable naming metric and pattern or a damaged packed file, LogsGone if stdout.log or
-    stderr.log is not there, OSError if a file cannot be read.
+    UnreadableError naming metric and pattern or a damaged packed file, LogsGoneError if
+    stdout.log or stderr.log is not there, OSError if a file cannot be read.
     """
     series_of: dict[str, _SeriesOf] = {metric.metric: {} for metric in metrics}
     for source in dict.fromkeys(metric.source for metric in metrics):
@@ -155,11 +155,11 @@ def read_metrics(
     for metric in metrics:
         keys = series_of[metric.metric]
         if not keys and not metric.optional:
-            raise Unreadable(_nothing(metric, work))
+            raise UnreadableError(_nothing(metric, work))
         for key, series in keys.items():
             _reduce(metric, _name(metric, key), series, ranks, reading)
     if not reading.metrics:
-        raise Unreadable(
+        raise UnreadableError(
             "no pattern matches any line (all metrics are optional, but one must match)"
         )
     return reading
@@ -177,7 +177,7 @@ def _files(source: str, work: Path) -> list[Path]:
     if source in STREAMS:
         path = work / STREAMS[source]
         if not path.is_file():
-            raise LogsGone(f"{work.name}/{path.name} is gone")
+            raise LogsGoneError(f"{work.name}/{path.name} is gone")
         return [path]
     names = [path for path in work.glob(source) if path.is_file()]
     return sorted(names, key=natural_order)
@@ -216,13 +216,13 @@ def _search(
                             text = match[group] or ""
                             series.add(text, name, line.number, metric.type == "integer")
                     place = f"{name}, behind line {line.number}"
-    except TookTooLong:
-        raise Unreadable(
+    except TookTooLongError:
+        raise UnreadableError(
             f"metric {metric.metric}: pattern '{metric.pattern}' takes too long: unfinished after "
             f"{limit_s:.0f} s of CPU time{place and f' in {place}'}; make it simpler"
         ) from None
-    except DamagedPack as error:
-        raise Unreadable(f"{name}: {error.strerror}") from None
+    except DamagedPackError as error:
+        raise UnreadableError(f"{name}: {error.strerror}") from None
 
 
 def _rank(match: "re.Match[str]", labelled: int | None) -> int | None:
@@ -249,7 +249,9 @@ def value_group(pattern: "re.Pattern[str]") -> str | int:
 def _series(by_key: _SeriesOf, metric: Metric, match: "re.Match[str]", rank: int | None) -> _Series:
     key = match["key"] if "key" in match.re.groupindex else None
     if key not in by_key and len(by_key) == MAX_KEYS:
-        raise Unreadable(f"metric {metric.metric}: more than {MAX_KEYS} keys, the last {key!r}")
+        raise UnreadableError(
+            f"metric {metric.metric}: more than {MAX_KEYS} keys, the last {key!r}"
+        )
     by_rank = by_key.setdefault(key, {})
     return by_rank.setdefault(rank, _Series())
 
@@ -263,7 +265,7 @@ def _reduce(
 ) -> None:
     """Make one number of the matches of a metric, and note where it comes from."""
     if name in reading.metrics:
-        raise Unreadable(f"metric {name}: two metrics or keys have this name")
+        raise UnreadableError(f"metric {name}: two metrics or keys have this name")
     known = sorted(rank for rank in by_rank if rank is not None)
     notes: dict[str, Any] = {
         "matches": sum(len(series.values) for series in by_rank.values()),
@@ -289,11 +291,11 @@ def _places(metric: Metric, name: str, series: _Series, count: int = 1) -> range
     """Indices of the matches that a metric's rule takes, once those to ``skip`` are left out.
 
     ``count`` ranks printed them, so that of each as many are skipped, and one is the first or last.
-    Raises Unreadable if none is left.
+    Raises UnreadableError if none is left.
     """
     total, begin = len(series.values), metric.skip * count
     if begin >= total:
-        raise Unreadable(f"metric {name}: skip: {metric.skip} leaves none of {total} matches")
+        raise UnreadableError(f"metric {name}: skip: {metric.skip} leaves none of {total} matches")
     if metric.match == "first":
         return range(begin, min(begin + count, total))
     return range(max(begin, total - count) if metric.match == "last" else begin, total)
@@ -317,8 +319,8 @@ def _note_missing(
 ) -> None:
     """Warn of ranks that printed nothing, where others did.
 
-    Raises Unreadable where the metric is of every rank and not optional: a mean over the others
-    is another number.
+    Raises UnreadableError where the metric is of every rank and not optional: a mean over the
+    others is another number.
     """
     every = metric.printed_by == "every_rank"
     missing = set(range(ranks)) - set(known)
@@ -327,7 +329,7 @@ def _note_missing(
         return
     printed = f"{len(known)} of {ranks} ranks printed it, missing: {cpu_set(missing)}"
     if every and metric.scope == "rank" and not metric.optional:
-        raise Unreadable(f"metric {name}: {printed} (printed_by: every_rank)")
+        raise UnreadableError(f"metric {name}: {printed} (printed_by: every_rank)")
     notes["warning"] = printed
 
 
@@ -370,7 +372,7 @@ def _of_one(metric: Metric, name: str, series: _Series, ranks: int, reading: Rea
     total = len(series.values)
     each = metric.printed_by == "every_rank" and ranks > 1
     if each and total < ranks and metric.scope == "rank" and not metric.optional:
-        raise Unreadable(
+        raise UnreadableError(
             f"metric {name}: {total} matches of {ranks} ranks (printed_by: every_rank)"
         )
     places = _places(metric, name, series, ranks if each else 1)
@@ -393,7 +395,7 @@ def _of_one(metric: Metric, name: str, series: _Series, ranks: int, reading: Rea
 
 
 def _check_in_step(metric: Metric, name: str, series: _Series, ranks: int) -> None:
-    """Raise Unreadable where nothing says which of several matches are which rank's.
+    """Raise UnreadableError where nothing says which of several matches are which rank's.
 
     Ranks write when they like: the last of all matches may be those of one rank. One match of each
     is no question; nor is a mean over all, if each printed as many; nor are equal numbers.
@@ -405,7 +407,7 @@ def _check_in_step(metric: Metric, name: str, series: _Series, ranks: int) -> No
     low, high = min(series.values), max(series.values)
     if even and high - low <= AGREE * abs(high):
         return
-    raise Unreadable(
+    raise UnreadableError(
         f"metric {name}: {total} matches of {ranks} ranks, and no label says which is whose: let "
         "the launcher label lines (mpirun --tag-output, srun --label, torchrun --tee 3), or give "
         "the pattern a group (?P<rank>...)"

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from scalesweep.compute.native_format import NATIVE, Environment, NativeParts, Work
-from scalesweep.core.files import NotAFile, read_regular
+from scalesweep.core.files import NotAFileError, read_regular
 from scalesweep.core.host import host_facts
 from scalesweep.core.npy import NOT_ARRAYS, check_sizes, npy_floats
 from scalesweep.core.record import SAMPLES
@@ -20,7 +20,7 @@ _NATIVE_KEYS = ("phases", "metrics", "work", "resources", "environment", "notes"
 _METRIC_KEYS = {"value", "unit", "better", "scope"}
 
 
-class Refused(Exception):
+class BadResultError(Exception):
     """The program ended well, but its result cannot be used."""
 
 
@@ -29,24 +29,24 @@ def read_native(work: Path) -> NativeParts:
     try:
         native = _load(work)
     except FileNotFoundError:
-        raise Refused("the program ended well but wrote no native.json") from None
-    except NotAFile as error:
-        raise Refused(f"native.json {error.strerror}") from None
+        raise BadResultError("the program ended well but wrote no native.json") from None
+    except NotAFileError as error:
+        raise BadResultError(f"native.json {error.strerror}") from None
     except (ValueError, RecursionError) as error:
-        raise Refused(f"native.json is not JSON: {error}") from None
+        raise BadResultError(f"native.json is not JSON: {error}") from None
     if not isinstance(native, dict):
-        raise Refused("native.json is not a JSON object")
+        raise BadResultError("native.json is not a JSON object")
     missing = [key for key in _NATIVE_KEYS if not isinstance(native.get(key), dict)]
     if missing:
-        raise Refused(f"native.json lacks {', '.join(missing)}")
+        raise BadResultError(f"native.json lacks {', '.join(missing)}")
     for name, metric in native["metrics"].items():
         if not isinstance(metric, dict) or not metric.keys() >= _METRIC_KEYS:
-            raise Refused(f"metric {name} lacks one of {', '.join(sorted(_METRIC_KEYS))}")
+            raise BadResultError(f"metric {name} lacks one of {', '.join(sorted(_METRIC_KEYS))}")
         value = metric["value"]
         if isinstance(value, bool) or not isinstance(value, int | float):
-            raise Refused(f"metric {name} is not a number")
+            raise BadResultError(f"metric {name} is not a number")
         if not math.isfinite(value):
-            raise Refused(f"metric {name} is {value}")
+            raise BadResultError(f"metric {name} is {value}")
     if (work / SAMPLES).exists():
         check_finite(work / SAMPLES)
     environment: Environment = native["environment"]
@@ -97,7 +97,8 @@ def unsupported(reason: str) -> NativeParts:
 
 
 def check_finite(samples: Path) -> None:
-    """Raise Refused if the .npz is damaged or a float64 array in it holds NaN or infinity."""
+    """Raise BadResultError if the .npz is damaged or a float64 array in it holds NaN or
+    infinity."""
     try:
         with zipfile.ZipFile(samples) as archive:
             check_sizes([member.file_size for member in archive.infolist()])
@@ -105,6 +106,8 @@ def check_finite(samples: Path) -> None:
                 content = archive.read(name)
                 kind, values = npy_floats(content)
                 if kind == "<f8" and not all(map(math.isfinite, values)):
-                    raise Refused(f"{SAMPLES}: {name.removesuffix('.npy')} holds NaN or infinity")
+                    raise BadResultError(
+                        f"{SAMPLES}: {name.removesuffix('.npy')} holds NaN or infinity"
+                    )
     except NOT_ARRAYS as error:
-        raise Refused(f"{SAMPLES} cannot be read: {error}") from None
+        raise BadResultError(f"{SAMPLES} cannot be read: {error}") from None

@@ -14,7 +14,7 @@ _FLOOR_S, _SECONDS_PER_MB = 20.0, 10.0
 _AGAIN_S = 0.1
 
 
-class TookTooLong(Exception):
+class TookTooLongError(Exception):
     """The limit was reached."""
 
 
@@ -25,7 +25,7 @@ def reading_limit(size: int) -> float:
 
 @contextlib.contextmanager
 def cpu_limit(seconds: float) -> Iterator[None]:
-    """Raise TookTooLong inside the body after so many seconds of CPU time.
+    """Raise TookTooLongError inside the body after so many seconds of CPU time.
 
     A slow disk is not counted. Python's regular expressions look for signals while they search,
     which no thread could make them do; so there is no limit outside of the main thread.
@@ -35,7 +35,7 @@ def cpu_limit(seconds: float) -> Iterator[None]:
         return
 
     def stop(_number: int, _frame: Any) -> NoReturn:
-        raise TookTooLong
+        raise TookTooLongError
 
     before = signal.signal(signal.SIGVTALRM, stop)
     # Again and again: Python drops an exception that is raised inside a destructor or a callback of

@@ -35,7 +35,7 @@ def content_digest(content: bytes) -> str:
     return hashlib.blake2b(content, digest_size=16).hexdigest()
 
 
-class NotAFile(OSError):
+class NotAFileError(OSError):
     """What lies under a name is no regular file, or is longer than may be read."""
 
 
@@ -49,7 +49,7 @@ _KINDS = {
 
 
 def _open_regular(path: Path | str, most: int | None = None) -> tuple[int, int]:
-    """Descriptor and size of a regular file; raises NotAFile for anything else.
+    """Descriptor and size of a regular file; raises NotAFileError for anything else.
 
     A named pipe without a writer would block for ever, a device has no end.
     """
@@ -57,33 +57,33 @@ def _open_regular(path: Path | str, most: int | None = None) -> tuple[int, int]:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
     except OSError as error:
         if error.errno == errno.ENXIO:  # a socket
-            raise NotAFile(errno.EINVAL, "is a socket, not a file", str(path)) from None
+            raise NotAFileError(errno.EINVAL, "is a socket, not a file", str(path)) from None
         raise
     status = os.fstat(descriptor)
     if not stat.S_ISREG(status.st_mode):
         os.close(descriptor)
         kind = _KINDS.get(stat.S_IFMT(status.st_mode), "no file")
-        raise NotAFile(errno.EINVAL, f"is {kind}, not a file", str(path))
+        raise NotAFileError(errno.EINVAL, f"is {kind}, not a file", str(path))
     if most is not None and status.st_size > most:
         os.close(descriptor)
         raise _too_long(path, status.st_size, most)
     return descriptor, status.st_size
 
 
-def _too_long(path: Path | str, size: int, most: int) -> NotAFile:
+def _too_long(path: Path | str, size: int, most: int) -> NotAFileError:
     said = f"has {size:,} bytes, at most {most:,} are read"
-    return NotAFile(errno.EFBIG, said, str(path))
+    return NotAFileError(errno.EFBIG, said, str(path))
 
 
 def open_regular(path: Path) -> BinaryIO:
-    """A regular file, open for reading; raises NotAFile for anything else, and OSError."""
+    """A regular file, open for reading; raises NotAFileError for anything else, and OSError."""
     return open(_open_regular(path)[0], "rb")  # noqa: PTH123 (a descriptor)
 
 
 def read_regular(path: Path | str, most: int | None = None) -> bytes:
     """Content of a regular file of at most ``most`` bytes.
 
-    Raises NotAFile for a directory, a named pipe, a device or a longer file, and OSError as
+    Raises NotAFileError for a directory, a named pipe, a device or a longer file, and OSError as
     ``Path.read_bytes`` does.
     """
     descriptor, size = _open_regular(path, most)

@@ -11,7 +11,7 @@ from typing import Any
 
 from scalesweep.core.errors import UserError
 from scalesweep.core.files import (
-    NotAFile,
+    NotAFileError,
     digest_of,
     file_digest,
     open_regular,
@@ -85,11 +85,11 @@ Parse = Callable[[bytes], Any]
 HasDigest = Callable[[Any, Any], bool]
 
 
-class BadRecord(UserError):
+class BadRecordError(UserError):
     """A record that cannot be trusted: cut, edited, of another run, or without its samples."""
 
 
-class NewerRecord(UserError):
+class NewerRecordError(UserError):
     """A record of a newer version: neither to be trusted blindly nor to be set aside."""
 
 
@@ -104,8 +104,8 @@ def write_record(folder: Path, record: Mapping[str, Any], samples: Path | None =
     What it says of each rank may be in rows, as programs write it, or by column already.
     ``samples`` (an .npz inside or outside the folder, on the same file system) is moved in
     first; record.json follows last, by rename, so that a record that exists is whole.
-    Raises BadRecord if a required key is missing or has the wrong type, UnusableRecord where no
-    table could be made of what it holds.
+    Raises BadRecordError if a required key is missing or has the wrong type, UnusableRecordError
+    where no table could be made of what it holds.
     """
     folder.mkdir(parents=True, exist_ok=True)
     described_samples = None if samples is None else {"file": SAMPLES, **described(samples)}
@@ -120,13 +120,13 @@ def write_record(folder: Path, record: Mapping[str, Any], samples: Path | None =
 
 
 def completed(record: Mapping[str, Any], run_id: str) -> dict[str, Any]:
-    """``record`` as it is stored: by column, with schema and digest; raises BadRecord."""
+    """``record`` as it is stored: by column, with schema and digest; raises BadRecordError."""
     complete = {**by_column(record), "schema": SCHEMA}
     complete.pop("digest", None)
     try:
         complete["digest"] = digest_of(complete)
     except ValueError as error:
-        raise BadRecord(f"{run_id}: a value is NaN or infinite ({error})") from None
+        raise BadRecordError(f"{run_id}: a value is NaN or infinite ({error})") from None
     return complete
 
 
@@ -147,40 +147,44 @@ def _has_digest(value: Any, digest: Any) -> bool:
 
 
 def check_record(record: Any, run_id: str, has_digest: HasDigest = _has_digest) -> None:
-    """Raise BadRecord unless ``record`` is complete, of folder ``run_id``, and unchanged.
+    """Raise BadRecordError unless ``record`` is complete, of folder ``run_id``, and unchanged.
 
-    Raises NewerRecord if it is of a later schema, whatever its digest: that version may make its
-    digests otherwise, and what it wrote must not be taken for damage.
+    Raises NewerRecordError if it is of a later schema, whatever its digest: that version may make
+    its digests otherwise, and what it wrote must not be taken for damage.
     """
     if not isinstance(record, dict):
-        raise BadRecord(f"{run_id}: the record is not a JSON object")
+        raise BadRecordError(f"{run_id}: the record is not a JSON object")
     schema, rest = record.get("schema"), {k: v for k, v in record.items() if k != "digest"}
     if schema not in range(1, SCHEMA + 1):
         read = f"this version reads schemas 1 to {SCHEMA}"
         if type(schema) is int and SCHEMA < schema < _NO_SCHEMA:
-            raise NewerRecord(
+            raise NewerRecordError(
                 f"{run_id}: a newer version of scalesweep wrote the record (schema {schema}), "
                 f"{read}: update scalesweep"
             )
-        raise BadRecord(f"{run_id}: record schema {schema!r}, {read}")
+        raise BadRecordError(f"{run_id}: record schema {schema!r}, {read}")
     for key, types in REQUIRED.items():
         if key not in record:
-            raise BadRecord(f"{run_id}: the record lacks '{key}'")
+            raise BadRecordError(f"{run_id}: the record lacks '{key}'")
         value = record[key]
         if type(value) in types:  # as all are that were parsed
             continue
         if not isinstance(value, types) or isinstance(value, bool):
-            raise BadRecord(f"{run_id}: the record's '{key}' has the wrong type")
+            raise BadRecordError(f"{run_id}: the record's '{key}' has the wrong type")
     profile = record.get("profile", {"kind": NONE})
     if not isinstance(profile, dict) or profile.get("kind") not in (NONE, *KINDS):
-        raise BadRecord(f"{run_id}: the record's 'profile' names no kind of profile")
+        raise BadRecordError(f"{run_id}: the record's 'profile' names no kind of profile")
     if folder_name(record["run_id"], profile["kind"]) != run_id:
-        raise BadRecord(f"{run_id}: the record is of run {record['run_id']}")
+        raise BadRecordError(f"{run_id}: the record is of run {record['run_id']}")
     checksums(record)
     if record["source"] not in SOURCES:
-        raise BadRecord(f"{run_id}: source {record['source']!r}, allowed: {', '.join(SOURCES)}")
+        raise BadRecordError(
+            f"{run_id}: source {record['source']!r}, allowed: {', '.join(SOURCES)}"
+        )
     if not has_digest(rest, record.get("digest")):
-        raise BadRecord(f"{run_id}: the record was changed after it was written (digest differs)")
+        raise BadRecordError(
+            f"{run_id}: the record was changed after it was written (digest differs)"
+        )
 
 
 def parse_record(
@@ -188,14 +192,14 @@ def parse_record(
 ) -> dict[str, Any]:
     """The record in the content of ``<run_id>/record.json``, checked and brought to ``SCHEMA``.
 
-    Raises BadRecord naming what is wrong, NewerRecord where the schema is not known yet.
+    Raises BadRecordError naming what is wrong, NewerRecordError where the schema is not known yet.
     """
     try:
         record = parse(content)
         check_record(record, run_id, has_digest)
     except (ValueError, RecursionError) as error:
         # UnicodeDecodeError and JSONDecodeError are ValueErrors.
-        raise BadRecord(f"{run_id}: the record is not whole JSON ({error})") from None
+        raise BadRecordError(f"{run_id}: the record is not whole JSON ({error})") from None
     return _upgraded(record)
 
 
@@ -207,7 +211,7 @@ def _upgraded(record: dict[str, Any]) -> dict[str, Any]:
 
 
 def read_record(path: Path) -> dict[str, Any]:
-    """Read and check ``<run_id>/record.json``; raises BadRecord naming what is wrong.
+    """Read and check ``<run_id>/record.json``; raises BadRecordError naming what is wrong.
 
     The samples file is checked for presence and size here; ``verify_files`` reads it whole.
     ``scalesweep.planning.record_reader`` does the same faster, where there is more than the
@@ -221,12 +225,12 @@ def read_record(path: Path) -> dict[str, Any]:
 def record_bytes(path: Path) -> bytes:
     """Content of ``<run_id>/record.json``.
 
-    Raises BadRecord where it is no regular file or longer than a record can be, else OSError.
+    Raises BadRecordError where it is no regular file or longer than a record can be, else OSError.
     """
     try:
         return read_regular(path, MAX_BYTES)
-    except NotAFile as error:
-        raise BadRecord(f"{path.parent.name}: {path.name} {error.strerror}") from None
+    except NotAFileError as error:
+        raise BadRecordError(f"{path.parent.name}: {path.name} {error.strerror}") from None
 
 
 def holds_matches(record: Mapping[str, Any]) -> bool:
@@ -250,13 +254,15 @@ def told_arrays(record: Mapping[str, Any], samples: Mapping[str, Any]) -> Mappin
 
 
 def check_samples(folder: Path, record: Mapping[str, Any]) -> None:
-    """Raise BadRecord unless the samples next to a record are there and have their size."""
+    """Raise BadRecordError unless the samples next to a record are there and have their size."""
     if record["samples"] is not None:
         samples, expected = folder / SAMPLES, record["samples"].get("bytes")
         size = samples.stat().st_size if samples.is_file() else None
         if size != expected:
             problem = "is missing" if size is None else f"has {size} bytes"
-            raise BadRecord(f"{folder.name}: {SAMPLES} {problem}, the record says {expected} bytes")
+            raise BadRecordError(
+                f"{folder.name}: {SAMPLES} {problem}, the record says {expected} bytes"
+            )
 
 
 def dates_of(record: Mapping[str, Any]) -> tuple[str, str]:
@@ -293,7 +299,7 @@ def last_lines(path: Path) -> list[str]:
 
 
 def checksums(record: Mapping[str, Any]) -> dict[str, str]:
-    """File -> checksum of the files that belong to a record; raises BadRecord."""
+    """File -> checksum of the files that belong to a record; raises BadRecordError."""
     try:
         entries = {SAMPLES: record["samples"], POWER: (record.get("energy") or {}).get("table")}
         known = {name: entry for name, entry in entries.items() if entry is not None}
@@ -302,12 +308,14 @@ def checksums(record: Mapping[str, Any]) -> dict[str, str]:
     except (AttributeError, KeyError, TypeError):
         whole, digests = False, {}
     if not whole or not all(isinstance(digest, str) for digest in digests.values()):
-        raise BadRecord(f"{record.get('run_id')}: what the record says of its files is not whole")
+        raise BadRecordError(
+            f"{record.get('run_id')}: what the record says of its files is not whole"
+        )
     return digests
 
 
 def verify_files(folder: Path, expected: Mapping[str, str]) -> None:
-    """Read the files of a record whole; raises BadRecord if one was changed or is gone.
+    """Read the files of a record whole; raises BadRecordError if one was changed or is gone.
 
     ``expected`` is what ``checksums`` returns. No number of a table rests on power.csv: one that
     was deleted is not required. Raises OSError where a file cannot be read.
@@ -318,11 +326,11 @@ def verify_files(folder: Path, expected: Mapping[str, str]) -> None:
         except FileNotFoundError:
             if name == POWER:
                 continue
-            raise BadRecord(f"{folder.name}: {name} is missing") from None
-        except NotAFile as error:
-            raise BadRecord(f"{folder.name}: {name} {error.strerror}") from None
+            raise BadRecordError(f"{folder.name}: {name} is missing") from None
+        except NotAFileError as error:
+            raise BadRecordError(f"{folder.name}: {name} {error.strerror}") from None
         if actual != digest:
-            raise BadRecord(f"{folder.name}: {name} was changed: checksum differs")
+            raise BadRecordError(f"{folder.name}: {name} was changed: checksum differs")
 
 
 POWER = "power.csv"  # in the run's folder

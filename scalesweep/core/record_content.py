@@ -36,29 +36,29 @@ _PHASES = frozenset(
 )
 
 
-class UnusableRecord(UserError):
+class UnusableRecordError(UserError):
     """A whole record whose content no table can use; the message names no run."""
 
 
 def check_content(record: Mapping[str, Any]) -> None:
-    """Raise UnusableRecord naming the key unless tables can be made of a record.
+    """Raise UnusableRecordError naming the key unless tables can be made of a record.
 
     ``record`` has the keys and types of ``core.record.REQUIRED``, with what it says of ranks by
     column.
     """
     # Ten thousand records are checked in a report: what nearly all hold takes no call.
     if not (0 < record["version"] < _MAX_COUNT and 0 <= record["repeat"] < _MAX_COUNT):
-        raise UnusableRecord("version and repeat are not small numbers")
+        raise UnusableRecordError("version and repeat are not small numbers")
     if not 0 <= record["attempt"] < _MAX_COUNT:
-        raise UnusableRecord(f"attempt is {_shown(record['attempt'])}, out of range")
+        raise UnusableRecordError(f"attempt is {_shown(record['attempt'])}, out of range")
     if len(record["benchmark"]) > _MAX_NAME or len(record["site"]) > _MAX_NAME:
-        raise UnusableRecord(f"benchmark or site has more than {_MAX_NAME} characters")
+        raise UnusableRecordError(f"benchmark or site has more than {_MAX_NAME} characters")
     measured = record["source"] == "measured"
     _check_moment("started", record["started"], measured)
     _check_moment("ended", record["ended"], measured)
     _check_amounts("", record, ("wall_s",))
     if not isinstance(record.get("unsupported", ""), str):
-        raise UnusableRecord(f"unsupported is {_shown(record['unsupported'])}, not text")
+        raise UnusableRecordError(f"unsupported is {_shown(record['unsupported'])}, not text")
     _check_point(record["point"])
     phases = record["phases"]
     _check_phases("phases", phases)
@@ -70,7 +70,7 @@ def check_content(record: Mapping[str, Any]) -> None:
     _check_amounts("work.", work, ("samples_per_epoch", "bytes_per_epoch"))
     for name in ("samples_per_epoch", "bytes_per_epoch"):
         if work.get(name) == 0:
-            raise UnusableRecord(f"work.{name} is 0, not a positive number")
+            raise UnusableRecordError(f"work.{name} is 0, not a positive number")
     if (energy := record.get("energy")) is not None:
         _check_energy(energy)
     if (load := record.get("load")) is not None:
@@ -79,19 +79,21 @@ def check_content(record: Mapping[str, Any]) -> None:
 
 def _check_point(point: Mapping[str, Any]) -> None:
     if len(point) > MAX_PARAMETERS:
-        raise UnusableRecord(f"point has {len(point):,} parameters, at most {MAX_PARAMETERS:,}")
+        raise UnusableRecordError(
+            f"point has {len(point):,} parameters, at most {MAX_PARAMETERS:,}"
+        )
     if type(ranks := point.get("ranks")) is not int or not 0 < ranks < _MAX_COUNT:
-        raise UnusableRecord(f"point.ranks is {_shown(ranks)}, not a number of ranks")
+        raise UnusableRecordError(f"point.ranks is {_shown(ranks)}, not a number of ranks")
     for name, value in point.items():
         if type(value) in _NUMBERS and not -MAX_NUMBER < value < MAX_NUMBER:
-            raise UnusableRecord(f"point.{name} is {_shown(value)}, out of range")
+            raise UnusableRecordError(f"point.{name} is {_shown(value)}, out of range")
 
 
 def _check_phases(where: str, phases: Any) -> None:
     if not isinstance(phases, dict):
-        raise UnusableRecord(f"{where} is {_shown(phases)}, not seconds by phase")
+        raise UnusableRecordError(f"{where} is {_shown(phases)}, not seconds by phase")
     if len(phases) > MAX_PHASES:
-        raise UnusableRecord(f"{where} has {len(phases):,} entries, at most {MAX_PHASES:,}")
+        raise UnusableRecordError(f"{where} has {len(phases):,} entries, at most {MAX_PHASES:,}")
     for name, value in phases.items():
         if not (type(value) is float and 0.0 <= value < MAX_NUMBER and name in _PHASES):
             _check_name(where, name)
@@ -101,10 +103,10 @@ def _check_phases(where: str, phases: Any) -> None:
 
 def _check_spans(spans: Any, phases: Mapping[str, Any]) -> None:
     if not isinstance(spans, list) or len(spans) > MAX_SPANS:
-        raise UnusableRecord(f"phase_spans is not a list of at most {MAX_SPANS:,} spans")
+        raise UnusableRecordError(f"phase_spans is not a list of at most {MAX_SPANS:,} spans")
     for span in spans:
         if not isinstance(span, list) or len(span) != 3 or type(span[0]) is not str:
-            raise UnusableRecord(f"phase_spans: {_shown(span)} is not [phase, begin, end]")
+            raise UnusableRecordError(f"phase_spans: {_shown(span)} is not [phase, begin, end]")
         name, begin, end = span
         if not (type(begin) is type(end) is float and -MAX_NUMBER < begin <= end < MAX_NUMBER):
             _check_number("phase_spans", begin)
@@ -115,24 +117,26 @@ def _check_spans(spans: Any, phases: Mapping[str, Any]) -> None:
 
 def _check_metrics(metrics: Mapping[str, Any]) -> None:
     if len(metrics) > MAX_METRICS:
-        raise UnusableRecord(f"metrics has {len(metrics):,} entries, at most {MAX_METRICS:,}")
+        raise UnusableRecordError(f"metrics has {len(metrics):,} entries, at most {MAX_METRICS:,}")
     for name, metric in metrics.items():
         _check_name("metrics", name)
         if not isinstance(metric, dict):
-            raise UnusableRecord(f"metric '{name}' is {_shown(metric)}, not an object")
+            raise UnusableRecordError(f"metric '{name}' is {_shown(metric)}, not an object")
         if not {"value", "unit", "better", "scope"} <= metric.keys():
             lacks = sorted({"value", "unit", "better", "scope"} - metric.keys())
-            raise UnusableRecord(f"metric '{name}' lacks '{lacks[0]}'")
+            raise UnusableRecordError(f"metric '{name}' lacks '{lacks[0]}'")
         if metric["value"] is not None:
             _check_number(f"metric '{name}'", metric["value"])
         unit = metric["unit"]
         if type(unit) is not str or len(unit) > _MAX_UNIT or not unit.isprintable():
-            raise UnusableRecord(
+            raise UnusableRecordError(
                 f"metric '{name}': its unit {_shown(unit)} is not text of up to "
                 f"{_MAX_UNIT} characters"
             )
         if metric["better"] not in ("higher", "lower") or metric["scope"] not in ("rank", "total"):
-            raise UnusableRecord(f"metric '{name}': better is higher or lower, scope rank or total")
+            raise UnusableRecordError(
+                f"metric '{name}': better is higher or lower, scope rank or total"
+            )
         if metric["value"] is not None and metric["value"] <= 0:
             _check_sign(name, metric)
 
@@ -147,31 +151,31 @@ def _check_sign(name: str, metric: Mapping[str, Any]) -> None:
     if per not in _TIMES or (value == 0 and not (slash and metric["better"] == "higher")):
         return
     kind, least = ("rate", "above 0") if slash else ("time", "0 or more")
-    raise UnusableRecord(f"metric '{name}' is {_shown(value)} {unit}: a {kind} is {least}")
+    raise UnusableRecordError(f"metric '{name}' is {_shown(value)} {unit}: a {kind} is {least}")
 
 
 def _check_load(load: Any) -> None:
     if not isinstance(load, dict):
-        raise UnusableRecord(f"load is {_shown(load)}, not an object")
+        raise UnusableRecordError(f"load is {_shown(load)}, not an object")
     others = load.get("others")
     if others is not None and not (type(others) in _NUMBERS and 0 <= others <= 1):
-        raise UnusableRecord(f"load.others is {_shown(others)}, not a share from 0 to 1")
+        raise UnusableRecordError(f"load.others is {_shown(others)}, not a share from 0 to 1")
 
 
 def _check_energy(energy: Any) -> None:
     if not isinstance(energy, dict):
-        raise UnusableRecord(f"energy is {_shown(energy)}, not an object")
+        raise UnusableRecordError(f"energy is {_shown(energy)}, not an object")
     if phases := energy.get("phases"):
         _check_phases("energy.phases", phases)
     _check_amounts("energy.", energy, ("joules", "seconds", "interval_s", "sampler_cpu_s"))
     for key in ("sources", "hosts", "notes"):
         if (value := energy.get(key)) and not isinstance(value, list):
-            raise UnusableRecord(f"energy.{key} is {_shown(energy[key])}, not a list")
+            raise UnusableRecordError(f"energy.{key} is {_shown(energy[key])}, not a list")
     domains = energy.get("domains")
     if not domains:
         return
     if not isinstance(domains, dict) or not all(isinstance(d, dict) for d in domains.values()):
-        raise UnusableRecord("energy.domains is not an object of objects")
+        raise UnusableRecordError("energy.domains is not an object of objects")
 
 
 def _check_moment(key: str, text: str, needed: bool) -> None:
@@ -182,7 +186,9 @@ def _check_moment(key: str, text: str, needed: bool) -> None:
     except ValueError:
         year = 0
     if not 1900 < year < _LATEST:
-        raise UnusableRecord(f"{key} is {_shown(text)}, not a date such as 2026-03-01T08:00:00Z")
+        raise UnusableRecordError(
+            f"{key} is {_shown(text)}, not a date such as 2026-03-01T08:00:00Z"
+        )
 
 
 def _check_amounts(where: str, values: Mapping[str, Any], names: tuple[str, ...]) -> None:
@@ -197,14 +203,14 @@ def _check_amounts(where: str, values: Mapping[str, Any], names: tuple[str, ...]
 def _check_number(where: str, value: Any, least: float = -_INFINITE) -> None:
     """A number that sums and squares of which are finite."""
     if isinstance(value, bool) or not isinstance(value, int | float):  # NumPy's floats too
-        raise UnusableRecord(f"{where} is {_shown(value)}, not a number")
+        raise UnusableRecordError(f"{where} is {_shown(value)}, not a number")
     if not (least <= value and -MAX_NUMBER < value < MAX_NUMBER):
-        raise UnusableRecord(f"{where} is {_shown(value)}, out of range")
+        raise UnusableRecordError(f"{where} is {_shown(value)}, out of range")
 
 
 def _check_name(where: str, name: str) -> None:
     if not 0 < len(name) <= _MAX_NAME or not name.isprintable():
-        raise UnusableRecord(f"{where}: {_shown(name)} is not a name")
+        raise UnusableRecordError(f"{where}: {_shown(name)} is not a name")
 
 
 def _shown(value: Any) -> str:

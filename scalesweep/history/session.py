@@ -24,7 +24,7 @@ from scalesweep.config.campaign import Campaign
 from scalesweep.core.files import canonical_json, digest_of
 from scalesweep.core.formatting import finite, text_of
 from scalesweep.core.plan_format import PlanExperiment, read_plan
-from scalesweep.core.record import RECORD, BadRecord, record_bytes
+from scalesweep.core.record import RECORD, BadRecordError, record_bytes
 from scalesweep.history.store import CANARY, LEDGER, METRIC, RunKey, Session
 from scalesweep.history.tracked import Tracker
 from scalesweep.planning.record_reader import parse_record
@@ -89,7 +89,7 @@ def usable_record(folder: Path) -> dict[str, Any] | None:
     """The record of a run, or None without one that can be read and says when it began."""
     try:
         record = parse_record(record_bytes(folder / RECORD), folder.name)
-    except (OSError, BadRecord):
+    except (OSError, BadRecordError):
         return None
     return record if _time(record["started"]) else None
 

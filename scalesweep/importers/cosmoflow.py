@@ -104,7 +104,7 @@ def read_tree(path: Path) -> tuple[list[CosmoflowRun], list[Refusal]]:
         if is_result(files):
             try:
                 runs.append(read_folder(Path(root)))
-            except _Refused as error:
+            except _RefusedFileError as error:
                 refusals.append(Refusal(error.file, str(error), benchmark="data_loading"))
     if not runs and not refusals:
         raise UserError(f"{path}: holds no folder with {CONFIG} and {HISTORY}")
@@ -122,7 +122,7 @@ def _there(file: Path) -> Path:
     return file if file.exists() else next((path for path in packed if path.exists()), file)
 
 
-class _Refused(UserError):
+class _RefusedFileError(UserError):
     """Why one file cannot be imported."""
 
     def __init__(self, file: Path, reason: str) -> None:
@@ -137,7 +137,7 @@ def read_folder(folder: Path) -> CosmoflowRun:
     try:
         config = load_plain(content, CONFIG)
     except UserError as error:
-        raise _Refused(config_file, str(error)) from None
+        raise _RefusedFileError(config_file, str(error)) from None
     point, samples = _point(config, config_file)
     _check_folder_name(folder, point)
     text = _read(history_file, MAX_HISTORY_BYTES)
@@ -148,16 +148,20 @@ def read_folder(folder: Path) -> CosmoflowRun:
 def _read(file: Path, limit: int) -> bytes:
     try:
         if not file.is_file():
-            raise _Refused(file, "no such file" if not file.exists() else "not a regular file")
+            raise _RefusedFileError(
+                file, "no such file" if not file.exists() else "not a regular file"
+            )
         if (size := file.stat().st_size) > limit:
-            raise _Refused(file, f"{size} bytes, at most {limit} are read")
+            raise _RefusedFileError(file, f"{size} bytes, at most {limit} are read")
         with open_packed(file) as unpacked:
             content = unpacked.read(limit + 1)
         if len(content) > limit:
-            raise _Refused(file, f"more than {limit} bytes once unpacked, at most these are read")
+            raise _RefusedFileError(
+                file, f"more than {limit} bytes once unpacked, at most these are read"
+            )
         return content
     except OSError as error:
-        raise _Refused(file, error.strerror or "cannot be read") from None
+        raise _RefusedFileError(file, error.strerror or "cannot be read") from None
 
 
 def _point(config: Any, file: Path) -> tuple[dict[str, Any], int]:
@@ -167,17 +171,17 @@ def _point(config: Any, file: Path) -> tuple[dict[str, Any], int]:
     (cosmoflow-benchmark, notebooks/DataBenchmark.ipynb: get_num_samples).
     """
     if not isinstance(config, dict):
-        raise _Refused(file, f"a {type(config).__name__}, not a dict")
+        raise _RefusedFileError(file, f"a {type(config).__name__}, not a dict")
     data, device = _section(config, "data", file), _section(config, "device", file)
     ranks = _count(config, "n_ranks", 1, file)
     train, valid = _count(data, "n_train", 0, file), _count(data, "n_valid", 0, file)
     shard = data.get("shard")
     if not isinstance(shard, bool):
-        raise _Refused(file, "data.shard must be true or false")
+        raise _RefusedFileError(file, "data.shard must be true or false")
     if train + valid == 0:
-        raise _Refused(file, "n_train and n_valid are both 0")
+        raise _RefusedFileError(file, "n_train and n_valid are both 0")
     if shard and (train % ranks or valid % ranks):
-        raise _Refused(
+        raise _RefusedFileError(
             file, f"n_train {train} and n_valid {valid} do not divide evenly among {ranks} ranks"
         )
     parts = ranks if shard else 1
@@ -198,7 +202,7 @@ def _point(config: Any, file: Path) -> tuple[dict[str, Any], int]:
 def _section(config: Mapping[Any, Any], name: str, file: Path) -> Mapping[Any, Any]:
     section = config.get(name)
     if not isinstance(section, dict):
-        raise _Refused(file, f"has no dict '{name}'")
+        raise _RefusedFileError(file, f"has no dict '{name}'")
     return section
 
 
@@ -206,7 +210,7 @@ def _count(section: Mapping[Any, Any], name: str, least: int, file: Path) -> int
     value = section.get(name)
     # An upper bound, so that no message or array is made of an absurd number.
     if isinstance(value, bool) or not isinstance(value, int) or not least <= value < 2**30:
-        raise _Refused(file, f"'{name}' must be a whole number from {least} on")
+        raise _RefusedFileError(file, f"'{name}' must be a whole number from {least} on")
     return value
 
 
@@ -217,7 +221,7 @@ def _check_folder_name(folder: Path, point: Mapping[str, Any]) -> None:
             match.groups(), ("ranks", "inter_threads", "intra_threads"), strict=True
         ):
             if text.lstrip("0") != str(point[name]).lstrip("0"):
-                raise _Refused(
+                raise _RefusedFileError(
                     folder / CONFIG, f"{name} is {point[name]}, the folder's name says {text[:20]}"
                 )
 
@@ -227,23 +231,27 @@ def _history(content: bytes, file: Path, epochs: int, ranks: int) -> tuple[Float
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError:
-        raise _Refused(file, "not UTF-8 text") from None
+        raise _RefusedFileError(file, "not UTF-8 text") from None
     times: dict[int, dict[str, list[float]]] = {}
     for epoch_text, *cells in _rows(text, file):
         if not _EPOCH.fullmatch(epoch_text.strip()):
-            raise _Refused(file, f"epoch {epoch_text.strip()[:20]!a} is not a whole number")
+            raise _RefusedFileError(
+                file, f"epoch {epoch_text.strip()[:20]!a} is not a whole number"
+            )
         epoch = int(epoch_text)
         if epoch in times:
-            raise _Refused(file, f"epoch {epoch} is there twice")
+            raise _RefusedFileError(file, f"epoch {epoch} is there twice")
         times[epoch] = {
             name: _cell(cell, file, f"epoch {epoch}, {name}", ranks)
             for name, cell in zip(TIMES, cells, strict=True)
         }
     missing = next((epoch for epoch in range(epochs) if epoch not in times), None)
     if missing is not None:
-        raise _Refused(file, f"epoch {missing} of {epochs} is missing")
+        raise _RefusedFileError(file, f"epoch {missing} of {epochs} is missing")
     if len(times) > epochs:
-        raise _Refused(file, f"epoch {max(times)}, but the configuration has {epochs} epochs")
+        raise _RefusedFileError(
+            file, f"epoch {max(times)}, but the configuration has {epochs} epochs"
+        )
     local, total = (
         np.array([times[epoch][name] for epoch in range(epochs)], np.float64) for name in TIMES
     )
@@ -259,9 +267,9 @@ def _rows(text: str, file: Path) -> list[list[str]]:
         if set(wanted) <= set(names):
             break
     else:
-        raise _Refused(file, f"the first line does not name {', '.join(wanted)}")
+        raise _RefusedFileError(file, f"the first line does not name {', '.join(wanted)}")
     if any(names.count(name) > 1 for name in wanted):
-        raise _Refused(file, "a column is named twice")
+        raise _RefusedFileError(file, "a column is named twice")
     places = [names.index(name) for name in wanted]
     rows = []
     # The module's default is too little for the cells of some ten thousand ranks.
@@ -271,12 +279,12 @@ def _rows(text: str, file: Path) -> list[list[str]]:
         for number, row in enumerate(reader):
             if number and row:
                 if len(row) != len(names):
-                    raise _Refused(
+                    raise _RefusedFileError(
                         file, f"line {reader.line_num}: {len(row)} fields, not {len(names)}"
                     )
                 rows.append([row[place] for place in places])
     except csv.Error as error:
-        raise _Refused(file, f"not CSV ({error})") from None
+        raise _RefusedFileError(file, f"not CSV ({error})") from None
     finally:
         csv.field_size_limit(before)
     return rows
@@ -287,17 +295,23 @@ def _cell(cell: str, file: Path, where: str, ranks: int) -> list[float]:
     text = cell.strip()
     if "..." in text:
         # NumPy prints arrays of more than 1000 values so: most ranks are lost.
-        raise _Refused(file, f"{where}: holds '...', the times of some ranks were never written")
+        raise _RefusedFileError(
+            file, f"{where}: holds '...', the times of some ranks were never written"
+        )
     if not (len(text) >= 2 and text[0] == "[" and text[-1] == "]"):
-        raise _Refused(file, f"{where}: not a printed array")
+        raise _RefusedFileError(file, f"{where}: not a printed array")
     body = text[1:-1]
     words = [word.strip() for word in body.split(",")] if "," in body else body.split()
     values = []
     for word in words:
         value = float(word) if _NUMBER.fullmatch(word) else math.nan
         if not 0 < value < math.inf:
-            raise _Refused(file, f"{where}: {word[:30]!a} is not a positive number of seconds")
+            raise _RefusedFileError(
+                file, f"{where}: {word[:30]!a} is not a positive number of seconds"
+            )
         values.append(value)
     if len(values) != ranks:
-        raise _Refused(file, f"{where}: {len(values)} values, the configuration has {ranks} ranks")
+        raise _RefusedFileError(
+            file, f"{where}: {len(values)} values, the configuration has {ranks} ranks"
+        )
     return values

@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 
 from scalesweep.compute.log_lines import Line, has_packed_name, read_lines
-from scalesweep.core.cpu_limit import TookTooLong, cpu_limit, reading_limit
+from scalesweep.core.cpu_limit import TookTooLongError, cpu_limit, reading_limit
 from scalesweep.core.errors import UserError
 from scalesweep.importers import (
     collective_logs,
@@ -102,7 +102,7 @@ def is_log(file: Path, seconds: float) -> bool:
     try:
         with cpu_limit(min(seconds, _limit(file))):
             return bool(_scan(file, _kinds(None))[0])
-    except (OSError, TookTooLong):
+    except (OSError, TookTooLongError):
         return False
 
 
@@ -122,7 +122,7 @@ def _read(file: Path, kinds: _Kinds) -> Iterator[Item]:
             yield item
     except OSError as error:
         yield Refusal(file, error.strerror or "cannot be read")
-    except TookTooLong:
+    except TookTooLongError:
         yield Refusal(file, "takes too long to read: not the log of a program")
     else:
         if not there:
@@ -130,7 +130,7 @@ def _read(file: Path, kinds: _Kinds) -> Iterator[Item]:
 
 
 def _limited(items: Iterator[Item], seconds: float) -> Iterator[Item]:
-    """The same items, which may take so much CPU time; raises TookTooLong."""
+    """The same items, which may take so much CPU time; raises TookTooLongError."""
     end = object()
     while True:
         begin = time.process_time()

@@ -38,7 +38,7 @@ class Unread(NamedTuple):
     reason: str
 
 
-class Damaged(ValueError):
+class DamagedFileError(ValueError):
     """The file as a whole cannot be read; says why, with the line where there is one."""
 
     def __init__(self, reason: str, place: int | None = None) -> None:
@@ -64,7 +64,7 @@ def _first_line(text: str) -> str:
 def measurements(text: str) -> Iterator[Item] | None:
     """What a file of Extra-P holds; None where the text is none.
 
-    Raises Damaged, on reading too, if nothing in the file can be trusted.
+    Raises DamagedFileError, on reading too, if nothing in the file can be trusted.
     """
     if begins(text):
         return _text(text) if _TEXT.match(_first_line(text)) else _lines(text)
@@ -119,9 +119,9 @@ def _new(held: Mapping[str, Any]) -> Iterator[Item]:
     """``{"parameters": [...], "measurements": {callpath: {metric: [{point, values}]}}}``."""
     names, paths = held["parameters"], held["measurements"]
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-        raise Damaged("'parameters' is no list of names")
+        raise DamagedFileError("'parameters' is no list of names")
     if not isinstance(paths, dict) or not all(isinstance(path, dict) for path in paths.values()):
-        raise Damaged("'measurements' does not name call paths and metrics")
+        raise DamagedFileError("'measurements' does not name call paths and metrics")
     place = 0
     for callpath, metrics in paths.items():
         for metric, every in metrics.items():
@@ -159,7 +159,7 @@ def _old(held: Mapping[str, Any]) -> Iterator[Item]:
         }
         every = list(held["measurements"])
     except (ValueError, KeyError, TypeError) as error:
-        raise Damaged(f"not whole: {type(error).__name__} {str(error)[:40]}") from None
+        raise DamagedFileError(f"not whole: {type(error).__name__} {str(error)[:40]}") from None
     for place, measurement in enumerate(every, 1):
         try:
             yield Measured(
@@ -189,7 +189,9 @@ def _text(text: str) -> Iterator[Item]:
             names += rest.split()
         elif field == "POINTS":
             if not names:
-                raise Damaged("POINTS before any PARAMETER: nothing names the coordinates", place)
+                raise DamagedFileError(
+                    "POINTS before any PARAMETER: nothing names the coordinates", place
+                )
             points += _points(rest, names, place)
         elif field in ("METRIC", "REGION"):
             yield from _whole(block, points, callpath, metric, began)
@@ -197,7 +199,7 @@ def _text(text: str) -> Iterator[Item]:
             callpath, metric = (rest, metric) if field == "REGION" else (callpath, rest)
         elif field == "DATA":
             if not points:
-                raise Damaged("DATA before any POINTS", place)
+                raise DamagedFileError("DATA before any POINTS", place)
             point = points[len(block)] if len(block) < len(points) else {}
             try:
                 values = [_number(word) for word in rest.split()]
@@ -208,7 +210,7 @@ def _text(text: str) -> Iterator[Item]:
             yield Unread(place, f"{field[:40]!a} is no field of Extra-P's text format")
     yield from _whole(block, points, callpath, metric, began)
     if not points:
-        raise Damaged("holds no POINTS")
+        raise DamagedFileError("holds no POINTS")
 
 
 def _tabbed(line: str) -> tuple[str, str, str]:
@@ -238,14 +240,18 @@ def _points(text: str, names: Sequence[str], place: int) -> Iterator[dict[str, f
     """The points of a line: ``(1 2) (3 4)``, ``((1) (2)) ((3) (4))``, or numbers alone."""
     groups = [match[1] for match in _GROUP.finditer(text)] if "(" in text else text.split()
     if "(" in text and _GROUP.sub("", text).strip():
-        raise Damaged("POINTS with a bracket that is not closed, or a number outside of any", place)
+        raise DamagedFileError(
+            "POINTS with a bracket that is not closed, or a number outside of any", place
+        )
     for group in groups:
         try:
             point = [_number(number) for number in re.sub(r"[()]", " ", group).split()]
         except ValueError:
-            raise Damaged(f"POINTS ({group[:40]}): not all of it are numbers", place) from None
+            raise DamagedFileError(
+                f"POINTS ({group[:40]}): not all of it are numbers", place
+            ) from None
         if len(point) != len(names):
-            raise Damaged(
+            raise DamagedFileError(
                 f"POINTS ({group[:40]}): {len(point)} coordinates, {len(names)} parameters", place
             )
         yield dict(zip(names, point, strict=True))

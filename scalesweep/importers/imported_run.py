@@ -15,7 +15,7 @@ from scalesweep.importers.made_benchmark import Made
 GPU = "GPU"
 
 
-class LogRefused(UserError):
+class RefusedLogError(UserError):
     """Why a run in a log is not imported, and the line that shows it."""
 
     def __init__(self, reason: str, line: int) -> None:

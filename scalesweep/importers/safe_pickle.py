@@ -33,7 +33,7 @@ _NUMBERS = {
 }  # fmt: skip
 
 
-class NotPlain(Exception):
+class NotPlainError(Exception):
     """The pickle holds, or does, something other than plain data; the message says what."""
 
 
@@ -58,7 +58,7 @@ class _Dtype:
 
 def _set(items: Any) -> Any:
     if not isinstance(items, list | tuple) or not all(isinstance(i, KEY_TYPES) for i in items):
-        raise NotPlain("a set of something other than scalars")
+        raise NotPlainError("a set of something other than scalars")
     return set(items)
 
 
@@ -66,7 +66,7 @@ def _ordered(pairs: Any = ()) -> dict[Any, Any]:
     result: dict[Any, Any] = {}
     for pair in pairs if isinstance(pairs, list | tuple) else [None]:
         if not isinstance(pair, list | tuple) or len(pair) != 2:
-            raise NotPlain("an OrderedDict of something other than pairs")
+            raise NotPlainError("an OrderedDict of something other than pairs")
         _put(result, pair[0], pair[1])
     return result
 
@@ -78,19 +78,19 @@ def _empty_bytes() -> bytes:
 def _encoded(text: Any, encoding: Any) -> bytes:
     # Short, because one memorised text could be encoded thousands of times.
     if not isinstance(text, str) or encoding != "latin1" or len(text) > 4096:
-        raise NotPlain("bytes that are long or in an unknown encoding")
+        raise NotPlainError("bytes that are long or in an unknown encoding")
     return text.encode("latin1")
 
 
 def _dtype(code: Any, *flags: Any) -> _Dtype:
     if not isinstance(code, str) or code not in _NUMBERS:
-        raise NotPlain("a NumPy type other than a number's")
+        raise NotPlainError("a NumPy type other than a number's")
     return _Dtype(code)
 
 
 def _number(dtype: Any, raw: Any) -> Any:
     if not isinstance(dtype, _Dtype) or not isinstance(raw, bytes):
-        raise NotPlain("a NumPy scalar other than a number")
+        raise NotPlainError("a NumPy scalar other than a number")
     return struct.unpack(dtype.order + _NUMBERS[dtype.code], raw)[0]
 
 
@@ -110,7 +110,7 @@ _CALLS: dict[str, Callable[..., Any]] = {
 def _put(target: Any, key: Any, value: Any) -> None:
     # Hashing a tuple walks it: nested ones could take forever.
     if type(target) is not dict or not isinstance(key, KEY_TYPES):
-        raise NotPlain("a dict key that is not a scalar")
+        raise NotPlainError("a dict key that is not a scalar")
     target[key] = value
 
 
@@ -125,9 +125,9 @@ def _check_plain(result: Any) -> None:
             continue
         seen[id(value)] = value
         if isinstance(value, _Name):
-            raise NotPlain(f"the class or function {value.text!a}")
+            raise NotPlainError(f"the class or function {value.text!a}")
         if isinstance(value, _Mark | _Dtype):
-            raise NotPlain("a damaged pickle")
+            raise NotPlainError("a damaged pickle")
         if isinstance(value, dict):
             waiting.extend(value.values())
         elif isinstance(value, list | tuple):
@@ -148,12 +148,12 @@ class _Machine:
                 entries = self.stack[position + 1 :]
                 del self.stack[position:]
                 return entries
-        raise NotPlain("a damaged pickle (no mark)")
+        raise NotPlainError("a damaged pickle (no mark)")
 
     def take(self, count: int) -> list[Any]:
         """The topmost ``count`` entries, taken off."""
         if len(self.stack) < count:
-            raise NotPlain("a damaged pickle (empty stack)")
+            raise NotPlainError("a damaged pickle (empty stack)")
         entries = self.stack[len(self.stack) - count :]
         del self.stack[len(self.stack) - count :]
         return entries
@@ -175,28 +175,28 @@ class _Machine:
         elif opcode in ("GLOBAL", "INST"):
             self.name(*str(argument).split(" ", 1))
         else:
-            raise NotPlain(f"the pickle operation {opcode}")
+            raise NotPlainError(f"the pickle operation {opcode}")
 
     def top(self) -> Any:
         """The topmost entry, left where it is."""
         if not self.stack:
-            raise NotPlain("a damaged pickle (empty stack)")
+            raise NotPlainError("a damaged pickle (empty stack)")
         return self.stack[-1]
 
     def name(self, module: Any, name: Any) -> None:
         """Note a class or function by its name, refusing all but those of plain data."""
         if not isinstance(module, str) or not isinstance(name, str):
-            raise NotPlain("a damaged pickle (a name that is no text)")
+            raise NotPlainError("a damaged pickle (a name that is no text)")
         reference = _Name(module, name)
         if reference.text not in _CALLS:
-            raise NotPlain(f"the class or function {reference.text!a:.100}")
+            raise NotPlainError(f"the class or function {reference.text!a:.100}")
         self.stack.append(reference)
 
     def reduce(self) -> None:
         """Replace a known name and its arguments by the value that they construct."""
         function, arguments = self.take(2)
         if not isinstance(function, _Name) or not isinstance(arguments, tuple):
-            raise NotPlain("a call of something that is not a name")
+            raise NotPlainError("a call of something that is not a name")
         self.stack.append(_CALLS[function.text](*arguments))
 
     def build(self) -> None:
@@ -204,21 +204,21 @@ class _Machine:
         (state,) = self.take(1)
         dtype = self.top()
         if not isinstance(dtype, _Dtype) or not isinstance(state, tuple) or len(state) < 2:
-            raise NotPlain("an object with state of its own")
+            raise NotPlainError("an object with state of its own")
         dtype.order = ">" if state[1] == ">" else "<"
 
     def extend(self, items: list[Any]) -> None:
         """Append to the list on top."""
         target = self.top()
         if type(target) is not list:
-            raise NotPlain("a damaged pickle (appends to no list)")
+            raise NotPlainError("a damaged pickle (appends to no list)")
         target.extend(items)
 
     def update(self, items: list[Any]) -> None:
         """Set items of the dict on top, from keys and values in turn."""
         target = self.top()
         if len(items) % 2:
-            raise NotPlain("a damaged pickle (a key without a value)")
+            raise NotPlainError("a damaged pickle (a key without a value)")
         for key, value in zip(items[::2], items[1::2], strict=True):
             _put(target, key, value)
 
@@ -226,7 +226,7 @@ class _Machine:
         """Add to the set on top."""
         target = self.top()
         if type(target) is not set:
-            raise NotPlain("a damaged pickle (adds to no set)")
+            raise NotPlainError("a damaged pickle (adds to no set)")
         target.update(_set(items))
 
     def new_dict(self, items: list[Any]) -> None:
@@ -276,13 +276,13 @@ def load_plain(content: bytes, name: str) -> Any:
     try:
         for count, (opcode, argument, _) in enumerate(pickletools.genops(io.BytesIO(content))):
             if count >= MAX_OPCODES:
-                raise NotPlain(f"more than {MAX_OPCODES} operations")
+                raise NotPlainError(f"more than {MAX_OPCODES} operations")
             machine.step(opcode.name, argument)
         (result,) = machine.take(1)
         if machine.stack:
-            raise NotPlain("a damaged pickle (no single value)")
+            raise NotPlainError("a damaged pickle (no single value)")
         _check_plain(result)
-    except NotPlain as error:
+    except NotPlainError as error:
         raise UserError(f"{name}: refused, it holds {error}") from None
     except (ValueError, TypeError, LookupError, OverflowError, struct.error) as error:
         # Arguments that do not decode, calls with a wrong number of arguments, unknown memos.

@@ -364,7 +364,7 @@ def _extra_p(items: Iterable[extra_p_file.Item], file: Path) -> Table:
                 rows.setdefault(f"{head} {repeat}", (item.place, fresh))[1][item.metric] = value
             if len(rows) > MAX_ROWS:
                 raise UserError(f"{file}: more than {MAX_ROWS} rows")
-    except extra_p_file.Damaged as error:
+    except extra_p_file.DamagedFileError as error:
         where = f"{file}:{error.place}" if error.place else f"{file}"
         raise UserError(f"{where}: {error}") from None
     companions = (extra_p_file.CALLPATH, extra_p_file.REPEAT)

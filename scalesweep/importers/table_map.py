@@ -24,7 +24,7 @@ Number = int | float
 PER_NODE = "ranks_per_node"
 
 
-class RowRefused(ValueError):
+class RefusedRowError(ValueError):
     """Why a row (or one of its values side by side) is not imported."""
 
 
@@ -33,7 +33,7 @@ class Source:
     """Where a value comes from: a column, a formula over columns, or a constant.
 
     ``columns`` are the columns it reads. ``text`` and ``number`` give its value for a row, None
-    where a cell is empty; both raise RowRefused.
+    where a cell is empty; both raise RefusedRowError.
     """
 
     columns: tuple[str, ...]
@@ -50,7 +50,7 @@ class Source:
         try:
             return self.table.number(self.value(row))
         except ValueError as error:
-            raise RowRefused(f"{self.what}: {error}") from None
+            raise RefusedRowError(f"{self.what}: {error}") from None
 
 
 @dataclass(frozen=True)
@@ -342,18 +342,18 @@ class _Reader:
                 try:
                     number = self.table.number(row.cells[column])
                 except ValueError as error:
-                    raise RowRefused(f"column {column}: {error}") from None
+                    raise RefusedRowError(f"column {column}: {error}") from None
                 if number is None:
                     return None
                 numbers[name] = number
             try:
                 result = expression(numbers)
             except UserError as error:
-                raise RowRefused(str(error).removeprefix(f"{where}: ")) from None
+                raise RefusedRowError(str(error).removeprefix(f"{where}: ")) from None
             if isinstance(result, bool):
                 return result
             if not isinstance(result, int | float) or not _is_finite(result):
-                raise RowRefused(f"formula '{text}' gives {result!s:.30}, no finite number")
+                raise RefusedRowError(f"formula '{text}' gives {result!s:.30}, no finite number")
             return result
 
         return Source(tuple(columns.values()), value, f"formula {text}", self.table)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from scalesweep.core.files import canonical_json
 from scalesweep.importers.imported_run import ImportedRun
 from scalesweep.importers.table_file import Row, half_unit
-from scalesweep.importers.table_map import MetricMap, RowRefused, Source, TableMap, Values
+from scalesweep.importers.table_map import MetricMap, RefusedRowError, Source, TableMap, Values
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ def _side(table_map: TableMap, run: ImportedRun) -> str | None:
 def _number(source: Source | None, row: Row) -> float | None:
     try:
         return None if source is None else source.number(row)
-    except RowRefused:
+    except RefusedRowError:
         return None
 
 

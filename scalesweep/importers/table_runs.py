@@ -15,7 +15,7 @@ from scalesweep.importers.table_map import (
     PER_NODE,
     MetricMap,
     Number,
-    RowRefused,
+    RefusedRowError,
     Source,
     TableMap,
 )
@@ -59,7 +59,7 @@ def runs_of(table_map: TableMap) -> TableRuns:
         for side in table_map.sides:
             try:
                 entry = _entry(table_map, row, side)
-            except RowRefused as error:
+            except RefusedRowError as error:
                 words = f"{table_map.side_by_side} {side}: {error}" if side else str(error)
                 runs.refusals.append(Refusal(table_map.table.file, words, row.line))
                 continue
@@ -73,7 +73,7 @@ def runs_of(table_map: TableMap) -> TableRuns:
     for entry in _whole(table_map, entries, runs):
         try:
             runs.runs.append(_run(table_map, entry, runs.types))
-        except RowRefused as error:
+        except RefusedRowError as error:
             runs.refusals.append(Refusal(table_map.table.file, str(error), entry.row.line))
     unread = [name for name in table_map.table.columns if name not in table_map.columns]
     if unread:
@@ -104,7 +104,7 @@ def _entry(table_map: TableMap, row: Row, side: str | None) -> _Entry | None:
             point[name] = _tidy(parameter.source.text(row))
     repeat = table_map.repeat.text(row) if table_map.repeat else None
     if table_map.repeat and repeat in (None, ""):
-        raise RowRefused(f"{table_map.repeat.what} is empty")
+        raise RefusedRowError(f"{table_map.repeat.what} is empty")
     return _Entry(row, side, point, metrics, repeat, unfinished)
 
 
@@ -121,7 +121,7 @@ def _metric(metric: MetricMap, row: Row, side: str | None) -> dict[str, Any] | N
     values = metric.values[side]
     for source in (values.mean, values.std):
         if source and metric.unit != "1" and is_percentage(cell := source.text(row)):
-            raise RowRefused(
+            raise RefusedRowError(
                 f"{source.what}: {str(cell).strip()[:30]!a} is a percentage, and the metric's unit "
                 f"is {metric.unit}"
             )
@@ -129,7 +129,7 @@ def _metric(metric: MetricMap, row: Row, side: str | None) -> dict[str, Any] | N
     if mean is None:
         return None
     if mean <= 0 and (metric.unit in ("s", "ms", "us") or metric.unit.endswith("/s")):
-        raise RowRefused(f"{values.mean.what}: {mean:g} {metric.unit} is not positive")
+        raise RefusedRowError(f"{values.mean.what}: {mean:g} {metric.unit} is not positive")
     entry: dict[str, Any] = {
         "value": mean, "unit": metric.unit, "better": metric.better, "scope": metric.scope,
     }  # fmt: skip
@@ -137,11 +137,11 @@ def _metric(metric: MetricMap, row: Row, side: str | None) -> dict[str, Any] | N
     count = values.count.number(row) if values.count else None
     if std is not None and values.std:
         if std < 0:
-            raise RowRefused(f"{values.std.what}: a standard deviation of {std:g}")
+            raise RefusedRowError(f"{values.std.what}: a standard deviation of {std:g}")
         entry["std"] = std
     if count is not None and values.count:
         if count < 1 or count > 1e9 or int(count) != count:
-            raise RowRefused(f"{values.count.what}: {count:g} is no number of values")
+            raise RefusedRowError(f"{values.count.what}: {count:g} is no number of values")
         entry["count"] = int(count)
         if metric.ddof == 0 and std is not None and count > 1:
             # Kept as the sample's: with n - 1, as intervals take it.
@@ -151,23 +151,23 @@ def _metric(metric: MetricMap, row: Row, side: str | None) -> dict[str, Any] | N
 
 def _ranks(source: Source, row: Row, what: str = "ranks") -> int:
     if is_percentage(cell := source.text(row)):
-        raise RowRefused(f"{source.what}: {str(cell).strip()[:30]!a} is no number of {what}")
+        raise RefusedRowError(f"{source.what}: {str(cell).strip()[:30]!a} is no number of {what}")
     number = source.number(row)
     if number is None:
-        raise RowRefused(f"the number of {what} is missing")
+        raise RefusedRowError(f"the number of {what} is missing")
     if not 1 <= number <= MAX_RANKS or int(number) != number:
-        raise RowRefused(f"{what} is {number:g}, not a whole number from 1 to {MAX_RANKS}")
+        raise RefusedRowError(f"{what} is {number:g}, not a whole number from 1 to {MAX_RANKS}")
     return int(number)
 
 
 def _tidy(cell: Cell) -> Cell:
     if isinstance(cell, float) and not math.isfinite(cell):
-        raise RowRefused(f"a parameter of {cell}")
+        raise RefusedRowError(f"a parameter of {cell}")
     if not isinstance(cell, str):
         return cell
     text = " ".join(cell.split())
     if len(text) > 200 or not text.isprintable():
-        raise RowRefused(
+        raise RefusedRowError(
             f"{text[:30]!a}...: a parameter of more than 200 characters, or of control characters"
         )
     return text or None
@@ -215,7 +215,7 @@ def _typed(name: str, value: Cell, kind: str) -> Cell:
         if kind == "integer" and typed is not None:
             typed = int(typed) if typed.is_integer() else None
     if typed is None:
-        raise RowRefused(f"{name}: {value!s:.30} is not of type {kind}")
+        raise RefusedRowError(f"{name}: {value!s:.30} is not of type {kind}")
     return typed
 
 
@@ -259,7 +259,7 @@ def _as_typed(point: Mapping[str, Cell], types: Mapping[str, str]) -> dict[str, 
     for name, value in point.items():
         try:
             typed[name] = _typed(name, value, types[name])
-        except RowRefused:
+        except RefusedRowError:
             typed[name] = value
     return typed
 

@@ -20,7 +20,7 @@ from scalesweep.core.record import (
     FAILURE,
     RECORD,
     SAMPLES,
-    BadRecord,
+    BadRecordError,
     checksums,
     verify_files,
     write_record,
@@ -103,13 +103,13 @@ def write_runs(
             continue
         try:
             yield store.write(item)
-        except _Copy as error:
+        except _CopyError as error:
             yield item.refused(str(error), copy=True)
         except UserError as error:
             yield item.refused(str(error))
 
 
-class _Copy(UserError):
+class _CopyError(UserError):
     """The run is there already."""
 
 
@@ -138,7 +138,7 @@ class RecordStore:
             try:
                 record = read_record(path)
                 verify_files(path.parent, checksums(record))
-            except BadRecord as error:
+            except BadRecordError as error:
                 set_aside(path.parent, str(error).removeprefix(f"{path.parent.name}: "))
                 continue
             if record["source"] == IMPORTED and "." not in path.parent.name:
@@ -197,7 +197,7 @@ class RecordStore:
         )
         if before is not None:
             if before.digest in self._seen:
-                raise _Copy(f"the same run as in {before.place}")
+                raise _CopyError(f"the same run as in {before.place}")
             same = before.benchmark is benchmark and before.point == point
             same = same and before.metrics == _metrics_digest(run.metrics)
             same = same and before.variant == run.variant
@@ -208,7 +208,7 @@ class RecordStore:
             self._move(before)
         elif (cut := self._part(benchmark, point, run)) is not None:
             if run.unfinished and len(_longest(run.samples)) <= self._epochs(cut):
-                raise _Copy(f"a cut copy of the run in {cut.place}")
+                raise _CopyError(f"a cut copy of the run in {cut.place}")
             self._move(cut)  # the log has grown since
         record = _record(benchmark, run, point, self._free(benchmark, point), self.folder.name)
         samples_digest = _write(self.folder / record["run_id"], record, run)

@@ -10,7 +10,7 @@ from typing import Any
 
 from scalesweep.core import record
 from scalesweep.core.files import digest_of
-from scalesweep.core.record import BadRecord
+from scalesweep.core.record import BadRecordError
 
 
 def read_record(path: Path) -> dict[str, Any]:
@@ -26,7 +26,7 @@ def parse_record(content: bytes, run_id: str) -> dict[str, Any]:
 
     try:
         return record.parse_record(content, run_id, orjson.loads, _has_digest)
-    except BadRecord:
+    except BadRecordError:
         return record.parse_record(content, run_id)
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from scalesweep.compute.external_program import read_attempt, read_result
 from scalesweep.compute.job_spec import Patterns
-from scalesweep.compute.log_metrics import LogsGone
+from scalesweep.compute.log_metrics import LogsGoneError
 from scalesweep.compute.power.outcome import energy_metrics
 from scalesweep.config.campaign import by_experiment
 from scalesweep.config.experiment import Experiment
@@ -89,7 +89,7 @@ def reread(folder: Path, extract: Extract) -> str | None:
         try:
             kept = read_attempt(work)
             parts, reading = read_result(work, order)
-        except LogsGone as error:
+        except LogsGoneError as error:
             return _without_logs(folder, old, extract, str(error))
         except UserError as error:
             return _failed(folder, work, past, old, extract, str(error))

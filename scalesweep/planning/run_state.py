@@ -22,13 +22,13 @@ from scalesweep.core.record import (
     POWER,
     RECORD,
     SAMPLES,
-    BadRecord,
-    NewerRecord,
+    BadRecordError,
+    NewerRecordError,
     checksums,
     read_failure,
     verify_files,
 )
-from scalesweep.core.record_content import UnusableRecord, check_content
+from scalesweep.core.record_content import UnusableRecordError, check_content
 from scalesweep.core.status import Status
 from scalesweep.planning.record_reader import read_record
 from scalesweep.planning.run_index import Entry, RunIndex
@@ -285,12 +285,12 @@ def _read(
         new = _new_entry(folder, run_id, entry, stamp, verify, planned)
     except FileNotFoundError:  # gone since the look before
         return _unfinished(folder)
-    except BadRecord as error:
+    except BadRecordError as error:
         found.broken.append(run_id)
         return RunState(
             Status.FAILED, stamp, Cause.BAD_RECORD, _plain(str(error).removeprefix(f"{run_id}: "))
         )
-    except NewerRecord as error:
+    except NewerRecordError as error:
         found.newer.append(run_id)
         return RunState(
             Status.FAILED, stamp, Cause.NEWER_RECORD, str(error).removeprefix(f"{run_id}: ")
@@ -310,7 +310,8 @@ def _new_entry(
     verify: bool,
     planned: Comparison | None,
 ) -> Entry:
-    """A run's entry in the index, made of its files; raises BadRecord, NewerRecord or OSError.
+    """A run's entry in the index, made of its files; raises BadRecordError, NewerRecordError or
+    OSError.
 
     ``entry``: what the index has of it so far.
     """
@@ -323,7 +324,7 @@ def _new_entry(
         stamp = files_stamp(folder, POWER in unread) or stamp
         try:
             check_content(record)
-        except UnusableRecord as error:
+        except UnusableRecordError as error:
             return unusable_entry(stamp, str(error))
         entry = Entry(
             stamp=stamp,

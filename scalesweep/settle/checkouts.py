@@ -24,7 +24,7 @@ _REST = r"(?P<rest>/[^:,;\s\"']*)?(?=$|[/:,;\s\"'])"
 _MADE = re.compile(rf"[a-z]+-[0-9a-f]{{{SHORT}}}")
 
 
-class BadCommit(UserError):
+class BadCommitError(UserError):
     """A commit that cannot be built, lacks the program or fails: bisecting leaves it out."""
 
     def __init__(self, commit: str, message: str) -> None:
@@ -65,8 +65,8 @@ class Checkouts:
     def make(self, side: str, commit: str, log: Path) -> Checkout:
         """A commit checked out and built for one side; that of another commit there is removed.
 
-        ``side``: one letter, so that all paths are equally long. Raises BadCommit, with the end
-        of the ``log``.
+        ``side``: one letter, so that all paths are equally long. Raises BadCommitError, with the
+        end of the ``log``.
         """
         known = self._there.get(side)
         if known and known.commit == commit:
@@ -94,7 +94,7 @@ class Checkouts:
             ).returncode  # fmt: skip
         if code:
             said = [line.strip() for line in last_lines(log) if line.strip()]
-            raise BadCommit(
+            raise BadCommitError(
                 checkout.commit,
                 f"track.build failed (exit code {code})"
                 + (f": {said[-1][:200]}" if said else "")

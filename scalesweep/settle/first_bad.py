@@ -17,7 +17,7 @@ from scalesweep.config.history_settings import MARGIN
 from scalesweep.core.errors import UserError
 from scalesweep.core.formatting import counted, listed, percent
 from scalesweep.settle.bisect import BAD, GOOD, SKIPPED, Search
-from scalesweep.settle.checkouts import BadCommit
+from scalesweep.settle.checkouts import BadCommitError
 from scalesweep.settle.commits import SHORT
 from scalesweep.settle.outcome import Measured
 from scalesweep.settle.run import described, report
@@ -145,7 +145,7 @@ class Finder:
             asked = more(target, target.repeats << look)
             try:
                 (one,) = self._session.measure(self._good, commit, [asked])
-            except BadCommit as error:
+            except BadCommitError as error:
                 if error.commit == self._good:
                     raise  # it has been measured before: nothing can be told any more
                 self._say(f"skipped: {error} ({self._session.repository.subject(commit)})")

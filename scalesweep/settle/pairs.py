@@ -22,7 +22,7 @@ from scalesweep.core.files import digest_of
 from scalesweep.core.record import RECORD, read_failure
 from scalesweep.planning.job_requests import Request, canary_s
 from scalesweep.planning.run_spec import run_spec
-from scalesweep.settle.checkouts import BadCommit, Checkout, relocated, spellings
+from scalesweep.settle.checkouts import BadCommitError, Checkout, relocated, spellings
 from scalesweep.settle.commits import SHORT, Repository
 from scalesweep.settle.targets import Target, files_of
 
@@ -145,7 +145,7 @@ class Pairs:
 
         What is there of a pair of which a run is missing is removed, so that both are measured one
         after the other. ``requests``: of the jobs they are in, by the id of a point's first run;
-        none outside of Slurm. Raises BadCommit if a commit lacks a program.
+        none outside of Slurm. Raises BadCommitError if a commit lacks a program.
         """
         runs: list[PackedRun] = []
         for planned in schedule:
@@ -183,7 +183,7 @@ class Pairs:
             lost = [path for path in program["files"].values() if _is_lost(path, checkout.folder)]
             if lost:
                 name = Path(lost[0]).relative_to(checkout.folder)
-                raise BadCommit(checkout.commit, f"has no {name}")
+                raise BadCommitError(checkout.commit, f"has no {name}")
         if argv == order["argv"] and env == order["env"]:
             raise UserError(
                 f"{target.label}: nothing in its command or variables is a path in "

@@ -23,7 +23,7 @@ from scalesweep.planning.plan import build_plan, hours
 from scalesweep.planning.run_state import RunState
 from scalesweep.planning.runtime_estimates import Estimates
 from scalesweep.planning.stock import take_stock
-from scalesweep.settle.checkouts import BadCommit, Checkout, Checkouts
+from scalesweep.settle.checkouts import BadCommitError, Checkout, Checkouts
 from scalesweep.settle.commits import SHORT, Repository
 from scalesweep.settle.cost import Cost, history_seconds
 from scalesweep.settle.measure import cancel_left, job_request, measure_here, measure_in_slurm
@@ -143,8 +143,8 @@ class SettleSession:
     def measure(self, base: str, new: str, targets: Sequence[Target]) -> list[Measured]:
         """Measure what is missing of the pairs of two commits, and read all of them.
 
-        A point at which a commit fails has a ``failure``. Raises BadCommit naming the commit that
-        cannot be built, or that fails where nothing else was measured, and UserError.
+        A point at which a commit fails has a ``failure``. Raises BadCommitError naming the commit
+        that cannot be built, or that fails where nothing else was measured, and UserError.
         """
         assert self._checkouts is not None
         pairs = self.pairs(base, new)
@@ -184,7 +184,7 @@ class SettleSession:
                 if one.failure:
                     side, why = one.failure
                     commit = base if side == BASE else new
-                    raise BadCommit(commit, f"fails at {one.target.label}: {why}")
+                    raise BadCommitError(commit, f"fails at {one.target.label}: {why}")
         return found
 
 

@@ -17,7 +17,7 @@ from scalesweep.core.errors import UserError
 from scalesweep.core.files import content_digest, read_regular
 from scalesweep.core.npy import MAX_ARCHIVE, NO_USE, NOT_ARRAYS
 from scalesweep.core.rank_columns import by_rank, machine_column
-from scalesweep.core.record import RECORD, SAMPLES, BadRecord, checksums
+from scalesweep.core.record import RECORD, SAMPLES, BadRecordError, checksums
 from scalesweep.core.record_content import MAX_NUMBER
 from scalesweep.planning.record_reader import read_record
 from scalesweep.tables.points import ExperimentData, Point
@@ -98,7 +98,7 @@ def _links(folder: Path, ranks: int) -> dict[str, Any]:
         return {}
     content = read_regular(folder / SAMPLES, MAX_ARCHIVE)
     if content_digest(content) != expected:
-        raise BadRecord(f"{SAMPLES} was changed: checksum differs")
+        raise BadRecordError(f"{SAMPLES} was changed: checksum differs")
     arrays = Arrays(content, verified=True)
     if SECONDS not in arrays:
         return {}

@@ -18,7 +18,7 @@ from scalesweep.compute.power.domains import SLACK, SLACK_S, WATCHED
 from scalesweep.core.files import content_digest, read_regular
 from scalesweep.core.npy import MAX_ARCHIVE
 from scalesweep.core.rank_columns import by_rank
-from scalesweep.core.record import BadRecord
+from scalesweep.core.record import BadRecordError
 
 COLUMNS = ("time", "host", "domain", "watts")
 _MAX_WATTS = 1e15  # more is no power of a computer
@@ -51,29 +51,29 @@ class Channel:
 def read_power(path: Path, energy: Mapping[str, Any]) -> list[Channel]:
     """The channels of power.csv; ``energy`` is that of the record, which says what is counted.
 
-    Raises BadRecord if the file is not such a table, or not the one that the record tells of.
+    Raises BadRecordError if the file is not such a table, or not the one that the record tells of.
     """
     import pandas as pd  # a third of a second, which runs without power are spared
 
     try:
         content = read_regular(path, MAX_ARCHIVE)
     except OSError as error:
-        raise BadRecord(f"{path.name} cannot be read ({error.strerror})") from None
+        raise BadRecordError(f"{path.name} cannot be read ({error.strerror})") from None
     table = energy.get("table")
     if table is not None and content_digest(content) != table["blake2b"]:
-        raise BadRecord(f"{path.name} was changed: checksum differs")
+        raise BadRecordError(f"{path.name} was changed: checksum differs")
     try:
         frame = pd.read_csv(io.BytesIO(content), dtype={"host": str, "domain": str})
     except ValueError as error:
-        raise BadRecord(f"{path.name} is not a table of power ({error})") from None
+        raise BadRecordError(f"{path.name} is not a table of power ({error})") from None
     if tuple(frame.columns) != COLUMNS:
-        raise BadRecord(f"{path.name}: its columns are not {', '.join(COLUMNS)}")
+        raise BadRecordError(f"{path.name}: its columns are not {', '.join(COLUMNS)}")
     try:
         stamps = pd.to_datetime(frame["time"], utc=True, format="ISO8601")
         moments = stamps.astype("datetime64[ns, UTC]").astype("int64").to_numpy() / 1e9
         watts = frame["watts"].to_numpy(np.float64)
     except (ValueError, TypeError, OverflowError) as error:
-        raise BadRecord(f"{path.name} its times or watts are not numbers ({error})") from None
+        raise BadRecordError(f"{path.name} its times or watts are not numbers ({error})") from None
     groups = frame.groupby(["host", "domain"], sort=True).ngroup().to_numpy()
     order = np.lexsort((moments, groups))
     order = order[groups[order] >= 0]  # a row without a name is of no domain

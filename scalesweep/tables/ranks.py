@@ -19,7 +19,7 @@ from scalesweep.analysis.rank_stats import (
     rank_matrix,
     spread_of,
 )
-from scalesweep.analysis.step_work import BadSpans, step_work
+from scalesweep.analysis.step_work import BadSpansError, step_work
 from scalesweep.analysis.table_io import typed_values
 from scalesweep.analysis.types import Floats, Places
 from scalesweep.core.errors import UserError
@@ -159,7 +159,7 @@ def _spreads(
     samples = arrays_of(record, folder)
     try:
         step_work(samples, record.get("notes") or {}, ranks, run_seconds(record))
-    except BadSpans:  # as the summary says
+    except BadSpansError:  # as the summary says
         return {}, ()
     spreads = {
         kind: spread_of(times, whole) for kind, (times, whole) in own_times(samples, ranks).items()

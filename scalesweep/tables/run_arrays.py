@@ -7,7 +7,7 @@ from typing import Any
 from scalesweep.analysis.arrays import Arrays
 from scalesweep.core.files import content_digest, read_regular
 from scalesweep.core.npy import MAX_ARCHIVE
-from scalesweep.core.record import RECORD, SAMPLES, BadRecord, checksums
+from scalesweep.core.record import RECORD, SAMPLES, BadRecordError, checksums
 from scalesweep.planning.record_reader import read_record
 from scalesweep.tables.points import ExperimentData, Point
 
@@ -19,10 +19,11 @@ def read_arrays(folder: Path) -> tuple[Mapping[str, Any], Arrays]:
 
 
 def arrays_of(record: Mapping[str, Any], folder: Path) -> Arrays:
-    """The arrays of a run whose record has some; raises BadRecord or what damaged files raise."""
+    """The arrays of a run whose record has some; raises BadRecordError or what damaged files
+    raise."""
     content = read_regular(folder / SAMPLES, MAX_ARCHIVE)
     if content_digest(content) != checksums(record)[SAMPLES]:
-        raise BadRecord(f"{SAMPLES} was changed: checksum differs")
+        raise BadRecordError(f"{SAMPLES} was changed: checksum differs")
     return Arrays(content, verified=True)
 
 

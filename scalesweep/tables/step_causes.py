@@ -40,8 +40,8 @@ from scalesweep.analysis.step_work import (
     INFERRED,
     STEP_TIMES,
     TRANSFER,
-    BadSpans,
-    BadSteps,
+    BadSpansError,
+    BadStepsError,
     StepWork,
     meet,
     shifting_operations,
@@ -171,7 +171,7 @@ def _read(data: ExperimentData, point: Point, runs: Path) -> list[RunSteps]:
             said = record.get("notes")
             notes = said if isinstance(said, dict) else {}
             work = _work(samples, notes, ranks, run_seconds(record))
-        except BadSteps:
+        except BadStepsError:
             continue
         except (UserError, KeyError, TypeError, *NOT_ARRAYS, *NO_USE) as error:
             if run_id not in data.unread:
@@ -190,15 +190,15 @@ def _work(
     samples: Arrays, notes: Mapping[str, Any], ranks: int, seconds: float | None
 ) -> StepWork | None:
     """The work of the ranks; None where spans are missing, or cannot be (the summary says so), or
-    ranks do not meet in their steps, as the program says. Raises BadSteps where the steps cannot
-    be, as the summary says too."""
+    ranks do not meet in their steps, as the program says. Raises BadStepsError where the steps
+    cannot be, as the summary says too."""
     if not meet(notes):
         return None
     try:
         return step_work(samples, notes, ranks, seconds)
-    except BadSteps:
+    except BadStepsError:
         raise
-    except BadSpans:
+    except BadSpansError:
         return None
 
 

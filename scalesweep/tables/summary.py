@@ -31,12 +31,19 @@ from scalesweep.analysis.metrics import QUANTITIES, column
 from scalesweep.analysis.steady_state import steady_state
 from scalesweep.analysis.types import Floats
 from scalesweep.core.errors import UserError
-from scalesweep.core.files import NotAFile, canonical_json, content_digest, read_regular
+from scalesweep.core.files import NotAFileError, canonical_json, content_digest, read_regular
 from scalesweep.core.formatting import shorten
 from scalesweep.core.npy import MAX_ARCHIVE, NO_USE, NOT_ARRAYS
 from scalesweep.core.parallel import shared_map
 from scalesweep.core.rank_columns import machine_names
-from scalesweep.core.record import RECORD, SAMPLES, BadRecord, dates_of, record_bytes, told_arrays
+from scalesweep.core.record import (
+    RECORD,
+    SAMPLES,
+    BadRecordError,
+    dates_of,
+    record_bytes,
+    told_arrays,
+)
 from scalesweep.core.record_content import MAX_NUMBER
 from scalesweep.planning.record_reader import parse_record
 from scalesweep.planning.run_state import files_stamp
@@ -259,9 +266,13 @@ def build_summary(
         if isinstance(row, Row):
             rows.append(row)
             kept.append(key)
-        elif isinstance(row, BadRecord) and broken is not None:
+        elif isinstance(row, BadRecordError) and broken is not None:
             broken[run_id] = str(row).removeprefix(f"{run_id}: ")
-        elif isinstance(row, UserError) and not isinstance(row, BadRecord) and unusable is not None:
+        elif (
+            isinstance(row, UserError)
+            and not isinstance(row, BadRecordError)
+            and unusable is not None
+        ):
             unusable[run_id] = str(row).removeprefix(f"{run_id}: ")
         elif isinstance(row, OSError):
             bad.append(f"{run_id}: {row.strerror}: {row.filename}")
@@ -304,20 +315,20 @@ def _read_run(path: Path) -> _Read:
     try:
         record = parse_record(record_bytes(path), run_id)
     except FileNotFoundError:
-        raise BadRecord(f"{run_id}: {RECORD} is missing") from None
+        raise BadRecordError(f"{run_id}: {RECORD} is missing") from None
     kept = record["samples"]
     try:
         if kept is None:
             return _summarise(record, {}, folder)
         content = read_regular(folder / SAMPLES, MAX_ARCHIVE)
         if content_digest(content) != kept["blake2b"]:
-            raise BadRecord(f"{run_id}: {SAMPLES} was changed: checksum differs")
+            raise BadRecordError(f"{run_id}: {SAMPLES} was changed: checksum differs")
         return _summarise(record, Arrays(content, verified=True), folder)
     except FileNotFoundError:
-        raise BadRecord(f"{run_id}: {SAMPLES} is missing") from None
-    except NotAFile as error:
+        raise BadRecordError(f"{run_id}: {SAMPLES} is missing") from None
+    except NotAFileError as error:
         # One that is too long may be whole: it is left where it is.
-        kind = UserError if error.errno == errno.EFBIG else BadRecord
+        kind = UserError if error.errno == errno.EFBIG else BadRecordError
         raise kind(f"{run_id}: {SAMPLES} {error.strerror}") from None
     except NOT_ARRAYS as error:
         what = "the record" if kept is None else SAMPLES

@@ -47,7 +47,7 @@ launch: {{single: [], multi: ["{{python}}", "{project}/mpirun.py", "{{ranks}}"]}
 WORDS = ("--configfile", "c.yaml")
 
 
-class Violation(AssertionError):
+class ViolationError(AssertionError):
     """Something that must never happen has happened."""
 
 
@@ -116,44 +116,46 @@ class Soaked(Project):
         return self.runs.glob("*/attempt-*")
 
     def check(self) -> dict[str, str]:
-        """Status of every run; raises Violation unless each is done, with the numbers it must
+        """Status of every run; raises ViolationError unless each is done, with the numbers it must
         have and the record it had before, or pending."""
         if gone := self.bystanders.lost():
-            raise Violation(f"files of the user are lost: {', '.join(gone)}")
+            raise ViolationError(f"files of the user are lost: {', '.join(gone)}")
         self.bystanders.put()
         status = {}
         for run_id, state in scan(self.runs, self.run_ids, remember=False).items():
             if state.status not in (Status.DONE, Status.FAILED, Status.NEW):
-                raise Violation(f"{run_id} is {state.status}")
+                raise ViolationError(f"{run_id} is {state.status}")
             if state.cause == "BAD_RECORD":
-                raise Violation(f"{run_id}: {state.detail}")
+                raise ViolationError(f"{run_id}: {state.detail}")
             status[run_id] = state.status
             if state.status == Status.DONE:
                 self._check_record(self.runs / run_id / "record.json")
         lost = {run_id for run_id in self.seen if status[run_id] != Status.DONE}
         if lost:
-            raise Violation(f"finished runs have lost their records: {', '.join(sorted(lost))}")
+            raise ViolationError(
+                f"finished runs have lost their records: {', '.join(sorted(lost))}"
+            )
         for attempt in self.attempts():
             if (attempt / "beside.txt").exists():
                 others = (attempt / "beside.txt").read_text().split("\n")
-                raise Violation(f"{attempt} was measured beside {others[0]}")
+                raise ViolationError(f"{attempt} was measured beside {others[0]}")
         return status
 
     def _check_record(self, path: Path) -> None:
         content = hashlib.blake2b(path.read_bytes()).hexdigest()
         run_id = path.parent.name
         if self.seen.get(run_id, content) != content:
-            raise Violation(f"{run_id}: the record of a finished run was written again")
+            raise ViolationError(f"{run_id}: the record of a finished run was written again")
         if run_id not in self.seen:
             record = read_record(path)
             verify_files(path.parent, checksums(record))
             expected = local_times(record["point"]["size"], record["repeat"])
             if not np.array_equal(np.load(path.parent / SAMPLES)["local_times"], expected):
-                raise Violation(f"{run_id}: other times than its program has measured")
+                raise ViolationError(f"{run_id}: other times than its program has measured")
             self.seen[run_id] = content
         last = max(path.parent.glob("attempt-*"), key=number_of)
         if last != self.kept(run_id):
-            raise Violation(f"{run_id}: was tried again ({last.name}) when it was done")
+            raise ViolationError(f"{run_id}: was tried again ({last.name}) when it was done")
 
     def check_tables(self) -> None:
         """Compare plan, summary and tables with what the whole campaign must give."""
@@ -180,11 +182,11 @@ class Soaked(Project):
         }
         for what, (value, expected) in found.items():
             if value != expected:
-                raise Violation(f"{what}: {value}, not {expected}")
+                raise ViolationError(f"{what}: {value}, not {expected}")
         if not np.allclose(points["local_time_mean_later"], means, rtol=1e-12, atol=0):
-            raise Violation("mean times of the points differ from those of the programs")
+            raise ViolationError("mean times of the points differ from those of the programs")
         if "soak" not in (results / "report.html").read_text():
-            raise Violation("the report is not of this campaign")
+            raise ViolationError("the report is not of this campaign")
 
 
 def local_times(size: int, repeat: int) -> np.ndarray:
@@ -212,9 +214,9 @@ def number_of(attempt: Path) -> int:
 
 
 def wait_until(true: Callable[[], bool], what: str, seconds: float = 60.0) -> None:
-    """Wait for a condition; raises Violation if it does not come true."""
+    """Wait for a condition; raises ViolationError if it does not come true."""
     deadline = time.monotonic() + seconds
     while not true():
         if time.monotonic() > deadline:
-            raise Violation(f"{what}: not within {seconds:g} s")
+            raise ViolationError(f"{what}: not within {seconds:g} s")
         time.sleep(0.02)

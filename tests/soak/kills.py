@@ -20,7 +20,7 @@ from pathlib import Path
 
 import psutil
 
-from tests.soak.campaign import Soaked, Violation, make_soaked, wait_until
+from tests.soak.campaign import Soaked, ViolationError, make_soaked, wait_until
 from tests.soak.running import (
     GONE_S,
     await_end,
@@ -109,7 +109,7 @@ class Soak:
             assert self._snakemake is not None
             code = self._snakemake.wait()
             if target == "script" and code == 0:
-                raise Violation(f"{phase} was killed, and snakemake ends well")
+                raise ViolationError(f"{phase} was killed, and snakemake ends well")
             kill.outcome = f"exit {code}, nothing left of it after {self._gone():.1f} s"
         if kill.run:
             self._hit.update(filter(None, [last_attempt(self.project.runs / kill.run)]))
@@ -122,7 +122,7 @@ class Soak:
         """Compare what `snakemake plan` counts with what is there, while nothing is at work."""
         status, plan = Counter(self.project.check().values()), self.project.plan()
         if status != plan:
-            raise Violation(f"there are {dict(status)}, snakemake plan says {dict(plan)}")
+            raise ViolationError(f"there are {dict(status)}, snakemake plan says {dict(plan)}")
 
     def finish(self) -> None:
         """Call Snakemake until all is done, and compare everything with what it must be."""
@@ -133,18 +133,20 @@ class Soak:
                 break
             self.project.check()
         else:
-            raise Violation("the campaign does not come to its end")
+            raise ViolationError("the campaign does not come to its end")
         self._gone()
         planned = self.project.run_ids
         if (status := Counter(self.project.check().values())) != {"done": len(planned)}:
-            raise Violation(f"at the end there are {dict(status)} of {len(planned)} runs")
+            raise ViolationError(f"at the end there are {dict(status)} of {len(planned)} runs")
         self.project.check_tables()
         attempts = set(self.project.attempts())
         lost = attempts - {self.project.kept(run_id) for run_id in planned}
         if lost - self._hit:
-            raise Violation(f"attempts failed that no kill has hit: {sorted(lost - self._hit)}")
+            raise ViolationError(
+                f"attempts failed that no kill has hit: {sorted(lost - self._hit)}"
+            )
         if self._running().wait() or len(set(self.project.attempts())) != len(attempts):
-            raise Violation("a finished campaign was not left alone")
+            raise ViolationError("a finished campaign was not left alone")
 
     def totals(self) -> str:
         """The kills by target and phase, and what they came to."""
@@ -297,7 +299,7 @@ class Soak:
             # Of runs that failed a report may be in the making, which comes to its end.
             seconds = GONE_S if not any("pending=ignore" in each for each in words) else REPORT_S
             if time.monotonic() > began + seconds:
-                raise Violation(f"still at work after {seconds:g} s: {words}")
+                raise ViolationError(f"still at work after {seconds:g} s: {words}")
             time.sleep(0.02)
         return time.monotonic() - began
 
@@ -314,7 +316,7 @@ def soak(project: Soaked, seed: int, kills: Sequence[tuple[str, str]], through: 
     """Bring all these kills about, finish the campaign and return what was done.
 
     `through`: so many runs may finish while there are kills of runs to come. Prints each kill.
-    Raises Violation, naming the seed.
+    Raises ViolationError, naming the seed.
     """
     made = Soak(project, seed, through)
     try:
@@ -323,8 +325,8 @@ def soak(project: Soaked, seed: int, kills: Sequence[tuple[str, str]], through: 
             if phase == "parse":
                 made.check_plan()
         made.finish()
-    except Violation as violation:
-        raise Violation(f"seed {seed}: {violation}") from violation
+    except ViolationError as violation:
+        raise ViolationError(f"seed {seed}: {violation}") from violation
     finally:
         made.end()
     print(made.totals())
@@ -353,7 +355,7 @@ def main() -> None:
             well = sum(target in SPARE or phase == "record" for target, phase in kills)
             through = len(project.run_ids) - well - 1
             soak(project, args.seed, [*kills, *CHAIN_KILLS], through)
-        except Violation as violation:
+        except ViolationError as violation:
             sys.exit(f"violation: {violation}")
 
 

@@ -32,7 +32,7 @@ from scalesweep.planning.plan import plan_csv
 from scalesweep.planning.run_state import scan
 from tests.fakes.training import SITE
 from tests.soak.bystanders import Bystanders
-from tests.soak.campaign import Violation
+from tests.soak.campaign import ViolationError
 from tests.soak.run_mutations import MUTATIONS
 from tests.soak.whole_runs import GOOD, POINTS, TOUCHED, make_base
 
@@ -114,7 +114,7 @@ class Batch:
         ]
 
     def check(self, done: Mapping[str, str], drawn: bool) -> Counter[str]:
-        """Report, and count what became of the mutated runs; raises Violation."""
+        """Report, and count what became of the mutated runs; raises ViolationError."""
         began = time.monotonic()
         try:
             with alarm(LIMIT_S):
@@ -123,23 +123,23 @@ class Batch:
             if isinstance(error, KeyboardInterrupt):
                 raise
             traceback.print_exc()
-            raise Violation(f"no report: {type(error).__name__}: {error}") from error
+            raise ViolationError(f"no report: {type(error).__name__}: {error}") from error
         took = time.monotonic() - began
         if gone := self._bystanders.lost():
-            raise Violation(f"files of the user are lost: {', '.join(gone)}")
+            raise ViolationError(f"files of the user are lost: {', '.join(gone)}")
         found, page = numbers(self.root), (self.root / "report.html").read_text("utf-8")
         became: Counter[str] = Counter()
         for run_id, before in self.known.items():
             now = found.get(run_id)
             if now is None:
-                raise Violation(f"{run_id} is not in the table of runs")
+                raise ViolationError(f"{run_id} is not in the table of runs")
             if run_id in done:
                 self._check_touched(run_id, now, page)
                 became[now["cause"] or now["status"]] += 1
             else:
                 lost = {k: (v, now.get(k)) for k, v in before.items() if not _same(v, now.get(k))}
                 if lost:
-                    raise Violation(f"the good run {run_id} has changed: {lost}")
+                    raise ViolationError(f"the good run {run_id} has changed: {lost}")
         became["seconds"] = round(took)
         return became
 
@@ -150,12 +150,12 @@ class Batch:
         # One that was a link to the record of another is new once that is set aside.
         told = state.status == "new" or (state.cause and "\n" not in state.detail.strip())
         if not row["cause"] or not told:
-            raise Violation(f"{run_id} has failed without a cause in a line: {state}")
+            raise ViolationError(f"{run_id} has failed without a cause in a line: {state}")
         if (
             row["cause"] in (Cause.BAD_RECORD, Cause.UNUSABLE_RECORD)
             and str(row["cause"]) not in page
         ):
-            raise Violation(f"{run_id}: {row['cause']} is not on the page")
+            raise ViolationError(f"{run_id}: {row['cause']} is not on the page")
 
 
 def _same(one: Any, other: Any) -> bool:
@@ -182,7 +182,7 @@ def soak(scratch: Path, seed: int, folders: int, draw_every: int = 0) -> Counter
     """Mutate so many result folders, ``BATCH`` at a time, and report on each batch.
 
     ``draw_every``: figures are drawn of every so many batches (0: of none). Returns what became of
-    the runs. Raises Violation naming the seed, the batch and what was done to its folders.
+    the runs. Raises ViolationError naming the seed, the batch and what was done to its folders.
     """
     base = scratch / "base"
     make_base(base)
@@ -198,8 +198,8 @@ def soak(scratch: Path, seed: int, folders: int, draw_every: int = 0) -> Counter
             done[run_id] = mutation.__name__
         try:
             total += batch.check(done, bool(draw_every) and number % draw_every == 0)
-        except Violation as violation:
-            raise Violation(f"seed {seed}, batch {number}: {violation}; {done}") from violation
+        except ViolationError as violation:
+            raise ViolationError(f"seed {seed}, batch {number}: {violation}; {done}") from violation
         shutil.rmtree(batch.root)
     return total
 
@@ -215,7 +215,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="mutations-") as folder:
         try:
             total = soak(Path(folder).resolve(), args.seed, args.folders, args.draw_every)
-        except Violation as violation:
+        except ViolationError as violation:
             sys.exit(f"violation: {violation}")
     print(", ".join(f"{count} {what}" for what, count in total.most_common()))
 

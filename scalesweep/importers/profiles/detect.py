@@ -6,7 +6,7 @@ from functools import partial
 from pathlib import Path
 
 from scalesweep.analysis.profile import Profile
-from scalesweep.core.cpu_limit import TookTooLong, cpu_limit, reading_limit
+from scalesweep.core.cpu_limit import TookTooLongError, cpu_limit, reading_limit
 from scalesweep.core.errors import UserError
 from scalesweep.importers.imported_run import Refusal
 from scalesweep.importers.profiles import (
@@ -77,7 +77,7 @@ def read_source(path: Path, ranks: RankMap | None = None) -> Source:
         try:
             with cpu_limit(reading_limit(sum(file.stat().st_size for file in files))):
                 held = _readers(count)[kind][1](files)
-        except (TookTooLong, OSError):
+        except (TookTooLongError, OSError):
             words = "takes too long to read, or was changed meanwhile"
             source.refusals += [Refusal(file, words) for file in files]
             continue

@@ -9,17 +9,17 @@ import numpy as np
 from scalesweep.analysis.horovod_trace import (
     CALL,
     NEGOTIATE,
+    DamagedTraceError,
     Interval,
     OpenPhase,
     Trace,
-    TraceDamaged,
     read_trace,
 )
 from scalesweep.analysis.profile import Message, Phase, Profile, merged, union_length
 from scalesweep.analysis.timeline_account import NOTE, timeline_account
 from scalesweep.importers.profiles.source import (
-    ProfileRefused,
     ReadResult,
+    RefusedProfileError,
     metric,
     read_each,
     text_of,
@@ -48,13 +48,13 @@ def read(files: Sequence[Path], ranks: int | None = None) -> ReadResult:
 def _profile(file: Path, ranks: int | None) -> Profile:
     try:
         trace = read_trace(text_of(file))
-    except TraceDamaged as error:
-        raise ProfileRefused(str(error), error.line) from None
+    except DamagedTraceError as error:
+        raise RefusedProfileError(str(error), error.line) from None
     if not trace.intervals:
-        raise ProfileRefused("no phase of any tensor in it begins and ends")
+        raise RefusedProfileError("no phase of any tensor in it begins and ends")
     seen = trace.ranks
     if seen and ranks and ranks < seen:
-        raise ProfileRefused(f"names rank {seen - 1}, but --config ranks={ranks}")
+        raise RefusedProfileError(f"names rank {seen - 1}, but --config ranks={ranks}")
     phases = _phases(trace)
     metrics: dict[str, dict[str, object]] = {
         "timeline_length": metric((trace.last - trace.first) * _US, "s", "lower")

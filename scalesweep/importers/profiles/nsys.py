@@ -18,8 +18,8 @@ from scalesweep.importers.profiles.nsys_database import (
     read_database,
 )
 from scalesweep.importers.profiles.source import (
-    ProfileRefused,
     ReadResult,
+    RefusedProfileError,
     lines_of,
     metric,
     number,
@@ -54,7 +54,7 @@ def read(files: Sequence[Path], ranks: int | None = None) -> ReadResult:
     for file in files:
         try:
             content = read_database(file) if is_database(file) else _tables(file)
-        except ProfileRefused as error:
+        except RefusedProfileError as error:
             result.refusals.append(Refusal(file, str(error), error.line))
             continue
         match = _RANK.fullmatch(file.name)
@@ -70,7 +70,7 @@ def read(files: Sequence[Path], ranks: int | None = None) -> ReadResult:
     for run in runs.values():
         try:
             result.profiles.append(_profile(run, ranks))
-        except ProfileRefused as error:
+        except RefusedProfileError as error:
             result.refusals.append(Refusal(next(iter(run.values())).file, str(error)))
     return result
 
@@ -79,17 +79,17 @@ def _profile(run: Mapping[int | None, NsysFile], ranks: int | None) -> Profile:
     numbers = sorted(rank for rank in run if rank is not None)
     if numbers and numbers != list(range(len(numbers))):
         missing = next(rank for rank in range(len(numbers) + 1) if rank not in numbers)
-        raise ProfileRefused(f"the file of rank {missing} is missing")
+        raise RefusedProfileError(f"the file of rank {missing} is missing")
     files = [run[rank] for rank in numbers] or list(run.values())
     if ranks and numbers and ranks != len(numbers):
-        raise ProfileRefused(f"{len(numbers)} files of ranks, but --config ranks={ranks}")
+        raise RefusedProfileError(f"{len(numbers)} files of ranks, but --config ranks={ranks}")
     functions = [
         replace(function, rank=rank if numbers else None)
         for rank, held in enumerate(files)
         for function in held.functions
     ]
     if not functions:
-        raise ProfileRefused("no table of kernels, copies or calls in it has a row")
+        raise RefusedProfileError("no table of kernels, copies or calls in it has a row")
     metrics: dict[str, dict[str, object]] = {}
     for kind, name in (("kernel", "kernel_time"), ("copy", "copy_time"), ("api", "api_time")):
         times = [function.exclusive_s for function in functions if function.kind == kind]
@@ -174,24 +174,24 @@ def _tables(file: Path) -> NsysFile:
             tables.functions += _whole(rows, tables)
             heading, spans, rows, other = head, [], [], False
         elif _HEADED.match(content):
-            raise ProfileRefused("a heading that cannot be read: cut off?", line)
+            raise RefusedProfileError("a heading that cannot be read: cut off?", line)
         elif not content.strip():
             other = False
         elif heading is None:
             other = other or _DASHES.fullmatch(content) is not None or _is_heading(content)
             if not other and _ROW.match(content):
-                raise ProfileRefused(
+                raise RefusedProfileError(
                     "a row without its heading: lines are missing or swapped", line
                 )
         elif _DASHES.fullmatch(content):
             spans = [match.span() for match in re.finditer(r"-+", content)]
             if len(spans) != heading.width:
-                raise ProfileRefused("the heading and the line below it do not match", line)
+                raise RefusedProfileError("the heading and the line below it do not match", line)
         elif (row := _row(content, heading, spans, line)) is None:
             tables.functions += _whole(rows, tables)
             heading, rows, other = None, [], _is_heading(content)
         elif row in rows:
-            raise ProfileRefused("a row is there twice", line)
+            raise RefusedProfileError("a row is there twice", line)
         else:
             rows.append(row)
     tables.functions += _whole(rows, tables)
@@ -221,13 +221,13 @@ def _whole(rows: Sequence[_Share], tables: NsysFile) -> list[Function]:
     whole = total / (sum(stated) / 100)
     if sum(stated) > 100.1 + 0.06 * len(rows):
         words = f"the shares of a table add up to {sum(stated):.1f} %: rows are there twice"
-        raise ProfileRefused(words, rows[0].line)
+        raise RefusedProfileError(words, rows[0].line)
     if abs(sum(stated) - 100) <= 0.06 * len(rows) + 0.1:
         whole = total
     for row in rows:
         share = 100 * row.function.exclusive_s / whole
         if abs(share - (row.share or 0.0)) > 0.06 + 0.002 * share:
-            raise ProfileRefused(
+            raise RefusedProfileError(
                 f"states {row.share:.1f} % of the table's time, which is {share:.1f} %: lines are "
                 "missing, swapped or there twice",
                 row.line,
@@ -253,15 +253,15 @@ def _row(
         try:
             cells = next(csv.reader([content], strict=True), [])
         except csv.Error:
-            raise ProfileRefused("not CSV: cut off?", line) from None
+            raise RefusedProfileError("not CSV: cut off?", line) from None
     if len(cells) != heading.width:
         if not re.match(r"\s*[\d.]+\s*(?:,|\s{2})", content):
             return None
-        raise ProfileRefused(f"{len(cells)} fields, not {heading.width}: cut off?", line)
+        raise RefusedProfileError(f"{len(cells)} fields, not {heading.width}: cut off?", line)
     total = number(cells[heading.total].replace(",", ""), "total time", line) * heading.unit
     calls = number(cells[heading.calls].replace(",", ""), "calls", line)
     name = cells[heading.name].strip()
     if total < 0 or calls < 1 or not name:
-        raise ProfileRefused("a row without a name, a call or a time: cut off?", line)
+        raise RefusedProfileError("a row without a name, a call or a time: cut off?", line)
     share = number(cells[heading.share], "share", line) if heading.share is not None else None
     return _Share(Function(name, None, heading.kind, calls, total, total), share, line)

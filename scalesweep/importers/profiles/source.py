@@ -16,7 +16,7 @@ HEAD_BYTES = 1 << 16
 _NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,4})?", re.ASCII)
 
 
-class ProfileRefused(UserError):
+class RefusedProfileError(UserError):
     """Why a profile is not imported, and the line that shows it."""
 
     def __init__(self, reason: str, line: int | None = None) -> None:
@@ -33,12 +33,13 @@ class ReadResult:
 
 
 def read_each(files: Iterable[Path], profiles: Callable[[Path], Sequence[Profile]]) -> ReadResult:
-    """What ``profiles`` makes of each file; one for which it raises ProfileRefused is refused."""
+    """What ``profiles`` makes of each file; one for which it raises RefusedProfileError is
+    refused."""
     result = ReadResult([], [])
     for file in files:
         try:
             result.profiles += profiles(file)
-        except ProfileRefused as error:
+        except RefusedProfileError as error:
             result.refusals.append(Refusal(file, str(error), error.line))
     return result
 
@@ -56,20 +57,20 @@ def decoded(content: bytes) -> str:
 
 
 def text_of(file: Path) -> str:
-    """The whole text of a file; raises ProfileRefused for one that is too large or no text."""
+    """The whole text of a file; raises RefusedProfileError for one that is too large or no text."""
     try:
         # Before a gigabyte of it is read.
         fits = file.stat().st_size <= MAX_BYTES
         with open_packed(file) as stream:
             content = stream.read(MAX_BYTES + 1) if fits else b""
     except OSError as error:
-        raise ProfileRefused(error.strerror or "cannot be read") from None
+        raise RefusedProfileError(error.strerror or "cannot be read") from None
     if not fits or len(content) > MAX_BYTES:
-        raise ProfileRefused(f"more than {MAX_BYTES} bytes")
+        raise RefusedProfileError(f"more than {MAX_BYTES} bytes")
     text = decoded(content)
     if "\ufffd" in text or "\0" in text:
         place = min(i for i in (text.find("\ufffd"), text.find("\0")) if i >= 0)
-        raise ProfileRefused(
+        raise RefusedProfileError(
             "characters that are not UTF-8: damaged, or of another encoding",
             text.count("\n", 0, place) + 1,
         )
@@ -77,19 +78,20 @@ def text_of(file: Path) -> str:
 
 
 def lines_of(text: str) -> list[str]:
-    """The lines of a file that ends with one; raises ProfileRefused where the last has no end."""
+    """The lines of a file that ends with one; raises RefusedProfileError where the last has no
+    end."""
     if text and not text.endswith(("\n", "\r")):
         count = text.count("\n") + 1
-        raise ProfileRefused("the last line has no line end: cut off?", count)
+        raise RefusedProfileError("the last line has no line end: cut off?", count)
     return text.splitlines()
 
 
 def number(text: str, what: str, line: int | None = None) -> float:
-    """A finite number; raises ProfileRefused naming what it is."""
+    """A finite number; raises RefusedProfileError naming what it is."""
     word = text.strip()
     value = float(word) if _NUMBER.fullmatch(word) else math.nan
     if not math.isfinite(value):
-        raise ProfileRefused(f"{what} {word[:30]!a} is not a number", line)
+        raise RefusedProfileError(f"{what} {word[:30]!a} is not a number", line)
     return value
 
 

@@ -16,7 +16,7 @@ import pytest
 from scalesweep.compute import program
 from scalesweep.compute.job_spec import write_order
 from scalesweep.compute.launcher import launch
-from scalesweep.compute.program_output import Refused, check_finite
+from scalesweep.compute.program_output import BadResultError, check_finite
 from scalesweep.config.yaml_loader import check_schema
 from scalesweep.core.files import stamp_of
 from scalesweep.core.host import cpu_set, host_facts
@@ -221,10 +221,10 @@ def test_check_finite_reads_what_numpy_writes(tmp_path: Path) -> None:
     np.savez(path, a=np.arange(5.0), b=np.arange(3), c=np.zeros((2, 0)))
     check_finite(path)
     np.savez(path, a=np.array([1.0, np.inf]))
-    with pytest.raises(Refused, match="a holds NaN or infinity"):
+    with pytest.raises(BadResultError, match="a holds NaN or infinity"):
         check_finite(path)
     path.write_bytes(path.read_bytes()[:50])
-    with pytest.raises(Refused, match="cannot be read"):
+    with pytest.raises(BadResultError, match="cannot be read"):
         check_finite(path)
 
 

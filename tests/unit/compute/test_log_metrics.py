@@ -16,14 +16,14 @@ from scalesweep.analysis.step_account import account_of
 from scalesweep.analysis.step_work import NAMED, SPAN_BETWEEN, SPANS
 from scalesweep.compute.log_lines import Line, read_lines
 from scalesweep.compute.log_metrics import (
-    LogsGone,
+    LogsGoneError,
     Metric,
     Reading,
-    Unreadable,
+    UnreadableError,
     read_metrics,
 )
 from scalesweep.config.log_patterns import RESERVED
-from scalesweep.core.files import NotAFile
+from scalesweep.core.files import NotAFileError
 from scalesweep.core.npy import Array, write_npz
 from scalesweep.core.record import OF_STEPS, STEP_TIMES
 from tests.conftest import ROOT
@@ -93,7 +93,7 @@ def test_numbers(tmp_path: Path, text: str, expected: float) -> None:
     ],
 )  # fmt: skip
 def test_what_is_no_number_is_named(tmp_path: Path, text: str, told: str) -> None:
-    with pytest.raises(Unreadable, match=rf"metric rate: '{text}' in line 2 of .* is {told}"):
+    with pytest.raises(UnreadableError, match=rf"metric rate: '{text}' in line 2 of .* is {told}"):
         read(tmp_path, f"x = 1;\nx = {text};\n", metric(pattern="x = (.*);"))
     # A match that does not count may be anything.
     first = metric(pattern="x = (.*);", match="first")
@@ -101,7 +101,7 @@ def test_what_is_no_number_is_named(tmp_path: Path, text: str, told: str) -> Non
 
 
 def test_a_long_text_that_is_no_number_is_cut(tmp_path: Path) -> None:
-    with pytest.raises(Unreadable) as caught:
+    with pytest.raises(UnreadableError) as caught:
         read(tmp_path, f"x = {'9' * 10_000};\n", metric(pattern="x = (.*);"))
     assert f"metric rate: '{'9' * 60}...' in line 1 of" in str(caught.value)
 
@@ -110,7 +110,7 @@ def test_integers_stay_integers(tmp_path: Path) -> None:
     whole = metric(type="integer")
     found = value(read(tmp_path, "rate: 1756620.0\n", whole))
     assert found == 1756620 and isinstance(found, int)
-    with pytest.raises(Unreadable, match=r"'1\.5' in line 1 of stdout\.log is not an integer"):
+    with pytest.raises(UnreadableError, match=r"'1\.5' in line 1 of stdout\.log is not an integer"):
         read(tmp_path, "rate: 1.5\n", whole)
 
 
@@ -142,9 +142,11 @@ def test_keys_become_names(tmp_path: Path) -> None:
     keyed = metric(pattern=r"^(?P<key>[^=]*)=(?P<value>\d+)$")
     found = read(tmp_path, "a b=1\nc=2\n", keyed)
     assert list(found.metrics) == ["rate_a_b", "rate_c"]
-    with pytest.raises(Unreadable, match="metric rate_a_b: two metrics or keys have this name"):
+    with pytest.raises(
+        UnreadableError, match="metric rate_a_b: two metrics or keys have this name"
+    ):
         read(tmp_path, "a b=1\na/b=2\n", keyed)
-    with pytest.raises(Unreadable, match="metric rate: more than 1000 keys"):
+    with pytest.raises(UnreadableError, match="metric rate: more than 1000 keys"):
         read(tmp_path, "".join(f"k{i}=1\n" for i in range(1001)), keyed)
 
 
@@ -180,7 +182,7 @@ def test_labels_tell_ranks_apart(tmp_path: Path, launcher: str) -> None:
 def test_srun_s_own_lines_are_no_reason_against_labels(tmp_path: Path) -> None:
     text = LABELLED["srun with lines of its own"]
     assert value(read(tmp_path, text, RATE, ranks=2)) == 15
-    with pytest.raises(Unreadable, match="matches no line"):
+    with pytest.raises(UnreadableError, match="matches no line"):
         read(tmp_path, text.replace("srun: ", "note: "), RATE, ranks=2)
 
 
@@ -227,9 +229,9 @@ def test_a_rank_that_says_nothing(tmp_path: Path) -> None:
         assert value(found) == (1023 * 1024 / 2 - 777) / 1023
     # A mean that is to be of every rank is none without one of them; one total is enough.
     every = metric(printed_by="every_rank")
-    with pytest.raises(Unreadable, match="metric rate: 1 of 2 ranks printed it, missing: 1 "):
+    with pytest.raises(UnreadableError, match="metric rate: 1 of 2 ranks printed it, missing: 1 "):
         read(tmp_path, one, every, ranks=2)
-    with pytest.raises(Unreadable, match="metric rate: 3 matches of 4 ranks "):
+    with pytest.raises(UnreadableError, match="metric rate: 3 matches of 4 ranks "):
         read(tmp_path, "rate: 1\n" * 3, every, ranks=4)
     total = metric(TOTAL, printed_by="every_rank", pattern=RATE.pattern)
     said = ["total: 1 of 2 ranks printed it, missing: 1"]
@@ -311,7 +313,7 @@ OUT_OF_STEP = ((1, 100.0), (1, 100.0), (0, 10.0), (0, 10.0))
 def test_ranks_out_of_step_are_not_guessed(tmp_path: Path, match: str) -> None:
     every = metric(printed_by="every_rank", match=match)
     text = "".join(f"rate: {number}\n" for _, number in OUT_OF_STEP)
-    with pytest.raises(Unreadable) as error:
+    with pytest.raises(UnreadableError) as error:
         read(tmp_path, text, every, ranks=2)
     assert "metric rate: 4 matches of 2 ranks, and no label says which is whose" in str(error.value)
     labelled = "".join(f"[rank{rank}]:rate: {number}\n" for rank, number in OUT_OF_STEP)
@@ -319,7 +321,7 @@ def test_ranks_out_of_step_are_not_guessed(tmp_path: Path, match: str) -> None:
     # The mean over all is the same, whichever are whose, unless a rank has printed more.
     mean = metric(every, match="mean")
     assert value(read(tmp_path, text, mean, ranks=2)) == 55
-    with pytest.raises(Unreadable, match="5 matches of 2 ranks"):
+    with pytest.raises(UnreadableError, match="5 matches of 2 ranks"):
         read(tmp_path, text + "rate: 1\n", mean, ranks=2)
     # Nor does it matter where all agree.
     assert value(read(tmp_path, "rate: 10\nrate: 10.05\n" * 2, every, ranks=2)) > 9.9
@@ -366,7 +368,7 @@ def test_a_log_of_the_last_rank_alone(tmp_path: Path) -> None:
     speed = metric(pattern=r"^iteration .*samples per second: (\S+)", match="mean")
     found = read(tmp_path, text, speed, ranks=8)
     assert value(found) == pytest.approx(19.512) and found.notes["rate"]["ranks"] == "7"
-    with pytest.raises(Unreadable, match="1 of 8 ranks printed it, missing: 0-6"):
+    with pytest.raises(UnreadableError, match="1 of 8 ranks printed it, missing: 0-6"):
         read(tmp_path, text, metric(speed, printed_by="every_rank"), ranks=8)
 
 
@@ -382,7 +384,7 @@ def test_nodes_and_local_ranks_count_together(tmp_path: Path) -> None:
         found = read(tmp_path, text, every, ranks=4, srun_labels=labels)
         assert found.arrays["rate"] == Array((4,), [0, 10, 20, 30])
     # Without the nodes each label is of two ranks.
-    with pytest.raises(Unreadable, match="2 of 4 ranks printed it, missing: 2-3"):
+    with pytest.raises(UnreadableError, match="2 of 4 ranks printed it, missing: 2-3"):
         read(tmp_path, re.sub(r"(?m)^\d: ", "", text), every, ranks=4)
 
 
@@ -427,7 +429,7 @@ def test_the_first_matches_are_skipped(
     both = "".join(f"[{r}]<stdout>:rate: {n + r}\n" for n in numbers for r in (0, 1))
     found = read(tmp_path, both, metric(match=match, skip=skip), ranks=2)
     assert value(found) == pytest.approx(expected + 0.5)  # skipped of each
-    with pytest.raises(Unreadable, match="metric rate: skip: 5 leaves none of 5 matches"):
+    with pytest.raises(UnreadableError, match="metric rate: skip: 5 leaves none of 5 matches"):
         read(tmp_path, text, metric(match=match, skip=5))
 
 
@@ -449,26 +451,26 @@ def test_a_file_for_each_rank(tmp_path: Path) -> None:
 
 
 def test_a_pattern_that_matches_nothing(tmp_path: Path) -> None:
-    with pytest.raises(Unreadable) as error:
+    with pytest.raises(UnreadableError) as error:
         read(tmp_path, STEPS, TOTAL)
     told = r"metric total: pattern '^total: (\S+)' matches no line of stdout.log"
     assert str(error.value) == told
-    with pytest.raises(Unreadable, match=r"metric rate: no file 'out\*\.json' in "):
+    with pytest.raises(UnreadableError, match=r"metric rate: no file 'out\*\.json' in "):
         read(tmp_path, STEPS, metric(source="out*.json"))
     (tmp_path / "out1.json").write_text("{}")
-    with pytest.raises(Unreadable, match=r"matches no line of out\*\.json"):
+    with pytest.raises(UnreadableError, match=r"matches no line of out\*\.json"):
         read(tmp_path, STEPS, metric(source="out*.json"))
 
 
 def test_what_is_optional_may_be_missing(tmp_path: Path) -> None:
     found = read(tmp_path, STEPS, RATE, metric(TOTAL, optional=True))
     assert list(found.metrics) == list(found.notes) == ["rate"]
-    with pytest.raises(Unreadable, match="no pattern matches any line"):
+    with pytest.raises(UnreadableError, match="no pattern matches any line"):
         read(tmp_path, "", metric(optional=True))
 
 
 def test_logs_that_are_gone_are_not_an_empty_log(tmp_path: Path) -> None:
-    with pytest.raises(LogsGone, match=r"stdout\.log is gone"):
+    with pytest.raises(LogsGoneError, match=r"stdout\.log is gone"):
         read_metrics([RATE], tmp_path, 1)
 
 
@@ -592,5 +594,5 @@ def test_steps_and_their_spans_are_arrays_of_steps_and_ranks(tmp_path: Path) -> 
 
 def test_a_log_that_is_no_file_is_refused_and_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe.log")
-    with pytest.raises(NotAFile, match="is a named pipe, not a file"):
+    with pytest.raises(NotAFileError, match="is a named pipe, not a file"):
         list(read_lines(tmp_path / "pipe.log"))

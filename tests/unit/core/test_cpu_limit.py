@@ -2,7 +2,7 @@
 
 import pytest
 
-from scalesweep.core.cpu_limit import TookTooLong, cpu_limit
+from scalesweep.core.cpu_limit import TookTooLongError, cpu_limit
 
 
 def burn() -> None:
@@ -18,13 +18,13 @@ class Slow:
 
 
 def test_a_body_that_takes_for_ever_is_ended() -> None:
-    with pytest.raises(TookTooLong), cpu_limit(0.01):
+    with pytest.raises(TookTooLongError), cpu_limit(0.01):
         burn()
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_an_exception_that_was_dropped_is_raised_again() -> None:
-    with pytest.raises(TookTooLong), cpu_limit(0.01):
+    with pytest.raises(TookTooLongError), cpu_limit(0.01):
         Slow()
         burn()
 

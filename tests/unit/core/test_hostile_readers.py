@@ -22,9 +22,9 @@ from hypothesis import strategies as st
 from scalesweep.compute.external_program import read_attempt
 from scalesweep.compute.log_metrics import Metric, read_metrics
 from scalesweep.compute.power_sampling import Sampling
-from scalesweep.compute.program_output import Refused, read_native
+from scalesweep.compute.program_output import BadResultError, read_native
 from scalesweep.core.errors import UserError
-from scalesweep.core.record import BadRecord, read_failure, read_record, write_record
+from scalesweep.core.record import BadRecordError, read_failure, read_record, write_record
 from scalesweep.planning.run_state import scan
 from scalesweep.slurm.commands import parse_partitions, parse_queue
 from scalesweep.slurm.job_identity import run_of
@@ -124,7 +124,7 @@ def test_native_json(tmp_path: Path, content: bytes) -> None:
         path = write_record(tmp_path / RUN, {**make_record(RUN), **parts})
         read_record(path)
         build_summary([path])
-    except (Refused, UserError) as error:
+    except (BadResultError, UserError) as error:
         one_line(error)
 
 
@@ -197,7 +197,7 @@ def test_power_csv(tmp_path: Path, content: bytes, energy: Any) -> None:
     try:
         channels = read_power(tmp_path / "power.csv", ENERGY)
         assert all(np.isfinite(channel.times).all() for channel in channels)
-    except BadRecord as error:
+    except BadRecordError as error:
         one_line(error)
 
 
@@ -235,7 +235,7 @@ def test_samples_that_hold_anything(tmp_path: Path, name: str) -> None:
         read_native_samples(tmp_path)
         path = write_record(tmp_path / RUN, make_record(RUN), tmp_path / "samples.npz")
         build_summary([path])
-    except (Refused, UserError) as error:
+    except (BadResultError, UserError) as error:
         one_line(error)
     assert not list(tmp_path.rglob("pwned"))
 
@@ -245,7 +245,7 @@ def read_native_samples(folder: Path) -> None:
     (folder / "native.json").write_text(json.dumps(NATIVE))
     try:
         read_native(folder)
-    except Refused as error:
+    except BadResultError as error:
         one_line(error)
 
 

@@ -19,7 +19,7 @@ from scalesweep.core.rank_columns import (
 )
 from scalesweep.core.record import (
     RECORD,
-    BadRecord,
+    BadRecordError,
     completed,
     parse_record,
     read_record,
@@ -176,7 +176,7 @@ def test_the_fast_reader_reads_what_the_standard_library_reads(
     record = make_record("data_loading-r2-0", notes=notes)
     try:
         path = write_record(tmp_path / "data_loading-r2-0", record)
-    except BadRecord:  # text that is no UTF-8
+    except BadRecordError:  # text that is no UTF-8
         return
     fast, slow = record_reader.read_record(path), read_record(path)
     assert (
@@ -208,7 +208,7 @@ def test_literals_that_readers_differ_about(literal: str, honest: bool) -> None:
     for parse in (parse_record, record_reader.parse_record):
         try:
             found.append(canonical_json(parse(content, run_id)))
-        except BadRecord as error:
+        except BadRecordError as error:
             assert "\n" not in str(error)
             found.append("refused")
     assert found[0] == found[1]

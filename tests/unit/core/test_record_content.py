@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from scalesweep.core.rank_columns import by_column
-from scalesweep.core.record import BadRecord, read_record, write_record
-from scalesweep.core.record_content import UnusableRecord, check_content
+from scalesweep.core.record import BadRecordError, read_record, write_record
+from scalesweep.core.record_content import UnusableRecordError, check_content
 from tests.fakes.records import make_record
 
 METRIC = {"value": 1.5, "unit": "s", "better": "lower", "scope": "total"}
@@ -52,7 +52,7 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
 def test_what_no_table_can_use_is_not_written(tmp_path: Path, name: str) -> None:
     changes, why = BAD[name]
     record = make_record("data_loading-r2-0", **changes)
-    with pytest.raises((UnusableRecord, BadRecord)) as caught:
+    with pytest.raises((UnusableRecordError, BadRecordError)) as caught:
         write_record(tmp_path / "data_loading-r2-0", record)
     assert why in str(caught.value) and "\n" not in str(caught.value)
     assert not (tmp_path / "data_loading-r2-0" / "record.json").exists()
@@ -87,5 +87,5 @@ def test_a_record_is_not_read_beyond_its_limit(
     monkeypatch.setattr("scalesweep.core.record.MAX_BYTES", size)
     assert read_record(path)["run_id"] == "a"
     monkeypatch.setattr("scalesweep.core.record.MAX_BYTES", size - 1)
-    with pytest.raises(BadRecord, match=f"a: record.json has {size:,} bytes, at most"):
+    with pytest.raises(BadRecordError, match=f"a: record.json has {size:,} bytes, at most"):
         read_record(path)

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from scalesweep.aspects.make_tables import make_tables
-from scalesweep.core.record_content import UnusableRecord, _check_load
+from scalesweep.core.record_content import UnusableRecordError, _check_load
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.findings.base import CONFIRMED, OPEN, Finding
 from scalesweep.findings.load import disturbed_runs, other_load, resting_on_disturbed
@@ -86,5 +86,5 @@ def test_old_records_and_quiet_machines_say_nothing() -> None:
 
 @pytest.mark.parametrize("load", [7, {"others": 1.5}, {"others": "much"}, {"others": -0.1}])
 def test_a_load_that_is_none_is_refused(load: Any) -> None:
-    with pytest.raises(UnusableRecord, match="load"):
+    with pytest.raises(UnusableRecordError, match="load"):
         _check_load(load)

@@ -21,8 +21,8 @@ from scalesweep.core.record import (
     POWER,
     RECORD,
     SAMPLES,
-    BadRecord,
-    NewerRecord,
+    BadRecordError,
+    NewerRecordError,
     checksums,
     described,
     read_record,
@@ -80,8 +80,8 @@ def test_every_flipped_bit_of_a_record_is_found_or_changes_nothing(
         try:
             assert read_record(path) == good
         except (
-            BadRecord,
-            NewerRecord,
+            BadRecordError,
+            NewerRecordError,
         ) as error:  # a digit of the schema may be that of a later one
             assert str(error).startswith(IDS[0]) and "\n" not in str(error)
             found += 1
@@ -95,7 +95,7 @@ def test_every_flipped_byte_of_what_lies_beside_a_record_is_found(runs: Path, na
     verify_files(path.parent, expected)
     for changed in flips(path.read_bytes(), bits=1):
         path.write_bytes(changed)
-        with pytest.raises(BadRecord, match=f"{name} was changed"):
+        with pytest.raises(BadRecordError, match=f"{name} was changed"):
             verify_files(path.parent, expected)
 
 
@@ -105,7 +105,7 @@ def test_every_cut_is_found(runs: Path, name: str) -> None:
     content = path.read_bytes()
     for length in range(0, len(content.rstrip()), 3):
         path.write_bytes(content[:length])
-        with pytest.raises(BadRecord, match=IDS[0]):
+        with pytest.raises(BadRecordError, match=IDS[0]):
             read_record(path.parent / RECORD)
 
 
@@ -283,7 +283,7 @@ def test_a_record_that_tells_its_files_wrong(tmp_path: Path, said: dict[str, obj
     complete = {**make_record(), "schema": 1, "samples": None, **said}
     folder.mkdir()
     (folder / RECORD).write_text(json.dumps(complete | {"digest": digest_of(complete)}))
-    with pytest.raises(BadRecord, match=IDS[0]):
+    with pytest.raises(BadRecordError, match=IDS[0]):
         read_record(folder / RECORD)
 
 

@@ -9,7 +9,13 @@ import numpy as np
 import pytest
 
 from scalesweep.core.files import content_digest, sealed
-from scalesweep.core.record import BadRecord, checksums, read_record, verify_files, write_record
+from scalesweep.core.record import (
+    BadRecordError,
+    checksums,
+    read_record,
+    verify_files,
+    write_record,
+)
 from scalesweep.planning.run_index import INDEX, INDEX_FORMAT, RunIndex
 from scalesweep.planning.run_state import forget_unsupported, look, scan
 
@@ -53,7 +59,7 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
     ],
 )
 def test_a_wrong_record_is_not_written(tmp_path: Path, change: dict[str, Any], told: str) -> None:
-    with pytest.raises(BadRecord, match=told):
+    with pytest.raises(BadRecordError, match=told):
         write(tmp_path / "runs", **change)
     assert not list(tmp_path.glob("runs/*/record.json"))
 
@@ -98,7 +104,7 @@ def test_damage_is_named_and_set_aside(tmp_path: Path, damage: Any) -> None:
     assert scan(runs, [RUN])[RUN].status == "done"
     damage(path)
     os.utime(path, ns=(1, 1))  # a touched file is read again
-    with pytest.raises(BadRecord, match=RUN):
+    with pytest.raises(BadRecordError, match=RUN):
         read_record(path)
     state = scan(runs, [RUN])[RUN]
     assert (state.status, state.cause) == ("failed", "BAD_RECORD")

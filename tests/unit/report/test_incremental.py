@@ -14,7 +14,7 @@ import pytest
 
 from scalesweep.aspects import draw as figures
 from scalesweep.core.plan_format import read_plan
-from scalesweep.core.record import BadRecord
+from scalesweep.core.record import BadRecordError
 from scalesweep.experiment.load import load_results
 from scalesweep.report import export_tables, page
 from scalesweep.tables import power
@@ -231,7 +231,7 @@ def test_files_that_cannot_be_read_are_looked_at_again(
     campaign: Campaign, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(*_: Any) -> Any:
-        raise BadRecord("power.csv cannot be read (Input/output error)")
+        raise BadRecordError("power.csv cannot be read (Input/output error)")
 
     with monkeypatch.context() as patched:
         patched.setattr(power, "read_power", fail)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from scalesweep.core.errors import UserError
-from scalesweep.settle.checkouts import BadCommit, Checkouts, relocated
+from scalesweep.settle.checkouts import BadCommitError, Checkouts, relocated
 from scalesweep.settle.commits import Repository, git, top_of
 from tests.fakes.tracked import Tracked
 
@@ -39,7 +39,9 @@ def test_a_checkout_is_built_and_removed(tracked: Tracked, tmp_path: Path) -> No
         assert second.folder.is_dir() and second.folder != first.folder
         checkouts.make("a", tracked.commits[2], log)
         assert not first.folder.exists()
-        with pytest.raises(BadCommit, match=r"^\w{10}: track.build failed \(exit code 1\): cat: "):
+        with pytest.raises(
+            BadCommitError, match=r"^\w{10}: track.build failed \(exit code 1\): cat: "
+        ):
             checkouts.make("b", tracked.commits[1], log)
     assert state(tracked.folder) == before and not place.exists()
 

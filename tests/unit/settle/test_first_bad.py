@@ -10,7 +10,7 @@ import pytest
 
 from scalesweep.core.errors import UserError
 from scalesweep.settle import first_bad
-from scalesweep.settle.checkouts import BadCommit
+from scalesweep.settle.checkouts import BadCommitError
 from scalesweep.settle.cost import Cost
 from scalesweep.settle.first_bad import LOOKS, Finder
 from scalesweep.settle.session import SettleSession
@@ -54,7 +54,7 @@ class FakeSession:
             for commit in (base, new):
                 time = self.times[commit]
                 if time is None:
-                    raise BadCommit(commit, "fails")
+                    raise BadCommitError(commit, "fails")
                 sides.append(time * np.exp(self.rng.normal(0, self.noise, target.repeats)))
             found.append(
                 SimpleNamespace(
@@ -131,9 +131,9 @@ def test_a_good_commit_that_fails_ends_the_search(monkeypatch: pytest.MonkeyPatc
 
     def failing(base: str, new: str, targets: Sequence[Target]) -> list[Any]:
         if session.asked:
-            raise BadCommit(GOOD, "fails")
+            raise BadCommitError(GOOD, "fails")
         return measure(base, new, targets)
 
     monkeypatch.setattr(session, "measure", failing)
-    with pytest.raises(BadCommit, match="good000000: fails"):
+    with pytest.raises(BadCommitError, match="good000000: fails"):
         Finder(cast(SettleSession, session), GOOD, session.commits).find()

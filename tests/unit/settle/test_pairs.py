@@ -8,7 +8,7 @@ import pytest
 from scalesweep.compute.job_spec import ORDER, read_order
 from scalesweep.core.errors import UserError
 from scalesweep.core.record import FAILURE, RECORD
-from scalesweep.settle.checkouts import BadCommit, Checkout
+from scalesweep.settle.checkouts import BadCommitError, Checkout
 from scalesweep.settle.commits import Repository
 from scalesweep.settle.pairs import BASE, FIRST, NEW, SIDES, Pairs
 from scalesweep.settle.targets import repository_of, targets_of
@@ -119,7 +119,7 @@ def test_an_order_starts_the_program_of_its_commit(tracked: Tracked, tmp_path: P
         assert run["needs_s"] == order["time_limit_s"]
     assert {run["run_id"].split("/")[0] for run in runs[:2]} == {FIRST}
     (checkouts[NEW].folder / "main.py").unlink()
-    with pytest.raises(BadCommit, match=f"^{pairs.new[:10]}: has no main.py"):
+    with pytest.raises(BadCommitError, match=f"^{pairs.new[:10]}: has no main.py"):
         pairs.order_all(pairs.schedule([target]), checkouts, {})
     failure = {"run_id": target.run_id(1), "cause": "NON_ZERO_EXIT", "detail": "exit code 3"}
     (stale / FAILURE).write_text(json.dumps(failure))

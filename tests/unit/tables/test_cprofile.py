@@ -13,7 +13,7 @@ from scalesweep.config.campaign import Campaign, load_campaign
 from scalesweep.config.overrides import read_options
 from scalesweep.core.errors import UserError
 from scalesweep.core.profilers import KINDS, environment, folder_name, split_name
-from scalesweep.core.record import BadRecord, read_record, write_record
+from scalesweep.core.record import BadRecordError, read_record, write_record
 from scalesweep.core.status import Status
 from scalesweep.planning.plan import build_plan, kept_profiles
 from scalesweep.planning.plan_text import plan_text
@@ -102,9 +102,9 @@ def test_a_profiled_record_cannot_pass_for_a_measured_one(tmp_path: Path) -> Non
     written = write_record(tmp_path / f"{run_id}.cprofile", record_of(run_id, "cprofile"))
     assert read_record(written)["run_id"] == run_id
     written.parent.rename(tmp_path / run_id)
-    with pytest.raises(BadRecord, match="is of run"):
+    with pytest.raises(BadRecordError, match="is of run"):
         read_record(tmp_path / run_id / "record.json")
-    with pytest.raises(BadRecord, match="names no kind"):
+    with pytest.raises(BadRecordError, match="names no kind"):
         write_record(tmp_path / "other", record_of(run_id, "perf"))
 
 

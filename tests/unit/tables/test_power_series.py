@@ -13,7 +13,7 @@ from scalesweep.compute.power.energy import Host, energy_of, power_rows
 from scalesweep.compute.power.series import series_of
 from scalesweep.compute.power_sampling import _table
 from scalesweep.core.rank_columns import by_column
-from scalesweep.core.record import BadRecord
+from scalesweep.core.record import BadRecordError
 from scalesweep.tables.power_series import energy_between, mean_power, read_power
 from tests.fakes.training import BEGAN
 
@@ -92,5 +92,5 @@ def test_power_is_read_as_the_sampler_counted_it(tmp_path: Path) -> None:
 )
 def test_damaged_power_is_one_clear_line(tmp_path: Path, text: str, message: str) -> None:
     (tmp_path / "power.csv").write_text(text)
-    with pytest.raises(BadRecord, match=rf"^power\.csv.*{message}"):
+    with pytest.raises(BadRecordError, match=rf"^power\.csv.*{message}"):
         read_power(tmp_path / "power.csv", {})

@@ -22,8 +22,8 @@ from scalesweep.core.record import (
     POWER,
     RECORD,
     SCHEMA,
-    BadRecord,
-    NewerRecord,
+    BadRecordError,
+    NewerRecordError,
     read_record,
     write_record,
 )
@@ -107,7 +107,7 @@ def test_an_older_record_is_checked_against_its_own_digest(kept: Path) -> None:
     text = (kept / RECORD).read_text()
     (kept / RECORD).write_text(text.replace("2026-02-01T08:00:00", "2026-02-01T08:00:01"))
     for read in (read_record, record_reader.read_record):
-        with pytest.raises(BadRecord, match="digest differs"):
+        with pytest.raises(BadRecordError, match="digest differs"):
             read(kept / RECORD)
 
 
@@ -118,7 +118,7 @@ def test_a_newer_record_is_refused_and_left_where_it_is(kept: Path) -> None:
     (kept / RECORD).write_text(json.dumps({**newer, "digest": digest_of(newer)}))
     said = rf"{kept.name}: a newer version of scalesweep wrote the record \(schema {SCHEMA + 1}\)"
     for read in (read_record, record_reader.read_record):
-        with pytest.raises(NewerRecord, match=said):
+        with pytest.raises(NewerRecordError, match=said):
             read(kept / RECORD)
     with pytest.raises(UserError, match=said):
         build_summary([kept / RECORD])
@@ -133,7 +133,9 @@ def test_a_newer_record_is_refused_and_left_where_it_is(kept: Path) -> None:
     # What is no number of a version is damage.
     for schema in (0, -1, 10**6, "3", 2.5, None):
         (kept / RECORD).write_text(json.dumps({**newer, "schema": schema}))
-        with pytest.raises(BadRecord, match=r"record schema .*, this version reads schemas 1 to 2"):
+        with pytest.raises(
+            BadRecordError, match=r"record schema .*, this version reads schemas 1 to 2"
+        ):
             read_record(kept / RECORD)
 
 

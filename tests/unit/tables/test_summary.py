@@ -13,7 +13,7 @@ import pytest
 from scalesweep.analysis.arrays import Arrays
 from scalesweep.analysis.metrics import QUANTITIES, column, quantities_of, split_column
 from scalesweep.analysis.step_account import StepAccount
-from scalesweep.compute.program_output import Refused, check_finite
+from scalesweep.compute.program_output import BadResultError, check_finite
 from scalesweep.core.errors import UserError
 from scalesweep.core.rank_columns import by_column
 from scalesweep.tables import summary
@@ -406,7 +406,7 @@ def test_archives_are_bounded_before_anything_is_inflated(
         np.savez_compressed(tmp_path / "samples.npz", **arrays)
         with monkeypatch.context() as patch:
             patch.setattr(f"scalesweep.core.npy.{limit}", value)
-            with pytest.raises(Refused, match=why):
+            with pytest.raises(BadResultError, match=why):
                 check_finite(tmp_path / "samples.npz")
             with pytest.raises(ValueError, match=why):
                 Arrays((tmp_path / "samples.npz").read_bytes())
