@@ -5,7 +5,6 @@ import logging
 import os
 import shlex
 import signal
-import subprocess
 import sys
 from pathlib import Path
 
@@ -35,6 +34,7 @@ SCRIPT = (
     f" {shlex.quote(sys.executable)} {shlex.quote(str(ROOT))}/workflow/scripts"
 )
 
+from scalesweep.config.overrides import RUN
 from scalesweep.core.errors import UserError
 from scalesweep.core.log import VERBOSITY
 from scalesweep.core.visible import visible
@@ -48,19 +48,20 @@ from scalesweep.smk.terminal_lines import one_line_a_job
 os.environ[VERBOSITY] = facts.verbosity(workflow)
 
 try:
+    VERBS = facts.verbs()
     SWEEP, PREFLIGHT, JOBS = prepare(
         configfiles=facts.configfiles(workflow),
         overrides=facts.overrides(workflow),
         # profiles/slurm sets it; the executor itself is not known yet.
         cluster="scalesweep_cluster" in facts.default_resources(workflow),
         dry=facts.only_shows(workflow),
-        verbs=facts.verbs(),
+        verbs=VERBS,
         forced=facts.forces(workflow),
     )
 except UserError as error:
     sys.exit(f"error: {error}")
 
-if not facts.asks_only(*facts.ASIDE):
+if RUN in VERBS:  # what is stale is no failure of a plan or report
     facts.at_success(workflow, lambda: PROGRESS.left_failed() or SWEEP.left_stale())
 facts.interrupted_in_a_line(workflow, INTERRUPTED)
 facts.list_in_order()
@@ -118,13 +119,7 @@ include: "workflow/rules/accounting.smk"
 include: "workflow/rules/tables.smk"
 include: "workflow/rules/figures.smk"
 include: "workflow/rules/report.smk"
-include: "workflow/rules/import.smk"
-include: "workflow/rules/compare.smk"
-include: "workflow/rules/predict.smk"
-include: "workflow/rules/advise.smk"
 include: "workflow/rules/history.smk"
-include: "workflow/rules/settle.smk"
-include: "workflow/rules/doctor.smk"
 
 
 signal.signal(signal.SIGINT, INTERRUPT)

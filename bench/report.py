@@ -20,7 +20,7 @@ from bench.lib.made_runs import make
 from bench.lib.pairs import figure, line, write_json
 from bench.lib.steps import PROCESSES, take_steps
 
-STEPS = ("tables", "figures", "report")
+STEPS = ("tables", "figures", "page")
 SECONDS, SIZE_MB = 20.0, 10.0
 CHROMIUM = Path("/usr/bin/chromium")
 ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--no-first-run"]

@@ -1,4 +1,4 @@
-"""``python -m scalesweep VERB``: what the rules call, from a command line."""
+"""``python -m scalesweep``: the command ``scalesweep``, and what the workflow's scripts call."""
 
 from scalesweep.commands import main
 

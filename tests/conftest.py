@@ -6,7 +6,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from tests.fakes.snakemake_calls import call_snakemake
+from tests.fakes.snakemake_calls import call
 
 # To rewrite the assertions of all tests takes each worker longer than to import the result: it is
 # kept, also where PYTHONDONTWRITEBYTECODE is set. What tests start keeps that setting.
@@ -49,10 +49,17 @@ class Project:
 
     def snakemake(self, *words: str) -> subprocess.CompletedProcess[str]:
         """Call Snakemake there as a user would, for 300 s at most."""
+        return self._call("snakemake", words)
+
+    def scalesweep(self, *words: str) -> subprocess.CompletedProcess[str]:
+        """Call the command of this copy there as a user would, for 300 s at most."""
+        return self._call("scalesweep", words)
+
+    def _call(self, module: str, words: Sequence[str]) -> subprocess.CompletedProcess[str]:
         home = self.path / "home"
         home.mkdir(exist_ok=True)
         env = {**os.environ, "HOME": str(home), "PYTHONPATH": ""}
-        return call_snakemake(words, self.path, env, seconds=300)
+        return call(module, words, self.path, env, seconds=300)
 
     def write(self, name: str, text: str) -> Path:
         """Write a file below the project."""

@@ -14,6 +14,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 from scalesweep.aspects.registry import parts, shown_tables
+from scalesweep.commands.interface import COMMANDS, parser_of
 from scalesweep.config.overrides import OVERRIDES, VERBS
 from scalesweep.config.reserved_names import OF_RUNS, OF_TABLES
 from scalesweep.config.yaml_loader import load_yaml
@@ -175,16 +176,32 @@ def options() -> str:
     return "\n".join(lines) + "\n"
 
 
+def arguments() -> str:
+    """The commands of scalesweep, with their arguments and examples."""
+    lines = []
+    for name, command in COMMANDS.items():
+        lines += [f"### scalesweep {name}\n", f"{command.text[0].upper()}{command.text[1:]}.\n"]
+        lines += ["| argument | meaning |", "|---|---|"]
+        for cells in parser_of(name).described():
+            typed, text = (cell.replace("|", "\\|") for cell in cells)
+            lines.append(f"| `{typed}` | {text} |")
+        lines += ["", "```", *command.examples, "```", ""]
+    return "\n".join(lines)
+
+
 def commands() -> str:
     """The page of commands."""
     return f"""\
-<!-- tools/reference.py writes this page from config/overrides.py. -->
+<!-- tools/reference.py writes this page from commands/interface.py and config/overrides.py. -->
 # Commands
 
 `snakemake` runs what is missing and writes the report, `snakemake plan` lists what is missing,
 `snakemake report` reports on the results so far. `--configfile FILE` names the campaign,
-`--profile slurm` submits jobs.
+`--profile slurm` submits jobs. `scalesweep` has a command for each question beyond that.
 
+## Commands of scalesweep
+
+{arguments()}
 ## Options of snakemake: --config
 
 `--config KEY=VALUE` takes these keys. Each is read by the calls named and refused by all others;

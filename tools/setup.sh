@@ -24,7 +24,7 @@ command -v mpicxx >/dev/null && mpi=1
 
 stamp=.venv/.stamp
 wanted="$(cat requirements.lock pyproject.toml tools/setup.sh | cksum) python $version mpi $mpi"
-[ -f "$stamp" ] && [ "$(cat "$stamp")" = "$wanted" ] && exit 0
+[ -x .venv/bin/scalesweep ] && [ -f "$stamp" ] && [ "$(cat "$stamp")" = "$wanted" ] && exit 0
 
 need gcc gcc
 need g++ g++
@@ -68,6 +68,20 @@ rm -f "$stamp"
 # Snakemake finds the executor of profiles/slurm on the path of its Python only. Relative to the
 # folder of this file, so that a folder that was moved takes its own.
 for site in .venv/lib/python3.*/site-packages; do echo ../../../../plugins >"$site/scalesweep-plugins.pth"; done
+# The same holds for the command: it is started by the Python beside it, and imports from here.
+cat >.venv/bin/scalesweep <<'END'
+#!/bin/sh
+'''exec' "$(dirname -- "$(realpath -- "$0")")/python" "$0" "$@"
+' '''
+import sys
+from pathlib import Path
+
+sys.path[0] = str(Path(__file__).resolve().parents[2])
+from scalesweep.commands import main
+
+main()
+END
+chmod +x .venv/bin/scalesweep
 TF_USE_LEGACY_KERAS=1 TF_CPP_MIN_LOG_LEVEL=3 .venv/bin/python -c 'import horovod.tensorflow' ||
     { echo "error: Horovod was compiled but cannot be imported" >&2; exit 1; }
 echo "setup: bundling the charts' library (seconds)"

@@ -15,12 +15,12 @@ def step_words(made: Made) -> dict[str, list[str]]:
     runs, several = ["--runs", f"results/runs/{made.runs.name}"], ["--processes", str(PROCESSES)]
     tables, figures = "results/tables", "results/figures"
     return {
-        "plan": ["--campaign", made.campaign, "--inventory"],
+        "inventory": ["--campaign", made.campaign, "--write"],
         "summarise": [*plan, *runs, "--out", summary[1], *several],
         "accounting": [*plan, *runs, "--out", "results/jobs.csv"],
         "tables": [*plan, *summary, *runs, "--out", tables, *several],
         "figures": [*plan, "--tables", tables, "--out", figures, *several],
-        "report": [
+        "page": [
             *plan, *summary, *runs, "--jobs", "results/jobs.csv", "--tables", tables,
             "--figures", figures, "--out", "results/report.html",
         ],

@@ -32,7 +32,6 @@ from scalesweep.figures.fonts import families, whole_fonts
 from scalesweep.figures.heatmap import heatmap_figures
 from scalesweep.figures.ledger import ledger_figures
 from scalesweep.figures.lines import group_figures, single_figures
-from scalesweep.figures.links import link_figures
 from scalesweep.figures.missing import LIMITS, missing_entry
 from scalesweep.figures.parts import part_figures
 from scalesweep.figures.phases import phase_energy_figures, phase_figures
@@ -56,7 +55,6 @@ _Lister = Callable[[ExperimentResults], list[Sketch]]
 _OTHERS: Sequence[_Maker] = (
     sweep_figures,
     network_figures,
-    link_figures,
     ledger_figures,
     waterfall_figures,
     roofline_figures,

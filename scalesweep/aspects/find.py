@@ -35,7 +35,6 @@ from scalesweep.findings.general import (
     warnings,
 )
 from scalesweep.findings.input_share import data_loading, input_share
-from scalesweep.findings.links import slow_links
 from scalesweep.findings.load import other_load, resting_on_disturbed
 from scalesweep.findings.machine import against_machine
 from scalesweep.findings.node_hours import best_for_a_node_hour
@@ -60,7 +59,6 @@ _Rule = Callable[[ExperimentResults], list[Finding]]
 _OTHERS: Sequence[_Rule] = (
     machine_ceilings,
     network_fit,
-    slow_links,
     best_threads,
     best_configuration,
     best_value,

@@ -38,7 +38,6 @@ from scalesweep.tables.companions import companion_accounts, finer, noexchange_t
 from scalesweep.tables.efficiency import efficiency_table
 from scalesweep.tables.exchange import exchange_table
 from scalesweep.tables.in_blocks import in_blocks, pooled_intervals, pooled_words
-from scalesweep.tables.links import link_table
 from scalesweep.tables.machine import Machine, machine_of
 from scalesweep.tables.machine_load import LOAD, OTHERS
 from scalesweep.tables.making import Maker, TableInputs
@@ -126,8 +125,6 @@ def make_tables(
         if not experiment.get("control"):
             tables |= training_tables(data, points, runs) | score_table(data, points)
             tables |= sweep_tables(data, points)
-            links = link_table(data, points, runs)
-            tables |= {} if links is None else {"links": links}
             parts = part_table(data, points)
             tables |= {} if parts is None else {"parts": parts}
             series = [[points[i] for i in group] for group in series_of(data, points)]

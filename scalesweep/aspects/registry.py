@@ -3,10 +3,10 @@
 from collections.abc import Iterator, Mapping
 from types import ModuleType
 
-from scalesweep.aspects import reading
+from scalesweep.aspects import links, reading
 from scalesweep.aspects.aspect import Aspect, Part
 
-ASPECTS: tuple[Aspect, ...] = (reading.ASPECT,)
+ASPECTS: tuple[Aspect, ...] = (links.ASPECT, reading.ASPECT)
 # Captions of the tables that people read and that lie in no folder of an aspect.
 _OTHER_TABLES: Mapping[str, str] = {
     "findings": "The sentences of the report: state, numbers with units, and the rows and runs "

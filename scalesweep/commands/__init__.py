@@ -1,8 +1,9 @@
-"""The verbs of the command line, one module each: ``python -m scalesweep VERB``.
+"""The commands of ``scalesweep``, one module each; ``interface`` says what a user may type.
 
-A verb's docstring is its help, ``add_arguments(parser)`` names its arguments and ``run(args)``
-carries it out. Imports every other package, each verb only what it needs: ``launch`` starts on
-compute nodes, where nothing outside the standard library may be loaded.
+``run(args)`` of a module carries the command out. The verbs that rules of the workflow call
+(``INTERNAL``) have ``add_arguments(parser)`` too. Imports every other package, each command only
+what it needs: ``launch`` starts on compute nodes, where nothing outside the standard library may be
+loaded.
 """
 
 import argparse
@@ -13,27 +14,31 @@ from typing import NoReturn
 
 from scalesweep.smk.cli import run_main
 
+# What the scripts of the workflow call, and no help lists: `python -m scalesweep VERB`.
+INTERNAL = (
+    *("accounting", "adopt", "figures", "inventory", "launch", "look", "page", "reread"),
+    *("session", "summarise", "tables"),
+)
+
 
 def main(argv: Sequence[str] | None = None) -> NoReturn:
-    """Carry out the verb that comes first; without one, or with ``--help``, list the verbs."""
+    """Carry out the command that comes first, and exit; without one, list the commands."""
     words = list(sys.argv[1:] if argv is None else argv)
-    names = verbs()
-    if not words or words[0] not in names:
-        parser = argparse.ArgumentParser(prog="python -m scalesweep")
-        parser.add_argument("verb", choices=names, metavar="VERB", help=", ".join(names))
-        parser.parse_args(words[:1])
-    call(words[0], words[1:])
+    if words and words[0] in INTERNAL:
+        call(words[0], words[1:])
 
+    def load() -> Callable[[], None]:
+        from scalesweep.commands.interface import read  # which a launch is spared
 
-def verbs() -> list[str]:
-    """Names of all verbs, sorted."""
-    from pkgutil import iter_modules  # milliseconds, which a launch is spared
+        module, args = read(words)
+        command = import_module(f"{__name__}.{module}")
+        return lambda: command.run(args)
 
-    return sorted(module.name for module in iter_modules(__path__))
+    run_main(load)
 
 
 def call(verb: str, argv: Sequence[str] | None = None) -> NoReturn:
-    """Parse ``argv`` (None: this process's arguments) for the verb, carry it out, and exit."""
+    """Parse ``argv`` (None: this process's arguments) for an internal verb, do it, and exit."""
 
     def load() -> Callable[[], None]:
         module = import_module(f"{__name__}.{verb}")

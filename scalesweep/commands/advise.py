@@ -18,7 +18,7 @@ from scalesweep.planning.advised_campaign import advised_campaign, write_advised
 from scalesweep.planning.plan import hours
 from scalesweep.planning.plan_text import aligned
 from scalesweep.planning.stock import take_stock
-from scalesweep.smk.campaign_args import add_campaign, campaign_of
+from scalesweep.smk.campaign_args import open_campaign
 from scalesweep.tables.advice import make_study
 from scalesweep.tables.advice_points import Prices, prices_of
 from scalesweep.tables.advice_study import Row, Study
@@ -27,22 +27,15 @@ from scalesweep.tables.now import read_now
 TABLE, CURVE, CAMPAIGN = "advice.csv", "advice_curve.csv", "advice.yaml"
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add this verb's arguments."""
-    add_campaign(parser)
-    parser.add_argument("--budget", default="", help="node-hours that may be spent")
-    parser.add_argument("--target", default="", help="what is asked, such as 'io ranks=1024'")
-
-
 def run(args: argparse.Namespace) -> None:
     """Print what to measure; write it as a table, a curve and a campaign file. Nothing is run."""
-    campaign = campaign_of(args)
+    campaign = open_campaign(args, tell=True)
     budget = budget_of(args.budget, campaign)
     wanted = read_target(args.target, campaign)
     if campaign.site.launch is None:
         raise UserError(
             f"{campaign.site.file}: has no 'launch': runs were imported, and none can be added; "
-            "name a site that starts runs with --config site=NAME"
+            "name a site that starts runs with --site NAME"
         )
     content = load_yaml(campaign.file)
     plan, summary = read_now(campaign)
@@ -72,17 +65,13 @@ def run(args: argparse.Namespace) -> None:
 def budget_of(text: str, campaign: Campaign) -> float:
     """The node-hours that may be spent: those named, else the campaign's. Raises UserError."""
     if not text and campaign.budget_node_hours is None:
-        raise UserError(
-            "advise: how much may be spent? Add --config budget_node_hours=50 (node-hours)"
-        )
+        raise UserError("advise: how much may be spent? Add --budget 50 (node-hours)")
     try:
         budget = float(text) if text else float(campaign.budget_node_hours or 0)
     except ValueError:
         budget = math.nan
     if not 0 < budget < math.inf:
-        raise UserError(
-            f"--config budget_node_hours={text}: must be a number of node-hours above 0, such as 50"
-        )
+        raise UserError(f"--budget {text}: must be a number of node-hours above 0, such as 50")
     return budget
 
 

@@ -5,19 +5,12 @@ from collections import Counter
 
 from scalesweep.compare.inputs import read_sides
 from scalesweep.compare.run import compare
-from scalesweep.smk.campaign_args import add_campaign, campaign_of
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add this verb's arguments."""
-    add_campaign(parser)
-    parser.add_argument("--base", default="", help="side to compare with; default: this campaign")
-    parser.add_argument("--new", default="", help="side to compare; default: this campaign")
+from scalesweep.smk.campaign_args import open_campaign
 
 
 def run(args: argparse.Namespace) -> None:
     """Read both sides, write the page and its tables, and say how many points did what."""
-    campaign = campaign_of(args)
+    campaign = open_campaign(args, tell=True)
     base, new = read_sides(args.base, args.new, campaign)
     verdicts = Counter(compare(base, new, campaign.results))
     print(f"base: {base.place}, {len(base.runs)} runs; new: {new.place}, {len(new.runs)} runs")

@@ -2,34 +2,25 @@
 
 import argparse
 from collections import Counter
-from pathlib import Path
 
 from scalesweep.analysis.verdicts import VERDICTS
 from scalesweep.core.errors import UserError
 from scalesweep.core.formatting import counted
 from scalesweep.history.run import PAGE, regressions, settled_regressions, write_history
 from scalesweep.history.words import line_of, settled_line
-from scalesweep.smk.campaign_args import add_campaign, campaign_of
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add this verb's arguments."""
-    add_campaign(parser)
-    parser.add_argument(
-        "--outcome", type=Path, help="file for how many regressions there are: for the Snakefile"
-    )
-    parser.add_argument("--fail", help="regression: end the call of Snakemake with exit code 1")
+from scalesweep.smk.campaign_args import open_campaign
 
 
 def run(args: argparse.Namespace) -> None:
-    """Judge all sessions, write page and tables, and print a line for each regression."""
-    campaign = campaign_of(args)
+    """Judge all sessions, write page and tables, and print a line for each regression.
+
+    Raises UserError if there is one, and that was asked for.
+    """
+    campaign = open_campaign(args, write=False)
     if campaign.history is None:
         raise UserError(
-            f"{campaign.file}: names no history: add `history: FOLDER`, or --config history=FOLDER"
+            f"{campaign.file}: names no history: add `history: FOLDER`, or --history FOLDER"
         )
-    if args.outcome:
-        args.outcome.unlink(missing_ok=True)
     history = write_history(campaign.history)
     counts = Counter(one.verdict.kind for one in history.series)
     told = ", ".join(f"{counts[kind]} {kind}" for kind in VERDICTS if counts[kind])
@@ -38,6 +29,6 @@ def run(args: argparse.Namespace) -> None:
     worse += [settled_line(*one) for one in settled_regressions(history)]
     for told_line in worse:
         print(told_line)
-    if args.outcome and args.fail and worse:
-        args.outcome.write_text(counted(len(worse), "regression"))
     print(f"history: {campaign.history.folder / PAGE}")
+    if args.fail_on and worse:
+        raise UserError(counted(len(worse), "regression"))

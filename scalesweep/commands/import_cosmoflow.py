@@ -4,11 +4,9 @@ import argparse
 from pathlib import Path
 
 from scalesweep.core.errors import UserError
-from scalesweep.importers import cli
+from scalesweep.importers import COSMOFLOW, cli
 from scalesweep.importers.cosmoflow import RULES, read_tree
-from scalesweep.importers.which_importer import COSMOFLOW, hint
-
-add_arguments = cli.add_arguments
+from scalesweep.importers.which_importer import hint
 
 
 def run(args: argparse.Namespace) -> None:
@@ -16,7 +14,6 @@ def run(args: argparse.Namespace) -> None:
 
     Folders that cannot be trusted are named and do not fail the others.
     """
-    cli.check_arguments(args, COSMOFLOW, "FOLDER")
     source = Path(args.source)
     try:
         runs, refusals = read_tree(source)

@@ -6,7 +6,7 @@ from pathlib import Path
 from scalesweep.config.benchmark import load_benchmark
 from scalesweep.core.cpu_limit import TookTooLongError, cpu_limit
 from scalesweep.core.errors import UserError
-from scalesweep.importers import cli
+from scalesweep.importers import PROFILES, cli
 from scalesweep.importers.imported_run import NotRead
 from scalesweep.importers.made_benchmark import make_benchmark
 from scalesweep.importers.profiles.detect import read_source
@@ -14,14 +14,7 @@ from scalesweep.importers.profiles.profile_runs import runs_of
 from scalesweep.importers.rank_map import RankMap
 from scalesweep.importers.write_campaign import Rules
 
-IMPORTER = "import_profiles"
 GROUPING_S = 60.0  # of CPU time, which a pattern of a user may need
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of every import, and the benchmark whose runs were profiled."""
-    cli.add_arguments(parser)
-    parser.add_argument("--benchmark", default="", help="benchmark whose runs were profiled")
 
 
 def run(args: argparse.Namespace) -> None:
@@ -29,8 +22,7 @@ def run(args: argparse.Namespace) -> None:
 
     Profiles that are not whole are named and do not fail the others.
     """
-    cli.check_arguments(args, IMPORTER, "FILE_OR_FOLDER", ranks=True)
-    known = load_benchmark(args.benchmark, "--config benchmark") if args.benchmark else None
+    known = load_benchmark(args.benchmark, "--benchmark") if args.benchmark else None
     source = read_source(Path(args.source), args.ranks or RankMap({}))
     try:
         with cpu_limit(GROUPING_S):
@@ -48,7 +40,7 @@ def run(args: argparse.Namespace) -> None:
     others = [NotRead(file) for file in source.others]
     cli.deliver(
         args,
-        IMPORTER,
+        PROFILES,
         [*made.runs, *others],
         [*source.refusals, *made.refusals],
         rules,

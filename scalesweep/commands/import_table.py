@@ -1,12 +1,13 @@
 """Import a published table, with a map of what its columns mean, and report on it."""
 
 import argparse
+import shlex
 import sys
 from pathlib import Path
 
 from scalesweep.core.errors import UserError
 from scalesweep.core.own_files import publish
-from scalesweep.importers import cli
+from scalesweep.importers import TABLE, cli
 from scalesweep.importers.made_benchmark import make_benchmark, parameter_entry
 from scalesweep.importers.table_draft import draft_of
 from scalesweep.importers.table_file import read_table
@@ -15,14 +16,7 @@ from scalesweep.importers.table_printed import check_printed
 from scalesweep.importers.table_runs import runs_of
 from scalesweep.importers.write_campaign import Rules
 
-IMPORTER = "import_table"
 SHOWN = 5  # printed efficiencies that do not come out
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of every import, and the map."""
-    cli.add_arguments(parser)
-    parser.add_argument("--map", default="", help="what the columns mean; without: print a draft")
 
 
 def run(args: argparse.Namespace) -> None:
@@ -31,7 +25,6 @@ def run(args: argparse.Namespace) -> None:
     Without a map, print a draft of one. Rows that cannot be read are named and do not fail the
     others.
     """
-    cli.check_arguments(args, IMPORTER, "FILE")
     if not args.map:
         _print_draft(args)
         return
@@ -67,7 +60,7 @@ def run(args: argparse.Namespace) -> None:
     rules = Rules("scaling", (), prefix=f"{benchmark.name}_", stated=table_map.scaling or "none")
     cli.deliver(
         args,
-        IMPORTER,
+        TABLE,
         found.runs,
         found.refusals,
         {benchmark.name: rules},
@@ -95,6 +88,5 @@ def _print_draft(args: argparse.Namespace) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         publish(path, text)
         print(f"# Written to {path}.")
-    print(
-        f"# Check and complete it, then: snakemake import_table --config source={source} map={path}"
-    )
+    again = shlex.join(["scalesweep", "import", str(source), "--map", str(path)])
+    print(f"# Check and complete it, then: {again}")

@@ -17,7 +17,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add this verb's arguments."""
     add_campaign(parser)
     parser.add_argument(
-        "--budget", action="store_true", help="compare the jobs to come with budget_node_hours"
+        "--budget", action="store_true", help="compare the jobs to come with the campaign's budget"
     )
 
 

@@ -12,7 +12,7 @@ from scalesweep.core.plan_format import PlanExperiment
 from scalesweep.experiment.predictions import Predicted, predictions
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.planning.plan_text import aligned
-from scalesweep.smk.campaign_args import add_campaign, campaign_of
+from scalesweep.smk.campaign_args import open_campaign
 from scalesweep.tables.machine import UNKNOWN, Machine
 from scalesweep.tables.now import read_now
 from scalesweep.tables.points import ExperimentData
@@ -23,18 +23,10 @@ from scalesweep.tables.witnesses import predicting_machine
 LARGEST = 10_000_000
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add this verb's arguments."""
-    add_campaign(parser)
-    parser.add_argument(
-        "--ranks", default="", help="counts, such as 256,512; default: those of the campaign"
-    )
-
-
 def run(args: argparse.Namespace) -> None:
     """Print the predictions of every experiment that scales; the results are left as they are."""
     counts = counts_of(args.ranks)
-    campaign = campaign_of(args)
+    campaign = open_campaign(args, write=False, tell=True)
     plan, summary = read_now(campaign)
     machine = predicting_machine(summary, plan)
     texts = []
@@ -44,14 +36,14 @@ def run(args: argparse.Namespace) -> None:
             texts.append(text_of(summary, entry, wanted, machine))
     if not texts:
         raise UserError(
-            f"{campaign.file}: nothing to predict: name counts with --config ranks=256,512, or in "
+            f"{campaign.file}: nothing to predict: name counts with --ranks 256,512, or in "
             "an experiment's predict: {ranks: [...]}; the experiment has to vary its ranks"
         )
     print("\n\n".join(texts))
 
 
 def counts_of(text: str) -> list[int]:
-    """The counts that ``--config ranks=`` names, sorted. Raises UserError."""
+    """The counts that ``--ranks`` names, sorted. Raises UserError."""
     parts = [part for part in re.split(r"[\s,]+", re.sub(r'[\[\]"]', " ", text)) if part]
     bad = [
         part
@@ -60,7 +52,7 @@ def counts_of(text: str) -> list[int]:
     ]
     if bad:
         raise UserError(
-            f"--config ranks={text}: {bad[0]!r} is not a rank count; allowed: whole numbers from 1 "
+            f"--ranks {text}: {bad[0]!r} is not a rank count; allowed: whole numbers from 1 "
             f"to {LARGEST:,}, such as 256,512"
         )
     return sorted({int(part) for part in parts})

@@ -8,14 +8,9 @@ from scalesweep.config.new_study import write_study
 from scalesweep.core.paths import REPO
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add this verb's arguments."""
-    parser.add_argument("folder", type=Path, metavar="DIR", help="folder to make, new or empty")
-
-
 def run(args: argparse.Namespace) -> None:
     """Write the study, and say how to run it."""
-    folder = args.folder.expanduser().absolute()
+    folder = Path(args.folder).expanduser().absolute()
     write_study(folder)
     print(f"study: {folder} (its README.md says what is where)")
     words = ["snakemake", "-s", f"{REPO}/Snakefile", "--directory", str(folder)]

@@ -1,1 +1,1 @@
-"""Two campaigns, sites or results folders compared, point by point: `snakemake compare`."""
+"""Two campaigns, sites or results folders compared, point by point: `scalesweep compare`."""

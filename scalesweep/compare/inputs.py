@@ -117,15 +117,10 @@ class Side:
 
 
 def read_sides(base: str, new: str, campaign: Campaign) -> tuple[Side, Side]:
-    """Base and new as ``--config`` names them; an empty text is this campaign.
+    """Base and new as the command names them; an empty text is this campaign.
 
     Raises UserError, in one line, if none is named, both are the same, or one cannot be read.
     """
-    if not base and not new:
-        raise UserError(
-            f"compare: name the other side: --config base=OTHER, or new=OTHER "
-            f"if that is the newer one; allowed: {ALLOWED}"
-        )
     places = [_Place(role, text, campaign) for role, text in (("base", base), ("new", new))]
     if places[0].key == places[1].key:
         raise UserError(f"compare: base and new are both {places[0].name}; allowed: {ALLOWED}")
@@ -137,7 +132,7 @@ class _Place:
     """Where a side is read from."""
 
     def __init__(self, role: str, text: str, campaign: Campaign) -> None:
-        self._role, self._option, self._campaign = role, f"--config {role}={text}", campaign
+        self._role, self._option, self._campaign = role, f"{role.upper()} {text}", campaign
         here = campaign.results
         folder, site = _split(text)
         self._folder = here if folder is None else folder

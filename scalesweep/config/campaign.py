@@ -7,17 +7,17 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from scalesweep.config.budget import Spend, read_budget, read_spend
 from scalesweep.config.control import control_experiment
 from scalesweep.config.executables import named_programs
 from scalesweep.config.experiment import Experiment, expand_experiment
 from scalesweep.config.experiment_checks import check_own_launch, check_programs
 from scalesweep.config.history_settings import HistorySettings, Track, read_history, read_track
 from scalesweep.config.profiled_runs import ASKED, check_any
-from scalesweep.config.renamed_keys import rename_keys
+from scalesweep.config.renamed_keys import rename_keys, rewrite_older_forms
 from scalesweep.config.repeats import Run, ids_of, repeated
 from scalesweep.config.run_order import arranged
 from scalesweep.config.site import Site, load_site
-from scalesweep.config.spend import Spend, read_budget, read_spend
 from scalesweep.config.yaml_loader import check_schema, load_yaml
 from scalesweep.core.errors import UserError
 from scalesweep.core.files import digest_of
@@ -186,6 +186,7 @@ def load_campaign(
     """
     content = load_yaml(path)
     rename_keys(content, path)
+    rewrite_older_forms(content, path)
     check_schema(content, "campaign", path)
     site_name = site or _site_name(content["site"], cluster, f"{path}: site")
     machine = load_site(site_name, f"{path}: site")
@@ -230,8 +231,8 @@ def load_campaign(
         canary=content.get("canary", machine.canary) and machine.launch is not None,
         accept_stale=frozenset(content.get("accept_stale", [])),
         imported=content.get("imported", {}),
-        history=read_history(content, history, baseline),
-        spend=read_spend(content, f"{path}: spend"),
+        history=read_history(content, f"{path}: history", history, baseline),
+        spend=read_spend(content, f"{path}: budget"),
         track=read_track(content),
     )
 
@@ -264,7 +265,8 @@ def _site_name(site: str | Mapping[str, str], cluster: bool, where: str) -> str:
     if key not in site:
         raise UserError(
             f"{where}: names no site {way} --profile slurm; add '{key}: NAME' next to "
-            f"'{other}: {site[other]}', or name one with --config site=NAME"
+            f"'{other}: {site[other]}', or name one (--config site=NAME; of scalesweep: "
+            "--site NAME)"
         )
     return site[key]
 

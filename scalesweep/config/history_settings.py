@@ -5,6 +5,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from scalesweep.config.percent import read_percent
+
 MARGIN = 0.03
 
 
@@ -38,11 +40,14 @@ class HistorySettings:
 
 
 def read_history(
-    content: Mapping[str, Any], folder: str | None = None, baseline: str | None = None
+    content: Mapping[str, Any],
+    where: str,
+    folder: str | None = None,
+    baseline: str | None = None,
 ) -> HistorySettings | None:
     """The settings in the content of a campaign file, which ``folder`` and ``baseline`` override.
 
-    None where neither names a folder.
+    None where neither names a folder. Raises UserError for a margin out of range.
     """
     spec = content.get("history")
     spec = {"folder": spec} if isinstance(spec, str) else dict(spec or {})
@@ -50,8 +55,11 @@ def read_history(
         return None
     settings = HistorySettings(
         Path(folder or spec["folder"]).expanduser(),
-        float(spec.get("margin", MARGIN)),
-        spec.get("margins", {}),
+        read_percent(spec["margin"], f"{where}.margin") if "margin" in spec else MARGIN,
+        {
+            metric: read_percent(margin, f"{where}.margins.{metric}")
+            for metric, margin in spec.get("margins", {}).items()
+        },
         spec.get("baseline", ""),
         read_track(content).repository,
     )

@@ -1,6 +1,5 @@
 """What ``snakemake --config KEY=VALUE`` may say."""
 
-import json
 from collections.abc import Collection, Mapping
 from typing import Any, NamedTuple
 
@@ -8,15 +7,16 @@ from scalesweep.core.errors import UserError, choices, did_you_mean
 from scalesweep.core.profilers import KINDS, NONE
 
 # What a call asks for where it names no verb: to run the campaign.
-RUN = "run"
-_COMMITS = ("settle", "first_bad")
-_IMPORTS = ("import_cosmoflow", "import_logs", "import_table", "import_profiles")
-_CAMPAIGN = (
-    *(RUN, "plan", "report", "compare", "predict", "advise", "history", *_COMMITS),
-    "doctor",
-)
+RUN, PLAN, REPORT = "run", "plan", "report"
 # The words after `snakemake` that --config can be of; any other target runs the campaign.
-VERBS = (*_CAMPAIGN, *_IMPORTS)
+VERBS = (RUN, PLAN, REPORT)
+# What was a target of Snakemake once -> the command of `scalesweep` that does it.
+MOVED = {
+    **{name: name for name in ("predict", "advise", "compare", "history", "doctor")},
+    "settle": "ab BASE NEW",
+    "first_bad": "bisect GOOD BAD",
+    **{f"import_{kind}": "import SOURCE" for kind in ("cosmoflow", "logs", "table", "profiles")},
+}
 
 
 class Override(NamedTuple):
@@ -28,93 +28,58 @@ class Override(NamedTuple):
 
 OVERRIDES = {
     "campaign": Override(
-        _CAMPAIGN,
+        VERBS,
         "the campaign `config/campaigns/NAME.yaml`: the study's own, or one that is shipped",
     ),
-    "site": Override(VERBS, "use this site instead of the campaign's; of an import: its label"),
+    "site": Override(VERBS, "use this site instead of the campaign's"),
     "results": Override(VERBS, "use this results folder instead of the campaign's"),
     "check": Override(
         (RUN,),
         "`full`: compare all checksums, and put finished runs into Snakemake's DAG too, for "
         "instance to `--forcerun run`",
     ),
-    "pending": Override((RUN, "report"), "`ignore`: run nothing, report on the results so far"),
+    "pending": Override((RUN, REPORT), "`ignore`: run nothing, report on the results so far"),
     "try": Override(
         (RUN,),
         "`shapes`: of the pending runs only one of each shape (experiment, ranks, what Slurm is "
         "asked for)",
     ),
     "profile": Override(
-        (RUN, "plan", "report", "doctor"),
-        "run each point once more under this profiler, instead of every experiment's own",
+        VERBS, "run each point once more under this profiler, instead of every experiment's own"
     ),
     "retry": Override(
         (RUN,),
         "`unsupported`: run the points again that this machine could not run; the old records are "
         "kept as `record.json.unsupported`",
     ),
-    "history": Override(
-        (RUN, "plan", "report", "history", *_COMMITS),
-        "keep the finished points as a session in this folder",
-    ),
+    "history": Override((RUN, REPORT), "keep the finished points as a session in this folder"),
     "baseline": Override(
-        (RUN, "history", *_COMMITS),
-        "the commit or tag that counts as 1.0, instead of the last stable level",
-    ),
-    "fail": Override(
-        ("history",), "`regression`: print a line for each regression and end with exit code 1"
-    ),
-    "base": Override(
-        ("compare", "settle"),
-        "`compare`: the side to compare with: FOLDER, FOLDER@SITE or @SITE (else this campaign); "
-        "`settle`: the commit to compare with",
-    ),
-    "new": Override(
-        ("compare", "settle"),
-        "`compare`: the side to compare: FOLDER, FOLDER@SITE or @SITE (else this campaign); "
-        "`settle`: the commit to compare",
-    ),
-    "good": Override(("first_bad",), "a commit that was as fast as wanted"),
-    "bad": Override(("first_bad",), "a later commit that is slower"),
-    "points": Override(
-        _COMMITS,
-        "an experiment, or an expression over parameters as in `exclude`, such as "
-        "`points='ranks == 2'` (else all points)",
-    ),
-    "metric": Override(_COMMITS, "a metric other than the main one"),
-    "repeats": Override(_COMMITS, "runs of each commit at each point (else those of the campaign)"),
-    "budget_node_hours": Override(
-        ("advise",), "the node-hours that may be spent, instead of the campaign's"
-    ),
-    "target": Override(
-        ("advise",), "what is asked, such as `'EXPERIMENT ranks=1024'` (else everything)"
-    ),
-    "ranks": Override(
-        ("predict", *_IMPORTS),
-        "`predict`: the rank counts, such as `256,512`; imports: the ranks of runs whose files do "
-        "not state them: a number, a map by folder or file such as `'{n128: 128, n256: 256}'`, or "
-        "the YAML file of such a map",
-    ),
-    "source": Override(
-        _IMPORTS,
-        "published results: a folder (`import_cosmoflow`), a log or a folder (`import_logs`), a "
-        "table (`import_table`), a profile or a folder (`import_profiles`); taken as typed: 007 is "
-        "a path",
-    ),
-    "test": Override(
-        ("import_logs",),
-        "the test of nccl-tests' logs that do not say it, such as `all_reduce_perf`",
-    ),
-    "map": Override(("import_table",), "the YAML file that says what the columns of a table mean"),
-    "benchmark": Override(
-        ("import_profiles",), "whose runs were profiled, and whose parts group functions"
+        (RUN, REPORT), "the commit or tag that counts as 1.0, instead of the last stable level"
     ),
 }
-# Keys that mean something in a campaign too, for who gave them to a verb that reads none.
-_IN_CAMPAIGN = frozenset({"budget_node_hours", "repeats"})
+# Keys of commands of `scalesweep`, with the calls that read them.
+_OF_COMMANDS = {
+    "fail": ("history --fail-on regression",),
+    "base": ("compare BASE [NEW]", "ab BASE NEW"),
+    "new": ("compare BASE [NEW]", "ab BASE NEW"),
+    "good": ("bisect GOOD BAD",),
+    "bad": ("bisect GOOD BAD",),
+    **{
+        name: (f"ab BASE NEW --{name} {value}", f"bisect GOOD BAD --{name} {value}")
+        for name, value in (("points", "P"), ("metric", "M"), ("repeats", "N"))
+    },
+    "budget_node_hours": ("advise --budget NODE_HOURS",),
+    "target": ("advise --target TARGET",),
+    "ranks": ("predict --ranks 256,512", "import SOURCE --ranks N"),
+    "source": ("import SOURCE",),
+    "test": ("import SOURCE --test NAME",),
+    "map": ("import SOURCE --map FILE",),
+    "benchmark": ("import SOURCE --benchmark NAME",),
+}
+# What a campaign says instead of those that mean something there.
+_IN_CAMPAIGN = {"budget_node_hours": "budget: {{node_hours: {}}}", "repeats": "repeats: {}"}
 _ALLOWED = {
     "check": ("full",),
-    "fail": ("regression",),
     "pending": ("ignore",),
     "profile": (NONE, *KINDS),
     "retry": ("unsupported",),
@@ -123,37 +88,37 @@ _ALLOWED = {
 
 
 def read_options(overrides: Mapping[str, Any], verbs: Collection[str] = (RUN,)) -> dict[str, str]:
-    """The overrides as text.
+    """The overrides, which are texts.
 
     ``verbs`` are what the call asks for, of VERBS. Raises UserError for an unknown key, one that
-    none of them reads, or a value not allowed.
+    none of them reads, a value that Snakemake has read as something else, or one not allowed.
     """
-    unknown = sorted(set(overrides) - OVERRIDES.keys())
-    if unknown:
-        raise UserError(f"--config {unknown[0]}: unknown; {choices(unknown[0], OVERRIDES)}")
-    for key in overrides:
-        if not set(OVERRIDES[key].verbs) & set(verbs):
-            raise UserError(_unread(key, overrides[key], verbs))
     for key, value in overrides.items():
-        if isinstance(value, dict | list) and key != "ranks":
-            raise UserError(f"--config {key}: was parsed as YAML ({value}); quote the value")
-    options = {
-        key: json.dumps(value, default=str) if isinstance(value, dict | list) else str(value)
-        for key, value in overrides.items()
-    }
-    for key, allowed in _ALLOWED.items():
-        if options.get(key, allowed[0]) not in allowed:
+        _check_read(key, value, verbs)
+        if not isinstance(value, str):
+            raise UserError(
+                f"--config {key}: Snakemake reads {value!r}, which is no text: write "
+                f"'{key}= \"TEXT\" ', or `scalesweep`, which takes texts as they are"
+            )
+        allowed = _ALLOWED.get(key, (value,))
+        if value not in allowed:
             ways = ", ".join(f"{key}={value}" for value in allowed)
-            near = did_you_mean(options[key], allowed)
-            raise UserError(f"--config {key}={options[key]}: {near}allowed: {ways}")
-    return options
+            near = did_you_mean(value, allowed)
+            raise UserError(f"--config {key}={value}: {near}allowed: {ways}")
+    return dict(overrides)
 
 
-def _unread(key: str, value: Any, verbs: Collection[str]) -> str:
-    """What is said of a key that none of the verbs asked for reads."""
-    asked, read_by = (
-        ", ".join("`snakemake`" if verb == RUN else f"`snakemake {verb}`" for verb in group)
-        for group in (sorted(verbs), OVERRIDES[key].verbs)
-    )
-    line = f"--config {key}: {asked} does not read it; read by: {read_by}"
-    return f"{line}; in a campaign write `{key}: {value}`" if key in _IN_CAMPAIGN else line
+def _check_read(key: str, value: Any, verbs: Collection[str]) -> None:
+    """Raise UserError for a key that none of the verbs asked for reads."""
+    asked = ", ".join("`snakemake`" if v == RUN else f"`snakemake {v}`" for v in sorted(verbs))
+    if key in _OF_COMMANDS:
+        read_by = ", ".join(f"`scalesweep {command}`" for command in _OF_COMMANDS[key])
+        line = f"--config {key}: {asked} does not read it; read by: {read_by}"
+        if key in _IN_CAMPAIGN:
+            line += f"; in a campaign write `{_IN_CAMPAIGN[key].format(value)}`"
+        raise UserError(line)
+    if key not in OVERRIDES:
+        raise UserError(f"--config {key}: unknown; {choices(key, OVERRIDES)}")
+    if not set(OVERRIDES[key].verbs) & set(verbs):
+        readers = ("`snakemake`" if v == RUN else f"`snakemake {v}`" for v in OVERRIDES[key].verbs)
+        raise UserError(f"--config {key}: {asked} does not read it; read by: {', '.join(readers)}")

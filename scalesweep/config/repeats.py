@@ -8,6 +8,7 @@ from scalesweep.analysis.metrics import EPOCH_METRICS
 from scalesweep.config.benchmark import Benchmark
 from scalesweep.config.experiment_checks import check_metric
 from scalesweep.config.lazy_sequence import LazySequence
+from scalesweep.config.percent import read_percent
 from scalesweep.core.errors import UserError
 from scalesweep.core.profilers import NONE
 
@@ -48,13 +49,11 @@ def until_precise(benchmark: Benchmark, given: Any, where: str) -> UntilPrecise 
     least, most = given["min"], given["max"]
     if most < least:
         raise UserError(f"{where}.max: must be {least} (min) or more, not {most}")
-    percent = float(given["until"].removesuffix("%"))
-    if not 0 < percent <= 100:
-        raise UserError(f"{where}.until: must be above 0 % and at most 100 %, not {percent:g} %")
+    until = read_percent(given["until"], f"{where}.until")
     metric = given.get("metric")
     if metric is not None and metric not in EPOCH_METRICS:
         check_metric(benchmark, metric, f"{where}.metric", EPOCH_METRICS)
-    return UntilPrecise(least, most, percent / 100, metric)
+    return UntilPrecise(least, most, until, metric)
 
 
 class RunsInTurn(LazySequence[Run]):

@@ -53,7 +53,7 @@ def find_campaign(name: str) -> Path:
     path = find_file(OWN_CAMPAIGNS, CAMPAIGNS, f"{name}.yaml")
     if path is None:
         known = sorted({file.stem for file in file_names(OWN_CAMPAIGNS, CAMPAIGNS, "*.yaml")})
-        raise UserError(f"--config campaign={name}: no such campaign; {choices(name, known)}")
+        raise UserError(f"campaign {name}: no such campaign; {choices(name, known)}")
     return path
 
 
@@ -61,6 +61,18 @@ def default_campaign() -> Path:
     """The campaign to run if none is named: the study's ``config/config.yaml``, or the demo."""
     own = (study_folder() or REPO) / DEFAULT_CAMPAIGN
     return own if own.is_file() else REPO / DEFAULT_CAMPAIGN
+
+
+def campaign_file(named: str | None) -> Path:
+    """The file of a campaign that is named by its path or name, or of the default one."""
+    if not named:
+        return shown(default_campaign())
+    return shown(Path(named) if is_file(named) else find_campaign(named))
+
+
+def is_file(named: str) -> bool:
+    """Whether a text names a campaign by its path."""
+    return "/" in named or named.endswith((".yaml", ".yml"))
 
 
 def shown(path: Path) -> Path:

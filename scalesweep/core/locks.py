@@ -72,8 +72,8 @@ def claim(results: Path, name: str = RUNS, wait: bool = False) -> FileIO:
         if not wait:
             lock.close()
             raise UserError(
-                f"{results}: {other} {_DOING[name]}; wait for it, or name another folder with "
-                "--config results=FOLDER"
+                f"{results}: {other} {_DOING[name]}; wait for it, or name another folder "
+                "(--config results=FOLDER; of scalesweep: --results FOLDER)"
             )
         if not reported:
             import logging  # milliseconds, which a launch is spared

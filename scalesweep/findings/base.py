@@ -18,7 +18,6 @@ from scalesweep.table.declared import PointRow
 _FIGURES: Mapping[str, Sequence[str]] = {
     "ceiling": ("sweep",),
     "network": ("network",),
-    "slow links": ("links",),
     "best": ("heatmap", "parameter", "groups", "compare-", "scaling", "overview-"),
     "threads": ("heatmap", "parameter", "groups", "scaling"),
     "best value": ("compare-", "ratio-"),

@@ -1,4 +1,4 @@
-"""Verdicts of commits measured alternately (``snakemake settle``), kept in the history.
+"""Verdicts of commits measured alternately (``scalesweep ab``), kept in the history.
 
 ``FOLDER/settled/<time>-<digest>.json`` is one measurement of two commits: written once, by rename,
 under a name that follows from its content, with a checksum; damaged files are set aside.

@@ -1,4 +1,4 @@
-"""What the scripts that import share: arguments, records, the campaign and its report."""
+"""What imports of all kinds share: arguments, records, the campaign and its report."""
 
 import argparse
 import itertools
@@ -11,7 +11,7 @@ from pathlib import Path
 from scalesweep.config.site import load_site
 from scalesweep.config.yaml_loader import load_yaml
 from scalesweep.core.errors import UserError
-from scalesweep.importers import cosmoflow, detect_logs
+from scalesweep.importers import LOGS, PROFILES, TABLE, cosmoflow, detect_logs
 from scalesweep.importers.doubtful_runs import doubtful
 from scalesweep.importers.imported_run import Item, Refusal, shown
 from scalesweep.importers.rank_map import read_ranks
@@ -19,41 +19,37 @@ from scalesweep.importers.refusal_list import COPY, NOT_READ, REFUSED, RefusalLi
 from scalesweep.importers.which_importer import hint
 from scalesweep.importers.write_campaign import Rules, campaign_of, write_campaign
 from scalesweep.importers.write_records import RecordStore, Written, write_runs
+from scalesweep.planning.results_folder import claim_folder
+from scalesweep.smk.campaign_args import check_path
 from scalesweep.smk.report_command import report_command
 
 # How the runs of each benchmark become experiments, whichever importer is called.
 RULES: Mapping[str, Rules] = {**detect_logs.RULES, **cosmoflow.RULES}
 CAMPAIGN = "campaign.yaml"
+# The options that only some kinds of sources need.
+_READ_BY = {
+    "map": (TABLE,), "test": (LOGS,), "benchmark": (PROFILES,), "ranks": (LOGS, PROFILES)
+}  # fmt: skip
 _log = logging.getLogger(__name__)
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments that every import takes."""
-    parser.add_argument("--source", required=True, help="file or folder to import")
-    parser.add_argument("--site", required=True, help="site of the imported runs")
-    parser.add_argument("--results", required=True, help="results folder to import into")
-    parser.add_argument(
-        "--ranks", default="", help="ranks of runs whose logs do not state them: a number or a map"
-    )
-    parser.add_argument("--snakefile", required=True, help="the workflow, for the report")
+def check_arguments(args: argparse.Namespace, kind: str) -> None:
+    """Check the arguments of ``scalesweep import`` for a source of this kind.
 
-
-def check_arguments(
-    args: argparse.Namespace, importer: str, source: str, ranks: bool = False
-) -> None:
-    """Check an importer's arguments; ``source`` says what is read (FILE_OR_FOLDER).
-
-    With ``ranks`` the number of ranks may be named (``args.ranks`` becomes a RankMap, else None).
-    Raises UserError if no source is named, the site is unknown, the number of ranks is none, or the
-    results folder holds the imports of another site.
+    ``args.ranks`` becomes a RankMap, or None. Raises UserError for an option that this kind does
+    not read, an unknown site, a number of ranks that is none, and a results folder that is not ours
+    or holds the imports of another site.
     """
-    if not args.source:
-        what = source.lower().replace("_", " ")
-        raise UserError(f"{importer}: name the {what}: --config source={source}")
-    load_site(args.site)
-    if args.ranks and not ranks:
-        raise UserError(f"--config ranks={args.ranks}: {importer} reads it from the results")
+    for option, readers in _READ_BY.items():
+        if getattr(args, option) and kind not in readers:
+            raise UserError(
+                f"--{option}: {args.source} is read as {kind}, which does not need it; read by: "
+                f"{', '.join(f'--as {reader}' for reader in readers)}"
+            )
+    load_site(args.site, "--site")
     args.ranks = read_ranks(args.ranks)
+    check_path("--results", args.results)
+    claim_folder(Path(args.results), "--results")
     campaign = Path(args.results) / CAMPAIGN
     if campaign.is_file():
         there = load_yaml(campaign)
@@ -61,13 +57,13 @@ def check_arguments(
         if site not in (None, args.site):
             raise UserError(
                 f"{campaign}: holds the imports of site {site}; name that site, or another folder: "
-                f"--config site={args.site} results=FOLDER"
+                f"--site {args.site} --results FOLDER"
             )
 
 
 def deliver(
     args: argparse.Namespace,
-    importer: str,
+    kind: str,
     runs: Iterable[Item],
     refusals: Sequence[Refusal],
     rules: Mapping[str, Rules],
@@ -102,19 +98,18 @@ def deliver(
     print(f"imported: {imported} runs, refused: {refused.counts(REFUSED)}{also}")
     if refused.new:
         print(f"what was not imported: {refused.path}")
-    where = hint(source, importer) if refused.counts(NOT_READ) or not imported else ""
+    where = hint(source, kind) if refused.counts(NOT_READ) or not imported else ""
     if not imported:
         if not refused.counts(REFUSED):
-            raise UserError(f"{shown(source)}: holds nothing that {importer} reads{where}")
+            raise UserError(f"{shown(source)}: holds nothing that can be read as {kind}{where}")
         raise UserError(f"{shown(source)}: no run could be imported{where}")
     if where:
         print(where.removeprefix("; "))
-    _write_campaign(args, importer, store.runs, refused, {**RULES, **rules}, description, rules)
+    _write_campaign(args, store.runs, refused, {**RULES, **rules}, description, rules)
 
 
 def _write_campaign(
     args: argparse.Namespace,
-    importer: str,
     runs: Sequence[Written],
     refused: RefusalList,
     rules: Mapping[str, Rules],
@@ -133,9 +128,9 @@ def _write_campaign(
             "list": str(refused.path), "refused": refused.entries, "doubts": doubts
         }  # fmt: skip
     campaign = Path(args.results) / CAMPAIGN
-    write_campaign(content, campaign, importer)
+    write_campaign(content, campaign)
     print(f"campaign: {campaign}")
-    command = report_command(args.snakefile, campaign, args.site, args.results)
+    command = report_command(campaign, args.site, args.results)
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         raise UserError(f"the report failed: {done.stderr[-500:] or done.stdout[-500:]}")

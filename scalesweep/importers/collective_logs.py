@@ -112,14 +112,14 @@ class _Table:
 
 
 def check_test(text: str) -> str | None:
-    """nccl-tests' name of a test that ``--config test`` names; None if it is empty.
+    """nccl-tests' name of a test that ``--test`` names; None if it is empty.
 
     Raises UserError for one that is not read.
     """
     name = text.strip().removesuffix("_perf")
     if text and name not in _NCCL_TESTS:
         known = ", ".join(f"{test}_perf" for test in _NCCL_TESTS)
-        raise UserError(f"--config test={text}: must be one of {known}")
+        raise UserError(f"--test {text}: must be one of {known}")
     return name or None
 
 
@@ -300,7 +300,7 @@ def _nccl_table(head: re.Match[str], before: _Before, line: int) -> _Table:
     if before.named is None:
         raise RefusedLogError(
             "neither the log nor its name says which test of nccl-tests it is: add "
-            "--config test=all_reduce_perf, broadcast_perf or all_gather_perf",
+            "--test all_reduce_perf, broadcast_perf or all_gather_perf",
             line,
         )
     columns = head["more"].split()
@@ -387,7 +387,7 @@ def _run(table: _Table, file: Path, ranks: int | None) -> ImportedRun:
         raise RefusedLogError("a header without a row", table.line)
     if count is None:
         raise RefusedLogError(
-            f"{table.program} does not state the number of ranks: --config ranks=N", table.line
+            f"{table.program} does not state the number of ranks: --ranks N", table.line
         )
     if count < 2:
         raise RefusedLogError("a single rank exchanges nothing", table.line)
@@ -397,7 +397,7 @@ def _run(table: _Table, file: Path, ranks: int | None) -> ImportedRun:
         raise RefusedLogError(
             f"the bus bandwidth is {bus / algorithm:.4g} times the algorithm's, which is not that "
             f"of {article} {table.collective} of {count} ranks: was the list of devices cut? add "
-            "--config ranks=N",
+            "--ranks N",
             table.line,
         )
     if table.program == OSU and not table.collective:

@@ -160,7 +160,7 @@ def _run(history: _History, file: Path, ranks: int | None) -> ImportedRun:
     # The history's own age is the only date that there is.
     modified = datetime.fromtimestamp(file.stat().st_mtime, UTC)
     unread = [name for name in history.names[1:] if name not in _COLUMNS]
-    assumed = {"ranks": "--config ranks" if ranks else "one, as none are named (--config ranks=N)"}
+    assumed = {"ranks": "--ranks" if ranks else "one, as none are named (--ranks N)"}
     return ImportedRun(
         benchmark=BENCHMARK,
         made=MADE,

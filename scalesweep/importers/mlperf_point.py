@@ -68,15 +68,15 @@ class MlperfPoint:
             self.assumed["ranks"] = "one for each accelerator"
         elif given:
             ranks = given
-            self.assumed["ranks"] = "--config ranks"
+            self.assumed["ranks"] = "--ranks"
         else:
             raise RefusedLogError(
-                "the log does not state the number of ranks: add --config ranks=N",
+                "the log does not state the number of ranks: add --ranks N",
                 self.job.first_line,
             )
         self.values["ranks"] = ranks
         if given not in (None, ranks):
-            self.assumed["ranks"] = f"the log's own, not those of --config ranks={given}"
+            self.assumed["ranks"] = f"the log's own, not those of --ranks {given}"
         if nodes and ranks % nodes == 0:
             self.values["ranks_per_node"] = ranks // nodes
 

@@ -1,10 +1,11 @@
 """How many ranks runs had whose logs do not state it: one number, or one by folder or file."""
 
-import json
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
+
+import yaml
 
 from scalesweep.config.yaml_loader import load_yaml
 from scalesweep.core.errors import UserError
@@ -34,7 +35,7 @@ class RankMap:
         for path in (absolute, *absolute.parents):
             ranks = {name: n for name, n in self.ranks.items() if path.match(name)}
             if len(set(ranks.values())) > 1:
-                raise UserError(f"--config ranks: {' and '.join(ranks)} both name {path}")
+                raise UserError(f"--ranks: {' and '.join(ranks)} both name {path}")
             if ranks:
                 return next(iter(ranks.values()))
         return self.everywhere
@@ -44,21 +45,21 @@ class RankMap:
         paths = {path for file in files for path in (file.absolute(), *file.absolute().parents)}
         for name in self.ranks:
             if not any(path.match(name) for path in paths):
-                raise UserError(f"--config ranks: no file or folder of the source is named {name}")
+                raise UserError(f"--ranks: no file or folder of the source is named {name}")
 
 
 def read_ranks(text: str) -> RankMap | None:
-    """The value of ``--config ranks``; None if it is empty. Raises UserError if it is none."""
+    """The value of ``--ranks``; None if it is empty. Raises UserError if it is none."""
     if not text:
         return None
     if _NUMBER.fullmatch(text):
         return RankMap({}, int(text))
-    where = f"--config ranks={text}"
+    where = f"--ranks {text}"
     content: Any = None
     if text.startswith("{"):
         try:
-            content = json.loads(text)
-        except ValueError:
+            content = yaml.load(text, Loader=yaml.BaseLoader)  # names as they are typed
+        except yaml.YAMLError:
             content = None
     elif Path(text).is_file():
         content, where = load_yaml(Path(text)), text

@@ -1,33 +1,33 @@
-"""Which importer reads a source that another one was given."""
+"""What a source is that is to be imported, by its first files."""
 
 import csv
+import logging
 import os
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 from scalesweep.compute.log_lines import open_packed
-from scalesweep.importers import cosmoflow, detect_logs, extra_p_file
+from scalesweep.core.errors import UserError
+from scalesweep.importers import (
+    COSMOFLOW,
+    LOGS,
+    PROFILES,
+    TABLE,
+    cosmoflow,
+    detect_logs,
+    extra_p_file,
+)
 from scalesweep.importers.imported_run import shown
 from scalesweep.importers.profiles.detect import is_profile
 
-LOGS, COSMOFLOW, TABLE = "import_logs", "import_cosmoflow", "import_table"
-PROFILES = "import_profiles"
+_log = logging.getLogger(__name__)
+
 # As much is looked at: a source that another importer reads shows it soon.
 _MOST_FILES = 200
 _MOST_S = 2.0  # of CPU time
 _HEAD = 65_536
 _TABLES = (".csv", ".tsv", ".parquet", ".jsonl", ".xlsx")
-
-
-def hint(source: Path, importer: str) -> str:
-    """``: snakemake NAME reads ...`` where another importer than this one would; else empty."""
-    found = next((name for name in _readers(source) if name != importer), None)
-    if found is None:
-        return ""
-    return f"; `snakemake {found} --config source={shown(source)}` reads {_WHAT[found]}"
-
-
 _WHAT = {
     LOGS: "logs of training programs",
     COSMOFLOW: "result folders of cosmoflow-benchmark",
@@ -36,21 +36,58 @@ _WHAT = {
 }
 
 
-def _readers(source: Path) -> Iterator[str]:
-    """Importers that would read a source, as far as its first files show."""
+def kind_of(source: Path) -> str:
+    """What a source is, of ``SOURCES``, by its first files. Raises UserError for one that is none,
+    or may be several.
+
+    A table is a file, and what nothing else reads.
+    """
+    if not source.exists():
+        raise UserError(f"{shown(source)}: no such file or folder")
+    found = dict(_readers(source))
+    table = found.pop(TABLE, None)
+    if len(found) > 1:
+        ways = " or ".join(f"--as {kind} ({_WHAT[kind]})" for kind in found)
+        raise UserError(f"{shown(source)}: can be read in several ways: add {ways}")
+    if not found and table == source:
+        return TABLE
+    if not found:
+        hints = f"; {_command(table, TABLE)}" if table else ""
+        raise UserError(
+            f"{shown(source)}: not recognised as {', '.join(_WHAT.values())}{hints}; --as KIND "
+            "reads it all the same, and says what is wrong"
+        )
+    (kind,) = found
+    if table == source:
+        _log.info("%s: read as %s (--as %s: as a table)", shown(source), kind, TABLE)
+    return kind
+
+
+def hint(source: Path, kind: str) -> str:
+    """``; `scalesweep import ...` reads ...`` where it can be read as another kind; else empty."""
+    found = next(((name, path) for name, path in _readers(source) if name != kind), None)
+    return f"; {_command(found[1], found[0])}" if found else ""
+
+
+def _command(path: Path, kind: str) -> str:
+    return f"`scalesweep import {shown(path)} --as {kind}` reads {_WHAT[kind]}"
+
+
+def _readers(source: Path) -> Iterator[tuple[str, Path]]:
+    """The kinds that a source may be of, as far as its first files show; of tables the first."""
     files = list(_files(source))
     folders: dict[Path, list[str]] = {}
     for file in files:
         folders.setdefault(file.parent, []).append(file.name)
     if source.is_dir() and any(cosmoflow.is_result(names) for names in folders.values()):
-        yield COSMOFLOW
+        yield COSMOFLOW, source
     end = time.process_time() + _MOST_S
     if any(detect_logs.is_log(file, max(end - time.process_time(), 1e-3)) for file in files):
-        yield LOGS
+        yield LOGS, source
     if any(is_profile(file) for file in files):
-        yield PROFILES
-    if any(_is_table(file) for file in files):
-        yield TABLE
+        yield PROFILES, source
+    if table := next(filter(_is_table, files), None):
+        yield TABLE, table
 
 
 def _files(source: Path) -> Iterator[Path]:

@@ -317,10 +317,10 @@ def _linked(benchmark: Benchmark, points: Sequence[Point]) -> list[dict[str, Any
     return [{name: point[name] for name in names} for point in points]
 
 
-def write_campaign(content: Mapping[str, Any], path: Path, importer: str) -> None:
+def write_campaign(content: Mapping[str, Any], path: Path) -> None:
     """Write a generated campaign file."""
     text = yaml.safe_dump(dict(content), sort_keys=False, width=100, allow_unicode=True)
-    publish(path, f"# Written by {importer}: the points that were imported.\n{text}")
+    publish(path, f"# Written by import: the points that were imported.\n{text}")
 
 
 def with_folders(

@@ -1,4 +1,4 @@
-"""What ``--config target="EXPERIMENT ..."`` asks for."""
+"""What ``--target "EXPERIMENT ..."`` asks for."""
 
 import re
 from collections.abc import Mapping
@@ -47,7 +47,7 @@ def read_target(text: str, campaign: Campaign) -> Wanted:
     words = text.split()
     if not words:
         return Wanted()
-    where = f"--config target={text}"
+    where = f"--target {text}"
     by_name = {one.name: one for one in campaign.experiments if not one.control}
     name = words[0]
     if name not in by_name:

@@ -21,7 +21,7 @@ from scalesweep.planning.run_state import RunState
 # What of an experiment says which runs there are; all else is kept.
 _GRID = ("axes", "linked", "exclude", "extra", "repeats", "profile")
 # Of a campaign: what brings further runs with it.
-_ASIDE = ("control", "spend")
+_ASIDE = ("control", "budget")
 
 
 def advised_campaign(
@@ -45,8 +45,10 @@ def advised_campaign(
         if one.name in wanted
     }
     kept = {key: value for key, value in content.items() if key not in _ASIDE}
+    budget = campaign.budget_node_hours
     return {
         **kept,
+        **({} if budget is None else {"budget": {"node_hours": budget}}),
         "description": description,
         "site": campaign.site.name,
         "results": str(campaign.results),
@@ -91,5 +93,5 @@ def _experiment(
 def write_advised(content: Mapping[str, Any], path: Path) -> None:
     """Write a campaign file. Raises OSError."""
     text = yaml.safe_dump(dict(content), sort_keys=False, width=100, allow_unicode=True)
-    head = "# Written by `snakemake advise`: what is measured already, and what to measure next.\n"
+    head = "# Written by `scalesweep advise`: what is measured already, and what to measure next.\n"
     publish(path, head + text)

@@ -27,7 +27,7 @@ def missing_programs(
             "this machine"
             if own
             else f"site {site.name} starts runs with {program!r}, which is not on this "
-            "machine; name another with --config site=NAME"
+            "machine; name another site (--config site=NAME; of scalesweep: --site NAME)"
         )
     for name in sorted(benchmark.command.programs([point])):
         path = campaign.programs[name]

@@ -295,7 +295,7 @@ def check_budget(campaign: Campaign, plan_jobs: PlanJobs | None) -> None:
     left = None if plan_jobs is None else budget_left(plan_jobs)
     if plan_jobs is not None and left is not None and left < 0:
         raise UserError(
-            f"{campaign.file}: budget_node_hours: {campaign.budget_node_hours:g} node-hours, but "
+            f"{campaign.file}: budget.node_hours: {campaign.budget_node_hours:g} node-hours, but "
             f"{hours(plan_jobs['spent_node_hours'])} are spent and the remaining jobs may take "
             f"{hours(plan_jobs['node_hours_limit'])}, {hours(-left)} too many; raise the budget, "
             "or plan fewer repeats, fewer points or a shorter time_limit_minutes"

@@ -18,10 +18,10 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+from scalesweep.config.budget import Spend
 from scalesweep.config.campaign import Campaign, with_repeats
 from scalesweep.config.experiment import Experiment
 from scalesweep.config.repeats import Run
-from scalesweep.config.spend import Spend
 from scalesweep.core.errors import UserError, choices
 from scalesweep.core.files import digest_of
 from scalesweep.core.record import read_failure
@@ -118,7 +118,8 @@ def limit_of(expected_s: float, experiment: Experiment) -> float:
 
 
 def plan_rounds(campaign: Campaign) -> Rounds | None:
-    """The campaign with the first runs, and those that rounds have chosen; None without ``spend``.
+    """The campaign with the first runs, and those that rounds have chosen; None where its budget is
+    not adaptive.
 
     Raises UserError for a target that is not an experiment.
     """
@@ -129,7 +130,7 @@ def plan_rounds(campaign: Campaign) -> Rounds | None:
     asked = whole.spend.target.split()[:1]
     if asked and asked[0] not in names:
         raise UserError(
-            f"{whole.file}: spend.target: {asked[0]!r} is not an experiment of this campaign; "
+            f"{whole.file}: budget.target: {asked[0]!r} is not an experiment of this campaign; "
             + choices(asked[0], names)
         )
     kept = read_decisions(whole)
@@ -231,7 +232,7 @@ def _reserve(
             staged.add(folder)
     if len(cut) == len(runs):
         raise UserError(
-            f"{campaign.file}: spend.budget_node_hours: {budget:g}: not one run fits: the "
+            f"{campaign.file}: budget.node_hours: {budget:g}: not one run fits: the "
             f"first may take up to {first:.3g} node-hours (nodes times time_limit_minutes); raise "
             "the budget or lower time_limit_minutes"
         )

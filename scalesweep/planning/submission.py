@@ -374,7 +374,7 @@ class Submission:
             if self.budget_left is None or cost <= self.budget_left:
                 self.budget_left = None if self.budget_left is None else self.budget_left - cost
                 return True, f"{run_id}: {why}, submitting it again"
-            why += "; budget_node_hours allows no other"
+            why += "; the budget allows no other"
         self.give_up(run_id, Cause.NOT_BEGUN, why)
         return False, f"{run_id}: {Cause.NOT_BEGUN}: {why}"
 
@@ -440,8 +440,7 @@ class Submission:
             if cost > self.budget_left:
                 left = max(self.budget_left, 0.0)
                 return None, (
-                    f"budget_node_hours has {left:.3g} node-hours left, the next job may take "
-                    f"{cost:.3g}"
+                    f"the budget has {left:.3g} node-hours left, the next job may take {cost:.3g}"
                 )
             self.budget_left -= cost
         return request, ""

@@ -1,5 +1,5 @@
 """Commits of the measured program against each other: checked out, measured alternately, judged.
 
-``snakemake settle`` compares two, ``snakemake first_bad`` bisects. Imports ``history``, which keeps
-the verdicts.
+``scalesweep ab`` compares two, ``scalesweep bisect`` searches between two. Imports ``history``,
+which keeps the verdicts.
 """

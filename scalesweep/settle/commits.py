@@ -56,7 +56,7 @@ class Repository:
             return git(self.top, "rev-parse", "--verify", "--quiet", "--end-of-options", name)
         except UserError:
             raise UserError(
-                f"{where}={text}: no commit of {self.top}; allowed: a commit, tag or branch that "
+                f"{where} {text}: no commit of {self.top}; allowed: a commit, tag or branch that "
                 "`git log` there knows (fetch it first if it is elsewhere)"
             ) from None
 
@@ -69,12 +69,12 @@ class Repository:
             git(self.top, "merge-base", "--is-ancestor", good, bad)
         except UserError:
             raise UserError(
-                f"--config good={good[:SHORT]}: does not come before bad={bad[:SHORT]} in "
-                f"{self.top}; allowed: a commit that bad was made from"
+                f"GOOD {good[:SHORT]}: does not come before BAD {bad[:SHORT]} in "
+                f"{self.top}; allowed: a commit that BAD was made from"
             ) from None
         listed = git(self.top, "rev-list", "--first-parent", "--reverse", f"{good}..{bad}")
         if not listed:
-            raise UserError(f"--config good and bad are the same commit ({good[:SHORT]})")
+            raise UserError(f"GOOD and BAD are the same commit ({good[:SHORT]})")
         return listed.split()
 
     def subject(self, commit: str) -> str:

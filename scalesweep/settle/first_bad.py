@@ -1,4 +1,4 @@
-"""``snakemake first_bad``: the first commit that made the program slower, by bisection.
+"""``scalesweep bisect``: the first commit that made the program slower, by bisection.
 
 The step between good and bad is measured first. A commit on the way is good or bad by whether the
 interval of its ratio to the good one, measured alternately with it, lies below or above half of
@@ -36,21 +36,19 @@ def first_bad(
 ) -> None:
     """Name the first bad commit between ``good`` and ``bad`` of the options.
 
-    ``show``: only what it would cost. Raises UserError, also where bad is not worse than good.
+    What it costs is said first; ``show``: only that. Raises UserError, also where bad
+    is not worse than good.
     """
-    for name in ("good", "bad"):
-        if not options.get(name):
-            raise UserError(f"first_bad: names no {name}: add --config good=COMMIT bad=COMMIT")
     session = SettleSession(campaign, options, in_slurm, say)
     repository = session.repository
-    good, bad = (repository.commit(options[n], f"--config {n}") for n in ("good", "bad"))
+    good, bad = (repository.commit(options[n], n.upper()) for n in ("good", "bad"))
     commits = repository.between(good, bad)
+    say(f"good: {described(repository, good)}")
+    say(f"bad: {described(repository, bad)}, {counted(len(commits), 'commit')} later")
+    if changes := repository.local_changes:
+        say(f"note: {changes}")
+    _tell_cost(session, len(commits))
     if show:
-        say(f"good: {described(repository, good)}")
-        say(f"bad: {described(repository, bad)}, {counted(len(commits), 'commit')} later")
-        if changes := repository.local_changes:
-            say(f"note: {changes}")
-        _tell_cost(session, len(commits))
         return
     with session.open():
         Finder(session, good, commits).find()
@@ -104,7 +102,7 @@ class Finder:
         if not worse:
             shown = [f"{one.target.label} {_change(_logs(one))}" for one in measured if one.base]
             raise UserError(
-                f"bad={bad[:SHORT]} is not shown to be worse than good={self._good[:SHORT]} by "
+                f"BAD {bad[:SHORT]} is not shown to be worse than GOOD {self._good[:SHORT]} by "
                 f"more than the margin: {listed(shown, 3)}; nothing to search for"
             )
         chosen = min(worse, key=self._price)
@@ -113,7 +111,7 @@ class Finder:
         if others:
             self._say(
                 f"searched at this point, the cheapest to tell; worse too: {listed(others, 3)} "
-                "(--config points= for another)"
+                "(--points for another)"
             )
         target = next(t for t in targets if t.run_id(0) == chosen.target.run_id(0))
         return target, float(_logs(chosen).mean())
@@ -175,8 +173,8 @@ class Finder:
             self._say(f"first bad commit: {bad} ({repository.subject(bad)})")
             if merged := repository.merged(bad):
                 self._say(
-                    f"  a merge of {counted(merged, 'commit')}: search in it with good="
-                    f"{before[:SHORT]} bad={bad[:SHORT]}^2"
+                    f"  a merge of {counted(merged, 'commit')}: search in it with "
+                    f"`scalesweep bisect {before[:SHORT]} {bad[:SHORT]}^2`"
                 )
         folder = self._session.pairs(before, bad).folder
         campaign = self._session.campaign

@@ -61,7 +61,7 @@ class Measured:
             if not self.row:
                 raise UserError(
                     f"{target.label}: its runs have no metric {target.metric or 'to judge'}; name "
-                    "another with --config metric=NAME"
+                    "another with --metric NAME"
                 )
             self.base, self.new = sides["base"], sides["new"]
 

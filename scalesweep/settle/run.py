@@ -1,4 +1,4 @@
-"""``snakemake settle``: two commits measured alternately, a verdict for each point."""
+"""``scalesweep ab``: two commits measured alternately, a verdict for each point."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
@@ -26,28 +26,25 @@ def settle(
 ) -> None:
     """Measure ``base`` and ``new`` of the options alternately, and say what they show.
 
-    ``show``: only what it would cost. Raises UserError.
+    What it costs is said first; ``show``: only that. Raises UserError.
     """
-    for name in ("base", "new"):
-        if not options.get(name):
-            raise UserError(f"settle: names no {name}: add --config base=COMMIT new=COMMIT")
     session = SettleSession(campaign, options, in_slurm, say)
     repository = session.repository
-    base, new = (repository.commit(options[n], f"--config {n}") for n in ("base", "new"))
+    base, new = (repository.commit(options[n], n.upper()) for n in ("base", "new"))
     pairs, targets = session.pairs(base, new), session.targets
     schedule = [one.target.run_id(0) for one in pairs.schedule(targets)]
     cost = session.cost(targets, {group: schedule.count(group) for group in schedule})
+    for name, commit in (("base", base), ("new", new)):
+        say(f"{name}: {described(repository, commit)}")
+    if changes := repository.local_changes:
+        say(f"note: {changes}")
+    repeats = sorted({target.repeats for target in targets})
+    each = f"{repeats[0]}" if len(repeats) == 1 else f"{repeats[0]} to {repeats[-1]}"
+    points = counted(len(targets), "point")
+    say(f"{points}, {each} runs of each commit at each, and one that is not counted")
+    say(f"cost: {session.cost_text(cost)}")
+    session.check(cost)
     if show:
-        for name, commit in (("base", base), ("new", new)):
-            say(f"{name}: {described(repository, commit)}")
-        if changes := repository.local_changes:
-            say(f"note: {changes}")
-        repeats = sorted({target.repeats for target in targets})
-        each = f"{repeats[0]}" if len(repeats) == 1 else f"{repeats[0]} to {repeats[-1]}"
-        points = counted(len(targets), "point")
-        say(f"{points}, {each} runs of each commit at each, and one that is not counted")
-        say(f"cost: {session.cost_text(cost)}")
-        session.check(cost)
         return
     with session.open():
         measured = session.measure(base, new, targets)

@@ -1,4 +1,4 @@
-"""A call of settle or first_bad: its campaign, points and repository, and measuring two commits."""
+"""A call of ``ab`` or ``bisect``: campaign, points and repository, and measuring two commits."""
 
 import math
 import signal
@@ -42,7 +42,7 @@ class SettleSession:
     def __init__(
         self, campaign: Campaign, options: Mapping[str, str], in_slurm: bool, say: Say
     ) -> None:
-        """``options``: points, metric and repeats, as ``--config`` has them; ``in_slurm``: runs are
+        """``options``: points, metric and repeats, as they were typed; ``in_slurm``: runs are
         jobs; ``say`` takes lines on the progress. Raises UserError."""
         self.campaign, self.in_slurm, self.say = campaign, in_slurm, say
         words = [options.get(name, "") for name in ("points", "metric", "repeats")]
@@ -119,9 +119,9 @@ class SettleSession:
             left = budget - sum(row["node_hours"] or 0 for row in rows)
             if cost.limit > left:
                 raise UserError(
-                    f"{campaign.file}: budget_node_hours: {hours(max(left, 0.0))} are left, "
+                    f"{campaign.file}: budget.node_hours: {hours(max(left, 0.0))} are left, "
                     f"this may take {hours(cost.limit)}; raise the budget, or measure fewer points "
-                    "or repeats (--config points=, repeats=)"
+                    "or repeats (--points, --repeats)"
                 )
 
     @contextmanager

@@ -45,7 +45,7 @@ class Target:
 
 
 def targets_of(campaign: Campaign, points: str, metric: str, repeats: str) -> list[Target]:
-    """The points that ``--config points=`` names (empty: all), each once.
+    """The points that ``--points`` names (empty: all), each once.
 
     Raises UserError for names, metrics and numbers that are none.
     """
@@ -56,7 +56,7 @@ def targets_of(campaign: Campaign, points: str, metric: str, repeats: str) -> li
     for experiment, point in _chosen(campaign, points.strip()):
         named = None
         if metric:
-            where = f"--config metric={metric}"
+            where = f"--metric {metric}"
             named = metric if metric in EPOCH_METRICS else check_metric(
                 experiment.benchmark, metric, where, EPOCH_METRICS
             )  # fmt: skip
@@ -86,7 +86,7 @@ def _chosen(campaign: Campaign, text: str) -> list[tuple[Experiment, Mapping[str
     every = [(one, point) for one in experiments for point in one.points]
     if not text:
         return every
-    where = "--config points"
+    where = "--points"
     known = {name for one in experiments for name in one.benchmark.scaled(one.points[0])}
     try:
         rule = Expression(text, where).check_names(known)
@@ -100,7 +100,7 @@ def _chosen(campaign: Campaign, text: str) -> list[tuple[Experiment, Mapping[str
         if rule.names <= (scaled := one.benchmark.scaled(point)).keys() and rule(scaled)
     ]
     if not found:
-        raise UserError(f"{where}={text}: no point of the campaign is of this kind")
+        raise UserError(f"{where} {text}: no point of the campaign is of this kind")
     return found
 
 
@@ -114,7 +114,7 @@ def _count(text: str) -> int | None:
         return None
     if not text.isascii() or not text.isdecimal() or not LEAST_PAIRS <= int(text) <= MOST_REPEATS:
         raise UserError(
-            f"--config repeats={text}: allowed: numbers from {LEAST_PAIRS} to {MOST_REPEATS:,}"
+            f"--repeats {text}: allowed: numbers from {LEAST_PAIRS} to {MOST_REPEATS:,}"
         )
     return int(text)
 

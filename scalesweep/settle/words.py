@@ -23,4 +23,4 @@ def settling(point: SettledPoint) -> str:
     if point.needed is None:
         return f"{why}to settle it would take more than {MOST_NEEDED} repeats of each"
     more = counted(point.needed - point.pairs, "more repeat")
-    return f"{why}{more} of each would probably settle it (--config repeats={point.needed})"
+    return f"{why}{more} of each would probably settle it (--repeats {point.needed})"

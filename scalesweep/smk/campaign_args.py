@@ -1,10 +1,34 @@
-"""The arguments by which the workflow names its campaign to a script."""
+"""The campaign that a call is about: one way to find and read it, for Snakemake and commands."""
 
 import argparse
+import logging
+import re
+from collections.abc import Mapping
 from pathlib import Path
 
 from scalesweep.config.campaign import Campaign, load_campaign
-from scalesweep.planning.repeats import plan_repeats
+from scalesweep.config.study import campaign_file, study_folder
+from scalesweep.core.errors import UserError
+from scalesweep.core.paths import REPO
+from scalesweep.core.status import Status
+from scalesweep.planning.repeats import RepeatPlan, plan_repeats
+from scalesweep.planning.results_folder import claim_folder
+from scalesweep.planning.run_state import RunState
+from scalesweep.planning.stock import Runs, take_stock, tell_stale
+from scalesweep.planning.untrusted_runs import (
+    newer,
+    tell_runs,
+    tell_set_aside,
+    tell_unusable,
+    untrusted,
+    unusable,
+)
+from scalesweep.slurm.commands import leave_job
+
+_log = logging.getLogger(__name__)
+
+# How settings of a call are typed, before their names.
+CONFIG, OPTION = "--config ", "--"
 
 
 def add_campaign(parser: argparse.ArgumentParser) -> None:
@@ -14,17 +38,119 @@ def add_campaign(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--results", help="results folder instead of the campaign's own")
     parser.add_argument("--history", help="folder of the history instead of the campaign's own")
     parser.add_argument("--baseline", help="commit or tag instead of the campaign's own")
-    parser.add_argument("--profile", help="kind of profile instead of the campaign's own")
+    parser.add_argument("--profiler", help="kind of profile instead of the campaign's own")
 
 
 def campaign_of(args: argparse.Namespace) -> Campaign:
     """The campaign that the arguments name, with the repeats planned so far. Raises UserError."""
-    campaign = load_campaign(
-        args.campaign,
-        args.site,
-        args.results,
-        profile=args.profile,
-        history=args.history,
-        baseline=args.baseline,
+    options = {**vars(args), "profile": args.profiler}
+    return plan_repeats(_load(args.campaign, options)).campaign
+
+
+def open_campaign(args: argparse.Namespace, write: bool = True, tell: bool = False) -> Campaign:
+    """The campaign that the arguments of a command of ``scalesweep`` name, with the repeats planned
+    so far.
+
+    ``write``: the results folder will be written to. ``tell``: warn of runs that are in no table.
+    Raises UserError.
+    """
+    options = {**vars(args), "profile": getattr(args, "profiler", None)}
+    in_slurm = bool(getattr(args, "profile", None))
+    campaign = read_campaign(
+        campaign_file(args.campaign), options, in_slurm, write, OPTION
+    ).campaign
+    if tell:
+        runs = campaign.unique_runs()
+        states = take_stock(campaign, runs, remember=False)
+        odd = {i: state for i, state in states.items() if is_odd(state)}
+        warn(campaign, runs, odd, dry=True)
+    return campaign
+
+
+def read_campaign(
+    path: Path,
+    options: Mapping[str, str | None],
+    in_slurm: bool,
+    write: bool,
+    prefix: str = CONFIG,
+) -> RepeatPlan:
+    """Read a campaign, and make or check its results folder, as Snakemake and every command do.
+
+    ``options``: site, results, profile, history and baseline, where they are given; ``prefix`` is
+    how they were typed. ``in_slurm``: runs are jobs. ``write``: the folder may be marked as ours.
+    Raises UserError.
+    """
+    if in_slurm:
+        leave_job()  # as Snakemake's Slurm plugin does, which forgets the cluster too
+    campaign = _load(path, options, in_slurm)
+    _check_names(campaign, in_slurm)
+    named = f"{prefix}results" if options.get("results") else f"{path}: results"
+    claim_folder(campaign.results, named, write=write)
+    if campaign.history:
+        # Made when the first session is kept.
+        claim_folder(campaign.history.folder, f"{path}: history", write=False)
+    if in_slurm and campaign.site.slurm is None:
+        site = f"{prefix}site{' ' if prefix == OPTION else '='}NAME"
+        raise UserError(
+            f"{path}: --profile slurm, but {campaign.site.file} has no 'slurm' section; "
+            f"name another site with {site}, or leave out the profile"
+        )
+    return plan_repeats(campaign, remember=write)
+
+
+def _load(path: Path, options: Mapping[str, str | None], in_slurm: bool = False) -> Campaign:
+    return load_campaign(
+        path,
+        options.get("site"),
+        options.get("results"),
+        cluster=in_slurm,
+        profile=options.get("profile"),
+        history=options.get("history"),
+        baseline=options.get("baseline"),
     )
-    return plan_repeats(campaign).campaign
+
+
+def is_odd(state: RunState) -> bool:
+    """Whether something may be to be said of a run."""
+    return state.status in (Status.FAILED, Status.STALE)
+
+
+def warn(campaign: Campaign, runs: Runs, odd: Mapping[str, RunState], dry: bool) -> None:
+    """Warn of runs that are in no table though there are records; ``dry``: all stay as they are."""
+    if found := newer(odd):
+        _log.warning("%s: nothing was changed: %s", campaign.runs_folder, tell_runs(found))
+    if broken := untrusted(odd):
+        _log.warning("%s", tell_set_aside(broken, dry))
+    if useless := unusable(odd):
+        _log.warning("%s", tell_unusable(useless))
+    if stale := tell_stale(campaign, runs, odd):
+        _log.warning("%s", stale)
+
+
+def _check_names(campaign: Campaign, in_slurm: bool) -> None:
+    data = Path(campaign.site.data)
+    # These first: they are part of what others become.
+    named: dict[str, Path | str] = {"the folder of the Snakefile": REPO}
+    if in_slurm or study_folder() or not data.is_absolute():
+        named["the working folder"] = Path.cwd()
+    named |= {
+        "--configfile": campaign.file,
+        f"{campaign.file}: results": campaign.results,
+        f"{campaign.site.file}: data": data.resolve(),
+    }
+    if campaign.history:
+        named[f"{campaign.file}: history"] = campaign.history.folder
+    for where, name in named.items():
+        check_path(where, name, in_slurm)
+
+
+def check_path(where: str, name: Path | str, in_slurm: bool = False) -> None:
+    """Raise UserError for a path that Snakemake, or its Slurm plugin, would not take unchanged."""
+    if found := re.search(r"[{}<>\x00-\x1f\x7f]|^-", str(name)):
+        what = "start with '-'" if found[0] == "-" else f"contain {found[0]!a}"
+        raise UserError(
+            f"{where}: {str(name)!a}: must not {what}: the path is passed on command lines"
+        )
+    # The plugin puts a job's command between double quotes.
+    if in_slurm and (found := re.search(r"[$`\\\"]", str(name))):
+        raise UserError(f"{where}: {str(name)!a}: must not contain {found[0]} with --profile slurm")

@@ -304,15 +304,6 @@ class SnakemakeContext:
         """What is left when the finished points have been kept in the history, if there is one."""
         return [f"{self.results}/.history/{self.history_digest}"] if self.campaign.history else []
 
-    def outcome_file(self, rule: str) -> Path:
-        """Where the script of a rule leaves the error with which the call is to end."""
-        return Path(self.results, "logs", f"{rule}.failed")
-
-    def outcome(self, rules: Iterable[str]) -> str:
-        """The error that the script of one of these rules has left; empty if none has."""
-        files = [self.outcome_file(rule) for rule in rules]
-        return next((file.read_text() for file in files if file.exists()), "")
-
     def set_aside(self) -> str:
         """What is to be said about records that could not be trusted, or used, when they were read
         since the workflow was parsed; empty if there are none."""
@@ -340,24 +331,13 @@ class SnakemakeContext:
     def campaign_arguments(self) -> str:
         """Command-line words that name this campaign to the scripts."""
         words = ["--campaign", str(self.campaign.file), "--site", self.campaign.site.name]
-        for key in ("profile", "history", "baseline"):
+        for key, option in (("profile", "profiler"), ("history",) * 2, ("baseline",) * 2):
             if key in self.options:
-                words.append(f"--{key}={self.options[key]}")
+                words.append(f"--{option}={self.options[key]}")
         return shlex.join([*words, "--results", self.results])
 
-    def option_arguments(self, *names: str) -> str:
-        """Command-line words that pass these options on, and whether jobs are Slurm's."""
-        words = [f"--{name}={self.options.get(name, '')}" for name in names]
-        return shlex.join([*words, *(["--cluster"] if self.submission else [])])
-
-    def report_command(self, snakefile: str) -> str:
+    def report_command(self) -> str:
         """Shell command that builds the report from what exists, whatever is pending."""
+        options = {k: v for k, v in self.options.items() if k in ("profile", "history", "baseline")}
         campaign = self.campaign
-        words = report_command(
-            snakefile,
-            campaign.file,
-            campaign.site.name,
-            self.results,
-            {key: self.options[key] for key in ("profile", "history") if key in self.options},
-        )
-        return shlex.join(words)
+        return shlex.join(report_command(campaign.file, campaign.site.name, self.results, options))

@@ -13,7 +13,8 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from scalesweep.config.overrides import RUN, VERBS
+from scalesweep.config.overrides import MOVED, RUN, VERBS
+from scalesweep.core.errors import UserError
 
 _log = logging.getLogger(__name__)
 
@@ -57,26 +58,9 @@ def _adding(workflow: Any, name: str) -> Callable[[Handler], Handler]:
 
 
 def overrides(workflow: Any) -> Mapping[str, Any]:
-    """Keys of --config, a text as it was typed.
-
-    Snakemake parses values as numbers or YAML, where 007 is 7 and ` #1` a comment.
-    """
-    given = workflow.config_settings.config
-    return {key: _typed(key, value, sys.argv[1:]) for key, value in given.items()}
-
-
-def _typed(key: str, value: Any, words: Sequence[str]) -> Any:
-    """The text of a value on the command line; the value itself where that is quoted, a map or a
-    list, or comes from a profile."""
-    from snakemake.cli import parse_config
-
-    if isinstance(value, dict | list):
-        return value
-    for word in reversed(words):
-        name, _, text = word.partition("=")
-        if name == key and text.strip()[:1] not in ("", "'", '"'):
-            return text.strip() if parse_config([word]).get(key) == value else value
-    return value
+    """Keys of --config, as Snakemake has read them."""
+    given: Mapping[str, Any] = workflow.config_settings.config
+    return given
 
 
 def default_resources(workflow: Any) -> set[str]:
@@ -113,10 +97,6 @@ def only_shows(workflow: Any) -> bool:
     return bool(collects) or any(getattr(arguments, name, None) for name in _SHOWS)
 
 
-# Targets beside the campaign's own results: what is stale there is no failure of theirs.
-ASIDE = tuple(verb for verb in VERBS if verb != RUN)
-
-
 def forces(workflow: Any) -> bool:
     """Whether what is done may be asked for once more: --forcerun, --force or --forceall."""
     arguments = _arguments()
@@ -126,15 +106,14 @@ def forces(workflow: Any) -> bool:
     return bool(settings.forcetargets or settings.forceall or settings.forcerun)
 
 
-def asks_only(*rules: str) -> bool:
-    """Whether the command line names targets, and no others than these."""
-    named = set(getattr(_arguments(), "targets", None) or ())
-    return bool(named) and named <= set(rules)
-
-
 def verbs() -> set[str]:
-    """What the command line asks for, of ``overrides.VERBS``: any other target is of a run."""
+    """What the command line asks for, of ``overrides.VERBS``: any other target is of a run.
+
+    Raises UserError for what was a target once, and is a command of its own.
+    """
     named = set(getattr(_arguments(), "targets", None) or ()) or {RUN}
+    if moved := sorted(named & MOVED.keys()):
+        raise UserError(f"snakemake {moved[0]}: now a command: `scalesweep {MOVED[moved[0]]}`")
     return {name if name in VERBS else RUN for name in named}
 
 

@@ -32,7 +32,7 @@ def make_study(
     Options are runs that cost no more than ``budget`` (node-hours).
     """
     study, left_out, stopped = Study(), _excluded(campaign), stopped_at(campaign)
-    machine = predicting_machine(summary, plan)  # as the page and `snakemake predict` know it
+    machine = predicting_machine(summary, plan)  # as the page and `scalesweep predict` know it
     entries = {entry["name"]: entry for entry in plan["experiments"]}
     for experiment in campaign.experiments:
         if experiment.control or wanted.experiment not in ("", experiment.name):

@@ -14,8 +14,8 @@ from subprocess import CompletedProcess
 
 # What else is asked of Snakemake's Python is done by the real one: launches, their programs.
 PYTHON = """#!/bin/bash
-scripts="summarise|tables|figures|report|advise|predict|compare|session|history|import_[a-z]*"
-if [[ "$1 $2" == "-m snakemake" || "$1" =~ /workflow/scripts/($scripts)\\.py$ ]]; then
+scripts="summarise|tables|figures|page|session"
+if [[ "$1 $2" =~ ^-m.(snakemake|scalesweep)$ || "$1" =~ /workflow/scripts/($scripts)\\.py$ ]]; then
     WARM_EXECUTABLE="$0" exec "{python}" -IS "{warm}" "{socket}" "$@"
 fi
 exec "{python}" "$@"
@@ -40,12 +40,13 @@ def python() -> str:
     return f"{_python().name}/python"
 
 
-def call_snakemake(
-    words: Sequence[str], cwd: Path, env: Mapping[str, str], seconds: int
+def call(
+    module: str, words: Sequence[str], cwd: Path, env: Mapping[str, str], seconds: int
 ) -> "CompletedProcess[str]":
-    """Do what `python -m snakemake WORDS` does: exit code and output; killed after so long."""
+    """Do what `python -m MODULE WORDS` does, of snakemake or scalesweep: exit code and output;
+    killed after so long."""
     return subprocess.run(
-        [python(), "-m", "snakemake", *words],
+        [python(), "-m", module, *words],
         cwd=cwd,
         env=env,
         stdin=subprocess.DEVNULL,

@@ -4,7 +4,7 @@ import csv
 import json
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -13,7 +13,7 @@ from typing import Any
 from scalesweep.core.rank_columns import machine_names
 from scalesweep.core.record import read_record
 from tests.conftest import ROOT, Project, make_project
-from tests.fakes.snakemake_calls import python
+from tests.fakes.snakemake_calls import call, python
 from tests.slurm.cluster import Cluster
 
 SITE = """\
@@ -73,6 +73,9 @@ class SlurmProject(Project):
             finally:
                 process.kill()
         return code, (self.path / "out").read_text()
+
+    def _call(self, module: str, words: Sequence[str]) -> subprocess.CompletedProcess[str]:
+        return call(module, words, self.path, self.environment(), seconds=400)
 
     def run_ids(self) -> dict[str, str]:
         """Behaviour of the toy (ranks, where it is good) -> run id, from the plan."""

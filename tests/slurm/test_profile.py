@@ -187,8 +187,8 @@ def project(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Slurm
             "8 ranks at ranks_per_node = 1 take 8 nodes, site toy_cluster has 4",
         ),
         (
-            {"more": "budget_node_hours: 0.5"}, "toy_cluster",
-            r"budget_node_hours: 0.5 node-hours, but 0 are spent and .* may take 0.7, 0.2 too many",
+            {"more": "budget: {node_hours: 0.5}"}, "toy_cluster",
+            r"budget.node_hours: 0.5 node-hours, but 0 are spent and .* may take 0.7, 0.2 too many",
         ),
         ({}, "toy", "--profile slurm, but config/sites/toy.yaml has no 'slurm' section"),
     ],

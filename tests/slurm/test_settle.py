@@ -48,8 +48,9 @@ def test_settle_in_jobs(cluster: Cluster, tmp_path: Path) -> None:
         (program / "main.py").write_text(text)
         subprocess.run([*git, "add", "main.py"], check=True)
         subprocess.run([*git, "commit", "-qm", f"Step {step}"], check=True)
-    commits = ("base=HEAD~1", "new=HEAD")
-    code, said = project.slurm("settle", "--configfile", "c.yaml", "--config", *commits)
+    words = ("HEAD~1", "HEAD", "--campaign", "c.yaml", "--profile", "slurm")
+    done = project.scalesweep("ab", *words)
+    code, said = done.returncode, done.stdout + done.stderr
     assert code == 1 and "Traceback" not in said, said
     assert re.search(r"^regression: steps: size 1: step_time \+(99|100)\.", said, re.M), said
     assert "failed: steps: size 2: new: NON_ZERO_EXIT: exit code 1: no such size" in said, said

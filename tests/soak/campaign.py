@@ -92,7 +92,7 @@ class Soaked(Project):
     @cached_property
     def run_ids(self) -> list[str]:
         """Ids of all planned runs."""
-        words = ["workflow/scripts/plan.py", "--campaign", "c.yaml", "--site", "soak"]
+        words = ["workflow/scripts/inventory.py", "--campaign", "c.yaml", "--site", "soak"]
         words += ["--results", "results"]
         subprocess.run([sys.executable, *words], cwd=self.path, check=True, capture_output=True)
         return pd.read_csv(self.path / "results" / "plan.csv")["run_id"].tolist()

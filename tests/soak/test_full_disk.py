@@ -95,7 +95,7 @@ def test_a_campaign_goes_on_once_there_is_space(disk: Path, tmp_path: Path) -> N
     (project.path / "results").symlink_to(disk / "results")
     (disk / "results").mkdir()
     records = project.runs.glob
-    script = project.path / "workflow" / "scripts" / "plan.py"
+    script = project.path / "workflow" / "scripts" / "inventory.py"
     wait = "import time; from pathlib import Path\nwhile Path('hold').exists(): time.sleep(0.01)\n"
     script.write_text(wait + script.read_text())
 

@@ -1,4 +1,4 @@
-"""`snakemake advise`, and what its campaign file measures, which the original campaign finds."""
+"""`scalesweep advise`, and what its campaign file measures, which the original campaign finds."""
 
 import json
 from pathlib import Path
@@ -42,8 +42,8 @@ def test_what_is_advised_is_run_and_found_by_the_original_campaign(
         )  # fmt: skip
     before = project.records()
 
-    config = ("--configfile", "c.yaml", "--config")
-    said = project.snakemake("advise", *config, "budget_node_hours=0.004", "target=e ranks=16")
+    words = ("--budget", "0.004", "--target", "e ranks=16")
+    said = project.scalesweep("advise", "c.yaml", *words)
     assert said.returncode == 0, said.stdout + said.stderr
     assert "to measure it: snakemake --configfile results/advice.yaml" in said.stdout
     assert project.records() == before
@@ -63,7 +63,7 @@ def test_what_is_advised_is_run_and_found_by_the_original_campaign(
 
 
 def test_a_budget_is_spent_in_rounds_of_one_call(project: Project) -> None:
-    spend = "spend: {budget_node_hours: 0.25, target: e ranks=64}\nexperiments:"
+    spend = "budget: {node_hours: 0.25, adaptive: true, target: e ranks=64}\nexperiments:"
     text = CAMPAIGN.replace("experiments:", spend).replace("[1, 2, 4]", "[1, 2, 4, 8, 16]")
     # Another experiment, which is none of the target's and whose larger counts are left out.
     other = text.partition("experiments:")[2].replace("e:\n", "f:\n", 1)

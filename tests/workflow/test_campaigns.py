@@ -270,7 +270,7 @@ def test_a_mistake_in_the_campaign_is_one_line_and_runs_nothing(project: Project
 )
 def test_every_shipped_campaign_plans(tmp_path: Path, name: str) -> None:
     # What the rule `plan` calls; a Snakemake for each would take seconds.
-    done = run_script("plan.py", "--campaign", ROOT / "config" / name, cwd=tmp_path)
+    done = run_script("inventory.py", "--campaign", ROOT / "config" / name, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "0 done, 0 failed" in done.stdout and list(tmp_path.rglob("plan.csv"))
 

@@ -1,4 +1,4 @@
-"""`snakemake compare` and `predict`: what is there, half of it pending, and another folder."""
+"""`scalesweep compare` and `predict`: what is there, half of it pending, and another folder."""
 
 import shutil
 from pathlib import Path
@@ -37,7 +37,7 @@ def test_compare_reads_what_is_there_and_runs_nothing(project: Project, tmp_path
     before = project.records()
     assert len(before) == len(pending) == 4
 
-    done = project.snakemake("compare", *campaign, "--config", f"base={moved}")
+    done = project.scalesweep("compare", str(moved), "--campaign", "c.yaml")
     assert done.returncode == 0, done.stdout + done.stderr
     assert "comparison: results/compare.html" in done.stdout
     assert project.records() == before
@@ -49,15 +49,15 @@ def test_compare_reads_what_is_there_and_runs_nothing(project: Project, tmp_path
     unmatched = pd.read_csv(results / "compare" / "unmatched.csv")
     assert unmatched["why"].tolist() == ["planned there: pending"] * 2
 
-    wrong = project.snakemake("compare", *campaign, "--config", "new=nowhere")
+    wrong = project.scalesweep("compare", "@toy", "nowhere", "--campaign", "c.yaml")
     assert wrong.returncode
-    told = [line for line in (wrong.stdout + wrong.stderr).splitlines() if "error: " in line]
-    assert told and all("--config new=nowhere: no such folder; allowed:" in line for line in told)
+    (told,) = (wrong.stdout + wrong.stderr).splitlines()
+    assert told.startswith("error: NEW nowhere: no such folder; allowed:")
 
     # Predicting reads what is there and runs nothing too.
     text = (project.path / "c.yaml").read_text().replace("    axes", "    scaling: weak\n    axes")
     project.write("c.yaml", text)
-    said = project.snakemake("predict", *campaign, "--config", "ranks=[8,16]")
+    said = project.scalesweep("predict", "c.yaml", "--ranks", "8,16")
     assert said.returncode == 0, said.stdout + said.stderr
     assert "one rank count has a result, and a prediction needs 3" in said.stdout
     assert project.records() == before

@@ -23,7 +23,6 @@ from scalesweep.planning.run_spec import run_spec
 from scalesweep.planning.stock import take_stock
 from scalesweep.tables.summary import build_summary, write_summary
 from tests.conftest import ROOT, Project
-from tests.fakes.scripts import run_script
 
 pytestmark = pytest.mark.slow
 
@@ -154,8 +153,7 @@ def bisect(project: Project, commits: list[str]) -> None:
     (repository / "main.py").write_text("not to be measured")
     git = ["git", "-C", str(repository)]
     before = subprocess.run([*git, "worktree", "list"], capture_output=True, check=True).stdout
-    search = ("--configfile", "c.yaml", "--config", f"good={commits[4]}", f"bad={commits[7][:9]}")
-    done = project.snakemake("first_bad", *search)
+    done = project.scalesweep("bisect", commits[4], commits[7][:9], "--campaign", "c.yaml")
     assert done.returncode == 0, done.stdout + done.stderr
     said = done.stdout.splitlines()
     assert f"first bad commit: {commits[BAD]} (Change {BAD})" in said
@@ -166,14 +164,14 @@ def bisect(project: Project, commits: list[str]) -> None:
     assert after == before
     assert len(list((project.path / "kept" / "settled").iterdir())) == 1
 
-    words = ["--campaign", "c.yaml", "--base", commits[BAD - 1], "--new", commits[BAD]]
-    plan = run_script("settle.py", *words, "--show", cwd=project.path)
-    assert "cost: nothing: all of it has been measured" in plan.stdout
-    done = run_script("settle.py", *words, cwd=project.path)
+    words = ("ab", commits[BAD - 1], commits[BAD], "--campaign", "c.yaml")
+    plan = project.scalesweep(*words, "-n")
+    assert plan.stdout.endswith("cost: nothing: all of it has been measured\n")
+    done = project.scalesweep(*words)
     assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith("regression: steps: the only point: step_time +")
+    assert "\nregression: steps: the only point: step_time +" in done.stdout
     table = pd.read_csv(project.path / "kept" / "tables" / "verdicts.csv")
     assert table["settled"].tolist() == ["regression"]
-    for base, wrong in (("HEAD~99", "no commit of"), ("", "names no base")):
-        bad = run_script("settle.py", *words[:2], "--base", base, "--new", "v1.0", cwd=project.path)
-        assert bad.returncode == 1 and wrong in bad.stderr and "Traceback" not in bad.stderr
+    for base in ("HEAD~99", ""):
+        bad = project.scalesweep("ab", base, "v1.0", *words[3:])
+        assert bad.returncode == 1 and bad.stderr.startswith(f"error: BASE {base}: no commit of ")

@@ -23,8 +23,9 @@ from scalesweep.config.campaign import load_campaign
 from scalesweep.core.csv_cells import read_rows
 from scalesweep.core.errors import UserError
 from scalesweep.core.visible import INVISIBLE, visible
+from scalesweep.smk.campaign_args import _check_names
 from scalesweep.smk.report_command import report_command
-from scalesweep.smk.startup import _check_names, prepare
+from scalesweep.smk.startup import prepare
 from tests.conftest import ROOT, Project, make_project
 from tests.fakes.pages import bare
 
@@ -263,7 +264,7 @@ def test_a_folder_that_all_lies_in_is_refused_in_its_own_name(
     monkeypatch.chdir(tmp_path / name)
     campaign = load_campaign(ROOT / "config" / "config.yaml", "local", "results")
     with pytest.raises(UserError, match=r"^the working folder: .* must not contain '[{<]'"):
-        _check_names(campaign, cluster=False)
+        _check_names(campaign, in_slurm=False)
 
 
 def test_paths_that_slurms_plugin_would_run_are_refused(
@@ -277,21 +278,21 @@ def test_paths_that_slurms_plugin_would_run_are_refused(
         ("a b", ""),
     ):
         campaign = load_campaign(ROOT / "config" / "config.yaml", "local", name)
-        _check_names(campaign, cluster=False)
+        _check_names(campaign, in_slurm=False)
         if not refused:
-            _check_names(campaign, cluster=True)
+            _check_names(campaign, in_slurm=True)
             continue
         with pytest.raises(
             UserError, match=f"results: .*{re.escape(refused)} with --profile slurm"
         ):
-            _check_names(campaign, cluster=True)
+            _check_names(campaign, in_slurm=True)
 
 
 @pytest.mark.parametrize(
     "name", ["007", "a #b", "a: b", "[x]", SHELL, PATHS, "null", "'q'", "1e3", " a ", "\\"]
 )
 def test_a_results_folder_comes_back_from_snakemakes_command_line(name: str) -> None:
-    words = report_command("Snakefile", Path("c.yaml"), "007", name)
+    words = report_command(Path("c.yaml"), "007", name)
     begin = words.index("--config") + 1
     found = parse_config(words[begin : words.index("--")])
     assert found == {"pending": "ignore", "site": "007", "results": name}

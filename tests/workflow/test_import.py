@@ -47,7 +47,7 @@ def write_result(
 
 
 def run_import(project: Project, source: Path) -> "subprocess.CompletedProcess[str]":
-    return project.snakemake("import_cosmoflow", "--config", f"source={source}")
+    return project.scalesweep("import", str(source))
 
 
 def test_published_results_become_tables(project: Project, tmp_path: Path) -> None:
@@ -110,7 +110,7 @@ def test_what_cannot_be_trusted_is_refused_and_the_rest_imported(
     done = run_import(project, source)
     assert done.returncode == 0, done.stdout  # as of every importer: what could be trusted is in
     assert "imported: 1 runs, refused: 2" in done.stdout
-    refused = [line for line in done.stdout.splitlines() if line.startswith("refused:")]
+    refused = [line for line in done.stderr.splitlines() if line.startswith("refused:")]
     assert any("..." in line and str(history) in line for line in refused)
     report = (project.path / "results" / "imported" / "report.html").read_text()
     assert "Refused on import" in report and str(history) in report
@@ -119,17 +119,23 @@ def test_what_cannot_be_trusted_is_refused_and_the_rest_imported(
 
 
 @pytest.mark.parametrize(
-    ("config", "told"),
+    ("words", "told"),
     [
-        ([], "name the folder: --config source=FOLDER"),
-        (["source=/no/such/folder"], "error: /no/such/folder: no such folder"),
-        (["source=007"], "error: 007: not a folder; `snakemake import_logs --config source=007`"),
+        ((), "scalesweep import: the following arguments are required: SOURCE"),
+        (("/no/such/folder",), "/no/such/folder: no such file or folder"),
+        (("007", "--as", "cosmoflow"), "007: not a folder; `scalesweep import 007 --as logs`"),
+        (("007", "--map", "m.yaml", "--ranks", "2"), "--ranks: 007 is read as table, which"),
+        (("both",), "both: can be read in several ways: add --as cosmoflow (result folders of"),
+        (("config",), "config: not recognised as logs of training programs, "),
+        (("007", "--results", "both"), "--results: both: holds files that scalesweep did not make"),
     ],
 )
-def test_mistakes(project: Project, config: list[str], told: str) -> None:
+def test_mistakes(project: Project, words: tuple[str, ...], told: str) -> None:
     (project.path / "007").write_text(logs.one(1000.0))
-    words = ["--config", *config] if config else []
-    done = project.snakemake("import_cosmoflow", *words)
-    assert done.returncode != 0 and told in done.stdout and "Traceback" not in done.stdout
-    # Behind all that Snakemake says of the rule that failed.
-    assert told in done.stderr.splitlines()[-1]
+    write_result(project.path / "both" / "gpu-n2-inter2-intra12", 2, LOCAL, TOTAL)
+    (project.path / "both" / "log.txt").write_text(logs.one(1000.0))
+    done = project.scalesweep("import", *words)
+    assert (done.returncode, done.stdout) == (1, "")
+    (line,) = done.stderr.splitlines()
+    assert line.startswith(f"error: {told}")
+    assert not (project.path / "results" / "imported").exists() or "as cosmoflow" in " ".join(words)

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.slow
 
 
 def run_import(project: Project, source: Path, *words: str) -> "tuple[int, str]":
-    done = project.snakemake("import_logs", "--config", f"source={source}", *words)
+    done = project.scalesweep("import", str(source), *words)
     return done.returncode, done.stdout + done.stderr
 
 
@@ -85,7 +85,7 @@ def test_what_is_not_whole_is_named_and_the_rest_imported(project: Project, tmp_
     whole, cut = fake.one(1000.0), fake.one(1170.0, devices=2)
     log = tmp_path / "log.txt"
     log.write_text(whole + cut[: cut.index("60\timages")] + fake.keras())
-    code, told = run_import(project, log, "results=results/mine")
+    code, told = run_import(project, log, "--results", "results/mine")
     assert code == 0, told
     assert "imported: 2 runs, refused: 1" in told
     (refused,) = [line for line in told.splitlines() if line.startswith("refused:")]
@@ -96,24 +96,9 @@ def test_what_is_not_whole_is_named_and_the_rest_imported(project: Project, tmp_
     assert "behind step 50" in (project.path / "results" / "mine" / "refused.csv").read_text()
 
     log.write_text(cut[: cut.index("60\timages")])
-    code, told = run_import(project, log, "results=results/none")
+    code, told = run_import(project, log, "--results", "results/none")
     assert code != 0 and "Traceback" not in told
     assert told.splitlines()[-1] == f"error: {log}: no run could be imported"
-
-
-@pytest.mark.parametrize(
-    ("config", "told"),
-    [
-        ([], "name the file or folder: --config source=FILE_OR_FOLDER"),
-        (["source=/no/such/log"], "error: /no/such/log: no such file or folder"),
-        (["source=README", "site=nowhere"], "no site 'nowhere'"),
-    ],
-)
-def test_mistakes(project: Project, config: list[str], told: str) -> None:
-    words = ["--config", *config] if config else []
-    done = project.snakemake("import_logs", *words)
-    assert done.returncode != 0
-    assert told in done.stdout + done.stderr and "Traceback" not in done.stdout
 
 
 def test_trainings_become_a_score(project: Project, tmp_path: Path) -> None:
@@ -126,16 +111,16 @@ def test_trainings_become_a_score(project: Project, tmp_path: Path) -> None:
     (source / "history.log").write_text("epoch,acc,loss,val_acc,val_loss\n0,0.5,0.7,0.6,0.6\n")
     (source / "deepcam.txt").write_text("".join(mllog.training(benchmark="deepcam")))
 
-    code, told = run_import(project, source, "results=results/none")
+    code, told = run_import(project, source, "--results", "results/none")
     assert "imported: 1 runs, refused: 4" in told  # the history, whose rank is assumed
-    assert "the log does not state the number of ranks: add --config ranks=N" in told
+    assert "the log does not state the number of ranks: add --ranks N" in told
     for ranks in ("0", "many"):
-        code, told = run_import(project, source, f"ranks={ranks}")
-        assert code != 0 and f"error: --config ranks={ranks}: a whole number from 1" in told
+        code, told = run_import(project, source, "--ranks", ranks)
+        assert code != 0 and f"error: --ranks {ranks}: a whole number from 1" in told
 
     lines = mllog.training([0.3] * 3, ms=mllog.T0 + 10**9, status="aborted")
     (source / "result_3.txt").write_text("".join(lines))
-    code, told = run_import(project, source, "ranks={mlperf: 32, history.log: 2}")
+    code, told = run_import(project, source, "--ranks", "{mlperf: 32, history.log: 2}")
     assert code == 0, told
     assert "imported: 5 runs, refused: 1" in told and "MLPerf's benchmark 'deepcam'" in told
     results = project.path / "results" / "imported"

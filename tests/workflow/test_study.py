@@ -12,7 +12,7 @@ import pytest
 
 from scalesweep.config.yaml_loader import check_schema
 from tests.conftest import ROOT
-from tests.fakes.snakemake_calls import call_snakemake
+from tests.fakes.snakemake_calls import call
 
 pytestmark = pytest.mark.slow
 
@@ -55,11 +55,14 @@ rule words:
 """
 
 
-def snakemake(cwd: Path, *words: str) -> "subprocess.CompletedProcess[str]":
+def snakemake(
+    cwd: Path, *words: str, module: str = "snakemake"
+) -> "subprocess.CompletedProcess[str]":
     home = cwd / "home"
     home.mkdir(exist_ok=True)
-    env = {**os.environ, "HOME": str(home), "PYTHONPATH": ""}
-    return call_snakemake(words, cwd, env, seconds=300)
+    path = "" if module == "snakemake" else str(ROOT)
+    env = {**os.environ, "HOME": str(home), "PYTHONPATH": path}
+    return call(module, words, cwd, env, seconds=300)
 
 
 def git(folder: Path, *words: str) -> str:
@@ -152,8 +155,8 @@ def test_the_doctor_ends_with_an_exit_code_and_no_traceback(study: Path) -> None
     site.write_text(
         "site: bare\nnodes: 1\npython: no-such-python\nlaunch: {single: [], multi: [no-such-run]}\n"
     )
-    words = ("--config", "site=bare", "results=of_doctor")
-    done = snakemake(study, "-s", f"{ROOT}/Snakefile", "doctor", *words)
+    words = ("--site", "bare", "--results", "of_doctor")
+    done = snakemake(study, "doctor", *words, module="scalesweep")
     site.unlink()
     assert done.returncode == 1
     assert "error: the doctor found 3 check(s) failed on site bare" in done.stderr

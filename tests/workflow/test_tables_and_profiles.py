@@ -47,14 +47,16 @@ def rows_of(path: Path) -> list[dict[str, str]]:
 
 def test_a_published_table(project: Project) -> None:
     project.write("my table.csv", TABLE)
-    draft = project.snakemake("import_table", "--config", "source=my table.csv")
+    draft = project.scalesweep("import", "my table.csv")
     assert draft.returncode == 0, draft.stdout + draft.stderr
     written = project.path / "results" / "imported" / "my table.map.yaml"
     assert yaml.safe_load(written.read_text())["parameters"]["ranks"] == {"column": "gpus"}
     assert written.read_text() in draft.stdout
+    again = "scalesweep import 'my table.csv' --map 'results/imported/my table.map.yaml'"
+    assert draft.stdout.splitlines()[-1].endswith(again)
 
     project.write("map.yaml", yaml.safe_dump(MAP))
-    done = project.snakemake("import_table", "--config", "source=my table.csv", "map=map.yaml")
+    done = project.scalesweep("import", "my table.csv", "--map", "map.yaml")
     assert done.returncode == 0, done.stdout + done.stderr
     assert "imported: 6 runs, refused: 0" in done.stdout
     results = project.path / "results" / "imported"
@@ -93,11 +95,10 @@ def test_profiles_of_other_tools(project: Project) -> None:
     (source / "four.txt").write_text(fake.tau((6.0, 5.0, 5.5, 5.5)))
     (source / "cut.txt").write_text(fake.tau()[:900])
     (source / "timeline.json").write_text(fake.timeline())
-    words = [f"source={source}", "benchmark=solver"]
-    done = project.snakemake("import_profiles", "--config", *words)
+    done = project.scalesweep("import", str(source), "--benchmark", "solver")
     assert done.returncode == 0, done.stdout + done.stderr
     assert "imported: 5 runs, refused: 1" in done.stdout, done.stdout + done.stderr
-    assert "cut.txt:" in done.stdout
+    assert "cut.txt:" in done.stderr
     results = project.path / "results" / "imported"
     rows = {
         (row["ranks"], row["part"]): float(row["share"])

@@ -1,9 +1,8 @@
-# Campaigns over time: finished points kept as a session, and the page of what changed.
+# Campaigns over time: finished points kept as a session.
 
 
 localrules:
     session,
-    history,
 
 
 # Only where the campaign, or --config history=FOLDER, names a folder. What it writes there is no
@@ -25,20 +24,3 @@ rule session:
         "Keeping a session"
     shell:
         "{params.script} {params.campaign} --out {output:q} > {log:q} 2>&1"
-
-
-# `snakemake history`: the page of all sessions; runs nothing. Regressions end the call with one
-# line each where --config fail=regression asks for it (onsuccess in report.smk).
-rule history:
-    log:
-        f"{RESULTS}/logs/history.log",
-    params:
-        script=f"{SCRIPT}/history.py",
-        campaign=SWEEP.campaign_arguments(),
-        outcome=SWEEP.outcome_file("history"),
-        fail=SWEEP.options.get("fail", ""),
-    message:
-        "Writing the history"
-    shell:
-        "{params.script} {params.campaign} --outcome {params.outcome:q} --fail={params.fail:q}"
-        " 2>&1 | tee {log:q}"

@@ -11,7 +11,7 @@ rule plan:
     log:
         f"{RESULTS}/logs/plan.log",
     params:
-        script=f"{SCRIPT}/plan.py",
+        script=f"{SCRIPT}/inventory.py",
         campaign=SWEEP.campaign_arguments(),
         slurm="--ask-slurm" if SWEEP.submission else "",
     message:
@@ -38,11 +38,11 @@ rule inventory:
     log:
         f"{RESULTS}/logs/inventory.log",
     params:
-        script=f"{SCRIPT}/plan.py",
+        script=f"{SCRIPT}/inventory.py",
         campaign=SWEEP.campaign_arguments(),
         # Evaluated once more when the job starts: from then on no other report is made.
         claim=lambda wildcards: PREFLIGHT.claims.report(),
     message:
         f"Collecting run states in {RUNS}"
     shell:
-        "{params.script} {params.campaign} --inventory > {log:q} 2>&1"
+        "{params.script} {params.campaign} --write > {log:q} 2>&1"

@@ -66,7 +66,7 @@ def judge_folder(facts: Sequence[Facts], token: str, results: str) -> Iterator[C
     blind = [fact for fact in facts if fact.get("token") != token]
     if blind:
         why = blind[0].get("folder_error") or "another folder lies there"
-        move = "put results on a file system that all nodes share: --config results=FOLDER"
+        move = "put results on a file system that all nodes share: --results FOLDER"
         yield Check(FOLDER, FAILED, f"{blind[0]['host']} does not see {results}: {why}", move)
         yield Check(FILES, SKIPPED, f"needs {FOLDER}")
         return

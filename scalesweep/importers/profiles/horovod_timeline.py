@@ -54,7 +54,7 @@ def _profile(file: Path, ranks: int | None) -> Profile:
         raise RefusedProfileError("no phase of any tensor in it begins and ends")
     seen = trace.ranks
     if seen and ranks and ranks < seen:
-        raise RefusedProfileError(f"names rank {seen - 1}, but --config ranks={ranks}")
+        raise RefusedProfileError(f"names rank {seen - 1}, but --ranks {ranks}")
     phases = _phases(trace)
     metrics: dict[str, dict[str, object]] = {
         "timeline_length": metric((trace.last - trace.first) * _US, "s", "lower")

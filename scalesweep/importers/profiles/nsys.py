@@ -38,6 +38,7 @@ _UNITS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0}
 _CALLS = ("instances", "num calls", "calls", "count", "operations")
 _NAMES = ("name", "operation", "range", "event type")
 _DASHES = re.compile(r"\s*-{2,}(?:\s+-{2,})+\s*")
+_ONE_RANK = {"ranks": "one, as no file name states it (--ranks N)"}
 
 
 def recognise(head: str) -> bool:
@@ -82,7 +83,7 @@ def _profile(run: Mapping[int | None, NsysFile], ranks: int | None) -> Profile:
         raise RefusedProfileError(f"the file of rank {missing} is missing")
     files = [run[rank] for rank in numbers] or list(run.values())
     if ranks and numbers and ranks != len(numbers):
-        raise RefusedProfileError(f"{len(numbers)} files of ranks, but --config ranks={ranks}")
+        raise RefusedProfileError(f"{len(numbers)} files of ranks, but --ranks {ranks}")
     functions = [
         replace(function, rank=rank if numbers else None)
         for rank, held in enumerate(files)
@@ -112,9 +113,7 @@ def _profile(run: Mapping[int | None, NsysFile], ranks: int | None) -> Profile:
         notes={
             "times": "sums over calls; kernels of several streams may overlap",
             **files[0].notes,
-            **(
-                {} if numbers or ranks else {"assumed": {"ranks": "one, as no file name states it"}}
-            ),
+            **({} if numbers or ranks else {"assumed": _ONE_RANK}),
         },
     )
 

@@ -69,7 +69,7 @@ def runs_of(
     made = MadeRuns()
     for profile in profiles:
         if profile.ranks is None:
-            words = "does not state the number of ranks: add --config ranks=N"
+            words = "does not state the number of ranks: add --ranks N"
             made.refusals.append(Refusal(profile.file, words, profile.line))
             continue
         folder = _folder(profile.file, source)

@@ -131,7 +131,7 @@ def _processes(nodes: Sequence[_Section], ranks: int | None) -> list[_Section]:
         missing = next(node for node in range(len(first)) if node not in first)
         raise RefusedProfileError(f"node {missing} of those up to {max(first)} is missing")
     if ranks and first and ranks != len(first):
-        raise RefusedProfileError(f"has {len(first)} nodes, but --config ranks={ranks}")
+        raise RefusedProfileError(f"has {len(first)} nodes, but --ranks {ranks}")
     return [first[node] for node in range(len(first))]
 
 

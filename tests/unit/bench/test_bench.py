@@ -132,7 +132,7 @@ def test_ids_do_not_depend_on_how_many_repeats_are_asked_for(toy: Path, tmp_path
 def test_steps_are_called_in_words_that_their_scripts_know(tmp_path: Path) -> None:
     made = Made(tmp_path, "c.yaml", tmp_path / "results" / "runs" / "here", [], [])
     words = step_words(made)
-    assert list(words) == ["plan", "summarise", "accounting", "tables", "figures", "report"]
+    assert list(words) == ["inventory", "summarise", "accounting", "tables", "figures", "page"]
     for name, some in words.items():
         parser = argparse.ArgumentParser()
         import_module(f"scalesweep.commands.{name}").add_arguments(parser)

@@ -212,9 +212,8 @@ def test_what_cannot_be_compared_is_one_line(folders: Path, tmp_path: Path) -> N
     results.mkdir()
     campaign = here(results)
     after = str(folders / "after")
-    assert "name the other side: --config base=OTHER" in error_of("", "", campaign)
     assert "base and new are both" in error_of(after, after + "/.", campaign)
-    assert "--config new=nowhere: no such folder" in error_of(after, "nowhere", campaign)
+    assert "NEW nowhere: no such folder" in error_of(after, "nowhere", campaign)
     assert "plan.json and summary.parquet missing" in error_of(after, str(tmp_path), campaign)
     broken = tmp_path / "broken"
     shutil.copytree(folders / "before", broken)

@@ -264,16 +264,28 @@ def test_mistakes_are_one_line_with_file_and_key(campaign_of: Load, body: str, t
         ),
         ("campaign: test\nsite: {local: mars}\n", "site: no site 'mars'"),
         (
-            "campaign: test\nsite: toy\nbudget_node_hours: 0\n",
-            "budget_node_hours: 0 is not more than 0",
+            "campaign: test\nsite: toy\nbudget: {node_hours: 0}\n",
+            "budget.node_hours: 0 is not more than 0",
         ),
         (
-            "campaign: test\nsite: toy\nbudget_node_hours: much\n",
-            "budget_node_hours: 'much' is not a number of node-hours above 0",
+            "campaign: test\nsite: toy\nbudget: {node_hours: much}\n",
+            "budget.node_hours: 'much' is not a number of node-hours above 0",
+        ),
+        (
+            "campaign: test\nsite: toy\nbudget: {adaptive: true}\n",
+            "budget: the key 'node_hours' is missing",
+        ),
+        (
+            "campaign: test\nsite: toy\nbudget: {node_hours: 5, until: 5 %}\n",
+            "budget.until: holds with 'adaptive: true' only",
+        ),
+        (
+            "campaign: test\nsite: toy\nbudget: {node_hours: 5, adaptive: true, until: 0 %}\n",
+            "budget.until: must be above 0 % and at most 100 %, not 0 %",
         ),
         (
             "campaign: test\nsite: toy\nsites: x\n",
-            "unknown key 'sites'; did you mean site? allowed: accept_stale, budget_node_hours",
+            "unknown key 'sites'; did you mean site? allowed: accept_stale, budget, campaign",
         ),
         (
             "campaign: test\nsite: toy\nsite: toy\n",
@@ -301,7 +313,7 @@ def test_what_jobs_may_take(campaign_of: Load) -> None:
     assert campaign.experiments[0].constraint is None
     campaign = campaign_of(
         "memory_gib_per_rank: 1.5\nconstraint: 'knl&{behaviour}'",
-        "campaign: test\nsite: toy\nbudget_node_hours: 12.5\n",
+        "campaign: test\nsite: toy\nbudget: {node_hours: 12.5}\n",
     )
     assert campaign.budget_node_hours == 12.5
     assert campaign.experiments[0].memory_gib_per_rank == 1.5
@@ -332,7 +344,7 @@ def test_one_site_for_each_way_to_run(toy: Path) -> None:
             "local",
             True,
             "site: names no site with --profile slurm; add 'slurm: NAME' next to 'local: toy', "
-            "or name one with --config site=NAME",
+            "or name one (--config site=NAME; of scalesweep: --site NAME)",
         ),
         ("slurm", False, "site: names no site without --profile slurm; add 'local: NAME'"),
     ],

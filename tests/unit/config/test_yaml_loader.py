@@ -94,8 +94,8 @@ def test_what_is_wrong_and_in_which_line(tmp_path: Path, content: bytes, message
         ({**CAMPAIGN, "programs": {"a": 3}}, 'programs.a: 3 is not text; write "3" in quotes'),
         ({**CAMPAIGN, "programs": {"a": True}}, 'a: true is not text; write "true" in quotes'),
         (
-            {**CAMPAIGN, "budget_node_hour": 3},
-            "did you mean budget_node_hours? allowed: accept_stale, budget",
+            {**CAMPAIGN, "budged": 3},
+            "did you mean budget? allowed: accept_stale, budget, campaign",
         ),
         ({"site": "local"}, "x.yaml: the key 'campaign' is missing"),
     ],

@@ -59,5 +59,5 @@ def test_documentation_has_every_cause() -> None:
         cwd=ROOT, capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert (done.returncode, done.stderr) == (0, "")
-    table = (ROOT / "docs" / "reference" / "files.md").read_text()
+    table = (ROOT / "docs" / "reference" / "causes.md").read_text()
     assert all(f"| {cause} |" in table for cause in Cause)

@@ -106,7 +106,7 @@ def test_the_keys_of_a_campaign(tmp_path: Path) -> None:
     assert load("") is None
     assert load("history: kept") == HistorySettings(Path("kept"))
     found = load(
-        "history: {folder: ~/kept, margin: 0.05, margins: {a: 0.1}, baseline: v1}\n"
+        "history: {folder: ~/kept, margin: 5 %, margins: {a: 10 %}, baseline: v1}\n"
         "track: {repository: ../program}\n"
     )
     assert found is not None and found.folder == Path.home() / "kept"
@@ -115,6 +115,6 @@ def test_the_keys_of_a_campaign(tmp_path: Path) -> None:
     assert load("", history="other", baseline="v2") == replace(
         HistorySettings(Path("other")), baseline="v2"
     )
-    for wrong in ("history: {margin: 0.1}", "history: {folder: a, margin: 3}", "track: {}"):
+    for wrong in ("history: {margin: 10 %}", "history: {folder: a, margin: 3}", "track: {}"):
         with pytest.raises(UserError, match=r"c\.yaml: (history|track)"):
             load(wrong)

@@ -435,7 +435,7 @@ def test_a_list_of_devices_that_was_cut_is_not_believed(read: Read) -> None:
     assert not runs
     assert refusals[0].reason == (
         "the bus bandwidth is 1.972 times the algorithm's, which is not that of an allreduce of 4 "
-        "ranks: was the list of devices cut? add --config ranks=N"
+        "ranks: was the list of devices cut? add --ranks N"
     )
     (run,), _ = read(cut, ranks=72)
     assert run.point["ranks"] == 72 and "ranks_per_node" not in run.point
@@ -457,12 +457,12 @@ def test_lines_among_the_rows_end_no_table(read: Read) -> None:
 def test_the_test_that_only_a_user_can_name(tmp_path: Path) -> None:
     (tmp_path / "output.dat").write_text(OLD_NCCL)
     _, (refusal,), _ = read_source(tmp_path, 16)
-    assert "add --config test=all_reduce_perf, broadcast_perf or all_gather_perf" in refusal.reason
+    assert "add --test all_reduce_perf, broadcast_perf or all_gather_perf" in refusal.reason
     runs, (refusal,), _ = read_source(tmp_path, 16, check_test("all_gather_perf"))
     assert not runs and "times the algorithm's, which is not that of an allgather" in refusal.reason
     (tmp_path / "output.dat").write_text(OLD_NCCL.replace("20.99", "10.49"))
     (run,), _, _ = read_source(tmp_path, 16, check_test("all_gather_perf"))
     assert run.point["operation"] == "allgather"
     assert check_test("") is None and check_test("broadcast") == "broadcast"
-    with pytest.raises(UserError, match="--config test=alltoall: must be one of all_reduce_perf"):
+    with pytest.raises(UserError, match="--test alltoall: must be one of all_reduce_perf"):
         check_test("alltoall")

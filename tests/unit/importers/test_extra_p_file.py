@@ -96,7 +96,7 @@ def test_it_is_imported_by_the_draft_of_its_map(tmp_path: Path) -> None:
 
 def test_another_importer_names_the_one_that_reads_it(tmp_path: Path) -> None:
     table_of(tmp_path, TEXT)
-    assert "import_table" in hint(tmp_path, "import_logs")
+    assert "--as table` reads tables" in hint(tmp_path, "logs")
 
 
 @pytest.mark.parametrize("points", ["( 20 1 ) ( 20 2 )", "(20 1)(20 2)", "((20) (1)) ((20) (2))"])

@@ -7,6 +7,7 @@ import itertools
 import json
 import lzma
 import os
+import re
 import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -18,6 +19,7 @@ import pytest
 from scalesweep.config.campaign import load_campaign
 from scalesweep.core.errors import UserError
 from scalesweep.core.record import read_record, write_record
+from scalesweep.importers import COSMOFLOW, LOGS, TABLE
 from scalesweep.importers.cli import RULES, check_arguments
 from scalesweep.importers.cosmoflow import read_tree
 from scalesweep.importers.detect_logs import read_items
@@ -25,7 +27,7 @@ from scalesweep.importers.doubtful_runs import doubtful
 from scalesweep.importers.imported_run import NotRead, Refusal
 from scalesweep.importers.rank_map import RankMap, read_ranks
 from scalesweep.importers.refusal_list import COPY, NOT_READ, REFUSED, RefusalList
-from scalesweep.importers.which_importer import hint
+from scalesweep.importers.which_importer import hint, kind_of
 from scalesweep.importers.write_campaign import campaign_of, write_campaign
 from scalesweep.importers.write_records import RecordStore, Written, write_runs
 from scalesweep.planning.run_state import scan
@@ -55,7 +57,7 @@ def outcome(folder: Path) -> Any:
     """The campaign of all imports of a site, and the numbers of each run that it plans."""
     store = RecordStore(folder)
     content = campaign_of(store.runs, RULES, "", folder.name, "results")
-    write_campaign(content, folder.parent / "c.yaml", "test")
+    write_campaign(content, folder.parent / "c.yaml")
     campaign = load_campaign(folder.parent / "c.yaml")
     states = scan(folder, campaign.unique_runs())
     # None is pending that was never there.
@@ -253,7 +255,7 @@ def test_ranks_by_folder_and_file(take: Import, tmp_path: Path) -> None:
     sources = tmp_path / "sources"
     for number, name in enumerate(("n128", "n256", "other")):
         mlperf(sources / name, [3, 4], first=3 * number)
-    ranks = read_ranks('{"n1*": "16", "n256": 32, "other/result_7.txt": 64, "other": 8}')
+    ranks = read_ranks('{"n1*": "16", n256: 32, "other/result_7.txt": 64, "other": 8}')
     assert ranks is not None
     runs = [run for run in take("", ranks=ranks) if isinstance(run, Written)]
     assert [run.point["ranks"] for run in runs] == [16, 16, 32, 32, 8, 64]
@@ -271,9 +273,10 @@ def test_ranks_by_folder_and_file(take: Import, tmp_path: Path) -> None:
     [
         ("0", "a whole number from 1 to 9999999, a map"),
         ("n128", "a whole number from 1 to 9999999, a map"),
-        ("{n128}", "a whole number from 1 to 9999999, a map"),
-        ('{"n128": 0}', "n128: 0 is no whole number from 1 to 9999999"),
-        ('{"n128": true}', "n128: True is no whole number"),
+        ("{n128", "a whole number from 1 to 9999999, a map"),
+        ("{n128}", "n128: '' is no whole number from 1 to 9999999"),
+        ('{"n128": 0}', "n128: '0' is no whole number from 1 to 9999999"),
+        ('{"n128": true}', "n128: 'true' is no whole number"),
         ('{"/": 4}', "must be the name of a folder or file"),
     ],
 )
@@ -353,13 +356,42 @@ def test_which_importer_reads_what_another_was_given(take: Import, tmp_path: Pat
     (sources / "log").mkdir()
     (sources / "log" / "a.txt").write_text(fake.one(1000.0))
     history = result / "data_benchmark_history.csv"
-    assert "import_cosmoflow --config source=" in hint(sources / "gpu", "import_logs")
-    assert "import_logs --config source=" in hint(sources / "log" / "a.txt", "import_cosmoflow")
-    assert "import_table" in hint(history, "import_cosmoflow")
-    assert hint(sources / "log", "import_logs") == ""
-    assert hint(tmp_path / "nothing", "import_logs") == ""
+    assert "/gpu --as cosmoflow` reads" in hint(sources / "gpu", LOGS)
+    assert "/a.txt --as logs` reads" in hint(sources / "log" / "a.txt", COSMOFLOW)
+    assert "--as table" in hint(history, COSMOFLOW)
+    assert hint(sources / "log", LOGS) == ""
+    assert hint(tmp_path / "nothing", LOGS) == ""
     with pytest.raises(UserError, match=r"history\.csv: not a folder"):
         read_tree(history)
+
+
+def test_what_a_source_is(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    (tmp_path / "logs").mkdir()
+    log, table, keras = (tmp_path / "logs" / name for name in ("a.txt", "t.csv", "k.csv"))
+    log.write_text(fake.one(1000.0))
+    table.write_text("gpus,images\n1,100\n2,190\n")
+    keras.write_text("epoch,acc,loss,val_acc,val_loss\n0,0.5,0.7,0.6,0.6\n")
+    result = write_cosmoflow(tmp_path / "results", name="gpu")
+    caplog.set_level("INFO", "scalesweep")
+    kinds = {log: LOGS, log.parent: LOGS, table: TABLE, result: COSMOFLOW, keras: LOGS}
+    assert {source: kind_of(source) for source in kinds} == kinds
+    assert [record.getMessage() for record in caplog.records] == [
+        f"{keras}: read as logs (--as table: as a table)"
+    ]
+    for path in (log, keras):
+        path.unlink()
+    (tmp_path / "none").mkdir()
+    for source, told in (
+        (log, "no such file or folder"),
+        (log.parent, f"`scalesweep import {table} --as table` reads tables; --as KIND reads it"),
+        (tmp_path / "none", "not recognised as logs of training programs, result folders"),
+    ):
+        with pytest.raises(UserError, match=re.escape(told)):
+            kind_of(source)
+    shutil.copytree(result, tmp_path / "none" / "gpu")
+    (tmp_path / "none" / "log.txt").write_text(fake.one(1000.0))
+    with pytest.raises(UserError, match=r"several ways: add --as cosmoflow \(.*\) or --as logs"):
+        kind_of(tmp_path / "none")
 
 
 def test_memory_does_not_grow_with_the_log(tmp_path: Path) -> None:
@@ -387,12 +419,14 @@ def test_names_of_any_bytes(take: Import, tmp_path: Path) -> None:
 
 
 def test_a_results_folder_takes_the_imports_of_one_site(tmp_path: Path) -> None:
-    args = argparse.Namespace(source="s", site="imported", results=str(tmp_path), ranks="")
-    (tmp_path / "campaign.yaml").write_text("campaign: imported\nsite: imported\n")
-    check_arguments(args, "import_logs", "FILE")
-    (tmp_path / "campaign.yaml").write_text("campaign: imported\nsite: piz_daint\n")
+    args = argparse.Namespace(
+        source="s", site="imported", results=str(tmp_path), ranks="", map="", test="", benchmark=""
+    )
+    (tmp_path / "campaign.yaml").write_text("# Written by import: t\nsite: imported\n")
+    check_arguments(args, LOGS)
+    (tmp_path / "campaign.yaml").write_text("# Written by import: t\nsite: piz_daint\n")
     with pytest.raises(UserError, match=r"holds the imports of site piz_daint; name that site"):
-        check_arguments(args, "import_logs", "FILE")
+        check_arguments(args, LOGS)
 
 
 def test_runs_of_folders_that_tell_what_was_set_are_no_repeats(

@@ -188,14 +188,14 @@ def test_ranks(
     assert run.point.get("ranks_per_node") == per_node
     assert run.point["samples_per_rank"] == 4096 // ranks
     unlike = given not in (None, ranks)
-    assert (f"not those of --config ranks={given}" in str(run.notes["assumed"])) == unlike
+    assert (f"not those of --ranks {given}" in str(run.notes["assumed"])) == unlike
 
 
 def test_ranks_that_nobody_tells(read: Read) -> None:
     for told in ({}, {"number_of_nodes": 8, "accelerators_per_node": 0}):
         refusal = why(read, training(**told), ranks=None)
         assert refusal.message.endswith(
-            "result_0.txt:1: the log does not state the number of ranks: add --config ranks=N"
+            "result_0.txt:1: the log does not state the number of ranks: add --ranks N"
         )
 
 
@@ -314,7 +314,7 @@ def test_records_and_a_campaign_over_ranks(read: Read, tmp_path: Path) -> None:
         assert record["source"] == "imported" and record["phases"]["training"] > 0
         assert record["phase_spans"][0][0] == "init"
     content = campaign_of(written, RULES, "test", "imported", str(tmp_path / "results"))
-    write_campaign(content, tmp_path / "campaign.yaml", "test")
+    write_campaign(content, tmp_path / "campaign.yaml")
     experiment, apart = load_campaign(tmp_path / "campaign.yaml").experiments
     assert (experiment.name, experiment.scaling) == ("mlperf_scaling_org_machine_closed", "strong")
     assert [run.repeat for run in experiment.runs] == [0, 0, 1, 2]  # none of the other platform

@@ -373,7 +373,7 @@ def test_profiles_become_runs_and_messages_points_by_size(tmp_path: Path) -> Non
         list(fake.USEFUL)
     )
     nothing = read(tmp_path / "none", pprof__txt=fake.tau(nodes=False))
-    assert "add --config ranks=N" in runs_of(nothing.profiles, tmp_path).refusals[0].message
+    assert "add --ranks N" in runs_of(nothing.profiles, tmp_path).refusals[0].message
 
 
 def test_union_of_intervals_and_parts() -> None:
@@ -429,5 +429,5 @@ def test_files_without_an_end_and_absurd_numbers_are_refused_soon(
     # Neither does a look at what other importers would read take long.
     monkeypatch.setattr(which_importer, "_MOST_S", 0.1)
     before = time.process_time()
-    assert hint(folder, "import_profiles")
+    assert hint(folder, "profiles")
     assert time.process_time() - before < 2

@@ -547,7 +547,7 @@ def test_a_time_of_a_run_that_did_not_finish_is_no_result(tmp_path: Path) -> Non
     written, refused = import_runs(runs, results / "runs" / "imported")
     assert refused == [] and [bool(run.unfinished) for run in written] == [False, False, True]
     content = campaign_of(written, {}, "", "imported", str(results))
-    write_campaign(content, results / "campaign.yaml", "test")
+    write_campaign(content, results / "campaign.yaml")
     campaign = load_campaign(results / "campaign.yaml")
     plan = build_plan(campaign, scan(campaign.runs_folder, campaign.unique_runs()))
     summary = build_summary(sorted(results.glob("runs/imported/*/record.json")))

@@ -92,7 +92,7 @@ def campaign(read: Read, tmp_path: Path, *texts: str) -> Any:
     written, refusals = import_runs(runs, tmp_path / "runs" / "imported")
     assert refusals == []
     content = campaign_of(written, RULES, "Imported.", "imported", str(tmp_path))
-    write_campaign(content, tmp_path / "campaign.yaml", "import_logs")
+    write_campaign(content, tmp_path / "campaign.yaml")
     return load_campaign(tmp_path / "campaign.yaml")
 
 

@@ -109,7 +109,7 @@ def test_a_budget_that_is_used_up_ends_the_tries(submission: Submission) -> None
     submission.budget_left = 0.01
     assert submission.judge(run_id, 1, 12, TIMEOUT) == (
         False,
-        f"{run_id}: TIMEOUT after 60 s, not tried again: budget_node_hours has 0.01 node-hours "
+        f"{run_id}: TIMEOUT after 60 s, not tried again: the budget has 0.01 node-hours "
         "left, the next job may take 0.05",
     )
 
@@ -299,7 +299,7 @@ def test_a_budget_that_is_used_up_leaves_runs_that_were_not_begun(shared: Submis
         SubmittedJob(12, 1, "log", shared._pack(next(iter(shared.runs)), 12)),
     )
     again, line = shared.unbegun(last, 12, replace(JOB, state="NODE_FAIL")) or (None, "")
-    assert again is False and line.endswith("(NODE_FAIL); budget_node_hours allows no other")
+    assert again is False and line.endswith("(NODE_FAIL); the budget allows no other")
 
 
 def test_a_third_job_returns_to_no_node_that_was_lost(

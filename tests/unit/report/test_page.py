@@ -258,7 +258,7 @@ def test_hundreds_of_runs_render_fast(tmp_path: Path) -> None:
 def test_command_line(tmp_path: Path) -> None:
     root = make_results(tmp_path / "my results", [Fake("e", {"a": [1, 2]}, repeats=1)])
     plan = ["--plan", root / "plan.json", "--tables", root / "tables"]
-    words = ["report.py", *plan, "--summary", root / "summary.parquet"]
+    words = ["page.py", *plan, "--summary", root / "summary.parquet"]
     words += ["--figures", root / "figures", "--runs", root / "runs" / SITE]
     words += ["--out", root / "report.html"]
     early = run_script(*words)

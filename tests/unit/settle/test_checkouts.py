@@ -79,8 +79,8 @@ def test_names_of_commits(tracked: Tracked) -> None:
     )
     assert repository.commit("HEAD~2", "base") == commits[1]
     for bad in ("nope", "--help", "HEAD:main.py", "v1^{tree}"):
-        with pytest.raises(UserError, match=r"^base=.*: no commit of /"):
-            repository.commit(bad, "base")
+        with pytest.raises(UserError, match=r"^BASE .*: no commit of /"):
+            repository.commit(bad, "BASE")
     assert repository.between(commits[0], commits[3]) == commits[1:]
     for pair in ((3, 0), (2, 2)):
         with pytest.raises(UserError, match=r"does not come before|are the same commit"):

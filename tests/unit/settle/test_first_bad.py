@@ -120,7 +120,7 @@ def test_what_cannot_be_told_ends_between_two_commits() -> None:
 def test_without_a_step_there_is_nothing_to_search_for() -> None:
     for times, good in (([1.0, 1.0, 1.0], 1.0), ([1.0, 1.0, 1.0], 1.2)):
         with pytest.raises(
-            UserError, match="is not shown to be worse than good=good000000 by more"
+            UserError, match="is not shown to be worse than GOOD good000000 by more"
         ):
             find(times, good=good)
 

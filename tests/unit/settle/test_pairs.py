@@ -34,8 +34,8 @@ def test_points_are_named_by_experiment_or_expression(tracked: Tracked) -> None:
         ("size == 3", "", "", "no point of the campaign is of this kind"),
         ("size ==", "", "", "is not an expression"),
         ("", "speed", "", "'speed' is not a metric of benchmark tracked"),
-        ("", "", "2", "repeats=2: allowed: numbers from 3 to 1,000"),
-        ("", "", "many", "repeats=many: allowed"),
+        ("", "", "2", "--repeats 2: allowed: numbers from 3 to 1,000"),
+        ("", "", "many", "--repeats many: allowed"),
     ):
         with pytest.raises(UserError, match=wrong):
             targets_of(campaign, points, metric, repeats)

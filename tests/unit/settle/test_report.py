@@ -61,7 +61,7 @@ def test_a_line_for_each_point_a_table_and_the_history(tmp_path: Path) -> None:
     report(*words, points, folder, ("a" * 40, "b" * 40), said.append)
     assert said[0].startswith("regression: e: ranks 2: step_time +49.9 [")
     assert said[1].startswith("inconclusive: e: ranks 4: step_time -1 [-18, 19] %, 4 pairs; ")
-    assert "would probably settle it (--config repeats=" in said[1]
+    assert "would probably settle it (--repeats " in said[1]
     table = pd.read_csv(folder / "verdicts.csv")
     assert table["kind"].tolist() == [REGRESSION, INCONCLUSIVE] and table["pairs"].tolist() == [
         4,

@@ -20,6 +20,7 @@ from snakemake.settings.enums import Quietness
 from snakemake.settings.types import OutputSettings
 from snakemake_scheduler_plugin_firstfit import Scheduler, SchedulerSettings
 
+from scalesweep.core.errors import UserError
 from scalesweep.smk import snakemake_facts as facts
 from tests.conftest import ROOT
 
@@ -179,12 +180,20 @@ def test_what_only_shows_is_known_while_the_snakefile_is_parsed(
     assert not [name for name in facts._SHOWS if not hasattr(args, name)]
     workflow: Any = SimpleNamespace(dryrun=False)  # which is not known by then
     assert args_to_api(args, lambda: facts.only_shows(workflow)) is shows
-    assert args_to_api(args, lambda: facts.asks_only("report", "plan")) == bool(
-        {"report", "plan"} & {*words}
-    )
+    assert args_to_api(args, facts.verbs) == ({"report", "plan"} & {*words} or {"run"})
     assert args_to_api(args, lambda: facts.forces(workflow)) == ("--forcerun" in words)
     # Without a command line, as from Snakemake's API.
-    assert facts.only_shows(SimpleNamespace(dryrun=True)) and not facts.asks_only("report")
+    assert facts.only_shows(SimpleNamespace(dryrun=True)) and facts.verbs() == {"run"}
+
+
+@pytest.mark.parametrize(
+    ("target", "command"),
+    [("predict", "predict"), ("settle", "ab BASE NEW"), ("import_logs", "import SOURCE")],
+)
+def test_what_is_a_command_is_no_target(target: str, command: str) -> None:
+    line = f"snakemake {target}: now a command: `scalesweep {command}`"
+    with pytest.raises(UserError, match=f"^{line}$"):
+        args_to_api(SimpleNamespace(targets=["plan", target]), facts.verbs)
 
 
 def test_a_call_that_goes_well_may_end_with_an_error() -> None:

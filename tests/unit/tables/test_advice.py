@@ -80,8 +80,7 @@ def load(campaign_of: Load, tmp_path: Path) -> Callable[..., Campaign]:
 
 def advise(campaign: Campaign, budget: str = "2", target: str = "") -> None:
     run(argparse.Namespace(
-        campaign=campaign.file, site=None, results=None, history=None, baseline=None, profile=None,
-        budget=budget, target=target,
+        campaign=str(campaign.file), site=None, results=None, budget=budget, target=target
     ))  # fmt: skip
 
 
@@ -219,9 +218,9 @@ def test_unclear_choices_get_repeats_of_both(
     ("budget", "target", "line"),
     [
         ("", "", "how much may be spent"),
-        ("0", "", "budget_node_hours=0: must be a number of node-hours above 0"),
+        ("0", "", "--budget 0: must be a number of node-hours above 0"),
         ("-3", "", "must be a number of node-hours above 0"),
-        ("much", "", "budget_node_hours=much: must be"),
+        ("much", "", "--budget much: must be"),
         ("inf", "", "must be a number"),
         ("5", "f", "'f' is not an experiment of this campaign; allowed: e"),
         ("5", "e nodes=4", "'nodes' does not vary in e; allowed: "),

@@ -40,8 +40,8 @@ RATE = {"unit": "samples/s", "better": "higher", "scope": "total"}
 
 @pytest.fixture
 def load(campaign_of: Load, tmp_path: Path) -> Callable[..., Campaign]:
-    def loaded(spend: str = "{budget_node_hours: 0.25}", body: str = BODY) -> Campaign:
-        head = f"campaign: t\nsite: toy\nresults: {tmp_path / 'results'}\nspend: {spend}\n"
+    def loaded(budget: str = "{node_hours: 0.25, adaptive: true}", body: str = BODY) -> Campaign:
+        head = f"campaign: t\nsite: toy\nresults: {tmp_path / 'results'}\nbudget: {budget}\n"
         return campaign_of(body, head)
 
     return loaded
@@ -132,18 +132,18 @@ def test_rounds_go_on_until_the_budget_is_spent(load: Callable[..., Campaign]) -
 
 
 def test_precision_ends_it_before_the_budget(load: Callable[..., Campaign]) -> None:
-    campaign = load("{budget_node_hours: 0.3, until: 90 %, target: e ranks=64}")
+    campaign = load("{node_hours: 0.3, adaptive: true, until: 90 %, target: e ranks=64}")
     finish(campaign)
     found = look(campaign).spending
     assert found is not None and found.ended == "precise" and not planned(campaign)
     # A sharper goal goes on.
-    found = look(load("{budget_node_hours: 0.3, until: 1 %, target: e ranks=64}")).spending
+    found = look(load("{node_hours: 0.3, adaptive: true, until: 1 %, target: e ranks=64}")).spending
     assert found is not None and not found.ended and found.kept.decisions
 
 
 def test_unclear_choices_get_repeats_in_rounds(load: Callable[..., Campaign]) -> None:
     body = "axes: {behaviour: [good, slow]}\nrepeats: 2\ntime_limit_minutes: 2"
-    campaign = load("{budget_node_hours: 0.3}", body)
+    campaign = load("{node_hours: 0.3, adaptive: true}", body)
     assert len(planned(campaign)) == 4
     finish(campaign)
     plan = look(campaign)
@@ -198,13 +198,13 @@ def test_failed_and_killed_attempts_count_with_their_limits(
 
 
 def test_the_first_runs_have_to_fit(load: Callable[..., Campaign]) -> None:
-    with pytest.raises(UserError, match=r"spend.budget_node_hours: 0.01: not one run fits: the "
+    with pytest.raises(UserError, match=r"budget.node_hours: 0.01: not one run fits: the "
                        "first may take up to 0.0333 node-hours"):  # fmt: skip
-        plan_repeats(load("{budget_node_hours: 0.01}"))
-    with pytest.raises(UserError, match=r"spend.until: must be above 0 %"):
-        load("{budget_node_hours: 1, until: 0 %}")
-    with pytest.raises(UserError, match=r"spend.target: 'f' is not an experiment .* allowed: e"):
-        plan_repeats(load("{budget_node_hours: 1, target: f}"))
+        plan_repeats(load("{node_hours: 0.01, adaptive: true}"))
+    with pytest.raises(UserError, match=r"budget.until: must be above 0 %"):
+        load("{node_hours: 1, adaptive: true, until: 0 %}")
+    with pytest.raises(UserError, match=r"budget.target: 'f' is not an experiment .* allowed: e"):
+        plan_repeats(load("{node_hours: 1, adaptive: true, target: f}"))
 
 
 def test_other_experiments_and_strong_scaling(load: Callable[..., Campaign]) -> None:
@@ -213,13 +213,13 @@ def test_other_experiments_and_strong_scaling(load: Callable[..., Campaign]) -> 
     body = body.replace("axes: {ranks: [1, 64]}", f"linked: [{linked}]")
     # The smallest count, and the two largest that can be paid with it.
     assert planned(load(body=body)) == [1, 32, 64]
-    assert planned(load("{budget_node_hours: 0.2}", body)) == [1, 16, 32]
+    assert planned(load("{node_hours: 0.2, adaptive: true}", body)) == [1, 16, 32]
     # Small ones where larger ones may be left out, or none can be paid.
     stop = f"{body}stop: {{when: efficiency < 0.3}}\n"
     assert planned(load(body=stop)) == [1, 4, 16]
-    assert planned(load("{budget_node_hours: 0.07}", body)) == [1, 4]
+    assert planned(load("{node_hours: 0.07, adaptive: true}", body)) == [1, 4]
     # Only what the target names is chosen in rounds: the rest of the grid is the user's.
-    campaign = load("{budget_node_hours: 5, target: e ranks=64}")
+    campaign = load("{node_hours: 5, adaptive: true, target: e ranks=64}")
     other = replace(campaign.experiments[0], name="other")
     both = replace(campaign, experiments=(*campaign.experiments, other))
     assert len(plan_repeats(both).campaign.experiments[1].runs) == 7
@@ -256,7 +256,7 @@ def measure(campaign: Campaign, rate: Callable[[int], float]) -> list[int]:
 def test_what_stop_leaves_out_is_neither_measured_nor_advised(
     load: Callable[..., Campaign], last: int, ended: str
 ) -> None:
-    campaign = load("{budget_node_hours: 0.3}", STOP)
+    campaign = load("{node_hours: 0.3, adaptive: true}", STOP)
     # The smallest counts first, one after the other; reserved are all.
     assert account(campaign).reserved == pytest.approx(6 / 30)
     seen = []
@@ -286,7 +286,7 @@ def test_what_stop_leaves_out_is_neither_measured_nor_advised(
 
 
 def test_a_count_that_was_advised_may_stop_its_series(load: Callable[..., Campaign]) -> None:
-    campaign, seen = load("{budget_node_hours: 0.5}", STOP), []
+    campaign, seen = load("{node_hours: 0.5, adaptive: true}", STOP), []
     for _ in range(20):
         found = account(look(campaign).campaign)
         assert found.spent + found.reserved <= 0.5
@@ -300,7 +300,7 @@ def test_a_count_that_was_advised_may_stop_its_series(load: Callable[..., Campai
 
 
 def test_no_count_waits_for_runs_that_do_not_fit(load: Callable[..., Campaign]) -> None:
-    campaign = load("{budget_node_hours: 0.11, until: 50 %, target: e ranks=8}", STOP)
+    campaign = load("{node_hours: 0.11, adaptive: true, until: 50 %, target: e ranks=8}", STOP)
     blocks: list[int] = []
     for _ in range(20):
         found = account(look(campaign).campaign)
@@ -318,7 +318,7 @@ def test_what_is_not_chosen_in_rounds_counts_too(load: Callable[..., Campaign]) 
     body = (
         "axes: {behaviour: [good]}\nrepeats: {min: 3, max: 40, until: 1 %}\ntime_limit_minutes: 2"
     )
-    campaign = load("{budget_node_hours: 0.2}", body)
+    campaign = load("{node_hours: 0.2, adaptive: true}", body)
     for number in range(40):
         found = account(look(campaign).campaign)
         assert found.spent + found.reserved <= 0.2
@@ -338,7 +338,10 @@ def test_with_slurm_the_accounting_says_what_runs_cost(
 ) -> None:
     site = "site: toy\nnodes: 4\ncores_per_node: 16\nlaunch: {single: [], multi: []}\n"
     (toy / "sites" / "toy.yaml").write_text(f"{site}slurm: {{startup_minutes: 0.5}}\n")
-    head = f"campaign: t\nsite: toy\nresults: {toy / 'results'}\nspend: {{budget_node_hours: 2}}\n"
+    head = (
+        f"campaign: t\nsite: toy\nresults: {toy / 'results'}\n"
+        f"budget: {{node_hours: 2, adaptive: true}}\n"
+    )
     campaign = campaign_of(BODY, head)
     # What each job asks for: two minutes and a half, rounded up.
     assert account(campaign).reserved == pytest.approx(3 * 3 / 60)
@@ -392,7 +395,10 @@ def test_data_sets_to_come_are_a_part_of_it(
     spec = toy / "benchmarks" / "toy" / "benchmark.yaml"
     data = "data: {name: d, program: main.py, parameters: [rate], files: {train: 2 * ranks}, "
     spec.write_text(f'{spec.read_text()}\n{data}bytes_per_file: "1"}}\n')
-    head = f"campaign: t\nsite: toy\nresults: {toy / 'results'}\nspend: {{budget_node_hours: 1}}\n"
+    head = (
+        f"campaign: t\nsite: toy\nresults: {toy / 'results'}\n"
+        f"budget: {{node_hours: 1, adaptive: true}}\n"
+    )
     campaign = campaign_of(BODY, head)
     # One job makes the files of all three.
     assert account(campaign).reserved == pytest.approx(3 * 3 / 60 + 6 / 60)

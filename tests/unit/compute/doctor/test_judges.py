@@ -36,7 +36,7 @@ def test_a_folder_that_a_node_does_not_see() -> None:
     folder, files = judge_folder([node(), blind], "t", "/r")
     assert folder.state == FAILED and files.state == SKIPPED
     assert folder.detail == "n2 does not see /r: /r/here: No such file or directory"
-    assert "--config results=FOLDER" in folder.mend
+    assert "--results FOLDER" in folder.mend
     folder, _ = judge_folder([node(token="other")], "t", "/r")
     assert folder.detail == "n1 does not see /r: another folder lies there"
 

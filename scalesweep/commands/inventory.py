@@ -30,7 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add this verb's arguments."""
     add_campaign(parser)
     parser.add_argument(
-        "--inventory",
+        "--write",
         action="store_true",
         help="write plan.json too, and mark this state as the one that all results are made from",
     )
@@ -42,7 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> None:
     """Read the campaign and the state of its runs; write both plan files.
 
-    With --inventory everything that follows rests on the plan: what new runs have left is read
+    With --write everything that follows rests on the plan: what new runs have left is read
     whole, and a record that cannot be trusted is set aside.
     """
     repeats = plan_repeats(campaign_of(args))
@@ -52,15 +52,15 @@ def run(args: argparse.Namespace) -> None:
         repeats = look(repeats.campaign)
     campaign = repeats.campaign
     runs = campaign.unique_runs()
-    states = take_stock(campaign, runs, quarantine=args.inventory, verify=args.inventory)
+    states = take_stock(campaign, runs, quarantine=args.write, verify=args.write)
     shapes = shapes_for(campaign, states, Estimates(campaign, states))
     known = {**kept_profiles(campaign, runs), **states}
     jobs = _jobs(campaign) if shapes is not None else ()
     plan = build_plan(campaign, known, shapes, jobs, repeats.points, repeats.spending)
-    if args.inventory:
+    if args.write:
         forget_made(campaign.results)
         stamp_state(campaign, states)
-    write_plan(campaign, plan, as_json=args.inventory)
+    write_plan(campaign, plan, as_json=args.write)
     print(plan_text(plan), end="")
     if args.ask_slurm and shapes:
         print(_word_of_slurm(Submission(campaign, states, runs), shapes))

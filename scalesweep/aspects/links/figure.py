@@ -1,5 +1,7 @@
 """The latency between every two ranks: a matrix, the slow links marked."""
 
+from collections.abc import Sequence
+
 import numpy as np
 from matplotlib import colormaps
 from matplotlib.colors import LogNorm
@@ -7,11 +9,10 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from matplotlib.ticker import FuncFormatter, NullFormatter
 
+from scalesweep.aspects.links.table import Pair
 from scalesweep.core.formatting import counted, number, shorten
-from scalesweep.experiment.links import Pair, pairs_of_run
-from scalesweep.experiment.results import ExperimentResults, Row
+from scalesweep.experiment.results import ExperimentResults, Key
 from scalesweep.figures.style import HOLE, ORANGE, Drawing, caption, heading, left_out_words
-from scalesweep.tables.links import link_column
 
 MAX_FIGURES = 3
 NAMED = 24  # hosts whose names have room beside the matrix
@@ -23,25 +24,24 @@ def link_figures(results: ExperimentResults) -> list[Drawing]:
 
     None of two ranks, which have one link.
     """
-    first: dict[tuple[object, ...], Row] = {}
-    several: set[tuple[object, ...]] = set()
-    last = link_column("rank_b", results.axes)
-    for row in results.rows("links"):
-        key = (*results.key(row, results.axes), row["source"])
-        first.setdefault(key, row)
-        if row[last] > 1:
-            several.add(key)
-    chosen = [row for key, row in first.items() if key in several]
-    rows = sorted(chosen, key=lambda row: -(row.get("ranks") or 0))
-    left_out = len(rows) - MAX_FIGURES
+    points: dict[Key, list[Pair]] = {}
+    for pair in results.of(Pair):
+        of_first = points.setdefault((*results.key(pair.point, results.axes), pair.source), [])
+        if not of_first or pair.run_id == of_first[0].run_id:
+            of_first.append(pair)
+    matrices = [pairs for pairs in points.values() if any(pair.rank_b > 1 for pair in pairs)]
+    matrices.sort(key=lambda pairs: -(pairs[0].point.get("ranks") or 0))
+    left_out = len(matrices) - MAX_FIGURES
     return [
-        _matrix(results, row, number, max(0, left_out))
-        for number, row in enumerate(rows[:MAX_FIGURES])
+        _matrix(results, pairs, place, max(0, left_out))
+        for place, pairs in enumerate(matrices[:MAX_FIGURES])
     ]
 
 
-def _matrix(results: ExperimentResults, row: Row, place: int, left_out: int) -> Drawing:
-    pairs = pairs_of_run(results, row, str(row["run_id"]))
+def _matrix(
+    results: ExperimentResults, pairs: Sequence[Pair], place: int, left_out: int
+) -> Drawing:
+    row = {**pairs[0].point, "source": pairs[0].source}
     ranks = max(pair.rank_b for pair in pairs) + 1
     matrix = np.full((ranks, ranks), np.nan)
     for pair in pairs:
@@ -93,7 +93,7 @@ def _matrix(results: ExperimentResults, row: Row, place: int, left_out: int) -> 
     return Drawing(name, head, text, alt, figure, {"where": where})
 
 
-def _labels(pairs: list[Pair], ranks: int) -> list[str]:
+def _labels(pairs: Sequence[Pair], ranks: int) -> list[str]:
     """Rank and host of each rank; the rank alone where the hosts are not known."""
     hosts: dict[int, str | None] = {}
     for pair in pairs:
@@ -101,3 +101,6 @@ def _labels(pairs: list[Pair], ranks: int) -> list[str]:
     if any(hosts.get(rank) is None for rank in range(ranks)):
         return [str(rank) for rank in range(ranks)]
     return [f"{rank} {shorten(str(hosts[rank]), 16)}" for rank in range(ranks)]
+
+
+FIGURES = (link_figures,)

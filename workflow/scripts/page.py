@@ -1,4 +1,4 @@
-"""Compare two campaigns, sites or results folders: one HTML page, and tables of every number."""
+"""Write the report of a campaign: one self-contained HTML page."""
 
 import sys
 from pathlib import Path
@@ -7,4 +7,4 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from scalesweep.commands import call
 
-call("compare")
+call("page")

@@ -1,6 +1,7 @@
 """Links between ranks: the rule by simulation, table, matrix and what is said, with hosts."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,13 +10,17 @@ import pandas as pd
 import pytest
 
 from scalesweep.analysis.slow_links import FEWEST_LINKS, judge_links
+from scalesweep.aspects.find import figure_beginnings
+from scalesweep.aspects.links.figure import link_figures
+from scalesweep.aspects.links.findings import slow_links
+from scalesweep.aspects.links.table import BETWEEN, WITHIN, Pair, _best, links_of, pair_rows
 from scalesweep.aspects.make_tables import make_tables
 from scalesweep.core.errors import UserError
 from scalesweep.experiment.results import ExperimentResults
-from scalesweep.figures.links import link_figures
 from scalesweep.findings.base import figure_of
-from scalesweep.findings.links import slow_links
-from scalesweep.tables.links import BETWEEN, NAMES, WITHIN, _best, link_table, links_of
+from scalesweep.table.declared import columns_of
+from scalesweep.tables.machine import Machine
+from scalesweep.tables.making import TableInputs
 from scalesweep.tables.points import ExperimentData
 from scalesweep.tables.summary import build_summary
 from tests.fakes.plan import whole_plan
@@ -134,13 +139,13 @@ def test_a_slow_link_is_named_by_its_hosts_and_framed(tmp_path: Path) -> None:
     frame = study.tables["links"]
     assert frame is not None
     assert len(frame) == 2 * 28
-    assert set(NAMES) <= set(frame.columns)
+    assert [item.name for item in columns_of(Pair)] == list(frame)
     (finding,) = slow_links(study)
     assert finding.level == "confirmed"
     assert finding.text.startswith("The link between n02 and n05 is slow: it takes 8")
     assert "times as long as the median link between hosts (2" in finding.text
     assert finding.text.endswith("in most of 2 runs.")
-    assert figure_of(finding, {"links": {}}) == "links"
+    assert figure_of(finding, {"links": {}}, figure_beginnings()) == "links"
     (drawing,) = link_figures(study)
     assert "8 ranks, 1 slow link" in drawing.alt
     frames = [patch for patch in drawing.figure.axes[0].patches if not patch.get_fill()]
@@ -197,6 +202,7 @@ def test_damaged_and_other_runs_have_no_links(tmp_path: Path) -> None:
     meaning = {"unit": "s", "better": "lower", "scope": "total"}
     summary.attrs["metrics"] = {"b": {"slowest_latency": meaning}}
     data = ExperimentData(summary, study.entry)
-    assert link_table(data, data.points(), tmp_path) is None
+    inputs = TableInputs(data, data.points(), [], Machine(), tmp_path)
+    assert not list(pair_rows(inputs))
     assert data.unread == ["l-0"]
-    assert link_table(data, data.points(), None) is None
+    assert not list(pair_rows(replace(inputs, runs=None)))

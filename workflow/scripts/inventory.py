@@ -1,4 +1,4 @@
-"""Write the report of a campaign: one self-contained HTML page."""
+"""Plan a campaign: print it, or write plan.csv and plan.json."""
 
 import sys
 from pathlib import Path
@@ -7,4 +7,4 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from scalesweep.commands import call
 
-call("report")
+call("inventory")

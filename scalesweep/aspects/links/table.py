@@ -2,16 +2,15 @@
 
 import logging
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from scalesweep.analysis.arrays import Arrays
 from scalesweep.analysis.slow_links import judge_links
-from scalesweep.analysis.table_io import typed_values
 from scalesweep.analysis.types import Floats
 from scalesweep.core.errors import UserError
 from scalesweep.core.files import content_digest, read_regular
@@ -20,7 +19,8 @@ from scalesweep.core.rank_columns import by_rank, machine_column
 from scalesweep.core.record import RECORD, SAMPLES, BadRecordError, checksums
 from scalesweep.core.record_content import MAX_NUMBER
 from scalesweep.planning.record_reader import read_record
-from scalesweep.tables.points import ExperimentData, Point
+from scalesweep.table.declared import DeclaredRow, column
+from scalesweep.tables.making import Maker, TableInputs
 
 _log = logging.getLogger(__name__)
 
@@ -28,34 +28,49 @@ SECONDS = "link_seconds"  # array of the samples, [repeat, rank, rank]
 SLOWEST_METRIC = ("slowest_latency", "run")  # only runs that have it are read
 MAX_ROWS = 200_000
 WITHIN, BETWEEN = "within a host", "between hosts"
-NAMES = (
-    *("rank_a", "rank_b", "host_a", "host_b", "link", "latency", "typical", "times", "score"),
-    *("threshold", "slow"),
-)
 
 
-def link_column(name: str, axes: Sequence[str]) -> str:
-    """Column of the table: its name, unless a varying parameter has it."""
-    return f"link_{name}" if name in axes else name
+@dataclass(frozen=True, kw_only=True)
+class Pair(DeclaredRow, table="links"):
+    """Two ranks of a run, the lower one first."""
+
+    source: str | None = column("measured, simulated or imported")
+    run_id: str = column("the run")
+    repeat: int = column("its repeat")
+    rank_a: int = column("the lower rank")
+    rank_b: int = column("the other rank")
+    host_a: str | None = column("host of `rank_a`; missing where the record does not tell")
+    host_b: str | None = column("host of `rank_b`")
+    link: str = column(f"the class of the link: `{WITHIN}` or `{BETWEEN}`")
+    latency: float = column("half the time of a message to and fro, the best repeat", "s")
+    typical: float = column("the median of the run's links of that class", "s")
+    times: float = column("`latency` / `typical`", "1")
+    score: float = column("robust standard deviations of the logarithm above the median", "1")
+    threshold: float | None = column(
+        "the `score` above which a link is slow; missing where there are too few links", "1"
+    )
+    slow: bool = column("whether it is")
+
+    @property
+    def ends(self) -> tuple[str, str]:
+        """What it is a link of: hosts, or ranks where they share one or it is not known."""
+        if self.host_a is None or self.host_b is None or self.host_a == self.host_b:
+            on = f" on {self.host_a}" if self.host_a else ""
+            return f"rank {self.rank_a}{on}", f"rank {self.rank_b}{on}"
+        first, second = sorted((self.host_a, self.host_b))
+        return first, second
 
 
-def link_table(
-    data: ExperimentData, points: Sequence[Point], runs: Path | None
-) -> pd.DataFrame | None:
-    """A row per run and pair of ranks, the lower one first.
+def pair_rows(inputs: TableInputs) -> Iterator[Pair]:
+    """The pairs of every run that timed its links, at most 200,000.
 
-    Columns: varying parameters, ``source``, ``run_id``, ``repeat``, ``rank_a``, ``rank_b`` and
-    their hosts (missing where the record does not tell), ``link`` (the class: within a host or
-    between hosts), ``latency`` (s, the best repeat), ``typical`` (the median of the run's links of
-    that class), ``times`` (latency over it), ``score`` and ``threshold`` (``analysis.slow_links``;
-    no threshold where there are too few links) and ``slow``. At most 200,000 rows; a run whose
-    files are damaged is left out, with a line. None without any.
+    A run whose files are damaged is left out, with a line.
     """
+    data, runs = inputs.data, inputs.runs
     if runs is None or SLOWEST_METRIC not in data.measures:
-        return None
-    frames: list[dict[str, Any]] = []
+        return
     rows = 0
-    for point in points:
+    for point in inputs.points:
         ranks = int(point.values.get("ranks") or data.experiment["fixed"].get("ranks") or 1)
         for row in point.rows.tolist():
             pairs = ranks * (ranks - 1) // 2
@@ -63,31 +78,18 @@ def link_table(
                 break
             run_id = str(data.summary["run_id"].iloc[row])
             try:
-                links = _links(runs / run_id, ranks)
+                columns = _links(runs / run_id, ranks)
             except (UserError, *NOT_ARRAYS, *NO_USE) as error:
                 data.unread.append(run_id)
                 _log.warning("%s: %s: left out of the table of links", run_id, error)
                 continue
-            if links:
-                repeat = int(data.summary["repeat"].iloc[row])
-                head = {"source": point.source, "run_id": run_id, "repeat": repeat}
-                rows += pairs
-                frames.append({**point.values, **head, **links})
-    if not frames:
-        return None
-    table = {}
-    columns = [(name, name) for name in (*data.axes, "source", "run_id", "repeat")]
-    for name, title in columns + [(name, link_column(name, data.axes)) for name in NAMES]:
-        parts = [_column(frame, name) for frame in frames]
-        table[title] = typed_values([value for part in parts for value in part])
-    result = pd.DataFrame(table)
-    result.attrs["units"] = {}
-    return result
-
-
-def _column(frame: Mapping[str, Any], name: str) -> list[Any]:
-    value = frame[name]
-    return value if isinstance(value, list) else [value] * len(frame["rank_a"])
+            repeat = int(data.summary["repeat"].iloc[row])
+            for values in zip(*columns.values(), strict=True):
+                rows += 1
+                yield Pair(
+                    point=point.values, source=point.source, run_id=run_id, repeat=repeat,
+                    **dict(zip(columns, values, strict=True)),
+                )  # fmt: skip
 
 
 def _links(folder: Path, ranks: int) -> dict[str, Any]:
@@ -133,7 +135,7 @@ def links_of(seconds: Floats, hosts: Sequence[str | None]) -> dict[str, Any]:
     typical, times, score, threshold = (np.full(size, math.nan) for _ in range(4))
     slow = np.zeros(size, np.bool_)
     for kind in set(kinds):
-        places = np.array([place for place, key in enumerate(kinds) if key == kind], np.intp)
+        places = np.array([place for place, its in enumerate(kinds) if its == kind], np.intp)
         judged = judge_links(latency[places])
         typical[places], threshold[places] = judged.typical, judged.threshold
         times[places], score[places] = latency[places] / judged.typical, judged.score
@@ -142,6 +144,9 @@ def links_of(seconds: Floats, hosts: Sequence[str | None]) -> dict[str, Any]:
     return {**columns, **{n: v.tolist() for n, v in numbers.items()}, "slow": slow.tolist()}
 
 
-def _kind(host: str | None, other: str | None) -> str:
+def _kind(first: str | None, second: str | None) -> str:
     """The class of a link; where hosts are not known all links are of one."""
-    return WITHIN if host is not None and host == other else BETWEEN
+    return WITHIN if first is not None and first == second else BETWEEN
+
+
+MAKERS = (Maker(Pair, pair_rows),)

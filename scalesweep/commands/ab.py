@@ -1,0 +1,18 @@
+"""Measure two commits of the measured program alternately: a verdict for each point."""
+
+import argparse
+
+from scalesweep.settle.run import settle
+from scalesweep.smk.campaign_args import open_campaign
+
+
+def run(args: argparse.Namespace) -> None:
+    """Say what it costs; measure, print a line for each point, write the verdicts and keep them in
+    the history."""
+    campaign = open_campaign(args, write=not args.dry_run)
+    settle(campaign, vars(args), args.profile is not None, args.dry_run, say)
+
+
+def say(line: str) -> None:
+    """Print a line as it comes."""
+    print(line, flush=True)

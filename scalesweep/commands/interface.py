@@ -1,0 +1,337 @@
+"""What a user may type behind ``scalesweep``: commands, arguments and help.
+
+All of it is here, and imports nothing that takes time: help and completion come at once.
+"""
+
+import argparse
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import NoReturn
+
+from scalesweep import __version__
+from scalesweep.core.errors import UserError, choices, did_you_mean
+from scalesweep.core.profilers import KINDS, NONE
+from scalesweep.importers import SOURCES
+
+USAGE = "scalesweep COMMAND [ARGUMENT ...]"
+REGRESSION = "regression"
+SLURM = "slurm"
+
+
+class Parser(argparse.ArgumentParser):
+    """One whose complaints are errors of the user: one line."""
+
+    def error(self, message: str) -> NoReturn:
+        """Raise UserError."""
+        raise UserError(f"{self.prog}: {message}; see `{self.prog} --help`")
+
+    def options(self) -> list[str]:
+        """All options, such as ``--site``, in their order."""
+        return [word for action in self._actions for word in action.option_strings]
+
+    def choosing(self) -> list[argparse.Action]:
+        """The options that have a few values."""
+        return [action for action in self._actions if action.option_strings and action.choices]
+
+    def described(self) -> list[tuple[str, str]]:
+        """Each argument as it is typed, and what it means."""
+        return [
+            (" ".join([", ".join(it.option_strings), str(it.metavar or "")]).strip(), it.help or "")
+            for it in self._actions
+            if it.dest != "help"
+        ]
+
+    def read(self, words: Sequence[str]) -> argparse.Namespace:
+        """The arguments; options may come between them. Raises UserError."""
+        args, rest = self.parse_known_intermixed_args(words)
+        if rest:
+            near = did_you_mean(rest[0], self.options()) if rest[0].startswith("-") else ""
+            self.error(f"{rest[0]}: unknown{near and f'; {near[:-1]}'}")
+        return args
+
+
+@dataclass(frozen=True)
+class Command:
+    """A command: its module, a line on what it does, its arguments, and examples."""
+
+    module: str
+    text: str
+    add: Callable[[Parser], None]
+    examples: tuple[str, ...] = ()
+
+
+def _campaign(parser: Parser, site: str = "site instead of the campaign's") -> None:
+    parser.add_argument(
+        "campaign", nargs="?", metavar="CAMPAIGN",
+        help="a file, or NAME for config/campaigns/NAME.yaml; default: config/config.yaml",
+    )  # fmt: skip
+    _common(parser, site)
+
+
+def _named_campaign(parser: Parser) -> None:
+    parser.add_argument("--campaign", metavar="C", help="campaign: a file, or its name")
+    _common(parser)
+
+
+def _common(parser: Parser, site: str = "site instead of the campaign's") -> None:
+    parser.add_argument("--site", metavar="NAME", help=site)
+    parser.add_argument(
+        "--results", metavar="FOLDER", help="results folder instead of the campaign's"
+    )
+
+
+def _history(parser: Parser) -> None:
+    parser.add_argument("--history", metavar="FOLDER", help="folder of the history")
+    parser.add_argument(
+        "--baseline", metavar="COMMIT", help="the commit or tag that counts as 1.0 in the history"
+    )
+
+
+def _profiler(parser: Parser) -> None:
+    parser.add_argument(
+        "--profiler", choices=(NONE, *KINDS), metavar="KIND",
+        help=f"profile each point once more: {', '.join((NONE, *KINDS))}",
+    )  # fmt: skip
+
+
+def _slurm(parser: Parser) -> None:
+    parser.add_argument("--profile", choices=(SLURM,), metavar=SLURM, help="runs are jobs of Slurm")
+
+
+def _snakemake(parser: Parser) -> None:
+    """What ``run``, ``plan`` and ``report`` share."""
+    _campaign(parser)
+    _profiler(parser)
+    parser.epilog = "Options of Snakemake may follow after `--`."
+
+
+def _run(parser: Parser) -> None:
+    _plan(parser)
+    _history(parser)
+    parser.add_argument("-n", "--dry-run", action="store_true", help="list the jobs, run nothing")
+    parser.add_argument(
+        "--try-shapes", action="store_true",
+        help="of each shape (experiment, ranks, what Slurm is asked for) only one run",
+    )  # fmt: skip
+    parser.add_argument(
+        "--retry-unsupported", action="store_true",
+        help="run the points again that this machine could not run",
+    )  # fmt: skip
+    parser.add_argument(
+        "--verify", action="store_true",
+        help="compare all checksums, with finished runs in Snakemake's DAG (for --forcerun)",
+    )  # fmt: skip
+
+
+def _plan(parser: Parser) -> None:
+    _snakemake(parser)
+    parser.add_argument("--profile", metavar="NAME", help="profile of Snakemake, such as slurm")
+
+
+def _report(parser: Parser) -> None:
+    _snakemake(parser)
+    _history(parser)
+
+
+def _predict(parser: Parser) -> None:
+    _campaign(parser)
+    parser.add_argument(
+        "--ranks", default="", metavar="256,512", help="rank counts; default: the campaign's"
+    )
+
+
+def _advise(parser: Parser) -> None:
+    _campaign(parser)
+    parser.add_argument(
+        "--budget", default="", metavar="NODE_HOURS", help="default: the campaign's"
+    )
+    parser.add_argument(
+        "--target", default="", metavar="TARGET", help="what is asked, such as 'io ranks=1024'"
+    )
+
+
+def _compare(parser: Parser) -> None:
+    side = "FOLDER, FOLDER@SITE or @SITE"
+    parser.add_argument("base", metavar="BASE", help=f"side to compare with: {side}")
+    parser.add_argument(
+        "new", metavar="NEW", nargs="?", default="",
+        help=f"side to compare: {side}; default: the campaign's results",
+    )  # fmt: skip
+    _named_campaign(parser)
+
+
+def _history_page(parser: Parser) -> None:
+    _campaign(parser)
+    _history(parser)
+    parser.add_argument(
+        "--fail-on", choices=(REGRESSION,), metavar=REGRESSION,
+        help="end with exit code 1 if there is one",
+    )  # fmt: skip
+
+
+def _commits(base: str, new: str, what: tuple[str, str]) -> Callable[[Parser], None]:
+    def add(parser: Parser) -> None:
+        for name, text in zip((base, new), what, strict=True):
+            parser.add_argument(name, metavar=name.upper(), help=text)
+        _named_campaign(parser)
+        _history(parser)
+        parser.add_argument(
+            "--points", default="", metavar="P",
+            help="an experiment, or an expression such as 'ranks == 2'; default: all points",
+        )  # fmt: skip
+        parser.add_argument(
+            "--metric", default="", metavar="M", help="a metric other than the main one"
+        )
+        parser.add_argument(
+            "--repeats", default="", metavar="N",
+            help="runs of each commit at each point; default: the campaign's",
+        )  # fmt: skip
+        _slurm(parser)
+        parser.add_argument(
+            "-n", "--dry-run", action="store_true", help="say what it costs, measure nothing"
+        )
+
+    return add
+
+
+def _import(parser: Parser) -> None:
+    parser.add_argument("source", metavar="SOURCE", help="file or folder of published results")
+    parser.add_argument(
+        "--map", default="", metavar="FILE",
+        help="what the columns of a table mean; without one a draft is printed",
+    )  # fmt: skip
+    parser.add_argument(
+        "--ranks", default="", metavar="N|MAP|FILE",
+        help="ranks of runs whose files do not say them: a number, a map such as"
+        " '{n128: 128, n256: 256}' by folder or file, or a YAML file of one",
+    )  # fmt: skip
+    parser.add_argument(
+        "--test", default="", metavar="NAME", help="test of nccl-tests, where logs do not say it"
+    )
+    parser.add_argument(
+        "--benchmark", default="", metavar="NAME", help="benchmark whose runs were profiled"
+    )
+    parser.add_argument("--site", default="imported", metavar="LABEL", help="default: imported")
+    parser.add_argument(
+        "--results", default="results/imported", metavar="FOLDER", help="default: results/imported"
+    )
+    parser.add_argument(
+        "--as", dest="kind", choices=SOURCES, metavar="KIND",
+        help=f"what the source is, where it may be several: {', '.join(SOURCES)}",
+    )  # fmt: skip
+
+
+def _doctor(parser: Parser) -> None:
+    _campaign(parser, "the site to check, instead of the campaign's")
+    _slurm(parser)
+    _profiler(parser)
+
+
+def _study(parser: Parser) -> None:
+    parser.add_argument("folder", metavar="FOLDER", help="folder to make, new or empty")
+
+
+def _completion(parser: Parser) -> None:
+    parser.add_argument("shell", choices=("bash", "zsh"), metavar="bash|zsh", help="the shell")
+
+
+COMMANDS = {
+    "run": Command(
+        "snakemake_call", "run what is pending of a campaign, and write its report", _run,
+        ("scalesweep run", "scalesweep run cosmoflow_io --profile slurm -- --jobs 20"),
+    ),
+    "plan": Command(
+        "snakemake_call", "print what would run, and what it would cost", _plan,
+        ("scalesweep plan --profile slurm",),
+    ),
+    "report": Command(
+        "snakemake_call", "write the report of what is there, whatever is pending", _report,
+        ("scalesweep report",),
+    ),
+    "predict": Command(
+        "predict", "predict rank counts that were not measured", _predict,
+        ("scalesweep predict --ranks 256,512",),
+    ),
+    "advise": Command(
+        "advise", "choose what to measure next with so many node-hours", _advise,
+        ("scalesweep advise --budget 50 --target 'io ranks=1024'",),
+    ),
+    "compare": Command(
+        "compare", "compare two campaigns, sites or results folders", _compare,
+        ("scalesweep compare results/2025", "scalesweep compare @piz_daint @alps"),
+    ),
+    "history": Command(
+        "history", "write the page of what became slower or faster over time", _history_page,
+        ("scalesweep history --fail-on regression",),
+    ),
+    "ab": Command(
+        "ab", "measure two commits of a program alternately, and judge each point",
+        _commits("base", "new", ("the commit to compare with", "the commit to compare")),
+        ("scalesweep ab v1.2 HEAD -n", "scalesweep ab v1.2 HEAD --points 'ranks == 2'"),
+    ),
+    "bisect": Command(
+        "bisect", "find the commit that made a program slower",
+        _commits("good", "bad", ("a commit that was as fast as wanted", "a later, slower one")),
+        ("scalesweep bisect v1.2 HEAD",),
+    ),
+    "import": Command(
+        "import_source", "import published results: logs, profiles, tables", _import,
+        ("scalesweep import logs/ --ranks '{n128: 128, n256: 256}'",
+         "scalesweep import table.csv --map table.map.yaml"),
+    ),
+    "doctor": Command(
+        "doctor", "check what a campaign needs on a machine", _doctor,
+        ("scalesweep doctor --site piz_daint --profile slurm",),
+    ),
+    "study": Command(
+        "study", "make a study: a campaign, a site and a benchmark that run at once", _study,
+        ("scalesweep study ~/my_study",),
+    ),
+    "completion": Command(
+        "completion", "print what completes commands and options in a shell", _completion,
+        ('eval "$(scalesweep completion bash)"',),
+    ),
+}  # fmt: skip
+
+
+def read(words: Sequence[str]) -> tuple[str, argparse.Namespace]:
+    """The module that carries a call out, and its arguments: ``command``, and ``snakemake``, what
+    follows ``--``. Prints help, or the version, and exits if asked; raises UserError."""
+    name = words[0] if words else "--help"
+    if name in ("-h", "--help"):
+        print(overview())
+        raise SystemExit(0)
+    if name == "--version":
+        print(f"scalesweep {__version__}")
+        raise SystemExit(0)
+    if name not in COMMANDS:
+        raise UserError(f"scalesweep {name}: no such command; {choices(name, COMMANDS)}")
+    command, own, rest = COMMANDS[name], list(words[1:]), []
+    if command.module == "snakemake_call" and "--" in own:
+        at = own.index("--")
+        own, rest = own[:at], own[at + 1 :]
+    args = parser_of(name).read(own)
+    args.command, args.snakemake = name, rest
+    return command.module, args
+
+
+def parser_of(name: str) -> Parser:
+    """The parser of a command's arguments."""
+    command = COMMANDS[name]
+    parser = Parser(
+        prog=f"scalesweep {name}", description=f"{command.text[0].upper()}{command.text[1:]}.",
+        allow_abbrev=False, formatter_class=argparse.RawDescriptionHelpFormatter,
+    )  # fmt: skip
+    command.add(parser)
+    examples = "\n".join(f"  {example}" for example in command.examples)
+    parser.epilog = "\n\n".join(filter(None, [parser.epilog, f"examples:\n{examples}"]))
+    return parser
+
+
+def overview() -> str:
+    """What ``scalesweep --help`` prints."""
+    lines = [f"  {name:11}{command.text}" for name, command in COMMANDS.items()]
+    return "\n".join(
+        [f"usage: {USAGE}", "", "Scaling studies of distributed deep learning.", "", *lines, "",
+         "`scalesweep COMMAND --help` explains a command; --version prints the version."]
+    )  # fmt: skip

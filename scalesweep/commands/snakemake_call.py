@@ -1,0 +1,66 @@
+"""Run, plan or report on a campaign: prints the line that calls Snakemake, and becomes it."""
+
+import argparse
+import os
+import shlex
+import sys
+from pathlib import Path
+
+from scalesweep.config.study import find_campaign, is_file
+from scalesweep.core.paths import REPO
+from scalesweep.smk.report_command import setting
+
+# Where Snakemake looks for a Snakefile.
+_SNAKEFILES = ("Snakefile", "snakefile", "workflow/Snakefile", "workflow/snakefile")
+
+
+def run(args: argparse.Namespace) -> None:
+    """Call Snakemake in this process's place."""
+    words = words_of(args)
+    print(f"+ {shlex.join(words)}", file=sys.stderr, flush=True)
+    os.execv(sys.executable, [sys.executable, "-m", *words])
+
+
+def words_of(args: argparse.Namespace) -> list[str]:
+    """The call of Snakemake in the working folder. Raises UserError for an unknown campaign."""
+    words = ["snakemake", *_snakefile(Path.cwd())]
+    if args.command != "run":
+        words.append(args.command)
+    if profile := getattr(args, "profile", None):
+        words += ["--profile", _profile(profile)]
+    if getattr(args, "dry_run", False):
+        words.append("-n")
+    words += args.snakemake
+    names = ("site", "results", "history", "baseline")
+    settings = {name: getattr(args, name, None) for name in names}
+    settings["profile"] = args.profiler
+    if args.command == "run":
+        settings |= {
+            "try": "shapes" if args.try_shapes else None,
+            "retry": "unsupported" if args.retry_unsupported else None,
+            "check": "full" if args.verify else None,
+        }
+    if args.campaign and is_file(args.campaign):
+        words += ["--configfile", args.campaign]
+    elif args.campaign:
+        find_campaign(args.campaign)
+        settings = {"campaign": args.campaign, **settings}
+    given = [setting(key, value) for key, value in settings.items() if value is not None]
+    return [*words, "--config", *given] if given else words
+
+
+def _snakefile(here: Path) -> list[str]:
+    """``-s CLONE/Snakefile``, unless Snakemake finds it here, or a study's that uses it."""
+    if here == REPO or any(_uses_ours(here / name) for name in _SNAKEFILES):
+        return []
+    return ["-s", str(REPO / "Snakefile")]
+
+
+def _uses_ours(snakefile: Path) -> bool:
+    return snakefile.is_file() and str(REPO / "Snakefile") in snakefile.read_text(errors="replace")
+
+
+def _profile(name: str) -> str:
+    """A profile of this repository by its path, where the working folder has none of its name."""
+    shipped = REPO / "profiles" / name
+    return str(shipped) if not Path(name).exists() and shipped.is_dir() else name

@@ -1,0 +1,196 @@
+"""What a user types behind ``scalesweep``: parsed, explained, completed, passed to Snakemake."""
+
+import argparse
+import inspect
+import json
+import re
+import shlex
+import subprocess
+import sys
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+from snakemake.cli import get_argument_parser, parse_config
+
+from scalesweep import commands
+from scalesweep.commands import INTERNAL, completion
+from scalesweep.commands.interface import COMMANDS, overview, parser_of, read
+from scalesweep.commands.snakemake_call import words_of
+from scalesweep.core.errors import UserError
+from scalesweep.core.paths import REPO
+from scalesweep.smk.report_command import setting
+from tests.conftest import ROOT
+
+
+def line_of(*words: str) -> list[str]:
+    """The call of Snakemake that a command line makes."""
+    module, args = read(words)
+    assert module == "snakemake_call"
+    return words_of(args)
+
+
+def test_every_command_is_listed_and_internal_verbs_are_not() -> None:
+    text = overview()
+    assert list(COMMANDS) == re.findall(r"^  (\w+) ", text, re.M)
+    assert not COMMANDS.keys() & set(INTERNAL)
+    for verb in INTERNAL:
+        assert callable(import_module(f"{commands.__name__}.{verb}").add_arguments)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_each_option_is_read(name: str) -> None:
+    """An option that nothing reads would be dropped without a word."""
+    sources = [import_module(f"{commands.__name__}.{COMMANDS[name].module}")]
+    shared = ["scalesweep.smk.campaign_args"]
+    shared += ["scalesweep.importers.cli"] if name == "import" else []
+    if name == "import":
+        kinds = ("logs", "cosmoflow", "profiles", "table")
+        shared += [f"{commands.__name__}.import_{kind}" for kind in kinds]
+    if name in ("ab", "bisect"):
+        shared += ["scalesweep.settle.session", "scalesweep.settle.run"]
+        shared += ["scalesweep.settle.first_bad"]
+    text = "\n".join(inspect.getsource(one) for one in (*sources, *map(import_module, shared)))
+    for action in parser_of(name)._actions:
+        if action.dest != "help":
+            assert re.search(rf"args\.{action.dest}\b|\"{action.dest}\"", text), action.dest
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_help_names_each_option_and_its_examples_parse(
+    name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        read([name, "--help"])
+    assert ended.value.code == 0
+    said = capsys.readouterr().out
+    for option in parser_of(name).options():
+        assert option in said
+    for example in COMMANDS[name].examples:
+        assert example in said
+        if example.startswith("scalesweep"):
+            assert read(shlex.split(example)[1:])[1].command == name
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["predcit"], "scalesweep predcit: no such command; did you mean predict? allowed: run, "),
+        (["predict", "--rank", "3"], "scalesweep predict: --rank: unknown; did you mean --ranks?;"),
+        (["predict", "a.yaml", "b.yaml"], "scalesweep predict: b.yaml: unknown; see"),
+        (["compare"], "scalesweep compare: the following arguments are required: BASE; see"),
+        (["history", "--fail-on", "all"], "scalesweep history: argument --fail-on: invalid choice"),
+        (["predict", "--history", "x"], "scalesweep predict: --history: unknown"),
+    ],
+)
+def test_a_mistake_is_one_line(words: list[str], told: str) -> None:
+    with pytest.raises(UserError) as caught:
+        read(words)
+    assert str(caught.value).startswith(told)
+
+
+def test_options_may_come_between_arguments() -> None:
+    _, args = read(["ab", "v1", "--points", "ranks == 2", "v2", "-n"])
+    assert (args.base, args.new, args.points, args.dry_run) == ("v1", "v2", "ranks == 2", True)
+
+
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        (("run",), ""),
+        (("plan", "c.yaml", "--profile", "slurm"), "plan --profile slurm --configfile c.yaml"),
+        (("report", "nt3", "--site", "local"), "report --config campaign=nt3 site=local"),
+        (
+            ("run", "-n", "--try-shapes", "--verify", "--", "--jobs", "2", "results/plan.csv"),
+            "-n --jobs 2 results/plan.csv --config try=shapes check=full",
+        ),
+        (
+            ("run", "--profiler", "cprofile", "--retry-unsupported", "--history", "h"),
+            "--config history=h profile=cprofile retry=unsupported",
+        ),
+    ],
+)
+def test_a_call_of_snakemake(
+    monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], line: str
+) -> None:
+    monkeypatch.chdir(ROOT)
+    assert " ".join(line_of(*words)) == f"snakemake {line}".strip()
+    get_argument_parser().parse_args(line_of(*words)[1:])  # exits where a word is none
+
+
+def test_elsewhere_the_snakefile_is_named_unless_it_is_used_there(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "Snakefile").write_text("rule all:")
+    words = line_of("plan", "--profile", "slurm")
+    assert words == [
+        "snakemake", "-s", f"{REPO}/Snakefile", "plan", "--profile", f"{REPO}/profiles/slurm"
+    ]  # fmt: skip
+    (tmp_path / "Snakefile").write_text(f'module x:\n    snakefile: "{REPO}/Snakefile"\n')
+    (tmp_path / "slurm").mkdir()
+    assert line_of("plan", "--profile", "slurm") == ["snakemake", "plan", "--profile", "slurm"]
+    with pytest.raises(UserError, match=r"campaign nt3_smal: no such .* did you mean nt3_small"):
+        line_of("run", "nt3_smal")
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "results/a", "007", "1e5", "1_000", "inf", "nan", "True", "yes", "null", "a #b", "a: b",
+     "{a}", "[1]", "'x'", '"', "~/h", "-n", "é", "0x1f", "12e4567", "a\\b", " a "],
+)  # fmt: skip
+def test_snakemake_reads_a_setting_as_it_was_typed(text: str) -> None:
+    assert parse_config([setting("key", text)]) == {"key": text}
+
+
+def test_help_and_launches_import_little() -> None:
+    code = (
+        "import sys, json\nfrom scalesweep.commands import interface as i\ni.overview()\n"
+        "[i.parser_of(name) for name in i.COMMANDS]\nprint(json.dumps(list(sys.modules)))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    loaded = {name.partition(".")[0] for name in json.loads(done.stdout)}
+    assert not loaded & {"numpy", "pandas", "pyarrow", "scipy", "snakemake", "yaml", "jsonschema"}
+
+
+def complete(script: str, cwd: Path, *words: str) -> list[str]:
+    """What bash offers for the last of these words."""
+    typed = " ".join(f"'{word}'" for word in ("scalesweep", *words))
+    code = f"{script}\nCOMP_WORDS=({typed}) COMP_CWORD={len(words)}\n_scalesweep\n"
+    code += 'printf "%s\\n" "${COMPREPLY[@]}"'
+    done = subprocess.run(
+        ["bash", "-eu", "-c", code], cwd=cwd, capture_output=True, text=True, check=False
+    )
+    return done.stdout.split()
+
+
+def test_completion_in_bash(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    completion.run(argparse.Namespace(shell="zsh"))
+    of_zsh = capsys.readouterr().out
+    completion.run(argparse.Namespace(shell="bash"))
+    script = capsys.readouterr().out
+    assert of_zsh.endswith(script) and "bashcompinit" in of_zsh.removesuffix(script)
+    (tmp_path / "config" / "campaigns").mkdir(parents=True)
+    (tmp_path / "config" / "campaigns" / "nt3_mine.yaml").touch()
+    for words, offered in (
+        (("pre",), ["predict"]),
+        (("predict", "--ra"), ["--ranks"]),
+        (("predict", "nt3"), ["nt3_mine", "nt3", "nt3_small"]),
+        (("compare", "b", "--campaign", "nt3_m"), ["nt3_mine"]),
+        (("history", "--fail-on", ""), ["regression"]),
+        (("import", "x", "--as", "p"), ["profiles"]),
+        (("doctor", "--site", "loc"), ["local"]),
+    ):
+        assert complete(script, tmp_path, *words) == offered, words
+
+
+def test_the_installed_command(tmp_path: Path) -> None:
+    """What tools/setup.sh writes, from another folder and through a link."""
+    (tmp_path / "link").symlink_to(Path(sys.executable).with_name("scalesweep"))
+    done = subprocess.run(
+        [tmp_path / "link", "--version"], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert re.fullmatch(r"scalesweep \d+\.\d+\.\d+\n", done.stdout)
