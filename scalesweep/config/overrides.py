@@ -105,6 +105,8 @@ def read_options(overrides: Mapping[str, Any], verbs: Collection[str] = (RUN,)) 
             ways = ", ".join(f"{key}={value}" for value in allowed)
             near = did_you_mean(value, allowed)
             raise UserError(f"--config {key}={value}: {near}allowed: {ways}")
+    if {"try", "check"} <= overrides.keys():
+        raise UserError("--config try=shapes: not together with check=full: name one of them")
     return dict(overrides)
 
 

@@ -86,6 +86,10 @@ def read_campaign(
     _check_names(campaign, in_slurm)
     named = f"{prefix}results" if options.get("results") else f"{path}: results"
     claim_folder(campaign.results, named, write=write)
+    if options.get("baseline") and campaign.history is None:
+        raise UserError(
+            f"{prefix}baseline: {path} names no history, which it is for; add {prefix}history"
+        )
     if campaign.history:
         # Made when the first session is kept.
         claim_folder(campaign.history.folder, f"{path}: history", write=False)
