@@ -17,7 +17,8 @@ from scalesweep.config.campaign import load_campaign
 from scalesweep.core.files import canonical_json, digest_of
 from scalesweep.core.record import RECORD, SAMPLES, SCHEMA
 from scalesweep.planning.artifacts import OUTPUTS
-from scalesweep.planning.plan import build_plan, stamp_state, write_plan
+from scalesweep.planning.plan import build_plan, write_plan
+from scalesweep.planning.state_stamp import stamp_state
 from scalesweep.planning.stock import take_stock
 
 MADE = (

@@ -12,11 +12,12 @@ from scalesweep.core.formatting import counted
 from scalesweep.planning.artifacts import forget_made
 from scalesweep.planning.job_cost import spent_jobs
 from scalesweep.planning.job_requests import shapes_for
-from scalesweep.planning.plan import build_plan, kept_profiles, stamp_state, write_plan
+from scalesweep.planning.plan import build_plan, kept_profiles, write_plan
 from scalesweep.planning.plan_text import plan_text
 from scalesweep.planning.reextract import runs_to_reread
-from scalesweep.planning.repeats import plan_repeats
+from scalesweep.planning.repeats import enter, plan_repeats
 from scalesweep.planning.runtime_estimates import Estimates
+from scalesweep.planning.state_stamp import stamp_state
 from scalesweep.planning.stock import take_stock, tell_stale
 from scalesweep.planning.submission import Submission
 from scalesweep.slurm.job_watch import why_pending
@@ -56,7 +57,8 @@ def run(args: argparse.Namespace) -> None:
     shapes = shapes_for(campaign, states, Estimates(campaign, states))
     known = {**kept_profiles(campaign, runs), **states}
     jobs = _jobs(campaign) if shapes is not None else ()
-    plan = build_plan(campaign, known, shapes, jobs, repeats.points, repeats.spending)
+    plan = build_plan(campaign, known, shapes, jobs)
+    enter(plan, repeats)
     if args.write:
         forget_made(campaign.results)
         stamp_state(campaign, states)

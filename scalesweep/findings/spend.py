@@ -3,7 +3,7 @@
 from scalesweep.core.formatting import counted
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.findings.base import NOTE, Finding
-from scalesweep.planning.spend_text import decision_text
+from scalesweep.planning.adaptive_text import decision_text
 
 
 def spent(results: ExperimentResults) -> list[Finding]:

@@ -21,7 +21,7 @@ from scalesweep.config.site import template_for
 from scalesweep.core.files import digest_of, stamp_of
 from scalesweep.core.formatting import listed
 from scalesweep.core.program_files import described_file, located
-from scalesweep.planning.run_spec import program_files, program_order
+from scalesweep.planning.programs import program_files, program_order
 
 PARAMETERS, COMMAND, PROGRAM = CAUSES = ("parameters", "command", "program")
 _SHOWN = 3  # differences that a line names, each with so many characters

@@ -7,7 +7,7 @@ from typing import Any
 from scalesweep.config.benchmark import Benchmark
 from scalesweep.config.campaign import Campaign
 from scalesweep.config.executables import mistyped, not_here
-from scalesweep.planning.run_spec import launcher_of, python_of
+from scalesweep.planning.programs import launcher_of, python_of
 
 
 def missing_programs(

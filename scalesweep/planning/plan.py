@@ -14,7 +14,6 @@ from scalesweep.config.experiment import Experiment
 from scalesweep.config.repeats import Run
 from scalesweep.core.csv_cells import CsvWriter
 from scalesweep.core.errors import UserError
-from scalesweep.core.files import content_digest, digest_of
 from scalesweep.core.own_files import publish
 from scalesweep.core.plan_format import (
     PLAN,
@@ -30,42 +29,19 @@ from scalesweep.core.plan_format import (
     write_plan_file,
 )
 from scalesweep.core.profilers import KINDS, NOEXCHANGE, folder_name, split_name
-from scalesweep.core.stamps import remove_stamp
 from scalesweep.core.status import Status
 from scalesweep.planning.job_requests import canary_s
-from scalesweep.planning.repeats import RepeatedPoint
-from scalesweep.planning.repeats_text import repeats_entry
-from scalesweep.planning.run_state import RunState, lines_of, other_sites
+from scalesweep.planning.run_state import RunState
 from scalesweep.planning.runtime_estimates import Estimates
-from scalesweep.planning.spend_text import spend_entry
-from scalesweep.planning.spending import Spending
 from scalesweep.planning.stock import take_stock
 
 if TYPE_CHECKING:
     from scalesweep.slurm.job_shape import Shape
 
-STATES_FOLDER = ".state"
 PLAN_COLUMNS = (
     *("experiment", "scaling", "run_id", "benchmark", "site", "repeat", "position"),
     *("status", "cause", "reason", "threads_per_core"),
 )
-
-
-def state_digest(campaign: Campaign, states: Mapping[str, RunState]) -> str:
-    """Digest of all that tables and report are made from: the campaign and every run's files.
-
-    Equal digests mean that nothing downstream has to be made again.
-    """
-    # As one text: as lists of strings, 100,000 runs take four times as long.
-    here = content_digest("\n".join(lines_of(states)).encode())
-    # A folder's time changes with every run that begins in it.
-    elsewhere = [[path.name, path.stat().st_mtime_ns] for path in other_sites(campaign.runs_folder)]
-    return digest_of([campaign.digest, here, elsewhere])
-
-
-def state_file(campaign: Campaign, digest: str) -> Path:
-    """Stamp that exists while plan, tables and report are of the state ``digest``."""
-    return campaign.results / STATES_FOLDER / digest
 
 
 def build_plan(
@@ -73,15 +49,12 @@ def build_plan(
     states: Mapping[str, RunState],
     shapes: Mapping[str, "Shape"] | None = None,
     jobs: Sequence[dict[str, Any]] | None = None,
-    repeated: Sequence[RepeatedPoint] = (),
-    spending: Spending | None = None,
 ) -> Plan:
     """The plan (docs/reference/files.md, plan.json).
 
     ``states`` may have those of profiled runs that this call does not ask for (``kept_profiles``).
     ``shapes``: what the job of each pending run will ask of Slurm, None on a site without Slurm;
-    ``jobs``: the rows of jobs.csv; ``repeated``: the points without a fixed number of repeats;
-    ``spending``: a budget that is spent in rounds.
+    ``jobs``: the rows of jobs.csv.
     """
     # Not at the top: the Snakefile is parsed with this module, and needs no costs.
     from scalesweep.planning.job_cost import cost_of_jobs
@@ -103,11 +76,6 @@ def build_plan(
         ],
         "jobs": None if shapes is None else cost_of_jobs(campaign, shapes, jobs or (), estimates),
     }
-    for entry in plan["experiments"]:
-        if repeats := repeats_entry(p for p in repeated if p.experiment.name == entry["name"]):
-            entry["repeats"] = repeats
-        if spending and entry["name"] in spending.governed:
-            entry["spend"] = spend_entry(spending, entry["name"])
     if campaign.canary:
         each = [
             canary_s(campaign, run.point)
@@ -345,17 +313,6 @@ def note_failures(path: Path, failed: Mapping[str, tuple[str, str]]) -> None:
         publish(table, plan_csv(plan))
     for file, status in times.items():
         os.utime(file, ns=(status.st_atime_ns, status.st_mtime_ns))
-
-
-def stamp_state(campaign: Campaign, states: Mapping[str, RunState]) -> None:
-    """Leave the stamp of this state, and of no other."""
-    stamp = state_file(campaign, state_digest(campaign, states))
-    stamp.parent.mkdir(parents=True, exist_ok=True)
-    for old in stamp.parent.iterdir():
-        # Snakemake still asks for the others.
-        if old != stamp and not old.name.startswith(("adopted-", "look-")):
-            remove_stamp(old)
-    stamp.touch()
 
 
 def plan_csv(plan: Plan) -> str:

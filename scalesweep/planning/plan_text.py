@@ -17,10 +17,9 @@ from scalesweep.core.plan_format import (
 )
 from scalesweep.core.profilers import NOEXCHANGE
 from scalesweep.core.status import Status
+from scalesweep.planning.adaptive_text import repeats_line, spend_lines
 from scalesweep.planning.failure_groups import Failure, failure_lines
 from scalesweep.planning.plan import budget_left, hours
-from scalesweep.planning.repeats_text import repeats_line
-from scalesweep.planning.spend_text import spend_lines
 
 
 def plan_text(plan: Plan, pending_limit: int = 20) -> str:

@@ -14,14 +14,17 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from scalesweep.analysis.repeat_rule import level_of
 from scalesweep.config.campaign import Campaign, with_repeats
 from scalesweep.config.experiment import Experiment
 from scalesweep.config.repeats import Run, UntilPrecise
 from scalesweep.core.files import digest_of
+from scalesweep.core.plan_format import Plan, PlanRepeated, PlanRepeats
 from scalesweep.core.status import Status
+from scalesweep.planning.adaptive_text import NEW as NOT_LOOKED_AT
 from scalesweep.planning.run_state import RunState
 from scalesweep.planning.sealed_json import read_sealed, write_sealed
-from scalesweep.planning.spending import Spending, plan_rounds, take_account
+from scalesweep.planning.spending import Spending, plan_rounds, spend_entry, take_account
 from scalesweep.planning.stock import take_stock
 from scalesweep.planning.stops import StopSeries, held_runs, plan_stops
 
@@ -222,3 +225,43 @@ def _seen(
     ]
     stated = [rule.least, rule.most, rule.until, rule.metric, main]
     return digest_of([stated, known])
+
+
+def _repeats_entry(points: Iterable[RepeatedPoint]) -> PlanRepeats | None:
+    """The entry in the plan of an experiment whose points these are; None without any."""
+    entries: list[PlanRepeated] = []
+    metric = ""
+    for one in points:
+        look = one.look
+        entries.append(
+            {
+                "point": one.experiment.benchmark.scaled(one.runs[0].point),
+                "state": NOT_LOOKED_AT if look is None else look.state,
+                "width": None if look is None else look.width,
+                "done": sum(state.status == Status.DONE for state in one.states),
+                "planned": one.asked,
+                "expected": one.asked if look is None else look.expected,
+            }
+        )
+        metric = metric or (look.metric if look else one.rule.metric or "")
+        rule = one.rule
+    if not entries:
+        return None
+    return {
+        "least": rule.least,
+        "most": rule.most,
+        "until": rule.until,
+        "level": level_of(rule.least),
+        "metric": metric,
+        "points": entries,
+    }
+
+
+def enter(plan: Plan, repeats: RepeatPlan) -> None:
+    """Enter into the plan what is known of points and budgets whose runs are not fixed."""
+    for entry in plan["experiments"]:
+        points = (one for one in repeats.points if one.experiment.name == entry["name"])
+        if known := _repeats_entry(points):
+            entry["repeats"] = known
+        if repeats.spending and entry["name"] in repeats.spending.governed:
+            entry["spend"] = spend_entry(repeats.spending, entry["name"])

@@ -22,8 +22,8 @@ from scalesweep.core.plan_format import PLAN
 from scalesweep.core.record import FAILURE, RECORD
 from scalesweep.core.stamps import make_way_for_stamp
 from scalesweep.planning.artifacts import FILES, MADE, OUTPUTS, noted_made
-from scalesweep.planning.plan import STATES_FOLDER
 from scalesweep.planning.reextract import MARKERS
+from scalesweep.planning.state_stamp import STATES_FOLDER
 
 _log = logging.getLogger(__name__)
 

@@ -11,12 +11,9 @@ from scalesweep.compute.job_spec import (
     ExtractOrder,
     Order,
     PowerOrder,
-    ProgramOrder,
 )
 from scalesweep.config.benchmark import Benchmark
 from scalesweep.config.campaign import Campaign
-from scalesweep.config.command_template import program_named
-from scalesweep.config.executables import named_programs
 from scalesweep.config.experiment import Experiment
 from scalesweep.config.repeats import Run
 from scalesweep.config.site import Site
@@ -24,6 +21,7 @@ from scalesweep.config.study import study_folder
 from scalesweep.core.paths import CANARY
 from scalesweep.core.profilers import split_name
 from scalesweep.planning.job_requests import Request
+from scalesweep.planning.programs import folders_of, launcher_of, program_order, python_of
 
 
 def data_folder(campaign: Campaign, benchmark: Benchmark, point: Mapping[str, Any]) -> str | None:
@@ -82,7 +80,7 @@ def run_spec(
     benchmark, site, point = experiment.benchmark, campaign.site, run.point
     python = python_of(campaign, benchmark)
     launcher = launcher_of(campaign, benchmark, point)
-    values = {"python": python, **_folders(benchmark)}
+    values = {"python": python, **folders_of(benchmark)}
     command = benchmark.command.fill(point, values, campaign.programs)
     order: Order = {
         "run_id": split_name(run.run_id)[0],
@@ -111,51 +109,6 @@ def run_spec(
     if study := study_folder():
         order["study"] = str(study)
     return order
-
-
-def python_of(campaign: Campaign, benchmark: Benchmark) -> str:
-    """What ``{python}`` is in the command of a benchmark: its own, else the site's."""
-    if benchmark.python is None:
-        return campaign.site.python
-    name = program_named(benchmark.python)
-    path = campaign.programs[name] if name else benchmark.python
-    return named_programs({"python": path})["python"]
-
-
-def launcher_of(campaign: Campaign, benchmark: Benchmark, point: Mapping[str, Any]) -> list[str]:
-    """The words before the command: of the benchmark, else of the site."""
-    python = python_of(campaign, benchmark)
-    return campaign.site.launcher(point, benchmark.launch, python)
-
-
-def program_order(
-    campaign: Campaign, benchmark: Benchmark, point: Mapping[str, Any]
-) -> ProgramOrder:
-    """What is started at a point, with nothing of the site in it, and the files that it is."""
-    launch = benchmark.launch
-    return {
-        "command": benchmark.command.open_words(point),
-        "env": benchmark.variables(point),
-        "launch": None if launch is None else {key: list(words) for key, words in launch.items()},
-        "files": program_files(campaign, benchmark, point),
-    }
-
-
-def program_files(
-    campaign: Campaign, benchmark: Benchmark, point: Mapping[str, Any] | None = None
-) -> dict[str, str]:
-    """Files of the program, by the words of the command that name them (at a ``point``).
-
-    Of a native benchmark its folder: it is recorded, and what it means is said by the version
-    alone, so that comments and formatting make nothing stale.
-    """
-    if benchmark.extract is None:
-        return {"{benchmark}": str(benchmark.folder)}
-    return benchmark.command.files(_folders(benchmark), campaign.programs, point)
-
-
-def _folders(benchmark: Benchmark) -> dict[str, str]:
-    return {"benchmark": str(benchmark.folder), "benchmarks": str(benchmark.folder.parent)}
 
 
 def _extract(

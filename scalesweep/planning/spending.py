@@ -24,6 +24,7 @@ from scalesweep.config.experiment import Experiment
 from scalesweep.config.repeats import Run
 from scalesweep.core.errors import UserError, choices
 from scalesweep.core.files import digest_of
+from scalesweep.core.plan_format import PlanRound, PlanSpend
 from scalesweep.core.record import read_failure
 from scalesweep.core.status import Status
 from scalesweep.planning.dataset_staging import is_staged
@@ -368,3 +369,35 @@ def _failed(folder: Path, state: RunState) -> int:
 def costs_of(spending: Spending, runs: Iterable[str]) -> float:
     """What these runs took together, as far as they have finished."""
     return math.fsum(spending.costs.get(run_id, 0.0) for run_id in runs)
+
+
+def spend_entry(spending: Spending, name: str) -> PlanSpend:
+    """The entry in the plan of an experiment whose points are chosen in rounds."""
+    experiment = next(one for one in spending.widest.experiments if one.name == name)
+    benchmark = experiment.benchmark
+    rounds: list[PlanRound] = []
+    for one in spending.kept.decisions:
+        if one.experiment == name:
+            ids = [benchmark.run_id(one.point, number) for number in one.repeats]
+            rounds.append(
+                {
+                    "round": one.round,
+                    "point": benchmark.scaled(one.point),
+                    "runs": len(ids),
+                    "done": sum(run_id in spending.costs for run_id in ids),
+                    "question": one.question,
+                    "now": one.now,
+                    "expected": one.after,
+                    "node_hours": one.node_hours,
+                    "took": costs_of(spending, ids),
+                }
+            )
+    return {
+        "budget": spending.rule.budget,
+        "spent": spending.spent,
+        "reserved": spending.reserved,
+        "until": spending.rule.until,
+        "target": spending.rule.target,
+        "ended": spending.ended,
+        "rounds": rounds,
+    }

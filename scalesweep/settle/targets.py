@@ -14,7 +14,7 @@ from scalesweep.config.expressions import Expression
 from scalesweep.core.errors import UserError
 from scalesweep.core.formatting import text_of
 from scalesweep.planning.dataset_staging import Staging
-from scalesweep.planning.run_spec import program_files
+from scalesweep.planning.programs import program_files
 from scalesweep.settle.commits import Repository, top_of
 
 MOST_REPEATS = 1000

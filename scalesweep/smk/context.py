@@ -23,10 +23,10 @@ from scalesweep.core.files import digest_of
 from scalesweep.core.record import RECORD
 from scalesweep.core.status import Status
 from scalesweep.planning.artifacts import was_changed
-from scalesweep.planning.plan import STATES_FOLDER, state_digest, state_file
 from scalesweep.planning.reextract import MARKERS, runs_to_reread
 from scalesweep.planning.repeats import RepeatPlan
 from scalesweep.planning.run_state import RunState, beside_done
+from scalesweep.planning.state_stamp import STATES_FOLDER, state_digest, state_file
 from scalesweep.planning.stock import take_stock
 from scalesweep.planning.submission import Submission
 from scalesweep.planning.untrusted_runs import tell_set_aside, tell_unusable, untrusted, unusable

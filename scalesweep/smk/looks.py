@@ -15,8 +15,8 @@ from typing import Protocol
 
 from scalesweep.config.campaign import Campaign
 from scalesweep.core.stamps import remove_stamp
-from scalesweep.planning.plan import STATES_FOLDER
 from scalesweep.planning.repeats import RepeatPlan, plan_repeats
+from scalesweep.planning.state_stamp import STATES_FOLDER
 
 OUTPUT = "look-"  # begins the names of what the looks leave in the folder of states
 

@@ -20,10 +20,12 @@ from scalesweep.core.errors import UserError
 from scalesweep.core.files import digest_of, file_digest
 from scalesweep.core.record import RECORD, read_record, write_record
 from scalesweep.planning import agreement
-from scalesweep.planning.plan import build_plan, kept_profiles, plan_csv, state_digest
+from scalesweep.planning.plan import build_plan, kept_profiles, plan_csv
 from scalesweep.planning.plan_text import plan_text
-from scalesweep.planning.run_spec import program_order, run_spec
+from scalesweep.planning.programs import program_order
+from scalesweep.planning.run_spec import run_spec
 from scalesweep.planning.run_state import RunState
+from scalesweep.planning.state_stamp import state_digest
 from scalesweep.planning.stock import take_stock, tell_stale
 from tests.conftest import ROOT
 

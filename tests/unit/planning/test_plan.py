@@ -16,9 +16,10 @@ from scalesweep.config.campaign import Campaign, load_campaign
 from scalesweep.core.errors import UserError
 from scalesweep.core.formatting import duration
 from scalesweep.core.paths import REPO
-from scalesweep.planning.plan import build_plan, check_budget, hours, plan_csv, state_digest
+from scalesweep.planning.plan import build_plan, check_budget, hours, plan_csv
 from scalesweep.planning.plan_text import plan_text
 from scalesweep.planning.run_state import RunState
+from scalesweep.planning.state_stamp import state_digest
 from scalesweep.slurm.job_shape import Shape
 
 BODY = (

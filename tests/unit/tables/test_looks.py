@@ -13,7 +13,7 @@ from scalesweep.config.repeats import Run
 from scalesweep.core.plan_format import PlanRepeats
 from scalesweep.planning.plan import build_plan
 from scalesweep.planning.plan_text import plan_text
-from scalesweep.planning.repeats import LOOKS, plan_repeats
+from scalesweep.planning.repeats import LOOKS, enter, plan_repeats
 from scalesweep.planning.stock import take_stock
 from scalesweep.tables.looks import look
 from tests.fakes.records import write_unchecked
@@ -59,7 +59,8 @@ def states(campaign: Campaign) -> dict[int, str]:
 def entry_of(campaign: Campaign) -> tuple[PlanRepeats, str]:
     repeats = look(campaign)
     known = take_stock(repeats.campaign, repeats.campaign.unique_runs())
-    plan = build_plan(repeats.campaign, known, repeated=repeats.points)
+    plan = build_plan(repeats.campaign, known)
+    enter(plan, repeats)
     return plan["experiments"][0]["repeats"], plan_text(plan)
 
 

@@ -16,7 +16,7 @@ from scalesweep.experiment.results import ExperimentResults
 from scalesweep.findings.spend import spent
 from scalesweep.planning.plan import build_plan
 from scalesweep.planning.plan_text import plan_text
-from scalesweep.planning.repeats import plan_repeats
+from scalesweep.planning.repeats import enter, plan_repeats
 from scalesweep.planning.run_spec import data_folder, run_spec
 from scalesweep.planning.spend_bill import with_bill
 from scalesweep.planning.spend_decisions import DECISIONS
@@ -114,7 +114,8 @@ def test_rounds_go_on_until_the_budget_is_spent(load: Callable[..., Campaign]) -
     assert decisions[-1].now < decisions[0].now
     # Plan and report name every decision.
     states = take_stock(plan.campaign, plan.campaign.unique_runs())
-    made = build_plan(plan.campaign, states, spending=found)
+    made = build_plan(plan.campaign, states)
+    enter(made, plan)
     text = plan_text(made)
     assert (
         f"spend: {found.spent:.3g} of 0.25 node-hours spent, up to 0 more planned; ended: " in text

@@ -12,7 +12,7 @@ from scalesweep.config.campaign import Campaign
 from scalesweep.core.errors import UserError
 from scalesweep.planning.plan import build_plan, plan_csv
 from scalesweep.planning.plan_text import plan_text
-from scalesweep.planning.repeats import plan_repeats
+from scalesweep.planning.repeats import enter, plan_repeats
 from scalesweep.planning.stock import take_stock
 from scalesweep.planning.stops import STOPS
 from scalesweep.tables.looks import look
@@ -82,7 +82,8 @@ def test_larger_counts_are_left_out_once_a_smaller_one_is_clearly_below(
     assert left(campaign) == {1: [1, 2], 2: [1, 2, 4, 8]}
     plan = look(campaign)
     known = take_stock(plan.campaign, plan.campaign.unique_runs())
-    entry = build_plan(plan.campaign, known, repeated=plan.points)
+    entry = build_plan(plan.campaign, known)
+    enter(entry, plan)
     (excluded,) = {one["reason"] for one in entry["experiments"][0]["excluded"]}
     assert excluded.startswith("efficiency < 0.5 at ranks 2: efficiency 0.450 (95 %: 0.4")
     assert excluded.endswith(", 3 repeats)")

@@ -1,5 +1,6 @@
-"""Repeats until points are precise, in the plan and as text."""
+"""Repeats until points are precise, and a budget that is spent in rounds, as text."""
 
+import math
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -10,44 +11,11 @@ from scalesweep.analysis.repeat_rule import (
     UNKNOWN,
     WAITING,
     WIDE,
-    level_of,
 )
-from scalesweep.core.formatting import counted, listed
-from scalesweep.core.plan_format import PlanExperiment, PlanRepeated, PlanRepeats
-from scalesweep.core.status import Status
-from scalesweep.planning.repeats import RepeatedPoint
+from scalesweep.core.formatting import counted, listed, text_of
+from scalesweep.core.plan_format import PlanExperiment, PlanRepeated, PlanRepeats, PlanRound
 
 NEW = "new"  # of a point: not looked at as it is now
-
-
-def repeats_entry(points: Iterable[RepeatedPoint]) -> PlanRepeats | None:
-    """The entry in the plan of an experiment whose points these are; None without any."""
-    entries: list[PlanRepeated] = []
-    metric = ""
-    for one in points:
-        look = one.look
-        entries.append(
-            {
-                "point": one.experiment.benchmark.scaled(one.runs[0].point),
-                "state": NEW if look is None else look.state,
-                "width": None if look is None else look.width,
-                "done": sum(state.status == Status.DONE for state in one.states),
-                "planned": one.asked,
-                "expected": one.asked if look is None else look.expected,
-            }
-        )
-        metric = metric or (look.metric if look else one.rule.metric or "")
-        rule = one.rule
-    if not entries:
-        return None
-    return {
-        "least": rule.least,
-        "most": rule.most,
-        "until": rule.until,
-        "level": level_of(rule.least),
-        "metric": metric,
-        "points": entries,
-    }
 
 
 def repeats_line(experiment: PlanExperiment) -> str:
@@ -122,3 +90,27 @@ _WORDS = {
 
 def _percent(share: float | None) -> str:
     return "unknown" if share is None else f"{100 * share:.3g} %"
+
+
+def spend_lines(experiment: PlanExperiment) -> list[str]:
+    """The account of an experiment's budget and every decision, a line each."""
+    if (spend := experiment.get("spend")) is None:
+        return []
+    state = f"ended: {spend['ended']}" if spend["ended"] else "goes on"
+    head = (
+        f"spend: {spend['spent']:.3g} of {spend['budget']:g} node-hours spent, up to "
+        f"{spend['reserved']:.3g} more planned; {state}"
+    )
+    return [head, *(f"  {decision_text(experiment, one)}" for one in spend["rounds"])]
+
+
+def decision_text(experiment: PlanExperiment, one: PlanRound) -> str:
+    """A decision: round, point, why, and its cost, expected and actual."""
+    axes = [axis for axis in experiment["axes"] if axis in one["point"]]
+    point = " ".join(f"{axis}={text_of(one['point'][axis])}" for axis in axes)
+    took = f", took {one['took']:.3g}" if one["done"] else ""
+    return (
+        f"round {one['round']}: {experiment['name']} {point}, {counted(one['runs'], 'run')}: "
+        f"narrows {one['question']} from {math.exp(one['now']):.3g} to an expected "
+        f"{math.exp(one['expected']):.3g}; at most {one['node_hours']:.3g} node-hours{took}"
+    )
