@@ -37,7 +37,6 @@ from scalesweep.figures.parts import part_figures
 from scalesweep.figures.phases import phase_energy_figures, phase_figures
 from scalesweep.figures.power import power_figures
 from scalesweep.figures.ranks import rank_figures
-from scalesweep.figures.roofline import roofline_figures
 from scalesweep.figures.scaling import scaling_figures
 from scalesweep.figures.steps import step_figures
 from scalesweep.figures.style import RC, Drawing, Sketch
@@ -57,7 +56,6 @@ _OTHERS: Sequence[_Maker] = (
     network_figures,
     ledger_figures,
     waterfall_figures,
-    roofline_figures,
     site_figures,
     rank_figures,
     step_figures,

@@ -41,7 +41,6 @@ from scalesweep.findings.node_hours import best_for_a_node_hour
 from scalesweep.findings.prediction import prediction
 from scalesweep.findings.ranks import slow_ranks
 from scalesweep.findings.repeats import until_precise
-from scalesweep.findings.roofline import step_against_roof
 from scalesweep.findings.scaling import resting_on_totals
 from scalesweep.findings.score import score
 from scalesweep.findings.shares import stated_efficiency
@@ -74,7 +73,6 @@ _OTHERS: Sequence[_Rule] = (
     step_causes,
     drift_in_runs,
     against_machine,
-    step_against_roof,
     score,
     target_time,
     predicted_target_times,

@@ -33,7 +33,6 @@ from scalesweep.core.files import digest_of
 from scalesweep.core.plan_format import Plan
 from scalesweep.tables.accounts import stated_accounts
 from scalesweep.tables.canary import canary_table
-from scalesweep.tables.ceilings import ceilings_table
 from scalesweep.tables.companions import companion_accounts, finer, noexchange_table
 from scalesweep.tables.efficiency import efficiency_table
 from scalesweep.tables.exchange import exchange_table
@@ -48,7 +47,6 @@ from scalesweep.tables.points import ExperimentData, Measure, Point, identity_co
 from scalesweep.tables.prediction import prediction_table
 from scalesweep.tables.provenance import FACTS, read_facts
 from scalesweep.tables.ranks import rank_table
-from scalesweep.tables.roofline import roofline_table
 from scalesweep.tables.runtimes import runtime_table
 from scalesweep.tables.scaling import scaling_table, series_of
 from scalesweep.tables.step_causes import step_tables
@@ -151,8 +149,6 @@ def make_tables(
             }
             tables |= {name: frame for name, frame in more.items() if frame is not None}
             tables |= _of_aspects(TableInputs(data, points, series, machine, runs))
-            if (layers := roofline_table(data, points, machine.ceilings)) is not None:
-                tables |= {"roofline": layers, "ceilings": ceilings_table(machine.ceilings)}
         result[experiment["name"]] = tables
     return result
 

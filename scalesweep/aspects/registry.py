@@ -3,10 +3,10 @@
 from collections.abc import Iterator, Mapping
 from types import ModuleType
 
-from scalesweep.aspects import links, reading
+from scalesweep.aspects import links, reading, roofline
 from scalesweep.aspects.aspect import Aspect, Part
 
-ASPECTS: tuple[Aspect, ...] = (links.ASPECT, reading.ASPECT)
+ASPECTS: tuple[Aspect, ...] = (links.ASPECT, reading.ASPECT, roofline.ASPECT)
 # Captions of the tables that people read and that lie in no folder of an aspect.
 _OTHER_TABLES: Mapping[str, str] = {
     "findings": "The sentences of the report: state, numbers with units, and the rows and runs "
@@ -27,9 +27,6 @@ _OTHER_TABLES: Mapping[str, str] = {
     "timeline": "What the Horovod timeline shows: time of negotiation, queues and collectives by "
     "tensor.",
     "parts": "The time of each part of a program at each point.",
-    "roofline": "Operations, bytes and times of kernels or layers beside the machine's limits.",
-    "ceilings": "Measured limits of the machine: compute rate, memory bandwidth, collectives, "
-    "files.",
     "network": "Latency, bandwidth and algorithm fitted to each collective, with their intervals.",
     "canary": "Quick checks of each node before runs, with the nodes that are off.",
     "prediction": "Predictions at rank counts that were not measured, with 50 % and 95 % "

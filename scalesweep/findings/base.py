@@ -45,7 +45,6 @@ _FIGURES: Mapping[str, Sequence[str]] = {
     "waiting": ("ranks-work", "ranks-epoch", "ranks-step", "scaling"),
     "stragglers": ("ranks-",),
     "drift": ("control",),
-    "roofline": ("roofline",),
 }
 
 _ON_MAIN = frozenset(

@@ -22,7 +22,6 @@ from scalesweep.experiment.measure import Measure
 from scalesweep.experiment.points_table import Cell, Column, Table, table_of
 from scalesweep.experiment.results import ExperimentResults, Row
 from scalesweep.experiment.sections import Section
-from scalesweep.report.layer_table import layer_table
 from scalesweep.report.steps_table import NOTE, steps_table
 from scalesweep.tables.provenance import EnergyFacts, RunFacts
 from scalesweep.tables.training import ENERGY, RESULTS
@@ -38,11 +37,6 @@ DEFINITIONS = {
 }
 _ENERGY = "Energy"
 _OF_PHASES = "Seconds of rank 0, means over repeats with 95 % intervals."
-_OF_LAYERS = (
-    "The layers of a model, each timed apart, and the whole step: means over repeats of "
-    "all layers of a kind together, forward and backward. Bound and least time are by the "
-    "ceilings of the machine (docs/methods/roofline.md)."
-)
 _OF_PARTS = (
     "Share of the time of a rank by part of the program, from profiles of other tools; "
     "means over ranks and repeats with 95 % intervals."
@@ -74,7 +68,6 @@ def _others() -> list[Section]:
         Section("Steps", ("steps",), steps_table, lambda _: [NOTE]),
         Section("Accuracy", ("accuracy-",), accuracy_table, _accuracy_notes),
         Section("Phases", ("phases-",), phase_table, lambda _: [_OF_PHASES]),
-        Section("Layers", ("roofline",), layer_table, lambda _: [_OF_LAYERS]),
         Section("Parts", ("parts-",), part_table, lambda _: [_OF_PARTS]),
         Section(_ENERGY, ("energy-", "power-"), lambda *_: None, lambda _: []),
     ]

@@ -6,7 +6,7 @@ metric in FLOP/s) or ``ceiling: memory`` (bytes/s). All ceilings are those of a 
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import pandas as pd
@@ -146,18 +146,3 @@ def reach_of_least(ceilings: Sequence[Ceiling], stated: str, dtype: str) -> Reac
     return Reach(
         max(ceiling.above for ceiling in reaches), max(ceiling.below for ceiling in reaches)
     )
-
-
-def ceilings_table(ceilings: Sequence[Ceiling]) -> pd.DataFrame:
-    """A row per ceiling, of a node; columns are the fields of ``Ceiling``, and ``unit``."""
-    rows = [
-        {**asdict(ceiling), "unit": "FLOP/s" if ceiling.kind == COMPUTE else "bytes/s"}
-        for ceiling in ceilings
-    ]
-    names = ["kind", "stated", "dtype", "value", "low", "high", "unit", "repeats", "where"]
-    names += ["disturbed", "growing"]
-    frame = pd.DataFrame({name: [row[name] for row in rows] for name in names})
-    for name in ("value", "low", "high"):
-        frame[name] = frame[name].astype("float64")
-    frame.attrs["units"] = {}
-    return frame

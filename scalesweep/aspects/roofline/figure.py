@@ -12,9 +12,10 @@ from matplotlib.patheffects import withStroke
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from scalesweep.analysis.roofline import COMPUTE, LAUNCH, MEMORY, UNRATED, Roof
+from scalesweep.aspects.roofline.rooflines import PointRoofline, group_names, rooflines
+from scalesweep.aspects.roofline.table import LayerRow
 from scalesweep.core.formatting import counted, listed, number, percent, scaled_unit, text_of
 from scalesweep.experiment.results import ExperimentResults
-from scalesweep.experiment.rooflines import Entry, PointRoofline, group_names, rooflines
 from scalesweep.figures.style import (
     BLUE,
     FAINT,
@@ -69,10 +70,10 @@ def roofline_figures(results: ExperimentResults) -> list[Drawing]:
     return drawings
 
 
-def _shown(point: PointRoofline) -> list[Entry]:
+def _shown(point: PointRoofline) -> list[LayerRow]:
     """The layers that a logarithmic picture has a place for, those that take longest first."""
-    entries = [entry for entry in point.layers if entry.intensity and entry.flops > 0]
-    return sorted(entries, key=lambda entry: -entry.ms)
+    layers = [layer for layer in point.layers if layer.intensity and layer.flops > 0]
+    return sorted(layers, key=lambda layer: -layer.ms.value)
 
 
 def _title(results: ExperimentResults, point: PointRoofline) -> str:
@@ -91,16 +92,16 @@ def _roofline(results: ExperimentResults, point: PointRoofline, name: str) -> Dr
     head = f"{_title(results, point)}, layers under the roofline{batch}{results.mark}"
     heading(figure, head)
     ax = figure.subplots()
-    factor, unit = _axes(ax, [point], [(entry.intensity or 1, entry.flops) for entry in shown])
+    factor, unit = _axes(ax, [point], [(layer.intensity or 1, layer.flops) for layer in shown])
     _roofs(ax, point, factor, unit)
-    for entry in shown:
-        colour, _ = _CLASSES.get(entry.bound or "", (FAINT, ""))
+    for layer in shown:
+        colour, _ = _CLASSES.get(layer.bound or "", (FAINT, ""))
         ax.scatter(
-            [entry.intensity or 1], [entry.flops * factor], s=_area(entry, point), color=colour,
+            [layer.intensity or 1], [layer.flops * factor], s=_area(layer, point), color=colour,
             alpha=0.55, edgecolors="white", linewidths=0.8, zorder=3,
         )  # fmt: skip
     _labels(ax, point, shown, factor)
-    used = [kind for kind in _CLASSES if any(entry.bound == kind for entry in shown)]
+    used = [kind for kind in _CLASSES if any(layer.bound == kind for layer in shown)]
     handles = [
         Line2D([], [], linestyle="", marker="o", color=_CLASSES[kind][0], alpha=0.6,
                label=_CLASSES[kind][1])
@@ -110,8 +111,8 @@ def _roofline(results: ExperimentResults, point: PointRoofline, name: str) -> Dr
         handles=[*_roof_handles([point]), *handles], loc="outside lower left", ncols=5,
         columnspacing=1.4,
     )  # fmt: skip
-    without = [entry for entry in point.layers if entry not in shown]
-    spent = sum(entry.ms for entry in without) / sum(entry.ms for entry in point.layers)
+    without = [layer for layer in point.layers if layer not in shown]
+    spent = sum(layer.ms.value for layer in without) / sum(layer.ms.value for layer in point.layers)
     text = caption(
         results, [point.row], [],
         "Each dot is a kind of layer, forward and backward; its area is the time that all layers "
@@ -136,15 +137,15 @@ def _moves(results: ExperimentResults, group: Sequence[PointRoofline], name: str
         by_batch.setdefault(point.local_batch, point)
     points = evenly(list(by_batch.values()), 8)
     first, last = points[0], points[-1]
-    names = [entry.layer for entry in _shown(first)[:MOST_MOVES]]
+    names = [layer.layer for layer in _shown(first)[:MOST_MOVES]]
     paths = {
-        layer: [
-            (shape, point)
+        name_of_layer: [
+            (layer, point)
             for point in points
-            for shape in _shown(point)
-            if shape.layer == layer and shape.intensity
+            for layer in _shown(point)
+            if layer.layer == name_of_layer and layer.intensity
         ]
-        for layer in names
+        for name_of_layer in names
     }
     figure = Figure(figsize=(WIDE, 5.0))
     batches = f"{first.local_batch} to {last.local_batch}"
@@ -153,19 +154,19 @@ def _moves(results: ExperimentResults, group: Sequence[PointRoofline], name: str
     )
     heading(figure, head)
     ax = figure.subplots()
-    places = [(entry.intensity or 1, entry.flops) for path in paths.values() for entry, _ in path]
+    places = [(layer.intensity or 1, layer.flops) for path in paths.values() for layer, _ in path]
     factor, unit = _axes(ax, points, places)
     shares = {point.ranks_on_node for point in points}
     _roofs(ax, first, factor, unit)
     if len(shares) > 1:
         _roofs(ax, last, factor, unit, faint=True)
     handles = []
-    for colour, (layer, path) in zip(_MOVES, paths.items(), strict=False):
-        xs = [entry.intensity or 1 for entry, _ in path]
-        ys = [entry.flops * factor for entry, _ in path]
+    for colour, (name_of_layer, path) in zip(_MOVES, paths.items(), strict=False):
+        xs = [layer.intensity or 1 for layer, _ in path]
+        ys = [layer.flops * factor for layer, _ in path]
         ax.plot(xs, ys, color=colour, linewidth=1.3, alpha=0.8, zorder=2)
-        for place, ((entry, point), x, y) in enumerate(zip(path, xs, ys, strict=True)):
-            area = min(_area(entry, point), _MOVED_AREA)
+        for place, ((layer, point), x, y) in enumerate(zip(path, xs, ys, strict=True)):
+            area = min(_area(layer, point), _MOVED_AREA)
             # Full at the largest batch, hollow at the smallest.
             end = place == len(path) - 1
             ax.scatter(
@@ -178,7 +179,7 @@ def _moves(results: ExperimentResults, group: Sequence[PointRoofline], name: str
                     fontsize=7.5, ha="left", color=colour, path_effects=[_HALO],
                 )  # fmt: skip
         several = f" ({path[0][0].count})" if path[0][0].count > 1 else ""
-        handles.append(Line2D([], [], color=colour, marker="o", label=f"{layer}{several}"))
+        handles.append(Line2D([], [], color=colour, marker="o", label=f"{name_of_layer}{several}"))
     figure.legend(
         handles=[*_roof_handles(points), *handles], loc="outside lower left", ncols=4,
         columnspacing=1.4,
@@ -196,8 +197,8 @@ def _moves(results: ExperimentResults, group: Sequence[PointRoofline], name: str
     return Drawing(name, head, text, alt, figure, points_shown(results, [p.row for p in points]))
 
 
-def _area(entry: Entry, point: PointRoofline) -> float:
-    return max(_LEAST_AREA, _AREA * entry.ms / sum(each.ms for each in point.layers))
+def _area(layer: LayerRow, point: PointRoofline) -> float:
+    return max(_LEAST_AREA, _AREA * layer.ms.value / sum(each.ms.value for each in point.layers))
 
 
 def _axes(
@@ -256,11 +257,11 @@ def _ceiling_words(point: PointRoofline) -> str:
     return ""
 
 
-def _above(point: PointRoofline, shown: Sequence[Entry]) -> bool:
+def _above(point: PointRoofline, shown: Sequence[LayerRow]) -> bool:
     """Whether a layer is faster than the measured ceilings allow, by more than 5 %."""
     roof: Roof | None = point.roofs.get(MEASURED)
     return roof is not None and any(
-        entry.flops > 1.05 * roof.rate(entry.intensity or 1) for entry in shown
+        layer.flops > 1.05 * roof.rate(layer.intensity or 1) for layer in shown
     )
 
 
@@ -268,16 +269,16 @@ def _above(point: PointRoofline, shown: Sequence[Entry]) -> bool:
 _Box = tuple[float, float, float, float]
 
 
-def _labels(ax: Axes, point: PointRoofline, shown: Sequence[Entry], factor: float) -> None:
+def _labels(ax: Axes, point: PointRoofline, shown: Sequence[LayerRow], factor: float) -> None:
     """Names of the first few dots next to them, where no other name and no dot is in the way."""
-    places = [_place(ax, point, entry, factor) for entry in shown]
+    places = [_place(ax, point, layer, factor) for layer in shown]
     taken: list[_Box] = [(x - right, x + right, y, up) for x, y, right, up in places]
     for roof in point.roofs.values():  # the names of ridges
         x, y = _shares(ax, roof.ridge, roof.flops * factor)
         taken.append((x, x + 0.28, y + 0.03, 0.03))
-    for entry, (x, y, right, up) in list(zip(shown, places, strict=True))[:MOST_LABELS]:
-        several = f" ×{entry.count}" if entry.count > 1 else ""
-        text = f"{entry.layer}{several}"
+    for layer, (x, y, right, up) in list(zip(shown, places, strict=True))[:MOST_LABELS]:
+        several = f" ×{layer.count}" if layer.count > 1 else ""
+        text = f"{layer.layer}{several}"
         width, high = 0.007 * len(text), 0.017
         ways = (
             *((0, -up - high, "center"), (right, 0, "left"), (-right, 0, "right")),
@@ -297,11 +298,11 @@ def _labels(ax: Axes, point: PointRoofline, shown: Sequence[Entry], factor: floa
 
 
 def _place(
-    ax: Axes, point: PointRoofline, entry: Entry, factor: float
+    ax: Axes, point: PointRoofline, layer: LayerRow, factor: float
 ) -> tuple[float, float, float, float]:
     """Where a dot is and how far its edge is to the right and up, as shares of the axes."""
-    x, y = _shares(ax, entry.intensity or 1, entry.flops * factor)
-    away = math.sqrt(_area(entry, point) / math.pi) + 2  # points
+    x, y = _shares(ax, layer.intensity or 1, layer.flops * factor)
+    away = math.sqrt(_area(layer, point) / math.pi) + 2  # points
     return x, y, away / _INCHES[0] / 72, away / _INCHES[1] / 72
 
 
@@ -316,3 +317,6 @@ def _shares(ax: Axes, x: float, y: float) -> tuple[float, float]:
 def _overlap(box: _Box, other: _Box) -> bool:
     beside = box[1] <= other[0] or other[1] <= box[0]
     return not beside and abs(box[2] - other[2]) < box[3] + other[3] - 1e-9
+
+
+FIGURES = (roofline_figures,)

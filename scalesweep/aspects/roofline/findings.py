@@ -1,10 +1,20 @@
 """Findings on rooflines: how much of what its layers could do a step reaches."""
 
 from scalesweep.analysis.roofline import LAUNCH, UNRATED
+from scalesweep.aspects.roofline.rooflines import PointRoofline, rooflines
+from scalesweep.aspects.roofline.table import LayerRow
 from scalesweep.core.formatting import number, percent
 from scalesweep.experiment.results import ExperimentResults
-from scalesweep.experiment.rooflines import Entry, PointRoofline, rooflines
-from scalesweep.findings.base import CONFIRMED, NOTE, OPEN, Finding, claim_of, marked, point_key
+from scalesweep.findings.base import (
+    CONFIRMED,
+    NOTE,
+    OPEN,
+    Finding,
+    Rule,
+    claim_of,
+    marked,
+    point_key,
+)
 from scalesweep.findings.differences import share_p
 from scalesweep.tables.ceilings import MEASURED
 
@@ -40,8 +50,8 @@ def step_against_roof(results: ExperimentResults) -> list[Finding]:
 
 
 def _finding(results: ExperimentResults, point: PointRoofline) -> list[Finding]:
-    step = point.step
-    if MEASURED not in point.roofs or step.of_roof is None:
+    step, of_roof = point.step, point.step.of_roof
+    if MEASURED not in point.roofs or of_roof is None:
         return []
     where = f"at {results.describe(point.row)} " if results.axes else ""
     coverage = step.coverage or 0.0
@@ -51,33 +61,34 @@ def _finding(results: ExperimentResults, point: PointRoofline) -> list[Finding]:
             f"could do says little about the step{_side_by_side(results, point, coverage)}"
         )
         return [_made(results, point, NOTE, text)]
-    low, high = step.of_roof_low, step.of_roof_high
+    low, high = of_roof.low, of_roof.high
     if low is not None and low > 1:
         text = (
             f"{where}the step is faster than the measured ceilings allow "
-            f"({percent(step.of_roof, low, high)}): its arrays stay in caches, or the "
+            f"({percent(of_roof.value, low, high)}): its arrays stay in caches, or the "
             "ceilings were measured too low"
         )
         return [_made(results, point, NOTE, text)]
-    reached = percent(step.of_roof, low, high)
+    reached = percent(of_roof.value, low, high)
     text = f"{where}the step reaches {reached} of what its layers could on this machine"
     # Of a layer without products the least time is that of its bytes, which others may exceed.
     gap = max((layer for layer in point.layers if layer.bound != UNRATED), key=_gap, default=None)
-    if gap is not None and step.of_roof < 1 and _gap(gap) > 0:
+    if gap is not None and of_roof.value < 1 and _gap(gap) > 0:
         several = f" ({gap.count} layers)" if gap.count > 1 else ""
         bound = f", {_WORDS[gap.bound]}" if gap.bound in _WORDS else ""
         text += (
-            f"; the largest gap is in {gap.layer}{several}{bound}: {number(gap.ms)} ms, where "
-            f"{number(gap.least_ms)} ms would do"
+            f"; the largest gap is in {gap.layer}{several}{bound}: {number(gap.ms.value)} ms, "
+            f"where {number(gap.least_ms)} ms would do"
         )
     small = [layer for layer in point.layers if layer.bound == LAUNCH]
-    if small and sum(layer.ms for layer in small) > 0.2 * step.ms:
-        text += f"; {percent(sum(layer.ms for layer in small) / step.ms)} of it is launch bound"
-    others = sum(layer.ms for layer in point.layers if layer.bound == UNRATED)
-    if others > 0.1 * step.ms:
+    launched = sum(layer.ms.value for layer in small)
+    if launched > 0.2 * step.ms.value:
+        text += f"; {percent(launched / step.ms.value)} of it is launch bound"
+    others = sum(layer.ms.value for layer in point.layers if layer.bound == UNRATED)
+    if others > 0.1 * step.ms.value:
         text += (
-            f"; {percent(others / step.ms)} of it is in layers without products, of which only the "
-            "bytes are held against a ceiling"
+            f"; {percent(others / step.ms.value)} of it is in layers without products, of which "
+            "only the bytes are held against a ceiling"
         )
     growing = point.growing
     if growing:
@@ -109,27 +120,28 @@ def _side_by_side(results: ExperimentResults, point: PointRoofline, coverage: fl
     )
 
 
-def _gap(entry: Entry) -> float:
+def _gap(layer: LayerRow) -> float:
     """What a kind of layer takes more than the least, in ms."""
-    return 0.0 if entry.least_ms is None else entry.ms - entry.least_ms
+    return 0.0 if layer.least_ms is None else layer.ms.value - layer.least_ms
 
 
 def _made(results: ExperimentResults, point: PointRoofline, level: str, text: str) -> Finding:
-    step = point.step
+    step, of_roof = point.step, point.step.of_roof
+    assert of_roof is not None
     evidence = {
         "experiment": results.name,
-        "table": "roofline",
+        "table": LayerRow.TABLE,
         "key": {name: point.row.get(name) for name in results.axes}
         | {"source": point.row["source"], "layer": step.layer},
         "numbers": {
-            "of_roof": step.of_roof, "low": step.of_roof_low, "high": step.of_roof_high,
+            "of_roof": of_roof.value, "low": of_roof.low, "high": of_roof.high,
             "coverage": step.coverage,
         },
     }  # fmt: skip
-    p = None
-    if step.of_roof is not None:
-        repeats = point.repeats
-        p = share_p(step.of_roof, step.of_roof_low, step.of_roof_high, repeats, 1.0)
+    p = share_p(of_roof.value, of_roof.low, of_roof.high, point.repeats, 1.0)
     claims = (claim_of(p, RULE, *point_key(results, point.row)),)
     text = marked(point.row["source"], f"{text}.")
     return Finding(results.name, RULE, level, text, evidence, claims=claims)
+
+
+RULES = (Rule(step_against_roof, figures={RULE: ("roofline",)}),)

@@ -12,17 +12,19 @@ import pytest
 from scalesweep.analysis.roofline import COMPUTE, LAUNCH, MEMORY, UNRATED, Roof
 from scalesweep.analysis.stats import mean_interval
 from scalesweep.aspects.make_tables import make_tables
+from scalesweep.aspects.roofline.figure import roofline_figures
+from scalesweep.aspects.roofline.findings import step_against_roof
+from scalesweep.aspects.roofline.rooflines import rooflines
+from scalesweep.aspects.roofline.section import layer_table
+from scalesweep.aspects.roofline.table import layer_rows
 from scalesweep.core.paths import REPO
 from scalesweep.experiment.results import ExperimentResults
-from scalesweep.experiment.rooflines import rooflines
-from scalesweep.figures.roofline import roofline_figures
-from scalesweep.findings.roofline import step_against_roof
 from scalesweep.report.export_tables import write_all
-from scalesweep.report.layer_table import layer_table
 from scalesweep.tables.ceilings import DATASHEET, MEASURED, Ceiling, machine_ceilings
 from scalesweep.tables.layers import LAYERS, LayerTimes
+from scalesweep.tables.machine import Machine
+from scalesweep.tables.making import TableInputs
 from scalesweep.tables.points import ExperimentData
-from scalesweep.tables.roofline import roofline_table
 from tests.fakes.plan import whole_plan
 
 # 100 GFLOP/s and 20 GB/s: the ridge is at 5 FLOP/byte, as in docs/methods/roofline.md.
@@ -356,10 +358,10 @@ def test_the_interval_holds_what_was_planted() -> None:
             span = mean_interval(drawn)
             bounds = (span.low, span.high)
             found.append(Ceiling(kind, MEASURED, dtype, drawn.mean(), *bounds, 3, "there"))
-        table = roofline_table(data, [point], found)
-        assert table is not None
-        step = table.iloc[-1]
-        hits += step["of_roof_low"] <= truth <= step["of_roof_high"]
+        inputs = TableInputs(data, [point], [[point]], Machine(found), None)
+        reached = [*layer_rows(inputs)][-1].of_roof
+        assert reached is not None and reached.low is not None and reached.high is not None
+        hits += reached.low <= truth <= reached.high
     assert hits >= 180
 
 

@@ -1,0 +1,223 @@
+"""The tables ``roofline`` and ``ceilings``: what each layer of a model reaches of what the machine
+could do.
+
+Ceilings are those of a node, shared equally by the ranks on it. Times are means over the repeats.
+"""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+
+from scalesweep.analysis.roofline import (
+    COMPUTE,
+    UNKNOWN,
+    Reach,
+    Roof,
+    intensity,
+    rated_flop,
+    share_interval,
+)
+from scalesweep.analysis.stats import positive_interval
+from scalesweep.analysis.types import Floats
+from scalesweep.table.declared import DeclaredRow, Estimate, PointRow, column
+from scalesweep.tables.ceilings import (
+    DATASHEET,
+    MEASURED,
+    Ceiling,
+    numbers_of,
+    reach_of_least,
+    roof_of,
+)
+from scalesweep.tables.layers import LAYERS, LayerTimes
+from scalesweep.tables.making import Maker, TableInputs, point_columns
+from scalesweep.tables.points import ExperimentData, Point
+
+STEP = "step"  # the row of the whole step, in the columns layer and kind
+_MS = 1e3
+
+
+@dataclass(frozen=True, kw_only=True)
+class LayerRow(PointRow, table="roofline"):
+    """A kind of layer at a point, or its whole step (``layer`` and ``kind`` are ``step``).
+
+    What is said of a kind is of all its layers together. The least time of layers without products
+    (``analysis.roofline.PRODUCTS``) is that of their bytes.
+    """
+
+    layer: str = column("name of the first layer of the kind, or `step`")
+    kind: str = column("kind of the layer, or `step`")
+    count: int = column("how many layers are the same", "1")
+    bound: str | None = column("what limits the layer under the ceilings", default=None)
+    roof: str | None = column("which ceilings: `measured` or `datasheet`", default=None)
+    flop: float = column("operations, forward and backward", "FLOP")
+    bytes: float = column("bytes moved, forward and backward", "bytes")
+    ms: Estimate = column("time, forward and backward", "ms")
+    forward_ms: float | None = column("time forward", "ms", default=None)
+    of_layers: float | None = column("share of the sum of the layers", "1", default=None)
+    flops: float = column("operations over time", "FLOP/s")
+    intensity: float | None = column("operations over bytes", "FLOP/byte")
+    least_ms: float | None = column("the least time under the ceilings", "ms", default=None)
+    of_roof: Estimate | None = column(
+        "`least_ms` / `ms`; of the step with an interval, which holds the uncertainty of the "
+        "ceilings too",
+        "1", default=None,
+    )  # fmt: skip
+    coverage: float | None = column("of the step: the sum of the layers over it", "1", default=None)
+
+
+@dataclass(frozen=True, kw_only=True)
+class CeilingRow(DeclaredRow, table="ceilings"):
+    """A ceiling of a node (``tables.ceilings.Ceiling``)."""
+
+    kind: str = column("`compute` or `memory`")
+    stated: str = column("`measured`, or `datasheet`")
+    dtype: str | None = column("type of the numbers, of computation")
+    value: Estimate = column("the ceiling; of a measured one the best run", ends=("low", "high"))
+    unit: str = column("unit of the ceiling and its interval")
+    repeats: int = column("runs at the best point", "1")
+    where: str = column("what measured it")
+    disturbed: int = column("runs that were disturbed", "1")
+    growing: bool = column("whether the rate still grew at the last size tried")
+
+    @classmethod
+    def of(cls, ceiling: Ceiling) -> Self:
+        """The row of a ceiling."""
+        return cls(
+            kind=ceiling.kind,
+            stated=ceiling.stated,
+            dtype=ceiling.dtype,
+            value=Estimate(ceiling.value, ceiling.low, ceiling.high),
+            unit="FLOP/s" if ceiling.kind == COMPUTE else "bytes/s",
+            repeats=ceiling.repeats,
+            where=ceiling.where,
+            disturbed=ceiling.disturbed,
+            growing=ceiling.growing,
+        )
+
+    @property
+    def ceiling(self) -> Ceiling:
+        """The ceiling that it is the row of."""
+        ends = (self.value.low, self.value.high)
+        return Ceiling(
+            self.kind, self.stated, self.dtype or "", self.value.value, *ends, self.repeats,
+            self.where, self.disturbed, self.growing,
+        )  # fmt: skip
+
+
+def layer_rows(inputs: TableInputs) -> Iterator[LayerRow]:
+    """A row per point and kind of layer, and one for its whole step."""
+    data = inputs.data
+    for point in inputs.points:
+        runs = _timed(data, point)
+        alike = [run for run in runs if run.name == runs[0].name]
+        if alike:
+            head = {**point_columns(point), "repeats": len(alike)}
+            yield from _rows(head, alike, *_roof(data, point, inputs.machine.ceilings))
+
+
+def ceiling_rows(inputs: TableInputs) -> Iterator[CeilingRow]:
+    """The ceilings of the machine, where layers are held against them."""
+    if any(_timed(inputs.data, point) for point in inputs.points):
+        yield from map(CeilingRow.of, inputs.machine.ceilings)
+
+
+MAKERS = (Maker(LayerRow, layer_rows), Maker(CeilingRow, ceiling_rows))
+
+
+def _timed(data: ExperimentData, point: Point) -> list[LayerTimes]:
+    """What the runs of a point have timed of their layers."""
+    texts = data.texts(LAYERS)
+    return [LayerTimes.from_text(texts[row]) for row in point.rows.tolist() if texts[row]]
+
+
+def _roof(
+    data: ExperimentData, point: Point, ceilings: Sequence[Ceiling]
+) -> tuple[Roof | None, str, Reach]:
+    """The roof over a rank of a point, of which ceilings, and how far least times reach.
+
+    Measured ones where both are there, else those of the data sheet; NaN says that the uncertainty
+    is not known.
+    """
+    every = {**data.experiment["fixed"], **point.values}
+    dtype = numbers_of(every)
+    ranks = min(int(every["ranks"]), int(every.get("ranks_per_node") or 1))
+    for stated in (MEASURED, DATASHEET):
+        roof = roof_of(ceilings, stated, dtype)
+        if roof is not None:
+            return roof.shared(ranks), stated, reach_of_least(ceilings, stated, dtype)
+    return None, "", UNKNOWN
+
+
+def _rows(
+    head: dict[str, Any], runs: Sequence[LayerTimes], roof: Roof | None, stated: str, reach: Reach
+) -> Iterator[LayerRow]:
+    first = runs[0]
+    counts = np.array(first.count, np.float64)
+    # [repeat, layer] of all layers of a kind, in s.
+    both = np.array([run.both for run in runs]) * counts
+    forward = np.array([run.forward for run in runs]) * counts
+    launch_s = float(np.mean([run.launch for run in runs]))
+    whole = both.mean(axis=0).sum()
+    least = total_flop = total_bytes = 0.0
+    for place, (name, kind, count) in enumerate(
+        zip(first.name, first.kind, first.count, strict=True)
+    ):
+        flop = first.flop_forward[place] + first.flop_backward[place]
+        moved = first.bytes_forward[place] + first.bytes_backward[place]
+        timed = _times(count * flop, count * moved, both[:, place])
+        limits: dict[str, Any] = {}
+        if roof is not None:
+            starts = 2 if first.flop_backward[place] or first.bytes_backward[place] else 1
+            least_ms = count * roof.least_s(rated_flop(kind, flop), moved) * _MS
+            limits = {
+                "roof": stated,
+                "bound": roof.class_of_kind(kind, flop, moved, starts * launch_s),
+                "least_ms": least_ms,
+                "of_roof": Estimate(least_ms / timed["ms"].value),
+            }
+            least += least_ms
+        total_flop += count * flop
+        total_bytes += count * moved
+        yield LayerRow(
+            **head,
+            **timed,
+            **limits,
+            layer=name,
+            kind=kind,
+            count=count,
+            forward_ms=float(forward[:, place].mean()) * _MS,
+            of_layers=float(both[:, place].mean() / whole),
+        )
+    steps = np.array([run.step for run in runs])
+    limits = {}
+    if roof is not None:
+        reached = _reached(least / _MS / steps, stated, reach)
+        limits = {"roof": stated, "least_ms": least, "of_roof": reached}
+    yield LayerRow(
+        **head,
+        **_times(total_flop, total_bytes, steps),
+        **limits,
+        layer=STEP,
+        kind=STEP,
+        count=1,
+        coverage=float((both.sum(axis=1) / steps).mean()),
+    )
+
+
+def _times(flop: float, moved: float, seconds: Floats) -> dict[str, Any]:
+    mean = float(seconds.mean())
+    bounds = positive_interval(seconds * _MS)
+    per_byte = intensity(flop, moved)
+    return {
+        "flop": flop, "bytes": moved, "ms": Estimate.of(mean * _MS, bounds.low, bounds.high),
+        "flops": flop / mean, "intensity": None if math.isnan(per_byte) else per_byte,
+    }  # fmt: skip
+
+
+def _reached(shares: Floats, stated: str, reach: Reach) -> Estimate:
+    """Least time over the step's, over the repeats, with the uncertainty of measured ceilings."""
+    bounds = share_interval(shares, reach if stated == MEASURED else UNKNOWN)
+    return Estimate.of(float(shares.mean()), bounds.low, bounds.high)
