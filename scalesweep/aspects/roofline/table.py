@@ -50,7 +50,10 @@ class LayerRow(PointRow, table="roofline"):
     layer: str = column("name of the first layer of the kind, or `step`")
     kind: str = column("kind of the layer, or `step`")
     count: int = column("how many layers are the same", "1")
-    bound: str | None = column("what limits the layer under the ceilings", default=None)
+    bound: str | None = column(
+        "what limits it: `compute`, `memory`, `launch`, or `unrated` (docs/methods/roofline.md)",
+        default=None,
+    )
     roof: str | None = column("which ceilings: `measured` or `datasheet`", default=None)
     flop: float = column("operations, forward and backward", "FLOP")
     bytes: float = column("bytes moved, forward and backward", "bytes")
