@@ -22,7 +22,7 @@ def run(args: argparse.Namespace) -> None:
         for experiment in read_plan(args.plan)["experiments"]
         for run in (*experiment["runs"], *experiment["profiles"])
     }
-    found = collect(run_ids, args.runs, args.out)
-    for note in found.notes:
+    jobs = collect(run_ids, args.runs, args.out)
+    for note in jobs.notes:
         print(f"accounting: {note}")
-    print(f"{counted(len(found.rows), 'job')} in {args.out}")
+    print(f"{counted(len(jobs.rows), 'job')} in {args.out}")

@@ -56,9 +56,9 @@ def run(args: argparse.Namespace) -> None:
         return
     states = take_stock(campaign, campaign.unique_runs(), remember=False)
     more = [(row.experiment, row.point, row.runs) for row in rows]
-    told = f"What was measured, and what {hours(advice.cost)} node-hours teach most about."
+    head = f"What was measured, and what {hours(advice.cost)} node-hours teach most about."
     path = folder / CAMPAIGN
-    write_advised(advised_campaign(content, campaign, states, more, told), path)
+    write_advised(advised_campaign(content, campaign, states, more, head), path)
     print(f"\nto measure it: snakemake --configfile {path}")
 
 
@@ -149,7 +149,9 @@ def _gap(advice: Advice) -> str:
 
 def _questions(advice: Advice) -> list[str]:
     head = ("asked", "now", "expected after")
-    rows = [(one.question, factor(one.before), factor(one.after)) for one in advice.answers]
+    rows = [
+        (answer.question, factor(answer.before), factor(answer.after)) for answer in advice.answers
+    ]
     return aligned([head, *rows], left={0})
 
 
@@ -159,11 +161,11 @@ def _curve_lines(curve: Sequence[Advice]) -> list[str]:
     head = ["node-hours", "runs", *(names if len(names) <= 3 else ["share of the widths left"])]
     rows = []
     for advice in curve:
-        runs = sum(sum(one.values()) for one in advice.counts.values())
+        runs = sum(sum(count.values()) for count in advice.counts.values())
         runs += sum(map(sum, advice.levels.values()))
-        left = [one.after / one.before for one in advice.answers if one.before > 0]
+        left = [answer.after / answer.before for answer in advice.answers if answer.before > 0]
         share = f"{100 * math.fsum(left) / max(len(left), 1):.0f} %"
-        widths = [factor(one.after) for one in advice.answers]
+        widths = [factor(answer.after) for answer in advice.answers]
         rows.append([hours(advice.budget), str(runs), *(widths if len(names) <= 3 else [share])])
     return aligned([head, *rows], left=set())
 
@@ -186,6 +188,8 @@ def curve_csv(curve: Sequence[Advice]) -> str:
     writer = CsvWriter(out)
     writer.writerow(["budget_node_hours", "node_hours", "question", "width_now", "width_after"])
     for advice in curve:
-        for one in advice.answers:
-            writer.writerow([advice.budget, advice.cost, one.question, one.before, one.after])
+        for answer in advice.answers:
+            writer.writerow(
+                [advice.budget, advice.cost, answer.question, answer.before, answer.after]
+            )
     return out.getvalue()

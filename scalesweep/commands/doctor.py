@@ -23,7 +23,7 @@ def run(args: argparse.Namespace) -> None:
     for check in examine(campaign, in_slurm):
         print(line_of(check), flush=True)
         counts[check.state] += 1
-    told = ", ".join(f"{counts[state]} {state}" for state in STATES if counts[state])
-    print(f"doctor: {told}; {time.monotonic() - begin:.0f} s")
+    tally = ", ".join(f"{counts[state]} {state}" for state in STATES if counts[state])
+    print(f"doctor: {tally}; {time.monotonic() - begin:.0f} s")
     if counts[FAILED]:
         raise UserError(f"the doctor found {counts[FAILED]} check(s) failed on site {site.name}")

@@ -32,4 +32,4 @@ def run(args: argparse.Namespace) -> None:
     )
     if words := missing_words(entries):
         warn(words)
-    print(f"{sum('missing' not in one for one in entries)} figures in {args.out}")
+    print(f"{sum('missing' not in entry for entry in entries)} figures in {args.out}")

@@ -22,11 +22,11 @@ def run(args: argparse.Namespace) -> None:
             f"{campaign.file}: names no history: add `history: FOLDER`, or --history FOLDER"
         )
     history = write_history(campaign.history)
-    counts = Counter(one.verdict.kind for one in history.series)
-    told = ", ".join(f"{counts[kind]} {kind}" for kind in VERDICTS if counts[kind])
-    print(f"{counted(history.sessions, 'session')}: {told or 'nothing to judge'}")
-    worse = [line_of(one) for one in regressions(history)]
-    worse += [settled_line(*one) for one in settled_regressions(history)]
+    counts = Counter(series.verdict.kind for series in history.series)
+    tally = ", ".join(f"{counts[kind]} {kind}" for kind in VERDICTS if counts[kind])
+    print(f"{counted(history.sessions, 'session')}: {tally or 'nothing to judge'}")
+    worse = [line_of(regression) for regression in regressions(history)]
+    worse += [settled_line(*regression) for regression in settled_regressions(history)]
     for told_line in worse:
         print(told_line)
     print(f"history: {campaign.history.folder / PAGE}")

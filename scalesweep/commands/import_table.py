@@ -29,25 +29,25 @@ def run(args: argparse.Namespace) -> None:
         _print_draft(args)
         return
     table_map = load_map(Path(args.map), Path(args.source))
-    found = runs_of(table_map)
-    for note in found.notes:
+    runs = runs_of(table_map)
+    for note in runs.notes:
         print(f"note: {note}")
-    if found.empty:
-        print(f"without a value: {found.empty} of the runs that rows and columns could hold")
-    for check in check_printed(table_map, found.runs):
+    if runs.empty:
+        print(f"without a value: {runs.empty} of the runs that rows and columns could hold")
+    for check in check_printed(table_map, runs.runs):
         total = check.agree + len(check.others)
         print(f"printed efficiencies of {check.metric}: {check.agree} of {total} come out")
         for line in check.others[:SHOWN]:
             print(f"warning: {line}", file=sys.stderr)
-    if not any(run.metrics for run in found.runs):
-        for refusal in found.refusals:
+    if not any(run.metrics for run in runs.runs):
+        for refusal in runs.refusals:
             print(f"refused: {refusal.message}", file=sys.stderr)
         raise UserError(f"{args.source}: no row has a number that could be imported")
     benchmark = make_benchmark(
         Path(args.results),
         table_map.name,
         table_map.summary,
-        _parameters(table_map, found.types),
+        _parameters(table_map, runs.types),
         {
             metric.name: {"definition": metric.doc, "kind": metric.kind}
             if metric.kind
@@ -61,8 +61,8 @@ def run(args: argparse.Namespace) -> None:
     cli.deliver(
         args,
         TABLE,
-        found.runs,
-        found.refusals,
+        runs.runs,
+        runs.refusals,
         {benchmark.name: rules},
         f"Table {Path(args.source).name}, imported.",
     )

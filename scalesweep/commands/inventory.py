@@ -91,8 +91,8 @@ def _word_of_slurm(submission: Submission, run_ids: Iterable[str]) -> str:
 
 def _jobs(campaign: Campaign) -> list[dict[str, Any]]:
     """The campaign's jobs so far, those of calls that were killed too."""
-    found = spent_jobs(campaign)
-    for note in found.notes:
+    jobs = spent_jobs(campaign)
+    for note in jobs.notes:
         level = logging.INFO if campaign.budget_node_hours is None else logging.WARNING
         _log.log(level, "node-hours spent: %s", note)
-    return found.rows
+    return jobs.rows

@@ -44,10 +44,10 @@ def run(args: argparse.Namespace) -> None:
         run_pack,
     )  # milliseconds, which other jobs are spared
 
-    def one(order: Path, digest: str, hosts: Sequence[str]) -> int:
+    def launch_run(order: Path, digest: str, hosts: Sequence[str]) -> int:
         return _launch(order, digest, args.marker and order.with_name(args.marker.name), hosts)
 
-    run_pack(args.pack, one)
+    run_pack(args.pack, launch_run)
 
 
 def _launch(path: Path, digest: str, marker: Path | None, hosts: Sequence[str] = ()) -> int:

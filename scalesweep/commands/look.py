@@ -35,7 +35,7 @@ def run(args: argparse.Namespace) -> None:
         if series.kept:
             print(series.name, series.kept.reason or "goes on")
     if plan.spending is not None:
-        rounds = max((one.round for one in plan.spending.kept.decisions), default=0)
+        rounds = max((decision.round for decision in plan.spending.kept.decisions), default=0)
         print(f"{counted(rounds, 'round')} decided on; {plan.spending.ended or 'goes on'}")
     if args.budget and plan.campaign.budget_node_hours is not None:
         _check(plan.campaign)

@@ -162,10 +162,10 @@ def by_experiment(
     """Ids of runs by their experiment."""
     if isinstance(runs, UniqueRuns):
         return runs.by_experiment
-    found: dict[int, tuple[Experiment, list[str]]] = {}
+    grouped: dict[int, tuple[Experiment, list[str]]] = {}
     for run_id, (experiment, _) in runs.items():
-        found.setdefault(id(experiment), (experiment, []))[1].append(run_id)
-    return list(found.values())
+        grouped.setdefault(id(experiment), (experiment, []))[1].append(run_id)
+    return list(grouped.values())
 
 
 def load_campaign(

@@ -44,20 +44,20 @@ def kind_of(source: Path) -> str:
     """
     if not source.exists():
         raise UserError(f"{shown(source)}: no such file or folder")
-    found = dict(_readers(source))
-    table = found.pop(TABLE, None)
-    if len(found) > 1:
-        ways = " or ".join(f"--as {kind} ({_WHAT[kind]})" for kind in found)
+    paths = dict(_readers(source))
+    table = paths.pop(TABLE, None)
+    if len(paths) > 1:
+        ways = " or ".join(f"--as {kind} ({_WHAT[kind]})" for kind in paths)
         raise UserError(f"{shown(source)}: can be read in several ways: add {ways}")
-    if not found and table == source:
+    if not paths and table == source:
         return TABLE
-    if not found:
+    if not paths:
         hints = f"; {_command(table, TABLE)}" if table else ""
         raise UserError(
             f"{shown(source)}: not recognised as {', '.join(_WHAT.values())}{hints}; --as KIND "
             "reads it all the same, and says what is wrong"
         )
-    (kind,) = found
+    (kind,) = paths
     if table == source:
         _log.info("%s: read as %s (--as %s: as a table)", shown(source), kind, TABLE)
     return kind
@@ -65,8 +65,8 @@ def kind_of(source: Path) -> str:
 
 def hint(source: Path, kind: str) -> str:
     """``; `scalesweep import ...` reads ...`` where it can be read as another kind; else empty."""
-    found = next(((name, path) for name, path in _readers(source) if name != kind), None)
-    return f"; {_command(found[1], found[0])}" if found else ""
+    reader = next(((name, path) for name, path in _readers(source) if name != kind), None)
+    return f"; {_command(reader[1], reader[0])}" if reader else ""
 
 
 def _command(path: Path, kind: str) -> str:

@@ -124,10 +124,10 @@ def relocated(text: str, tops: Sequence[str], checkout: Path, always: frozenset[
     an interpreter in a folder that git ignores, stay.
     """
 
-    def there(found: "re.Match[str]") -> str:
-        path = f"{checkout}{found['rest'] or ''}"
-        own = any(found[0] == one or found[0].startswith(f"{one}/") for one in always)
-        return path if own or Path(path).exists() else found[0]
+    def there(match: "re.Match[str]") -> str:
+        path = f"{checkout}{match['rest'] or ''}"
+        own = any(match[0] == folder or match[0].startswith(f"{folder}/") for folder in always)
+        return path if own or Path(path).exists() else match[0]
 
     for top in tops:
         text = re.sub(rf"(?<![\w.-]){re.escape(top)}{_REST}", there, text)
@@ -137,11 +137,11 @@ def relocated(text: str, tops: Sequence[str], checkout: Path, always: frozenset[
 def spellings(top: Path, paths: Mapping[str, str]) -> list[str]:
     """How the top folder of a repository is written in paths of files in it: as it is, and by way
     of symbolic links."""
-    found = {str(top): None}
+    names = {str(top): None}
     for path in map(Path, paths.values()):
         inside = path.resolve()
         if inside.is_relative_to(top):
             rest = str(inside.relative_to(top))
             if rest != "." and str(path).endswith(f"/{rest}"):
-                found[str(path)[: -len(rest) - 1]] = None
-    return sorted(found, key=len, reverse=True)
+                names[str(path)[: -len(rest) - 1]] = None
+    return sorted(names, key=len, reverse=True)

@@ -64,10 +64,10 @@ def history_seconds(campaign: Campaign, targets: Sequence[Target]) -> Mapping[st
         return {}  # none yet
     rows = rows[rows["site"] == campaign.site.name].drop_duplicates(["run_id", "started"])
     seconds = (rows["ended"] - rows["started"]).dt.total_seconds()
-    found = {}
+    medians = {}
     for target in targets:
         ids = {target.run_id(repeat) for repeat in range(target.repeats)}
         own = seconds[rows["run_id"].isin(ids)].dropna()
         if len(own):
-            found[target.run_id(0)] = float(median(own))
-    return found
+            medians[target.run_id(0)] = float(median(own))
+    return medians

@@ -64,7 +64,7 @@ def _tell_cost(session: SettleSession, commits: int) -> None:
     if commits > 1:
         later = {group: runs * (steps + 1) for group, runs in first.items()}
         each = [session.cost([target], later) for target in targets]
-        most = max(each, key=lambda one: math.inf if one.seconds is None else one.seconds)
+        most = max(each, key=lambda cost: math.inf if cost.seconds is None else cost.seconds)
         session.say(
             f"cost: then about {counted(steps, 'commit')} and the result, at one point: at most "
             f"{session.cost_text(most)}; up to {2 ** (LOOKS - 1)} times as many repeats of a "
@@ -96,17 +96,19 @@ class Finder:
         for look in range(LOOKS):
             asked = [more(target, target.repeats << look) for target in targets]
             measured = self._session.measure(self._good, bad, asked)
-            worse = [one for one in measured if self._side(one, self._margin(one)) > 0]
-            if worse or all(self._side(one, self._margin(one)) < 0 for one in measured):
+            worse = [entry for entry in measured if self._side(entry, self._margin(entry)) > 0]
+            if worse or all(self._side(entry, self._margin(entry)) < 0 for entry in measured):
                 break
         if not worse:
-            shown = [f"{one.target.label} {_change(_logs(one))}" for one in measured if one.base]
+            shown = [
+                f"{entry.target.label} {_change(_logs(entry))}" for entry in measured if entry.base
+            ]
             raise UserError(
                 f"BAD {bad[:SHORT]} is not shown to be worse than GOOD {self._good[:SHORT]} by "
                 f"more than the margin: {listed(shown, 3)}; nothing to search for"
             )
         chosen = min(worse, key=self._price)
-        others = [one.target.label for one in worse if one is not chosen]
+        others = [entry.target.label for entry in worse if entry is not chosen]
         self._say(f"bad is {_change(_logs(chosen))}: {chosen.target.label}")
         if others:
             self._say(
@@ -116,22 +118,22 @@ class Finder:
         target = next(t for t in targets if t.run_id(0) == chosen.target.run_id(0))
         return target, float(_logs(chosen).mean())
 
-    def _price(self, one: Measured) -> float:
+    def _price(self, measured: Measured) -> float:
         """Node-seconds that telling half of the step takes at a point."""
-        logs = _logs(one)
+        logs = _logs(measured)
         spread = float(logs.std(ddof=1))
         pairs = pairs_for(spread, float(logs.mean()) / 2, _LEVEL) or math.inf
-        group = one.target.run_id(0)
-        cost = self._session.cost([one.target], {group: 2})
+        group = measured.target.run_id(0)
+        cost = self._session.cost([measured.target], {group: 2})
         return pairs * (cost.node_seconds if cost.seconds is not None else 1.0)
 
-    def _margin(self, one: Measured) -> float:
+    def _margin(self, measured: Measured) -> float:
         history = self._session.campaign.history
-        metric = str(one.row.get("metric", ""))
+        metric = str(measured.row.get("metric", ""))
         return math.log1p(history.margin_of(metric) if history else MARGIN)
 
-    def _side(self, one: Measured, bound: float) -> int:
-        return side_of(_logs(one), bound, _LEVEL)
+    def _side(self, measured: Measured, bound: float) -> int:
+        return side_of(_logs(measured), bound, _LEVEL)
 
     def _look(self, target: Target, commit: str, half: float) -> tuple[str, str]:
         """Whether a commit is good or bad, or why that cannot be told."""
@@ -142,17 +144,17 @@ class Finder:
         for look in range(LOOKS):
             asked = more(target, target.repeats << look)
             try:
-                (one,) = self._session.measure(self._good, commit, [asked])
+                (measured,) = self._session.measure(self._good, commit, [asked])
             except BadCommitError as error:
                 if error.commit == self._good:
                     raise  # it has been measured before: nothing can be told any more
                 self._say(f"skipped: {error} ({self._session.repository.subject(commit)})")
                 return SKIPPED, str(error)
-            if side := self._side(one, half):
+            if side := self._side(measured, half):
                 outcome = BAD if side > 0 else GOOD
-                self._say(f"{outcome}: {name}: {_change(_logs(one))}")
+                self._say(f"{outcome}: {name}: {_change(_logs(measured))}")
                 return outcome, ""
-        why = f"{_change(_logs(one))} after {counted(len(one.base), 'pair')}"
+        why = f"{_change(_logs(measured))} after {counted(len(measured.base), 'pair')}"
         self._say(f"skipped: {name}: cannot be told, {why}")
         return SKIPPED, why
 
@@ -183,9 +185,9 @@ class Finder:
         )  # fmt: skip
 
 
-def _logs(one: Measured) -> Floats:
+def _logs(measured: Measured) -> Floats:
     """Logarithms of the pairs' ratios, above 0 where new is worse."""
-    logs: Floats = one.worse * log_ratios(one.base, one.new)
+    logs: Floats = measured.worse * log_ratios(measured.base, measured.new)
     return logs
 
 

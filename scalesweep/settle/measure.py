@@ -135,7 +135,7 @@ def _pack(
 
 def _await(jobs: Mapping[int, str], say: Callable[[str], None]) -> None:
     """Wait until no job is in the queue; says why one waits."""
-    told: dict[int, str] = {}
+    shown: dict[int, str] = {}
     while True:
         states = commands.queue_states()
         live = {job: states[job] for job in jobs if job in states and states[job].state in LIVE}
@@ -143,8 +143,8 @@ def _await(jobs: Mapping[int, str], say: Callable[[str], None]) -> None:
             return
         for job, (state, reason, _) in live.items():
             text = f"{state.lower()} ({reason})" if state == JobState.PENDING else state.lower()
-            if told.get(job) != text:
-                told[job] = text
+            if shown.get(job) != text:
+                shown[job] = text
                 say(f"job {job}: {text}")
         time.sleep(_POLL_S)
 

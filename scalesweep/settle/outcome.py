@@ -81,23 +81,23 @@ class Measured:
 
 def verdicts_of(campaign: Campaign, measured: Sequence[Measured]) -> list[Paired]:
     """A verdict for each point, corrected for their number (Benjamini and Hochberg 1995)."""
-    found = []
-    for one in measured:
-        metric = one.row.get("metric", "")
+    verdicts = []
+    for entry in measured:
+        metric = entry.row.get("metric", "")
         margin = campaign.history.margin_of(metric) if campaign.history else MARGIN
-        better = one.row.get("better", "lower")
-        found.append(paired_verdict(one.base, one.new, better, margin))
-    tested = [place for place, one in enumerate(found) if finite(one.p)]
-    for place, p in zip(tested, adjusted_p([found[at].p for at in tested]), strict=True):
-        verdict = found[place]
+        better = entry.row.get("better", "lower")
+        verdicts.append(paired_verdict(entry.base, entry.new, better, margin))
+    tested = [place for place, entry in enumerate(verdicts) if finite(entry.p)]
+    for place, p in zip(tested, adjusted_p([verdicts[at].p for at in tested]), strict=True):
+        verdict = verdicts[place]
         if verdict.kind in (REGRESSION, IMPROVEMENT) and p > LEVEL:
             level = 1 - (1 - CONFIDENCE) / len(tested)
             step = abs(math.log(verdict.ratio))
             needed = pairs_for(verdict.noise, step, level, verdict.pairs + 1)
             why = f"one of {len(tested)} points: by chance alone one of them may look like this"
             verdict = replace(verdict, kind=INCONCLUSIVE, reason=why, needed=needed)
-        found[place] = replace(verdict, p=p)
-    return found
+        verdicts[place] = replace(verdict, p=p)
+    return verdicts
 
 
 def settled_point(measured: Measured, verdict: Paired) -> SettledPoint | None:

@@ -65,7 +65,9 @@ class Pairs:
         ]
         setting += [dict(site.env), list(site.prologue), list(campaign.track.build)]
         setting += [dict(campaign.programs), str(self.repository.top)]
-        benchmarks = {one.benchmark.name: one.benchmark for one in campaign.experiments}
+        benchmarks = {
+            experiment.benchmark.name: experiment.benchmark for experiment in campaign.experiments
+        }
         setting += [_how(benchmarks[name]) for name in sorted(benchmarks)]
         name = f"{self.base[:SHORT]}-{self.new[:SHORT]}-{digest_of(setting, 3)}"
         return campaign.results / SETTLE / name
@@ -84,14 +86,16 @@ class Pairs:
 
     def is_there(self, target: Target, repeat: int) -> bool:
         """Whether both runs of a pair have a record."""
-        return all((self.run_folder(one) / RECORD).exists() for one in self.both(target, repeat))
+        return all(
+            (self.run_folder(planned) / RECORD).exists() for planned in self.both(target, repeat)
+        )
 
     def done(self, target: Target) -> list[int]:
         """Numbers of the pairs of a point that have been measured, whatever is asked for now."""
-        found: list[int] = []
-        while self.is_there(target, len(found)):
-            found.append(len(found))
-        return found
+        done: list[int] = []
+        while self.is_there(target, len(done)):
+            done.append(len(done))
+        return done
 
     def missing(self, target: Target) -> list[int]:
         """Numbers of the pairs that are asked for and not there."""
@@ -126,8 +130,8 @@ class Pairs:
     def failure(self, target: Target) -> tuple[str, str] | None:
         """The commit's side and the cause of a run of a point that has failed; None without one."""
         for planned in self._all(target):
-            if found := read_failure(self.run_folder(planned)):
-                return planned.side, _told(found)
+            if failure := read_failure(self.run_folder(planned)):
+                return planned.side, _failure_text(failure)
         return None
 
     def _all(self, target: Target) -> Iterator[Planned]:
@@ -206,7 +210,7 @@ def _is_lost(path: str, folder: Path) -> bool:
     return path.startswith(f"{folder}/") and not Path(path).exists()
 
 
-def _told(failure: Mapping[str, object]) -> str:
+def _failure_text(failure: Mapping[str, object]) -> str:
     detail = f": {failure['detail']}" if failure.get("detail") else ""
     return f"{failure.get('cause')}{detail}"
 

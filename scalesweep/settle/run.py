@@ -32,7 +32,7 @@ def settle(
     repository = session.repository
     base, new = (repository.commit(options[n], n.upper()) for n in ("base", "new"))
     pairs, targets = session.pairs(base, new), session.targets
-    schedule = [one.target.run_id(0) for one in pairs.schedule(targets)]
+    schedule = [planned.target.run_id(0) for planned in pairs.schedule(targets)]
     cost = session.cost(targets, {group: schedule.count(group) for group in schedule})
     for name, commit in (("base", base), ("new", new)):
         say(f"{name}: {described(repository, commit)}")
@@ -67,14 +67,14 @@ def report(
     """
     points: list[SettledPoint] = []
     failed = 0
-    for one, verdict in zip(measured, verdicts_of(campaign, measured), strict=True):
-        if one.failure:
-            side, why = one.failure
+    for entry, verdict in zip(measured, verdicts_of(campaign, measured), strict=True):
+        if entry.failure:
+            side, why = entry.failure
             failed += 1
-            say(f"failed: {one.target.label}: {side}: {why}")
-        if point := settled_point(one, verdict):
+            say(f"failed: {entry.target.label}: {side}: {why}")
+        if point := settled_point(entry, verdict):
             points.append(point)
-            say(line_of(one.target.label, point))
+            say(line_of(entry.target.label, point))
     if not points:
         raise UserError(f"{folder}: no pair of runs has been finished; call it again to go on")
     rows = [asdict(point) for point in points]
@@ -83,9 +83,12 @@ def report(
     write_parquet(table, folder / f"{VERDICTS}.parquet", {})
     say(f"verdicts: {folder / VERDICTS}.csv")
     if campaign.history and commits[0] != commits[1]:
-        base, new = (Commit(one, repository.time(one), repository.subject(one)) for one in commits)
+        base, new = (
+            Commit(commit, repository.time(commit), repository.subject(commit))
+            for commit in commits
+        )
         measurement = Settled(
-            started=max(start for one in measured for start in one.started),
+            started=max(start for entry in measured for start in entry.started),
             campaign=campaign.name,
             results=str(folder.resolve()),
             repository=str(repository.top),

@@ -158,8 +158,10 @@ class SettleSession:
                 targets,
                 {(s, group) for s in SIDES for at, group in self._warm if at is checkouts[s]},
             )
-            groups = [one.target.run_id(0) for one in schedule]
-            self._warm |= {(checkouts[one.side], one.target.run_id(0)) for one in schedule}
+            groups = [planned.target.run_id(0) for planned in schedule]
+            self._warm |= {
+                (checkouts[planned.side], planned.target.run_id(0)) for planned in schedule
+            }
             requests = {}
             for target in targets if self.in_slurm else ():
                 if count := groups.count(target.run_id(0)):
@@ -176,16 +178,16 @@ class SettleSession:
                 measure_in_slurm(self.campaign, pairs.folder, runs, requests, self.say)
             else:
                 measure_here(pairs.folder, runs, self.say)
-        found = [
+        results = [
             Measured(pairs, target, self.entries[target.experiment.name]) for target in targets
         ]
-        if not any(one.base for one in found):
-            for one in found:
-                if one.failure:
-                    side, why = one.failure
+        if not any(entry.base for entry in results):
+            for entry in results:
+                if entry.failure:
+                    side, why = entry.failure
                     commit = base if side == BASE else new
-                    raise BadCommitError(commit, f"fails at {one.target.label}: {why}")
-        return found
+                    raise BadCommitError(commit, f"fails at {entry.target.label}: {why}")
+        return results
 
 
 def more(target: Target, repeats: int) -> Target:
@@ -203,8 +205,8 @@ def _end_in_order() -> None:
     numbers = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
     def end(number: int, _frame: FrameType | None) -> NoReturn:
-        for one in numbers:
-            signal.signal(one, signal.SIG_IGN)
+        for signal_number in numbers:
+            signal.signal(signal_number, signal.SIG_IGN)
         sys.exit(128 + number)
 
     for number in numbers:

@@ -121,8 +121,8 @@ def is_odd(state: RunState) -> bool:
 
 def warn(campaign: Campaign, runs: Runs, odd: Mapping[str, RunState], dry: bool) -> None:
     """Warn of runs that are in no table though there are records; ``dry``: all stay as they are."""
-    if found := newer(odd):
-        _log.warning("%s: nothing was changed: %s", campaign.runs_folder, tell_runs(found))
+    if newer_runs := newer(odd):
+        _log.warning("%s: nothing was changed: %s", campaign.runs_folder, tell_runs(newer_runs))
     if broken := untrusted(odd):
         _log.warning("%s", tell_set_aside(broken, dry))
     if useless := unusable(odd):
@@ -150,11 +150,11 @@ def _check_names(campaign: Campaign, in_slurm: bool) -> None:
 
 def check_path(where: str, name: Path | str, in_slurm: bool = False) -> None:
     """Raise UserError for a path that Snakemake, or its Slurm plugin, would not take unchanged."""
-    if found := re.search(r"[{}<>\x00-\x1f\x7f]|^-", str(name)):
-        what = "start with '-'" if found[0] == "-" else f"contain {found[0]!a}"
+    if match := re.search(r"[{}<>\x00-\x1f\x7f]|^-", str(name)):
+        what = "start with '-'" if match[0] == "-" else f"contain {match[0]!a}"
         raise UserError(
             f"{where}: {str(name)!a}: must not {what}: the path is passed on command lines"
         )
     # The plugin puts a job's command between double quotes.
-    if in_slurm and (found := re.search(r"[$`\\\"]", str(name))):
-        raise UserError(f"{where}: {str(name)!a}: must not contain {found[0]} with --profile slurm")
+    if in_slurm and (match := re.search(r"[$`\\\"]", str(name))):
+        raise UserError(f"{where}: {str(name)!a}: must not contain {match[0]} with --profile slurm")

@@ -93,8 +93,8 @@ class CampaignHooks:
         """Which of these runs (wildcards and attempt) share a job, by their places."""
         places = {wildcards["run_id"]: place for place, (wildcards, _) in enumerate(jobs)}
         attempts = {wildcards["run_id"]: attempt for wildcards, attempt in jobs}
-        found = self.submission.allocations(attempts)
-        return [[places[run_id] for run_id in job.run_ids] for job in found]
+        allocations_ = self.submission.allocations(attempts)
+        return [[places[run_id] for run_id in job.run_ids] for job in allocations_]
 
     def pack(self, jobs: Sequence[tuple[Mapping[str, str], int]]) -> Packed:
         """Leave what the job of these runs reads. Raises UserError or OSError."""
@@ -184,12 +184,12 @@ class CampaignHooks:
 
     def ended(self, job_ids: Collection[int]) -> Mapping[int, bool]:
         """Those of these jobs that are over: whether they left what they were to make."""
-        found = self.watch.ended(list(job_ids))
-        self._ends.update(found)
-        made = {job_id: self._is_made(job) for job_id, job in found.items()}
+        ended = self.watch.ended(list(job_ids))
+        self._ends.update(ended)
+        made = {job_id: self._is_made(job) for job_id, job in ended.items()}
         for job_id, marker in self._made.copy().items():  # others are being submitted
             if made.get(job_id) and marker.name == MARKER:
-                self.submission.note_success(marker.parent.name, found[job_id].node_list)
+                self.submission.note_success(marker.parent.name, ended[job_id].node_list)
         self._keep_off()
         return made
 

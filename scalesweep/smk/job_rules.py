@@ -175,7 +175,7 @@ class JobRules:
         wanted = [context.runs[run_id] for run_id in context.pending or reading]
         if context.looks and context.looks.awaited:
             # Further repeats read what the first ones do.
-            wanted += [(one.experiment, one.runs[0]) for one in context.looks.plan.points]
+            wanted += [(point.experiment, point.runs[0]) for point in context.looks.plan.points]
         return Staging(context.campaign, wanted)
 
     def mend_data(self) -> None:

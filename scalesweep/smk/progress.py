@@ -245,7 +245,7 @@ class Progress:
         known: Mapping[str, tuple[str, str]] = (
             context.submission.given_up if context.submission else {}
         )
-        found = []
+        failures = []
         for run_id, state in scan(self._folder, self._failed).items():
             experiment, run = context.runs[run_id]
             # What is on disk says more, but there is nothing where the disk was full.
@@ -255,6 +255,6 @@ class Progress:
             point = experiment.benchmark.scaled(run.point)
             axes = (*experiment.axes, *experiment.linked)
             varying = {axis: point[axis] for axis in axes if axis in point}
-            found.append(Failure(run_id, cause, detail, experiment.name, varying))
+            failures.append(Failure(run_id, cause, detail, experiment.name, varying))
         order = context.campaign.positions()
-        return sorted(found, key=lambda failure: order.get(failure.run_id, 0))
+        return sorted(failures, key=lambda failure: order.get(failure.run_id, 0))

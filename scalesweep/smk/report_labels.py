@@ -42,7 +42,7 @@ class FigureTexts:
     @cached_property
     def _entries(self) -> dict[tuple[str, str], Mapping[str, Any]]:
         try:
-            found = json.loads(self._path.read_bytes())
+            entries = json.loads(self._path.read_bytes())
         except (OSError, ValueError):
             return {}
-        return {(entry["experiment"], entry["name"]): entry for entry in found}
+        return {(entry["experiment"], entry["name"]): entry for entry in entries}
