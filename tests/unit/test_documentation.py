@@ -1,12 +1,15 @@
 """The documentation names files and sections that exist."""
 
 import re
+import shlex
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
+from scalesweep.commands.interface import COMMANDS, read
+from scalesweep.config.overrides import MOVED, VERBS, read_options
 from scalesweep.config.site import load_site
 from scalesweep.core.paths import SCHEMAS
 from tests.conftest import ROOT
@@ -55,6 +58,33 @@ def test_links_lead_somewhere(page: Path) -> None:
         if not file.exists() or (anchor and anchor not in anchors(file)):
             lost.append(target)
     assert lost == []
+
+
+def calls(text: str, program: str) -> list[list[str]]:
+    """The calls of a program in code blocks and between backticks, as words, without comments."""
+    lines = [line.split("`")[0] for line in re.findall(rf"`({program} [^`]*)`", text)]
+    for block in re.findall(r"```(?:sh|bash|yaml)?\n(.*?)```", text, re.DOTALL):
+        lines += re.findall(rf"^\s*(?:- run: )?({program} [^\n]*)$", block, re.MULTILINE)
+    return [
+        shlex.split(line, comments=True) for line in lines if not re.search(r"\.\.\.|\[-h\]", line)
+    ]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_commands_are_understood(page: Path) -> None:
+    """Every `scalesweep ...` parses, and every key of `snakemake --config` is read by its call."""
+    text = page.read_text()
+    for _, command, *words in calls(text, "scalesweep"):
+        if command in COMMANDS and words and not words[0].isupper():
+            read([command, *words])
+        assert command in {*COMMANDS, "COMMAND", "--help", "--version"}, command
+    old = page.name == "CHANGELOG.md"  # names what the commands took the place of
+    for words in [] if old else calls(text, "snakemake"):
+        options = words[words.index("--config") + 1 :] if "--config" in words else []
+        targets = [word for word in words[1:] if word in (*VERBS, *MOVED)]
+        given = dict(word.split("=", 1) for word in options if re.match(r"\w+=", word))
+        read_options(given, targets or ["run"])
+        assert not set(targets) & set(MOVED), words
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
