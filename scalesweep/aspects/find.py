@@ -20,7 +20,6 @@ from scalesweep.findings.accuracy import (
 )
 from scalesweep.findings.base import Finding, Rule
 from scalesweep.findings.best import best_configuration
-from scalesweep.findings.canary import at_equal_machines, canary
 from scalesweep.findings.ceilings import machine_ceilings, network_fit
 from scalesweep.findings.compare import best_value, site_ratio, value_ratio
 from scalesweep.findings.drift import drift
@@ -42,7 +41,6 @@ from scalesweep.findings.prediction import prediction
 from scalesweep.findings.ranks import slow_ranks
 from scalesweep.findings.repeats import until_precise
 from scalesweep.findings.scaling import resting_on_totals
-from scalesweep.findings.score import score
 from scalesweep.findings.shares import stated_efficiency
 from scalesweep.findings.spend import spent
 from scalesweep.findings.step_causes import step_causes
@@ -73,7 +71,6 @@ _OTHERS: Sequence[_Rule] = (
     step_causes,
     drift_in_runs,
     against_machine,
-    score,
     target_time,
     predicted_target_times,
     accuracy_over_scale,
@@ -85,8 +82,6 @@ _OTHERS: Sequence[_Rule] = (
     slow_ranks,
     timeline_signs,
     drift,
-    canary,
-    at_equal_machines,
     oversubscribed,
     until_precise,
     spent,

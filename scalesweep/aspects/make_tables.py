@@ -32,7 +32,6 @@ from scalesweep.aspects.registry import parts
 from scalesweep.core.files import digest_of
 from scalesweep.core.plan_format import Plan
 from scalesweep.tables.accounts import stated_accounts
-from scalesweep.tables.canary import canary_table
 from scalesweep.tables.companions import companion_accounts, finer, noexchange_table
 from scalesweep.tables.efficiency import efficiency_table
 from scalesweep.tables.exchange import exchange_table
@@ -40,7 +39,6 @@ from scalesweep.tables.in_blocks import in_blocks, pooled_intervals, pooled_word
 from scalesweep.tables.machine import Machine, machine_of
 from scalesweep.tables.machine_load import LOAD, OTHERS
 from scalesweep.tables.making import Maker, TableInputs
-from scalesweep.tables.mlperf_score import score_table
 from scalesweep.tables.pairwise import make_comparisons, site_table
 from scalesweep.tables.parts import part_table
 from scalesweep.tables.points import ExperimentData, Measure, Point, identity_columns, state_columns
@@ -121,7 +119,7 @@ def make_tables(
         for frame in tables.values():
             frame.attrs["units"] = units_of(frame.columns, data.quantities)
         if not experiment.get("control"):
-            tables |= training_tables(data, points, runs) | score_table(data, points)
+            tables |= training_tables(data, points, runs)
             tables |= sweep_tables(data, points)
             parts = part_table(data, points)
             tables |= {} if parts is None else {"parts": parts}
@@ -145,7 +143,6 @@ def make_tables(
                 "efficiency": steps,
                 "exchange": exchange_table(data, points, machine, own),
                 "noexchange": noexchange_table(data, points, against, own),
-                "canary": canary_table(data),
             }
             tables |= {name: frame for name, frame in more.items() if frame is not None}
             tables |= _of_aspects(TableInputs(data, points, series, machine, runs))

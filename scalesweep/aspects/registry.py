@@ -3,10 +3,22 @@
 from collections.abc import Iterator, Mapping
 from types import ModuleType
 
-from scalesweep.aspects import links, reading, roofline
+from scalesweep.aspects import (
+    links,
+    machine_check,
+    reading,
+    roofline,
+    score,
+)
 from scalesweep.aspects.aspect import Aspect, Part
 
-ASPECTS: tuple[Aspect, ...] = (links.ASPECT, reading.ASPECT, roofline.ASPECT)
+ASPECTS: tuple[Aspect, ...] = (
+    links.ASPECT,
+    machine_check.ASPECT,
+    reading.ASPECT,
+    roofline.ASPECT,
+    score.ASPECT,
+)
 # Captions of the tables that people read and that lie in no folder of an aspect.
 _OTHER_TABLES: Mapping[str, str] = {
     "findings": "The sentences of the report: state, numbers with units, and the rows and runs "
@@ -20,7 +32,6 @@ _OTHER_TABLES: Mapping[str, str] = {
     "sites": "The same runs on several sites.",
     "accuracy": "Accuracy of each point, with the time and energy to reach it.",
     "phases": "Seconds, and joules where known, of every phase of every point.",
-    "score": "Mean time to the target without the best and the worst run, as MLPerf counts.",
     "efficiency": "The time of a step by loss, and the factors of the efficiency, at each point.",
     "causes": "What makes steps longer: ranks, cause, steps, and what a replay gains without it.",
     "steps": "Quantiles, stalls and drift of the steps of each run and rank.",
@@ -28,7 +39,6 @@ _OTHER_TABLES: Mapping[str, str] = {
     "tensor.",
     "parts": "The time of each part of a program at each point.",
     "network": "Latency, bandwidth and algorithm fitted to each collective, with their intervals.",
-    "canary": "Quick checks of each node before runs, with the nodes that are off.",
     "prediction": "Predictions at rank counts that were not measured, with 50 % and 95 % "
     "intervals.",
     "forecasts": "Each prediction of the past whose count has been measured since, and whether "

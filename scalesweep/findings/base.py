@@ -12,7 +12,7 @@ from scalesweep.core.files import canonical_json
 from scalesweep.core.formatting import finite, plain
 from scalesweep.experiment.measure import Measure
 from scalesweep.experiment.results import ExperimentResults, Key, Row
-from scalesweep.table.declared import PointRow
+from scalesweep.table.declared import DeclaredRow
 
 # How the names of the figures begin that show what a rule speaks of, the plainest first.
 _FIGURES: Mapping[str, Sequence[str]] = {
@@ -163,14 +163,15 @@ def evidence_of(
 
 
 def declared_evidence(
-    results: ExperimentResults, row: PointRow, columns: Sequence[str]
+    results: ExperimentResults, row: DeclaredRow, columns: Sequence[str]
 ) -> dict[str, Any]:
     """The row of a declared table and the numbers in it that a sentence rests on."""
     cells = row.cells
     return {
         "experiment": results.name,
         "table": row.TABLE,
-        "key": {name: row.point.get(name) for name in results.axes} | {"source": row.source},
+        "key": {name: row.point.get(name) for name in results.axes}
+        | {"source": getattr(row, "source", None)},
         "numbers": {name: cells[name] for name in columns},
     }
 

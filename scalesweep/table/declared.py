@@ -58,6 +58,7 @@ class _Said:
     unit: str
     ends: tuple[str, str] | None
     ends_after: str
+    if_known: bool
 
 
 def column(
@@ -66,28 +67,33 @@ def column(
     *,
     ends: tuple[str, str] | None = None,
     ends_after: str = "",
+    if_known: bool = False,
     default: Any = MISSING,
 ) -> Any:
     """A field of a declared table: what it holds, and its unit.
 
+    A column ``if_known`` is left out of a table in which no row has a value of it.
+
     Of an ``Estimate``, ``ends`` names the columns of its interval (by default ``<name>_low`` and
     ``<name>_high``), which follow the value, or the column ``ends_after``.
     """
-    return field(metadata={_COLUMN: _Said(text, unit, ends, ends_after)}, default=default)
+    return field(metadata={_COLUMN: _Said(text, unit, ends, ends_after, if_known)}, default=default)
 
 
 @dataclass(frozen=True, kw_only=True)
 class DeclaredRow:
-    """A row of a declared table: the parameters that vary come first, under their own names."""
+    """A row of a declared table: the parameters that vary come first, under their own names, or
+    behind the ``leading`` columns of its class."""
 
     TABLE: ClassVar[str]
+    LEADING: ClassVar[Sequence[str]] = ()
 
     point: Mapping[str, Any] = field(default_factory=dict)
 
-    def __init_subclass__(cls, table: str = "") -> None:
+    def __init_subclass__(cls, table: str = "", leading: Sequence[str] = ()) -> None:
         """Name the table as its files are called."""
         if table:
-            cls.TABLE = table
+            cls.TABLE, cls.LEADING = table, leading
 
     @property
     def cells(self) -> dict[str, Any]:
@@ -157,16 +163,23 @@ def frame_of(rows: Iterable[DeclaredRow]) -> pd.DataFrame | None:
         return None
     columns = columns_of(type(kept[0]))
     names = {item.name for item in columns}
-    content = {
+    parameters = {
         _parameter(name, names): typed_values([row.point[name] for row in kept])
         for name in kept[0].point
     }
     cells = [row.cells for row in kept]
-    for item in columns:
-        content[item.name] = _values([row[item.name] for row in cells], item.kind)
-    frame = pd.DataFrame(content)
+    optional = {item.name for item in _declared(type(kept[0])) if item.said.if_known}
+    content = {
+        item.name: _values([row[item.name] for row in cells], item.kind)
+        for item in columns
+        if item.name not in optional or any(row[item.name] is not None for row in cells)
+    }
+    leading = {name: content.pop(name) for name in kept[0].LEADING}
+    frame = pd.DataFrame({**leading, **parameters, **content})
     frame.attrs["units"] = {
-        item.name: {"unit": item.unit, "label": item.text} for item in columns if item.unit
+        item.name: {"unit": item.unit, "label": item.text}
+        for item in columns
+        if item.unit and item.name in frame
     }
     return frame
 

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -142,3 +142,20 @@ def test_a_maker_makes_rows_or_a_frame_or_no_table() -> None:
     assert Maker("epochs", lambda _: frame).frames(inputs) == {"epochs": frame}
     assert not Maker("epochs", lambda _: None).frames(inputs)
     assert not Maker(Host, lambda _: []).frames(inputs)
+
+
+def test_columns_may_lead_and_be_left_out_where_no_row_has_a_value() -> None:
+    @dataclass(frozen=True, kw_only=True)
+    class Check(DeclaredRow, table="checks", leading=("run_id",)):
+        look: str = column("when")
+        run_id: str = column("the run")
+        rate: float | None = column("what was reached", "bytes/s", if_known=True)
+
+    rows = [Check(point={"ranks": 1}, run_id="r", look=when, rate=None) for when in ("a", "b")]
+    frame = frame_of(rows)
+    assert frame is not None and list(frame) == ["run_id", "ranks", "look"]
+    assert not frame.attrs["units"]
+    assert rows_of(Check, frame.to_dict("records"), ["ranks"]) == rows
+    frame = frame_of([*rows, replace(rows[0], rate=2.5)])
+    assert frame is not None and list(frame) == ["run_id", "ranks", "look", "rate"]
+    assert math.isnan(frame["rate"][0]) and frame.attrs["units"]["rate"]["unit"] == "bytes/s"

@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from scalesweep.aspects.machine_check.findings import at_equal_machines
 from scalesweep.aspects.make_tables import make_tables
 from scalesweep.experiment.results import ExperimentResults
-from scalesweep.findings.canary import at_equal_machines
 from scalesweep.tables.canary_rates import CANARY
 from tests.fakes.plan import whole_plan
 

@@ -1,9 +1,18 @@
 """Findings on MLPerf's score: the time to the target without the best and the worst run."""
 
-from scalesweep.core.formatting import counted, finite, number
-from scalesweep.experiment.results import ExperimentResults, Row
-from scalesweep.findings.base import CONFIRMED, NOTE, OPEN, WARNING, Finding, evidence_of, marked
-from scalesweep.tables.mlperf_score import STANDARD_RUNS, UNCLEAR
+from scalesweep.aspects.score.table import STANDARD_RUNS, UNCLEAR, Score
+from scalesweep.core.formatting import counted, number
+from scalesweep.experiment.results import ExperimentResults
+from scalesweep.findings.base import (
+    CONFIRMED,
+    NOTE,
+    OPEN,
+    WARNING,
+    Finding,
+    Rule,
+    declared_evidence,
+    marked,
+)
 
 MAX_POINTS = 4
 LEAST_RUNS = 3
@@ -12,8 +21,8 @@ _COLUMNS = ("runs", "reached", "best", "worst", "score", "models_per_minute")
 
 def score(results: ExperimentResults) -> list[Finding]:
     """The score of every point, or why it has none; of many points the first are named."""
-    rows = [row for row in results.rows("score") if row["runs"]]
-    enough = [row for row in rows if row["runs"] >= LEAST_RUNS or row.get("at_once")]
+    rows = [row for row in results.of(Score) if row.runs]
+    enough = [row for row in rows if row.runs >= LEAST_RUNS or row.at_once]
     findings = [_finding(results, row) for row in enough[:MAX_POINTS]]
     if len(enough) > MAX_POINTS:
         text = f"The tables have the scores of {counted(len(enough) - MAX_POINTS, 'more point')}."
@@ -27,23 +36,23 @@ def score(results: ExperimentResults) -> list[Finding]:
     return findings
 
 
-def _finding(results: ExperimentResults, row: Row) -> Finding:
+def _finding(results: ExperimentResults, row: Score) -> Finding:
     """The score of a point with enough runs."""
-    runs, missed = int(row["runs"]), int(row["runs"] - row["reached"])
-    where = f" at {results.describe(row)}" if results.axes else ""
-    evidence = evidence_of(results, "score", row, _COLUMNS)
-    if at_once := row.get("at_once"):
-        text = _at_once(row, str(at_once), where)
-        return Finding(results.name, "score", NOTE, marked(row["source"], text), evidence)
-    if finite(row["score"]):
-        level = CONFIRMED if row["standard"] else OPEN
+    runs, missed = row.runs, row.runs - row.reached
+    where = f" at {results.describe(row.point)}" if results.axes else ""
+    evidence = declared_evidence(results, row, _COLUMNS)
+    if row.at_once:
+        text = _at_once(row, where)
+        return Finding(results.name, "score", NOTE, marked(row.source, text), evidence)
+    if row.score is not None:
+        level = CONFIRMED if row.standard else OPEN
         counts = "best and worst dropped"
-        if not row["standard"]:
+        if not row.standard:
             counts = f"MLPerf takes {STANDARD_RUNS}; {counts}"
-        worst = "one that missed the target" if missed else f"{number(row['worst'], 4)} s"
+        worst = "one that missed the target" if missed else f"{number(row.worst, 4)} s"
         text = (
-            f"Score of {counted(runs, 'run')}{where} ({counts}): {number(row['score'], 4)} s; "
-            f"best {number(row['best'], 4)} s, worst {worst}."
+            f"Score of {counted(runs, 'run')}{where} ({counts}): {number(row.score, 4)} s; "
+            f"best {number(row.best, 4)} s, worst {worst}."
         )
     else:
         level = WARNING
@@ -51,23 +60,26 @@ def _finding(results: ExperimentResults, row: Row) -> Finding:
             f"No score{where}: {missed:,} of {counted(runs, 'run')} missed the target; "
             "MLPerf allows one."
         )
-    return Finding(results.name, "score", level, marked(row["source"], text), evidence)
+    return Finding(results.name, "score", level, marked(row.source, text), evidence)
 
 
-def _at_once(row: Row, how: str, where: str) -> str:
+def _at_once(row: Score, where: str) -> str:
     """What is said of models that were, or may have been, trained at the same time."""
-    runs = counted(int(row["runs"]), "model")
-    if how == UNCLEAR:
+    runs = counted(row.runs, "model")
+    if row.at_once == UNCLEAR:
         return (
-            f"No score{where}: {counted(int(row['runs']), 'run')} overlap in time, and no folder "
+            f"No score{where}: {counted(int(row.runs), 'run')} overlap in time, and no folder "
             "says whether they are of a strong submission (weak or strong in its name) or models "
             "of a weak one, whose result is models per minute."
         )
-    if not finite(row["models_per_minute"]):
+    if row.models_per_minute is None:
         return f"No score{where}: {runs} of a weak submission, and not all say when they trained."
-    missed = int(row["runs"] - row["reached"])
+    missed = row.runs - row.reached
     but = f" ({missed:,} missed the target)" if missed else ""
     return (
-        f"{runs} trained at the same time{where}{but}: {number(row['models_per_minute'], 3)} "
+        f"{runs} trained at the same time{where}{but}: {number(row.models_per_minute, 3)} "
         "models/min from the first start to the last stop; a weak submission has no score."
     )
+
+
+RULES = (Rule(score),)

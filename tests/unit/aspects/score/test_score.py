@@ -8,9 +8,9 @@ import pytest
 
 from scalesweep.analysis.stats import olympic_mean
 from scalesweep.aspects.make_tables import make_tables
+from scalesweep.aspects.score.findings import score
 from scalesweep.config.campaign import load_campaign
 from scalesweep.experiment.results import ExperimentResults
-from scalesweep.findings.score import score
 from scalesweep.importers.detect_logs import RULES, read_source
 from scalesweep.importers.write_campaign import campaign_of, write_campaign
 from scalesweep.importers.write_records import import_runs

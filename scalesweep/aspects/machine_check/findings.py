@@ -1,13 +1,14 @@
 """Findings on canaries: whether machines differed or changed between runs that are compared."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from scalesweep.analysis.canary import LEAST_RUNS, between, during
+from scalesweep.aspects.machine_check.table import COLUMNS, Look
 from scalesweep.core.formatting import counted, finite, listed, percent, with_interval
-from scalesweep.experiment.results import ExperimentResults, Key, Row
-from scalesweep.findings.base import NOTE, WARNING, Finding, evidence_of
-from scalesweep.tables.canary import COLUMNS
-from scalesweep.tables.canary_rates import WORDS
+from scalesweep.experiment.results import ExperimentResults, Key
+from scalesweep.findings.base import NOTE, WARNING, Finding, Rule, evidence_of
+from scalesweep.tables.canary_rates import WHEN, WORDS
 
 RULE = "canary"
 MOST_RATIOS = 6
@@ -21,10 +22,10 @@ def canary(results: ExperimentResults) -> list[Finding]:
 
     Nothing where runs have no canary.
     """
-    rows = [row for row in results.rows("canary") if row["source"] == "measured"]
-    runs: dict[str, dict[str, Row]] = {}
-    for row in rows:
-        runs.setdefault(str(row["run_id"]), {})[str(row["look"])] = row
+    runs: dict[str, dict[str, Look]] = {}
+    for look in results.of(Look):
+        if look.source == "measured":
+            runs.setdefault(look.run_id, {})[look.look] = look
     if not runs:
         return []
     findings = []
@@ -75,29 +76,29 @@ def at_equal_machines(results: ExperimentResults) -> list[Finding]:
 
 
 def _comparable(
-    results: ExperimentResults, runs: Sequence[dict[str, Row]], kind: str
-) -> list[list[dict[str, Row]]]:
+    results: ExperimentResults, runs: Sequence[dict[str, Look]], kind: str
+) -> list[list[dict[str, Look]]]:
     """The runs whose rates of a kind differ only if the machine does, group by group."""
     names = [name for name in _SIZES if name in results.axes] if kind in _SHARED else []
-    groups: dict[Key, list[dict[str, Row]]] = {}
+    groups: dict[Key, list[dict[str, Look]]] = {}
     for looks in runs:
-        groups.setdefault(results.key(next(iter(looks.values())), names), []).append(looks)
+        groups.setdefault(results.key(next(iter(looks.values())).point, names), []).append(looks)
     return list(groups.values())
 
 
 def _between(
-    results: ExperimentResults, runs: Sequence[dict[str, Row]], column: str, words: str
+    results: ExperimentResults, runs: Sequence[dict[str, Look]], column: str, words: str
 ) -> list[Finding]:
     """A warning if the machine was clearly faster at one point than at another."""
     groups: dict[Key, list[float]] = {}
-    points: dict[Key, Row] = {}
+    points: dict[Key, Mapping[str, Any]] = {}
     for looks in runs:
-        rates = [row[column] for row in looks.values() if finite(row.get(column))]
+        rates = [rate for look in looks.values() if (rate := look.cells[column]) is not None]
         if rates:
-            row = next(iter(looks.values()))
-            key = results.key(row, results.axes)
+            point = next(iter(looks.values())).point
+            key = results.key(point, results.axes)
             groups.setdefault(key, []).append(sum(rates) / len(rates))
-            points[key] = row
+            points[key] = point
     spread = between(list(groups.values()))
     if spread is None:
         return []
@@ -111,16 +112,14 @@ def _between(
 
 
 def _during(
-    results: ExperimentResults, runs: Sequence[dict[str, Row]], column: str, words: str
+    results: ExperimentResults, runs: Sequence[dict[str, Look]], column: str, words: str
 ) -> list[Finding]:
     """A warning if the machine was clearly slower or faster after the runs than before."""
     pairs = [
-        (float(looks["before"][column]), float(looks["after"][column]))
-        for looks in runs
-        if looks.keys() >= {"before", "after"}
-        and finite(looks["before"].get(column), looks["after"].get(column))
+        [looks[when].cells[column] for when in WHEN] for looks in runs if looks.keys() >= {*WHEN}
     ]
-    change = during([a for a, _ in pairs], [b for _, b in pairs])
+    pairs = [pair for pair in pairs if None not in pair]
+    change = during([before for before, _ in pairs], [after for _, after in pairs])
     if change is None:
         return []
     low, high = sorted((abs(change.low), abs(change.high)))
@@ -137,5 +136,8 @@ def _during(
 def _finding(
     results: ExperimentResults, level: str, text: str, numbers: dict[str, float]
 ) -> Finding:
-    evidence = {"experiment": results.name, "table": "canary", "key": {}, "numbers": numbers}
+    evidence = {"experiment": results.name, "table": Look.TABLE, "key": {}, "numbers": numbers}
     return Finding(results.name, RULE, level, text, evidence)
+
+
+RULES = (Rule(canary), Rule(at_equal_machines))

@@ -9,10 +9,10 @@ import pandas as pd
 import pytest
 
 from scalesweep.analysis.canary import ALPHA, between, during
+from scalesweep.aspects.machine_check.findings import canary
 from scalesweep.aspects.make_tables import make_tables
 from scalesweep.core.errors import UserError
 from scalesweep.experiment.results import ExperimentResults
-from scalesweep.findings.canary import canary
 from scalesweep.tables.canary_rates import CANARY, canary_text
 from tests.fakes.plan import whole_plan
 
