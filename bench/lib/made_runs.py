@@ -178,6 +178,7 @@ def _ranks(hosts: list[str], first: int) -> list[dict[str, Any]]:
 
 
 def _record(run_id: str, point: dict[str, Any], repeat: int, timed: float) -> dict[str, Any]:
+    """A record as a run of ``data_loading`` leaves it, with ``timed`` seconds of reading."""
     ranks = point["ranks"]
     began = 1_770_000_000 + repeat * 86_400
     phases = {"import": 3.1, "init": 0.4, "data_staging": 0.02, "warmup": 2.5, "timed": timed}

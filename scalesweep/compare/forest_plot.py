@@ -64,6 +64,8 @@ def _log(ratio: float) -> float:
 
 
 def _draw(shown: Sequence[tuple[Change, str]], of: int, name: str) -> Drawing:
+    """The figure of some changes of one quantity, a row for each with its label; ``of``: how many
+    there are in all."""
     first = shown[0][0]
     sources = {change.pair.source for change, _ in shown}
     mark = f" ({first.pair.source})" if len(sources) == 1 and sources != {"measured"} else ""

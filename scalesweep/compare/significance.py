@@ -151,6 +151,8 @@ class _Metrics:
     def __init__(
         self, experiment: str, benchmark: str, pairs: Sequence[Pair], sides: tuple[Side, Side]
     ) -> None:
+        """Find what is compared of a benchmark's points in an experiment: metrics that mean the
+        same on both sides, and which of them is the main one."""
         mine, theirs = (side.quantities(benchmark) for side in sides)
         self.quantities = {**theirs, **mine}
         self.unlike = []
@@ -209,6 +211,8 @@ def _cell(values: Floats) -> Cell:
 def _change(
     pair: Pair, metric: str, phase: str, metrics: _Metrics, base: Floats, new: Floats
 ) -> Change:
+    """What became of a metric at a pair of points, by the values of both sides: a ratio with its
+    interval and p value, or the reason why there is none."""
     quantity, main = metrics.quantities[metric], metric == metrics.main
     change = Change(pair, metric, phase, quantity, main, _cell(base), _cell(new))
     if not base.size or not new.size:

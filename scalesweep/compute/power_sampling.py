@@ -88,6 +88,7 @@ class Sampling:
         self._window = (started, ended)
 
     def _start(self, asked: PowerOrder) -> None:
+        """Start a sampler on each of the run's nodes, or note why there is none."""
         nodes, sysfs, sources = asked["nodes"], asked["sysfs"], asked["sources"]
         # Nodes of one job are the same: what the first one lacks is not looked for on the others.
         if why := nothing_here(sysfs, sources, host_name()):

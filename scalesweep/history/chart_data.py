@@ -76,6 +76,8 @@ class _Sessions:
 
 
 def _series(series: Judged, sessions: _Sessions) -> dict[str, Any]:
+    """What the chart of a point needs: its newest sessions with repeats and runs, which of them are
+    spikes or of the base, and levels with the band that noise explains."""
     shown = series.shown
     assert shown is not None
     first = max(0, len(series.sessions) - MOST_SESSIONS)

@@ -35,6 +35,8 @@ def draw_series(series: Judged, name: str) -> tuple[Drawing, str]:
 
 
 def _draw(series: Judged, name: str) -> Drawing:
+    """The figure of a point over its newest sessions: repeats, levels, spikes and the verdict, all
+    relative to the base of the verdict."""
     shown = series.shown
     assert shown is not None
     first = max(0, len(series.sessions) - MOST_SESSIONS)

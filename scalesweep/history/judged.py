@@ -184,6 +184,10 @@ def _session(head: Mapping[Any, Any], began: "pd.Series[Any]") -> SessionFacts:
 
 
 def _series(part: pd.DataFrame, facts: Sequence[SessionFacts], settings: HistorySettings) -> Judged:
+    """A point and metric over its sessions, judged, but for what is corrected over all of them.
+
+    ``part``: its rows, whose column ``_facts`` is the place of the session in ``facts``.
+    """
     codes = part["session"].cat.codes.to_numpy()
     order = np.argsort(codes, kind="stable")
     places = np.split(order, np.flatnonzero(np.diff(codes[order])) + 1)

@@ -98,7 +98,7 @@ def spend_lines(experiment: PlanExperiment) -> list[str]:
         return []
     state = f"ended: {spend['ended']}" if spend["ended"] else "goes on"
     head = (
-        f"spend: {spend['spent']:.3g} of {spend['budget']:g} node-hours spent, up to "
+        f"budget: {spend['spent']:.3g} of {spend['budget']:g} node-hours spent, up to "
         f"{spend['reserved']:.3g} more planned; {state}"
     )
     return [head, *(f"  {decision_text(experiment, one)}" for one in spend["rounds"])]

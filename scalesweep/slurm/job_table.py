@@ -247,6 +247,8 @@ def _runs(row: Row) -> list[str]:
 
 
 def _row(job: Job, run_ids: Sequence[str], runs: Path) -> Row:
+    """The row of a job that the accounting knows: its state and cost, and of the runs in it what
+    their launchers have left."""
     noted = [_launcher_notes(runs / run_id, job) for run_id in run_ids]
     programs = [seconds for seconds, _ in noted if seconds is not None]
     program_s = round(sum(programs), 3) if programs else None

@@ -240,6 +240,7 @@ def _gib(size: int | None) -> str:
 
 
 def _job(job_id: int, row: dict[str, str]) -> Job:
+    """A job from its own line of sacct's output, without its steps."""
     state, _, detail = row["State"].partition(" ")
     state = state.removesuffix("+")  # cut, as without -P
     code, signal = _exit(row["ExitCode"])

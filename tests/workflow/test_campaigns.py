@@ -226,7 +226,8 @@ def test_check_full_puts_every_run_into_the_dag(finished: Project) -> None:
         ),
         (
             ["--config", "budget_node_hours=5"],
-            "--config budget_node_hours: `snakemake` does not read it; read by: `snakemake advise`",
+            "--config budget_node_hours: `snakemake` does not read it; read by: `scalesweep advise "
+            "--budget NODE_HOURS`; in a campaign write `budget: {node_hours: 5}`",
         ),
         (["--config", "check=half"], "--config check=half: allowed: check=full"),
         (["--config", "site=mars"], "c.yaml: site: no site 'mars'"),

@@ -118,7 +118,7 @@ def test_rounds_go_on_until_the_budget_is_spent(load: Callable[..., Campaign]) -
     enter(made, plan)
     text = plan_text(made)
     assert (
-        f"spend: {found.spent:.3g} of 0.25 node-hours spent, up to 0 more planned; ended: " in text
+        f"budget: {found.spent:.3g} of 0.25 node-hours spent, up to 0 more planned; ended: " in text
     )
     (entry,) = made["experiments"]
     said = [one.text for one in spent(ExperimentResults(entry, {}))]
