@@ -302,6 +302,6 @@ def check_schema(value: Any, schema: str, path: Path) -> None:
             raise UserError(f"{path}: {where}{' ' if text.startswith('is ') else ': '}{text}")
         if value is None:
             raise UserError(
-                f"{path}: the file is empty; write a {schema} file (docs/reference/files.md)"
+                f"{path}: the file is empty; write a {schema} file (docs/reference/{schema}.md)"
             )
         raise UserError(f"{path}: {text}")

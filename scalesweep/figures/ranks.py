@@ -204,6 +204,6 @@ def _words(times: Times, slow: Sequence[Straggler]) -> list[str]:
 
 def _named(slow: Sequence[Straggler]) -> str:
     if not slow:
-        return "No rank is slower than the others by the rule in docs/guide/report.md."
+        return "No rank is slower than the others by the rule in docs/methods/intervals.md."
     named = [f"{_who(straggler)} ({number(straggler.ratio)} times)" for straggler in slow]
     return f"Slower than the others: {listed(named, MAX_LABELS)}."

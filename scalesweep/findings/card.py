@@ -48,7 +48,7 @@ _DO: Mapping[str, str] = {
     "logging": "log less often, and on no rank alone",
     "between": "look at what the program does between its steps (callbacks, logging, copies); "
     "`span_checkpoint`, `span_validation` and `span_logging` tell them apart "
-    "(docs/methods/time_breakdown.md)",
+    "(docs/guide/time_breakdown.md)",
     "mixed": "remove both reasons: each rank is as late as the others, for a reason of its own",
     "persistent": "look at the figure of the ranks: one rank, or its host, is slow in every step",
     "stalls": "look at what happens in the steps that stall: checkpoints, garbage collection, file "
@@ -60,7 +60,7 @@ _DO: Mapping[str, str] = {
     "communication": "split it: time stamps of each step, a replay, or Horovod's timeline "
     "(`--config profile=horovod_timeline`) separate waiting for the slowest rank from transfer",
     "barrier": "run longer epochs, or look at what ranks do at their ends",
-    "outside": "keep what lies between steps (`span_between`, docs/methods/time_breakdown.md); of "
+    "outside": "keep what lies between steps (`span_between`, docs/guide/time_breakdown.md); of "
     "a training by epochs compare the later ones: `main_metric: total_throughput`",
 }  # fmt: skip
 # What to act on, whatever term it is a cause of.

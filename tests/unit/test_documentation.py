@@ -94,6 +94,19 @@ def test_files_that_are_named_exist(page: Path) -> None:
     assert {name for name in named if not any((at / name).exists() for at in places)} == set()
 
 
+def test_pages_that_code_names_exist() -> None:
+    folders = ("scalesweep", "workflow", "resources", "config", "tests", "tools", "bench")
+    lost = {
+        (str(file.relative_to(ROOT)), name)
+        for folder in folders
+        for file in (ROOT / folder).rglob("*")
+        if file.suffix in {".py", ".smk", ".yaml", ".j2", ".js", ".md"}
+        for name in re.findall(r"\bdocs/[\w/]+\.md\b", file.read_text())
+        if not (ROOT / name).is_file()
+    }
+    assert lost == set()
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_what_is_named_of_a_module_is_in_it(page: Path) -> None:
     for module, named in MEMBERS.findall(page.read_text()):
