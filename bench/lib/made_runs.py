@@ -20,7 +20,7 @@ from bench.lib.projects import project
 from scalesweep.config.campaign import load_campaign
 from scalesweep.core.record import RECORD, SAMPLES, completed, record_text
 from scalesweep.planning.plan import build_plan, write_plan
-from scalesweep.planning.stock import take_stock
+from scalesweep.state.stock import take_stock
 
 EPOCHS = 5
 # 91 points at each rank count: with 11 of them and 10 repeats 10,010 runs. The last ten are new.

@@ -8,11 +8,11 @@ from scalesweep.core import disk_full
 from scalesweep.core.causes import Cause
 from scalesweep.core.errors import UserError
 from scalesweep.core.record import RECORD, read_failure
-from scalesweep.planning.run_state import scan
-from scalesweep.planning.submission import Submission
+from scalesweep.jobs.submission import Submission
 from scalesweep.slurm.commands import PATIENCE_S
 from scalesweep.slurm.sacct import JobState
 from scalesweep.smk.campaign_args import add_campaign, campaign_of
+from scalesweep.state.run_state import scan
 
 SHORTEST_S, LONGEST_S = 2.0, 15.0
 

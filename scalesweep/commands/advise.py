@@ -5,6 +5,11 @@ import io
 import math
 from collections.abc import Sequence
 
+from scalesweep.adaptive.advice import make_study
+from scalesweep.adaptive.advice_points import Prices, prices_of
+from scalesweep.adaptive.advice_study import Row, Study
+from scalesweep.adaptive.advice_target import read_target
+from scalesweep.adaptive.advised_campaign import advised_campaign, write_advised
 from scalesweep.analysis.advice.advise import Advice, Options
 from scalesweep.config.campaign import Campaign
 from scalesweep.config.yaml_loader import load_yaml
@@ -13,15 +18,10 @@ from scalesweep.core.csv_cells import CsvWriter
 from scalesweep.core.errors import UserError
 from scalesweep.core.formatting import counted, duration
 from scalesweep.core.own_files import publish
-from scalesweep.planning.advice_target import read_target
-from scalesweep.planning.advised_campaign import advised_campaign, write_advised
 from scalesweep.planning.plan import hours
 from scalesweep.planning.plan_text import aligned
-from scalesweep.planning.stock import take_stock
 from scalesweep.smk.campaign_args import open_campaign
-from scalesweep.tables.advice import make_study
-from scalesweep.tables.advice_points import Prices, prices_of
-from scalesweep.tables.advice_study import Row, Study
+from scalesweep.state.stock import take_stock
 from scalesweep.tables.now import read_now
 
 TABLE, CURVE, CAMPAIGN = "advice.csv", "advice_curve.csv", "advice.yaml"

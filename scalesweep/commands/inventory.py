@@ -6,23 +6,23 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
+from scalesweep.adaptive.repeats import enter, plan_repeats
 from scalesweep.config.campaign import Campaign
 from scalesweep.core.errors import UserError
 from scalesweep.core.formatting import counted
-from scalesweep.planning.artifacts import forget_made
-from scalesweep.planning.job_cost import spent_jobs
-from scalesweep.planning.job_requests import shapes_for
+from scalesweep.jobs.job_cost import spent_jobs
+from scalesweep.jobs.job_requests import shapes_for
+from scalesweep.jobs.runtime_estimates import Estimates
+from scalesweep.jobs.submission import Submission
 from scalesweep.planning.plan import build_plan, kept_profiles, write_plan
 from scalesweep.planning.plan_text import plan_text
-from scalesweep.planning.reextract import runs_to_reread
-from scalesweep.planning.repeats import enter, plan_repeats
-from scalesweep.planning.runtime_estimates import Estimates
-from scalesweep.planning.state_stamp import stamp_state
-from scalesweep.planning.stock import take_stock, tell_stale
-from scalesweep.planning.submission import Submission
 from scalesweep.slurm.job_watch import why_pending
 from scalesweep.slurm.sacct import JobState
 from scalesweep.smk.campaign_args import add_campaign, campaign_of
+from scalesweep.state.artifacts import forget_made
+from scalesweep.state.reextract import runs_to_reread
+from scalesweep.state.state_stamp import stamp_state
+from scalesweep.state.stock import take_stock, tell_stale
 
 _log = logging.getLogger(__name__)
 
@@ -48,7 +48,7 @@ def run(args: argparse.Namespace) -> None:
     """
     repeats = plan_repeats(campaign_of(args))
     if repeats.due:
-        from scalesweep.tables.looks import look  # imports NumPy
+        from scalesweep.adaptive.look import look  # imports NumPy
 
         repeats = look(repeats.campaign)
     campaign = repeats.campaign

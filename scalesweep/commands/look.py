@@ -2,15 +2,15 @@
 
 import argparse
 
+from scalesweep.adaptive.look import look
 from scalesweep.config.campaign import Campaign
 from scalesweep.core.formatting import counted
-from scalesweep.planning.job_cost import cost_of_jobs, spent_jobs
-from scalesweep.planning.job_requests import shapes_for
+from scalesweep.jobs.job_cost import cost_of_jobs, spent_jobs
+from scalesweep.jobs.job_requests import shapes_for
+from scalesweep.jobs.runtime_estimates import Estimates
 from scalesweep.planning.plan import check_budget
-from scalesweep.planning.runtime_estimates import Estimates
-from scalesweep.planning.stock import take_stock
 from scalesweep.smk.campaign_args import add_campaign, campaign_of
-from scalesweep.tables.looks import look
+from scalesweep.state.stock import take_stock
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -7,8 +7,8 @@ from pathlib import Path
 from scalesweep.analysis.table_io import read_table
 from scalesweep.core.plan_format import read_plan
 from scalesweep.experiment.load import load_results
-from scalesweep.planning.artifacts import note_made
 from scalesweep.report.page import OF_SUMMARY, render_report, write_report
+from scalesweep.state.artifacts import note_made
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

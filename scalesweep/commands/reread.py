@@ -4,9 +4,9 @@ import argparse
 
 from scalesweep.core.errors import UserError
 from scalesweep.core.stamps import remove_stamp
-from scalesweep.planning.reextract import MARKERS, reread, runs_to_reread
-from scalesweep.planning.run_state import scan
 from scalesweep.smk.campaign_args import add_campaign, campaign_of
+from scalesweep.state.reextract import MARKERS, reread, runs_to_reread
+from scalesweep.state.run_state import scan
 
 SHOWN = 10
 

@@ -59,7 +59,7 @@ def launch(spec: Order, root: Path) -> int:
 
     ``spec``: run_id, profile, benchmark, version, params, repeat, site, folder, data, node_local,
     argv, env, prologue, time_limit_s, asked, power, and for a foreign program extract (see
-    ``scalesweep.planning.run_spec.run_spec``); order, where the run is one of a campaign, is kept
+    ``scalesweep.jobs.run_spec.run_spec``); order, where the run is one of a campaign, is kept
     as it is. ``root`` is the repository whose git state is recorded.
     """
     folder = Path(spec["folder"])

@@ -44,8 +44,8 @@ class Experiment:
     parameters in braces. ``control`` is set for the control point, repeated between all others.
     ``predict``: counts of what it scales over whose results are to be predicted.
     With ``until_precise`` each point has as many ``runs`` as are planned so far: those that are
-    needed in any case, until ``planning.repeats`` has looked at what they have measured.
-    With ``stop`` smaller counts are measured before larger ones, which ``planning.stops`` may leave
+    needed in any case, until ``adaptive.repeats`` has looked at what they have measured.
+    With ``stop`` smaller counts are measured before larger ones, which ``adaptive.stops`` may leave
     out: ``left_out`` are the ids of the runs that it has.
     """
 

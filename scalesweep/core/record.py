@@ -214,7 +214,7 @@ def read_record(path: Path) -> dict[str, Any]:
     """Read and check ``<run_id>/record.json``; raises BadRecordError naming what is wrong.
 
     The samples file is checked for presence and size here; ``verify_files`` reads it whole.
-    ``scalesweep.planning.record_reader`` does the same faster, where there is more than the
+    ``scalesweep.state.record_reader`` does the same faster, where there is more than the
     standard library.
     """
     record = parse_record(record_bytes(path), path.parent.name)

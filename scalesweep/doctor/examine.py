@@ -19,7 +19,7 @@ from scalesweep.compute.doctor.checks import (
 from scalesweep.compute.doctor.main import NAMES
 from scalesweep.config.campaign import Campaign
 from scalesweep.doctor import place, slurm
-from scalesweep.planning.missing_programs import missing_programs
+from scalesweep.jobs.missing_programs import missing_programs
 
 PROGRAMS = "programs"
 FOLDER = ".doctor"  # in the results folder

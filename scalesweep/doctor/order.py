@@ -12,7 +12,7 @@ from scalesweep.config.campaign import Campaign
 from scalesweep.config.site import Site
 from scalesweep.core.paths import REPO
 from scalesweep.core.profilers import NONE
-from scalesweep.planning.run_spec import power_order, site_environment
+from scalesweep.jobs.run_spec import power_order, site_environment
 
 PROGRAMS = REPO / "workflow" / "doctor"
 # Less than the deadline of a check, in which the program's processes end.

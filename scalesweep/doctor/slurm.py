@@ -7,12 +7,12 @@ from scalesweep.compute.doctor.checks import FAILED, OK, SKIPPED, WARNING, Check
 from scalesweep.config.campaign import Campaign
 from scalesweep.config.site import Site
 from scalesweep.core.errors import UserError
-from scalesweep.planning.job_requests import request_for
-from scalesweep.planning.node_faults import NODES, NodeFaults
-from scalesweep.planning.run_state import scan
-from scalesweep.planning.runtime_estimates import Estimates
+from scalesweep.jobs.job_requests import request_for
+from scalesweep.jobs.node_faults import NODES, NodeFaults
+from scalesweep.jobs.runtime_estimates import Estimates
 from scalesweep.slurm import commands
 from scalesweep.slurm.job_shape import Shape, of_slurm
+from scalesweep.state.run_state import scan
 
 SRUN, SBATCH, AVOIDED = "srun and PMIx", "sbatch", "nodes of earlier jobs"
 _TIMEOUT_S = 15

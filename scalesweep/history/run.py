@@ -13,7 +13,7 @@ from scalesweep.history.judged import History, Judged, read_history
 from scalesweep.history.page import ranked, render_history
 from scalesweep.history.series_head import KEY
 from scalesweep.history.settled import Commit, Settled, SettledPoint
-from scalesweep.planning.results_folder import claim_folder
+from scalesweep.state.results_folder import claim_folder
 
 PAGE, TABLES, VERDICTS = "history.html", "tables", "verdicts"
 _NAMES = (

@@ -27,7 +27,7 @@ from scalesweep.core.plan_format import PlanExperiment, read_plan
 from scalesweep.core.record import RECORD, BadRecordError, record_bytes
 from scalesweep.history.store import CANARY, LEDGER, METRIC, RunKey, Session
 from scalesweep.history.tracked import Tracker
-from scalesweep.planning.record_reader import parse_record
+from scalesweep.state.record_reader import parse_record
 from scalesweep.tables import canary_rates
 from scalesweep.tables.epoch_curves import ACCOUNT
 from scalesweep.tables.provenance import run_facts

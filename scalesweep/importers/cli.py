@@ -19,9 +19,9 @@ from scalesweep.importers.refusal_list import COPY, NOT_READ, REFUSED, RefusalLi
 from scalesweep.importers.which_importer import hint
 from scalesweep.importers.write_campaign import Rules, campaign_of, write_campaign
 from scalesweep.importers.write_records import RecordStore, Written, write_runs
-from scalesweep.planning.results_folder import claim_folder
 from scalesweep.smk.campaign_args import check_path
 from scalesweep.smk.report_command import report_command
+from scalesweep.state.results_folder import claim_folder
 
 # How the runs of each benchmark become experiments, whichever importer is called.
 RULES: Mapping[str, Rules] = {**detect_logs.RULES, **cosmoflow.RULES}

@@ -27,8 +27,8 @@ from scalesweep.core.record import (
 )
 from scalesweep.importers.imported_run import GPU, ImportedRun, NotRead, Refusal, shown
 from scalesweep.importers.made_benchmark import make_benchmark
-from scalesweep.planning.record_reader import read_record
-from scalesweep.planning.set_aside import set_aside
+from scalesweep.state.record_reader import read_record
+from scalesweep.state.set_aside import set_aside
 
 SOURCE_DIGEST = "source_blake2b"
 IMPORTED = "imported"

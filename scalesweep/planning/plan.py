@@ -30,10 +30,10 @@ from scalesweep.core.plan_format import (
 )
 from scalesweep.core.profilers import KINDS, NOEXCHANGE, folder_name, split_name
 from scalesweep.core.status import Status
-from scalesweep.planning.job_requests import canary_s
-from scalesweep.planning.run_state import RunState
-from scalesweep.planning.runtime_estimates import Estimates
-from scalesweep.planning.stock import take_stock
+from scalesweep.jobs.job_requests import canary_s
+from scalesweep.jobs.runtime_estimates import Estimates
+from scalesweep.state.run_state import RunState
+from scalesweep.state.stock import take_stock
 
 if TYPE_CHECKING:
     from scalesweep.slurm.job_shape import Shape
@@ -57,7 +57,7 @@ def build_plan(
     ``jobs``: the rows of jobs.csv.
     """
     # Not at the top: the Snakefile is parsed with this module, and needs no costs.
-    from scalesweep.planning.job_cost import cost_of_jobs
+    from scalesweep.jobs.job_cost import cost_of_jobs
 
     estimates = Estimates(campaign, states)
     positions = campaign.positions()

@@ -17,8 +17,8 @@ from scalesweep.core.plan_format import (
 )
 from scalesweep.core.profilers import NOEXCHANGE
 from scalesweep.core.status import Status
+from scalesweep.jobs.failure_groups import Failure, failure_lines
 from scalesweep.planning.adaptive_text import repeats_line, spend_lines
-from scalesweep.planning.failure_groups import Failure, failure_lines
 from scalesweep.planning.plan import budget_left, hours
 
 

@@ -19,7 +19,7 @@ from scalesweep.core.formatting import counted
 from scalesweep.core.orphans import end_with_parent
 from scalesweep.core.paths import REPO
 from scalesweep.core.record import RECORD, read_failure
-from scalesweep.planning.job_requests import Request, canary_s
+from scalesweep.jobs.job_requests import Request, canary_s
 from scalesweep.slurm import commands
 from scalesweep.slurm.job_identity import PREFIX
 from scalesweep.slurm.job_shape import of_slurm

@@ -20,8 +20,8 @@ from scalesweep.config.repeats import Run
 from scalesweep.core.errors import UserError
 from scalesweep.core.files import digest_of
 from scalesweep.core.record import RECORD, read_failure
-from scalesweep.planning.job_requests import Request, canary_s
-from scalesweep.planning.run_spec import run_spec
+from scalesweep.jobs.job_requests import Request, canary_s
+from scalesweep.jobs.run_spec import run_spec
 from scalesweep.settle.checkouts import BadCommitError, Checkout, relocated, spellings
 from scalesweep.settle.commits import SHORT, Repository
 from scalesweep.settle.targets import Target, files_of

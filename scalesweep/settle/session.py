@@ -17,12 +17,10 @@ from scalesweep.core.errors import UserError
 from scalesweep.core.formatting import counted
 from scalesweep.core.locks import claim, release
 from scalesweep.core.plan_format import PlanExperiment
-from scalesweep.planning.job_cost import spent_jobs
-from scalesweep.planning.job_requests import Request, request_for
+from scalesweep.jobs.job_cost import spent_jobs
+from scalesweep.jobs.job_requests import Request, request_for
+from scalesweep.jobs.runtime_estimates import Estimates
 from scalesweep.planning.plan import build_plan, hours
-from scalesweep.planning.run_state import RunState
-from scalesweep.planning.runtime_estimates import Estimates
-from scalesweep.planning.stock import take_stock
 from scalesweep.settle.checkouts import BadCommitError, Checkout, Checkouts
 from scalesweep.settle.commits import SHORT, Repository
 from scalesweep.settle.cost import Cost, history_seconds
@@ -31,6 +29,8 @@ from scalesweep.settle.outcome import Measured
 from scalesweep.settle.pairs import BASE, SETTLE, SIDES, Pairs
 from scalesweep.settle.targets import Target, repository_of, targets_of
 from scalesweep.slurm import commands
+from scalesweep.state.run_state import RunState
+from scalesweep.state.stock import take_stock
 
 CHECKOUTS = "checkouts"  # folder below that of settle
 Say = Callable[[str], None]

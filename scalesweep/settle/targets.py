@@ -13,9 +13,9 @@ from scalesweep.config.experiment_checks import check_metric
 from scalesweep.config.expressions import Expression
 from scalesweep.core.errors import UserError
 from scalesweep.core.formatting import text_of
-from scalesweep.planning.dataset_staging import Staging
-from scalesweep.planning.programs import program_files
+from scalesweep.jobs.dataset_staging import Staging
 from scalesweep.settle.commits import Repository, top_of
+from scalesweep.state.programs import program_files
 
 MOST_REPEATS = 1000
 

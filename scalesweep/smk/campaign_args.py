@@ -6,16 +6,17 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
+from scalesweep.adaptive.repeats import RepeatPlan, plan_repeats
 from scalesweep.config.campaign import Campaign, load_campaign
 from scalesweep.config.study import campaign_file, study_folder
 from scalesweep.core.errors import UserError
 from scalesweep.core.paths import REPO
 from scalesweep.core.status import Status
-from scalesweep.planning.repeats import RepeatPlan, plan_repeats
-from scalesweep.planning.results_folder import claim_folder
-from scalesweep.planning.run_state import RunState
-from scalesweep.planning.stock import Runs, take_stock, tell_stale
-from scalesweep.planning.untrusted_runs import (
+from scalesweep.slurm.commands import leave_job
+from scalesweep.state.results_folder import claim_folder
+from scalesweep.state.run_state import RunState
+from scalesweep.state.stock import Runs, take_stock, tell_stale
+from scalesweep.state.untrusted_runs import (
     newer,
     tell_runs,
     tell_set_aside,
@@ -23,7 +24,6 @@ from scalesweep.planning.untrusted_runs import (
     untrusted,
     unusable,
 )
-from scalesweep.slurm.commands import leave_job
 
 _log = logging.getLogger(__name__)
 

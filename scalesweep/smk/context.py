@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
+from scalesweep.adaptive.repeats import RepeatPlan
 from scalesweep.config.campaign import Campaign
 from scalesweep.config.experiment import Experiment
 from scalesweep.config.log_patterns import Extract
@@ -22,16 +23,15 @@ from scalesweep.config.repeats import Run
 from scalesweep.core.files import digest_of
 from scalesweep.core.record import RECORD
 from scalesweep.core.status import Status
-from scalesweep.planning.artifacts import was_changed
-from scalesweep.planning.reextract import MARKERS, runs_to_reread
-from scalesweep.planning.repeats import RepeatPlan
-from scalesweep.planning.run_state import RunState, beside_done
-from scalesweep.planning.state_stamp import STATES_FOLDER, state_digest, state_file
-from scalesweep.planning.stock import take_stock
-from scalesweep.planning.submission import Submission
-from scalesweep.planning.untrusted_runs import tell_set_aside, tell_unusable, untrusted, unusable
+from scalesweep.jobs.submission import Submission
 from scalesweep.smk.looks import Looks
 from scalesweep.smk.report_command import report_command
+from scalesweep.state.artifacts import was_changed
+from scalesweep.state.reextract import MARKERS, runs_to_reread
+from scalesweep.state.run_state import RunState, beside_done
+from scalesweep.state.state_stamp import STATES_FOLDER, state_digest, state_file
+from scalesweep.state.stock import take_stock
+from scalesweep.state.untrusted_runs import tell_set_aside, tell_unusable, untrusted, unusable
 
 # The output of the rule ``run``, in the run's folder. The record is none of Snakemake's files, so
 # Snakemake removes no record of a job that failed after it was written.

@@ -15,8 +15,8 @@ from scalesweep.core.errors import UserError
 from scalesweep.core.files import stamp_of
 from scalesweep.core.orphans import end_children
 from scalesweep.core.record import RECORD
-from scalesweep.planning.packing import pack_minutes
-from scalesweep.planning.submission import LOGS, Submission
+from scalesweep.jobs.packing import pack_minutes
+from scalesweep.jobs.submission import LOGS, Submission
 from scalesweep.slurm import commands, sacct
 from scalesweep.slurm.job_file import SubmittedJob, note_submitted
 from scalesweep.slurm.job_identity import PACK, job_comment, job_name, joined

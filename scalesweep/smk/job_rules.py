@@ -20,9 +20,9 @@ from scalesweep.config.campaign import by_experiment
 from scalesweep.core.files import stamp_of
 from scalesweep.core.paths import REPO
 from scalesweep.core.record import RECORD
-from scalesweep.planning.dataset_staging import Staging
-from scalesweep.planning.packing import given_s
-from scalesweep.planning.run_spec import run_spec
+from scalesweep.jobs.dataset_staging import Staging
+from scalesweep.jobs.packing import given_s
+from scalesweep.jobs.run_spec import run_spec
 from scalesweep.slurm.job_shape import RESOURCES, Shape, of_slurm, staging_shape
 from scalesweep.smk.context import MARKER, SnakemakeContext
 from scalesweep.smk.preflight import Preflight

@@ -13,10 +13,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
+from scalesweep.adaptive.repeats import RepeatPlan, plan_repeats
 from scalesweep.config.campaign import Campaign
 from scalesweep.core.stamps import remove_stamp
-from scalesweep.planning.repeats import RepeatPlan, plan_repeats
-from scalesweep.planning.state_stamp import STATES_FOLDER
+from scalesweep.state.state_stamp import STATES_FOLDER
 
 OUTPUT = "look-"  # begins the names of what the looks leave in the folder of states
 

@@ -8,15 +8,15 @@ from functools import cached_property
 
 from scalesweep.compute.left_out import leave_none_out
 from scalesweep.core.errors import UserError
-from scalesweep.planning.job_cost import cost_of_jobs, spent_jobs
-from scalesweep.planning.job_requests import shapes_for
-from scalesweep.planning.missing_programs import missing_programs
+from scalesweep.jobs.job_cost import cost_of_jobs, spent_jobs
+from scalesweep.jobs.job_requests import shapes_for
+from scalesweep.jobs.missing_programs import missing_programs
 from scalesweep.planning.plan import budget_left, check_budget
-from scalesweep.planning.results_folder import check_writable
 from scalesweep.slurm.commands import PATIENCE_S, live_jobs
 from scalesweep.slurm.job_identity import note_first_submission
 from scalesweep.smk.context import SnakemakeContext
 from scalesweep.smk.results_lock import Claims
+from scalesweep.state.results_folder import check_writable
 
 _log = logging.getLogger(__name__)
 

@@ -16,10 +16,10 @@ from scalesweep.core.formatting import counted, duration, listed
 from scalesweep.core.record import FAILURE, RECORD, read_failure
 from scalesweep.core.status import Status
 from scalesweep.core.visible import visible
-from scalesweep.planning.failing_kinds import Enough, FailingKinds
-from scalesweep.planning.failure_groups import Failure, failure_lines
-from scalesweep.planning.run_state import scan
+from scalesweep.jobs.failing_kinds import Enough, FailingKinds
+from scalesweep.jobs.failure_groups import Failure, failure_lines
 from scalesweep.smk.context import SnakemakeContext
+from scalesweep.state.run_state import scan
 
 POLL_S, QUICK_POLL_S = 2.0, 0.5
 

@@ -15,7 +15,7 @@ from scalesweep.core.locks import REPORT, claim, release
 from scalesweep.core.orphans import end_orphans, marked
 from scalesweep.core.own_files import make_way, note, save_others
 from scalesweep.core.record import RECORD
-from scalesweep.planning.artifacts import FILES, FOLDERS, OUTPUTS
+from scalesweep.state.artifacts import FILES, FOLDERS, OUTPUTS
 
 _log = logging.getLogger(__name__)
 

@@ -10,15 +10,15 @@ from scalesweep.config.study import campaign_file, shown
 from scalesweep.core.errors import UserError
 from scalesweep.core.log import set_up
 from scalesweep.core.status import Status
-from scalesweep.planning.results_folder import check_writable
-from scalesweep.planning.run_state import RunState, beside_done, forget_unsupported
-from scalesweep.planning.stock import take_stock
-from scalesweep.planning.submission import Submission
-from scalesweep.planning.untrusted_runs import newer, tell_runs
+from scalesweep.jobs.submission import Submission
 from scalesweep.smk.campaign_args import is_odd, read_campaign, warn
 from scalesweep.smk.context import SnakemakeContext
 from scalesweep.smk.job_rules import JobRules
 from scalesweep.smk.preflight import Preflight
+from scalesweep.state.results_folder import check_writable
+from scalesweep.state.run_state import RunState, beside_done, forget_unsupported
+from scalesweep.state.stock import take_stock
+from scalesweep.state.untrusted_runs import newer, tell_runs
 
 # For a Slurm that does not answer: a call that only plans waits so long in vain.
 PATIENCE_S = 60.0

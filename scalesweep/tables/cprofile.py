@@ -16,7 +16,7 @@ from scalesweep.core.plan_format import PlanExperiment
 from scalesweep.core.profilers import CPROFILE, FOLDER
 from scalesweep.core.record import RECORD
 from scalesweep.core.status import Status
-from scalesweep.planning.record_reader import read_record
+from scalesweep.state.record_reader import read_record
 
 MAX_RUNS = 12
 _TIMEOUT_S = 300

@@ -11,9 +11,9 @@ from scalesweep.core.plan_format import Plan
 from scalesweep.core.record import RECORD
 from scalesweep.core.status import Status
 from scalesweep.planning.plan import build_plan
-from scalesweep.planning.run_state import scan
-from scalesweep.planning.stock import take_stock
-from scalesweep.planning.untrusted_runs import newer, untrusted, unusable
+from scalesweep.state.run_state import scan
+from scalesweep.state.stock import take_stock
+from scalesweep.state.untrusted_runs import newer, untrusted, unusable
 from scalesweep.tables.summary import build_summary
 
 _log = logging.getLogger(__name__)

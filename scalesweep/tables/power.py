@@ -13,7 +13,7 @@ from scalesweep.analysis.types import Floats
 from scalesweep.core.errors import UserError
 from scalesweep.core.npy import NO_USE, NOT_ARRAYS
 from scalesweep.core.record import POWER, RECORD
-from scalesweep.planning.record_reader import read_record
+from scalesweep.state.record_reader import read_record
 from scalesweep.tables.points import ExperimentData, Point
 from scalesweep.tables.power_series import Channel, mean_power, read_power
 

@@ -8,7 +8,7 @@ from scalesweep.analysis.arrays import Arrays
 from scalesweep.core.files import content_digest, read_regular
 from scalesweep.core.npy import MAX_ARCHIVE
 from scalesweep.core.record import RECORD, SAMPLES, BadRecordError, checksums
-from scalesweep.planning.record_reader import read_record
+from scalesweep.state.record_reader import read_record
 from scalesweep.tables.points import ExperimentData, Point
 
 

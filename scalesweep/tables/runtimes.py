@@ -1,6 +1,6 @@
 """The table `runtimes`: how long runs of counts that were not measured will take.
 
-`snakemake plan` and job requests read its CSV (`planning/runtime_estimates.py`).
+`snakemake plan` and job requests read its CSV (`jobs/runtime_estimates.py`).
 """
 
 from collections.abc import Mapping, Sequence

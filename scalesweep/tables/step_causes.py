@@ -52,7 +52,7 @@ from scalesweep.analysis.types import Floats
 from scalesweep.core.errors import UserError
 from scalesweep.core.npy import NO_USE, NOT_ARRAYS
 from scalesweep.core.record import RECORD, SAMPLES, checksums, holds_matches
-from scalesweep.planning.record_reader import read_record
+from scalesweep.state.record_reader import read_record
 from scalesweep.tables.epoch_curves import run_seconds
 from scalesweep.tables.points import ExperimentData, Point
 from scalesweep.tables.run_arrays import arrays_of, largest_finished, ranks_of

@@ -45,8 +45,8 @@ from scalesweep.core.record import (
     told_arrays,
 )
 from scalesweep.core.record_content import MAX_NUMBER
-from scalesweep.planning.record_reader import parse_record
-from scalesweep.planning.run_state import files_stamp
+from scalesweep.state.record_reader import parse_record
+from scalesweep.state.run_state import files_stamp
 from scalesweep.tables.epoch_curves import CURVES, curves_of, span_warning
 from scalesweep.tables.epoch_quantities import EPOCH_COLUMNS, Timed, alike, epoch_quantities
 from scalesweep.tables.metric_meanings import agree, joined, meanings_of

@@ -20,7 +20,7 @@ from scalesweep.core.plan_format import PlanExperiment
 from scalesweep.core.profilers import HOROVOD_TIMELINE, TIMELINE
 from scalesweep.core.record import RECORD
 from scalesweep.core.status import Status
-from scalesweep.planning.record_reader import read_record
+from scalesweep.state.record_reader import read_record
 from scalesweep.tables.cprofile import profile_files
 
 MAX_RUNS = 12

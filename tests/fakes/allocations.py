@@ -5,11 +5,11 @@ from typing import NamedTuple
 
 from scalesweep.config.campaign import Campaign
 from scalesweep.core.status import Status
-from scalesweep.planning.job_requests import shapes_for
-from scalesweep.planning.packing import Allocation, allocations
-from scalesweep.planning.run_state import RunState
-from scalesweep.planning.runtime_estimates import Estimates
+from scalesweep.jobs.job_requests import shapes_for
+from scalesweep.jobs.packing import Allocation, allocations
+from scalesweep.jobs.runtime_estimates import Estimates
 from scalesweep.slurm.job_shape import Shape
+from scalesweep.state.run_state import RunState
 
 
 class Allocated(NamedTuple):

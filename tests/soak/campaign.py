@@ -20,7 +20,7 @@ import psutil
 
 from scalesweep.core.record import SAMPLES, checksums, read_record, verify_files
 from scalesweep.core.status import Status
-from scalesweep.planning.run_state import scan
+from scalesweep.state.run_state import scan
 from tests.conftest import Project, make_project
 from tests.soak.bystanders import Bystanders
 

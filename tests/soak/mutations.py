@@ -29,7 +29,7 @@ from scalesweep.core import own_files
 from scalesweep.core.causes import Cause
 from scalesweep.core.plan_format import read_plan, write_plan_file
 from scalesweep.planning.plan import plan_csv
-from scalesweep.planning.run_state import scan
+from scalesweep.state.run_state import scan
 from tests.fakes.training import SITE
 from tests.soak.bystanders import Bystanders
 from tests.soak.campaign import ViolationError

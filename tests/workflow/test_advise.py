@@ -7,7 +7,7 @@ import pytest
 
 from scalesweep.config.campaign import load_campaign
 from scalesweep.core.status import Status
-from scalesweep.planning.stock import take_stock
+from scalesweep.state.stock import take_stock
 from tests.conftest import Project
 from tests.fakes.records import times, write_run
 

@@ -18,9 +18,9 @@ from scalesweep.config.campaign import load_campaign
 from scalesweep.core.record import RECORD
 from scalesweep.history.session import sessions_of
 from scalesweep.history.store import append
+from scalesweep.jobs.run_spec import run_spec
 from scalesweep.planning.plan import build_plan, write_plan
-from scalesweep.planning.run_spec import run_spec
-from scalesweep.planning.stock import take_stock
+from scalesweep.state.stock import take_stock
 from scalesweep.tables.summary import build_summary, write_summary
 from tests.conftest import ROOT, Project
 

@@ -18,7 +18,7 @@ from scalesweep.core.npy import MAX_ARCHIVE, NO_USE, NOT_ARRAYS
 from scalesweep.core.rank_columns import by_rank, machine_column
 from scalesweep.core.record import RECORD, SAMPLES, BadRecordError, checksums
 from scalesweep.core.record_content import MAX_NUMBER
-from scalesweep.planning.record_reader import read_record
+from scalesweep.state.record_reader import read_record
 from scalesweep.table.declared import DeclaredRow, column
 from scalesweep.tables.making import Maker, TableInputs
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-import scalesweep.planning.run_state
+import scalesweep.state.run_state
 from bench import table
 from bench.lib import projects
 from bench.lib.made_runs import Made
@@ -100,8 +100,8 @@ def test_a_finished_campaign_is_planned_without_reading_a_record(
     monkeypatch.chdir(folder)
     runs = folder / "results" / "runs" / "toy"
     index = (runs / ".index.json").stat().st_mtime_ns
-    monkeypatch.setattr(scalesweep.planning.run_state, "read_record", _refuse)
-    monkeypatch.setattr(scalesweep.planning.run_state, "verify_files", _refuse)
+    monkeypatch.setattr(scalesweep.state.run_state, "read_record", _refuse)
+    monkeypatch.setattr(scalesweep.state.run_state, "verify_files", _refuse)
 
     def nothing_to_do() -> tuple[str, ...]:
         context, _, _ = prepare([Path(name)], {}, cluster=False, dry=False)

@@ -13,10 +13,10 @@ from scalesweep.config.campaign import load_campaign
 from scalesweep.config.yaml_loader import check_schema
 from scalesweep.core.paths import CANARY, REPO
 from scalesweep.core.record import read_record
+from scalesweep.jobs.run_spec import run_spec
 from scalesweep.planning.plan import build_plan
 from scalesweep.planning.plan_text import plan_text
-from scalesweep.planning.run_spec import run_spec
-from scalesweep.planning.stock import take_stock
+from scalesweep.state.stock import take_stock
 from tests.fakes.toy_run import spec
 
 

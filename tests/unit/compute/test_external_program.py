@@ -19,9 +19,9 @@ from scalesweep.config.yaml_loader import check_schema
 from scalesweep.core.errors import UserError
 from scalesweep.core.rank_columns import machine_names
 from scalesweep.core.record import read_failure, read_record
-from scalesweep.planning.reextract import reread, runs_to_reread
-from scalesweep.planning.run_spec import run_spec
-from scalesweep.planning.run_state import RunState, scan
+from scalesweep.jobs.run_spec import run_spec
+from scalesweep.state.reextract import reread, runs_to_reread
+from scalesweep.state.run_state import RunState, scan
 from tests.conftest import ROOT
 from tests.fakes.foreign import SITE, patterns
 

@@ -22,7 +22,7 @@ from scalesweep.config.site import PowerSampling, load_site
 from scalesweep.config.yaml_loader import check_schema
 from scalesweep.core.errors import UserError
 from scalesweep.core.record import read_record
-from scalesweep.planning.reextract import reread
+from scalesweep.state.reextract import reread
 from tests.conftest import ROOT
 from tests.fakes.sysfs import Rising, deny, write, zone
 

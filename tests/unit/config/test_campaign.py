@@ -9,7 +9,7 @@ import pytest
 
 from scalesweep.config.campaign import Campaign, load_campaign
 from scalesweep.core.errors import UserError
-from scalesweep.planning.run_spec import run_spec
+from scalesweep.jobs.run_spec import run_spec
 
 Load = Callable[..., Campaign]
 

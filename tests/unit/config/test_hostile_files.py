@@ -22,10 +22,10 @@ import scalesweep.config.site
 from scalesweep.config.campaign import load_campaign
 from scalesweep.core.errors import UserError
 from scalesweep.core.status import Status
+from scalesweep.jobs.run_spec import run_spec
 from scalesweep.planning.plan import build_plan, plan_csv
 from scalesweep.planning.plan_text import plan_text
-from scalesweep.planning.run_spec import run_spec
-from scalesweep.planning.run_state import RunState
+from scalesweep.state.run_state import RunState
 from tests.conftest import ROOT
 from tests.fakes.hostile import LEAVES, TEXTS, places
 

@@ -13,7 +13,7 @@ from scalesweep.config.study import default_campaign, find_campaign, study_folde
 from scalesweep.core.errors import UserError
 from scalesweep.core.host import git_state
 from scalesweep.core.paths import BENCHMARKS, REPO, SITES
-from scalesweep.planning.run_spec import run_spec
+from scalesweep.jobs.run_spec import run_spec
 from tests.conftest import ROOT
 
 SITE = "site: here\nnodes: 1\nlaunch: {single: [], multi: []}\n"

@@ -24,10 +24,10 @@ from scalesweep.core.files import sealed
 from scalesweep.core.paths import BENCHMARKS
 from scalesweep.core.plan_format import read_plan
 from scalesweep.core.record_format import Record
+from scalesweep.jobs.run_spec import run_spec
 from scalesweep.planning.plan import build_plan, write_plan
-from scalesweep.planning.run_spec import run_spec
-from scalesweep.planning.run_state import RunState
 from scalesweep.slurm.job_shape import Shape
+from scalesweep.state.run_state import RunState
 from tests.conftest import ROOT
 from tests.unit.compute.test_launcher import spec
 

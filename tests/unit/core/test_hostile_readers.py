@@ -25,11 +25,11 @@ from scalesweep.compute.power_sampling import Sampling
 from scalesweep.compute.program_output import BadResultError, read_native
 from scalesweep.core.errors import UserError
 from scalesweep.core.record import BadRecordError, read_failure, read_record, write_record
-from scalesweep.planning.run_state import scan
 from scalesweep.slurm.commands import parse_partitions, parse_queue
 from scalesweep.slurm.job_identity import run_of
 from scalesweep.slurm.job_table import read_jobs
 from scalesweep.slurm.sacct import FIELDS, cause_of, parse
+from scalesweep.state.run_state import scan
 from scalesweep.tables.power_series import read_power
 from scalesweep.tables.summary import build_summary
 from tests.fakes import logs as fake_logs

@@ -26,7 +26,7 @@ from scalesweep.core.record import (
     record_text,
     write_record,
 )
-from scalesweep.planning import record_reader
+from scalesweep.state import record_reader
 from tests.unit.tables.test_summary import make_record
 
 SCALARS = (

@@ -15,7 +15,7 @@ from scalesweep.config.campaign import Campaign, load_campaign
 from scalesweep.core.paths import REPO
 from scalesweep.core.visible import visible
 from scalesweep.doctor import examine, place, slurm
-from scalesweep.planning.node_faults import NodeFaults
+from scalesweep.jobs.node_faults import NodeFaults
 from tests.conftest import ROOT
 
 LAUNCHER = f'"{sys.executable}", {ROOT}/tests/foreign/launcher.py, "{{ranks}}"'

@@ -30,7 +30,7 @@ from scalesweep.importers.refusal_list import COPY, NOT_READ, REFUSED, RefusalLi
 from scalesweep.importers.which_importer import hint, kind_of
 from scalesweep.importers.write_campaign import campaign_of, write_campaign
 from scalesweep.importers.write_records import RecordStore, Written, write_runs
-from scalesweep.planning.run_state import scan
+from scalesweep.state.run_state import scan
 from tests.fakes import logs as fake
 from tests.fakes import mllog
 from tests.unit.importers.test_cosmoflow import write as write_cosmoflow

@@ -24,7 +24,7 @@ from scalesweep.importers.table_runs import TableRuns, runs_of
 from scalesweep.importers.write_campaign import campaign_of, write_campaign
 from scalesweep.importers.write_records import import_runs
 from scalesweep.planning.plan import build_plan
-from scalesweep.planning.run_state import scan
+from scalesweep.state.run_state import scan
 from scalesweep.tables.summary import build_summary
 
 # Weak scaling of a training with real and dummy input; efficiencies of the rounded throughputs.

@@ -20,8 +20,8 @@ from scalesweep.experiment.results import ExperimentResults
 from scalesweep.findings.base import Finding
 from scalesweep.planning.plan import build_plan
 from scalesweep.planning.plan_text import plan_text
-from scalesweep.planning.run_state import scan
 from scalesweep.report.page import render_report
+from scalesweep.state.run_state import scan
 from scalesweep.tables.summary import build_summary
 
 Load = Callable[..., Campaign]

@@ -10,7 +10,6 @@ import pytest
 from scalesweep.aspects.draw import write_figures
 from scalesweep.core.plan_format import read_plan
 from scalesweep.experiment.results import ExperimentResults
-from scalesweep.planning.record_reader import read_record
 from scalesweep.report.page import render_report
 from scalesweep.report.training_sections import (
     accuracy_table,
@@ -19,6 +18,7 @@ from scalesweep.report.training_sections import (
     section_of,
     training_sections,
 )
+from scalesweep.state.record_reader import read_record
 from scalesweep.tables.provenance import RunFacts, run_facts
 from tests.fakes.training import SITE, Training, make_training, nt3
 

@@ -11,7 +11,7 @@ import pytest
 
 from scalesweep.compute.pack import PackedRun, read_pack
 from scalesweep.config.campaign import Campaign
-from scalesweep.planning.job_requests import Request
+from scalesweep.jobs.job_requests import Request
 from scalesweep.settle import measure
 from scalesweep.settle.cost import Cost
 from scalesweep.settle.measure import JOB_NAME, cancel_left, job_request, measure_in_slurm

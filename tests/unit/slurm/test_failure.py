@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from scalesweep.core.status import Status
-from scalesweep.planning.run_state import scan
 from scalesweep.slurm.failure import settle
+from scalesweep.state.run_state import scan
 from tests.fakes.slurm_jobs import ASKED, JOB, TIMEOUT, by_launcher
 
 

@@ -10,15 +10,14 @@ from typing import Any
 
 import pytest
 
+from scalesweep.adaptive.repeats import plan_repeats
 from scalesweep.compute.job_spec import ORDER, read_order
 from scalesweep.compute.pack import read_pack
 from scalesweep.config.campaign import Campaign
 from scalesweep.core.errors import UserError
 from scalesweep.core.files import stamp_of
 from scalesweep.core.status import Status
-from scalesweep.planning.repeats import plan_repeats
-from scalesweep.planning.run_state import RunState
-from scalesweep.planning.submission import Submission
+from scalesweep.jobs.submission import Submission
 from scalesweep.slurm.commands import LiveJob
 from scalesweep.slurm.job_file import SubmittedJob, note_submitted
 from scalesweep.slurm.job_identity import job_comment, job_name, joined
@@ -26,6 +25,7 @@ from scalesweep.smk.context import MARKER, SnakemakeContext
 from scalesweep.smk.executor_hooks import CampaignHooks
 from scalesweep.smk.job_rules import JobRules
 from scalesweep.smk.preflight import Preflight
+from scalesweep.state.run_state import RunState
 from tests.fakes.slurm_jobs import JOB, by_launcher
 
 Load = Callable[..., Campaign]

@@ -11,12 +11,12 @@ import pytest
 from scalesweep.compute.left_out import left_out
 from scalesweep.config.campaign import Campaign
 from scalesweep.core.status import Status
-from scalesweep.planning.run_state import RunState
-from scalesweep.planning.submission import Submission
+from scalesweep.jobs.submission import Submission
 from scalesweep.slurm import sacct
 from scalesweep.slurm.job_file import SubmittedJob, note_submitted
 from scalesweep.smk.context import SnakemakeContext
 from scalesweep.smk.progress import Progress
+from scalesweep.state.run_state import RunState
 
 Load = Callable[..., Campaign]
 HEAD = "campaign: test\nsite: toy\n"

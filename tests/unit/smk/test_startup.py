@@ -11,13 +11,13 @@ import pytest
 from scalesweep.config.campaign import Campaign
 from scalesweep.core.errors import UserError
 from scalesweep.core.record import FAILURE, RECORD, read_record, write_record
-from scalesweep.planning.artifacts import note_made
 from scalesweep.planning.plan import build_plan, write_plan
-from scalesweep.planning.results_folder import claim_folder
-from scalesweep.planning.state_stamp import stamp_state
-from scalesweep.planning.stock import take_stock
 from scalesweep.smk.context import MARKER, SnakemakeContext
 from scalesweep.smk.startup import prepare
+from scalesweep.state.artifacts import note_made
+from scalesweep.state.results_folder import claim_folder
+from scalesweep.state.state_stamp import stamp_state
+from scalesweep.state.stock import take_stock
 from tests.fakes.folder_tree import tree
 
 Load = Callable[..., Campaign]

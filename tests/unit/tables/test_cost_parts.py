@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from scalesweep.adaptive.advice_points import longest_wall
 from scalesweep.analysis.network_fit import RING, fit_network, predicted_seconds
 from scalesweep.analysis.prediction.forecast import predict, refusals
 from scalesweep.analysis.step_account import STEPS, StepAccount
@@ -16,7 +17,6 @@ from scalesweep.analysis.table_io import read_table
 from scalesweep.aspects.make_tables import make_tables
 from scalesweep.core.plan_format import Plan
 from scalesweep.report.export_tables import write_all
-from scalesweep.tables.advice_points import longest_wall
 from scalesweep.tables.cost_parts import COMPUTATION, EXCHANGE, OUTSIDE, REST
 from scalesweep.tables.machine import Machine, Network, machine_of
 from scalesweep.tables.points import ExperimentData

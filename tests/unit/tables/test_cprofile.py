@@ -15,10 +15,10 @@ from scalesweep.core.errors import UserError
 from scalesweep.core.profilers import KINDS, environment, folder_name, split_name
 from scalesweep.core.record import BadRecordError, read_record, write_record
 from scalesweep.core.status import Status
+from scalesweep.jobs.run_spec import run_spec
 from scalesweep.planning.plan import build_plan, kept_profiles
 from scalesweep.planning.plan_text import plan_text
-from scalesweep.planning.run_spec import run_spec
-from scalesweep.planning.run_state import RunState, scan
+from scalesweep.state.run_state import RunState, scan
 from scalesweep.tables._cprofile_reader import MAX_FUNCTIONS
 from scalesweep.tables.cprofile import functions_table
 

@@ -27,8 +27,8 @@ from scalesweep.core.record import (
     read_record,
     write_record,
 )
-from scalesweep.planning import record_reader
-from scalesweep.planning.run_state import scan
+from scalesweep.state import record_reader
+from scalesweep.state.run_state import scan
 from scalesweep.tables.canary_rates import CANARY
 from scalesweep.tables.epoch_curves import TRAINED
 from scalesweep.tables.exchange_text import EXCHANGE

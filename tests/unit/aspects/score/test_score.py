@@ -15,7 +15,7 @@ from scalesweep.importers.detect_logs import RULES, read_source
 from scalesweep.importers.write_campaign import campaign_of, write_campaign
 from scalesweep.importers.write_records import import_runs
 from scalesweep.planning.plan import build_plan
-from scalesweep.planning.run_state import scan
+from scalesweep.state.run_state import scan
 from scalesweep.tables.summary import build_summary
 from tests.fakes.mllog import T0, line, run_time, training
 

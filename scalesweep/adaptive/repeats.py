@@ -1,0 +1,267 @@
+"""Points that are measured until they are precise: which of their repeats are planned so far.
+
+What is planned follows from the runs that there are and from the last look at them, which
+``adaptive.look`` makes and which is kept next to the runs. A look holds as long as the states of
+the runs that it was made of do; so whatever was killed or deleted in between, the next call goes on
+from what is on disk. Repeats that have been started are always planned, however few are needed.
+
+The Snakefile is parsed with this, so it imports nothing heavy.
+"""
+
+from collections.abc import Iterable, Mapping, Set
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from scalesweep.adaptive.spending import Spending, plan_rounds, spend_entry, take_account
+from scalesweep.adaptive.stops import StopSeries, held_runs, plan_stops
+from scalesweep.analysis.repeat_rule import level_of
+from scalesweep.config.campaign import Campaign, with_repeats
+from scalesweep.config.experiment import Experiment
+from scalesweep.config.repeats import Run, UntilPrecise
+from scalesweep.core.files import digest_of
+from scalesweep.core.plan_format import Plan, PlanRepeated, PlanRepeats
+from scalesweep.core.status import Status
+from scalesweep.planning.adaptive_text import NEW as NOT_LOOKED_AT
+from scalesweep.state.run_state import RunState
+from scalesweep.state.sealed_json import read_sealed, write_sealed
+from scalesweep.state.stock import take_stock
+
+LOOKS = ".repeats.json"  # in the folder of a site's runs
+_FORMAT = 1
+
+
+class KeptLook(NamedTuple):
+    """What a look said of a point (``analysis.sequential.Look``).
+
+    ``seen``: digest of the rule and of the runs that it was made of; ``asked``: repeats that are
+    planned since; ``width`` is None where there is no interval; ``metric`` is the one looked at,
+    empty where no run has one.
+    """
+
+    seen: str
+    asked: int
+    state: str
+    width: float | None
+    expected: int
+    metric: str
+
+
+@dataclass(frozen=True)
+class RepeatedPoint:
+    """A point with every repeat that it may have, in order, and their states.
+
+    ``asked``: repeats planned so far; ``look``: what was seen of it, None where its runs were not
+    looked at as they are now; ``name``: what its looks are kept under.
+    """
+
+    name: str
+    experiment: Experiment
+    rule: UntilPrecise
+    runs: tuple[Run, ...]
+    states: tuple[RunState, ...]
+    asked: int
+    seen: str
+    look: KeptLook | None
+
+    @property
+    def due(self) -> bool:
+        """Whether there is something of it that was not looked at."""
+        return self.look is None and any(state.status != Status.NEW for state in self.states)
+
+
+@dataclass(frozen=True)
+class RepeatPlan:
+    """A campaign with the runs that are planned so far: the points that have no fixed number of
+    repeats, the series that may be stopped, and the runs that wait until smaller counts of theirs
+    have been measured."""
+
+    campaign: Campaign
+    points: tuple[RepeatedPoint, ...] = ()
+    series: tuple[StopSeries, ...] = ()
+    held: frozenset[str] = frozenset()
+    spending: Spending | None = None  # a budget that is spent in rounds
+
+    @property
+    def due(self) -> bool:
+        """Whether a point or a series is to be looked at, and so may get more runs, or fewer; or
+        the next round of a budget is to be decided on."""
+        rounds = self.spending is not None and self.spending.due
+        return rounds or any(p.due for p in self.points) or any(one.due for one in self.series)
+
+    @property
+    def has_looks(self) -> bool:
+        """Whether there is anything to look at, ever."""
+        return bool(self.points or self.series) or self.spending is not None
+
+    @cached_property
+    def looked_at(self) -> set[str]:
+        """Ids of all runs that looks may be about."""
+        runs = [run for point in self.points for run in point.runs]
+        runs += [run for one in self.series for scale in one.scales for run in scale.runs]
+        return {run.run_id for run in runs} | (self.spending.run_ids if self.spending else set())
+
+
+def plan_repeats(
+    campaign: Campaign, remember: bool = True, begun: Set[str] = frozenset()
+) -> RepeatPlan:
+    """The campaign with the runs that its points have by what is on disk now.
+
+    ``remember`` as in ``run_state.scan``. ``campaign`` may have any number of repeats already.
+    ``begun``: runs that this call has started, which are over.
+    """
+    rounds = plan_rounds(campaign)
+    if rounds is not None:
+        campaign = rounds.campaign
+    campaign, points = _plan_points(campaign, remember)
+    widest = rounds.widened(campaign) if rounds else campaign
+    stopped = plan_stops(campaign, widest, remember, begun)
+    planned, spending = stopped.campaign, None
+    if rounds is not None:
+        spending = take_account(rounds, campaign, planned, stopped.widest, remember)
+        planned = spending.campaign
+    if stopped.series or spending:
+        there = {id(run.point) for one in planned.experiments for run in one.runs}
+        points = tuple(one for one in points if id(one.runs[0].point) in there)
+    held = held_runs(stopped.series, planned, begun)
+    return RepeatPlan(planned, points, stopped.series, held, spending)
+
+
+def _plan_points(campaign: Campaign, remember: bool) -> tuple[Campaign, tuple[RepeatedPoint, ...]]:
+    """The campaign with the repeats of points that have no fixed number of them, and these."""
+    open_ones = [one for one in campaign.experiments if one.until_precise]
+    if not open_ones:
+        return campaign, ()
+    there = _names(campaign.runs_folder)
+    most = {one.name: _most(one, there) for one in open_ones}
+    widest = with_repeats(campaign, most)
+    experiments = {one.name: one for one in widest.experiments if one.name in most}
+    runs = {run.run_id: (one, run) for one in experiments.values() for run in one.runs}
+    states = take_stock(campaign, runs, remember=remember)
+    looks = _read(campaign.runs_folder / LOOKS)
+    points = [
+        _point(experiment, repeats, states, looks)
+        for experiment in experiments.values()
+        for repeats in _by_point(experiment)
+    ]
+    counts: dict[str, list[int]] = {}
+    for point in points:
+        counts.setdefault(point.experiment.name, []).append(point.asked)
+    return with_repeats(campaign, counts), tuple(points)
+
+
+def keep_looks(campaign: Campaign, looks: Mapping[str, KeptLook]) -> None:
+    """Keep what was seen of points, by their names, next to what is known of others.
+
+    Raises OSError.
+    """
+    path = campaign.runs_folder / LOOKS
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_sealed(path, _FORMAT, {"points": {**_read(path), **looks}})
+
+
+def _read(path: Path) -> dict[str, KeptLook]:
+    """Looks by point; none where the file is not there, not whole or of another format."""
+    try:
+        points = read_sealed(path, _FORMAT).get("points", {})
+        return {name: KeptLook._make(look) for name, look in points.items()}
+    except (OSError, ValueError, AttributeError, TypeError, KeyError):
+        return {}
+
+
+def _names(folder: Path) -> set[str]:
+    try:
+        return {path.name for path in folder.iterdir()}
+    except OSError:
+        return set()
+
+
+def _most(experiment: Experiment, there: Iterable[str]) -> list[int]:
+    """Repeats that each point may have: the maximum, and what there is beyond it."""
+    assert experiment.until_precise is not None
+    benchmark, counts = experiment.benchmark, []
+    for point in experiment.points:
+        count = experiment.until_precise.most
+        while benchmark.run_id(point, count) in there:
+            count += 1
+        counts.append(count)
+    return counts
+
+
+def _by_point(experiment: Experiment) -> list[tuple[Run, ...]]:
+    """The runs of each point, in the order of the points."""
+    found: dict[int, list[Run]] = {id(point): [] for point in experiment.points}
+    for run in experiment.runs:
+        found[id(run.point)].append(run)
+    return [tuple(runs) for runs in found.values()]
+
+
+def _point(
+    experiment: Experiment,
+    runs: tuple[Run, ...],
+    states: Mapping[str, RunState],
+    looks: Mapping[str, KeptLook],
+) -> RepeatedPoint:
+    rule = experiment.until_precise
+    assert rule is not None
+    name = f"{experiment.name}/{runs[0].run_id}"
+    here = tuple(states[run.run_id] for run in runs)
+    seen = _seen(rule, experiment.main_metric, runs, here)
+    look = looks.get(name)
+    look = look if look is not None and look.seen == seen else None
+    started = [place for place, state in enumerate(here) if state.status != Status.NEW]
+    asked = max(rule.least, 1 + max(started, default=-1), look.asked if look else 0)
+    return RepeatedPoint(name, experiment, rule, runs, here, min(asked, len(runs)), seen, look)
+
+
+def _seen(
+    rule: UntilPrecise, main: str | None, runs: Iterable[Run], states: Iterable[RunState]
+) -> str:
+    known: list[Any] = [
+        [run.run_id, state.status, state.stamp]
+        for run, state in zip(runs, states, strict=True)
+        if state.status != Status.NEW
+    ]
+    stated = [rule.least, rule.most, rule.until, rule.metric, main]
+    return digest_of([stated, known])
+
+
+def _repeats_entry(points: Iterable[RepeatedPoint]) -> PlanRepeats | None:
+    """The entry in the plan of an experiment whose points these are; None without any."""
+    entries: list[PlanRepeated] = []
+    metric = ""
+    for one in points:
+        look = one.look
+        entries.append(
+            {
+                "point": one.experiment.benchmark.scaled(one.runs[0].point),
+                "state": NOT_LOOKED_AT if look is None else look.state,
+                "width": None if look is None else look.width,
+                "done": sum(state.status == Status.DONE for state in one.states),
+                "planned": one.asked,
+                "expected": one.asked if look is None else look.expected,
+            }
+        )
+        metric = metric or (look.metric if look else one.rule.metric or "")
+        rule = one.rule
+    if not entries:
+        return None
+    return {
+        "least": rule.least,
+        "most": rule.most,
+        "until": rule.until,
+        "level": level_of(rule.least),
+        "metric": metric,
+        "points": entries,
+    }
+
+
+def enter(plan: Plan, repeats: RepeatPlan) -> None:
+    """Enter into the plan what is known of points and budgets whose runs are not fixed."""
+    for entry in plan["experiments"]:
+        points = (one for one in repeats.points if one.experiment.name == entry["name"])
+        if known := _repeats_entry(points):
+            entry["repeats"] = known
+        if repeats.spending and entry["name"] in repeats.spending.governed:
+            entry["spend"] = spend_entry(repeats.spending, entry["name"])

@@ -1,0 +1,1 @@
+"""Jobs that runs become: requests, packing, estimates, cost, submission, retries."""

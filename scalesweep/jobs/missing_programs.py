@@ -1,0 +1,37 @@
+"""Programs that a campaign starts, and that are not where they would be started."""
+
+import shutil
+from collections.abc import Mapping
+from typing import Any
+
+from scalesweep.config.benchmark import Benchmark
+from scalesweep.config.campaign import Campaign
+from scalesweep.config.executables import mistyped, not_here
+from scalesweep.state.programs import launcher_of, python_of
+
+
+def missing_programs(
+    campaign: Campaign, benchmark: Benchmark, point: Mapping[str, Any], here: bool
+) -> dict[str, str]:
+    """What is missing to start a run of a point, by program, in words; empty where nothing is.
+
+    ``here``: runs start on this machine, else on a cluster's nodes, of which less is known.
+    """
+    site, found = campaign.site, {}
+    python = python_of(campaign, benchmark)
+    program = next(iter(launcher_of(campaign, benchmark, point)), python)
+    if here and not site.prologue and shutil.which(program) is None:
+        own = benchmark.launch or benchmark.python
+        found[program] = (
+            f"{benchmark.folder}/benchmark.yaml: starts runs with {program!r}, which is not on "
+            "this machine"
+            if own
+            else f"site {site.name} starts runs with {program!r}, which is not on this "
+            "machine; name another site (--config site=NAME; of scalesweep: --site NAME)"
+        )
+    for name in sorted(benchmark.command.programs([point])):
+        path = campaign.programs[name]
+        why = not_here(name, path, bool(site.prologue)) if here else mistyped(name, path)
+        if why:
+            found[name] = f"{benchmark.name}: {why}"
+    return found

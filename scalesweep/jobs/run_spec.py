@@ -1,0 +1,131 @@
+"""From a planned run to what the launcher needs to know of it."""
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from scalesweep.compute.job_spec import (
+    CanaryOrder,
+    ExtractOrder,
+    Order,
+    PowerOrder,
+)
+from scalesweep.config.benchmark import Benchmark
+from scalesweep.config.campaign import Campaign
+from scalesweep.config.experiment import Experiment
+from scalesweep.config.repeats import Run
+from scalesweep.config.site import Site
+from scalesweep.config.study import study_folder
+from scalesweep.core.paths import CANARY
+from scalesweep.core.profilers import split_name
+from scalesweep.jobs.job_requests import Request
+from scalesweep.state.programs import folders_of, launcher_of, program_order, python_of
+
+
+def data_folder(campaign: Campaign, benchmark: Benchmark, point: Mapping[str, Any]) -> str | None:
+    """Absolute folder of the data set a point reads, or None if it reads none."""
+    if benchmark.data is None or not any(benchmark.data.needed(point).values()):
+        return None
+    return str(Path(campaign.site.data).resolve() / benchmark.data.folder(point))
+
+
+def site_environment(site: Site) -> dict[str, str]:
+    """The variables that every program on a site is started with."""
+    # What Slurm's commands need to find their cluster; the plugin takes it out of jobs.
+    cluster = {"SLURM_CONF": os.environ["SLURM_CONF"]} if "SLURM_CONF" in os.environ else {}
+    return {**(cluster if site.slurm else {}), **site.env}
+
+
+def power_order(site: Site, nodes: int) -> PowerOrder | None:
+    """How power is sampled on so many nodes of a site; None where it is switched off."""
+    if site.power is None:
+        return None
+    return {
+        "interval_s": site.power.interval_s,
+        "sources": site.power.sources,
+        "sysfs": site.power.sysfs,
+        "nodes": nodes,
+    }
+
+
+def canary_order(
+    campaign: Campaign, launcher: Sequence[str], point: Mapping[str, Any], data: str | None
+) -> CanaryOrder:
+    """The canary of a run, started with the words of its ``launcher``.
+
+    A rank has as many processes as it has cores to itself. Where the run has a data set (in the
+    folder ``data``) it reads on that file system, else in the folder of its own results.
+    """
+    site, ranks = campaign.site, int(point["ranks"])
+    workers = max(1, site.cores_per_node // site.ranks_on_node(point))
+    words = [site.python, str(CANARY), "--out", "{out}", "--workers", str(workers)]
+    words += ["--read", data or "{out}"]
+    order: CanaryOrder = {"argv": words, "results": ranks * workers, "read": True}
+    if ranks > 1:
+        words.append("--allreduce")
+        order["ranks"] = ranks
+    return {**order, "argv": [*launcher, *words]}
+
+
+def run_spec(
+    campaign: Campaign, experiment: Experiment, run: Run, request: Request | None = None
+) -> Order:
+    """Everything the launcher needs (``scalesweep.compute.launcher.launch``).
+
+    ``request`` is that of the Slurm job in which it will be. ``argv`` still holds ``{run_file}``
+    and ``{out}``, which only the launcher knows. ``extract`` is there for a foreign program.
+    """
+    benchmark, site, point = experiment.benchmark, campaign.site, run.point
+    python = python_of(campaign, benchmark)
+    launcher = launcher_of(campaign, benchmark, point)
+    values = {"python": python, **folders_of(benchmark)}
+    command = benchmark.command.fill(point, values, campaign.programs)
+    order: Order = {
+        "run_id": split_name(run.run_id)[0],
+        "profile": run.profile,
+        "benchmark": benchmark.name,
+        "version": benchmark.version,
+        "params": dict(point),
+        "repeat": run.repeat,
+        "site": site.name,
+        "folder": str(campaign.runs_folder / run.run_id),
+        "data": data_folder(campaign, benchmark, point),
+        "node_local": site.node_local,
+        "argv": [*launcher, *command],
+        "env": {**site_environment(site), **benchmark.variables(point)},
+        "prologue": list(site.prologue),
+        "time_limit_s": request.limit_s if request else campaign.limit_s(experiment, run.run_id),
+        "asked": request.asked() if request else None,
+        "power": power_order(site, site.nodes_for(point)),
+        "program": program_order(campaign, benchmark, point),
+    }
+    if campaign.canary:
+        order["canary"] = canary_order(campaign, launcher, point, order["data"])
+    extract = _extract(benchmark, point, [*launcher, *site.env])
+    if extract is not None:
+        order["extract"] = extract
+    if study := study_folder():
+        order["study"] = str(study)
+    return order
+
+
+def _extract(
+    benchmark: Benchmark, point: Mapping[str, Any], words: Sequence[str]
+) -> ExtractOrder | None:
+    """How the launcher is to read what a foreign program prints; None for a native one.
+
+    ``words``: the site's launcher and the names of its variables. Nothing but these tells the
+    labels of ``srun --label`` from the first column of a table.
+    """
+    if benchmark.extract is None:
+        return None
+    after_srun = words[[Path(word).name for word in (*words, "srun")].index("srun") + 1 :]
+    samples = benchmark.total_work(point)
+    return {
+        "metrics": [asdict(metric) for metric in benchmark.extract.metrics],
+        "digest": benchmark.extract.digest,
+        "srun_labels": bool({"-l", "--label", "SLURM_LABELIO"} & set(after_srun)),
+        "work": {} if samples is None else {"samples_per_epoch": samples},
+    }

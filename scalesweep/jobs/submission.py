@@ -1,0 +1,527 @@
+"""Submitting runs: their requests, what is still in the queue, checks before, retries after."""
+
+import contextlib
+import logging
+import re
+import time
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from getpass import getuser
+from pathlib import Path
+
+from scalesweep.compute.job_spec import ORDER, Asked, read_order
+from scalesweep.compute.pack import LAUNCHER_LOG, ended_in, is_over, nodes_of, was_begun
+from scalesweep.config.campaign import Campaign
+from scalesweep.config.experiment import Experiment
+from scalesweep.config.repeats import Run
+from scalesweep.core import disk_full
+from scalesweep.core.causes import Cause, Fault, NextJob, facts_of
+from scalesweep.core.errors import UserError
+from scalesweep.core.files import digest_of
+from scalesweep.core.formatting import counted
+from scalesweep.core.host_list import expand
+from scalesweep.core.record import RECORD, read_failure
+from scalesweep.jobs.failure_groups import kind_of
+from scalesweep.jobs.job_requests import (
+    Request,
+    ended_so,
+    may_mend,
+    request_for,
+    tried_again,
+)
+from scalesweep.jobs.node_faults import Ending, NodeFaults
+from scalesweep.jobs.packing import Allocation, allocations
+from scalesweep.jobs.request_check import refused_shapes
+from scalesweep.jobs.run_spec import data_folder
+from scalesweep.jobs.runtime_estimates import Estimates
+from scalesweep.slurm import commands, sacct
+from scalesweep.slurm.failure import leave_refusal, settle
+from scalesweep.slurm.job_file import (
+    SubmittedJob,
+    forget_submitted,
+    note_called_off,
+    note_submitted,
+    submitted_jobs,
+)
+from scalesweep.slurm.job_identity import job_name, joined, pack_of, runs_of, stages_into
+from scalesweep.slurm.job_shape import Shape, of_slurm
+from scalesweep.slurm.job_table import job_ids
+from scalesweep.slurm.sacct import JobState
+from scalesweep.state.run_state import RunState
+from scalesweep.state.set_aside import set_aside
+
+BOOKS_S = 10.0  # how long Slurm's accounting may take to have all of a job that has ended
+
+_log = logging.getLogger(__name__)
+
+LOGS = Path("results", "logs", "slurm")  # scalesweep-logdir in profiles/slurm
+
+
+@dataclass
+class Submission:
+    """A campaign's pending runs on their way into Slurm's queue and out of it."""
+
+    campaign: Campaign
+    states: Mapping[str, RunState]
+    runs: Mapping[str, tuple[Experiment, Run]]
+    live: dict[str, commands.LiveJob] = field(default_factory=dict)
+    staging: list[commands.LiveJob] = field(default_factory=list)
+    # Jobs of other users who share the results folder; None before the queue was looked at.
+    others: list[commands.LiveJob] | None = None
+    # Node-hours that retries may still ask for; None without a budget.
+    budget_left: float | None = None
+    # Why the queue cannot be read: then nothing may be submitted.
+    blind: str = ""
+    # Runs of this Snakemake that are to be submitted, are in the queue, or are tried again.
+    in_hand: set[str] = field(default_factory=set)
+    # Runs whose last job of this Snakemake failed, or was not submitted: cause and detail.
+    given_up: dict[str, tuple[str, str]] = field(default_factory=dict)
+    # Runs whose jobs were cancelled when this Snakemake was interrupted: none of them has failed.
+    called_off: set[str] = field(default_factory=set)
+    # Runs whose jobs stay in the queue for the next Snakemake.
+    stay: set[str] = field(default_factory=set)
+    # Runs that are tried again after TIMEOUT: when, and what the last try was given (s).
+    longer: dict[str, tuple[float, float]] = field(default_factory=dict)
+    # Runs that are not to be started any more (stop_after).
+    left_out: set[str] = field(default_factory=set)
+    # Runs whose request Slurm does not take, and its words.
+    refused: dict[str, str] = field(default_factory=dict)
+    _requests: dict[tuple[str, int], Request] = field(default_factory=dict)
+    # Whether Slurm takes a request that leaves out nodes.
+    _accepted: dict[Shape, bool] = field(default_factory=dict)
+    # Runs and jobs of which it was noted what their end says of their nodes.
+    _weighed: set[tuple[str, int]] = field(default_factory=set)
+    _over: set[tuple[str, int]] = field(default_factory=set)
+
+    @cached_property
+    def estimates(self) -> Estimates:
+        """Expected times, from the runs that have finished."""
+        return Estimates(self.campaign, self.states)
+
+    @cached_property
+    def faults(self) -> NodeFaults:
+        """The nodes that jobs are kept off."""
+        return NodeFaults.read(self.campaign.runs_folder)
+
+    def grow(
+        self,
+        campaign: Campaign,
+        states: Mapping[str, RunState],
+        runs: Mapping[str, tuple[Experiment, Run]],
+        new: Iterable[str],
+    ) -> None:
+        """Take over a plan with further runs, of which those that are ``new`` are to be submitted;
+        what they may cost is taken off what retries may ask for."""
+        self.campaign, self.states, self.runs = campaign, states, runs
+        self.__dict__.pop("estimates", None)
+        if self.budget_left is not None:
+            jobs = self.allocations(dict.fromkeys(new, 1))
+            self.budget_left -= sum(job.shape.node_hours for job in jobs)
+
+    def find_live(self, patience_s: float = 0.0) -> None:
+        """Note which pending runs have a job in the queue, from a Snakemake that is gone.
+
+        A job is known by its id in job.json, or, where none was noted (Snakemake was killed in
+        between), by its name and comment. Those of other users who share the folder count too.
+        Raises UserError if the queue cannot be looked at, or does not show a job that may be there;
+        while Slurm does not answer, it is asked again for ``patience_s``.
+        """
+        runs_folder = self.campaign.runs_folder
+        name = job_name(runs_folder)
+        queue = commands.live_jobs(patience_s)
+        if self.others is None or self.others:
+            self.others = commands.jobs_of_others(name, patience_s)
+            queue += self.others
+        by_id = {job.job_id: job for job in queue}
+        owners = {job.job_id: runs_of(job.comment, runs_folder, self.runs) for job in queue}
+        by_run = {i: job for job in queue if job.name == name for i in owners[job.job_id]}
+        self.live.clear()
+        for run_id in self.runs if queue or self._hides_jobs else ():
+            if self.states[run_id].settled:
+                continue
+            noted = [job.job_id for job in self._noted(run_id) if job.job_id in by_id]
+            # A slurmctld that has lost its state gives ids again.
+            mine = [by_id[i] for i in noted if not owners[i] or run_id in owners[i]]
+            job = mine[-1] if mine else by_run.get(run_id)
+            if job is None or (pack_of(job.comment) and self._is_over(run_id, job.job_id)):
+                self._check_hidden(run_id)
+                continue
+            self.live[run_id] = job
+        data = Path(self.campaign.site.data)
+        self.staging = [job for job in queue if stages_into(job.comment, data)]
+
+    def _check_hidden(self, run_id: str) -> None:
+        """Raise UserError if a job may be at work on a run that this user cannot see."""
+        if not self._hides_jobs:
+            return
+        last = next(iter(self._noted(run_id)[-1:]), None)
+        if last is None or last.user in ("", getuser()) or last.called_off:
+            return
+        folder = self._folder(run_id)
+        ended = ended_in(folder, last.job_id) or is_over(folder, last.job_id)
+        if not ended:
+            raise UserError(
+                f"{run_id}: job {last.job_id} of user {last.user} may be at work on it, and Slurm "
+                "shows you no jobs of others (PrivateData): submit as that user, or use another "
+                "results folder (--config results=FOLDER)"
+            )
+
+    @cached_property
+    def _hides_jobs(self) -> bool:
+        """Whether Slurm shows this user no jobs of others."""
+        try:
+            return commands.hides_jobs()
+        except UserError:
+            return False
+
+    def note_live(self) -> None:
+        """Note the live jobs that a Snakemake was killed before it could note. Raises OSError."""
+        for run_id, job in self.live.items():
+            if job.job_id not in {noted.job_id for noted in self._noted(run_id)}:
+                pack = pack_of(job.comment)
+                noted = SubmittedJob(job.job_id, 1, "", pack, user=job.user or getuser())
+                note_submitted(self._folder(run_id), noted)
+
+    def settle_past(self, run_ids: Iterable[str]) -> bool:
+        """Write failure.json for the runs whose job ended while no Snakemake was there to see.
+
+        True if there was any.
+        """
+        last: dict[str, int] = {}
+        ended = [run_id for run_id in run_ids if not self._was_called_off(run_id)]
+        for job_id, owners in job_ids(self.campaign.runs_folder, ended).items():
+            for run_id in owners:
+                known = (read_failure(self._folder(run_id)) or {}).get("job_id") or 0
+                if run_id not in self.live and job_id > max(known, last.get(run_id, 0)):
+                    last[run_id] = job_id
+        jobs = _ended(sorted(set(last.values())))
+        for run_id, job_id in last.items():
+            # A completed job has left a record; that it is gone is another story.
+            if job_id in jobs and jobs[job_id].state != JobState.COMPLETED:
+                with disk_full.may_be():  # then a later call settles it
+                    self._settle(run_id, jobs[job_id])
+        return bool(jobs)
+
+    def settle_now(self, run_id: str) -> str | None:
+        """Cause of the failure of the run's last job, kept in failure.json; None if it is done."""
+        ids = job_ids(self.campaign.runs_folder, [run_id])
+        return self._settle_job(run_id, max(ids)) if ids else None
+
+    def _settle_job(self, run_id: str, job_id: int) -> str | None:
+        """The same for the job with this id."""
+        if (self._folder(run_id) / RECORD).exists():
+            return None
+        jobs = _ended([job_id])
+        if not jobs and self._pack(run_id, job_id) and ended_in(self._folder(run_id), job_id):
+            with contextlib.suppress(UserError):  # the job goes on without this run
+                jobs = sacct.query([job_id])
+        return self._settle(run_id, jobs[job_id]) if jobs else self._left(run_id, job_id)
+
+    def _left(self, run_id: str, job_id: int) -> str | None:
+        """The cause that the launcher has left, which must do where there is no accounting."""
+        failure = read_failure(self._folder(run_id)) or {}
+        return str(failure["cause"]) if failure.get("job_id") == job_id else None
+
+    def _settle(self, run_id: str, job: sacct.Job) -> str | None:
+        folder, pack = self._folder(run_id), self._pack(run_id, job.job_id)
+        if pack and not self._was_begun(run_id, job.job_id, pack):
+            with disk_full.may_be():
+                forget_submitted(folder, job.job_id)
+            return Cause.NOT_BEGUN
+        noted = {one.job_id: one.log for one in self._noted(run_id)}
+        # Where a disk was too full to note it.
+        name = joined(str(self.campaign.runs_folder), run_id)
+        log = Path(noted.get(job.job_id) or LOGS / "rule_run" / name / f"{job.job_id}.log")
+        log = folder / LAUNCHER_LOG if pack else log
+        nodes = nodes_of(self.campaign.runs_folder, pack, run_id) if pack else ""
+        cause = settle(folder, run_id, job, self._asked(run_id), log, bool(pack), nodes)
+        if cause is not None:
+            self._weigh(run_id, job.job_id, nodes or job.node_list, cause)
+        return cause
+
+    def _weigh(self, run_id: str, job_id: int, nodes: str, cause: str) -> None:
+        """Note what the failure of a run says of its nodes."""
+        names, fault = expand(nodes), facts_of(cause).fault
+        if not names or (run_id, job_id) in self._weighed or fault is Fault.NOTHING:
+            return
+        self._weighed.add((run_id, job_id))
+        failure = read_failure(self._folder(run_id)) or {}
+        detail = str(failure.get("detail") or "")
+        if fault is Fault.NODE:
+            lines = [self.faults.note_lost(_lost_of(names, detail), cause, job_id)]
+        else:
+            # Of many nodes, the one whose rank ended first.
+            names = expand(str(failure.get("first_nodes") or "")) or names
+            kind = ": ".join(filter(None, kind_of(run_id, cause, detail)))
+            lines = self.faults.note_end(self._ending(run_id, names, kind))
+        for line in filter(None, lines):
+            _log.warning("%s", line)
+        with contextlib.suppress(OSError):  # a full disk: the next call learns it again
+            self.faults.keep()
+
+    def refuse_suspended(self, run_id: str, job: sacct.Job) -> None:
+        """Set aside the record of a run whose job was suspended, as the accounting has it and the
+        launcher did not notice. Raises OSError."""
+        folder = self._folder(run_id)
+        why = (
+            f"job {job.job_id} was suspended for {job.suspended_s} s: its times are not the "
+            "program's"
+        )
+        set_aside(folder, why, Cause.SUSPENDED, {"job_id": job.job_id, "ended": job.ended})
+
+    def note_success(self, run_id: str, nodes: str) -> None:
+        """Note that a run has succeeded on these nodes (a list)."""
+        if names := expand(nodes):
+            for line in self.faults.note_end(self._ending(run_id, names, "")):
+                _log.warning("%s", line)
+
+    def _ending(self, run_id: str, nodes: Sequence[str], kind: str) -> Ending:
+        experiment, run = self.runs[run_id]
+        point = digest_of([experiment.name, experiment.benchmark.identity_of(run.point)], 6)
+        return Ending(run_id, point, tuple(nodes), kind, self.faults.clock())
+
+    def _pack(self, run_id: str, job_id: int) -> str:
+        """Name of the pack that a job of a run is of; empty if it has no other run."""
+        return next((job.pack for job in self._noted(run_id) if job.job_id == job_id), "")
+
+    def _was_begun(self, run_id: str, job_id: int, pack: str) -> bool:
+        begun = was_begun(self.campaign.runs_folder, pack, run_id)
+        return begun or ended_in(self._folder(run_id), job_id)
+
+    def _is_over(self, run_id: str, job_id: int) -> bool:
+        """Whether a run has ended in a job that goes on with others."""
+        if (run_id, job_id) not in self._over and is_over(self._folder(run_id), job_id):
+            self._over.add((run_id, job_id))  # no record is read twice
+        return (run_id, job_id) in self._over
+
+    def allocations(self, attempts: Mapping[str, int]) -> list[Allocation]:
+        """The jobs of these runs, each at this attempt: several in one where the site says so."""
+        shapes = {run_id: self.request(run_id, n).shape for run_id, n in attempts.items()}
+        return allocations(self.campaign, shapes, self.estimates)
+
+    def request(self, run_id: str, attempt: int) -> Request:
+        """What the run's job asks for at Snakemake's ``attempt`` (1, 2, ...), as of now."""
+        request = self._wanted(run_id, attempt)
+        return replace(request, shape=self.faults.without(request.shape, self._may_be))
+
+    def _may_be(self, shape: Shape) -> bool:
+        """Whether a request that leaves out nodes can be met."""
+        key = replace(shape, minutes=0)
+        if key not in self._accepted:
+            left = self.campaign.site.nodes - len(expand(shape.exclude))
+            # Of those that are left none may be of the kind that is asked for.
+            why = commands.refusal(shape.sbatch_words()) if left >= shape.nodes else "too few"
+            self._accepted[key] = why is None or commands.is_away(why)
+        return self._accepted[key]
+
+    def _wanted(self, run_id: str, attempt: int) -> Request:
+        """The same, whatever the nodes are."""
+        key = (run_id, attempt)
+        if key not in self._requests:
+            experiment, run = self.runs[run_id]
+            failure = read_failure(self._folder(run_id))
+            self._requests[key] = request_for(
+                self.campaign, experiment, run, self.estimates, failure
+            )
+        return self._requests[key]
+
+    def check(self, run_ids: Iterable[str], patience_s: float = 0.0) -> None:
+        """Ask Slurm once per shape whether it would take the jobs, for ``patience_s`` while it does
+        not answer.
+
+        Runs of a shape that it refuses are ``refused``, and a line says so. Raises UserError if it
+        refuses all.
+        """
+        site = self.campaign.site
+        where = f"{site.file}: slurm"
+        commands.check_commands()
+        if self.blind:
+            raise UserError(self.blind)
+        jobs = self.allocations(dict.fromkeys(sorted(run_ids), 1))
+        if not jobs:
+            return
+        shapes = [job.shape for job in jobs]
+        runs_of_jobs = (self.runs[run_id] for job in jobs for run_id in job.run_ids)
+        staging = any(
+            data_folder(self.campaign, experiment.benchmark, run.point)
+            for experiment, run in runs_of_jobs
+        )
+        refused = refused_shapes(site, where, shapes, staging, patience_s)
+        for shape, why in refused.items():
+            runs = [run_id for job in jobs if job.shape == shape for run_id in job.run_ids]
+            self.refused.update(dict.fromkeys(runs, why))
+            _log.warning("%s: not submitted: %s", counted(len(runs), "run"), why)
+
+    def unbegun(self, run_id: str, job_id: int, job: sacct.Job | None) -> tuple[bool, str] | None:
+        """Whether a run that its job, which has ended, did not come to is submitted again, and a
+        line on it; None if the job has begun it.
+
+        The job that takes its place is taken off the budget.
+        """
+        pack = self._pack(run_id, job_id)
+        if not pack or self._was_begun(run_id, job_id, pack):
+            return None
+        with disk_full.may_be():
+            forget_submitted(self._folder(run_id), job_id)
+        state = sacct.GONE if job is None else job.state
+        if run_id in self.left_out:
+            self.in_hand.discard(run_id)  # it stays as it was
+            return False, f"{run_id}: not begun in job {job_id} (stop_after)"
+        cost = self.request(run_id, 1).shape.node_hours
+        why = f"job {job_id} ended before this run began ({state})"
+        if state not in (JobState.CANCELLED, JobState.DEADLINE):
+            if self.budget_left is None or cost <= self.budget_left:
+                self.budget_left = None if self.budget_left is None else self.budget_left - cost
+                return True, f"{run_id}: {why}, submitting it again"
+            why += "; the budget allows no other"
+        self.give_up(run_id, Cause.NOT_BEGUN, why)
+        return False, f"{run_id}: {Cause.NOT_BEGUN}: {why}"
+
+    def judge(
+        self, run_id: str, attempt: int, job_id: int, job: sacct.Job | None = None
+    ) -> tuple[bool, str]:
+        """Whether a run whose job number ``attempt`` has failed is worth another, and a line on it.
+
+        ``job`` is what the accounting has of the job; None: it is asked. Writes failure.json, and
+        takes what the next job may cost off the budget: to be asked once per job that has failed.
+        """
+        if run_id in self.left_out and not ended_in(self._folder(run_id), job_id):
+            queued = job is not None and job.state == JobState.CANCELLED and job.started is None
+            if queued or (job is not None and job.state == JobState.FAILED):  # not by the program
+                self.in_hand.discard(run_id)  # it stays as it was
+                with disk_full.may_be():
+                    forget_submitted(self._folder(run_id), job_id)
+                return False, f"{run_id}: job {job_id} did not start it (stop_after)"
+        if run_id in self.called_off:
+            return False, f"{run_id}: job {job_id} cancelled"
+        folder = self._folder(run_id)
+        asked = self._asked(run_id)
+        try:
+            cause = self._settle_job(run_id, job_id) if job is None else self._settle(run_id, job)
+        except OSError as error:
+            if not disk_full.is_full(error):
+                raise
+            cause, failure = Cause.DISK_FULL, {"detail": disk_full.failure_text(error, folder)}
+        else:
+            failure = read_failure(folder) or {}
+        if cause is None:
+            cause = Cause.KILLED
+            failure = {"detail": f"job {job_id} left neither record nor failure"}
+        detail = str(failure.get("detail") or "")
+        again, why_not = self._another(run_id, attempt, cause, asked)
+        line = f"{run_id}: {ended_so(cause, detail, asked)}"
+        if again is None:
+            self.give_up(run_id, cause, detail)
+            return False, f"{line}, not tried again: {why_not}" if why_not else line
+        most = of_slurm(self.campaign.site).max_attempts
+        if facts_of(cause).next_job is NextJob.MORE_TIME:
+            self.longer[run_id] = (time.time(), asked["limit_s"] or 0.0)
+        avoided = [n for n in self.faults.avoided() if n in expand(again.shape.exclude)]
+        next_one = tried_again(cause, again, avoided)
+        return True, f"{line}, {next_one} (job {attempt + 1} of {most})"
+
+    def _another(
+        self, run_id: str, attempt: int, cause: str, asked: Asked
+    ) -> tuple[Request | None, str]:
+        """What the next job of a run asks for; None if it has had its last, and why where that is
+        not a matter of the failure."""
+        experiment, _ = self.runs[run_id]
+        if run_id in self.left_out or attempt >= of_slurm(self.campaign.site).max_attempts:
+            return None, ""
+        request = self.request(run_id, attempt + 1)
+        if not may_mend(self.campaign, experiment, cause, asked, attempt):
+            # Unless the node is at fault, or may be, and there are others.
+            suspects = set(expand(self.faults.worth_a_trial(run_id)))
+            if suspects.isdisjoint(expand(request.shape.exclude)):
+                return None, ""
+        if self.budget_left is not None:
+            cost = request.shape.node_hours
+            if cost > self.budget_left:
+                left = max(self.budget_left, 0.0)
+                return None, (
+                    f"the budget has {left:.3g} node-hours left, the next job may take {cost:.3g}"
+                )
+            self.budget_left -= cost
+        return request, ""
+
+    def call_off(self) -> None:
+        """Note that the jobs of all runs in hand are cancelled with this Snakemake."""
+        in_hand = self.in_hand.copy()  # others are being submitted
+        for run_id in in_hand:
+            with contextlib.suppress(OSError):  # a full disk: the next call says CANCELLED
+                note_called_off(self._folder(run_id))
+        self.called_off |= in_hand
+        self.in_hand -= in_hand
+
+    def leave(self) -> None:
+        """Note that the jobs of all runs in hand stay in the queue when this Snakemake ends."""
+        self.stay |= self.in_hand
+        self.in_hand.clear()
+
+    def _was_called_off(self, run_id: str) -> bool:
+        return any(job.called_off for job in self._noted(run_id)[-1:])
+
+    def give_up(self, run_id: str, cause: str, detail: str) -> None:
+        """Note that this Snakemake does not try a run again."""
+        self.in_hand.discard(run_id)
+        self.given_up[run_id] = cause, detail
+
+    def leave_out(self, run_ids: Collection[str], job_ids: Iterable[int]) -> None:
+        """Start these runs no more; those of these jobs that are pending are cancelled."""
+        self.left_out.update(run_ids)
+        if ids := list(map(str, job_ids)):
+            with contextlib.suppress(UserError):  # then they start, and end at once
+                commands.ask("scancel", "--quiet", "--state=PENDING", *ids)
+
+    def refuse(self, run_id: str, why: str) -> None:
+        """Note a run that was not submitted: where nothing is known of it yet, in failure.json."""
+        if run_id in self.left_out:
+            self.in_hand.discard(run_id)
+            return
+        self.give_up(run_id, Cause.NOT_SUBMITTED, why)
+        with disk_full.may_be():  # the call's summary names the run
+            leave_refusal(self._folder(run_id), run_id, why)
+
+    def _folder(self, run_id: str) -> Path:
+        return self.campaign.runs_folder / run_id
+
+    def _noted(self, run_id: str) -> list[SubmittedJob]:
+        return submitted_jobs(self._folder(run_id))
+
+    def _asked(self, run_id: str) -> Asked:
+        try:
+            asked = read_order(self._folder(run_id) / ORDER)["asked"]
+        except UserError:
+            asked = None
+        return asked or {"nodes": None, "minutes": None, "limit_s": None, "mem_mb": None}
+
+
+def _lost_of(nodes: Sequence[str], detail: str) -> Sequence[str]:
+    """Those of a job's nodes that were lost: that Slurm gives no job, or its words name; all where
+    neither says which."""
+    named = set(re.findall(r"[\w.-]+", detail))
+    try:
+        down = commands.unusable_nodes(nodes)
+    except UserError:
+        down = set()
+    one_by_one = named if "[" not in detail else set()
+    return [n for n in nodes if n in down] or [n for n in nodes if n in one_by_one] or nodes
+
+
+def _ended(job_ids: Sequence[int]) -> dict[int, sacct.Job]:
+    """Those of the jobs that have ended, as the accounting has them; none without one.
+
+    Waits a little for the books of a job that has just ended: its cause may hang on them.
+    """
+    last = time.monotonic() + BOOKS_S
+    while job_ids:
+        try:
+            jobs = sacct.query(job_ids)
+        except UserError:
+            return {}
+        ended = {job_id: job for job_id, job in jobs.items() if sacct.finished(job)}
+        if all(map(sacct.settled, ended.values())) or time.monotonic() > last:
+            return ended
+        time.sleep(1)
+    return {}

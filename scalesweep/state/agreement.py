@@ -1,0 +1,145 @@
+"""Whether a record is of what is planned now: its point, its command, the program's files.
+
+Runs share an id if they agree in benchmark, version and what differs from the defaults, so whoever
+changes a default, the command, or a program without raising the version plans something else under
+the id of what was measured. A record says what it measured (``point``, ``program``); what disagrees
+is stale, and neither counted nor run again before the user has decided.
+
+What a record does not say is not compared: older records know no program.
+"""
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from scalesweep.compute.job_spec import ProgramOrder
+from scalesweep.config.benchmark import Benchmark
+from scalesweep.config.campaign import Campaign, by_experiment
+from scalesweep.config.experiment import Experiment
+from scalesweep.config.parameter import VARIABLE_PREFIX
+from scalesweep.config.repeats import Run
+from scalesweep.config.site import template_for
+from scalesweep.core.files import digest_of, stamp_of
+from scalesweep.core.formatting import listed
+from scalesweep.core.program_files import described_file, located
+from scalesweep.state.programs import program_files, program_order
+
+PARAMETERS, COMMAND, PROGRAM = CAUSES = ("parameters", "command", "program")
+_SHOWN = 3  # differences that a line names, each with so many characters
+_LONGEST = 200
+_FORMAT = 1  # of the comparison: another one compares all records again
+
+
+class Planned:
+    """What the runs of a campaign are to measure: what their records are compared with.
+
+    ``keys``: by run what the comparison rests on besides the run's id, so that a record that was
+    compared under the same key needs not be read. ``accepted``: the ``CAUSES`` that the campaign
+    accepts.
+    """
+
+    def __init__(self, campaign: Campaign, runs: Mapping[str, tuple[Experiment, Run]]) -> None:
+        """``runs``: those that will be looked at, by the names of their folders."""
+        self._campaign, self._runs = campaign, runs
+        self._now: dict[str, dict[str, Any]] = {}  # programs as they are, by path
+        self.accepted = campaign.accept_stale
+        keys: dict[int, str] = {}
+        self.keys: dict[str, str] = {}
+        for experiment, run_ids in by_experiment(runs):
+            benchmark = experiment.benchmark
+            if (key := keys.get(id(benchmark))) is None:
+                key = keys[id(benchmark)] = _key(campaign, benchmark)
+            self.keys |= dict.fromkeys(run_ids, key)
+
+    def differences(self, run_id: str, record: Mapping[str, Any]) -> dict[str, str]:
+        """In what a whole record disagrees with the plan: cause -> text, in the order of CAUSES."""
+        experiment, run = self._runs[run_id]
+        benchmark = experiment.benchmark
+        measured = record["point"]
+        found = {}
+        changed = [
+            f"{name} was {measured[name]!r}, is {value!r}"
+            for name, value in run.point.items()
+            if name in measured and measured[name] != value
+        ]
+        if changed:
+            found[PARAMETERS] = _few(changed)
+        program = record.get("program")
+        if not isinstance(program, dict):
+            return found
+        # With the values that were measured: a command differs only if its template does.
+        point = {**run.point, **{n: measured[n] for n in run.point if n in measured}}
+        now = program_order(self._campaign, benchmark, point)
+        if text := _command(program, now, template_for(int(point["ranks"]))):
+            found[COMMAND] = text
+        if benchmark.extract is not None and (text := self._program(program, now)):
+            found[PROGRAM] = text
+        return found
+
+    def _program(self, program: Mapping[str, Any], now: ProgramOrder) -> str:
+        """Which files of the program have another content now."""
+        measured = program.get("files")
+        if not isinstance(measured, dict):
+            return ""
+        changed = []
+        for name, word in now["files"].items():
+            before = measured.get(name)
+            if word not in self._now:
+                self._now[word] = described_file(located(word))
+            if isinstance(before, dict) and _differ(before, self._now[word]):
+                git = before.get("git")
+                commit = f" at commit {str(git.get('commit'))[:8]}" if isinstance(git, dict) else ""
+                changed.append(f"{self._now[word]['path']} was edited since{commit}")
+        return _few(changed)
+
+
+def _key(campaign: Campaign, benchmark: Benchmark) -> str:
+    """Digest of all that the plan of a run with a given id depends on."""
+    own = {n: v for n, v in benchmark.defaults.items() if not n.startswith(VARIABLE_PREFIX)}
+    env = {n: p for n, p in benchmark.env.items() if not p.startswith(VARIABLE_PREFIX)}
+    parts = [[part.when and part.when.text, part.words] for part in benchmark.command.parts]
+    files: dict[str, Any] = {}
+    if benchmark.extract is not None:
+        for name, word in program_files(campaign, benchmark).items():
+            files[name] = [word, stamp_of(str(located(word)))]
+    facts = [_FORMAT, benchmark.name, benchmark.version, own, env, parts, benchmark.launch]
+    return digest_of([*facts, benchmark.extract is None, files], 6)
+
+
+def _differ(before: Mapping[str, Any], now: Mapping[str, Any]) -> bool:
+    """Whether two descriptions are of different content; by size where no digest is known."""
+    by = "blake2b" if before.get("blake2b") and now["blake2b"] else "bytes"
+    return None not in (before.get(by), now[by]) and before[by] != now[by]
+
+
+def _words(launch: Any, used: str) -> Any:
+    """The words of a launcher that starts a run: those for one rank, or for several."""
+    return launch.get(used) if isinstance(launch, dict) else None
+
+
+def _command(before: Mapping[str, Any], now: ProgramOrder, used: str) -> str:
+    """What of command, variables and launcher is another; empty if nothing is, or is not known.
+
+    ``used``: which of the benchmark's launchers starts the run.
+    """
+    found = []
+    words = before.get("command")
+    if isinstance(words, list) and words != now["command"]:
+        gone = [str(word) for word in words if word not in now["command"]]
+        new = [word for word in now["command"] if word not in words]
+        said = [f"had {' '.join(gone)}"] if gone else []
+        said += [f"has {' '.join(new)}"] if new else []
+        found.append(f"the command {', '.join(said) or 'has its words in another order'}")
+    env = before.get("env")
+    if isinstance(env, dict):
+        for name in sorted({*map(str, env), *now["env"]}):
+            if env.get(name) != now["env"].get(name):
+                found.append(f"{name} was {env.get(name)}, is {now['env'].get(name)}")
+    if "launch" in before and _words(before["launch"], used) != _words(now["launch"], used):
+        found.append(f"the benchmark's launch.{used} was changed")
+    return _few(found)
+
+
+def _few(texts: Collection[str]) -> str:
+    """Some of the texts in one line; records may hold anything, of any length."""
+    plain = ["".join(c if c.isprintable() else "?" for c in text[:_LONGEST]) for text in texts]
+    return listed(plain, _SHOWN)

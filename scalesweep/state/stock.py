@@ -1,0 +1,65 @@
+"""Taking stock: the state of every run of a campaign, compared with what is planned."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from scalesweep.config.campaign import Campaign
+from scalesweep.config.experiment import Experiment
+from scalesweep.config.repeats import Run
+from scalesweep.core.formatting import counted, listed
+from scalesweep.core.status import Status
+from scalesweep.state.agreement import CAUSES, Planned
+from scalesweep.state.reextract import leave_rereads
+from scalesweep.state.run_state import RunState, scan
+
+_SHOWN = 3  # ways to differ that a line names
+
+Runs = Mapping[str, tuple[Experiment, Run]]
+
+
+def take_stock(
+    campaign: Campaign,
+    runs: Runs,
+    quarantine: bool = False,
+    remember: bool = True,
+    verify: bool = False,
+    afresh: bool = False,
+) -> Mapping[str, RunState]:
+    """State of every one of ``runs``, with the arguments of ``scan``.
+
+    Records of something else than is planned are stale; runs whose logs are to be read again with
+    other patterns have nothing left to run. Raises UserError as ``scan``.
+    """
+    planned = Planned(campaign, runs)
+    folder = campaign.runs_folder
+    found = scan(folder, runs, quarantine, remember, verify, afresh, planned)
+    return leave_rereads(runs, found)
+
+
+def tell_stale(campaign: Campaign, runs: Runs, states: Mapping[str, RunState]) -> str:
+    """One line about the stale ones of ``states``: what differs, and the two ways out; empty
+    without any. ``runs`` are all runs."""
+    stale = {i: state for i, state in states.items() if state.status == Status.STALE}
+    if not stale:
+        return ""
+    reasons: dict[str, int] = {}
+    for state in stale.values():
+        reasons[state.detail] = reasons.get(state.detail, 0) + 1
+    folders = {runs[i][0].benchmark.folder for i in stale}
+    causes = {word for s in stale.values() for word in s.cause.replace(",", "").split()}
+    files = sorted(str(_from_here(folder / "benchmark.yaml")) for folder in folders)
+    named = [f"{why} ({counted(count, 'run')})" for why, count in reasons.items()]
+    accept = ", ".join(cause for cause in CAUSES if cause in causes)
+    are = "is stale: its record is" if len(stale) == 1 else "are stale: their records are"
+    return (
+        f"{counted(len(stale), 'run')} of {len(runs):,} {are} of something else than is planned, "
+        f"and neither counted nor run again: {listed(named, _SHOWN)}; to measure them again, raise "
+        f"'version' in {listed(files)}; to count them, add 'accept_stale: [{accept}]' to "
+        f"{campaign.file}"
+    )
+
+
+def _from_here(path: Path) -> Path:
+    """A path as a person would type it, where it is below the working folder."""
+    here = Path.cwd()
+    return path.relative_to(here) if path.is_relative_to(here) else path

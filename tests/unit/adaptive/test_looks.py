@@ -1,0 +1,147 @@
+"""Which repeats are planned, from the runs on disk and what looks at them have seen."""
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from scalesweep.adaptive.look import look
+from scalesweep.adaptive.repeats import LOOKS, enter, plan_repeats
+from scalesweep.config.campaign import Campaign
+from scalesweep.config.repeats import Run
+from scalesweep.core.plan_format import PlanRepeats
+from scalesweep.planning.plan import build_plan
+from scalesweep.planning.plan_text import plan_text
+from scalesweep.state.stock import take_stock
+from tests.fakes.records import write_unchecked
+
+Load = Callable[..., Campaign]
+BODY = "axes: {size: [1, 2]}\nrepeats: {min: 3, max: 5, until: 5 %, metric: total_throughput}"
+RATE = {"unit": "samples/s", "better": "higher", "scope": "total"}
+
+
+@pytest.fixture
+def campaign(campaign_of: Load, tmp_path: Path) -> Campaign:
+    return replace(campaign_of(BODY.replace(", metric: total_throughput", "")), results=tmp_path)
+
+
+def finish(campaign: Campaign, runs: list[Run], values: list[float]) -> None:
+    for run, value in zip(runs, values, strict=True):
+        metrics = {"speed": {"value": value, **RATE}}
+        write_unchecked(
+            campaign.runs_folder, run.run_id, benchmark="toy", repeat=run.repeat,
+            point=dict(run.point), metrics=metrics, work={"samples_per_epoch": None},
+            resources={}, schema=1,
+        )  # fmt: skip
+
+
+def runs_of(campaign: Campaign, size: int) -> list[Run]:
+    """Every repeat that a point may have."""
+    points = plan_repeats(campaign).points
+    return list(next(p.runs for p in points if p.runs[0].point["size"] == size))
+
+
+def planned(campaign: Campaign) -> dict[int, int]:
+    counts: dict[int, int] = {}
+    for run in look(campaign).campaign.experiments[0].runs:
+        counts[run.point["size"]] = counts.get(run.point["size"], 0) + 1
+    return counts
+
+
+def states(campaign: Campaign) -> dict[int, str]:
+    points = look(campaign).points
+    return {p.runs[0].point["size"]: p.look.state for p in points if p.look}
+
+
+def entry_of(campaign: Campaign) -> tuple[PlanRepeats, str]:
+    repeats = look(campaign)
+    known = take_stock(repeats.campaign, repeats.campaign.unique_runs())
+    plan = build_plan(repeats.campaign, known)
+    enter(plan, repeats)
+    return plan["experiments"][0]["repeats"], plan_text(plan)
+
+
+def test_only_what_is_wide_gets_another_repeat_until_the_maximum(campaign: Campaign) -> None:
+    assert planned(campaign) == {1: 3, 2: 3} and states(campaign) == {}
+    assert "2 points of 6 to 10 runs in all, known once the first 3" in entry_of(campaign)[1]
+    quiet, noisy = runs_of(campaign, 1), runs_of(campaign, 2)
+    finish(campaign, quiet[:3], [1.0, 1.01, 0.99])
+    finish(campaign, noisy[:2], [1.0, 1.3])
+    assert planned(campaign) == {1: 3, 2: 3}
+    assert states(campaign) == {1: "precise", 2: "waiting"}
+    finish(campaign, noisy[2:3], [0.8])
+    assert planned(campaign) == {1: 3, 2: 4} and states(campaign)[2] == "more"
+    entry, text = entry_of(campaign)
+    assert entry["metric"] == "speed" and entry["level"] == pytest.approx(0.9683, abs=1e-4)
+    assert "until ±5 % of speed: 1 point needs about 2 runs more; 1 point precise after" in text
+    for count in (3, 4):
+        finish(campaign, noisy[count : count + 1], [1.1])
+    assert planned(campaign) == {1: 3, 2: 5} and states(campaign)[2] == "wide"
+    assert "1 point stayed wide: size=2 ±" in entry_of(campaign)[1]
+    assert not look(campaign).due
+
+
+def test_finished_repeats_are_used_however_many_are_needed(campaign: Campaign) -> None:
+    noisy = runs_of(campaign, 2)
+    assert len(noisy) == 5
+    wider = replace(
+        campaign.experiments[0],
+        until_precise=replace(campaign.experiments[0].until_precise, most=7),  # type: ignore[type-var]
+    )
+    more = runs_of(replace(campaign, experiments=(wider,)), 2)
+    assert [run.run_id for run in more[:5]] == [run.run_id for run in noisy]
+    finish(campaign, more, [1.0, 1.01, 0.99, 1.0, 1.01, 0.99, 1.0])
+    assert planned(campaign) == {1: 3, 2: 7} and states(campaign)[2] == "precise"
+
+
+def test_what_is_lost_is_planned_again_and_looks_are_made_again(campaign: Campaign) -> None:
+    noisy = runs_of(campaign, 2)
+    finish(campaign, noisy[:4], [1.0, 1.3, 0.8, 1.1])
+    assert planned(campaign)[2] == 5
+    kept = campaign.runs_folder / LOOKS
+    kept.write_text("{}")  # not sealed
+    assert plan_repeats(campaign).due and planned(campaign)[2] == 5
+    (campaign.runs_folder / noisy[1].run_id / "record.json").unlink()
+    assert plan_repeats(campaign).due
+    assert planned(campaign)[2] == 4 and states(campaign)[2] == "waiting"
+
+
+def test_another_rule_or_metric_looks_again(campaign: Campaign, campaign_of: Load) -> None:
+    finish(campaign, runs_of(campaign, 1)[:3], [1.0, 1.01, 0.99])
+    assert states(campaign)[1] == "precise"
+    for body, state in (
+        (BODY.replace(", metric: total_throughput", "").replace("5 %", "0.5 %"), "more"),
+        (BODY, "unknown"),  # of total_throughput they have no value
+    ):
+        other = replace(campaign_of(body), results=campaign.results)
+        assert states(other)[1] == state
+
+
+def test_the_control_point_follows(campaign_of: Load, tmp_path: Path) -> None:
+    head = "campaign: c\nsite: toy\ncontrol: {experiment: e, point: {size: 1}, every: 1}\n"
+    body = "axes: {size: [1, 2]}\nrepeats: {min: 3, max: 5, until: 5 %}"
+    campaign = replace(campaign_of(body, head), results=tmp_path)
+
+    def controls() -> int:
+        return len(look(campaign).campaign.experiments[-1].runs)
+
+    before = controls()
+    finish(campaign, runs_of(campaign, 2)[:3], [1.0, 1.3, 0.8])
+    assert controls() == before + 1
+
+
+def test_a_fixed_number_has_no_looks(campaign_of: Load, tmp_path: Path) -> None:
+    campaign = replace(campaign_of("repeats: 3"), results=tmp_path)
+    assert plan_repeats(campaign).campaign is campaign and not look(campaign).points
+
+
+def test_kept_looks_of_other_experiments_stay(campaign: Campaign) -> None:
+    finish(campaign, runs_of(campaign, 1)[:3], [1.0, 1.01, 0.99])
+    look(campaign)
+    renamed: Any = replace(campaign.experiments[0], name="other")
+    look(replace(campaign, experiments=(renamed,)))
+    names = json.loads((campaign.runs_folder / LOOKS).read_text())["points"]
+    assert {name.partition("/")[0] for name in names} == {"e", "other"}

@@ -1,0 +1,225 @@
+"""Which counts of a series are left out, and what undoes it."""
+
+import shutil
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from scalesweep.adaptive.look import look
+from scalesweep.adaptive.repeats import enter, plan_repeats
+from scalesweep.adaptive.stops import STOPS
+from scalesweep.config.campaign import Campaign
+from scalesweep.core.errors import UserError
+from scalesweep.planning.plan import build_plan, plan_csv
+from scalesweep.planning.plan_text import plan_text
+from scalesweep.state.stock import take_stock
+from tests.fakes.records import write_unchecked
+
+Load = Callable[..., Campaign]
+BODY = """\
+scaling: weak
+axes: {ranks: [1, 2, 4, 8], rate: [1, 2]}
+repeats: 3
+stop: {when: "efficiency < 0.5"}
+"""
+RATE = {"unit": "samples/s", "better": "higher", "scope": "total"}
+
+
+@pytest.fixture
+def campaign(campaign_of: Load, tmp_path: Path) -> Campaign:
+    return replace(campaign_of(BODY), results=tmp_path)
+
+
+def finish(campaign: Campaign, ranks: int, values: list[float], rate: float = 1, **of: Any) -> None:
+    """Repeats of a point have these values of the metric ``speed``."""
+    runs = [
+        run
+        for run in campaign.experiments[0].runs
+        if (run.point["ranks"], run.point["rate"]) == (ranks, rate)
+    ]
+    for run, value in zip(runs, values, strict=False):
+        shutil.rmtree(campaign.runs_folder / run.run_id, ignore_errors=True)
+        write_unchecked(
+            campaign.runs_folder, run.run_id, benchmark="toy", repeat=run.repeat,
+            point=dict(run.point), metrics={"speed": {"value": value, **RATE, **of}},
+            work={"samples_per_epoch": None}, resources={}, schema=1,
+        )  # fmt: skip
+
+
+def left(campaign: Campaign) -> dict[float, list[int]]:
+    """Counts that are measured, by series, after a look."""
+    found: dict[float, list[int]] = {}
+    for point in look(campaign).campaign.experiments[0].points:
+        found.setdefault(point["rate"], []).append(point["ranks"])
+    return found
+
+
+def released(campaign: Campaign, **more: Any) -> set[int]:
+    """Counts of which runs may begin."""
+    plan = plan_repeats(campaign, **more)
+    runs = plan.campaign.experiments[0].runs
+    return {run.point["ranks"] for run in runs if run.run_id not in plan.held}
+
+
+ALL = {1: [1, 2, 4, 8], 2: [1, 2, 4, 8]}
+
+
+def test_larger_counts_are_left_out_once_a_smaller_one_is_clearly_below(
+    campaign: Campaign,
+) -> None:
+    assert left(campaign) == ALL and released(campaign) == {1}
+    finish(campaign, 1, [10.0, 10.1, 9.9])
+    # What is there is looked at first, as after a call that was killed before it could.
+    assert released(campaign) == {1} and left(campaign) == ALL
+    # The other series has not begun: its counts wait, these do not.
+    assert released(campaign) == {1, 2}
+    finish(campaign, 2, [9.0])
+    assert left(campaign) == ALL
+    finish(campaign, 2, [9.0, 9.1, 8.9])  # 9 / 20: clearly below
+    assert left(campaign) == {1: [1, 2], 2: [1, 2, 4, 8]}
+    plan = look(campaign)
+    known = take_stock(plan.campaign, plan.campaign.unique_runs())
+    entry = build_plan(plan.campaign, known)
+    enter(entry, plan)
+    (excluded,) = {one["reason"] for one in entry["experiments"][0]["excluded"]}
+    assert excluded.startswith("efficiency < 0.5 at ranks 2: efficiency 0.450 (95 %: 0.4")
+    assert excluded.endswith(", 3 repeats)")
+    text = plan_text(entry)
+    assert f"excluded in e: 2: {excluded}" in text
+    assert "counts of e are measured from the smallest" in text
+    assert "left out once efficiency < 0.5: up to ranks 8 so far" in text
+    assert plan_csv(entry).count(f'"{excluded}"') == 2
+    assert len(plan.campaign.experiments[0].runs) == 3 * (2 + 4)
+
+
+def test_the_control_point_is_measured_as_often_as_before(
+    campaign_of: Load, tmp_path: Path
+) -> None:
+    head = (
+        "campaign: c\nsite: toy\ncontrol: {experiment: e, point: {ranks: 1, rate: 1}, every: 4}\n"
+    )
+    campaign = replace(campaign_of(BODY, head), results=tmp_path)
+    controls = len(campaign.experiments[-1].runs)
+    positions = campaign.positions()
+    plan = plan_repeats(campaign)
+    waiting = [run.run_id for run in campaign.experiments[-1].runs if run.run_id in plan.held]
+    # Those between the larger counts wait with them.
+    first = min(positions[run_id] for run_id in plan.held - set(waiting))
+    assert waiting and min(positions[run_id] for run_id in waiting) > first
+    finish(campaign, 1, [10.0, 10.1, 9.9])
+    finish(campaign, 2, [9.0, 9.1, 8.9])
+    left = look(campaign).campaign
+    assert len(left.experiments[0].points) == 6
+    # However often it is planned again, as the scripts of a call do.
+    assert len(plan_repeats(left).campaign.experiments[-1].runs) == controls
+    assert len(left.experiments[-1].runs) == controls
+
+
+def test_no_decision_without_an_interval_on_one_side(campaign: Campaign) -> None:
+    finish(campaign, 1, [10.0, 10.1, 9.9])
+    for values in ([8.0], [8.0, 11.5, 9.0], [9.0, 9.0, 9.0]):
+        finish(campaign, 2, values)
+        assert left(campaign) == ALL, values
+    # The largest count leaves nothing out.
+    finish(campaign, 2, [19.0, 19.1, 18.9])
+    finish(campaign, 4, [39.0, 39.1, 38.9])
+    finish(campaign, 8, [9.0, 9.1, 8.9])
+    assert left(campaign) == ALL
+
+
+def test_a_decision_holds_until_its_evidence_is_gone(campaign: Campaign, campaign_of: Load) -> None:
+    finish(campaign, 1, [10.0, 10.1, 9.9])
+    finish(campaign, 2, [9.0, 9.1, 8.9])
+    finish(campaign, 8, [70.0])  # has a result: stays, without further repeats
+    assert left(campaign)[1] == [1, 2, 8]
+    runs = [run for run in look(campaign).campaign.experiments[0].runs if run.point["rate"] == 1]
+    assert len(runs) == 7
+    kept = campaign.runs_folder / STOPS
+    before = kept.read_bytes()
+    # More results of other points change nothing, and no look is made again.
+    finish(campaign, 1, [10.0, 10.1, 9.9], rate=2)
+    assert left(campaign)[1] == [1, 2, 8]
+    # A rule that is another one, or evidence that is gone, is another matter.
+    other = replace(campaign_of(BODY.replace("0.5", "0.4")), results=campaign.results)
+    assert left(other) == ALL
+    kept.write_bytes(before)
+    (campaign.runs_folder / runs[0].run_id / "record.json").unlink()
+    # Two of three repeats say the same: another decision, and 8 ranks have a result.
+    assert left(campaign)[1] == [1, 2, 8] and kept.read_bytes() != before
+    for path in campaign.runs_folder.glob("*/record.json"):
+        path.unlink()
+    assert left(campaign) == ALL and released(campaign) == {1}
+
+
+def test_what_this_call_has_begun_stays_and_lets_others_begin(campaign: Campaign) -> None:
+    first = {run.run_id for run in campaign.experiments[0].runs if run.point["ranks"] == 1}
+    # However those ended: no larger count waits for ever.
+    assert released(campaign, begun=first) == {1, 2}
+
+
+@pytest.mark.parametrize(
+    ("when", "metric", "stops"),
+    [
+        ("speedup < 1.5", {}, True),  # 0.9
+        ("speedup <= 0.5", {}, False),
+        ("efficiency<0.3", {}, False),
+        ("speed < 9.5", {}, True),
+        ("speed > 8", {}, True),
+        # A time in weak scaling, or a rate of one rank: 0.9.
+        ("efficiency < 0.95", {"better": "lower"}, False),  # it fell: 1.11
+        ("efficiency < 0.95", {"scope": "rank"}, True),
+        ("speedup < 1.5", {"scope": "rank"}, False),  # 1.8
+    ],
+)
+def test_metrics_and_sides(
+    campaign_of: Load, tmp_path: Path, when: str, metric: dict[str, str], stops: bool
+) -> None:
+    body = BODY.replace("efficiency < 0.5", when).replace("rate: [1, 2]", "rate: [1]")
+    campaign = campaign_of(
+        body.replace("speed ", "total_throughput ") if "speed " in when else body
+    )
+    campaign = replace(campaign, results=tmp_path)
+    if "speed " in when:
+        rule = campaign.experiments[0].stop
+        assert rule is not None
+        ruled: Any = replace(campaign.experiments[0], stop=replace(rule, metric="speed"))
+        campaign = replace(campaign, experiments=(ruled,))
+    finish(campaign, 1, [10.0, 10.1, 9.9], **metric)
+    finish(campaign, 2, [9.0, 9.1, 8.9], **metric)
+    measured = left(campaign)[1]
+    # Of a plain metric the smallest count decides as well.
+    assert (len(measured) < 4) is stops, measured
+
+
+@pytest.mark.parametrize(
+    ("stop", "error"),
+    [
+        ("efficiency", "'efficiency': must be a metric, <, <=, > or >=, and a number, such as"),
+        ("efficiency == 1", "must be a metric, <, <=, > or >=, and a number"),
+        ("efficiency < 1.2.3", "must be a metric"),
+        ("efficency < 1", "'efficency' is not a metric of benchmark toy; did you mean"),
+    ],
+)
+def test_anything_else_is_one_line(campaign_of: Load, stop: str, error: str) -> None:
+    with pytest.raises(UserError) as raised:
+        campaign_of(BODY.replace("efficiency < 0.5", stop))
+    assert error in str(raised.value) and "experiments.e.stop.when: " in str(raised.value)
+
+
+def test_efficiency_needs_a_scaling(campaign_of: Load) -> None:
+    with pytest.raises(UserError, match="efficiency needs the experiment's scaling; set scaling"):
+        campaign_of(BODY.replace("scaling: weak", "scaling: none"))
+
+
+def test_blocks_are_of_one_count(campaign: Campaign, campaign_of: Load) -> None:
+    positions = campaign.positions()
+    runs = sorted(campaign.experiments[0].runs, key=lambda run: positions[run.run_id])
+    order = [(run.point["ranks"], run.repeat) for run in runs]
+    assert order == sorted(order)
+    # Without the rule all counts are interleaved.
+    plain = campaign_of(BODY.partition("stop:")[0]).positions()
+    repeats = [run.repeat for run in sorted(runs, key=lambda run: plain[run.run_id])]
+    assert repeats == sorted(repeats)

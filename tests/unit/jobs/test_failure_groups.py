@@ -1,0 +1,72 @@
+"""Failures as lines: one for what failed in the same way, with its points and no others."""
+
+from typing import Any
+
+from scalesweep.jobs.failure_groups import Failure, failure_lines
+
+
+def failed(
+    number: int, detail: str = "exit code 3", experiment: str = "e", **point: Any
+) -> Failure:
+    return Failure(f"toy-r1-{number}", "NON_ZERO_EXIT", detail, experiment, point)
+
+
+def test_what_failed_in_the_same_way_is_one_line() -> None:
+    runs = [
+        failed(10 * ranks + repeat, mode="exit3", ranks=ranks)
+        for ranks in (4, 1, 2) for repeat in (0, 1, 2)
+    ]  # fmt: skip
+    assert failure_lines(runs) == ["NON_ZERO_EXIT: exit code 3: mode=exit3, ranks 1, 2, 4 (9 runs)"]
+
+
+def test_a_line_names_no_point_that_did_not_fail() -> None:
+    runs = [
+        failed(n, mode=mode, ranks=ranks)
+        for n, (mode, ranks) in enumerate([("a", 1), ("a", 2), ("b", 1)])
+    ]
+    assert failure_lines(runs) == [
+        "NON_ZERO_EXIT: exit code 3: mode=a, ranks 1, 2 (2 runs)",
+        "NON_ZERO_EXIT: exit code 3: mode=b, ranks=1 (toy-r1-2)",
+    ]
+
+
+def test_jobs_and_measured_numbers_make_no_difference_and_exit_codes_do() -> None:
+    runs = [
+        failed(1, "job 7 requested 1.5 GiB per node", ranks=1),
+        failed(2, "job 8 requested 1.7 GiB per node", ranks=2),
+        failed(3, "exit code 4", ranks=1),
+    ]
+    assert failure_lines(runs) == [
+        "NON_ZERO_EXIT: job requested 1.5 GiB per node: ranks 1, 2 (2 runs)",
+        "NON_ZERO_EXIT: exit code 4: ranks=1 (toy-r1-3)",
+    ]
+
+
+def test_experiments_are_named_where_there_are_several_and_runs_count_once() -> None:
+    shape = [2, 2]
+    runs = [failed(1, experiment="io", shape=shape), failed(2, experiment="cnn", on=True)]
+    assert failure_lines([*runs, runs[0]]) == [
+        "NON_ZERO_EXIT: exit code 3: io, shape=2x2 (toy-r1-1)",
+        "NON_ZERO_EXIT: exit code 3: cnn, on=true (toy-r1-2)",
+    ]
+    assert failure_lines([failed(1, "")]) == ["NON_ZERO_EXIT (toy-r1-1)"]
+
+
+def test_no_more_lines_than_people_read() -> None:
+    runs = [failed(n, f"wrong in way {n}", ranks=n) for n in range(30)]
+    lines = failure_lines(runs, limit=5)
+    assert len(lines) == 6 and lines[-1] == "25 runs more, see plan.csv"
+
+
+def test_runs_that_failed_for_one_reason_are_one_group_wherever_they_were() -> None:
+    details = [
+        "exit code 7: quota exceeded (rank 517 on node3)",
+        "exit code 7: quota exceeded (ranks 0-1,4 on node[1-2])",
+    ]
+    failures = [Failure(f"r{n}", "NON_ZERO_EXIT", d, "e", {}) for n, d in enumerate(details)]
+    assert failure_lines(failures) == ["NON_ZERO_EXIT: exit code 7: quota exceeded (2 runs)"]
+    lost = [
+        Failure(f"r{n}", "NODE_FAIL", f"job {n} lost a node of node[{n}-9]", "e", {})
+        for n in range(3)
+    ]
+    assert failure_lines(lost) == ["NODE_FAIL: job lost a node of its allocation (3 runs)"]

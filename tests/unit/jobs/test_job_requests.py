@@ -1,0 +1,180 @@
+"""Requests: from estimates, and from how the last job of a run ended."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from scalesweep.adaptive.spending import held_hours, limit_of
+from scalesweep.config.campaign import Campaign, load_campaign
+from scalesweep.config.site import load_site
+from scalesweep.core.status import Status
+from scalesweep.jobs.job_requests import Request, may_mend, request_for
+from scalesweep.jobs.runtime_estimates import Estimates
+from scalesweep.state.run_state import RunState
+from tests.conftest import make_project
+
+SITE = """\
+site: toy
+nodes: 4
+cores_per_node: 4
+memory_gib_per_node: 8
+time_limit_minutes: 10
+slurm: {margin: 3, max_minutes: 20}
+"""
+
+
+@pytest.fixture(scope="module")
+def campaign(tmp_path_factory: pytest.TempPathFactory) -> Campaign:
+    project = make_project(tmp_path_factory.mktemp("requests") / "project")
+    project.write("config/sites/toy.yaml", SITE)
+    path = project.write(
+        "campaign.yaml",
+        "campaign: c\nsite: toy\nexperiments:\n  e:\n    benchmark: data_loading\n"
+        "    axes: {ranks: [1, 2, 4]}\n    memory_gib_per_rank: 1.5\n    repeats: 2\n",
+    )
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("scalesweep.config.site.SITES", project.path / "config" / "sites")
+        assert load_site("toy").slurm is not None
+        return load_campaign(path)
+
+
+def request(
+    campaign: Campaign,
+    ranks: int = 2,
+    failure: Mapping[str, Any] | None = None,
+    wall_s: float | None = None,
+) -> Request:
+    """The request of the second repeat, the first of which may be done in ``wall_s``."""
+    (experiment,) = campaign.experiments
+    states = {run.run_id: RunState(Status.NEW) for run in experiment.runs}
+    first, run = [run for run in experiment.runs if run.point["ranks"] == ranks]
+    if wall_s is not None:
+        states[first.run_id] = RunState(Status.DONE, "s", wall_s=wall_s, source="measured")
+    return request_for(campaign, experiment, run, Estimates(campaign, states), failure)
+
+
+def failed(cause: str, **asked: Any) -> dict[str, Any]:
+    defaults = {"nodes": 2, "minutes": 11, "limit_s": 600.0, "mem_mb": 2048}
+    return {"cause": cause, "asked": {**defaults, **asked}, "nodes": "node[1-2]"}
+
+
+def test_limit_is_the_campaigns_until_something_is_known(campaign: Campaign) -> None:
+    assert request(campaign).limit_s == 600
+    assert request(campaign).shape.minutes == 11
+    known = request(campaign, wall_s=50)
+    assert (known.limit_s, known.shape.minutes) == (150, 4)
+    # Not below a minute, never above the experiment's own limit.
+    assert request(campaign, wall_s=2).limit_s == 60
+    assert request(campaign, wall_s=500).limit_s == 600
+
+
+def test_runs_of_a_budget_have_limits_of_their_own(campaign: Campaign) -> None:
+    (experiment,) = campaign.experiments
+    run = next(r for r in experiment.runs if r.point["ranks"] == 2 and r.repeat)
+    limited = replace(campaign, limits={run.run_id: 90.0})
+    found = request(limited)
+    assert (found.limit_s, found.shape.minutes) == (90, 3)
+    # What is charged for it before it has run is what its job can cost at most.
+    assert held_hours(limited, run.point, 90) == pytest.approx(found.shape.node_hours)
+    assert request(limited, ranks=4).limit_s == 600
+    # By the upper bound of its time: one and a half of it, within a minute and the user's limit.
+    assert [limit_of(s, experiment) for s in (10, 100, 1000)] == [60, 150, 600]
+
+
+def test_only_runs_of_the_same_point_undercut_the_users_limit(campaign: Campaign) -> None:
+    (experiment,) = campaign.experiments
+    states = {run.run_id: RunState(Status.NEW) for run in experiment.runs}
+    first, *_, last = experiment.runs
+    states[first.run_id] = RunState(Status.DONE, "s", wall_s=9.0, source="measured", fixed_s=1.0)
+    estimates = Estimates(campaign, states)
+    assert estimates.basis(experiment, last) == "scaled by work"
+    assert request_for(campaign, experiment, last, estimates).limit_s == 600
+    # After a timeout too: the finished run says less than the one that was not done in 300 s.
+    states[last.run_id] = RunState(Status.FAILED, "s", "TIMEOUT", given_s=300.0)
+    point = [run for run in experiment.runs if run.point["ranks"] == last.point["ranks"]]
+    states[point[0].run_id] = RunState(Status.DONE, "s", wall_s=9.0, source="measured")
+    estimates = Estimates(campaign, states)
+    assert estimates.seconds(experiment, last) == 300
+    assert request_for(campaign, experiment, last, estimates).limit_s == 600
+
+
+def test_the_upper_bound_of_a_prediction_undercuts_it_too(
+    campaign: Campaign, tmp_path: Path
+) -> None:
+    (experiment,) = campaign.experiments
+    states = {run.run_id: RunState(Status.NEW) for run in experiment.runs}
+    here = replace(campaign, results=tmp_path)
+    path = tmp_path / "tables" / experiment.name / "runtimes.csv"
+    path.parent.mkdir(parents=True)
+    run = experiment.runs[-1]
+    for upper, limit_s in ((40.0, 120), (1.0, 60), (500.0, 600)):
+        path.write_text(f"run_id,expected_s,low_s,high_s\n{run.run_id},0.9,0.8,{upper}\n")
+        estimates = Estimates(here, states)
+        assert request_for(here, experiment, run, estimates).limit_s == limit_s  # margin 3
+
+
+def test_a_longer_limit_after_a_timeout(campaign: Campaign) -> None:
+    assert request(campaign, failure=failed("TIMEOUT", limit_s=120.0, minutes=3)).limit_s == 240
+    # Twice what the line says that it had, however long its job was.
+    assert request(campaign, failure=failed("TIMEOUT", limit_s=60.0, minutes=3)).limit_s == 120
+    # It was Slurm that ended it, after more than the program's limit.
+    late = {**failed("TIMEOUT", limit_s=6.0, minutes=3), "by_slurm": True}
+    assert request(campaign, failure=late).limit_s == 240
+    assert request(campaign, failure=failed("TIMEOUT")).limit_s == 1200
+    assert request(campaign, failure=failed("TIMEOUT", limit_s=900.0)).limit_s == 1200
+    # What the last job was given is not taken back for another cause, or by a new estimate.
+    assert request(campaign, failure=failed("NODE_FAIL", limit_s=900.0), wall_s=9).limit_s == 900
+
+
+def test_more_memory_after_out_of_memory(campaign: Campaign) -> None:
+    assert request(campaign).shape.mem_mb == 1536 + 128
+    assert request(campaign, failure=failed("OUT_OF_MEMORY")).shape.mem_mb == 4096
+    assert request(campaign, failure=failed("OUT_OF_MEMORY", mem_mb=6000)).shape.mem_mb == 8192
+    assert request(campaign, failure=failed("TIMEOUT", mem_mb=4096)).shape.mem_mb == 4096
+
+
+def test_a_failure_of_no_job_changes_nothing(campaign: Campaign) -> None:
+    for failure in ({"cause": "TIMEOUT"}, {"cause": "TIMEOUT", "asked": {"limit_s": None}}):
+        assert request(campaign, failure=failure) == request(campaign)
+
+
+@pytest.mark.parametrize(
+    ("cause", "asked", "mends"),
+    [
+        ("TIMEOUT", {}, True),
+        ("TIMEOUT", {"limit_s": 1200.0}, False),
+        ("TIMEOUT", {"limit_s": None}, False),
+        ("OUT_OF_MEMORY", {}, True),
+        ("OUT_OF_MEMORY", {"mem_mb": 8192}, False),
+        ("OUT_OF_MEMORY", {"mem_mb": None}, False),
+        ("NODE_FAIL", {}, True),
+        ("PREEMPTED", {}, True),
+        ("SUSPENDED", {}, True),
+        ("HANG", {}, True),
+        ("NON_ZERO_EXIT", {}, False),
+        ("BAD_RESULT", {}, False),
+        ("CANCELLED", {}, False),
+        ("KILLED", {}, False),
+    ],
+)
+def test_only_some_causes_are_tried_again(
+    campaign: Campaign, cause: str, asked: dict[str, Any], mends: bool
+) -> None:
+    (experiment,) = campaign.experiments
+    assert may_mend(campaign, experiment, cause, failed(cause, **asked)["asked"], 1) is mends
+
+
+def test_a_hang_is_tried_once_more_as_it_was(campaign: Campaign) -> None:
+    again = request(campaign, failure=failed("HANG", limit_s=120.0, minutes=3))
+    assert (again.limit_s, again.shape.exclude) == (600, "")
+    known = request(campaign, failure=failed("HANG", limit_s=120.0, minutes=3), wall_s=50)
+    assert known.limit_s == 150
+    (experiment,) = campaign.experiments
+    asked = failed("HANG")["asked"]
+    assert [may_mend(campaign, experiment, "HANG", asked, n) for n in (1, 2, 3)] == [
+        True, False, False,
+    ]  # fmt: skip
+    assert may_mend(campaign, experiment, "NODE_FAIL", asked, 2)

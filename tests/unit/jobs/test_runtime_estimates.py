@@ -1,0 +1,302 @@
+"""Expected wall times: what they rest on, in which order, with the numbers worked out by hand."""
+
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from scalesweep.config.campaign import Campaign, load_campaign
+from scalesweep.jobs.runtime_estimates import Estimates
+from scalesweep.state.run_state import RunState
+from tests.conftest import ROOT
+
+READER = """
+name: reader
+version: 1
+summary: Reads samples, epoch by epoch.
+parameters:
+  ranks: {type: integer, minimum: 1, default: 1, doc: ranks}
+  ranks_per_node: {type: integer, minimum: 1, default: 8, doc: ranks on a node}
+  amount: {type: integer, minimum: 0, default: 100, doc: samples of a rank}
+  epochs: {type: integer, minimum: 1, default: 1, doc: epochs}
+  batch_size: {type: integer, minimum: 1, default: 4, doc: batch}
+  shape: {type: array, items: integer, default: [8, 8], doc: shape of a sample}
+WORK
+data:
+  program: stage.py
+  parameters: [shape]
+  files: {train: amount}
+  bytes_per_file: "100"
+command: ["true"]
+result: native
+"""
+Study = Callable[..., tuple[Campaign, Estimates]]
+
+
+@pytest.fixture
+def study(toy: Path) -> Study:
+    """A campaign of single points and its estimates.
+
+    A point that ends in ``(wall_s, fixed_s)`` is done, one that ends in None is not.
+    """
+    (toy / "benchmarks" / "reader").mkdir()
+    (toy / "benchmarks" / "reader" / "stage.py").touch()
+    (toy / "sites" / "toy.yaml").write_text(
+        "site: toy\nnodes: 4096\ncores_per_node: 8\nlaunch: {single: [], multi: []}\n"
+    )
+
+    def make(
+        *points: tuple[dict[str, Any], tuple[float, float | None] | None],
+        work: str = "work: {scope: rank, samples: amount}",
+        more: str = "",
+        source: str = "measured",
+    ) -> tuple[Campaign, Estimates]:
+        (toy / "benchmarks" / "reader" / "benchmark.yaml").write_text(READER.replace("WORK", work))
+        path = toy / "campaign.yaml"
+        lines = ["campaign: t", "site: toy", "experiments:"]
+        for index, (point, _) in enumerate(points):
+            lines.append(f"  e{index}: {{benchmark: reader, fixed: {point}{more}}}")
+        path.write_text("\n".join(lines) + "\n")
+        campaign = load_campaign(path)
+        states = dict.fromkeys(campaign.unique_runs(), RunState("new"))
+        for experiment, (_, done) in zip(campaign.experiments, points, strict=True):
+            if done:
+                state = RunState("done", "1", wall_s=done[0], source=source, fixed_s=done[1])
+                states[experiment.runs[0].run_id] = state
+        return campaign, Estimates(campaign, states)
+
+    return make
+
+
+def last(made: tuple[Campaign, Estimates]) -> tuple[float | None, str]:
+    """Estimate and basis of the last point's last run."""
+    campaign, estimates = made
+    experiment = campaign.experiments[-1]
+    run = experiment.runs[-1]
+    return estimates.seconds(experiment, run), estimates.basis(experiment, run)
+
+
+def test_nothing_is_known(study: Study) -> None:
+    assert last(study(({}, None), ({"ranks": 2}, None))) == (None, "")
+
+
+def test_the_campaign_says_something(study: Study) -> None:
+    assert last(study(({}, None), more=", expected_minutes: 1.5")) == (90.0, "campaign")
+
+
+def test_the_same_point_comes_first(campaign_of: Callable[..., Campaign]) -> None:
+    campaign = campaign_of("axes: {rate: [1, 2]}\nrepeats: 5\nexpected_minutes: 9")
+    states = dict.fromkeys(campaign.unique_runs(), RunState("new"))
+    experiment = campaign.experiments[0]
+    # Repeats stand side by side: points 1, 2, 1, 2, ...
+    for run, wall_s in zip(experiment.runs, (10.0, 70.0, 11.0, 71.0, 30.0, 72.0), strict=False):
+        states[run.run_id] = RunState("done", "1", wall_s=wall_s, source="measured")
+    estimates = Estimates(campaign, states)
+    for run, seconds in zip(experiment.runs[6:], (11.0, 71.0, 11.0, 71.0), strict=True):
+        assert estimates.seconds(experiment, run) == seconds
+        assert estimates.basis(experiment, run) == "same point"
+
+
+def test_a_run_of_two_experiments_counts_once(study: Study, toy: Path) -> None:
+    path = toy / "two.yaml"
+    path.write_text(
+        "campaign: two\nsite: toy\nexperiments:\n"
+        "  a: {benchmark: toy, axes: {rate: [1]}}\n"
+        "  b: {benchmark: toy, axes: {rate: [1, 2, 3, 4]}}\n"
+    )
+    campaign = load_campaign(path)
+    states = dict.fromkeys(campaign.unique_runs(), RunState("new"))
+    for run, wall_s in zip(campaign.experiments[1].runs, (10.0, 20.0, 30.0), strict=False):
+        states[run.run_id] = RunState("done", "1", wall_s=wall_s, source="measured")
+    assert last((campaign, Estimates(campaign, states))) == (20.0, "same ranks")
+
+
+def test_the_same_ranks_and_work_come_next(study: Study) -> None:
+    other_batch = ({"ranks": 2, "batch_size": 8}, (40.0, 5.0))
+    third_batch = ({"ranks": 2, "batch_size": 16}, (60.0, 5.0))
+    pending = ({"ranks": 2, "batch_size": 1}, None)
+    assert last(study(other_batch, third_batch, pending)) == (50.0, "same ranks")
+    # 50 samples twice are the work of 100 samples once, and of the same batch size: nearer.
+    halves = ({"ranks": 2, "batch_size": 1, "amount": 50, "epochs": 2}, (44.0, 5.0))
+    assert last(study(other_batch, third_batch, halves, pending)) == (44.0, "same ranks")
+
+
+def test_only_the_work_is_scaled(study: Study) -> None:
+    measured = ({"ranks": 2, "amount": 100, "epochs": 2}, (50.0, 10.0))
+    # 10 s stay; 40 s are for 200 samples, so 600 samples take 120 s, 50 samples 10 s.
+    for point, seconds in (
+        ({"ranks": 2, "amount": 200, "epochs": 3}, 130.0),
+        ({"ranks": 2, "amount": 50}, 20.0),
+        ({"ranks": 2, "amount": 0}, 10.0),
+        # Weak scaling: as much for each rank, whatever their number.
+        ({"ranks": 64, "amount": 100, "epochs": 2}, 50.0),
+    ):
+        assert last(study(measured, (point, None))) == (seconds, "scaled by work")
+
+
+def test_the_work_in_all_is_shared_by_the_ranks(study: Study) -> None:
+    total = "work: {scope: total, samples: amount}"
+    measured = ({"ranks": 1, "amount": 800}, (90.0, 10.0))
+    pending = ({"ranks": 4, "amount": 800}, None)
+    assert last(study(measured, pending, work=total)) == (30.0, "scaled by work")  # 10 + 80 / 4
+
+
+def test_the_same_settings_come_before_nearer_ranks(study: Study) -> None:
+    far = ({"ranks": 1, "batch_size": 1}, (20.0, 4.0))
+    near = ({"ranks": 4, "batch_size": 8}, (100.0, 4.0))
+    pending = {"ranks": 8, "amount": 200}
+    assert last(study(far, near, ({**pending, "batch_size": 1}, None))) == (36.0, "scaled by work")
+    assert last(study(far, near, ({**pending, "batch_size": 8}, None))) == (196.0, "scaled by work")
+    # No run of this batch size: any will do, and the nearest rank count decides.
+    assert last(study(far, near, ({**pending, "batch_size": 2}, None))) == (196.0, "scaled by work")
+
+
+def test_the_nearest_ranks_come_before_the_nearest_work(study: Study) -> None:
+    points = (
+        ({"ranks": 2, "amount": 400}, (400.0, 0.0)),
+        ({"ranks": 16, "amount": 100}, (200.0, 0.0)),
+        ({"ranks": 16, "amount": 300}, (900.0, 0.0)),
+    )
+    # 8 is nearer to 16 than to 2; there 300 is nearer to 400 than 100: 900 * 400 / 300.
+    assert last(study(*points, ({"ranks": 8, "amount": 400}, None)))[0] == pytest.approx(1200)
+    assert last(study(*points, ({"ranks": 3, "amount": 200}, None)))[0] == pytest.approx(200)
+    assert last(study(*points, ({"ranks": 99, "amount": 50}, None)))[0] == pytest.approx(100)
+
+
+def test_of_two_that_are_as_near_the_larger_counts(study: Study) -> None:
+    points = (({"ranks": 2}, (10.0, 0.0)), ({"ranks": 8}, (30.0, 0.0)))
+    assert last(study(*points, ({"ranks": 4}, None)))[0] == 30.0
+
+
+def test_several_runs_are_scaled_by_their_medians(study: Study) -> None:
+    points = tuple(
+        ({"batch_size": size}, (wall_s, fixed_s))
+        for size, wall_s, fixed_s in ((1, 20.0, 2.0), (2, 30.0, 4.0), (3, 100.0, 90.0))
+    )
+    # Fixed parts 2, 4, 90, the rest 18, 26, 10.
+    assert last(study(*points, ({"amount": 300}, None)))[0] == 4 + 3 * 18
+
+
+def test_unknown_fixed_parts_are_not_scaled(study: Study) -> None:
+    measured = ({"ranks": 2}, (50.0, None))
+    assert last(study(measured, ({"ranks": 4}, None))) == (None, "")
+    assert last(study(measured, ({"ranks": 2, "batch_size": 1}, None))) == (50.0, "same ranks")
+
+
+def test_a_fixed_part_beyond_the_whole_is_the_whole(study: Study) -> None:
+    # Phases are the program's own words: they may add up to more than the launcher saw.
+    assert last(study(({}, (5.0, 6.0)), ({"amount": 900}, None))) == (5.0, "scaled by work")
+
+
+def test_samples_of_another_form_are_not_the_same_work(study: Study) -> None:
+    measured = ({"shape": [4, 4]}, (50.0, 10.0))
+    assert last(study(measured, ({"shape": [64, 64]}, None))) == (None, "")
+    pending = ({"shape": [4, 4], "amount": 200}, None)
+    assert last(study(measured, pending)) == (90.0, "scaled by work")
+
+
+def test_a_benchmark_that_names_no_work_is_not_scaled(study: Study) -> None:
+    measured = ({"ranks": 2, "epochs": 2}, (50.0, 10.0))
+    for point, known in (
+        ({"ranks": 4, "epochs": 2}, (None, "")),
+        ({"ranks": 2, "epochs": 3}, (None, "")),
+        # Nothing says that another batch size takes as long: it may be 2 s and 500 s.
+        ({"ranks": 2, "epochs": 2, "batch_size": 1}, (None, "")),
+        ({"ranks": 2, "epochs": 2}, (50.0, "same point")),
+    ):
+        assert last(study(measured, (point, None), work="")) == known
+
+
+def test_after_a_timeout_a_point_takes_at_least_its_limit(study: Study) -> None:
+    campaign, _ = study(({"batch_size": 8}, None), ({"ranks": 2}, None), more=", repeats: 2")
+    done, other, timed_out, _ = campaign.unique_runs()
+    states = dict.fromkeys(campaign.unique_runs(), RunState("new"))
+
+    def estimate(run_id: str, given_s: float) -> tuple[float | None, str]:
+        failed = RunState("failed", "1", "TIMEOUT", given_s=given_s)
+        return last((campaign, Estimates(campaign, {**states, run_id: failed})))
+
+    assert estimate(timed_out, 120.0) == (120.0, "timeout")
+    states[done] = RunState("done", "1", wall_s=20.0, source="measured", fixed_s=5.0)
+    assert estimate(timed_out, 120.0) == (120.0, "timeout")
+    assert estimate(timed_out, 12.0) == (20.0, "scaled by work")
+    assert estimate(other, 120.0) == (20.0, "scaled by work")  # of another point
+
+
+@pytest.mark.parametrize("source", ["imported", "simulated"])
+def test_only_measured_runs_count(study: Study, source: str) -> None:
+    assert last(study(({}, (50.0, 10.0)), ({"amount": 3}, None), source=source)) == (None, "")
+
+
+def test_runs_without_a_wall_time_do_not_count(study: Study, toy: Path) -> None:
+    campaign, _ = study(({}, (0.0, 0.0)), ({"amount": 3}, None))
+    assert last((campaign, Estimates(campaign, dict.fromkeys(
+        campaign.unique_runs(), RunState("failed", "1", "TIMEOUT"))))) == (None, "")  # fmt: skip
+    assert last(study(({}, (0.0, 0.0)), ({"amount": 3}, None))) == (None, "")
+
+
+def test_the_cost_grows_with_the_runs_not_with_their_square(toy: Path, study: Study) -> None:
+    study(({}, None))
+
+    def cost(ranks: int) -> float:
+        path = toy / "large.yaml"
+        path.write_text(
+            "campaign: large\nsite: toy\nexperiments:\n  e:\n    benchmark: reader\n"
+            f"    axes: {{ranks: {{from: 1, to: {ranks}, step: 1}}, epochs: [1, 2, 3, 4]}}\n"
+        )
+        campaign = load_campaign(path)
+        runs = campaign.unique_runs()
+        done = RunState("done", "1", wall_s=9.0, source="measured", fixed_s=1.0)
+        states = {r: RunState("new") if i % 2 else done for i, r in enumerate(runs)}
+
+        def once() -> float:
+            began = time.process_time()
+            estimates = Estimates(campaign, states)
+            assert all(estimates.seconds(*runs[run_id]) for run_id in runs)
+            return time.process_time() - began
+
+        return min(once() for _ in range(3))
+
+    # 8 times the runs; their square would be 64 times the cost.
+    assert cost(2000) < 24 * cost(250)
+
+
+def test_it_imports_nothing_heavy() -> None:
+    heavy = "{'numpy', 'pandas', 'pyarrow', 'scipy', 'jsonschema', 'snakemake'}"
+    modules = "scalesweep.jobs.runtime_estimates, scalesweep.planning.plan"
+    code = f"import sys, {modules}; print({heavy} & set(sys.modules))"
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == "set()"
+
+
+def test_a_prediction_comes_before_scaling_by_work_and_after_the_same_ranks(
+    study: Study, tmp_path: Path
+) -> None:
+    far, near = {"ranks": 2, "amount": 70}, {"ranks": 8, "amount": 70}
+    campaign, _ = study((far, (50.0, 5.0)), (near, None))
+    (run,) = campaign.experiments[-1].runs
+    campaign = replace(campaign, results=tmp_path)
+    states = dict.fromkeys(campaign.unique_runs(), RunState("new"))
+    first = campaign.experiments[0].runs[0].run_id
+    states[first] = RunState("done", "1", wall_s=50.0, source="measured", fixed_s=5.0)
+    path = tmp_path / "tables" / campaign.experiments[-1].name / "runtimes.csv"
+    path.parent.mkdir(parents=True)
+    assert last((campaign, Estimates(campaign, states)))[1] == "scaled by work"
+    path.write_text(f"run_id,expected_s,low_s,high_s\n{run.run_id},61.5,55,80\n")
+    estimates = Estimates(campaign, states)
+    assert last((campaign, estimates)) == (61.5, "predicted")
+    assert estimates.predicted(campaign.experiments[-1], run) == (61.5, 80.0)
+    states[run.run_id] = RunState("failed", "1", "TIMEOUT", given_s=300.0)
+    assert last((campaign, Estimates(campaign, states))) == (300.0, "timeout")
+    states[run.run_id] = RunState("new")
+    for damaged in ("", "run_id\nx\n", f"run_id,expected_s,high_s\n{run.run_id},many,2\n",
+                    f"run_id,expected_s,high_s\n{run.run_id},nan,inf\n", "\0"):  # fmt: skip
+        path.write_text(damaged)
+        assert last((campaign, Estimates(campaign, states)))[1] == "scaled by work"

@@ -1,0 +1,449 @@
+"""What comes of a job that has failed, in one line, and of one that was not submitted."""
+
+import errno
+import json
+import os
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from scalesweep.compute.job_spec import ORDER, Order, write_order
+from scalesweep.compute.pack import pack_file, write_pack
+from scalesweep.config.campaign import Campaign
+from scalesweep.core.errors import UserError
+from scalesweep.core.host_list import expand
+from scalesweep.core.record import read_failure
+from scalesweep.core.status import Status
+from scalesweep.jobs.submission import Submission
+from scalesweep.slurm import commands, sacct
+from scalesweep.slurm.commands import LiveJob
+from scalesweep.slurm.job_file import SubmittedJob, note_submitted, submitted_jobs
+from scalesweep.slurm.job_identity import PACK, job_comment, job_name
+from scalesweep.slurm.sacct import Job
+from scalesweep.state.run_state import RunState
+from tests.fakes.slurm_jobs import JOB, TIMEOUT, by_launcher
+
+ASKED = {"nodes": 1, "minutes": 2, "limit_s": 60.0, "mem_mb": 612}
+
+
+@pytest.fixture
+def submission(
+    toy: Path, campaign_of: Callable[..., Campaign], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Submission:
+    monkeypatch.chdir(tmp_path)
+    # Slurm takes every request, and has given up node1.
+    monkeypatch.setattr(commands, "refusal", lambda words, patience_s=0.0: None)
+    monkeypatch.setattr(commands, "unusable_nodes", lambda names: {"node1"})
+    site = toy / "sites" / "toy.yaml"
+    content = site.read_text().replace("oversubscribe: true\n", "")
+    slurm = "{max_attempts: 3, max_minutes: 60, startup_minutes: 1}"
+    site.write_text(f"{content}memory_gib_per_node: 4\nslurm: {slurm}\n")
+    campaign = campaign_of("axes: {ranks: [1]}\ntime_limit_minutes: 1")
+    runs = campaign.unique_runs()
+    states = {run_id: RunState(Status.NEW) for run_id in runs}
+    found = Submission(campaign, states, runs)
+    for run_id in runs:
+        folder = campaign.runs_folder / run_id
+        folder.mkdir(parents=True)
+        order: Any = dict.fromkeys(Order.__required_keys__, "") | {"asked": ASKED}
+        write_order(folder / ORDER, order)
+        found.in_hand.add(run_id)
+    return found
+
+
+def test_runs_are_called_off_while_others_are_submitted(
+    submission: Submission, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runs = set(submission.in_hand)
+    monkeypatch.setattr(
+        "scalesweep.jobs.submission.note_called_off",
+        lambda folder: submission.in_hand.add(f"{folder.name}-late"),
+    )
+    submission.call_off()
+    assert submission.called_off == runs and submission.in_hand == {f"{r}-late" for r in runs}
+
+
+@pytest.mark.parametrize(
+    ("job", "attempt", "line"),
+    [
+        (TIMEOUT, 1, "TIMEOUT after 60 s, trying again with 120 s (job 2 of 3)"),
+        (TIMEOUT, 3, "TIMEOUT after 60 s"),
+        (
+            replace(JOB, state="OUT_OF_MEMORY"), 1,
+            "OUT_OF_MEMORY with 612 MiB per node, trying again with 1,224 MiB (job 2 of 3)",
+        ),
+        (
+            replace(JOB, state="NODE_FAIL"), 2,
+            "NODE_FAIL: job 12 lost a node of node[1-2], trying again without node1 "
+            "(job 3 of 3)",
+        ),
+        # Slurm knows no node of a job that lost its own before it began.
+        (
+            replace(JOB, state="NODE_FAIL", node_list=""), 1,
+            "NODE_FAIL: job 12 lost a node of its allocation, trying again (job 2 of 3)",
+        ),
+        (replace(JOB, state="CANCELLED", state_detail="by 0"), 1,
+         "CANCELLED: job 12 was cancelled by user 0"),
+        (sacct.unaccounted(12, sacct.GONE), 1,
+         "LAUNCH_FAILED: Slurm job 12 is gone from queue and accounting, trying again "
+         "(job 2 of 3)"),
+    ],
+)  # fmt: skip
+def test_a_failed_job_is_told_in_one_line(
+    submission: Submission, job: Job, attempt: int, line: str
+) -> None:
+    (run_id,) = submission.runs
+    again = "trying again" in line
+    assert submission.judge(run_id, attempt, 12, job) == (again, f"{run_id}: {line}")
+    # Of a run that is tried again it is not yet said that it failed.
+    assert (run_id in submission.in_hand, run_id in submission.given_up) == (again, not again)
+    assert "None assigned" not in (submission.request(run_id, attempt + 1).shape.exclude)
+
+
+def test_a_budget_that_is_used_up_ends_the_tries(submission: Submission) -> None:
+    (run_id,) = submission.runs
+    submission.budget_left = 0.01
+    assert submission.judge(run_id, 1, 12, TIMEOUT) == (
+        False,
+        f"{run_id}: TIMEOUT after 60 s, not tried again: the budget has 0.01 node-hours "
+        "left, the next job may take 0.05",
+    )
+
+
+def test_a_run_that_was_not_submitted_is_named(submission: Submission) -> None:
+    (run_id,) = submission.runs
+    folder = submission.campaign.runs_folder / run_id
+    submission.refuse(run_id, "Invalid node name specified")
+    assert submission.given_up == {run_id: ("NOT_SUBMITTED", "Invalid node name specified")}
+    assert (read_failure(folder) or {})["cause"] == "NOT_SUBMITTED"
+    # The next request starts from how the last job ended.
+    (folder / "failure.json").write_text(json.dumps({"cause": "TIMEOUT", "asked": ASKED}))
+    submission.refuse(run_id, "Invalid node name specified")
+    assert (read_failure(folder) or {})["cause"] == "TIMEOUT"
+
+
+def test_a_full_disk_is_the_cause_where_nothing_can_be_written(
+    submission: Submission, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (run_id,) = submission.runs
+
+    def full(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr("scalesweep.slurm.failure.write_atomic", full)
+    again, line = submission.judge(run_id, 1, 12, JOB)
+    assert not again and "DISK_FULL: no space left on device in " in line
+    assert submission.given_up[run_id][0] == "DISK_FULL"
+    submission.refuse(run_id, "Invalid account")  # leaves no traceback either
+
+
+def test_words_of_a_full_disk_in_the_log_of_a_job_that_left_nothing(
+    submission: Submission, tmp_path: Path
+) -> None:
+    (run_id,) = submission.runs
+    log = tmp_path / "results/logs/slurm/rule_run"
+    log = log / f"{submission.campaign.runs_folder}_{run_id}".replace("/", "_") / "12.log"
+    log.parent.mkdir(parents=True)
+    log.write_text("OSError: [Errno 28] No space left on device: 'results/x'\n")
+    _, line = submission.judge(run_id, 1, 12, JOB)
+    assert "DISK_FULL: OSError: [Errno 28] No space left on device" in line
+
+
+def test_what_is_taken_out_of_the_queue_stays_as_it_was(submission: Submission) -> None:
+    (run_id,) = submission.runs
+    folder = submission.campaign.runs_folder / run_id
+    submission.leave_out([run_id], [])
+    for job_id in (11, 12):
+        note_submitted(folder, SubmittedJob(job_id, 1, "log"))
+    queued = replace(JOB, state="CANCELLED", started=None)
+    again, line = submission.judge(run_id, 1, 12, queued)
+    assert not again and line == f"{run_id}: job 12 did not start it (stop_after)"
+    assert [job.job_id for job in submitted_jobs(folder)] == [11]
+    submission.refuse(run_id, "left out (stop_after)")
+    assert not submission.given_up and read_failure(folder) is None
+    # What runs goes on, and is not tried again.
+    assert not submission.judge(run_id, 1, 11, replace(TIMEOUT, job_id=11))[0]
+
+
+@pytest.fixture
+def shared(
+    submission: Submission, campaign_of: Callable[..., Campaign], monkeypatch: pytest.MonkeyPatch
+) -> Submission:
+    """Three runs of one job, which was at work on the second."""
+    campaign = campaign_of("axes: {ranks: [1]}\ntime_limit_minutes: 1\nrepeats: 3")
+    runs = campaign.unique_runs()
+    found = Submission(campaign, dict.fromkeys(runs, RunState(Status.NEW)), runs)
+    order: Any = dict.fromkeys(Order.__required_keys__, "") | {"asked": ASKED}
+    name = write_pack(
+        campaign.runs_folder,
+        {
+            "runs": [{"run_id": run_id, "order": "", "needs_s": 60.0} for run_id in runs],
+            "given_s": 600.0,
+            "spare_s": 60.0,
+        },
+    )
+    for run_id in runs:
+        folder = campaign.runs_folder / run_id
+        write_order(folder / ORDER, order)
+        note_submitted(folder, SubmittedJob(12, 1, "log", name))
+        found.in_hand.add(run_id)
+    first, second, _ = runs
+    pack_file(campaign.runs_folder, name).with_suffix(".begun").write_text(f"{first}\n{second}\n")
+    comment = job_comment(PACK, str(campaign.runs_folder), name)
+    job = LiveJob(12, "RUNNING", job_name(campaign.runs_folder), comment)
+    monkeypatch.setattr(commands, "live_jobs", lambda patience_s=0.0: [job])
+    monkeypatch.setattr(commands, "jobs_of_others", lambda name, patience_s=0.0: [])
+    return found
+
+
+def test_a_run_fails_while_its_job_goes_on(
+    shared: Submission, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second, third = shared.runs
+    folder = shared.campaign.runs_folder / first
+    running = replace(JOB, state="RUNNING", ended=None)
+    monkeypatch.setattr(sacct, "query", lambda ids: {12: running})
+    by_launcher(folder, cause="LAUNCH_FAILED", detail="no step")
+    line = f"{first}: LAUNCH_FAILED: no step, trying again without node1 (job 2 of 3)"
+    assert shared.judge(first, 1, 12) == (True, line)
+    by_launcher(shared.campaign.runs_folder / second)
+    assert shared.judge(second, 1, 12) == (False, f"{second}: NON_ZERO_EXIT: exit code 3")
+    # The next call waits for what is to come of the job, and has those run that have failed.
+    shared.find_live()
+    assert list(shared.live) == [third]
+    # Also where it was killed before it could note the job.
+    for run_id in shared.runs:
+        (shared.campaign.runs_folder / run_id / "job.json").unlink()
+    shared.find_live()
+    assert list(shared.live) == [third]
+    shared.note_live()
+    shared.note_live()
+    (noted,) = submitted_jobs(shared.campaign.runs_folder / third)
+    assert noted.job_id == 12 and noted.pack
+
+
+@pytest.mark.parametrize(
+    ("state", "cause", "again", "third"),
+    [
+        (
+            "NODE_FAIL",
+            "NODE_FAIL",
+            True,
+            "job 12 ended before this run began (NODE_FAIL), submitting it again",
+        ),
+        (
+            "TIMEOUT",
+            "TIMEOUT",
+            True,
+            "job 12 ended before this run began (TIMEOUT), submitting it again",
+        ),
+        # The launcher of all of them was killed.
+        (
+            "FAILED",
+            "KILLED",
+            True,
+            "job 12 ended before this run began (FAILED), submitting it again",
+        ),
+        (
+            "CANCELLED",
+            "CANCELLED",
+            False,
+            "NOT_BEGUN: job 12 ended before this run began (CANCELLED)",
+        ),
+    ],
+)
+def test_a_job_that_ends_early_costs_the_run_that_was_measured(
+    shared: Submission, state: str, cause: str, again: bool, third: str
+) -> None:
+    first, second, last = shared.runs
+    folder = shared.campaign.runs_folder
+    by_launcher(folder / first, ended="2026-03-01T08:02:00+00:00")
+    job = replace(JOB, state=state, state_detail="by 0")
+    # The first had failed by itself, long before.
+    assert shared.unbegun(first, 12, job) is None
+    assert shared.judge(first, 1, 12, job) == (False, f"{first}: NON_ZERO_EXIT: exit code 3")
+    assert shared.unbegun(second, 12, job) is None
+    assert shared.judge(second, 1, 12, job)[0] is (again and cause != "KILLED")
+    assert (read_failure(folder / second) or {})["cause"] == cause
+    assert shared.unbegun(last, 12, job) == (again, f"{last}: {third}")
+    # That one is as if it had never been submitted.
+    assert submitted_jobs(folder / last) == [] and read_failure(folder / last) is None
+    assert (last in shared.given_up) is not again
+
+
+def test_a_call_that_finds_a_job_ended_settles_the_run_that_was_measured(
+    shared: Submission, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second, last = shared.runs
+    folder = shared.campaign.runs_folder
+    by_launcher(folder / first, ended="2026-03-01T08:02:00+00:00")
+    monkeypatch.setattr(sacct, "query", lambda ids: {12: replace(JOB, state="NODE_FAIL")})
+    assert shared.settle_past(shared.runs)
+    causes = [(read_failure(folder / run_id) or {}).get("cause") for run_id in shared.runs]
+    assert causes == ["NON_ZERO_EXIT", "NODE_FAIL", None]
+    assert submitted_jobs(folder / last) == [] and len(submitted_jobs(folder / second)) == 1
+
+
+def test_a_budget_that_is_used_up_leaves_runs_that_were_not_begun(shared: Submission) -> None:
+    shared.budget_left = 0.05
+    *_, last = shared.runs
+    again, line = shared.unbegun(last, 12, replace(JOB, state="NODE_FAIL")) or (None, "")
+    assert again is True and shared.budget_left < 0.05
+    shared.budget_left = 0.0
+    note_submitted(
+        shared.campaign.runs_folder / last,
+        SubmittedJob(12, 1, "log", shared._pack(next(iter(shared.runs)), 12)),
+    )
+    again, line = shared.unbegun(last, 12, replace(JOB, state="NODE_FAIL")) or (None, "")
+    assert again is False and line.endswith("(NODE_FAIL); the budget allows no other")
+
+
+def test_a_third_job_returns_to_no_node_that_was_lost(
+    submission: Submission, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (run_id,) = submission.runs
+    down = iter([{"node1"}, {"node3"}])
+    monkeypatch.setattr(commands, "unusable_nodes", lambda names: next(down))
+    first = replace(JOB, state="NODE_FAIL")
+    second = replace(JOB, state="NODE_FAIL", job_id=13, node_list="node[2-3]")
+    assert "without node1 (job 2" in submission.judge(run_id, 1, 12, first)[1]
+    assert submission.request(run_id, 2).shape.exclude == "node1"
+    # None of them is the sound one that the jobs had beside it.
+    assert "without node3, node1 (job 3" in submission.judge(run_id, 2, 13, second)[1]
+    assert submission.request(run_id, 3).shape.exclude == "node3,node1"
+    # The next call knows it, and tomorrow's has forgotten it.
+    later = Submission(submission.campaign, submission.states, submission.runs)
+    assert later.request(run_id, 1).shape.exclude == "node3,node1"
+    later.faults.clock = lambda: time.time() + 90_000
+    assert later.request(run_id, 1).shape.exclude == ""
+
+
+def test_as_many_nodes_are_avoided_as_slurm_can_spare(
+    submission: Submission, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (run_id,) = submission.runs
+
+    def of_a_kind(words: Sequence[str], patience_s: float = 0.0) -> str | None:
+        # Of the kind that is asked for there are node1 and node2.
+        off = next((w.partition("=")[2] for w in words if w.startswith("--exclude=")), "")
+        both = {"node1", "node2"} <= set(expand(off))
+        return "Requested node configuration is not available" if both else None
+
+    monkeypatch.setattr(commands, "refusal", of_a_kind)
+    for number, node in enumerate(("node1", "node2", "node9")):
+        submission.faults.note_lost([node], "NODE_FAIL", number)
+        submission.faults.lost[-1] = submission.faults.lost[-1]._replace(at=time.time() + number)
+    # Those that failed last.
+    assert submission.request(run_id, 1).shape.exclude == "node9,node2"
+
+
+def test_a_shape_is_refused_and_not_the_campaign(
+    submission: Submission, campaign_of: Callable[..., Campaign], monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:  # fmt: skip
+    campaign = campaign_of("axes: {ranks: [1, 2]}\nfixed: {ranks_per_node: 1}\nrepeats: 2")
+    runs = campaign.unique_runs()
+    found = Submission(campaign, dict.fromkeys(runs, RunState(Status.NEW)), runs)
+    monkeypatch.setattr(commands, "check_commands", lambda: None)
+    monkeypatch.setattr(commands, "partitions", lambda patience_s=0.0: {})
+    monkeypatch.setattr(
+        commands, "refusal",
+        lambda words, patience_s=0.0: "no such nodes" if "--nodes=2" in words else None,
+    )  # fmt: skip
+    found.check(runs)
+    large = {run_id for run_id, (_, run) in runs.items() if run.point["ranks"] == 2}
+    assert set(found.refused) == large and len(large) == 2
+    assert "2 runs: not submitted: " in caplog.text and "no such nodes" in caplog.text
+    monkeypatch.setattr(commands, "refusal", lambda words, patience_s=0.0: "no account")
+    with pytest.raises(UserError, match="no account"):
+        found.check(runs)
+
+
+def test_a_staging_job_is_asked_for_only_where_runs_read_data_sets(
+    submission: Submission, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(commands, "check_commands", lambda: None)
+    monkeypatch.setattr(commands, "partitions", lambda patience_s=0.0: {})
+    monkeypatch.setattr(
+        commands, "refusal",
+        lambda words, patience_s=0.0: "too long" if "--time=60" in words else None,
+    )  # fmt: skip
+    submission.check(submission.runs)
+    assert submission.refused == {}
+    monkeypatch.setattr("scalesweep.jobs.submission.data_folder", lambda *_: "data/8")
+    with pytest.raises(UserError, match=r"too long \(for staging\)"):
+        submission.check(submission.runs)
+
+
+def test_a_node_that_fails_runs_is_found_by_trying_one_elsewhere(
+    submission: Submission, campaign_of: Callable[..., Campaign], caplog: pytest.LogCaptureFixture
+) -> None:
+    campaign = campaign_of("axes: {ranks: [1]}\ntime_limit_minutes: 1\nrepeats: 4")
+    runs = campaign.unique_runs()
+    found = Submission(campaign, dict.fromkeys(runs, RunState(Status.NEW)), runs)
+    for number, run_id in enumerate(list(runs)[:2]):
+        folder = campaign.runs_folder / run_id
+        order: Any = dict.fromkeys(Order.__required_keys__, "") | {"asked": ASKED}
+        folder.mkdir(parents=True, exist_ok=True)
+        write_order(folder / ORDER, order)
+        by_launcher(folder, job_id=20 + number)
+        job = replace(JOB, job_id=20 + number, node_list="node4", nodes=1)
+        again, line = found.judge(run_id, 1, 20 + number, job)
+        # One failure says nothing of a node; the second run is tried without it.
+        assert again is bool(number), line
+    assert line.endswith("trying again without node4 (job 2 of 3)")
+    assert not caplog.text
+    for other in [run_id, *list(runs)[2:], *map(str, range(20))]:
+        found.runs = {**found.runs, other: runs[run_id]}
+        found.note_success(other, f"node{1 + len(other) % 3}")
+    assert "node4: 2 runs failed there in the same way (NON_ZERO_EXIT: exit code 3)" in caplog.text
+    assert [*Submission(campaign, {}, runs).faults.told()] == []  # kept with the next failure
+    found.faults.keep()
+    assert [*Submission(campaign, {}, runs).faults.told()] == ["node4"]
+
+
+def test_a_record_of_a_suspended_job_is_no_record(submission: Submission) -> None:
+    (run_id,) = submission.runs
+    folder = submission.campaign.runs_folder / run_id
+    (folder / "record.json").write_text("{}")
+    job = replace(JOB, state="COMPLETED", exit_code=0, suspended_s=39)
+    submission.refuse_suspended(run_id, job)
+    assert (folder / "record.json.broken").exists() and not (folder / "record.json").exists()
+    assert submission.judge(run_id, 1, 12, job) == (
+        True,
+        f"{run_id}: SUSPENDED: job 12 was suspended for 39 s: its times are not the program's, "
+        "trying again (job 2 of 3)",
+    )
+
+
+def test_a_job_of_another_user_is_waited_for_or_said_to_be_hidden(
+    submission: Submission, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (run_id,) = submission.runs
+    campaign = submission.campaign
+    folder = campaign.runs_folder / run_id
+    note_submitted(folder, SubmittedJob(12, 1, "log", user="alice"))
+    comment = job_comment("run", "/her/way/to/them", run_id)
+    hers = LiveJob(12, "RUNNING", job_name(campaign.runs_folder), comment, user="alice")
+    monkeypatch.setattr(commands, "live_jobs", lambda patience_s=0.0: [])
+    monkeypatch.setattr(commands, "jobs_of_others", lambda name, patience_s=0.0: [hers])
+    submission.find_live()
+    assert submission.live == {run_id: hers}
+    # Where Slurm shows no jobs of others, nobody knows whether it is still there.
+    again = Submission(campaign, submission.states, submission.runs)
+    monkeypatch.setattr(commands, "jobs_of_others", lambda name, patience_s=0.0: [])
+    monkeypatch.setattr(commands, "hides_jobs", lambda: True)
+    with pytest.raises(UserError, match="job 12 of user alice may be at work on it, and Slurm"):
+        again.find_live()
+    by_launcher(folder)  # it has ended
+    again.find_live()
+    assert again.live == {}
+    (folder / "failure.json").unlink()
+    monkeypatch.setattr(commands, "hides_jobs", lambda: False)
+    shown = Submission(campaign, submission.states, submission.runs)
+    shown.find_live()
+    assert shown.live == {}

@@ -1,0 +1,282 @@
+"""Records are compared with what is planned: what disagrees is stale until the user decides."""
+
+import contextlib
+import csv
+import io
+import json
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from scalesweep.compute.launcher import launch
+from scalesweep.config.campaign import Campaign, load_campaign
+from scalesweep.config.yaml_loader import check_schema
+from scalesweep.core.errors import UserError
+from scalesweep.core.files import digest_of, file_digest
+from scalesweep.core.record import RECORD, read_record, write_record
+from scalesweep.jobs.run_spec import run_spec
+from scalesweep.planning.plan import build_plan, kept_profiles, plan_csv
+from scalesweep.planning.plan_text import plan_text
+from scalesweep.state import agreement
+from scalesweep.state.programs import program_order
+from scalesweep.state.run_state import RunState
+from scalesweep.state.state_stamp import state_digest
+from scalesweep.state.stock import take_stock, tell_stale
+from tests.conftest import ROOT
+
+Load = Callable[..., Campaign]
+
+
+@pytest.fixture
+def load(foreign: Path) -> Load:
+    """A campaign of both benchmarks; ``head`` are more keys of the file."""
+
+    def campaign(head: str = "") -> Campaign:
+        path = foreign / "c.yaml"
+        path.write_text(
+            f"campaign: c\nsite: toy\nresults: {foreign}/results\n{head}\n"
+            f"programs: {{speaker: {foreign}/speaker.py}}\nexperiments:\n"
+            "  ours: {benchmark: toy}\n  theirs: {benchmark: foreign}\n"
+        )
+        return load_campaign(path)
+
+    return campaign
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the results of the two runs are kept, once they have been made."""
+    return tmp_path_factory.mktemp("kept") / "results"
+
+
+@pytest.fixture
+def measured(load: Load, results: Path) -> Load:
+    """The same, after its two runs."""
+    campaign = load()
+    if results.exists():
+        shutil.copytree(results, campaign.results)
+    else:
+        run_all(campaign)
+        shutil.copytree(campaign.results, results)
+    assert [state.status for state in stock(campaign)] == ["done", "done"]
+    return load
+
+
+def run_all(campaign: Campaign) -> None:
+    for experiment, run in campaign.unique_runs().values():
+        assert launch(run_spec(campaign, experiment, run), ROOT) == 0
+
+
+def stock(campaign: Campaign) -> list[RunState]:
+    """States of the run of ``toy`` and of that of ``foreign``."""
+    return list(take_stock(campaign, campaign.unique_runs()).values())
+
+
+def edit(folder: Path, name: str, **changes: Any) -> None:
+    """Change keys of a benchmark.yaml; ``parameters`` is merged."""
+    path = folder / "benchmarks" / name / "benchmark.yaml"
+    content = yaml.safe_load(path.read_text())
+    parameters = {**content["parameters"], **changes.pop("parameters", {})}
+    path.write_text(yaml.safe_dump({**content, **changes, "parameters": parameters}))
+
+
+def default(folder: Path, name: str, parameter: str, value: Any) -> None:
+    path = folder / "benchmarks" / name / "benchmark.yaml"
+    spec = yaml.safe_load(path.read_text())["parameters"][parameter]
+    edit(folder, name, parameters={parameter: {**spec, "default": value}})
+
+
+def record_of(campaign: Campaign, place: int) -> Path:
+    return campaign.runs_folder / list(campaign.unique_runs())[place] / RECORD
+
+
+def rewrite(path: Path, **changes: Any) -> None:
+    """Another record in the place of one, as whole as that; None takes a key out."""
+    record = {**json.loads(path.read_text()), **changes}
+    record = {key: value for key, value in record.items() if value is not None}
+    del record["digest"]
+    path.write_text(json.dumps({**record, "digest": digest_of(record)}))
+
+
+def test_a_record_says_what_was_started(foreign: Path, measured: Load) -> None:
+    subprocess.run(["git", "init", "-q", str(foreign)], check=True)
+    subprocess.run(["git", "-C", str(foreign), "add", "speaker.py"], check=True)
+    who = ["-c", "user.name=a", "-c", "user.email=a@b"]
+    subprocess.run(["git", "-C", str(foreign), *who, "commit", "-qm", "a"], check=True)
+    (foreign / "speaker.py").write_text((foreign / "speaker.py").read_text() + "# more\n")
+    campaign = measured()
+    for place in (0, 1):
+        record_of(campaign, place).unlink()
+    run_all(campaign)
+    ours, theirs = (read_record(record_of(campaign, place)) for place in (0, 1))
+    check_schema(ours, "record", Path("r"))
+    check_schema(theirs, "record", Path("r"))
+    assert ours["program"]["command"] == [
+        *("{python}", "{benchmark}/main.py", "--run", "{run_file}")
+    ]
+    (file,) = ours["program"]["files"].values()
+    assert file["path"] == str(foreign / "benchmarks" / "toy") and file["blake2b"]
+    assert theirs["program"]["command"][1:3] == ["{program:speaker}", "--size=4"]
+    speaker = foreign / "speaker.py"
+    commit = theirs["program"]["files"]["{program:speaker}"].pop("git")
+    assert theirs["program"]["files"]["{program:speaker}"] == {
+        "path": str(speaker), "bytes": speaker.stat().st_size, "blake2b": file_digest(speaker),
+    }  # fmt: skip
+    assert commit["dirty"] is True and len(commit["commit"]) == 40
+
+
+def test_a_changed_default_is_stale_until_the_version_or_the_campaign_says_so(
+    foreign: Path, measured: Load
+) -> None:
+    before = measured()
+    digest = state_digest(before, take_stock(before, before.unique_runs()))
+    default(foreign, "foreign", "size", 8)
+    campaign = measured()
+    runs = campaign.unique_runs()
+    states = take_stock(campaign, runs)
+    ours, theirs = states.values()
+    assert (ours.status, theirs.status) == ("done", "stale")
+    # The command follows the parameter: one difference, not two.
+    assert (theirs.cause, theirs.detail) == ("parameters changed", "size was 4, is 8")
+    assert theirs.settled and state_digest(campaign, states) != digest
+    line = tell_stale(campaign, runs, states)
+    assert line.startswith("1 run of 2 is stale") and "\n" not in line
+    assert "size was 4, is 8 (1 run)" in line and "'accept_stale: [parameters]'" in line
+    assert f"raise 'version' in {foreign}/benchmarks/foreign/benchmark.yaml" in line
+    with contextlib.chdir(foreign):
+        line = tell_stale(campaign, runs, states)
+    assert "raise 'version' in benchmarks/foreign/benchmark.yaml;" in line
+    plan = build_plan(campaign, states)
+    text = plan_text(plan)
+    assert "2 runs, 1 done, 0 failed, 0 new, 1 stale" in text
+    row = next(line for line in text.splitlines() if line.startswith("theirs"))
+    assert row.split()[4:9] == ["1", "0", "0", "0", "1"] and "remaining time" not in text
+    rows = {row["run_id"]: row for row in csv.DictReader(io.StringIO(plan_csv(plan)))}
+    row = rows[list(runs)[-1]]
+    assert (row["status"], row["cause"]) == ("stale", "parameters changed")
+    assert row["reason"] == "size was 4, is 8"
+    # The two ways out.
+    assert stock(measured("accept_stale: [program]"))[1].status == "stale"
+    accepted = stock(measured("accept_stale: [parameters]"))[1]
+    assert (accepted.status, accepted.detail) == ("done", "accepted although size was 4, is 8")
+    edit(foreign, "foreign", version=2)
+    assert [state.status for state in stock(measured())] == ["done", "new"]
+
+
+def test_nothing_is_read_again_while_the_plan_stays(
+    foreign: Path, measured: Load, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    default(foreign, "foreign", "size", 8)
+    before = stock(measured())
+    with monkeypatch.context() as patched:
+        patched.setattr(
+            "scalesweep.state.run_state.read_record", lambda path: pytest.fail("read again")
+        )
+        assert stock(measured()) == before
+        # Neither comments nor what a record cannot disagree in.
+        edit(foreign, "foreign", summary="Another one.")
+        assert stock(measured()) == before
+        assert stock(measured("accept_stale: [parameters]"))[1].status == "done"
+    default(foreign, "foreign", "size", 4)
+    assert [state.status for state in stock(measured())] == ["done", "done"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "detail"),
+    [
+        (
+            {"command": ["{python}", "{program:speaker}", "--size={size}", "--out={out}", "-v"]},
+            "the command had --sizes=1,2 --fast=true, has -v",
+        ),
+        ({"env": {"SIZE": "size"}}, "SIZE was None, is 4"),
+        ({"launch": {"single": ["x"], "multi": []}}, "the benchmark's launch.single was changed"),
+    ],
+)
+def test_a_changed_command_is_stale(
+    foreign: Path, measured: Load, changes: dict[str, Any], detail: str
+) -> None:
+    edit(foreign, "foreign", **changes)
+    state = stock(measured())[1]
+    assert (state.status, state.cause, state.detail) == ("stale", "command changed", detail)
+    assert stock(measured("accept_stale: [command]"))[1].status == "done"
+
+
+def test_a_launcher_of_others_makes_nothing_stale(foreign: Path, measured: Load) -> None:
+    """A run of one rank is not started by ``launch.multi``, whatever that becomes."""
+    campaign = measured()
+    experiment, run = next(iter(campaign.unique_runs().values()))
+    order = program_order(campaign, experiment.benchmark, run.point)
+    before = {**order, "launch": {"single": [], "multi": ["mpirun"]}}
+    now = {**order, "launch": {"single": [], "multi": ["srun", "-n", "{ranks}"]}}
+    assert agreement._command(before, now, "single") == ""
+    assert agreement._command(before, now, "multi") == "the benchmark's launch.multi was changed"
+    assert agreement._command({**order, "launch": None}, {**order, "launch": None}, "multi") == ""
+
+
+def test_a_changed_program_is_stale_and_code_of_ours_is_not(foreign: Path, measured: Load) -> None:
+    for path in (foreign / "speaker.py", foreign / "benchmarks" / "toy" / "main.py"):
+        path.write_text(path.read_text() + "# a comment\n")
+    ours, theirs = stock(measured())
+    assert (ours.status, theirs.status) == ("done", "stale")
+    assert theirs.cause == "program changed"
+    assert theirs.detail == f"{foreign}/speaker.py was edited since"
+    # What cannot be looked at here is not compared, and a program that was moved is the same.
+    text = (foreign / "speaker.py").read_text()
+    (foreign / "speaker.py").unlink()
+    assert stock(measured())[1].status == "done"
+    (foreign / "speaker.py").write_text(text.removesuffix("# a comment\n"))
+    assert stock(measured())[1].status == "done"
+
+
+def test_what_was_never_said_is_no_difference(foreign: Path, measured: Load) -> None:
+    campaign = measured()
+    # A new parameter at the old behaviour; words that are not there at this point.
+    spec = {"type": ["integer", "null"], "default": None, "doc": "x"}
+    path = foreign / "benchmarks" / "foreign" / "benchmark.yaml"
+    command = yaml.safe_load(path.read_text())["command"]
+    command.append({"when": "new is not null", "words": ["--new={new}"]})
+    edit(foreign, "foreign", parameters={"new": spec}, command=command)
+    assert [state.status for state in stock(measured())] == ["done", "done"]
+    # A record of before says of the program nothing, but has a point.
+    record = record_of(campaign, 1)
+    rewrite(record, program=None)
+    (foreign / "speaker.py").write_text("")
+    assert stock(measured())[1].status == "done"
+    default(foreign, "foreign", "size", 8)
+    assert stock(measured())[1].detail == "size was 4, is 8"
+    # Nor does nonsense, and a hostile one is a short line.
+    words = ["\x1b[2J" + "x" * 10**6, 3, None, {}]
+    rewrite(record, program={"command": words, "env": {}, "files": {}})
+    (detail,) = [state.detail for state in stock(measured("accept_stale: [parameters]"))[1:]]
+    assert "the command had ?[2Jxxx" in detail and len(detail) < 500 and detail.isprintable()
+    for program in ([1], {"command": 3, "files": 4, "env": [], "launch": {}}, {"files": {"a": 1}}):
+        rewrite(record, program=program)
+        assert stock(measured())[1].status == "stale"
+
+
+def test_profiled_runs_are_compared_too(foreign: Path, measured: Load) -> None:
+    campaign = measured()
+    run_id = next(iter(campaign.unique_runs()))
+    record = read_record(record_of(campaign, 0))
+    profile = {"kind": "cprofile", "files": ["a"]}
+    write_record(campaign.runs_folder / f"{run_id}.cprofile", {**record, "profile": profile})
+    (state,) = kept_profiles(campaign, campaign.unique_runs()).values()
+    assert state.status == "done"
+    default(foreign, "toy", "rate", 2.0)
+    campaign = measured()
+    (state,) = kept_profiles(campaign, campaign.unique_runs()).values()
+    assert (state.status, state.detail) == ("stale", "rate was 1.0, is 2.0")
+
+
+@pytest.mark.parametrize(
+    ("value", "told"),
+    [("[all]", "'all'"), ("program", "'program' is not"), ("[program, program]", "")],
+)
+def test_only_named_causes_are_accepted(load: Load, value: str, told: str) -> None:
+    with pytest.raises(UserError, match=rf"c\.yaml: accept_stale.*{told}"):
+        load(f"accept_stale: {value}")
