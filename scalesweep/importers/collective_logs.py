@@ -27,8 +27,8 @@ from scalesweep.importers import osu_latency
 from scalesweep.importers.imported_run import (
     GPU,
     ImportedRun,
+    ImportRefusedError,
     Refusal,
-    RefusedLogError,
     file_dates,
     shown,
 )
@@ -101,11 +101,11 @@ class _Table:
     bandwidths: tuple[float, float] | None = None  # GB/s of algorithm and bus, of the fastest row
 
     def add(self, size: int, microseconds: float, line: int) -> None:
-        """Take a row; raises RefusedLogError if its time or size cannot be."""
+        """Take a row; raises ImportRefusedError if its time or size cannot be."""
         if self.sizes and size <= self.sizes[-1]:
-            raise RefusedLogError(f"size {size} follows size {self.sizes[-1]}", line)
+            raise ImportRefusedError(f"size {size} follows size {self.sizes[-1]}", line)
         if not 0 < microseconds < 1e12 or not math.isfinite(microseconds):
-            raise RefusedLogError(f"size {size}: {microseconds:g} us is no time", line)
+            raise ImportRefusedError(f"size {size}: {microseconds:g} us is no time", line)
         self.sizes.append(size)
         self.seconds.append(microseconds * 1e-6)
         self.last_line = line
@@ -131,13 +131,13 @@ def read_runs(
 ) -> Iterator[ImportedRun | Refusal]:
     """The tables of a log and the refusals in order; ``ranks`` of tables that do not state it,
     ``test`` of those of nccl-tests that do not say of which they are."""
-    tables: list[_Table | RefusedLogError] = list(_tables(lines(), file, test))
+    tables: list[_Table | ImportRefusedError] = list(_tables(lines(), file, test))
     for table in tables:
         try:
-            if isinstance(table, RefusedLogError):
+            if isinstance(table, ImportRefusedError):
                 raise table
             yield _run(table, file, ranks)
-        except RefusedLogError as error:
+        except ImportRefusedError as error:
             yield Refusal(file, str(error), error.line, BENCHMARK)
 
 
@@ -150,19 +150,19 @@ def read_json(
         with open_packed(file) as content:
             text = content.read(MAX_JSON + 1)
         if len(text) > MAX_JSON:
-            raise RefusedLogError("more than 32 MiB of JSON", 1)
+            raise ImportRefusedError("more than 32 MiB of JSON", 1)
         try:
             report = json.loads(text)
         except (ValueError, RecursionError):
-            raise RefusedLogError("JSON that was cut or damaged", 1) from None
+            raise ImportRefusedError("JSON that was cut or damaged", 1) from None
         yield _run(_json_table(report), file, None)
-    except RefusedLogError as error:
+    except ImportRefusedError as error:
         yield Refusal(file, str(error), error.line, BENCHMARK)
 
 
 def _tables(
     lines: Iterable[Line], file: Path, test: str | None = None
-) -> Iterator[_Table | RefusedLogError]:
+) -> Iterator[_Table | ImportRefusedError]:
     """The tables of a log; in the place of a broken one what is wrong with it."""
     table: _Table | None = None
     row = _OSU_ROW
@@ -185,7 +185,7 @@ def _tables(
                 before.take(text)
             else:
                 before.take(text)
-        except RefusedLogError as error:
+        except ImportRefusedError as error:
             yield error
             table = None
     if table:
@@ -193,8 +193,8 @@ def _tables(
 
 
 def _takes(table: _Table, row: re.Pattern[str], text: str, line: int) -> bool:
-    """Whether a line is a row of the table, or the verdict behind it; raises RefusedLogError where
-    its results were wrong."""
+    """Whether a line is a row of the table, or the verdict behind it; raises ImportRefusedError
+    where its results were wrong."""
     if table.program == OSU and not table.collective and not table.headed:
         return _heads(table, text, line)
     if osu_latency.BARRIER.search(table.test) and (match := _OSU_TIME.match(text)):
@@ -204,7 +204,7 @@ def _takes(table: _Table, row: re.Pattern[str], text: str, line: int) -> bool:
         if (size := int(match["size"])) > 0:
             table.add(size, _microseconds(table, match, line), line)
     elif (match := _OUT_OF_BOUNDS.match(text)) and int(match["count"]):
-        raise RefusedLogError(f"{match['count']} values out of bounds", line)
+        raise ImportRefusedError(f"{match['count']} values out of bounds", line)
     return match is not None
 
 
@@ -213,7 +213,7 @@ def _heads(table: _Table, text: str, line: int) -> bool:
     if osu_latency.COLUMNS.match(text):
         table.headed = True
     elif text.startswith("# Size") or _OSU_TIME.match(text):
-        raise RefusedLogError(f"OSU {table.test} Test: columns other than a latency", line)
+        raise ImportRefusedError(f"OSU {table.test} Test: columns other than a latency", line)
     elif text.startswith("#") and not osu_latency.PLAIN.match(text):
         table.stated.append(shown(text.lstrip("# "))[:100])
     else:
@@ -222,23 +222,23 @@ def _heads(table: _Table, text: str, line: int) -> bool:
 
 
 def _microseconds(table: _Table, row: re.Match[str], line: int) -> float:
-    """The time of a row; raises RefusedLogError where its results were wrong, or it is cut."""
+    """The time of a row; raises ImportRefusedError where its results were wrong, or it is cut."""
     if table.program == OSU:
         if row["right"] == "Fail":
-            raise RefusedLogError(f"size {row['size']}: wrong results", line)
+            raise ImportRefusedError(f"size {row['size']}: wrong results", line)
         return float(row["time"])
     words = row["more"].split()[-len(table.columns) :]
     if len(words) < len(table.columns) or not all(map(_NCCL_CELL.fullmatch, words)):
-        raise RefusedLogError(
+        raise ImportRefusedError(
             f"size {row['size']}: not {len(table.columns)} numbers: a cut line?", line
         )
     cells = dict(zip(reversed(table.columns), reversed(words), strict=True))  # the first of each
     # Older versions print the largest deviation as error, and at the end what is out of bounds.
     wrong = cells.get("#wrong", cells.get("wrong", "N/A"))
     if wrong != "N/A" and float(wrong) > 0:
-        raise RefusedLogError(f"size {row['size']}: {wrong} wrong results", line)
+        raise ImportRefusedError(f"size {row['size']}: {wrong} wrong results", line)
     if cells["time"] == "N/A":
-        raise RefusedLogError(f"size {row['size']}: no time", line)
+        raise ImportRefusedError(f"size {row['size']}: no time", line)
     printed = cells.get("algbw", "N/A"), cells.get("busbw", "N/A")
     if "N/A" not in printed:
         algorithm, bus = map(float, printed)
@@ -286,7 +286,7 @@ def _osu_table(head: re.Match[str], before: _Before, line: int) -> _Table:
     test = _OSU_TEST.match(head["test"])
     collective = _OSU_TESTS.get(test["name"], "") if test else ""
     if not (collective or osu_latency.is_latency(head["test"])):
-        raise RefusedLogError(f"OSU {head['test']} Test: only latencies are read", line)
+        raise ImportRefusedError(f"OSU {head['test']} Test: only latencies are read", line)
     version = shown(head["version"] or "")[:20] or None
     ranks, per_node = before.command
     if not collective and (always := osu_latency.ranks_of(head["test"])):
@@ -298,14 +298,14 @@ def _osu_table(head: re.Match[str], before: _Before, line: int) -> _Table:
 
 def _nccl_table(head: re.Match[str], before: _Before, line: int) -> _Table:
     if before.named is None:
-        raise RefusedLogError(
+        raise ImportRefusedError(
             "neither the log nor its name says which test of nccl-tests it is: add "
             "--test all_reduce_perf, broadcast_perf or all_gather_perf",
             line,
         )
     columns = head["more"].split()
     if "time" not in columns:
-        raise RefusedLogError("a table without times (nccl-tests -C reports the CPU's)", line)
+        raise ImportRefusedError("a table without times (nccl-tests -C reports the CPU's)", line)
     table = _nccl(before.named, None, line)
     table.columns = columns[columns.index("time") :]
     table.ranks = len(before.ranks) or None
@@ -324,13 +324,13 @@ def _on_each(hosts: Sequence[str], each: int = 1) -> int | None:
 def _nccl(name: str, version: str | None, line: int) -> _Table:
     if name not in _NCCL_TESTS:
         known = ", ".join(f"{test}_perf" for test in _NCCL_TESTS)
-        raise RefusedLogError(f"{name}_perf: only {known} are read", line)
+        raise ImportRefusedError(f"{name}_perf: only {known} are read", line)
     return _Table(NCCL, version, f"{name}_perf", _NCCL_TESTS[name], line)
 
 
 def _json_table(report: Any) -> _Table:
-    """The table of nccl-tests' JSON; raises RefusedLogError where it is not as src/util.cu writes
-    it."""
+    """The table of nccl-tests' JSON; raises ImportRefusedError where it is not as src/util.cu
+    writes it."""
     try:
         config, devices = report["config"], report["config"]["devices"]
         name = _test_named(str(report["args"][0]))
@@ -348,13 +348,13 @@ def _json_table(report: Any) -> _Table:
             timed = result["out_of_place"] or result["in_place"]
             if result["size"] > 0:
                 if (wrong := timed["nwrong"]) not in (None, 0):
-                    raise RefusedLogError(f"size {result['size']}: {wrong:g} wrong results", 1)
+                    raise ImportRefusedError(f"size {result['size']}: {wrong:g} wrong results", 1)
                 if "cpu_time" in timed:
-                    raise RefusedLogError("times of the CPU (nccl-tests -C)", 1)
+                    raise ImportRefusedError("times of the CPU (nccl-tests -C)", 1)
                 table.add(int(result["size"]), float(timed["time"]), 1)
                 table.repeats.append(_iterations(result))
     except (KeyError, TypeError, ValueError, IndexError, OverflowError) as error:
-        raise RefusedLogError(f"not the JSON of nccl-tests ({error!r:.80})", 1) from None
+        raise ImportRefusedError(f"not the JSON of nccl-tests ({error!r:.80})", 1) from None
     return table
 
 
@@ -364,7 +364,7 @@ def _iterations(result: Any) -> list[float]:
     kept = result.get(f"{way}_per_iter")
     times = [float(time) * 1e-6 for time in kept["times_us"]] if kept else []
     if not all(0 < time < 1e6 for time in times):
-        raise RefusedLogError(f"size {result['size']}: an iteration whose time is none", 1)
+        raise ImportRefusedError(f"size {result['size']}: an iteration whose time is none", 1)
     return times
 
 
@@ -384,17 +384,17 @@ def _run(table: _Table, file: Path, ranks: int | None) -> ImportedRun:
         # A list that was cut says neither how many ranks there are nor where.
         count, table.ranks, table.hosts = ranks, None, []
     if not table.sizes:
-        raise RefusedLogError("a header without a row", table.line)
+        raise ImportRefusedError("a header without a row", table.line)
     if count is None:
-        raise RefusedLogError(
+        raise ImportRefusedError(
             f"{table.program} does not state the number of ranks: --ranks N", table.line
         )
     if count < 2:
-        raise RefusedLogError("a single rank exchanges nothing", table.line)
+        raise ImportRefusedError("a single rank exchanges nothing", table.line)
     if table.bandwidths and not _fits(table, count):
         algorithm, bus = table.bandwidths
         article = "a" if table.collective == "broadcast" else "an"
-        raise RefusedLogError(
+        raise ImportRefusedError(
             f"the bus bandwidth is {bus / algorithm:.4g} times the algorithm's, which is not that "
             f"of {article} {table.collective} of {count} ranks: was the list of devices cut? add "
             "--ranks N",

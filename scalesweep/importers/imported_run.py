@@ -15,10 +15,10 @@ from scalesweep.importers.made_benchmark import Made
 GPU = "GPU"
 
 
-class RefusedLogError(UserError):
-    """Why a run in a log is not imported, and the line that shows it."""
+class ImportRefusedError(UserError):
+    """Why a run in a log, or a profile, is not imported, and the line that shows it."""
 
-    def __init__(self, reason: str, line: int) -> None:
+    def __init__(self, reason: str, line: int | None = None) -> None:
         super().__init__(reason)
         self.line = line
 

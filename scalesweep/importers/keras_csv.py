@@ -19,8 +19,8 @@ from scalesweep.compute.log_lines import PACKED, Line
 from scalesweep.core.files import digest_of
 from scalesweep.importers.imported_run import (
     ImportedRun,
+    ImportRefusedError,
     Refusal,
-    RefusedLogError,
     file_dates,
     shown,
 )
@@ -84,7 +84,7 @@ def read_runs(
     try:
         for history in _histories(lines()):
             yield _run(history, file, ranks)
-    except RefusedLogError as error:
+    except ImportRefusedError as error:
         yield Refusal(file, str(error), error.line, BENCHMARK)
 
 
@@ -108,13 +108,13 @@ def _histories(lines: Iterable[Line]) -> Iterator[_History]:
                 history = _History(line.number, names)
             if history is None or history.names != names or epoch != len(history.rows):
                 expected = 0 if history is None else len(history.rows)
-                raise RefusedLogError(f"epoch {epoch} where {expected} is expected", line.number)
+                raise ImportRefusedError(f"epoch {epoch} where {expected} is expected", line.number)
             history.rows.append(values)
             history.last_line = line.number
         else:
-            raise RefusedLogError("not CSV with a header", line.number)
+            raise ImportRefusedError("not CSV with a header", line.number)
     if history is None:
-        raise RefusedLogError("a header without an epoch", 1)
+        raise ImportRefusedError("a header without an epoch", 1)
     yield history
 
 
@@ -122,7 +122,7 @@ def _header(text: str, separator: str, line: int) -> list[str]:
     names = [name.strip().strip('"\ufeff') for name in text.split(separator)]
     arrays = [_COLUMNS[name][0] for name in names if name in _COLUMNS]
     if len(set(arrays)) < len(arrays):
-        raise RefusedLogError("a column is named twice", line)
+        raise ImportRefusedError("a column is named twice", line)
     return names
 
 
@@ -130,9 +130,9 @@ def _row(text: str, separator: str, names: Sequence[str], line: int) -> tuple[in
     """The epoch and the values of all columns; NaN for those that are missing or not read."""
     cells = [cell.strip().strip('"') for cell in text.split(separator)]
     if len(cells) != len(names):
-        raise RefusedLogError(f"{len(cells)} fields, not {len(names)}: a cut line?", line)
+        raise ImportRefusedError(f"{len(cells)} fields, not {len(names)}: a cut line?", line)
     if not _EPOCH.fullmatch(cells[0]):
-        raise RefusedLogError(f"epoch {cells[0][:20]!a} is not a whole number", line)
+        raise ImportRefusedError(f"epoch {cells[0][:20]!a} is not a whole number", line)
     return int(cells[0]), [
         _value(name, cell, line) for name, cell in zip(names, cells, strict=True)
     ]
@@ -142,7 +142,7 @@ def _value(name: str, cell: str, line: int) -> float:
     if name not in _COLUMNS or cell.lower() in _MISSING:
         return math.nan
     if not _NUMBER.fullmatch(cell):
-        raise RefusedLogError(f"{name} {cell[:30]!a} is not a number", line)
+        raise ImportRefusedError(f"{name} {cell[:30]!a} is not a number", line)
     return float(cell)
 
 
@@ -154,7 +154,7 @@ def _run(history: _History, file: Path, ranks: int | None) -> ImportedRun:
         if name in _COLUMNS and np.isfinite(columns[:, place]).any()
     }
     if not samples:
-        raise RefusedLogError("no loss and no accuracy in any epoch", history.first_line)
+        raise ImportRefusedError("no loss and no accuracy in any epoch", history.first_line)
     count = ranks or 1
     epochs = len(history.rows)
     # The history's own age is the only date that there is.

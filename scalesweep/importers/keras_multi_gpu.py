@@ -17,7 +17,7 @@ import numpy as np
 from scalesweep.compute.log_lines import Line
 from scalesweep.core.files import digest_of
 from scalesweep.importers.command_echo import Echo, is_damaged, read_echo
-from scalesweep.importers.imported_run import GPU, ImportedRun, Refusal, RefusedLogError
+from scalesweep.importers.imported_run import GPU, ImportedRun, ImportRefusedError, Refusal
 from scalesweep.importers.tf_timestamps import TensorFlowLog, is_startup
 from scalesweep.importers.write_campaign import Comparison, Rules
 
@@ -78,7 +78,7 @@ def read_jobs(lines: Callable[[], Iterable[Line]], file: Path) -> Iterator[Impor
     for job in _split(lines()):
         try:
             yield _run(job, file)
-        except RefusedLogError as error:
+        except ImportRefusedError as error:
             words = [job.header[key] for key in ("architecture",) if key in job.header]
             name = f"{', '.join(words)} (from line {job.first_line}): " if words else ""
             reason = str(error)
@@ -128,7 +128,7 @@ def _take(job: _Job, line: Line, text: str) -> None:
 
 def _run(job: _Job, file: Path) -> ImportedRun:
     if missing := [key for key in HEADER if key not in job.header]:
-        raise RefusedLogError(f"the header lacks {', '.join(missing)}", job.first_line)
+        raise ImportRefusedError(f"the header lacks {', '.join(missing)}", job.first_line)
     point, differences = _point(job)
     rates = _rates(job, point["epochs"])
     modified = datetime.fromtimestamp(file.stat().st_mtime, UTC)
@@ -175,20 +175,20 @@ def _point(job: _Job) -> tuple[dict[str, Any], dict[str, str]]:
 
 
 def _rates(job: _Job, epochs: int) -> list[float]:
-    """The median after every epoch; raises RefusedLogError unless all are there."""
+    """The median after every epoch; raises ImportRefusedError unless all are there."""
     if job.broken is not None and (job.complete or job.broken <= job.last_line):
-        raise RefusedLogError("a damaged line", job.broken)
+        raise ImportRefusedError("a damaged line", job.broken)
     if others := job.epochs - {epochs}:
-        raise RefusedLogError(f"{min(others)} epochs, the header says {epochs}", job.last_line)
+        raise ImportRefusedError(f"{min(others)} epochs, the header says {epochs}", job.last_line)
     count = len(job.rates)
     if count < epochs:
-        raise RefusedLogError(f"cut: Samples/sec of {count} epochs of {epochs}", job.last_line)
+        raise ImportRefusedError(f"cut: Samples/sec of {count} epochs of {epochs}", job.last_line)
     # One more is the program's last word, of the same batches as the last epoch's.
     if count > epochs + 1:
-        raise RefusedLogError(f"Samples/sec {count} times in {epochs} epochs", job.rates[-1][0])
+        raise ImportRefusedError(f"Samples/sec {count} times in {epochs} epochs", job.rates[-1][0])
     rates = [float(text) for _, text in job.rates]
     if not all(rate > 0 for rate in rates):
-        raise RefusedLogError("Samples/sec of 0", job.last_line)
+        raise ImportRefusedError("Samples/sec of 0", job.last_line)
     return rates
 
 

@@ -16,7 +16,7 @@ from itertools import pairwise
 from typing import Any, TypeGuard
 
 from scalesweep.compute.log_lines import Line
-from scalesweep.importers.imported_run import RefusedLogError
+from scalesweep.importers.imported_run import ImportRefusedError
 
 # Logs of v0.6 and older, which had other lines and no CosmoFlow.
 OLD = re.compile(r":::(?:MLL \d|MLPv\d)")
@@ -80,11 +80,11 @@ class Job:
         return [event for event in self.events if event.key == key]
 
     def value(self, key: str) -> Any:
-        """What the log says of a key; None if nothing. Raises RefusedLogError if two things."""
+        """What the log says of a key; None if nothing. Raises ImportRefusedError if two things."""
         values = [event for event in self.find(key) if event.value is not None]
         for event in values[1:]:
             if event.value != values[0].value:
-                raise RefusedLogError(
+                raise ImportRefusedError(
                     f"{key} is {values[0].value!r} and {event.value!r}: of several runs?",
                     event.line,
                 )
@@ -145,7 +145,7 @@ def read_runs(lines: Iterable[Line]) -> list[Job]:
     """The runs of a log in order, unfinished ones too.
 
     Of lines with ranks' labels those of the lowest rank count, and those without a label.
-    Raises RefusedLogError if there are too many events or none is whole.
+    Raises ImportRefusedError if there are too many events or none is whole.
     """
     lowest: int | None = None
     kept: list[tuple[int | None, Event | tuple[int, str]]] = []
@@ -156,7 +156,7 @@ def read_runs(lines: Iterable[Line]) -> list[Job]:
         if rank is None or rank == lowest:
             kept.append((rank, event))
         if len(kept) > _MOST_EVENTS:
-            raise RefusedLogError(f"more than {_MOST_EVENTS:,} events", line)
+            raise ImportRefusedError(f"more than {_MOST_EVENTS:,} events", line)
     return _split([event for _, event in kept])
 
 
@@ -236,14 +236,16 @@ def _split(entries: Sequence[Event | tuple[int, str]]) -> list[Job]:
             last.began = entry.ms if last.began is None else min(last.began, entry.ms)
         last.ended = last.ended or (entry.key == "run_stop" and last.began is not None)
     if pending and not jobs:
-        raise RefusedLogError(f"a damaged line and no intact one: {pending[0][1]!a}", pending[0][0])
+        raise ImportRefusedError(
+            f"a damaged line and no intact one: {pending[0][1]!a}", pending[0][0]
+        )
     return jobs
 
 
 def epochs_of(job: Job) -> list[Epoch]:
     """The epochs of a run that were ended, in order.
 
-    Raises RefusedLogError, with the line, where they contradict each other or one is missing.
+    Raises ImportRefusedError, with the line, where they contradict each other or one is missing.
     """
     epochs: dict[int, Epoch] = {}
     number: int | None = None
@@ -252,7 +254,7 @@ def epochs_of(job: Job) -> list[Epoch]:
             continue
         stated = _number(event)
         if name == "start" and stated is None:
-            raise RefusedLogError(f"{event.key} without epoch_num", event.line)
+            raise ImportRefusedError(f"{event.key} without epoch_num", event.line)
         if stated is None and number is None:
             continue  # an evaluation before the first epoch
         here = number if stated is None else stated
@@ -267,14 +269,14 @@ def _number(event: Event) -> int | None:
     """The number of the event's epoch; None if it does not say."""
     count = event.metadata.get("epoch_count", 1)
     if event.key.startswith("block_") and count != 1:
-        raise RefusedLogError(
+        raise ImportRefusedError(
             f"{event.key} of {count} epochs: no times of single epochs", event.line
         )
     value = event.metadata.get("epoch_num", event.metadata.get("first_epoch_num"))
     if value is None:
         return None
     if not is_number(value) or not 0 <= value < 1e9 or value != int(value):
-        raise RefusedLogError(
+        raise ImportRefusedError(
             f"{event.key}: epoch {str(value)[:20]!a} is no whole number", event.line
         )
     return int(value)
@@ -284,9 +286,9 @@ def _take(epoch: Epoch, name: str, event: Event) -> None:
     if name in ("error", "rate"):
         value = float("nan") if event.value is None else event.value
         if not is_number(value):
-            raise RefusedLogError(f"{event.key} {str(value)[:40]!a} is no number", event.line)
+            raise ImportRefusedError(f"{event.key} {str(value)[:40]!a} is no number", event.line)
         if name == "error" and epoch.error not in (None, value) and not math.isnan(value):
-            raise RefusedLogError(
+            raise ImportRefusedError(
                 f"{event.key} of epoch {epoch.number} is {epoch.error} and {value}: "
                 "the lines of several runs or ranks are mixed",
                 event.line,
@@ -315,9 +317,9 @@ def _whole(by_number: Mapping[int, Epoch], job: Job) -> list[Epoch]:
     ]
     for before, after in pairwise(begun):
         if after.number != before.number + 1:
-            raise RefusedLogError(f"epoch {before.number + 1} is missing", after.line)
+            raise ImportRefusedError(f"epoch {before.number + 1} is missing", after.line)
         if not before.complete:
-            raise RefusedLogError(f"epoch {before.number} has no end", before.line)
+            raise ImportRefusedError(f"epoch {before.number} has no end", before.line)
     epochs = [epoch for epoch in begun if epoch.complete]
     previous = job.began
     for epoch in epochs:
@@ -325,11 +327,11 @@ def _whole(by_number: Mapping[int, Epoch], job: Job) -> list[Epoch]:
         times = [previous, epoch.start, epoch.trained, epoch.end]
         evaluation = [time for time in (epoch.eval_start, epoch.eval_stop) if time is not None]
         if sorted(times) != times or sorted(evaluation) != evaluation:
-            raise RefusedLogError(
+            raise ImportRefusedError(
                 f"epoch {epoch.number}: its end is earlier than its start",
                 epoch.line,
             )
         previous = epoch.start
     if epochs and stop is not None and epochs[-1].end > stop + _STRAGGLE_MS:
-        raise RefusedLogError(f"epoch {epochs[-1].number} ends after run_stop", epochs[-1].line)
+        raise ImportRefusedError(f"epoch {epochs[-1].number} ends after run_stop", epochs[-1].line)
     return epochs

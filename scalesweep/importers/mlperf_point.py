@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from scalesweep.importers.imported_run import RefusedLogError
+from scalesweep.importers.imported_run import ImportRefusedError
 from scalesweep.importers.mlperf_log import Job, is_number
 
 # MLPerf HPC training rules, "Benchmarks".
@@ -22,7 +22,8 @@ _ORIGIN = ("submission_org", "submission_platform", "submission_division")
 
 
 class MlperfPoint:
-    """Parameters of cosmoflow_training from a log; raises RefusedLogError where they are none."""
+    """Parameters of cosmoflow_training from a log; raises ImportRefusedError where they are
+    none."""
 
     def __init__(self, job: Job) -> None:
         self.job = job
@@ -70,7 +71,7 @@ class MlperfPoint:
             ranks = given
             self.assumed["ranks"] = "--ranks"
         else:
-            raise RefusedLogError(
+            raise ImportRefusedError(
                 "the log does not state the number of ranks: add --ranks N",
                 self.job.first_line,
             )
@@ -86,7 +87,7 @@ class MlperfPoint:
             return None
         if not is_number(value) or not least <= value < 2**53 or value != int(value):
             line = self.job.find(key)[0].line
-            raise RefusedLogError(
+            raise ImportRefusedError(
                 f"{key} {str(value)[:40]!a} is not a whole number from {least} on", line
             )
         return int(value)
@@ -95,9 +96,9 @@ class MlperfPoint:
         """Set a parameter per rank from the total in the log; returns the total."""
         total, ranks = self._count(key, least), self.values["ranks"]
         if total is None:
-            raise RefusedLogError(f"the log lacks {key}", self.job.last_line)
+            raise ImportRefusedError(f"the log lacks {key}", self.job.last_line)
         if total % ranks:
-            raise RefusedLogError(
+            raise ImportRefusedError(
                 f"{key} {total:,} does not divide evenly among {ranks:,} ranks",
                 self.job.find(key)[0].line,
             )
@@ -117,7 +118,9 @@ class MlperfPoint:
             return
         if not is_number(peak) or not 0 <= peak < math.inf:
             line = self.job.find("opt_base_learning_rate")[0].line
-            raise RefusedLogError(f"opt_base_learning_rate {str(peak)[:40]!a} is not a rate", line)
+            raise ImportRefusedError(
+                f"opt_base_learning_rate {str(peak)[:40]!a} is not a rate", line
+            )
         reference = batch / factor if is_number(factor) and factor > 0 else math.nan
         if reference >= 1 and reference == int(reference):
             # Rounded, so that 0.006 / 6 is 0.001 at every batch size.
@@ -149,7 +152,7 @@ class MlperfPoint:
                 )
             factors = [factors / 2**place for place in range(len(boundaries))]
         if not isinstance(factors, list) or len(factors) != len(boundaries):
-            raise RefusedLogError(
+            raise ImportRefusedError(
                 f"{key} {str(factors)[:60]!a} does not go with {len(boundaries)} boundaries",
                 self.job.find("opt_learning_rate_decay_boundary_epochs")[0].line,
             )

@@ -17,7 +17,7 @@ from scalesweep.analysis.types import Floats
 from scalesweep.compute.log_lines import Line
 from scalesweep.core.files import digest_of
 from scalesweep.core.formatting import counted
-from scalesweep.importers.imported_run import ImportedRun, Refusal, RefusedLogError
+from scalesweep.importers.imported_run import ImportedRun, ImportRefusedError, Refusal
 from scalesweep.importers.mlperf_log import OLD, Epoch, Event, Job, epochs_of, is_number, read_runs
 from scalesweep.importers.mlperf_point import MlperfPoint
 from scalesweep.importers.write_campaign import Rules
@@ -48,7 +48,7 @@ def read_jobs(
     watched = _Watch(lines())
     try:
         jobs = read_runs(watched)
-    except RefusedLogError as error:
+    except ImportRefusedError as error:
         yield Refusal(file, str(error), error.line, BENCHMARK)
         return
     if watched.old is not None and not jobs:
@@ -60,7 +60,7 @@ def read_jobs(
             # A run that was started again after it was killed may not say all of it once more.
             submission |= _submission(job)
             yield _run(job, file, ranks, submission)
-        except RefusedLogError as error:
+        except ImportRefusedError as error:
             yield Refusal(file, str(error), error.line, BENCHMARK)
 
 
@@ -86,20 +86,20 @@ def _submission(job: Job) -> dict[str, Any]:
 def _run(job: Job, file: Path, ranks: int | None, submission: Mapping[str, Any]) -> ImportedRun:
     name = submission.get("submission_benchmark")
     if name is None:
-        raise RefusedLogError("no submission_benchmark line names the benchmark", job.first_line)
+        raise ImportRefusedError("no submission_benchmark line names the benchmark", job.first_line)
     if str(name).lower() != NAME:
-        raise RefusedLogError(
+        raise ImportRefusedError(
             f"of MLPerf's benchmark {str(name)[:40]!a}; {NAME} alone is imported", job.first_line
         )
     if job.began is None:
-        raise RefusedLogError("no run_start", job.last_line)
+        raise ImportRefusedError("no run_start", job.last_line)
     for line, text in job.damaged:
         if line < job.last_line or job.ended:
-            raise RefusedLogError(f"a damaged line: {text!a}", line)
+            raise ImportRefusedError(f"a damaged line: {text!a}", line)
     start, stop = job.moment("run_start"), job.moment("run_stop")
     assert start is not None
     if stop is not None and stop <= start:
-        raise RefusedLogError("run_stop is not after run_start", job.find("run_stop")[0].line)
+        raise ImportRefusedError("run_stop is not after run_start", job.find("run_stop")[0].line)
     point = MlperfPoint(job)
     point.read(ranks, submission)
     epochs = epochs_of(job)

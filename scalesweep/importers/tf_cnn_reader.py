@@ -16,7 +16,7 @@ from scalesweep.analysis.types import Floats
 from scalesweep.compute.log_lines import Line
 from scalesweep.core.errors import UserError
 from scalesweep.core.files import digest_of
-from scalesweep.importers.imported_run import GPU, ImportedRun, Refusal, RefusedLogError
+from scalesweep.importers.imported_run import GPU, ImportedRun, ImportRefusedError, Refusal
 from scalesweep.importers.tf_cnn_log import Job, Process, Step, Value, split_jobs
 from scalesweep.importers.tf_cnn_point import TfCnnPoint, complete, read_point
 from scalesweep.importers.write_campaign import Comparison, Rules
@@ -47,13 +47,13 @@ def read_jobs(lines: Callable[[], Iterable[Line]], file: Path) -> Iterator[Impor
     for job in split_jobs(lines()):
         try:
             if echoed and job.echo is None and job.has_header:
-                raise RefusedLogError(
+                raise ImportRefusedError(
                     "no command before it, as other runs of this log have: what its header does "
                     "not state is unknown",
                     job.first_line,
                 )
             yield _run(job, file)
-        except RefusedLogError as error:
+        except ImportRefusedError as error:
             reason = str(error)
             yield Refusal(file, f"{_named(job)}{reason}", error.line, BENCHMARK, kind=reason)
 
@@ -75,14 +75,14 @@ def _run(job: Job, file: Path) -> ImportedRun:
     try:
         point = read_point(header, job.echo, printed, len(job.processes))
     except UserError as error:
-        raise RefusedLogError(str(error), job.first_line) from None
+        raise ImportRefusedError(str(error), job.first_line) from None
     streams = _streams(job, ranks)
     total = _total(job, point, streams)
     try:
         by_default = job.echo is not None and "num_epochs" not in job.echo.flags
         complete(point, [step.step for step in streams[0]], by_default)
     except UserError as error:
-        raise RefusedLogError(str(error), streams[0][-1].line) from None
+        raise ImportRefusedError(str(error), streams[0][-1].line) from None
     modified = datetime.fromtimestamp(file.stat().st_mtime, UTC)
     stamps = job.tensorflow.stamps or [modified]
     if gpu := job.tensorflow.gpu_model(point.values["devices_per_rank"]):
@@ -108,38 +108,41 @@ def _run(job: Job, file: Path) -> ImportedRun:
 
 
 def _header(job: Job) -> dict[str, str]:
-    """The one header of all processes; raises RefusedLogError if there is none or they differ."""
+    """The one header of all processes; raises ImportRefusedError if there is none or they
+    differ."""
     header: dict[str, str] = {}
     for process in job.processes.values():
         for key, values in process.headers.items():
             for value in values:
                 if header.setdefault(key, value.text) != value.text:
-                    raise RefusedLogError(
+                    raise ImportRefusedError(
                         f"another {key} ({value.text[:40]}) within one header: "
                         "the lines of several jobs are mixed",
                         value.line,
                     )
     if not header:
         what = "lines of progress" if job.stepped else "a total"
-        raise RefusedLogError(f"{what} without a header", job.first_line)
+        raise ImportRefusedError(f"{what} without a header", job.first_line)
     return header
 
 
 def _ranks(job: Job) -> int:
-    """How many ranks print lines of their own; raises RefusedLogError if the log does not show
+    """How many ranks print lines of their own; raises ImportRefusedError if the log does not show
     it."""
     expected = max(1, job.horovod_ranks)
     labelled = [rank for rank in job.processes if rank is not None]
     horovod = any(process.first("Variables") == "horovod" for process in job.processes.values())
     if labelled and None in job.processes:
-        raise RefusedLogError("some lines have a rank's label, others have none", job.first_line)
+        raise ImportRefusedError("some lines have a rank's label, others have none", job.first_line)
     if len(labelled) > 1 and not horovod:
-        raise RefusedLogError(
+        raise ImportRefusedError(
             f"{len(labelled)} separate processes, none of which trains with the others",
             job.first_line,
         )
     if len(labelled) > 1 and job.horovod_ranks and len(labelled) != expected:
-        raise RefusedLogError(f"{len(labelled)} of {expected} ranks are in the log", job.last_line)
+        raise ImportRefusedError(
+            f"{len(labelled)} of {expected} ranks are in the log", job.last_line
+        )
     return expected if horovod else 1
 
 
@@ -152,25 +155,25 @@ def _parameters(job: Job) -> int | None:
 def _streams(job: Job, ranks: int) -> list[list[Step]]:
     """Lines of progress by rank, or, without labels, in the order in which each was printed.
 
-    Raises RefusedLogError if lines are damaged, mixed or lost.
+    Raises ImportRefusedError if lines are damaged, mixed or lost.
     """
     if broken := [value for value in job.broken if not _is_end(job, value)]:
-        raise RefusedLogError(f"a damaged line: {broken[0].text!a}", broken[0].line)
+        raise ImportRefusedError(f"a damaged line: {broken[0].text!a}", broken[0].line)
     streams = []
     for rank, process in sorted(job.processes.items(), key=lambda item: item[0] or 0):
         whose = "" if rank is None else f"rank {rank}: "
         if not process.steps:
-            raise RefusedLogError(f"{whose}cut: no line of progress", job.last_line)
+            raise ImportRefusedError(f"{whose}cut: no line of progress", job.last_line)
         if not process.totals:
             last = process.steps[-1]
-            raise RefusedLogError(
+            raise ImportRefusedError(
                 f"{whose}cut: no 'total images/sec' behind step {last.step}", last.line
             )
         streams += _by_occurrence(process, 1 if rank is not None else ranks)
     steps = [step.step for step in streams[0]]
     for stream in streams[1:]:
         if [step.step for step in stream] != steps:
-            raise RefusedLogError("ranks printed different steps", stream[-1].line)
+            raise ImportRefusedError("ranks printed different steps", stream[-1].line)
     return streams
 
 
@@ -191,17 +194,19 @@ def _by_occurrence(process: Process, ranks: int) -> list[list[Step]]:
             streams.append([])
         streams[place].append(step)
     if len(streams) > 1 and ranks == 1:
-        raise RefusedLogError(
+        raise ImportRefusedError(
             f"step {streams[1][0].step} comes twice: the lines of several processes are mixed",
             streams[1][0].line,
         )
     for stream in streams:
         for before, after in pairwise(stream):
             if after.step <= before.step:
-                raise RefusedLogError(f"step {after.step} follows step {before.step}", after.line)
+                raise ImportRefusedError(
+                    f"step {after.step} follows step {before.step}", after.line
+                )
     counts = set(seen.values())
     if len(counts) > 1 or counts - {1, ranks}:
-        raise RefusedLogError(
+        raise ImportRefusedError(
             f"{min(counts)} to {max(counts)} lines of each step, of {ranks} ranks",
             process.steps[-1].line,
         )
@@ -209,7 +214,7 @@ def _by_occurrence(process: Process, ranks: int) -> list[list[Step]]:
 
 
 def _total(job: Job, point: TfCnnPoint, streams: list[list[Step]]) -> Value:
-    """The total of the job; raises RefusedLogError if several, or its steps, contradict it."""
+    """The total of the job; raises ImportRefusedError if several, or its steps, contradict it."""
     count = len(streams)
     lowest = min(job.processes, key=lambda rank: rank or 0)
     totals = job.processes[lowest].totals
@@ -217,14 +222,14 @@ def _total(job: Job, point: TfCnnPoint, streams: list[list[Step]]) -> Value:
     labelled = lowest is not None
     if len(different) > 1 and (labelled or count == 1):
         second = next(total for total in totals if total.text != totals[0].text)
-        raise RefusedLogError(f"two totals, {totals[0].text} and {second.text}", second.line)
+        raise ImportRefusedError(f"two totals, {totals[0].text} and {second.text}", second.line)
     if not labelled and (len(totals) % count or (len(different) > 1 and len(totals) != count)):
-        raise RefusedLogError(f"{len(totals)} totals of {count} ranks", totals[-1].line)
+        raise ImportRefusedError(f"{len(totals)} totals of {count} ranks", totals[-1].line)
     numbers = [float(total.text) for process in job.processes.values() for total in process.totals]
     if not all(number > 0 for number in numbers):
-        raise RefusedLogError("a total of 0 images/sec", totals[0].line)
+        raise ImportRefusedError("a total of 0 images/sec", totals[0].line)
     if max(numbers) - min(numbers) > AGREE * max(numbers):
-        raise RefusedLogError(
+        raise ImportRefusedError(
             f"totals from {min(numbers):g} to {max(numbers):g}: not of one job", totals[-1].line
         )
     _check_rate(point, float(totals[0].text), streams, totals[0].line)
@@ -238,7 +243,7 @@ def _check_rate(point: TfCnnPoint, total: float, streams: list[list[Step]], line
         return  # some of TensorFlow's own distributed modes print lines of all workers
     rate = ranks * (_mean([stream[-1].mean for stream in streams]) or 0.0)
     if not rate / UNLIKE < total < rate * UNLIKE:
-        raise RefusedLogError(
+        raise ImportRefusedError(
             f"a total of {total:g} images/sec does not go with {rate:g} in the lines above it", line
         )
 

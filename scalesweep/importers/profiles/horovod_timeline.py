@@ -17,9 +17,9 @@ from scalesweep.analysis.horovod_trace import (
 )
 from scalesweep.analysis.profile import Message, Phase, Profile, merged, union_length
 from scalesweep.analysis.timeline_account import NOTE, timeline_account
+from scalesweep.importers.imported_run import ImportRefusedError
 from scalesweep.importers.profiles.source import (
     ReadResult,
-    RefusedProfileError,
     metric,
     read_each,
     text_of,
@@ -49,12 +49,12 @@ def _profile(file: Path, ranks: int | None) -> Profile:
     try:
         trace = read_trace(text_of(file))
     except DamagedTraceError as error:
-        raise RefusedProfileError(str(error), error.line) from None
+        raise ImportRefusedError(str(error), error.line) from None
     if not trace.intervals:
-        raise RefusedProfileError("no phase of any tensor in it begins and ends")
+        raise ImportRefusedError("no phase of any tensor in it begins and ends")
     seen = trace.ranks
     if seen and ranks and ranks < seen:
-        raise RefusedProfileError(f"names rank {seen - 1}, but --ranks {ranks}")
+        raise ImportRefusedError(f"names rank {seen - 1}, but --ranks {ranks}")
     phases = _phases(trace)
     metrics: dict[str, dict[str, object]] = {
         "timeline_length": metric((trace.last - trace.first) * _US, "s", "lower")

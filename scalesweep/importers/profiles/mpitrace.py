@@ -15,10 +15,9 @@ import numpy as np
 
 from scalesweep.analysis.pop import rank_factors
 from scalesweep.analysis.profile import Function, Message, Profile, RankTimes
-from scalesweep.importers.imported_run import Refusal
+from scalesweep.importers.imported_run import ImportRefusedError, Refusal
 from scalesweep.importers.profiles.source import (
     ReadResult,
-    RefusedProfileError,
     lines_of,
     metric,
     number,
@@ -64,7 +63,7 @@ def read(files: Sequence[Path]) -> ReadResult:
     for file in files:
         try:
             output = _rank(file, text_of(file))
-        except RefusedProfileError as error:
+        except ImportRefusedError as error:
             result.refusals.append(Refusal(file, str(error), error.line))
             continue
         match = _JOB.fullmatch(file.name)
@@ -73,7 +72,7 @@ def read(files: Sequence[Path]) -> ReadResult:
     for members in jobs.values():
         try:
             result.profiles.append(_profile(members))
-        except RefusedProfileError as error:
+        except ImportRefusedError as error:
             result.refusals.append(Refusal(members[0].file, str(error)))
     return result
 
@@ -84,14 +83,14 @@ def _rank(file: Path, text: str) -> _Rank:
     for line, content in enumerate(lines_of(text), 1):
         if head := _HEAD.match(content.strip()):
             if output:
-                raise RefusedProfileError("two ranks in one file", line)
+                raise ImportRefusedError("two ranks in one file", line)
             output = _Rank(file, int(head[1]), int(head[2]))
             if not 0 <= output.rank < output.ranks <= MAX_RANKS:
-                raise RefusedProfileError(f"rank {output.rank} of {output.ranks}", line)
+                raise ImportRefusedError(f"rank {output.rank} of {output.ranks}", line)
         elif output is not None:
             where = _add_line(output, content, where, line)
     if output is None:
-        raise RefusedProfileError("no line 'Data for MPI rank'")
+        raise ImportRefusedError("no line 'Data for MPI rank'")
     _check(output)
     return output
 
@@ -110,13 +109,13 @@ def _add_line(output: _Rank, content: str, where: str, line: int) -> str:
             _add_task(output, task, line)
     elif size := _SIZE.fullmatch(content):
         if not where:
-            raise RefusedProfileError("sizes of an operation without its name", line)
+            raise ImportRefusedError("sizes of an operation without its name", line)
         values = number(size[2], "bytes", line), number(size[3], "seconds", line)
         output.sizes.append((where, int(size[1]), *values))
     elif call := _CALL.fullmatch(content):
         name, seconds = call[1], number(call[4], "seconds", line)
         if seconds < 0 or name in [known for known, _, _ in output.calls]:
-            raise RefusedProfileError(f"{name} occurs twice, or its time is negative", line)
+            raise ImportRefusedError(f"{name} occurs twice, or its time is negative", line)
         output.calls.append((name, int(call[2]), seconds))
     return where
 
@@ -124,7 +123,7 @@ def _add_line(output: _Rank, content: str, where: str, line: int) -> str:
 def _add_total(output: _Rank, what: str, seconds: float, line: int) -> None:
     before = output.communication if what == "communication" else output.elapsed
     if math.isfinite(before) or seconds < 0:
-        raise RefusedProfileError(f"total {what} time is there twice, or negative", line)
+        raise ImportRefusedError(f"total {what} time is there twice, or negative", line)
     if what == "communication":
         output.communication = seconds
     else:
@@ -135,7 +134,7 @@ def _add_task(output: _Rank, task: "re.Match[str]", line: int) -> None:
     rank = int(task[1])
     times = number(task[3], "comm(s)", line), number(task[4], "elapsed(s)", line)
     if rank in output.table or rank >= output.ranks or not 0 <= times[0] <= times[1]:
-        raise RefusedProfileError(f"task {rank} is there twice, or its times are impossible", line)
+        raise ImportRefusedError(f"task {rank} is there twice, or its times are impossible", line)
     output.table[rank] = times
 
 
@@ -143,26 +142,26 @@ def _check(output: _Rank) -> None:
     """A cut or edited file: what is missing, or does not add up."""
     for value, what in ((output.communication, "communication"), (output.elapsed, "elapsed")):
         if not math.isfinite(value):
-            raise RefusedProfileError(f"has no 'total {what} time': cut off?")
+            raise ImportRefusedError(f"has no 'total {what} time': cut off?")
     if output.elapsed <= 0 or output.communication > output.elapsed:
-        raise RefusedProfileError("more time in MPI than elapsed")
+        raise ImportRefusedError("more time in MPI than elapsed")
     calls = {name: count for name, count, _ in output.calls}
     for name in {operation for operation, _, _, _ in output.sizes}:
         sized = sum(count for operation, count, _, _ in output.sizes if operation == name)
         if sized != calls.get(name):
-            raise RefusedProfileError(
+            raise ImportRefusedError(
                 f"{calls.get(name)} calls of {name}, but {sized} by size: lines are missing or "
                 "changed"
             )
     together = sum(seconds for _, _, seconds in output.calls)
     # Each is rounded to a millisecond.
     if abs(together - output.communication) > 0.0006 * (len(output.calls) + 1):
-        raise RefusedProfileError(
+        raise ImportRefusedError(
             f"the calls take {together:.3f} s, the total is {output.communication:.3f} s: "
             "lines are missing or changed"
         )
     if output.table and len(output.table) != output.ranks:
-        raise RefusedProfileError(
+        raise ImportRefusedError(
             f"{len(output.table)} of {output.ranks} ranks in its table of all: cut off?"
         )
 
@@ -171,7 +170,7 @@ def _profile(members: Sequence[_Rank]) -> Profile:
     ranks = {member.ranks for member in members}
     by_rank = {member.rank: member for member in members}
     if len(ranks) > 1 or len(by_rank) < len(members):
-        raise RefusedProfileError(
+        raise ImportRefusedError(
             "files of several jobs have one name: put each job in its own folder"
         )
     count = ranks.pop()
@@ -182,7 +181,7 @@ def _profile(members: Sequence[_Rank]) -> Profile:
     try:
         factors = rank_factors(useful, float(elapsed.max()))
     except ValueError:
-        raise RefusedProfileError("no rank has any time outside of MPI") from None
+        raise ImportRefusedError("no rank has any time outside of MPI") from None
     first = by_rank[min(by_rank)]
     return Profile(
         tool=TOOL,
@@ -209,7 +208,7 @@ def _times(by_rank: Mapping[int, _Rank], count: int) -> tuple[dict[int, tuple[fl
         return own, "of the file of each rank"
     table = next((output.table for output in by_rank.values() if output.table), {})
     if not table:
-        raise RefusedProfileError(
+        raise ImportRefusedError(
             f"{len(by_rank)} of {count} ranks have a file, and none has the table of all ranks"
         )
     return table, "of the table of all ranks, rounded to 0.01 s"

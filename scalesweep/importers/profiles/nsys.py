@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from scalesweep.analysis.profile import NOT_LISTED, Function, Profile
-from scalesweep.importers.imported_run import Refusal
+from scalesweep.importers.imported_run import ImportRefusedError, Refusal
 from scalesweep.importers.profiles.nsys_database import (
     SQLITE,
     NsysFile,
@@ -19,7 +19,6 @@ from scalesweep.importers.profiles.nsys_database import (
 )
 from scalesweep.importers.profiles.source import (
     ReadResult,
-    RefusedProfileError,
     lines_of,
     metric,
     number,
@@ -55,7 +54,7 @@ def read(files: Sequence[Path], ranks: int | None = None) -> ReadResult:
     for file in files:
         try:
             content = read_database(file) if is_database(file) else _tables(file)
-        except RefusedProfileError as error:
+        except ImportRefusedError as error:
             result.refusals.append(Refusal(file, str(error), error.line))
             continue
         match = _RANK.fullmatch(file.name)
@@ -71,7 +70,7 @@ def read(files: Sequence[Path], ranks: int | None = None) -> ReadResult:
     for run in runs.values():
         try:
             result.profiles.append(_profile(run, ranks))
-        except RefusedProfileError as error:
+        except ImportRefusedError as error:
             result.refusals.append(Refusal(next(iter(run.values())).file, str(error)))
     return result
 
@@ -80,17 +79,17 @@ def _profile(run: Mapping[int | None, NsysFile], ranks: int | None) -> Profile:
     numbers = sorted(rank for rank in run if rank is not None)
     if numbers and numbers != list(range(len(numbers))):
         missing = next(rank for rank in range(len(numbers) + 1) if rank not in numbers)
-        raise RefusedProfileError(f"the file of rank {missing} is missing")
+        raise ImportRefusedError(f"the file of rank {missing} is missing")
     files = [run[rank] for rank in numbers] or list(run.values())
     if ranks and numbers and ranks != len(numbers):
-        raise RefusedProfileError(f"{len(numbers)} files of ranks, but --ranks {ranks}")
+        raise ImportRefusedError(f"{len(numbers)} files of ranks, but --ranks {ranks}")
     functions = [
         replace(function, rank=rank if numbers else None)
         for rank, held in enumerate(files)
         for function in held.functions
     ]
     if not functions:
-        raise RefusedProfileError("no table of kernels, copies or calls in it has a row")
+        raise ImportRefusedError("no table of kernels, copies or calls in it has a row")
     metrics: dict[str, dict[str, object]] = {}
     for kind, name in (("kernel", "kernel_time"), ("copy", "copy_time"), ("api", "api_time")):
         times = [function.exclusive_s for function in functions if function.kind == kind]
@@ -173,24 +172,24 @@ def _tables(file: Path) -> NsysFile:
             tables.functions += _whole(rows, tables)
             heading, spans, rows, other = head, [], [], False
         elif _HEADED.match(content):
-            raise RefusedProfileError("a heading that cannot be read: cut off?", line)
+            raise ImportRefusedError("a heading that cannot be read: cut off?", line)
         elif not content.strip():
             other = False
         elif heading is None:
             other = other or _DASHES.fullmatch(content) is not None or _is_heading(content)
             if not other and _ROW.match(content):
-                raise RefusedProfileError(
+                raise ImportRefusedError(
                     "a row without its heading: lines are missing or swapped", line
                 )
         elif _DASHES.fullmatch(content):
             spans = [match.span() for match in re.finditer(r"-+", content)]
             if len(spans) != heading.width:
-                raise RefusedProfileError("the heading and the line below it do not match", line)
+                raise ImportRefusedError("the heading and the line below it do not match", line)
         elif (row := _row(content, heading, spans, line)) is None:
             tables.functions += _whole(rows, tables)
             heading, rows, other = None, [], _is_heading(content)
         elif row in rows:
-            raise RefusedProfileError("a row is there twice", line)
+            raise ImportRefusedError("a row is there twice", line)
         else:
             rows.append(row)
     tables.functions += _whole(rows, tables)
@@ -220,13 +219,13 @@ def _whole(rows: Sequence[_Share], tables: NsysFile) -> list[Function]:
     whole = total / (sum(stated) / 100)
     if sum(stated) > 100.1 + 0.06 * len(rows):
         words = f"the shares of a table add up to {sum(stated):.1f} %: rows are there twice"
-        raise RefusedProfileError(words, rows[0].line)
+        raise ImportRefusedError(words, rows[0].line)
     if abs(sum(stated) - 100) <= 0.06 * len(rows) + 0.1:
         whole = total
     for row in rows:
         share = 100 * row.function.exclusive_s / whole
         if abs(share - (row.share or 0.0)) > 0.06 + 0.002 * share:
-            raise RefusedProfileError(
+            raise ImportRefusedError(
                 f"states {row.share:.1f} % of the table's time, which is {share:.1f} %: lines are "
                 "missing, swapped or there twice",
                 row.line,
@@ -252,15 +251,15 @@ def _row(
         try:
             cells = next(csv.reader([content], strict=True), [])
         except csv.Error:
-            raise RefusedProfileError("not CSV: cut off?", line) from None
+            raise ImportRefusedError("not CSV: cut off?", line) from None
     if len(cells) != heading.width:
         if not re.match(r"\s*[\d.]+\s*(?:,|\s{2})", content):
             return None
-        raise RefusedProfileError(f"{len(cells)} fields, not {heading.width}: cut off?", line)
+        raise ImportRefusedError(f"{len(cells)} fields, not {heading.width}: cut off?", line)
     total = number(cells[heading.total].replace(",", ""), "total time", line) * heading.unit
     calls = number(cells[heading.calls].replace(",", ""), "calls", line)
     name = cells[heading.name].strip()
     if total < 0 or calls < 1 or not name:
-        raise RefusedProfileError("a row without a name, a call or a time: cut off?", line)
+        raise ImportRefusedError("a row without a name, a call or a time: cut off?", line)
     share = number(cells[heading.share], "share", line) if heading.share is not None else None
     return _Share(Function(name, None, heading.kind, calls, total, total), share, line)

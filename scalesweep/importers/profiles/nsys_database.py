@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from scalesweep.analysis.profile import Function, Phase
-from scalesweep.importers.profiles.source import RefusedProfileError
+from scalesweep.importers.imported_run import ImportRefusedError
 
 SQLITE = "SQLite format 3"
 _MAX_EVENTS = 20_000_000
@@ -38,16 +38,16 @@ class NsysFile:
 
 
 def is_database(file: Path) -> bool:
-    """Whether a file is an exported database. Raises RefusedProfileError if it cannot be read."""
+    """Whether a file is an exported database. Raises ImportRefusedError if it cannot be read."""
     try:
         with file.open("rb") as stream:
             return stream.read(len(SQLITE)) == SQLITE.encode()
     except OSError as error:
-        raise RefusedProfileError(error.strerror or "cannot be read") from None
+        raise ImportRefusedError(error.strerror or "cannot be read") from None
 
 
 def read_database(file: Path) -> NsysFile:
-    """Kernels and copies of an exported database, by name. Raises RefusedProfileError."""
+    """Kernels and copies of an exported database, by name. Raises ImportRefusedError."""
     content = NsysFile(file)
     try:
         with _connection(file) as database:
@@ -75,7 +75,7 @@ def read_database(file: Path) -> NsysFile:
             content.notes["diagnostics"] = _diagnostics(database, tables)
     except (sqlite3.Error, OverflowError, ValueError, TypeError) as error:
         words = " ".join(str(error).split())[:100]
-        raise RefusedProfileError(f"not a whole database of Nsight Systems ({words})") from None
+        raise ImportRefusedError(f"not a whole database of Nsight Systems ({words})") from None
     return content
 
 
@@ -115,14 +115,14 @@ def _events(database: sqlite3.Connection, tables: set[str]) -> Iterator[tuple[st
             continue
         columns = _columns(database, table)
         if not {"start", "end"} <= columns:
-            raise RefusedProfileError(f"table {table} has no start and end")
+            raise ImportRefusedError(f"table {table} has no start and end")
         key_column = next((name for name in candidates if name in columns), "NULL")
         query = f'SELECT start, "end", {key_column} FROM {table}'
         for begin, end, key in database.execute(query):
             if (count := count + 1) > _MAX_EVENTS:
-                raise RefusedProfileError(f"more than {_MAX_EVENTS} events: export tables instead")
+                raise ImportRefusedError(f"more than {_MAX_EVENTS} events: export tables instead")
             if not isinstance(begin, int) or not isinstance(end, int) or end < begin:
-                raise RefusedProfileError(f"table {table}: an event ends before it begins")
+                raise ImportRefusedError(f"table {table}: an event ends before it begins")
             yield kind, _event_name(table, key, names), begin, end
 
 

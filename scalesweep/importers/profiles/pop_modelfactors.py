@@ -19,9 +19,9 @@ from scalesweep.analysis.pop import (
 )
 from scalesweep.analysis.profile import Profile
 from scalesweep.analysis.profile_account import IDEAL_RUNTIME
+from scalesweep.importers.imported_run import ImportRefusedError
 from scalesweep.importers.profiles.source import (
     ReadResult,
-    RefusedProfileError,
     lines_of,
     metric,
     number,
@@ -71,7 +71,7 @@ def _profiles(file: Path) -> list[Profile]:
     base = min(range(len(counts)), key=lambda place: counts[place])
     missing = [name for name in (_RUNTIME, _MEAN, _MAX, _TOTAL) if name not in rows]
     if missing:
-        raise RefusedProfileError(f"has no line '{missing[0]}': cut off?")
+        raise ImportRefusedError(f"has no line '{missing[0]}': cut off?")
     return [_profile(file, counts, rows, halves, place, base) for place in range(len(counts))]
 
 
@@ -90,13 +90,13 @@ def _rows(text: str) -> tuple[list[int], _Rows, _Rows]:
         if not key and not cells:
             continue
         if key in rows or (key == _PROCESSES and counts):
-            raise RefusedProfileError(f"a second line '{name}'", line)
+            raise ImportRefusedError(f"a second line '{name}'", line)
         if key == _PROCESSES:
             counts = [_count(cell, line) for cell in cells]
             if not counts or len(set(counts)) < len(counts):
-                raise RefusedProfileError("no number of processes, or one of them twice", line)
+                raise ImportRefusedError("no number of processes, or one of them twice", line)
         elif len(cells) != len(counts):
-            raise RefusedProfileError(
+            raise ImportRefusedError(
                 f"{len(cells)} values of '{name[:40]}' for {len(counts)} numbers of processes: "
                 "cut off?",
                 line,
@@ -113,7 +113,7 @@ def _rows(text: str) -> tuple[list[int], _Rows, _Rows]:
 def _count(cell: str, line: int) -> int:
     value = number(cell, "number of processes", line)
     if not 1 <= value < 1e7 or not value.is_integer():
-        raise RefusedProfileError(f"{cell[:20]!a} is not a number of processes", line)
+        raise ImportRefusedError(f"{cell[:20]!a} is not a number of processes", line)
     return int(value)
 
 
@@ -131,9 +131,9 @@ def _profile(
             seconds(_MEAN), seconds(_MAX), seconds(_RUNTIME), replay if known else None
         )
     except ValueError as error:
-        raise RefusedProfileError(f"{where}: {error}") from None
+        raise ImportRefusedError(f"{where}: {error}") from None
     if not math.isclose(seconds(_MEAN) * counts[place], seconds(_TOTAL), rel_tol=1e-4):
-        raise RefusedProfileError(f"{where}: average and total useful duration do not agree")
+        raise ImportRefusedError(f"{where}: average and total useful duration do not agree")
     values, scaling = _computed(factors, rows, halves, counts, place, base)
     metrics: dict[str, dict[str, object]] = {
         "runtime": metric(seconds(_RUNTIME), "s", "lower"),
@@ -150,7 +150,7 @@ def _profile(
             metrics[name] = metric(printed, "1", "higher")
             as_printed.append(name)
         elif abs(printed - values[name]) > _AGREE + halves[line][place] / 100:
-            raise RefusedProfileError(
+            raise ImportRefusedError(
                 f"{where}: {line} is printed as {printed:.6f}, the durations give "
                 f"{values[name]:.6f}"
             )

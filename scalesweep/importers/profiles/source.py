@@ -8,20 +8,11 @@ from pathlib import Path
 
 from scalesweep.analysis.profile import Profile
 from scalesweep.compute.log_lines import open_packed
-from scalesweep.core.errors import UserError
-from scalesweep.importers.imported_run import Refusal
+from scalesweep.importers.imported_run import ImportRefusedError, Refusal
 
 MAX_BYTES = 1 << 30
 HEAD_BYTES = 1 << 16
 _NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,4})?", re.ASCII)
-
-
-class RefusedProfileError(UserError):
-    """Why a profile is not imported, and the line that shows it."""
-
-    def __init__(self, reason: str, line: int | None = None) -> None:
-        super().__init__(reason)
-        self.line = line
 
 
 @dataclass
@@ -33,13 +24,13 @@ class ReadResult:
 
 
 def read_each(files: Iterable[Path], profiles: Callable[[Path], Sequence[Profile]]) -> ReadResult:
-    """What ``profiles`` makes of each file; one for which it raises RefusedProfileError is
+    """What ``profiles`` makes of each file; one for which it raises ImportRefusedError is
     refused."""
     result = ReadResult([], [])
     for file in files:
         try:
             result.profiles += profiles(file)
-        except RefusedProfileError as error:
+        except ImportRefusedError as error:
             result.refusals.append(Refusal(file, str(error), error.line))
     return result
 
@@ -57,20 +48,20 @@ def decoded(content: bytes) -> str:
 
 
 def text_of(file: Path) -> str:
-    """The whole text of a file; raises RefusedProfileError for one that is too large or no text."""
+    """The whole text of a file; raises ImportRefusedError for one that is too large or no text."""
     try:
         # Before a gigabyte of it is read.
         fits = file.stat().st_size <= MAX_BYTES
         with open_packed(file) as stream:
             content = stream.read(MAX_BYTES + 1) if fits else b""
     except OSError as error:
-        raise RefusedProfileError(error.strerror or "cannot be read") from None
+        raise ImportRefusedError(error.strerror or "cannot be read") from None
     if not fits or len(content) > MAX_BYTES:
-        raise RefusedProfileError(f"more than {MAX_BYTES} bytes")
+        raise ImportRefusedError(f"more than {MAX_BYTES} bytes")
     text = decoded(content)
     if "\ufffd" in text or "\0" in text:
         place = min(i for i in (text.find("\ufffd"), text.find("\0")) if i >= 0)
-        raise RefusedProfileError(
+        raise ImportRefusedError(
             "characters that are not UTF-8: damaged, or of another encoding",
             text.count("\n", 0, place) + 1,
         )
@@ -78,20 +69,20 @@ def text_of(file: Path) -> str:
 
 
 def lines_of(text: str) -> list[str]:
-    """The lines of a file that ends with one; raises RefusedProfileError where the last has no
+    """The lines of a file that ends with one; raises ImportRefusedError where the last has no
     end."""
     if text and not text.endswith(("\n", "\r")):
         count = text.count("\n") + 1
-        raise RefusedProfileError("the last line has no line end: cut off?", count)
+        raise ImportRefusedError("the last line has no line end: cut off?", count)
     return text.splitlines()
 
 
 def number(text: str, what: str, line: int | None = None) -> float:
-    """A finite number; raises RefusedProfileError naming what it is."""
+    """A finite number; raises ImportRefusedError naming what it is."""
     word = text.strip()
     value = float(word) if _NUMBER.fullmatch(word) else math.nan
     if not math.isfinite(value):
-        raise RefusedProfileError(f"{what} {word[:30]!a} is not a number", line)
+        raise ImportRefusedError(f"{what} {word[:30]!a} is not a number", line)
     return value
 
 

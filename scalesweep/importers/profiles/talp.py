@@ -15,9 +15,9 @@ import numpy as np
 
 from scalesweep.analysis.pop import PopFactors, rank_factors
 from scalesweep.analysis.profile import Profile, RankTimes
+from scalesweep.importers.imported_run import ImportRefusedError
 from scalesweep.importers.profiles.source import (
     ReadResult,
-    RefusedProfileError,
     metric,
     read_each,
     text_of,
@@ -62,7 +62,7 @@ def _profiles(file: Path, ranks: int | None) -> list[Profile]:
     content = _json(text_of(file))
     regions = _regions(content)
     if not regions:
-        raise RefusedProfileError("holds no region with metrics")
+        raise ImportRefusedError("holds no region with metrics")
     processes = _processes(content)
     resources = content.get("resources")
     return [
@@ -81,22 +81,20 @@ def _profiles(file: Path, ranks: int | None) -> list[Profile]:
 def _json(text: str) -> dict[str, Any]:
     def pairs(items: list[tuple[str, Any]]) -> dict[str, Any]:
         if len(dict(items)) < len(items):
-            raise RefusedProfileError("a key is there twice")
+            raise ImportRefusedError("a key is there twice")
         return dict(items)
 
     def constant(word: str) -> float:
-        raise RefusedProfileError(f"holds {word}, which is no number")
+        raise ImportRefusedError(f"holds {word}, which is no number")
 
     try:
         content = json.loads(text, object_pairs_hook=pairs, parse_constant=constant)
     except json.JSONDecodeError as error:
-        raise RefusedProfileError(f"not JSON ({error.msg}): cut off?", error.lineno) from None
+        raise ImportRefusedError(f"not JSON ({error.msg}): cut off?", error.lineno) from None
     except (RecursionError, ValueError):
-        raise RefusedProfileError(
-            "not JSON of TALP: nested too deeply, or absurd numbers"
-        ) from None
+        raise ImportRefusedError("not JSON of TALP: nested too deeply, or absurd numbers") from None
     if not isinstance(content, dict):
-        raise RefusedProfileError("not an object")
+        raise ImportRefusedError("not an object")
     return content
 
 
@@ -107,15 +105,15 @@ def _regions(content: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
     if isinstance(held, list):
         for region in held:
             if not isinstance(region, dict) or not isinstance(region.get("name"), str):
-                raise RefusedProfileError("a region without a name")
+                raise ImportRefusedError("a region without a name")
             if region["name"] in regions:
-                raise RefusedProfileError(f"region {region['name'][:40]!r} is there twice")
+                raise ImportRefusedError(f"region {region['name'][:40]!r} is there twice")
             regions[region["name"]] = region
     elif isinstance(held, dict):
         regions = held
     for name, region in regions.items():
         if not isinstance(region, dict) or not name.isprintable() or len(name) > 128:
-            raise RefusedProfileError(f"region {name[:40]!a} has no metrics")
+            raise ImportRefusedError(f"region {name[:40]!a} has no metrics")
     return regions
 
 
@@ -127,19 +125,19 @@ def _processes(content: Mapping[str, Any]) -> dict[str, list[Mapping[str, Any]]]
     )
     for region, entries in held.items() if isinstance(held, dict) else ():
         if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
-            raise RefusedProfileError(f"processes of region {region[:40]!a} are no list")
+            raise ImportRefusedError(f"processes of region {region[:40]!a} are no list")
         numbers = [entry.get("rank") for entry in entries]
         if sorted(map(str, numbers)) != sorted(map(str, range(len(entries)))):
-            raise RefusedProfileError(f"processes of region {region[:40]!a} are not ranks 0 to n-1")
+            raise ImportRefusedError(f"processes of region {region[:40]!a} are not ranks 0 to n-1")
         processes[region] = sorted(entries, key=lambda entry: entry["rank"])
     nodes = content.get("node")
     if not processes and isinstance(nodes, list):
         try:
             processes[""] = [process for node in nodes for process in node["process"]]
         except (KeyError, TypeError):
-            raise RefusedProfileError("nodes without processes") from None
+            raise ImportRefusedError("nodes without processes") from None
         if not all(isinstance(process, dict) for process in processes[""]):
-            raise RefusedProfileError("nodes without processes")
+            raise ImportRefusedError("nodes without processes")
     return processes
 
 
@@ -154,13 +152,13 @@ def _profile(
     where = f"region {name}"
     elapsed = _time(region, "elapsedTime", where)
     if elapsed is None or elapsed <= 0:
-        raise RefusedProfileError(f"{where}: has no elapsed time")
+        raise ImportRefusedError(f"{where}: has no elapsed time")
     mpi = region.get("numMpiRanks") or resources.get("numMpiRanks")
     # Of a program without MPI, TALP states 0 ranks; its file is of one process.
     stated = 1 if mpi == 0 and not processes and ranks is None else _count(mpi, where)
     ranks = stated or (len(processes) if processes else None) or ranks
     if processes and ranks != len(processes):
-        raise RefusedProfileError(f"{where}: {ranks} ranks, but {len(processes)} processes")
+        raise ImportRefusedError(f"{where}: {ranks} ranks, but {len(processes)} processes")
     metrics = {"runtime": metric(elapsed, "s", "lower")}
     for key, total in (("usefulTime", "useful_time_total"), ("mpiTime", "mpi_time_total")):
         if (value := _time(region, key, where)) is not None:
@@ -205,7 +203,7 @@ def _time(held: Mapping[str, Any], key: str, where: str) -> float | None:
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1e19:
-        raise RefusedProfileError(f"{where}: {key} is {value!r:.30}, no time in nanoseconds")
+        raise ImportRefusedError(f"{where}: {key} is {value!r:.30}, no time in nanoseconds")
     return float(value) * _NS
 
 
@@ -213,7 +211,7 @@ def _count(value: Any, where: str) -> int | None:
     if value is None or value == 0:
         return None
     if isinstance(value, bool) or not isinstance(value, int) or not 0 < value < 10_000_000:
-        raise RefusedProfileError(f"{where}: {value!r:.30} ranks")
+        raise ImportRefusedError(f"{where}: {value!r:.30} ranks")
     return value
 
 
@@ -225,7 +223,7 @@ def _efficiencies(region: Mapping[str, Any], where: str) -> dict[str, float]:
             continue
         plain = isinstance(value, int | float) and not isinstance(value, bool)
         if not plain or not math.isfinite(value) or not 0 <= value < 100:
-            raise RefusedProfileError(f"{where}: {key} is {value!r:.30}, no efficiency")
+            raise ImportRefusedError(f"{where}: {key} is {value!r:.30}, no efficiency")
         if value > 0:  # TALP writes 0 for what it did not measure
             efficiencies[name] = float(value)
     return efficiencies
@@ -286,7 +284,7 @@ def _rank_times(
     mpi = [_time(process, "mpiTime", where) for process in processes]
     own = [_time(process, "elapsedTime", where) for process in processes]
     if None in useful or None in mpi:
-        raise RefusedProfileError(f"{where}: a process without usefulTime or mpiTime")
+        raise ImportRefusedError(f"{where}: a process without usefulTime or mpiTime")
     whole = [elapsed if time is None else time for time in own]
     times = RankTimes(*(np.array(values, np.float64) for values in (whole, useful, mpi)))
     return times if bool((times.useful > 0).any()) else None
@@ -304,7 +302,7 @@ def _factors(
     }
     for name, value in own.items():
         if name in stated and abs(stated[name] - value) > _AGREE:
-            raise RefusedProfileError(
+            raise ImportRefusedError(
                 f"{where}: {name} is stated as {stated[name]:.2f}, the times of the ranks give "
                 f"{value:.4f}"
             )

@@ -14,9 +14,9 @@ import numpy as np
 
 from scalesweep.analysis.pop import rank_factors
 from scalesweep.analysis.profile import NOT_LISTED, Function, Profile, RankTimes
+from scalesweep.importers.imported_run import ImportRefusedError
 from scalesweep.importers.profiles.source import (
     ReadResult,
-    RefusedProfileError,
     lines_of,
     metric,
     read_each,
@@ -82,16 +82,16 @@ def _profile(file: Path, ranks: int | None) -> Profile:
     nodes, mean, again = _sections(text_of(file))
     for section in (*nodes, *([mean] if mean else [])):
         if not section.rows:
-            raise RefusedProfileError("a section without a function: cut off?", section.line)
+            raise ImportRefusedError("a section without a function: cut off?", section.line)
     first = _processes(nodes, ranks)
     threads = len(nodes) - len(first)
     shown = first or ([mean] if mean else [])
     if not shown:
-        raise RefusedProfileError("no node and no mean: cut off?")
+        raise ImportRefusedError("no node and no mean: cut off?")
     elapsed = np.array([section.elapsed for section in shown])
     mpi = np.array([section.mpi for section in shown])
     if not (elapsed > 0).all() or (mpi > elapsed * 1.01).any():
-        raise RefusedProfileError("functions take no time, or MPI's more than all together")
+        raise ImportRefusedError("functions take no time, or MPI's more than all together")
     if mean and first and not threads:
         _compare(mean, float(elapsed.mean()), float(mpi.mean()))
     useful = np.maximum(elapsed - mpi, 0.0)
@@ -129,9 +129,9 @@ def _processes(nodes: Sequence[_Section], ranks: int | None) -> list[_Section]:
     first = {node.node: node for node in nodes if node.node is not None and node.thread == (0, 0)}
     if sorted(first) != list(range(len(first))):
         missing = next(node for node in range(len(first)) if node not in first)
-        raise RefusedProfileError(f"node {missing} of those up to {max(first)} is missing")
+        raise ImportRefusedError(f"node {missing} of those up to {max(first)} is missing")
     if ranks and first and ranks != len(first):
-        raise RefusedProfileError(f"has {len(first)} nodes, but --ranks {ranks}")
+        raise ImportRefusedError(f"has {len(first)} nodes, but --ranks {ranks}")
     return [first[node] for node in range(len(first))]
 
 
@@ -139,7 +139,7 @@ def _compare(mean: _Section, elapsed: float, mpi: float) -> None:
     """Refuse a mean that is not that of the nodes (``elapsed``, ``mpi``: their means)."""
     for own, theirs, words in ((mean.elapsed, elapsed, "in all"), (mean.mpi, mpi, "in MPI")):
         if abs(own - theirs) > 0.01 * elapsed:
-            raise RefusedProfileError(
+            raise ImportRefusedError(
                 f"the mean has {own:.4g} s {words}, the nodes {theirs:.4g} s on average: sections "
                 "or rows are missing or changed"
             )
@@ -163,13 +163,13 @@ def _sections(text: str) -> tuple[list[_Section], _Section | None, int]:
         if node := _NODE.fullmatch(content.strip()):
             current = _Section(int(node[1]), (int(node[2]), int(node[3])), line)
             if any((node.node, node.thread) == (current.node, current.thread) for node in nodes):
-                raise RefusedProfileError(f"node {node[1]} is there twice", line)
+                raise ImportRefusedError(f"node {node[1]} is there twice", line)
             nodes.append(current)
         elif summary := _SUMMARY.fullmatch(content.strip()):
             current, total = None, summary[1] == "total"
             if not total:
                 if mean:
-                    raise RefusedProfileError("a second FUNCTION SUMMARY (mean)", line)
+                    raise ImportRefusedError("a second FUNCTION SUMMARY (mean)", line)
                 current = mean = _Section(None, (0, 0), line)
         elif not content.strip():
             continue
@@ -181,7 +181,7 @@ def _sections(text: str) -> tuple[list[_Section], _Section | None, int]:
                 _check_row(current, row, line)
         elif (current is not None or total) and not _HEADING.match(content):
             if re.match(r"\s*\d", content):
-                raise RefusedProfileError("a row that cannot be read: cut off?", line)
+                raise ImportRefusedError("a row that cannot be read: cut off?", line)
             current, total = None, False  # what follows is another program's
     return nodes, mean, again
 
@@ -201,19 +201,19 @@ def _check_row(section: _Section, row: "re.Match[str]", line: int) -> None:
     """Rows are sorted by inclusive time, and state their share of the first."""
     last, first = section.rows[-1], section.rows[0]
     if last.exclusive_s > last.inclusive_s * 1.01 + 1e-6:
-        raise RefusedProfileError("more time exclusive than inclusive", line)
+        raise ImportRefusedError("more time exclusive than inclusive", line)
     half = _half(row["inclusive"])
     if len(section.rows) == 1:
         section.half = half
     low = (last.inclusive_s - half) / (first.inclusive_s + section.half)
     high = (last.inclusive_s + half) / max(first.inclusive_s - section.half, 1e-9)
     if not 100 * low - 0.06 <= float(row["share"]) <= 100 * high + 0.06:
-        raise RefusedProfileError(
+        raise ImportRefusedError(
             f"states {row['share']} % of all, which its time is not: lines are missing or swapped",
             line,
         )
     if any(other.name == last.name for other in section.rows[:-1]):
-        raise RefusedProfileError(f"{last.name[:60]!r} is there twice", line)
+        raise ImportRefusedError(f"{last.name[:60]!r} is there twice", line)
 
 
 def _seconds(text: str, line: int) -> float:
@@ -221,7 +221,7 @@ def _seconds(text: str, line: int) -> float:
     if clock := _CLOCK.fullmatch(text):
         return int(clock[1] or 0) * 3600 + int(clock[2]) * 60 + float(clock[3])
     if not _PLAIN.fullmatch(text):
-        raise RefusedProfileError(f"{text[:30]!a} is no time", line)
+        raise ImportRefusedError(f"{text[:30]!a} is no time", line)
     return float(text.replace(",", "")) / 1000
 
 
