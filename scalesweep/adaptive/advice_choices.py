@@ -13,7 +13,7 @@ from scalesweep.analysis.factors import fold_axes
 from scalesweep.core.formatting import text_of
 from scalesweep.tables.pairwise import choice_groups, compared_parameters
 from scalesweep.tables.points import Measure, Point
-from scalesweep.tables.runtimes import wall_times
+from scalesweep.tables.wall_times import wall_times
 
 # The points of two settings, and what a run of each takes at most, in seconds.
 Pair = tuple[tuple[PointOf, PointOf], tuple[float, float]]

@@ -84,7 +84,7 @@ def prices_of(campaign: Campaign, by_limit: bool = False) -> Prices:
 def longest_wall(walls: Series, count: float) -> float:
     """Upper bound of the ``LEVEL`` interval of the wall time of a run at a count, in seconds.
 
-    ``walls``: as ``tables.runtimes.wall_series`` makes them.
+    ``walls``: as ``tables.wall_times.wall_series`` makes them.
     """
     high = cost_bounds(walls, count, LEVEL)[1]
     return high / count if walls.scaling == "strong" else high

@@ -20,9 +20,9 @@ from scalesweep.analysis.prediction.forecast import blocked, count_beyond, refus
 from scalesweep.analysis.prediction.series import Series, refusal
 from scalesweep.core.formatting import duration, text_of
 from scalesweep.tables.points import Point
-from scalesweep.tables.prediction import GOOD, MeasuredSeries, predictable
-from scalesweep.tables.runtimes import pending_groups, series_key, wall_series, wall_times
+from scalesweep.tables.predictable import GOOD, MeasuredSeries, predictable
 from scalesweep.tables.scaling import series_of
+from scalesweep.tables.wall_times import pending_groups, series_key, wall_series, wall_times
 
 # Knees are looked for among counts up to so many times the largest measured one.
 BEYOND = 4

@@ -17,6 +17,7 @@ import matplotlib as mpl
 
 from scalesweep.aspects.order import FIGURES
 from scalesweep.aspects.registry import parts
+from scalesweep.aspects.scaling.figure import scaling_figures
 from scalesweep.core.files import content_digest, digest_of, file_digest
 from scalesweep.core.kept_files import KeptFiles, code_digest
 from scalesweep.core.limited_map import Failed, limited_map
@@ -37,7 +38,6 @@ from scalesweep.figures.parts import part_figures
 from scalesweep.figures.phases import phase_energy_figures, phase_figures
 from scalesweep.figures.power import power_figures
 from scalesweep.figures.ranks import rank_figures
-from scalesweep.figures.scaling import scaling_figures
 from scalesweep.figures.steps import step_figures
 from scalesweep.figures.style import RC, Drawing, Sketch
 from scalesweep.figures.svg import tidy_svg

@@ -36,8 +36,6 @@ from scalesweep.findings.general import (
 from scalesweep.findings.input_share import data_loading, input_share
 from scalesweep.findings.load import other_load, resting_on_disturbed
 from scalesweep.findings.machine import against_machine
-from scalesweep.findings.node_hours import best_for_a_node_hour
-from scalesweep.findings.prediction import prediction
 from scalesweep.findings.ranks import slow_ranks
 from scalesweep.findings.repeats import until_precise
 from scalesweep.findings.scaling import resting_on_totals
@@ -46,7 +44,6 @@ from scalesweep.findings.spend import spent
 from scalesweep.findings.step_causes import step_causes
 from scalesweep.findings.step_drift import drift_in_runs
 from scalesweep.findings.table import numbers_stated
-from scalesweep.findings.target_times import predicted_target_times
 from scalesweep.findings.threads import best_threads
 from scalesweep.findings.timeline import timeline_signs
 from scalesweep.findings.verdict import other_phases, scaling_verdict
@@ -64,15 +61,12 @@ _OTHERS: Sequence[_Rule] = (
     scaling_verdict,
     other_phases,
     stated_efficiency,
-    prediction,
-    best_for_a_node_hour,
     cache_effect,
     largest_loss,
     step_causes,
     drift_in_runs,
     against_machine,
     target_time,
-    predicted_target_times,
     accuracy_over_scale,
     energy_against_time,
     input_share,

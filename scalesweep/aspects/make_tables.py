@@ -42,14 +42,11 @@ from scalesweep.tables.making import Maker, TableInputs
 from scalesweep.tables.pairwise import make_comparisons, site_table
 from scalesweep.tables.parts import part_table
 from scalesweep.tables.points import ExperimentData, Measure, Point, identity_columns, state_columns
-from scalesweep.tables.prediction import prediction_table
 from scalesweep.tables.provenance import FACTS, read_facts
 from scalesweep.tables.ranks import rank_table
-from scalesweep.tables.runtimes import runtime_table
 from scalesweep.tables.scaling import scaling_table, series_of
 from scalesweep.tables.step_causes import step_tables
 from scalesweep.tables.sweeps import sweep_tables
-from scalesweep.tables.target_times import target_times_table
 from scalesweep.tables.training import training_tables
 
 NAMED_HOSTS = 3
@@ -127,16 +124,6 @@ def make_tables(
             ranks = rank_table(data, series, runs)
             tables |= {} if ranks is None else {"ranks": ranks}
             tables |= step_tables(data, series, runs)
-            if (
-                data.scale in data.axes
-                and (runtimes := runtime_table(data, series, machine)) is not None
-            ):
-                tables["runtimes"] = runtimes
-            if counts := experiment.get("predict"):
-                predicted = prediction_table(data, series, counts, machine)
-                tables |= {} if predicted is None else {"prediction": predicted}
-                targets = target_times_table(data, series, counts, machine)
-                tables |= {} if targets is None else {"target_times": targets}
             own, against = stated_accounts(data), companion_accounts(data, runs)
             steps = efficiency_table(data, series, machine, finer(own, against))
             more = {

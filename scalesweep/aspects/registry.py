@@ -6,6 +6,7 @@ from types import ModuleType
 from scalesweep.aspects import (
     links,
     machine_check,
+    prediction,
     reading,
     roofline,
     score,
@@ -15,6 +16,7 @@ from scalesweep.aspects.aspect import Aspect, Part
 ASPECTS: tuple[Aspect, ...] = (
     links.ASPECT,
     machine_check.ASPECT,
+    prediction.ASPECT,
     reading.ASPECT,
     roofline.ASPECT,
     score.ASPECT,
@@ -39,10 +41,6 @@ _OTHER_TABLES: Mapping[str, str] = {
     "tensor.",
     "parts": "The time of each part of a program at each point.",
     "network": "Latency, bandwidth and algorithm fitted to each collective, with their intervals.",
-    "prediction": "Predictions at rank counts that were not measured, with 50 % and 95 % "
-    "intervals.",
-    "forecasts": "Each prediction of the past whose count has been measured since, and whether "
-    "its interval held.",
 }
 
 

@@ -6,17 +6,17 @@ from collections.abc import Sequence
 
 import pandas as pd
 
+from scalesweep.aspects.prediction.table import Prediction, prediction_rows
 from scalesweep.core.errors import UserError
 from scalesweep.core.formatting import PHASES, percent, with_interval
 from scalesweep.core.plan_format import PlanExperiment
-from scalesweep.experiment.predictions import Predicted, predictions
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.planning.plan_text import aligned
 from scalesweep.smk.campaign_args import open_campaign
+from scalesweep.table.declared import numbers_of
 from scalesweep.tables.machine import UNKNOWN, Machine
 from scalesweep.tables.now import read_now
 from scalesweep.tables.points import ExperimentData
-from scalesweep.tables.prediction import prediction_table
 from scalesweep.tables.scaling import series_of
 from scalesweep.tables.witnesses import predicting_machine
 
@@ -71,24 +71,23 @@ def text_of(
     data = ExperimentData(summary, entry)
     points = data.points()
     groups = [[points[i] for i in group] for group in series_of(data, points)]
-    frame = prediction_table(data, groups, counts, machine)
-    if frame is None:
+    rows = list(prediction_rows(data, groups, counts, machine))
+    if not rows:
         return (
             f"{head}: nothing to predict: no rate of all {entry['scale']} together was measured, "
             "or all of these counts were"
         )
-    study = ExperimentResults(entry, {"prediction": frame})
-    return rows_text(study, predictions(study))
+    return rows_text(ExperimentResults(entry, {}), rows)
 
 
-def rows_text(study: ExperimentResults, rows: Sequence[Predicted]) -> str:
+def rows_text(results: ExperimentResults, rows: Sequence[Prediction]) -> str:
     """The rows of a prediction as text: refusals, then a table."""
-    head = f"{study.name}: {study.entry['scaling']} scaling"
-    refused = dict.fromkeys(_refusal(study, one) for one in rows if one.refused)
-    shown = [one for one in rows if not one.refused]
+    head = f"{results.name}: {results.entry['scaling']} scaling"
+    refused = dict.fromkeys(_refusal(results, row) for row in rows if row.refused)
+    shown = [row for row in rows if not row.refused]
     lines = [head, *(f"  refused: {why}" for why in refused)]
     if shown:
-        lines += aligned([_HEAD, *(_cells(study, one) for one in shown)], left={0, 1, 2, 6})
+        lines += aligned([_HEAD, *(_cells(results, row) for row in shown)], left={0, 1, 2, 6})
         lines.append(
             "intervals of 95 %; forecasts: of the largest measured counts from the smaller ones, "
             "those within their interval"
@@ -102,25 +101,22 @@ _HEAD = (
 )
 
 
-def _refusal(study: ExperimentResults, one: Predicted) -> str:
-    label = study.describe(one.row, study.series_names) if study.series_names else ""
-    return f"{label}: {one.refused}" if label else one.refused
+def _refusal(results: ExperimentResults, row: Prediction) -> str:
+    label = results.describe(row.point, results.series_names) if results.series_names else ""
+    return f"{label}: {row.refused}" if label else str(row.refused)
 
 
-def _cells(study: ExperimentResults, one: Predicted) -> tuple[str, ...]:
-    value = with_interval(one.number("value"), one.number("low"), one.number("high"), "")
-    unit = str(one.get("unit"))
-    names = study.series_names
-    share = one.number("term_share") or 0.0
+def _cells(results: ExperimentResults, row: Prediction) -> tuple[str, ...]:
+    names = results.series_names
     return (
-        study.describe(one.row, names) if names else "",
-        str(one.get("metric")),
-        PHASES[str(one.get("phase"))],
-        f"{study.scale_of(one.row):,}",
-        f"{value} {unit}",
-        percent(*(one.number(f"efficiency{end}") for end in ("", "_low", "_high"))),
-        f"{one.get('term')} ({100 * share:.0f} %)",
-        f"{one.get('largest'):,}",
-        f"{one.get('trusted_to'):,}",
-        f"{one.get('forecasts_within')} of {one.get('forecasts')}",
+        results.describe(row.point, names) if names else "",
+        row.metric,
+        PHASES[row.phase],
+        f"{results.scale_of(row.point):,}",
+        f"{with_interval(*numbers_of(row.value), '')} {row.unit}",
+        percent(*numbers_of(row.efficiency)),
+        f"{row.term} ({100 * (row.term_share or 0.0):.0f} %)",
+        f"{row.largest:,}",
+        f"{row.trusted_to:,}",
+        f"{row.forecasts_within} of {row.forecasts}",
     )

@@ -23,6 +23,12 @@ class Measure:
     phases: list[str] = field(default_factory=list)
 
     @property
+    def stem(self) -> str:
+        """How the columns of its ideal, efficiency and speedup begin in the table ``scaling``."""
+        stems = {"total_throughput": "total", "local_throughput": "local"}
+        return stems.get(self.metric, self.metric)
+
+    @property
     def axis_label(self) -> str:
         """Label with the unit."""
         return f"{self.label} [{self.unit}]" if self.unit else self.label
@@ -47,6 +53,18 @@ class Measure:
             return ""
         several = self.value(row, "cv", phase) is not None or self.value(row, "mean", phase) == 0
         return "identical repeats" if several and row.get("repeats", 1) > 1 else "one repeat"
+
+    def efficiency(
+        self, row: Mapping[str, Any], phase: str
+    ) -> tuple[float | None, float | None, float | None]:
+        """Efficiency in a row of the table ``scaling``, with its bounds; None where missing."""
+        names = (f"{self.stem}_{part}" for part in ("eff", "eff_low", "eff_high"))
+        value, low, high = (row.get(column(name, "", phase)) for name in names)
+        return (
+            value if finite(value) else None,
+            low if finite(low) else None,
+            high if finite(high) else None,
+        )
 
 
 def measures_of(

@@ -254,7 +254,7 @@ class ExperimentResults:
         """The metric whose efficiency says how an experiment scales: the main one where it has
         efficiencies, else the first that has (a table may lead with a time); None without any."""
         for measure in self.measures.values():
-            name = column(f"{_scaled_stem(measure)}_eff", "", measure.steady_phase)
+            name = column(f"{measure.stem}_eff", "", measure.steady_phase)
             if any(finite(row.get(name)) for row in self.scaling):
                 return measure
         return None
@@ -262,7 +262,7 @@ class ExperimentResults:
     @property
     def scaled_stem(self) -> str:
         """How the columns of its ideal, efficiency and speedup begin in the table ``scaling``."""
-        return _scaled_stem(self.scaled_measure) if self.scaled_measure else ""
+        return self.scaled_measure.stem if self.scaled_measure else ""
 
     @cached_property
     def _planned_work(self) -> dict[Key, Any]:
@@ -344,11 +344,6 @@ class ExperimentResults:
         if not other:
             return ""
         return f" ({' and '.join([*(['partly'] if 'measured' in self.sources else []), *other])})"
-
-
-def _scaled_stem(measure: Measure) -> str:
-    stems = {"total_throughput": "total", "local_throughput": "local"}
-    return stems.get(measure.metric, measure.metric)
 
 
 def _plain_column(column: "pd.Series[Any]") -> list[Any]:

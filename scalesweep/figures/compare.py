@@ -17,7 +17,6 @@ from scalesweep.analysis.metrics import column
 from scalesweep.core.formatting import PHASES, counted, finite, number, percent, shorten, text_of
 from scalesweep.experiment.measure import Measure
 from scalesweep.experiment.results import ExperimentResults, Key, Row
-from scalesweep.figures.scaling import efficiency, stem_of
 from scalesweep.figures.style import (
     COLOURS,
     CUT,
@@ -285,11 +284,10 @@ def size_figures(results: ExperimentResults) -> list[Sketch]:
     size = column(SIZE, "mean", "run")
     if main is None:
         return []
-    stem = stem_of(main.metric)
     sketches = []
     for phase in main.phases:
         last = [
-            (row, series.short, efficiency(row, stem, phase))
+            (row, series.short, main.efficiency(row, phase))
             for series in results.series
             for row in series.rows[-1:]
             if len(series.rows) > 1 and finite(row.get(size))

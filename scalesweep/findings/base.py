@@ -25,9 +25,6 @@ _FIGURES: Mapping[str, Sequence[str]] = {
     "sites": ("sites-",),
     "verdict": ("scaling", "overview-"),
     "efficiency": ("scaling", "overview-"),
-    "prediction": ("scaling", "overview-"),
-    "forecasts": ("scaling", "overview-"),
-    "node-hours": ("scaling", "overview-"),
     "largest loss": ("waterfall", "ledger"),
     "causes": ("steps",),
     "drift in runs": ("steps",),
@@ -35,7 +32,6 @@ _FIGURES: Mapping[str, Sequence[str]] = {
     "against network": ("ledger",),
     "against files": ("ledger",),
     "target": ("accuracy-",),
-    "predicted target": ("accuracy-",),
     "final accuracy": ("accuracy-",),
     "energy": ("energy-phases", "accuracy-energy", "power-"),
     "data loading": ("phases-",),
@@ -172,7 +168,7 @@ def declared_evidence(
         "table": row.TABLE,
         "key": {name: row.point.get(name) for name in results.axes}
         | {"source": getattr(row, "source", None)},
-        "numbers": {name: cells[name] for name in columns},
+        "numbers": {name: plain(cells[name]) for name in columns},
     }
 
 

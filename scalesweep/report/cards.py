@@ -7,7 +7,7 @@ from scalesweep.core.formatting import counted, duration
 from scalesweep.core.plan_format import Plan
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.findings.base import Finding
-from scalesweep.findings.card import Next, card_of
+from scalesweep.report.card_content import Next, card_of
 from scalesweep.report.efficiency_chart import efficiency_chart
 from scalesweep.report.links import Anchors, evidence_links
 from scalesweep.tables.provenance import RunFacts

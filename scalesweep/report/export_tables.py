@@ -18,6 +18,15 @@ from scalesweep.analysis.metrics import column
 from scalesweep.analysis.table_io import without_attrs, write_tables
 from scalesweep.aspects.find import find
 from scalesweep.aspects.make_tables import make_tables
+from scalesweep.aspects.prediction.forecasts import (
+    KEPT,
+    Kept,
+    Scored,
+    forecast_rows,
+    keep_predictions,
+    read_kept,
+    scored,
+)
 from scalesweep.core.errors import UserError
 from scalesweep.core.files import digest_of, stamp_of
 from scalesweep.core.kept_files import KeptFiles, code_digest
@@ -30,17 +39,10 @@ from scalesweep.experiment.load import lasting, load_results
 from scalesweep.findings.table import TABLE as FINDINGS
 from scalesweep.findings.table import findings_table
 from scalesweep.report.latex import write_latex
+from scalesweep.table.declared import frame_of
 from scalesweep.tables.cprofile import functions_table, profile_files
 from scalesweep.tables.epoch_curves import ACCOUNT
 from scalesweep.tables.extra_p import write_extra_p
-from scalesweep.tables.forecasts import (
-    KEPT,
-    Kept,
-    forecasts_table,
-    keep_predictions,
-    read_kept,
-    scored,
-)
 from scalesweep.tables.layers import LAYERS
 from scalesweep.tables.machine import UNKNOWN, Machine, known_machine
 from scalesweep.tables.other_sites import summaries_elsewhere
@@ -215,9 +217,8 @@ class _Work:
         if functions is not None:
             tables[name]["functions"] = functions
         data = ExperimentData(part.summary, part.entry)
-        forecasts = forecasts_table(data, part.kept) if part.kept else None
-        if forecasts is not None:
-            tables[name]["forecasts"] = forecasts
+        if (forecasts := frame_of(forecast_rows(data, part.kept))) is not None:
+            tables[name][Scored.TABLE] = forecasts
         timelines = timeline_table(part.entry, part.runs, unread)
         if timelines is not None:
             tables[name]["timeline"] = timelines

@@ -9,6 +9,7 @@ import pandas as pd
 
 from scalesweep.analysis.metrics import QUANTITIES
 from scalesweep.aspects.find import find
+from scalesweep.aspects.prediction.section import prediction_section
 from scalesweep.core.formatting import PHASES, counted, listed, number, text_of
 from scalesweep.core.own_files import publish
 from scalesweep.core.plan_format import Plan
@@ -35,7 +36,6 @@ from scalesweep.report.page_data import (
     table_data,
 )
 from scalesweep.report.parameters import fixed_parameters
-from scalesweep.report.prediction_section import prediction_section
 from scalesweep.report.profiles_section import profiles_section
 from scalesweep.report.training_sections import (
     DEFINITIONS,

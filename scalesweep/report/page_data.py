@@ -13,14 +13,15 @@ from typing import Any
 from urllib.parse import quote
 
 from scalesweep.analysis.metrics import column, split_column
+from scalesweep.aspects.prediction.table import Prediction, known
 from scalesweep.core.formatting import PHASES, as_given, duration, finite, plain, text_of
 from scalesweep.core.plan_format import PlanRun
 from scalesweep.core.record import FAILURE, RECORD, read_failure
 from scalesweep.core.status import Status
 from scalesweep.experiment.measure import Measure
 from scalesweep.experiment.points_table import Table
-from scalesweep.experiment.predictions import known, predictions
 from scalesweep.experiment.results import ExperimentResults, Row
+from scalesweep.table.declared import numbers_of
 from scalesweep.tables.provenance import Environment, RunFacts
 
 # Values of all tables of a page; a table that would take more than its share keeps fewer columns.
@@ -288,25 +289,20 @@ def predicted_marks(results: ExperimentResults, columns: Sequence[str]) -> list[
     the place of its ``measure``, and ``y`` with its 95 % bounds.
     """
     marks: list[Data] = []
-    for predicted in known(predictions(results)):
-        metric, phase = str(predicted.get("metric")), str(predicted.get("phase"))
-        stem = "total" if metric == "total_throughput" else metric
-        factor = results.measures[metric].factor if metric in results.measures else 1.0
+    for row in known(results.of(Prediction)):
+        measure = results.measures.get(row.metric)
+        stem = "total" if row.metric == "total_throughput" else row.metric
         texts = [
-            None if predicted.row[name] is None else text_of(predicted.row[name])
-            for name in results.axes
+            None if row.point[name] is None else text_of(row.point[name]) for name in results.axes
         ]
-        for column_name, (value, low, high), scale in (
-            (column(metric, "mean", phase), ("value", "low", "high"), factor),
-            (column(f"{stem}_eff", "", phase),
-             ("efficiency", "efficiency_low", "efficiency_high"), 1.0),
-        ):  # fmt: skip
+        for column_name, estimate, scale in (
+            (column(row.metric, "mean", row.phase), row.value, measure.factor if measure else 1.0),
+            (column(f"{stem}_eff", "", row.phase), row.efficiency, 1.0),
+        ):
             if column_name in columns:
-                y, bottom, top = (
-                    (predicted.number(name) or 0.0) * scale for name in (value, low, high)
-                )
+                y, bottom, top = (number or 0.0 for number in numbers_of(estimate, scale))
                 place = list(columns).index(column_name)
-                mark = {"texts": texts, "x": results.scale_of(predicted.row), "measure": place}
+                mark = {"texts": texts, "x": results.scale_of(row.point), "measure": place}
                 marks.append(mark | {"y": y, "low": bottom, "high": top})
     return marks
 

@@ -40,6 +40,16 @@ class Estimate:
         return cls(value, *((float(end) if finite(end) else None) for end in (low, high)))
 
 
+def numbers_of(
+    estimate: Estimate | None, factor: float = 1.0
+) -> tuple[float | None, float | None, float | None]:
+    """Value and ends of the interval, times a factor, as sentences take them; None: missing."""
+    if estimate is None:
+        return None, None, None
+    low, high = (None if end is None else factor * end for end in (estimate.low, estimate.high))
+    return factor * estimate.value, low, high
+
+
 @dataclass(frozen=True)
 class Column:
     """A column of a declared table."""

@@ -16,13 +16,13 @@ from scalesweep.adaptive.advice_points import between, geometric_counts, longest
 from scalesweep.adaptive.advice_target import Wanted, read_target
 from scalesweep.adaptive.look import look
 from scalesweep.analysis.network_fit import RING, fit_network, predicted_seconds
+from scalesweep.aspects.prediction.table import prediction_rows
 from scalesweep.commands.advise import CAMPAIGN, CURVE, TABLE, run
 from scalesweep.config.campaign import Campaign, load_campaign
 from scalesweep.core.errors import UserError
 from scalesweep.tables.machine import Machine, Network
 from scalesweep.tables.now import read_now
 from scalesweep.tables.points import ExperimentData
-from scalesweep.tables.prediction import prediction_table
 from scalesweep.tables.rank_layout import Layout
 from tests.fakes.records import write_unchecked
 
@@ -159,10 +159,9 @@ def test_advice_predicts_as_the_page_does_where_a_network_was_probed(
         )
         study = make_study(campaign, plan, summary, prices_of(campaign), Wanted(), 2.0)
         (answer,) = study.options(2.0).now
-        table = prediction_table(data, [data.points()], [64], machine)
-        assert table is not None
-        row = table.iloc[0]
-        assert answer.before == pytest.approx(math.log(row["high"] / row["low"]))
+        row = next(prediction_rows(data, [data.points()], [64], machine))
+        assert row.value and row.value.low and row.value.high
+        assert answer.before == pytest.approx(math.log(row.value.high / row.value.low))
         widths.append(answer.before)
     assert widths[0] != pytest.approx(widths[1], rel=0.01)
 

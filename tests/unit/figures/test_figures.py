@@ -19,15 +19,15 @@ from scalesweep.analysis.factors import fold_axes
 from scalesweep.aspects import draw as figures_module
 from scalesweep.aspects.draw import draw, write_figures
 from scalesweep.aspects.find import find
+from scalesweep.aspects.scaling import figure as scaling
+from scalesweep.aspects.scaling.figure import MAX_SERIES_FIGURES
 from scalesweep.core import own_files
 from scalesweep.core.limited_map import Limits
 from scalesweep.core.plan_format import read_plan
 from scalesweep.experiment.load import load_results
 from scalesweep.experiment.results import ExperimentResults
-from scalesweep.figures import scaling
 from scalesweep.figures.heatmap import MAX_COMBINATIONS, _contrast
 from scalesweep.figures.missing import missing_words
-from scalesweep.figures.scaling import MAX_SERIES_FIGURES
 from scalesweep.figures.style import Drawing, log_axis, look, parameter_axis
 from scalesweep.figures.svg import tidy_svg
 from scalesweep.findings.base import figure_of

@@ -17,7 +17,7 @@ from scalesweep.experiment.results import ExperimentResults
 from scalesweep.experiment.step_causes import PointCauses, point_causes
 from scalesweep.experiment.step_ledger import Ledger, ledgers
 from scalesweep.findings.base import CONFIRMED, Finding
-from scalesweep.findings.card import card_of
+from scalesweep.report.card_content import card_of
 from tests.fakes.planted_steps import (
     Arrays,
     Fault,

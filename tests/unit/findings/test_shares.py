@@ -2,8 +2,8 @@
 
 from scalesweep.aspects.find import find
 from scalesweep.experiment.results import ExperimentResults
-from scalesweep.findings.card import card_of
 from scalesweep.findings.shares import stated_efficiency
+from scalesweep.report.card_content import card_of
 from tests.fakes.finding_rows import only, scaling, study, value
 
 

@@ -14,8 +14,8 @@ from scalesweep.core.formatting import percent
 from scalesweep.core.plan_format import read_plan
 from scalesweep.experiment.load import load_results
 from scalesweep.findings.base import CONFIRMED, STATES, Finding, number_of
-from scalesweep.findings.card import card_of
 from scalesweep.findings.table import COLUMNS, findings_in, findings_table, numbers_stated
+from scalesweep.report.card_content import card_of
 from scalesweep.report.export_tables import write_all
 from tests.fakes.results import Fake, make_results
 

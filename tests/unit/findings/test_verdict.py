@@ -5,7 +5,6 @@ import pytest
 from scalesweep.aspects.find import find
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.findings.base import Finding
-from scalesweep.findings.card import card_of
 from scalesweep.findings.scaling import resting_on_totals
 from scalesweep.findings.verdict import (
     ABOVE,
@@ -16,6 +15,7 @@ from scalesweep.findings.verdict import (
     scaling_verdict,
     verdicts,
 )
+from scalesweep.report.card_content import card_of
 from tests.fakes.finding_rows import T, Triple, eff, only, said, scaling, study, value
 
 

@@ -9,11 +9,13 @@ import pytest
 
 from scalesweep.analysis.prediction.topology import Border
 from scalesweep.analysis.table_io import read_table
+from scalesweep.aspects.prediction.table import prediction_rows
 from scalesweep.core.plan_format import read_plan
+from scalesweep.table.declared import frame_of
 from scalesweep.tables.borders import borders_of
 from scalesweep.tables.machine import Machine
 from scalesweep.tables.points import ExperimentData
-from scalesweep.tables.prediction import predictable, prediction_table
+from scalesweep.tables.predictable import predictable
 from scalesweep.tables.scaling import series_of
 from scalesweep.tables.witnesses import (
     KEPT,
@@ -99,14 +101,14 @@ def test_another_series_of_the_experiment_tells_the_step(tmp_path: Path) -> None
     groups = [[points[i] for i in group] for group in series_of(data, points)]
     found = [one for one in predictable(data, groups) if one.measure[1] == "later"]
     assert [len(one.series.similar) for one in found] == [1, 1]
-    table = prediction_table(data, groups, [8, 16, 32])
+    table = frame_of(prediction_rows(data, groups, [8, 16, 32]))
     assert table is not None
     rows = table.query("phase == 'later' and batch_size == 2").set_index("ranks")
     assert not rows["refused"].notna()[8] and not rows["refused"].notna()[16]
     assert rows["efficiency"][8] == pytest.approx(0.8, rel=0.05)
     assert "no measured count does" in rows["refused"][32]  # which the other has not reached
     (alone,) = ([one for one in groups if one[0].values["batch_size"] == 2],)
-    table = prediction_table(data, alone, [8])
+    table = frame_of(prediction_rows(data, alone, [8]))
     assert table is not None
     assert table["refused"].str.contains("measure 8 ranks on two nodes").all()
 
@@ -126,7 +128,7 @@ def predicted(summary: Any, plan: Any, machine: Machine) -> Any:
     data = ExperimentData(summary, plan["experiments"][0])
     points = data.points()
     groups = [[points[i] for i in group] for group in series_of(data, points)]
-    table = prediction_table(data, groups, [8, 16], machine)
+    table = frame_of(prediction_rows(data, groups, [8, 16], machine))
     assert table is not None
     return table.query("phase == 'later'").set_index("ranks")
 

@@ -16,8 +16,8 @@ from scalesweep.core.record import write_record
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.experiment.step_ledger import ledgers
 from scalesweep.figures.ledger import ledger_figures
-from scalesweep.findings.card import card_of
 from scalesweep.findings.efficiency import largest_loss
+from scalesweep.report.card_content import card_of
 from scalesweep.report.profiles_section import profiles_section
 from tests.fakes.training import SITE, Training, make_training
 

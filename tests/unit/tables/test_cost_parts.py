@@ -15,17 +15,19 @@ from scalesweep.analysis.prediction.forecast import predict, refusals
 from scalesweep.analysis.step_account import STEPS, StepAccount
 from scalesweep.analysis.table_io import read_table
 from scalesweep.aspects.make_tables import make_tables
+from scalesweep.aspects.prediction.table import prediction_rows
 from scalesweep.core.plan_format import Plan
 from scalesweep.report.export_tables import write_all
+from scalesweep.table.declared import frame_of
 from scalesweep.tables.cost_parts import COMPUTATION, EXCHANGE, OUTSIDE, REST
 from scalesweep.tables.machine import Machine, Network, machine_of
 from scalesweep.tables.points import ExperimentData
-from scalesweep.tables.prediction import MeasuredSeries, predictable, prediction_table
+from scalesweep.tables.predictable import MeasuredSeries, predictable
 from scalesweep.tables.provenance import FACTS, facts_text
 from scalesweep.tables.rank_layout import Layout
-from scalesweep.tables.runtimes import wall_series, wall_times
 from scalesweep.tables.scaling import series_of
 from scalesweep.tables.sweep_text import sweep_text
+from scalesweep.tables.wall_times import wall_series, wall_times
 from tests.fakes.plan import whole_plan
 from tests.fakes.probes import note
 
@@ -164,7 +166,7 @@ def test_a_sum_by_parts_competes_and_names_the_part_that_grows() -> None:
     data = ExperimentData(summary, plan["experiments"][0])
     found = []
     for machine in (machine_of(summary, plan), Machine()):
-        table = prediction_table(data, [data.points()], [128], machine)
+        table = frame_of(prediction_rows(data, [data.points()], [128], machine))
         assert table is not None
         found.append(table.query("phase == 'later'").iloc[0])
     probed, blind = found

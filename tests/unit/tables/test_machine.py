@@ -18,9 +18,9 @@ from scalesweep.core.plan_format import write_plan_file
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.experiment.step_ledger import ledgers
 from scalesweep.figures.ledger import ledger_figures
-from scalesweep.findings.card import card_of
 from scalesweep.findings.efficiency import largest_loss
 from scalesweep.findings.machine import COMPUTATION, EXCHANGE, READING, against_machine
+from scalesweep.report.card_content import card_of
 from scalesweep.tables.exchange_text import exchange_text
 from scalesweep.tables.machine import known_machine, machine_of
 from scalesweep.tables.summary import write_summary

@@ -11,9 +11,9 @@ from scalesweep.core.errors import UserError
 from scalesweep.experiment.ceilings import ceilings, is_probe, networks
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.figures.sweeps import network_figures, sweep_figures
-from scalesweep.findings.card import card_of
 from scalesweep.findings.ceilings import machine_ceilings, network_fit
 from scalesweep.findings.verdict import other_phases, scaling_verdict, verdicts
+from scalesweep.report.card_content import card_of
 from scalesweep.report.ceilings_section import ceilings_section
 from scalesweep.report.html_assets import render
 from scalesweep.tables.epoch_curves import curves_of

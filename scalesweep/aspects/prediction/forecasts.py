@@ -2,28 +2,27 @@
 
 ``predictions.jsonl`` in the results folder has a line for each, and lines are only ever added: for
 a point, measure and source one for each number of measured counts that it was made from. The table
-`forecasts` has a row for each whose count has been measured since, so that it says how much
+``forecasts`` has a row for each whose count has been measured since, so that it says how much
 predictions are to be trusted on this site.
 """
 
 import json
 import logging
-import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import pandas as pd
-
-from scalesweep.analysis.table_io import read_table, typed_values
+from scalesweep.analysis.table_io import read_table
+from scalesweep.aspects.prediction.table import Prediction
 from scalesweep.core.errors import UserError
 from scalesweep.core.files import canonical_json
 from scalesweep.core.formatting import finite, plain
 from scalesweep.core.plan_format import PlanExperiment
+from scalesweep.experiment.results import ExperimentResults
+from scalesweep.table.declared import DeclaredRow, Estimate, column
 from scalesweep.tables.points import ExperimentData, Point
-from scalesweep.tables.prediction import prediction_column
 
 KEPT = "predictions.jsonl"
 _NUMBERS = ("value", "low", "high", "low_50", "high_50")
@@ -44,17 +43,17 @@ def read_kept(path: Path) -> list[Kept]:
     except OSError as error:
         _log.warning("%s: cannot be read: %s", path, error.strerror)
         return []
-    predictions = []
+    kept = []
     for number, line in enumerate(lines, 1):
         try:
-            prediction = json.loads(line)
+            content = json.loads(line)
         except (ValueError, RecursionError):
-            prediction = None
-        if _whole(prediction):
-            predictions.append(prediction)
+            content = None
+        if _whole(content):
+            kept.append(content)
         elif line.strip():
             _log.warning("%s: line %d is no prediction and is left out", path, number)
-    return predictions
+    return kept
 
 
 def _whole(content: Any) -> bool:
@@ -73,14 +72,14 @@ def keep_predictions(
 
     Raises UserError if a table is not whole or the file cannot be written.
     """
-    there = {_identity(prediction) for prediction in read_kept(path)}
+    known = {_identity(kept) for kept in read_kept(path)}
     made = (now or datetime.now(UTC)).isoformat(timespec="seconds")
     new = []
     for experiment in experiments:
         table = tables / experiment["name"] / "prediction.parquet"
         for prediction in _predicted(experiment, table) if table.is_file() else ():
-            if (identity := _identity(prediction)) not in there:
-                there.add(identity)
+            if (identity := _identity(prediction)) not in known:
+                known.add(identity)
                 new.append(json.dumps({"made": made, **prediction}))
     if new:
         try:
@@ -94,29 +93,23 @@ def keep_predictions(
 
 
 def _predicted(experiment: PlanExperiment, table: Path) -> Iterable[dict[str, Any]]:
-    axes = experiment["axes"]
-    for row in read_table(table).to_dict("records"):
-        named = {name: row[prediction_column(name, axes)] for name in (*_FACTS, *_NUMBERS)}
-        if finite(named["value"]):
-            point = {name: plain(row[name]) for name in axes}
-            facts = {name: plain(value) for name, value in named.items()}
-            yield {"experiment": experiment["name"], "point": point, **facts}
+    rows = ExperimentResults(experiment, {Prediction.TABLE: read_table(table)}).of(Prediction)
+    for row in rows:
+        if row.value is not None and finite(row.value.value):
+            cells = row.cells
+            facts = {name: plain(cells[name]) for name in (*_FACTS, *_NUMBERS)}
+            yield {"experiment": experiment["name"], "point": {**row.point}, **facts}
 
 
-def _identity(prediction: Kept) -> str:
-    return canonical_json(
-        [
-            prediction["experiment"],
-            prediction["point"],
-            *(prediction.get(name) for name in _IDENTITY),
-        ]
-    )
+def _identity(kept: Kept) -> str:
+    facts = (kept.get(name) for name in _IDENTITY)
+    return canonical_json([kept["experiment"], kept["point"], *facts])
 
 
 def scored(data: ExperimentData, kept: Iterable[Kept]) -> list[tuple[Kept, Point]]:
     """Those of an experiment's kept predictions whose points are measured, with the point."""
     points = [point for point in data.points() if point.rows.size]
-    pairs = []
+    measured = []
     for prediction in kept:
         wanted = {name: value for name, value in prediction["point"].items() if value is not None}
         same = [
@@ -129,41 +122,49 @@ def scored(data: ExperimentData, kept: Iterable[Kept]) -> list[tuple[Kept, Point
         measure = (prediction["metric"], prediction["phase"])
         known = len(same) == 1 and measure in data.measures
         if known and data.repeats(same[0], measure).size:
-            pairs.append((prediction, same[0]))
-    return pairs
+            measured.append((prediction, same[0]))
+    return measured
 
 
-def forecasts_table(data: ExperimentData, kept: Sequence[Kept]) -> pd.DataFrame | None:
-    """A row for each kept prediction that has been measured since, oldest first.
+@dataclass(frozen=True, kw_only=True)
+class Scored(DeclaredRow, table="forecasts"):
+    """A prediction that was kept and whose point has been measured since."""
 
-    Columns: varying parameters, ``based_on``, ``metric``, ``phase``, ``unit``, ``made`` (when,
-    UTC), ``points`` and ``largest`` (what it was made from), ``predicted`` with its bounds ``low``
-    and ``high`` (95 %), ``low_50`` and ``high_50``, ``measured`` (mean over repeats), ``error``
-    (measured over predicted, less 1), ``hit`` and ``hit_50``: whether the intervals hold it. None
-    without any.
-    """
-    rows = scored(data, kept)
-    if not rows:
-        return None
-    axes = data.axes
-    measured = np.array(
-        [float(data.repeats(point, (k["metric"], k["phase"])).mean()) for k, point in rows]
-    )
-    numbers = {name: np.array([float(k.get(name, math.nan)) for k, _ in rows]) for name in _NUMBERS}
-    named: dict[str, Any] = {
-        name: typed_values([k.get(name) for k, _ in rows])
-        for name in ("based_on", "metric", "phase", "unit", "made", "points", "largest")
-    }
-    named |= {"predicted": numbers["value"], **{n: numbers[n] for n in _NUMBERS[1:]}}
-    named |= {
-        "measured": measured,
-        "error": measured / numbers["value"] - 1,
-        "hit": (numbers["low"] <= measured) & (measured <= numbers["high"]),
-        "hit_50": (numbers["low_50"] <= measured) & (measured <= numbers["high_50"]),
-    }
-    frame = pd.DataFrame(
-        {name: typed_values([point.values[name] for _, point in rows]) for name in axes}
-        | {prediction_column(name, axes): values for name, values in named.items()}
-    )
-    frame.attrs["units"] = {}
-    return frame
+    based_on: str | None = column("the source of the points that it was made from")
+    metric: str = column("what was predicted")
+    phase: str = column("`init`, `later` or `run`")
+    unit: str | None = column("the unit of `predicted` and `measured`")
+    made: str = column("when, UTC")
+    points: int = column("measured counts that it was made from", "1")
+    largest: int = column("the largest of them", "1")
+    predicted: Estimate = column("the rate that was predicted", ends=("low", "high"))
+    low_50: float = column("lower end of its 50 % interval")
+    high_50: float = column("upper end of its 50 % interval")
+    measured: float = column("mean over repeats")
+    error: float = column("measured over predicted, less 1", "1")
+    hit: bool = column("whether the 95 % interval holds it")
+    hit_50: bool = column("whether the 50 % interval holds it")
+
+
+def forecast_rows(data: ExperimentData, kept: Sequence[Kept]) -> Iterator[Scored]:
+    """A row for each kept prediction that has been measured since, oldest first."""
+    for known, point in scored(data, kept):
+        measured = float(data.repeats(point, (known["metric"], known["phase"])).mean())
+        value, low, high, low_50, high_50 = (float(known[name]) for name in _NUMBERS)
+        yield Scored(
+            point=point.values,
+            based_on=known.get("based_on"),
+            metric=known["metric"],
+            phase=known["phase"],
+            unit=known.get("unit"),
+            made=known["made"],
+            points=known["points"],
+            largest=known["largest"],
+            predicted=Estimate(value, low, high),
+            low_50=low_50,
+            high_50=high_50,
+            measured=measured,
+            error=measured / value - 1,
+            hit=low <= measured <= high,
+            hit_50=low_50 <= measured <= high_50,
+        )

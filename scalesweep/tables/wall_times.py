@@ -1,18 +1,11 @@
-"""The table `runtimes`: how long runs of counts that were not measured will take.
-
-`snakemake plan` and job requests read its CSV (`jobs/runtime_estimates.py`).
-"""
+"""The wall times of runs by scale, of which those of others are predicted."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from scalesweep.analysis.factors import series_parameters
-from scalesweep.analysis.prediction.forecast import predict, trusted_limit
-from scalesweep.analysis.prediction.series import Series, make_series, refusal
-from scalesweep.analysis.table_io import typed_values
+from scalesweep.analysis.prediction.series import Series, make_series
 from scalesweep.analysis.types import Floats
 from scalesweep.core.files import canonical_json
 from scalesweep.core.formatting import finite
@@ -21,36 +14,6 @@ from scalesweep.tables.cost_parts import parts_within
 from scalesweep.tables.machine import UNKNOWN, Machine, whole_point
 from scalesweep.tables.points import ExperimentData, Point
 from scalesweep.tables.provenance import FACTS, read_facts
-
-
-def runtime_table(
-    data: ExperimentData, groups: Sequence[Sequence[Point]], machine: Machine = UNKNOWN
-) -> pd.DataFrame | None:
-    """A row for each run of a point that has no result, in series that can be predicted.
-
-    ``groups``: the points of each series, by scale; those without a result are groups of their
-    own; ``machine``: what probes say of it, for the parts of the costs. Columns: ``run_id``,
-    ``expected_s`` and its 95 % bounds ``low_s`` and ``high_s``. From the wall times of measured
-    runs, whose work per rank (in weak scaling) or in all (in strong scaling) is the same. None
-    without any.
-    """
-    if data.experiment["scaling"] == "none":
-        return None
-    pending = pending_groups(data, groups)
-    rows: list[tuple[str, float, float, float]] = []
-    walls = wall_times(data) if pending else {}
-    for group in groups:
-        there = [point for point in group if point.rows.size]
-        missing = pending.get(series_key(data, group[0]), []) if there else []
-        if missing and there[0].source == "measured":
-            rows += _rows(data, missing, wall_series(data, there, walls, machine))
-    if not rows:
-        return None
-    frame = pd.DataFrame({"run_id": typed_values([row[0] for row in rows])})
-    for place, name in enumerate(("expected_s", "low_s", "high_s"), 1):
-        frame[name] = np.array([row[place] for row in rows], np.float64)
-    frame.attrs["units"] = {}
-    return frame
 
 
 def pending_groups(
@@ -112,34 +75,6 @@ def _samples(data: ExperimentData, point: Point) -> float:
     if not finite(epochs) or point.samples is None:
         return float("nan")
     return float(epochs) * point.samples
-
-
-def _rows(
-    data: ExperimentData, missing: Sequence[Point], series: Series
-) -> list[tuple[str, float, float, float]]:
-    """Run id, expected seconds and bounds of every run of the missing points, by wall times."""
-    if refusal(series):
-        return []
-    limit = trusted_limit(series)
-    # Between measured counts other estimates do: intervals hold beyond the largest only.
-    every = [point.values[data.scale] for point in missing]
-    wanted = [count for count in every if series.ranks[-1] < count <= limit]
-    prediction = predict(series, wanted)
-    low, high = prediction.interval()
-    numbers: dict[str, tuple[float, ...]] = {}
-    for place, count in enumerate(wanted):
-        ranks = count if series.scaling == "strong" else 1
-        numbers[canonical_json(count)] = tuple(
-            float(values[place]) / ranks for values in (prediction.cost, low, high)
-        )
-    points = {canonical_json(dict(point.values)) for point in missing}
-    rows: list[Any] = []
-    for run in data.experiment["runs"]:
-        here = {name: run["point"][name] for name in data.axes}
-        known = numbers.get(canonical_json(here[data.scale]))
-        if known and canonical_json(here) in points:
-            rows.append((run["run_id"], *known))
-    return rows
 
 
 def _error(values: Floats) -> float:

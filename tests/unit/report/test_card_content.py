@@ -13,8 +13,8 @@ from scalesweep.core.plan_format import read_plan
 from scalesweep.experiment.load import load_results
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.findings.base import WARNING, Finding
-from scalesweep.findings.card import MOST, Card, _act, card_of
 from scalesweep.findings.verdict import UNDECIDED, verdicts
+from scalesweep.report.card_content import MOST, Card, _act, card_of
 from scalesweep.report.efficiency_chart import efficiency_chart
 from tests.fakes.finding_rows import scaling, value
 from tests.fakes.finding_rows import study as study_of_rows

@@ -10,10 +10,10 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from scalesweep.analysis.metrics import column
+from scalesweep.aspects.prediction.drawn import HOLLOW, draw_predicted
 from scalesweep.core.formatting import PHASES, counted, finite, number, percent, shorten
 from scalesweep.experiment.measure import Measure
 from scalesweep.experiment.results import ExperimentResults, Row, Series
-from scalesweep.figures.predicted import HOLLOW, draw_predicted
 from scalesweep.figures.style import (
     BLUE,
     CUT,
@@ -45,35 +45,17 @@ GOOD = 0.8
 BESIDE = 0.04  # of the axis: how far the series of an overview are moved from their counts
 
 
-def stem_of(metric: str) -> str:
-    """Stem of a metric's columns in the scaling table."""
-    stems = {"local_throughput": "local", "total_throughput": "total"}
-    return stems.get(metric, metric)
-
-
-def efficiency(row: Row, stem: str, phase: str) -> tuple[float | None, float | None, float | None]:
-    """Efficiency with its bounds; None where missing."""
-    parts = (f"{stem}_eff", f"{stem}_eff_low", f"{stem}_eff_high")
-    value, low, high = (row.get(column(part, "", phase)) for part in parts)
-    return (
-        value if finite(value) else None,
-        low if finite(low) else None,
-        high if finite(high) else None,
-    )
-
-
 def scaling_figures(results: ExperimentResults) -> list[Sketch]:
     """One figure per series and phase, after an overview where there are several series."""
     main = results.main
     if main is None:
         return []
-    stem = stem_of(main.metric)
     sketches: list[Sketch] = []
     for phase in main.phases:
         series = [
             series
             for series in results.series
-            if any(efficiency(row, stem, phase)[0] is not None for row in series.rows)
+            if any(main.efficiency(row, phase)[0] is not None for row in series.rows)
         ]
         if len(series) > 1:
             sketches.append(sketch(f"overview-{phase}", _overview, results, main, series, phase))
@@ -118,7 +100,7 @@ def _draw_efficiency(
     results: ExperimentResults,
     rows: Sequence[Row],
     xs: list[int],
-    stem: str,
+    measure: Measure,
     phase: str,
     places: Sequence[float],
     furthest: float,
@@ -126,7 +108,7 @@ def _draw_efficiency(
 ) -> list[float]:
     """Draw the efficiencies at counts ``xs`` at ``places``, and intervals up to ``furthest``;
     returns the values to be seen."""
-    by_count = {results.scale_of(row): efficiency(row, stem, phase) for row in rows}
+    by_count = {results.scale_of(row): measure.efficiency(row, phase) for row in rows}
     limits = [by_count.get(x, (None, None, None)) for x in xs]
     spans = [
         (min(low, furthest), min(high, furthest)) if low is not None and high is not None else None
@@ -137,9 +119,9 @@ def _draw_efficiency(
     return [v for v in values if v is not None] + [end for span in spans if span for end in span]
 
 
-def _furthest(rows: Sequence[Row], stems: Sequence[str], phase: str) -> float:
+def _furthest(rows: Sequence[Row], measures: Sequence[Measure], phase: str) -> float:
     """Up to where intervals of efficiencies are drawn: beyond all values, ideal included."""
-    values = [efficiency(row, stem, phase)[0] or 0.0 for row in rows for stem in stems]
+    values = [item.efficiency(row, phase)[0] or 0.0 for row in rows for item in measures]
     return CUT * max([1.0, *values])
 
 
@@ -173,14 +155,13 @@ def _one_series(
     if main.metric == "total_throughput" and (local := results.measures.get("local_throughput")):
         shown.append((local, "Per rank", BLUE, "o"))
     shown.append((main, "Total" if shown else main.label, ORANGE, "^"))
-    furthest = _furthest(series.rows, [stem_of(measure.metric) for measure, *_ in shown], phase)
+    furthest = _furthest(series.rows, [measure for measure, *_ in shown], phase)
     for measure, label, colour, marker in shown:
         rows = [by_count.get(x, {}) for x in xs]
         style: dict[str, Any] = {"color": colour, "marker": marker, "linestyle": "-"}
         values = [bounds(measure, row, phase) for row in rows]
         means = [measure.value(row, "mean", phase) for row in rows]
-        stem = stem_of(measure.metric)
-        ideals = [row.get(column(f"{stem}_ideal", "", phase)) for row in rows]
+        ideals = [row.get(column(f"{measure.stem}_ideal", "", phase)) for row in rows]
         pairs = [(x, y * measure.factor) for x, y in zip(xs, ideals, strict=True) if finite(y)]
         here = [*(m for m in means if m is not None and m > 0), *(y for _, y in pairs if y > 0)]
         spans, cut = _cut(values, here or [1.0])
@@ -191,7 +172,9 @@ def _one_series(
         )  # fmt: skip
         levels += [*here, *(v for s in spans if s for v in s)]
         handles.append(Line2D([], [], label=label, **style))
-        effs += _draw_efficiency(lower, results, series.rows, xs, stem, phase, xs, furthest, style)
+        effs += _draw_efficiency(
+            lower, results, series.rows, xs, measure, phase, xs, furthest, style
+        )
     beyond = draw_predicted(upper, lower, results, main, series, phase)
     if beyond.counts:
         levels += beyond.levels
@@ -224,7 +207,7 @@ def _one_series(
     )  # fmt: skip
     last = series.rows[-1]
     end = results.scale_of(last)
-    value, low, high = efficiency(last, stem_of(main.metric), phase)
+    value, low, high = main.efficiency(last, phase)
     alt = (
         f"{head}. {series.label} {main.label} over {base} to {results.scaled(end)}; "
         f"at {results.scaled(end)} {number(main.value(last, 'mean', phase))} {main.unit}, "
@@ -245,7 +228,6 @@ def _overview(
 ) -> Drawing:
     head = f"{results.name}: all series, {PHASES[phase]}{results.mark}"
     figure, upper, lower = _panels(head)
-    stem = stem_of(main.metric)
     # Too many lines cannot be distinguished: those that end highest keep their colours.
     ranked = sorted(series, key=lambda series: -(main.value(series.rows[-1], "mean", phase) or 0))
     chosen = [series for series in series if any(series is other for other in ranked[:MAX_LINES])]
@@ -254,14 +236,14 @@ def _overview(
     effs: list[float] = []
     every = sorted({results.scale_of(row) for series in series for row in series.rows})
     rows = [row for series in series for row in series.rows]
-    furthest = _furthest(rows, [stem], phase)
+    furthest = _furthest(rows, [main], phase)
     cut = ""
     seen = [mean for row in rows if (mean := main.value(row, "mean", phase) or 0.0) > 0]
     for line in [line for line in series if line not in chosen]:
         xs = [results.scale_of(row) for row in line.rows]
         means = [main.value(row, "mean", phase) or float("nan") for row in line.rows]
         upper.plot(xs, means, color="#c9ced6", linewidth=0.8, zorder=1)
-        ratios = [efficiency(row, stem, phase)[0] or float("nan") for row in line.rows]
+        ratios = [main.efficiency(row, phase)[0] or float("nan") for row in line.rows]
         lower.plot(xs, ratios, color="#c9ced6", linewidth=0.8, zorder=1)
         levels += [mean for mean in means if mean > 0]
         effs += [ratio for ratio in ratios if ratio > 0]
@@ -278,7 +260,7 @@ def _overview(
         levels += [value for value in values if value is not None and value > 0]
         levels += [end for span in spans if span for end in span]
         effs += _draw_efficiency(
-            lower, results, line.rows, xs, stem, phase, places, furthest, {**style, "band": False}
+            lower, results, line.rows, xs, main, phase, places, furthest, {**style, "band": False}
         )
         handles.append(Line2D([], [], label=shorten(line.short, 44), **style))
     log_axis(upper, levels or [1.0, 10.0])

@@ -3,10 +3,11 @@
 from dataclasses import dataclass
 
 from scalesweep.analysis.metrics import column
+from scalesweep.aspects.prediction.table import Prediction, known, of_series
 from scalesweep.core.formatting import PHASES, finite, listed, with_interval
-from scalesweep.experiment.predictions import known, of_series
 from scalesweep.experiment.results import ExperimentResults, Row, Series
 from scalesweep.findings.base import NOTE, Finding, evidence_of
+from scalesweep.table.declared import numbers_of
 
 RULE = "node-hours"
 MAX_SERIES = 4
@@ -32,7 +33,7 @@ def best_for_a_node_hour(results: ExperimentResults) -> list[Finding]:
     interval: without, nothing says that another is worse.
     """
     main, scale = results.main, results.scale
-    if main is None or scale != "ranks" or results.tables.get("prediction") is None:
+    if main is None or scale != "ranks" or results.tables.get(Prediction.TABLE) is None:
         return []
     if not main.unit.endswith("/s") or not main.higher:
         return []
@@ -46,7 +47,7 @@ def best_for_a_node_hour(results: ExperimentResults) -> list[Finding]:
             continue
         alike = [
             rate for rate in rates
-            if rate is not best and (rate.high if rate.high is not None else rate.value) >= best.low
+            if rate is not best and (rate.value if rate.high is None else rate.high) >= best.low
         ]  # fmt: skip
         findings.append(_finding(results, series, best, alike))
     return findings
@@ -60,10 +61,9 @@ def _rates(results: ExperimentResults, series: Series, phase: str) -> list[_Rate
         numbers = [main.value(row, stat, phase) for stat in ("mean", "low", "high")]
         if made := _rate(results, row, numbers, predicted=False):
             rates.append(made)
-    for predicted in known(of_series(results, series, main.metric, phase)):
-        values = [predicted.number(name) for name in ("value", "low", "high")]
-        scaled = [None if value is None else value * main.factor for value in values]
-        if made := _rate(results, predicted.row, scaled, predicted=True):
+    for prediction in known(of_series(results, series, main.metric, phase)):
+        scaled = [*numbers_of(prediction.value, main.factor)]
+        if made := _rate(results, prediction.row, scaled, predicted=True):
             rates.append(made)
     return rates
 
@@ -77,7 +77,7 @@ def _rate(
         return None
     count = results.scale_of(row)
     hours = 3600 / -(-count // int(per_node))
-    value, low, high = (None if value_ is None else value_ * hours for value_ in numbers)
+    value, low, high = (None if number is None else number * hours for number in numbers)
     assert value is not None
     return _Rate(count, row, value, low, high, predicted)
 
@@ -95,10 +95,10 @@ def _finding(
     text = f"{head}, {with_interval(best.value, best.low, best.high, unit)}"
     names = [f"{rate.count:,}{' (predicted)' if rate.predicted else ''}" for rate in alike]
     text += f"; not clearly worse: {listed(names, 8)}" if names else "; every other count is worse"
-    table = "prediction" if best.predicted else "scaling"
+    table = Prediction.TABLE if best.predicted else "scaling"
     columns = [column(main.metric, stat, main.steady_phase) for stat in ("mean", "low", "high")]
     evidence = evidence_of(results, table, best.row, columns)
     source = str(series.rows[0]["source"])
-    said = text if label else text[:1].upper() + text[1:]
-    said = said if source == "measured" else f"From {source} points: {text}"
-    return Finding(results.name, RULE, NOTE, f"{said}.", evidence)
+    sentence = text if label else text[:1].upper() + text[1:]
+    sentence = sentence if source == "measured" else f"From {source} points: {text}"
+    return Finding(results.name, RULE, NOTE, f"{sentence}.", evidence)

@@ -5,16 +5,16 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from scalesweep.aspects.prediction.findings import prediction
+from scalesweep.aspects.prediction.node_hours import best_for_a_node_hour
+from scalesweep.aspects.prediction.table import Prediction
+from scalesweep.aspects.scaling.figure import scaling_figures
 from scalesweep.commands.predict import counts_of, rows_text
 from scalesweep.core.errors import UserError
 from scalesweep.core.plan_format import read_plan
 from scalesweep.experiment.load import load_results
-from scalesweep.experiment.predictions import predictions
 from scalesweep.experiment.results import ExperimentResults
-from scalesweep.figures.scaling import scaling_figures
 from scalesweep.figures.style import Drawing
-from scalesweep.findings.node_hours import best_for_a_node_hour
-from scalesweep.findings.prediction import prediction
 from tests.fakes.results import Fake, make_results
 
 TO_64 = [2**k for k in range(7)]
@@ -67,8 +67,8 @@ def test_gaps_between_measured_counts_are_refused(tmp_path: Path) -> None:
     fake = Fake("e", {"ranks": [1, 2, 4, 16, 32]}, "weak", predict=[8, 64])
     root = make_results(tmp_path, [fake])
     (entry,) = read_plan(root / "plan.json")["experiments"]
-    rows = predictions(load_results(entry, root / "tables"))
-    assert [bool(one.refused) for one in rows] == [True, False] * 2
+    rows = load_results(entry, root / "tables").of(Prediction)
+    assert [bool(row.refused) for row in rows] == [True, False] * 2
     assert "8 ranks are fewer than the largest measured count of 32" in rows[0].refused
 
 
@@ -152,13 +152,13 @@ def test_what_is_no_count_is_one_line(text: str) -> None:
 
 def test_the_command_prints_rows_and_refusals(studies: dict[str, ExperimentResults]) -> None:
     study = studies["batches"]
-    lines = rows_text(study, predictions(study)).splitlines()
+    lines = rows_text(study, study.of(Prediction)).splitlines()
     assert lines[0] == "batches: strong scaling"
     assert [line.split()[:2] for line in lines[2:6]] == [["batch_size", "1"]] * 2 + [
         ["batch_size", "2"]
     ] * 2
     assert all("16" in line and "of 3" in line for line in lines[2:6])
-    far = rows_text(studies["two"], predictions(studies["two"]))
+    far = rows_text(studies["two"], studies["two"].of(Prediction))
     assert "refused: 2 rank counts have a result" in far
 
 
@@ -183,7 +183,7 @@ def test_what_a_node_hour_buys(tmp_path: Path) -> None:
 
 
 def test_rows_read_back(studies: dict[str, ExperimentResults], tmp_path: Path) -> None:
-    rows = predictions(studies["weak"])
+    rows = studies["weak"].of(Prediction)
     assert len(rows) == 6
-    assert rows[0].number("value") == table(studies["weak"])["value"][0]
-    assert rows[-1].refused and rows[-1].number("value") is None
+    assert rows[0].value and rows[0].value.value == table(studies["weak"])["value"][0]
+    assert rows[-1].refused and rows[-1].value is None

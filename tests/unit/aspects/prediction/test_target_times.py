@@ -7,9 +7,9 @@ from typing import Any
 import pandas as pd
 import pytest
 
+from scalesweep.aspects.prediction.section import prediction_section
+from scalesweep.aspects.prediction.target_findings import predicted_target_times
 from scalesweep.experiment.results import ExperimentResults
-from scalesweep.findings.target_times import predicted_target_times
-from scalesweep.report.prediction_section import prediction_section
 from tests.fakes.training import Point, Training, make_training
 
 RANKS = [1, 2, 4, 8, 16]

@@ -7,10 +7,11 @@ from typing import Any
 from matplotlib.axes import Axes
 
 from scalesweep.analysis.metrics import column
+from scalesweep.aspects.prediction.table import known, of_series
 from scalesweep.experiment.measure import Measure
-from scalesweep.experiment.predictions import known, of_series
 from scalesweep.experiment.results import ExperimentResults, Series
 from scalesweep.figures.style import ORANGE
+from scalesweep.table.declared import numbers_of
 
 HOLLOW: Mapping[str, Any] = {
     "marker": "^", "linestyle": (0, (2, 2)), "linewidth": 1.2, "markerfacecolor": "white",
@@ -41,17 +42,19 @@ def draw_predicted(
     if not rows:
         return Beyond()
     last = series.rows[-1]
-    stem = "total" if main.metric == "total_throughput" else main.metric
-    counts = [results.scale_of(row.row) for row in rows]
+    counts = [results.scale_of(row.point) for row in rows]
     drawn: list[list[float]] = []
-    for ax, names, factor, start in (
-        (upper, ("value", "low", "high"), main.factor, main.value(last, "mean", phase)),
-        (lower, tuple(f"efficiency{end}" for end in ("", "_low", "_high")), 1.0,
-         last.get(column(f"{stem}_eff", "", phase))),
-    ):  # fmt: skip
-        values, lows, highs = (
-            [factor * (row.number(name) or 0.0) for row in rows] for name in names
-        )
+    for ax, estimates, factor, start in (
+        (upper, [row.value for row in rows], main.factor, main.value(last, "mean", phase)),
+        (
+            lower,
+            [row.efficiency for row in rows],
+            1.0,
+            last.get(column(f"{main.stem}_eff", "", phase)),
+        ),
+    ):
+        numbers = [[end or 0.0 for end in numbers_of(item, factor)] for item in estimates]
+        values, lows, highs = (list(ends) for ends in zip(*numbers, strict=True))
         after = [i for i, count in enumerate(counts) if count > results.scale_of(last)]
         ax.plot(counts, values, color=ORANGE, **{**HOLLOW, "linestyle": "none"})
         if after and start is not None:
@@ -66,6 +69,6 @@ def draw_predicted(
         drawn.append([*values, *lows, *highs])
     caption = (
         f"Hollow, dashed: predicted, with 95 % intervals; not to be trusted beyond "
-        f"{results.scaled(int(rows[0].get('trusted_to')))}."
+        f"{results.scaled(rows[0].trusted_to or 0)}."
     )
     return Beyond(counts, drawn[0], drawn[1], caption)

@@ -9,15 +9,15 @@ import pytest
 
 from scalesweep.analysis.table_io import read_table
 from scalesweep.aspects.find import find
+from scalesweep.aspects.prediction.findings import RULE, SCORED, prediction
+from scalesweep.aspects.prediction.forecasts import KEPT, keep_predictions, read_kept
 from scalesweep.core.formatting import number
 from scalesweep.core.plan_format import read_plan
 from scalesweep.experiment.load import load_results
 from scalesweep.experiment.results import ExperimentResults
-from scalesweep.findings.card import card_of
-from scalesweep.findings.prediction import RULE, SCORED, prediction
+from scalesweep.report.card_content import card_of
 from scalesweep.report.export_tables import write_all
 from scalesweep.report.page import render_report
-from scalesweep.tables.forecasts import KEPT, keep_predictions, read_kept
 from tests.fakes.results import SITE, Fake, make_results
 
 

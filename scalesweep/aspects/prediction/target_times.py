@@ -1,4 +1,4 @@
-"""The table `target_times`: how long training to a target would take at counts not measured.
+"""The table ``target_times``: how long training to a target would take at counts not measured.
 
 Epochs to a target depend on the global batch, and are never assumed constant: they are those that
 were measured at the same global batch, or nothing is said. The time of an epoch is predicted like
@@ -8,77 +8,69 @@ any other cost (docs/methods/prediction.md).
 import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from scalesweep.analysis.prediction.forecast import predict, refusals, trusted_limit
 from scalesweep.analysis.prediction.series import Series, make_series, refusal
 from scalesweep.analysis.stats import Interval, mean_interval
-from scalesweep.analysis.table_io import typed_values
 from scalesweep.analysis.types import Floats
 from scalesweep.core.files import canonical_json
 from scalesweep.core.formatting import finite, listed
+from scalesweep.table.declared import DeclaredRow, Estimate, column
 from scalesweep.tables.borders import borders_of
 from scalesweep.tables.cost_parts import parts_within
-from scalesweep.tables.machine import UNKNOWN, Machine
+from scalesweep.tables.machine import Machine
+from scalesweep.tables.making import TableInputs
 from scalesweep.tables.points import ExperimentData, Point
-from scalesweep.tables.prediction import (
-    PREDICTED,
-    prediction_column,
-    shared,
-)
+from scalesweep.tables.predictable import PREDICTED, shared
 from scalesweep.tables.run_scatter import relative_error
 
-NUMBERS = (
-    *("time", "time_low", "time_high", "epochs", "epochs_low", "epochs_high"),
-    *("epoch_seconds", "epoch_seconds_low", "epoch_seconds_high"),
-)
-COUNTS = ("global_batch", "runs", "largest", "trusted_to")
-WORDS = ("epochs_at", "refused")
 _BATCH, _GLOBAL = "batch_size", "global_batch_size"
 _SAME = 1e-9
 HALF = 0.5  # epoch
 
 
-def target_times_table(
-    data: ExperimentData,
-    groups: Sequence[Sequence[Point]],
-    counts: Sequence[int],
-    machine: Machine = UNKNOWN,
-) -> pd.DataFrame | None:
-    """A row per series whose runs train to a target, and count that was not measured.
+@dataclass(frozen=True, kw_only=True)
+class TargetTime(DeclaredRow, table="target_times"):
+    """A count of a series that trains to a target, at which it was not measured.
 
-    ``groups``: the points of each series, by scale; ``machine``: what probes say of it, for the
-    parts of the costs. Columns: varying parameters (missing where
-    they change along the series), ``source`` (predicted), ``based_on``, ``time`` to the target in
-    s with 95 % bounds, ``epochs`` to it, measured at this ``global_batch`` (samples) in so many
-    ``runs`` at the counts ``epochs_at``, ``epoch_seconds``, the predicted mean epoch with its
-    validation; or why it is ``refused``, with what to measure. None where no run has a target.
+    Parameters that change along the series are missing. A row that is refused has no time.
     """
-    rows: list[dict[str, Any]] = []
+
+    source: str = column("`predicted`", default=PREDICTED)
+    based_on: str = column("the source of the points that the series is continued from")
+    global_batch: int | None = column("samples of a step of all ranks", "1", default=None)
+    runs: int | None = column("runs in which `epochs` were measured", "1", default=None)
+    largest: int = column("the largest measured count", "1")
+    trusted_to: int | None = column("the count beyond which nothing is trusted", "1", default=None)
+    epochs_at: str | None = column("the counts at which `epochs` were measured", default=None)
+    refused: str | None = column("why there is no time, and what to measure", default=None)
+    time: Estimate | None = column("predicted time to the target", "s", default=None)
+    epochs: Estimate | None = column("epochs to it, measured at `global_batch`", "1", default=None)
+    epoch_seconds: Estimate | None = column(
+        "predicted mean epoch with its validation", "s", default=None
+    )
+
+    @property
+    def row(self) -> dict[str, Any]:
+        """The point as figures, findings and tables of the page describe it."""
+        return {**self.point, "source": self.source}
+
+
+def target_rows(inputs: TableInputs) -> Iterator[TargetTime]:
+    """A row per series whose runs train to a target, and count that was not measured."""
+    data = inputs.data
+    counts = data.experiment.get("predict") or []
     scales = data.experiment["scaling"] != "none" and data.scale in data.axes
-    for group in groups if scales else ():
+    for group in inputs.series if scales and counts else ():
         points = [point for point in group if point.rows.size and _has_target(data, point)]
         measured = {int(point.values[data.scale]) for point in points}
         wanted = [count for count in counts if count not in measured]
         if points and len(measured) == len(points):
-            rows += _rows(data, points, wanted, machine)
-    if not rows:
-        return None
-    axes = data.axes
-    columns: dict[str, Any] = {name: typed_values([row.get(name) for row in rows]) for name in axes}
-    for names, kind in ((("source", "based_on"), str), (COUNTS, int), (WORDS, str)):
-        for name in names:
-            values = typed_values([row.get(f".{name}") for row in rows], kind)
-            columns[prediction_column(name, axes)] = values
-    for name in NUMBERS:
-        numbers = [row.get(f".{name}", math.nan) for row in rows]
-        columns[prediction_column(name, axes)] = np.array(numbers, np.float64)
-    frame = pd.DataFrame(columns)
-    frame.attrs["units"] = {}
-    return frame
+            yield from _rows(data, points, wanted, inputs.machine)
 
 
 def _has_target(data: ExperimentData, point: Point) -> bool:
@@ -87,27 +79,28 @@ def _has_target(data: ExperimentData, point: Point) -> bool:
 
 def _rows(
     data: ExperimentData, points: Sequence[Point], counts: Sequence[int], machine: Machine
-) -> Iterator[dict[str, Any]]:
-    """The rows of one series; names that no parameter can have begin with a point."""
-    largest = int(points[-1].values[data.scale])
-    head = {
-        **shared(points, data),
-        ".source": PREDICTED, ".based_on": points[0].source, ".largest": largest,
-    }  # fmt: skip
+) -> Iterator[TargetTime]:
+    """The rows of one series."""
+    same = shared(points, data)
+    head: dict[str, Any] = {
+        "based_on": points[0].source,
+        "largest": int(points[-1].values[data.scale]),
+    }
     for count in counts:
-        row = {**head, data.scale: count}
+        point = {**same, data.scale: count}
         batch = _batch_at(data, points, count)
         if batch is None:
             why = f"the global batch at {count:,} {data.scale} does not follow from the points"
-            yield {**row, ".refused": f"{why}: batches of ranks are not known, or change unevenly"}
+            why += ": batches of ranks are not known, or change unevenly"
+            yield TargetTime(point=point, **head, refused=why)
             continue
-        row[".global_batch"] = batch
         epochs, where = _epochs(data, points[0], batch)
-        if not epochs.size:
-            yield {**row, ".refused": _measure_epochs(data, points, count, batch)}
-            continue
-        series = _epoch_costs(data, points, float(epochs.mean()), machine)
-        yield row | _time(data, series, count, epochs, where)
+        if epochs.size:
+            series = _epoch_costs(data, points, float(epochs.mean()), machine)
+            time = _time(data, series, count, epochs, where)
+        else:
+            time = {"refused": _measure_epochs(data, points, count, batch)}
+        yield TargetTime(point=point, **head, global_batch=batch, **time)
 
 
 def _time(
@@ -116,27 +109,28 @@ def _time(
     """What a series of costs of an epoch and the epochs to the target make together."""
     if series is None:
         grows = "the samples of an epoch grow with the ranks, so that its epochs do not compare"
-        return {".refused": f"{grows}: measure the same samples at every count (strong scaling)"}
+        return {"refused": f"{grows}: measure the same samples at every count (strong scaling)"}
     if why := refusal(series):
-        return {".refused": why}
+        return {"refused": why}
     limit = trusted_limit(series)
     if why := refusals(series, [float(count)], data.scale)[0]:
-        return {".refused": why, ".trusted_to": limit}
-    prediction = predict(series, [float(count)])
-    low, high = (float(bound[0]) / count for bound in prediction.interval())
-    seconds = float(prediction.cost[0]) / count
+        return {"refused": why, "trusted_to": limit}
+    forecast = predict(series, [float(count)])
+    low, high = (float(bound[0]) / count for bound in forecast.interval())
+    seconds = float(forecast.cost[0]) / count
     mean, own = float(epochs.mean()), _interval(epochs, data.level)
     # Both errors are of factors, and independent: their logarithms add as squares on each side.
     below = math.hypot(math.log(seconds / low), math.log(mean / own.low))
     above = math.hypot(math.log(high / seconds), math.log(own.high / mean))
+    time = mean * seconds
     return {
-        ".time": mean * seconds, ".time_low": mean * seconds * math.exp(-below),
-        ".time_high": mean * seconds * math.exp(above),
-        ".epochs": mean, ".epochs_low": own.low, ".epochs_high": own.high,
-        ".epoch_seconds": seconds, ".epoch_seconds_low": low, ".epoch_seconds_high": high,
-        ".runs": int(epochs.size), ".trusted_to": limit,
-        ".epochs_at": listed([f"{count:,}" for count in where], 6),
-    }  # fmt: skip
+        "time": Estimate(time, time * math.exp(-below), time * math.exp(above)),
+        "epochs": Estimate(mean, own.low, own.high),
+        "epoch_seconds": Estimate(seconds, low, high),
+        "runs": int(epochs.size),
+        "trusted_to": limit,
+        "epochs_at": listed([f"{ranks:,}" for ranks in where], 6),
+    }
 
 
 def _interval(epochs: Floats, level: float) -> Interval:
@@ -179,7 +173,7 @@ def _epochs(data: ExperimentData, first: Point, batch: int) -> tuple[Floats, lis
 
     Only of points all of whose runs met it: the others' would be those of the lucky ones.
     """
-    shares: list[Floats] = []
+    every: list[Floats] = []
     where = []
     for point in data.points():
         if not point.rows.size or _recipe(data, point) != _recipe(data, first):
@@ -188,9 +182,9 @@ def _epochs(data: ExperimentData, first: Point, batch: int) -> tuple[Floats, lis
         epochs = data.repeats(point, ("epochs_run", "run"))
         whole = reached.size == epochs.size == point.rows.size and _has_target(data, point)
         if whole and (epochs >= 1).all() and _global_batch(data, point) == batch:
-            shares.append(epochs)
+            every.append(epochs)
             where.append(int(point.values[data.scale]))
-    return (np.concatenate(shares) if shares else np.empty(0)), sorted(where)
+    return (np.concatenate(every) if every else np.empty(0)), sorted(where)
 
 
 def _measure_epochs(data: ExperimentData, points: Sequence[Point], count: int, batch: int) -> str:
@@ -241,9 +235,9 @@ def _validation(data: ExperimentData, point: Point) -> float:
     """Seconds of validation for each epoch, mean over the runs that say so; 0 where none does."""
     texts = data.texts("_phases")
     epochs = data.numbers("epochs_run", "mean", "run")
-    shares = []
+    seconds = []
     for row in point.rows.tolist():
         phases: Mapping[str, float] = json.loads(texts[row]) if texts[row] else {}
         if epochs[row] > 0 and "validation" in phases:
-            shares.append(phases["validation"] / float(epochs[row]))
-    return float(np.mean(shares)) if shares else 0.0
+            seconds.append(phases["validation"] / float(epochs[row]))
+    return float(np.mean(seconds)) if seconds else 0.0

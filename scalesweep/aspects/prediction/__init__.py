@@ -1,0 +1,14 @@
+"""What counts that were not measured would give, and how past predictions did."""
+
+from scalesweep.aspects.aspect import Aspect
+
+ASPECT = Aspect(
+    __name__,
+    parts=("table", "findings"),
+    tables={
+        "prediction": "Predictions at rank counts that were not measured, with 50 % and 95 % "
+        "intervals.",
+        "forecasts": "Each prediction of the past whose count has been measured since, and "
+        "whether its interval held.",
+    },
+)
