@@ -48,7 +48,9 @@ WORDS = {
     "object": "map",
     "null": "null",
 }
-TYPES = {bool: "true or false", int: "integer", float: "number", str: "text"}
+TYPES = {
+    bool: "true or false", int: "integer", float: "number", str: "text", object: "number or text"
+}  # fmt: skip
 DECLARED = re.compile(
     r"(<!-- declared tables: tools/reference.py writes what follows -->\n).*?(<!-- end -->)",
     re.DOTALL,

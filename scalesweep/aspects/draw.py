@@ -41,7 +41,6 @@ from scalesweep.figures.ranks import rank_figures
 from scalesweep.figures.steps import step_figures
 from scalesweep.figures.style import RC, Drawing, Sketch
 from scalesweep.figures.svg import tidy_svg
-from scalesweep.figures.sweeps import network_figures, sweep_figures
 from scalesweep.figures.waterfall import waterfall_figures
 
 FORMATS = ("svg", "pdf", "png")
@@ -52,8 +51,6 @@ _Maker = Callable[[ExperimentResults], list[Drawing]]
 _Lister = Callable[[ExperimentResults], list[Sketch]]
 # Those that lie in no folder of an aspect.
 _OTHERS: Sequence[_Maker] = (
-    sweep_figures,
-    network_figures,
     ledger_figures,
     waterfall_figures,
     site_figures,

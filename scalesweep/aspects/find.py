@@ -20,7 +20,6 @@ from scalesweep.findings.accuracy import (
 )
 from scalesweep.findings.base import Finding, Rule
 from scalesweep.findings.best import best_configuration
-from scalesweep.findings.ceilings import machine_ceilings, network_fit
 from scalesweep.findings.compare import best_value, site_ratio, value_ratio
 from scalesweep.findings.drift import drift
 from scalesweep.findings.efficiency import largest_loss
@@ -51,8 +50,6 @@ from scalesweep.findings.verdict import other_phases, scaling_verdict
 _Rule = Callable[[ExperimentResults], list[Finding]]
 # Those that lie in no folder of an aspect.
 _OTHERS: Sequence[_Rule] = (
-    machine_ceilings,
-    network_fit,
     best_threads,
     best_configuration,
     best_value,

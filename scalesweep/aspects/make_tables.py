@@ -46,7 +46,6 @@ from scalesweep.tables.provenance import FACTS, read_facts
 from scalesweep.tables.ranks import rank_table
 from scalesweep.tables.scaling import scaling_table, series_of
 from scalesweep.tables.step_causes import step_tables
-from scalesweep.tables.sweeps import sweep_tables
 from scalesweep.tables.training import training_tables
 
 NAMED_HOSTS = 3
@@ -117,7 +116,6 @@ def make_tables(
             frame.attrs["units"] = units_of(frame.columns, data.quantities)
         if not experiment.get("control"):
             tables |= training_tables(data, points, runs)
-            tables |= sweep_tables(data, points)
             parts = part_table(data, points)
             tables |= {} if parts is None else {"parts": parts}
             series = [[points[i] for i in group] for group in series_of(data, points)]

@@ -7,6 +7,7 @@ from scalesweep.aspects import (
     links,
     machine_check,
     prediction,
+    probes,
     reading,
     roofline,
     score,
@@ -17,6 +18,7 @@ ASPECTS: tuple[Aspect, ...] = (
     links.ASPECT,
     machine_check.ASPECT,
     prediction.ASPECT,
+    probes.ASPECT,
     reading.ASPECT,
     roofline.ASPECT,
     score.ASPECT,
@@ -40,7 +42,6 @@ _OTHER_TABLES: Mapping[str, str] = {
     "timeline": "What the Horovod timeline shows: time of negotiation, queues and collectives by "
     "tensor.",
     "parts": "The time of each part of a program at each point.",
-    "network": "Latency, bandwidth and algorithm fitted to each collective, with their intervals.",
 }
 
 

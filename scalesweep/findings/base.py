@@ -16,8 +16,6 @@ from scalesweep.table.declared import DeclaredRow
 
 # How the names of the figures begin that show what a rule speaks of, the plainest first.
 _FIGURES: Mapping[str, Sequence[str]] = {
-    "ceiling": ("sweep",),
-    "network": ("network",),
     "best": ("heatmap", "parameter", "groups", "compare-", "scaling", "overview-"),
     "threads": ("heatmap", "parameter", "groups", "scaling"),
     "best value": ("compare-", "ratio-"),

@@ -10,6 +10,7 @@ import pandas as pd
 from scalesweep.analysis.metrics import QUANTITIES
 from scalesweep.aspects.find import find
 from scalesweep.aspects.prediction.section import prediction_section
+from scalesweep.aspects.probes.campaign import ceilings_section
 from scalesweep.core.formatting import PHASES, counted, listed, number, text_of
 from scalesweep.core.own_files import publish
 from scalesweep.core.plan_format import Plan
@@ -20,7 +21,6 @@ from scalesweep.experiment.results import ExperimentResults
 from scalesweep.findings.base import CONFIRMED, OPEN, Finding
 from scalesweep.findings.table import findings_in
 from scalesweep.report.cards import card_section
-from scalesweep.report.ceilings_section import ceilings_section
 from scalesweep.report.embedded_figures import embedded_figures, read_index
 from scalesweep.report.failures_section import failed_points
 from scalesweep.report.html_assets import assets, render

@@ -1,36 +1,23 @@
-"""The tables `sweep` and `network`: what probes measured by size, and the fit of a network to it.
+"""What probes measured by size, as summaries keep it, and the fit of a network to it.
 
 A probe goes through values (sizes, kernels, readers) within one run: its samples hold the times of
 all repeats, and the record's notes what the values are (docs/methods/machine.md).
 """
 
 import json
-import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from scalesweep.analysis.network_fit import RangeFit, fit_network
-from scalesweep.analysis.profile import bus_factor
-from scalesweep.analysis.stats import mean_interval
-from scalesweep.analysis.table_io import typed_values
 from scalesweep.analysis.types import Floats
 from scalesweep.core.files import canonical_json
 from scalesweep.tables.points import ExperimentData, Point
 from scalesweep.tables.sweep_text import SWEEP
 
 ALLREDUCE = "allreduce"
-_COLUMNS = (
-    *("by", "value", "value_unit", "amount", "unit", "seconds", "seconds_low", "seconds_high"),
-    *("rate", "rate_low", "rate_high", "best_rate", "spread"),
-)
-_NETWORK = (
-    *("low_bytes", "high_bytes", "algorithm", "latency", "latency_low", "latency_high"),
-    *("bandwidth", "bandwidth_low", "bandwidth_high", "error", "best", "supported"),
-)
 
 
 @dataclass(frozen=True)
@@ -70,10 +57,11 @@ class Swept:
 
 def swept_of(data: ExperimentData, point: Point) -> Swept | None:
     """The sweeps of a point's runs; None where they are no probe's."""
-    return next(iter(_swept(data, [point])), None)
+    return next(iter(sweeps_of(data, [point])), None)
 
 
-def _swept(data: ExperimentData, points: Sequence[Point]) -> list[Swept]:
+def sweeps_of(data: ExperimentData, points: Sequence[Point]) -> list[Swept]:
+    """The sweeps of each point whose runs are a probe's."""
     texts = data.texts(SWEEP)
     sweeps = []
     for point in points:
@@ -84,69 +72,9 @@ def _swept(data: ExperimentData, points: Sequence[Point]) -> list[Swept]:
     return sweeps
 
 
-def sweep_tables(data: ExperimentData, points: Sequence[Point]) -> dict[str, pd.DataFrame]:
-    """The tables ``sweep`` and, of allreduces, ``network``; none where no run is a probe's.
-
-    ``sweep`` has a row per point and value: ``seconds`` of a call, the mean over runs of the median
-    over repeats, and ``rate``, the work per second, with 95 % bounds over runs; ``best_rate`` is
-    the best of all repeats, and ``spread`` how far the median of all runs lies below it. Rates of
-    collectives are bus bandwidths. ``network`` has a row per series, range of sizes and algorithm,
-    the best one first (``analysis.network_fit``), in s and bytes/s.
-    """
-    swept = _swept(data, points)
-    if not swept:
-        return {}
-    rows = [row for sweep in swept for row in _sweep_rows(data, sweep)]
-    tables = {"sweep": _frame(data.axes, _COLUMNS, rows, "sweep")}
-    fits = list(_network_rows(data, swept))
-    if fits:
-        axes = [name for name in data.axes if name != "ranks"]
-        tables["network"] = _frame(axes, _NETWORK, fits, "network")
-    return tables
-
-
-def sweep_column(name: str, axes: Sequence[str], table: str = "sweep") -> str:
-    """Column of a table: its name, unless a varying parameter has it."""
-    return f"{table}_{name}" if name in axes else name
-
-
-def _frame(
-    axes: Sequence[str], names: Sequence[str], rows: Sequence[Mapping[str, Any]], table: str
-) -> pd.DataFrame:
-    columns = [(name, name) for name in (*axes, "source", "repeats")]
-    columns += [(sweep_column(name, axes, table), f".{name}") for name in names]
-    frame = pd.DataFrame(
-        {title: typed_values([row[key] for row in rows]) for title, key in columns}
-    )
-    frame.attrs["units"] = {}
-    return frame
-
-
-def _ranks(data: ExperimentData, point: Point) -> int:
+def ranks_of(data: ExperimentData, point: Point) -> int:
+    """How many ranks a point has."""
     return int(point.values["ranks"] if "ranks" in data.axes else data.experiment["fixed"]["ranks"])
-
-
-def _sweep_rows(data: ExperimentData, sweep: Swept) -> Iterator[dict[str, Any]]:
-    first = sweep.first
-    # Of a sweep over anything but messages it is 1.
-    factor = bus_factor(first["collective"] or "", _ranks(data, sweep.point)) or 1.0
-    head = {**sweep.point.values, "source": sweep.point.source}
-    several = len({type(value) for value in sweep.values()}) > 1
-    for value in sweep.values():
-        amount, times = sweep.times(value)
-        medians = times[:, 1]
-        rates = factor * amount / medians
-        seconds, rate = mean_interval(medians), mean_interval(rates)
-        best = factor * amount / float(times[:, 0].min())
-        values = {
-            "by": first["by"], "value": str(value) if several else value,
-            "value_unit": first["unit"], "amount": amount, "unit": f"{first['amount_unit']}/s",
-            "seconds": float(medians.mean()), "seconds_low": seconds.low,
-            "seconds_high": seconds.high, "rate": float(rates.mean()), "rate_low": rate.low,
-            "rate_high": rate.high, "best_rate": best,
-            "spread": 1 - float(np.median(rates)) / best if best else math.nan,
-        }  # fmt: skip
-        yield head | {"repeats": len(times)} | {f".{key}": v for key, v in values.items()}
 
 
 @dataclass(frozen=True)
@@ -160,7 +88,7 @@ class FittedSeries:
 
 def fitted_networks(data: ExperimentData, points: Sequence[Point]) -> list[FittedSeries]:
     """The fit of each series of allreduces of an experiment."""
-    return _fitted(data, _swept(data, points))
+    return _fitted(data, sweeps_of(data, points))
 
 
 def _fitted(data: ExperimentData, swept: Sequence[Swept]) -> list[FittedSeries]:
@@ -180,34 +108,10 @@ def _fitted(data: ExperimentData, swept: Sequence[Swept]) -> list[FittedSeries]:
     ]
 
 
-def _network_rows(data: ExperimentData, swept: Sequence[Swept]) -> Iterator[dict[str, Any]]:
-    axes = [name for name in data.axes if name != "ranks"]
-    for group in _fitted(data, swept):
-        first = group.points[0]
-        head = {name: first.values[name] for name in axes}
-        head |= {"source": first.source, "repeats": group.repeats}
-        for fit in group.fits:
-            for number, of in enumerate(fit.fits):
-                values = {
-                    "low_bytes": fit.low, "high_bytes": fit.high, "algorithm": of.algorithm,
-                    "latency": of.latency.value, "latency_low": of.latency.low,
-                    "latency_high": of.latency.high, "bandwidth": _known(of.bandwidth.value),
-                    "bandwidth_low": _known(of.bandwidth.low),
-                    "bandwidth_high": _known(of.bandwidth.high),
-                    "error": of.error, "best": number == 0, "supported": of.indistinguishable,
-                }  # fmt: skip
-                yield head | {f".{key}": value for key, value in values.items()}
-
-
-def _known(bandwidth: float) -> float:
-    """A bandwidth that the data bound; NaN where no size takes longer than another."""
-    return bandwidth if math.isfinite(bandwidth) else math.nan
-
-
 def _fit(data: ExperimentData, group: Sequence[Swept]) -> list[RangeFit]:
     """The fit to the medians of all runs of a series."""
     fits = [
-        (_ranks(data, sweep.point), amount, median)
+        (ranks_of(data, sweep.point), amount, median)
         for sweep in group
         for value in sweep.values()
         for amount, times in [sweep.times(value)]

@@ -4,7 +4,7 @@ import re
 
 import numpy as np
 
-from scalesweep.findings.ceilings import machine_ceilings
+from scalesweep.aspects.probes.findings import machine_ceilings
 from tests.fakes.probes import note, study_of
 from tests.recompute.arithmetic import mean
 from tests.recompute.sentences import rounds_to

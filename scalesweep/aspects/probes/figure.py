@@ -1,16 +1,16 @@
 """What probes measured by size: rates over values, and allreduce times with the network's fit."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
 from scalesweep.analysis.network_fit import predicted_seconds
+from scalesweep.aspects.probes.ceilings import fitted_bandwidth, is_probe, networks
+from scalesweep.aspects.probes.table import SweepRow
 from scalesweep.core.formatting import counted, finite, number, scaled_unit, shorten, size_words
-from scalesweep.experiment.ceilings import is_probe, networks
-from scalesweep.experiment.results import ExperimentResults, Row
+from scalesweep.experiment.results import ExperimentResults, Key
 from scalesweep.figures.style import (
     CUT,
     FAINT,
@@ -29,7 +29,6 @@ from scalesweep.figures.style import (
     parameter_axis,
     tick,
 )
-from scalesweep.tables.sweeps import sweep_column
 
 MAX_SERIES = 8
 _STEPS = 60  # of a fitted line
@@ -39,57 +38,48 @@ def sweep_figures(results: ExperimentResults) -> list[Drawing]:
     """The rate of every point over the values that its runs go through."""
     if not is_probe(results):
         return []
-    rows = [
-        {name: row[sweep_column(name, results.axes)] for name in _NAMES}
-        | {"point": {name: row[name] for name in (*results.axes, "source")}}
-        for row in results.rows("sweep")
-    ]
-    groups: dict[tuple[Any, ...], list[Row]] = {}
-    for row in rows:
-        groups.setdefault(results.key(row["point"], (*results.axes, "source")), []).append(row)
-    shown: list[list[Row]] = evenly(list(groups.values()), MAX_SERIES)
+    groups: dict[Key, list[SweepRow]] = {}
+    for row in results.of(SweepRow):
+        groups.setdefault(results.key(row.place, row.place), []).append(row)
+    shown: list[list[SweepRow]] = evenly(list(groups.values()), MAX_SERIES)
     return [_rates(results, shown, len(groups) - len(shown))]
 
 
-_NAMES = ("by", "value", "value_unit", "unit", "rate", "rate_low", "rate_high", "best_rate")
-
-
-def _rates(results: ExperimentResults, groups: Sequence[list[Row]], left_out: int) -> Drawing:
+def _rates(results: ExperimentResults, groups: Sequence[list[SweepRow]], left_out: int) -> Drawing:
     first = groups[0][0]
-    factor, unit = scaled_unit(first["unit"], max(row["best_rate"] for g in groups for row in g))
-    what = " or ".join(dict.fromkeys(str(group[0]["by"]) for group in groups))
-    by = what.capitalize() + (f" [{first['value_unit']}]" if first["value_unit"] else "")
+    factor, unit = scaled_unit(first.unit, max(row.best_rate for g in groups for row in g))
+    what = " or ".join(dict.fromkeys(group[0].by for group in groups))
+    by = what.capitalize() + (f" [{first.value_unit}]" if first.value_unit else "")
     head = f"{results.name}: rate by {what}{results.mark}"
-    points = [group[0]["point"] for group in groups]
+    points = [group[0].place for group in groups]
     labels, named = labels_of(results, points, 40)
     figure = Figure(figsize=(WIDE, 4.2))
     heading(figure, head, named)
     ax = figure.subplots()
-    values = list(dict.fromkeys(row["value"] for group in groups for row in group))
+    values = list(dict.fromkeys(row.value for group in groups for row in group))
     if all(finite(value) for value in values):
         values.sort()
     places = dict(zip(values, parameter_axis(ax, values, by), strict=True))
     for index, (group, label) in enumerate(zip(groups, labels, strict=True)):
-        xs = [places[row["value"]] for row in group]
-        means = np.array([row["rate"] for row in group]) * factor
+        xs = [places[row.value] for row in group]
+        means = np.array([row.rate.value for row in group]) * factor
         style = look(index)
         if isinstance(values[0], str):
             style |= {"linestyle": ""}
         ax.plot(xs, means, label=shorten(label, 40), **style)
-        best = np.array([row["best_rate"] for row in group]) * factor
+        best = np.array([row.best_rate for row in group]) * factor
         ax.plot(xs, best, color=style["color"], marker="_", markersize=9, linestyle="")
-        spans = [(x, row) for x, row in zip(xs, group, strict=True) if finite(row["rate_low"])]
+        spans = [(x, span) for x, row in zip(xs, group, strict=True) if (span := _span(row))]
         ax.vlines(
             [x for x, _ in spans],
-            [row["rate_low"] * factor for _, row in spans],
-            [row["rate_high"] * factor for _, row in spans],
+            [low * factor for _, (low, _) in spans],
+            [high * factor for _, (_, high) in spans],
             color=style["color"], alpha=0.45, linewidth=3,
         )  # fmt: skip
     every = [row for group in groups for row in group]
-    highest = CUT * max(row["best_rate"] for row in every) * factor
-    bars = [(row["rate_low"] * factor, row["rate_high"] * factor) for row in every
-            if finite(row["rate_low"])]  # fmt: skip
-    positive = [row["rate"] * factor for g in groups for row in g if row["rate"] > 0]
+    highest = CUT * max(row.best_rate for row in every) * factor
+    bars = [(span[0] * factor, span[1] * factor) for row in every if (span := _span(row))]
+    positive = [row.rate.value * factor for g in groups for row in g if row.rate.value > 0]
     if positive and max(positive) > 30 * min(positive):
         log_axis(ax, positive)
     else:
@@ -105,10 +95,16 @@ def _rates(results: ExperimentResults, groups: Sequence[list[Row]], left_out: in
         cut_words(bars, highest),
         left_out_words(left_out),
     )  # fmt: skip
-    top = max(every, key=lambda row: float(row["best_rate"]))
-    best_words = f"{number(top['best_rate'] * factor)} {unit} at {top['value']}"
+    top = max(every, key=lambda row: row.best_rate)
+    best_words = f"{number(top.best_rate * factor)} {unit} at {top.value}"
     alt = f"{head}: {counted(len(groups), 'series', 'series')}; the best is {best_words}."
     return Drawing("sweep", head, text, alt, figure)
+
+
+def _span(row: SweepRow) -> tuple[float, float] | None:
+    """The interval of a rate; None without one."""
+    low, high = row.rate.low, row.rate.high
+    return None if low is None or high is None else (low, high)
 
 
 def network_figures(results: ExperimentResults) -> list[Drawing]:
@@ -117,30 +113,29 @@ def network_figures(results: ExperimentResults) -> list[Drawing]:
     if not fits:
         return []
     axes = [name for name in results.axes if name != "ranks"]
-    groups: dict[tuple[Any, ...], list[Row]] = {}
-    for row in results.rows("sweep"):
-        key = results.key(row, (*axes, "source"))
+    groups: dict[Key, list[SweepRow]] = {}
+    for row in results.of(SweepRow):
+        key = results.key(row.place, (*axes, "source"))
         if any(key == results.key(fit.series, (*axes, "source")) for fit in fits):
             groups.setdefault((*key, _ranks(results, row)), []).append(row)
     shown = evenly(list(groups.items()), MAX_SERIES)
     head = f"{results.name}: time of an allreduce and the network's fit{results.mark}"
     figure = Figure(figsize=(WIDE, 4.2))
-    labels, named = labels_of(results, [rows[0] for _, rows in shown], 40)
+    labels, named = labels_of(results, [rows[0].place for _, rows in shown], 40)
     heading(figure, head, named)
     ax = figure.subplots()
     every: list[float] = []
     for index, ((key, rows), label) in enumerate(zip(shown, labels, strict=True)):
         style = look(index)
-        amount, seconds = (sweep_column(name, results.axes) for name in ("amount", "seconds"))
-        times = [row[seconds] * 1e6 for row in rows]
+        times = [row.seconds.value * 1e6 for row in rows]
         every += times
-        ax.plot([row[amount] for row in rows], times, label=label, **style | {"linestyle": ""})
+        ax.plot([row.amount for row in rows], times, label=label, **style | {"linestyle": ""})
         for fit in fits:
             if results.key(fit.series, (*axes, "source")) == key[:-1]:
                 sizes = np.geomspace(fit.low_bytes, fit.high_bytes, _STEPS)
                 fitted = predicted_seconds(
-                    str(fit.best["algorithm"]), key[-1], sizes,
-                    fit.best["latency"], fit.best["bandwidth"],
+                    fit.best.algorithm, key[-1], sizes,
+                    fit.best.latency.value, fitted_bandwidth(fit),
                 )  # fmt: skip
                 ax.plot(sizes, fitted * 1e6, color=style["color"], linewidth=1.2)
     for edge in sorted({fit.low_bytes for fit in fits} - {min(fit.low_bytes for fit in fits)}):
@@ -155,7 +150,7 @@ def network_figures(results: ExperimentResults) -> list[Drawing]:
     if len(shown) > 1:
         figure.legend(loc="outside lower left", ncols=legend_columns(figure, labels))
     text = caption(
-        results, [rows[0] for _, rows in shown], [],
+        results, [rows[0].row for _, rows in shown], [],
         "Points: mean over runs of the median repeat. Lines: the fit of the algorithm that "
         "predicts sizes best that are left out; dotted: where a range of sizes begins.",
         left_out_words(len(groups) - len(shown)),
@@ -164,5 +159,8 @@ def network_figures(results: ExperimentResults) -> list[Drawing]:
     return [Drawing("network", head, text, alt, figure)]
 
 
-def _ranks(results: ExperimentResults, row: Row) -> int:
-    return int(row["ranks"] if "ranks" in results.axes else results.entry["fixed"]["ranks"])
+def _ranks(results: ExperimentResults, row: SweepRow) -> int:
+    return int(row.point["ranks"] if "ranks" in results.axes else results.entry["fixed"]["ranks"])
+
+
+FIGURES = (sweep_figures, network_figures)

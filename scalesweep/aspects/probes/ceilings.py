@@ -7,10 +7,10 @@ import numpy as np
 
 from scalesweep.analysis.best_rate import BestRate, best_rate, growth
 from scalesweep.analysis.metrics import column
+from scalesweep.aspects.probes.table import NetworkRow, SweepRow
 from scalesweep.core.formatting import finite, text_of
 from scalesweep.core.plan_format import parameter_of
 from scalesweep.experiment.results import ExperimentResults, Key, Row
-from scalesweep.tables.sweeps import sweep_column
 
 RUN = "run"  # phase of plain metrics
 
@@ -61,18 +61,24 @@ class Ceiling:
 
 @dataclass(frozen=True)
 class Network:
-    """The fit of a series of allreduces in one range of sizes; the rows of table ``network``."""
+    """The fit of a series of allreduces in one range of sizes."""
 
     series: Row  # parameters other than ranks, and source
     low_bytes: float
     high_bytes: float
-    best: Row
+    best: NetworkRow
     supported: Sequence[str]  # algorithms that the data cannot tell apart
+
+
+def fitted_bandwidth(network: Network) -> float | None:
+    """The bandwidth in bytes/s; None where no size takes longer than another."""
+    bandwidth = network.best.bandwidth
+    return None if bandwidth is None else bandwidth.value
 
 
 def is_probe(results: ExperimentResults) -> bool:
     """Whether the experiment is one of probes, and something is known of it."""
-    return not results.control and results.tables.get("sweep") is not None
+    return not results.control and results.tables.get(SweepRow.TABLE) is not None
 
 
 def ceilings(results: ExperimentResults) -> list[Ceiling]:
@@ -123,44 +129,32 @@ def _at(results: ExperimentResults, row: Row) -> tuple[str, str, str]:
     Then towards which values the rate still grew, and what values are of; all empty without a
     sweep.
     """
-    names = {name: sweep_column(name, results.axes) for name in ("by", "value", "best_rate")}
     same = (*results.axes, "source")
     rows = [
-        other for other in results.rows("sweep")
-        if results.key(other, same) == results.key(row, same)
-        and other[names["best_rate"]] is not None
-    ]  # fmt: skip
+        swept
+        for swept in results.of(SweepRow)
+        if results.key(swept.place, same) == results.key(row, same)
+    ]
     if not rows:
         return "", "", ""
-    grows = growth(
-        [other[names["value"]] for other in rows],
-        [float(other[names["best_rate"]]) for other in rows],
-    )
-    best = max(rows, key=lambda other: float(other[names["best_rate"]]))
-    unit = best[sweep_column("value_unit", results.axes)]
-    value = best[names["value"]]
-    shown = f"{value:,}" if isinstance(value, int | float) else str(value)
-    by = str(best[names["by"]])
-    return f"{by} {shown}{f' {unit}' if unit else ''}", grows, by
+    grows = growth([swept.value for swept in rows], [swept.best_rate for swept in rows])
+    best = max(rows, key=lambda swept: swept.best_rate)
+    shown = f"{best.value:,}" if isinstance(best.value, int | float) else best.value
+    return f"{best.by} {shown}{f' {best.value_unit}' if best.value_unit else ''}", grows, best.by
 
 
 def networks(results: ExperimentResults) -> list[Network]:
     """The fits of an experiment's networks: by series, then by range of sizes."""
-    axes = [name for name in results.axes if name != "ranks"]
-
-    def named(row: Row, name: str) -> object:
-        return row[sweep_column(name, axes, "network")]
-
-    groups: dict[Key, list[Row]] = {}
-    for row in results.rows("network"):
-        key = (*results.key(row, (*axes, "source")), named(row, "low_bytes"))
-        groups.setdefault(key, []).append(row)
-    result = []
-    for rows in groups.values():
-        best = next(row for row in rows if named(row, "best"))
-        kept = [str(named(row, "algorithm")) for row in rows if named(row, "supported")]
-        plain = {name.removeprefix("network_"): value for name, value in best.items()}
-        series = {name: best[name] for name in (*axes, "source")}
-        low, high = float(plain["low_bytes"]), float(plain["high_bytes"])
-        result.append(Network(series, low, high, plain, kept))
-    return result
+    groups: dict[Key, list[NetworkRow]] = {}
+    for row in results.of(NetworkRow):
+        groups.setdefault((*results.key(row.place, row.place), row.low_bytes), []).append(row)
+    return [
+        Network(
+            rows[0].place,
+            rows[0].low_bytes,
+            rows[0].high_bytes,
+            next(row for row in rows if row.best),
+            [row.algorithm for row in rows if row.supported],
+        )
+        for rows in groups.values()
+    ]

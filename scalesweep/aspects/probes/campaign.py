@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from scalesweep.aspects.probes.ceilings import ceilings, networks
+from scalesweep.aspects.probes.findings import bandwidth_words, latency_words
 from scalesweep.core.formatting import percent, size_words, text_of, with_interval
-from scalesweep.experiment.ceilings import ceilings, networks
 from scalesweep.experiment.results import ExperimentResults
-from scalesweep.findings.ceilings import bandwidth_words, latency_words
 
 # What probes measure, in words; imported and foreign ones by their benchmark's name.
 WHAT = {
@@ -46,7 +46,7 @@ def ceilings_section(studies: Sequence[ExperimentResults]) -> list[Line]:
             value = latency_words(fit) + (f", {words}" if (words := bandwidth_words(fit)) else "")
             where = [*names, sizes, " or ".join(fit.supported)]
             place = _line(results, fit.series["source"], what, value, "–", ", ".join(where))
-            lines.append(Line(*place, text_of(fit.best["repeats"])))
+            lines.append(Line(*place, text_of(fit.best.repeats)))
     return lines
 
 

@@ -7,14 +7,14 @@ from typing import Any
 import numpy as np
 import pytest
 
+from scalesweep.aspects.probes.campaign import ceilings_section
+from scalesweep.aspects.probes.ceilings import ceilings, is_probe, networks
+from scalesweep.aspects.probes.figure import network_figures, sweep_figures
+from scalesweep.aspects.probes.findings import machine_ceilings, network_fit
 from scalesweep.core.errors import UserError
-from scalesweep.experiment.ceilings import ceilings, is_probe, networks
 from scalesweep.experiment.results import ExperimentResults
-from scalesweep.figures.sweeps import network_figures, sweep_figures
-from scalesweep.findings.ceilings import machine_ceilings, network_fit
 from scalesweep.findings.verdict import other_phases, scaling_verdict, verdicts
 from scalesweep.report.card_content import card_of
-from scalesweep.report.ceilings_section import ceilings_section
 from scalesweep.report.html_assets import render
 from scalesweep.tables.epoch_curves import curves_of
 from scalesweep.tables.sweep_text import sweep_text
@@ -162,8 +162,8 @@ def test_the_network_of_several_rank_counts_is_a_ring() -> None:
     study = network([2, 4, 8])
     (one,) = networks(study)
     assert one.supported == ["ring"]
-    assert one.best["latency"] == pytest.approx(20e-6, rel=0.05)
-    assert one.best["bandwidth"] == pytest.approx(2e9, rel=0.05)
+    assert one.best.latency.value == pytest.approx(20e-6, rel=0.05)
+    assert one.best.bandwidth.value == pytest.approx(2e9, rel=0.05)
     (finding,) = network_fit(study)
     assert finding.level == "confirmed"
     assert finding.text.startswith("Allreduce takes a latency of 19.9")

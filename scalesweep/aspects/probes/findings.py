@@ -3,9 +3,16 @@
 from collections.abc import Sequence
 
 from scalesweep.analysis.best_rate import AGREEING, STEADY
+from scalesweep.aspects.probes.ceilings import (
+    RUN,
+    Ceiling,
+    Network,
+    ceilings,
+    fitted_bandwidth,
+    networks,
+)
 from scalesweep.core.formatting import (
     counted,
-    finite,
     listed,
     percent,
     scaled_unit,
@@ -13,17 +20,18 @@ from scalesweep.core.formatting import (
     text_of,
     with_interval,
 )
-from scalesweep.experiment.ceilings import RUN, Ceiling, Network, ceilings, networks
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.findings.base import (
     CONFIRMED,
     NOTE,
     OPEN,
     Finding,
+    Rule,
     columns_of,
     evidence_of,
     marked,
 )
+from scalesweep.table.declared import Estimate
 
 CEILING, NETWORK = "ceiling", "network"
 NAMED = 5  # disturbed runs
@@ -100,22 +108,20 @@ def network_fit(results: ExperimentResults) -> list[Finding]:
 
 def latency_words(network: Network) -> str:
     """Latency with its interval, in µs."""
-    return _interval(network, "latency", 1e6, "µs")
+    return _with_interval(network.best.latency, 1e6, "µs")
 
 
 def bandwidth_words(network: Network) -> str:
     """Bandwidth with its interval; empty where the sizes show none."""
-    value = network.best["bandwidth"]
-    if not finite(value):
+    bandwidth = network.best.bandwidth
+    if bandwidth is None:
         return ""
-    factor, unit = scaled_unit("bytes/s", value)
-    return _interval(network, "bandwidth", factor, unit)
+    return _with_interval(bandwidth, *scaled_unit("bytes/s", bandwidth.value))
 
 
-def _interval(network: Network, name: str, factor: float, unit: str) -> str:
-    interval = [network.best[key] for key in (name, f"{name}_low", f"{name}_high")]
-    value, low, high = (v * factor if finite(v) else None for v in interval)
-    return with_interval(value, low, high, unit)
+def _with_interval(estimate: Estimate, factor: float, unit: str) -> str:
+    low, high = (None if end is None else end * factor for end in (estimate.low, estimate.high))
+    return with_interval(estimate.value * factor, low, high, unit)
 
 
 def _network(results: ExperimentResults, ranges: Sequence[Network]) -> Finding:
@@ -123,8 +129,9 @@ def _network(results: ExperimentResults, ranges: Sequence[Network]) -> Finding:
     names = [name for name in first.series if name != "source"]
     head = ", ".join(f"{name} {text_of(first.series[name])}" for name in names)
     bandwidth = bandwidth_words(last)
-    error = max(fit.best["error"] for fit in ranges)
-    sure = finite(first.best["latency_low"], last.best["bandwidth_low"]) and error <= NEAR
+    error = max(fit.best.error for fit in ranges)
+    latency, fitted = first.best.latency, last.best.bandwidth
+    sure = None not in (latency.low, fitted and fitted.low) and error <= NEAR
     several = len(ranges) > 1
     text = f"{f'with {head}, ' if head else ''}allreduce takes a latency of {latency_words(first)}"
     text += f" a message (up to {size_words(first.high_bytes)})" if several else " a message"
@@ -142,7 +149,7 @@ def _network(results: ExperimentResults, ranges: Sequence[Network]) -> Finding:
         "experiment": results.name,
         "table": NETWORK,
         "key": dict(first.series),
-        "numbers": {"latency": first.best["latency"], "bandwidth": last.best["bandwidth"]},
+        "numbers": {"latency": latency.value, "bandwidth": fitted_bandwidth(last)},
         "figure": "network",
     }
     level = NOTE if not bandwidth else CONFIRMED if sure else OPEN
@@ -151,8 +158,14 @@ def _network(results: ExperimentResults, ranges: Sequence[Network]) -> Finding:
 
 def _algorithm(network: Network) -> str:
     """Which algorithm the numbers are of, and which the data cannot tell from it."""
-    best = str(network.best["algorithm"])
+    best = network.best.algorithm
     others = [name for name in network.supported if name != best]
     if not others:
         return f"as a {best}, which the data tell from the others"
     return f"as a {best}; the data cannot tell it from {listed(others)}"
+
+
+RULES = (
+    Rule(machine_ceilings, figures={CEILING: ("sweep",)}),
+    Rule(network_fit, figures={NETWORK: ("network",)}),
+)
