@@ -11,10 +11,8 @@ FOLDERS = ("scalesweep", "workflow", "plugins", "bench", "tools")
 # Not renamed yet: this list only gets shorter.
 WAITING = (
     "scalesweep/adaptive/",
-    "scalesweep/commands/predict",
     "scalesweep/jobs/",
-    "scalesweep/planning/",
-    "scalesweep/settle/targets",
+    "scalesweep/adaptive/",
     "scalesweep/smk/context",
     "scalesweep/state/",
 )

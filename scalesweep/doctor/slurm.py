@@ -119,7 +119,7 @@ def examine_faults(campaign: Campaign, cluster: bool) -> Checks:
     if not cluster:
         yield Check(AVOIDED, SKIPPED, "no job is submitted without --profile slurm")
         return
-    avoided = NodeFaults.read(campaign.runs_folder).told()
+    avoided = NodeFaults.read(campaign.runs_folder).why_avoided()
     if not avoided:
         yield Check(AVOIDED, OK, "none is avoided: no job of the last day failed for its node")
         return

@@ -84,13 +84,13 @@ class Staging:
 
     def lost(self) -> set[str]:
         """Markers of data sets that have lost files since; without them these are staged again."""
-        found = set()
+        markers = set()
         for folder, needs in self._needs.items():
             for need in needs:
                 marker = Path(folder, f"staged-{need.wanted}")
                 if marker.exists() and not _are_there(folder, need.files):
-                    found.add(str(marker))
-        return found
+                    markers.add(str(marker))
+        return markers
 
     def _folder(self, experiment: Experiment, run: Run) -> str | None:
         return data_folder(self._campaign, experiment.benchmark, run.point)

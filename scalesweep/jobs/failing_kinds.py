@@ -59,7 +59,7 @@ class FailingKinds:
         if len(like) < self.most:
             return None
         first, *others = like.values()
-        shared = {k: v for k, v in first.items() if all(one.get(k) == v for one in others)}
+        shared = {k: v for k, v in first.items() if all(other.get(k) == v for other in others)}
         if any(_has(done, shared) for done in self._done.get(name, ())):
             return None
         return Enough(name, shared, len(like), ": ".join(filter(None, (cause, detail))))

@@ -29,17 +29,17 @@ def failure_lines(failures: Iterable[Failure], limit: int = SHOWN) -> list[str]:
     unique = list({failure.run_id: failure for failure in failures}.values())
     several = len({failure.experiment for failure in unique}) > 1
     groups: dict[tuple[tuple[str, str], str], list[Failure]] = {}
-    for one in unique:
-        kind = kind_of(one.run_id, one.cause, one.detail)
-        groups.setdefault((kind, one.experiment), []).append(one)
-    found = [
+    for failed in unique:
+        kind = kind_of(failed.run_id, failed.cause, failed.detail)
+        groups.setdefault((kind, failed.experiment), []).append(failed)
+    counted_lines = [
         (len(runs), _line(runs, names, several))
         for group in groups.values()
         for names, runs in _boxes(group, list(group[0].point))
     ]
-    found.sort(key=lambda entry: -entry[0])
-    lines = [line for _, line in found[:limit]]
-    if more := sum(count for count, _ in found[limit:]):
+    counted_lines.sort(key=lambda entry: -entry[0])
+    lines = [line for _, line in counted_lines[:limit]]
+    if more := sum(count for count, _ in counted_lines[limit:]):
         lines.append(f"{counted(more, 'run')} more, see plan.csv")
     return lines
 
@@ -82,7 +82,7 @@ def _boxes(
     """Runs in parts, each of which has every combination of its parameters' values."""
     values = {name: _unique(run.point[name] for run in runs) for name in names}
     points = {tuple(str(run.point[name]) for name in names) for run in runs}
-    if len(points) == math.prod(len(found) for found in values.values()):
+    if len(points) == math.prod(len(distinct) for distinct in values.values()):
         return [(names, list(runs))]
     split = next(name for name in names if len(values[name]) > 1)
     parts = [

@@ -19,14 +19,14 @@ def spent_jobs(campaign: Campaign, budget: float | None = None) -> Collected:
 
     Raises UserError where there is a ``budget`` and nothing says what jobs have cost.
     """
-    found = spent(campaign.unique_runs(), campaign.runs_folder, campaign.results / JOBS)
-    if found.blind and budget is not None:
+    spent_ = spent(campaign.unique_runs(), campaign.runs_folder, campaign.results / JOBS)
+    if spent_.blind and budget is not None:
         raise UserError(
             f"{campaign.file}: {budget:g} node-hours are the budget, and what was spent is not "
-            f"known: {'; '.join(found.notes)}; submit again once the accounting answers, or "
+            f"known: {'; '.join(spent_.notes)}; submit again once the accounting answers, or "
             "without a budget"
         )
-    return found
+    return spent_
 
 
 def cost_of_jobs(
@@ -44,7 +44,7 @@ def cost_of_jobs(
     """
     packed = allocations(campaign, shapes, estimates)
     lines = _lines(campaign, packed, jobs, estimates)
-    found: PlanJobs = {
+    cost: PlanJobs = {
         "shapes": lines,
         "node_hours_expected": _expected(lines),
         "node_hours_limit": sum(line["node_hours_limit"] for line in lines),
@@ -54,9 +54,9 @@ def cost_of_jobs(
         "overhead_jobs": sum(overhead_s([row]) is not None for row in jobs),
     }
     if (minutes := pack_minutes(campaign.site)) is not None:
-        alone = found["unpacked"] = _unpacked(campaign, shapes, jobs, estimates, minutes)
+        alone = cost["unpacked"] = _unpacked(campaign, shapes, jobs, estimates, minutes)
         alone["break_even_s"] = _break_even_s(
-            found["node_hours_expected"], alone["node_hours_expected"], shapes, jobs
+            cost["node_hours_expected"], alone["node_hours_expected"], shapes, jobs
         )
         of_shape: dict[str, list[Allocation]] = {}
         for job in packed:
@@ -66,7 +66,7 @@ def cost_of_jobs(
             line["runs_each"] = [len(job.run_ids) for job in alike]
             if (at_once := max(job.at_once for job in alike)) > 1:
                 line["at_once"] = at_once
-    return found
+    return cost
 
 
 def _lines(

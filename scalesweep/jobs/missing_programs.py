@@ -17,12 +17,12 @@ def missing_programs(
 
     ``here``: runs start on this machine, else on a cluster's nodes, of which less is known.
     """
-    site, found = campaign.site, {}
+    site, missing = campaign.site, {}
     python = python_of(campaign, benchmark)
     program = next(iter(launcher_of(campaign, benchmark, point)), python)
     if here and not site.prologue and shutil.which(program) is None:
         own = benchmark.launch or benchmark.python
-        found[program] = (
+        missing[program] = (
             f"{benchmark.folder}/benchmark.yaml: starts runs with {program!r}, which is not on "
             "this machine"
             if own
@@ -33,5 +33,5 @@ def missing_programs(
         path = campaign.programs[name]
         why = not_here(name, path, bool(site.prologue)) if here else mistyped(name, path)
         if why:
-            found[name] = f"{benchmark.name}: {why}"
-    return found
+            missing[name] = f"{benchmark.name}: {why}"
+    return missing

@@ -86,32 +86,32 @@ class Suspicion(NamedTuple):
 
 def suspicions(endings: Iterable[Ending]) -> list[Suspicion]:
     """The nodes on which runs fail that nothing but the node explains, the latest first."""
-    every = [one for one in endings if len(one.nodes) <= MOST_NODES or not one.kind]
-    all_nodes = {node for one in every for node in one.nodes}
+    every = [ending for ending in endings if len(ending.nodes) <= MOST_NODES or not ending.kind]
+    all_nodes = {node for end in every for node in end.nodes}
     failed: dict[tuple[str, str], list[Ending]] = {}
-    for one in every:
-        for node in one.nodes if one.kind else ():
-            failed.setdefault((node, one.kind), []).append(one)
-    found = []
+    for end in every:
+        for node in end.nodes if end.kind else ():
+            failed.setdefault((node, end.kind), []).append(end)
+    suspicions = []
     for (node, kind), ends in failed.items():
-        run_ids = tuple(dict.fromkeys(one.run_id for one in ends))
-        first = min(one.at for one in ends)
+        run_ids = tuple(dict.fromkeys(end.run_id for end in ends))
+        first = min(end.at for end in ends)
         if len(run_ids) < ENOUGH:
             continue
-        here = [one for one in every if node in one.nodes]
-        without = [one for one in every if node not in one.nodes]
-        if any(not one.kind and one.at >= first for one in here):
+        here = [end for end in every if node in end.nodes]
+        without = [end for end in every if node not in end.nodes]
+        if any(not end.kind and end.at >= first for end in here):
             continue
-        if any(one.kind == kind for one in without):
+        if any(end.kind == kind for end in without):
             continue
-        points = {one.point for one in ends}
-        every_done = {one.run_id for one in without if not one.kind}
-        done = {one.run_id for one in without if not one.kind and one.point in points}
-        last = max(one.at for one in ends)
-        found.append(
+        points = {end.point for end in ends}
+        every_done = {end.run_id for end in without if not end.kind}
+        done = {end.run_id for end in without if not end.kind and end.point in points}
+        last = max(end.at for end in ends)
+        suspicions.append(
             Suspicion(node, kind, run_ids, len(done), len(every_done), len(all_nodes), last)
         )
-    return sorted(found, key=lambda one: -one.at)
+    return sorted(suspicions, key=lambda suspicion: -suspicion.at)
 
 
 @dataclass
@@ -145,8 +145,8 @@ class NodeFaults:
 
     def _forget(self) -> None:
         oldest = self.clock() - AVOID_S
-        self.lost = [one for one in self.lost if one.at >= oldest]
-        self.endings = [one for one in self.endings if one.at >= oldest][-MOST:]
+        self.lost = [loss for loss in self.lost if loss.at >= oldest]
+        self.endings = [end for end in self.endings if end.at >= oldest][-MOST:]
 
     def keep(self) -> None:
         """Write what was seen next to the runs. Raises OSError."""
@@ -157,7 +157,7 @@ class NodeFaults:
 
     def note_lost(self, nodes: Sequence[str], cause: str, job_id: int) -> str:
         """Note nodes that Slurm lost; a line that says so, empty for what is known."""
-        known = {(one.node, one.job_id) for one in self.lost}
+        known = {(loss.node, loss.job_id) for loss in self.lost}
         new = [node for node in nodes if (node, job_id) not in known]
         if not new:
             return ""
@@ -169,14 +169,15 @@ class NodeFaults:
 
     def note_end(self, ending: Ending) -> list[str]:
         """Note how a run ended on its nodes; lines on what that says of them."""
-        before = {(one.node, one.kind) for one in self.suspicions}
+        before = {(suspicion.node, suspicion.kind) for suspicion in self.suspicions}
         self.endings.append(ending)
-        now = {(one.node, one.kind): one for one in self.suspicions}
+        now = {(suspicion.node, suspicion.kind): suspicion for suspicion in self.suspicions}
         lines = []
-        for key, one in now.items():
-            if one.confirmed and key not in self._said:
+        for key, suspicion in now.items():
+            if suspicion.confirmed and key not in self._said:
                 self._said.add(key)
-                lines.append(f"{self.tell(one)}; scalesweep avoids it until {self._until(one.at)}")
+                until = self._until(suspicion.at)
+                lines.append(f"{self.tell(suspicion)}; scalesweep avoids it until {until}")
         for node, kind in before - now.keys():
             acted = (node, kind) in self._said or self._trials.pop((node, kind), "")
             self._said.discard((node, kind))
@@ -187,46 +188,49 @@ class NodeFaults:
     @property
     def suspicions(self) -> list[Suspicion]:
         """Nodes on which runs fail, the latest first."""
-        return suspicions(self.endings) if any(one.kind for one in self.endings) else []
+        return suspicions(self.endings) if any(ending.kind for ending in self.endings) else []
 
-    def tell(self, one: Suspicion) -> str:
+    def tell(self, suspicion: Suspicion) -> str:
         """What speaks against a node, in words."""
         return (
-            f"{one.node}: {len(one.run_ids)} runs failed there in the same way ({one.kind}), none "
-            f"succeeded there since, and {one.elsewhere} of the same points succeeded on other "
-            "nodes"
+            f"{suspicion.node}: {len(suspicion.run_ids)} runs failed there in the same way "
+            f"({suspicion.kind}), none succeeded there since, and {suspicion.elsewhere} of the "
+            "same points succeeded on other nodes"
         )
 
-    def told(self) -> Mapping[str, str]:
+    def why_avoided(self) -> Mapping[str, str]:
         """Each node that is avoided, and why, in words."""
-        found = {
-            one.node: f"{one.cause} in job {one.job_id}, avoided until {self._until(one.at)}"
-            for one in self.lost
+        reasons = {
+            loss.node: f"{loss.cause} in job {loss.job_id}, avoided until {self._until(loss.at)}"
+            for loss in self.lost
         }
-        for one in self.suspicions:
-            if one.confirmed:
-                said = self.tell(one).partition(": ")[2]
-                found[one.node] = f"{said}; avoided until {self._until(one.at)}"
-        return found
+        for suspicion in self.suspicions:
+            if suspicion.confirmed:
+                said = self.tell(suspicion).partition(": ")[2]
+                reasons[suspicion.node] = f"{said}; avoided until {self._until(suspicion.at)}"
+        return reasons
 
     def worth_a_trial(self, run_id: str) -> str:
         """The nodes without which a run that has just failed is to be tried again, as a list; empty
         for none: it may be at fault, or another run is being tried already."""
-        found = []
-        for one in self.suspicions:
-            if run_id not in one.run_ids:
+        nodes = []
+        for suspicion in self.suspicions:
+            if run_id not in suspicion.run_ids:
                 continue
-            if one.confirmed or self._trials.setdefault((one.node, one.kind), run_id) == run_id:
-                found.append(one.node)
-        return ",".join(found)
+            if (
+                suspicion.confirmed
+                or self._trials.setdefault((suspicion.node, suspicion.kind), run_id) == run_id
+            ):
+                nodes.append(suspicion.node)
+        return ",".join(nodes)
 
     def avoided(self) -> list[str]:
         """The nodes that jobs are kept off, those first that failed last."""
         self._forget()
         times: dict[str, float] = {}
         for node, at in (
-            *((one.node, one.at) for one in self.lost),
-            *((one.node, one.at) for one in self.suspicions),
+            *((loss.node, loss.at) for loss in self.lost),
+            *((suspicion.node, suspicion.at) for suspicion in self.suspicions),
         ):
             times[node] = max(at, times.get(node, 0.0))
         return sorted(times, key=lambda node: -times[node])

@@ -92,7 +92,7 @@ def allocations(
     for run_id in run_ids:
         block = groups.setdefault(replace(shapes[run_id], minutes=0), {})
         block.setdefault(blocks[run_id], []).append(run_id)
-    found: list[Allocation] = []
+    packs: list[Allocation] = []
     for shape, by_block in groups.items():
         needs = {
             run_id: _need(campaign, *runs[run_id], shapes[run_id], estimates)
@@ -110,12 +110,12 @@ def allocations(
             members = [run_id for place in places for run_id in items[place][0]]
             ids = sorted(members, key=places_in_order.__getitem__)
             if len(ids) == 1:
-                found.append(Allocation(shapes[ids[0]], (ids[0],)))
+                packs.append(Allocation(shapes[ids[0]], (ids[0],)))
                 continue
             total = joined([needs[run_id] for run_id in ids])
             longest = math.ceil((total.expected_s + total.spare_s - _ROUNDING_S) / 60 + startup)
-            found.append(Allocation(replace(shape, minutes=longest), tuple(ids)))
-    return sorted(found, key=lambda one: places_in_order[one.run_ids[0]])
+            packs.append(Allocation(replace(shape, minutes=longest), tuple(ids)))
+    return sorted(packs, key=lambda allocation: places_in_order[allocation.run_ids[0]])
 
 
 def _side_by_side(
@@ -137,7 +137,7 @@ def _side_by_side(
     for run_id in run_ids:
         shape = shapes[run_id]
         kinds.setdefault(kind(shape, _most_nodes(site, shape)), []).append(run_id)
-    found: list[Allocation] = []
+    packs: list[Allocation] = []
     for key, members in kinds.items():
         tasks = [
             Task(shapes[i].nodes, *_need(campaign, *runs[i], shapes[i], estimates)) for i in members
@@ -146,15 +146,15 @@ def _side_by_side(
         for places in fill(tasks, [blocks[i] for i in members], nodes, capacity_s):
             ids = tuple(members[place] for place in places)
             if len(ids) == 1:
-                found.append(Allocation(shapes[ids[0]], ids))
+                packs.append(Allocation(shapes[ids[0]], ids))
                 continue
             table = timetable(nodes, (tasks[place] for place in places))
             minutes = math.ceil((table.needs_s - _ROUNDING_S) / 60 + slurm.startup_minutes)
             own = [shapes[run_id] for run_id in ids]
             shape = whole_nodes(own, table.peak_nodes, table.peak_runs, minutes, most_mb)
-            found.append(Allocation(shape, ids, table.peak_runs))
+            packs.append(Allocation(shape, ids, table.peak_runs))
     positions = campaign.positions()
-    return sorted(found, key=lambda one: positions[one.run_ids[0]])
+    return sorted(packs, key=lambda allocation: positions[allocation.run_ids[0]])
 
 
 def _most_nodes(site: Site, shape: Shape) -> int:
@@ -180,16 +180,16 @@ def packed(items: Sequence[Item], capacity_s: float) -> list[list[int]]:
     First fit, longest first; where that is not known to be the least and there are few items, an
     integer programme looks for fewer for some seconds. An item that does not fit is on its own.
     """
-    found = first_fit(items, capacity_s)
+    places_of = first_fit(items, capacity_s)
     small = [place for place, item in enumerate(items) if fits(item, capacity_s)]
     alone = len(items) - len(small)
-    most = len(found) - alone
+    most = len(places_of) - alone
     if most > _least([items[place] for place in small], capacity_s) and len(small) <= MOST_BLOCKS:
         fewer = _solved([items[place] for place in small], capacity_s, most - 1)
         if fewer is not None:
             large = [[place] for place in range(len(items)) if place not in set(small)]
-            found = [[small[place] for place in places] for places in fewer] + large
-    return found
+            places_of = [[small[place] for place in places] for places in fewer] + large
+    return places_of
 
 
 def first_fit(items: Sequence[Item], capacity_s: float) -> list[list[int]]:
@@ -281,11 +281,11 @@ def _blocks(
     A run of the control point belongs to the block that it is measured in, whatever its number.
     """
     control = {run.run_id for e in campaign.experiments if e.control for run in e.runs}
-    found: dict[str, tuple[str, int]] = {}
+    blocks: dict[str, tuple[str, int]] = {}
     block = 0
     for run_id in run_ids:
         run = runs[run_id][1]
         if run.profile == NONE and run_id not in control:
             block = run.repeat
-        found[run_id] = (run.profile, block)
-    return found
+        blocks[run_id] = (run.profile, block)
+    return blocks

@@ -46,11 +46,11 @@ class Timetable:
 
     def after(self, tasks: Iterable[Task]) -> Self:
         """This timetable with further runs. Raises IndexError for one of more nodes."""
-        found = type(self)(len(self._free_s))
-        found.__dict__.update(self.__dict__)
+        timetable = type(self)(len(self._free_s))
+        timetable.__dict__.update(self.__dict__)
         for task in tasks:
-            found._add(task)
-        return found
+            timetable._add(task)
+        return timetable
 
     def _add(self, task: Task) -> None:
         start_s = max(self._begun_s, self._free_s[task.nodes - 1])
@@ -77,20 +77,20 @@ def fill(
     In their order: an allocation is full once the next run, or the next runs of one of ``blocks``
     (of each run), do not fit; of a block that fits into none as many as fit.
     """
-    found: list[list[int]] = []
+    rows: list[list[int]] = []
     table = Timetable(nodes)
     for _, members in groupby(range(len(tasks)), key=blocks.__getitem__):
         block = list(members)
         whole = timetable(nodes, (tasks[place] for place in block)).needs_s <= capacity_s
         for part in [block] if whole else [[place] for place in block]:
             longer = table.after(tasks[place] for place in part)
-            if found and longer.needs_s <= capacity_s:
-                found[-1] += part
+            if rows and longer.needs_s <= capacity_s:
+                rows[-1] += part
                 table = longer
             else:
-                found.append(part)
+                rows.append(part)
                 table = timetable(nodes, (tasks[place] for place in part))
-    return found
+    return rows
 
 
 def kind(shape: Shape, most_nodes: int) -> Shape:

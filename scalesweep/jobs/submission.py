@@ -229,7 +229,7 @@ class Submission:
             with disk_full.may_be():
                 forget_submitted(folder, job.job_id)
             return Cause.NOT_BEGUN
-        noted = {one.job_id: one.log for one in self._noted(run_id)}
+        noted = {job.job_id: job.log for job in self._noted(run_id)}
         # Where a disk was too full to note it.
         name = joined(str(self.campaign.runs_folder), run_id)
         log = Path(noted.get(job.job_id) or LOGS / "rule_run" / name / f"{job.job_id}.log")

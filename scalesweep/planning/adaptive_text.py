@@ -27,7 +27,7 @@ def repeats_line(experiment: PlanExperiment) -> str:
         by_state.setdefault(point["state"], []).append(point)
     axes = [*experiment["axes"], *experiment["linked"]]
     parts = [
-        _WORDS[state](those, repeats, axes) for state in _WORDS if (those := by_state.get(state))
+        _WORDS[state](points, repeats, axes) for state in _WORDS if (points := by_state.get(state))
     ]
     metric = f" of {repeats['metric']}" if repeats["metric"] else ""
     rule = f"{repeats['least']} to {repeats['most']}, until ±{_percent(repeats['until'])}{metric}"
@@ -101,16 +101,16 @@ def spend_lines(experiment: PlanExperiment) -> list[str]:
         f"budget: {spend['spent']:.3g} of {spend['budget']:g} node-hours spent, up to "
         f"{spend['reserved']:.3g} more planned; {state}"
     )
-    return [head, *(f"  {decision_text(experiment, one)}" for one in spend["rounds"])]
+    return [head, *(f"  {decision_text(experiment, decision)}" for decision in spend["rounds"])]
 
 
-def decision_text(experiment: PlanExperiment, one: PlanRound) -> str:
+def decision_text(experiment: PlanExperiment, round_: PlanRound) -> str:
     """A decision: round, point, why, and its cost, expected and actual."""
-    axes = [axis for axis in experiment["axes"] if axis in one["point"]]
-    point = " ".join(f"{axis}={text_of(one['point'][axis])}" for axis in axes)
-    took = f", took {one['took']:.3g}" if one["done"] else ""
+    axes = [axis for axis in experiment["axes"] if axis in round_["point"]]
+    point = " ".join(f"{axis}={text_of(round_['point'][axis])}" for axis in axes)
+    took = f", took {round_['took']:.3g}" if round_["done"] else ""
     return (
-        f"round {one['round']}: {experiment['name']} {point}, {counted(one['runs'], 'run')}: "
-        f"narrows {one['question']} from {math.exp(one['now']):.3g} to an expected "
-        f"{math.exp(one['expected']):.3g}; at most {one['node_hours']:.3g} node-hours{took}"
+        f"round {round_['round']}: {experiment['name']} {point}, {counted(round_['runs'], 'run')}: "
+        f"narrows {round_['question']} from {math.exp(round_['now']):.3g} to an expected "
+        f"{math.exp(round_['expected']):.3g}; at most {round_['node_hours']:.3g} node-hours{took}"
     )

@@ -178,7 +178,9 @@ def _experiment_entry(
     if benchmark.noexchange:
         entry["noexchange"] = True
     refused = campaign.imported.get("refused", ())
-    if count := sum(one["count"] for one in refused if one["benchmark"] == benchmark.name):
+    if count := sum(
+        refusal["count"] for refusal in refused if refusal["benchmark"] == benchmark.name
+    ):
         entry["refused"] = count
     return entry
 
@@ -194,8 +196,8 @@ def kept_profiles(
         names = [path.name for path in campaign.runs_folder.iterdir() if "." in path.name]
     except OSError:
         return {}
-    found = {name: split_name(name) for name in names}
-    kept = {name: runs[i] for name, (i, kind) in found.items() if kind in KINDS and i in runs}
+    parts_of = {name: split_name(name) for name in names}
+    kept = {name: runs[i] for name, (i, kind) in parts_of.items() if kind in KINDS and i in runs}
     return dict(take_stock(campaign, kept)) if kept else {}
 
 
@@ -205,13 +207,13 @@ def _profiles(experiment: Experiment, states: Mapping[str, RunState]) -> list[Pl
     Only the former are to be run if they have failed.
     """
     asked = {run.run_id for run in experiment.profiles}
-    found: dict[str, tuple[str, Run]] = {
+    profiles: dict[str, tuple[str, Run]] = {
         run.run_id: (run.profile, run) for run in experiment.profiles
     }
     for run in experiment.runs:
         for kind in KINDS if run.repeat == 0 else (NOEXCHANGE,):
             if (name := folder_name(run.run_id, kind)) in states:
-                found.setdefault(name, (kind, run))
+                profiles.setdefault(name, (kind, run))
     return [
         {
             "run_id": name,
@@ -222,21 +224,21 @@ def _profiles(experiment: Experiment, states: Mapping[str, RunState]) -> list[Pl
             "detail": states[name].detail,
             "to_run": name in asked and not states[name].settled,
         }
-        for name, (kind, run) in found.items()
+        for name, (kind, run) in profiles.items()
     ]
 
 
 def _parameters(benchmark: Benchmark) -> dict[str, ParameterInfo]:
     """What each column of a point means; what runs scale over is listed with the parameters."""
-    found: dict[str, ParameterInfo] = {
+    parameters: dict[str, ParameterInfo] = {
         name: {"unit": p.unit, "doc": p.doc, "default": p.default, "workload": p.workload}
         for name, p in benchmark.parameters.items()
     }
     if benchmark.workers:
-        found[benchmark.scale] = {
+        parameters[benchmark.scale] = {
             "unit": None, "doc": benchmark.workers.doc, "default": None, "workload": False
         }  # fmt: skip
-    return found
+    return parameters
 
 
 def _estimate(campaign: Campaign, pending: Sequence[tuple[int, float | None]]) -> PlanEstimate:

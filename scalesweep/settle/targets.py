@@ -52,7 +52,7 @@ def targets_of(campaign: Campaign, points: str, metric: str, repeats: str) -> li
     if campaign.site.launch is None:
         raise UserError(f"{campaign.site.file}: has no 'launch': nothing is measured there")
     count = _count(repeats)
-    found: dict[str, Target] = {}
+    targets: dict[str, Target] = {}
     for experiment, point in _chosen(campaign, points.strip()):
         named = None
         if metric:
@@ -61,16 +61,16 @@ def targets_of(campaign: Campaign, points: str, metric: str, repeats: str) -> li
                 experiment.benchmark, metric, where, EPOCH_METRICS
             )  # fmt: skip
         target = Target(experiment, point, count or _planned(experiment, point), named)
-        found.setdefault(target.run_id(0), target)
-    staging = Staging(campaign, [(t.experiment, _first(t)) for t in found.values()])
-    for target in found.values():
+        targets.setdefault(target.run_id(0), target)
+    staging = Staging(campaign, [(t.experiment, _first(t)) for t in targets.values()])
+    for target in targets.values():
         for marker in staging.marker(target.experiment, _first(target)):
             if not Path(marker).exists():
                 raise UserError(
                     f"{target.label}: its data set is not there ({marker}): call `snakemake` for "
                     "this campaign once, which makes it"
                 )
-    return [*found.values()]
+    return [*targets.values()]
 
 
 def _first(target: Target) -> Any:
@@ -79,29 +79,33 @@ def _first(target: Target) -> Any:
 
 
 def _chosen(campaign: Campaign, text: str) -> list[tuple[Experiment, Mapping[str, Any]]]:
-    experiments = [one for one in campaign.experiments if not one.control]
-    names = {one.name: one for one in experiments}
+    experiments = [experiment for experiment in campaign.experiments if not experiment.control]
+    names = {experiment.name: experiment for experiment in experiments}
     if text in names:
         experiments, text = [names[text]], ""
-    every = [(one, point) for one in experiments for point in one.points]
+    every = [(experiment, point) for experiment in experiments for point in experiment.points]
     if not text:
         return every
     where = "--points"
-    known = {name for one in experiments for name in one.benchmark.scaled(one.points[0])}
+    known = {
+        name
+        for experiment in experiments
+        for name in experiment.benchmark.scaled(experiment.points[0])
+    }
     try:
         rule = Expression(text, where).check_names(known)
     except UserError as error:
         raise UserError(
             f"{error}; an experiment ({', '.join(names)}) may be named instead"
         ) from None
-    found = [
-        (one, point)
-        for one, point in every
-        if rule.names <= (scaled := one.benchmark.scaled(point)).keys() and rule(scaled)
+    chosen = [
+        (experiment, point)
+        for experiment, point in every
+        if rule.names <= (scaled := experiment.benchmark.scaled(point)).keys() and rule(scaled)
     ]
-    if not found:
+    if not chosen:
         raise UserError(f"{where} {text}: no point of the campaign is of this kind")
-    return found
+    return chosen
 
 
 def _planned(experiment: Experiment, point: Mapping[str, Any]) -> int:
@@ -133,14 +137,14 @@ def repository_of(campaign: Campaign, targets: Sequence[Target]) -> Repository:
     tops = {
         top_of(Path(path)) for target in targets for path in files_of(campaign, target).values()
     }
-    found = sorted(str(top) for top in tops if top)
-    if len(found) != 1:
-        what = f"lie in several repositories ({', '.join(found)})" if found else "lie in none"
+    folders = sorted(str(top) for top in tops if top)
+    if len(folders) != 1:
+        what = f"lie in several repositories ({', '.join(folders)})" if folders else "lie in none"
         raise UserError(
             f"{campaign.file}: no commits to measure: the programs' files {what}; add "
             "`track: {repository: PATH}`"
         )
-    return Repository(Path(found[0]))
+    return Repository(Path(folders[0]))
 
 
 def files_of(campaign: Campaign, target: Target) -> dict[str, str]:

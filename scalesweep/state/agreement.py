@@ -55,25 +55,25 @@ class Planned:
         experiment, run = self._runs[run_id]
         benchmark = experiment.benchmark
         measured = record["point"]
-        found = {}
+        differences = {}
         changed = [
             f"{name} was {measured[name]!r}, is {value!r}"
             for name, value in run.point.items()
             if name in measured and measured[name] != value
         ]
         if changed:
-            found[PARAMETERS] = _few(changed)
+            differences[PARAMETERS] = _few(changed)
         program = record.get("program")
         if not isinstance(program, dict):
-            return found
+            return differences
         # With the values that were measured: a command differs only if its template does.
         point = {**run.point, **{n: measured[n] for n in run.point if n in measured}}
         now = program_order(self._campaign, benchmark, point)
         if text := _command(program, now, template_for(int(point["ranks"]))):
-            found[COMMAND] = text
+            differences[COMMAND] = text
         if benchmark.extract is not None and (text := self._program(program, now)):
-            found[PROGRAM] = text
-        return found
+            differences[PROGRAM] = text
+        return differences
 
     def _program(self, program: Mapping[str, Any], now: ProgramOrder) -> str:
         """Which files of the program have another content now."""
@@ -121,22 +121,22 @@ def _command(before: Mapping[str, Any], now: ProgramOrder, used: str) -> str:
 
     ``used``: which of the benchmark's launchers starts the run.
     """
-    found = []
+    changes = []
     words = before.get("command")
     if isinstance(words, list) and words != now["command"]:
         gone = [str(word) for word in words if word not in now["command"]]
         new = [word for word in now["command"] if word not in words]
         said = [f"had {' '.join(gone)}"] if gone else []
         said += [f"has {' '.join(new)}"] if new else []
-        found.append(f"the command {', '.join(said) or 'has its words in another order'}")
+        changes.append(f"the command {', '.join(said) or 'has its words in another order'}")
     env = before.get("env")
     if isinstance(env, dict):
         for name in sorted({*map(str, env), *now["env"]}):
             if env.get(name) != now["env"].get(name):
-                found.append(f"{name} was {env.get(name)}, is {now['env'].get(name)}")
+                changes.append(f"{name} was {env.get(name)}, is {now['env'].get(name)}")
     if "launch" in before and _words(before["launch"], used) != _words(now["launch"], used):
-        found.append(f"the benchmark's launch.{used} was changed")
-    return _few(found)
+        changes.append(f"the benchmark's launch.{used} was changed")
+    return _few(changes)
 
 
 def _few(texts: Collection[str]) -> str:

@@ -30,10 +30,10 @@ _STAMP = re.compile(r"[0-9]+:[0-9]+")  # of ``stamp_of``
 
 def note_made(results: Path) -> None:
     """Remember what lies in the results folder, which has just been made."""
-    found = {str(path.relative_to(results)): stamp_of(str(path)) for path in _files(results)}
-    found[_CODE] = _code()
+    stamps = {str(path.relative_to(results)): stamp_of(str(path)) for path in _files(results)}
+    stamps[_CODE] = _code()
     _make_way(results)
-    write_atomic(results / MADE, json.dumps(found), durable=False)
+    write_atomic(results / MADE, json.dumps(stamps), durable=False)
 
 
 def _code() -> str:
@@ -101,5 +101,5 @@ def _files(results: Path) -> Iterator[Path]:
         top = made if made.is_dir() else path
         # Snakemake keeps a time in hidden files of its own.
         files = (file for file in top.rglob("*") if not file.name.startswith("."))
-        found = (path / file.relative_to(top) for file in files)
-        yield from (file for file in found if file.is_file())
+        paths = (path / file.relative_to(top) for file in files)
+        yield from (file for file in paths if file.is_file())

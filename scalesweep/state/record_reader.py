@@ -15,9 +15,9 @@ from scalesweep.core.record import BadRecordError
 
 def read_record(path: Path) -> dict[str, Any]:
     """As ``core.record.read_record``: a whole record of the schema of today, with its samples."""
-    found = parse_record(record.record_bytes(path), path.parent.name)
-    record.check_samples(path.parent, found)
-    return found
+    content = parse_record(record.record_bytes(path), path.parent.name)
+    record.check_samples(path.parent, content)
+    return content
 
 
 def parse_record(content: bytes, run_id: str) -> dict[str, Any]:

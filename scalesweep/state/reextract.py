@@ -51,7 +51,7 @@ def runs_to_reread(
 
     Run id -> patterns now. Only of programs that ended well; imported records have no logs.
     """
-    found = {}
+    extracts = {}
     for experiment, run_ids in by_experiment(runs):
         extract = experiment.benchmark.extract
         if extract is None:
@@ -59,8 +59,8 @@ def runs_to_reread(
         for run_id in run_ids:
             state = states[run_id]
             if state.source in ("", "measured") and state.extract not in ("", extract.digest):
-                found[run_id] = extract
-    return found
+                extracts[run_id] = extract
+    return extracts
 
 
 def leave_rereads(

@@ -179,23 +179,23 @@ def scan(
     Raises UserError where, with ``quarantine``, a record or its files cannot be read or set aside.
     """
     index = RunIndex(runs_folder)
-    found = look(runs_folder, run_ids, index, verify, afresh, planned)
-    if found.newer:
-        return found.states  # the folder is that version's: nothing in it is touched
+    scanned = look(runs_folder, run_ids, index, verify, afresh, planned)
+    if scanned.newer:
+        return scanned.states  # the folder is that version's: nothing in it is touched
     if quarantine:
-        for run_id, error in found.unreadable.items():
+        for run_id, error in scanned.unreadable.items():
             where = f"{runs_folder}/{run_id}"
             raise UserError(f"{where}: {error.strerror}: {error.filename}") from None
-        for run_id in found.broken:
-            state = found.states[run_id]
-            found.states.others[run_id] = _quarantined(runs_folder / run_id, state)
+        for run_id in scanned.broken:
+            state = scanned.states[run_id]
+            scanned.states.others[run_id] = _quarantined(runs_folder / run_id, state)
     if remember:
-        index.update(found.read)
-    return found.states
+        index.update(scanned.read)
+    return scanned.states
 
 
 @dataclass
-class Found:
+class Scan:
     """What ``look`` has found: ``states`` of all runs, in the order asked for; ``read``, entries
     for the index of the records that were read; ``broken``, runs whose records cannot be trusted;
     ``newer``, those whose records are of a newer version; ``unreadable``, those of which a file
@@ -215,7 +215,7 @@ def look(
     verify: bool = False,
     afresh: bool = False,
     planned: Comparison | None = None,
-) -> Found:
+) -> Scan:
     """Look at every run in ``run_ids``; nothing is written.
 
     Checksums of samples.npz and power.csv cost a read of them, so they are compared where these
@@ -223,7 +223,7 @@ def look(
     as those of new runs; with ``afresh`` nothing is taken from the index. Records that disagree
     with ``planned`` are stale; they are compared when they are new, and when the plan has changed.
     """
-    found = Found(states := RunStates(run_ids, index))
+    scanned = Scan(states := RunStates(run_ids, index))
     others = states.others
     root = str(runs_folder)
     known = {} if afresh else index.stamps
@@ -242,8 +242,8 @@ def look(
             others[run_id] = _unfinished(folder)
         elif stamp != before or run_id in odd:
             entry = index.entry(run_id) if before is not None else None
-            others[run_id] = _looked_at(folder, run_id, entry, stamp, verify, planned, found)
-    return found
+            others[run_id] = _looked_at(folder, run_id, entry, stamp, verify, planned, scanned)
+    return scanned
 
 
 def _is_plain(entry: Entry) -> bool:
@@ -258,7 +258,7 @@ def _looked_at(
     stamp: str,
     verify: bool,
     planned: Comparison | None,
-    found: Found,
+    scanned: Scan,
 ) -> RunState:
     """State of a run that has a record, which is read where the index does not say enough."""
     if (
@@ -268,7 +268,7 @@ def _looked_at(
         and (planned is None or _is_compared(entry, planned.keys[run_id]))
     ):
         return _finished(entry, planned.accepted if planned else frozenset())
-    return _read(folder, run_id, entry, stamp, verify, planned, found)
+    return _read(folder, run_id, entry, stamp, verify, planned, scanned)
 
 
 def _read(
@@ -278,27 +278,27 @@ def _read(
     stamp: str,
     verify: bool,
     planned: Comparison | None,
-    found: Found,
+    scanned: Scan,
 ) -> RunState:
-    """State of a run whose record or files are to be read; what else is found goes to ``found``."""
+    """State of a run whose record or files are to be read; the rest goes to ``scanned``."""
     try:
         new = _new_entry(folder, run_id, entry, stamp, verify, planned)
     except FileNotFoundError:  # gone since the look before
         return _unfinished(folder)
     except BadRecordError as error:
-        found.broken.append(run_id)
+        scanned.broken.append(run_id)
         return RunState(
             Status.FAILED, stamp, Cause.BAD_RECORD, _plain(str(error).removeprefix(f"{run_id}: "))
         )
     except NewerRecordError as error:
-        found.newer.append(run_id)
+        scanned.newer.append(run_id)
         return RunState(
             Status.FAILED, stamp, Cause.NEWER_RECORD, str(error).removeprefix(f"{run_id}: ")
         )
     except OSError as error:
-        found.unreadable[run_id] = error
+        scanned.unreadable[run_id] = error
         return RunState(Status.FAILED, stamp, Cause.BAD_RECORD, str(error))
-    found.read[run_id] = new
+    scanned.read[run_id] = new
     return _finished(new, planned.accepted if planned else frozenset())
 
 

@@ -32,8 +32,8 @@ def take_stock(
     """
     planned = Planned(campaign, runs)
     folder = campaign.runs_folder
-    found = scan(folder, runs, quarantine, remember, verify, afresh, planned)
-    return leave_rereads(runs, found)
+    states = scan(folder, runs, quarantine, remember, verify, afresh, planned)
+    return leave_rereads(runs, states)
 
 
 def tell_stale(campaign: Campaign, runs: Runs, states: Mapping[str, RunState]) -> str:

@@ -26,7 +26,7 @@ def unusable(states: Mapping[str, RunState]) -> dict[str, str]:
 def tell_set_aside(broken: Mapping[str, str], dry: bool = False) -> str:
     """One line about records that were set aside (``dry``: will be): run id -> what is wrong."""
     aside = "will be" if dry else "was" if len(broken) == 1 else "were"
-    return _told(broken, f"cannot be trusted and {aside} set aside")
+    return _runs_text(broken, f"cannot be trusted and {aside} set aside")
 
 
 def tell_unusable(broken: Mapping[str, str]) -> str:
@@ -34,10 +34,10 @@ def tell_unusable(broken: Mapping[str, str]) -> str:
     are, folder = ("is", "its folder to measure it")
     if len(broken) > 1:
         are, folder = ("are", "their folders to measure them")
-    return f"{_told(broken, f'cannot be used and {are} left out')}; delete {folder} again"
+    return f"{_runs_text(broken, f'cannot be used and {are} left out')}; delete {folder} again"
 
 
-def _told(broken: Mapping[str, str], what: str) -> str:
+def _runs_text(broken: Mapping[str, str], what: str) -> str:
     records = "1 record" if len(broken) == 1 else f"{len(broken)} records"
     return f"{records} {what}: {tell_runs(broken)}"
 

@@ -401,9 +401,11 @@ def test_a_node_that_fails_runs_is_found_by_trying_one_elsewhere(
         found.runs = {**found.runs, other: runs[run_id]}
         found.note_success(other, f"node{1 + len(other) % 3}")
     assert "node4: 2 runs failed there in the same way (NON_ZERO_EXIT: exit code 3)" in caplog.text
-    assert [*Submission(campaign, {}, runs).faults.told()] == []  # kept with the next failure
+    assert [
+        *Submission(campaign, {}, runs).faults.why_avoided()
+    ] == []  # kept with the next failure
     found.faults.keep()
-    assert [*Submission(campaign, {}, runs).faults.told()] == ["node4"]
+    assert [*Submission(campaign, {}, runs).faults.why_avoided()] == ["node4"]
 
 
 def test_a_record_of_a_suspended_job_is_no_record(submission: Submission) -> None:
