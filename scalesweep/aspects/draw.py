@@ -37,7 +37,6 @@ from scalesweep.figures.missing import LIMITS, missing_entry
 from scalesweep.figures.parts import part_figures
 from scalesweep.figures.phases import phase_energy_figures, phase_figures
 from scalesweep.figures.power import power_figures
-from scalesweep.figures.ranks import rank_figures
 from scalesweep.figures.steps import step_figures
 from scalesweep.figures.style import RC, Drawing, Sketch
 from scalesweep.figures.svg import tidy_svg
@@ -54,7 +53,6 @@ _OTHERS: Sequence[_Maker] = (
     ledger_figures,
     waterfall_figures,
     site_figures,
-    rank_figures,
     step_figures,
     accuracy_figures,
     phase_figures,

@@ -35,7 +35,6 @@ from scalesweep.findings.general import (
 from scalesweep.findings.input_share import data_loading, input_share
 from scalesweep.findings.load import other_load, resting_on_disturbed
 from scalesweep.findings.machine import against_machine
-from scalesweep.findings.ranks import slow_ranks
 from scalesweep.findings.repeats import until_precise
 from scalesweep.findings.scaling import resting_on_totals
 from scalesweep.findings.shares import stated_efficiency
@@ -70,7 +69,6 @@ _OTHERS: Sequence[_Rule] = (
     input_cost,
     data_loading,
     waiting,
-    slow_ranks,
     timeline_signs,
     drift,
     oversubscribed,

@@ -43,7 +43,6 @@ from scalesweep.tables.pairwise import make_comparisons, site_table
 from scalesweep.tables.parts import part_table
 from scalesweep.tables.points import ExperimentData, Measure, Point, identity_columns, state_columns
 from scalesweep.tables.provenance import FACTS, read_facts
-from scalesweep.tables.ranks import rank_table
 from scalesweep.tables.scaling import scaling_table, series_of
 from scalesweep.tables.step_causes import step_tables
 from scalesweep.tables.training import training_tables
@@ -119,8 +118,6 @@ def make_tables(
             parts = part_table(data, points)
             tables |= {} if parts is None else {"parts": parts}
             series = [[points[i] for i in group] for group in series_of(data, points)]
-            ranks = rank_table(data, series, runs)
-            tables |= {} if ranks is None else {"ranks": ranks}
             tables |= step_tables(data, series, runs)
             own, against = stated_accounts(data), companion_accounts(data, runs)
             steps = efficiency_table(data, series, machine, finer(own, against))

@@ -37,7 +37,6 @@ _FIGURES: Mapping[str, Sequence[str]] = {
     "input cost": ("compare-input", "ratio-input"),
     "cache": ("scaling", "parameter", "heatmap", "groups"),
     "waiting": ("ranks-work", "ranks-epoch", "ranks-step", "scaling"),
-    "stragglers": ("ranks-",),
     "drift": ("control",),
 }
 

@@ -174,7 +174,7 @@ def frame_of(rows: Iterable[DeclaredRow]) -> pd.DataFrame | None:
     columns = columns_of(type(kept[0]))
     names = {item.name for item in columns}
     parameters = {
-        _parameter(name, names): typed_values([row.point[name] for row in kept])
+        parameter_column(name, names): typed_values([row.point[name] for row in kept])
         for name in kept[0].point
     }
     cells = [row.cells for row in kept]
@@ -199,7 +199,7 @@ def rows_of(
 ) -> list[Declared]:
     """Rows of a table as written (plain values by column) as objects; ``axes`` vary in it."""
     names = {item.name for item in columns_of(kind)}
-    parameters = {name: _parameter(name, names) for name in axes}
+    parameters = {name: parameter_column(name, names) for name in axes}
     result = []
     for row in rows:
         values: dict[str, Any] = {
@@ -227,7 +227,7 @@ def _value(value: Any, kind: type) -> Any:
     return json.loads(value) if kind is list else kind(value)
 
 
-def _parameter(name: str, names: Iterable[str]) -> str:
+def parameter_column(name: str, names: Iterable[str]) -> str:
     """Column of a parameter in a table with columns of these ``names``."""
     return f"parameter_{name}" if name in names else name
 

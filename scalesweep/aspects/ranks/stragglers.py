@@ -1,7 +1,6 @@
 """Which ranks and hosts are slower than the others, judged from the table `ranks`."""
 
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,6 @@ from scalesweep.analysis.stats import mean_interval
 from scalesweep.analysis.table_io import without_attrs
 from scalesweep.analysis.types import Floats
 from scalesweep.experiment.results import ExperimentResults, Row
-from scalesweep.tables.ranks import rank_column
 
 # The most that chance may make of it.
 CHANCE = 0.01
@@ -79,12 +77,9 @@ def rank_times(results: ExperimentResults) -> list[Times]:
     frame = results.tables.get("ranks")
     if frame is None:
         return []
-    name_of = partial(rank_column, axes=results.axes)
     points = {run["run_id"]: run["point"] for run in results.entry["runs"]}
     by_point: dict[tuple[object, ...], list[pd.DataFrame]] = {}
-    # Without the parameters, of which one may have the name of a column.
-    whole = without_attrs(frame)[[name_of(name) for name in _NAMES]]
-    whole.columns = pd.Index(_NAMES)
+    whole = without_attrs(frame)[[*_NAMES]]
     for (run_id, kind), part in whole.groupby(["run_id", "time"], sort=False):
         if run_id in points:
             key = (*results.key(points[run_id], results.axes), part["source"].iloc[0], kind)

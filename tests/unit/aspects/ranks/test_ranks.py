@@ -9,14 +9,19 @@ import pandas as pd
 import pytest
 
 from scalesweep.analysis.rank_stats import chances, own_times, spread_of
+from scalesweep.analysis.table_io import read_table
 from scalesweep.aspects.draw import draw
 from scalesweep.aspects.find import find
+from scalesweep.aspects.ranks import table as ranks_table
+from scalesweep.aspects.ranks.figure import rank_figures
+from scalesweep.aspects.ranks.findings import VICTIM, slow_ranks
+from scalesweep.aspects.ranks.stragglers import rank_times
+from scalesweep.aspects.ranks.table import rank_table
 from scalesweep.experiment.results import ExperimentResults
-from scalesweep.experiment.stragglers import rank_times
-from scalesweep.figures.ranks import rank_figures
 from scalesweep.findings.base import Finding
-from scalesweep.findings.ranks import VICTIM, slow_ranks
-from scalesweep.tables import ranks
+from scalesweep.tables.machine import Machine
+from scalesweep.tables.making import TableInputs
+from scalesweep.tables.points import ExperimentData
 from tests.fakes.ranks import Draw, ranked, steady, study_of
 from tests.fakes.training import make_training, nt3
 
@@ -154,12 +159,12 @@ def test_one_rank_and_one_clock_give_no_table(tmp_path: Path) -> None:
 def test_as_many_series_as_there_is_room_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ranks, "MAX_RUNS", 10)
+    monkeypatch.setattr(ranks_table, "MAX_RUNS", 10)
     fake = ranked(steady(5, 0.05), axes={"ranks": [2], "mode": list("abcdef")})
     table = study_of(tmp_path, fake).tables["ranks"]
     assert table is not None and table["run_id"].nunique() == 9
     assert set(table["mode"]) >= {"a", "f"} and table.attrs["left_out"] == 3
-    monkeypatch.setattr(ranks, "MAX_ROWS", 9)
+    monkeypatch.setattr(ranks_table, "MAX_ROWS", 9)
     table = study_of(tmp_path / "b", fake).tables["ranks"]
     assert table is not None and table["run_id"].nunique() == 2 and table.attrs["left_out"] == 5
 
@@ -172,11 +177,10 @@ def test_a_damaged_run_is_left_out_with_a_line(
     run_id = study.entry["runs"][0]["run_id"]
     path = tmp_path / "runs" / "here" / run_id / "samples.npz"
     path.write_bytes(path.read_bytes()[:-1] + b"x")
-    from scalesweep.analysis.table_io import read_table
-    from scalesweep.tables.points import ExperimentData
-
     data = ExperimentData(read_table(tmp_path / "summary.parquet"), study.entry)
-    table = ranks.rank_table(data, [data.points()], tmp_path / "runs" / "here")
+    points = data.points()
+    runs = tmp_path / "runs" / "here"
+    table = rank_table(TableInputs(data, points, [points], Machine(), runs))
     assert table is not None and run_id not in set(table["run_id"])
     (line,) = caplog.records
     assert line.levelname == "WARNING"
@@ -187,7 +191,7 @@ def test_a_parameter_may_have_the_name_of_a_column(tmp_path: Path) -> None:
     fake = ranked(steady(50, 0.05, {3: 1.2}), axes={"ranks": [8], "steps": [1, 2]})
     study = study_of(tmp_path, fake)
     table = study.tables["ranks"]
-    assert table is not None and {"steps", "rank_steps"} <= set(table)
+    assert table is not None and {"steps", "parameter_steps"} <= set(table)
     assert {times.row["steps"] for times in rank_times(study)} == {1, 2}
     found = only(named(study))
     assert "; the same at 1 other point;" in found.text

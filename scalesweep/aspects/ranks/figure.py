@@ -21,9 +21,9 @@ from scalesweep.analysis.rank_stats import (
     WORK,
 )
 from scalesweep.analysis.types import Floats
+from scalesweep.aspects.ranks.stragglers import HIDDEN, Straggler, Times, rank_times, stragglers
 from scalesweep.core.formatting import counted, listed, number, shorten
 from scalesweep.experiment.results import ExperimentResults
-from scalesweep.experiment.stragglers import HIDDEN, Straggler, Times, rank_times, stragglers
 from scalesweep.figures.style import (
     BLUE,
     FAINT,
@@ -207,3 +207,6 @@ def _named(slow: Sequence[Straggler]) -> str:
         return "No rank is slower than the others by the rule in docs/methods/intervals.md."
     named = [f"{_who(straggler)} ({number(straggler.ratio)} times)" for straggler in slow]
     return f"Slower than the others: {listed(named, MAX_LABELS)}."
+
+
+FIGURES = (rank_figures,)

@@ -13,11 +13,11 @@ from scalesweep.analysis.rank_stats import (
     STEP_WORK,
     WORK,
 )
+from scalesweep.aspects.ranks.stragglers import HIDDEN, Straggler, Times, rank_times, stragglers
 from scalesweep.core.formatting import counted, number, percent, with_interval
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.experiment.step_causes import point_causes
-from scalesweep.experiment.stragglers import HIDDEN, Straggler, Times, rank_times, stragglers
-from scalesweep.findings.base import CONFIRMED, NOTE, OPEN, Finding, marked
+from scalesweep.findings.base import CONFIRMED, NOTE, OPEN, Finding, Rule, marked
 
 RULE = "stragglers"
 MAX_SENTENCES = 6
@@ -143,3 +143,6 @@ def _none(results: ExperimentResults, times: Times) -> Finding:
     text += "" if times.kind in ALONE else f"; {HIDDEN}"
     evidence = _evidence(results, times, {"slow": highest})
     return Finding(results.name, RULE, NOTE, marked(times.row["source"], f"{text}."), evidence)
+
+
+RULES = (Rule(slow_ranks, figures={RULE: ("ranks-",)}),)

@@ -27,7 +27,9 @@ from scalesweep.core.npy import NO_USE, NOT_ARRAYS
 from scalesweep.core.rank_columns import by_rank, machine_column
 from scalesweep.core.record import RECORD, SAMPLES, checksums, holds_matches
 from scalesweep.state.record_reader import read_record
+from scalesweep.table.declared import parameter_column
 from scalesweep.tables.epoch_curves import run_seconds
+from scalesweep.tables.making import Maker, TableInputs
 from scalesweep.tables.points import ExperimentData, Point
 from scalesweep.tables.run_arrays import arrays_of, largest_finished, ranks_of
 
@@ -53,17 +55,10 @@ class _Ranks:
     spans: tuple[str, ...]  # that its own work is made of
 
 
-def rank_column(name: str, axes: Sequence[str]) -> str:
-    """Column of the table: its name, unless a varying parameter has it."""
-    return f"rank_{name}" if name in axes else name
-
-
-def rank_table(
-    data: ExperimentData, series: Sequence[Sequence[Point]], runs: Path | None
-) -> pd.DataFrame | None:
+def rank_table(inputs: TableInputs) -> pd.DataFrame | None:
     """A row per point, run, rank and kind of time (``time``, see ``ranktimes``).
 
-    ``series`` holds the points of each series by scale: the largest finished one of several ranks
+    Of the points of each series by scale the largest finished one of several ranks
     is taken, with all its repeats; of many series as many, evenly, as 60 runs and 32,768 rows
     hold (``attrs["left_out"]`` counts the others). One run is in memory at a time.
     Rows: varying parameters, source, run_id, repeat, rank, host (missing where the record does not
@@ -75,9 +70,10 @@ def rank_table(
     name, ``host_slow``, ``host_low``, ``host_high`` and ``host_chance``. None without any.
     A run whose files are damaged is left out, with a line.
     """
+    data, runs = inputs.data, inputs.runs
     if runs is None:
         return None
-    finished = [largest_finished(data, points) for points in series]
+    finished = [largest_finished(data, points) for points in inputs.series]
     points = [point for point in finished if point is not None]
     taken = _fitting(data, points)
     frames: list[dict[str, Any]] = []
@@ -94,8 +90,7 @@ def rank_table(
     result.attrs["left_out"] = len(points) - len(taken)
     meaning = {"unit": "s", "better": "lower", "scope": "rank"}
     result.attrs["units"] = {
-        rank_column(name, data.axes): {"label": f"{label} of a rank's times", **meaning}
-        for name, label in _SECONDS.items()
+        name: {"label": f"{label} of a rank's times", **meaning} for name, label in _SECONDS.items()
     }
     return result
 
@@ -198,8 +193,11 @@ def _rows_of(data: ExperimentData, point: Point, runs: Sequence[_Ranks]) -> list
                 "excess": spread.excess, "chance": chance, **of_hosts,
             }  # fmt: skip
             frames.append(
-                {name: [value] * ranks for name, value in point.values.items()}
-                | {rank_column(name, data.axes): value for name, value in columns.items()}
+                {
+                    parameter_column(name, columns): [value] * ranks
+                    for name, value in point.values.items()
+                }
+                | columns
             )
     return frames
 
@@ -235,3 +233,6 @@ def _of_hosts(runs: Sequence[_Ranks], kind: str, notable: bool) -> list[dict[str
         values = (spread.slow, spread.low, spread.high, chance[columns])
         result.append(dict(zip(names, (value[at] for value in values), strict=True)))
     return result
+
+
+MAKERS = (Maker("ranks", rank_table),)
