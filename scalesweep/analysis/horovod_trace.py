@@ -127,6 +127,10 @@ def _events(text: str, trace: Trace) -> Iterator[tuple[int, Mapping[str, Any]]]:
 
 
 def _add(event: Mapping[str, Any], trace: Trace, stacks: dict[int, list[OpenPhase]]) -> None:
+    """Add an event of the file to ``trace``; ``stacks`` are the open phases of each tensor.
+
+    Raises DamagedTraceError if the event cannot follow the ones before it.
+    """
     kind = event.get("ph")
     if kind not in ("B", "E", "X"):
         return

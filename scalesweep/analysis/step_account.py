@@ -249,6 +249,10 @@ def _account_of(
 def _from_epochs(
     samples: Mapping[str, NDArray[Any]], notes: Mapping[str, Any], ranks: int
 ) -> StepAccount | None:
+    """The account of a run whose times are sums over its epochs, ``[epoch, rank]`` seconds.
+
+    None where times of steps are there, or something of the epochs is missing.
+    """
     reading, computing, exchanging = (_matrix(samples, name, ranks) for name in SPANS)
     local, total = (_matrix(samples, name, ranks) for name in ("local_times", "global_times"))
     by_step = STEP_TIMES in samples and computing is not None and reading is not None
@@ -424,6 +428,7 @@ class _Epochs:
         between: Floats | None,
         notes: Mapping[str, Any],
     ) -> StepAccount | None:
+        """The account of a mean step from the epochs' sums, ``[epoch, rank]`` seconds each."""
         count = len(self.local) * self.per_epoch
         ends, own = self.total.max(axis=1), self.local.max(axis=1)
         account = _account(

@@ -194,6 +194,12 @@ def _judged(
     stepped: bool,
     named: bool,
 ) -> Verdict:
+    """The verdict on sessions ``new`` against sessions ``old`` of a series.
+
+    ``stepped``: the levels were found by a step in the series; ``named``: the user named the old
+    ones. A change is clear if it is beyond ``margin``, its interval leaves out 0, and chance,
+    outliers and rounding explain it rarely enough.
+    """
     shift = series.mean(new) - series.mean(old)
     half = noise.half_width(old, new)
     if float(noise.weights @ noise.scales) < _COARSE * series.grid:

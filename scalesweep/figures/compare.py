@@ -106,6 +106,8 @@ def _bars(
     phase: str,
     groups: Mapping[Key, list[Row]],
 ) -> Drawing:
+    """Bars of the main metric by the value of a choice, a panel for each of ``groups``; clear bests
+    are marked."""
     rest = [other for other in results.leaders if other not in names]
     name = ", ".join(names)
     best = {
@@ -188,6 +190,8 @@ def _panels_of_bars(head: str, panels: Mapping[str, Sequence[Bar]], unit: str) -
 
 
 def _panel(ax: Axes, title: str, bars: Sequence[Bar]) -> None:
+    """Draw the bars of one panel, with their values; intervals are cut where they would dwarf the
+    bars."""
     top = 0.0
     # A few repeats have wide intervals, which must not make the bars too short to see.
     furthest = CUT * max(bar.mean or 0.0 for bar in bars)
@@ -301,6 +305,10 @@ def size_figures(results: ExperimentResults) -> list[Sketch]:
 def _sizes(
     results: ExperimentResults, main: Measure, phase: str, points: Sequence[tuple[Any, ...]]
 ) -> Drawing:
+    """The efficiency of series at their largest scale over the size of the model.
+
+    ``points``: size, label, table row, and (efficiency, low, high) of each.
+    """
     head = (
         f"{results.name}: efficiency by size of the model{_phase_words(main, phase)}{results.mark}"
     )

@@ -39,6 +39,7 @@ def control_figures(results: ExperimentResults) -> list[Drawing]:
 
 
 def _drawn(results: ExperimentResults, main: Measure, line: Timeline) -> Drawing:
+    """The values of the control point in order of start, with their mean, drift and sessions."""
     phase = main.steady_phase
     head = f"{results.title}: {main.label[:1].lower()}{main.label[1:]}, {PHASES[phase]}"
     figure = Figure(figsize=(WIDE, 3.6))

@@ -89,6 +89,12 @@ def _heatmap(
     cells: dict[Key, Row],
     left_out: int,
 ) -> Drawing:
+    """Heat maps of the main metric over the first two parameters of the grid, a panel for each
+    phase.
+
+    ``cells``: table rows by (first, second) value; ``rest``: the parameters that are the same in
+    all.
+    """
     first, second = results.grid[:2]
     ys = _axis_values(results, first, cells, 0)
     xs = _axis_values(results, second, cells, 1)
@@ -170,6 +176,10 @@ def _panel(
     states: dict[Key, str],
     beside: int,
 ) -> Key | None:
+    """Draw one heat map; returns the (y, x) values of the cell with the best number.
+
+    ``states``: what became of points without a value; ``beside``: how many panels share the width.
+    """
     xs, ys = sides
     grid = np.full((len(ys), len(xs)), math.nan)
     for i, y in enumerate(ys):

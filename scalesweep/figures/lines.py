@@ -66,6 +66,8 @@ def _grouped(
     cells: dict[Key, Row],
     left_out: int,
 ) -> Drawing:
+    """Lines over each of the first two parameters of the grid, with a line per value of the other
+    one."""
     first, second = results.grid[:2]
     figure = Figure(figsize=(WIDE, 3.9))
     head = f"{results.name}: {main.label.lower()} by {first} and {second}, {PHASES[phase]}"
@@ -181,6 +183,7 @@ def _alt(main: Measure, head: str, rows: Sequence[Row]) -> str:
 
 
 def _single_lines(results: ExperimentResults, main: Measure, name: str, rows: list[Row]) -> Drawing:
+    """Lines of the main metric over the one parameter that varies, a panel for each phase."""
     head = _title(results, main, name)
     phases = main.phases
     figure = Figure(figsize=(NARROW, 1.3 + 2.1 * len(phases)))
@@ -238,6 +241,7 @@ def _label(ax: Axes, x: float, y: float, text: str) -> None:
 
 
 def _single_bars(results: ExperimentResults, main: Measure, name: str, rows: list[Row]) -> Drawing:
+    """Bars of the main metric by the one parameter that varies, a panel for each phase."""
     head = _title(results, main, name)
     phases = main.phases
     left_out = max(0, len(rows) - MAX_BARS)

@@ -59,6 +59,8 @@ def phase_energy_figures(results: ExperimentResults) -> list[Drawing]:
 
 
 def _bars(results: ExperimentResults, what: str) -> list[Drawing]:
+    """A figure of stacked bars, one per point: its phases' ``what`` (``seconds`` or ``energy``);
+    none without rows."""
     groups = rows_by_bar(results, "phases", what)
     if not groups:
         return []

@@ -154,6 +154,7 @@ def _panel(
     styles: dict[tuple[str, str], str],
     factor: float,
 ) -> None:
+    """Draw watts over seconds, a line per host and domain, on bands that show the phases."""
     for name, begin, end in spans:
         colour, hatch = looks[name]
         ax.axvspan(begin, end, facecolor=colour, hatch=hatch, edgecolor="white", linewidth=0,

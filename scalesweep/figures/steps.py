@@ -46,6 +46,10 @@ def _drawn(
     spread: Spread,
     ending: str,
 ) -> Drawing:
+    """The times of steps along each run of a point, with stalls marked.
+
+    ``runs``: (step, milliseconds) by run; ``ending`` ends the figure's name.
+    """
     where = f", {results.describe(row)}" if results.axes else ""
     head = f"{results.name}: steps along a run{where}{results.mark}"
     figure = Figure(figsize=(NARROW, 3.0))

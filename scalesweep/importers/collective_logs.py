@@ -379,6 +379,11 @@ def _fits(table: _Table, count: int) -> bool:
 
 
 def _run(table: _Table, file: Path, ranks: int | None) -> ImportedRun:
+    """The run of one table of a collective test, its metrics over ``[size, repeat]`` seconds.
+
+    ``ranks`` is used where the log states no number. Raises ImportRefusedError if the table has no
+    row, no number of ranks or only one, or if its bus bandwidth is not that of so many ranks.
+    """
     count = table.ranks or ranks
     if table.ranks and ranks and not _fits(table, table.ranks):
         # A list that was cut says neither how many ranks there are nor where.

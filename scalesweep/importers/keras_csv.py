@@ -147,6 +147,11 @@ def _value(name: str, cell: str, line: int) -> float:
 
 
 def _run(history: _History, file: Path, ranks: int | None) -> ImportedRun:
+    """One history of epochs as a run of ``ranks`` (one if None), each of its columns as ``[epoch,
+    1]``.
+
+    Raises ImportRefusedError if no epoch has a loss or an accuracy.
+    """
     columns = np.array(history.rows, np.float64)
     samples = {
         _COLUMNS[name][0]: columns[:, [place]]

@@ -127,6 +127,10 @@ def _take(job: _Job, line: Line, text: str) -> None:
 
 
 def _run(job: _Job, file: Path) -> ImportedRun:
+    """The run of one job in a log; its dates are those of TensorFlow's lines, else the file's own.
+
+    Raises ImportRefusedError if a line is missing in the header.
+    """
     if missing := [key for key in HEADER if key not in job.header]:
         raise ImportRefusedError(f"the header lacks {', '.join(missing)}", job.first_line)
     point, differences = _point(job)

@@ -52,6 +52,11 @@ def launched(command: str) -> Launched | None:
 
 
 def _launched(words: list[str], options: Mapping[str, str]) -> Launched:
+    """The ranks, and the ranks per node, that options of a launcher ask for; None where none says.
+
+    ``options``: what an option means, by its name. Options that contradict each other count as
+    none.
+    """
     said: dict[str, int] = {}
     each: set[int] = set()
     for place, word in enumerate(words):

@@ -213,6 +213,11 @@ def _instance(event: Event) -> str:
 
 
 def _split(entries: Sequence[Event | tuple[int, str]]) -> list[Job]:
+    """The jobs of a log in order: a job ends where an event comes that it cannot have.
+
+    Lines of several instances in one log are told apart by their instance. Raises
+    ImportRefusedError if all lines are damaged.
+    """
     jobs: list[Job] = []
     # By instance: models trained at the same time may share a log. Where only one is named, as on
     # some of the lines of v3.0, the others are of it too.

@@ -84,6 +84,12 @@ def _submission(job: Job) -> dict[str, Any]:
 
 
 def _run(job: Job, file: Path, ranks: int | None, submission: Mapping[str, Any]) -> ImportedRun:
+    """The run of one job; an unfinished one ends with its last event.
+
+    ``submission``: what ``submission_*`` lines state. Raises ImportRefusedError if the job is of
+    another benchmark, has no run_start, a damaged line within it, or a run_stop before its
+    run_start.
+    """
     name = submission.get("submission_benchmark")
     if name is None:
         raise ImportRefusedError("no submission_benchmark line names the benchmark", job.first_line)
@@ -251,6 +257,8 @@ def _notes(
     status: str,
     submission: Mapping[str, Any],
 ) -> dict[str, Any]:
+    """What the record says of how the log was read: hyperparameters, assumptions, and what
+    contradicts."""
     keys = sorted({e.key for e in job.events if e.key.startswith("opt_") or e.key == "seed"})
     notes: dict[str, Any] = {
         "importer": "MLPerf log",

@@ -192,6 +192,8 @@ def _numbers(table: Table, column: str) -> list[float] | None:
 
 
 def _guess(table: Table) -> _Guess:
+    """What each column of a table is: first the number of ranks, then parameters, metrics and
+    words."""
     guess = _Guess()
     numbers = {name: _numbers(table, name) for name in table.columns}
     whole = {
@@ -277,6 +279,8 @@ def _place(guess: _Guess, name: str, values: list[float] | None, whole: bool) ->
 
 
 def _content(table: Table, guess: _Guess) -> dict[str, Any]:
+    """The map that a guess gives, as the keys of its YAML file; columns of no use are under
+    ``ignore``."""
     content: dict[str, Any] = {
         "name": _name(table.file.stem, "published") + "_table",
         "summary": f"Published table {table.file.name}.",

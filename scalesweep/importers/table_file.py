@@ -95,6 +95,11 @@ class Table:
         return value / 100 if percent else value
 
     def _plain(self, text: str, shown: str) -> float | int:
+        """The number of a cell without its unit; ``shown`` is the cell in messages.
+
+        Marks between thousands and decimals are those of the table. Raises ValueError if it is no
+        finite number, or a comma may be either mark.
+        """
         if self.thousands is not None:
             mark, rest = re.escape(self.thousands), re.escape(self.decimal or ".")
             if re.fullmatch(rf"[+-]?\d{{1,3}}(?:{mark}\d{{3}})+(?:{rest}\d+)?", text, re.ASCII):
@@ -217,6 +222,11 @@ def _text(content: bytes, file: Path) -> str:
 def _csv(
     text: str, file: Path, separator: str | None, decimal: str | None, thousands: str | None
 ) -> Table:
+    """The table of a CSV file: the first record is its heading, each further one a row.
+
+    None for a separator or a mark: find out which it is. A record with another number of fields is
+    refused; raises UserError if the heading cannot be one.
+    """
     mark = separator or _separator(text, file)
     records = _records(text, file, mark)
     _, heading = next(records, (0, []))

@@ -163,6 +163,7 @@ class _Reader:
             self.aliases.setdefault(alias(column), []).append(column)
 
     def read(self, content: Mapping[str, Any]) -> TableMap:
+        """The map that a file's content describes. Raises UserError that names file and key."""
         side = content.get("side_by_side")
         parameters = {
             name: self._parameter(name, spec) for name, spec in content["parameters"].items()
@@ -217,6 +218,7 @@ class _Reader:
         metrics: Mapping[str, MetricMap],
         content: Mapping[str, Any],
     ) -> None:
+        """Raise UserError if a parameter or a metric has a name that is reserved or used twice."""
         for name in (*parameters, content.get("scale", "ranks")):
             where = f"{self.path}: parameters.{name}"
             check_parameter(name, where)
@@ -247,6 +249,11 @@ class _Reader:
         )
 
     def _metric(self, name: str, spec: Mapping[str, Any], side: Any) -> MetricMap:
+        """The columns of a metric: one, or with ``side`` (the entry ``side_by_side``) one for each
+        side.
+
+        Raises UserError if no column is named, or one at both places.
+        """
         key = f"metrics.{name}"
         values: dict[str | None, Values] = {}
         shared = {part: spec[part] for part in ("std", "count", "efficiency") if part in spec}

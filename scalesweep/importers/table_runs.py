@@ -118,6 +118,11 @@ def _unfinished(table_map: TableMap, row: Row) -> str:
 
 
 def _metric(metric: MetricMap, row: Row, side: str | None) -> dict[str, Any] | None:
+    """A metric of a row as a record has it; None where the cell is empty.
+
+    The standard deviation becomes the sample's (n - 1). Raises RefusedRowError if a value is a
+    percentage or negative where none can be, or a count is no number of values.
+    """
     values = metric.values[side]
     for source in (values.mean, values.std):
         if source and metric.unit != "1" and is_percentage(cell := source.text(row)):
@@ -293,6 +298,7 @@ def _differ(cell: Cell, other: Cell) -> bool:
 
 
 def _run(table_map: TableMap, entry: _Entry, types: Mapping[str, str]) -> ImportedRun:
+    """A row, or one side of it, as a run; ``types``: of its parameters, by name."""
     file = table_map.table.file
     # A table states no dates: the file's own age is all there is.
     modified = datetime.fromtimestamp(file.stat().st_mtime, UTC)

@@ -69,6 +69,10 @@ def _named(job: Job) -> str:
 
 
 def _run(job: Job, file: Path) -> ImportedRun:
+    """The run of one job in a log, its images per second from the lines of progress of each rank.
+
+    Raises ImportRefusedError if the header, the lines of progress and the total do not agree.
+    """
     header = _header(job)
     ranks = _ranks(job)
     printed = _parameters(job)
@@ -299,6 +303,7 @@ def _notes(
     total: Value,
     streams: list[list[Step]],
 ) -> dict[str, Any]:
+    """What the record says of how the log was read: its header, the lines, and what was assumed."""
     notes: dict[str, Any] = {
         "importer": "tf_cnn_benchmarks log",
         "lines": [job.first_line, job.last_line],

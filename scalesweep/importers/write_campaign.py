@@ -178,6 +178,11 @@ def _alike(points: Sequence[Point], vary: Sequence[str]) -> Iterator[Point]:
 def _scaling_groups(
     benchmark: Benchmark, points: Sequence[Point], rules: Rules
 ) -> Iterator[_Group]:
+    """The groups of points that become experiments over the scale: one per method.
+
+    A method that was not measured on one worker has one more, with the base that another method
+    lends.
+    """
     name = rules.prefix + rules.scaling
     what = f"Scaling over {benchmark.scale}"
     if not rules.methods:

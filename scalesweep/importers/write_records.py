@@ -332,6 +332,7 @@ def _longest(samples: Mapping[str, Any]) -> Sequence[Any]:
 def _record(
     benchmark: Benchmark, run: ImportedRun, point: Mapping[str, Any], repeat: int, site: str
 ) -> dict[str, Any]:
+    """The record of an imported run; what its source does not state is empty or None."""
     samples_per_epoch = run.samples_per_epoch
     if samples_per_epoch is None:
         samples_per_epoch = benchmark.total_work(point)

@@ -168,6 +168,12 @@ class Pairs:
         return runs
 
     def _order(self, planned: Planned, checkout: Checkout, request: Request | None) -> Order:
+        """The order that launches a run in a checkout: paths of the repository become those of the
+        checkout.
+
+        Raises BadCommitError if the commit lacks a file of the program, UserError if nothing in the
+        order lies in the repository.
+        """
         target, repeat = planned.target, planned.repeat or 0
         run = Run(target.run_id(repeat), target.point, repeat)
         order = run_spec(self.campaign, target.experiment, run, request)

@@ -79,6 +79,11 @@ def _first(target: Target) -> Any:
 
 
 def _chosen(campaign: Campaign, text: str) -> list[tuple[Experiment, Mapping[str, Any]]]:
+    """The points that ``text`` names: an experiment, an expression over parameters, or all if
+    empty.
+
+    Raises UserError if it is neither, or no point matches.
+    """
     experiments = [experiment for experiment in campaign.experiments if not experiment.control]
     names = {experiment.name: experiment for experiment in experiments}
     if text in names:

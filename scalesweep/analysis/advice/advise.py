@@ -236,6 +236,12 @@ class Options:
         return float((1 - after[before > 0] / before[before > 0]).sum())
 
     def _add_series(self, series: SeriesAsked) -> None:
+        """Add what may be bought in a series: sets of new counts, and further repeats of measured
+        ones.
+
+        Sets of more than two counts grow from the thrifty ones only. A count may have repeats only
+        once a set that holds it is bought.
+        """
         gains: dict[tuple[float, ...], float] = {}
         costs: dict[tuple[float, ...], float] = {}
         there = [

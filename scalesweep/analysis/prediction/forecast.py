@@ -210,6 +210,10 @@ def refusals(
 
 
 def _refusal(series: Series, target: float, limit: int, scale: str) -> str:
+    """Why nothing is predicted at ``target``, with what to measure instead; empty if something is.
+
+    ``limit``: up to where intervals are narrow enough. ``scale``: the word for what is counted.
+    """
     largest = int(series.ranks[-1])
     if target < largest:
         return (

@@ -71,6 +71,8 @@ def rank_figures(results: ExperimentResults) -> list[Drawing]:
 
 
 def _drawn(results: ExperimentResults, times: Times, slow: Sequence[Straggler]) -> Drawing:
+    """The spread of a time over the ranks, those of ``slow`` marked: boxes, or bands for many
+    ranks."""
     what = TITLES[times.kind]
     where = results.describe(times.row) if results.axes else counted(times.ranks, "rank")
     head = f"{results.name}: {what} by rank, {where}{results.mark}"

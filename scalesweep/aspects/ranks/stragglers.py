@@ -148,6 +148,8 @@ def _of_ranks(times: Times) -> list[Straggler]:
 
 
 def _hosts(times: Times) -> list[Straggler]:
+    """The hosts that are slower than the others in every run they were part of, most of their ranks
+    too."""
     names = list(dict.fromkeys(host for hosts in times.hosts for host in hosts if host))
     columns = times.columns
     if len(names) < 2 or np.isnan(columns["host_slow"]).all():

@@ -46,6 +46,11 @@ def read(files: Sequence[Path], ranks: int | None = None) -> ReadResult:
 
 
 def _profile(file: Path, ranks: int | None) -> Profile:
+    """The profile of one timeline: seconds of each phase, shares of a step, and messages by size.
+
+    Raises ImportRefusedError if the file is damaged, has no whole phase, or names more ranks than
+    ``ranks``.
+    """
     try:
         trace = read_trace(text_of(file))
     except DamagedTraceError as error:

@@ -167,6 +167,11 @@ def _check(output: _Rank) -> None:
 
 
 def _profile(members: Sequence[_Rank]) -> Profile:
+    """The profile of one job from the files of its ranks, which need not be all of them.
+
+    Raises ImportRefusedError if the files are of several jobs, the times of a rank are missing, or
+    no rank has time outside of MPI.
+    """
     ranks = {member.ranks for member in members}
     by_rank = {member.rank: member for member in members}
     if len(ranks) > 1 or len(by_rank) < len(members):

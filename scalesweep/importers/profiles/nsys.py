@@ -76,6 +76,12 @@ def read(files: Sequence[Path], ranks: int | None = None) -> ReadResult:
 
 
 def _profile(run: Mapping[int | None, NsysFile], ranks: int | None) -> Profile:
+    """The profile of one run from its files by rank (``None``: a single file without a rank's
+    number).
+
+    Metrics are seconds per rank. Raises ImportRefusedError if a rank's file is missing, the files
+    are not ``ranks``, or no table has a row.
+    """
     numbers = sorted(rank for rank in run if rank is not None)
     if numbers and numbers != list(range(len(numbers))):
         missing = next(rank for rank in range(len(numbers) + 1) if rank not in numbers)

@@ -120,6 +120,13 @@ def _count(cell: str, line: int) -> int:
 def _profile(
     file: Path, counts: Sequence[int], rows: _Rows, halves: _Rows, place: int, base: int
 ) -> Profile:
+    """The profile of the run at ``place`` in the tables of all runs; ``base`` is the run scaled
+    against.
+
+    ``rows``: durations and printed values by line; ``halves``: half of their last printed digit.
+    Raises ImportRefusedError if the durations contradict each other or a printed factor.
+    """
+
     def seconds(name: str, at: int = place) -> float:
         return rows[name][at] * 1e-6 if name in rows else math.nan
 

@@ -90,6 +90,12 @@ def _folder(file: Path, source: Path) -> str | None:
 def _run(
     made: MadeRuns, profile: Profile, ranks: int, folder: str | None, benchmark: Benchmark | None
 ) -> ImportedRun:
+    """A profile as a run: of ``benchmark``, or of one that is made of the profile (noted in
+    ``made``).
+
+    Parts of the step are seconds of each rank (``[rank]``), or one mean where the profile has no
+    ranks.
+    """
     metrics = {**_factor_metrics(profile.factors), **profile.metrics}
     point: dict[str, Any] = {"ranks": ranks}
     if benchmark is None:
@@ -182,6 +188,7 @@ def _imported(
     parts: Mapping[str, float],
     samples: Mapping[str, Floats],
 ) -> ImportedRun:
+    """The imported run of a profile; with a ``key``, that of its messages of one size."""
     # A profile states no dates: the file's own age is all there is.
     modified = datetime.fromtimestamp(profile.file.stat().st_mtime, UTC)
     return ImportedRun(

@@ -149,6 +149,11 @@ def _profile(
     resources: Mapping[str, Any],
     ranks: int | None,
 ) -> Profile:
+    """The profile of one region: times in seconds, and efficiencies as exact as its times allow.
+
+    ``processes`` are the entries of its processes by rank, None where the file has none. Raises
+    ImportRefusedError if it has no elapsed time, or another number of processes than ranks.
+    """
     where = f"region {name}"
     elapsed = _time(region, "elapsedTime", where)
     if elapsed is None or elapsed <= 0:

@@ -79,6 +79,11 @@ def read(files: Sequence[Path], ranks: int | None = None) -> ReadResult:
 
 
 def _profile(file: Path, ranks: int | None) -> Profile:
+    """The profile of one file: by node where all nodes have a section, else the mean over ranks.
+
+    Factors are computed only where every node has a section whose rows add up to its time. Raises
+    ImportRefusedError if a section is cut off or its times contradict each other.
+    """
     nodes, mean, again = _sections(text_of(file))
     for section in (*nodes, *([mean] if mean else [])):
         if not section.rows:
