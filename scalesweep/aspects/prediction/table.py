@@ -79,7 +79,9 @@ class Prediction(DeclaredRow, table="prediction"):
     term: str | None = column("the growing term with the largest share", default=None)
     part: str | None = column("the part of a step that grows most", default=None)
     models: str | None = column("the models with the largest weights", default=None)
-    uninformed: str | None = column("parts that no probe has measured", default=None)
+    uninformed: str | None = column(
+        "growing terms that no measured count informs, left out", default=None
+    )
     missed: str | None = column(
         "rolling forecasts whose interval did not hold, with measured over predicted, less 1",
         default=None,
