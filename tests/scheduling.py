@@ -17,7 +17,7 @@ SECONDS = {
 # They mostly wait: a worker that gets one gets nothing else, and the others have the cores.
 WAITING = ("slurm", "slurm, part 2")
 # Files of tests/slurm of the second of them, on a cluster of its own.
-SECOND = ("test_pack", "test_repeats", "test_restart", "test_settle", "test_trouble")
+SECOND = ("test_pack", "test_repeats", "test_restart", "test_ab", "test_trouble")
 # Of a file of slow tests that is not among them, and of one unit test.
 OTHER_S, UNIT_S = 20.0, 0.1
 

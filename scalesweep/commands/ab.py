@@ -2,7 +2,7 @@
 
 import argparse
 
-from scalesweep.settle.run import settle
+from scalesweep.ab.run import measure_ab
 from scalesweep.smk.campaign_args import open_campaign
 
 
@@ -10,7 +10,7 @@ def run(args: argparse.Namespace) -> None:
     """Say what it costs; measure, print a line for each point, write the verdicts and keep them in
     the history."""
     campaign = open_campaign(args, write=not args.dry_run)
-    settle(campaign, vars(args), args.profile is not None, args.dry_run, say)
+    measure_ab(campaign, vars(args), args.profile is not None, args.dry_run, say)
 
 
 def say(line: str) -> None:

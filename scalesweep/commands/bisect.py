@@ -2,8 +2,8 @@
 
 import argparse
 
+from scalesweep.ab.first_bad import first_bad
 from scalesweep.commands.ab import say
-from scalesweep.settle.first_bad import first_bad
 from scalesweep.smk.campaign_args import open_campaign
 
 

@@ -48,8 +48,8 @@ def test_each_option_is_read(name: str) -> None:
         kinds = ("logs", "cosmoflow", "profiles", "table")
         shared += [f"{commands.__name__}.import_{kind}" for kind in kinds]
     if name in ("ab", "bisect"):
-        shared += ["scalesweep.settle.session", "scalesweep.settle.run"]
-        shared += ["scalesweep.settle.first_bad"]
+        shared += ["scalesweep.ab.session", "scalesweep.ab.run"]
+        shared += ["scalesweep.ab.first_bad"]
     text = "\n".join(inspect.getsource(one) for one in (*sources, *map(import_module, shared)))
     for action in parser_of(name)._actions:
         if action.dest != "help":

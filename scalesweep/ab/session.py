@@ -10,6 +10,13 @@ from functools import cached_property
 from types import FrameType
 from typing import NoReturn
 
+from scalesweep.ab.checkouts import BadCommitError, Checkout, Checkouts
+from scalesweep.ab.commits import SHORT, Repository
+from scalesweep.ab.cost import Cost, history_seconds
+from scalesweep.ab.measure import cancel_left, job_request, measure_here, measure_in_slurm
+from scalesweep.ab.outcome import Measured
+from scalesweep.ab.pairs import BASE, FOLDER, SIDES, Pairs
+from scalesweep.ab.targets import Target, repository_of, targets_of
 from scalesweep.config.campaign import Campaign
 from scalesweep.config.experiment import Experiment
 from scalesweep.config.repeats import Run
@@ -21,22 +28,15 @@ from scalesweep.jobs.job_cost import spent_jobs
 from scalesweep.jobs.job_requests import Request, request_for
 from scalesweep.jobs.runtime_estimates import Estimates
 from scalesweep.planning.plan import build_plan, hours
-from scalesweep.settle.checkouts import BadCommitError, Checkout, Checkouts
-from scalesweep.settle.commits import SHORT, Repository
-from scalesweep.settle.cost import Cost, history_seconds
-from scalesweep.settle.measure import cancel_left, job_request, measure_here, measure_in_slurm
-from scalesweep.settle.outcome import Measured
-from scalesweep.settle.pairs import BASE, SETTLE, SIDES, Pairs
-from scalesweep.settle.targets import Target, repository_of, targets_of
 from scalesweep.slurm import commands
 from scalesweep.state.run_state import RunState
 from scalesweep.state.stock import take_stock
 
-CHECKOUTS = "checkouts"  # folder below that of settle
+CHECKOUTS = "checkouts"  # folder in FOLDER
 Say = Callable[[str], None]
 
 
-class SettleSession:
+class AbSession:
     """What both commands share; ``open`` takes the results folder and removes the worktrees."""
 
     def __init__(
@@ -131,7 +131,7 @@ class SettleSession:
         _end_in_order()
         lock = claim(campaign.results)
         try:
-            folder = campaign.results / SETTLE / CHECKOUTS
+            folder = campaign.results / FOLDER / CHECKOUTS
             track, site = campaign.track, campaign.site
             with Checkouts(self.repository, folder, track.build, site.prologue) as checkouts:
                 self._checkouts = checkouts
@@ -151,7 +151,7 @@ class SettleSession:
         if pairs.schedule(targets):
             checkouts: dict[str, Checkout] = {}
             for side, commit in zip(SIDES, (base, new), strict=True):
-                log = self.campaign.results / SETTLE / f"build-{commit[:SHORT]}.log"
+                log = self.campaign.results / FOLDER / f"build-{commit[:SHORT]}.log"
                 letter = "a" if side == BASE else "b"
                 checkouts[side] = self._checkouts.make(letter, commit, log)
             schedule = pairs.schedule(

@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from scalesweep.ab.pairs import BASE, Pairs
+from scalesweep.ab.targets import Target
 from scalesweep.analysis.multiple import adjusted_p
 from scalesweep.analysis.paired import Paired, paired_verdict, pairs_for
 from scalesweep.analysis.stats import CONFIDENCE
@@ -21,8 +23,6 @@ from scalesweep.history.series_head import POINT
 from scalesweep.history.session import Numbers, head_of, usable_record
 from scalesweep.history.settled import SettledPoint
 from scalesweep.history.store import METRIC
-from scalesweep.settle.pairs import BASE, Pairs
-from scalesweep.settle.targets import Target
 from scalesweep.tables.summary import build_summary
 
 _PHASES = ("later", "run", "init")  # of a metric that is not the main one, the first there is

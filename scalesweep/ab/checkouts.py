@@ -13,10 +13,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from scalesweep.ab.commits import SHORT, Repository, git
 from scalesweep.core.errors import UserError
 from scalesweep.core.orphans import end_with_parent
 from scalesweep.core.record import last_lines
-from scalesweep.settle.commits import SHORT, Repository, git
 
 # What may follow a folder in a word: the rest of a path, up to what parts paths in lists.
 _REST = r"(?P<rest>/[^:,;\s\"']*)?(?=$|[/:,;\s\"'])"

@@ -9,12 +9,12 @@ from unittest.mock import ANY
 
 import pytest
 
+from scalesweep.ab import measure
+from scalesweep.ab.cost import Cost
+from scalesweep.ab.measure import JOB_NAME, cancel_left, job_request, measure_in_slurm
 from scalesweep.compute.pack import PackedRun, read_pack
 from scalesweep.config.campaign import Campaign
 from scalesweep.jobs.job_requests import Request
-from scalesweep.settle import measure
-from scalesweep.settle.cost import Cost
-from scalesweep.settle.measure import JOB_NAME, cancel_left, job_request, measure_in_slurm
 from scalesweep.slurm import commands
 from scalesweep.slurm.commands import LiveJob, leave_job
 from scalesweep.slurm.job_shape import Shape

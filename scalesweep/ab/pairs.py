@@ -12,6 +12,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+from scalesweep.ab.checkouts import BadCommitError, Checkout, relocated, spellings
+from scalesweep.ab.commits import SHORT, Repository
+from scalesweep.ab.targets import Target, files_of
 from scalesweep.compute.job_spec import ORDER, Order, write_order
 from scalesweep.compute.pack import PackedRun
 from scalesweep.config.benchmark import Benchmark
@@ -22,11 +25,8 @@ from scalesweep.core.files import digest_of
 from scalesweep.core.record import RECORD, read_failure
 from scalesweep.jobs.job_requests import Request, canary_s
 from scalesweep.jobs.run_spec import run_spec
-from scalesweep.settle.checkouts import BadCommitError, Checkout, relocated, spellings
-from scalesweep.settle.commits import SHORT, Repository
-from scalesweep.settle.targets import Target, files_of
 
-SETTLE = "settle"  # folder in the results
+FOLDER = "settle"  # in the results; as earlier versions called it
 BASE, NEW = "base", "new"
 FIRST = "first"  # folder of the runs that are not counted
 SIDES = (BASE, NEW)
@@ -70,7 +70,7 @@ class Pairs:
         }
         setting += [_how(benchmarks[name]) for name in sorted(benchmarks)]
         name = f"{self.base[:SHORT]}-{self.new[:SHORT]}-{digest_of(setting, 3)}"
-        return campaign.results / SETTLE / name
+        return campaign.results / FOLDER / name
 
     def run_folder(self, planned: Planned) -> Path:
         """Folder of a run."""

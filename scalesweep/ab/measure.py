@@ -35,7 +35,7 @@ _LATE_S = 10.0
 
 # Kept of a job, and of a run's patience, for what is around the runs.
 SPARE_S = 60.0
-JOB_NAME = f"{PREFIX}settle"
+JOB_NAME = f"{PREFIX}ab"
 
 
 def measure_here(folder: Path, runs: Sequence[PackedRun], say: Callable[[str], None]) -> None:
@@ -103,7 +103,7 @@ def cancel_left(folder: Path) -> None:
     left = [
         str(job.job_id)
         for job in commands.live_jobs(commands.PATIENCE_S)
-        if job.name == JOB_NAME and job.comment == str(folder.resolve())
+        if job.comment == str(folder.resolve())
     ]
     if left:
         commands.ask("scancel", "--quiet", *left)

@@ -8,14 +8,14 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from scalesweep.ab.commits import Repository
+from scalesweep.ab.outcome import verdicts_of
+from scalesweep.ab.run import report
 from scalesweep.analysis.verdicts import INCONCLUSIVE, NO_CHANGE, REGRESSION
 from scalesweep.config.campaign import Campaign
 from scalesweep.config.history_settings import HistorySettings
 from scalesweep.core.errors import UserError
 from scalesweep.history.settled import load_settled
-from scalesweep.settle.commits import Repository
-from scalesweep.settle.outcome import verdicts_of
-from scalesweep.settle.run import report
 
 HEAD = {
     "site": "here", "source": "measured", "benchmark": "b", "version": 1, "device": "cpu",

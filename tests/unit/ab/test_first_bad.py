@@ -8,13 +8,13 @@ from typing import Any, cast
 import numpy as np
 import pytest
 
+from scalesweep.ab import first_bad
+from scalesweep.ab.checkouts import BadCommitError
+from scalesweep.ab.cost import Cost
+from scalesweep.ab.first_bad import LOOKS, Finder
+from scalesweep.ab.session import AbSession
+from scalesweep.ab.targets import Target
 from scalesweep.core.errors import UserError
-from scalesweep.settle import first_bad
-from scalesweep.settle.checkouts import BadCommitError
-from scalesweep.settle.cost import Cost
-from scalesweep.settle.first_bad import LOOKS, Finder
-from scalesweep.settle.session import SettleSession
-from scalesweep.settle.targets import Target
 
 GOOD = "good".ljust(40, "0")
 
@@ -81,7 +81,7 @@ def plain(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def find(times: Sequence[float | None], noise: float = 0.002, good: float = 1.0) -> FakeSession:
     session = FakeSession(times, noise, good)
-    Finder(cast(SettleSession, session), GOOD, session.commits).find()
+    Finder(cast(AbSession, session), GOOD, session.commits).find()
     return session
 
 
@@ -136,4 +136,4 @@ def test_a_good_commit_that_fails_ends_the_search(monkeypatch: pytest.MonkeyPatc
 
     monkeypatch.setattr(session, "measure", failing)
     with pytest.raises(BadCommitError, match="good000000: fails"):
-        Finder(cast(SettleSession, session), GOOD, session.commits).find()
+        Finder(cast(AbSession, session), GOOD, session.commits).find()

@@ -9,6 +9,13 @@ each other, which is what the history keeps.
 import math
 from collections.abc import Callable, Mapping, Sequence
 
+from scalesweep.ab.bisect import BAD, GOOD, SKIPPED, Search
+from scalesweep.ab.checkouts import BadCommitError
+from scalesweep.ab.commits import SHORT
+from scalesweep.ab.outcome import Measured
+from scalesweep.ab.run import described, report
+from scalesweep.ab.session import AbSession, more, steps_of
+from scalesweep.ab.targets import Target
 from scalesweep.analysis.paired import log_ratios, pairs_for, side_of
 from scalesweep.analysis.stats import CONFIDENCE
 from scalesweep.analysis.types import Floats
@@ -16,13 +23,6 @@ from scalesweep.config.campaign import Campaign
 from scalesweep.config.history_settings import MARGIN
 from scalesweep.core.errors import UserError
 from scalesweep.core.formatting import counted, listed, percent
-from scalesweep.settle.bisect import BAD, GOOD, SKIPPED, Search
-from scalesweep.settle.checkouts import BadCommitError
-from scalesweep.settle.commits import SHORT
-from scalesweep.settle.outcome import Measured
-from scalesweep.settle.run import described, report
-from scalesweep.settle.session import SettleSession, more, steps_of
-from scalesweep.settle.targets import Target
 
 # A commit whose interval still holds the bound gets twice the repeats, so often at most.
 LOOKS = 3
@@ -39,7 +39,7 @@ def first_bad(
     What it costs is said first; ``show``: only that. Raises UserError, also where bad
     is not worse than good.
     """
-    session = SettleSession(campaign, options, in_slurm, say)
+    session = AbSession(campaign, options, in_slurm, say)
     repository = session.repository
     good, bad = (repository.commit(options[n], n.upper()) for n in ("good", "bad"))
     commits = repository.between(good, bad)
@@ -54,7 +54,7 @@ def first_bad(
         Finder(session, good, commits).find()
 
 
-def _tell_cost(session: SettleSession, commits: int) -> None:
+def _tell_cost(session: AbSession, commits: int) -> None:
     """Say what a search among so many commits costs; raises UserError where it may not be."""
     steps, targets = steps_of(commits), session.targets
     first = {t.run_id(0): 2 * t.repeats + 2 for t in targets}
@@ -76,7 +76,7 @@ def _tell_cost(session: SettleSession, commits: int) -> None:
 class Finder:
     """One search; ``good`` comes before ``commits``, the oldest of which is the first."""
 
-    def __init__(self, session: SettleSession, good: str, commits: Sequence[str]) -> None:
+    def __init__(self, session: AbSession, good: str, commits: Sequence[str]) -> None:
         self._session, self._say = session, session.say
         self._good, self._commits = good, commits
         self._search = Search(commits)

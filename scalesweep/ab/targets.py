@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from scalesweep.ab.commits import Repository, top_of
 from scalesweep.analysis.metrics import EPOCH_METRICS
 from scalesweep.analysis.paired import LEAST_PAIRS
 from scalesweep.config.campaign import Campaign
@@ -14,7 +15,6 @@ from scalesweep.config.expressions import Expression
 from scalesweep.core.errors import UserError
 from scalesweep.core.formatting import text_of
 from scalesweep.jobs.dataset_staging import Staging
-from scalesweep.settle.commits import Repository, top_of
 from scalesweep.state.programs import program_files
 
 MOST_REPEATS = 1000

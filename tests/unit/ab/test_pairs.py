@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pytest
 
+from scalesweep.ab.checkouts import BadCommitError, Checkout
+from scalesweep.ab.commits import Repository
+from scalesweep.ab.pairs import BASE, FIRST, NEW, SIDES, Pairs
+from scalesweep.ab.targets import repository_of, targets_of
 from scalesweep.compute.job_spec import ORDER, read_order
 from scalesweep.core.errors import UserError
 from scalesweep.core.record import FAILURE, RECORD
-from scalesweep.settle.checkouts import BadCommitError, Checkout
-from scalesweep.settle.commits import Repository
-from scalesweep.settle.pairs import BASE, FIRST, NEW, SIDES, Pairs
-from scalesweep.settle.targets import repository_of, targets_of
 from tests.fakes.tracked import Tracked
 
 

@@ -6,29 +6,29 @@ from pathlib import Path
 
 import pandas as pd
 
+from scalesweep.ab.commits import SHORT, Repository
+from scalesweep.ab.outcome import Measured, settled_point, verdicts_of
+from scalesweep.ab.session import AbSession
+from scalesweep.ab.words import line_of
 from scalesweep.analysis.table_io import typed_values, write_csv, write_parquet
 from scalesweep.config.campaign import Campaign
 from scalesweep.core.errors import UserError
 from scalesweep.core.formatting import counted
 from scalesweep.history.run import PAGE, write_history
 from scalesweep.history.settled import Commit, Settled, SettledPoint, keep
-from scalesweep.settle.commits import SHORT, Repository
-from scalesweep.settle.outcome import Measured, settled_point, verdicts_of
-from scalesweep.settle.session import SettleSession
-from scalesweep.settle.words import line_of
 
 VERDICTS = "verdicts"  # stem of the table next to the runs
 Say = Callable[[str], None]
 
 
-def settle(
+def measure_ab(
     campaign: Campaign, options: Mapping[str, str], in_slurm: bool, show: bool, say: Say
 ) -> None:
     """Measure ``base`` and ``new`` of the options alternately, and say what they show.
 
     What it costs is said first; ``show``: only that. Raises UserError.
     """
-    session = SettleSession(campaign, options, in_slurm, say)
+    session = AbSession(campaign, options, in_slurm, say)
     repository = session.repository
     base, new = (repository.commit(options[n], n.upper()) for n in ("base", "new"))
     pairs, targets = session.pairs(base, new), session.targets

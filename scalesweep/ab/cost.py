@@ -4,12 +4,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
+from scalesweep.ab.targets import Target
 from scalesweep.config.campaign import Campaign
 from scalesweep.core.errors import UserError
 from scalesweep.core.formatting import counted, duration
 from scalesweep.history.store import load
 from scalesweep.planning.plan import hours
-from scalesweep.settle.targets import Target
 
 _UNKNOWN = "an unknown time (nothing like it has been measured yet)"
 

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from scalesweep.ab.checkouts import BadCommitError, Checkouts, relocated
+from scalesweep.ab.commits import Repository, git, top_of
 from scalesweep.core.errors import UserError
-from scalesweep.settle.checkouts import BadCommitError, Checkouts, relocated
-from scalesweep.settle.commits import Repository, git, top_of
 from tests.fakes.tracked import Tracked
 
 

@@ -34,7 +34,7 @@ print(f"step: {STEP + os.getpid() % 100 / 1e5} s")
 """
 
 
-def test_settle_in_jobs(cluster: Cluster, tmp_path: Path) -> None:
+def test_ab_in_jobs(cluster: Cluster, tmp_path: Path) -> None:
     project = slurm_project(tmp_path / "p", cluster, "{startup_minutes: 0.2}")
     (project.path / "benchmarks" / "tracked").mkdir(parents=True)
     project.write("benchmarks/tracked/benchmark.yaml", BENCHMARK)
