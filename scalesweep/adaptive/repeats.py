@@ -1,27 +1,25 @@
 """Points that are measured until they are precise: which of their repeats are planned so far.
 
 What is planned follows from the runs that there are and from the last look at them, which
-``adaptive.look`` makes and which is kept next to the runs. A look holds as long as the states of
-the runs that it was made of do; so whatever was killed or deleted in between, the next call goes on
-from what is on disk. Repeats that have been started are always planned, however few are needed.
+``adaptive.repeat_look`` makes and which is kept next to the runs. A look holds as long as the
+states of the runs that it was made of do; so whatever was killed or deleted in between, the next
+call goes on from what is on disk. Repeats that have been started are always planned, however few
+are needed.
 
 The Snakefile is parsed with this, so it imports nothing heavy.
 """
 
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from scalesweep.adaptive.spending import Spending, plan_rounds, spend_entry, take_account
-from scalesweep.adaptive.stops import StopSeries, held_runs, plan_stops
 from scalesweep.analysis.repeat_rule import level_of
 from scalesweep.config.campaign import Campaign, with_repeats
 from scalesweep.config.experiment import Experiment
 from scalesweep.config.repeats import Run, UntilPrecise
 from scalesweep.core.files import digest_of
-from scalesweep.core.plan_format import Plan, PlanRepeated, PlanRepeats
+from scalesweep.core.plan_format import PlanRepeated, PlanRepeats
 from scalesweep.core.status import Status
 from scalesweep.planning.adaptive_text import NEW as NOT_LOOKED_AT
 from scalesweep.state.run_state import RunState
@@ -71,64 +69,7 @@ class RepeatedPoint:
         return self.look is None and any(state.status != Status.NEW for state in self.states)
 
 
-@dataclass(frozen=True)
-class RepeatPlan:
-    """A campaign with the runs that are planned so far: the points that have no fixed number of
-    repeats, the series that may be stopped, and the runs that wait until smaller counts of theirs
-    have been measured."""
-
-    campaign: Campaign
-    points: tuple[RepeatedPoint, ...] = ()
-    series: tuple[StopSeries, ...] = ()
-    held: frozenset[str] = frozenset()
-    spending: Spending | None = None  # a budget that is spent in rounds
-
-    @property
-    def due(self) -> bool:
-        """Whether a point or a series is to be looked at, and so may get more runs, or fewer; or
-        the next round of a budget is to be decided on."""
-        rounds = self.spending is not None and self.spending.due
-        return rounds or any(p.due for p in self.points) or any(one.due for one in self.series)
-
-    @property
-    def has_looks(self) -> bool:
-        """Whether there is anything to look at, ever."""
-        return bool(self.points or self.series) or self.spending is not None
-
-    @cached_property
-    def looked_at(self) -> set[str]:
-        """Ids of all runs that looks may be about."""
-        runs = [run for point in self.points for run in point.runs]
-        runs += [run for one in self.series for scale in one.scales for run in scale.runs]
-        return {run.run_id for run in runs} | (self.spending.run_ids if self.spending else set())
-
-
-def plan_repeats(
-    campaign: Campaign, remember: bool = True, begun: Set[str] = frozenset()
-) -> RepeatPlan:
-    """The campaign with the runs that its points have by what is on disk now.
-
-    ``remember`` as in ``run_state.scan``. ``campaign`` may have any number of repeats already.
-    ``begun``: runs that this call has started, which are over.
-    """
-    rounds = plan_rounds(campaign)
-    if rounds is not None:
-        campaign = rounds.campaign
-    campaign, points = _plan_points(campaign, remember)
-    widest = rounds.widened(campaign) if rounds else campaign
-    stopped = plan_stops(campaign, widest, remember, begun)
-    planned, spending = stopped.campaign, None
-    if rounds is not None:
-        spending = take_account(rounds, campaign, planned, stopped.widest, remember)
-        planned = spending.campaign
-    if stopped.series or spending:
-        there = {id(run.point) for one in planned.experiments for run in one.runs}
-        points = tuple(one for one in points if id(one.runs[0].point) in there)
-    held = held_runs(stopped.series, planned, begun)
-    return RepeatPlan(planned, points, stopped.series, held, spending)
-
-
-def _plan_points(campaign: Campaign, remember: bool) -> tuple[Campaign, tuple[RepeatedPoint, ...]]:
+def plan_points(campaign: Campaign, remember: bool) -> tuple[Campaign, tuple[RepeatedPoint, ...]]:
     """The campaign with the repeats of points that have no fixed number of them, and these."""
     open_ones = [one for one in campaign.experiments if one.until_precise]
     if not open_ones:
@@ -227,7 +168,7 @@ def _seen(
     return digest_of([stated, known])
 
 
-def _repeats_entry(points: Iterable[RepeatedPoint]) -> PlanRepeats | None:
+def repeats_entry(points: Iterable[RepeatedPoint]) -> PlanRepeats | None:
     """The entry in the plan of an experiment whose points these are; None without any."""
     entries: list[PlanRepeated] = []
     metric = ""
@@ -255,13 +196,3 @@ def _repeats_entry(points: Iterable[RepeatedPoint]) -> PlanRepeats | None:
         "metric": metric,
         "points": entries,
     }
-
-
-def enter(plan: Plan, repeats: RepeatPlan) -> None:
-    """Enter into the plan what is known of points and budgets whose runs are not fixed."""
-    for entry in plan["experiments"]:
-        points = (one for one in repeats.points if one.experiment.name == entry["name"])
-        if known := _repeats_entry(points):
-            entry["repeats"] = known
-        if repeats.spending and entry["name"] in repeats.spending.governed:
-            entry["spend"] = spend_entry(repeats.spending, entry["name"])

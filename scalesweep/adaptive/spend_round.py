@@ -1,4 +1,9 @@
-"""A round of a budget: what is decided once all planned runs have been tried."""
+"""A round of a budget: what is decided once all planned runs have been tried.
+
+Slurm's accounting is asked before each round what the jobs so far have cost, and the answer is kept
+with the decisions, because the Snakefile is parsed too often to ask each time. What is not in it
+counts at its limit (``adaptive.spending``).
+"""
 
 import math
 from collections.abc import Sequence
@@ -9,11 +14,12 @@ from scalesweep.adaptive.advice import make_study
 from scalesweep.adaptive.advice_points import prices_of
 from scalesweep.adaptive.advice_study import Row
 from scalesweep.adaptive.advice_target import read_target
-from scalesweep.adaptive.spend_decisions import Decision, Kept
-from scalesweep.adaptive.spending import Spending, limit_of
+from scalesweep.adaptive.spending import Decision, Kept, Spending, bill_key, limit_of
 from scalesweep.analysis.advice.advise import Options
 from scalesweep.core.errors import UserError
 from scalesweep.core.status import Status
+from scalesweep.jobs.job_cost import spent_jobs
+from scalesweep.slurm.sacct import FINAL
 from scalesweep.state.stock import take_stock
 from scalesweep.tables.now import read_now
 
@@ -114,3 +120,34 @@ def _tried(spending: Spending) -> tuple[dict[tuple[str, str], set[int]], set[tup
     return taken, {
         key for key, seen in ends.items() if Status.FAILED in seen and Status.DONE not in seen
     }
+
+
+def with_bill(spending: Spending) -> Kept:
+    """What is kept, with what the jobs of each run have cost, and those of no run (staging).
+
+    A run is left out while a job of it is not over. As before where the accounting does not answer,
+    or does not know all jobs; and without Slurm.
+    """
+    campaign = spending.campaign
+    if campaign.site.slurm is None:
+        return spending.kept
+    runs = campaign.unique_runs()
+    found = spent_jobs(campaign)
+    if found.notes:
+        return spending.kept
+    hours: dict[str, float] = {}
+    open_ones, other = set(), 0.0
+    for row in found.rows:
+        mine = (row["run_id"] or "").split()
+        if row["state"] not in FINAL:
+            open_ones |= set(mine)
+        other += 0.0 if mine else row["node_hours"] or 0.0
+        for run_id in mine:
+            hours[run_id] = hours.get(run_id, 0.0) + (row["node_hours"] or 0.0) / len(mine)
+    states = take_stock(campaign, runs, remember=False)
+    billed = {
+        run_id: (bill_key(campaign.runs_folder / run_id, states[run_id]), cost)
+        for run_id, cost in hours.items()
+        if run_id in runs and run_id not in open_ones and states[run_id].status != Status.NEW
+    }
+    return replace(spending.kept, billed={**spending.kept.billed, **billed}, other=other)

@@ -86,8 +86,8 @@ def _rows(scale: Scale, folder: Path) -> dict[str, Row]:
 
 def _metric(experiment: Experiment, rule: StopRule, rows: Sequence[Row]) -> str:
     """The metric that is compared: the rule's own, else the first that there is of those that the
-    experiment is about (as ``adaptive.look``); empty where that has no efficiency, as a bandwidth
-    or a latency has none."""
+    experiment is about (as ``adaptive.repeat_look``); empty where that has no efficiency, as a
+    bandwidth or a latency has none."""
     if not rule.of_ratio:
         return rule.metric
     main = [experiment.main_metric] if experiment.main_metric else []

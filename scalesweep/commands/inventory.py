@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
-from scalesweep.adaptive.repeats import enter, plan_repeats
+from scalesweep.adaptive.policy import look
 from scalesweep.config.campaign import Campaign
 from scalesweep.core.errors import UserError
 from scalesweep.core.formatting import counted
@@ -46,19 +46,15 @@ def run(args: argparse.Namespace) -> None:
     With --write everything that follows rests on the plan: what new runs have left is read
     whole, and a record that cannot be trusted is set aside.
     """
-    repeats = plan_repeats(campaign_of(args))
-    if repeats.due:
-        from scalesweep.adaptive.look import look  # imports NumPy
-
-        repeats = look(repeats.campaign)
-    campaign = repeats.campaign
+    chosen = look(campaign_of(args))
+    campaign = chosen.campaign
     runs = campaign.unique_runs()
     states = take_stock(campaign, runs, quarantine=args.write, verify=args.write)
     shapes = shapes_for(campaign, states, Estimates(campaign, states))
     known = {**kept_profiles(campaign, runs), **states}
     jobs = _jobs(campaign) if shapes is not None else ()
     plan = build_plan(campaign, known, shapes, jobs)
-    enter(plan, repeats)
+    chosen.enter(plan)
     if args.write:
         forget_made(campaign.results)
         stamp_state(campaign, states)

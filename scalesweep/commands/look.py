@@ -2,7 +2,7 @@
 
 import argparse
 
-from scalesweep.adaptive.look import look
+from scalesweep.adaptive.policy import look
 from scalesweep.config.campaign import Campaign
 from scalesweep.core.formatting import counted
 from scalesweep.jobs.job_cost import cost_of_jobs, spent_jobs
@@ -28,15 +28,8 @@ def run(args: argparse.Namespace) -> None:
     campaign's budget.
     """
     plan = look(campaign_of(args))
-    for point in plan.points:
-        if point.look:
-            print(point.name, *point.look[1:])
-    for series in plan.series:
-        if series.kept:
-            print(series.name, series.kept.reason or "goes on")
-    if plan.spending is not None:
-        rounds = max((decision.round for decision in plan.spending.kept.decisions), default=0)
-        print(f"{counted(rounds, 'round')} decided on; {plan.spending.ended or 'goes on'}")
+    for line in plan.lines():
+        print(line)
     if args.budget and plan.campaign.budget_node_hours is not None:
         _check(plan.campaign)
     runs = plan.campaign.unique_runs()

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from scalesweep.adaptive.repeats import RepeatPlan, plan_repeats
+from scalesweep.adaptive.policy import RunPlan, plan_runs
 from scalesweep.config.campaign import Campaign, load_campaign
 from scalesweep.config.study import campaign_file, study_folder
 from scalesweep.core.errors import UserError
@@ -44,7 +44,7 @@ def add_campaign(parser: argparse.ArgumentParser) -> None:
 def campaign_of(args: argparse.Namespace) -> Campaign:
     """The campaign that the arguments name, with the repeats planned so far. Raises UserError."""
     options = {**vars(args), "profile": args.profiler}
-    return plan_repeats(_load(args.campaign, options)).campaign
+    return plan_runs(_load(args.campaign, options)).campaign
 
 
 def open_campaign(args: argparse.Namespace, write: bool = True, tell: bool = False) -> Campaign:
@@ -73,7 +73,7 @@ def read_campaign(
     in_slurm: bool,
     write: bool,
     prefix: str = CONFIG,
-) -> RepeatPlan:
+) -> RunPlan:
     """Read a campaign, and make or check its results folder, as Snakemake and every command do.
 
     ``options``: site, results, profile, history and baseline, where they are given; ``prefix`` is
@@ -99,7 +99,7 @@ def read_campaign(
             f"{path}: --profile slurm, but {campaign.site.file} has no 'slurm' section; "
             f"name another site with {site}, or leave out the profile"
         )
-    return plan_repeats(campaign, remember=write)
+    return plan_runs(campaign, remember=write)
 
 
 def _load(path: Path, options: Mapping[str, str | None], in_slurm: bool = False) -> Campaign:

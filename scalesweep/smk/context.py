@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
-from scalesweep.adaptive.repeats import RepeatPlan
+from scalesweep.adaptive.policy import RunPlan
 from scalesweep.config.campaign import Campaign
 from scalesweep.config.experiment import Experiment
 from scalesweep.config.log_patterns import Extract
@@ -54,7 +54,7 @@ class SnakemakeContext:
     forced: bool = False
     # What is planned so far of points without a fixed number of repeats, and of series that may be
     # stopped.
-    repeats: RepeatPlan | None = None
+    repeats: RunPlan | None = None
 
     @property
     def results(self) -> str:
@@ -139,7 +139,7 @@ class SnakemakeContext:
         """The looks of this call at points that are measured until they are precise."""
         plan = self.repeats
         few = self.options.get("pending") == "ignore" or "try" in self.options
-        if plan is None or not plan.has_looks or few:
+        if plan is None or not plan.policies or few:
             return None
         return Looks(self, plan)
 
@@ -160,7 +160,7 @@ class SnakemakeContext:
         adopted = self.adopted() if not pending.issuperset(runs) else []
         return self.markers([run_id for run_id in runs if run_id in pending]) + adopted
 
-    def grow(self, plan: RepeatPlan) -> list[str]:
+    def grow(self, plan: RunPlan) -> list[str]:
         """Take over a plan, which has all runs that this one has begun, and may have more.
 
         Returns the ids of those that are to be run from now on: that are added, or wait no more.

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-from scalesweep.adaptive.repeats import RepeatPlan, plan_repeats
+from scalesweep.adaptive.policy import RunPlan, plan_runs
 from scalesweep.config.campaign import Campaign
 from scalesweep.core.stamps import remove_stamp
 from scalesweep.state.state_stamp import STATES_FOLDER
@@ -37,7 +37,7 @@ class Growing(Protocol):
         """Ids of the runs that are not done."""
         ...
 
-    def grow(self, plan: RepeatPlan) -> list[str]:
+    def grow(self, plan: RunPlan) -> list[str]:
         """Take over a plan; ids of the runs that are to be run from now on."""
         ...
 
@@ -47,7 +47,7 @@ class Looks:
     """The looks of one call."""
 
     context: Growing
-    plan: RepeatPlan
+    plan: RunPlan
     # Of this call alone: what an earlier one has left says nothing about the files of today.
     name: str = field(default_factory=lambda: f"{OUTPUT}{time.time_ns()}-")
     # The runs that each look waits for, and how many of the looks have been made.
@@ -88,7 +88,7 @@ class Looks:
         if number < self._made:
             return
         self._made = number + 1
-        self.plan = plan_repeats(self.context.campaign, begun=set(self.context.awaited))
+        self.plan = plan_runs(self.context.campaign, begun=set(self.context.awaited))
         new = self.context.grow(self.plan)
         if block := [run_id for run_id in new if self.about(run_id)]:
             self._blocks.append(block)

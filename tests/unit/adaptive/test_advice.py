@@ -14,7 +14,7 @@ import scalesweep.adaptive.advice
 from scalesweep.adaptive.advice import make_study
 from scalesweep.adaptive.advice_points import between, geometric_counts, longest_of, prices_of
 from scalesweep.adaptive.advice_target import Wanted, read_target
-from scalesweep.adaptive.look import look
+from scalesweep.adaptive.policy import look
 from scalesweep.analysis.network_fit import RING, fit_network, predicted_seconds
 from scalesweep.aspects.prediction.table import prediction_rows
 from scalesweep.commands.advise import CAMPAIGN, CURVE, TABLE, run

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from scalesweep.adaptive.look import look
-from scalesweep.adaptive.repeats import LOOKS, enter, plan_repeats
+from scalesweep.adaptive.policy import look, plan_runs
+from scalesweep.adaptive.repeats import LOOKS
 from scalesweep.config.campaign import Campaign
 from scalesweep.config.repeats import Run
 from scalesweep.core.plan_format import PlanRepeats
@@ -40,7 +40,7 @@ def finish(campaign: Campaign, runs: list[Run], values: list[float]) -> None:
 
 def runs_of(campaign: Campaign, size: int) -> list[Run]:
     """Every repeat that a point may have."""
-    points = plan_repeats(campaign).points
+    points = plan_runs(campaign).points
     return list(next(p.runs for p in points if p.runs[0].point["size"] == size))
 
 
@@ -60,12 +60,13 @@ def entry_of(campaign: Campaign) -> tuple[PlanRepeats, str]:
     repeats = look(campaign)
     known = take_stock(repeats.campaign, repeats.campaign.unique_runs())
     plan = build_plan(repeats.campaign, known)
-    enter(plan, repeats)
+    repeats.enter(plan)
     return plan["experiments"][0]["repeats"], plan_text(plan)
 
 
 def test_only_what_is_wide_gets_another_repeat_until_the_maximum(campaign: Campaign) -> None:
     assert planned(campaign) == {1: 3, 2: 3} and states(campaign) == {}
+    assert plan_runs(campaign).lines() == []
     assert "2 points of 6 to 10 runs in all, known once the first 3" in entry_of(campaign)[1]
     quiet, noisy = runs_of(campaign, 1), runs_of(campaign, 2)
     finish(campaign, quiet[:3], [1.0, 1.01, 0.99])
@@ -103,9 +104,9 @@ def test_what_is_lost_is_planned_again_and_looks_are_made_again(campaign: Campai
     assert planned(campaign)[2] == 5
     kept = campaign.runs_folder / LOOKS
     kept.write_text("{}")  # not sealed
-    assert plan_repeats(campaign).due and planned(campaign)[2] == 5
+    assert plan_runs(campaign).due and planned(campaign)[2] == 5
     (campaign.runs_folder / noisy[1].run_id / "record.json").unlink()
-    assert plan_repeats(campaign).due
+    assert plan_runs(campaign).due
     assert planned(campaign)[2] == 4 and states(campaign)[2] == "waiting"
 
 
@@ -135,7 +136,7 @@ def test_the_control_point_follows(campaign_of: Load, tmp_path: Path) -> None:
 
 def test_a_fixed_number_has_no_looks(campaign_of: Load, tmp_path: Path) -> None:
     campaign = replace(campaign_of("repeats: 3"), results=tmp_path)
-    assert plan_repeats(campaign).campaign is campaign and not look(campaign).points
+    assert plan_runs(campaign).campaign is campaign and not look(campaign).points
 
 
 def test_kept_looks_of_other_experiments_stay(campaign: Campaign) -> None:

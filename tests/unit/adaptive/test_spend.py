@@ -10,11 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from scalesweep.adaptive.look import look
-from scalesweep.adaptive.repeats import enter, plan_repeats
-from scalesweep.adaptive.spend_bill import with_bill
-from scalesweep.adaptive.spend_decisions import DECISIONS
-from scalesweep.adaptive.spending import Spending, held_hours
+from scalesweep.adaptive.policy import look, plan_runs
+from scalesweep.adaptive.spend_round import with_bill
+from scalesweep.adaptive.spending import DECISIONS, Spending, held_hours
 from scalesweep.config.campaign import Campaign
 from scalesweep.core.errors import UserError
 from scalesweep.experiment.results import ExperimentResults
@@ -49,7 +47,7 @@ def load(campaign_of: Load, tmp_path: Path) -> Callable[..., Campaign]:
 
 def planned(campaign: Campaign) -> list[int]:
     """Rank counts of the runs that are planned so far and have no result."""
-    plan = plan_repeats(campaign).campaign
+    plan = plan_runs(campaign).campaign
     states = take_stock(plan, plan.unique_runs())
     runs = plan.unique_runs()
     return sorted(runs[i][1].point["ranks"] for i, s in states.items() if not s.settled)
@@ -57,7 +55,7 @@ def planned(campaign: Campaign) -> list[int]:
 
 def finish(campaign: Campaign, wall_s: float = 30.0) -> None:
     """Finish what is planned, each run below its time limit."""
-    plan = plan_repeats(campaign).campaign
+    plan = plan_runs(campaign).campaign
     states = take_stock(plan, plan.unique_runs())
     for run_id, (one, run) in plan.unique_runs().items():
         if states[run_id].settled:
@@ -73,7 +71,7 @@ def finish(campaign: Campaign, wall_s: float = 30.0) -> None:
 
 
 def account(campaign: Campaign) -> Spending:
-    found = plan_repeats(campaign).spending
+    found = plan_runs(campaign).spending
     assert found is not None
     return found
 
@@ -106,6 +104,7 @@ def test_rounds_go_on_until_the_budget_is_spent(load: Callable[..., Campaign]) -
     decisions = found.kept.decisions
     assert [one.round for one in decisions] == sorted(one.round for one in decisions)
     assert decisions[-1].round == len(seen)
+    assert plan.lines() == [f"{len(seen)} rounds decided on; {found.ended}"]
     assert {one.question for one in decisions} == {"e: at 512 ranks"}
     # What was measured is a part of the grid and what lies between, under its ids.
     assert found.spent == pytest.approx(
@@ -115,7 +114,7 @@ def test_rounds_go_on_until_the_budget_is_spent(load: Callable[..., Campaign]) -
     # Plan and report name every decision.
     states = take_stock(plan.campaign, plan.campaign.unique_runs())
     made = build_plan(plan.campaign, states)
-    enter(made, plan)
+    plan.enter(made)
     text = plan_text(made)
     assert (
         f"budget: {found.spent:.3g} of 0.25 node-hours spent, up to 0 more planned; ended: " in text
@@ -187,7 +186,7 @@ def test_failed_and_killed_attempts_count_with_their_limits(
     load: Callable[..., Campaign],
 ) -> None:
     campaign = load()
-    first = plan_repeats(campaign).campaign.experiments[0].runs[0]
+    first = plan_runs(campaign).campaign.experiments[0].runs[0]
     (campaign.runs_folder / first.run_id / "attempt-1").mkdir(parents=True)
     found = account(campaign)
     assert found.spent == pytest.approx(120 / 3600)
@@ -201,11 +200,11 @@ def test_failed_and_killed_attempts_count_with_their_limits(
 def test_the_first_runs_have_to_fit(load: Callable[..., Campaign]) -> None:
     with pytest.raises(UserError, match=r"budget.node_hours: 0.01: not one run fits: the "
                        "first may take up to 0.0333 node-hours"):  # fmt: skip
-        plan_repeats(load("{node_hours: 0.01, adaptive: true}"))
+        plan_runs(load("{node_hours: 0.01, adaptive: true}"))
     with pytest.raises(UserError, match=r"budget.until: must be above 0 %"):
         load("{node_hours: 1, adaptive: true, until: 0 %}")
     with pytest.raises(UserError, match=r"budget.target: 'f' is not an experiment .* allowed: e"):
-        plan_repeats(load("{node_hours: 1, adaptive: true, target: f}"))
+        plan_runs(load("{node_hours: 1, adaptive: true, target: f}"))
 
 
 def test_other_experiments_and_strong_scaling(load: Callable[..., Campaign]) -> None:
@@ -223,7 +222,7 @@ def test_other_experiments_and_strong_scaling(load: Callable[..., Campaign]) -> 
     campaign = load("{node_hours: 5, adaptive: true, target: e ranks=64}")
     other = replace(campaign.experiments[0], name="other")
     both = replace(campaign, experiments=(*campaign.experiments, other))
-    assert len(plan_repeats(both).campaign.experiments[1].runs) == 7
+    assert len(plan_runs(both).campaign.experiments[1].runs) == 7
 
 
 STOP = BODY.replace("predict:", "repeats: 2\nstop: {when: efficiency < 0.6}\npredict:")
@@ -231,7 +230,7 @@ STOP = BODY.replace("predict:", "repeats: 2\nstop: {when: efficiency < 0.6}\npre
 
 def measure(campaign: Campaign, rate: Callable[[int], float]) -> list[int]:
     """Finish the runs that may begin, at such rates; their rank counts."""
-    plan = plan_repeats(campaign)
+    plan = plan_runs(campaign)
     runs = plan.campaign.unique_runs()
     states = take_stock(plan.campaign, runs)
     counts = []
@@ -272,7 +271,7 @@ def test_what_stop_leaves_out_is_neither_measured_nor_advised(
     assert set(seen) == {count for count in (1, 2, 4) if count <= last} and found.left > 0
     # All else is named with the reason, and neither counted nor asked for.
     why = f"efficiency < 0.6 at ranks {last}: efficiency 0.4"
-    (one,) = plan_repeats(campaign).campaign.experiments
+    (one,) = plan_runs(campaign).campaign.experiments
     gone = {point["ranks"]: reason for point, reason in one.excluded}
     assert list(gone) == [count for count in (4, 8, 16, 32, 64) if count > last]
     assert all(reason.startswith(why) for reason in gone.values())
@@ -329,7 +328,7 @@ def test_what_is_not_chosen_in_rounds_counts_too(load: Callable[..., Campaign]) 
     assert 3 < len(runs) < 40 and found.spent > 0.2 - 2 / 60
     # Profiled are the points that were chosen, and no others.
     campaign = load(body=f"{BODY}profile: cprofile\n")
-    profiles = plan_repeats(campaign).campaign.experiments[0].profiles
+    profiles = plan_runs(campaign).campaign.experiments[0].profiles
     assert [run.point["ranks"] for run in profiles] == [1, 2, 4]
     assert account(campaign).reserved == pytest.approx(6 / 30)
 
@@ -358,7 +357,7 @@ def test_with_slurm_the_accounting_says_what_runs_cost(
         {"run_id": None, "state": "COMPLETED", "node_hours": 0.01},
     ]
     books = Collected([], ["no accounting data"])
-    monkeypatch.setattr("scalesweep.adaptive.spend_bill.spent_jobs", lambda *_: books)
+    monkeypatch.setattr("scalesweep.adaptive.spend_round.spent_jobs", lambda *_: books)
     assert with_bill(account(campaign)) == account(campaign).kept
     books.notes, books.rows = [], rows
     found = account(look(campaign).campaign)
@@ -413,7 +412,7 @@ def test_data_sets_to_come_are_a_part_of_it(
         (folder / "train" / f"part-{number:06}.csv").touch()
     assert account(campaign).reserved == pytest.approx(3 * 3 / 60)
     finish(campaign)
-    monkeypatch.setattr("scalesweep.adaptive.spend_bill.spent_jobs", lambda *_: Collected([]))
+    monkeypatch.setattr("scalesweep.adaptive.spend_round.spent_jobs", lambda *_: Collected([]))
     found = account(look(campaign).campaign)
     # Larger counts need more files, which one job makes for all of them.
     jobs = [held_hours(campaign, one.point, one.limit_s) for one in found.kept.decisions]

@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from scalesweep.adaptive.look import look
-from scalesweep.adaptive.repeats import enter, plan_repeats
+from scalesweep.adaptive.policy import look, plan_runs
 from scalesweep.adaptive.stops import STOPS
 from scalesweep.config.campaign import Campaign
 from scalesweep.core.errors import UserError
@@ -59,7 +58,7 @@ def left(campaign: Campaign) -> dict[float, list[int]]:
 
 def released(campaign: Campaign, **more: Any) -> set[int]:
     """Counts of which runs may begin."""
-    plan = plan_repeats(campaign, **more)
+    plan = plan_runs(campaign, **more)
     runs = plan.campaign.experiments[0].runs
     return {run.point["ranks"] for run in runs if run.run_id not in plan.held}
 
@@ -83,10 +82,11 @@ def test_larger_counts_are_left_out_once_a_smaller_one_is_clearly_below(
     plan = look(campaign)
     known = take_stock(plan.campaign, plan.campaign.unique_runs())
     entry = build_plan(plan.campaign, known)
-    enter(entry, plan)
+    plan.enter(entry)
     (excluded,) = {one["reason"] for one in entry["experiments"][0]["excluded"]}
     assert excluded.startswith("efficiency < 0.5 at ranks 2: efficiency 0.450 (95 %: 0.4")
     assert excluded.endswith(", 3 repeats)")
+    assert plan.lines() == [f"{plan.series[0].name} {excluded}"]
     text = plan_text(entry)
     assert f"excluded in e: 2: {excluded}" in text
     assert "counts of e are measured from the smallest" in text
@@ -104,7 +104,7 @@ def test_the_control_point_is_measured_as_often_as_before(
     campaign = replace(campaign_of(BODY, head), results=tmp_path)
     controls = len(campaign.experiments[-1].runs)
     positions = campaign.positions()
-    plan = plan_repeats(campaign)
+    plan = plan_runs(campaign)
     waiting = [run.run_id for run in campaign.experiments[-1].runs if run.run_id in plan.held]
     # Those between the larger counts wait with them.
     first = min(positions[run_id] for run_id in plan.held - set(waiting))
@@ -114,7 +114,7 @@ def test_the_control_point_is_measured_as_often_as_before(
     left = look(campaign).campaign
     assert len(left.experiments[0].points) == 6
     # However often it is planned again, as the scripts of a call do.
-    assert len(plan_repeats(left).campaign.experiments[-1].runs) == controls
+    assert len(plan_runs(left).campaign.experiments[-1].runs) == controls
     assert len(left.experiments[-1].runs) == controls
 
 

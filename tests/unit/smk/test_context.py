@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from scalesweep.adaptive.repeats import plan_repeats
+from scalesweep.adaptive.policy import plan_runs
 from scalesweep.compute.job_spec import ORDER, read_order
 from scalesweep.compute.pack import read_pack
 from scalesweep.config.campaign import Campaign
@@ -191,7 +191,7 @@ def test_larger_counts_begin_after_a_look_at_smaller_ones(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     stop = 'scaling: weak\nstop: {when: "efficiency < 0.5"}\nrepeats: 2'
-    plan = plan_repeats(campaign_of(f"axes: {{ranks: [1, 2, 4]}}\n{stop}"))
+    plan = plan_runs(campaign_of(f"axes: {{ranks: [1, 2, 4]}}\n{stop}"))
     campaign = plan.campaign
     runs = campaign.unique_runs()
     states = dict.fromkeys(runs, RunState(Status.NEW))
@@ -211,7 +211,7 @@ def test_larger_counts_begin_after_a_look_at_smaller_ones(
     assert submission.budget_left == 100.0
     # What is left out is not run, and no look waits for it.
     left_out = replace(plan, campaign=with_fewer(campaign), series=(), held=frozenset())
-    monkeypatch.setattr("scalesweep.smk.looks.plan_repeats", lambda *_, **__: left_out)
+    monkeypatch.setattr("scalesweep.smk.looks.plan_runs", lambda *_, **__: left_out)
     looks.after(1)
     assert counts(context.awaited) == [1, 1, 2, 2] and not looks.needs(2)
     assert set(context.positions) >= set(context.awaited)

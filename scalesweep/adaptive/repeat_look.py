@@ -1,66 +1,23 @@
 """Looks at points that are measured until they are precise: who gets another repeat.
 
-No pandas, unless there is a budget: Snakemake waits for a look after each block of repeats.
+No pandas: Snakemake waits for a look after each block of repeats.
 """
 
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from scalesweep.adaptive.repeats import (
-    KeptLook,
-    RepeatedPoint,
-    RepeatPlan,
-    keep_looks,
-    plan_repeats,
-)
-from scalesweep.adaptive.spend_bill import with_bill
-from scalesweep.adaptive.spend_decisions import keep_decisions
-from scalesweep.adaptive.stop_look import look_at_series
-from scalesweep.adaptive.stops import keep_stops
+from scalesweep.adaptive.repeats import KeptLook, RepeatedPoint
 from scalesweep.analysis.metrics import EPOCH_PHASES, column
 from scalesweep.analysis.repeat_rule import MORE, WAITING, Look
 from scalesweep.analysis.sequential import look_at
-from scalesweep.config.campaign import Campaign
 from scalesweep.core.record import RECORD
 from scalesweep.core.status import Status
 from scalesweep.tables.summary import read_rows
 from scalesweep.tables.summary_cache import Row
 
 
-def look(campaign: Campaign) -> RepeatPlan:
-    """Look at every point and series whose runs have changed since, decide on the next round of a
-    budget if that is due, and plan what is left to run.
-
-    Raises OSError where what was seen cannot be kept.
-    """
-    plan = plan_repeats(campaign)
-    if not plan.due:
-        return plan
-    looks = {point.name: _seen(point, campaign.runs_folder) for point in plan.points if point.due}
-    stops = {
-        series.name: look_at_series(series, campaign.runs_folder)
-        for series in plan.series
-        if series.due
-    }
-    if looks:
-        keep_looks(campaign, looks)
-    if stops:
-        keep_stops(campaign, stops)
-    if stops or looks:  # of what is planned now, and not left out, a round decides
-        plan = plan_repeats(campaign)
-    if plan.spending is not None and plan.spending.due:
-        from scalesweep.adaptive.spend_round import decide  # pandas
-
-        if (kept := with_bill(plan.spending)) != plan.spending.kept:
-            keep_decisions(campaign, kept)
-            plan = plan_repeats(campaign)
-        if plan.spending is not None:
-            keep_decisions(campaign, decide(plan.spending))
-    return plan_repeats(campaign)
-
-
-def _seen(point: RepeatedPoint, folder: Path) -> KeptLook:
+def look_at_point(point: RepeatedPoint, folder: Path) -> KeptLook:
     """What the finished repeats of a point say, of the metric that its experiment is about."""
     rule, asked = point.rule, point.asked
     done = [

@@ -1,0 +1,259 @@
+"""Which runs are planned where what was measured decides: policies, composed in one order.
+
+A campaign may state three: repeats until points are precise, counts that are left out (``stop``),
+and a budget that is spent in rounds. ``plan_runs`` is the one place where they meet:
+
+1. the runs that rounds of a budget have chosen so far,
+2. the repeats that points need until they are precise,
+3. without the counts that a ``stop`` leaves out,
+4. as far as the budget pays for them;
+5. of these some wait until smaller counts of their series have been measured.
+
+It follows from the runs on disk and from what looks have kept next to them; so a call that was
+killed leaves nothing to mend. The Snakefile is parsed with this: only a decision imports NumPy, and
+only one on a budget pandas.
+"""
+
+from collections.abc import Set
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Protocol
+
+from scalesweep.adaptive.repeats import RepeatedPoint, keep_looks, plan_points, repeats_entry
+from scalesweep.adaptive.spending import (
+    Spending,
+    keep_decisions,
+    plan_rounds,
+    spend_entry,
+    take_account,
+)
+from scalesweep.adaptive.stops import StopSeries, held_runs, keep_stops, plan_stops
+from scalesweep.config.campaign import Campaign
+from scalesweep.core.formatting import counted
+from scalesweep.core.plan_format import Plan, PlanExperiment
+
+
+class Policy(Protocol):
+    """A rule by which runs are planned, with what it is about now."""
+
+    @property
+    def due(self) -> bool:
+        """Whether something was measured that nothing has been decided on."""
+        ...
+
+    @property
+    def run_ids(self) -> Set[str]:
+        """The runs that its decisions may be about: a look waits for them."""
+        ...
+
+    def decide(self) -> None:
+        """Look at what was measured and keep what follows from it. Raises OSError."""
+        ...
+
+    def enter(self, entry: PlanExperiment) -> None:
+        """Enter what is known into an experiment of the plan."""
+        ...
+
+    def lines(self) -> list[str]:
+        """What was decided last, a line each."""
+        ...
+
+
+@dataclass(frozen=True)
+class PrecisePoints:
+    """Points that are measured until they are precise."""
+
+    campaign: Campaign
+    points: tuple[RepeatedPoint, ...]
+
+    @property
+    def due(self) -> bool:
+        """Whether a point may get another repeat, or no more."""
+        return any(point.due for point in self.points)
+
+    @property
+    def run_ids(self) -> Set[str]:
+        """Every repeat that the points may have."""
+        return {run.run_id for point in self.points for run in point.runs}
+
+    def decide(self) -> None:
+        """Look at each point whose runs have changed since."""
+        from scalesweep.adaptive.repeat_look import look_at_point  # NumPy
+
+        folder = self.campaign.runs_folder
+        looks = {point.name: look_at_point(point, folder) for point in self.points if point.due}
+        keep_looks(self.campaign, looks)
+
+    def enter(self, entry: PlanExperiment) -> None:
+        """Enter how precise the experiment's points are."""
+        points = (point for point in self.points if point.experiment.name == entry["name"])
+        if known := repeats_entry(points):
+            entry["repeats"] = known
+
+    def lines(self) -> list[str]:
+        """A line for each point that was looked at."""
+        return [" ".join(map(str, (p.name, *p.look[1:]))) for p in self.points if p.look]
+
+
+@dataclass(frozen=True)
+class StopAtCount:
+    """Series of which larger counts may be left out."""
+
+    campaign: Campaign
+    series: tuple[StopSeries, ...]
+
+    @property
+    def due(self) -> bool:
+        """Whether a count may be the last one."""
+        return any(series.due for series in self.series)
+
+    @property
+    def run_ids(self) -> Set[str]:
+        """The runs of all counts."""
+        scales = (scale for series in self.series for scale in series.scales)
+        return {run.run_id for scale in scales for run in scale.runs}
+
+    def decide(self) -> None:
+        """Look at each series whose runs have changed since."""
+        from scalesweep.adaptive.stop_look import look_at_series  # NumPy
+
+        folder = self.campaign.runs_folder
+        looks = {one.name: look_at_series(one, folder) for one in self.series if one.due}
+        keep_stops(self.campaign, looks)
+
+    def enter(self, entry: PlanExperiment) -> None:
+        """Nothing: what is left out is excluded, with the reason."""
+
+    def lines(self) -> list[str]:
+        """A line for each series that was looked at."""
+        looked_at = [series for series in self.series if series.kept]
+        return [f"{s.name} {s.kept.reason or 'goes on'}" for s in looked_at if s.kept]
+
+
+@dataclass(frozen=True)
+class BudgetRounds:
+    """A budget that is spent in rounds."""
+
+    campaign: Campaign
+    spending: Spending
+
+    @property
+    def due(self) -> bool:
+        """Whether the next round is to be decided on."""
+        return self.spending.due
+
+    @property
+    def run_ids(self) -> Set[str]:
+        """The planned runs: a round waits for all of them."""
+        return self.spending.run_ids
+
+    def decide(self) -> None:
+        """Decide on the next round, by what Slurm says that the last ones have cost."""
+        from scalesweep.adaptive.spend_round import decide, with_bill  # pandas
+
+        spending = self.spending
+        if (kept := with_bill(spending)) != spending.kept:
+            keep_decisions(self.campaign, kept)
+            billed = plan_runs(self.campaign).spending
+            assert billed is not None
+            spending = billed
+        keep_decisions(self.campaign, decide(spending))
+
+    def enter(self, entry: PlanExperiment) -> None:
+        """Enter the account, and what was decided on the experiment's points."""
+        if entry["name"] in self.spending.governed:
+            entry["spend"] = spend_entry(self.spending, entry["name"])
+
+    def lines(self) -> list[str]:
+        """How many rounds there were, and whether there will be more."""
+        rounds = max((decision.round for decision in self.spending.kept.decisions), default=0)
+        return [f"{counted(rounds, 'round')} decided on; {self.spending.ended or 'goes on'}"]
+
+
+# In the order in which a look decides: a round knows what is precise, and what is left out.
+POLICIES: tuple[type, ...] = (PrecisePoints, StopAtCount, BudgetRounds)
+
+
+@dataclass(frozen=True)
+class RunPlan:
+    """A campaign with the runs that are planned so far.
+
+    ``points`` have no fixed number of repeats, ``series`` may be stopped, ``spending`` is a budget
+    that is spent in rounds; ``held`` are planned runs that wait until smaller counts of theirs have
+    been measured.
+    """
+
+    campaign: Campaign
+    points: tuple[RepeatedPoint, ...] = ()
+    series: tuple[StopSeries, ...] = ()
+    held: frozenset[str] = frozenset()
+    spending: Spending | None = None
+
+    @cached_property
+    def policies(self) -> tuple[Policy, ...]:
+        """Those that the campaign states, in the order of ``POLICIES``."""
+        policies: list[Policy] = []
+        if self.points:
+            policies.append(PrecisePoints(self.campaign, self.points))
+        if self.series:
+            policies.append(StopAtCount(self.campaign, self.series))
+        if self.spending is not None:
+            policies.append(BudgetRounds(self.campaign, self.spending))
+        return tuple(policies)
+
+    @property
+    def due(self) -> bool:
+        """Whether something is to be decided: there may be more runs then, or fewer."""
+        return any(policy.due for policy in self.policies)
+
+    @cached_property
+    def looked_at(self) -> Set[str]:
+        """Ids of all runs that looks may be about."""
+        return {run_id for policy in self.policies for run_id in policy.run_ids}
+
+    def enter(self, plan: Plan) -> None:
+        """Enter into the plan what is known of points and budgets whose runs are not fixed."""
+        for entry in plan["experiments"]:
+            for policy in self.policies:
+                policy.enter(entry)
+
+    def lines(self) -> list[str]:
+        """What was decided last, a line each."""
+        return [line for policy in self.policies for line in policy.lines()]
+
+
+def plan_runs(campaign: Campaign, remember: bool = True, begun: Set[str] = frozenset()) -> RunPlan:
+    """The campaign with the runs that are planned by what is on disk now.
+
+    ``remember`` as in ``run_state.scan``. ``campaign`` may have any number of repeats already.
+    ``begun``: runs that this call has started, which are over.
+    """
+    rounds = plan_rounds(campaign)
+    if rounds is not None:
+        campaign = rounds.campaign
+    campaign, points = plan_points(campaign, remember)
+    widest = rounds.widened(campaign) if rounds else campaign
+    stopped = plan_stops(campaign, widest, remember, begun)
+    planned, spending = stopped.campaign, None
+    if rounds is not None:
+        spending = take_account(rounds, campaign, planned, stopped.widest, remember)
+        planned = spending.campaign
+    if stopped.series or spending:
+        there = {id(run.point) for experiment in planned.experiments for run in experiment.runs}
+        points = tuple(point for point in points if id(point.runs[0].point) in there)
+    held = held_runs(stopped.series, planned, begun)
+    return RunPlan(planned, points, stopped.series, held, spending)
+
+
+def look(campaign: Campaign) -> RunPlan:
+    """Decide on everything that is due, and plan what is left to run.
+
+    Raises OSError where a decision cannot be kept.
+    """
+    plan = plan_runs(campaign)
+    for kind in POLICIES:
+        for policy in plan.policies:
+            if isinstance(policy, kind) and policy.due:
+                policy.decide()
+                plan = plan_runs(campaign)
+    return plan
