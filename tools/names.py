@@ -10,9 +10,11 @@ VAGUE = {"one", "found", "some", "told", "those", f"study of {RESULTS}"}
 FOLDERS = ("scalesweep", "workflow", "plugins", "bench", "tools")
 # Not renamed yet: this list only gets shorter.
 WAITING = (
-    "scalesweep/adaptive/",
+    "scalesweep/adaptive/repeats",
+    "scalesweep/adaptive/spend",
     "scalesweep/jobs/",
-    "scalesweep/adaptive/",
+    "scalesweep/adaptive/repeats",
+    "scalesweep/adaptive/spend",
     "scalesweep/smk/context",
     "scalesweep/state/",
 )

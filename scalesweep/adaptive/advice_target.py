@@ -48,7 +48,9 @@ def read_target(text: str, campaign: Campaign) -> Wanted:
     if not words:
         return Wanted()
     where = f"--target {text}"
-    by_name = {one.name: one for one in campaign.experiments if not one.control}
+    by_name = {
+        experiment.name: experiment for experiment in campaign.experiments if not experiment.control
+    }
     name = words[0]
     if name not in by_name:
         raise UserError(

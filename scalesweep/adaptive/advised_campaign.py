@@ -40,9 +40,11 @@ def advised_campaign(
     for name, point, count in more:
         wanted.setdefault(name, []).append((point, count))
     experiments = {
-        one.name: _experiment(content["experiments"][one.name], one, states, wanted[one.name])
-        for one in campaign.experiments
-        if one.name in wanted
+        experiment.name: _experiment(
+            content["experiments"][experiment.name], experiment, states, wanted[experiment.name]
+        )
+        for experiment in campaign.experiments
+        if experiment.name in wanted
     }
     kept = {key: value for key, value in content.items() if key not in _ASIDE}
     budget = campaign.budget_node_hours

@@ -120,23 +120,23 @@ def plan_stops(
     ``remember`` as in ``run_state.scan``. ``begun``: runs that this call has started; they are over
     and stay.
     """
-    ruled = [one for one in widest.experiments if one.stop]
+    ruled = [experiment for experiment in widest.experiments if experiment.stop]
     if not ruled:
         return Stopped(campaign, widest)
-    runs = {run.run_id: (one, run) for one in ruled for run in one.runs}
+    runs = {run.run_id: (experiment, run) for experiment in ruled for run in experiment.runs}
     states = take_stock(campaign, runs, remember=remember)
     kept = _read(campaign.runs_folder / STOPS)
-    series = [found for one in ruled for found in _series_of(one, states, kept)]
+    series = [series for experiment in ruled for series in _series_of(experiment, states, kept)]
     stay = begun | {run_id for run_id, state in states.items() if state.settled}
     left_out: dict[str, dict[int, str]] = {}  # by experiment: ids of point objects -> reason
-    for one in series:
-        for scale in one.beyond:
-            points = left_out.setdefault(one.experiment.name, {})
-            points |= {id(run.point): one.reason for run in scale.runs}
+    for stopping in series:
+        for scale in stopping.beyond:
+            points = left_out.setdefault(stopping.experiment.name, {})
+            points |= {id(run.point): stopping.reason for run in scale.runs}
     gone = {
-        one.name: [(point, reasons[id(point)]) for point in _gone(one, reasons, stay)]
-        for one in ruled
-        if (reasons := left_out.get(one.name))
+        experiment.name: [(point, reasons[id(point)]) for point in _gone(experiment, reasons, stay)]
+        for experiment in ruled
+        if (reasons := left_out.get(experiment.name))
     }
     narrow, wide = (_without(each, left_out, gone, stay) for each in (campaign, widest))
     return Stopped(narrow, wide, tuple(series))
@@ -148,9 +148,9 @@ def held_runs(
     """The runs of a campaign that wait until smaller counts of their series have been measured."""
     planned = campaign.unique_runs().keys()
     held: set[str] = set()
-    for one in series:
+    for stopping in series:
         waiting = False
-        for scale in one.scales:
+        for scale in stopping.scales:
             open_runs = {
                 run.run_id
                 for run, state in zip(scale.runs, scale.states, strict=True)
@@ -159,7 +159,7 @@ def held_runs(
             if waiting:
                 held |= open_runs
             # What there is of a smaller count was not looked at: a look comes first.
-            unseen = one.due and any(state.status == Status.DONE for state in scale.states)
+            unseen = stopping.due and any(state.status == Status.DONE for state in scale.states)
             waiting = waiting or bool(open_runs) or unseen
     return _held(campaign, held, begun)
 
@@ -169,21 +169,21 @@ def stopped_at(campaign: Campaign) -> Mapping[str, Callable[[Mapping[str, Any]],
 
     Nothing is remembered.
     """
-    found: dict[str, Callable[[Mapping[str, Any]], str]] = {}
+    reasons: dict[str, Callable[[Mapping[str, Any]], str]] = {}
     series = plan_stops(campaign, campaign, remember=False).series
     for experiment in campaign.experiments:
-        mine = [one for one in series if one.experiment is experiment and one.stopped]
+        mine = [series for series in series if series.experiment is experiment and series.stopped]
         names = _telling(experiment) if mine else []
-        by_key = {_key(one.scales[0].runs[0].point, names): one for one in mine}
-        found[experiment.name] = partial(_why, by_key, names)
-    return found
+        by_key = {_key(series.scales[0].runs[0].point, names): series for series in mine}
+        reasons[experiment.name] = partial(_why, by_key, names)
+    return reasons
 
 
 def _why(by_key: Mapping[str, StopSeries], names: Sequence[str], point: Mapping[str, Any]) -> str:
-    one = by_key.get(_key(point, names))
-    if one is None or one.experiment.benchmark.scale_of(point) <= one.last:
+    series = by_key.get(_key(point, names))
+    if series is None or series.experiment.benchmark.scale_of(point) <= series.last:
         return ""
-    return one.reason
+    return series.reason
 
 
 def _key(point: Mapping[str, Any], names: Sequence[str]) -> str:
@@ -204,7 +204,7 @@ def _read(path: Path) -> dict[str, KeptStop]:
     """Decisions by series; none where the file is not there, not whole or of another format."""
     try:
         series = read_sealed(path, _FORMAT).get("series", {})
-        return {name: KeptStop._make(one) for name, one in series.items()}
+        return {name: KeptStop._make(series) for name, series in series.items()}
     except (OSError, ValueError, AttributeError, TypeError, KeyError):
         return {}
 
@@ -264,7 +264,7 @@ def _varies(experiment: Experiment, name: str) -> bool:
     for point in experiment.points:
         count = experiment.benchmark.scale_of(point)
         values.setdefault(count, set()).add(canonical_json(point[name]))
-    return any(len(found) > 1 for found in values.values())
+    return any(len(different) > 1 for different in values.values())
 
 
 def _gone(
@@ -284,25 +284,25 @@ def _without(
     """The campaign without what is left out, but for the runs that ``stay``; the points that are
     ``gone`` are listed as excluded."""
     experiments = []
-    for one in campaign.experiments:
-        if reasons := left_out.get(one.name):
+    for experiment in campaign.experiments:
+        if reasons := left_out.get(experiment.name):
             runs = tuple(
-                run for run in one.runs if id(run.point) not in reasons or run.run_id in stay
+                run for run in experiment.runs if id(run.point) not in reasons or run.run_id in stay
             )
             there = {id(run.point) for run in runs}
-            dropped = {run.run_id for run in one.runs} - {run.run_id for run in runs}
+            dropped = {run.run_id for run in experiment.runs} - {run.run_id for run in runs}
             experiments.append(
                 replace(
-                    one,
+                    experiment,
                     runs=runs,
-                    points=tuple(point for point in one.points if id(point) in there),
-                    profiles=tuple(run for run in one.profiles if id(run.point) in there),
-                    left_out=one.left_out | dropped,
-                    excluded=(*one.excluded, *gone[one.name]),
+                    points=tuple(point for point in experiment.points if id(point) in there),
+                    profiles=tuple(run for run in experiment.profiles if id(run.point) in there),
+                    left_out=experiment.left_out | dropped,
+                    excluded=(*experiment.excluded, *gone[experiment.name]),
                 )
             )
         else:
-            experiments.append(one)
+            experiments.append(experiment)
     return replace(campaign, experiments=tuple(experiments))
 
 
@@ -311,25 +311,33 @@ def _held(campaign: Campaign, held: Collection[str], begun: Set[str]) -> frozens
     what the control point is measured between them."""
     if not held:
         return frozenset()
-    asked = {run.run_id for one in campaign.experiments if not one.stop for run in one.runs}
-    found = set(held) - asked
-    points = {
-        id(run.point) for one in campaign.experiments for run in one.runs if run.run_id in found
-    }
-    found |= {
+    asked = {
         run.run_id
-        for one in campaign.experiments
-        if one.stop
-        for run in one.profiles
+        for experiment in campaign.experiments
+        if not experiment.stop
+        for run in experiment.runs
+    }
+    held_ids = set(held) - asked
+    points = {
+        id(run.point)
+        for experiment in campaign.experiments
+        for run in experiment.runs
+        if run.run_id in held_ids
+    }
+    held_ids |= {
+        run.run_id
+        for experiment in campaign.experiments
+        if experiment.stop
+        for run in experiment.profiles
         if id(run.point) in points
     }
     positions = campaign.positions()
-    first = min((positions[run_id] for run_id in found if run_id in positions), default=0)
-    found |= {
+    first = min((positions[run_id] for run_id in held_ids if run_id in positions), default=0)
+    held_ids |= {
         run.run_id
-        for one in campaign.experiments
-        if one.control
-        for run in one.runs
+        for experiment in campaign.experiments
+        if experiment.control
+        for run in experiment.runs
         if first and positions[run.run_id] > first
     }
-    return frozenset(found - begun)
+    return frozenset(held_ids - begun)
