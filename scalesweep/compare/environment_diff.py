@@ -78,7 +78,7 @@ def surroundings(pairs: Iterable[Pair], base: Side, new: Side) -> Surroundings:
             alike += 1
             continue
         known = {NOT_RECORDED} not in (mine.keys(), theirs.keys())
-        differences.append(Difference(kind, fact, _words(mine), _words(theirs), known))
+        differences.append(Difference(kind, fact, _values_text(mine), _values_text(theirs), known))
     differences += _hosts(facts["base"], facts["new"])
     order = (MACHINE, HOSTS, SOFTWARE, CODE, SETTINGS)
     differences.sort(key=lambda difference: (order.index(difference.kind), not difference.known))
@@ -151,7 +151,7 @@ def _host_words(names: Iterable[str]) -> str:
     return f"{counted(len(named), 'host')}: {listed(named, MAX_VALUES)}"
 
 
-def _words(values: dict[str, int]) -> str:
+def _values_text(values: dict[str, int]) -> str:
     if len(values) == 1:
         return next(iter(values))
     ranked = sorted(values.items(), key=lambda item: -item[1])

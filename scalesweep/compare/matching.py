@@ -59,7 +59,7 @@ class Assumption:
     name: str
     known: bool  # whether a plan has its default
     default: Any
-    told_by: str
+    stated_by: str
 
 
 @dataclass

@@ -68,8 +68,8 @@ class Frame(NamedTuple):
             parts = parts[-2:]
         elif len(parts) > 3:
             parts = [parts[0], "...", parts[-1]]
-        path = _cut("/".join(filter(None, parts)), _MAX_NAME)
-        return f"{path}:{self.line} {_cut(self.function, _MAX_NAME)}"
+        path = _shortened("/".join(filter(None, parts)), _MAX_NAME)
+        return f"{path}:{self.line} {_shortened(self.function, _MAX_NAME)}"
 
 
 class Standing(NamedTuple):
@@ -111,7 +111,11 @@ class Group(NamedTuple):
         ranks, hosts, phases = self.numbers, self._values("host"), self._values("phase")
         single = len(self.members) == 1
         # No numbers: the launcher gave ranks none, and Horovod had not yet.
-        who = f"rank{'' if single else 's'} {_cut(ranks, _MAX_NUMBERS)}" if ranks else self.counted
+        who = (
+            f"rank{'' if single else 's'} {_shortened(ranks, _MAX_NUMBERS)}"
+            if ranks
+            else self.counted
+        )
         about = []
         if len(hosts) > _MAX_HOSTS:
             about.append(f"{len(hosts)} hosts")
@@ -294,5 +298,5 @@ def _summary(groups: Sequence[Group], suspects: int) -> str:
     return f"{text}, while {first.counted} {first.place}{' or elsewhere' if rest else ''}"
 
 
-def _cut(text: str, length: int) -> str:
+def _shortened(text: str, length: int) -> str:
     return text if len(text) <= length else text[: length - 3] + "..."

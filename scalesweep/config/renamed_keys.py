@@ -32,7 +32,7 @@ def rename_keys(content: Any, path: Path) -> None:
             if new in mapping:
                 raise UserError(f"{path}: {where}{old}: the same as {new}; leave out {old}")
             mapping[new] = mapping.pop(old)
-            _tell(path, f"{where}{old}", f"{new} (GiB, as before)")
+            _log_new_name(path, f"{where}{old}", f"{new} (GiB, as before)")
 
 
 def rewrite_older_forms(content: Any, path: Path) -> None:
@@ -60,7 +60,7 @@ def rewrite_older_forms(content: Any, path: Path) -> None:
             del content[key]
         content["budget"] = budget
         text = yaml.safe_dump({"budget": budget}, default_flow_style=None, sort_keys=False)
-        _tell(path, ", ".join(older), " ".join(text.split()))
+        _log_new_name(path, ", ".join(older), " ".join(text.split()))
     history = content.get("history")
     if isinstance(history, dict):
         _margins_in_percent(history, path)
@@ -76,10 +76,10 @@ def _margins_in_percent(history: dict[str, Any], path: Path) -> None:
         share = mapping.get(key)
         if isinstance(share, float) and 0 < share < 1:
             mapping[key] = f"{(Decimal(str(share)) * 100).normalize():f} %"
-            _tell(path, f"{where}: {share:g}", mapping[key])
+            _log_new_name(path, f"{where}: {share:g}", mapping[key])
 
 
-def _tell(path: Path, old: str, new: str) -> None:
+def _log_new_name(path: Path, old: str, new: str) -> None:
     """Log what an old key or form is called today, once in a process."""
     if (path, old) not in _warned:
         _warned.add((path, old))

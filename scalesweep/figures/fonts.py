@@ -29,7 +29,7 @@ def families() -> list[str]:
     atexit.register(folder.cleanup)
     for weight, whole in zip(_WEIGHTS, whole_fonts(), strict=True):
         path = Path(folder.name) / f"{weight}.ttf"
-        _cut(whole, path, weight)
+        _write_subset(whole, path, weight)
         font_manager.fontManager.addfont(path)
     return [COMMON, WHOLE]
 
@@ -40,7 +40,7 @@ def whole_fonts() -> list[str]:
     return [font_manager.findfont(font, fallback_to_default=False) for font in wanted]
 
 
-def _cut(whole: str, path: Path, weight: str) -> None:
+def _write_subset(whole: str, path: Path, weight: str) -> None:
     """Write the common part of a font under a name of its own."""
     options = subset.Options(glyph_names=True, recalc_timestamp=False)
     options.drop_tables += ["FFTM"]  # of FontForge, no table of the standard's

@@ -155,13 +155,17 @@ def accuracy_over_scale(results: ExperimentResults) -> list[Finding]:
     differences = Differences(results, measure.metric, "run")
     findings: list[Finding] = []
     for series in results.series:
-        rows = [row for row in series.rows if learns(results, row) and _of(results, repeats, row)]
+        rows = [
+            row
+            for row in series.rows
+            if learns(results, row) and _repeats_of(results, repeats, row)
+        ]
         if len(rows) < 2:
             continue
         base, last = rows[0], rows[-1]
         if how == SAME_TRAINING and not _same_training(results, base, last):
             continue
-        sides = (_of(results, repeats, last), _of(results, repeats, base))
+        sides = (_repeats_of(results, repeats, last), _repeats_of(results, repeats, base))
         ratio = _ratio(
             *sides, errors(point_key(results, last), point_key(results, base)), results.level
         )
@@ -231,7 +235,9 @@ def _lower(label: str) -> str:
     return label[:1].lower() + label[1:]
 
 
-def _of(results: ExperimentResults, repeats: Mapping[Key, list[float]], row: Row) -> list[float]:
+def _repeats_of(
+    results: ExperimentResults, repeats: Mapping[Key, list[float]], row: Row
+) -> list[float]:
     return repeats.get(point_key(results, row), [])
 
 
@@ -259,7 +265,7 @@ def input_cost(results: ExperimentResults) -> list[Finding]:
         errors = block_errors(results, "total_time", phase)
         differences = Differences(results, "total_time", phase)
         for row in results.points:
-            if row.get("input") in DUMMY or not _of(results, repeats, row):
+            if row.get("input") in DUMMY or not _repeats_of(results, repeats, row):
                 continue
             twin = next(
                 (
@@ -273,7 +279,7 @@ def input_cost(results: ExperimentResults) -> list[Finding]:
             )
             if twin is None:
                 continue
-            sides = (_of(results, repeats, row), _of(results, repeats, twin))
+            sides = (_repeats_of(results, repeats, row), _repeats_of(results, repeats, twin))
             error = errors(point_key(results, row), point_key(results, twin))
             if ratio := _ratio(*sides, error, results.level):
                 why = without_interval(*sides)

@@ -231,7 +231,7 @@ def _finding(results: ExperimentResults, ledger: Ledger) -> list[Finding]:
             f"{head}; no part is named as the largest, because the candidate, {named}, is less "
             f"certain than it is large: {interval}"
         )
-        return [_made(results, ledger, OPEN, f"{text}.", largest, term)]
+        return [_loss_finding(results, ledger, OPEN, f"{text}.", largest, term)]
     why = None if netted else _why(results, ledger, term, largest.loss)
     because = "" if why is None else f", {_part_of(why, term, largest.loss)}{_because(why, term)}"
     named = named if why is None else SHORTER.get(term, named)
@@ -258,7 +258,7 @@ def _finding(results: ExperimentResults, ledger: Ledger) -> list[Finding]:
         text += "reference counts as imbalance"
     doubt = _rounded(results, ledger, largest.loss, why) or _doubt(results, ledger, term, sure)
     text += f"; not confirmed{doubt}." if doubt else "."
-    return [_made(results, ledger, OPEN if doubt else CONFIRMED, text, largest, term, why)]
+    return [_loss_finding(results, ledger, OPEN if doubt else CONFIRMED, text, largest, term, why)]
 
 
 def _abstained(
@@ -272,7 +272,7 @@ def _abstained(
             f"{head} by its rate of samples, and {number(own)} {unit} by its step times: no part "
             f"is named, because {CONTRADICTS[own > ledger.elapsed.value * factor]}"
         )
-        return _made(results, ledger, OPEN, f"{text}.", ledger.parts["outside"], "outside")
+        return _loss_finding(results, ledger, OPEN, f"{text}.", ledger.parts["outside"], "outside")
     rest = ledger.parts["unattributed"].loss or 0.0
     loss = largest.loss or 0.0
     if loss <= abs(rest):
@@ -280,14 +280,14 @@ def _abstained(
             f"{head}; {number(rest * factor)} {unit} of the difference are unattributed, more than "
             "any part explains: measure with more and longer steps, or with a profile"
         )
-        return _made(results, ledger, NOTE, f"{text}.", largest, REST)
+        return _loss_finding(results, ledger, NOTE, f"{text}.", largest, REST)
     if (nameless := _nameless(ledger, loss)) is not None:
         here = number(ledger.parts[nameless].value * factor)
         text = (
             f"{head}; no part is named as the largest: {WORDS[nameless]} takes {here} {unit}, and "
             "the reference, which does not print it, spends time that may be the same"
         )
-        return _made(results, ledger, OPEN, f"{text}.", ledger.parts[nameless], nameless)
+        return _loss_finding(results, ledger, OPEN, f"{text}.", ledger.parts[nameless], nameless)
     return None
 
 
@@ -483,7 +483,7 @@ def _wide(largest: Term) -> bool:
     return largest.loss_high - largest.loss_low > largest.loss
 
 
-def _made(
+def _loss_finding(
     results: ExperimentResults,
     ledger: Ledger,
     level: str,

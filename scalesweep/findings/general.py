@@ -155,14 +155,14 @@ def waiting(results: ExperimentResults) -> list[Finding]:
     return findings
 
 
-def _told_runs(results: ExperimentResults, name: str) -> list[Row]:
+def _runs_with(results: ExperimentResults, name: str) -> list[Row]:
     names = ["run_id", *results.axes, "outlier", "warnings"]
     return [row for row in results.rows("runs", names) if row.get(name)]
 
 
 def outlier_runs(results: ExperimentResults) -> list[Finding]:
     """Outliers among the repeats of a point, named; they stay in the means."""
-    rows = _told_runs(results, "outlier")
+    rows = _runs_with(results, "outlier")
     if not rows:
         return []
     named = listed([f"{row['run_id']} ({results.describe(row)})" for row in rows], 4)
@@ -179,7 +179,7 @@ def outlier_runs(results: ExperimentResults) -> list[Finding]:
 def warnings(results: ExperimentResults) -> list[Finding]:
     """Runs of which something is to be looked at, with what it is: steps that drift after the
     warm-up, a metric of another meaning, ranks that disagree on a total."""
-    rows = _told_runs(results, "warnings")
+    rows = _runs_with(results, "warnings")
     if not rows:
         return []
     counts = Counter(str(row["warnings"]) for row in rows).most_common()

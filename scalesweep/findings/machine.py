@@ -73,14 +73,14 @@ def _computation(results: ExperimentResults, held: Held) -> list[Finding]:
             f"{_where(results, held)}computation is faster than the measured ceilings allow "
             f"({reached}): its arrays stay in caches, or the ceilings were measured too low"
         )
-        return [_made(results, held, COMPUTATION, NOTE, text, term)]
+        return [_ceiling_finding(results, held, COMPUTATION, NOTE, text, term)]
     level, why = _level(term.low, term.high)
     text = (
         f"{_where(results, held)}computation reaches {reached} of what the model's layers could on "
         f"this machine: a step computes for {number(term.own_ms)} ms, where "
         f"{number(term.least_ms)} ms would do{why}"
     )
-    return [_made(results, held, COMPUTATION, level, text, term)]
+    return [_ceiling_finding(results, held, COMPUTATION, level, text, term)]
 
 
 def _exchange(results: ExperimentResults, held: Held) -> list[Finding]:
@@ -100,7 +100,7 @@ def _exchange(results: ExperimentResults, held: Held) -> list[Finding]:
         f"{percent(reached.share, low, high)} of what this network gives to a message of "
         f"{size_words(sent['message_bytes'])}{why}{words if level == CONFIRMED else ''}"
     )
-    finding = _made(results, held, EXCHANGE, level, text, reached)
+    finding = _ceiling_finding(results, held, EXCHANGE, level, text, reached)
     if level == CONFIRMED and cause:
         finding.evidence.update({"cause": cause, "do": advice})
     finding.evidence["table"] = "exchange"
@@ -144,10 +144,10 @@ def _reading(results: ExperimentResults, held: Held) -> list[Finding]:
         f"{'an' if step == 'epoch' else 'a'} {step} waits {number(term.own_ms)} ms for its "
         f"batches, which are read in {number(term.least_ms)} ms{why}"
     )
-    return [_made(results, held, READING, level, text, term)]
+    return [_ceiling_finding(results, held, READING, level, text, term)]
 
 
-def _made(
+def _ceiling_finding(
     results: ExperimentResults, held: Held, rule: str, level: str, text: str, reached: Reached
 ) -> Finding:
     evidence = {

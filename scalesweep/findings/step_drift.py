@@ -94,7 +94,7 @@ def _warm_up(
     elif not sure:
         text += "; not confirmed by the interval"
     change = number_of("warm-up", 1 - left.value, "1", low, high)
-    return [_made(results, spread, text, sure, change)]
+    return [_drift_finding(results, spread, text, sure, change)]
 
 
 def _finding(
@@ -128,10 +128,14 @@ def _finding(
         why = curves if alike < ALIKE else "the interval leaves it open"
         text += f"; not confirmed: {why}"
     bounds = change.low - 1, change.high - 1
-    return [_made(results, spread, text, sure, number_of("drift", change.value - 1, "1", *bounds))]
+    return [
+        _drift_finding(
+            results, spread, text, sure, number_of("drift", change.value - 1, "1", *bounds)
+        )
+    ]
 
 
-def _made(
+def _drift_finding(
     results: ExperimentResults, spread: Spread, text: str, sure: bool, change: Number
 ) -> Finding:
     evidence = {

@@ -135,12 +135,15 @@ def _read(path: Path) -> Settled:
             f"one reads {VERSION}): use that one"
         )
     del value["digest"]
-    value["base"], value["new"] = _made(Commit, value["base"]), _made(Commit, value["new"])
-    value["points"] = tuple(_made(SettledPoint, point) for point in value["points"])
-    return _made(Settled, value)
+    value["base"], value["new"] = (
+        _checked_object(Commit, value["base"]),
+        _checked_object(Commit, value["new"]),
+    )
+    value["points"] = tuple(_checked_object(SettledPoint, point) for point in value["points"])
+    return _checked_object(Settled, value)
 
 
-def _made(kind: type[_Kind], value: dict[str, Any]) -> _Kind:
+def _checked_object(kind: type[_Kind], value: dict[str, Any]) -> _Kind:
     """An object of a data class; raises ValueError or TypeError for fields that are of another
     type, or that no measurement has."""
     made = kind(**value)

@@ -95,7 +95,7 @@ def _split(lines: Iterable[Line]) -> Iterator[_Job]:
             if not job.empty:
                 yield job
             job = _Job(line.number, echo)
-        _take(job, line, text)
+        _add_line(job, line, text)
     if not job.empty:
         yield job
 
@@ -107,7 +107,7 @@ def _begins(job: _Job, text: str) -> bool:
     return bool(job.rates) and (text.startswith("Using TensorFlow") or is_startup(text))
 
 
-def _take(job: _Job, line: Line, text: str) -> None:
+def _add_line(job: _Job, line: Line, text: str) -> None:
     job.tensorflow.add(line)
     if job.empty and job.echo is None:
         job.first_line = line.number

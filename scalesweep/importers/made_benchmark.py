@@ -101,9 +101,9 @@ def _joined(before: Any, now: dict[str, Any], path: Path) -> dict[str, Any]:
         for key in _FIXED:
             if known.get(key) != entry.get(key):
                 raise UserError(
-                    f"{path}: parameters.{name}: {key} {_words(known.get(key))} in an earlier "
-                    f"import, {_words(entry.get(key))} in this one; state the type or unit in the "
-                    "map, or import under another name"
+                    f"{path}: parameters.{name}: {key} {_types_text(known.get(key))} in an earlier "
+                    f"import, {_types_text(entry.get(key))} in this one; state the type or unit in "
+                    "the map, or import under another name"
                 )
     for key in ("workers", "work"):
         if before.get(key) != now.get(key):
@@ -119,6 +119,6 @@ def _joined(before: Any, now: dict[str, Any], path: Path) -> dict[str, Any]:
     }
 
 
-def _words(value: Any) -> str:
+def _types_text(value: Any) -> str:
     kinds = value if isinstance(value, list) else [value]
     return " or ".join(str(kind) for kind in kinds if kind != "null")

@@ -173,11 +173,11 @@ def _events(lines: Iterable[Line]) -> Iterator[tuple[int, int | None, Event | tu
             event = _event(text, line.number)
             if event is None:
                 yield line.number, rank, (line.number, text.strip()[:60])
-            elif event.key in _RUN_KEYS or event.key in _EPOCH_KEYS or _is_told(event.key):
+            elif event.key in _RUN_KEYS or event.key in _EPOCH_KEYS or _is_setting(event.key):
                 yield line.number, rank, event
 
 
-def _is_told(key: str) -> bool:
+def _is_setting(key: str) -> bool:
     return key.startswith(("submission_", "opt_"))
 
 
@@ -266,7 +266,7 @@ def epochs_of(job: Job) -> list[Epoch]:
         assert here is not None
         if name == "start":
             number = here
-        _take(epochs.setdefault(here, Epoch(here, event.line)), name, event)
+        _set_value(epochs.setdefault(here, Epoch(here, event.line)), name, event)
     return _whole(epochs, job)
 
 
@@ -287,7 +287,7 @@ def _number(event: Event) -> int | None:
     return int(value)
 
 
-def _take(epoch: Epoch, name: str, event: Event) -> None:
+def _set_value(epoch: Epoch, name: str, event: Event) -> None:
     if name in ("error", "rate"):
         value = float("nan") if event.value is None else event.value
         if not is_number(value):

@@ -132,24 +132,26 @@ def draft_of(table: Table) -> str:
     return "\n".join(parts) + "\n" + text
 
 
-def _words(column: str) -> list[str]:
+def _name_words(column: str) -> list[str]:
     return [word for word in alias(column).lower().split("_") if word]
 
 
 def _is(pattern: "re.Pattern[str]", column: str) -> bool:
     """Whether the whole name, or one of its words, is what the pattern means."""
     name = alias(column).lower()
-    return bool(pattern.fullmatch(name)) or any(pattern.fullmatch(word) for word in _words(column))
+    return bool(pattern.fullmatch(name)) or any(
+        pattern.fullmatch(word) for word in _name_words(column)
+    )
 
 
 def _of_each(column: str) -> bool:
     """Whether a metric is what one rank, device or node has: T/s/GPU, tok_s_gpu, FOM per node."""
-    return _EACH.search(column) is not None or _words(column)[-1] in _ONE
+    return _EACH.search(column) is not None or _name_words(column)[-1] in _ONE
 
 
 def _counts(column: str) -> bool:
     """Whether a column's name is that of what a table may scale over."""
-    return any(re.fullmatch(pattern, "_".join(_words(column))) for pattern, _ in _SCALES)
+    return any(re.fullmatch(pattern, "_".join(_name_words(column))) for pattern, _ in _SCALES)
 
 
 def _rates(column: str) -> bool:
@@ -159,7 +161,7 @@ def _rates(column: str) -> bool:
 
 def _times(column: str) -> bool:
     """Whether a column is a time: ``time_per_step`` and ``step_time``, not ``time_steps``."""
-    words = _words(column)
+    words = _name_words(column)
     head = words[: words.index("per")] if "per" in words[1:] else words
     return _is(_TIME, column) and not (head and _SETTING.fullmatch(head[-1]))
 
@@ -204,7 +206,11 @@ def _guess(table: Table) -> _Guess:
     for pattern, scale in _SCALES:
         for name in table.columns:
             counts = name in whole and min(numbers[name] or [0]) >= 1
-            if guess.ranks is None and counts and re.fullmatch(pattern, "_".join(_words(name))):
+            if (
+                guess.ranks is None
+                and counts
+                and re.fullmatch(pattern, "_".join(_name_words(name)))
+            ):
                 guess.ranks, guess.scale = name, scale
     for name in table.columns:
         words = sorted({str(row.cells[name]).strip() for row in table.rows if row.cells[name]})
@@ -239,7 +245,7 @@ def _leave_texts(guess: _Guess, table: Table) -> None:
         texts = [str(row.cells[name]).strip() for row in table.rows if row.cells[name]]
         if all(_CLOCK.fullmatch(text) for text in texts):
             guess.clocks.append(name)
-        if name in guess.clocks or _REMARK.fullmatch(_words(name)[-1]):
+        if name in guess.clocks or _REMARK.fullmatch(_name_words(name)[-1]):
             guess.parameters.remove(name)
             guess.ignore.append(name)
 
@@ -266,7 +272,7 @@ def _place(guess: _Guess, name: str, values: list[float] | None, whole: bool) ->
         guess.efficiencies.append(name)
     elif _is(_COMPUTED, name):
         guess.ignore.append(name)
-    elif (whole and _counts(name)) or _POSITION.fullmatch(_words(name)[-1]):
+    elif (whole and _counts(name)) or _POSITION.fullmatch(_name_words(name)[-1]):
         guess.parameters.append(name)  # a count of nodes beside that of cores; an epoch's number
     elif _rates(name) or _times(name) or _is(_MERIT, name) or _is(_SHARE, name):
         guess.metrics.append(name)
@@ -351,7 +357,7 @@ def _per_rank(table: Table, guess: _Guess) -> float | None:
 
 def _meaning(column: str) -> dict[str, Any]:
     """Unit, direction and scope that a metric's name suggests."""
-    local = any(word in ("local", "rank") for word in _words(column)) or _of_each(column)
+    local = any(word in ("local", "rank") for word in _name_words(column)) or _of_each(column)
     scope = "rank" if local else "total"
     if _is(_SHARE, column) or _is(_EFFICIENCY, column):
         return {"unit": "1", "better": "higher", "scope": scope, "kind": "intensive"}
@@ -360,7 +366,7 @@ def _meaning(column: str) -> dict[str, Any]:
         unit = "tokens/s" if _TOKENS.search(column) else unit
         return {"unit": unit, "better": "higher", "scope": scope}
     if _times(column):
-        words = _words(column)
+        words = _name_words(column)
         unit = next((word for word in ("ms", "us", "min", "h") if word in words), "s")
         return {"unit": unit, "better": "lower", "scope": scope}
     return {"unit": "1", "better": "higher", "scope": scope}
@@ -403,7 +409,7 @@ def _add_families(
 
 
 def _metric_name(stem: str) -> str:
-    words = [word for word in _words(stem) if word not in ("mean", "avg", "average")]
+    words = [word for word in _name_words(stem) if word not in ("mean", "avg", "average")]
     return _name("_".join(words), "metric")
 
 
@@ -411,9 +417,11 @@ def _with_companions(column: str, guess: _Guess, suffix: str) -> tuple[Any, list
     """A metric's column with those of its deviation, count and printed efficiency."""
     source = guess.source(column)
     spec: dict[str, Any] = source if isinstance(source, dict) else {"column": source}
-    spec, used, words = dict(spec), [], _words(column)
+    spec, used, words = dict(spec), [], _name_words(column)
     for other in guess.stds:
-        rest = [word for word in _words(other) if not _STD.fullmatch(word) and word not in _UNITS]
+        rest = [
+            word for word in _name_words(other) if not _STD.fullmatch(word) and word not in _UNITS
+        ]
         plain = [word for word in words if word not in ("mean", "avg", "average")]
         alone = not rest and len(guess.metrics) == 1
         if alone or rest in (words, plain, [word for word in plain if word not in _UNITS]):
@@ -423,7 +431,7 @@ def _with_companions(column: str, guess: _Guess, suffix: str) -> tuple[Any, list
         spec["count"] = guess.counts[0]
         used.append(guess.counts[0])
     for other in guess.efficiencies:
-        rest = [word for word in _words(other) if not _EFFICIENCY.fullmatch(word)]
+        rest = [word for word in _name_words(other) if not _EFFICIENCY.fullmatch(word)]
         others = set(rest)
         alone = len(guess.metrics) == 1 and others <= _GENERIC and "efficiency" not in spec
         if alone or (

@@ -203,7 +203,7 @@ def _scaling_groups(
             if begins[_series_key(benchmark, point, rules)] == 1
             or not _bases(benchmark, point, points, rules)
         )
-        yield _Group(f"{name}_{method}", f"{what}, {_words(method)}.", True, own)
+        yield _Group(f"{name}_{method}", f"{what}, {_spaced(method)}.", True, own)
         taken = {canonical_json(point) for point in own}
         for point in members:
             if canonical_json(point) in taken:
@@ -214,7 +214,7 @@ def _scaling_groups(
     for (method, base_method), members in lent.items():
         yield _Group(
             f"{name}_{method}_over_{base_method}",
-            f"{what}: {_words(method)}, against a single one with {_words(base_method)}, "
+            f"{what}: {_spaced(method)}, against a single one with {_spaced(base_method)}, "
             "as it was not measured on one itself.",
             True,
             tuple({canonical_json(point): point for point in members}.values()),
@@ -270,7 +270,7 @@ def _method(point: Point, names: Sequence[str], points: Sequence[Point]) -> str:
     return _slug(str(point[first]), *differing).strip("_")
 
 
-def _words(method: str) -> str:
+def _spaced(method: str) -> str:
     return method.replace("_", " ")
 
 

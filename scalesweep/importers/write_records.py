@@ -142,9 +142,9 @@ class RecordStore:
                 set_aside(path.parent, str(error).removeprefix(f"{path.parent.name}: "))
                 continue
             if record["source"] == IMPORTED and "." not in path.parent.name:
-                self._take(record, path.parent)
+                self._add_record(record, path.parent)
 
-    def _take(self, record: Mapping[str, Any], folder: Path) -> None:
+    def _add_record(self, record: Mapping[str, Any], folder: Path) -> None:
         try:
             benchmark = self._benchmark(str(record["benchmark"]))
             point = {**benchmark.defaults, **record["point"]}

@@ -60,7 +60,7 @@ def cost_of_jobs(
         )
         of_shape: dict[str, list[Allocation]] = {}
         for job in packed:
-            of_shape.setdefault(_words(job.shape), []).append(job)
+            of_shape.setdefault(_sbatch_text(job.shape), []).append(job)
         for line in lines:
             alike = of_shape[line["sbatch"]]
             line["runs_each"] = [len(job.run_ids) for job in alike]
@@ -103,7 +103,7 @@ def _lines(
         bases = {estimates.basis(*runs[run_id]) for run_id in run_ids}
         lines.append(
             {
-                "sbatch": _words(shape),
+                "sbatch": _sbatch_text(shape),
                 "nodes": shape.nodes,
                 "tasks": shape.tasks,
                 "minutes": shape.minutes,
@@ -164,5 +164,5 @@ def _break_even_s(
     return max(0.0, (overheads_s(jobs)[0] or 0.0) + 3600 * (shared - alone) / nodes)
 
 
-def _words(shape: Shape) -> str:
+def _sbatch_text(shape: Shape) -> str:
     return " ".join(shape.sbatch_words())

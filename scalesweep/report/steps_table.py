@@ -41,23 +41,23 @@ def steps_table(results: ExperimentResults, limit: int) -> Table | None:
 def _columns() -> list[Column]:
     def value(name: str, words: Callable[[float], str]) -> Callable[[Row], Cell]:
         def make(row: Row) -> Cell:
-            middle = _of(row).median(name)
+            middle = _spread_of(row).median(name)
             return Cell("–" if middle is None else words(middle))
 
         return make
 
     return [
-        Column("Of", lambda row: Cell(_whose(_of(row))), "rank"),
+        Column("Of", lambda row: Cell(_whose(_spread_of(row))), "rank"),
         Column("p50", value("p50", number), "p50"),
         Column("p95", value("p95", number), "p95"),
         Column("p99", value("p99", number), "p99"),
         Column("Longest", value("max", number), "max"),
-        Column("Stalls in a run", lambda row: Cell(_stalls(_of(row))), "stalls"),
+        Column("Stalls in a run", lambda row: Cell(_stalls(_spread_of(row))), "stalls"),
         Column("Drift in a run", value("drift", percent), "drift"),
     ]
 
 
-def _of(row: Row) -> Spread:
+def _spread_of(row: Row) -> Spread:
     spread: Spread = row["spread"]
     return spread
 

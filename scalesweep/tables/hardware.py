@@ -58,7 +58,7 @@ def hosts_of(environment: Mapping[str, Any], machines: Sequence[str] = ()) -> Ha
 
 def _kinds(columns: Mapping[str, Any], hosts: tuple[str, ...]) -> Hardware:
     """Hosts by their facts, from columns over them."""
-    shared, differ = _words(json.dumps(columns))
+    shared, differ = _shared_and_differing(json.dumps(columns))
     if not differ:
         return ((_texts(shared.items()), hosts),) if hosts else ()
     by_host = [by_rank(column, len(hosts)) or [""] * len(hosts) for column in differ.values()]
@@ -73,7 +73,7 @@ def _kinds(columns: Mapping[str, Any], hosts: tuple[str, ...]) -> Hardware:
 
 
 @lru_cache(maxsize=64)  # thousands of runs have had the same hosts
-def _words(columns_text: str) -> tuple[dict[str, str], dict[str, dict[str, Any]]]:
+def _shared_and_differing(columns_text: str) -> tuple[dict[str, str], dict[str, dict[str, Any]]]:
     """Facts with the same text on all hosts, and columns of the others."""
     columns = json.loads(columns_text)
     shared: dict[str, str] = {}

@@ -21,7 +21,7 @@ def agree(
     for row in rows:
         for name, meaning in row.meanings.items():
             counts = said.setdefault((row.identity["benchmark"], name), Counter())
-            counts[_words(meaning)] += 1
+            counts[_unit_better_scope(meaning)] += 1
     number = Counter(benchmark for benchmark, _ in said)
     scaled = {key for key in said if _is_scaling(key, said)}
     clear = not scaled and all(len(counts) == 1 for counts in said.values())
@@ -38,7 +38,7 @@ def agree(
         lost = [
             name
             for name, meaning in row.meanings.items()
-            if meant.get((row.identity["benchmark"], name)) != _words(meaning)
+            if meant.get((row.identity["benchmark"], name)) != _unit_better_scope(meaning)
         ]
         agreed.append(_without(row, lost, meant) if lost else row)
         agreed_keys.append(("", "") if lost else row_key)
@@ -61,7 +61,7 @@ def _without(
         if most is None:
             why = "the name means the scaling of another, or there are too many metrics"
         else:
-            why = f"it is {_meaning(_words(own))}, in most runs {_meaning(most)}"
+            why = f"it is {_meaning(_unit_better_scope(own))}, in most runs {_meaning(most)}"
         warnings.append(f"metric '{name}' is left out: {why}")
     if len(lost) > 3:
         warnings.append(f"{len(lost) - 3} more metrics are left out")
@@ -73,7 +73,7 @@ def _without(
     )
 
 
-def _words(meaning: Mapping[str, str]) -> tuple[str, ...]:
+def _unit_better_scope(meaning: Mapping[str, str]) -> tuple[str, ...]:
     """Unit, direction and scope, in whatever order they were kept."""
     return meaning["unit"], meaning["better"], meaning["scope"]
 

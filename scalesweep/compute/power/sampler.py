@@ -160,7 +160,7 @@ def _wake_on_signals() -> int:
     return reader
 
 
-def _words() -> argparse.Namespace:
+def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="Sample power and energy of this host.")
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--interval", type=float, default=1.0, help="seconds; default: 1")
@@ -173,7 +173,7 @@ def _words() -> argparse.Namespace:
 def main() -> None:
     """Run the command line."""
     wake = _wake_on_signals()
-    given = _words()
+    given = _arguments()
     sampler = Sampler(given.out, given.host, given.interval)
     missing = sampler.begin(given.sysfs, given.sources.split(","))
     # Whoever waits for this line may be gone.

@@ -203,7 +203,7 @@ def test_a_missing_parameter_counts_as_the_default_that_a_plan_tells() -> None:
     assert pair.point.values == {"ranks": 1, "prefetch": 4}
     assert pair.base is not None and pair.base.assumed == ("prefetch",)
     (told,) = joined.assumptions
-    assert (told.role, told.name, told.default, told.told_by) == ("base", "prefetch", 4, "new")
+    assert (told.role, told.name, told.default, told.stated_by) == ("base", "prefetch", 4, "new")
     assert [pair.point.values["prefetch"] for pair in joined.unmatched] == [2]
 
     base, new = two(FakeSide("base", old), FakeSide("new", more, plan=False))
