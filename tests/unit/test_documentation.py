@@ -2,12 +2,14 @@
 
 import re
 import shlex
+import tomllib
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
+from scalesweep import __version__
 from scalesweep.commands.interface import COMMANDS, read
 from scalesweep.config.overrides import MOVED, VERBS, read_options
 from scalesweep.config.site import load_site
@@ -160,3 +162,10 @@ def test_the_defaults_of_a_site_are_those_that_the_code_takes(tmp_path: Path) ->
             assert str(value).lower().removesuffix(".0") == default, key
             compared += 1
     assert compared >= 12
+
+
+def test_the_version_is_the_same_everywhere() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
+    newest = re.search(r"^## (\S+)", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
+    assert newest and newest[1] == project["version"] == citation["version"] == __version__
