@@ -17,8 +17,7 @@ from scalesweep.config.campaign import load_campaign
 from scalesweep.core.files import canonical_json, digest_of
 from scalesweep.core.record import RECORD, SAMPLES, SCHEMA
 from scalesweep.planning.plan import build_plan, write_plan
-from scalesweep.state.artifacts import OUTPUTS
-from scalesweep.state.state_stamp import stamp_state
+from scalesweep.state.artifacts import OUTPUTS, stamp_state
 from scalesweep.state.stock import take_stock
 
 MADE = (

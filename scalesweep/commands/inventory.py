@@ -19,9 +19,8 @@ from scalesweep.planning.plan_text import plan_text
 from scalesweep.slurm.job_watch import why_pending
 from scalesweep.slurm.sacct import JobState
 from scalesweep.smk.campaign_args import add_campaign, campaign_of
-from scalesweep.state.artifacts import forget_made
+from scalesweep.state.artifacts import forget_made, stamp_state
 from scalesweep.state.reextract import runs_to_reread
-from scalesweep.state.state_stamp import stamp_state
 from scalesweep.state.stock import take_stock, tell_stale
 
 _log = logging.getLogger(__name__)

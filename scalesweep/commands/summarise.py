@@ -11,7 +11,7 @@ from scalesweep.core.status import Status
 from scalesweep.planning.plan import note_failures
 from scalesweep.state.run_state import note_unusable
 from scalesweep.state.set_aside import set_aside
-from scalesweep.state.untrusted_runs import tell_set_aside, tell_unusable
+from scalesweep.state.stock import tell_set_aside, tell_unusable
 from scalesweep.tables.summary import build_summary, write_summary
 from scalesweep.tables.summary_cache import keep_summary
 

@@ -15,11 +15,13 @@ from scalesweep.core.status import Status
 from scalesweep.slurm.commands import leave_job
 from scalesweep.state.results_folder import claim_folder
 from scalesweep.state.run_state import RunState
-from scalesweep.state.stock import Runs, take_stock, tell_stale
-from scalesweep.state.untrusted_runs import (
+from scalesweep.state.stock import (
+    Runs,
     newer,
+    take_stock,
     tell_runs,
     tell_set_aside,
+    tell_stale,
     tell_unusable,
     untrusted,
     unusable,

@@ -26,12 +26,10 @@ from scalesweep.core.status import Status
 from scalesweep.jobs.submission import Submission
 from scalesweep.smk.looks import Looks
 from scalesweep.smk.report_command import report_command
-from scalesweep.state.artifacts import was_changed
+from scalesweep.state.artifacts import STATES_FOLDER, state_digest, state_file, was_changed
 from scalesweep.state.reextract import MARKERS, runs_to_reread
 from scalesweep.state.run_state import RunState, beside_done
-from scalesweep.state.state_stamp import STATES_FOLDER, state_digest, state_file
-from scalesweep.state.stock import take_stock
-from scalesweep.state.untrusted_runs import tell_set_aside, tell_unusable, untrusted, unusable
+from scalesweep.state.stock import take_stock, tell_set_aside, tell_unusable, untrusted, unusable
 
 # The output of the rule ``run``, in the run's folder. The record is none of Snakemake's files, so
 # Snakemake removes no record of a job that failed after it was written.

@@ -16,7 +16,7 @@ from typing import Protocol
 from scalesweep.adaptive.policy import RunPlan, plan_runs
 from scalesweep.config.campaign import Campaign
 from scalesweep.core.stamps import remove_stamp
-from scalesweep.state.state_stamp import STATES_FOLDER
+from scalesweep.state.artifacts import STATES_FOLDER
 
 OUTPUT = "look-"  # begins the names of what the looks leave in the folder of states
 

@@ -16,8 +16,7 @@ from scalesweep.core.formatting import counted, duration, listed
 from scalesweep.core.record import FAILURE, RECORD, read_failure
 from scalesweep.core.status import Status
 from scalesweep.core.visible import visible
-from scalesweep.jobs.failing_kinds import Enough, FailingKinds
-from scalesweep.jobs.failure_groups import Failure, failure_lines
+from scalesweep.jobs.failure_groups import Enough, FailingKinds, Failure, failure_lines
 from scalesweep.smk.context import SnakemakeContext
 from scalesweep.state.run_state import scan
 

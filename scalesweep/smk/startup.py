@@ -17,8 +17,7 @@ from scalesweep.smk.job_rules import JobRules
 from scalesweep.smk.preflight import Preflight
 from scalesweep.state.results_folder import check_writable
 from scalesweep.state.run_state import RunState, beside_done, forget_unsupported
-from scalesweep.state.stock import take_stock
-from scalesweep.state.untrusted_runs import newer, tell_runs
+from scalesweep.state.stock import newer, take_stock, tell_runs
 
 # For a Slurm that does not answer: a call that only plans waits so long in vain.
 PATIENCE_S = 60.0

@@ -6,12 +6,15 @@ would stay so, and the next figure would be drawn from it.
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from scalesweep.core.files import read_json, stamp_of, write_atomic
+from scalesweep.config.campaign import Campaign
+from scalesweep.core.files import content_digest, digest_of, read_json, stamp_of, write_atomic
 from scalesweep.core.kept_files import code_digest
 from scalesweep.core.own_files import make_way
+from scalesweep.core.stamps import remove_stamp
+from scalesweep.state.run_state import RunState, lines_of, other_sites
 
 MADE = ".made.json"  # in the results folder: file -> its time and size
 # In the results folder: what Snakemake takes for the outputs of the rules ``tables`` and
@@ -103,3 +106,34 @@ def _files(results: Path) -> Iterator[Path]:
         files = (file for file in top.rglob("*") if not file.name.startswith("."))
         paths = (path / file.relative_to(top) for file in files)
         yield from (file for file in paths if file.is_file())
+
+
+STATES_FOLDER = ".state"  # in the results folder
+
+
+def state_digest(campaign: Campaign, states: Mapping[str, RunState]) -> str:
+    """Digest of all that tables and report are made from: the campaign and every run's files.
+
+    Equal digests mean that nothing downstream has to be made again.
+    """
+    # As one text: as lists of strings, 100,000 runs take four times as long.
+    here = content_digest("\n".join(lines_of(states)).encode())
+    # A folder's time changes with every run that begins in it.
+    elsewhere = [[path.name, path.stat().st_mtime_ns] for path in other_sites(campaign.runs_folder)]
+    return digest_of([campaign.digest, here, elsewhere])
+
+
+def state_file(campaign: Campaign, digest: str) -> Path:
+    """Stamp that exists while plan, tables and report are of the state ``digest``."""
+    return campaign.results / STATES_FOLDER / digest
+
+
+def stamp_state(campaign: Campaign, states: Mapping[str, RunState]) -> None:
+    """Leave the stamp of this state, and of no other."""
+    stamp = state_file(campaign, state_digest(campaign, states))
+    stamp.parent.mkdir(parents=True, exist_ok=True)
+    for old in stamp.parent.iterdir():
+        # Snakemake still asks for the others.
+        if old != stamp and not old.name.startswith(("adopted-", "look-")):
+            remove_stamp(old)
+    stamp.touch()

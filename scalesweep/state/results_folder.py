@@ -21,9 +21,8 @@ from scalesweep.core.paths import REPO
 from scalesweep.core.plan_format import PLAN
 from scalesweep.core.record import FAILURE, RECORD
 from scalesweep.core.stamps import make_way_for_stamp
-from scalesweep.state.artifacts import FILES, MADE, OUTPUTS, noted_made
+from scalesweep.state.artifacts import FILES, MADE, OUTPUTS, STATES_FOLDER, noted_made
 from scalesweep.state.reextract import MARKERS
-from scalesweep.state.state_stamp import STATES_FOLDER
 
 _log = logging.getLogger(__name__)
 

@@ -12,8 +12,7 @@ from scalesweep.core.record import RECORD
 from scalesweep.core.status import Status
 from scalesweep.planning.plan import build_plan
 from scalesweep.state.run_state import scan
-from scalesweep.state.stock import take_stock
-from scalesweep.state.untrusted_runs import newer, untrusted, unusable
+from scalesweep.state.stock import newer, take_stock, untrusted, unusable
 from scalesweep.tables.summary import build_summary
 
 _log = logging.getLogger(__name__)

@@ -9,7 +9,7 @@ import pandas as pd
 from scalesweep.core.record import RECORD
 from scalesweep.core.status import Status
 from scalesweep.state.run_state import other_sites, scan
-from scalesweep.state.untrusted_runs import newer
+from scalesweep.state.stock import newer
 from scalesweep.tables.summary import build_summary
 
 _log = logging.getLogger(__name__)

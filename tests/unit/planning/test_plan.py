@@ -19,8 +19,8 @@ from scalesweep.core.paths import REPO
 from scalesweep.planning.plan import build_plan, check_budget, hours, plan_csv
 from scalesweep.planning.plan_text import plan_text
 from scalesweep.slurm.job_shape import Shape
+from scalesweep.state.artifacts import state_digest
 from scalesweep.state.run_state import RunState
-from scalesweep.state.state_stamp import state_digest
 
 BODY = (
     "axes: {ranks: [1, 2], size: [4, 8]}\nexclude: [{when: 'ranks == 2 and size == 8', "

@@ -14,9 +14,8 @@ from scalesweep.core.record import FAILURE, RECORD, read_record, write_record
 from scalesweep.planning.plan import build_plan, write_plan
 from scalesweep.smk.context import MARKER, SnakemakeContext
 from scalesweep.smk.startup import prepare
-from scalesweep.state.artifacts import note_made
+from scalesweep.state.artifacts import note_made, stamp_state
 from scalesweep.state.results_folder import claim_folder
-from scalesweep.state.state_stamp import stamp_state
 from scalesweep.state.stock import take_stock
 from tests.fakes.folder_tree import tree
 

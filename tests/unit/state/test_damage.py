@@ -33,7 +33,7 @@ from scalesweep.state.artifacts import forget_made, note_made, was_changed
 from scalesweep.state.run_index import INDEX
 from scalesweep.state.run_state import RunState, scan
 from scalesweep.state.set_aside import BROKEN
-from scalesweep.state.untrusted_runs import tell_set_aside, untrusted
+from scalesweep.state.stock import tell_set_aside, untrusted
 from scalesweep.tables.other_sites import summaries_elsewhere
 from scalesweep.tables.summary import build_summary
 from tests.fakes.plan import whole_plan

@@ -15,7 +15,7 @@ from scalesweep.core.plan_format import read_plan, write_plan_file
 from scalesweep.core.record import FAILURE, POWER, RECORD, SAMPLES
 from scalesweep.planning.plan import note_failures, plan_csv
 from scalesweep.state.run_state import note_unusable, scan
-from scalesweep.state.untrusted_runs import tell_unusable, untrusted, unusable
+from scalesweep.state.stock import tell_unusable, untrusted, unusable
 from tests.fakes.plan import whole_plan
 from tests.fakes.records import times, write_run, write_unchecked
 from tests.fakes.scripts import run_script

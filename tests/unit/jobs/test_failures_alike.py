@@ -8,7 +8,7 @@ import pytest
 from scalesweep.compute.left_out import leave_none_out, leave_out, left_out
 from scalesweep.config.campaign import Campaign
 from scalesweep.core.errors import UserError
-from scalesweep.jobs.failing_kinds import Enough, FailingKinds
+from scalesweep.jobs.failure_groups import Enough, FailingKinds
 
 Load = Callable[..., Campaign]
 MODES = "axes: {behaviour: [good, exit3], size: [1, 2, 3, 4]}\nrepeats: 2"
