@@ -80,6 +80,11 @@ def _alike(
 def _fastest(
     results: ExperimentResults, measure: Measure, rows: Sequence[Row], missed: Sequence[Row]
 ) -> Finding:
+    """The sentence on which point meets the target first; open where the data do not tell it from
+    others.
+
+    ``rows``: points of which every run met it; ``missed``: points of which some did not.
+    """
     best, others, p = _lowest(results, measure, rows)
     value = _value(measure, best)
     where = results.describe(best)

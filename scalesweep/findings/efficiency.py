@@ -197,6 +197,11 @@ def who_is_faster(results: ExperimentResults, ledger: Ledger) -> str:
 
 
 def _finding(results: ExperimentResults, ledger: Ledger) -> list[Finding]:
+    """The sentence on the largest loss of a point against its ideal step, with a cause that is
+    sure.
+
+    Silent where no term stands out; open where the terms contradict each other.
+    """
     assert ledger.ideal is not None
     whole, ideal = ledger.elapsed, ledger.ideal.value
     term = _largest_term(ledger)

@@ -105,6 +105,11 @@ def _finding(
     sure: bool,
     whose: str,
 ) -> list[Finding]:
+    """The sentence on steps that become longer or shorter along the runs of a point; none if they
+    do not.
+
+    ``alike``: how alike the runs' curves are; ``whose``: words for the rank it is of.
+    """
     changes = spread.values("drift")
     same_way = len({each > 0 for each in changes}) == 1
     worth = len(changes) == 1 or change.p <= LISTS or alike >= ALIKE

@@ -62,6 +62,12 @@ def exchange_table(
 def _row(
     data: ExperimentData, point: Point, machine: Machine, every: Mapping[int, StepAccount]
 ) -> dict[str, Any] | None:
+    """The row of a point: the exchange of a mean step (bytes, ms, bytes/s) next to what networks
+    can do.
+
+    None where no run has times of its steps, an exchange that takes time, or a network to compare
+    with.
+    """
     known = [every[row] for row in point.rows.tolist() if row in every]
     accounts = [account for account in known if account.form == STEPS]
     sent = sent_in_a_step(data, point, machine) if accounts else None

@@ -218,6 +218,8 @@ def _networks(data: ExperimentData) -> list[tuple[bool, Network]]:
 
 
 def _models(data: ExperimentData) -> list[Model]:
+    """The models whose layers were timed: operations and bytes of each layer in a step, by batch
+    size."""
     texts = data.texts(LAYERS)
     parameters = data.experiment["parameters"]
     workload = [name for name in parameters if parameter_of(data.experiment, name)["workload"]]

@@ -123,6 +123,12 @@ def _ratios(
     leaders: Sequence[str],
     known: Mapping[Hashable, Covariate],
 ) -> Iterator[dict[str, Any]]:
+    """Rows of the points of a group over the one at ``reference``: ratio of means, 95 % interval,
+    p.
+
+    ``known``: covariates by point. There is no row for the reference and for points without
+    repeats.
+    """
     base = data.repeats(group[reference], measure) if reference in group else np.empty(0)
     for value, point in group.items():
         repeats = data.repeats(point, measure)
@@ -178,6 +184,10 @@ def _best(
     measure: Measure,
     leaders: Sequence[str],
 ) -> Iterator[dict[str, Any]]:
+    """The row of the best point of a group; none unless two points have repeats.
+
+    Its p is the largest of all rivals, NaN if one of them has no interval.
+    """
     higher = data.quantities[measure[0]].better == "higher"
     ranked = []
     for value, point in group.items():

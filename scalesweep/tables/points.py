@@ -295,6 +295,8 @@ class ExperimentData:
 
     @cached_property
     def _points(self) -> list[Point]:
+        """The points of the plan, one for each source of numbers; without a source where no run is
+        finished."""
         sources = self.summary["source"].tolist()
         samples = self.summary["samples"].tolist()
         work: dict[str, int | None] = {}

@@ -136,6 +136,7 @@ def _set_by(parameters: tuple[str, ...]) -> frozenset[str]:
 def _environment(
     record: Mapping[str, Any], environment: Mapping[str, Any]
 ) -> Iterable[tuple[str, str]]:
+    """Facts of a record on hardware, versions, commits and variables, as (name, text), if known."""
     node = _mapping(environment.get("node"))
     point = _mapping(record.get("point"))
     facts: dict[str, Any] = {

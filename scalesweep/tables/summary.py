@@ -74,6 +74,11 @@ class _Read(NamedTuple):
 def _summarise(
     record: Mapping[str, Any], samples: Mapping[str, NDArray[Any]], folder: Path | None = None
 ) -> _Read:
+    """What the summary keeps of one record and its arrays.
+
+    ``folder``: of the run, for files that the record names. Raises UserError naming the run if the
+    record or an array is not as it must be.
+    """
     run_id = str(record.get("run_id"))
     samples = told_arrays(record, samples)
     try:
