@@ -24,7 +24,6 @@ from scalesweep.core.limited_map import Failed, limited_map
 from scalesweep.core.own_files import publish, publishing, remove_others
 from scalesweep.experiment.load import inputs_digest
 from scalesweep.experiment.results import ExperimentResults
-from scalesweep.figures.accuracy import accuracy_figures
 from scalesweep.figures.choice import left_out_words, most_telling
 from scalesweep.figures.compare import comparison_figures, site_figures, size_figures
 from scalesweep.figures.control import control_figures
@@ -35,8 +34,6 @@ from scalesweep.figures.ledger import ledger_figures
 from scalesweep.figures.lines import group_figures, single_figures
 from scalesweep.figures.missing import LIMITS, missing_entry
 from scalesweep.figures.parts import part_figures
-from scalesweep.figures.phases import phase_energy_figures, phase_figures
-from scalesweep.figures.power import power_figures
 from scalesweep.figures.steps import step_figures
 from scalesweep.figures.style import RC, Drawing, Sketch
 from scalesweep.figures.svg import tidy_svg
@@ -54,11 +51,7 @@ _OTHERS: Sequence[_Maker] = (
     waterfall_figures,
     site_figures,
     step_figures,
-    accuracy_figures,
-    phase_figures,
-    phase_energy_figures,
     part_figures,
-    power_figures,
 )
 
 

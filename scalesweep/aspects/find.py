@@ -12,12 +12,6 @@ from functools import cache
 from scalesweep.aspects.order import ORDER
 from scalesweep.aspects.registry import parts
 from scalesweep.experiment.results import ExperimentResults
-from scalesweep.findings.accuracy import (
-    accuracy_over_scale,
-    energy_against_time,
-    input_cost,
-    target_time,
-)
 from scalesweep.findings.base import Finding, Rule
 from scalesweep.findings.best import best_configuration
 from scalesweep.findings.compare import best_value, site_ratio, value_ratio
@@ -32,7 +26,6 @@ from scalesweep.findings.general import (
     waiting,
     warnings,
 )
-from scalesweep.findings.input_share import data_loading, input_share
 from scalesweep.findings.load import other_load, resting_on_disturbed
 from scalesweep.findings.machine import against_machine
 from scalesweep.findings.repeats import until_precise
@@ -62,12 +55,6 @@ _OTHERS: Sequence[_Rule] = (
     step_causes,
     drift_in_runs,
     against_machine,
-    target_time,
-    accuracy_over_scale,
-    energy_against_time,
-    input_share,
-    input_cost,
-    data_loading,
     waiting,
     timeline_signs,
     drift,

@@ -45,7 +45,6 @@ from scalesweep.tables.points import ExperimentData, Measure, Point, identity_co
 from scalesweep.tables.provenance import FACTS, read_facts
 from scalesweep.tables.scaling import scaling_table, series_of
 from scalesweep.tables.step_causes import step_tables
-from scalesweep.tables.training import training_tables
 
 NAMED_HOSTS = 3
 
@@ -65,7 +64,8 @@ def make_tables(
     cannot be read and that tables are made without; ``machine`` is what is known of the machine,
     by default what the plan's experiments have measured. ``scaling``, ``threads``,
     ``comparisons``, ``best`` and ``sites`` are there only for experiments that vary what they
-    show, those of ``training_tables`` only where runs train or energy is known, ``score`` where
+    show, ``accuracy`` and ``epochs`` only where runs train, ``power`` where energy is known and
+    ``phases`` where either holds, ``score`` where
     they have a target, ``ranks`` where there are several, ``efficiency`` where the scale varies
     and runs tell where the time of their steps went, ``exchange`` where they exchange gradients
     over a network that a probe has measured,
@@ -114,7 +114,6 @@ def make_tables(
         for frame in tables.values():
             frame.attrs["units"] = units_of(frame.columns, data.quantities)
         if not experiment.get("control"):
-            tables |= training_tables(data, points, runs)
             parts = part_table(data, points)
             tables |= {} if parts is None else {"parts": parts}
             series = [[points[i] for i in group] for group in series_of(data, points)]

@@ -4,26 +4,32 @@ from collections.abc import Iterator, Mapping
 from types import ModuleType
 
 from scalesweep.aspects import (
+    energy,
     links,
     machine_check,
+    phases,
     prediction,
     probes,
     ranks,
     reading,
     roofline,
     score,
+    training,
 )
 from scalesweep.aspects.aspect import Aspect, Part
 
 ASPECTS: tuple[Aspect, ...] = (
+    energy.ASPECT,
     links.ASPECT,
     machine_check.ASPECT,
+    phases.ASPECT,
     prediction.ASPECT,
     probes.ASPECT,
     ranks.ASPECT,
     reading.ASPECT,
     roofline.ASPECT,
     score.ASPECT,
+    training.ASPECT,
 )
 # Captions of the tables that people read and that lie in no folder of an aspect.
 _OTHER_TABLES: Mapping[str, str] = {
@@ -36,8 +42,6 @@ _OTHER_TABLES: Mapping[str, str] = {
     "best": "The best value of a parameter at each point of the others, and whether its interval "
     "is clear.",
     "sites": "The same runs on several sites.",
-    "accuracy": "Accuracy of each point, with the time and energy to reach it.",
-    "phases": "Seconds, and joules where known, of every phase of every point.",
     "efficiency": "The time of a step by loss, and the factors of the efficiency, at each point.",
     "causes": "What makes steps longer: ranks, cause, steps, and what a replay gains without it.",
     "steps": "Quantiles, stalls and drift of the steps of each run and rank.",

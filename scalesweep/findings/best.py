@@ -7,9 +7,9 @@ from scalesweep.analysis.metrics import column
 from scalesweep.analysis.stats import SIGNIFICANT
 from scalesweep.core.formatting import PHASES, counted, listed, with_interval
 from scalesweep.core.plan_format import parameter_of
+from scalesweep.experiment.learning import learns
 from scalesweep.experiment.measure import Measure
 from scalesweep.experiment.results import ExperimentResults, Key, Row
-from scalesweep.experiment.training_curves import learns
 from scalesweep.findings.base import (
     CONFIRMED,
     NOTE,

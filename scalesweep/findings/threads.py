@@ -10,9 +10,9 @@ from scalesweep.analysis.stats import LogError, log_ratio_error, t_quantile, wit
 from scalesweep.analysis.types import Floats
 from scalesweep.core.formatting import PHASES, counted, finite, plain, with_interval
 from scalesweep.core.plan_format import parameter_of
+from scalesweep.experiment.learning import learns
 from scalesweep.experiment.measure import Measure
 from scalesweep.experiment.results import ExperimentResults, Key, Row
-from scalesweep.experiment.training_curves import learns
 from scalesweep.findings.base import (
     CONFIRMED,
     NOTE,

@@ -8,6 +8,7 @@ from typing import Any
 import pandas as pd
 
 from scalesweep.analysis.metrics import QUANTITIES
+from scalesweep.aspects.energy.section import DEFINITIONS
 from scalesweep.aspects.find import find
 from scalesweep.aspects.prediction.section import prediction_section
 from scalesweep.aspects.probes.campaign import ceilings_section
@@ -38,7 +39,6 @@ from scalesweep.report.page_data import (
 from scalesweep.report.parameters import fixed_parameters
 from scalesweep.report.profiles_section import profiles_section
 from scalesweep.report.training_sections import (
-    DEFINITIONS,
     ShownSection,
     section_of,
     training_sections,

@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 
 from scalesweep.aspects import draw as figures
+from scalesweep.aspects.energy import table as power
 from scalesweep.core.plan_format import read_plan
 from scalesweep.core.record import BadRecordError
 from scalesweep.experiment.load import load_results
 from scalesweep.report import export_tables, page
-from scalesweep.tables import power
 from scalesweep.tables.summary import build_summary
 from tests.fakes.training import SITE, Training, make_training
 

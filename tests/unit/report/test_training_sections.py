@@ -8,16 +8,13 @@ import pandas as pd
 import pytest
 
 from scalesweep.aspects.draw import write_figures
+from scalesweep.aspects.energy.section import energy_lines
+from scalesweep.aspects.phases.section import phase_table
+from scalesweep.aspects.training.section import accuracy_table
 from scalesweep.core.plan_format import read_plan
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.report.page import render_report
-from scalesweep.report.training_sections import (
-    accuracy_table,
-    energy_lines,
-    phase_table,
-    section_of,
-    training_sections,
-)
+from scalesweep.report.training_sections import section_of, training_sections
 from scalesweep.state.record_reader import read_record
 from scalesweep.tables.provenance import RunFacts, run_facts
 from tests.fakes.training import SITE, Training, make_training, nt3

@@ -1,14 +1,15 @@
 """What the training runs of an experiment learned: curves by epoch, final accuracy, targets."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from scalesweep.analysis.metrics import EPOCH_CURVES
+from scalesweep.aspects.training.table import curve_column
 from scalesweep.core.formatting import finite
+from scalesweep.experiment.learning import learns
 from scalesweep.experiment.measure import Measure
 from scalesweep.experiment.results import ExperimentResults, Key, Row
-from scalesweep.tables.training import curve_column
 
 # The best measures of a model first: of validation, and accuracy rather than loss.
 PREFERRED = (
@@ -19,8 +20,6 @@ PREFERRED = (
     "validation_loss",
     "loss",
 )
-# Inputs that hold nothing to learn: what a model makes of them says nothing.
-DUMMY = ("dummy",)
 
 
 @dataclass(frozen=True)
@@ -45,11 +44,6 @@ class Curves:
 
 def _mean(values: Sequence[Any]) -> float | None:
     return sum(values) / len(values) if all(finite(value) for value in values) else None
-
-
-def learns(results: ExperimentResults, row: Mapping[str, Any]) -> bool:
-    """Whether a point's input can be learned from."""
-    return {**results.entry["fixed"], **row}.get("input") not in DUMMY
 
 
 def curves(results: ExperimentResults) -> list[Curves]:

@@ -13,17 +13,20 @@ from scalesweep.analysis.stats import (
     ratio_interval,
     without_interval,
 )
+from scalesweep.aspects.training.curves import final_measure
+from scalesweep.aspects.training.input_share import data_loading, input_share
 from scalesweep.core.formatting import PHASES, counted, finite, listed, with_interval
 from scalesweep.core.plan_format import parameter_of
+from scalesweep.experiment.learning import DUMMY, learns
 from scalesweep.experiment.measure import Measure
 from scalesweep.experiment.results import ExperimentResults, Key, Row
-from scalesweep.experiment.training_curves import DUMMY, final_measure, learns
 from scalesweep.findings.base import (
     CONFIRMED,
     NOTE,
     OPEN,
     SILENT,
     Finding,
+    Rule,
     block_errors,
     claim_of,
     evidence_of,
@@ -379,3 +382,13 @@ def energy_against_time(results: ExperimentResults) -> list[Finding]:
         text = marked(fastest["source"], text, capital=True)
         findings.append(Finding(results.name, "energy", CONFIRMED, text, evidence, claims=(claim,)))
     return _first(findings)
+
+
+RULES = (
+    Rule(target_time, figures={"target": ("accuracy-",)}),
+    Rule(accuracy_over_scale, figures={"final accuracy": ("accuracy-",)}),
+    Rule(energy_against_time, figures={"energy": ("energy-phases", "accuracy-energy", "power-")}),
+    Rule(input_share, figures={"input share": ("ranks-input", "ranks-step-input", "phases-")}),
+    Rule(input_cost, figures={"input cost": ("compare-input", "ratio-input")}),
+    Rule(data_loading, figures={"data loading": ("phases-",)}),
+)

@@ -14,8 +14,10 @@ from scalesweep.core.errors import UserError
 from scalesweep.core.npy import NO_USE, NOT_ARRAYS
 from scalesweep.core.record import POWER, RECORD
 from scalesweep.state.record_reader import read_record
+from scalesweep.tables.making import Maker, TableInputs
 from scalesweep.tables.points import ExperimentData, Point
 from scalesweep.tables.power_series import Channel, mean_power, read_power
+from scalesweep.tables.training_facts import knows_energy
 
 _log = logging.getLogger(__name__)
 
@@ -29,7 +31,7 @@ ALL, TOTAL = "all", "total"
 _Line = tuple[str, str, bool, list[Channel]]
 
 
-def power_table(data: ExperimentData, points: Sequence[Point], runs: Path) -> pd.DataFrame | None:
+def power_frame(inputs: TableInputs) -> pd.DataFrame | None:
     """Watts over time of at most six runs: the first with power.csv of points over the scale.
 
     Rows: run_id, repeat, varying parameters, source, host, domain, ``counted`` (part of the
@@ -38,9 +40,12 @@ def power_table(data: ExperimentData, points: Sequence[Point], runs: Path) -> pd
     the counted domains. ``attrs["spans"]`` holds each run's [phase, begin, end] in these seconds.
     None if no run has any. One that is not whole is left out, with a line.
     """
+    data, runs = inputs.data, inputs.runs
+    if runs is None or not knows_energy(data):
+        return None
     frames: list[pd.DataFrame] = []
     spans: dict[str, list[list[Any]]] = {}
-    for point, row in _chosen(data, points, runs):
+    for point, row in _chosen(data, inputs.points, runs):
         run_id = str(data.summary["run_id"].iloc[row])
         try:
             record = read_record(runs / run_id / RECORD)
@@ -154,3 +159,6 @@ def _rows(
 
 def _phase_at(moment: float, spans: Sequence[Sequence[Any]]) -> str | None:
     return next((str(name) for name, start, end in spans if start <= moment < end), None)
+
+
+MAKERS = (Maker("power", power_frame),)

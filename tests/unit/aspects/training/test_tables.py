@@ -10,9 +10,9 @@ import pandas as pd
 import pytest
 
 from scalesweep.analysis.metrics import plain_quantity
+from scalesweep.aspects.energy.table import ALL, MAX_ROWS, MAX_RUNS, TOTAL
 from scalesweep.core.formatting import scaled_unit
 from scalesweep.experiment.results import ExperimentResults
-from scalesweep.tables.power import ALL, MAX_ROWS, MAX_RUNS, TOTAL
 from tests.fakes.results import Fake, make_results
 from tests.fakes.training import SITE, Training, make_training, nt3
 

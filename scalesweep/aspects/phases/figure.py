@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from scalesweep.aspects.phases.table import in_order
 from scalesweep.core.formatting import counted, percent, scaled_unit, shorten
 from scalesweep.experiment.results import ExperimentResults, Row
 from scalesweep.figures.stacked import MAX_BARS, rows_by_bar, stacked_bars
@@ -13,7 +14,6 @@ from scalesweep.figures.style import (
     labels_of,
     left_out_words,
 )
-from scalesweep.tables.training import in_order
 
 # Colours after Okabe and Ito; phases that share one differ in hatch and are apart in a run.
 LOOKS: Mapping[str, tuple[str, str]] = {
@@ -104,3 +104,6 @@ def _largest(results: ExperimentResults, rows: Sequence[Row], what: str) -> str:
     share = row[what] / sums[(*results.key(row, results.axes), row["source"])]
     name = str(row["phase"]).replace("_", " ")
     return f"The largest part is {name} at {results.describe(row)}: {percent(share)} of its bar."
+
+
+FIGURES = (phase_figures, phase_energy_figures)

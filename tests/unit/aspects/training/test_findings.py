@@ -8,16 +8,16 @@ from typing import Any
 import pytest
 
 from scalesweep.aspects.find import find
-from scalesweep.experiment.results import ExperimentResults
-from scalesweep.findings.accuracy import (
+from scalesweep.aspects.training.findings import (
     accuracy_over_scale,
     energy_against_time,
     input_cost,
     target_time,
 )
+from scalesweep.aspects.training.input_share import data_loading, input_share
+from scalesweep.experiment.results import ExperimentResults
 from scalesweep.findings.base import Finding
 from scalesweep.findings.best import best_configuration
-from scalesweep.findings.input_share import data_loading, input_share
 from tests.fakes.finding_rows import said
 from tests.fakes.training import Training, make_training, nt3
 

@@ -9,9 +9,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from scalesweep.analysis.metrics import column
-from scalesweep.core.formatting import counted, finite, number, scaled_unit, shorten
-from scalesweep.experiment.results import ExperimentResults, Row
-from scalesweep.experiment.training_curves import (
+from scalesweep.aspects.training.curves import (
     Curves,
     accuracy_curve,
     column_of,
@@ -19,9 +17,11 @@ from scalesweep.experiment.training_curves import (
     final_measure,
     is_higher_better,
     label_of,
-    learns,
     targets,
 )
+from scalesweep.core.formatting import counted, finite, number, scaled_unit, shorten
+from scalesweep.experiment.learning import learns
+from scalesweep.experiment.results import ExperimentResults, Row
 from scalesweep.figures.style import (
     FAINT,
     INK,
@@ -277,3 +277,6 @@ def _final_over_energy(results: ExperimentResults) -> list[Drawing]:
     )  # fmt: skip
     alt = f"{head}: {counted(len(every), 'run')} of {counted(len(groups), 'point')}."
     return [Drawing("accuracy-energy", head, text, alt, figure)]
+
+
+FIGURES = (accuracy_figures,)

@@ -10,9 +10,10 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter
 
+from scalesweep.aspects.energy.table import ALL, TOTAL
+from scalesweep.aspects.phases.figure import looks_of, phase_names
 from scalesweep.core.formatting import counted, finite, number, scaled_unit, shorten
 from scalesweep.experiment.results import ExperimentResults, Row
-from scalesweep.figures.phases import looks_of, phase_names
 from scalesweep.figures.style import (
     COLOURS,
     INK,
@@ -24,7 +25,6 @@ from scalesweep.figures.style import (
     legend_columns,
     tick,
 )
-from scalesweep.tables.power import ALL, TOTAL
 
 SLOTS = 200  # a phase narrower than one of these is not drawn apart
 Span = tuple[str, float, float]
@@ -204,3 +204,6 @@ def _alt(results: ExperimentResults, runs: dict[str, list[Row]], factor: float, 
             span = f"{number(min(known))} to {number(max(known))} {unit}"
             texts.append(f"{results.describe(rows[0])}: {span}")
     return f"{'; '.join(texts)}."
+
+
+FIGURES = (power_figures,)

@@ -9,9 +9,9 @@ import pytest
 from matplotlib.figure import Figure
 
 from scalesweep.aspects.draw import draw, write_figures
+from scalesweep.aspects.energy.figure import SLOTS, merge_spans
+from scalesweep.aspects.phases.figure import LOOKS, looks_of
 from scalesweep.experiment.results import ExperimentResults
-from scalesweep.figures.phases import LOOKS, looks_of
-from scalesweep.figures.power import SLOTS, merge_spans
 from scalesweep.figures.style import INK, MAX_LINES, Drawing
 from tests.fakes.training import Training, make_training, nt3
 

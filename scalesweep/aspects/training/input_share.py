@@ -6,12 +6,12 @@ from typing import Any
 import numpy as np
 
 from scalesweep.analysis.stats import mean_interval, without_interval
+from scalesweep.aspects.training.table import curve_column
 from scalesweep.core.formatting import counted, finite, percent, with_interval
+from scalesweep.experiment.learning import learns
 from scalesweep.experiment.results import ExperimentResults, Key, Row
-from scalesweep.experiment.training_curves import learns
 from scalesweep.findings.base import CONFIRMED, OPEN, Finding, claim_of, evidence_of, marked
 from scalesweep.findings.differences import share_p
-from scalesweep.tables.training import curve_column
 
 # A share of the run spent loading data below this is not worth a sentence.
 NOTABLE_LOADING = 0.1

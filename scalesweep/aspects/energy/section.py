@@ -1,0 +1,82 @@
+"""The section of the page on power, and on how energy was measured."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+
+from scalesweep.core.formatting import counted, listed, percent, text_of
+from scalesweep.core.status import Status
+from scalesweep.experiment.results import ExperimentResults
+from scalesweep.experiment.sections import Section
+from scalesweep.tables.provenance import EnergyFacts, RunFacts
+
+MAX_REASONS = 3
+# Of the metrics that the launcher adds to a program's own.
+DEFINITIONS = {
+    "energy": "joules of all hosts and counted domains while the program ran",
+    "energy_per_sample": "energy in the phases that handle samples / samples handled in them",
+    "energy_delay_product": "energy x wall time of the program",
+    "mean_power": "energy / the time it was measured over, of all hosts together",
+    "peak_power": "highest power over one sampling interval, of all hosts together",
+}
+
+
+def energy_lines(results: ExperimentResults, facts: Mapping[str, RunFacts]) -> list[str]:
+    """What is to be said of how energy was measured in an experiment's runs, or why it was not.
+
+    Records without this information are listed where runs train: elsewhere no reader expects it.
+    """
+    done = [run["run_id"] for run in results.entry["runs"] if run["status"] == Status.DONE]
+    runs = [facts[run_id] for run_id in dict.fromkeys(done) if run_id in facts]
+    known = [run.energy for run in runs if run.energy is not None]
+    measured = [energy for energy in known if energy.joules is not None]
+    lines = [_how(measured, len(runs))] if measured else []
+    lines += _noted(measured)
+    reasons = Counter(e.missing or "no reason recorded" for e in known if e.joules is None)
+    silent = len(runs) - len(known)
+    if silent and (reasons or measured or results.tables.get("accuracy") is not None):
+        reasons["the records hold no energy data"] += silent
+    for reason, count in reasons.most_common(MAX_REASONS):
+        share = "" if count == len(runs) else f" in {count:,} of {counted(len(runs), 'run')}"
+        lines.append(f"Energy: not measured{share}: {reason}.")
+    if len(reasons) > MAX_REASONS:
+        lines.append(f"{len(reasons) - MAX_REASONS} more reasons are in the records.")
+    return lines
+
+
+def _how(measured: Sequence[EnergyFacts], runs: int) -> str:
+    sources = listed(_once(source for energy in measured for source in energy.sources))
+    intervals = sorted({energy.interval_s for energy in measured if energy.interval_s})
+    every = f", sampled every {' to '.join(text_of(s) for s in _ends(intervals))} s"
+    line = f"Energy: measured in {len(measured):,} of {counted(runs, 'run')} with {sources}"
+    line += every if intervals else ""
+    shares = [
+        energy.sampler_cpu_s / (energy.seconds * energy.hosts)
+        for energy in measured
+        if energy.sampler_cpu_s is not None and energy.seconds and energy.hosts
+    ]
+    if shares:
+        mean = percent(sum(shares) / len(shares)) if max(shares) >= 5e-4 else "less than 0.1 %"
+        line += f"; the sampler itself took {mean} of a core on each host"
+    return f"{line}."
+
+
+def _noted(measured: Sequence[EnergyFacts]) -> list[str]:
+    notes = _once(note for energy in measured for note in energy.notes)
+    return [f"Of the meters: {listed(notes, MAX_REASONS)}."] if notes else []
+
+
+def _once(values: Iterable[str]) -> list[str]:
+    return list(dict.fromkeys(values))
+
+
+def _ends(values: Sequence[float]) -> list[float]:
+    return [values[0]] if len(values) == 1 else [values[0], values[-1]]
+
+
+SECTION = Section(
+    "Energy",
+    ("energy-", "power-"),
+    table=lambda *_: None,
+    notes=lambda _results: [],
+    of_runs=energy_lines,
+)

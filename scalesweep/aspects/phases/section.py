@@ -1,0 +1,17 @@
+"""The section of the page on the phases of runs."""
+
+from scalesweep.core.formatting import with_interval
+from scalesweep.experiment.by_kind import table_by_kind
+from scalesweep.experiment.points_table import Table
+from scalesweep.experiment.results import ExperimentResults
+from scalesweep.experiment.sections import Section
+
+_NOTE = "Seconds of rank 0, means over repeats with 95 % intervals."
+
+
+def phase_table(results: ExperimentResults, limit: int) -> Table | None:
+    """Seconds of every phase of every point; None where no phases are known."""
+    return table_by_kind(results, limit, "phase", "seconds", " [s]", with_interval)
+
+
+SECTION = Section("Phases", ("phases-",), phase_table, lambda _results: [_NOTE])

@@ -1,0 +1,9 @@
+"""What training gave: time, rate, loss, accuracy and energy, by epoch and by point."""
+
+from scalesweep.aspects.aspect import Aspect
+
+ASPECT = Aspect(
+    __name__,
+    parts=("table", "figure", "findings", "section"),
+    tables={"accuracy": "Accuracy of each point, with the time and energy to reach it."},
+)
