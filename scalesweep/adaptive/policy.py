@@ -118,7 +118,9 @@ class StopAtCount:
         from scalesweep.adaptive.stop_look import look_at_series  # NumPy
 
         folder = self.campaign.runs_folder
-        looks = {one.name: look_at_series(one, folder) for one in self.series if one.due}
+        looks = {
+            series.name: look_at_series(series, folder) for series in self.series if series.due
+        }
         keep_stops(self.campaign, looks)
 
     def enter(self, entry: PlanExperiment) -> None:

@@ -71,14 +71,20 @@ class RepeatedPoint:
 
 def plan_points(campaign: Campaign, remember: bool) -> tuple[Campaign, tuple[RepeatedPoint, ...]]:
     """The campaign with the repeats of points that have no fixed number of them, and these."""
-    open_ones = [one for one in campaign.experiments if one.until_precise]
+    open_ones = [experiment for experiment in campaign.experiments if experiment.until_precise]
     if not open_ones:
         return campaign, ()
     there = _names(campaign.runs_folder)
-    most = {one.name: _most(one, there) for one in open_ones}
+    most = {experiment.name: _most(experiment, there) for experiment in open_ones}
     widest = with_repeats(campaign, most)
-    experiments = {one.name: one for one in widest.experiments if one.name in most}
-    runs = {run.run_id: (one, run) for one in experiments.values() for run in one.runs}
+    experiments = {
+        experiment.name: experiment for experiment in widest.experiments if experiment.name in most
+    }
+    runs = {
+        run.run_id: (experiment, run)
+        for experiment in experiments.values()
+        for run in experiment.runs
+    }
     states = take_stock(campaign, runs, remember=remember)
     looks = _read(campaign.runs_folder / LOOKS)
     points = [
@@ -132,10 +138,10 @@ def _most(experiment: Experiment, there: Iterable[str]) -> list[int]:
 
 def _by_point(experiment: Experiment) -> list[tuple[Run, ...]]:
     """The runs of each point, in the order of the points."""
-    found: dict[int, list[Run]] = {id(point): [] for point in experiment.points}
+    runs_of: dict[int, list[Run]] = {id(point): [] for point in experiment.points}
     for run in experiment.runs:
-        found[id(run.point)].append(run)
-    return [tuple(runs) for runs in found.values()]
+        runs_of[id(run.point)].append(run)
+    return [tuple(runs) for runs in runs_of.values()]
 
 
 def _point(
@@ -172,20 +178,20 @@ def repeats_entry(points: Iterable[RepeatedPoint]) -> PlanRepeats | None:
     """The entry in the plan of an experiment whose points these are; None without any."""
     entries: list[PlanRepeated] = []
     metric = ""
-    for one in points:
-        look = one.look
+    for point in points:
+        look = point.look
         entries.append(
             {
-                "point": one.experiment.benchmark.scaled(one.runs[0].point),
+                "point": point.experiment.benchmark.scaled(point.runs[0].point),
                 "state": NOT_LOOKED_AT if look is None else look.state,
                 "width": None if look is None else look.width,
-                "done": sum(state.status == Status.DONE for state in one.states),
-                "planned": one.asked,
-                "expected": one.asked if look is None else look.expected,
+                "done": sum(state.status == Status.DONE for state in point.states),
+                "planned": point.asked,
+                "expected": point.asked if look is None else look.expected,
             }
         )
-        metric = metric or (look.metric if look else one.rule.metric or "")
-        rule = one.rule
+        metric = metric or (look.metric if look else point.rule.metric or "")
+        rule = point.rule
     if not entries:
         return None
     return {

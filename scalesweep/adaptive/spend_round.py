@@ -132,12 +132,12 @@ def with_bill(spending: Spending) -> Kept:
     if campaign.site.slurm is None:
         return spending.kept
     runs = campaign.unique_runs()
-    found = spent_jobs(campaign)
-    if found.notes:
+    jobs = spent_jobs(campaign)
+    if jobs.notes:
         return spending.kept
     hours: dict[str, float] = {}
     open_ones, other = set(), 0.0
-    for row in found.rows:
+    for row in jobs.rows:
         mine = (row["run_id"] or "").split()
         if row["state"] not in FINAL:
             open_ones |= set(mine)

@@ -136,8 +136,14 @@ class Rounds:
 
     def widened(self, campaign: Campaign) -> Campaign:
         """This campaign with every run that may be chosen in rounds too."""
-        wide = {one.name: one for one in self.widest.experiments if one.name in self.governed}
-        experiments = tuple(wide.get(one.name, one) for one in campaign.experiments)
+        wide = {
+            experiment.name: experiment
+            for experiment in self.widest.experiments
+            if experiment.name in self.governed
+        }
+        experiments = tuple(
+            wide.get(experiment.name, experiment) for experiment in campaign.experiments
+        )
         return replace(campaign, experiments=experiments)
 
 
@@ -165,7 +171,7 @@ def plan_rounds(campaign: Campaign) -> Rounds | None:
     whole = campaign.whole or campaign
     if whole.spend is None:
         return None
-    names = [one.name for one in whole.experiments if not one.control]
+    names = [experiment.name for experiment in whole.experiments if not experiment.control]
     asked = whole.spend.target.split()[:1]
     if asked and asked[0] not in names:
         raise UserError(
@@ -174,28 +180,31 @@ def plan_rounds(campaign: Campaign) -> Rounds | None:
         )
     kept = read_decisions(whole)
     there = _names(whole.runs_folder)
-    governed = frozenset(one.name for one in whole.experiments if _is_governed(one, whole.spend))
+    governed = frozenset(
+        experiment.name for experiment in whole.experiments if _is_governed(experiment, whole.spend)
+    )
     planned: dict[str, tuple[Run, ...]] = {}
     widest, limits = [], {}
-    for one in whole.experiments:
-        if one.name not in governed:
-            widest.append(one)
+    for experiment in whole.experiments:
+        if experiment.name not in governed:
+            widest.append(experiment)
             continue
-        mine = [decision for decision in kept.decisions if decision.experiment == one.name]
-        known = {run.run_id: run for run in one.runs}
-        points = {one.benchmark.identity_of(point): point for point in one.points}
+        mine = [decision for decision in kept.decisions if decision.experiment == experiment.name]
+        known = {run.run_id: run for run in experiment.runs}
+        points = {experiment.benchmark.identity_of(point): point for point in experiment.points}
         added: dict[str, Run] = {}
         for decision in mine:
-            for run in _runs(one, decision, points):
+            for run in _runs(experiment, decision, points):
                 limits[run.run_id] = decision.limit_s
                 added[run.run_id] = known.get(run.run_id, run)
-        first = _first_points(whole, one, whole.spend.budget)
-        started = [run for run in one.runs if id(run.point) in first or run.run_id in there]
-        planned[one.name] = tuple(({run.run_id: run for run in started} | added).values())
-        widest.append(_with_runs(one, tuple((known | added).values())))
+        first = _first_points(whole, experiment, whole.spend.budget)
+        started = [run for run in experiment.runs if id(run.point) in first or run.run_id in there]
+        planned[experiment.name] = tuple(({run.run_id: run for run in started} | added).values())
+        widest.append(_with_runs(experiment, tuple((known | added).values())))
     wide = replace(whole, experiments=tuple(widest), whole=whole, limits=limits)
     narrow = replace(wide, experiments=tuple(
-        _with_runs(one, planned.get(one.name, one.runs)) for one in widest
+        _with_runs(experiment, planned.get(experiment.name, experiment.runs))
+        for experiment in widest
     ))  # fmt: skip
     # The control point is measured between all others, however many these are.
     return Rounds(whole.spend, with_repeats(narrow, {}), wide, kept, governed)
@@ -237,11 +246,13 @@ def take_account(
     planned = campaign.unique_runs()
     reserved, cut = _reserve(campaign, states, spent, rule.budget)
     left_out = set(cut)
-    experiments = tuple(_without_runs(one, left_out) for one in campaign.experiments)
-    campaign = replace(campaign, experiments=tuple(one for one in experiments if one.runs))
+    experiments = tuple(_without_runs(experiment, left_out) for experiment in campaign.experiments)
+    campaign = replace(
+        campaign, experiments=tuple(experiment for experiment in experiments if experiment.runs)
+    )
     tried = [[i, s.status, s.stamp] for i, s in states.items() if s.status != Status.NEW]
     waits = any(states[i].status == Status.NEW and i not in left_out for i in planned)
-    stops = [one.stop.text for one in campaign.experiments if one.stop]
+    stops = [experiment.stop.text for experiment in campaign.experiments if experiment.stop]
     seen = digest_of([rule.budget, rule.until, rule.target, tried, *stops])
     return Spending(
         rule, campaign, widest, kept, spent, reserved, tuple(cut), costs, seen, waits,
@@ -254,7 +265,7 @@ def keep_decisions(campaign: Campaign, kept: Kept) -> None:
     path = campaign.runs_folder / DECISIONS
     path.parent.mkdir(parents=True, exist_ok=True)
     content = {
-        "decisions": [one._asdict() for one in kept.decisions],
+        "decisions": [decision._asdict() for decision in kept.decisions],
         "ended": kept.ended,
         "seen": kept.seen,
         "billed": kept.billed,
@@ -272,7 +283,7 @@ def read_decisions(campaign: Campaign) -> Kept:
         kept = read_sealed(campaign.runs_folder / DECISIONS, _FORMAT)
         if not kept:
             return Kept()
-        decisions = tuple(Decision(**one) for one in kept["decisions"])
+        decisions = tuple(Decision(**fields) for fields in kept["decisions"])
         bills = kept.get("billed", {}).items()
         billed = {run_id: (str(key), float(hours)) for run_id, (key, hours) in bills}
         other = float(kept.get("other", 0.0))
@@ -363,12 +374,12 @@ def _near_counts(experiment: Experiment, counts: Sequence[int]) -> Sequence[int]
     """The smallest counts, over a factor of ``APART``; in strong scaling each apart from the one
     before it."""
     strong = experiment.scaling == "strong"
-    found = list(counts[:1])
+    first = list(counts[:1])
     for count in counts[1:]:
-        least = APART * found[0 if not strong else -1]
-        if len(found) < FIRST and (count >= least or not (strong or len(found) == FIRST - 1)):
-            found.append(count)
-    return found if len(found) == FIRST else counts  # a narrow grid: all of it
+        least = APART * first[0 if not strong else -1]
+        if len(first) < FIRST and (count >= least or not (strong or len(first) == FIRST - 1)):
+            first.append(count)
+    return first if len(first) == FIRST else counts  # a narrow grid: all of it
 
 
 def _far_counts(
@@ -385,7 +396,7 @@ def _far_counts(
         hours[count] += held_hours(campaign, run.point, limit_s)
     for lower, upper in reversed(list(pairwise(counts[1:]))):
         three = (counts[0], lower, upper)
-        if upper >= APART * counts[0] and math.fsum(hours[one] for one in three) <= budget:
+        if upper >= APART * counts[0] and math.fsum(hours[count] for count in three) <= budget:
             return three
     return ()
 
@@ -443,22 +454,24 @@ def costs_of(spending: Spending, runs: Iterable[str]) -> float:
 
 def spend_entry(spending: Spending, name: str) -> PlanSpend:
     """The entry in the plan of an experiment whose points are chosen in rounds."""
-    experiment = next(one for one in spending.widest.experiments if one.name == name)
+    experiment = next(
+        experiment for experiment in spending.widest.experiments if experiment.name == name
+    )
     benchmark = experiment.benchmark
     rounds: list[PlanRound] = []
-    for one in spending.kept.decisions:
-        if one.experiment == name:
-            ids = [benchmark.run_id(one.point, number) for number in one.repeats]
+    for decision in spending.kept.decisions:
+        if decision.experiment == name:
+            ids = [benchmark.run_id(decision.point, number) for number in decision.repeats]
             rounds.append(
                 {
-                    "round": one.round,
-                    "point": benchmark.scaled(one.point),
+                    "round": decision.round,
+                    "point": benchmark.scaled(decision.point),
                     "runs": len(ids),
                     "done": sum(run_id in spending.costs for run_id in ids),
-                    "question": one.question,
-                    "now": one.now,
-                    "expected": one.after,
-                    "node_hours": one.node_hours,
+                    "question": decision.question,
+                    "now": decision.now,
+                    "expected": decision.after,
+                    "node_hours": decision.node_hours,
                     "took": costs_of(spending, ids),
                 }
             )

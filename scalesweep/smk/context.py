@@ -89,11 +89,11 @@ class SnakemakeContext:
             return size, replace(self.submission.request(run_id, 1).shape, minutes=0)
 
         tried = {shape(i) for i, state in self.states.items() if i in self.runs and state.settled}
-        found: dict[Hashable, str] = {}
+        trials: dict[Hashable, str] = {}
         for run_id in sorted(awaited, key=self.positions.__getitem__):
             if (key := shape(run_id)) not in tried:
-                found.setdefault(key, run_id)
-        return list(found.values())
+                trials.setdefault(key, run_id)
+        return list(trials.values())
 
     @cached_property
     def rereads(self) -> Mapping[str, Extract]:
@@ -106,7 +106,7 @@ class SnakemakeContext:
         """Marker of logs that were read again."""
         if not self.rereads:
             return []
-        stamps = [[i, self.states[i].stamp, one.digest] for i, one in self.rereads.items()]
+        stamps = [[i, self.states[i].stamp, extract.digest] for i, extract in self.rereads.items()]
         return [f"{self.results}/{MARKERS}/{digest_of(stamps, 6)}"]
 
     @cached_property
@@ -204,20 +204,20 @@ class SnakemakeContext:
     def _elsewhere(self) -> Mapping[str, str]:
         """The folder with the marker of a run in a dry run, where that in the run's own folder
         does not say what the record says."""
-        found: dict[str, str] = {}
+        elsewhere: dict[str, str] = {}
         for run_id in self.awaited if self.dry else ():
             folder = Path(self.runs_folder, run_id)
             record = folder / RECORD
             done = self.states[run_id].settled and record.exists()
             if done != (folder / MARKER).exists():
-                found[run_id] = self.elsewhere
+                elsewhere[run_id] = self.elsewhere
                 if done:
                     marker = Path(self.elsewhere, run_id, MARKER)
                     marker.parent.mkdir()
                     marker.touch()
                     time_ns = record.stat().st_mtime_ns
                     os.utime(marker, ns=(time_ns, time_ns))
-        return found
+        return elsewhere
 
     def fit_markers(self, run_ids: Iterable[str] | None = None) -> None:
         """Make the markers of the awaited runs, or of these, say what the records say; not in a dry
@@ -259,11 +259,11 @@ class SnakemakeContext:
     def looked(self, made: Callable[[int], Iterable[str]]) -> list[str]:
         """What the looks of this call leave: ``made`` returns it for each, or raises what makes
         Snakemake wait for it."""
-        found: list[str] = []
-        while self.looks and self.looks.needs(len(found)):
-            found += made(len(found))
-            self.looks.after(len(found) - 1)
-        return found
+        markers: list[str] = []
+        while self.looks and self.looks.needs(len(markers)):
+            markers += made(len(markers))
+            self.looks.after(len(markers) - 1)
+        return markers
 
     @cached_property
     def _stamp(self) -> str:
@@ -307,14 +307,14 @@ class SnakemakeContext:
         since the workflow was parsed; empty if there are none."""
         now = take_stock(self.campaign, self.runs)
         changed = {i: state for i, state in now.items() if state != self.states[i]}
-        told = []
+        parts = []
         if broken := untrusted(changed):
             again = "run snakemake again to repeat these measurements"
             again = again if self.campaign.site.launch else "import again"
-            told.append(f"{tell_set_aside(broken)}; {again}")
+            parts.append(f"{tell_set_aside(broken)}; {again}")
         if useless := unusable(changed):
-            told.append(tell_unusable(useless))
-        return "; ".join(told)
+            parts.append(tell_unusable(useless))
+        return "; ".join(parts)
 
     def left_stale(self) -> str:
         """What a call ends with that left stale runs as they are; empty if there are none."""
