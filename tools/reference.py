@@ -149,7 +149,7 @@ def columns() -> str:
     """Declared tables: caption, and a row for each column."""
     captions = shown_tables()
     makers = [maker for part in parts("table") for maker in part.MAKERS]
-    kinds = {item.table.TABLE: item.table for item in makers if not isinstance(item.table, str)}
+    kinds = {kind.TABLE: kind for maker in makers for kind in maker.kinds}
     lines = []
     for name, kind in sorted(kinds.items()):
         lines += [f"### {name}\n", f"{captions[name]}\n" if name in captions else ""]

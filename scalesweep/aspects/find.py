@@ -16,7 +16,6 @@ from scalesweep.findings.base import Finding, Rule
 from scalesweep.findings.best import best_configuration
 from scalesweep.findings.compare import best_value, site_ratio, value_ratio
 from scalesweep.findings.drift import drift
-from scalesweep.findings.efficiency import largest_loss
 from scalesweep.findings.family import cut_of, judged
 from scalesweep.findings.general import (
     cache_effect,
@@ -27,13 +26,10 @@ from scalesweep.findings.general import (
     warnings,
 )
 from scalesweep.findings.load import other_load, resting_on_disturbed
-from scalesweep.findings.machine import against_machine
 from scalesweep.findings.repeats import until_precise
 from scalesweep.findings.scaling import resting_on_totals
 from scalesweep.findings.shares import stated_efficiency
 from scalesweep.findings.spend import spent
-from scalesweep.findings.step_causes import step_causes
-from scalesweep.findings.step_drift import drift_in_runs
 from scalesweep.findings.table import numbers_stated
 from scalesweep.findings.threads import best_threads
 from scalesweep.findings.timeline import timeline_signs
@@ -51,10 +47,6 @@ _OTHERS: Sequence[_Rule] = (
     other_phases,
     stated_efficiency,
     cache_effect,
-    largest_loss,
-    step_causes,
-    drift_in_runs,
-    against_machine,
     waiting,
     timeline_signs,
     drift,

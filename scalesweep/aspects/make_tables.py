@@ -44,7 +44,6 @@ from scalesweep.tables.parts import part_table
 from scalesweep.tables.points import ExperimentData, Measure, Point, identity_columns, state_columns
 from scalesweep.tables.provenance import FACTS, read_facts
 from scalesweep.tables.scaling import scaling_table, series_of
-from scalesweep.tables.step_causes import step_tables
 
 NAMED_HOSTS = 3
 
@@ -117,7 +116,6 @@ def make_tables(
             parts = part_table(data, points)
             tables |= {} if parts is None else {"parts": parts}
             series = [[points[i] for i in group] for group in series_of(data, points)]
-            tables |= step_tables(data, series, runs)
             own, against = stated_accounts(data), companion_accounts(data, runs)
             steps = efficiency_table(data, series, machine, finer(own, against))
             more = {

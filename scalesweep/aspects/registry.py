@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from types import ModuleType
 
 from scalesweep.aspects import (
+    breakdown,
     energy,
     links,
     machine_check,
@@ -14,11 +15,13 @@ from scalesweep.aspects import (
     reading,
     roofline,
     score,
+    steps,
     training,
 )
 from scalesweep.aspects.aspect import Aspect, Part
 
 ASPECTS: tuple[Aspect, ...] = (
+    breakdown.ASPECT,
     energy.ASPECT,
     links.ASPECT,
     machine_check.ASPECT,
@@ -29,6 +32,7 @@ ASPECTS: tuple[Aspect, ...] = (
     reading.ASPECT,
     roofline.ASPECT,
     score.ASPECT,
+    steps.ASPECT,
     training.ASPECT,
 )
 # Captions of the tables that people read and that lie in no folder of an aspect.
@@ -43,8 +47,6 @@ _OTHER_TABLES: Mapping[str, str] = {
     "is clear.",
     "sites": "The same runs on several sites.",
     "efficiency": "The time of a step by loss, and the factors of the efficiency, at each point.",
-    "causes": "What makes steps longer: ranks, cause, steps, and what a replay gains without it.",
-    "steps": "Quantiles, stalls and drift of the steps of each run and rank.",
     "timeline": "What the Horovod timeline shows: time of negotiation, queues and collectives by "
     "tensor.",
     "parts": "The time of each part of a program at each point.",

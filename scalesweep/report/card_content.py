@@ -6,17 +6,17 @@ from dataclasses import dataclass
 
 from scalesweep.analysis.repeats import LIMIT, more_repeats
 from scalesweep.analysis.repeats import MOST as MOST_REPEATS
+from scalesweep.aspects.breakdown.losses import REST
+from scalesweep.aspects.breakdown.losses import RULE as LOSS
+from scalesweep.aspects.breakdown.machine import EXCHANGE
 from scalesweep.aspects.prediction.findings import RULE as PREDICTION
 from scalesweep.aspects.prediction.findings import SCORED
 from scalesweep.core.formatting import counted, finite, percent
 from scalesweep.core.status import Status
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.findings.base import CONFIRMED, NOTE, OPEN, WARNING, Finding
-from scalesweep.findings.efficiency import REST
-from scalesweep.findings.efficiency import RULE as LOSS
 from scalesweep.findings.family import clear_to
 from scalesweep.findings.load import RULE as LOAD
-from scalesweep.findings.machine import EXCHANGE
 from scalesweep.findings.shares import RULE as STATED
 from scalesweep.findings.verdict import (
     ABOVE,

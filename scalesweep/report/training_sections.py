@@ -14,7 +14,6 @@ from scalesweep.experiment.by_kind import table_by_kind
 from scalesweep.experiment.points_table import Table
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.experiment.sections import Section
-from scalesweep.report.steps_table import NOTE, steps_table
 from scalesweep.tables.provenance import RunFacts
 
 _OF_PARTS = (
@@ -45,7 +44,6 @@ def _sections() -> Mapping[str, Section]:
 def _others() -> list[Section]:
     """Those that lie in no folder of an aspect."""
     return [
-        Section("Steps", ("steps",), steps_table, lambda _: [NOTE]),
         Section("Parts", ("parts-",), part_table, lambda _: [_OF_PARTS]),
     ]
 

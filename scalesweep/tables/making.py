@@ -31,18 +31,30 @@ class Maker(NamedTuple):
     """Makes the rows of a declared table; without any there is no table.
 
     A table with a row per rank, epoch or sample, or with columns that no class can name, has a name
-    and a function that makes its frame.
+    and a function that makes its frame. Several tables are made at once of what is read once.
     """
 
-    table: type[DeclaredRow] | str
+    table: type[DeclaredRow] | tuple[type[DeclaredRow], ...] | str
     make: Callable[[TableInputs], Iterable[DeclaredRow] | pd.DataFrame | None]
 
     def frames(self, inputs: TableInputs) -> Frames:
-        """The table by its name; nothing where it has no rows."""
+        """The tables by name; without those that have no rows."""
         made = self.make(inputs)
-        frame = made if made is None or isinstance(made, pd.DataFrame) else frame_of(made)
-        name = self.table if isinstance(self.table, str) else self.table.TABLE
-        return {} if frame is None else {name: frame}
+        frames: dict[str, pd.DataFrame | None] = {}
+        if made is None or isinstance(made, pd.DataFrame):
+            frames[str(self.table)] = made
+        else:
+            rows = list(made)
+            for kind in self.kinds:
+                frames[kind.TABLE] = frame_of(row for row in rows if type(row) is kind)
+        return {name: frame for name, frame in frames.items() if frame is not None}
+
+    @property
+    def kinds(self) -> tuple[type[DeclaredRow], ...]:
+        """The classes of its rows; none where it makes a frame."""
+        if isinstance(self.table, str):
+            return ()
+        return self.table if isinstance(self.table, tuple) else (self.table,)
 
 
 def point_columns(point: Point) -> dict[str, Any]:

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 
 from scalesweep.analysis.step_delays import EVERY, causes_of
 from scalesweep.analysis.step_work import step_work
-from scalesweep.findings.cause_words import NOTABLE
-from scalesweep.tables.step_causes import ALL, RunSteps, cause_rows
+from scalesweep.aspects.steps.cause_words import NOTABLE
+from scalesweep.aspects.steps.replays import ALL, RunSteps, cause_rows
 from tests.fakes.planted_steps import Noise, Program, planted_run
 
 # What the rule was not made for, too: tails, memory, ranks of unequal speed in each run.
@@ -43,6 +43,6 @@ def clear_causes(
         for row in rows
         if row["cause"] != ALL
         and row["sure"]
-        and row["gain_ms"] >= least
+        and row["gain_ms"].value >= least
         and (row["same_ranks"] or row["pattern"] != EVERY)
     ]

@@ -14,9 +14,9 @@ from scalesweep.analysis.rank_stats import (
     WORK,
 )
 from scalesweep.aspects.ranks.stragglers import HIDDEN, Straggler, Times, rank_times, stragglers
+from scalesweep.aspects.steps.causes import point_causes
 from scalesweep.core.formatting import counted, number, percent, with_interval
 from scalesweep.experiment.results import ExperimentResults
-from scalesweep.experiment.step_causes import point_causes
 from scalesweep.findings.base import CONFIRMED, NOTE, OPEN, Finding, Rule, marked
 
 RULE = "stragglers"

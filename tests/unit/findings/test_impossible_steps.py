@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from scalesweep.aspects.find import find
-from scalesweep.experiment.step_causes import point_causes
+from scalesweep.aspects.steps.causes import point_causes
 from scalesweep.findings.base import CONFIRMED
 from tests.fakes.planted_steps import (
     Arrays,

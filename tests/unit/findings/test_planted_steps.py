@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 from scalesweep.aspects.find import find
+from scalesweep.aspects.steps.causes import PointCauses, point_causes
 from scalesweep.core.paths import REPO
 from scalesweep.experiment.results import ExperimentResults
-from scalesweep.experiment.step_causes import PointCauses, point_causes
 from scalesweep.experiment.step_ledger import Ledger, ledgers
 from scalesweep.findings.base import CONFIRMED, Finding
 from scalesweep.report.card_content import card_of

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from scalesweep.experiment.step_causes import point_causes
+from scalesweep.aspects.steps.causes import point_causes
 from tests.fakes.planted_steps import (
     Arrays,
     Fault,

@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 
 from scalesweep.analysis.step_account import StepAccount
+from scalesweep.aspects.breakdown.losses import largest_loss
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.figures.ledger import ledger_figures
-from scalesweep.findings.efficiency import largest_loss
 from scalesweep.tables.epoch_curves import curves_of
 from tests.unit.tables.test_efficiency import noisy, stepwise, study_of, terms_of
 

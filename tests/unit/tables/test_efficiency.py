@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 
 from scalesweep.analysis.step_account import EPOCHS, STEPS, StepAccount, account_of
+from scalesweep.aspects.breakdown.losses import largest_loss
 from scalesweep.aspects.make_tables import make_tables
 from scalesweep.core.paths import REPO
 from scalesweep.experiment.results import ExperimentResults
@@ -17,7 +18,6 @@ from scalesweep.experiment.step_ledger import ledgers
 from scalesweep.figures.ledger import ledger_figures
 from scalesweep.figures.waterfall import waterfall_figures
 from scalesweep.findings.base import figure_of
-from scalesweep.findings.efficiency import largest_loss
 from tests.fakes.plan import whole_plan
 
 # Two ranks, two steps: docs/reference/step_causes.md works with the same numbers.

@@ -10,6 +10,8 @@ import pytest
 
 from scalesweep.analysis.exchange import Exchange, exchange_seconds
 from scalesweep.analysis.network_fit import RING, fit_network, message_seconds, predicted_seconds
+from scalesweep.aspects.breakdown.losses import largest_loss
+from scalesweep.aspects.breakdown.machine import COMPUTATION, EXCHANGE, READING, against_machine
 from scalesweep.aspects.find import find
 from scalesweep.aspects.make_tables import make_tables
 from scalesweep.core.errors import UserError
@@ -18,8 +20,6 @@ from scalesweep.core.plan_format import write_plan_file
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.experiment.step_ledger import ledgers
 from scalesweep.figures.ledger import ledger_figures
-from scalesweep.findings.efficiency import largest_loss
-from scalesweep.findings.machine import COMPUTATION, EXCHANGE, READING, against_machine
 from scalesweep.report.card_content import card_of
 from scalesweep.tables.exchange_text import exchange_text
 from scalesweep.tables.machine import known_machine, machine_of

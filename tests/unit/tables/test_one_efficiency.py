@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from scalesweep.aspects.breakdown.losses import largest_loss
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.experiment.step_ledger import Ledger, ledgers
-from scalesweep.findings.efficiency import largest_loss
 from scalesweep.findings.scaling import efficiencies, scaled_differences
 from scalesweep.findings.verdict import scaling_verdict
 from tests.fakes.finding_rows import only

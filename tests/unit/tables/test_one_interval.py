@@ -10,10 +10,10 @@ import pytest
 
 from scalesweep.analysis.stats import difference_interval
 from scalesweep.analysis.types import Floats
+from scalesweep.aspects.breakdown.losses import largest_loss
 from scalesweep.aspects.make_tables import make_tables
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.experiment.step_ledger import Ledger, ledgers
-from scalesweep.findings.efficiency import largest_loss
 from tests.fakes.plan import whole_plan
 from tests.unit.tables.test_efficiency import account, noisy, study_of
 

@@ -9,10 +9,10 @@ import pytest
 from scalesweep.analysis.pop import MODELFACTORS, PYPOP
 from scalesweep.analysis.profile_account import profile_account
 from scalesweep.analysis.step_account import PROFILE, StepAccount
+from scalesweep.aspects.breakdown.losses import largest_loss
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.figures.ledger import ledger_figures
 from scalesweep.figures.waterfall import waterfall_figures
-from scalesweep.findings.efficiency import largest_loss
 from scalesweep.importers.profiles.detect import read_source
 from scalesweep.importers.profiles.profile_runs import runs_of
 from tests.fakes import profiles as fake

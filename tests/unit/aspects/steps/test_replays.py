@@ -5,7 +5,7 @@ import pytest
 
 from scalesweep.analysis.step_delays import causes_of, delays_of, gain, lower_median
 from scalesweep.analysis.step_work import step_work
-from scalesweep.tables.step_causes import RunSteps, cause_rows
+from scalesweep.aspects.steps.replays import RunSteps, cause_rows
 from tests.fakes.null_steps import NOISES, clear_causes
 from tests.fakes.planted_steps import Program, always, in_turn, planted_run
 
@@ -79,4 +79,4 @@ def test_odd_times_break_no_table() -> None:
             work = step_work(arrays, {"mode": {"synchronous": False}}, ranks)
             assert work is not None
             runs.append(RunSteps("run", repeat, parts[0], (), work, causes_of(work)))
-        assert all(np.isfinite(row["gain_ms"]) for row in cause_rows(runs))
+        assert all(np.isfinite(row["gain_ms"].value) for row in cause_rows(runs))

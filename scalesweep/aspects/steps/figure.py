@@ -3,9 +3,9 @@
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
+from scalesweep.aspects.steps.spread import Spread, step_curves, step_spreads
 from scalesweep.core.formatting import counted, number
 from scalesweep.experiment.results import ExperimentResults, Row
-from scalesweep.experiment.step_spread import Spread, step_curves, step_spreads
 from scalesweep.figures.style import (
     BLUE,
     FAINT,
@@ -98,3 +98,6 @@ def _drawn(
         f"{number(longest)} ms, {counted(round(spread.median('stalls') or 0), 'stall')} in a run."
     )
     return Drawing(f"steps{ending}", head, text, alt, figure, points_shown(results, [row]))
+
+
+FIGURES = (step_figures,)

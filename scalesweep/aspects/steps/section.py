@@ -4,14 +4,15 @@ from collections.abc import Callable
 
 import numpy as np
 
+from scalesweep.aspects.steps.spread import Spread, step_spreads
 from scalesweep.core.formatting import finite, listed, number, percent
 from scalesweep.experiment.points_table import Cell, Column, Table, table_of
 from scalesweep.experiment.results import ExperimentResults, Row
-from scalesweep.experiment.step_spread import Spread, step_spreads
+from scalesweep.experiment.sections import Section
 
 MAX_RANKS = 8  # of a point, besides its whole steps
 MAX_PLACES = 6
-NOTE = (
+_NOTE = (
     "Milliseconds, medians over the repeats, at the largest scale of each series: whole steps on "
     "the ranks' critical path, then each rank's own work in them (all but the exchange). A stall "
     "is a step much longer than those around it (docs/methods/time_breakdown.md); drift: the "
@@ -77,3 +78,6 @@ def _stalls(spread: Spread) -> str:
         return text
     where = listed([str(place) for place in places], MAX_PLACES)
     return f"{text} (step{'s' if len(places) > 1 else ''} {where})"
+
+
+SECTION = Section("Steps", ("steps",), steps_table, lambda _results: [_NOTE])

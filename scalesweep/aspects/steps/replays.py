@@ -1,10 +1,5 @@
-"""The tables `causes`, `steps` and `step_curve`: why steps are as long as they are, and how they
-are distributed, at the largest finished scale of every series.
+"""Why steps are as long as they are, from the arrays ``[step, rank]`` of all repeats of a point."""
 
-Both come from the arrays ``[step, rank]`` of all repeats of a point together.
-"""
-
-import json
 import logging
 import math
 from collections.abc import Mapping, Sequence
@@ -13,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from scalesweep.analysis.arrays import Arrays
 from scalesweep.analysis.rank_stats import rank_matrix
@@ -33,7 +27,6 @@ from scalesweep.analysis.step_delays import (
     gain,
     lower_median,
 )
-from scalesweep.analysis.step_distribution import Distribution, curve_of, distribution_of
 from scalesweep.analysis.step_work import (
     BETWEEN,
     COMPUTE,
@@ -47,19 +40,18 @@ from scalesweep.analysis.step_work import (
     shifting_operations,
     step_work,
 )
-from scalesweep.analysis.table_io import typed_values
 from scalesweep.analysis.types import Floats
 from scalesweep.core.errors import UserError
 from scalesweep.core.npy import NO_USE, NOT_ARRAYS
 from scalesweep.core.record import RECORD, SAMPLES, checksums, holds_matches
 from scalesweep.state.record_reader import read_record
+from scalesweep.table.declared import Estimate
 from scalesweep.tables.epoch_curves import run_seconds
 from scalesweep.tables.points import ExperimentData, Point
-from scalesweep.tables.run_arrays import arrays_of, largest_finished, ranks_of
+from scalesweep.tables.run_arrays import arrays_of, ranks_of
 
 _log = logging.getLogger(__name__)
 
-MAX_POINTS = 40
 MAX_CELLS = 4_000_000  # steps x ranks of all repeats of a point: the first of them, if it is more
 MAX_RANK_ROWS = 64  # of a run
 CURVES = 12  # runs of a point that have one
@@ -71,17 +63,6 @@ FEWEST_ALIKE = 3  # repeats, all of which stall in the same steps
 STANDS_OUT = 3.0  # standard deviations of the other steps, by which stalls are longer
 ALL = "all"  # the causes of a point together
 _MS = 1e3
-# Columns of `causes` besides parameters and source.
-CAUSE_TEXTS = (
-    "cause", "pattern", "ranks", "same_ranks", "shared", "sure", "inferred", "side_effects",
-    "by_rank", "lengths", "parts", "ahead", "same_steps",
-)  # fmt: skip
-CAUSE_NUMBERS = (
-    "repeats", "runs", "of_ranks", "longer_ms", "longer_low", "longer_high", "count", "of_steps",
-    "shortest_ms", "longest_ms", "median_ms", "first", "last", "every", "within_first",
-    "within_last", "at_once", "changes", "step_ms", "gain_ms", "gain_low", "gain_high",
-    "resolution_ms",
-)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -111,47 +92,7 @@ class _Cause:
         return sum(delay is not None for delay in self.delays)
 
 
-def step_tables(
-    data: ExperimentData, series: Sequence[Sequence[Point]], runs: Path | None
-) -> dict[str, pd.DataFrame]:
-    """The tables; without those that nothing is known for. ``series`` by scale, ``runs`` the folder
-    of the runs. A run whose files are damaged is left out, with a line."""
-    if runs is None:
-        return {}
-    points = [p for group in series if (p := largest_finished(data, group)) is not None]
-    causes: list[dict[str, Any]] = []
-    steps: list[dict[str, Any]] = []
-    curves: list[dict[str, Any]] = []
-    for point in points[:MAX_POINTS]:
-        read = _read(data, point, runs)
-        head = {**point.values, "source": point.source}
-        accounted = [run for run in read if run.work is not None]
-        if accounted and ranks_of(data, point) > 1:
-            causes += [head | _titled(row, data.axes) for row in cause_rows(accounted)]
-        for run in read:
-            steps += [head | _titled(row, data.axes) for row in _step_rows(run)]
-        for run in read[:CURVES]:
-            curves += [head | _titled(row, data.axes) for row in _curve_rows(run)]
-    tables = {"causes": causes, "steps": steps, "step_curve": curves}
-    return {name: _frame(rows) for name, rows in tables.items() if rows}
-
-
-def cause_column(name: str, axes: Sequence[str]) -> str:
-    """Column of these tables: its name, unless a varying parameter has it."""
-    return f"step_{name}" if name in axes else name
-
-
-def _titled(row: Mapping[str, Any], axes: Sequence[str]) -> dict[str, Any]:
-    return {cause_column(name, axes): value for name, value in row.items()}
-
-
-def _frame(rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
-    frame = pd.DataFrame({name: typed_values([row[name] for row in rows]) for name in rows[0]})
-    frame.attrs["units"] = {}
-    return frame
-
-
-def _read(data: ExperimentData, point: Point, runs: Path) -> list[RunSteps]:
+def read_steps(data: ExperimentData, point: Point, runs: Path) -> list[RunSteps]:
     """The runs of a point that keep their steps, as many as there is room for."""
     read: list[RunSteps] = []
     cells, ranks = 0, ranks_of(data, point)
@@ -203,7 +144,7 @@ def _work(
 
 
 def cause_rows(runs: Sequence[RunSteps]) -> list[dict[str, Any]]:
-    """The rows of `causes` of a point, of its repeats with ``work``: what most of them
+    """The columns of `causes` of a point, of its repeats with ``work``: what most of them
     have in common, the largest gain first, then all of it together."""
     kept = _kept(runs)
     gains = [_gains(runs, cause.delays) for cause in kept]
@@ -343,10 +284,7 @@ def _gain_columns(seconds: Floats, among: int) -> dict[str, Any]:
     if values.size > 1:
         error = float(values.std(ddof=1) / np.sqrt(values.size))
         sure = float(values.mean()) - t_quantile(values.size - 1, among) * error > 0
-    return {
-        "gain_ms": float(values.mean()), "gain_low": bounds.low, "gain_high": bounds.high,
-        "sure": sure,
-    }  # fmt: skip
+    return {"gain_ms": Estimate.of(float(values.mean()), bounds.low, bounds.high), "sure": sure}
 
 
 def _row(cause: _Cause, runs: Sequence[RunSteps]) -> dict[str, Any]:
@@ -368,9 +306,7 @@ def _row(cause: _Cause, runs: Sequence[RunSteps]) -> dict[str, Any]:
         "repeats": len(runs), "cause": cause.cause, "pattern": cause.pattern, "runs": cause.runs,
         "ranks": ", ".join(map(str, several)), "of_ranks": runs[0].steps.shape[1],
         "same_ranks": bool(cause.ranks) or not there,
-        "longer_ms": float(lengths.mean()) if lengths.size else None,
-        "longer_low": None if bounds is None else bounds.low,
-        "longer_high": None if bounds is None else bounds.high,
+        "longer_ms": bounds and Estimate.of(float(lengths.mean()), bounds.low, bounds.high),
         "shortest_ms": None if ends is None else ends[0],
         "longest_ms": None if ends is None else ends[1],
         "median_ms": None if ends is None else ends[2],
@@ -492,34 +428,3 @@ def _parts(delays: Sequence[Delay], ranks: Sequence[int]) -> str:
             first, last = np.median(ends, axis=0)
             parts.append(f"{rank}: {first:.0f}-{last:.0f}")
     return ", ".join(parts)
-
-
-def _step_rows(run: RunSteps) -> list[dict[str, Any]]:
-    """The distribution of a run's steps, and of each rank's own part of them."""
-    whole = run.steps.max(axis=1) if run.work is None else run.work.periods
-    own = run.steps if run.work is None else run.work.own
-    rows = [_distribution(run, None, distribution_of(whole))]
-    if run.steps.shape[1] <= MAX_RANK_ROWS:
-        for rank in range(run.steps.shape[1]):
-            rows.append(_distribution(run, rank, distribution_of(own[:, rank])))
-    return rows
-
-
-def _distribution(run: RunSteps, rank: int | None, distribution: Distribution) -> dict[str, Any]:
-    return {
-        "run_id": run.run_id, "repeat": run.repeat, "rank": rank, "steps": distribution.steps,
-        "of": "step" if rank is None or run.work is None else "own work",
-        **{name: value * _MS for name, value in distribution.quantiles.items()},
-        "max": distribution.longest * _MS, "stalls": int(distribution.stalls.size),
-        "stall_steps": json.dumps([int(place) + 1 for place in distribution.stalls[:20]]),
-        "drift": distribution.drift,
-    }  # fmt: skip
-
-
-def _curve_rows(run: RunSteps) -> list[dict[str, Any]]:
-    whole = run.steps.max(axis=1) if run.work is None else run.work.periods
-    return [
-        {"run_id": run.run_id, "repeat": run.repeat, "step": step, "p50": middle * _MS,
-         "max": longest * _MS}
-        for step, middle, longest in curve_of(whole)
-    ]  # fmt: skip

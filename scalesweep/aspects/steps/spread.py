@@ -1,14 +1,14 @@
 """How the steps of points are distributed, read from the tables `steps` and `step_curve`."""
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from scalesweep.aspects.steps.table import CurveRow, StepRow
 from scalesweep.core.formatting import finite
-from scalesweep.experiment.results import ExperimentResults, Row
-from scalesweep.tables.step_causes import cause_column
+from scalesweep.experiment.results import ExperimentResults, Key, Row
 
 OWN_WORK = "own work"
 _NUMBERS = ("steps", "p50", "p95", "p99", "max", "stalls", "drift")
@@ -39,22 +39,18 @@ class Spread:
 
 def step_spreads(results: ExperimentResults) -> list[Spread]:
     """Of each point the whole steps, then its ranks, in the order of the table."""
-    column = _column(results)
-    groups: dict[tuple[object, ...], list[Row]] = {}
-    for row in results.rows("steps"):
-        rank = row[column("rank")]
-        key = (*results.key(row, results.axes), row["source"], int(rank) if finite(rank) else -1)
+    groups: dict[Key, list[StepRow]] = {}
+    for row in results.of(StepRow):
+        key = (*results.key(row.point, results.axes), row.source, row.rank)
         groups.setdefault(key, []).append(row)
     spreads = []
-    for key, rows in groups.items():
+    for rows in groups.values():
         runs = [
-            {name: float(value) for name in _NUMBERS if finite(value := row[column(name)])}
+            {name: float(value) for name in _NUMBERS if finite(value := row.cells[name])}
             for row in rows
         ]
-        stalled = [json.loads(row[column("stall_steps")] or "[]") for row in rows]
-        rank = int(str(key[-1]))
-        of = str(rows[0][column("of")])
-        spreads.append(Spread(rows[0], None if rank < 0 else rank, of, runs, stalled))
+        stalled = [json.loads(row.stall_steps or "[]") for row in rows]
+        spreads.append(Spread(rows[0].row, rows[0].rank, rows[0].of, runs, stalled))
     return spreads
 
 
@@ -63,15 +59,9 @@ def step_curves(
 ) -> list[tuple[Row, dict[str, list[tuple[int, float]]]]]:
     """Of each point the longest steps along its runs, or the usual ones (``p50``): (step, ms) by
     run id."""
-    column = _column(results)
-    groups: dict[tuple[object, ...], tuple[Row, dict[str, list[tuple[int, float]]]]] = {}
-    for row in results.rows("step_curve"):
-        key = (*results.key(row, results.axes), row["source"])
-        _, runs = groups.setdefault(key, (row, {}))
-        at = (int(row[column("step")]), float(row[column(of)]))
-        runs.setdefault(str(row[column("run_id")]), []).append(at)
+    groups: dict[Key, tuple[Row, dict[str, list[tuple[int, float]]]]] = {}
+    for row in results.of(CurveRow):
+        key = (*results.key(row.point, results.axes), row.source)
+        _, runs = groups.setdefault(key, (row.row, {}))
+        runs.setdefault(row.run_id, []).append((row.step, float(row.cells[of])))
     return list(groups.values())
-
-
-def _column(results: ExperimentResults) -> Callable[[str], str]:
-    return lambda name: cause_column(name, results.axes)

@@ -8,12 +8,14 @@ from collections.abc import Sequence
 
 from scalesweep.analysis.step_delays import RARE
 from scalesweep.analysis.step_work import NAMED
-from scalesweep.core.formatting import counted, number, with_interval
-from scalesweep.experiment.results import ExperimentResults
-from scalesweep.experiment.step_causes import Cause, PointCauses, point_causes
-from scalesweep.experiment.step_ledger import Ledger, ledgers
-from scalesweep.findings.base import CONFIRMED, OPEN, Finding, marked
-from scalesweep.findings.cause_words import (
+from scalesweep.aspects.breakdown.losses import (
+    BEYOND,
+    PAST_IDEAL,
+    causes_in_losses,
+    faster,
+    who_is_faster,
+)
+from scalesweep.aspects.steps.cause_words import (
     NOTABLE,
     STANDS_IN,
     clock_words,
@@ -24,13 +26,11 @@ from scalesweep.findings.cause_words import (
     phrase,
     phrases,
 )
-from scalesweep.findings.efficiency import (
-    BEYOND,
-    PAST_IDEAL,
-    causes_in_losses,
-    faster,
-    who_is_faster,
-)
+from scalesweep.aspects.steps.causes import Cause, PointCauses, point_causes
+from scalesweep.core.formatting import counted, number, with_interval
+from scalesweep.experiment.results import ExperimentResults
+from scalesweep.experiment.step_ledger import Ledger, ledgers
+from scalesweep.findings.base import CONFIRMED, OPEN, Finding, marked
 
 RULE = "causes"
 MOST = 4  # of a point

@@ -3,9 +3,10 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from scalesweep.aspects.steps.replays import ALL
+from scalesweep.aspects.steps.table import CauseRow
 from scalesweep.core.formatting import finite
 from scalesweep.experiment.results import ExperimentResults, Row
-from scalesweep.tables.step_causes import ALL, CAUSE_NUMBERS, CAUSE_TEXTS, cause_column
 
 
 @dataclass(frozen=True)
@@ -44,9 +45,9 @@ class PointCauses:
     together: Cause
 
 
-def _of_ranks(text: object) -> list[tuple[int, str]]:
+def _of_ranks(text: str) -> list[tuple[int, str]]:
     """The parts of ``rank: value, rank: value``."""
-    pairs = [pair.split(": ") for pair in str(text or "").split(", ") if ": " in pair]
+    pairs = [pair.split(": ") for pair in text.split(", ") if ": " in pair]
     return [(int(rank), value) for rank, value in pairs]
 
 
@@ -62,34 +63,31 @@ def _least_and_most(text: str) -> tuple[float, float]:
 
 def point_causes(results: ExperimentResults) -> list[PointCauses]:
     """One for each point and source that has been looked at, in the order of the table."""
-    names = {name: cause_column(name, results.axes) for name in (*CAUSE_NUMBERS, *CAUSE_TEXTS)}
     points: list[PointCauses] = []
     causes: list[Cause] = []
-    for row in results.rows("causes"):
-        texts = {name: row[names[name]] for name in CAUSE_TEXTS}
-        ranks = [int(rank) for rank in str(texts["ranks"] or "").split(", ") if rank]
+    for row in results.of(CauseRow):
         cause = Cause(
-            cause=str(texts["cause"]),
-            pattern=str(texts["pattern"] or ""),
-            ranks=ranks,
-            same_ranks=bool(texts["same_ranks"]),
-            shared=bool(texts["shared"]),
-            sure=bool(texts["sure"]),
-            inferred=bool(texts["inferred"]),
-            side_effects=str(texts["side_effects"] or ""),
-            by_rank=str(texts["by_rank"] or ""),
-            lengths={rank: float(text) for rank, text in _of_ranks(texts["lengths"])},
-            same_steps=bool(texts["same_steps"]),
-            parts={rank: _ends(text) for rank, text in _of_ranks(texts["parts"])},
-            ahead={rank: _least_and_most(text) for rank, text in _of_ranks(texts["ahead"])},
+            cause=row.cause,
+            pattern=row.pattern,
+            ranks=[int(rank) for rank in row.ranks.split(", ") if rank],
+            same_ranks=row.same_ranks,
+            shared=row.shared,
+            sure=row.sure,
+            inferred=row.inferred,
+            side_effects=row.side_effects,
+            by_rank=row.by_rank,
+            lengths={rank: float(text) for rank, text in _of_ranks(row.lengths)},
+            same_steps=row.same_steps,
+            parts={rank: _ends(text) for rank, text in _of_ranks(row.parts)},
+            ahead={rank: _least_and_most(text) for rank, text in _of_ranks(row.ahead)},
             numbers={
                 name: float(value)
-                for name in CAUSE_NUMBERS
-                if finite(value := row[names[name]])
+                for name, value in row.cells.items()
+                if isinstance(value, int | float) and not isinstance(value, bool) and finite(value)
             },
-        )  # fmt: skip
+        )
         if cause.cause == ALL:
-            points.append(PointCauses(row, int(row[names["repeats"]]), causes, cause))
+            points.append(PointCauses(row.row, row.repeats, causes, cause))
             causes = []
         else:
             causes.append(cause)

@@ -8,8 +8,8 @@ import pytest
 
 from scalesweep.analysis.step_distribution import likeness
 from scalesweep.aspects.find import find
+from scalesweep.aspects.steps.findings import RULE
 from scalesweep.findings.base import CONFIRMED, Finding
-from scalesweep.findings.step_drift import RULE
 from tests.fakes.planted_steps import Arrays, Noise, Program, planted_study, within
 from tests.unit.findings.test_planted_steps import faulty
 

@@ -15,9 +15,9 @@ from scalesweep.analysis.step_work import (
     TRANSFER,
     VALIDATION,
 )
+from scalesweep.aspects.steps.causes import Cause, PointCauses
+from scalesweep.aspects.steps.replays import FEWEST_ALIKE, FEWEST_STALLS
 from scalesweep.core.formatting import counted, finite, listed, number, with_interval
-from scalesweep.experiment.step_causes import Cause, PointCauses
-from scalesweep.tables.step_causes import FEWEST_ALIKE, FEWEST_STALLS
 
 # What a rank does, what several do, and what follows the time.
 _DOES = {

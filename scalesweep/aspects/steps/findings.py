@@ -7,20 +7,21 @@ import numpy as np
 from scalesweep.analysis.stats import MeanRatio, ratio_of
 from scalesweep.analysis.step_delays import PART
 from scalesweep.analysis.step_distribution import likeness, warm_up
+from scalesweep.aspects.steps.cause_words import is_sure
+from scalesweep.aspects.steps.causes import Cause, point_causes
+from scalesweep.aspects.steps.spread import OWN_WORK, Spread, step_curves, step_spreads
 from scalesweep.core.formatting import counted, listed, percent
 from scalesweep.experiment.results import ExperimentResults
-from scalesweep.experiment.step_causes import Cause, point_causes
-from scalesweep.experiment.step_spread import OWN_WORK, Spread, step_curves, step_spreads
 from scalesweep.findings.base import (
     CONFIRMED,
     OPEN,
     Finding,
     Number,
+    Rule,
     marked,
     number_of,
     point_key,
 )
-from scalesweep.findings.cause_words import is_sure
 from scalesweep.findings.family import LISTS
 
 RULE = "drift in runs"
@@ -171,3 +172,6 @@ def _whose(ranks: list[Spread], changes: list[float]) -> str:
     if not without:
         return " (the own work of all ranks does)" if len(own) > 1 else ""
     return f" (the own work of {listed([f'rank {rank}' for rank in with_it], 4)} does)"
+
+
+RULES = (Rule(drift_in_runs, figures={RULE: ("steps",)}),)

@@ -1,0 +1,5 @@
+"""Where the time of a step goes, against the smallest scale and against the machine."""
+
+from scalesweep.aspects.aspect import Aspect
+
+ASPECT = Aspect(__name__, parts=("findings",))

@@ -1,0 +1,17 @@
+"""Findings on where the time of a step goes: losses, their causes, and the machine's part."""
+
+from scalesweep.aspects.breakdown.causes import RULE as CAUSES
+from scalesweep.aspects.breakdown.causes import step_causes
+from scalesweep.aspects.breakdown.losses import RULE as LOSS
+from scalesweep.aspects.breakdown.losses import largest_loss
+from scalesweep.aspects.breakdown.machine import COMPUTATION, EXCHANGE, READING, against_machine
+from scalesweep.findings.base import Rule
+
+RULES = (
+    Rule(largest_loss, figures={LOSS: ("waterfall", "ledger")}),
+    Rule(step_causes, figures={CAUSES: ("steps",)}),
+    Rule(
+        against_machine,
+        figures={COMPUTATION: ("ledger",), EXCHANGE: ("ledger",), READING: ("ledger",)},
+    ),
+)
