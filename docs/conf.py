@@ -16,6 +16,7 @@ exclude_patterns += ["site", "slurm", "tests"]
 myst_heading_anchors = 4  # links into pages are those that hosting sites of Markdown make
 # A line may begin with "%": in MyST it would be a comment, and its words would be lost.
 myst_disable_syntax = ["myst_line_comment", "myst_block_break"]
+smartquotes = False  # options keep their two hyphens
 html_theme = "furo"
 html_title = "scalesweep"
 html_show_sphinx = False
