@@ -33,7 +33,6 @@ from scalesweep.figures.heatmap import heatmap_figures
 from scalesweep.figures.ledger import ledger_figures
 from scalesweep.figures.lines import group_figures, single_figures
 from scalesweep.figures.missing import LIMITS, missing_entry
-from scalesweep.figures.parts import part_figures
 from scalesweep.figures.style import RC, Drawing, Sketch
 from scalesweep.figures.svg import tidy_svg
 from scalesweep.figures.waterfall import waterfall_figures
@@ -49,7 +48,6 @@ _OTHERS: Sequence[_Maker] = (
     ledger_figures,
     waterfall_figures,
     site_figures,
-    part_figures,
 )
 
 

@@ -32,7 +32,6 @@ from scalesweep.findings.shares import stated_efficiency
 from scalesweep.findings.spend import spent
 from scalesweep.findings.table import numbers_stated
 from scalesweep.findings.threads import best_threads
-from scalesweep.findings.timeline import timeline_signs
 from scalesweep.findings.verdict import other_phases, scaling_verdict
 
 _Rule = Callable[[ExperimentResults], list[Finding]]
@@ -48,7 +47,6 @@ _OTHERS: Sequence[_Rule] = (
     stated_efficiency,
     cache_effect,
     waiting,
-    timeline_signs,
     drift,
     oversubscribed,
     until_precise,

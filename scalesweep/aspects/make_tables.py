@@ -40,7 +40,6 @@ from scalesweep.tables.machine import Machine, machine_of
 from scalesweep.tables.machine_load import LOAD, OTHERS
 from scalesweep.tables.making import Maker, TableInputs
 from scalesweep.tables.pairwise import make_comparisons, site_table
-from scalesweep.tables.parts import part_table
 from scalesweep.tables.points import ExperimentData, Measure, Point, identity_columns, state_columns
 from scalesweep.tables.provenance import FACTS, read_facts
 from scalesweep.tables.scaling import scaling_table, series_of
@@ -113,8 +112,6 @@ def make_tables(
         for frame in tables.values():
             frame.attrs["units"] = units_of(frame.columns, data.quantities)
         if not experiment.get("control"):
-            parts = part_table(data, points)
-            tables |= {} if parts is None else {"parts": parts}
             series = [[points[i] for i in group] for group in series_of(data, points)]
             own, against = stated_accounts(data), companion_accounts(data, runs)
             steps = efficiency_table(data, series, machine, finer(own, against))

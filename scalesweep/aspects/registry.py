@@ -11,6 +11,7 @@ from scalesweep.aspects import (
     phases,
     prediction,
     probes,
+    profiles,
     ranks,
     reading,
     roofline,
@@ -28,6 +29,7 @@ ASPECTS: tuple[Aspect, ...] = (
     phases.ASPECT,
     prediction.ASPECT,
     probes.ASPECT,
+    profiles.ASPECT,
     ranks.ASPECT,
     reading.ASPECT,
     roofline.ASPECT,
@@ -47,9 +49,6 @@ _OTHER_TABLES: Mapping[str, str] = {
     "is clear.",
     "sites": "The same runs on several sites.",
     "efficiency": "The time of a step by loss, and the factors of the efficiency, at each point.",
-    "timeline": "What the Horovod timeline shows: time of negotiation, queues and collectives by "
-    "tensor.",
-    "parts": "The time of each part of a program at each point.",
 }
 
 

@@ -27,6 +27,7 @@ from scalesweep.aspects.prediction.forecasts import (
     read_kept,
     scored,
 )
+from scalesweep.aspects.profiles.functions import profile_files
 from scalesweep.core.errors import UserError
 from scalesweep.core.files import digest_of, stamp_of
 from scalesweep.core.kept_files import KeptFiles, code_digest
@@ -40,7 +41,6 @@ from scalesweep.findings.table import TABLE as FINDINGS
 from scalesweep.findings.table import findings_table
 from scalesweep.report.latex import write_latex
 from scalesweep.table.declared import frame_of
-from scalesweep.tables.cprofile import functions_table, profile_files
 from scalesweep.tables.epoch_curves import ACCOUNT
 from scalesweep.tables.extra_p import write_extra_p
 from scalesweep.tables.layers import LAYERS
@@ -48,8 +48,6 @@ from scalesweep.tables.machine import UNKNOWN, Machine, known_machine
 from scalesweep.tables.other_sites import summaries_elsewhere
 from scalesweep.tables.points import ExperimentData
 from scalesweep.tables.read_ceilings import reads_files
-from scalesweep.tables.timeline import timeline_table
-from scalesweep.tables.trace import trace_table
 from scalesweep.tables.witnesses import KEPT as KEPT_SERIES
 from scalesweep.tables.witnesses import campaign_series, keep_series, predicting_machine
 
@@ -213,18 +211,9 @@ class _Work:
         tables = make_tables(
             part.summary, part.plan, part.elsewhere, part.runs, unread, part.machine
         )
-        functions = functions_table(part.entry, part.runs, unread)
-        if functions is not None:
-            tables[name]["functions"] = functions
         data = ExperimentData(part.summary, part.entry)
         if (forecasts := frame_of(forecast_rows(data, part.kept))) is not None:
             tables[name][Scored.TABLE] = forecasts
-        timelines = timeline_table(part.entry, part.runs, unread)
-        if timelines is not None:
-            tables[name]["timeline"] = timelines
-        traces = trace_table(part.entry, part.runs, unread)
-        if traces is not None:
-            tables[name]["trace"] = traces
         files = write_tables(tables, self.out) + write_extra_p(data, self.out / name)
         # As the page reads them: what is there of an earlier call beside these is none of them.
         results = load_results(part.entry, self.out, tables[name])

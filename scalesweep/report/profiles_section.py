@@ -6,14 +6,15 @@ from typing import Any
 
 from scalesweep.analysis.timeline_account import PHASES
 from scalesweep.analysis.trace_account import PARTS
+from scalesweep.aspects.profiles.functions import FunctionTime, profile_files
+from scalesweep.aspects.profiles.timeline import TimelinePhase
+from scalesweep.aspects.profiles.trace import TracePart
 from scalesweep.core.errors import UserError
-from scalesweep.core.formatting import finite, number, percent, with_interval
+from scalesweep.core.formatting import number, percent, with_interval
 from scalesweep.core.profilers import CPROFILE, HOROVOD_TIMELINE, NOEXCHANGE, TENSORFLOW
 from scalesweep.core.status import Status
 from scalesweep.experiment.results import ExperimentResults, Row
 from scalesweep.tables.companions import noexchange_column
-from scalesweep.tables.cprofile import profile_files
-from scalesweep.tables.trace import trace_column
 
 MAX_RUNS = 24
 MAX_TABLES = 4
@@ -98,21 +99,19 @@ def _exchange(results: ExperimentResults) -> list[dict[str, Any]]:
 def _timelines(results: ExperimentResults) -> list[dict[str, Any]]:
     """Of each run with a timeline of Horovod: its phases with share and time, and what it lacks."""
     by_run: dict[str, dict[str, Any]] = {}
-    for row in results.rows("timeline"):
-        ticked, every = row["ticked"], row["negotiations"]
-        words = f"{ticked:,} of {every:,} negotiations say when each rank was ready"
-        if not every or ticked < every:
+    for row in results.of(TimelinePhase):
+        words = f"{row.ticked:,} of {row.negotiations:,} negotiations say when each rank was ready"
+        if not row.negotiations or row.ticked < row.negotiations:
             words += "; with HOROVOD_CACHE_CAPACITY=0 all do"
         run = by_run.setdefault(
-            str(row["run_id"]),
-            {"where": results.describe(row), "steps": row["steps"], "ready": words, "rows": []},
+            row.run_id,
+            {"where": results.describe(row.point), "steps": row.steps, "ready": words, "rows": []},
         )
-        known = finite(row["share"])
         run["rows"].append(
             {
-                "phase": PHASES.get(str(row["phase"]), row["phase"]),
-                "share": percent(row["share"]) if known else "not in this timeline",
-                "ms": number(row["ms"]),
+                "phase": PHASES.get(row.phase, row.phase),
+                "share": "not in this timeline" if row.share is None else percent(row.share),
+                "ms": number(row.ms),
             }
         )
     return list(by_run.values())[:MAX_TABLES]
@@ -121,25 +120,19 @@ def _timelines(results: ExperimentResults) -> list[dict[str, Any]]:
 def _traces(results: ExperimentResults) -> list[dict[str, Any]]:
     """Of each traced run: the parts of its step with their shares over the ranks."""
     by_run: dict[str, dict[str, Any]] = {}
-    for row in results.rows("trace"):
-
-        def cell(name: str, row: Row = row) -> Any:
-            return row[trace_column(name, results.axes)]
-
+    for row in results.of(TracePart):
         run = by_run.setdefault(
-            str(row["run_id"]),
-            {"where": results.describe(row), "steps": cell("steps"), "ranks": cell("traced_ranks"),
+            row.run_id,
+            {"where": results.describe(row.point), "steps": row.steps, "ranks": row.traced_ranks,
              "rows": []},
         )  # fmt: skip
-        known = finite(cell("share"))
+        known = row.share is not None
         run["rows"].append(
             {
-                "part": PARTS.get(str(cell("part")), cell("part")),
-                "share": percent(cell("share")) if known else "not in this trace",
-                "of_ranks": f"{percent(cell('least'))} to {percent(cell('most'))}"
-                if known
-                else "–",
-                "ms": number(cell("ms")),
+                "part": PARTS.get(row.part, row.part),
+                "share": percent(row.share) if known else "not in this trace",
+                "of_ranks": f"{percent(row.least)} to {percent(row.most)}" if known else "–",
+                "ms": number(row.ms),
             }
         )
     return list(by_run.values())[:MAX_TABLES]
@@ -148,20 +141,20 @@ def _traces(results: ExperimentResults) -> list[dict[str, Any]]:
 def _functions(results: ExperimentResults) -> list[dict[str, Any]]:
     """The top functions by point."""
     points: dict[str, dict[str, Any]] = {}
-    for row in results.rows("functions"):
+    for row in results.of(FunctionTime):
         point = points.setdefault(
-            row["run_id"],
-            {"where": results.describe(row), "ranks": row["profiled_ranks"], "rows": []},
+            row.run_id,
+            {"where": results.describe(row.point), "ranks": row.profiled_ranks, "rows": []},
         )
         if len(point["rows"]) < MAX_FUNCTIONS:
             point["rows"].append(
                 {
-                    "function": row["function"],
-                    "place": row["place"],
-                    "calls": f"{row['calls']:,.0f}",
-                    "own": number(row["own_s"]),
-                    "total": number(row["total_s"]),
-                    "share": percent(row["share"]),
+                    "function": row.function,
+                    "place": row.place,
+                    "calls": f"{row.calls:,.0f}",
+                    "own": number(row.own_s),
+                    "total": number(row.total_s),
+                    "share": percent(row.share),
                 }
             )
     return list(points.values())[:MAX_TABLES]

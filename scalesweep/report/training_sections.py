@@ -7,19 +7,10 @@ from typing import Any
 
 from scalesweep.aspects.order import SECTIONS
 from scalesweep.aspects.registry import parts
-from scalesweep.core.formatting import (
-    percent,
-)
-from scalesweep.experiment.by_kind import table_by_kind
 from scalesweep.experiment.points_table import Table
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.experiment.sections import Section
 from scalesweep.tables.provenance import RunFacts
-
-_OF_PARTS = (
-    "Share of the time of a rank by part of the program, from profiles of other tools; "
-    "means over ranks and repeats with 95 % intervals."
-)
 
 
 @dataclass(frozen=True)
@@ -35,17 +26,12 @@ class ShownSection:
 @cache
 def _sections() -> Mapping[str, Section]:
     """All sections by title, in their order."""
-    listed_ = [*(module.SECTION for module in parts("section")), *_others()]
     places = {title: place for place, title in enumerate(SECTIONS)}
-    listed_.sort(key=lambda section: places.get(section.title, len(places)))
-    return {section.title: section for section in listed_}
-
-
-def _others() -> list[Section]:
-    """Those that lie in no folder of an aspect."""
-    return [
-        Section("Parts", ("parts-",), part_table, lambda _: [_OF_PARTS]),
-    ]
+    sections = sorted(
+        (module.SECTION for module in parts("section")),
+        key=lambda section: places.get(section.title, len(places)),
+    )
+    return {section.title: section for section in sections}
 
 
 def section_of(figure: str) -> str | None:
@@ -70,8 +56,3 @@ def training_sections(
             notes = [*section.notes(results), *of_runs]
             shown.append(ShownSection(title, notes, drawn, table))
     return shown
-
-
-def part_table(results: ExperimentResults, limit: int) -> Table | None:
-    """Share of every part of every point; None without profiles."""
-    return table_by_kind(results, limit, "part", "share", "", percent)

@@ -7,12 +7,14 @@ import pytest
 
 from scalesweep.analysis.trace_account import TraceAccount, trace_account
 from scalesweep.analysis.xplane import read_xplane
+from scalesweep.aspects.profiles.trace import trace_rows
 from scalesweep.core.record import write_record
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.report.profiles_section import profiles_section
-from scalesweep.tables.trace import trace_table
+from scalesweep.table.declared import frame_of
 from tests.fakes.plan import whole_plan
 from tests.fakes.records import make_record
+from tests.fakes.table_inputs import of_files
 from tests.fakes.xplane import STEP, Trace, on_cpu, on_gpu, xspace
 
 
@@ -108,7 +110,7 @@ def test_the_table_and_the_section(tmp_path: Path) -> None:
                                         "profiles": entries}]})  # fmt: skip
     experiment = plan["experiments"][0]
     unread: list[str] = []
-    table = trace_table(experiment, tmp_path, unread)
+    table = frame_of(trace_rows(of_files(experiment, tmp_path, unread)))
     assert table is not None
     assert unread == ["e-r1-00.tensorflow"]
     rows = table.set_index("part")

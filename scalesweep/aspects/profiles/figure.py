@@ -62,3 +62,6 @@ def _looks(names: Sequence[str]) -> dict[str, tuple[str, str]]:
         for place, name in enumerate(known)
     }
     return looks | ({OTHER: _REST} if OTHER in names else {})
+
+
+FIGURES = (part_figures,)

@@ -4,24 +4,23 @@ Of runs under ``profile: horovod_timeline``, from the file that they left, and o
 timelines, from what the import noted in their records.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import pandas as pd
-
 from scalesweep.analysis.horovod_trace import read_trace
-from scalesweep.analysis.table_io import typed_values
 from scalesweep.analysis.timeline_account import NOTE, PHASES, TimelineAccount, timeline_account
+from scalesweep.aspects.profiles.functions import profile_files
 from scalesweep.core.errors import UserError
 from scalesweep.core.files import read_regular
-from scalesweep.core.plan_format import PlanExperiment
 from scalesweep.core.profilers import HOROVOD_TIMELINE, TIMELINE
 from scalesweep.core.record import RECORD
 from scalesweep.core.status import Status
 from scalesweep.state.record_reader import read_record
-from scalesweep.tables.cprofile import profile_files
+from scalesweep.table.declared import DeclaredRow, column
+from scalesweep.tables.making import TableInputs
 
 MAX_RUNS = 12
 MAX_BYTES = 1 << 28
@@ -36,44 +35,51 @@ _NO_LOG: Mapping[str, int | None] = dict.fromkeys(SIGNS)
 _LOGS = ("stderr.log", "stdout.log")
 
 
-def timeline_table(
-    experiment: PlanExperiment, runs: Path, unread: list[str] | None = None
-) -> pd.DataFrame | None:
-    """A row per run with a timeline and phase; None where no run has one.
+@dataclass(frozen=True, kw_only=True)
+class TimelinePhase(DeclaredRow, table="timeline", leading=("run_id",)):
+    """A phase of a step in a run with a timeline; what a run does not show is missing."""
 
-    ``experiment`` is an entry of plan.json, ``runs`` the folder of the site's runs; ``unread``
-    takes the ids of those whose files cannot be read. Columns: ``run_id``, varying parameters,
-    ``phase`` (``timeline_account.PHASES``), ``share`` of a step, ``ms`` per step, and of the whole
-    run ``steps``, ``negotiations``, ``ticked`` (those that show when each rank was ready),
-    ``last_rank`` (that came last in most of them), ``last`` (in how many), ``late_ms`` (behind the
-    median rank), ``evictions`` and ``stalls`` (lines in its logs). What a run does not show is
-    missing. Of at most MAX_RUNS runs.
+    run_id: str = column("the run with a timeline")
+    phase: str = column("what Horovod does: negotiation, queue, wait for data, copies, ... idle")
+    share: float | None = column("share of a step", "1")
+    ms: float | None = column("time per step", "ms")
+    steps: int = column("steps of the whole run", "1")
+    negotiations: int = column("negotiations of the whole run", "1")
+    ticked: int = column("those that show when each rank was ready", "1")
+    last_rank: int | None = column("the rank that came last in most of them")
+    last: int | None = column("in how many it did", "1")
+    late_ms: float | None = column("how far behind the median rank, mean over these", "ms")
+    evictions: int | None = column("lines in the logs on responses evicted from the cache", "1")
+    stalls: int | None = column("lines in the logs on ranks that were waited for", "1")
+
+
+def timeline_rows(inputs: TableInputs) -> Iterator[TimelinePhase]:
+    """A row per run with a timeline, of at most MAX_RUNS, and phase (``timeline_account.PHASES``).
+
+    The site of imported runs has those that imports noted in records too.
     """
+    data, runs = inputs.data, inputs.runs
+    if runs is None:
+        return
     entries: list[Mapping[str, Any]] = [
         run
-        for run in experiment["profiles"]
+        for run in data.experiment["profiles"]
         if run["kind"] == HOROVOD_TIMELINE and run["status"] == Status.DONE
     ]
-    unread = [] if unread is None else unread
-    profiled = []
     for run in entries[:MAX_RUNS]:
         try:
-            profiled.append((run, *_profiled(runs / run["run_id"])))
+            account, signs = _profiled(runs / run["run_id"])
         except (UserError, OSError, KeyError, TypeError, ValueError):
-            unread.append(run["run_id"])
+            data.unread.append(run["run_id"])
+            continue
+        if account is not None:
+            yield from _rows(run, account, signs, data.axes)
     if runs.name == IMPORTED:
-        done = [run for run in experiment["runs"] if run["status"] == Status.DONE]
-        noted = ((run, _noted(runs / run["run_id"]), _NO_LOG) for run in done[:MAX_IMPORTED])
-        profiled += [entry for entry in noted if entry[1] is not None][:MAX_RUNS]
-    rows = [
-        row
-        for run, account, signs in profiled
-        if account is not None
-        for row in _rows(run, account, signs, experiment["axes"])
-    ]
-    if not rows:
-        return None
-    return pd.DataFrame({name: typed_values([row[name] for row in rows]) for name in rows[0]})
+        done = [run for run in data.experiment["runs"] if run["status"] == Status.DONE]
+        noted = ((run, _noted(runs / run["run_id"])) for run in done[:MAX_IMPORTED])
+        known = ((run, account) for run, account in noted if account is not None)
+        for run, account in islice(known, MAX_RUNS):
+            yield from _rows(run, account, _NO_LOG, data.axes)
 
 
 def _noted(folder: Path) -> TimelineAccount | None:
@@ -113,22 +119,21 @@ def _rows(
     account: TimelineAccount,
     signs: Mapping[str, int | None],
     axes: Sequence[str],
-) -> list[dict[str, Any]]:
+) -> Iterator[TimelinePhase]:
     last = max(account.last, key=lambda rank: account.last[rank], default=None)
-    whole = {
-        "steps": account.steps,
-        "negotiations": account.negotiations,
-        "ticked": account.ticked,
-        "last_rank": last,
-        "last": None if last is None else account.last[last],
-        "late_ms": None if account.late_s is None else account.late_s * 1e3,
-        **signs,
-    }
-    rows = []
     for phase in PHASES:
         share = account.shares[phase]
-        ms = np.nan if share is None else share * account.step_s * 1e3
-        own = {"phase": phase, "share": np.nan if share is None else share, "ms": ms, **whole}
-        point = {name: run["point"].get(name) for name in axes if name not in own}
-        rows.append({"run_id": run["run_id"], **point, **own})
-    return rows
+        yield TimelinePhase(
+            point={name: run["point"].get(name) for name in axes},
+            run_id=run["run_id"],
+            phase=phase,
+            share=share,
+            ms=None if share is None else share * account.step_s * 1e3,
+            steps=account.steps,
+            negotiations=account.negotiations,
+            ticked=account.ticked,
+            last_rank=last,
+            last=None if last is None else account.last[last],
+            late_ms=None if account.late_s is None else account.late_s * 1e3,
+            **signs,
+        )

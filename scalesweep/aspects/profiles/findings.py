@@ -16,9 +16,10 @@ from scalesweep.analysis.timeline_account import (
     REDUCTION,
     WAIT,
 )
+from scalesweep.aspects.profiles.timeline import TimelinePhase
 from scalesweep.core.formatting import counted, finite, number, percent
-from scalesweep.experiment.results import ExperimentResults, Row
-from scalesweep.findings.base import NOTE, WARNING, Finding, marked
+from scalesweep.experiment.results import ExperimentResults
+from scalesweep.findings.base import NOTE, WARNING, Finding, Rule, marked
 
 RULE = "timeline"
 # A share of a step below this is not worth a sentence, and one that dominates begins here.
@@ -33,7 +34,7 @@ class Timeline:
     """What a timeline shows: shares of a step by phase (those that are known), and its row."""
 
     shares: Mapping[str, float]
-    row: Row
+    row: TimelinePhase
 
     def leads(self, phase: str, among: Sequence[str]) -> bool:
         """Whether a phase is notable and takes most of those ``among`` that are known."""
@@ -49,18 +50,18 @@ _HOROVOD = (NEGOTIATION, QUEUE, COPIES, REDUCTION)
 
 def timeline_signs(results: ExperimentResults) -> list[Finding]:
     """What the timelines of an experiment show, at the largest scale first."""
-    runs: dict[str, list[Row]] = {}
-    for row in results.rows("timeline"):
-        runs.setdefault(str(row["run_id"]), []).append(row)
+    runs: dict[str, list[TimelinePhase]] = {}
+    for row in results.of(TimelinePhase):
+        runs.setdefault(row.run_id, []).append(row)
 
-    def scale(rows: Sequence[Row]) -> float:
-        value = rows[0].get(results.scale)
+    def scale(rows: Sequence[TimelinePhase]) -> float:
+        value = rows[0].point.get(results.scale)
         return float(value) if finite(value) else 0.0
 
     findings = []
     for rows in sorted(runs.values(), key=scale, reverse=True)[:MAX_RUNS]:
         timeline = Timeline(
-            {str(row["phase"]): row["share"] for row in rows if finite(row["share"])}, rows[0]
+            {row.phase: row.share for row in rows if row.share is not None}, rows[0]
         )
         for rule in _RULES:
             if said := rule(timeline):
@@ -69,11 +70,11 @@ def timeline_signs(results: ExperimentResults) -> list[Finding]:
 
 
 def _finding(results: ExperimentResults, timeline: Timeline, level: str, text: str) -> Finding:
-    where = f"{results.describe(timeline.row)}: " if results.axes else ""
+    where = f"{results.describe(timeline.row.point)}: " if results.axes else ""
     evidence = {
         "experiment": results.name,
-        "table": "timeline",
-        "key": {"run_id": timeline.row["run_id"]},
+        "table": TimelinePhase.TABLE,
+        "key": {"run_id": timeline.row.run_id},
         "numbers": dict(timeline.shares),
     }
     source = next(iter(results.sources), "measured") if len(results.sources) == 1 else "measured"
@@ -92,11 +93,11 @@ def _late_rank(timeline: Timeline) -> _Said:
     share = percent(timeline.shares[NEGOTIATION])
     text = f"negotiation takes {share} of a step: ranks are not in step, because one arrives late"
     row = timeline.row
-    ticked, every = row.get("ticked") or 0, row.get("negotiations") or 0
-    if every and ticked >= ENOUGH_TICKS * every and finite(row.get("last_rank")):
+    ticked, every = row.ticked, row.negotiations
+    if every and ticked >= ENOUGH_TICKS * every and row.last_rank is not None:
         text += (
-            f"; rank {row['last_rank']} is last in {row['last']:,} of {ticked:,} negotiations, "
-            f"{number(row.get('late_ms'))} ms after the median rank on average"
+            f"; rank {row.last_rank} is last in {row.last:,} of {ticked:,} negotiations, "
+            f"{number(row.late_ms)} ms after the median rank on average"
         )
     else:
         text += (
@@ -149,22 +150,22 @@ def _reduction(timeline: Timeline) -> _Said:
 
 def _evictions(timeline: Timeline) -> _Said:
     """Responses evicted from the cache: more tensors than it holds (horovod#2626, #1189)."""
-    count = timeline.row.get("evictions")
-    if not finite(count) or count <= 0:
+    count = timeline.row.evictions
+    if not count:
         return None
     return WARNING, (
-        f"Horovod evicted responses from its cache ({counted(int(count), 'warning')}): more "
+        f"Horovod evicted responses from its cache ({counted(count, 'warning')}): more "
         "tensors than HOROVOD_CACHE_CAPACITY; raise it."
     )
 
 
 def _stalls(timeline: Timeline) -> _Said:
     """Ranks were missing for 60 s: they have different numbers of batches (horovod#2420)."""
-    count = timeline.row.get("stalls")
-    if not finite(count) or count <= 0:
+    count = timeline.row.stalls
+    if not count:
         return None
     return WARNING, (
-        f"Horovod waited long for missing ranks ({counted(int(count), 'warning')}): they may have "
+        f"Horovod waited long for missing ranks ({counted(count, 'warning')}): they may have "
         "different numbers of batches."
     )
 
@@ -172,3 +173,5 @@ def _stalls(timeline: Timeline) -> _Said:
 _RULES: tuple[Callable[[Timeline], _Said], ...] = (
     _stalls, _evictions, _late_rank, _queue, _wait, _reduction, _gap,
 )  # fmt: skip
+
+RULES = (Rule(timeline_signs),)

@@ -20,15 +20,17 @@ from scalesweep.analysis.timeline_account import (
     TimelineAccount,
     timeline_account,
 )
+from scalesweep.aspects.profiles.findings import timeline_signs
+from scalesweep.aspects.profiles.timeline import timeline_rows
 from scalesweep.core.record import write_record
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.findings.base import Finding
-from scalesweep.findings.timeline import timeline_signs
 from scalesweep.report.profiles_section import profiles_section
-from scalesweep.tables.timeline import timeline_table
+from scalesweep.table.declared import frame_of
 from tests.fakes import profiles as fake
 from tests.fakes.plan import whole_plan
 from tests.fakes.records import make_record
+from tests.fakes.table_inputs import of_files
 
 
 def account(text: str) -> TimelineAccount:
@@ -151,7 +153,7 @@ def test_the_table_is_made_of_the_files_of_profiled_runs(tmp_path: Path) -> None
     )
     (entry,) = plan["experiments"]
     unread: list[str] = []
-    table = timeline_table(entry, tmp_path, unread)
+    table = frame_of(timeline_rows(of_files(entry, tmp_path, unread)))
     assert table is not None
     assert unread == []
     assert len(table) == 2 * len(PHASES)
@@ -166,7 +168,7 @@ def test_the_table_is_made_of_the_files_of_profiled_runs(tmp_path: Path) -> None
     # A damaged file is named, the others are there.
     folder = tmp_path / "b-r2.horovod_timeline" / "attempt-1" / "profile"
     (folder / "horovod_timeline.json").write_text(fake.timeline(6).replace('"B"', '"E"', 1))
-    left = timeline_table(entry, tmp_path, unread)
+    left = frame_of(timeline_rows(of_files(entry, tmp_path, unread)))
     assert left is not None
     assert len(left) == len(PHASES)
     assert unread == ["b-r2.horovod_timeline"]

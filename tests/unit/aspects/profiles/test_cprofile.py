@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from scalesweep.aspects.profiles._cprofile_reader import MAX_FUNCTIONS
+from scalesweep.aspects.profiles.functions import function_rows
 from scalesweep.config.campaign import Campaign, load_campaign
 from scalesweep.config.overrides import read_options
 from scalesweep.core.errors import UserError
@@ -19,8 +21,8 @@ from scalesweep.jobs.run_spec import run_spec
 from scalesweep.planning.plan import build_plan, kept_profiles
 from scalesweep.planning.plan_text import plan_text
 from scalesweep.state.run_state import RunState, scan
-from scalesweep.tables._cprofile_reader import MAX_FUNCTIONS
-from scalesweep.tables.cprofile import functions_table
+from scalesweep.table.declared import frame_of
+from tests.fakes.table_inputs import of_files
 
 Load = Callable[[str], Campaign]
 BODY = "axes: {ranks: [1, 2]}\nrepeats: 3\n"
@@ -171,7 +173,7 @@ def test_functions_are_means_over_ranks(campaign_of: Load) -> None:
     campaign = campaign_of(BODY + "profile: cprofile\n")
     profiled(campaign)
     (entry,) = plan_of(campaign)["experiments"]
-    table = functions_table(entry, campaign.runs_folder)
+    table = frame_of(function_rows(of_files(entry, campaign.runs_folder)))
     assert table is not None
     assert len(table) <= MAX_FUNCTIONS
     assert table["ranks"].unique().tolist() == [1]  # of the point
@@ -203,14 +205,14 @@ def test_profiles_that_are_not_whole_are_passed_over(campaign_of: Load) -> None:
     record["profile"]["files"] = [*names, "../../rank0.prof", "/etc/passwd", "profile/rank99.prof"]
     write_record(run_folder, record)
     (entry,) = plan_of(campaign)["experiments"]
-    table = functions_table(entry, campaign.runs_folder)
+    table = frame_of(function_rows(of_files(entry, campaign.runs_folder)))
     assert table is not None
     assert table["profiled_ranks"].unique().tolist() == [1]
     assert not Path("pwned").exists()
     # One that ends the reader takes the table with it, and nothing else.
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("scalesweep.tables.cprofile._TIMEOUT_S", 1e-6)
-        assert functions_table(entry, campaign.runs_folder) is None
+        patch.setattr("scalesweep.aspects.profiles.functions._TIMEOUT_S", 1e-6)
+        assert not list(function_rows(of_files(entry, campaign.runs_folder)))
 
 
 def test_no_table_without_profiles(campaign_of: Load) -> None:
@@ -218,4 +220,4 @@ def test_no_table_without_profiles(campaign_of: Load) -> None:
     states = {run_id: RunState(Status.NEW) for run_id in campaign.unique_runs()}
     (entry,) = build_plan(campaign, states)["experiments"]
     assert entry["profiles"] == []
-    assert functions_table(entry, campaign.runs_folder) is None
+    assert not list(function_rows(of_files(entry, campaign.runs_folder)))

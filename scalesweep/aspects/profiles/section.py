@@ -1,0 +1,20 @@
+"""The section of the page on the parts of profiled runs."""
+
+from scalesweep.core.formatting import percent
+from scalesweep.experiment.by_kind import table_by_kind
+from scalesweep.experiment.points_table import Table
+from scalesweep.experiment.results import ExperimentResults
+from scalesweep.experiment.sections import Section
+
+_NOTE = (
+    "Share of the time of a rank by part of the program, from profiles of other tools; "
+    "means over ranks and repeats with 95 % intervals."
+)
+
+
+def part_table(results: ExperimentResults, limit: int) -> Table | None:
+    """Share of every part of every point; None without profiles."""
+    return table_by_kind(results, limit, "part", "share", "", percent)
+
+
+SECTION = Section("Parts", ("parts-",), part_table, lambda _results: [_NOTE])

@@ -1,0 +1,97 @@
+"""The table `trace`: where the time of a step goes in traces of TensorFlow's profiler, by part.
+
+Of runs under ``profile: tensorflow``, from the files that their ranks left.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from scalesweep.analysis.trace_account import PARTS, TraceAccount, trace_account
+from scalesweep.analysis.xplane import read_xplane
+from scalesweep.aspects.profiles.functions import profile_files
+from scalesweep.core.errors import UserError
+from scalesweep.core.files import read_regular
+from scalesweep.core.profilers import TENSORFLOW
+from scalesweep.core.status import Status
+from scalesweep.table.declared import DeclaredRow, column
+from scalesweep.tables.making import TableInputs
+
+MAX_RUNS = 12
+MAX_RANKS = 8  # of a run, evenly
+# A trace of 1 MB takes a third of a second.
+MAX_BYTES = 16 << 20
+_SUFFIX = ".xplane.pb"
+
+
+@dataclass(frozen=True, kw_only=True)
+class TracePart(DeclaredRow, table="trace", leading=("run_id",)):
+    """A part of a step in a traced run, over its ranks; what a trace does not show is missing."""
+
+    run_id: str = column("the run that was traced")
+    part: str = column("computation, communication, copies, input or rest")
+    share: float | None = column("share of a step, mean over the ranks", "1")
+    least: float | None = column("the least of one rank", "1")
+    most: float | None = column("the most of one rank", "1")
+    ms: float | None = column("time per step, mean over the ranks", "ms")
+    steps: int = column("steps of a rank", "1")
+    traced_ranks: int = column("ranks whose trace shows steps", "1")
+
+
+def trace_rows(inputs: TableInputs) -> Iterator[TracePart]:
+    """A row per traced run and part of a step.
+
+    Of at most MAX_RUNS runs, MAX_RANKS ranks of each, and files of at most MAX_BYTES: larger ones
+    are for a viewer.
+    """
+    data, runs = inputs.data, inputs.runs
+    if runs is None:
+        return
+    traced = [
+        run
+        for run in data.experiment["profiles"]
+        if run["kind"] == TENSORFLOW and run["status"] == Status.DONE
+    ]
+    for run in traced[:MAX_RUNS]:
+        try:
+            accounts = _accounts(runs / run["run_id"])
+        except (UserError, OSError, KeyError, TypeError, ValueError):
+            data.unread.append(run["run_id"])
+            continue
+        if accounts:
+            yield from _rows(run, accounts, data.axes)
+
+
+def _accounts(folder: Path) -> list[TraceAccount]:
+    """The accounts of a run's ranks that show steps."""
+    files = [path for path in profile_files(folder) if path.name.endswith(_SUFFIX)]
+    places = np.linspace(0, len(files) - 1, min(len(files), MAX_RANKS)).round().astype(int)
+    chosen = [files[place] for place in places.tolist()]
+    read = [read_regular(path, MAX_BYTES) for path in chosen if path.stat().st_size <= MAX_BYTES]
+    accounts = [trace_account(read_xplane(content)) for content in read]
+    return [account for account in accounts if account is not None]
+
+
+def _rows(
+    run: Mapping[str, Any], accounts: Sequence[TraceAccount], axes: Sequence[str]
+) -> Iterator[TracePart]:
+    for part in PARTS:
+        shares = [account.shares[part] for account in accounts]
+        known = any(share is not None for share in shares)
+        # What the traces of some ranks do not show took none of their time; of none, nobody knows.
+        every = [share or 0.0 for share in shares]
+        ms = [account.step_s * 1e3 * share for account, share in zip(accounts, every, strict=True)]
+        yield TracePart(
+            point={name: run["point"].get(name) for name in axes},
+            run_id=run["run_id"],
+            part=part,
+            share=float(np.mean(every)) if known else None,
+            least=min(every) if known else None,
+            most=max(every) if known else None,
+            ms=float(np.mean(ms)) if known else None,
+            steps=min(account.steps for account in accounts),
+            traced_ranks=len(accounts),
+        )
