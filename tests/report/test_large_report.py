@@ -25,7 +25,7 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The report of 10,192 runs, at 364 points of five experiments."""
     made = make(tmp_path_factory.mktemp("large") / "p", repeats=28, largest=8)
     made.plan()
-    take_steps(made, "summarise", "accounting", "tables", "figures", "report")
+    take_steps(made, "summarise", "accounting", "tables", "figures", "page")
     return made.results / "report.html"
 
 
