@@ -30,12 +30,10 @@ from scalesweep.figures.control import control_figures
 from scalesweep.figures.files import svg_text, write_pdf, write_png
 from scalesweep.figures.fonts import families, whole_fonts
 from scalesweep.figures.heatmap import heatmap_figures
-from scalesweep.figures.ledger import ledger_figures
 from scalesweep.figures.lines import group_figures, single_figures
 from scalesweep.figures.missing import LIMITS, missing_entry
 from scalesweep.figures.style import RC, Drawing, Sketch
 from scalesweep.figures.svg import tidy_svg
-from scalesweep.figures.waterfall import waterfall_figures
 
 FORMATS = ("svg", "pdf", "png")
 INDEX = "index.json"
@@ -44,11 +42,7 @@ LIBRARIES = ("matplotlib", "numpy", "pandas", "fonttools", "pillow")
 _Maker = Callable[[ExperimentResults], list[Drawing]]
 _Lister = Callable[[ExperimentResults], list[Sketch]]
 # Those that lie in no folder of an aspect.
-_OTHERS: Sequence[_Maker] = (
-    ledger_figures,
-    waterfall_figures,
-    site_figures,
-)
+_OTHERS: Sequence[_Maker] = (site_figures,)
 
 
 def draw(results: ExperimentResults) -> list[Drawing]:

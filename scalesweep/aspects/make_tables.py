@@ -31,10 +31,6 @@ from scalesweep.analysis.types import Floats
 from scalesweep.aspects.registry import parts
 from scalesweep.core.files import digest_of
 from scalesweep.core.plan_format import Plan
-from scalesweep.tables.accounts import stated_accounts
-from scalesweep.tables.companions import companion_accounts, finer, noexchange_table
-from scalesweep.tables.efficiency import efficiency_table
-from scalesweep.tables.exchange import exchange_table
 from scalesweep.tables.in_blocks import in_blocks, pooled_intervals, pooled_words
 from scalesweep.tables.machine import Machine, machine_of
 from scalesweep.tables.machine_load import LOAD, OTHERS
@@ -113,14 +109,6 @@ def make_tables(
             frame.attrs["units"] = units_of(frame.columns, data.quantities)
         if not experiment.get("control"):
             series = [[points[i] for i in group] for group in series_of(data, points)]
-            own, against = stated_accounts(data), companion_accounts(data, runs)
-            steps = efficiency_table(data, series, machine, finer(own, against))
-            more = {
-                "efficiency": steps,
-                "exchange": exchange_table(data, points, machine, own),
-                "noexchange": noexchange_table(data, points, against, own),
-            }
-            tables |= {name: frame for name, frame in more.items() if frame is not None}
             tables |= _of_aspects(TableInputs(data, points, series, machine, runs))
         result[experiment["name"]] = tables
     return result

@@ -48,7 +48,6 @@ _OTHER_TABLES: Mapping[str, str] = {
     "best": "The best value of a parameter at each point of the others, and whether its interval "
     "is clear.",
     "sites": "The same runs on several sites.",
-    "efficiency": "The time of a step by loss, and the factors of the efficiency, at each point.",
 }
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from scalesweep.analysis.timeline_account import PHASES
 from scalesweep.analysis.trace_account import PARTS
+from scalesweep.aspects.breakdown.table import NoExchangeRow
 from scalesweep.aspects.profiles.functions import FunctionTime, profile_files
 from scalesweep.aspects.profiles.timeline import TimelinePhase
 from scalesweep.aspects.profiles.trace import TracePart
@@ -13,8 +14,8 @@ from scalesweep.core.errors import UserError
 from scalesweep.core.formatting import number, percent, with_interval
 from scalesweep.core.profilers import CPROFILE, HOROVOD_TIMELINE, NOEXCHANGE, TENSORFLOW
 from scalesweep.core.status import Status
-from scalesweep.experiment.results import ExperimentResults, Row
-from scalesweep.tables.companions import noexchange_column
+from scalesweep.experiment.results import ExperimentResults
+from scalesweep.table.declared import Estimate
 
 MAX_RUNS = 24
 MAX_TABLES = 4
@@ -75,24 +76,24 @@ def profiles_section(
 def _exchange(results: ExperimentResults) -> list[dict[str, Any]]:
     """Of each point with runs without exchange: its step, the step without, and the difference."""
 
-    def cell(row: Row, name: str) -> Any:
-        return row[noexchange_column(name, results.axes)]
-
-    def words(row: Row, name: str, share: bool = False) -> str:
-        value, low, high = (cell(row, f"{name}{end}") for end in ("", "_low", "_high"))
-        return percent(value, low, high) if share else with_interval(value, low, high)
+    def words(estimate: Estimate) -> str:
+        return with_interval(estimate.value, estimate.low, estimate.high)
 
     return [
         {
-            "where": results.describe(row),
-            "pairs": cell(row, "pairs"),
-            "step": words(row, "step_ms"),
-            "without": words(row, "without_ms"),
-            "communication": words(row, "communication_ms"),
-            "share": words(row, "communication_share", share=True),
-            "stamped": number(cell(row, "stamped_ms")),
+            "where": results.describe(row.row),
+            "pairs": row.pairs,
+            "step": words(row.step_ms),
+            "without": words(row.without_ms),
+            "communication": words(row.communication_ms),
+            "share": percent(
+                row.communication_share.value,
+                row.communication_share.low,
+                row.communication_share.high,
+            ),
+            "stamped": number(row.stamped_ms),
         }
-        for row in results.rows("noexchange")[:MAX_POINTS]
+        for row in results.of(NoExchangeRow)[:MAX_POINTS]
     ]
 
 

@@ -200,19 +200,22 @@ def rows_of(
     """Rows of a table as written (plain values by column) as objects; ``axes`` vary in it."""
     names = {item.name for item in columns_of(kind)}
     parameters = {name: parameter_column(name, names) for name in axes}
-    result = []
-    for row in rows:
-        values: dict[str, Any] = {
-            "point": {name: row[own] for name, own in parameters.items() if own in row}
-        }
-        for item in _declared(kind):
-            if item.kind is Estimate and not (item.optional and row.get(item.name) is None):
-                low, high = map(row.get, item.ends)
-                values[item.name] = Estimate.of(float(row[item.name]), low, high)
-            else:
-                values[item.name] = _value(row.get(item.name), item.kind)
-        result.append(kind(**values))
-    return result
+    return [
+        row_of(kind, {name: row[own] for name, own in parameters.items() if own in row}, row)
+        for row in rows
+    ]
+
+
+def row_of(kind: type[Declared], point: Mapping[str, Any], cells: Mapping[str, Any]) -> Declared:
+    """A row from the values of its columns by name, those of intervals included."""
+    values: dict[str, Any] = {"point": point}
+    for item in _declared(kind):
+        if item.kind is Estimate and not (item.optional and cells.get(item.name) is None):
+            low, high = map(cells.get, item.ends)
+            values[item.name] = Estimate.of(float(cells[item.name]), low, high)
+        else:
+            values[item.name] = _value(cells.get(item.name), item.kind)
+    return kind(**values)
 
 
 def _values(values: Sequence[Any], kind: type) -> Any:

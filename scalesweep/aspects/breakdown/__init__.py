@@ -2,4 +2,11 @@
 
 from scalesweep.aspects.aspect import Aspect
 
-ASPECT = Aspect(__name__, parts=("findings",))
+ASPECT = Aspect(
+    __name__,
+    parts=("table", "figure", "findings"),
+    tables={
+        "efficiency": "The time of a step by loss, and the factors of the efficiency, at each "
+        "point."
+    },
+)

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from scalesweep.analysis.step_delays import RARE
 from scalesweep.analysis.step_work import NAMED
+from scalesweep.aspects.breakdown.ledgers import Ledger, ledgers
 from scalesweep.aspects.breakdown.losses import (
     BEYOND,
     PAST_IDEAL,
@@ -29,7 +30,6 @@ from scalesweep.aspects.steps.cause_words import (
 from scalesweep.aspects.steps.causes import Cause, PointCauses, point_causes
 from scalesweep.core.formatting import counted, number, with_interval
 from scalesweep.experiment.results import ExperimentResults
-from scalesweep.experiment.step_ledger import Ledger, ledgers
 from scalesweep.findings.base import CONFIRMED, OPEN, Finding, marked
 
 RULE = "causes"

@@ -7,6 +7,7 @@ from scalesweep.analysis.stats import SIGNIFICANT
 from scalesweep.analysis.step_account import EPOCHS, NOEXCHANGE, STEP_WORDS
 from scalesweep.analysis.step_delays import ALTERNATING, BOUND, EVERY, OFTEN, PART, RARE
 from scalesweep.analysis.step_work import BETWEEN, COMPUTE, INPUT, NAMED
+from scalesweep.aspects.breakdown.ledgers import Ledger, Term, ledgers
 from scalesweep.aspects.steps.cause_words import (
     STANDS_IN,
     causes_for,
@@ -23,7 +24,6 @@ from scalesweep.aspects.steps.cause_words import (
 from scalesweep.aspects.steps.causes import Cause, PointCauses, point_causes
 from scalesweep.core.formatting import listed, number, with_interval
 from scalesweep.experiment.results import ExperimentResults, Row
-from scalesweep.experiment.step_ledger import Ledger, Term, ledgers
 from scalesweep.findings.base import CONFIRMED, NOTE, OPEN, SILENT, Claim, Finding, claim_of, marked
 
 RULE = "largest loss"

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from scalesweep.analysis.step_account import STEP_WORDS
+from scalesweep.aspects.breakdown.held import Held, Reached, held_against
 from scalesweep.core.formatting import (
     counted,
     finite,
@@ -16,7 +17,6 @@ from scalesweep.core.formatting import (
     size_words,
     with_interval,
 )
-from scalesweep.experiment.held_against import Held, Reached, held_against
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.findings.base import CONFIRMED, NOTE, OPEN, Finding, claim_of, marked
 from scalesweep.findings.differences import share_p

@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from scalesweep.aspects.breakdown.ledgers import Ledger, ledgers
 from scalesweep.aspects.find import find
 from scalesweep.aspects.steps.causes import PointCauses, point_causes
 from scalesweep.core.paths import REPO
 from scalesweep.experiment.results import ExperimentResults
-from scalesweep.experiment.step_ledger import Ledger, ledgers
 from scalesweep.findings.base import CONFIRMED, Finding
 from scalesweep.report.card_content import card_of
 from tests.fakes.planted_steps import (

@@ -19,7 +19,7 @@ from scalesweep.report.efficiency_chart import efficiency_chart
 from tests.fakes.finding_rows import scaling, value
 from tests.fakes.finding_rows import study as study_of_rows
 from tests.fakes.results import Fake, make_results
-from tests.unit.tables.test_efficiency import noisy, study_of
+from tests.unit.aspects.breakdown.test_efficiency import noisy, study_of
 
 WEAK = {"ranks": [1, 2, 4]}
 

@@ -10,6 +10,8 @@ import pytest
 
 from scalesweep.analysis.exchange import Exchange, exchange_seconds
 from scalesweep.analysis.network_fit import RING, fit_network, message_seconds, predicted_seconds
+from scalesweep.aspects.breakdown.bars import ledger_figures
+from scalesweep.aspects.breakdown.ledgers import ledgers
 from scalesweep.aspects.breakdown.losses import largest_loss
 from scalesweep.aspects.breakdown.machine import COMPUTATION, EXCHANGE, READING, against_machine
 from scalesweep.aspects.find import find
@@ -18,14 +20,12 @@ from scalesweep.core.errors import UserError
 from scalesweep.core.paths import REPO
 from scalesweep.core.plan_format import write_plan_file
 from scalesweep.experiment.results import ExperimentResults
-from scalesweep.experiment.step_ledger import ledgers
-from scalesweep.figures.ledger import ledger_figures
 from scalesweep.report.card_content import card_of
 from scalesweep.tables.exchange_text import exchange_text
 from scalesweep.tables.machine import known_machine, machine_of
 from scalesweep.tables.summary import write_summary
 from tests.fakes.campaigns import SIZES, Campaign, exchange
-from tests.unit.tables.test_efficiency import noisy
+from tests.unit.aspects.breakdown.test_efficiency import noisy
 
 # docs/reference/step_causes.md works with these numbers.
 LATENCY, BANDWIDTH = 1e-3, 2e9  # s, bytes/s

@@ -6,14 +6,14 @@ from typing import Any
 import numpy as np
 import pytest
 
+from scalesweep.aspects.breakdown.ledgers import Ledger, ledgers
 from scalesweep.aspects.breakdown.losses import largest_loss
 from scalesweep.experiment.results import ExperimentResults
-from scalesweep.experiment.step_ledger import Ledger, ledgers
 from scalesweep.findings.scaling import efficiencies, scaled_differences
 from scalesweep.findings.verdict import scaling_verdict
 from tests.fakes.finding_rows import only
 from tests.fakes.training import Training, make_training
-from tests.unit.tables.test_efficiency import noisy, study_of
+from tests.unit.aspects.breakdown.test_efficiency import noisy, study_of
 
 RANKS = {"ranks": [1, 2, 4]}
 

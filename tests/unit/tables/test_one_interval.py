@@ -10,12 +10,12 @@ import pytest
 
 from scalesweep.analysis.stats import difference_interval
 from scalesweep.analysis.types import Floats
+from scalesweep.aspects.breakdown.ledgers import Ledger, ledgers
 from scalesweep.aspects.breakdown.losses import largest_loss
 from scalesweep.aspects.make_tables import make_tables
 from scalesweep.experiment.results import ExperimentResults
-from scalesweep.experiment.step_ledger import Ledger, ledgers
 from tests.fakes.plan import whole_plan
-from tests.unit.tables.test_efficiency import account, noisy, study_of
+from tests.unit.aspects.breakdown.test_efficiency import account, noisy, study_of
 
 STEPS = 10  # of an epoch, as in ``account``
 

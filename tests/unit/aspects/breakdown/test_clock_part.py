@@ -7,11 +7,11 @@ from dataclasses import replace
 import pytest
 
 from scalesweep.analysis.step_account import StepAccount
+from scalesweep.aspects.breakdown.bars import ledger_figures
 from scalesweep.aspects.breakdown.losses import largest_loss
 from scalesweep.experiment.results import ExperimentResults
-from scalesweep.figures.ledger import ledger_figures
 from scalesweep.tables.epoch_curves import curves_of
-from tests.unit.tables.test_efficiency import noisy, stepwise, study_of, terms_of
+from tests.unit.aspects.breakdown.test_efficiency import noisy, stepwise, study_of, terms_of
 
 
 def study(here: float, mhz: float | None, base_mhz: float | None = 3000.0) -> ExperimentResults:

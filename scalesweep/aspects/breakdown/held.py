@@ -4,11 +4,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from scalesweep.core.formatting import finite
+from scalesweep.aspects.breakdown.efficiency import MACHINE
+from scalesweep.aspects.breakdown.ledgers import Ledger, ledgers
+from scalesweep.aspects.breakdown.table import EfficiencyRow, ExchangeRow
 from scalesweep.experiment.results import ExperimentResults, Key, Row
-from scalesweep.experiment.step_ledger import Ledger, ledgers
-from scalesweep.tables.efficiency import MACHINE, efficiency_column
-from scalesweep.tables.exchange import NAMES, exchange_column
 
 
 @dataclass(frozen=True)
@@ -43,25 +42,15 @@ def held_against(results: ExperimentResults) -> list[Held]:
     last: dict[Key, Ledger] = {}
     for ledger in ledgers(results):
         last[(*results.key(ledger.row, results.series_names), ledger.row["source"])] = ledger
-    names = {
-        name: efficiency_column(name, results.axes)
-        for name in ("kind", "term", "value", "low", "high", "machine", "machine_from")
-    }
     terms: dict[Key, dict[str, Reached]] = {}
-    for row in results.rows("efficiency") if last else []:
-        if row[names["kind"]] != MACHINE:
+    for row in results.of(EfficiencyRow) if last else []:
+        if row.kind != MACHINE or row.machine is None:
             continue
-        low, high = (row[names[end]] for end in ("low", "high"))
-        term, known = str(row[names["term"]]), finite(low, high)
-        terms.setdefault(_key(results, row), {})[term] = Reached(
-            term, float(row[names["value"]]), float(low) if known else None,
-            float(high) if known else None, float(row[names["machine"]]),
-            str(row[names["machine_from"]]),
-        )  # fmt: skip
-    exchanges = {
-        _key(results, row): {name: row[exchange_column(name, results.axes)] for name in NAMES}
-        for row in results.rows("exchange")
-    }
+        share, least = row.value, row.machine.value
+        terms.setdefault(_key(results, row.row), {})[row.term] = Reached(
+            row.term, share.value, share.low, share.high, least, str(row.machine_from)
+        )
+    exchanges = {_key(results, sent.row): sent.cells for sent in results.of(ExchangeRow)}
     held = []
     for ledger in last.values():
         key = _key(results, ledger.row)

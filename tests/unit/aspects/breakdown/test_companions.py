@@ -10,13 +10,13 @@ import pytest
 
 from scalesweep.analysis.companion_account import companion_account
 from scalesweep.analysis.step_account import NOEXCHANGE, account_of
+from scalesweep.aspects.breakdown.bars import ledger_figures
+from scalesweep.aspects.breakdown.ledgers import ledgers
 from scalesweep.aspects.breakdown.losses import largest_loss
 from scalesweep.aspects.find import find
 from scalesweep.aspects.make_tables import make_tables
 from scalesweep.core.record import write_record
 from scalesweep.experiment.results import ExperimentResults
-from scalesweep.experiment.step_ledger import ledgers
-from scalesweep.figures.ledger import ledger_figures
 from scalesweep.report.card_content import card_of
 from scalesweep.report.profiles_section import profiles_section
 from tests.fakes.training import SITE, Training, make_training

@@ -1,4 +1,4 @@
-"""The table `efficiency`: where the time of a step goes at every point, against its reference.
+"""Where the time of a step goes at every point, against its reference.
 
 The reference is the smallest finished scale of the point's series. A point's ideal step is that of
 the reference, times its samples per worker (a rank or a device) and step over the reference's. The
@@ -11,7 +11,6 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from scalesweep.analysis.blocks import interval_of
 from scalesweep.analysis.joint import Effect, lead_of
@@ -25,10 +24,17 @@ from scalesweep.analysis.stats import (
 )
 from scalesweep.analysis.step_account import PROFILE, TERMS, StepAccount
 from scalesweep.analysis.step_work import BETWEEN, NAMED
-from scalesweep.analysis.table_io import typed_values
 from scalesweep.analysis.types import Floats
+from scalesweep.aspects.breakdown.accounts import finest_of
+from scalesweep.aspects.breakdown.measured_steps import (
+    MeasuredSteps,
+    by_throughput,
+    has_outside,
+    main_rate,
+    measured_steps,
+)
+from scalesweep.aspects.breakdown.step_blocks import StepBlocks
 from scalesweep.core.files import canonical_json
-from scalesweep.tables.accounts import finest_of, stated_accounts
 from scalesweep.tables.machine import Machine
 from scalesweep.tables.machine_terms import (
     COMPUTE,
@@ -41,15 +47,7 @@ from scalesweep.tables.machine_terms import (
     share_rows,
     value_columns,
 )
-from scalesweep.tables.measured_steps import (
-    MeasuredSteps,
-    by_throughput,
-    has_outside,
-    main_rate,
-    measured_steps,
-)
 from scalesweep.tables.points import ExperimentData, Point, place_of
-from scalesweep.tables.step_blocks import StepBlocks
 
 LEDGER, MULTIPLICATIVE, ADDITIVE = "ledger", "multiplicative", "additive"
 MACHINE = "machine"  # what a term reaches of what the machine could do
@@ -77,37 +75,24 @@ LABELS = {
 _MS = 1e3
 # Time of the reference without a name, over an activity that it does not name, that is nothing.
 _NAMELESS = 0.1
-_NAMES = (
-    "form", "kind", "variant", "term", "value", "low", "high", "unit",
-    "loss", "loss_low", "loss_high", "lead", "lead_low", "lead_p", "machine_from",
-    "machine", "machine_low", "machine_high",
-    "machine_loss", "machine_loss_low", "machine_loss_high",
-)  # fmt: skip
-_TEXTS = ("form", "kind", "variant", "term", "unit", "machine_from")
 
 
-def efficiency_table(
+def efficiency_rows(
     data: ExperimentData,
     series: Sequence[Sequence[Point]],
     machine: Machine,
-    accounts: Mapping[int, StepAccount] | None = None,
-) -> pd.DataFrame | None:
-    """A row per point and term; ``series`` holds the points of each series by scale.
+    known_of: Mapping[int, StepAccount],
+) -> list[dict[str, Any]]:
+    """The columns of a row per point and term; ``series`` has the points of each series by scale.
 
-    ``accounts`` by row of the summary: those of the records (``stated_accounts``), if not given.
+    ``known_of`` are the accounts of runs by row of the summary.
 
-    Columns: varying parameters, ``source``, ``repeats``, ``form`` (of the accounts), ``kind``,
-    ``term``, ``value`` with 95 % bounds ``low`` and ``high`` and its ``unit``; of the ledger's
-    terms also ``loss``, what they take more than in the ideal step, with bounds. Kinds: ``ledger``
-    in ms per step, whose terms add up to ``elapsed``; ``multiplicative`` and ``additive``, the
-    efficiency factors, with the ``variant`` of serialisation and transfer; ``machine``, the share
-    of what the machine could do that a term reaches. ``machine`` is the least time that the machine
-    needs for a term (ms, with bounds; by the probe ``machine_from``), ``machine_loss`` what it
-    needs of its loss; missing where no probe tells. None if no run of the experiment has an
-    account, or its scale does not vary and no run is a profile.
+    Kinds: ``ledger`` in ms per step, whose terms add up to ``elapsed``; ``multiplicative`` and
+    ``additive``, the efficiency factors; ``machine``, the share of what the machine could do that a
+    term reaches. Empty if no run of the experiment has an account, or its scale does not vary and
+    no run is a profile.
     """
     steps, rate = StepBlocks(data), main_rate(data)
-    known_of = stated_accounts(data) if accounts is None else accounts
 
     def measured_of(point: Point) -> MeasuredSteps | None:
         """A point with the accounts of its runs, and what the machine needs for their steps."""
@@ -121,34 +106,24 @@ def efficiency_table(
     accounted = [each for group in measured for each in group if each]
     profiled = any(each.accounts[0].form == PROFILE for each in accounted)
     if not accounted or not (profiled or data.scale in data.axes):
-        return None
+        return []
     outside = has_outside(accounted, rate)
     rows: list[dict[str, Any]] = []
     for group in measured:
         known = [each for each in group if each is not None]
         for here in known:
-            head = {**here.point.values, "source": here.point.source, "repeats": len(here.accounts)}
+            head = {
+                "point": here.point.values,
+                "source": here.point.source,
+                "repeats": len(here.accounts),
+                "form": here.accounts[0].form,
+            }
             base = known[0] if known[0].accounts[0].form == here.accounts[0].form else None
             ratio = None if base is None else _ratio(data, here, base)
             batch = _same_batch(data, here, base, accounted)
             for row in _rows(here, base, ratio, batch, outside):
-                values = {"form": here.accounts[0].form, "variant": _variant(here, row), **row}
-                rows.append(
-                    head | {efficiency_column(name, data.axes): v for name, v in values.items()}
-                )
-    columns = [*data.axes, "source", "repeats"]
-    columns += [efficiency_column(name, data.axes) for name in _NAMES]
-    frame = pd.DataFrame({name: typed_values([row.get(name) for row in rows]) for name in columns})
-    for name in set(_NAMES) - set(_TEXTS):
-        title = efficiency_column(name, data.axes)
-        frame[title] = frame[title].astype(np.float64)
-    frame.attrs["units"] = {}
-    return frame
-
-
-def efficiency_column(name: str, axes: Sequence[str]) -> str:
-    """Column of the table: its name, unless a varying parameter has it."""
-    return f"efficiency_{name}" if name in axes else name
+                rows.append({**head, "variant": _variant(here, row), **row})
+    return rows
 
 
 def _variant(steps: MeasuredSteps, row: Mapping[str, Any]) -> str | None:

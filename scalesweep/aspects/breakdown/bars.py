@@ -3,9 +3,10 @@
 from collections.abc import Mapping, Sequence
 
 from scalesweep.analysis.step_account import STEP_WORDS
+from scalesweep.aspects.breakdown.efficiency import AT_REFERENCE, LABELS
+from scalesweep.aspects.breakdown.ledgers import PARTS, Ledger, ledgers
 from scalesweep.core.formatting import counted, number
 from scalesweep.experiment.results import ExperimentResults
-from scalesweep.experiment.step_ledger import PARTS, Ledger, ledgers
 from scalesweep.figures.stacked import MAX_BARS, stacked_bars
 from scalesweep.figures.style import (
     Drawing,
@@ -14,7 +15,6 @@ from scalesweep.figures.style import (
     labels_of,
     left_out_words,
 )
-from scalesweep.tables.efficiency import AT_REFERENCE, LABELS
 
 # Colours after Okabe and Ito; what was there at the reference is dark, what is lost is bright.
 LOOKS: Mapping[str, tuple[str, str]] = {

@@ -15,9 +15,9 @@ from scalesweep.analysis.stats import Interval
 from scalesweep.analysis.step_account import StepAccount
 from scalesweep.analysis.step_work import BETWEEN, NAMED
 from scalesweep.analysis.types import Floats
+from scalesweep.aspects.breakdown.step_blocks import StepBlocks
 from scalesweep.tables.machine_terms import Least
 from scalesweep.tables.points import ExperimentData, Measure, Point
-from scalesweep.tables.step_blocks import StepBlocks
 
 # A rate that makes the steps of every point longer (or shorter) by one factor beyond this, within
 # so much of it, is of other samples than the steps.

@@ -1,4 +1,4 @@
-"""Runs without exchange: what they leave of a step, and the table `noexchange`.
+"""Runs without exchange: what they leave of a step.
 
 A run ``<run id>.noexchange`` takes the steps of its measured run without the exchange of gradients.
 It is never averaged with measured runs: here it is compared with its own.
@@ -10,12 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from scalesweep.analysis.companion_account import companion_account
 from scalesweep.analysis.stats import linear_interval, mean_interval
 from scalesweep.analysis.step_account import NOEXCHANGE, STEPS, StepAccount
-from scalesweep.analysis.table_io import typed_values
 from scalesweep.analysis.types import Floats
 from scalesweep.core.errors import UserError
 from scalesweep.core.npy import NO_USE, NOT_ARRAYS
@@ -64,30 +62,15 @@ def finer(
     return {**own, **against, **stamped}
 
 
-# Columns of the table, each with its bounds.
-_VALUES = ("step_ms", "without_ms", "communication_ms", "communication_share")
-_ENDS = ("", "_low", "_high")
-
-
-def noexchange_column(name: str, axes: Sequence[str]) -> str:
-    """Column of the table: its name, unless a varying parameter has it."""
-    return f"noexchange_{name}" if name in axes else name
-
-
-def noexchange_table(
-    data: ExperimentData,
+def noexchange_rows(
     points: Sequence[Point],
     accounts: Mapping[int, StepAccount],
     stamped: Mapping[int, StepAccount],
-) -> pd.DataFrame | None:
-    """A row per point with runs without exchange; None without any.
+) -> list[dict[str, Any]]:
+    """The columns of a row per point with runs without exchange.
 
     ``accounts`` of ``companion_accounts``, ``stamped`` those of the measured runs' own time stamps,
-    by row of the summary. Columns: varying parameters, ``source``, ``pairs`` (runs with a run
-    without exchange), ``method``, and means over the pairs with 95 % bounds (``_low``, ``_high``):
-    ``step_ms``, ``without_ms`` (a step of the slowest rank without exchange), ``communication_ms``
-    (what is exposed of it: the difference, less the barrier) and its share of a step; and
-    ``stamped_ms``, the same from time stamps, where the measured runs have any.
+    by row of the summary.
     """
     rows = []
     for point in points:
@@ -97,27 +80,23 @@ def noexchange_table(
         every = [account for _, account in pairs]
         exposed = np.array([float(account.communication or 0.0) for account in every])
         steps = np.array([account.elapsed for account in every])
-        values = {
-            "step_ms": steps * _MS,
-            "without_ms": np.array([account.max_busy for account in every]) * _MS,
-            "communication_ms": exposed * _MS,
-            "communication_share": exposed / steps,
-        }
-        row: dict[str, Any] = {"source": point.source, "pairs": len(pairs), "method": NOEXCHANGE}
-        for name in _VALUES:
-            row |= _with_bounds(name, values[name])
         own = [stamped[place] for place, _ in pairs if place in stamped]
-        row["stamped_ms"] = _stamped(own) if len(own) == len(pairs) else None
-        named = {noexchange_column(name, data.axes): value for name, value in row.items()}
-        rows.append({**point.values, **named})
-    if not rows:
-        return None
-    frame = pd.DataFrame({name: typed_values([row[name] for row in rows]) for name in rows[0]})
-    for name in (*(f"{value}{end}" for value in _VALUES for end in _ENDS), "stamped_ms"):
-        title = noexchange_column(name, data.axes)
-        frame[title] = frame[title].astype(np.float64)
-    frame.attrs["units"] = {}
-    return frame
+        rows.append(
+            {
+                "point": point.values,
+                "source": point.source,
+                "pairs": len(pairs),
+                "method": NOEXCHANGE,
+                **_with_bounds("step_ms", steps * _MS),
+                **_with_bounds(
+                    "without_ms", np.array([account.max_busy for account in every]) * _MS
+                ),
+                **_with_bounds("communication_ms", exposed * _MS),
+                **_with_bounds("communication_share", exposed / steps),
+                "stamped_ms": _stamped(own) if len(own) == len(pairs) else None,
+            }
+        )
+    return rows
 
 
 def _with_bounds(name: str, values: Floats) -> dict[str, float]:

@@ -7,10 +7,11 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 
+from scalesweep.aspects.breakdown.bars import LOOKS, step_words
+from scalesweep.aspects.breakdown.efficiency import LABELS
+from scalesweep.aspects.breakdown.ledgers import Ledger, Term, ledgers
 from scalesweep.core.formatting import counted, percent, shorten, with_interval
 from scalesweep.experiment.results import ExperimentResults
-from scalesweep.experiment.step_ledger import Ledger, Term, ledgers
-from scalesweep.figures.ledger import LOOKS, step_words
 from scalesweep.figures.style import (
     FAINT,
     INK,
@@ -23,7 +24,6 @@ from scalesweep.figures.style import (
     points_shown,
     tick,
 )
-from scalesweep.tables.efficiency import LABELS
 
 MAX_PANELS = 4
 LONG = 5e3  # ms from which an axis is in s

@@ -3,9 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from scalesweep.core.formatting import finite
-from scalesweep.experiment.results import ExperimentResults, Row
-from scalesweep.tables.efficiency import (
+from scalesweep.aspects.breakdown.efficiency import (
     AT_REFERENCE,
     CLOCK,
     ELAPSED,
@@ -14,8 +12,9 @@ from scalesweep.tables.efficiency import (
     LOCAL_BATCH,
     OUTSIDE,
     SLOWER,
-    efficiency_column,
 )
+from scalesweep.aspects.breakdown.table import EfficiencyRow
+from scalesweep.experiment.results import ExperimentResults, Key, Row
 
 # The parts of a step in the order of the ledger; those of computation come in two ways.
 PARTS = (
@@ -73,21 +72,32 @@ class Ledger:
 
 def ledgers(results: ExperimentResults) -> list[Ledger]:
     """One for each point and source, in the order of the table: series by series, by scale."""
-    names = {name: efficiency_column(name, results.axes) for name in Term.__annotations__}
-    form, kind, term = (efficiency_column(name, results.axes) for name in ("form", "kind", "term"))
-    groups: dict[tuple[object, ...], list[Row]] = {}
-    for row in results.rows("efficiency"):
-        if row[kind] == LEDGER:
-            groups.setdefault((*results.key(row, results.axes), row["source"]), []).append(row)
+    groups: dict[Key, list[EfficiencyRow]] = {}
+    for row in results.of(EfficiencyRow):
+        if row.kind == LEDGER:
+            key = (*results.key(row.point, results.axes), row.source)
+            groups.setdefault(key, []).append(row)
     ledgers = []
     for rows in groups.values():
-        terms = {
-            str(row[term]): Term(
-                **{name: float(row[column]) if finite(row[column]) else None
-                   for name, column in names.items()}  # type: ignore[arg-type]
-            )
-            for row in rows
-        }  # fmt: skip
+        terms = {row.term: _term(row) for row in rows}
         parts = {name: terms[name] for name in PARTS if name in terms}
-        ledgers.append(Ledger(rows[0], str(rows[0][form]), parts, terms[ELAPSED], terms.get(IDEAL)))
+        first = rows[0]
+        ledgers.append(Ledger(first.row, first.form, parts, terms[ELAPSED], terms.get(IDEAL)))
     return ledgers
+
+
+def _term(row: EfficiencyRow) -> Term:
+    loss = row.loss
+    return Term(
+        value=row.value.value,
+        low=row.value.low,
+        high=row.value.high,
+        loss=loss.value if loss else None,
+        loss_low=loss.low if loss else None,
+        loss_high=loss.high if loss else None,
+        machine=row.machine.value if row.machine else None,
+        machine_loss=row.machine_loss.value if row.machine_loss else None,
+        lead=row.lead,
+        lead_low=row.lead_low,
+        lead_p=row.lead_p,
+    )

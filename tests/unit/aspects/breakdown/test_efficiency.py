@@ -10,13 +10,14 @@ import pandas as pd
 import pytest
 
 from scalesweep.analysis.step_account import EPOCHS, STEPS, StepAccount, account_of
+from scalesweep.aspects.breakdown.bars import ledger_figures
+from scalesweep.aspects.breakdown.ledgers import ledgers
 from scalesweep.aspects.breakdown.losses import largest_loss
+from scalesweep.aspects.breakdown.waterfall import waterfall_figures
+from scalesweep.aspects.find import figure_beginnings
 from scalesweep.aspects.make_tables import make_tables
 from scalesweep.core.paths import REPO
 from scalesweep.experiment.results import ExperimentResults
-from scalesweep.experiment.step_ledger import ledgers
-from scalesweep.figures.ledger import ledger_figures
-from scalesweep.figures.waterfall import waterfall_figures
 from scalesweep.findings.base import figure_of
 from tests.fakes.plan import whole_plan
 
@@ -269,7 +270,7 @@ def test_the_largest_loss_is_named_when_its_interval_is_clear() -> None:
     assert finding.level == "confirmed"
     assert "the largest part is transfer, the exchange of gradients itself, 24.9 [" in finding.text
     assert "would reach" in finding.text
-    assert figure_of(finding, {"ledger": {}, "waterfall": {}}) == "waterfall"
+    assert figure_of(finding, {"ledger": {}, "waterfall": {}}, figure_beginnings()) == "waterfall"
 
 
 def test_the_waterfall_leads_from_the_ideal_to_what_was_measured() -> None:

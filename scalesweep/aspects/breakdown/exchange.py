@@ -1,17 +1,15 @@
-"""The table `exchange`: what a step exchanges, and what the network would take for it."""
+"""What a step exchanges, and what the network would take for it."""
 
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from scalesweep.analysis.profile import bus_factor
 from scalesweep.analysis.roofline import share_interval
 from scalesweep.analysis.stats import mean_interval, positive_interval
 from scalesweep.analysis.step_account import STEPS, StepAccount
-from scalesweep.analysis.table_io import typed_values
 from scalesweep.tables.machine import Machine, whole_point
 from scalesweep.tables.machine_terms import Least, sent_in_a_step
 from scalesweep.tables.points import ExperimentData, Point
@@ -19,44 +17,19 @@ from scalesweep.tables.rank_layout import Layout
 from scalesweep.tables.sweeps import ALLREDUCE
 
 _MS = 1e3
-NAMES = (
-    *("message_bytes", "tensors", "messages", "largest_bytes", "fusion_bytes", "cycle_ms"),
-    *("transfer_ms", "transfer_low", "transfer_high", "rate", "rate_low", "rate_high"),
-    *("fused_ms", "fused_low", "fused_high", "one_ms", "one_low", "one_high"),
-    *("of_network", "of_network_low", "of_network_high", "machine_from"),
-)
 
 
-def exchange_column(name: str, axes: Sequence[str]) -> str:
-    """Column of the table: its name, unless a varying parameter has it."""
-    return f"exchange_{name}" if name in axes else name
-
-
-def exchange_table(
+def exchange_rows(
     data: ExperimentData,
     points: Sequence[Point],
     machine: Machine,
     accounts: Mapping[int, StepAccount],
-) -> pd.DataFrame | None:
-    """A row per point that exchanges gradients and whose network a probe has measured.
+) -> list[dict[str, Any]]:
+    """The columns of a row per point that exchanges gradients over a network that was measured.
 
-    ``message_bytes`` in ``tensors`` go in at least ``messages``, the largest of ``largest_bytes``,
-    by Horovod's ``fusion_bytes``; ``cycle_ms`` is its cycle. ``transfer_ms`` is the ledger's, with
-    bounds, ``rate`` the bus bandwidth that it comes to (bytes/s). The network takes ``fused_ms``
-    for these messages and ``one_ms`` for a single one, both with bounds; ``of_network`` is
-    ``one_ms`` over ``transfer_ms``. ``accounts`` are those of the records, by row of the summary.
-    None without any.
+    ``accounts`` are those of the records, by row of the summary.
     """
-    rows = [row for point in points if (row := _row(data, point, machine, accounts))]
-    if not rows:
-        return None
-    columns = {name: typed_values([row[name] for row in rows]) for name in data.axes}
-    columns |= {name: typed_values([row[name] for row in rows]) for name in ("source", "repeats")}
-    for name in NAMES:
-        columns[exchange_column(name, data.axes)] = typed_values([row[f".{name}"] for row in rows])
-    frame = pd.DataFrame(columns)
-    frame.attrs["units"] = {}
-    return frame
+    return [row for point in points if (row := _row(data, point, machine, accounts))]
 
 
 def _row(
@@ -90,8 +63,7 @@ def _row(
         **_bounds("one", as_one), "of_network": float(shares.mean()), "of_network_low": share.low,
         "of_network_high": share.high, "machine_from": as_one.where,
     }  # fmt: skip
-    head = {**point.values, "source": point.source, "repeats": len(accounts)}
-    return head | {f".{name}": value for name, value in values.items()}
+    return {"point": point.values, "source": point.source, "repeats": len(accounts), **values}
 
 
 def _bounds(name: str, least: Least) -> dict[str, float]:
