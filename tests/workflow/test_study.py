@@ -132,6 +132,16 @@ def test_a_second_file_of_a_name_is_one_line(study: Path) -> None:
     shipped = ("--config", "campaign=nt3_small", "site=local")
     plan = snakemake(study, "-s", f"{ROOT}/Snakefile", "plan", *shipped, "results=other")
     assert "campaign nt3_small on site local" in plan.stdout
+    # The command prints the same call, and becomes it.
+    words = ("plan", "nt3_small", "--site", "local", "--results", "007")
+    again = snakemake(study, *words, module="scalesweep")
+    line = f"+ snakemake -s {ROOT}/Snakefile plan --config campaign=nt3_small site=local"
+    assert again.stderr.startswith(f"{line} 'results= \"007\" '\n")
+    assert again.stdout == plan.stdout.replace("other/", "007/")
+    wrong = snakemake(study, "run", "--", "predict", module="scalesweep")
+    assert wrong.returncode == 1
+    assert "error: snakemake predict: now a command: `scalesweep predict`" in wrong.stderr
+    assert "Traceback" not in wrong.stderr
 
 
 @pytest.mark.parametrize(
