@@ -207,6 +207,7 @@ def _end_in_order() -> None:
     def end(number: int, _frame: FrameType | None) -> NoReturn:
         for signal_number in numbers:
             signal.signal(signal_number, signal.SIG_IGN)
+        print("error: interrupted: the next call goes on from here", file=sys.stderr)
         sys.exit(128 + number)
 
     for number in numbers:

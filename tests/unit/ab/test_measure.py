@@ -1,6 +1,8 @@
 """Jobs of Slurm for pairs: one for each point, cancelled whatever happens; what it costs."""
 
+import contextlib
 import os
+import signal
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -12,6 +14,7 @@ import pytest
 from scalesweep.ab import measure
 from scalesweep.ab.cost import Cost
 from scalesweep.ab.measure import JOB_NAME, cancel_left, job_request, measure_in_slurm
+from scalesweep.ab.session import _end_in_order
 from scalesweep.compute.pack import PackedRun, read_pack
 from scalesweep.config.campaign import Campaign
 from scalesweep.jobs.job_requests import Request
@@ -116,3 +119,19 @@ def test_costs_in_words() -> None:
     cost.add(2, None, 1, 0.1)
     assert text(True).startswith("14 runs, an unknown time")
     assert text(True).endswith("; unknown node-hours expected, 0.6 at most")
+
+
+def test_an_interrupt_is_one_line_and_removes_worktrees(capsys: pytest.CaptureFixture[str]) -> None:
+    before = {one: signal.getsignal(one) for one in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    removed = []
+    try:
+        _end_in_order()
+        with pytest.raises(SystemExit) as ended, contextlib.ExitStack() as stack:
+            stack.callback(removed.append, "worktrees")
+            os.kill(os.getpid(), signal.SIGINT)
+            signal.pause()
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    assert (ended.value.code, removed) == (130, ["worktrees"])
+    assert capsys.readouterr().err == "error: interrupted: the next call goes on from here\n"
