@@ -1,6 +1,7 @@
 """The policies of a campaign, and what looks wait for."""
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -24,8 +25,15 @@ PLAIN = "campaign: test\nsite: toy\n"
     ],
 )
 def test_a_campaign_has_the_policies_that_it_states_in_one_order(
-    campaign_of: Callable[..., Campaign], head: str, body: str, expected: str, held: int
+    campaign_of: Callable[..., Campaign],
+    head: str,
+    body: str,
+    expected: str,
+    held: int,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.chdir(tmp_path)  # the results folder of the campaign is relative
     plan = plan_runs(campaign_of(body, head))
     assert [type(policy).__name__ for policy in plan.policies] == expected.split()
     assert [kind.__name__ for kind in POLICIES if kind.__name__ in expected] == expected.split()
