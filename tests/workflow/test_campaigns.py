@@ -68,7 +68,7 @@ def test_a_call_prints_a_line_for_each_run_and_ends_with_the_report(finished: Pr
         "Drawing figures", "Making tables", "Summarising finished runs",
     ]  # fmt: skip
     assert jobs[9] == "Writing results/report.html"
-    assert re.fullmatch(r"runs: 4 of 4 done, elapsed [\d.]+ \w+", jobs[10])
+    assert re.fullmatch(r"runs: 4 of 4 done, elapsed [\d.]+ \w+( [\d.]+ s)?", jobs[10])
     assert jobs[11] == "report: results/report.html"
     assert len(jobs) == 14  # where Snakemake's log is, and the elapsed time
 
@@ -289,7 +289,7 @@ def test_a_launcher_that_is_not_here_is_told_before_anything_runs(project: Proje
         lines = [line for line in done.stderr.splitlines() if line.startswith("error:")]
         assert lines == [
             "error: site elsewhere starts runs with 'no-such-srun', which is not on this machine; "
-            "name another with --config site=NAME"
+            "name another site (--config site=NAME; of scalesweep: --site NAME)"
         ]
         assert "Traceback" not in done.stderr
     assert not list(project.path.glob("results/runs/*/*/attempt-*"))
