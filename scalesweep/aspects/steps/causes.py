@@ -69,7 +69,7 @@ def point_causes(results: ExperimentResults) -> list[PointCauses]:
         cause = Cause(
             cause=row.cause,
             pattern=row.pattern,
-            ranks=[int(rank) for rank in row.ranks.split(", ") if rank],
+            ranks=[int(rank) for rank in row.step_ranks.split(", ") if rank],
             same_ranks=row.same_ranks,
             shared=row.shared,
             sure=row.sure,

@@ -304,7 +304,7 @@ def _row(cause: _Cause, runs: Sequence[RunSteps]) -> dict[str, Any]:
     recurs = recurrence_of(places, int(steps.max()))
     return {
         "repeats": len(runs), "cause": cause.cause, "pattern": cause.pattern, "runs": cause.runs,
-        "ranks": ", ".join(map(str, several)), "of_ranks": runs[0].steps.shape[1],
+        "step_ranks": ", ".join(map(str, several)), "of_ranks": runs[0].steps.shape[1],
         "same_ranks": bool(cause.ranks) or not there,
         "longer_ms": bounds and Estimate.of(float(lengths.mean()), bounds.low, bounds.high),
         "shortest_ms": None if ends is None else ends[0],
