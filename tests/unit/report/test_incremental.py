@@ -14,6 +14,7 @@ import pytest
 
 from scalesweep.aspects import draw as figures
 from scalesweep.aspects.energy import table as power
+from scalesweep.aspects.phases.figure import phase_figures
 from scalesweep.core.plan_format import read_plan
 from scalesweep.core.record import BadRecordError
 from scalesweep.experiment.load import load_results
@@ -126,7 +127,7 @@ def campaign(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Campaign:
 
     # Of each experiment one figure: all of them would take a minute.
     monkeypatch.setattr(figures, "_many", lambda study: [])
-    monkeypatch.setattr(figures, "_few", lambda study: [figures.phase_figures])
+    monkeypatch.setattr(figures, "_few", lambda study: [phase_figures])
     monkeypatch.setattr(export_tables, "make_tables", tables_spy)
     monkeypatch.setattr(figures._Work, "write", figures_spy)
     # In this process, where the spies are.
