@@ -15,6 +15,7 @@ from typing import Any, cast
 
 import matplotlib as mpl
 
+from scalesweep.aspects.comparisons.figure import comparison_figures, size_figures
 from scalesweep.aspects.order import FIGURES
 from scalesweep.aspects.registry import parts
 from scalesweep.aspects.scaling.figure import scaling_figures
@@ -25,7 +26,6 @@ from scalesweep.core.own_files import publish, publishing, remove_others
 from scalesweep.experiment.load import inputs_digest
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.figures.choice import left_out_words, most_telling
-from scalesweep.figures.compare import comparison_figures, site_figures, size_figures
 from scalesweep.figures.control import control_figures
 from scalesweep.figures.files import svg_text, write_pdf, write_png
 from scalesweep.figures.fonts import families, whole_fonts
@@ -41,8 +41,6 @@ LIBRARIES = ("matplotlib", "numpy", "pandas", "fonttools", "pillow")
 
 _Maker = Callable[[ExperimentResults], list[Drawing]]
 _Lister = Callable[[ExperimentResults], list[Sketch]]
-# Those that lie in no folder of an aspect.
-_OTHERS: Sequence[_Maker] = (site_figures,)
 
 
 def draw(results: ExperimentResults) -> list[Drawing]:
@@ -119,9 +117,7 @@ def _few(results: ExperimentResults) -> list[_Maker]:
     alone = len(results.grid) == 1 and results.scale not in results.leaders
     of_aspects = (maker for module in parts("figure") for maker in module.FIGURES)
     places = {name: place for place, name in enumerate(FIGURES)}
-    makers = sorted(
-        (*_OTHERS, *of_aspects), key=lambda maker: places.get(maker.__name__, len(places))
-    )
+    makers = sorted(of_aspects, key=lambda maker: places.get(maker.__name__, len(places)))
     return [*([single_figures] if alone else []), *makers]
 
 

@@ -11,10 +11,10 @@ from functools import cache
 
 from scalesweep.aspects.order import ORDER
 from scalesweep.aspects.registry import parts
+from scalesweep.aspects.scaling.efficiencies import resting_on_totals
+from scalesweep.aspects.scaling.findings import other_phases, scaling_verdict
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.findings.base import Finding, Rule
-from scalesweep.findings.best import best_configuration
-from scalesweep.findings.compare import best_value, site_ratio, value_ratio
 from scalesweep.findings.drift import drift
 from scalesweep.findings.family import cut_of, judged
 from scalesweep.findings.general import (
@@ -27,24 +27,12 @@ from scalesweep.findings.general import (
 )
 from scalesweep.findings.load import other_load, resting_on_disturbed
 from scalesweep.findings.repeats import until_precise
-from scalesweep.findings.scaling import resting_on_totals
-from scalesweep.findings.shares import stated_efficiency
 from scalesweep.findings.spend import spent
 from scalesweep.findings.table import numbers_stated
-from scalesweep.findings.threads import best_threads
-from scalesweep.findings.verdict import other_phases, scaling_verdict
 
 _Rule = Callable[[ExperimentResults], list[Finding]]
 # Those that lie in no folder of an aspect.
 _OTHERS: Sequence[_Rule] = (
-    best_threads,
-    best_configuration,
-    best_value,
-    value_ratio,
-    site_ratio,
-    scaling_verdict,
-    other_phases,
-    stated_efficiency,
     cache_effect,
     waiting,
     drift,

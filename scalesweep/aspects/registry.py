@@ -5,6 +5,7 @@ from types import ModuleType
 
 from scalesweep.aspects import (
     breakdown,
+    comparisons,
     energy,
     links,
     machine_check,
@@ -15,6 +16,7 @@ from scalesweep.aspects import (
     ranks,
     reading,
     roofline,
+    scaling,
     score,
     steps,
     training,
@@ -23,6 +25,7 @@ from scalesweep.aspects.aspect import Aspect, Part
 
 ASPECTS: tuple[Aspect, ...] = (
     breakdown.ASPECT,
+    comparisons.ASPECT,
     energy.ASPECT,
     links.ASPECT,
     machine_check.ASPECT,
@@ -33,6 +36,7 @@ ASPECTS: tuple[Aspect, ...] = (
     ranks.ASPECT,
     reading.ASPECT,
     roofline.ASPECT,
+    scaling.ASPECT,
     score.ASPECT,
     steps.ASPECT,
     training.ASPECT,

@@ -16,13 +16,6 @@ from scalesweep.table.declared import DeclaredRow
 
 # How the names of the figures begin that show what a rule speaks of, the plainest first.
 _FIGURES: Mapping[str, Sequence[str]] = {
-    "best": ("heatmap", "parameter", "groups", "compare-", "scaling", "overview-"),
-    "threads": ("heatmap", "parameter", "groups", "scaling"),
-    "best value": ("compare-", "ratio-"),
-    "ratio": ("ratio-", "compare-"),
-    "sites": ("sites-",),
-    "verdict": ("scaling", "overview-"),
-    "efficiency": ("scaling", "overview-"),
     "cache": ("scaling", "parameter", "heatmap", "groups"),
     "waiting": ("ranks-work", "ranks-epoch", "ranks-step", "scaling"),
     "drift": ("control",),

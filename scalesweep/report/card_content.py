@@ -11,14 +11,7 @@ from scalesweep.aspects.breakdown.losses import RULE as LOSS
 from scalesweep.aspects.breakdown.machine import EXCHANGE
 from scalesweep.aspects.prediction.findings import RULE as PREDICTION
 from scalesweep.aspects.prediction.findings import SCORED
-from scalesweep.core.formatting import counted, finite, percent
-from scalesweep.core.status import Status
-from scalesweep.experiment.results import ExperimentResults
-from scalesweep.findings.base import CONFIRMED, NOTE, OPEN, WARNING, Finding
-from scalesweep.findings.family import clear_to
-from scalesweep.findings.load import RULE as LOAD
-from scalesweep.findings.shares import RULE as STATED
-from scalesweep.findings.verdict import (
+from scalesweep.aspects.scaling.findings import (
     ABOVE,
     CLOSE,
     IDENTICAL,
@@ -28,7 +21,14 @@ from scalesweep.findings.verdict import (
     Verdict,
     verdicts,
 )
-from scalesweep.findings.verdict import RULE as VERDICT
+from scalesweep.aspects.scaling.findings import RULE as VERDICT
+from scalesweep.aspects.scaling.shares import RULE as STATED
+from scalesweep.core.formatting import counted, finite, percent
+from scalesweep.core.status import Status
+from scalesweep.experiment.results import ExperimentResults
+from scalesweep.findings.base import CONFIRMED, NOTE, OPEN, WARNING, Finding
+from scalesweep.findings.family import clear_to
+from scalesweep.findings.load import RULE as LOAD
 
 # Sentences of a card, what to do next included.
 MOST = 5

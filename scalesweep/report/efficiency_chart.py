@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 from markupsafe import Markup, escape
 
+from scalesweep.aspects.scaling.efficiencies import GOOD
+from scalesweep.aspects.scaling.findings import Verdict
+from scalesweep.aspects.scaling.series_words import common_and_own
 from scalesweep.core.formatting import percent, shorten
 from scalesweep.experiment.results import ExperimentResults
-from scalesweep.findings.scaling import GOOD
-from scalesweep.findings.series_words import common_and_own
-from scalesweep.findings.verdict import Verdict
 
 # In units of the SVG.
 WIDTH, HEIGHT = 300, 178

@@ -8,12 +8,12 @@ import pytest
 import yaml
 
 from scalesweep.aspects.find import find
+from scalesweep.aspects.scaling.findings import UNDECIDED, verdicts
 from scalesweep.config.campaign import load_campaign
 from scalesweep.core.plan_format import read_plan
 from scalesweep.experiment.load import load_results
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.findings.base import WARNING, Finding
-from scalesweep.findings.verdict import UNDECIDED, verdicts
 from scalesweep.report.card_content import MOST, Card, _act, card_of
 from scalesweep.report.efficiency_chart import efficiency_chart
 from tests.fakes.finding_rows import scaling, value

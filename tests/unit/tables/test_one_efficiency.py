@@ -8,9 +8,9 @@ import pytest
 
 from scalesweep.aspects.breakdown.ledgers import Ledger, ledgers
 from scalesweep.aspects.breakdown.losses import largest_loss
+from scalesweep.aspects.scaling.efficiencies import efficiencies, scaled_differences
+from scalesweep.aspects.scaling.findings import scaling_verdict
 from scalesweep.experiment.results import ExperimentResults
-from scalesweep.findings.scaling import efficiencies, scaled_differences
-from scalesweep.findings.verdict import scaling_verdict
 from tests.fakes.finding_rows import only
 from tests.fakes.training import Training, make_training
 from tests.unit.aspects.breakdown.test_efficiency import noisy, study_of

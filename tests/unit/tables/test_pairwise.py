@@ -12,12 +12,12 @@ import pandas as pd
 import pytest
 
 from scalesweep.analysis.factors import fold_axes, series_parameters
+from scalesweep.aspects.comparisons.findings import best_value
 from scalesweep.aspects.draw import draw
 from scalesweep.aspects.find import find
 from scalesweep.aspects.make_tables import make_tables
 from scalesweep.core.record import write_record
 from scalesweep.experiment.results import ExperimentResults
-from scalesweep.findings.compare import best_value
 from scalesweep.tables.other_sites import summaries_elsewhere
 from scalesweep.tables.pairwise import compared_parameters
 from scalesweep.tables.summary import build_summary

@@ -11,9 +11,9 @@ from scalesweep.aspects.probes.campaign import ceilings_section
 from scalesweep.aspects.probes.ceilings import ceilings, is_probe, networks
 from scalesweep.aspects.probes.figure import network_figures, sweep_figures
 from scalesweep.aspects.probes.findings import machine_ceilings, network_fit
+from scalesweep.aspects.scaling.findings import other_phases, scaling_verdict, verdicts
 from scalesweep.core.errors import UserError
 from scalesweep.experiment.results import ExperimentResults
-from scalesweep.findings.verdict import other_phases, scaling_verdict, verdicts
 from scalesweep.report.card_content import card_of
 from scalesweep.report.html_assets import render
 from scalesweep.tables.epoch_curves import curves_of

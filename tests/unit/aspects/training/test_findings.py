@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from scalesweep.aspects.comparisons.best import best_configuration
 from scalesweep.aspects.find import find
 from scalesweep.aspects.training.findings import (
     accuracy_over_scale,
@@ -17,7 +18,6 @@ from scalesweep.aspects.training.findings import (
 from scalesweep.aspects.training.input_share import data_loading, input_share
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.findings.base import Finding
-from scalesweep.findings.best import best_configuration
 from tests.fakes.finding_rows import said
 from tests.fakes.training import Training, make_training, nt3
 

@@ -9,6 +9,15 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
 from scalesweep.analysis.repeats import LIMIT, more_repeats
+from scalesweep.aspects.scaling.efficiencies import (
+    GOOD,
+    Efficiency,
+    efficiencies,
+    efficiency_columns,
+    scaled_differences,
+)
+from scalesweep.aspects.scaling.series_words import common_and_own, series_words
+from scalesweep.aspects.scaling.shares import stated_efficiency
 from scalesweep.core.formatting import PHASES, counted, finite, listed, percent, text_of
 from scalesweep.experiment.measure import Measure
 from scalesweep.experiment.results import ExperimentResults, Series
@@ -20,6 +29,7 @@ from scalesweep.findings.base import (
     Claim,
     Finding,
     Number,
+    Rule,
     evidence_of,
     from_single_runs,
     marked,
@@ -27,14 +37,6 @@ from scalesweep.findings.base import (
     why_unconfirmed,
 )
 from scalesweep.findings.family import LEVEL
-from scalesweep.findings.scaling import (
-    GOOD,
-    Efficiency,
-    efficiencies,
-    efficiency_columns,
-    scaled_differences,
-)
-from scalesweep.findings.series_words import common_and_own, series_words
 
 RULE, OTHER_PHASES = "verdict", "efficiency"
 ABOVE, BELOW, UNDECIDED, UNKNOWN = "above", "below", "undecided", "unknown"
@@ -367,3 +369,11 @@ def _in_phase(
     text = marked(low.row["source"], f"{text}.")
     claims = tuple(point.claim for point, _ in ordered)
     return Finding(results.name, OTHER_PHASES, level, text, evidence, tuple(numbers), claims=claims)
+
+
+_FIGURES = ("scaling", "overview-")
+RULES = (
+    Rule(scaling_verdict, figures={RULE: _FIGURES}),
+    Rule(other_phases, figures={OTHER_PHASES: _FIGURES}),
+    Rule(stated_efficiency),
+)

@@ -3,10 +3,8 @@
 import pytest
 
 from scalesweep.aspects.find import find
-from scalesweep.experiment.results import ExperimentResults
-from scalesweep.findings.base import Finding
-from scalesweep.findings.scaling import resting_on_totals
-from scalesweep.findings.verdict import (
+from scalesweep.aspects.scaling.efficiencies import resting_on_totals
+from scalesweep.aspects.scaling.findings import (
     ABOVE,
     BELOW,
     UNDECIDED,
@@ -15,6 +13,8 @@ from scalesweep.findings.verdict import (
     scaling_verdict,
     verdicts,
 )
+from scalesweep.experiment.results import ExperimentResults
+from scalesweep.findings.base import Finding
 from scalesweep.report.card_content import card_of
 from tests.fakes.finding_rows import T, Triple, eff, only, said, scaling, study, value
 

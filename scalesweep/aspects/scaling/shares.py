@@ -4,6 +4,7 @@ They have no ideal to be held against, so that no verdict is on them: the larges
 the answer.
 """
 
+from scalesweep.aspects.scaling.efficiencies import GOOD
 from scalesweep.core.formatting import listed, percent
 from scalesweep.experiment.measure import Measure
 from scalesweep.experiment.results import ExperimentResults, Row
@@ -16,7 +17,6 @@ from scalesweep.findings.base import (
     number_of,
     one_source,
 )
-from scalesweep.findings.scaling import GOOD
 
 RULE = "stated efficiency"
 _WORD = "efficiency"

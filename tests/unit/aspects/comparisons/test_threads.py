@@ -8,9 +8,9 @@ import pandas as pd
 import pytest
 
 from scalesweep.analysis.stats import mean_interval, ratio_interval
+from scalesweep.aspects.comparisons.threads import best_threads
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.findings.base import Finding, figure_of
-from scalesweep.findings.threads import best_threads
 
 RATE = "total_throughput"
 Setting = tuple[int | None, int]

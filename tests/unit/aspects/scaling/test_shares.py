@@ -1,8 +1,8 @@
 """Efficiencies that a source states: the largest scale's value is the sentence of its card."""
 
 from scalesweep.aspects.find import find
+from scalesweep.aspects.scaling.shares import stated_efficiency
 from scalesweep.experiment.results import ExperimentResults
-from scalesweep.findings.shares import stated_efficiency
 from scalesweep.report.card_content import card_of
 from tests.fakes.finding_rows import only, scaling, study, value
 

@@ -404,3 +404,6 @@ def site_figures(results: ExperimentResults) -> list[Drawing]:
 
 def _scaler(main: Measure) -> Callable[[Any], float | None]:
     return lambda v: v * main.factor if finite(v) and not math.isnan(v) else None
+
+
+FIGURES = (site_figures,)

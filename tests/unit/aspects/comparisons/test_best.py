@@ -2,9 +2,9 @@
 
 from typing import Any
 
+from scalesweep.aspects.comparisons.best import best_configuration
 from scalesweep.aspects.find import find
 from scalesweep.experiment.results import ExperimentResults
-from scalesweep.findings.best import best_configuration
 from tests.fakes.finding_rows import T, only, study, value
 
 

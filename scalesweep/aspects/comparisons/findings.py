@@ -6,6 +6,8 @@ from dataclasses import replace
 
 from scalesweep.analysis.multiple import holm_p
 from scalesweep.analysis.stats import ONE_REPEAT, SIGNIFICANT, sign_test
+from scalesweep.aspects.comparisons.best import best_configuration
+from scalesweep.aspects.comparisons.threads import best_threads
 from scalesweep.core.formatting import counted, finite, listed, number, with_interval
 from scalesweep.core.plan_format import parameter_of
 from scalesweep.experiment.results import ExperimentResults, Key, Row
@@ -16,6 +18,7 @@ from scalesweep.findings.base import (
     SILENT,
     Claim,
     Finding,
+    Rule,
     best_among,
     claim_of,
     evidence_of,
@@ -284,3 +287,16 @@ def _finding(
     unless = marked(row["source"], unless) if unless else ""
     claims = (_claim(results, rule, row),) if "p_value" in row else ()
     return Finding(results.name, rule, level, text, evidence, claims=claims, unless=unless)
+
+
+_ALL = ("heatmap", "parameter", "groups", "compare-", "scaling", "overview-")
+RULES = (
+    Rule(best_configuration, figures={"best": _ALL}),
+    Rule(
+        best_threads,
+        figures={"threads": ("heatmap", "parameter", "groups", "scaling")},
+    ),
+    Rule(best_value, figures={"best value": ("compare-", "ratio-")}),
+    Rule(value_ratio, figures={"ratio": ("ratio-", "compare-")}),
+    Rule(site_ratio, figures={"sites": ("sites-",)}),
+)
