@@ -18,7 +18,7 @@ from matplotlib.figure import Figure
 from scalesweep.analysis.factors import fold_axes
 from scalesweep.aspects import draw as figures_module
 from scalesweep.aspects.draw import draw, write_figures
-from scalesweep.aspects.find import find
+from scalesweep.aspects.find import figure_beginnings, find
 from scalesweep.aspects.scaling import figure as scaling
 from scalesweep.aspects.scaling.figure import MAX_SERIES_FIGURES
 from scalesweep.core import own_files
@@ -212,7 +212,7 @@ def test_findings_link_to_the_figure_of_their_series(
     study = one(tmp_path, Fake("e", {"ranks": [1, 2], "batch_size": [1, 2]}, "weak"))
     figures = {drawing.name: drawing.shows for drawing in draw(study)}
     linked = {
-        finding.evidence["key"]["batch_size"]: figure_of(finding, figures)
+        finding.evidence["key"]["batch_size"]: figure_of(finding, figures, figure_beginnings())
         for finding in find(study)
         if finding.rule == "verdict"
     }

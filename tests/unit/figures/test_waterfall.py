@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from matplotlib.figure import Figure
 
-from scalesweep.figures import waterfall
+from scalesweep.aspects.breakdown import waterfall
 
 
 @pytest.mark.parametrize(("high", "right"), [(20.0, 84.0), (60.0, 114.0), (1e6, 124.0)])

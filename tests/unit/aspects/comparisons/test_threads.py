@@ -9,11 +9,14 @@ import pytest
 
 from scalesweep.analysis.stats import mean_interval, ratio_interval
 from scalesweep.aspects.comparisons.threads import best_threads
+from scalesweep.aspects.find import figure_beginnings
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.findings.base import Finding, figure_of
 
 RATE = "total_throughput"
 Setting = tuple[int | None, int]
+
+BEGINNINGS = figure_beginnings()
 
 
 def threads(
@@ -143,12 +146,12 @@ def test_a_finding_links_to_the_figure_of_its_phase() -> None:
     names: dict[str, Any] = {
         "scaling-init": {}, "scaling-later": {}, "heatmap": {}, "ranks-step": {},
     }  # fmt: skip
-    assert figure_of(finding, names) == "scaling-later"
-    assert figure_of(finding, {"heatmap": {}}) is None
-    assert figure_of(Finding("e", "best", "confirmed", "x", {}), names) == "heatmap"
+    assert figure_of(finding, names, BEGINNINGS) == "scaling-later"
+    assert figure_of(finding, {"heatmap": {}}, BEGINNINGS) is None
+    assert figure_of(Finding("e", "best", "confirmed", "x", {}), names, BEGINNINGS) == "heatmap"
     named = Finding("e", "stragglers", "confirmed", "x", {"figure": "ranks-step"})
-    assert figure_of(named, names) == "ranks-step"
-    assert figure_of(Finding("e", "coverage", "note", "x", {}), names) is None
+    assert figure_of(named, names, BEGINNINGS) == "ranks-step"
+    assert figure_of(Finding("e", "coverage", "note", "x", {}), names, BEGINNINGS) is None
 
 
 def test_a_finding_links_to_the_figure_of_its_points() -> None:
@@ -158,20 +161,23 @@ def test_a_finding_links_to_the_figure_of_its_points() -> None:
     series = [{"points": [{"ranks": r, "mode": mode} for r in (1, 2)]} for mode in "ab"]
     figures: dict[str, Any] = {"scaling-1-run": series[0], "scaling-2-run": series[1]}
     key = {"ranks": 2, "mode": "b", "source": "measured"}
-    assert figure_of(about("efficiency", key=key), figures) == "scaling-2-run"
+    assert figure_of(about("efficiency", key=key), figures, BEGINNINGS) == "scaling-2-run"
     # A series without a figure of its own is in that of all, or in none.
     other = about("efficiency", key={**key, "mode": "c"})
-    assert figure_of(other, figures) is None
-    assert figure_of(other, figures | {"overview-run": {}}) == "overview-run"
+    assert figure_of(other, figures, BEGINNINGS) is None
+    assert figure_of(other, figures | {"overview-run": {}}, BEGINNINGS) == "overview-run"
     planes: dict[str, Any] = {
         f"heatmap{n}": {"where": {"mode": mode}} for n, mode in (("", "a"), ("-2", "b"))
     }
-    assert figure_of(about("best", key=key), planes) == "heatmap-2"
+    assert figure_of(about("best", key=key), planes, BEGINNINGS) == "heatmap-2"
     bars: dict[str, Any] = {f"compare-{name}-run": {"parameter": name} for name in ("mode", "xla")}
-    assert figure_of(about("best value", key=key, parameter="xla"), bars) == "compare-xla-run"
-    assert figure_of(about("best value", key=key, parameter="model"), bars) is None
+    assert (
+        figure_of(about("best value", key=key, parameter="xla"), bars, BEGINNINGS)
+        == "compare-xla-run"
+    )
+    assert figure_of(about("best value", key=key, parameter="model"), bars, BEGINNINGS) is None
     ranks = {"ranks-step": series[0]}
-    assert figure_of(about("stragglers", key=key, figure="ranks-step"), ranks) is None
+    assert figure_of(about("stragglers", key=key, figure="ranks-step"), ranks, BEGINNINGS) is None
 
 
 def test_drift_that_cancels_within_blocks_hides_no_best() -> None:
