@@ -39,7 +39,7 @@ def clear_causes(
     rows = cause_rows(runs)
     least = NOTABLE * rows[-1]["step_ms"]
     return [
-        (row["cause"], row["pattern"], row["ranks"])
+        (row["cause"], row["pattern"], row["step_ranks"])
         for row in rows
         if row["cause"] != ALL
         and row["sure"]
