@@ -9,9 +9,9 @@ from xdist.workermanage import WorkerController
 # workers end together.
 SECONDS = {
     "slurm": 440, "slurm, part 2": 400, "workflow/test_cnn_campaigns": 90,
-    "workflow/test_campaigns": 110, "workflow/test_cosmoflow_campaigns": 70,
-    "workflow/test_nt3_campaign": 60, "workflow/test_foreign": 50,
-    "workflow/test_imported_logs": 45, "report/test_large_report": 40,
+    "workflow/test_campaigns": 110, "workflow/test_cosmoflow_campaigns": 60,
+    "workflow/test_nt3_campaign": 45, "workflow/test_foreign": 50,
+    "workflow/test_imported_logs": 45, "report/test_large_report": 70,
     "soak/test_kills": 35, "workflow/test_import": 30,
 }  # fmt: skip
 # They mostly wait: a worker that gets one gets nothing else, and the others have the cores.
