@@ -1,46 +1,21 @@
-"""Tables: per experiment the runs, the points over their repeats, scaling and heat maps.
+"""All tables of a campaign's experiments, made from its summary and plan.json."""
 
-Made from the summary and plan.json; docs/reference/files.md gives the columns. Measured, imported
-and simulated runs of one point have rows of their own and are never averaged together.
-"""
-
-import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
 
-import numpy as np
 import pandas as pd
 
-from scalesweep.analysis.metrics import (
-    EPOCH_PHASES,
-    STATS,
-    column,
-    units_of,
-)
-from scalesweep.analysis.outliers import outliers
-from scalesweep.analysis.stats import (
-    Stated,
-    coefficient_of_variation,
-    mean_bounds,
-    pooled_std,
-    stated_interval,
-)
-from scalesweep.analysis.table_io import typed_values
-from scalesweep.analysis.types import Floats
+from scalesweep.analysis.metrics import units_of
 from scalesweep.aspects.registry import parts
-from scalesweep.core.files import digest_of
 from scalesweep.core.plan_format import Plan
-from scalesweep.tables.in_blocks import in_blocks, pooled_intervals, pooled_words
 from scalesweep.tables.machine import Machine, machine_of
-from scalesweep.tables.machine_load import LOAD, OTHERS
 from scalesweep.tables.making import Maker, TableInputs
 from scalesweep.tables.pairwise import make_comparisons, site_table
-from scalesweep.tables.points import ExperimentData, Measure, Point, identity_columns, state_columns
-from scalesweep.tables.provenance import FACTS, read_facts
+from scalesweep.tables.point_tables import point_tables
+from scalesweep.tables.points import ExperimentData
 from scalesweep.tables.scaling import scaling_table, series_of
 
-NAMED_HOSTS = 3
+_Tables = dict[str, pd.DataFrame]
 
 
 def make_tables(
@@ -50,214 +25,50 @@ def make_tables(
     runs: Path | None = None,
     unread: list[str] | None = None,
     machine: Machine | None = None,
-) -> dict[str, dict[str, pd.DataFrame]]:
-    """Tables of every experiment: {experiment: {table: frame}}.
+) -> dict[str, _Tables]:
+    """Tables of every experiment: {experiment: {table: frame}}; one without rows is not there.
 
     ``elsewhere`` holds the summaries of the same runs on other sites, by site; ``runs`` is the
-    folder of the runs, of which some leave power.csv; ``unread`` takes the ids of those whose files
-    cannot be read and that tables are made without; ``machine`` is what is known of the machine,
-    by default what the plan's experiments have measured. ``scaling``, ``threads``,
-    ``comparisons``, ``best`` and ``sites`` are there only for experiments that vary what they
-    show, ``accuracy`` and ``epochs`` only where runs train, ``power`` where energy is known and
-    ``phases`` where either holds, ``score`` where
-    they have a target, ``ranks`` where there are several, ``efficiency`` where the scale varies
-    and runs tell where the time of their steps went, ``exchange`` where they exchange gradients
-    over a network that a probe has measured,
-    ``noexchange`` where they have runs without it, ``parts`` where they were profiled, ``sweep``
-    and ``network`` of probes, ``links`` where every two ranks have exchanged messages,
-    ``roofline`` and ``ceilings`` where they timed layers, ``canary`` where they had one,
-    ``reading`` where they read files and a ceiling of that is known, ``prediction`` where the
-    campaign asks for it, ``target_times`` where those runs train to a target, ``runtimes`` where
-    those of runs that are pending can be predicted; the control point has ``runs`` and ``points``
-    only.
-    Each frame's ``attrs["units"]`` maps quantity columns to unit, label, better and scope.
+    folder of the runs, some of whose files tables are made of; ``unread`` takes the ids of those
+    whose files cannot be read and that tables are made without; ``machine`` is what is known of the
+    machine, by default what the plan's experiments have measured. The control point has no tables
+    of aspects. Each frame's ``attrs["units"]`` maps quantity columns to unit and label.
     Raises UserError if the plan and the summary do not belong together.
     """
-    result: dict[str, dict[str, pd.DataFrame]] = {}
     if machine is None:
         machine = machine_of(summary, plan)
+    result = {}
     for experiment in plan["experiments"]:
         data = ExperimentData(summary, experiment, unread=unread)
-        points = data.points()
-        statistics = _statistics(data, points)
-        stated = _stated_words(data, points)
-        tables = {
-            "runs": _runs(data, points),
-            "points": pd.DataFrame(
-                {
-                    **identity_columns(data.axes, points, samples=True),
-                    **state_columns(data.axes, points),
-                    **({"stated": typed_values(stated)} if any(stated) else {}),
-                    **in_blocks(pooled_words(data, points)),
-                    **statistics,
-                }
-            ),
-        }
-        if data.scale in data.axes:
-            tables["scaling"] = scaling_table(data, points, tables["points"])
-        if len(set(data.axes) - {data.scale, *experiment["scale_parameters"]}) >= 2:
-            tables["threads"] = _threads(data, points, statistics)
-        tables |= make_comparisons(data, points)
-        if elsewhere and not experiment.get("control"):
-            others = {
-                site: ExperimentData(frame, experiment, elsewhere=True)
-                for site, frame in elsewhere.items()
-            }
-            sites = site_table(data, points, others, plan["site"])
-            tables |= {} if sites is None else {"sites": sites}
-        for frame in tables.values():
-            frame.attrs["units"] = units_of(frame.columns, data.quantities)
-        if not experiment.get("control"):
+        control = experiment.get("control")
+        tables = _of_points(data, plan, {} if control else elsewhere or {})
+        if not control:
+            points = data.points()
             series = [[points[i] for i in group] for group in series_of(data, points)]
             tables |= _of_aspects(TableInputs(data, points, series, machine, runs))
         result[experiment["name"]] = tables
     return result
 
 
-def _of_aspects(inputs: TableInputs) -> dict[str, pd.DataFrame]:
+def _of_points(data: ExperimentData, plan: Plan, elsewhere: Mapping[str, pd.DataFrame]) -> _Tables:
+    """The tables whose columns are the metrics of runs."""
+    points = data.points()
+    tables = point_tables(data, points)
+    if data.scale in data.axes:
+        tables["scaling"] = scaling_table(data, points, tables["points"])
+    tables |= make_comparisons(data, points)
+    others = {
+        name: ExperimentData(frame, data.experiment, elsewhere=True)
+        for name, frame in elsewhere.items()
+    }
+    if others and (sites := site_table(data, points, others, plan["site"])) is not None:
+        tables["sites"] = sites
+    for frame in tables.values():
+        frame.attrs["units"] = units_of(frame.columns, data.quantities)
+    return tables
+
+
+def _of_aspects(inputs: TableInputs) -> _Tables:
     """The tables of all aspects."""
     makers: Iterable[Maker] = (maker for module in parts("table") for maker in module.MAKERS)
     return {name: frame for maker in makers for name, frame in maker.frames(inputs).items()}
-
-
-def _runs(data: ExperimentData, points: Sequence[Point]) -> pd.DataFrame:
-    """Every planned run; ``warnings`` from its summary, ``outlier`` if it is one."""
-    runs = data.experiment["runs"]
-    rows = [data.row_of.get(run["run_id"]) for run in runs]
-    table: dict[str, Any] = {
-        name: typed_values([run[name] for run in runs]) for name in ("run_id", "repeat", "status")
-    }
-    table["cause"] = typed_values([run["cause"] or None for run in runs])
-    for name in ("source", "started"):
-        table[name] = _taken(data.summary[name].tolist(), rows)
-    for name in data.axes:
-        table[name] = typed_values([run["point"][name] for run in runs])
-    # One more entry, NaN, for those that have not finished.
-    index = [-1 if row is None else row for row in rows]
-    for metric, phase in data.measures:
-        for stat in ("mean", "std") if phase in EPOCH_PHASES else ("mean",):
-            padded = np.append(data.numbers(metric, stat, phase), math.nan)
-            table[column(metric, stat, phase)] = padded[index]
-    if data.experiment.get("control"):
-        table["hosts"] = _taken(_host_sets(data), rows)
-    table["warnings"] = _taken(data.summary["warnings"].tolist(), rows)
-    loads = data.texts(LOAD)
-    others = [None if row is None or not loads[row] else float(loads[row] or 0) for row in rows]
-    if any(others_ is not None for others_ in others):
-        table[OTHERS] = pd.array(others, dtype="Float64").to_numpy(np.float64, na_value=math.nan)
-    named = _outliers(data, points)
-    table["outlier"] = typed_values([named.get(run["run_id"]) for run in runs])
-    return pd.DataFrame(table)
-
-
-def _taken(values: Sequence[Any], rows: Sequence[int | None]) -> Any:
-    return typed_values([None if row is None else values[row] for row in rows])
-
-
-def _host_sets(data: ExperimentData) -> list[str | None]:
-    """Where each run of the summary was: the names of few hosts, of many what tells them apart."""
-    run_ids = data.summary["run_id"].tolist()
-    texts = zip(run_ids, data.texts(FACTS), strict=True)
-    facts = read_facts(run_ids, [text if i in data.row_of else None for i, text in texts])
-    names = {run_id: sorted(run.hosts) for run_id, run in facts.items() if run.hosts}
-    words = {
-        run_id: ", ".join(hosts) if len(hosts) <= NAMED_HOSTS
-        else f"{len(hosts)} hosts ({digest_of(hosts, 3)})"
-        for run_id, hosts in names.items()
-    }  # fmt: skip
-    return [words.get(run_id) for run_id in run_ids]
-
-
-def _outliers(data: ExperimentData, points: Sequence[Point]) -> dict[str, str]:
-    """Run id -> why it is an outlier among the repeats of its point, in total time or metric."""
-    shown = [m for m in data.measures if m[0] == "total_time" or m[1] == "run"]
-    run_ids = data.summary["run_id"].tolist()
-    why_of: dict[str, list[str]] = {}
-    for point in points:
-        for metric, phase in shown:
-            values = data.numbers(metric, "mean", phase)[point.rows]
-            there = np.isfinite(values)
-            names = [run_ids[row] for row in point.rows[there]]
-            for outlier in outliers(values[there], names):
-                reason = f"{column(metric, 'mean', phase)}: {outlier.reason}"
-                why_of.setdefault(outlier.name, []).append(reason)
-    return {run_id: "; ".join(reasons) for run_id, reasons in why_of.items()}
-
-
-def _statistics(data: ExperimentData, points: Sequence[Point]) -> dict[str, Floats]:
-    """Statistics of every measure over the repeats of every point, by column name."""
-    # [point, repeat]: rows of the summary, and one more, NaN, where a point has fewer.
-    most = max((point.rows.size for point in points), default=0)
-    index = np.full((len(points), most), -1)
-    for place, point in enumerate(points):
-        index[place, : point.rows.size] = point.rows
-    result = {}
-    for metric, phase in data.measures:
-        means, stds = (
-            np.append(data.numbers(metric, stat, phase), math.nan)[index]
-            for stat in ("mean", "std")
-        )
-        rows = _over_repeats(means, stds, data.level)
-        for place, stated in _stated(data, points, (metric, phase)).items():
-            span = stated_interval(stated)
-            rows[place, 2:5] = stated.std, span.low, span.high  # std, low, high of STATS
-        for place, span in pooled_intervals(data, points, (metric, phase)).items():
-            rows[place, 3:5] = span.low, span.high
-        for stat, values in zip(STATS, rows.T, strict=True):
-            result[column(metric, stat, phase)] = np.ascontiguousarray(values)
-    return result
-
-
-def _stated(data: ExperimentData, points: Sequence[Point], measure: Measure) -> dict[int, Stated]:
-    """By place, points whose spread is what their source states."""
-    stated_ = {place: data.stated(point, measure) for place, point in enumerate(points)}
-    return {place: stated for place, stated in stated_.items() if stated}
-
-
-def _stated_words(data: ExperimentData, points: Sequence[Point]) -> list[str | None]:
-    """Of each point the metrics whose interval is stated by the source, with the count."""
-    words: list[list[str]] = [[] for _ in points]
-    for measure in data.measures:
-        for place, stated in _stated(data, points, measure).items():
-            words[place].append(f"{measure[0]}: n = {stated.count:g}")
-    return ["; ".join(words_) or None for words_ in words]
-
-
-def _over_repeats(means: Floats, stds: Floats, level: float) -> Floats:
-    """Mean, median, std, low, high and cv over ``[point, repeat]``, in the order of ``STATS``.
-
-    Missing repeats are NaN. A number that has no spread within its run (a plain metric) is one
-    value per repeat: ``std`` is then that of those values, and missing for one repeat.
-    """
-    there = np.isfinite(means)
-    counts = there.sum(axis=1)
-    result = np.full((len(means), len(STATS)), math.nan)
-    # Points with equally many repeats at once.
-    for count in set(counts.tolist()) - {0}:
-        alike = counts == count
-        mean, std = (array[alike][there[alike]].reshape(-1, count) for array in (means, stds))
-        pooled = mean.std(axis=1) if count > 1 else np.full(len(mean), math.nan)
-        known = np.isfinite(std).all(axis=1)
-        pooled[known] = pooled_std(mean[known], std[known])
-        columns = [mean.mean(axis=1), np.median(mean, axis=1), pooled, *mean_bounds(mean, level).T]
-        result[alike] = np.stack([*columns, coefficient_of_variation(mean)], axis=1)
-    return result
-
-
-def _threads(
-    data: ExperimentData, points: Sequence[Point], statistics: Mapping[str, Floats]
-) -> pd.DataFrame:
-    """Heat maps in long form: one row per point, metric and phase."""
-    measures = data.measures
-    repeated = [point for point in points for _ in measures]
-    table = identity_columns(data.axes, repeated, samples=True)
-    for place, name in enumerate(("metric", "phase")):
-        table[name] = typed_values([measure[place] for measure in measures] * len(points))
-    quantities = [data.quantities[metric] for metric, _ in measures]
-    table["unit"] = typed_values([quantity.unit for quantity in quantities] * len(points))
-    table["better"] = typed_values([quantity.better for quantity in quantities] * len(points))
-    for stat in STATS:
-        by_measure = [statistics[column(metric, stat, phase)] for metric, phase in measures]
-        # [measure, point] to the order of the rows: points outside, measures inside.
-        table[stat] = np.array(by_measure).reshape(len(measures), -1).T.reshape(-1)
-    return pd.DataFrame(table)

@@ -12,7 +12,7 @@ import pytest
 
 from scalesweep.core.formatting import as_given, duration, listed, number, percent, with_interval
 from scalesweep.core.rank_columns import by_column
-from scalesweep.report import page as page_module
+from scalesweep.report import experiment_part
 from scalesweep.tables.provenance import RunFacts, differences, group, run_facts
 from scalesweep.tables.summary import write_summary
 from tests.fakes.pages import HOSTILE, bare, outline, render, visible
@@ -231,9 +231,9 @@ def test_page_stays_small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     fake = Fake("e", {"a": list(range(30)), "b": list(range(10))}, repeats=1,
                 fate=lambda p, r: "TIMEOUT" if p["a"] > 19 else "done")  # fmt: skip
     root = make_results(tmp_path, [fake], lines=["x" * 5000] * 100)
-    monkeypatch.setattr(page_module, "MAX_ROWS", 20)
-    monkeypatch.setattr(page_module, "MAX_FAILURES", 5)
-    monkeypatch.setattr(page_module, "MAX_SVG_BYTES", 10)
+    monkeypatch.setattr(experiment_part, "MAX_ROWS", 20)
+    monkeypatch.setattr(experiment_part, "MAX_FAILURES", 5)
+    monkeypatch.setattr(experiment_part, "MAX_SVG_BYTES", 10)
     page = render(root)
     text = visible(page)
     assert "280 rows more: in the CSV files" in text

@@ -1,0 +1,196 @@
+"""The tables of runs and points: every run, statistics of each point, heat maps in long form."""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from scalesweep.analysis.metrics import EPOCH_PHASES, STATS, column
+from scalesweep.analysis.outliers import outliers
+from scalesweep.analysis.stats import (
+    Stated,
+    coefficient_of_variation,
+    mean_bounds,
+    pooled_std,
+    stated_interval,
+)
+from scalesweep.analysis.table_io import typed_values
+from scalesweep.analysis.types import Floats
+from scalesweep.core.files import digest_of
+from scalesweep.tables.in_blocks import in_blocks, pooled_intervals, pooled_words
+from scalesweep.tables.machine_load import LOAD, OTHERS
+from scalesweep.tables.points import ExperimentData, Measure, Point, identity_columns, state_columns
+from scalesweep.tables.provenance import FACTS, read_facts
+
+NAMED_HOSTS = 3
+
+
+def point_tables(data: ExperimentData, points: Sequence[Point]) -> dict[str, pd.DataFrame]:
+    """``runs`` and ``points``, and ``threads`` where two parameters or more vary besides the scale.
+
+    A quantity has a column for each statistic and phase (``analysis.metrics.column``), in its own
+    unit. Measured, imported and simulated runs of one point have rows of their own and are never
+    averaged together.
+    """
+    statistics = _statistics(data, points)
+    stated = _stated_words(data, points)
+    tables = {
+        "runs": _runs(data, points),
+        "points": pd.DataFrame(
+            {
+                **identity_columns(data.axes, points, samples=True),
+                **state_columns(data.axes, points),
+                **({"stated": typed_values(stated)} if any(stated) else {}),
+                **in_blocks(pooled_words(data, points)),
+                **statistics,
+            }
+        ),
+    }
+    if len(set(data.axes) - {data.scale, *data.experiment["scale_parameters"]}) >= 2:
+        tables["threads"] = _threads(data, points, statistics)
+    return tables
+
+
+def _runs(data: ExperimentData, points: Sequence[Point]) -> pd.DataFrame:
+    """Every planned run; ``warnings`` from its summary, ``outlier`` if it is one."""
+    runs = data.experiment["runs"]
+    rows = [data.row_of.get(run["run_id"]) for run in runs]
+    table: dict[str, Any] = {
+        name: typed_values([run[name] for run in runs]) for name in ("run_id", "repeat", "status")
+    }
+    table["cause"] = typed_values([run["cause"] or None for run in runs])
+    for name in ("source", "started"):
+        table[name] = _taken(data.summary[name].tolist(), rows)
+    for name in data.axes:
+        table[name] = typed_values([run["point"][name] for run in runs])
+    # One more entry, NaN, for those that have not finished.
+    index = [-1 if row is None else row for row in rows]
+    for metric, phase in data.measures:
+        for stat in ("mean", "std") if phase in EPOCH_PHASES else ("mean",):
+            padded = np.append(data.numbers(metric, stat, phase), math.nan)
+            table[column(metric, stat, phase)] = padded[index]
+    if data.experiment.get("control"):
+        table["hosts"] = _taken(_host_sets(data), rows)
+    table["warnings"] = _taken(data.summary["warnings"].tolist(), rows)
+    loads = data.texts(LOAD)
+    others = [None if row is None or not loads[row] else float(loads[row] or 0) for row in rows]
+    if any(others_ is not None for others_ in others):
+        table[OTHERS] = pd.array(others, dtype="Float64").to_numpy(np.float64, na_value=math.nan)
+    named = _outliers(data, points)
+    table["outlier"] = typed_values([named.get(run["run_id"]) for run in runs])
+    return pd.DataFrame(table)
+
+
+def _taken(values: Sequence[Any], rows: Sequence[int | None]) -> Any:
+    return typed_values([None if row is None else values[row] for row in rows])
+
+
+def _host_sets(data: ExperimentData) -> list[str | None]:
+    """Where each run of the summary was: the names of few hosts, of many what tells them apart."""
+    run_ids = data.summary["run_id"].tolist()
+    texts = zip(run_ids, data.texts(FACTS), strict=True)
+    facts = read_facts(run_ids, [text if i in data.row_of else None for i, text in texts])
+    names = {run_id: sorted(run.hosts) for run_id, run in facts.items() if run.hosts}
+    words = {
+        run_id: ", ".join(hosts) if len(hosts) <= NAMED_HOSTS
+        else f"{len(hosts)} hosts ({digest_of(hosts, 3)})"
+        for run_id, hosts in names.items()
+    }  # fmt: skip
+    return [words.get(run_id) for run_id in run_ids]
+
+
+def _outliers(data: ExperimentData, points: Sequence[Point]) -> dict[str, str]:
+    """Run id -> why it is an outlier among the repeats of its point, in total time or metric."""
+    shown = [m for m in data.measures if m[0] == "total_time" or m[1] == "run"]
+    run_ids = data.summary["run_id"].tolist()
+    why_of: dict[str, list[str]] = {}
+    for point in points:
+        for metric, phase in shown:
+            values = data.numbers(metric, "mean", phase)[point.rows]
+            there = np.isfinite(values)
+            names = [run_ids[row] for row in point.rows[there]]
+            for outlier in outliers(values[there], names):
+                reason = f"{column(metric, 'mean', phase)}: {outlier.reason}"
+                why_of.setdefault(outlier.name, []).append(reason)
+    return {run_id: "; ".join(reasons) for run_id, reasons in why_of.items()}
+
+
+def _statistics(data: ExperimentData, points: Sequence[Point]) -> dict[str, Floats]:
+    """Statistics of every measure over the repeats of every point, by column name."""
+    # [point, repeat]: rows of the summary, and one more, NaN, where a point has fewer.
+    most = max((point.rows.size for point in points), default=0)
+    index = np.full((len(points), most), -1)
+    for place, point in enumerate(points):
+        index[place, : point.rows.size] = point.rows
+    result = {}
+    for metric, phase in data.measures:
+        means, stds = (
+            np.append(data.numbers(metric, stat, phase), math.nan)[index]
+            for stat in ("mean", "std")
+        )
+        rows = _over_repeats(means, stds, data.level)
+        for place, stated in _stated(data, points, (metric, phase)).items():
+            span = stated_interval(stated)
+            rows[place, 2:5] = stated.std, span.low, span.high  # std, low, high of STATS
+        for place, span in pooled_intervals(data, points, (metric, phase)).items():
+            rows[place, 3:5] = span.low, span.high
+        for stat, values in zip(STATS, rows.T, strict=True):
+            result[column(metric, stat, phase)] = np.ascontiguousarray(values)
+    return result
+
+
+def _stated(data: ExperimentData, points: Sequence[Point], measure: Measure) -> dict[int, Stated]:
+    """By place, points whose spread is what their source states."""
+    stated_ = {place: data.stated(point, measure) for place, point in enumerate(points)}
+    return {place: stated for place, stated in stated_.items() if stated}
+
+
+def _stated_words(data: ExperimentData, points: Sequence[Point]) -> list[str | None]:
+    """Of each point the metrics whose interval is stated by the source, with the count."""
+    words: list[list[str]] = [[] for _ in points]
+    for measure in data.measures:
+        for place, stated in _stated(data, points, measure).items():
+            words[place].append(f"{measure[0]}: n = {stated.count:g}")
+    return ["; ".join(words_) or None for words_ in words]
+
+
+def _over_repeats(means: Floats, stds: Floats, level: float) -> Floats:
+    """Mean, median, std, low, high and cv over ``[point, repeat]``, in the order of ``STATS``.
+
+    Missing repeats are NaN. A number that has no spread within its run (a plain metric) is one
+    value per repeat: ``std`` is then that of those values, and missing for one repeat.
+    """
+    there = np.isfinite(means)
+    counts = there.sum(axis=1)
+    result = np.full((len(means), len(STATS)), math.nan)
+    # Points with equally many repeats at once.
+    for count in set(counts.tolist()) - {0}:
+        alike = counts == count
+        mean, std = (array[alike][there[alike]].reshape(-1, count) for array in (means, stds))
+        pooled = mean.std(axis=1) if count > 1 else np.full(len(mean), math.nan)
+        known = np.isfinite(std).all(axis=1)
+        pooled[known] = pooled_std(mean[known], std[known])
+        columns = [mean.mean(axis=1), np.median(mean, axis=1), pooled, *mean_bounds(mean, level).T]
+        result[alike] = np.stack([*columns, coefficient_of_variation(mean)], axis=1)
+    return result
+
+
+def _threads(
+    data: ExperimentData, points: Sequence[Point], statistics: Mapping[str, Floats]
+) -> pd.DataFrame:
+    """Heat maps in long form: one row per point, metric and phase."""
+    measures = data.measures
+    repeated = [point for point in points for _ in measures]
+    table = identity_columns(data.axes, repeated, samples=True)
+    for place, name in enumerate(("metric", "phase")):
+        table[name] = typed_values([measure[place] for measure in measures] * len(points))
+    quantities = [data.quantities[metric] for metric, _ in measures]
+    table["unit"] = typed_values([quantity.unit for quantity in quantities] * len(points))
+    table["better"] = typed_values([quantity.better for quantity in quantities] * len(points))
+    for stat in STATS:
+        by_measure = [statistics[column(metric, stat, phase)] for metric, phase in measures]
+        # [measure, point] to the order of the rows: points outside, measures inside.
+        table[stat] = np.array(by_measure).reshape(len(measures), -1).T.reshape(-1)
+    return pd.DataFrame(table)
