@@ -3,6 +3,8 @@
 import json
 import re
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 from tests.conftest import ROOT
@@ -38,7 +40,13 @@ def test_doctor_and_run_in_a_study(cluster: Cluster, tmp_path: Path) -> None:
     site = SITE.replace("toy_cluster", "mine").replace("srun, ", "srun, --label, ")
     study.write("config/sites/mine.yaml", f"{site}python: {PYTHON}\nslurm: {{}}\n")
 
-    said = call(study, "doctor")
+    command = [Path(sys.executable).with_name("scalesweep"), "doctor", "--profile", "slurm"]
+    done = subprocess.run(
+        command, check=False, cwd=study.path, env=study.environment(),
+        capture_output=True, text=True, timeout=300,
+    )  # fmt: skip
+    said = done.stdout
+    assert done.returncode == 0, said + done.stderr
     lines = re.findall(r"^(ok|warning|failed|skipped) +([^:]+): (.*)$", said, re.MULTILINE)
     states = {name: (state, found) for state, name, found in lines}
     assert len(states) == len(lines) == 16

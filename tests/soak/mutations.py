@@ -24,7 +24,7 @@ from typing import Any
 
 import pandas as pd
 
-from scalesweep.commands import figures, report, summarise, tables
+from scalesweep.commands import figures, page, summarise, tables
 from scalesweep.core import own_files
 from scalesweep.core.causes import Cause
 from scalesweep.core.plan_format import read_plan, write_plan_file
@@ -64,8 +64,8 @@ def report_of(root: Path, drawn: bool = False) -> None:
     (root / "figures" / "index.json").write_text("[]")
     if drawn:
         _call(figures, *common, *made[:2], "--out", made[3])
-    page = str(root / "report.html")
-    _call(report, *common, *summary, *made, "--runs", str(runs), "--out", page)
+    out = str(root / "report.html")
+    _call(page, *common, *summary, *made, "--runs", str(runs), "--out", out)
 
 
 def _call(verb: Any, *words: str) -> None:
