@@ -29,7 +29,7 @@ def layer_table(results: ExperimentResults, limit: int) -> Table | None:
         shown += [*(row for row in rows if row.kind == STEP), *longest[:MOST]]
     if not shown:
         return None
-    rows_ = [{**row.row, _LAYER: row} for row in shown]
+    rows_ = [{**row.cells, **row.row, _LAYER: row} for row in shown]
     columns = [
         Column("Layer", _cell(_name), "layer"),
         Column("Time [ms]", _cell(lambda row: _estimate(row.ms, with_interval)), "ms"),

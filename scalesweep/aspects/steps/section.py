@@ -29,7 +29,7 @@ def steps_table(results: ExperimentResults, limit: int) -> Table | None:
     planned = {(*results.key(row, results.axes), row["source"]): row for row in results.points}
     rows = [
         {
-            **spread.row, "spread": spread, "repeats": len(spread.runs),
+            **_numbers(spread), **spread.row, "spread": spread, "repeats": len(spread.runs),
             "planned": planned[
                 *results.key(spread.row, results.axes), spread.row["source"]
             ]["planned"],
@@ -37,6 +37,13 @@ def steps_table(results: ExperimentResults, limit: int) -> Table | None:
         for spread in shown
     ]  # fmt: skip
     return table_of(results, rows, [("", _columns())], limit)
+
+
+def _numbers(spread: Spread) -> Row:
+    """What the columns are sorted by and exported as: of several runs what is shown of them."""
+    names = ("p50", "p95", "p99", "max", "drift")
+    numbers = {name: spread.median(name) for name in names}
+    return {"rank": spread.rank, **numbers, "stalls": _mean_stalls(spread)}
 
 
 def _columns() -> list[Column]:
@@ -67,10 +74,15 @@ def _whose(spread: Spread) -> str:
     return "steps" if spread.rank is None else f"rank {spread.rank}"
 
 
+def _mean_stalls(spread: Spread) -> float | None:
+    """How many a run has."""
+    return float(np.mean(spread.values("stalls"))) if spread.values("stalls") else None
+
+
 def _stalls(spread: Spread) -> str:
     """How many a run has, and in which steps those of the first run with any are."""
-    count = float(np.mean(spread.values("stalls"))) if spread.values("stalls") else None
-    if not finite(count):
+    count = _mean_stalls(spread)
+    if count is None or not finite(count):
         return "–"
     places = next((places for places in spread.stalled if places), [])
     text = number(count) if count % 1 else f"{count:.0f}"

@@ -2,7 +2,10 @@
 
 from pathlib import Path
 
+import pytest
+
 from scalesweep.aspects.draw import plan_figures
+from scalesweep.report.page_data import table_data
 from scalesweep.report.training_sections import training_sections
 from tests.fakes.planted_steps import Program, every, planted_study
 from tests.fakes.ranks import ranked, steady, study_of
@@ -29,6 +32,12 @@ def test_quantiles_stalls_and_drift_of_steps_and_ranks(tmp_path: Path) -> None:
     assert 70 < float(whole["p50"]) < 80 < float(whole["p95"]) < 100
     assert float(whole["p99"]) > 400
     assert 15 < float(whole["Drift in a run"].split()[0]) < 25  # 13 ms of 66
+    # What the page sorts by and exports are the numbers that it shows.
+    raw = {c["name"]: c["values"] for c in table_data(study, section.table, 1000)["raw"]}
+    assert raw["rank"] == [None, 0, 1] and raw["stalls"] == [2, 0, 2]
+    for name in ("p50", "p95", "p99"):
+        assert raw[name] == pytest.approx([float(row[name]) for row in rows], rel=0.01)
+    assert all(isinstance(value, float) for name in ("max", "drift") for value in raw[name])
 
 
 def test_the_chart_marks_the_stalls_of_each_run(tmp_path: Path) -> None:

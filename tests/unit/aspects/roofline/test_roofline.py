@@ -20,6 +20,7 @@ from scalesweep.aspects.roofline.table import layer_rows
 from scalesweep.core.paths import REPO
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.report.export_tables import write_all
+from scalesweep.report.page_data import table_data
 from scalesweep.tables.ceilings import DATASHEET, MEASURED, Ceiling, machine_ceilings
 from scalesweep.tables.layers import LAYERS, LayerTimes
 from scalesweep.tables.machine import Machine
@@ -215,13 +216,20 @@ def test_the_worked_example_of_the_documentation() -> None:
 
 
 def test_the_report_shows_the_step_and_the_layers_that_take_longest() -> None:
-    table = layer_table(measured().study(), 100)
+    study = measured().study()
+    table = layer_table(study, 100)
     assert table is not None
     rows = [[cell.text for cell in row] for row in table.rows]
     assert [row[1] for row in rows] == ["step", "conv (2 layers)", "norm (3 layers)", "tiny"]
     assert rows[1][4:] == ["60.0", "50.0", "compute", "60.0", "60.0 %", "–"]
     assert rows[0][0] == "3/3"
     assert rows[0][-1] == "95.4 %" or rows[0][-1] == "95.5 %"
+    # What the page sorts by and exports are the table's own values.
+    raw = {c["name"]: c["values"] for c in table_data(study, table, 1000)["raw"]}
+    assert raw["layer"] == ["step", "conv", "norm", "tiny"] and raw["bound"][1] == "compute"
+    for name in ("ms", "of_layers", "flops", "intensity", "least_ms", "of_roof", "coverage"):
+        written = {row["layer"]: row[name] for row in study.rows("roofline")}
+        assert raw[name] == pytest.approx([written[layer] for layer in raw["layer"]], nan_ok=True)
     assert layer_table(Campaign().ceiling("memory", [1.0]).study(), 100) is None
 
 
