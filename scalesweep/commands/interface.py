@@ -43,11 +43,27 @@ class Parser(argparse.ArgumentParser):
 
     def read(self, words: Sequence[str]) -> argparse.Namespace:
         """The arguments; options may come between them. Raises UserError."""
+        self._check_each(words)
         args, rest = self.parse_known_intermixed_args(words)
         if rest:
             near = did_you_mean(rest[0], self.options()) if rest[0].startswith("-") else ""
             self.error(f"{rest[0]}: unknown{near and f'; {near[:-1]}'}")
         return args
+
+    def _check_each(self, words: Sequence[str]) -> None:
+        """Raise UserError for an empty argument, as of a variable that is not set, and for an
+        option that is named twice, of which only the last would count."""
+        options = {name for a in self._actions if a.nargs != 0 for name in a.option_strings}
+        named = []
+        for before, word in zip(("", *words), words, strict=False):
+            name, equals, value = word.partition("=")
+            if not word or (name in options and equals and not value):
+                where = name or (before if before in options else "an argument")
+                self.error(f"{where}: is empty; leave it out, or name a value")
+            if name in options:
+                if name in named:
+                    self.error(f"{name}: is named twice; name it once")
+                named.append(name)
 
 
 @dataclass(frozen=True)

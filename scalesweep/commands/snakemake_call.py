@@ -4,14 +4,23 @@ import argparse
 import os
 import shlex
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from scalesweep.config.study import find_campaign, is_file
+from scalesweep.core.errors import UserError
 from scalesweep.core.paths import REPO
 from scalesweep.smk.report_command import setting
 
 # Where Snakemake looks for a Snakefile.
 _SNAKEFILES = ("Snakefile", "snakefile", "workflow/Snakefile", "workflow/snakefile")
+
+# Options of Snakemake of which the last one counts, with all their names.
+_ONCE = {
+    "--config": ("--config", "-C"),
+    "--configfile": ("--configfile", "--configfiles"),
+    "--profile": ("--profile",),
+}
 
 
 def run(args: argparse.Namespace) -> None:
@@ -30,6 +39,7 @@ def words_of(args: argparse.Namespace) -> list[str]:
         words += ["--profile", _profile(profile)]
     if getattr(args, "dry_run", False):
         words.append("-n")
+    own = len(words)
     words += args.snakemake
     names = ("site", "results", "history", "baseline")
     settings = {name: getattr(args, name, None) for name in names}
@@ -45,8 +55,24 @@ def words_of(args: argparse.Namespace) -> list[str]:
     elif args.campaign:
         find_campaign(args.campaign)
         settings = {"campaign": args.campaign, **settings}
-    given = [setting(key, value) for key, value in settings.items() if value is not None]
-    return [*words, "--config", *given] if given else words
+    if given := [setting(key, value) for key, value in settings.items() if value is not None]:
+        words += ["--config", *given]
+    after = own + len(args.snakemake)
+    _check_rest(args, [*words[:own], *words[after:]])
+    return words
+
+
+def _check_rest(args: argparse.Namespace, words: Sequence[str]) -> None:
+    """Raise UserError for an option after ``--`` that is among ``words``: Snakemake would read the
+    last one, and drop the other without a word."""
+    for word in args.snakemake:
+        name = "-C" if word.startswith("-C") else word.partition("=")[0]
+        for option, same in _ONCE.items():
+            if name in same and option in words:
+                raise UserError(
+                    f"scalesweep {args.command}: {name} after `--`: Snakemake would read only one "
+                    f"of two {option}; name either what is before `--`, or what is after it"
+                )
 
 
 def _snakefile(here: Path) -> list[str]:

@@ -100,6 +100,8 @@ def read_options(overrides: Mapping[str, Any], verbs: Collection[str] = (RUN,)) 
                 f"--config {key}: Snakemake reads {value!r}, which is no text: write "
                 f"'{key}= \"TEXT\" ', or `scalesweep`, which takes texts as they are"
             )
+        if not value:
+            raise UserError(f"--config {key}: is empty; leave it out, or name a value")
         allowed = _ALLOWED.get(key, (value,))
         if value not in allowed:
             ways = ", ".join(f"{key}={value}" for value in allowed)

@@ -81,6 +81,10 @@ def test_help_names_each_option_and_its_examples_parse(
         (["compare"], "scalesweep compare: the following arguments are required: BASE; see"),
         (["history", "--fail-on", "all"], "scalesweep history: argument --fail-on: invalid choice"),
         (["predict", "--history", "x"], "scalesweep predict: --history: unknown"),
+        (["run", "--results", ""], "scalesweep run: --results: is empty; leave it out, or name a"),
+        (["run", "--results="], "scalesweep run: --results: is empty; leave it out, or name a"),
+        (["import", ""], "scalesweep import: an argument: is empty; leave it out, or name a"),
+        (["plan", "--site", "a", "--site=b"], "scalesweep plan: --site: is named twice; name it"),
     ],
 )
 def test_a_mistake_is_one_line(words: list[str], told: str) -> None:
@@ -116,6 +120,25 @@ def test_a_call_of_snakemake(
     monkeypatch.chdir(ROOT)
     assert " ".join(line_of(*words)) == f"snakemake {line}".strip()
     get_argument_parser().parse_args(line_of(*words)[1:])  # exits where a word is none
+
+
+@pytest.mark.parametrize(
+    ("words", "option"),
+    [
+        (("run", "--site", "local", "--", "--config", "results=x"), "--config"),
+        (("run", "--site", "local", "--", "-Cresults=x"), "--config"),
+        (("run", "c.yaml", "--", "--configfile=d.yaml"), "--configfile"),
+        (("plan", "--profile", "slurm", "--", "--profile", "other"), "--profile"),
+    ],
+)
+def test_what_snakemake_would_drop_is_refused(
+    monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], option: str
+) -> None:
+    """It reads the last --config only: runs would be measured at another place, or site."""
+    monkeypatch.chdir(ROOT)
+    with pytest.raises(UserError, match=f"would read only one of two {option};"):
+        line_of(*words)
+    line_of(words[0], *words[words.index("--") :])  # alone it is read
 
 
 def test_elsewhere_the_snakefile_is_named_unless_it_is_used_there(

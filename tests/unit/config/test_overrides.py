@@ -59,6 +59,11 @@ def test_what_snakemake_does_not_read_as_a_text_is_refused(value: Any) -> None:
         read_options({"results": value})
 
 
+def test_an_empty_value_is_refused() -> None:
+    with pytest.raises(UserError, match="--config history: is empty; leave it out"):
+        read_options({"history": ""})
+
+
 def test_what_was_a_target_names_a_command() -> None:
     for command in MOVED.values():
         assert command.split()[0] in COMMANDS
