@@ -85,16 +85,18 @@ def read_campaign(
     if in_slurm:
         leave_job()  # as Snakemake's Slurm plugin does, which forgets the cluster too
     campaign = _load(path, options, in_slurm)
-    _check_names(campaign, in_slurm)
-    named = f"{prefix}results" if options.get("results") else f"{path}: results"
-    claim_folder(campaign.results, named, write=write)
+    keys = ("results", "history")
+    where = {key: f"{prefix}{key}" if options.get(key) else f"{path}: {key}" for key in keys}
+    _check_names(campaign, in_slurm, where)
+    _check_apart(campaign, where["history"])
+    claim_folder(campaign.results, where["results"], write=write)
     if options.get("baseline") and campaign.history is None:
         raise UserError(
             f"{prefix}baseline: {path} names no history, which it is for; add {prefix}history"
         )
     if campaign.history:
         # Made when the first session is kept.
-        claim_folder(campaign.history.folder, f"{path}: history", write=False)
+        claim_folder(campaign.history.folder, where["history"], write=False)
     if in_slurm and campaign.site.slurm is None:
         site = f"{prefix}site{' ' if prefix == OPTION else '='}NAME"
         raise UserError(
@@ -133,7 +135,21 @@ def warn(campaign: Campaign, runs: Runs, odd: Mapping[str, RunState], dry: bool)
         _log.warning("%s", stale)
 
 
-def _check_names(campaign: Campaign, in_slurm: bool) -> None:
+def _check_apart(campaign: Campaign, where: str) -> None:
+    """Raise UserError where the history is the results folder: both have a folder ``tables``, and
+    the next report would replace that of the history."""
+    history = campaign.history
+    if history and history.folder.resolve() == campaign.results.resolve():
+        raise UserError(
+            f"{where}: {history.folder} is the results folder; name one of its own for the history"
+        )
+
+
+def _check_names(
+    campaign: Campaign, in_slurm: bool, where: Mapping[str, str] | None = None
+) -> None:
+    """Raise UserError for a path that could not be passed on; ``where`` says what named it."""
+    where = where or {key: f"{campaign.file}: {key}" for key in ("results", "history")}
     data = Path(campaign.site.data)
     # These first: they are part of what others become.
     named: dict[str, Path | str] = {"the folder of the Snakefile": REPO}
@@ -141,13 +157,13 @@ def _check_names(campaign: Campaign, in_slurm: bool) -> None:
         named["the working folder"] = Path.cwd()
     named |= {
         "--configfile": campaign.file,
-        f"{campaign.file}: results": campaign.results,
+        where["results"]: campaign.results,
         f"{campaign.site.file}: data": data.resolve(),
     }
     if campaign.history:
-        named[f"{campaign.file}: history"] = campaign.history.folder
-    for where, name in named.items():
-        check_path(where, name, in_slurm)
+        named[where["history"]] = campaign.history.folder
+    for what, name in named.items():
+        check_path(what, name, in_slurm)
 
 
 def check_path(where: str, name: Path | str, in_slurm: bool = False) -> None:
