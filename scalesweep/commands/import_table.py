@@ -5,6 +5,7 @@ import shlex
 import sys
 from pathlib import Path
 
+from scalesweep.commands.interface import parser_of
 from scalesweep.core.errors import UserError
 from scalesweep.core.own_files import publish
 from scalesweep.importers import TABLE, cli
@@ -88,5 +89,10 @@ def _print_draft(args: argparse.Namespace) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         publish(path, text)
         print(f"# Written to {path}.")
-    again = shlex.join(["scalesweep", "import", str(source), "--map", str(path)])
+    words = ["scalesweep", "import", str(source), "--map", str(path)]
+    defaults = parser_of("import")
+    for name in ("site", "results"):
+        if getattr(args, name) != defaults.get_default(name):
+            words += [f"--{name}", getattr(args, name)]
+    again = shlex.join(words)
     print(f"# Check and complete it, then: {again}")

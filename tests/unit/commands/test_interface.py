@@ -14,7 +14,7 @@ import pytest
 from snakemake.cli import get_argument_parser, parse_config
 
 from scalesweep import commands
-from scalesweep.commands import INTERNAL, completion
+from scalesweep.commands import INTERNAL, completion, import_table, study
 from scalesweep.commands.interface import COMMANDS, overview, parser_of, read
 from scalesweep.commands.snakemake_call import words_of
 from scalesweep.core.errors import UserError
@@ -217,3 +217,25 @@ def test_the_installed_command(tmp_path: Path) -> None:
     )
     assert (done.returncode, done.stderr) == (0, "")
     assert re.fullmatch(r"scalesweep \d+\.\d+\.\d+\n", done.stdout)
+
+
+def test_the_draft_of_a_map_is_used_with_the_options_that_it_was_made_with(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Without them the runs would go to results/imported, as those of another site."""
+    table = tmp_path / "t.csv"
+    table.write_text("ranks,throughput\n1,100\n2,190\n")
+    where = ["--site", "theirs", "--results", f"{tmp_path}/my results"]
+    import_table.run(read(["import", f"{table}", *where])[1])
+    line = capsys.readouterr().out.strip().splitlines()[-1].partition("then: ")[2]
+    _, args = read(shlex.split(line)[1:])
+    assert [args.site, args.results, args.map] == [
+        "theirs", f"{tmp_path}/my results", f"{tmp_path}/my results/t.map.yaml"
+    ]  # fmt: skip
+
+
+def test_a_study_is_not_made_where_no_campaign_could_run(tmp_path: Path) -> None:
+    _, args = read(["study", f"{tmp_path}/my {{study}}"])
+    with pytest.raises(UserError, match=r"^FOLDER: .*must not contain '{'"):
+        study.run(args)
+    assert not list(tmp_path.iterdir())
