@@ -58,7 +58,14 @@ def _adding(workflow: Any, name: str) -> Callable[[Handler], Handler]:
 
 
 def overrides(workflow: Any) -> Mapping[str, Any]:
-    """Keys of --config, as Snakemake has read them."""
+    """Keys of --config, as Snakemake has read them: of several --config the last one only, so
+    that is refused. Raises UserError."""
+    for names in (("--config", "-C"), ("--configfile", "--configfiles")):
+        if sum(word.partition("=")[0] in names for word in sys.argv[1:]) > 1:
+            raise UserError(
+                f"{names[0]}: is named twice, and Snakemake reads only the last one; name it once, "
+                "with all that belongs to it behind it"
+            )
     given: Mapping[str, Any] = workflow.config_settings.config
     return given
 
