@@ -9,13 +9,35 @@ import pandas as pd
 from scalesweep.ab.commits import SHORT, Repository
 from scalesweep.ab.outcome import Measured, settled_point, verdicts_of
 from scalesweep.ab.session import AbSession
-from scalesweep.ab.words import line_of
+from scalesweep.analysis.paired import MOST_NEEDED
 from scalesweep.analysis.table_io import typed_values, write_csv, write_parquet
+from scalesweep.analysis.verdicts import INCONCLUSIVE
 from scalesweep.config.campaign import Campaign
 from scalesweep.core.errors import UserError
-from scalesweep.core.formatting import counted
+from scalesweep.core.formatting import PHASES, counted
 from scalesweep.history.run import PAGE, write_history
 from scalesweep.history.settled import Commit, Settled, SettledPoint, keep
+from scalesweep.history.words import settled_change
+
+
+def line_of(label: str, point: SettledPoint) -> str:
+    """``regression: steps, ranks 2: step_time +49.8 [48.9, 50.7] %, 5 pairs``."""
+    phase = "" if point.phase == "run" else f", {PHASES[point.phase]}"
+    text = f"{point.kind}: {label}: {point.metric}{phase} {settled_change(point)}, "
+    text += counted(point.pairs, "pair")
+    if point.kind == INCONCLUSIVE:
+        text += f"; {settling(point)}"
+    return text
+
+
+def settling(point: SettledPoint) -> str:
+    """What would settle an inconclusive verdict."""
+    why = f"{point.reason}; " if point.reason else ""
+    if point.needed is None:
+        return f"{why}to settle it would take more than {MOST_NEEDED} repeats of each"
+    more = counted(point.needed - point.pairs, "more repeat")
+    return f"{why}{more} of each would probably settle it (--repeats {point.needed})"
+
 
 VERDICTS = "verdicts"  # stem of the table next to the runs
 Say = Callable[[str], None]

@@ -14,12 +14,20 @@ killed leaves nothing to mend. The Snakefile is parsed with this: only a decisio
 only one on a budget pandas.
 """
 
-from collections.abc import Set
+import math
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import Protocol
 
-from scalesweep.adaptive.repeats import RepeatedPoint, keep_looks, plan_points, repeats_entry
+from scalesweep.adaptive.repeats import (
+    KeptLook,
+    RepeatedPoint,
+    keep_looks,
+    plan_points,
+    repeats_entry,
+)
 from scalesweep.adaptive.spending import (
     Spending,
     keep_decisions,
@@ -28,9 +36,57 @@ from scalesweep.adaptive.spending import (
     take_account,
 )
 from scalesweep.adaptive.stops import StopSeries, held_runs, keep_stops, plan_stops
+from scalesweep.analysis.metrics import EPOCH_PHASES, column
+from scalesweep.analysis.repeat_rule import MORE, WAITING, Look
+from scalesweep.analysis.sequential import look_at
 from scalesweep.config.campaign import Campaign
 from scalesweep.core.formatting import counted
 from scalesweep.core.plan_format import Plan, PlanExperiment
+from scalesweep.core.record import RECORD
+from scalesweep.core.status import Status
+from scalesweep.tables.summary import read_rows
+from scalesweep.tables.summary_cache import Row
+
+
+def look_at_point(point: RepeatedPoint, folder: Path) -> KeptLook:
+    """What the finished repeats of a point say, of the metric that its experiment is about."""
+    rule, asked = point.rule, point.asked
+    done = [
+        folder / run.run_id / RECORD
+        for run, state in zip(point.runs, point.states, strict=True)
+        if state.status == Status.DONE
+    ]
+    # One that is damaged, or of no use, has no value: the inventory says so.
+    rows = [row for row in read_rows(done) if isinstance(row, Row)]
+    metric, values = _values(rows, rule.metric, _preferred(point))
+    seen = look_at(values, asked, rule.least, rule.most, rule.until)
+    if not all(state.settled for state in point.states[:asked]):
+        seen = Look(WAITING, seen.width, asked)
+    asked += seen.state == MORE
+    width = seen.width if math.isfinite(seen.width) else None
+    return KeptLook(point.seen, asked, seen.state, width, seen.expected, metric)
+
+
+def _preferred(point: RepeatedPoint) -> list[str]:
+    """Metrics in the order in which one is chosen (as ``experiment.results``)."""
+    main = point.experiment.main_metric
+    return [*([main] if main else []), "total_throughput", *point.experiment.benchmark.metrics]
+
+
+def _values(
+    rows: Sequence[Row], named: str | None, preferred: Sequence[str]
+) -> tuple[str, list[float]]:
+    """A metric, and its finite values: the one that is named, or the first that rows have."""
+    numbers: list[Mapping[str, float]] = [{**row.epochs, **row.plain} for row in rows]
+    others = sorted({name for row in rows for name in row.meanings})
+    for metric in [named] if named else [*preferred, *others]:
+        # As in findings: epochs after the first one, where there are several.
+        for phase in (*reversed(EPOCH_PHASES), "run"):
+            name = column(metric, "mean", phase)
+            values = [value for row in numbers if math.isfinite(value := row.get(name, math.nan))]
+            if values:
+                return metric, values
+    return named or "", []
 
 
 class Policy(Protocol):
@@ -78,7 +134,7 @@ class PrecisePoints:
 
     def decide(self) -> None:
         """Look at each point whose runs have changed since."""
-        from scalesweep.adaptive.repeat_look import look_at_point  # NumPy
+        from scalesweep.adaptive.policy import look_at_point  # NumPy
 
         folder = self.campaign.runs_folder
         looks = {point.name: look_at_point(point, folder) for point in self.points if point.due}

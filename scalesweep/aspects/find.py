@@ -26,8 +26,7 @@ from scalesweep.findings.general import (
     warnings,
 )
 from scalesweep.findings.load import other_load, resting_on_disturbed
-from scalesweep.findings.repeats import until_precise
-from scalesweep.findings.spend import spent
+from scalesweep.findings.precision import spent, until_precise
 from scalesweep.findings.table import numbers_stated
 
 _Rule = Callable[[ExperimentResults], list[Finding]]

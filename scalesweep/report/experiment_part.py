@@ -1,34 +1,135 @@
 """What the page shows of one experiment."""
 
+import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
+from markupsafe import Markup
+
 from scalesweep.aspects.find import find
+from scalesweep.aspects.order import SECTIONS
 from scalesweep.aspects.prediction.section import prediction_section
+from scalesweep.aspects.registry import parts
+from scalesweep.core.errors import UserError
 from scalesweep.core.formatting import counted, listed
 from scalesweep.core.plan_format import Plan
 from scalesweep.core.status import Status
 from scalesweep.experiment.points_table import Table, point_table
 from scalesweep.experiment.results import ExperimentResults
+from scalesweep.experiment.sections import Section
 from scalesweep.findings.base import CONFIRMED, OPEN, Finding
 from scalesweep.findings.table import findings_in
 from scalesweep.report.cards import card_section
-from scalesweep.report.embedded_figures import embedded_figures, read_index
-from scalesweep.report.failures_section import failed_points
-from scalesweep.report.links import Links, anchors, evidence_links
+from scalesweep.report.links import Links, anchors, evidence_links, figure_id
 from scalesweep.report.page_data import MAX_VALUES, chart_data, runs_data, table_data
-from scalesweep.report.parameters import fixed_parameters
 from scalesweep.report.profiles_section import profiles_section
-from scalesweep.report.training_sections import ShownSection, section_of, training_sections
-from scalesweep.report.without_result import (
+from scalesweep.report.sections import (
     accepted_points,
     excluded_points,
+    failed_points,
+    fixed_parameters,
     points_without_result,
 )
 from scalesweep.tables.provenance import RunFacts, differences, group
+
+
+@dataclass(frozen=True)
+class ShownSection:
+    """A heading within an experiment: sentences, figures and a table (None: there is none)."""
+
+    title: str
+    notes: list[str]
+    figures: list[dict[str, Any]]
+    table: Table | None
+
+
+@cache
+def _sections() -> Mapping[str, Section]:
+    """All sections by title, in their order."""
+    places = {title: place for place, title in enumerate(SECTIONS)}
+    sections = sorted(
+        (module.SECTION for module in parts("section")),
+        key=lambda section: places.get(section.title, len(places)),
+    )
+    return {section.title: section for section in sections}
+
+
+def section_of(figure: str) -> str | None:
+    """The section that shows a figure of this name; None if it comes before them."""
+    sections = _sections().values()
+    return next((section.title for section in sections if figure.startswith(section.figures)), None)
+
+
+def training_sections(
+    results: ExperimentResults,
+    facts: Mapping[str, RunFacts],
+    figures: Sequence[dict[str, Any]],
+    limit: int,
+) -> list[ShownSection]:
+    """The sections that have anything to show; their tables have at most ``limit`` rows."""
+    shown = []
+    for title, section in _sections().items():
+        drawn = [figure for figure in figures if section_of(figure["name"]) == title]
+        table = section.table(results, limit)
+        of_runs = section.of_runs(results, facts) if section.of_runs else []
+        if drawn or table is not None or of_runs:
+            notes = [*section.notes(results), *of_runs]
+            shown.append(ShownSection(title, notes, drawn, table))
+    return shown
+
+
+def read_index(figures: Path) -> list[dict[str, Any]]:
+    """The index of all figures in a folder. Raises UserError if they were not drawn."""
+    path = figures / "index.json"
+    try:
+        content = json.loads(path.read_bytes())
+    except (OSError, ValueError):
+        raise UserError(f"{path}: no index of figures; draw the figures first") from None
+    return content if isinstance(content, list) else []
+
+
+def embedded_figures(
+    index: Sequence[Mapping[str, Any]],
+    name: str,
+    section: str,
+    figures: Path,
+    links: Links,
+    budget: dict[str, int],
+) -> list[dict[str, Any]]:
+    """Figures of an experiment, embedded while the page's budget lasts, else linked only."""
+    embedded = []
+    for entry in index:
+        if entry["experiment"] != name:
+            continue
+        svg = None
+        if "missing" not in entry:
+            path = figures / entry["files"]["svg"]
+            svg = path.read_text("utf-8") if path.stat().st_size <= budget["svg"] else None
+        if svg is not None:
+            budget["svg"] -= len(svg)
+        box = (svg or "").partition('viewBox="')[2].partition('"')[0].split()
+        embedded.append(
+            {
+                "id": figure_id(section, entry["name"]),
+                "name": entry["name"],
+                "title": entry["title"],
+                "caption": entry["caption"],
+                "missing": "missing" in entry,
+                "shows": entry["shows"],
+                # Written by scalesweep.figures, which serialises every label as XML text.
+                "svg": None if svg is None else Markup(svg),
+                "wide": len(box) == 4 and float(box[2]) > 450,
+                "files": {
+                    kind: links.to(figures / file) for kind, file in sorted(entry["files"].items())
+                },
+            }
+        )
+    return embedded
+
 
 # What one page may hold; the rest is linked. A page of 10,000 runs stays below 10 MB with these.
 # Rows that the page itself contains, for print and for browsers without scripts.

@@ -7,6 +7,7 @@ tables read, or the code.
 
 import hashlib
 import json
+import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -30,8 +31,9 @@ from scalesweep.aspects.prediction.forecasts import (
 from scalesweep.aspects.profiles.functions import profile_files
 from scalesweep.core.errors import UserError
 from scalesweep.core.files import digest_of, stamp_of
+from scalesweep.core.formatting import finite
 from scalesweep.core.kept_files import KeptFiles, code_digest
-from scalesweep.core.own_files import remove_others
+from scalesweep.core.own_files import publish, remove_others
 from scalesweep.core.parallel import shared_map
 from scalesweep.core.plan_format import Plan, PlanExperiment
 from scalesweep.core.record import POWER, RECORD
@@ -40,16 +42,79 @@ from scalesweep.experiment.load import lasting, load_results
 from scalesweep.findings.table import TABLE as FINDINGS
 from scalesweep.findings.table import findings_table
 from scalesweep.report.latex import write_latex
+from scalesweep.state.run_state import other_sites, scan
+from scalesweep.state.stock import newer
 from scalesweep.table.declared import frame_of
 from scalesweep.tables.epoch_curves import ACCOUNT
-from scalesweep.tables.extra_p import write_extra_p
 from scalesweep.tables.layers import LAYERS
 from scalesweep.tables.machine import UNKNOWN, Machine, known_machine
-from scalesweep.tables.other_sites import summaries_elsewhere
 from scalesweep.tables.points import ExperimentData
 from scalesweep.tables.read_ceilings import reads_files
+from scalesweep.tables.summary import build_summary
 from scalesweep.tables.witnesses import KEPT as KEPT_SERIES
 from scalesweep.tables.witnesses import campaign_series, keep_series, predicting_machine
+
+_log = logging.getLogger(__name__)
+
+
+def summaries_elsewhere(runs_folder: Path, run_ids: Iterable[str]) -> dict[str, pd.DataFrame]:
+    """Summary of the finished ones of these runs by site, of every other site that has any.
+
+    Runs whose files cannot be trusted are left out, with a line each.
+    """
+    wanted = list(run_ids)
+    summaries = {}
+    for folder in other_sites(runs_folder):
+        here = [run_id for run_id in wanted if (folder / run_id).is_dir()]
+        # Not remembered: another site's folder is left as it is.
+        states = scan(folder, here, remember=False)
+        done = [folder / run_id / RECORD for run_id in here if states[run_id].status == Status.DONE]
+        broken = newer(states)
+        if done:
+            summaries[folder.name] = build_summary(done, broken=broken, unusable=broken)
+        for run_id, why in broken.items():
+            _log.warning("%s/%s: %s: left out", folder.name, run_id, why)
+    return summaries
+
+
+EXTRA_P = "extra_p.jsonl"
+
+
+def extra_p_lines(data: ExperimentData) -> list[str]:
+    """The lines of an experiment, point by point."""
+    points = [point for point in data.points() if point.rows.size]
+    numeric = [
+        name
+        for name in data.axes
+        if all(finite(point.values[name]) and point.values[name] > 0 for point in points)
+    ]
+    sources = {point.source for point in points}
+    lines = []
+    for point in points:
+        words = [f"{n}={json.dumps(point.values[n])}" for n in data.axes if n not in numeric]
+        words += [f"source={point.source}"] if len(sources) > 1 else []
+        for metric, phase in data.measures:
+            values = data.repeats(point, (metric, phase)).tolist()
+            if values:
+                line = {
+                    "params": {name: point.values[name] for name in numeric},
+                    "callpath": " ".join(words) or data.experiment["name"],
+                    "metric": column(metric, "", phase),
+                    "value": values,
+                }
+                lines.append(json.dumps(line))
+    return lines
+
+
+def write_extra_p(data: ExperimentData, folder: Path) -> list[Path]:
+    """Write the file of an experiment that varies a number; returns it, or nothing."""
+    lines = extra_p_lines(data)
+    if not lines or not json.loads(lines[0])["params"]:
+        return []
+    folder.mkdir(parents=True, exist_ok=True)
+    publish(folder / EXTRA_P, "\n".join(lines) + "\n", durable=False)
+    return [folder / EXTRA_P]
+
 
 # What makes numbers and files of them.
 LIBRARIES = ("numpy", "pandas", "pyarrow", "scipy", "jinja2")

@@ -18,13 +18,12 @@ from scalesweep.experiment.cells import unbroken
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.report.experiment_part import PageInputs, experiment_parts
 from scalesweep.report.html_assets import assets, render
-from scalesweep.report.imports_section import imported_section
-from scalesweep.report.jobs_section import FILTERS, jobs_section
 from scalesweep.report.links import Links
 from scalesweep.report.page_data import (
     packed,
     run_files,
 )
+from scalesweep.report.sections import FILTERS, imported_section, jobs_section
 from scalesweep.slurm.job_table import read_jobs
 from scalesweep.tables.hardware import machines, mismatches
 from scalesweep.tables.provenance import FACTS, RunFacts, group, read_facts

@@ -6,8 +6,8 @@ from typing import Any, cast
 
 import pytest
 
+from scalesweep.commands.compare import compare
 from scalesweep.compare.inputs import read_sides
-from scalesweep.compare.run import compare
 from scalesweep.config.campaign import Campaign
 from tests.fakes.results import Fake, make_results
 from tests.report.visits import NEEDED, Visit, check_phone, check_sound, sorted_by_cells

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from scalesweep.ab.bisect import BAD, GOOD, SKIPPED, Search
+from scalesweep.ab.first_bad import BAD, GOOD, SKIPPED, Search
 
 
 def searched(commits: int, culprit: int, broken: frozenset[int] = frozenset()) -> Search:

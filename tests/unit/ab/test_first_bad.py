@@ -10,9 +10,8 @@ import pytest
 
 from scalesweep.ab import first_bad
 from scalesweep.ab.checkouts import BadCommitError
-from scalesweep.ab.cost import Cost
 from scalesweep.ab.first_bad import LOOKS, Finder
-from scalesweep.ab.session import AbSession
+from scalesweep.ab.session import AbSession, Cost
 from scalesweep.ab.targets import Target
 from scalesweep.core.errors import UserError
 

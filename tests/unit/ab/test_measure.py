@@ -12,9 +12,8 @@ from unittest.mock import ANY
 import pytest
 
 from scalesweep.ab import measure
-from scalesweep.ab.cost import Cost
 from scalesweep.ab.measure import JOB_NAME, cancel_left, job_request, measure_in_slurm
-from scalesweep.ab.session import _end_in_order
+from scalesweep.ab.session import Cost, _end_in_order
 from scalesweep.compute.pack import PackedRun, read_pack
 from scalesweep.config.campaign import Campaign
 from scalesweep.jobs.job_requests import Request

@@ -16,7 +16,7 @@ from scalesweep.adaptive.spending import DECISIONS, Spending, held_hours
 from scalesweep.config.campaign import Campaign
 from scalesweep.core.errors import UserError
 from scalesweep.experiment.results import ExperimentResults
-from scalesweep.findings.spend import spent
+from scalesweep.findings.precision import spent
 from scalesweep.jobs.run_spec import data_folder, run_spec
 from scalesweep.planning.plan import build_plan
 from scalesweep.planning.plan_text import plan_text

@@ -16,7 +16,7 @@ from scalesweep.core.paths import REPO
 from scalesweep.core.plan_format import read_plan
 from scalesweep.experiment.load import load_results
 from scalesweep.findings.table import findings_table
-from scalesweep.report import training_sections
+from scalesweep.report import experiment_part
 from tests.fakes.pages import render
 from tests.fakes.results import Fake, make_results
 
@@ -37,7 +37,7 @@ def warmup(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Aspect]:
     from scalesweep.aspects import warmup  # type: ignore[attr-defined]
 
     monkeypatch.setattr(registry, "ASPECTS", (*registry.ASPECTS, warmup.ASPECT))
-    caches = (find._rules, training_sections._sections)
+    caches = (find._rules, experiment_part._sections)
     for cached in caches:
         cached.cache_clear()
     yield warmup.ASPECT

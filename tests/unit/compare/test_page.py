@@ -12,9 +12,9 @@ from typing import Any, cast
 import pandas as pd
 import pytest
 
+from scalesweep.commands.compare import compare
 from scalesweep.compare.forest_plot import MAX_DOTS
 from scalesweep.compare.inputs import Side, read_sides
-from scalesweep.compare.run import compare
 from scalesweep.config.campaign import Campaign
 from scalesweep.core.errors import UserError
 from tests.fakes.pages import bare

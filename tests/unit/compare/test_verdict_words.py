@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from scalesweep.analysis.multiple import holm_p
+from scalesweep.commands.compare import compare
 from scalesweep.compare.environment_diff import CODE, Surroundings, _subject, surroundings
 from scalesweep.compare.inputs import Side
 from scalesweep.compare.matching import join
-from scalesweep.compare.run import compare
 from scalesweep.compare.significance import IMPROVED, WORSE, changes
 from scalesweep.compare.verdict_words import verdict_words
 from scalesweep.tables.provenance import PROGRAM, run_facts

@@ -9,12 +9,13 @@ from pathlib import Path
 import pytest
 import yaml
 
+from scalesweep.commands import doctor
 from scalesweep.compute.doctor import nodes
 from scalesweep.compute.doctor.checks import FAILED, OK, SKIPPED, WARNING, Check
 from scalesweep.config.campaign import Campaign, load_campaign
 from scalesweep.core.paths import REPO
 from scalesweep.core.visible import visible
-from scalesweep.doctor import examine, place, slurm
+from scalesweep.doctor import place, slurm
 from scalesweep.jobs.node_faults import NodeFaults
 from tests.conftest import ROOT
 
@@ -69,9 +70,9 @@ def make(toy: Path, monkeypatch: pytest.MonkeyPatch) -> Make:
 
 
 def outcomes(campaign: Campaign, cluster: bool = False) -> dict[str, Check]:
-    found = list(examine.examine(campaign, cluster))
+    found = list(doctor.examine(campaign, cluster))
     assert len({check.name for check in found}) == len(found) == 16
-    assert all("\n" not in examine.line_of(check) for check in found)
+    assert all("\n" not in doctor.line_of(check) for check in found)
     return {check.name: check for check in found}
 
 
@@ -89,7 +90,7 @@ def test_a_site_without_slurm_and_horovod(make: Make) -> None:
     assert found["launcher"].detail.startswith("2 ranks on ")
     for name in ("TensorFlow", "Horovod"):
         assert found[name].detail == "no benchmark of this campaign is known to need it"
-    assert examine.line_of(found["sbatch"]).startswith("skipped  sbatch: ")
+    assert doctor.line_of(found["sbatch"]).startswith("skipped  sbatch: ")
 
 
 def test_each_failure_names_its_mend_and_hinders_no_other(make: Make) -> None:
@@ -197,11 +198,11 @@ def test_a_program_that_is_not_there_fails(make: Make) -> None:
     content["command"] = ["{program:train}"]
     path.write_text(yaml.safe_dump(content))
     Path("c.yaml").write_text(Path("c.yaml").read_text() + "programs: {train: ./train.py}\n")
-    (check,) = examine.examine_programs(load_campaign(Path("c.yaml")), cluster=True)
+    (check,) = doctor.examine_programs(load_campaign(Path("c.yaml")), cluster=True)
     assert check.state == FAILED and "toy: programs.train: " in check.detail
     assert "no such file" in check.detail and "c.yaml" in check.mend
     Path("train.py").touch()
-    (check,) = examine.examine_programs(load_campaign(Path("c.yaml")), cluster=True)
+    (check,) = doctor.examine_programs(load_campaign(Path("c.yaml")), cluster=True)
     assert check.state == OK
 
 
@@ -221,4 +222,4 @@ def test_a_machine_at_work_is_a_warning(loads: list[list[float]], state: str) ->
 
 def test_a_host_that_names_itself_in_escapes_is_shown(make: Make) -> None:
     check = nodes.judge_load([{"host": "n\x1b[2J\u202e", "load": [16.0, 2]}])
-    assert visible(examine.line_of(check)).count("n\\x1b[2J\\u202e") == 1
+    assert visible(doctor.line_of(check)).count("n\\x1b[2J\\u202e") == 1

@@ -9,12 +9,11 @@ import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from scalesweep.aspects.draw import draw, plan_figures, write_figures
+from scalesweep.aspects import draw as draw_module
+from scalesweep.aspects.draw import MANY_POINTS, draw, most_telling, plan_figures, write_figures
 from scalesweep.core.plan_format import read_plan
 from scalesweep.experiment.load import load_results
 from scalesweep.experiment.results import ExperimentResults
-from scalesweep.figures import choice
-from scalesweep.figures.choice import MANY_POINTS, most_telling
 from scalesweep.figures.fonts import COMMON, WHOLE, families
 from scalesweep.figures.style import Sketch
 from tests.conftest import ROOT
@@ -53,10 +52,10 @@ def test_large_campaigns_get_the_most_telling_and_say_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     studies = studies_of(tmp_path, [LARGE, Fake("f", {"ranks": [1, 2]}, "weak", repeats=1)])
-    monkeypatch.setattr(choice, "MANY_POINTS", 11)
+    monkeypatch.setattr(draw_module, "MANY_POINTS", 11)
     every = plan_figures(studies)
-    monkeypatch.setattr(choice, "MANY_POINTS", 10)
-    monkeypatch.setattr(choice, "MOST_FIGURES", 6)
+    monkeypatch.setattr(draw_module, "MANY_POINTS", 10)
+    monkeypatch.setattr(draw_module, "MOST_FIGURES", 6)
     large, small = plan_figures(studies)
     assert names_of(large.parts) == ["overview-init", "overview-later", "heatmap", "groups-later"]
     assert names_of(small.parts) == ["scaling-init", "scaling-later"] and small.left_out == []
@@ -73,7 +72,7 @@ def test_large_campaigns_get_the_most_telling_and_say_so(
 
 
 def test_ranks_of_what_figures_tell(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(choice, "MOST_FIGURES", 8)
+    monkeypatch.setattr(draw_module, "MOST_FIGURES", 8)
     found = sketches(
         "overview-init", "overview-later", "scaling-1-init", "scaling-1-later", "scaling-2-later",
         "compare-cache-init", "compare-cache-later", "ratio-cache-later", "compare-gzip-2-later",

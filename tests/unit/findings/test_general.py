@@ -13,7 +13,7 @@ from scalesweep.findings.general import (
     waiting,
     warnings,
 )
-from scalesweep.findings.repeats import until_precise
+from scalesweep.findings.precision import until_precise
 from tests.fakes.finding_rows import T, only, said, scaling, study, value
 
 

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from scalesweep.aspects.draw import plan_figures
+from scalesweep.report.experiment_part import training_sections
 from scalesweep.report.page_data import table_data
-from scalesweep.report.training_sections import training_sections
 from tests.fakes.planted_steps import Program, every, planted_study
 from tests.fakes.ranks import ranked, steady, study_of
 

@@ -13,8 +13,8 @@ from scalesweep.aspects.phases.section import phase_table
 from scalesweep.aspects.training.section import accuracy_table
 from scalesweep.core.plan_format import read_plan
 from scalesweep.experiment.results import ExperimentResults
+from scalesweep.report.experiment_part import section_of, training_sections
 from scalesweep.report.page import render_report
-from scalesweep.report.training_sections import section_of, training_sections
 from scalesweep.state.record_reader import read_record
 from scalesweep.tables.provenance import RunFacts, run_facts
 from tests.fakes.training import SITE, Training, make_training, nt3

@@ -29,12 +29,12 @@ from scalesweep.core.record import (
     verify_files,
     write_record,
 )
+from scalesweep.report.export_tables import summaries_elsewhere
 from scalesweep.state.artifacts import forget_made, note_made, was_changed
 from scalesweep.state.run_index import INDEX
 from scalesweep.state.run_state import RunState, scan
 from scalesweep.state.set_aside import BROKEN
 from scalesweep.state.stock import tell_set_aside, untrusted
-from scalesweep.tables.other_sites import summaries_elsewhere
 from scalesweep.tables.summary import build_summary
 from tests.fakes.plan import whole_plan
 from tests.fakes.records import make_record, times, write_run

@@ -18,7 +18,7 @@ from scalesweep.aspects.find import find
 from scalesweep.aspects.make_tables import make_tables
 from scalesweep.core.record import write_record
 from scalesweep.experiment.results import ExperimentResults
-from scalesweep.tables.other_sites import summaries_elsewhere
+from scalesweep.report.export_tables import summaries_elsewhere
 from scalesweep.tables.pairwise import compared_parameters
 from scalesweep.tables.summary import build_summary
 

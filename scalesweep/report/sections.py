@@ -1,0 +1,228 @@
+"""Small parts of the page: what failed or has no result, jobs, imports, fixed parameters."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from scalesweep.core.formatting import duration, finite, listed, number, plain, text_of
+from scalesweep.core.plan_format import Plan, parameter_of
+from scalesweep.core.record import read_failure
+from scalesweep.core.status import Status
+from scalesweep.experiment.results import ExperimentResults
+from scalesweep.report.links import Links
+from scalesweep.slurm.job_table import Row, overhead_s, shapes_used
+from scalesweep.slurm.sacct import FINAL, JobState
+
+MAX_SHAPES = 100
+
+
+def jobs_section(rows: Sequence[Row], link: str) -> dict[str, Any] | None:
+    """What the template needs of the rows of jobs.csv, at ``link``; None if there are none."""
+    if not rows:
+        return None
+    shapes = shapes_used(rows)
+    waits = [row["wait_s"] for row in rows if row["wait_s"] is not None]
+    known = [shape.asked_node_hours for shape in shapes if shape.asked_node_hours is not None]
+    energies = [shape.energy_j for shape in shapes if shape.energy_j is not None]
+    return {
+        "link": link,
+        "count": len(rows),
+        "ends": _ends(rows),
+        "partitions": sorted({row["partition"] for row in rows if row["partition"]}),
+        "wait_s": median(waits) if waits else None,
+        "wait_s_max": max(waits, default=None),
+        "held_s": overhead_s(rows),
+        "shapes": shapes[:MAX_SHAPES],
+        "left_out": len(shapes[MAX_SHAPES:]),
+        "jobs": sum(shape.jobs for shape in shapes),
+        "asked_node_hours": sum(known) if len(known) == len(shapes) else None,
+        "node_hours": sum(shape.node_hours for shape in shapes),
+        "energy_j": sum(energies) if energies else None,
+    }
+
+
+def _ends(rows: Sequence[Row]) -> str:
+    """How the jobs ended, the completed ones first."""
+    over = [row for row in rows if row["state"] in FINAL]
+    failed = Counter(
+        row["cause"] or row["state"] for row in over if row["state"] != JobState.COMPLETED
+    )
+    completed = sum(row["state"] == JobState.COMPLETED for row in over)
+    said = [f"{completed:,} completed", *(f"{n:,} {cause}" for cause, n in failed.most_common())]
+    if len(over) < len(rows):
+        said.append(f"{len(rows) - len(over):,} not finished yet")
+    return listed(said, 12)
+
+
+def _gib(size: Any) -> str:
+    """Bytes as a number of GiB."""
+    return number(size / 2**30) if finite(size) else "–"
+
+
+def _megajoules(energy: Any) -> str:
+    """Joules as a number of MJ."""
+    return number(energy / 1e6) if finite(energy) else "–"
+
+
+def _causes(causes: Mapping[str, int]) -> str:
+    """Failed jobs by cause: ``1 TIMEOUT, 2 NODE_FAIL``; a dash if there are none."""
+    return ", ".join(f"{count:,} {cause}" for cause, count in causes.items()) or "–"
+
+
+FILTERS = {"gib": _gib, "megajoules": _megajoules, "causes": _causes}
+
+
+MAX_LINE, MAX_LINES = 300, 40
+
+
+def failed_points(
+    results: ExperimentResults, runs: Path, links: Links, budget: dict[str, int]
+) -> dict[str, Any]:
+    """Failed points with cause, logs of their runs and last lines, while the budget lasts.
+
+    Repeats of a point that failed in the same way form one row, with the last lines of the first.
+    """
+    failed = [run for run in results.entry["runs"] if run["status"] == Status.FAILED]
+    shown = failed[: max(budget["failures"], 0)]
+    budget["failures"] -= len(shown)
+    rows: dict[tuple[str, str], dict[str, Any]] = {}
+    for run in shown:
+        failure = read_failure(runs / run["run_id"]) or {}
+        # A job may have ended before its launcher began an attempt.
+        attempt = failure.get("attempt") or (0 if "job_id" in failure else 1)
+        folder = runs / run["run_id"] / f"attempt-{attempt}"
+        lines = failure.get("last_lines")
+        where = results.describe(run["point"])
+        row = rows.setdefault(
+            (str(run["cause"]), where),
+            {
+                "cause": run["cause"] or Status.FAILED,
+                "where": where,
+                "detail": run["detail"],
+                "lines": [
+                    str(line)[:MAX_LINE] for line in (lines if isinstance(lines, list) else [])
+                ][-MAX_LINES:],
+                "stacks": _stacks(failure),
+                "runs": [],
+            },
+        )
+        logs = [
+            (log.removesuffix(".log"), links.to(folder / log))
+            for log in ("stdout.log", "stderr.log")
+            if (folder / log).is_file()
+        ]
+        ids = {name: failure.get(name) for name in ("attempt", "job_id")}
+        row["runs"].append({"run": run, **ids, "logs": logs})
+    return {"rows": list(rows.values()), "left_out": len(failed) - len(shown)}
+
+
+def _stacks(failure: Mapping[str, Any]) -> list[dict[str, str]]:
+    """Where the ranks stood when the time was up, those that held the others up first."""
+    groups = failure.get("stacks")
+    return [
+        {
+            "ranks": str(group.get("ranks") or f"{group.get('count')} without numbers")[:MAX_LINE],
+            "phase": text_of(group.get("phase")),
+            "still": duration(group.get("still_s")),
+            "where": str(group.get("where"))[: 2 * MAX_LINE],
+        }
+        for group in (groups[:MAX_LINES] if isinstance(groups, list) else [])
+        if isinstance(group, dict)
+    ]
+
+
+MAX_REASON_POINTS = 12
+
+
+def excluded_points(results: ExperimentResults) -> list[dict[str, Any]]:
+    """What the campaign leaves out."""
+    excluded = results.entry["excluded"]
+    return _by_reason(results, ((str(entry["reason"]), entry["point"]) for entry in excluded))
+
+
+def points_without_result(results: ExperimentResults, status: str) -> list[dict[str, Any]]:
+    """The points of runs that have no result and are not to be run."""
+    runs = (run for run in results.entry["runs"] if run["status"] == status)
+    return _by_reason(results, ((str(run["detail"]), run["point"]) for run in runs))
+
+
+def accepted_points(results: ExperimentResults) -> list[dict[str, Any]]:
+    """The points of runs that count although they differ from the plan, by how they differ."""
+    runs = (run for run in results.entry["runs"] if run["status"] == Status.DONE and run["detail"])
+    return _by_reason(results, ((str(run["detail"]), run["point"]) for run in runs))
+
+
+def _by_reason(
+    results: ExperimentResults, points: Iterable[tuple[str, Mapping[str, Any]]]
+) -> list[dict[str, Any]]:
+    """Points in words by the reason why they have no result, each once."""
+    reasons: dict[str, dict[str, None]] = {}
+    for reason, point in points:
+        reasons.setdefault(reason, {})[results.describe(point)] = None
+    return [
+        {"reason": reason, "count": len(named), "points": listed([*named], MAX_REASON_POINTS)}
+        for reason, named in reasons.items()
+    ]
+
+
+def fixed_parameters(results: ExperimentResults) -> dict[str, list[dict[str, str]]]:
+    """The constant parameters with their units: those that were ``set``, and the ``defaults``.
+
+    What runs scale over is among those that were set, whatever its value: the reader needs it to
+    understand every number. So is what is computed (``workload``).
+    """
+    groups: dict[str, list[dict[str, str]]] = {"set": [], "defaults": []}
+    for name, value in sorted(
+        results.entry["fixed"].items(),
+        key=lambda item: (item[0] != results.scale, item[0] != "ranks"),
+    ):
+        info = parameter_of(results.entry, name)
+        unit = info["unit"] or ""
+        is_set = (
+            name in (results.scale, "ranks")
+            or info["workload"]
+            or plain(value) != plain(info["default"])
+        )
+        text = _value(value, unit if unit != name else "")
+        groups["set" if is_set else "defaults"].append(
+            {"name": name, "value": text, "doc": info["doc"]}
+        )
+    return groups
+
+
+def _value(value: Any, unit: str) -> str:
+    if value is None:
+        return "not set"
+    return f"{text_of(value)} {unit}".rstrip()
+
+
+MAX_REASONS = 30
+
+
+def imported_section(plan: Plan, links: Links) -> dict[str, Any] | None:
+    """Refusals by reason, the doubts, and the file that names all; None where there are none."""
+    imported = plan.get("imported")
+    if imported is None:
+        return None
+    refused = imported["refused"]
+    return {
+        "refused": [
+            {
+                "reason": refusal["reason"],
+                "count": refusal["count"],
+                "places": ", ".join(refusal["places"])
+                + _more(refusal["count"] - len(refusal["places"])),
+            }
+            for refusal in refused[:MAX_REASONS]
+        ],
+        "left_out": max(len(refused) - MAX_REASONS, 0),
+        "total": sum(refusal["count"] for refusal in refused),
+        "doubts": imported["doubts"],
+        "list": links.to(Path(imported["list"])),
+    }
+
+
+def _more(count: int) -> str:
+    return f" and {count:,} more" if count > 0 else ""
