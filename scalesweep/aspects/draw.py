@@ -28,11 +28,10 @@ from scalesweep.experiment.load import inputs_digest
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.figures.control import control_figures
 from scalesweep.figures.files import svg_text, write_pdf, write_png
-from scalesweep.figures.fonts import families, whole_fonts
 from scalesweep.figures.heatmap import heatmap_figures
 from scalesweep.figures.lines import group_figures, single_figures
 from scalesweep.figures.missing import LIMITS, missing_entry
-from scalesweep.figures.style import RC, Drawing, Sketch
+from scalesweep.figures.style import RC, Drawing, Sketch, families, whole_fonts
 from scalesweep.figures.svg import tidy_svg
 
 MANY_POINTS, MOST_FIGURES = 200, 15

@@ -23,7 +23,7 @@ from scalesweep.experiment.results import ExperimentResults
 from scalesweep.experiment.sections import Section
 from scalesweep.findings.base import CONFIRMED, OPEN, Finding
 from scalesweep.findings.table import findings_in
-from scalesweep.report.cards import card_section
+from scalesweep.report.card_content import card_section
 from scalesweep.report.links import Links, anchors, evidence_links, figure_id
 from scalesweep.report.page_data import MAX_VALUES, chart_data, runs_data, table_data
 from scalesweep.report.profiles_section import profiles_section

@@ -14,8 +14,7 @@ from scalesweep.aspects.draw import MANY_POINTS, draw, most_telling, plan_figure
 from scalesweep.core.plan_format import read_plan
 from scalesweep.experiment.load import load_results
 from scalesweep.experiment.results import ExperimentResults
-from scalesweep.figures.fonts import COMMON, WHOLE, families
-from scalesweep.figures.style import Sketch
+from scalesweep.figures.style import COMMON, WHOLE, Sketch, families
 from tests.conftest import ROOT
 from tests.fakes.results import Fake, demo, make_results
 
