@@ -82,8 +82,9 @@ def _main(gather: Gather, measured: Iterator[MeasuredSeries]) -> MeasuredSeries 
 def _ask(
     gather: Gather, label: str, main: MeasuredSeries, missing: Sequence[Point], times: Series
 ) -> None:
-    series = main.series
-    largest = main.counts[-1]
+    """Add what is asked of a series to ``gather``: its question, and what each further run of a
+    missing or measured point would narrow and cost."""
+    series, largest = main.series, main.counts[-1]
     planned = {int(point.values[gather.data.scale]): point for point in missing}
     question = _question(gather, label, largest, series)
     if question is None:

@@ -211,6 +211,7 @@ def _commits(base: str, new: str, what: tuple[str, str]) -> Callable[[Parser], N
 
 
 def _import(parser: Parser) -> None:
+    """Add the arguments of ``scalesweep import``."""
     parser.add_argument("source", metavar="SOURCE", help="file or folder of published results")
     parser.add_argument(
         "--map", default="", metavar="FILE",

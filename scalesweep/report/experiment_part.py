@@ -183,6 +183,8 @@ def experiment_parts(
 def _part(
     page: PageInputs, name: str, results: ExperimentResults, index: Sequence[dict[str, Any]]
 ) -> dict[str, Any]:
+    """What the template needs of one experiment; adds the values of its tables to ``page.data`` and
+    takes its share of ``page.room``."""
     links, runs, facts = page.links, page.runs, page.facts
     drawn = embedded_figures(index, results.name, name, page.figures, links, page.room)
     points = point_table(results, page.rows)

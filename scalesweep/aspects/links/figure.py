@@ -41,6 +41,7 @@ def link_figures(results: ExperimentResults) -> list[Drawing]:
 def _matrix(
     results: ExperimentResults, pairs: Sequence[Pair], place: int, left_out: int
 ) -> Drawing:
+    """The latency of every two ranks in microseconds, as a matrix."""
     row = {**pairs[0].point, "source": pairs[0].source}
     ranks = max(pair.rank_b for pair in pairs) + 1
     matrix = np.full((ranks, ranks), np.nan)

@@ -107,6 +107,7 @@ def slow_links(results: ExperimentResults) -> list[Finding]:
 
 
 def _findings(results: ExperimentResults, links: LinkClass) -> list[Finding]:
+    """The slow hosts and links of a class, or that there is none; latencies in s."""
     at = f", at {results.describe(links.first.point)}" if results.axes else ""
     usual = f"the median link {links.kind} ({_micro(links.typical)})"
     slowest = max(links.links, key=lambda link: link.times)

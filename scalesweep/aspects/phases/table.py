@@ -73,6 +73,12 @@ def _phase_rows(
     energy: Mapping[int, Mapping[str, float]],
     level: float,
 ) -> Iterator[tuple[Point, dict[str, Any]]]:
+    """Each point with its seconds and joules in each phase: means over repeats, their intervals at
+    ``level``, and shares of all phases.
+
+    ``seconds`` and ``energy`` are by row of the summary and name of the phase.
+    """
+
     def over_repeats(point: Point, numbers: Mapping[int, Mapping[str, float]], name: str) -> Floats:
         values = [numbers[row].get(name) for row in point.rows.tolist() if row in numbers]
         return np.array([value for value in values if value is not None], np.float64)

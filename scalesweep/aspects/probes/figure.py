@@ -46,6 +46,7 @@ def sweep_figures(results: ExperimentResults) -> list[Drawing]:
 
 
 def _rates(results: ExperimentResults, groups: Sequence[list[SweepRow]], left_out: int) -> Drawing:
+    """The rates of sweeps over what they vary, a line each, with intervals and the best repeat."""
     first = groups[0][0]
     factor, unit = scaled_unit(first.unit, max(row.best_rate for g in groups for row in g))
     what = " or ".join(dict.fromkeys(group[0].by for group in groups))

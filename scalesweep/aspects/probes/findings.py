@@ -52,6 +52,8 @@ def machine_ceilings(results: ExperimentResults) -> list[Finding]:
 
 
 def _ceiling(results: ExperimentResults, ceiling: Ceiling) -> Finding:
+    """The best rate that a probe reached, in its unit, with how it was measured and whether the
+    machine was disturbed."""
     main = results.main
     assert main is not None
     interval = with_interval(ceiling.value, ceiling.low, ceiling.high, ceiling.unit)
@@ -125,6 +127,8 @@ def _with_interval(estimate: Estimate, factor: float, unit: str) -> str:
 
 
 def _network(results: ExperimentResults, ranges: Sequence[Network]) -> Finding:
+    """Latency and bandwidth fitted to a collective over its ranges of sizes; clear where both have
+    intervals and the fit is near its points."""
     first, last = ranges[0], ranges[-1]
     names = [name for name in first.series if name != "source"]
     head = ", ".join(f"{name} {text_of(first.series[name])}" for name in names)

@@ -72,6 +72,8 @@ def sweep_rows(inputs: TableInputs) -> Iterator[SweepRow]:
 
 
 def _of_sweep(data: ExperimentData, sweep: Swept) -> Iterator[SweepRow]:
+    """A row per size of a sweep: times in s and rates in units of the amount per s, as means of the
+    medians over repeats."""
     first = sweep.first
     # Of a sweep over anything but messages it is 1.
     factor = bus_factor(first["collective"] or "", ranks_of(data, sweep.point)) or 1.0

@@ -57,6 +57,8 @@ def _point_key(results: ExperimentResults, row: Reading) -> Key:
 
 
 def _finding(results: ExperimentResults, rows: Sequence[Reading]) -> list[Finding]:
+    """The share of the ceiling that the best of some points reaches, as one sentence with its
+    claim; rates are bytes/s. Clear where the interval of the share lies wholly beyond a bound."""
     best = max(rows, key=lambda row: row.share.value)
     least = min(rows, key=lambda row: row.share.value)
     rate, share = best.rate, best.share

@@ -86,6 +86,7 @@ def _title(results: ExperimentResults, point: PointRoofline) -> str:
 
 
 def _roofline(results: ExperimentResults, point: PointRoofline, name: str) -> Drawing:
+    """The layers of a point under its roofs: FLOP/s over FLOP/byte, areas by share of the time."""
     shown = _shown(point)
     figure = Figure(figsize=(WIDE, 5.0))
     batch = "" if point.local_batch is None else f" at a local batch of {point.local_batch}"

@@ -50,6 +50,8 @@ def step_against_roof(results: ExperimentResults) -> list[Finding]:
 
 
 def _finding(results: ExperimentResults, point: PointRoofline) -> list[Finding]:
+    """What a step reaches of what the ceilings allow at a point; a note where the layers do not add
+    up to the step, nothing where no ceiling was measured."""
     step, of_roof = point.step, point.step.of_roof
     if MEASURED not in point.roofs or of_roof is None:
         return []

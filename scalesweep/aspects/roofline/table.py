@@ -157,6 +157,8 @@ def _roof(
 def _rows(
     head: dict[str, Any], runs: Sequence[LayerTimes], roof: Roof | None, stated: str, reach: Reach
 ) -> Iterator[LayerRow]:
+    """A row per kind of layer of a point, and one of the whole step: ms, FLOP/s, FLOP/byte and the
+    least time (s) that the roof allows, as means over repeats."""
     first = runs[0]
     counts = np.array(first.count, np.float64)
     # [repeat, layer] of all layers of a kind, in s.

@@ -140,6 +140,8 @@ def _cut(
 def _one_series(
     results: ExperimentResults, main: Measure, series: Series, phase: str, name: str, note: str
 ) -> Drawing:
+    """A series over the scale: the main metric with its ideal above, the efficiency below; holes
+    say why a count has no result."""
     scaling = (
         f"{results.entry['scaling']} scaling" if results.entry["scaling"] != "none" else "scaling"
     )
@@ -226,6 +228,8 @@ def _aside(index: int, of: int, counts: Sequence[int]) -> float:
 def _overview(
     results: ExperimentResults, main: Measure, series: Sequence[Series], phase: str
 ) -> Drawing:
+    """All series over the scale in one figure: the main metric above, efficiencies below; those
+    that end highest have colours."""
     head = f"{results.name}: all series, {PHASES[phase]}{results.mark}"
     figure, upper, lower = _panels(head)
     # Too many lines cannot be distinguished: those that end highest keep their colours.
