@@ -13,7 +13,7 @@ import pytest
 from scalesweep.analysis import stats
 from scalesweep.analysis.blocks import Blocks, interval_of
 from scalesweep.core.formatting import number
-from tests.unit.tables.test_build import Study
+from tests.unit.tables.test_point_tables import Study
 
 MODES, RANKS, REPEATS = ("a", "b"), (1, 2, 4), 4
 Place = Callable[[int, int], int]
