@@ -11,7 +11,7 @@ from scalesweep.config.budget import Spend, read_budget, read_spend
 from scalesweep.config.control import control_experiment
 from scalesweep.config.executables import named_programs
 from scalesweep.config.experiment import Experiment, expand_experiment
-from scalesweep.config.experiment_checks import check_own_launch, check_programs
+from scalesweep.config.experiment_checks import check_own_launch, check_programs, variables_of
 from scalesweep.config.history_settings import HistorySettings, Track, read_history, read_track
 from scalesweep.config.profiled_runs import ASKED, check_any
 from scalesweep.config.renamed_keys import rename_keys, rewrite_older_forms
@@ -192,7 +192,7 @@ def load_campaign(
     machine = load_site(site_name, f"{path}: site")
     variables: dict[str, set[str]] = {}  # that experiments set, by benchmark
     for spec in content["experiments"].values():
-        variables.setdefault(spec["benchmark"], set()).update(spec.get("env", {}))
+        variables.setdefault(spec["benchmark"], set()).update(variables_of(spec))
     experiments = tuple(
         expand_experiment(
             name,

@@ -88,26 +88,27 @@ def expand_experiment(
     ``folder``: that of the campaign's file, where an import leaves the benchmarks that it made.
     ``where`` is what messages name. Raises UserError naming key and allowed values.
     """
-    benchmark = load_benchmark(spec["benchmark"], f"{where}.benchmark", beside=folder)
+    own = load_benchmark(spec["benchmark"], f"{where}.benchmark", beside=folder)
+    env = check_variables(own, spec, where)
+    # What follows from the benchmark's file knows its own parameters only.
+    benchmark = own.with_variables(variables)
     axes = {
         key: axis_values(benchmark, key, value, f"{where}.axes.{key}")
         for key, value in spec.get("axes", {}).items()
     }
     linked = linked_entries(benchmark, spec.get("linked", []), f"{where}.linked")
     fixed = {
-        key: benchmark.parameter(key, f"{where}.fixed").normalise(value, f"{where}.fixed")
+        key: own.parameter(key, f"{where}.fixed").normalise(value, f"{where}.fixed")
         for key, value in spec.get("fixed", {}).items()
     }
-    check_overlap(axes, linked, fixed, where)
-    env = check_variables(benchmark, spec.get("env", {}), f"{where}.env")
-    # No grid is over variables: what follows from this file knows the benchmark's own parameters.
-    own, benchmark = benchmark, benchmark.with_variables(variables)
+    grid_sets = {"axes": axes, "linked": linked[0] if linked else {}}
+    check_overlap({**grid_sets, "fixed": fixed, "env": env}, where)
     grid = Grid({**benchmark.defaults, **fixed, **env}, axes, linked)
     if len(grid) > MAX_POINTS:
         raise UserError(f"{where}: the grid has more than {MAX_POINTS} points")
 
     rules = exclusions(own, spec.get("exclude", []), f"{where}.exclude")
-    extras = list(extra_points(own, spec.get("extra", []), grid, f"{where}.extra"))
+    extras = list(extra_points(benchmark, spec.get("extra", []), grid, f"{where}.extra"))
     planned, excluded = _planned_points(benchmark, grid, extras, rules)
     points = planned.points
     if not points:

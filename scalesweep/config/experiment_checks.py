@@ -1,5 +1,6 @@
 """Checks of what an experiment says beyond its grid: constraint, programs, variables, predict."""
 
+import re
 import string
 from collections.abc import Collection, Mapping
 from typing import Any
@@ -9,6 +10,8 @@ from scalesweep.config.command_template import program_named
 from scalesweep.config.parameter import VARIABLE_PREFIX
 from scalesweep.config.site import Site, check_steps, template_for
 from scalesweep.core.errors import UserError, choices
+
+_VARIABLE = re.compile("[A-Za-z_][A-Za-z0-9_]*")
 
 
 def check_constraint(benchmark: Benchmark, template: str | None, where: str) -> str | None:
@@ -71,17 +74,43 @@ def check_own_launch(
     )
 
 
-def check_variables(benchmark: Benchmark, env: Mapping[str, str], where: str) -> dict[str, str]:
-    """An experiment's environment variables as parameters; raises UserError for one that a
-    parameter of the benchmark sets."""
-    for name in env:
+def variables_of(spec: Mapping[str, Any]) -> dict[str, str]:
+    """Environment variables that an experiment sets, each with the keys that say so.
+
+    Under ``env`` by their names, under ``axes``, ``linked`` and ``extra`` as ``env.NAME``.
+    """
+    keys = {f"axes.{key}": key for key in spec.get("axes", {})}
+    for place in ("linked", "extra"):
+        for index, entry in enumerate(spec.get(place, [])):
+            keys |= {f"{place}[{index}].{key}": key for key in entry}
+    places = {name: f"env.{name}" for name in spec.get("env", {})}
+    for place, key in keys.items():
+        if str(key).startswith(VARIABLE_PREFIX):
+            places.setdefault(key.removeprefix(VARIABLE_PREFIX), place)
+    return places
+
+
+def check_variables(benchmark: Benchmark, spec: Mapping[str, Any], where: str) -> dict[str, str]:
+    """The variables of an experiment's ``env`` as parameters.
+
+    Raises UserError for a variable, wherever it is set, that a parameter of the benchmark sets,
+    and for what is no name of a variable.
+    """
+    for key in spec.get("fixed", {}):
+        if str(key).startswith(VARIABLE_PREFIX):
+            name = str(key).removeprefix(VARIABLE_PREFIX)
+            raise UserError(
+                f"{where}.fixed.{key}: set a variable with one value as env: {{{name}: ...}}"
+            )
+    for name, place in variables_of(spec).items():
+        if not _VARIABLE.fullmatch(name):
+            raise UserError(f"{where}.{place}: a variable's name has letters, digits and '_'")
         if name in benchmark.env:
             raise UserError(
-                f"{where}.{name}: benchmark {benchmark.name} sets this variable by its parameter "
+                f"{where}.{place}: benchmark {benchmark.name} sets this variable by its parameter "
                 f"{benchmark.env[name]}; set that under axes or fixed"
             )
-    key = {name: f"{VARIABLE_PREFIX}{name}" for name in env}
-    return {key[name]: value for name, value in env.items()}
+    return {f"{VARIABLE_PREFIX}{name}": value for name, value in spec.get("env", {}).items()}
 
 
 def check_metric(

@@ -77,14 +77,10 @@ def linked_entries(benchmark: Benchmark, entries: list[Any], where: str) -> list
     return result
 
 
-def check_overlap(
-    axes: Mapping[str, Any], linked: list[dict[str, Any]], fixed: Mapping[str, Any], where: str
-) -> None:
-    """Raise UserError for a parameter that is set in two places."""
-    places = [("axes", set(axes)), ("linked", set(linked[0]) if linked else set())]
-    places.append(("fixed", set(fixed)))
-    for (place, left), (other, right) in itertools.combinations(places, 2):
-        if both := sorted(left & right):
+def check_overlap(places: Mapping[str, Collection[str]], where: str) -> None:
+    """Raise UserError for a parameter that is set in two places; ``places``: what each sets."""
+    for (place, left), (other, right) in itertools.combinations(places.items(), 2):
+        if both := sorted({*left} & {*right}):
             raise UserError(f"{where}: {both[0]!r} is set in {place} and in {other}; keep one")
 
 

@@ -74,6 +74,8 @@ class Parameter:
         result = self._typed(value)
         if result is _WRONG or (self.enum is not None and result not in self.enum):
             near = did_you_mean(value, [str(allowed) for allowed in self.enum or ()])
+            if self.enum is None and "string" in self.types and isinstance(value, int | float):
+                near = f'write "{value}" in quotes'
             hint = f"; {near}".rstrip("; ")
             raise UserError(f"{where}: {self.name} = {short(value)} is not {self.allowed}{hint}")
         numbers = result if isinstance(result, list) else [result]

@@ -395,14 +395,46 @@ def test_variables_of_an_experiment_go_before_those_of_the_site(toy: Path) -> No
     assert envs == [{"OMP_PROC_BIND": "spread", "A": "b"}, {"OMP_PROC_BIND": "close", "A": "b"}]
 
 
+def test_variables_may_be_axes(toy: Path) -> None:
+    path = toy / "campaign.yaml"
+    path.write_text(TWO)
+    fixed = load_campaign(path).experiments[1].runs[0].run_id
+    path.write_text(
+        "campaign: test\nsite: toy\nexperiments:\n"
+        "  a: {benchmark: toy, axes: {env.OMP_PROC_BIND: [null, close], size: [1, 2]}}\n"
+        "  b: {benchmark: toy, linked: [{env.A: x, env.B: 'y'}, {env.A: z, env.B: null}]}\n"
+        "  c: {benchmark: toy, extra: [{env.OMP_PROC_BIND: spread}]}\n"
+    )
+    campaign = load_campaign(path)
+    a, b, c = campaign.experiments
+    assert a.axes == ("size", "env.OMP_PROC_BIND") and b.axes == ("env.A", "env.B")
+    assert len(campaign.unique_runs()) == 4 + 2 + 1  # the first point of c is one of a
+    # A variable is the same part of what is measured wherever it is set.
+    sets = {run.run_id: run_spec(campaign, a, run)["env"] for run in a.runs}
+    assert sets[fixed] == {"OMP_PROC_BIND": "close"} and {} in sets.values()
+    assert [run_spec(campaign, b, run)["env"] for run in b.runs] == [
+        {"A": "x", "B": "y"},
+        {"A": "z"},
+    ]
+    assert [run_spec(campaign, c, run)["env"] for run in c.runs] == [
+        {},
+        {"OMP_PROC_BIND": "spread"},
+    ]
+
+
 @pytest.mark.parametrize(
     ("body", "told"),
     [
         ("env: {TOY_THREADS: '2'}", "env.TOY_THREADS: benchmark toy sets this variable by its"),
         ("env: {A: 2}", 'experiments.e.env.A: 2 is not text; write "2" in quotes'),
         ("env: {'a-b': x}", "letters, digits and '_'"),
-        ("env: {A: x}\naxes: {env.A: [x, y]}", "benchmark toy has no parameter 'env.A'"),
-        ("env: {A: x}\nextra: [{env.A: y}]", "benchmark toy has no parameter 'env.A'"),
+        ("env: {A: x}\naxes: {env.A: [x, y]}", "'env.A' is set in axes and in env; keep one"),
+        ("axes: {env.A: [x, x]}", "e.axes.env.A: duplicate value 'x'"),
+        ("axes: {env.A: [1, 2]}", 'env.A = 1 is not text or null; write "1" in quotes'),
+        ("linked: [{env.A: x}, {env.B: y}]", "all entries must set the same parameters"),
+        ("linked: [{env.TOY_THREADS: '2'}]", "linked[0].env.TOY_THREADS: benchmark toy sets this"),
+        ("axes: {env.a-b: [x]}", "e.axes.env.a-b: a variable's name has letters, digits and '_'"),
+        ("fixed: {env.A: x}", "e.fixed.env.A: set a variable with one value as env: {A: ...}"),
     ],
 )
 def test_mistakes_in_variables(campaign_of: Load, body: str, told: str) -> None:
