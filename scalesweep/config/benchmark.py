@@ -99,6 +99,7 @@ class Benchmark:
     parts: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     defaults: Mapping[str, Any] = field(default_factory=dict)
     noexchange: bool = False
+    gpus: Expression | None = None  # that a rank takes where there are GPUs; None: not known
 
     def parameter(self, name: str, where: str) -> Parameter:
         """A parameter by name; raises UserError naming the known ones."""
@@ -322,6 +323,7 @@ def load_benchmark(
         parts=_parts(content.get("parts", {}), path),
         defaults={key: parameter.default for key, parameter in parameters.items()},
         noexchange=content.get("noexchange", False),
+        gpus=expression(content["gpus"], "gpus") if "gpus" in content else None,
     )
 
 

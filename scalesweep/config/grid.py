@@ -8,6 +8,7 @@ from typing import Any
 
 from scalesweep.config.benchmark import Benchmark
 from scalesweep.config.expressions import Expression
+from scalesweep.config.gpus import check_gpus
 from scalesweep.config.lazy_sequence import LazySequence
 from scalesweep.config.site import PLACEMENT, Site
 from scalesweep.core.errors import UserError
@@ -242,9 +243,11 @@ def check_points(
     def check(point: Mapping[str, Any]) -> None:
         if starts:
             benchmark.check_point(point, where)
+            check_gpus(benchmark, site, point, where)
         site.check_point(point, where)
 
-    reads = (PLACEMENT, *(benchmark.reads if starts else ()))
+    gpus = PLACEMENT.union(benchmark.gpus.names if benchmark.gpus else (), benchmark.env.values())
+    reads = (PLACEMENT, *((*benchmark.reads, gpus) if starts else ()))
     few: Iterator[Mapping[str, Any]] = itertools.chain(extras, *map(grid.distinct, reads))
     try:
         for point in few:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
+from scalesweep.config.gpus import visible_gpus
 from scalesweep.core.rank_columns import by_rank, values_of
 
 Facts = tuple[tuple[str, str], ...]
@@ -45,7 +46,7 @@ def hosts_of(environment: Mapping[str, Any], machines: Sequence[str] = ()) -> Ha
     if isinstance(hardware, dict) and isinstance(hardware.get("facts"), dict):
         names = hardware.get("hosts")
         hosts = tuple(map(str, names)) if isinstance(names, list) else tuple(machines)
-        if kinds := _kinds(hardware["facts"], hosts):
+        if kinds := _kinds(_visible(hardware["facts"], environment), hosts):
             return kinds
     node = environment.get("node")
     if isinstance(node, dict) and node.get("cpu_model"):
@@ -54,6 +55,33 @@ def hosts_of(environment: Mapping[str, Any], machines: Sequence[str] = ()) -> Ha
         facts = _texts((name, fact(named.get(key))) for name, key, fact in _FACTS)
         return ((facts, (str(node.get("host")),)),)
     return ()
+
+
+def _visible(columns: Mapping[str, Any], environment: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The columns with those GPUs alone that the ranks could see, where numbers tell which.
+
+    nvidia-smi lists all GPUs of a host by their place on the bus. CUDA numbers the fastest from 0
+    on, unless CUDA_DEVICE_ORDER says otherwise: unlike GPUs are then left as they are.
+    """
+    ranks, variables = (environment.get(name) for name in ("ranks", "variables"))
+    seen = values_of(ranks.get("visible_gpus")) if isinstance(ranks, dict) else []
+    if not seen or not all(isinstance(text, str) for text in seen):
+        return columns
+    names = {name for text in seen for name in visible_gpus(text)}
+    by_bus = isinstance(variables, dict) and variables.get("CUDA_DEVICE_ORDER") == "PCI_BUS_ID"
+    hosts = [_gpus(value) for value in values_of(columns.get("gpus"))]
+    if not all(name.isdecimal() and int(name) < min(map(len, hosts), default=0) for name in names):
+        return columns
+    if not by_bus and any(len({str(gpu.get("name")) for gpu in gpus}) > 1 for gpus in hosts):
+        return columns
+    kept = {f"GPU{int(name)}" for name in names}
+    gpus = [[gpu for n, gpu in enumerate(each) if f"GPU{n}" in kept] for each in hosts]
+    links = [
+        {pair: link for pair, link in (each or {}).items() if kept.issuperset(pair.split("-"))}
+        for each in values_of(columns.get("gpu_links"))
+    ]
+    shown = {"gpus": gpus, "gpu_links": links}
+    return {**columns, **{key: {**columns[key], "values": v} for key, v in shown.items() if v}}
 
 
 def _kinds(columns: Mapping[str, Any], hosts: tuple[str, ...]) -> Hardware:

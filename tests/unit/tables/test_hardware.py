@@ -5,6 +5,8 @@ from typing import Any
 from scalesweep.core.rank_columns import by_column, machine_names
 from scalesweep.tables.hardware import Hardware, hosts_of, machines, mismatches
 
+CLOCK = "GPU memory clock, MHz"
+
 
 def rank(host: str, clocks: tuple[float, ...] = (715.0, 715.0), **changes: Any) -> dict[str, Any]:
     gpus = [
@@ -54,6 +56,33 @@ def test_ranks_on_unlike_hosts_are_told() -> None:
 def test_unlike_gpus_of_one_host_are_told() -> None:
     (found,) = mismatches({"r": hosts_of_ranks(rank("a", (715.0, 679.0)))})
     assert found.values == {"1 x 679 and 1 x 715": ["a"]}
+
+
+def test_gpus_that_a_run_could_not_see_are_not_its_own() -> None:
+    links = {"GPU0-GPU1": "PIX", "GPU0-GPU2": "PHB", "GPU1-GPU2": "PHB"}
+
+    def facts(visible: str | None, order: str | None = None, **changes: Any) -> dict[str, str]:
+        row = rank("a", (715.0, 679.0, 715.0), gpu_links=links, **changes)
+        record = by_column({
+            "environment": {"ranks": [{**row, "visible_gpus": visible}],
+                            "variables": {"CUDA_DEVICE_ORDER": order}},
+            "resources": {"hosts": ["a"]}, "point": {"ranks": 1},
+        })  # fmt: skip
+        hosts = hosts_of(record["environment"], ("a",))
+        assert bool(mismatches({"r": hosts})) == ("and" in dict(hosts[0][0])[CLOCK])
+        return dict(hosts[0][0])
+
+    whole = facts(None)
+    assert whole[CLOCK] == "1 x 679 and 2 x 715" and whole["GPU links"] == "2 x PHB and 1 x PIX"
+    alone = facts("1")
+    assert alone[CLOCK] == "1 x 679" and alone["GPUs"] == "1 x P100" and "GPU links" not in alone
+    assert facts("0,2")["GPU links"] == "1 x PHB" and facts("0,2")[CLOCK] == "2 x 715"
+    assert facts("2, 1")[CLOCK] == "1 x 679 and 1 x 715" and facts("2,-1,1")[CLOCK] == "1 x 715"
+    # What numbers do not tell is left as it is: names, numbers of another count, unlike GPUs.
+    assert facts("GPU-8932f937")[CLOCK] == facts("5")[CLOCK] == whole[CLOCK]
+    unlike = [{"name": name, "max_memory_clock_mhz": n} for n, name in enumerate(("A", "B"))]
+    assert facts("1", gpus=unlike)["GPUs"] == "1 x A and 1 x B"
+    assert facts("1", "PCI_BUS_ID", gpus=unlike)["GPUs"] == "1 x B"
 
 
 def test_what_a_foreign_program_leaves_is_the_launchers_host() -> None:

@@ -11,7 +11,9 @@ from importlib import metadata
 from harness.hardware import host_hardware
 from harness.native import RankFacts, Versions
 
-_KEPT = re.compile(r"(HOROVOD|NCCL|TF|OMP|KMP|SLURM|OMPI_MCA|MPICH|I_MPI|UCX|FI)_")
+_KEPT = re.compile(
+    r"(HOROVOD|NCCL|TF|OMP|KMP|SLURM|OMPI_MCA|MPICH|I_MPI|UCX|FI)_|CUDA_DEVICE_ORDER$"
+)
 # Terraform shares the prefix TF_.
 _LEFT_OUT = re.compile(r"SECRET|TOKEN|JWT|PASSW|KEY|CREDENTIAL|^TF_(VAR|CLI)_", re.IGNORECASE)
 

@@ -1,0 +1,53 @@
+"""GPUs: how many a point needs on a node, and which of a node's are visible to its program."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from scalesweep.config.benchmark import Benchmark
+from scalesweep.config.site import Site
+from scalesweep.core.errors import UserError
+from scalesweep.core.formatting import counted
+
+VISIBLE = "CUDA_VISIBLE_DEVICES"
+
+
+def visible_gpus(text: str) -> list[str]:
+    """The GPUs that a value of ``CUDA_VISIBLE_DEVICES`` names: numbers, or what begins a UUID.
+
+    CUDA ignores -1, and what follows it: ``""`` and ``"-1"`` hide all GPUs.
+    """
+    names = [name.strip() for name in text.split(",")] if text.strip() else []
+    return names[: names.index("-1")] if "-1" in names else names
+
+
+def check_gpus(benchmark: Benchmark, site: Site, point: Mapping[str, Any], where: str) -> None:
+    """Raise UserError for a point that needs more GPUs of a node than there are.
+
+    Of sites without ``gpus_per_node`` nothing is known. Where ``CUDA_VISIBLE_DEVICES`` hides all
+    GPUs, devices are those of CPUs.
+    """
+    if benchmark.gpus is None or not site.gpus_per_node:
+        return
+    there = f"site {site.name} has gpus_per_node = {site.gpus_per_node}"
+    available = site.gpus_per_node
+    visible = benchmark.variables(point).get(VISIBLE, site.env.get(VISIBLE))
+    if visible is not None:
+        names = visible_gpus(visible)
+        if not names:
+            return
+        for name in names:
+            if name.isdecimal() and int(name) >= site.gpus_per_node:
+                raise UserError(
+                    f"{where}: {VISIBLE} = {visible!r}: there is no GPU {name}, {there}, numbered "
+                    f"from 0 to {site.gpus_per_node - 1}"
+                )
+        there += f", of which {VISIBLE} = {visible!r} shows {len(names)}"
+        available = len(names)
+    ranks = site.ranks_on_node(point)
+    needed = int(benchmark.gpus(point)) * ranks
+    if needed > available:
+        values = ", ".join(f"{name} = {point[name]}" for name in sorted(benchmark.gpus.names))
+        raise UserError(
+            f"{where}: {values}: {counted(ranks, 'rank')} on a node would need {needed} GPUs, "
+            f"{there}"
+        )
