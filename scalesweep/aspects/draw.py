@@ -28,6 +28,7 @@ from scalesweep.experiment.load import inputs_digest
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.figures.control import control_figures
 from scalesweep.figures.files import svg_text, write_pdf, write_png
+from scalesweep.figures.heatmap import FIRST as FIRST_HEATMAP
 from scalesweep.figures.heatmap import heatmap_figures
 from scalesweep.figures.lines import group_figures, single_figures
 from scalesweep.figures.missing import LIMITS, missing_entry
@@ -44,8 +45,8 @@ def most_telling(sketches: Sequence[Sequence[Sketch]], points: int) -> list[list
     """Of each experiment the sketches to be drawn, in their order.
 
     All of them unless the campaign has ``MANY_POINTS``; then ``MOST_FIGURES``, the most telling of
-    each experiment first. Later epochs go before first ones, and the first series (or plane)
-    before further ones.
+    each experiment first, and the first heat map of each in any case. Later epochs go before first
+    ones, and the first series (or plane) before further ones.
     """
     if points < MANY_POINTS:
         return [list(drawings) for drawings in sketches]
@@ -57,6 +58,12 @@ def most_telling(sketches: Sequence[Sequence[Sketch]], points: int) -> list[list
         )
     ]
     chosen = {(experiment, place) for _, experiment, place in sorted(turns)[:MOST_FIGURES]}
+    chosen |= {
+        (experiment, place)
+        for experiment, drawings in enumerate(sketches)
+        for place, drawing in enumerate(drawings)
+        if drawing.name == FIRST_HEATMAP
+    }
     return [
         [sketch for place, sketch in enumerate(drawings) if (experiment, place) in chosen]
         for experiment, drawings in enumerate(sketches)
@@ -76,7 +83,7 @@ def left_out_words(names: Sequence[str]) -> str:
         f"{counted(len(names), 'more figure')} of this experiment not drawn (first epochs, "
         f"further series or parameters): a campaign of {MANY_POINTS} points or more has "
         f"{MOST_FIGURES} figures of scaling, comparisons and heat maps, the most informative of "
-        "each experiment first. The tables have all points."
+        "each experiment first, and of each experiment a heat map. The tables have all points."
     )
 
 
@@ -149,11 +156,8 @@ def _many(results: ExperimentResults) -> list[_Lister]:
     listers: list[_Lister] = []
     if results.series and results.scale in results.leaders:
         listers += [scaling_figures, size_figures]
-    words = [name for name in results.grid[:2] if not results.numeric(name)]
-    if len(results.grid) >= 2 and len(words) < 2:
-        listers += [heatmap_figures, group_figures]
     if len(results.leaders) > 1:
-        listers += [comparison_figures]
+        listers += [heatmap_figures, group_figures, comparison_figures]
     return listers
 
 

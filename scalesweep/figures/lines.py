@@ -13,7 +13,7 @@ from matplotlib.ticker import FuncFormatter
 from scalesweep.core.formatting import PHASES, counted, finite, number, shorten, text_of
 from scalesweep.experiment.measure import Measure
 from scalesweep.experiment.results import ExperimentResults, Key, Row
-from scalesweep.figures.heatmap import MAX_COMBINATIONS, combinations, plane_shown
+from scalesweep.figures.heatmap import MAX_PLANES, Plane, pairs_of, planes_of
 from scalesweep.figures.style import (
     BLUE,
     CUT,
@@ -41,34 +41,36 @@ MAX_BARS = 40
 
 
 def group_figures(results: ExperimentResults) -> list[Sketch]:
-    """One figure per phase and plane: over A by B, and over B by A."""
+    """One figure per phase and plane of the first two parameters other than the scale, of which one
+    is a number: over A by B, and over B by A."""
     main = results.main
+    pairs = [
+        sides
+        for sides in pairs_of(results)
+        if results.scale not in sides and any(map(results.numeric, sides))
+    ]
+    planes = next((planes for pair in pairs if (planes := planes_of(results, pair))), [])
     if main is None:
         return []
+    left_out = max(0, len(planes) - MAX_PLANES)
     return [
-        sketch(
-            f"groups{f'-{index + 1}' if index else ''}-{phase}",
-            _grouped, results, main, phase, index, words, rest, cells, left_out,
-        )
-        for index, words, rest, cells, left_out in combinations(results)
+        sketch(_group_name(index, phase), _grouped, results, main, phase, index, plane, left_out)
+        for index, plane in enumerate(planes[:MAX_PLANES])
         for phase in main.phases
-        if any(main.value(row, "mean", phase) is not None for row in cells.values())
-    ]  # fmt: skip
+        if any(main.value(row, "mean", phase) is not None for row in plane.cells.values())
+    ]
+
+
+def _group_name(index: int, phase: str) -> str:
+    return f"groups{f'-{index + 1}' if index else ''}-{phase}"
 
 
 def _grouped(
-    results: ExperimentResults,
-    main: Measure,
-    phase: str,
-    index: int,
-    words: str,
-    rest: list[str],
-    cells: dict[Key, Row],
-    left_out: int,
+    results: ExperimentResults, main: Measure, phase: str, index: int, plane: Plane, left_out: int
 ) -> Drawing:
-    """Lines over each of the first two parameters of the grid, with a line per value of the other
-    one."""
-    first, second = results.grid[:2]
+    """Lines over each of the two parameters, with a line per value of the other one."""
+    first, second = plane.sides
+    words = plane.words(results)
     figure = Figure(figsize=(WIDE, 3.9))
     head = f"{results.name}: {main.label.lower()} by {first} and {second}, {PHASES[phase]}"
     head += f"{f', {words}' if words else ''}{results.mark}"
@@ -76,7 +78,7 @@ def _grouped(
     axes = figure.subplots(1, 2, sharey=True)
     values = {
         key: value
-        for key, row in cells.items()
+        for key, row in plane.cells.items()
         if (value := main.value(row, "mean", phase)) is not None
     }
     swapped = {(b, a): value for (a, b), value in values.items()}
@@ -86,21 +88,19 @@ def _grouped(
     axes[0].yaxis.set_major_formatter(FuncFormatter(tick))
     more = counted(left_out, "more combination", "more combinations")
     text = caption(
-        results, list(cells.values()), [phase],
+        results, list(plane.cells.values()), [phase],
         "Coloured: means over repeats. Black: mean over the lines at each value, with a band of "
         "± their standard deviation (ddof 0), which shows the effect of the other parameter, "
         "not the uncertainty of a point. Lines break where a point has no result.",
         f"At most {MAX_LINES} lines are drawn; mean and band include all." if cut else "",
-        f"{more} only in the table." if left_out and index == MAX_COMBINATIONS - 1 else "",
+        f"{more} only in the table." if left_out and index == MAX_PLANES - 1 else "",
     )  # fmt: skip
     low, high = min(values.values()), max(values.values())
     alt = (
         f"{head}: lines over {second} grouped by {first} and the other way round; "
         f"values from {number(low)} to {number(high)} {main.unit}."
     )
-    name = f"groups{f'-{index + 1}' if index else ''}-{phase}"
-    shows = plane_shown(next(iter(cells.values())), rest)
-    return Drawing(name, head, text, alt, figure, shows)
+    return Drawing(_group_name(index, phase), head, text, alt, figure, plane.shown)
 
 
 def _group_panel(

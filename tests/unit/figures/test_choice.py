@@ -83,6 +83,10 @@ def test_ranks_of_what_figures_tell(monkeypatch: pytest.MonkeyPatch) -> None:
         "ratio-cache-later", "compare-gzip-2-later", "heatmap", "size-later",
     ]  # fmt: skip
     assert most_telling([found], MANY_POINTS - 1) == [found]
+    # However many there are, each experiment keeps a heat map.
+    many = [sketches("overview-later", "heatmap", "heatmap-2") for _ in range(9)]
+    kept_of = [names_of(kept) for kept in most_telling(many, MANY_POINTS)]
+    assert kept_of[0] == ["overview-later", "heatmap"] and kept_of[8] == ["heatmap"]
     # Experiments take turns, so that each has its best.
     few = sketches("scaling-2-init", "overview-run")
     kept, others, none = most_telling([found, few, []], MANY_POINTS)

@@ -26,7 +26,8 @@ from scalesweep.core.limited_map import Limits
 from scalesweep.core.plan_format import read_plan
 from scalesweep.experiment.load import load_results
 from scalesweep.experiment.results import ExperimentResults
-from scalesweep.figures.heatmap import MAX_COMBINATIONS, _contrast
+from scalesweep.figures.heatmap import MAX_PLANES, _contrast, heat_planes, heatmap_figures
+from scalesweep.figures.lines import group_figures
 from scalesweep.figures.missing import missing_words
 from scalesweep.figures.style import Drawing, log_axis, look, parameter_axis
 from scalesweep.figures.svg import tidy_svg
@@ -74,7 +75,7 @@ def test_kinds_follow_what_varies(studies: dict[str, ExperimentResults]) -> None
     ]  # fmt: skip
     assert names["thread_pools"] == ["heatmap", "groups-init", "groups-later"]
     assert names["batch_sizes"][:3] == ["overview-init", "overview-later", "scaling-1-init"]
-    assert len(names["batch_sizes"]) == 2 + 3 * 2 + 2
+    assert len(names["batch_sizes"]) == 2 + 3 * 2 + 2 + 1 and "heatmap" in names["batch_sizes"]
     assert names["models"] == names["parallel_reads"] == names["allreduce"] == ["parameter"]
     assert names["not_started"] == []
 
@@ -187,13 +188,65 @@ def test_group_lines_have_mean_and_std_band(studies: dict[str, ExperimentResults
     assert {"mean", "± std", "inter_threads"} <= set(texts(left))
 
 
-def test_further_parameters_make_further_figures(tmp_path: Path) -> None:
-    fake = Fake("e", {"a": [1, 2], "b": [1, 2], "c": list(range(MAX_COMBINATIONS + 2))}, repeats=1)
-    drawings = draw(one(tmp_path, fake))
-    heatmaps = [d for d in drawings if d.name.startswith("heatmap")]
-    assert len(heatmaps) == MAX_COMBINATIONS
-    assert "c 1" in heatmaps[1].title
-    assert "2 more combinations of c only in the table" in heatmaps[-1].caption
+def planes_and_left_out(study: ExperimentResults) -> tuple[list[tuple[str, ...]], int]:
+    planes, left_out = heat_planes(study)
+    return [(*plane.sides, plane.words(study)) for plane in planes], left_out
+
+
+def test_heat_maps_of_numbers_come_first_and_name_what_is_held(tmp_path: Path) -> None:
+    fakes = [
+        Fake("words", {"mode": ["x", "y"], "layout": ["p", "q"]}, repeats=1, epochs=2),
+        Fake("card", {"ranks": [1, 2], "mode": ["x", "y"], "layout": ["p", "q"], "a": [1, 2],
+                      "b": [0, 1]}, "weak", repeats=1, epochs=2),
+        Fake("models", {"mode": ["x", "y", "z"], "a": [1, 2], "b": [0, 1]}, repeats=1, epochs=2,
+             fate=lambda p, r: "TIMEOUT" if p["mode"] == "x" and p["a"] + p["b"] == 3 else "done"),
+        Fake("line", {"a": [1, 2]}, linked={"b": lambda p: 2 * p["a"]}, repeats=1),
+    ]  # fmt: skip
+    studies = studies_of(make_results(tmp_path, fakes))
+    assert planes_and_left_out(studies["words"]) == ([("mode", "layout", "")], 0)
+    planes, left_out = planes_and_left_out(studies["card"])
+    assert planes == [
+        ("a", "b", "1 rank, mode x, layout p"),
+        ("a", "ranks", "mode x, layout p, b 0"),
+        ("b", "ranks", "mode x, layout p, a 1"),
+    ]
+    assert left_out == 10 * 8 - MAX_PLANES
+    # Of planes of one pair the fullest is the first.
+    planes, left_out = planes_and_left_out(studies["models"])
+    assert planes == [("a", "b", "mode y"), ("a", "b", "mode z"), ("a", "b", "mode x")]
+    assert left_out == 2 * 2
+    assert planes_and_left_out(studies["line"]) == ([], 0)
+    (last,) = heatmap_figures(studies["models"])[-1].draw()
+    assert "mode x" in last.title and "Held: mode x." in last.caption
+    assert "4 more heat maps" in last.caption and "Explore" in last.caption
+    assert len(group_figures(studies["card"])) == 2 * MAX_PLANES
+
+
+def test_heat_map_over_the_scale_has_efficiencies_and_holes(tmp_path: Path) -> None:
+    fake = Fake(
+        "e", {"ranks": [1, 2, 4, 64], "batch": [1, 2]}, "weak", repeats=2, epochs=2,
+        excluded=lambda p: "too big" if p["ranks"] * p["batch"] > 64 else "",
+    )  # fmt: skip
+    study = one(tmp_path, fake)
+    figure = heatmap_figures(study)[0].draw()[0].figure
+    drawn = [
+        np.asarray(ax.collections[0].get_array(), float).reshape(2, 4) for ax in figure.axes[:4]
+    ]
+    assert [ax.get_title() for ax in figure.axes[:4]] == [
+        "first epoch", "later epochs", "Efficiency, first epoch", "Efficiency, later epochs",
+    ]  # fmt: skip
+    assert all(np.isnan(values).sum() == 1 and np.isnan(values[1, 3]) for values in drawn)
+    rows = {(row["batch"], row["ranks"]): row for row in study.scaling if row["repeats"]}
+    for (batch, ranks), row in rows.items():
+        at = (batch - 1, [1, 2, 4, 64].index(ranks))
+        assert drawn[1][at] == pytest.approx(row["total_throughput_mean_later"])
+        assert drawn[3][at] == pytest.approx(row["total_eff_later"])
+    outlined = [sum(patch.get_linewidth() > 2 for patch in ax.patches) for ax in figure.axes[:4]]
+    assert outlined == [1, 1, 0, 0]  # the base of every series has 100 %
+    # Rates that differ by orders of magnitude are coloured by their logarithms.
+    assert [type(ax.collections[0].norm).__name__ for ax in figure.axes[:3]] == [
+        "LogNorm", "LogNorm", "Normalize",
+    ]  # fmt: skip
 
 
 @pytest.mark.slow
