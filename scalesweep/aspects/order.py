@@ -13,6 +13,7 @@ FIGURES = (
     "site_figures",
     "rank_figures",
     "step_figures",
+    "warm_up_figures",
     "accuracy_figures",
     "phase_figures",
     "phase_energy_figures",
@@ -66,4 +67,4 @@ ORDER = (
 )
 
 # Sections, by title; those that are not named here come last.
-SECTIONS = ("Steps", "Accuracy", "Phases", "Layers", "Parts", "Energy")
+SECTIONS = ("Steps", "Warm-up", "Accuracy", "Phases", "Layers", "Parts", "Energy")

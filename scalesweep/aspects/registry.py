@@ -20,6 +20,7 @@ from scalesweep.aspects import (
     score,
     steps,
     training,
+    warm_up,
 )
 from scalesweep.aspects.aspect import Aspect, Part
 
@@ -40,6 +41,7 @@ ASPECTS: tuple[Aspect, ...] = (
     score.ASPECT,
     steps.ASPECT,
     training.ASPECT,
+    warm_up.ASPECT,
 )
 # Captions of the tables that people read and that lie in no folder of an aspect.
 _OTHER_TABLES: Mapping[str, str] = {

@@ -66,7 +66,11 @@ def test_the_aspect_reaches_tables_figures_findings_and_page(
     page = render(root)
     index = json.loads((root / "figures" / "index.json").read_text())
     assert "warmup" in [figure["name"] for figure in index]
-    assert "Warm-up" in page and "First / later epochs" in page and "the slowest start" in page
+    assert (
+        "<h3>Start-up</h3>" in page
+        and "First / later epochs" in page
+        and "the slowest start" in page
+    )
     assert registry.shown_tables()["warmup"] == warmup.tables["warmup"]
 
 

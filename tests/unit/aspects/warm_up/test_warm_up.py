@@ -1,0 +1,100 @@
+"""The warm-up of runs: where their steps become steady, from the first one on."""
+
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from scalesweep.aspects.draw import plan_figures
+from scalesweep.aspects.warm_up.section import warm_up_table
+from scalesweep.aspects.warm_up.series import EPOCH, grouped, times_of
+from scalesweep.aspects.warm_up.table import WarmUp, WarmUpCurve
+from scalesweep.experiment.results import ExperimentResults
+from tests.fakes.ranks import ranked, steady, study_of
+
+DECLARED, REAL, STEPS, BATCH = 5, 12, 60, 64
+
+
+def study(root: Path, kept: bool = True) -> ExperimentResults:
+    """Runs whose first 12 steps take three times as long, of which they leave out five."""
+
+    def arrays(found: dict[str, Any], point: dict[str, Any], repeat: int) -> None:
+        ranks = int(point["ranks"])
+        times = steady(STEPS, 0.02)(np.random.default_rng([ranks, repeat]), ranks, repeat)
+        times[:REAL] *= 3
+        found.clear()
+        found |= {"step_times": times[DECLARED:]}
+        if kept:
+            found |= {"warmup_step_times": times[:DECLARED]}
+
+    notes = {"batch": {"global": BATCH}} if kept else {}
+    fake = ranked(
+        steady(STEPS, 0.02), name="warm", arrays=arrays, axes={"ranks": [1, 2]},
+        changes=lambda point, repeat: {"notes": notes},
+    )  # fmt: skip
+    return study_of(root, fake)
+
+
+def test_declared_and_detected_warm_up_reach_table_page_and_figure(tmp_path: Path) -> None:
+    results = study(tmp_path)
+    rows = results.of(WarmUp)
+    assert [(row.count, row.declared, row.detected, row.unsteady) for row in rows] == [
+        (STEPS, DECLARED, REAL, 0)
+    ] * 2
+    for row in rows:
+        assert row.detected_s == pytest.approx(REAL * 0.3, rel=0.05)
+        assert row.first_ms == pytest.approx(300, rel=0.1)
+        assert row.steady_rate == pytest.approx(BATCH / 0.1, rel=0.02)
+    curve = [row for row in results.of(WarmUpCurve) if row.point["ranks"] == 2]
+    assert [row.step for row in curve] == list(range(1, STEPS + 1))
+    assert all(row.p10_ms < row.p50_ms < row.p90_ms for row in curve)
+    table = warm_up_table(results, 10)
+    assert table is not None
+    cells = {cell.text: cell.bad for cell in table.rows[0]}
+    assert cells["12"] and not cells["5"]  # longer than declared: marked
+    (sketch,) = [each for each in plan_figures([results])[0].parts if "warm_up" in each.name]
+    (drawing,) = sketch.draw()
+    assert drawing.name == "warm-up" and "12 steps" in drawing.alt
+    for ax in drawing.figure.axes:
+        line, *lines = ax.get_lines()
+        assert len(line.get_xdata()) == STEPS
+        assert np.median(line.get_ydata()) == pytest.approx(BATCH / 0.1, rel=0.05)
+        assert [float(each.get_xdata()[0]) for each in lines] == [DECLARED + 0.5, REAL + 0.5]
+
+
+def test_a_run_without_its_warm_up_says_so_and_shows_times(tmp_path: Path) -> None:
+    results = study(tmp_path, kept=False)
+    assert [(row.declared, row.detected, row.steady_rate) for row in results.of(WarmUp)] == [
+        (None, REAL - DECLARED, None)
+    ] * 2
+    table = warm_up_table(results, 10)
+    assert table is not None and "not kept" in [cell.text for cell in table.rows[0]]
+    (sketch,) = [each for each in plan_figures([results])[0].parts if "warm_up" in each.name]
+    ax = sketch.draw()[0].figure.axes[0]
+    assert ax.get_ylabel() == "Time of a step [ms]" and len(ax.get_lines()) == 2
+
+
+@pytest.mark.parametrize("steps", [1, 99, 100, 101, 200, 201, 10_007])
+def test_a_curve_has_200_rows_at_most_and_every_step_once(steps: int) -> None:
+    times = np.arange(1.0, steps + 1)[:, None]
+    rows = list(grouped([times, times[: steps // 2 + 1]]))
+    assert len(rows) == min(steps, 200) and sum(row.steps for row in rows) == steps
+    assert [row.first for row in rows[:100]] == list(range(1, min(steps, 100) + 1))
+    assert all(a.first + a.steps == b.first for a, b in pairwise(rows))
+    last = rows[-1]
+    assert last.middle == pytest.approx(np.median(np.arange(last.first, steps + 1)) * 1e3)
+
+
+def test_epochs_stand_in_for_steps_where_there_are_enough() -> None:
+    epochs = np.linspace(2.0, 1.0, 8)[:, None]
+    record = {"work": {"samples_per_epoch": 100}, "notes": {}}
+    times = times_of(record, {"local_times": epochs}, 1)
+    assert times is not None and (times.of, times.declared, times.samples) == (EPOCH, 1, 100)
+    assert times_of(record, {"local_times": epochs[:7]}, 1) is None
+    for wrong in (np.nan, 0.0, -1.0):
+        odd = epochs.copy()
+        odd[3] = wrong
+        assert times_of(record, {"local_times": odd}, 1) is None
+    assert times_of(record, {"local_times": epochs}, 2) is None
