@@ -2,12 +2,12 @@
 
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from scalesweep.config.command_template import Command, load_command, program_named
 from scalesweep.config.expressions import Expression
@@ -49,6 +49,14 @@ class DataSet:
     def needed(self, point: Mapping[str, Any]) -> dict[str, int]:
         """Files of each split that a point reads."""
         return {split: int(count(point)) for split, count in self.files.items()}
+
+
+class PointRule(NamedTuple):
+    """What the values of a point must not be: whether they are, the names that decide, and why."""
+
+    broken: Callable[[Mapping[str, Any]], bool]
+    names: frozenset[str]
+    reason: str
 
 
 @dataclass(frozen=True)
@@ -130,11 +138,17 @@ class Benchmark:
                     f"{divisor.text} = {by}; nearest valid: {would}"
                 )
 
-    @property
-    def reads(self) -> list[frozenset[str]]:
-        """The parameters that each rule of ``check_point`` goes by."""
-        sizes = [divisor.names | number.names for divisor, number in self.divides]
-        return [*(rule.names for rule, _ in self.refuse), *sizes]
+    @cached_property
+    def rules(self) -> tuple[PointRule, ...]:
+        """The rules of ``check_point``, one by one."""
+
+        def divides(divisor: Expression, number: Expression) -> PointRule:
+            reason = f"{number.text} is not a multiple of {divisor.text}"
+            names = divisor.names | number.names
+            return PointRule(lambda point: bool(number(point) % divisor(point)), names, reason)
+
+        refused = [PointRule(rule, rule.names, reason) for rule, reason in self.refuse]
+        return *refused, *(divides(*sizes) for sizes in self.divides)
 
     def total_work(self, point: Mapping[str, Any]) -> int | None:
         """Samples per epoch over all ranks, or None if the benchmark does not say."""

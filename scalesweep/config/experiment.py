@@ -6,6 +6,12 @@ from pathlib import Path
 from typing import Any
 
 from scalesweep.config.benchmark import Benchmark, load_benchmark
+from scalesweep.config.combinations import (
+    LeftOut,
+    check_values,
+    impossible_combinations,
+    other_rules,
+)
 from scalesweep.config.experiment_checks import (
     check_constraint,
     check_metric,
@@ -107,13 +113,21 @@ def expand_experiment(
     if len(grid) > MAX_POINTS:
         raise UserError(f"{where}: the grid has more than {MAX_POINTS} points")
 
-    rules = exclusions(own, spec.get("exclude", []), f"{where}.exclude")
+    asked = exclusions(own, spec.get("exclude", []), f"{where}.exclude")
+    starts = site.launch is not None
+    impossible = impossible_combinations(benchmark, grid) if starts else []
+    rules: list[tuple[Expression, str] | LeftOut] = [*asked, *impossible]
     extras = list(extra_points(benchmark, spec.get("extra", []), grid, f"{where}.extra"))
     planned, excluded = _planned_points(benchmark, grid, extras, rules)
     points = planned.points
+    if impossible:
+        reasons = {reason for _, reason in impossible}
+        refused = [point for point, reason in excluded if reason in reasons]
+        check_values(benchmark, grid, points, refused, where)
     if not points:
         raise UserError(f"{where}: no point is left: 'exclude' removes all {len(excluded)}")
-    check_points(benchmark, site, grid, points, extras, where)
+    others = other_rules(benchmark, grid)
+    check_points(benchmark, site, grid, points, extras, others, where)
 
     scaling = spec.get("scaling", "none")
     # A few points of a grid tell as much as all of them.
@@ -122,7 +136,8 @@ def expand_experiment(
     few = [*grid.spread(), *series, *extras]
     varying = varying_parameters(benchmark, points if rules else few)
     check_varying(varying, where)
-    check_scaling(benchmark, scaling, varying, points if rules or extras else series, where)
+    whole = [*grid.points(), *extras] if rules and scaling != "none" else []
+    check_scaling(benchmark, scaling, varying, points if rules or extras else series, where, whole)
     runs = planned_runs(benchmark, planned, spec, linked, where)
     return Experiment(
         name=name,
@@ -150,7 +165,7 @@ def _planned_points(
     benchmark: Benchmark,
     grid: Grid,
     extras: Sequence[Mapping[str, Any]],
-    rules: Sequence[tuple[Expression, str]],
+    rules: Sequence[tuple[Expression, str] | LeftOut],
 ) -> tuple[PlannedPoints, list[tuple[Mapping[str, Any], str]]]:
     """The points of an experiment, each once, and those that ``rules`` exclude, with the reason."""
     identities = list(grid.identities(benchmark))

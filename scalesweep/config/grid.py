@@ -1,12 +1,13 @@
 """The grid of an experiment: axes, linked parameters, additional points, and what is left out."""
 
 import itertools
+import json
 import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from scalesweep.config.benchmark import Benchmark
+from scalesweep.config.benchmark import Benchmark, PointRule
 from scalesweep.config.expressions import Expression
 from scalesweep.config.gpus import check_gpus
 from scalesweep.config.lazy_sequence import LazySequence
@@ -232,11 +233,13 @@ def check_points(
     grid: Grid,
     points: Sequence[Mapping[str, Any]],
     extras: Iterable[Mapping[str, Any]],
+    rules: Iterable[PointRule],
     where: str,
 ) -> None:
     """Raise UserError for the first of the ``points`` that benchmark or site refuse.
 
-    ``extras``: those of them that are not of the grid.
+    ``extras``: those of them that are not of the grid; ``rules``: those of the benchmark that
+    others may break.
     """
     starts = site.launch is not None  # else its runs were imported
 
@@ -247,12 +250,17 @@ def check_points(
         site.check_point(point, where)
 
     gpus = PLACEMENT.union(benchmark.gpus.names if benchmark.gpus else (), benchmark.env.values())
-    reads = (PLACEMENT, *((*benchmark.reads, gpus) if starts else ()))
-    few: Iterator[Mapping[str, Any]] = itertools.chain(extras, *map(grid.distinct, reads))
     try:
-        for point in few:
+        for point in extras:
             check(point)
+        for point in grid.distinct(PLACEMENT):
+            site.check_point(point, where)
+        for point in grid.distinct(gpus) if starts else ():
+            check_gpus(benchmark, site, point, where)
+        broken = starts and any(any(map(r.broken, grid.distinct(r.names))) for r in rules)
     except UserError:  # of a point that is excluded, perhaps, or not of the first
+        broken = True
+    if broken:
         for point in points:
             check(point)
     if starts:
@@ -278,18 +286,23 @@ def check_scaling(
     varying: tuple[str, ...],
     points: Sequence[Mapping[str, Any]],
     where: str,
+    whole: Sequence[Mapping[str, Any]] = (),
 ) -> None:
-    """A weak series keeps the work per rank, a strong one the work in all: refuse a mix-up."""
+    """A weak series keeps the work per rank, a strong one the work in all: refuse a mix-up.
+
+    ``whole``: the points before some were left out, where they were. An amount of work that is
+    left at one scale alone is no mix-up then, if others of its series are at several.
+    """
     if scaling == "none" or benchmark.work is None:
         return
     scale = benchmark.scale
     if scale not in varying:
         raise UserError(f"{where}.scaling: {scaling}, but '{scale}' takes one value only")
-    reason = _lonely_work(benchmark, scaling, varying, points)
+    reason = _lonely_work(benchmark, scaling, varying, points, whole)
     if reason is None:
         return
     other = "strong" if scaling == "weak" else "weak"
-    fits = _lonely_work(benchmark, other, varying, points) is None
+    fits = _lonely_work(benchmark, other, varying, points, whole) is None
     unit = scale.removesuffix("s")
     raise UserError(
         f"{where}.scaling: {scaling} keeps the {_KEPT[scaling].format(unit)} the same at several "
@@ -303,6 +316,8 @@ def check_scaling(
 
 
 _KEPT = {"weak": "samples per {}", "strong": "total number of samples"}
+# Of each series, by the text of what its points share: the scales at which it has each amount.
+_Series = Mapping[str, Mapping[float, set[int]]]
 
 
 def _lonely_work(
@@ -310,26 +325,50 @@ def _lonely_work(
     scaling: str,
     varying: tuple[str, ...],
     points: Sequence[Mapping[str, Any]],
+    whole: Sequence[Mapping[str, Any]],
 ) -> str | None:
-    """The first amount of work that one scale alone has in a series of several amounts."""
+    """The first amount of work that one scale alone has in a series of several amounts.
+
+    A series of one scale has none: it is no series.
+    """
     scale = benchmark.scale
     left_out = {scale, *benchmark.work_parameters, *benchmark.scale_parameters}
-    others = [name for name in varying if name not in left_out]
+    shared = [name for name in varying if name not in left_out]
+    before: _Series | None = None
+    for key, works in _works(benchmark, scaling, shared, points).items():
+        if len(set().union(*works.values())) == 1:
+            continue
+        for work, seen in works.items():
+            if len(seen) == 1 and len(works) > 1:
+                if before is None:
+                    before = _works(benchmark, scaling, shared, whole)
+                several = any(len(scales) > 1 for scales in works.values())
+                if several and len(before.get(key, {}).get(work, ())) > 1:
+                    continue
+                amounts = ", ".join(
+                    f"{w:g} at {_counted(min(n), scale)}" for w, n in sorted(works.items())
+                )
+                values = zip(shared, json.loads(key), strict=True)
+                series = ", ".join(f"{name} = {value}" for name, value in values)
+                at = f" in the series {series}" if series else ""
+                return f"{work:g} occurs at {_counted(min(seen), scale)} only{at} ({amounts})"
+    return None
+
+
+def _works(
+    benchmark: Benchmark,
+    scaling: str,
+    shared: Sequence[str],
+    points: Iterable[Mapping[str, Any]],
+) -> _Series:
     series: dict[str, dict[float, set[int]]] = {}
     for point in points:
         count = benchmark.scale_of(point)
         total = benchmark.total_work(point) or 0
         work = total / count if scaling == "weak" else total
-        key = canonical_json([point[name] for name in others])
+        key = canonical_json([point[name] for name in shared])
         series.setdefault(key, {}).setdefault(work, set()).add(count)
-    for works in series.values():
-        for work, seen in works.items():
-            if len(seen) == 1 and len(works) > 1:
-                amounts = ", ".join(
-                    f"{w:g} at {_counted(min(n), scale)}" for w, n in sorted(works.items())
-                )
-                return f"{work:g} occurs at {_counted(min(seen), scale)} only ({amounts})"
-    return None
+    return series
 
 
 def _counted(count: int, scale: str) -> str:

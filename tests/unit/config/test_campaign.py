@@ -100,16 +100,44 @@ def test_ids_put_together_by_value_are_those_of_the_points(campaign_of: Load) ->
         assert run.run_id == f"toy-r{run.point['ranks']}-{digest}"
 
 
-def test_the_first_refused_point_is_named_and_excluded_ones_are_not(campaign_of: Load) -> None:
+def test_what_a_product_cannot_combine_is_left_out_with_the_reason(campaign_of: Load) -> None:
+    """Points that the product made; a value that the campaign wrote for nothing is refused."""
     axes = "axes: {rate: [200, 1], size: [4, 501, 600, 503]}\nexclude: ['size == 501'"
-    with pytest.raises(UserError, match=r"rate = 200.0, size = 600: too much of both"):
+    with pytest.raises(UserError, match=r"= 503 is not a multiple"):  # of one axis alone
         campaign_of(f"{axes}]")
-    with pytest.raises(UserError, match=r"= 503 is not a multiple"):
-        campaign_of(f"{axes}, 'rate > 100 and size > 100']")
-    left = campaign_of(f"{axes}, size == 503, 'rate > 100 and size > 100']").experiments[0]
-    assert [(p["rate"], p["size"]) for p in left.points] == [(200, 4), (1, 4), (1, 600)]
-    with pytest.raises(UserError, match=r"= 505 is not a multiple"):
-        campaign_of("axes: {size: [4]}\nextra: [{size: 505}]")
+    experiment = campaign_of(f"{axes}, size == 503]").experiments[0]
+    assert [(p["rate"], p["size"]) for p in experiment.points] == [(200, 4), (1, 4), (1, 600)]
+    reasons = [reason for _, reason in experiment.excluded]
+    assert sorted(set(reasons)) == ["size == 501", "size == 503", "toy: too much of both"]
+    assert len(reasons) == 5
+    linked = "axes: {rate: [200, 1]}\nlinked: [{size: 4}, {size: 600}]"
+    assert len(campaign_of(linked).experiments[0].points) == 3
+    assert len(campaign_of(f"{linked}\nextra: [{{rate: 2, size: 6}}]").experiments[0].points) == 4
+    for body, message in (
+        ("linked: [{rate: 200, size: 4}, {rate: 200, size: 600}]", "too much of both$"),
+        ("axes: {rate: [200], size: [4, 600]}", "rate = 200.0, size = 600: too much of both$"),
+        ("axes: {rate: [200, 1], size: [600, 700]}", "both; no point is left with rate = 200.0"),
+        ("axes: {size: [4]}\nextra: [{size: 505}]", "= 505 is not a multiple"),
+        (f"{linked}\nextra: [{{rate: 200, size: 700}}]", "too much of both$"),
+        (f"{linked}\nexclude: [rate == 1]", r"too much of both; .* left with size = 600"),
+    ):
+        with pytest.raises(UserError, match=message):
+            campaign_of(body)
+
+
+def test_a_series_that_exclusions_cut_is_none_of_a_mix_up(campaign_of: Load) -> None:
+    """Work that is left at one count, where other work is at several; or a single count."""
+    weak = "scaling: weak\naxes: {ranks: [1, 2, 4], size: [2, 4, 6], threads: [1, 2]}\nexclude: ["
+    for rule, points in (
+        ("size == 6 and ranks > 1", 14),
+        ("threads == 2 and ranks > 1", 12),
+        ("size > 2 and ranks > 1", 10),
+    ):
+        assert len(campaign_of(f"{weak}{rule}]").experiments[0].points) == points
+    diagonal = "threads == 2 and size * ranks != 8 and (ranks > 1 or size != 6)"
+    text = r"6 occurs at 1 rank only in the series threads = 2 \(2 at 4 ranks, 4 at 2 ranks, 6 at"
+    with pytest.raises(UserError, match=text):
+        campaign_of(f"{weak}{diagonal}]")
 
 
 def test_experiments_that_share_a_point_share_its_run(toy, campaign_of: Load) -> None:
