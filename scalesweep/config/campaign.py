@@ -9,9 +9,13 @@ from typing import Any
 
 from scalesweep.config.budget import Spend, read_budget, read_spend
 from scalesweep.config.control import control_experiment
-from scalesweep.config.executables import named_programs
+from scalesweep.config.executables import Programs, named_programs
 from scalesweep.config.experiment import Experiment, expand_experiment
-from scalesweep.config.experiment_checks import check_own_launch, check_programs, variables_of
+from scalesweep.config.experiment_checks import (
+    check_own_launch,
+    programs_without_path,
+    variables_of,
+)
 from scalesweep.config.history_settings import HistorySettings, Track, read_history, read_track
 from scalesweep.config.profiled_runs import ASKED, check_any
 from scalesweep.config.renamed_keys import rename_keys, rewrite_older_forms
@@ -47,7 +51,7 @@ class Campaign:
     results: Path
     experiments: tuple[Experiment, ...]
     digest: str
-    programs: Mapping[str, str]
+    programs: Programs
     budget_node_hours: float | None
     stop_after: int | None
     seed: int | None
@@ -210,10 +214,12 @@ def load_campaign(
         control = control_experiment(experiments, content["control"], f"{path}: control")
         experiments = (*experiments, control)
     programs = named_programs({**machine.programs, **content.get("programs", {})})
+    unknown: dict[str, str] = {}
     for experiment in experiments:
-        missing = f"{path}: experiments.{experiment.name}"
-        check_programs(experiment.benchmark, experiment.points, machine, programs, missing)
-        check_own_launch(experiment.benchmark, experiment.points, machine, missing)
+        where = f"{path}: experiments.{experiment.name}"
+        asked = (experiment.benchmark, experiment.points, machine)
+        unknown = {**programs_without_path(*asked, programs, where), **unknown}
+        check_own_launch(*asked, where)
     digest = digest_of([content, site_name, *([] if profile is None else [profile])])
     return Campaign(
         name=content["campaign"],
@@ -223,7 +229,7 @@ def load_campaign(
         results=Path(results or content.get("results", "results")),
         experiments=experiments,
         digest=digest,
-        programs=programs,
+        programs=Programs(programs, unknown),
         budget_node_hours=read_budget(content),
         stop_after=_stop_after(content.get("stop_after", STOP_AFTER)),
         seed=_seed(content.get("order", {})),

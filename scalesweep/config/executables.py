@@ -3,10 +3,22 @@
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    pass
+from scalesweep.core.errors import UserError
+
+
+class Programs(dict[str, str]):
+    """Paths by name. ``unknown``: what to do about those that runs need and that have none; to ask
+    for one of these raises it as a UserError."""
+
+    def __init__(self, paths: Mapping[str, str], unknown: Mapping[str, str]) -> None:
+        """Paths, and a line for each program without one."""
+        super().__init__(paths)
+        self.unknown = dict(unknown)
+
+    def __missing__(self, name: str) -> str:
+        """Raise the UserError of a program without a path."""
+        raise UserError(self.unknown[name])
 
 
 def named_programs(programs: Mapping[str, str]) -> dict[str, str]:

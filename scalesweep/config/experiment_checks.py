@@ -34,29 +34,29 @@ def check_constraint(benchmark: Benchmark, template: str | None, where: str) -> 
     return template
 
 
-def check_programs(
+def programs_without_path(
     benchmark: Benchmark,
     points: Collection[Mapping[str, Any]],
     site: Site,
     programs: Mapping[str, str],
     where: str,
-) -> None:
-    """Raise UserError naming the first program that a benchmark starts and that has no path.
+) -> dict[str, str]:
+    """Programs that a benchmark starts and that have no path, each with what to do, in words.
 
-    ``where``: campaign file and experiment.
+    What only plans can do without. ``where``: campaign file and experiment.
     """
     if site.launch is None:
-        return
+        return {}
     needed = benchmark.command.programs(points)
     if python := program_named(benchmark.python or ""):
         needed.add(python)
-    if missing := sorted(needed - programs.keys()):
-        raise UserError(
-            f"{where}: benchmark {benchmark.name} starts the "
-            f"program '{missing[0]}', whose path is unknown; add to "
-            f"{site.file}, or to this file, "
-            f"'programs: {{{missing[0]}: /path}}'"
+    return {
+        name: (
+            f"{where}: benchmark {benchmark.name} starts the program '{name}', whose path is "
+            f"unknown; add to {site.file}, or to this file, 'programs: {{{name}: /path}}'"
         )
+        for name in sorted(needed - programs.keys())
+    }
 
 
 def check_own_launch(

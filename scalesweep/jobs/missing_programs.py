@@ -17,7 +17,9 @@ def missing_programs(
 
     ``here``: runs start on this machine, else on a cluster's nodes, of which less is known.
     """
-    site, missing = campaign.site, {}
+    site, missing = campaign.site, dict(campaign.programs.unknown)
+    if missing:
+        return missing
     python = python_of(campaign, benchmark)
     program = next(iter(launcher_of(campaign, benchmark, point)), python)
     if here and not site.prologue and shutil.which(program) is None:

@@ -125,6 +125,8 @@ def is_odd(state: RunState) -> bool:
 
 def warn(campaign: Campaign, runs: Runs, odd: Mapping[str, RunState], dry: bool) -> None:
     """Warn of runs that are in no table though there are records; ``dry``: all stay as they are."""
+    for line in campaign.programs.unknown.values():
+        _log.warning("%s before it runs", line)
     if newer_runs := newer(odd):
         _log.warning("%s: nothing was changed: %s", campaign.runs_folder, tell_runs(newer_runs))
     if broken := untrusted(odd):

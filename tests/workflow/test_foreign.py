@@ -257,9 +257,10 @@ def test_a_program_that_is_not_there_is_one_line(tmp_path: Path, programs: str, 
     assert done.returncode != 0 and "Traceback" not in done.stderr
     lines = [line for line in done.stderr.splitlines() if line.startswith("error:")]
     assert lines == [f"error: {told}"] and starts(project) == 0
-    # On another machine it may well be there: a plan asks for the name only.
+    # On another machine it may well be there: a plan warns of a program without a path.
     plan = project.snakemake("plan", "--configfile", "c.yaml")
-    assert (plan.returncode == 0) == ("this machine" in told)
+    assert (plan.returncode == 0) == ("not text" not in told)
+    assert (f"warning: {told} before it runs" in plan.stderr) == ("is unknown" in told)
 
 
 def test_the_campaign_of_tf_cnn_benchmarks(tmp_path: Path) -> None:

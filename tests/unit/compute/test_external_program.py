@@ -19,6 +19,7 @@ from scalesweep.config.yaml_loader import check_schema
 from scalesweep.core.errors import UserError
 from scalesweep.core.rank_columns import machine_names
 from scalesweep.core.record import read_failure, read_record
+from scalesweep.jobs.missing_programs import missing_programs
 from scalesweep.jobs.run_spec import run_spec
 from scalesweep.state.reextract import reread, runs_to_reread
 from scalesweep.state.run_state import RunState, scan
@@ -85,7 +86,7 @@ def test_a_benchmark_has_a_launcher_and_a_python_of_its_own(
     head = f"programs: {{speaker: {folder}/speaker.py, torch: /opt/torch/bin/python3}}"
     assert words(campaign(head))[:2] == ["/opt/torch/bin/run", "/opt/torch/bin/python3"]
     with pytest.raises(UserError, match="starts the program 'torch', whose path is unknown"):
-        campaign()
+        words(campaign())
 
 
 def test_the_python_of_a_benchmark_is_not_that_of_the_site_s_launcher(
@@ -139,7 +140,11 @@ def test_null_is_never_printed(
 
 def test_a_program_that_nobody_names(folder: Path, campaign: Callable[..., Campaign]) -> None:
     with pytest.raises(UserError) as error:
-        campaign("")
+        words(campaign(""))
+    planned = campaign("")
+    (experiment,) = planned.experiments
+    asked = (experiment.benchmark, experiment.points[0], True)
+    assert missing_programs(planned, *asked) == {"speaker": str(error.value)}
     assert str(error.value) == (
         f"{folder}/c.yaml: experiments.e: benchmark foreign starts the program 'speaker', whose "
         f"path is unknown; add to {folder}/sites/toy.yaml, or to this file, "
@@ -159,9 +164,9 @@ def test_a_program_under_a_condition_is_asked_for_where_it_is_used(
     edited: Callable[..., Benchmark], campaign: Callable[..., Campaign]
 ) -> None:
     edited(command=["x", {"when": "size > 2", "words": ["{program:tool}"]}])
-    assert campaign("", size=2)
+    assert not campaign("", size=2).programs.unknown
     with pytest.raises(UserError, match="starts the program 'tool'"):
-        campaign("", size=3)
+        words(campaign("", size=3))
 
 
 @pytest.mark.parametrize(

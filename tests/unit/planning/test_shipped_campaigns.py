@@ -1,0 +1,55 @@
+"""Every shipped campaign plans as it is, with and without ``--profile slurm``."""
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from scalesweep.core.status import Status
+from scalesweep.jobs.job_requests import shapes_for
+from scalesweep.jobs.runtime_estimates import Estimates
+from scalesweep.planning.plan import build_plan
+from scalesweep.planning.plan_text import plan_text
+from scalesweep.smk.campaign_args import read_campaign
+from scalesweep.state.run_state import RunState
+from tests.conftest import ROOT
+
+SHIPPED = [ROOT / "config" / "config.yaml", *sorted((ROOT / "config" / "campaigns").glob("*.yaml"))]
+LARGE = {"cnn_grid"}
+
+
+@pytest.mark.parametrize(
+    "path",
+    [pytest.param(p, marks=[pytest.mark.slow] * (p.stem in LARGE), id=p.stem) for p in SHIPPED],
+)
+def test_a_shipped_campaign_plans_here_and_for_slurm(
+    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("SLURM_JOB_ID", "SLURM_CONF"):
+        monkeypatch.delenv(name, raising=False)
+    planned = []
+    for in_slurm in (False, True):
+        options = {"results": str(tmp_path / "results")}
+        campaign = read_campaign(path, options, in_slurm, write=False).campaign
+        states = dict.fromkeys(campaign.unique_runs(), RunState(Status.NEW))
+        shapes = shapes_for(campaign, states, Estimates(campaign, states)) if in_slurm else None
+        plan = build_plan(campaign, states, shapes)
+        assert plan["experiments"] and (plan["jobs"] is not None) == in_slurm
+        assert plan_text(plan)
+        planned.append(set(states))
+    assert planned[0] == planned[1]
+
+
+def test_the_grid_of_the_design_leaves_out_what_cannot_be_combined(tmp_path: Path) -> None:
+    path = ROOT / "config" / "campaigns" / "cnn_grid.yaml"
+    (grid,) = read_campaign(path, {"results": str(tmp_path)}, True, False).campaign.experiments
+    assert grid.axes[0] == "devices" and {point["ranks"] for point in grid.points} == {
+        2**power for power in range(11)
+    }
+    left_out = Counter(reason.split(";")[0] for _, reason in grid.excluded)
+    # Of 11 x 3 x 3 x 3 x 2 x 5: replicated at ten counts, two kinds of servers there with 1 inter.
+    assert len(grid.points) + sum(left_out.values()) == 2970
+    assert left_out == {
+        "cnn_training: replicated is for the devices of one process": 10 * 54,
+        "cnn_training: a step on TensorFlow's servers blocks a thread for each device": 10 * 2 * 18,
+    }
