@@ -17,6 +17,9 @@ from scalesweep.analysis.types import Floats
 OTHER = "other"
 # Time that a tool counted and that an excerpt of its table leaves out.
 NOT_LISTED = "(not listed)"
+# Kinds of functions whose times contain those of others: no part counts them.
+CONTAINING = ("api", "range")
+MAX_FUNCTIONS, MAX_NAME = 200, 1000  # functions of a kind that a record keeps; characters of a name
 # Communication and copies look the same in every program.
 DEFAULT_PARTS: Mapping[str, Sequence[str]] = {
     "mpi": [r"^P?MPI_"],
@@ -57,6 +60,7 @@ class Function:
     """Calls of a function (or kernel, or copy) on one rank; ``rank`` None: mean over all ranks.
 
     ``kind``: cpu, kernel, copy, api or range. Times of api and range contain those of others.
+    ``min_s`` and ``max_s``: the shortest and the longest call, None where the tool says neither.
     """
 
     name: str
@@ -65,6 +69,8 @@ class Function:
     calls: float
     exclusive_s: float
     inclusive_s: float
+    min_s: float | None = None
+    max_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,13 +128,15 @@ def bus_factor(operation: str, ranks: int) -> float | None:
 class Profile:
     """One run as a tool saw it.
 
-    ``region``: the part of the program that it is about, empty for the whole. ``metrics`` are what
+    ``profiled_ranks``: those that the functions are of, where they are not all. ``region``: the
+    part of the program that it is about, empty for the whole. ``metrics`` are what
     the tool itself states, as in a record. ``notes`` say what a reader of the numbers should know.
     """
 
     tool: str
     file: Path
     ranks: int | None = None
+    profiled_ranks: int | None = None
     elapsed_s: float | None = None
     region: str = ""
     line: int | None = None
@@ -172,10 +180,10 @@ def parts_of(
     ``other``. A profile of means has one entry for all ranks. Empty without functions. Raises
     re.error for what is no regular expression.
     """
-    own = [function for function in profile.functions if function.kind not in ("api", "range")]
+    own = [function for function in profile.functions if function.kind not in CONTAINING]
     if not own:
         return {}
-    compiled = {part: [re.compile(text) for text in texts] for part, texts in patterns.items()}
+    compiled = _compiled(patterns)
     ranks = sorted({function.rank for function in own if function.rank is not None})
     place = {rank: index for index, rank in enumerate(ranks)}
     width = max(len(ranks), 1)
@@ -190,6 +198,70 @@ def parts_of(
             place[function.rank] if function.rank is not None else 0
         ] += function.exclusive_s
     return {part: seconds for part, seconds in seconds_of.items() if seconds.any()}
+
+
+def function_entries(
+    profile: Profile, patterns: Mapping[str, Sequence[str]] = DEFAULT_PARTS
+) -> list[dict[str, Any]]:
+    """The functions of a profile as a record keeps them, those of one kind by falling own time.
+
+    Calls and times are means over the ranks, ``min_s`` and ``max_s`` those of the shortest and the
+    longest call on any rank, ``share`` is of the own time of all functions of the kind, those
+    beyond MAX_FUNCTIONS of it included. Functions of one name are one entry where several ranks
+    have them; names that a tool has cut stay entries of their own in a profile without ranks.
+    """
+    functions = _functions_of_ranks(profile)
+    whole: dict[str, float] = {}
+    for function in functions:
+        whole[function.kind] = whole.get(function.kind, 0.0) + function.exclusive_s
+    compiled = _compiled(patterns)
+    entries: list[dict[str, Any]] = []
+    for kind, seconds in whole.items():
+        alike = [function for function in functions if function.kind == kind]
+        for function in sorted(alike, key=lambda it: -it.exclusive_s)[:MAX_FUNCTIONS]:
+            entries.append(
+                {
+                    "name": function.name[:MAX_NAME],
+                    "kind": kind,
+                    "part": None if kind in CONTAINING else _part(function.name, compiled),
+                    "calls": None if function.name == NOT_LISTED else function.calls,
+                    "own_s": function.exclusive_s,
+                    "total_s": function.inclusive_s,
+                    "min_s": function.min_s,
+                    "max_s": function.max_s,
+                    "share": function.exclusive_s / seconds if seconds > 0 else None,
+                }
+            )
+    return entries
+
+
+def _functions_of_ranks(profile: Profile) -> list[Function]:
+    """Functions as means over the ranks, without a rank."""
+    ranks = {function.rank for function in profile.functions} - {None}
+    if not ranks:
+        return list(profile.functions)
+    alike: dict[tuple[str, str], list[Function]] = {}
+    for function in profile.functions:
+        if function.rank is not None:
+            alike.setdefault((function.kind, function.name), []).append(function)
+    count = len(ranks)
+    return [
+        Function(
+            name,
+            None,
+            kind,
+            sum(function.calls for function in functions) / count,
+            sum(function.exclusive_s for function in functions) / count,
+            sum(function.inclusive_s for function in functions) / count,
+            min((f.min_s for f in functions if f.min_s is not None), default=None),
+            max((f.max_s for f in functions if f.max_s is not None), default=None),
+        )
+        for (kind, name), functions in alike.items()
+    ]
+
+
+def _compiled(patterns: Mapping[str, Sequence[str]]) -> dict[str, list["re.Pattern[str]"]]:
+    return {part: [re.compile(text) for text in texts] for part, texts in patterns.items()}
 
 
 def _part(name: str, patterns: Mapping[str, Sequence["re.Pattern[str]"]]) -> str:

@@ -20,6 +20,11 @@ MAX_PHASES = 1000
 MAX_SPANS = 100_000
 MAX_PARAMETERS = 1000
 _MAX_NAME, _MAX_UNIT = 200, 64
+# Of an imported profile; names of templates in C++ are long.
+MAX_FUNCTIONS, _MAX_FUNCTION_NAME = 1000, 1000
+_OF_FUNCTION = frozenset(
+    ("name", "kind", "part", "calls", "own_s", "total_s", "min_s", "max_s", "share")
+)
 _MAX_COUNT = 2**31
 # The squares of quotients of two such numbers are finite, and sums of many of them.
 MAX_NUMBER = 1e60
@@ -75,6 +80,8 @@ def check_content(record: Mapping[str, Any]) -> None:
         _check_energy(energy)
     if (load := record.get("load")) is not None:
         _check_load(load)
+    if functions := record.get("functions"):
+        _check_functions(functions)
 
 
 def _check_point(point: Mapping[str, Any]) -> None:
@@ -160,6 +167,23 @@ def _check_load(load: Any) -> None:
     others = load.get("others")
     if others is not None and not (type(others) in _NUMBERS and 0 <= others <= 1):
         raise UnusableRecordError(f"load.others is {_shown(others)}, not a share from 0 to 1")
+
+
+def _check_functions(functions: Any) -> None:
+    rows = functions.get("rows") if isinstance(functions, dict) else None
+    if not isinstance(rows, list) or len(rows) > MAX_FUNCTIONS:
+        raise UnusableRecordError(f"functions.rows is not a list of at most {MAX_FUNCTIONS:,}")
+    if type(ranks := functions.get("ranks")) is not int or not 0 < ranks < _MAX_COUNT:
+        raise UnusableRecordError(f"functions.ranks is {_shown(ranks)}, not a number of ranks")
+    for entry in rows:
+        if not isinstance(entry, dict) or not entry.keys() >= _OF_FUNCTION:
+            raise UnusableRecordError(f"functions: {_shown(entry)} is not a function")
+        words = entry["name"], entry["kind"], entry["part"] or ""
+        if any(type(word) is not str or len(word) > _MAX_FUNCTION_NAME for word in words):
+            raise UnusableRecordError(f"functions: {_shown(words)} are not names")
+        _check_number("functions.own_s", entry["own_s"], 0)
+        _check_number("functions.total_s", entry["total_s"], 0)
+        _check_amounts("functions.", entry, ("calls", "min_s", "max_s", "share"))
 
 
 def _check_energy(energy: Any) -> None:

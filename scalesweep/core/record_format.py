@@ -225,6 +225,32 @@ class RecordProfile(TypedDict):
     files: Annotated[list[str], "relative to the attempt's folder"]
 
 
+class RecordFunction(TypedDict):
+    """A function of the profile that a run was imported from."""
+
+    name: str
+    kind: Annotated[
+        str,
+        one_of("cpu", "kernel", "copy", "api", "range"),
+        "the times of api and range contain those of others",
+    ]
+    part: Annotated[str | None, "the part that it counts for; null: it counts for none"]
+    calls: Annotated[Amount | None, "null where the tool does not say"]
+    own_s: Annotated[Amount, "time in the function itself"]
+    total_s: Annotated[Amount, "time with all that it called"]
+    min_s: Annotated[Amount | None, "the shortest call; null where the tool does not say"]
+    max_s: Annotated[Amount | None, "the longest"]
+    share: Annotated[Amount | None, "own_s over that of all functions of the kind"]
+
+
+class RecordFunctions(TypedDict):
+    """Functions of the profile that a run was imported from; calls and times are means over the
+    ranks."""
+
+    ranks: Annotated[Positive, "that were profiled"]
+    rows: Annotated[list[RecordFunction], "of each kind the 200 with the most time of their own"]
+
+
 class Record(TypedDict):
     """What a finished run leaves."""
 
@@ -248,6 +274,7 @@ class Record(TypedDict):
             "(docs/guide/profiles.md)",
         ]
     ]
+    functions: NotRequired[RecordFunctions]
     metrics: dict[str, RecordMetric]
     work: RecordWork
     resources: RecordResources

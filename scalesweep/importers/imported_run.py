@@ -78,8 +78,8 @@ class ImportedRun:
     read from: equal digests are the same run. ``samples_per_epoch`` is None where the benchmark's
     own ``work`` tells it, 0 where nothing does. ``variant`` is what sets runs of one point apart
     without being a parameter (the GPU, a flag): runs that differ in it are never repeats.
-    ``metrics``, ``phases``, ``parts``, ``phase_spans``, ``environment`` and ``notes`` are as in a
-    record.
+    ``metrics``, ``phases``, ``parts``, ``functions``, ``phase_spans``, ``environment`` and
+    ``notes`` are as in a record.
     ``unfinished`` says why a run that was cut or aborted has no result; it is empty for all others.
     ``made`` is what its benchmark is, where the importer makes it and it may not be there yet.
     ``former_digests`` are what earlier versions of the importer took for ``source_digest``.
@@ -99,6 +99,7 @@ class ImportedRun:
     metrics: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     phases: Mapping[str, float] = field(default_factory=dict)
     parts: Mapping[str, float] = field(default_factory=dict)
+    functions: Mapping[str, Any] = field(default_factory=dict)
     phase_spans: Sequence[tuple[str, float, float]] = ()
     environment: Mapping[str, Any] = field(default_factory=dict)
     command: tuple[str, ...] = ()

@@ -42,7 +42,8 @@ class Written:
 
     ``variant`` as of an ``ImportedRun``; ``file`` and ``line`` are where it was read; ``digest`` is
     of what it was read from, ``values`` of its numbers alone (empty where they are as rounded as a
-    table prints them), ``metrics`` of these with their units.
+    table prints them), ``metrics`` of these with their units, of its parts and its
+    functions.
     """
 
     benchmark: Benchmark
@@ -199,7 +200,8 @@ class RecordStore:
             if before.digest in self._seen:
                 raise _CopyError(f"the same run as in {before.place}")
             same = before.benchmark is benchmark and before.point == point
-            same = same and before.metrics == _metrics_digest(run.metrics)
+            numbers = _metrics_digest(run.metrics, run.parts, run.functions)
+            same = same and before.metrics == numbers
             same = same and before.variant == run.variant
             if same and before.unfinished == run.unfinished:
                 self._seen.add(before.digest)
@@ -302,7 +304,7 @@ def _written(benchmark: Benchmark, point: Mapping[str, Any], record: Mapping[str
         int(lines[0]),
         str(notes.get(SOURCE_DIGEST, "")),
         "" if PRINTED in notes else digest_of([numbers, samples["blake2b"] if samples else None]),
-        _metrics_digest(metrics),
+        _metrics_digest(metrics, record.get("parts") or {}, record.get("functions") or {}),
         numbers.get("epochs_run"),
         str(record.get("unfinished", "")),
         record["phase_spans"][0][1] if record.get("phase_spans") else None,
@@ -319,9 +321,12 @@ def _rate(metric: Mapping[str, Any] | None) -> float | None:
     return float(value) if isinstance(value, int | float) and value > 0 else None
 
 
-def _metrics_digest(metrics: Mapping[str, Any]) -> str:
-    """What a corrected map, or another reader, changes of a run that is there."""
-    return digest_of({name: dict(metric) for name, metric in metrics.items()})
+def _metrics_digest(
+    metrics: Mapping[str, Any], parts: Mapping[str, float], functions: Mapping[str, Any]
+) -> str:
+    """What a corrected map, other patterns or another reader change of a run that is there."""
+    by_name = {name: dict(metric) for name, metric in metrics.items()}
+    return digest_of([by_name, dict(parts), dict(functions)])
 
 
 def _longest(samples: Mapping[str, Any]) -> Sequence[Any]:
@@ -371,6 +376,8 @@ def _record(
     }
     if run.parts:
         record["parts"] = dict(run.parts)
+    if run.functions:
+        record["functions"] = dict(run.functions)
     if run.phase_spans:
         record["phase_spans"] = [list(span) for span in run.phase_spans]
     if run.unfinished:

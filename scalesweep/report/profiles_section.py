@@ -11,7 +11,7 @@ from scalesweep.aspects.profiles.functions import FunctionTime, profile_files
 from scalesweep.aspects.profiles.timeline import TimelinePhase
 from scalesweep.aspects.profiles.trace import TracePart
 from scalesweep.core.errors import UserError
-from scalesweep.core.formatting import number, percent, with_interval
+from scalesweep.core.formatting import number, percent, shorten, with_interval
 from scalesweep.core.profilers import CPROFILE, HOROVOD_TIMELINE, NOEXCHANGE, TENSORFLOW
 from scalesweep.core.status import Status
 from scalesweep.experiment.results import ExperimentResults
@@ -20,6 +20,8 @@ from scalesweep.table.declared import Estimate
 MAX_RUNS = 24
 MAX_TABLES = 4
 MAX_FUNCTIONS = 12
+MAX_IMPORTED_FUNCTIONS = 30  # of a kind
+MAX_NAME = 160
 MAX_FILES = 8
 # How each is opened.
 OPENED_WITH = {
@@ -29,6 +31,13 @@ OPENED_WITH = {
     HOROVOD_TIMELINE: "Perfetto (ui.perfetto.dev) or chrome://tracing",
 }
 MAX_POINTS = 50
+KINDS = {
+    "cpu": "Functions by own time",
+    "kernel": "Kernels by time",
+    "copy": "Copies and fills of memory by time",
+    "api": "Calls of an API by time, with what they wait for",
+    "range": "Ranges by time, with all that is in them",
+}
 
 
 def profiles_section(
@@ -67,6 +76,7 @@ def profiles_section(
             if kind in OPENED_WITH
         },
         "functions": _functions(results),
+        "imported": _imported_functions(results),
         "timelines": _timelines(results),
         "exchange": _exchange(results),
         "traces": _traces(results),
@@ -143,6 +153,8 @@ def _functions(results: ExperimentResults) -> list[dict[str, Any]]:
     """The top functions by point."""
     points: dict[str, dict[str, Any]] = {}
     for row in results.of(FunctionTime):
+        if row.imported:
+            continue
         point = points.setdefault(
             row.run_id,
             {"where": results.describe(row.point), "ranks": row.profiled_ranks, "rows": []},
@@ -152,10 +164,62 @@ def _functions(results: ExperimentResults) -> list[dict[str, Any]]:
                 {
                     "function": row.function,
                     "place": row.place,
-                    "calls": f"{row.calls:,.0f}",
+                    "calls": _count(row.calls),
                     "own": number(row.own_s),
                     "total": number(row.total_s),
                     "share": percent(row.share),
                 }
             )
     return list(points.values())[:MAX_TABLES]
+
+
+def _imported_functions(results: ExperimentResults) -> list[dict[str, Any]]:
+    """Of each imported profile the functions of one kind that took longest."""
+    tables: dict[tuple[str, str], dict[str, Any]] = {}
+    for row in results.of(FunctionTime):
+        if not row.imported:
+            continue
+        table = tables.setdefault(
+            (row.run_id, row.kind),
+            {
+                "where": results.describe(row.point) if results.axes else "",
+                "kind": KINDS[row.kind],
+                "ranks": row.profiled_ranks,
+                "ends": False,
+                "inclusive": False,
+                "parts": False,
+                "rows": [],
+                "left_out": 0,
+            },
+        )
+        if len(table["rows"]) >= MAX_IMPORTED_FUNCTIONS:
+            table["left_out"] += 1
+            continue
+        table["ends"] |= row.max_s is not None
+        table["parts"] |= row.part is not None
+        table["inclusive"] |= row.total_s != row.own_s
+        table["rows"].append(
+            {
+                "function": shorten(row.function, MAX_NAME),
+                "part": row.part or "",
+                "calls": _count(row.calls),
+                "own": number(row.own_s),
+                "total": number(row.total_s),
+                "mean": _microseconds(row.mean_s),
+                "min": _microseconds(row.min_s),
+                "max": _microseconds(row.max_s),
+                "share": percent(row.share),
+            }
+        )
+    runs = dict.fromkeys(run for run, _ in tables)
+    shown = set(list(runs)[:MAX_TABLES])
+    return [table for (run, _), table in tables.items() if run in shown]
+
+
+def _count(calls: float | None) -> str:
+    """A number of calls; a mean over ranks may have a fraction."""
+    return "–" if calls is None else f"{calls:,.0f}" if calls >= 100 else f"{calls:,.4g}"
+
+
+def _microseconds(seconds: float | None) -> str:
+    return "–" if seconds is None else number(1e6 * seconds)

@@ -159,7 +159,7 @@ def nsys_csv(scale: float = 1.0) -> str:
     for name, calls, time in KERNELS:
         own = int(time * scale)
         lines.append(
-            f'{100 * time / total:.1f},{own},{calls},{own / calls:.1f},1.0,1,2,0.1,"{name}"'
+            f'{100 * time / total:.1f},{own},{calls},{own / calls:.1f},1.0,1,{own},0.1,"{name}"'
         )
     lines += ["", "Processing [report.sqlite] with [cuda_api_sum.py]...", "",
               "Time (%),Total Time (ns),Num Calls,Avg (ns),Med (ns),Min (ns),Max (ns),StdDev (ns),Name",  # noqa: E501
@@ -169,11 +169,12 @@ def nsys_csv(scale: float = 1.0) -> str:
 
 def nsys_text() -> str:
     """The same kernels as the older text tables, whose columns a line of dashes measures."""
-    head = " Time(%)  Total Time (ns)  Instances  Average  Minimum  Maximum         Name    \n"
-    rule = " -------  ---------------  ---------  -------  -------  -------  ---------------\n"
+    head = " Time(%)  Total Time (ns)  Instances  Average  Minimum    Maximum       Name    \n"
+    rule = " -------  ---------------  ---------  -------  -------  ---------  ---------------\n"
     total = sum(time for _, _, time in KERNELS)
     rows = "".join(
-        f" {100 * time / total:7.1f}  {time:15d}  {calls:9d}  {1.0:7.1f}  {1:7d}  {2:7d}  {name}\n"
+        f" {100 * time / total:7.1f}  {time:15d}  {calls:9d}  {1.0:7.1f}  {1:7d}  {time:9d}"
+        f"  {name}\n"
         for name, calls, time in KERNELS
     )
     return head + rule + rows + "\n"

@@ -1,5 +1,6 @@
 """What tables of an experiment are made of, where they are of the files of its runs alone."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pandas as pd
@@ -11,8 +12,12 @@ from scalesweep.tables.points import ExperimentData
 
 
 def of_files(
-    entry: PlanExperiment, runs: Path | None, unread: list[str] | None = None
+    entry: PlanExperiment,
+    runs: Path | None,
+    unread: list[str] | None = None,
+    done: Sequence[str] = (),
 ) -> TableInputs:
-    """An experiment of a plan without a summary; ``unread`` takes runs that cannot be read."""
-    summary = pd.DataFrame({"run_id": [], "source": [], "samples": []})
+    """An experiment of a plan without a summary but for the ``done`` runs; ``unread`` takes runs
+    that cannot be read."""
+    summary = pd.DataFrame({"run_id": [*done], "source": None, "samples": None})
     return TableInputs(ExperimentData(summary, entry, unread=unread), [], [], Machine(), runs)

@@ -106,6 +106,10 @@ def test_profiles_of_other_tools(project: Project) -> None:
     }
     assert rows["2", "mpi"] == pytest.approx(0.25) and rows["4", "mpi"] == pytest.approx(0.45)
     assert rows["4", "solver"] == pytest.approx(0.45) and rows["4", "other"] == pytest.approx(0.1)
+    functions = rows_of(results / "tables" / "solver_scaling" / "functions.csv")
+    waits = {row["ranks"]: row for row in functions if row["part"] == "mpi"}
+    assert float(waits["4"]["share"]) == pytest.approx(0.45)
+    assert "Functions of the profiles" in (results / "report.html").read_text()
     points = rows_of(results / "tables" / "solver_scaling" / "points.csv")
     found = [float(row["parallel_efficiency_mean_run"]) for row in points]
     assert found == pytest.approx([0.75, 0.55])

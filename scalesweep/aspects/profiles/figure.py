@@ -25,7 +25,8 @@ def part_figures(results: ExperimentResults) -> list[Drawing]:
     groups = rows_by_bar(results, "parts", "share")
     if not groups:
         return []
-    bars = sorted(groups, key=lambda rows: results.scale_of(rows[0]))
+    scaled = results.scale in results.axes
+    bars = sorted(groups, key=lambda rows: results.scale_of(rows[0]) if scaled else 0)
     chosen = evenly(bars, MAX_BARS)
     looks = _looks(list(dict.fromkeys(str(row["part"]) for rows in chosen for row in rows)))
     head = f"{results.name}: share of time by part{results.mark}"

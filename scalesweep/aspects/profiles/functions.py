@@ -1,23 +1,33 @@
-"""What profiled runs have left: the functions that cProfile saw take longest, and the files."""
+"""What profiled runs have left: the functions that took longest, and the files.
+
+Of runs under ``profile: cprofile`` from the files that they left, of imported profiles from what
+the import kept in their records.
+"""
 
 import json
 import re
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from scalesweep.core.errors import UserError
-from scalesweep.core.profilers import CPROFILE, FOLDER
+from scalesweep.core.profilers import CPROFILE, FOLDER, NONE, split_name
 from scalesweep.core.record import RECORD
 from scalesweep.core.status import Status
 from scalesweep.state.record_reader import read_record
 from scalesweep.table.declared import DeclaredRow, column
 from scalesweep.tables.making import TableInputs
+from scalesweep.tables.points import ExperimentData
 
 MAX_RUNS = 12
+IMPORTED = "imported"  # the site of imported runs
+MAX_IMPORTED = 200  # records of imported runs that are looked at
+MAX_ROWS = 20_000  # of all imported runs of an experiment
+_HOST = "cpu"  # the kind of functions in Python
 _TIMEOUT_S = 300
 # Directories that say nothing about a function: where Python packages are, and our own checkout.
 _BEFORE_PACKAGE = re.compile(
@@ -39,23 +49,74 @@ def profile_files(run_folder: Path) -> list[Path]:
 
 @dataclass(frozen=True, kw_only=True)
 class FunctionTime(DeclaredRow, table="functions", leading=("run_id",)):
-    """A function of a run under cProfile; times are means over the ranks."""
+    """A function of a run under cProfile, or of an imported profile; times are means over the
+    ranks."""
 
     run_id: str = column("the run that was profiled")
     profiled_ranks: int = column("ranks whose profile could be read", "1")
     function: str = column("its name")
-    place: str = column("its file and line; empty for what is built in")
-    calls: float = column("calls", "1")
+    place: str = column("its file and line; empty for what is built in, and where it is not known")
+    kind: str = column(
+        "`cpu` (a host), `kernel`, `copy` (a GPU), `api` or `range`, whose times contain those of "
+        "others"
+    )
+    part: str | None = column("the part that it counts for in `parts`", if_known=True)
+    calls: float | None = column("calls", "1")
     own_s: float = column("time spent in the function itself", "s")
     total_s: float = column("time with all that it called", "s")
-    share: float | None = column("`own_s` over the sum of all own times", "1")
+    mean_s: float | None = column("`total_s` over `calls`", "s")
+    min_s: float | None = column("the shortest call on any rank", "s", if_known=True)
+    max_s: float | None = column("the longest call on any rank", "s", if_known=True)
+    share: float | None = column("`own_s` over the sum of all own times of its kind", "1")
+
+    @property
+    def imported(self) -> bool:
+        """Whether another tool profiled the run, which is then no further run of its point."""
+        return split_name(self.run_id)[1] == NONE
 
 
 def function_rows(inputs: TableInputs) -> Iterator[FunctionTime]:
-    """Per run under cProfile, of the first MAX_RUNS, a few dozen functions by falling own time."""
+    """Functions by falling own time: per run under cProfile, of the first MAX_RUNS, a few dozen,
+    and per imported profile those that its record has (MAX_ROWS in all)."""
     data, runs = inputs.data, inputs.runs
     if runs is None:
         return
+    yield from _profiled(data, runs)
+    if runs.name == IMPORTED:
+        done = [run for run in data.experiment["runs"] if run["status"] == Status.DONE]
+        rows = (row for run in done[:MAX_IMPORTED] for row in _kept(run, runs, data.axes))
+        yield from islice(rows, MAX_ROWS)
+
+
+def _kept(run: Mapping[str, Any], runs: Path, axes: Sequence[str]) -> Iterator[FunctionTime]:
+    """What an import kept of a profile; nothing where the record has no functions."""
+    try:
+        record = read_record(runs / run["run_id"] / RECORD)
+    except (UserError, OSError):
+        return  # touched since the plan was made, which says so
+    functions = record.get("functions") or {"rows": ()}
+    for entry in functions["rows"]:
+        calls = entry["calls"]
+        yield FunctionTime(
+            point={axis: run["point"].get(axis) for axis in axes},
+            run_id=run["run_id"],
+            profiled_ranks=functions["ranks"],
+            function=entry["name"],
+            place="",
+            kind=entry["kind"],
+            part=entry["part"],
+            calls=calls,
+            own_s=entry["own_s"],
+            total_s=entry["total_s"],
+            mean_s=entry["total_s"] / calls if calls else None,
+            min_s=entry["min_s"],
+            max_s=entry["max_s"],
+            share=entry["share"],
+        )
+
+
+def _profiled(data: ExperimentData, runs: Path) -> Iterator[FunctionTime]:
+    """Functions of the runs under cProfile."""
     profiled = [
         run
         for run in data.experiment["profiles"]
@@ -79,9 +140,14 @@ def function_rows(inputs: TableInputs) -> Iterator[FunctionTime]:
                 profiled_ranks=ranks,
                 function=name,
                 place=_place(file, line),
+                kind=_HOST,
+                part=None,
                 calls=calls / ranks,
                 own_s=own / ranks,
                 total_s=total / ranks,
+                mean_s=total / calls if calls else None,
+                min_s=None,
+                max_s=None,
                 share=own / profile["whole"] if profile["whole"] > 0 else None,
             )
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from scalesweep.analysis.horovod_trace import read_trace
 from scalesweep.analysis.timeline_account import NOTE, PHASES, TimelineAccount, timeline_account
-from scalesweep.aspects.profiles.functions import profile_files
+from scalesweep.aspects.profiles.functions import IMPORTED, MAX_IMPORTED, profile_files
 from scalesweep.core.errors import UserError
 from scalesweep.core.files import read_regular
 from scalesweep.core.profilers import HOROVOD_TIMELINE, TIMELINE
@@ -24,8 +24,6 @@ from scalesweep.tables.making import TableInputs
 
 MAX_RUNS = 12
 MAX_BYTES = 1 << 28
-MAX_IMPORTED = 200  # records of imported runs that are looked at
-IMPORTED = "imported"  # the site of imported runs
 # What Horovod prints (response_cache.cc, stall_inspector.cc), and the column that counts it.
 SIGNS = {
     "evictions": "response has been evicted from cache",

@@ -29,6 +29,7 @@ TOOL = "nsys"
 _RANK = re.compile(r"(?i)(?P<before>.*?)rank[_.-]?(?P<rank>\d{1,6})(?P<after>.*)")
 _TOTAL = re.compile(r"total time(?: \((ns|us|ms|s)\))?")
 _SHARE = re.compile(r"time ?\(%\)")
+_END = re.compile(r"(min|max)(?:imum)?(?: \((ns|us|ms|s)\))?")
 _ROW = re.compile(r"\s*\d+\.\d+(?:,|\s{2,})\d+(?:,|\s{2,})\d+(?:,|\s{2,})")
 # How every row begins, whole or cut: with a number.
 _BEGINS = re.compile(r"\s*\"?[\d.]")
@@ -111,6 +112,7 @@ def _profile(run: Mapping[int | None, NsysFile], ranks: int | None) -> Profile:
         tool=TOOL,
         file=files[0].file,
         ranks=len(numbers) or ranks or 1,
+        profiled_ranks=len(files),
         elapsed_s=max(elapsed) if elapsed else None,
         phases=tuple(files[0].phases),
         functions=tuple(functions),
@@ -134,6 +136,8 @@ class _Heading:
     unit: float
     kind: str
     width: int
+    # Of the shortest and the longest call, with their units; none where there are no such columns.
+    ends: tuple[tuple[int, float], ...] = ()
 
 
 def _heading(line: str) -> _Heading | None:
@@ -151,7 +155,14 @@ def _heading(line: str) -> _Heading | None:
     elif words[name] == "range":
         kind = "range"
     share = next((place for place, word in enumerate(words) if _SHARE.fullmatch(word)), None)
-    return _Heading(name, total[0], calls, share, _UNITS[total[1][1] or "ns"], kind, len(words))
+    unit = total[1][1] or "ns"
+    matches = {
+        match[1]: (place, _UNITS[match[2] or unit])
+        for place, word in enumerate(words)
+        if (match := _END.fullmatch(word))
+    }
+    ends = (matches["min"], matches["max"]) if len(matches) == 2 else ()
+    return _Heading(name, total[0], calls, share, _UNITS[unit], kind, len(words), ends)
 
 
 def _is_heading(line: str) -> bool:
@@ -262,10 +273,22 @@ def _row(
         if not re.match(r"\s*[\d.]+\s*(?:,|\s{2})", content):
             return None
         raise ImportRefusedError(f"{len(cells)} fields, not {heading.width}: cut off?", line)
-    total = number(cells[heading.total].replace(",", ""), "total time", line) * heading.unit
-    calls = number(cells[heading.calls].replace(",", ""), "calls", line)
+    total = _cell(cells, heading.total, "total time", line) * heading.unit
+    calls = _cell(cells, heading.calls, "calls", line)
     name = cells[heading.name].strip()
     if total < 0 or calls < 1 or not name:
         raise ImportRefusedError("a row without a name, a call or a time: cut off?", line)
     share = number(cells[heading.share], "share", line) if heading.share is not None else None
-    return _Share(Function(name, None, heading.kind, calls, total, total), share, line)
+    limits = [_cell(cells, place, "longest call", line) * size for place, size in heading.ends]
+    if limits:
+        unit, mean = max(size for _, size in heading.ends), total / calls
+        # Rounded as they are printed.
+        if limits[0] > 1.001 * mean + unit or mean > 1.001 * limits[1] + unit:
+            words = "the mean of a call is not between its shortest and its longest: damaged"
+            raise ImportRefusedError(words, line)
+    return _Share(Function(name, None, heading.kind, calls, total, total, *limits), share, line)
+
+
+def _cell(cells: Sequence[str], place: int, what: str, line: int) -> float:
+    """A number of a row, which may have commas between its digits."""
+    return number(cells[place].replace(",", ""), what, line)

@@ -58,16 +58,19 @@ def read_database(file: Path) -> NsysFile:
             }
             # 16 bytes for each event: there may be millions.
             begins, ends = array("q"), array("q")
-            sums: dict[tuple[str, str], list[int]] = {}
+            calls: dict[tuple[str, str], list[int]] = {}  # how many, sum, shortest and longest
             for kind, name, begin, end in _events(database, tables):
-                entry = sums.setdefault((kind, name), [0, 0])
+                length = end - begin
+                entry = calls.setdefault((kind, name), [0, 0, length, length])
                 entry[0] += 1
-                entry[1] += end - begin
+                entry[1] += length
+                entry[2] = min(entry[2], length)
+                entry[3] = max(entry[3], length)
                 begins.append(begin)
                 ends.append(end)
             content.functions = [
-                Function(name, None, kind, calls, total * 1e-9, total * 1e-9)
-                for (kind, name), (calls, total) in sums.items()
+                Function(name, None, kind, count, *(time * 1e-9 for time in (total, total, *ends)))
+                for (kind, name), (count, total, *ends) in calls.items()
             ]
             if begins:
                 content.phases.append(_gpu(begins, ends))

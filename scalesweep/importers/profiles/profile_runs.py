@@ -2,13 +2,19 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from scalesweep.analysis.pop import VARIANTS, PopFactors
-from scalesweep.analysis.profile import DEFAULT_PARTS, Message, Profile, parts_of
+from scalesweep.analysis.profile import (
+    DEFAULT_PARTS,
+    Message,
+    Profile,
+    function_entries,
+    parts_of,
+)
 from scalesweep.analysis.timeline_account import NOTE
 from scalesweep.analysis.types import Floats
 from scalesweep.config.benchmark import Benchmark
@@ -111,7 +117,8 @@ def _run(
         made.scaling[name] = str(profile.notes.get("scaling", "none"))
     else:
         name = benchmark.name
-    parts = parts_of(profile, (benchmark.parts if benchmark else {}) or DEFAULT_PARTS)
+    patterns = (benchmark.parts if benchmark else {}) or DEFAULT_PARTS
+    parts = parts_of(profile, patterns)
     samples: dict[str, Floats] = {f"part_{part}": seconds for part, seconds in parts.items()}
     if times := profile.rank_times:
         samples |= {
@@ -119,15 +126,20 @@ def _run(
             "profile_useful": times.useful,
             "profile_mpi": times.mpi,
         }
-    return _imported(
-        profile,
-        name,
-        point,
-        metrics,
-        [],
-        {part: float(seconds.mean()) for part, seconds in parts.items()},
-        samples,
+    return replace(
+        _imported(profile, name, point, metrics, []),
+        samples=samples,
+        parts={part: float(seconds.mean()) for part, seconds in parts.items()},
+        functions=_functions(profile, ranks, patterns),
     )
+
+
+def _functions(
+    profile: Profile, ranks: int, patterns: Mapping[str, Sequence[str]]
+) -> dict[str, Any]:
+    """``functions`` of a record; empty where the profile has none."""
+    rows = function_entries(profile, patterns)
+    return {"ranks": profile.profiled_ranks or ranks, "rows": rows} if rows else {}
 
 
 def _factor_metrics(factors: PopFactors | None) -> dict[str, Mapping[str, Any]]:
@@ -176,7 +188,7 @@ def _message_run(
     made.metrics.setdefault(name, {}).update(_definitions(metrics))
     made.scaling[name] = "none"
     key = [message.operation, message.size]
-    return _imported(profile, name, point, metrics, key, {}, {})
+    return _imported(profile, name, point, metrics, key)
 
 
 def _imported(
@@ -185,10 +197,9 @@ def _imported(
     point: Mapping[str, Any],
     metrics: Mapping[str, Mapping[str, Any]],
     key: Sequence[Any],
-    parts: Mapping[str, float],
-    samples: Mapping[str, Floats],
 ) -> ImportedRun:
-    """The imported run of a profile; with a ``key``, that of its messages of one size."""
+    """The imported run of a profile without its parts; with a ``key``, that of its messages of one
+    size."""
     # A profile states no dates: the file's own age is all there is.
     modified = datetime.fromtimestamp(profile.file.stat().st_mtime, UTC)
     return ImportedRun(
@@ -208,10 +219,9 @@ def _imported(
             # The account of a whole timeline is not that of its messages of one size.
             **{name: note for name, note in profile.notes.items() if not (key and name == NOTE)},
         },
-        samples=samples,
+        samples={},
         samples_per_epoch=0,
         metrics=metrics,
-        parts=parts,
     )
 
 

@@ -14,6 +14,16 @@ METRIC = {"value": 1.5, "unit": "s", "better": "lower", "scope": "total"}
 RATE = {"value": 1.5, "unit": "images/s", "better": "higher", "scope": "total"}
 ENERGY = {"joules": 5.0, "phases": {"timed": 1.0}, "hosts": ["a"], "domains": {}}
 
+FUNCTION = {
+    "name": "f", "kind": "cpu", "part": None, "calls": 1, "own_s": 1.0, "total_s": 1.0,
+    "min_s": None, "max_s": None, "share": None,
+}  # fmt: skip
+
+
+def of_functions(*rows: dict[str, Any]) -> dict[str, Any]:
+    return {"functions": {"ranks": 1, "rows": list(rows)}}
+
+
 BAD: dict[str, tuple[dict[str, Any], str]] = {
     "a script for a date": ({"started": "<script>alert(1)</script>"}, "started is '<script>"),
     "no date": ({"ended": ""}, "ended is '', not a date"),
@@ -45,6 +55,13 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     "domains": ({"energy": {**ENERGY, "domains": [1]}}, "energy.domains"),
     "joules": ({"energy": {**ENERGY, "joules": "5"}}, "energy.joules is '5'"),
     "unsupported": ({"unsupported": 3}, "unsupported is 3, not text"),
+    "functions of a list": ({"functions": [FUNCTION]}, "functions.rows is not a list"),
+    "many functions": (of_functions(*[FUNCTION] * 1001), "not a list of at most 1,000"),
+    "functions of nothing": ({"functions": {"ranks": 0, "rows": []}}, "functions.ranks is 0, "),
+    "a function in part": (of_functions({"name": "f"}), "functions: {'name': 'f'} is not a"),
+    "a long name": (of_functions({**FUNCTION, "name": "f" * 1001}), "are not names"),
+    "a time of text": (of_functions({**FUNCTION, "own_s": "1"}), "functions.own_s is '1'"),
+    "calls below 0": (of_functions({**FUNCTION, "calls": -1}), "functions.calls is -1"),
 }  # fmt: skip
 
 

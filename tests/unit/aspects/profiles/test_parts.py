@@ -61,3 +61,17 @@ def test_a_profile_of_no_time_has_no_shares_and_runs_without_one_no_table() -> N
     assert row.share is None and row.seconds.value == 0
     results = results_of({1: [None], 2: [None]})
     assert results.tables.get("parts") is None and part_figures(results) == []
+
+
+def test_the_only_point_of_an_experiment_has_its_bar() -> None:
+    runs = [{"run_id": "r1-0", "status": "done"}]
+    plan = whole_plan({"experiments": [{"axes": [], "runs": runs}]})
+    summary = pd.DataFrame(
+        [{"run_id": "r1-0", "source": "imported", "samples": pd.NA, "started": None,
+          "warnings": None, PARTS: '{"mpi": 1.0, "other": 3.0}'}]
+    )  # fmt: skip
+    summary.attrs["metrics"] = {}
+    (drawing,) = part_figures(
+        ExperimentResults(plan["experiments"][0], make_tables(summary, plan)["e"])
+    )
+    assert "The largest part is other" in drawing.alt

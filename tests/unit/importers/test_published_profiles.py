@@ -1,0 +1,120 @@
+"""Tables of profilers that were published: their functions come out of an import as printed.
+
+``tests/published``: the kernels that Nsight Systems and the functions that TAU saw in a run of
+ExaRL and of TensorFlow's example for images (github.com/exalearn/EXARL, issue 84).
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from scalesweep.aspects.profiles.functions import FunctionTime, function_rows
+from scalesweep.experiment.results import ExperimentResults
+from scalesweep.importers.made_benchmark import make_benchmark
+from scalesweep.importers.profiles.detect import read_source
+from scalesweep.importers.profiles.profile_runs import MadeRuns, runs_of
+from scalesweep.importers.rank_map import RankMap
+from scalesweep.importers.write_records import Written, import_runs
+from scalesweep.report.profiles_section import MAX_IMPORTED_FUNCTIONS, profiles_section
+from scalesweep.table.declared import frame_of
+from tests.conftest import ROOT
+from tests.fakes.plan import whole_plan
+from tests.fakes.table_inputs import of_files
+
+PUBLISHED = ROOT / "tests" / "published"
+
+
+def made_of(path: Path, ranks: int | None = None) -> MadeRuns:
+    source = read_source(path, RankMap({}, ranks))
+    assert not source.refusals and not source.others
+    return runs_of(source.profiles, path)
+
+
+def imported(results: Path, made: MadeRuns) -> list[Written]:
+    for name in made.parameters:
+        make_benchmark(results, name, "A tool.", made.parameters[name], made.metrics[name])
+    written, refusals = import_runs(made.runs, results / "runs" / "imported")
+    assert not refusals and not made.refusals
+    return written
+
+
+def table_of(results: Path, written: list[Written]) -> tuple[list[FunctionTime], Mapping[str, Any]]:
+    runs = [{"run_id": run.run_id, "point": run.point, "status": "done"} for run in written]
+    (entry,) = whole_plan({"experiments": [{"runs": runs}]})["experiments"]
+    done = [run.run_id for run in written]
+    rows = list(function_rows(of_files(entry, results / "runs" / "imported", done=done)))
+    frame = frame_of(rows)
+    assert frame is not None
+    shown = ExperimentResults(entry, {"functions": frame})
+    return rows, profiles_section(shown, results / "runs" / "imported", str)
+
+
+def test_every_kernel_of_nsight_systems_keeps_its_numbers(tmp_path: Path) -> None:
+    lines = (PUBLISHED / "exarl84_nsys.txt").read_text().splitlines()[2:]
+    rows, page = table_of(tmp_path, imported(tmp_path, made_of(PUBLISHED / "exarl84_nsys.txt")))
+    assert len(rows) == len(lines) == 44
+    for row, line in zip(rows, lines, strict=True):
+        share, total, calls, mean, least, most, name = line.split(maxsplit=6)
+        assert (row.function, row.calls, row.kind) == (name.strip(), int(calls), "kernel")
+        times = (row.own_s, row.mean_s, row.min_s, row.max_s)
+        printed = [float(word) * 1e-9 for word in (total, mean, least, most)]
+        assert times == pytest.approx(printed, rel=1e-4)
+        assert row.share is not None and 100 * row.share == pytest.approx(float(share), abs=0.051)
+    assert rows[0].profiled_ranks == 1
+    (table,) = page["imported"]
+    assert len(table["rows"]) == MAX_IMPORTED_FUNCTIONS == 30 and table["left_out"] == 14
+    first = table["rows"][0]
+    assert "ApplyAdamKernel" in first["function"] and first["share"] == "10.6 %"
+    assert (first["calls"], first["min"], first["max"]) == ("75,000", "3.07", "7.30")
+
+
+def test_taus_functions_and_their_time_in_mpi(tmp_path: Path) -> None:
+    made = made_of(PUBLISHED / "exarl84_pprof.txt", 8)
+    parts = made.runs[0].parts
+    assert parts["mpi"] == pytest.approx(268.3, abs=0.05)
+    assert sum(parts.values()) == pytest.approx(1832.7, abs=0.05)
+    assert parts["mpi"] / sum(parts.values()) == pytest.approx(0.146, abs=0.0005)
+    rows, page = table_of(tmp_path, imported(tmp_path, made))
+    assert len(rows) == 22
+    (probe,) = [row for row in rows if row.function == "MPI_Probe()"]
+    assert (probe.calls, probe.own_s, probe.part) == (3274.75, 263.892, "mpi")
+    assert probe.mean_s == pytest.approx(80584e-6, rel=1e-4) and probe.profiled_ranks == 8
+    assert probe.share == pytest.approx(0.144, abs=0.0005)
+    assert probe.max_s is None and page["imported"][0]["ends"] is False
+
+
+def test_an_import_again_writes_functions_to_records_of_before(tmp_path: Path) -> None:
+    """A record that another version wrote without functions is replaced, and only that."""
+    made = made_of(PUBLISHED / "exarl84_pprof.txt", 8)
+    (whole,) = made.runs
+    for functions in ({}, whole.functions):
+        object.__setattr__(whole, "functions", functions)
+        (written,) = imported(tmp_path, made)
+    rows, _ = table_of(tmp_path, [written])
+    assert len(rows) == 22
+    record = tmp_path / "runs" / "imported" / written.run_id / "record.json"
+    before = record.stat().st_mtime_ns
+    imported(tmp_path, made)
+    assert record.stat().st_mtime_ns == before
+
+
+def test_functions_of_ranks_are_means_of_them(tmp_path: Path) -> None:
+    for rank, (seconds, most) in enumerate(((1.0, 600), (3.0, 900))):
+        (tmp_path / f"rank{rank}.csv").write_text(
+            "Time (%),Total Time (us),Instances,Avg (us),Min (us),Max (us),Name\n"
+            f"100.0,{seconds * 1e6},1e4,{seconds * 100},50,{most},gemm\n"
+        )
+    (run,) = made_of(tmp_path).runs
+    (row,) = run.functions["rows"]
+    assert run.functions["ranks"] == 2
+    assert (row["calls"], row["own_s"], row["min_s"], row["max_s"]) == pytest.approx(
+        (1e4, 2.0, 50e-6, 900e-6)
+    )
+    (tmp_path / "rank0.csv").write_text(
+        "Time (%),Total Time (us),Instances,Avg (us),Min (us),Max (us),Name\n"
+        "100.0,1e6,1e4,100,110,600,gemm\n"
+    )
+    (refusal,) = read_source(tmp_path / "rank0.csv").refusals
+    assert "not between its shortest and its longest" in refusal.reason
