@@ -20,6 +20,7 @@ from scalesweep.config.history_settings import HistorySettings, Track, read_hist
 from scalesweep.config.profiled_runs import ASKED, check_any
 from scalesweep.config.renamed_keys import rename_keys, rewrite_older_forms
 from scalesweep.config.repeats import Run, ids_of, repeated
+from scalesweep.config.run_alone import check_alone, one_at_a_time, with_shared_alone
 from scalesweep.config.run_order import arranged
 from scalesweep.config.site import Site, load_site
 from scalesweep.config.yaml_loader import check_schema, load_yaml
@@ -194,6 +195,8 @@ def load_campaign(
     check_schema(content, "campaign", path)
     site_name = site or _site_name(content["site"], cluster, f"{path}: site")
     machine = load_site(site_name, f"{path}: site")
+    if "concurrent_runs" in content:
+        machine = one_at_a_time(machine)
     variables: dict[str, set[str]] = {}  # that experiments set, by benchmark
     for spec in content["experiments"].values():
         variables.setdefault(spec["benchmark"], set()).update(variables_of(spec))
@@ -209,6 +212,7 @@ def load_campaign(
         for name, spec in content["experiments"].items()
     )
     _check_collisions(experiments, path)
+    experiments = with_shared_alone(experiments)
     check_any(profile, [experiment.profiles for experiment in experiments])
     if "control" in content:
         control = control_experiment(experiments, content["control"], f"{path}: control")
@@ -220,6 +224,7 @@ def load_campaign(
         asked = (experiment.benchmark, experiment.points, machine)
         unknown = {**programs_without_path(*asked, programs, where), **unknown}
         check_own_launch(*asked, where)
+        check_alone(experiment, machine, where)
     digest = digest_of([content, site_name, *([] if profile is None else [profile])])
     return Campaign(
         name=content["campaign"],

@@ -53,6 +53,7 @@ class Experiment:
     needed in any case, until ``adaptive.repeats`` has looked at what they have measured.
     With ``stop`` smaller counts are measured before larger ones, which ``adaptive.stops`` may leave
     out: ``left_out`` are the ids of the runs that it has.
+    ``alone``: no run of it starts while another of its runs lasts (``concurrent_runs: 1``).
     """
 
     name: str
@@ -75,6 +76,7 @@ class Experiment:
     predict: tuple[int, ...] = ()
     stop: StopRule | None = None
     left_out: frozenset[str] = frozenset()
+    alone: bool = False
 
     def stages(self) -> dict[str, int]:
         """Of an experiment with ``stop``: which count each run is of, from 0 for the smallest."""
@@ -158,6 +160,7 @@ def expand_experiment(
         until_precise=until_precise(benchmark, spec.get("repeats"), f"{where}.repeats"),
         predict=check_predicted(spec, f"{where}.predict"),
         stop=stop_rule(benchmark, spec, f"{where}.stop"),
+        alone="concurrent_runs" in spec,
     )
 
 

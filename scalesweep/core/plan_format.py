@@ -309,6 +309,21 @@ class PlanCanary(TypedDict):
     total_s: NotRequired[Annotated[Amount, "of all runs; not in plans of earlier versions"]]
 
 
+class PlanDataSet(TypedDict):
+    """A data set that runs read, and whether it fits in memory."""
+
+    name: Annotated[str, "its folder in the site's `data`"]
+    experiments: list[str]
+    bytes: Annotated[Count, "files of the point that reads most"]
+    nodes: Annotated[
+        Positive | None, "whose memory holds so many bytes, at least; null: memory not known"
+    ]
+    spilling: Annotated[Count, "points that read more than the memory of their nodes"]
+    overlapping: Annotated[
+        Count, "runs to come that read it and may do so at the same time; 0 where none overlap"
+    ]
+
+
 class Plan(TypedDict):
     """All of plan.json; ``digest`` is there once it was written."""
 
@@ -326,6 +341,12 @@ class Plan(TypedDict):
     ]
     canary: NotRequired[
         Annotated[PlanCanary, "what looking at the machine before and after each pending run costs"]
+    ]
+    data_sets: NotRequired[
+        Annotated[list[PlanDataSet], "what runs read; absent where they read no data set"]
+    ]
+    memory_gib_per_node: NotRequired[
+        Annotated[AboveZero, "GiB of a node for jobs, with data_sets; absent where not known"]
     ]
     ceilings: NotRequired[
         Annotated[str, "results folder of the campaign whose probes measured the site"]

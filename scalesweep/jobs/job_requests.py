@@ -90,7 +90,7 @@ def request_for(
             mem_mb = min(2 * mem_mb, _largest_mb(campaign))
     shape = run_shape(
         site, run.point, limit_s + canary_s(campaign, run.point), experiment.memory_gib_per_rank,
-        mem_mb, experiment.constraint,
+        mem_mb, experiment.constraint, experiment.alone,
     )  # fmt: skip
     return Request(shape, limit_s)
 

@@ -32,6 +32,7 @@ from scalesweep.core.profilers import KINDS, NOEXCHANGE, folder_name, split_name
 from scalesweep.core.status import Status
 from scalesweep.jobs.job_requests import canary_s
 from scalesweep.jobs.runtime_estimates import Estimates
+from scalesweep.planning.data_sets import data_sets
 from scalesweep.state.run_state import RunState
 from scalesweep.state.stock import take_stock
 
@@ -84,6 +85,10 @@ def build_plan(
         ]
         most = max(each, default=0.0)
         plan["canary"] = {"runs": len(each), "seconds": most, "total_s": sum(each)}
+    if sets := data_sets(campaign, plan["experiments"]):
+        plan["data_sets"] = sets
+        if campaign.site.memory_gib_per_node is not None:
+            plan["memory_gib_per_node"] = campaign.site.memory_gib_per_node
     if campaign.site.ceilings and Path(campaign.site.ceilings) != campaign.results:
         plan["ceilings"] = campaign.site.ceilings
     if campaign.site.peaks:
@@ -167,7 +172,7 @@ def _experiment_entry(
             {"point": benchmark.scaled(point), "reason": why} for point, why in experiment.excluded
         ],
         "points": len(experiment.points),
-        "estimate": _estimate(campaign, pending),
+        "estimate": _estimate(campaign, pending, experiment.alone),
     }
     if experiment.predict:
         entry["predict"] = list(experiment.predict)
@@ -241,18 +246,21 @@ def _parameters(benchmark: Benchmark) -> dict[str, ParameterInfo]:
     return parameters
 
 
-def _estimate(campaign: Campaign, pending: Sequence[tuple[int, float | None]]) -> PlanEstimate:
+def _estimate(
+    campaign: Campaign, pending: Sequence[tuple[int, float | None]], alone: bool
+) -> PlanEstimate:
     """Wall time (seconds) and core-hours of pending runs; None where one of them is not known."""
     known = [(nodes, seconds) for nodes, seconds in pending if seconds is not None]
     if len(known) < len(pending):
         return {"wall_s": None, "core_hours": None}
     site = campaign.site
     node_seconds = sum(nodes * seconds for nodes, seconds in known)
-    if site.concurrent_runs is None:
+    at_once = 1 if alone else site.concurrent_runs
+    if at_once is None:
         # As many at once as there are nodes: the least time, if no other user has any.
         wall = max([node_seconds / site.nodes, *(seconds for _, seconds in known)])
     else:
-        wall = sum(seconds for _, seconds in known) / site.concurrent_runs
+        wall = sum(seconds for _, seconds in known) / at_once
     return {"wall_s": wall, "core_hours": node_seconds * site.cores_per_node / 3600}
 
 

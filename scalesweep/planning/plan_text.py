@@ -19,6 +19,7 @@ from scalesweep.core.profilers import NOEXCHANGE
 from scalesweep.core.status import Status
 from scalesweep.jobs.failure_groups import Failure, failure_lines
 from scalesweep.planning.adaptive_text import repeats_line, spend_lines
+from scalesweep.planning.data_sets import data_set_lines
 from scalesweep.planning.plan import budget_left, hours
 
 
@@ -66,6 +67,7 @@ def plan_text(plan: Plan, pending_limit: int = 20) -> str:
         *filter(None, map(repeats_line, plan["experiments"])),
         *filter(None, map(_stop_line, plan["experiments"])),
         *(line for experiment in plan["experiments"] for line in spend_lines(experiment)),
+        *data_set_lines(plan.get("data_sets", []), plan.get("memory_gib_per_node")),
         *_profiled(plan),
         *_total(plan),
         *_canary(plan),

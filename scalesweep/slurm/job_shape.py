@@ -15,6 +15,8 @@ MB_PER_GB = 1024
 # The launcher, its samplers and srun take less than this on the first node of a job, beside the
 # ranks (measured: 60 MiB).
 STARTUP_MB = 128
+# In front of an experiment's constraint: the nodes must meet the site's too.
+EXTENDS = "+"
 # Resources of a Snakemake job that its Slurm plugin reads, and that a shape may set.
 RESOURCES = (
     *("nodes", "tasks", "mpi", "cpus_per_task", "runtime", "slurm_extra"),
@@ -110,14 +112,15 @@ def run_shape(
     memory_gib_per_rank: float | None = None,
     mem_mb: int | None = None,
     constraint: str | None = None,
+    alone: bool = False,
 ) -> Shape:
     """The shape of the job of a point.
 
     ``limit_s`` is the limit of its program in seconds. Memory (MiB per node) is ``mem_mb``, else
     ``memory_gib_per_rank`` (GiB) times the ranks of a node and STARTUP_MB, else the share of the
     node's memory that goes with the CPUs asked for. ``constraint`` is an expression of node
-    features, which may name parameters in braces. Raises UserError where the site cannot hold the
-    point.
+    features, which may name parameters in braces (``features``). ``alone``: the job starts when
+    those before it have ended. Raises UserError where the site cannot hold the point.
     """
     slurm = of_slurm(site)
     ranks, nodes = int(point["ranks"]), site.nodes_for(point)
@@ -137,7 +140,6 @@ def run_shape(
             f"{site.name} has {site.memory_gib_per_node:g}; lower ranks_per_node or "
             "memory_gib_per_rank"
         )
-    features = [part for part in (slurm.constraint, fill(constraint or "", point)) if part]
     return Shape(
         nodes=nodes,
         tasks=ranks,
@@ -149,11 +151,11 @@ def run_shape(
         gres=slurm.gres,
         exclusive=slurm.exclusive,
         exclude=joined(*_given(site).exclude),
-        constraint="&".join(features),
+        constraint=features(slurm.constraint, fill(constraint or "", point)),
         account=slurm.account,
         partition=slurm.partition,
         qos=slurm.qos,
-        extra=_extra(site),
+        extra=_extra(site, alone),
     )
 
 
@@ -183,6 +185,17 @@ def of_slurm(site: Site) -> SlurmSite:
     return site.slurm
 
 
+def features(site: str, own: str) -> str:
+    """The node features that an experiment asks for: its ``own`` in place of the site's, or, where
+    they begin with ``+``, besides these."""
+    if not own.startswith(EXTENDS):
+        return own or site
+    parts = [part for part in (site, own.removeprefix(EXTENDS)) if part]
+    # Slurm reads an expression from left to right; brackets hold a choice together.
+    single = len(parts) == 1
+    return "&".join(part if single or "|" not in part else f"({part})" for part in parts)
+
+
 def fill(template: str, point: Mapping[str, Any]) -> str:
     """A constraint with its parameters in braces filled in."""
     return template.format_map(point)
@@ -192,7 +205,7 @@ def _given(site: Site) -> Extra:
     return split_extra(of_slurm(site).extra)
 
 
-def _extra(site: Site) -> tuple[str, ...]:
+def _extra(site: Site, alone: bool = False) -> tuple[str, ...]:
     """Further options: scalesweep's with what the user says of the same, then the user's others."""
     slurm, given = of_slurm(site), _given(site)
     # Requeued, a job would start again two minutes later, behind the workflow's back.
@@ -201,7 +214,7 @@ def _extra(site: Site) -> tuple[str, ...]:
         own["reservation"] = f"--reservation={slurm.reservation}"
     words = list((own | given.instead).values())
     # All jobs of one Snakemake have one name; all dependencies must hold.
-    singleton = ["singleton"] if site.concurrent_runs == 1 else []
+    singleton = ["singleton"] if alone or site.concurrent_runs == 1 else []
     if needs := [*singleton, *given.dependency]:
         words.append(f"--dependency={','.join(needs)}")
     return (*words, *given.others)

@@ -70,8 +70,14 @@ class JobRules:
             return 0
         return of_slurm(self.context.campaign.site).max_attempts - 1
 
-    def threads_per_run(self, cores: int | None) -> int:
-        """Cores Snakemake sets aside per run, so that no more run at once than the site allows."""
+    def threads_of(self, run_id: str, cores: int | None) -> int:
+        """Cores Snakemake sets aside for a run: all of them where it is to be alone."""
+        experiment = self.context.runs[run_id][0]
+        alone = experiment.alone and not self.context.submission
+        return cores or 1 if alone else self._threads_per_run(cores)
+
+    def _threads_per_run(self, cores: int | None) -> int:
+        """The same, so that no more runs are made at once than the site allows."""
         if self.context.submission:
             return 1
         cores = cores or 1

@@ -261,6 +261,7 @@ def test_a_mistake_in_the_campaign_is_one_line_and_runs_nothing(project: Project
         "config.yaml",
         "campaigns/cosmoflow_io.yaml",
         "campaigns/thread_pools.yaml",
+        "campaigns/thread_pools_mc.yaml",
         "campaigns/cosmoflow_io_small.yaml",
         "campaigns/thread_pools_small.yaml",
         "campaigns/ceilings.yaml",

@@ -18,7 +18,7 @@ rule run:
     retries: JOBS.retries
     # Threads are the share of the machine that a run has to itself: with
     # concurrent_runs: 1 every core, so that nothing else runs during a measurement.
-    threads: JOBS.threads_per_run(workflow.cores)
+    threads: lambda wildcards: JOBS.threads_of(wildcards.run_id, workflow.cores)
     resources:
         **JOBS.run_resources(),
     params:

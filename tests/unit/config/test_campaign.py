@@ -247,6 +247,8 @@ def test_repeats_of_each_linked_point_by_their_numbers(campaign_of: Load) -> Non
             "main_metric: speed",
             "experiments.e.main_metric: 'speed' is not a metric of benchmark toy",
         ),
+        ("constraint: '+'", "experiments.e.constraint: '+' is not allowed: a Slurm feature"),
+        ("concurrent_runs: 2", "experiments.e.concurrent_runs: 2 is not one of 1"),
         ("constraint: 'a b'", "experiments.e.constraint: 'a b' is not allowed: a Slurm feature"),
         (
             "constraint: '{memory_mode}'",

@@ -153,7 +153,12 @@ def test_no_more_runs_at_once_than_the_site_allows(
 ) -> None:
     site = toy / "sites" / "toy.yaml"
     site.write_text(f"{site.read_text()}concurrent_runs: {allowed}\n")
-    context = SnakemakeContext(campaign_of(BODY), {}, {}, {})
-    jobs = JobRules(context, Preflight(context))
-    at_once = [cores // jobs.threads_per_run(cores) for cores in range(1, 40)]
-    assert max(at_once) == allowed and min(at_once) == 1
+
+    def at_once(body: str) -> list[int]:
+        campaign = campaign_of(body)
+        context = SnakemakeContext(campaign, {}, {}, campaign.unique_runs())
+        jobs = JobRules(context, Preflight(context))
+        return [cores // jobs.threads_of(next(iter(context.runs)), cores) for cores in range(1, 40)]
+
+    assert max(at_once(BODY)) == allowed and min(at_once(BODY)) == 1
+    assert set(at_once(f"{BODY}\nconcurrent_runs: 1")) == {1}

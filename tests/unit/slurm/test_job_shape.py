@@ -74,7 +74,7 @@ def test_the_request_in_full(tmp_path: Path) -> None:
         " exclusive: true, extra: ['--switches=1'], startup_minutes: 2}"
     )
     here = site(tmp_path, options, gpus=4)
-    shape = run_shape(here, point(12, 4, memory_mode="flat"), 100, constraint="{memory_mode}")
+    shape = run_shape(here, point(12, 4, memory_mode="flat"), 100, constraint="+{memory_mode}")
     further = [
         *("--ntasks-per-node=4", "--gpus-per-node=4", "--exclusive", "--no-requeue"),
         *("--reservation=week 12", "--switches=1"),
@@ -94,6 +94,25 @@ def test_the_request_in_full(tmp_path: Path) -> None:
         **{"slurm_partition": "gpu", "qos": "high"},
     }
     assert shape.node_hours == pytest.approx(0.2)
+
+
+@pytest.mark.parametrize(
+    ("site_features", "own", "asked"),
+    [
+        ("gpu", None, "gpu"),
+        ("gpu", "mc", "mc"),
+        ("quad", "+{mode}", "quad&flat"),
+        ("", "+{mode}", "flat"),
+        ("", "{mode}|cache", "flat|cache"),
+        ("gpu|mc", "+{mode}", "(gpu|mc)&flat"),
+        ("gpu", "+{mode}|cache", "gpu&(flat|cache)"),
+    ],
+)
+def test_a_constraint_replaces_the_sites_or_adds_to_it(
+    tmp_path: Path, site_features: str, own: str | None, asked: str
+) -> None:
+    here = site(tmp_path, f"{{constraint: '{site_features}'}}" if site_features else "{}")
+    assert run_shape(here, point(1, mode="flat"), 60, constraint=own).constraint == asked
 
 
 def test_gpus_by_name(tmp_path: Path) -> None:
@@ -129,6 +148,8 @@ def test_one_run_after_the_other_and_elsewhere(tmp_path: Path) -> None:
     assert run_shape(here, point(2), 60).extra == ("--no-requeue",)
     alone = replace(here, concurrent_runs=1)
     assert run_shape(alone, point(2), 60).extra == ("--no-requeue", "--dependency=singleton")
+    own = run_shape(here, point(2), 60, alone=True)
+    assert own == run_shape(alone, point(2), 60)
     elsewhere = replace(run_shape(here, point(2), 60), exclude="n[1-2]")
     assert "--exclude=n[1-2]" in elsewhere.sbatch_words()
     assert str(elsewhere.resources()["slurm_extra"]).endswith("'--exclude=n[1-2]'")

@@ -1,0 +1,96 @@
+"""What the plan says of data sets: the nodes that hold them, and runs that read the same."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from scalesweep.config.campaign import Campaign, load_campaign
+from scalesweep.config.run_alone import check_alone, one_at_a_time
+from scalesweep.config.site import load_site
+from scalesweep.core.errors import UserError
+from scalesweep.core.paths import REPO
+from scalesweep.planning.data_sets import nodes_to_hold
+from scalesweep.planning.plan import build_plan
+from scalesweep.planning.plan_text import plan_text
+from scalesweep.state.run_state import RunState
+
+CAMPAIGNS = REPO / "config" / "campaigns"
+
+
+def text_of(campaign: Campaign) -> str:
+    return plan_text(build_plan(campaign, dict.fromkeys(campaign.unique_runs(), RunState("new"))))
+
+
+def changed(tmp_path: Path, name: str, change: Mapping[str, Any]) -> Campaign:
+    """A shipped campaign with other keys of its own; None takes one away."""
+    content = yaml.safe_load((CAMPAIGNS / f"{name}.yaml").read_text()) | change
+    path = tmp_path / "c.yaml"
+    path.write_text(yaml.safe_dump({k: v for k, v in content.items() if v is not None}))
+    return load_campaign(path)
+
+
+def test_nodes_that_hold_a_data_set() -> None:
+    """The published study: 5.1 TB in nodes of 64 GB take at least 80."""
+    site = replace(load_site("piz_daint"), memory_gib_per_node=64e9 / 2**30)
+    assert [nodes_to_hold(int(size), site) for size in (5.1e12, 64e9, 64e9 + 1, 1)] == [80, 1, 2, 1]
+    assert nodes_to_hold(1, replace(site, memory_gib_per_node=None)) is None
+
+
+def test_the_plan_says_how_many_nodes_hold_the_files() -> None:
+    assert (
+        "data set of io_weak_scaling: files of up to 5.50 TB, which take the memory of at least 83 "
+        "nodes (62 GiB each; system, framework and model need memory besides)\n"
+    ) in text_of(load_campaign(CAMPAIGNS / "cosmoflow_io.yaml"))
+    # 64 nodes of strong_scaling read as much as 256.
+    training = text_of(load_campaign(CAMPAIGNS / "cosmoflow_training.yaml"))
+    assert "besides); 1 point on fewer nodes than hold what they read\n" in training
+    assert "data set" not in text_of(load_campaign(CAMPAIGNS / "thread_pools.yaml"))
+
+
+def test_the_plan_warns_of_runs_that_read_the_same_at_the_same_time(tmp_path: Path) -> None:
+    def overlap(name: str, **change: Any) -> str:
+        text = text_of(changed(tmp_path, name, change))
+        return "".join(re.findall(r"^may overlap: (.*); for one", text, re.M))
+
+    assert overlap("thread_pools") == overlap("cosmoflow_io") == ""
+    assert overlap("thread_pools", concurrent_runs=None) == (
+        "97 runs of thread_pools and control read the same data set"
+    )
+    many = {"concurrent_runs": None, "site": "local"}
+    assert overlap("thread_pools", **many) == ""  # one run at a time there
+    said = overlap("cosmoflow_io", concurrent_runs=None)
+    assert said == "33 runs of io_weak_scaling read the same data set"
+    (experiment,) = yaml.safe_load((CAMPAIGNS / "cosmoflow_io.yaml").read_text())[
+        "experiments"
+    ].values()
+    alone = {**experiment, "concurrent_runs": 1}
+    assert overlap("cosmoflow_io", concurrent_runs=None, experiments={"a": alone}) == ""
+    other = {**experiment, "fixed": {**experiment["fixed"], "inter_threads": 3}}
+    both = {"a": alone, "b": {**other, "axes": {"ranks": [1]}, "repeats": 1, "scaling": "none"}}
+    assert overlap("cosmoflow_io", concurrent_runs=None, experiments=both) == (
+        "34 runs of a and b read the same data set"
+    )
+
+
+def test_runs_are_alone_in_shared_allocations_too(tmp_path: Path) -> None:
+    """And runs that are also of another experiment."""
+    text = (REPO / "config" / "sites" / "test_cluster.yaml").read_text()
+    text = re.sub(r"concurrent_runs:.*\n", "", text).replace("{python}", "srun")
+    packed = re.sub(r"slurm:\n.*", "slurm: {pack: {minutes: 60, nodes: 4}}", text, flags=re.S)
+    (tmp_path / "test_cluster.yaml").write_text(packed)
+    experiment = {"benchmark": "data_loading"}
+    both = {"a": experiment, "b": {**experiment, "concurrent_runs": 1}}
+    own = {"site": "local", "control": None, "concurrent_runs": None, "experiments": both}
+    campaign = changed(tmp_path, "thread_pools", own)
+    assert [each.alone for each in campaign.experiments] == [True, True]
+    site = load_site("test_cluster", folder=tmp_path)
+    with pytest.raises(UserError, match=r"e\.concurrent_runs: slurm\.pack\.nodes of .*whole camp"):
+        check_alone(campaign.experiments[1], site, "c.yaml: experiments.e")
+    alone = one_at_a_time(site)
+    assert alone.concurrent_runs == 1 and alone.slurm is not None
+    assert (alone.slurm.pack_minutes, alone.slurm.pack_nodes) == (60, None)
