@@ -19,11 +19,12 @@ CAMPAIGNS = Path(__file__).resolve().parents[2] / "config" / "campaigns"
 MODES = ["collective_all_reduce", "horovod"]
 
 
-def shortened(name: str, without: str = "", **axes: dict[str, Any]) -> str:
+def shortened(name: str, *without: str, **axes: dict[str, Any]) -> str:
     """A shipped campaign with one repeat, few steps and, by experiment, fewer values."""
     content = yaml.safe_load((CAMPAIGNS / f"{name}.yaml").read_text())
     content["results"] = "results"
-    content["experiments"].pop(without, None)
+    for title in without:
+        del content["experiments"][title]
     for title, experiment in content["experiments"].items():
         experiment["repeats"] = 1
         experiment["fixed"] |= {"warmup_batches": 1, "batches": 4}
@@ -84,3 +85,23 @@ def test_cifar10_scaling(folder: Project) -> None:
     assert points["horovod"]["repeats"].eq(1).all() and len(points["horovod"]) == 4
     figures = {path.name for path in (folder.path / "results" / "figures" / "horovod").iterdir()}
     assert "size-run.svg" in figures and "overview-run.svg" in figures
+
+
+def test_which_gpus(folder: Project) -> None:
+    name = "env.CUDA_VISIBLE_DEVICES"
+    fewer = {"each_gpu": {name: ["0", "1"]}, "pairs": {"variable_update": ["independent"]}}
+    text = shortened("cnn_gpus_small", "scaling", "layouts", **fewer)
+    points = run(folder, text)
+    assert {title: set(rows[name]) for title, rows in points.items()} == {
+        "each_gpu": {"0", "1"}, "pairs": {"0,5", "0,1"},
+    }  # fmt: skip
+    paths = folder.path.glob("results/runs/*/*/record.json")
+    seen = {
+        (record["point"][name], *record["environment"]["ranks"]["visible_gpus"]["values"])
+        for record in map(json.loads, map(Path.read_text, paths))
+    }
+    assert seen == {("0", "0"), ("1", "1"), ("0,5", "0,5"), ("0,1", "0,1")}
+    ratios = pd.read_parquet(folder.path / "results" / "tables" / "pairs" / "comparisons.parquet")
+    assert ratios[["parameter", "value", "reference"]].to_numpy().tolist() == [[name, "0,1", "0,5"]]
+    figures = {path.name for path in (folder.path / "results" / "figures" / "pairs").iterdir()}
+    assert "parameter.svg" in figures

@@ -58,7 +58,7 @@ def test_outside_of_a_study_there_are_the_shipped_files_only(
     monkeypatch.chdir(tmp_path)
     assert study_folder() is None
     assert default_campaign() == REPO / "config" / "config.yaml"
-    with pytest.raises(UserError, match="no site 'here'; allowed: az_2xm60, "):
+    with pytest.raises(UserError, match="no site 'here'; allowed: 7gforce, az_2xm60, "):
         load_site("here")
 
 
@@ -86,7 +86,7 @@ def test_unknown_names_are_told_with_all_known_ones(study: Path) -> None:
     for call, allowed in (
         (load_benchmark, "tf_cnn_benchmarks, toy"),
         (load_site, "here, imported, local"),
-        (find_campaign, "input_pipeline_small, mine, nt3"),
+        (find_campaign, "keras_multi_gpu, mine, nt3"),
     ):
         with pytest.raises(UserError, match=allowed):
             call("no_such_thing")
