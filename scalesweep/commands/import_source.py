@@ -13,7 +13,15 @@ def run(args: argparse.Namespace) -> None:
 
     What cannot be trusted is named and does not fail the rest.
     """
-    asked = TABLE if args.map else LOGS if args.test else PROFILES if args.benchmark else None
+    asked = (
+        TABLE
+        if args.map
+        else LOGS
+        if args.test
+        else PROFILES
+        if args.benchmark or args.window
+        else None
+    )
     kind = args.kind or asked or kind_of(Path(args.source))
     cli.check_arguments(args, kind)
     import_module(f"scalesweep.commands.import_{kind}").run(args)

@@ -228,6 +228,11 @@ def _import(parser: Parser) -> None:
     parser.add_argument(
         "--benchmark", default="", metavar="NAME", help="benchmark whose runs were profiled"
     )
+    parser.add_argument(
+        "--window", default="", metavar="FROM:TO",
+        help="of databases of nsys or nvprof the part from and to so many seconds after the first"
+        " event",
+    )  # fmt: skip
     parser.add_argument("--site", default="imported", metavar="LABEL", help="default: imported")
     parser.add_argument(
         "--results", default="results/imported", metavar="FOLDER", help="default: results/imported"

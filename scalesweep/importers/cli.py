@@ -28,7 +28,8 @@ RULES: Mapping[str, Rules] = {**detect_logs.RULES, **cosmoflow.RULES}
 CAMPAIGN = "campaign.yaml"
 # The options that only some kinds of sources need.
 _READ_BY = {
-    "map": (TABLE,), "test": (LOGS,), "benchmark": (PROFILES,), "ranks": (LOGS, PROFILES)
+    "map": (TABLE,), "test": (LOGS,), "benchmark": (PROFILES,), "ranks": (LOGS, PROFILES),
+    "window": (PROFILES,),
 }  # fmt: skip
 _log = logging.getLogger(__name__)
 

@@ -204,6 +204,58 @@ def nsys_sqlite(path: Path) -> Path:
     return path
 
 
+_EVENT = "start INT NOT NULL, end INT NOT NULL, deviceId INT NOT NULL, streamId INT NOT NULL"
+_CALL = "cbid INT NOT NULL, start INT NOT NULL, end INT NOT NULL, correlationId INT NOT NULL"
+NVPROF_START = 1_496_933_427_000_000_000  # ns: the clock of the host
+
+
+def nvprof_sqlite(path: Path, *more: str) -> Path:
+    """A file of ``nvprof -o``, with the tables and columns that the readers in PyTorch
+    (autograd/profiler.py) and in nvprof2json ask for, and what ``more`` statements add.
+
+    From 0 to 10 s: a call at the begin and one at the end, a kernel from 1 to 3 s and, on another
+    stream, one from 2 to 4 s, copies HtoD 5 to 6 s, DtoH 6 to 6.5 s, to a peer 7 to 7.25 s, a fill
+    of 0.25 s, and a kernel without times.
+    """
+
+    def at(*seconds: float) -> str:
+        return ", ".join(str(NVPROF_START + round(second * 1e9)) for second in seconds)
+
+    path.unlink(missing_ok=True)
+    database = sqlite3.connect(path)
+    kernel = f"(_id_ INTEGER PRIMARY KEY AUTOINCREMENT, {_EVENT}, name INT NOT NULL)"
+    copy = f"(_id_ INTEGER PRIMARY KEY AUTOINCREMENT, copyKind INT NOT NULL, {_EVENT})"
+    activity = "CUPTI_ACTIVITY_KIND_"
+    database.executescript(
+        f"""
+        CREATE TABLE StringTable (_id_ INTEGER PRIMARY KEY AUTOINCREMENT, value TEXT NOT NULL);
+        INSERT INTO StringTable VALUES
+            (1, '_ZN5Eigen8internal15EigenMetaKernelIfEEvT_'), (2, 'volta_sgemm_128x64_nn');
+        CREATE TABLE {activity}KERNEL {kernel};
+        CREATE TABLE {activity}CONCURRENT_KERNEL {kernel};
+        INSERT INTO {activity}CONCURRENT_KERNEL (start, end, deviceId, streamId, name) VALUES
+            ({at(1, 3)}, 0, 7, 1), ({at(2, 4)}, 0, 13, 2), (0, 0, 0, 7, 2);
+        CREATE TABLE {activity}MEMCPY {copy};
+        INSERT INTO {activity}MEMCPY (copyKind, start, end, deviceId, streamId) VALUES
+            (1, {at(5, 6)}, 0, 7), (2, {at(6, 6.5)}, 0, 7);
+        CREATE TABLE {activity}MEMCPY2 {copy};
+        INSERT INTO {activity}MEMCPY2 (copyKind, start, end, deviceId, streamId) VALUES
+            (10, {at(7, 7.25)}, 0, 7);
+        CREATE TABLE {activity}MEMSET (_id_ INTEGER PRIMARY KEY AUTOINCREMENT, {_EVENT});
+        INSERT INTO {activity}MEMSET (start, end, deviceId, streamId) VALUES ({at(8, 8.25)}, 0, 7);
+        CREATE TABLE {activity}RUNTIME (_id_ INTEGER PRIMARY KEY AUTOINCREMENT, {_CALL});
+        INSERT INTO {activity}RUNTIME (cbid, start, end, correlationId) VALUES
+            (20, {at(0, 0.1)}, 1), (211, {at(0.9, 0.91)}, 2), (165, {at(9, 10)}, 3),
+            (22, {at(9.9)}, 0, 4);
+        """
+    )
+    for statement in more:
+        database.execute(statement)
+    database.commit()
+    database.close()
+    return path
+
+
 def timeline(steps: int = 3, closed: bool = True, ranks: int = 4) -> str:
     """Horovod's timeline: each step fuses two tensors (4,000 and 96 bytes), then reduces a third.
 

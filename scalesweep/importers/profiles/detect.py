@@ -17,6 +17,7 @@ from scalesweep.importers.profiles import (
     talp,
     tau,
 )
+from scalesweep.importers.profiles.nsys_database import NO_WINDOW, Window
 from scalesweep.importers.profiles.source import ReadResult, head_of
 from scalesweep.importers.rank_map import RankMap
 from scalesweep.importers.source_files import files_below
@@ -34,8 +35,14 @@ class Source:
     others: list[Path]
 
 
-def _readers(ranks: int | None) -> tuple[_Reader, ...]:
-    """The sign of each format, and its reader."""
+def _readers(ranks: int | None, window: Window | None = None) -> tuple[_Reader, ...]:
+    """The sign of each format, and its reader; with a window, those that can cut it out."""
+    if window is not None:
+        readers = _readers(ranks)[:-1]
+        return (
+            *((sign, _without_window) for sign, _ in readers),
+            (nsys.recognise, partial(nsys.read, ranks=ranks, window=window)),
+        )
     return (
         (pop_modelfactors.recognise, pop_modelfactors.read),
         (mpitrace.recognise, mpitrace.read),
@@ -46,10 +53,16 @@ def _readers(ranks: int | None) -> tuple[_Reader, ...]:
     )
 
 
-def read_source(path: Path, ranks: RankMap | None = None) -> Source:
+def _without_window(files: Sequence[Path]) -> ReadResult:
+    """Refuse files whose events have no times."""
+    return ReadResult([], [Refusal(file, NO_WINDOW) for file in files])
+
+
+def read_source(path: Path, ranks: RankMap | None = None, window: Window | None = None) -> Source:
     """Every profile of a file, or at or below a folder in the natural order of their names.
 
-    ``ranks`` are those of profiles that state none. Links to folders and hidden files
+    ``ranks`` are those of profiles that state none, ``window`` is the part of recordings that is
+    read. Links to folders and hidden files
     are not followed. Raises UserError if there is no such file or folder, or ranks do not fit it.
     """
     if not path.exists():
@@ -76,7 +89,7 @@ def read_source(path: Path, ranks: RankMap | None = None) -> Source:
     for (_, kind, count), files in groups.items():
         try:
             with cpu_limit(reading_limit(sum(file.stat().st_size for file in files))):
-                held = _readers(count)[kind][1](files)
+                held = _readers(count, window)[kind][1](files)
         except (TookTooLongError, OSError):
             words = "takes too long to read, or was changed meanwhile"
             source.refusals += [Refusal(file, words) for file in files]

@@ -1,5 +1,7 @@
 """Nsight Systems: tables of ``nsys stats`` (CSV or text), and databases of ``nsys export``.
 
+Databases of its predecessor nvprof too.
+
 Several files whose names differ in ``rank<N>`` only are the ranks of one run.
 """
 
@@ -12,8 +14,10 @@ from pathlib import Path
 from scalesweep.analysis.profile import NOT_LISTED, Function, Profile
 from scalesweep.importers.imported_run import ImportRefusedError, Refusal
 from scalesweep.importers.profiles.nsys_database import (
+    NO_WINDOW,
     SQLITE,
     NsysFile,
+    Window,
     is_database,
     read_database,
 )
@@ -25,7 +29,6 @@ from scalesweep.importers.profiles.source import (
     text_of,
 )
 
-TOOL = "nsys"
 _RANK = re.compile(r"(?i)(?P<before>.*?)rank[_.-]?(?P<rank>\d{1,6})(?P<after>.*)")
 _TOTAL = re.compile(r"total time(?: \((ns|us|ms|s)\))?")
 _SHARE = re.compile(r"time ?\(%\)")
@@ -48,13 +51,21 @@ def recognise(head: str) -> bool:
     return any(_heading(line) is not None for line in head.splitlines()[:60])
 
 
-def read(files: Sequence[Path], ranks: int | None = None) -> ReadResult:
-    """A profile of each run; files of its ranks together. ``ranks`` where the names state none."""
+def read(
+    files: Sequence[Path], ranks: int | None = None, window: Window | None = None
+) -> ReadResult:
+    """A profile of each run; files of its ranks together. ``ranks`` where the names state none;
+    ``window``: the part of databases that is read."""
     result = ReadResult([], [])
     runs: dict[tuple[Path, str], dict[int | None, NsysFile]] = {}
     for file in files:
         try:
-            content = read_database(file) if is_database(file) else _tables(file)
+            if is_database(file):
+                content = read_database(file, window)
+            elif window is None:
+                content = _tables(file)
+            else:
+                raise ImportRefusedError(NO_WINDOW)
         except ImportRefusedError as error:
             result.refusals.append(Refusal(file, str(error), error.line))
             continue
@@ -109,8 +120,9 @@ def _profile(run: Mapping[int | None, NsysFile], ranks: int | None) -> Profile:
     if busy and elapsed:
         metrics["gpu_busy"] = metric(sum(busy) / sum(elapsed), "1", "higher", "rank")
     return Profile(
-        tool=TOOL,
+        tool=files[0].tool,
         file=files[0].file,
+        region=files[0].region,
         ranks=len(numbers) or ranks or 1,
         profiled_ranks=len(files),
         elapsed_s=max(elapsed) if elapsed else None,
