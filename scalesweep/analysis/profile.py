@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from scalesweep.analysis.default_parts import DEFAULT_PARTS, KERNEL_PARTS
 from scalesweep.analysis.pop import PopFactors
 from scalesweep.analysis.types import Floats
 
@@ -19,13 +20,9 @@ OTHER = "other"
 NOT_LISTED = "(not listed)"
 # Kinds of functions whose times contain those of others: no part counts them.
 CONTAINING = ("api", "range")
+KERNEL = "kernel"
+MAX_SEARCHED = 4000  # characters of a name that patterns by default look at
 MAX_FUNCTIONS, MAX_NAME = 200, 1000  # functions of a kind that a record keeps; characters of a name
-# Communication and copies look the same in every program.
-DEFAULT_PARTS: Mapping[str, Sequence[str]] = {
-    "mpi": [r"^P?MPI_"],
-    "collectives": [r"(?i)nccl|^(?:MPI|GLOO|CCL)_ALL(?:REDUCE|GATHER)"],
-    "copies": [r"(?i)\bmem(?:cpy|set)\b"],
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,36 +169,34 @@ def merged(intervals: Iterable[tuple[float, float]]) -> Iterator[tuple[float, fl
 
 
 def parts_of(
-    profile: Profile, patterns: Mapping[str, Sequence[str]] = DEFAULT_PARTS
+    profile: Profile, patterns: Mapping[str, Sequence[str]] | None = None
 ) -> dict[str, Floats]:
     """Seconds by named part, ``[rank]``: each function belongs to the first part that names it.
 
-    ``patterns``: regular expressions by part, searched in the function's name. What none takes is
+    ``patterns``: regular expressions by part, searched in the function's name; without any those
+    of ``default_parts``, more of them for kernels than for other functions. What none takes is
     ``other``. A profile of means has one entry for all ranks. Empty without functions. Raises
     re.error for what is no regular expression.
     """
     own = [function for function in profile.functions if function.kind not in CONTAINING]
     if not own:
         return {}
-    compiled = _compiled(patterns)
+    parts = _Parts(patterns)
     ranks = sorted({function.rank for function in own if function.rank is not None})
     place = {rank: index for index, rank in enumerate(ranks)}
     width = max(len(ranks), 1)
-    seconds_of = {part: np.zeros(width) for part in (*patterns, OTHER)}
-    part_of: dict[str, str] = {}
+    seconds_of = {part: np.zeros(width) for part in (*parts.names, OTHER)}
     for function in own:
-        if function.name not in part_of:
-            part_of[function.name] = _part(function.name, compiled)
         if ranks and function.rank is None:
             continue  # the mean of what the ranks say themselves
-        seconds_of[part_of[function.name]][
+        seconds_of[parts.of(function)][
             place[function.rank] if function.rank is not None else 0
         ] += function.exclusive_s
     return {part: seconds for part, seconds in seconds_of.items() if seconds.any()}
 
 
 def function_entries(
-    profile: Profile, patterns: Mapping[str, Sequence[str]] = DEFAULT_PARTS
+    profile: Profile, patterns: Mapping[str, Sequence[str]] | None = None
 ) -> list[dict[str, Any]]:
     """The functions of a profile as a record keeps them, those of one kind by falling own time.
 
@@ -214,7 +209,7 @@ def function_entries(
     whole: dict[str, float] = {}
     for function in functions:
         whole[function.kind] = whole.get(function.kind, 0.0) + function.exclusive_s
-    compiled = _compiled(patterns)
+    parts = _Parts(patterns)
     entries: list[dict[str, Any]] = []
     for kind, seconds in whole.items():
         alike = [function for function in functions if function.kind == kind]
@@ -223,7 +218,7 @@ def function_entries(
                 {
                     "name": function.name[:MAX_NAME],
                     "kind": kind,
-                    "part": None if kind in CONTAINING else _part(function.name, compiled),
+                    "part": None if kind in CONTAINING else parts.of(function),
                     "calls": None if function.name == NOT_LISTED else function.calls,
                     "own_s": function.exclusive_s,
                     "total_s": function.inclusive_s,
@@ -260,13 +255,27 @@ def _functions_of_ranks(profile: Profile) -> list[Function]:
     ]
 
 
+class _Parts:
+    """Which part each function belongs to: the first one of whose patterns is in its name."""
+
+    def __init__(self, patterns: Mapping[str, Sequence[str]] | None) -> None:
+        kernels = patterns or KERNEL_PARTS
+        self.names = tuple(kernels)
+        self._patterns = {True: _compiled(kernels), False: _compiled(patterns or DEFAULT_PARTS)}
+        self._known: dict[tuple[bool, str], str] = {}
+        self._searched = None if patterns else MAX_SEARCHED
+
+    def of(self, function: Function) -> str:
+        """The part of a function; ``other`` of what no pattern takes."""
+        key = function.kind == KERNEL, function.name
+        if key not in self._known:
+            texts = self._patterns[key[0]].items()
+            name = function.name[: self._searched]
+            self._known[key] = next(
+                (part for part, text in texts if any(it.search(name) for it in text)), OTHER
+            )
+        return self._known[key]
+
+
 def _compiled(patterns: Mapping[str, Sequence[str]]) -> dict[str, list["re.Pattern[str]"]]:
     return {part: [re.compile(text) for text in texts] for part, texts in patterns.items()}
-
-
-def _part(name: str, patterns: Mapping[str, Sequence["re.Pattern[str]"]]) -> str:
-    """The first part one of whose patterns is found in a name."""
-    for part, texts in patterns.items():
-        if any(text.search(name) for text in texts):
-            return part
-    return OTHER

@@ -43,7 +43,8 @@ def part_figures(results: ExperimentResults) -> list[Drawing]:
     text = caption(
         results, [rows[0] for rows in groups], [],
         "Means over ranks and repeats; the table has the intervals.",
-        f"Parts are named by the benchmark's patterns; {OTHER}: what none of them takes.",
+        f"Parts are named by patterns, the benchmark's own or those by default; {OTHER}: what none "
+        "of them takes.",
         left_out_words(len(groups) - len(chosen)),
     )  # fmt: skip
     largest = max((row for rows in chosen for row in rows), key=lambda row: float(row["share"]))

@@ -9,7 +9,6 @@ from typing import Any
 
 from scalesweep.analysis.pop import VARIANTS, PopFactors
 from scalesweep.analysis.profile import (
-    DEFAULT_PARTS,
     Message,
     Profile,
     function_entries,
@@ -117,7 +116,7 @@ def _run(
         made.scaling[name] = str(profile.notes.get("scaling", "none"))
     else:
         name = benchmark.name
-    patterns = (benchmark.parts if benchmark else {}) or DEFAULT_PARTS
+    patterns = benchmark.parts if benchmark else None
     parts = parts_of(profile, patterns)
     samples: dict[str, Floats] = {f"part_{part}": seconds for part, seconds in parts.items()}
     if times := profile.rank_times:
@@ -135,7 +134,7 @@ def _run(
 
 
 def _functions(
-    profile: Profile, ranks: int, patterns: Mapping[str, Sequence[str]]
+    profile: Profile, ranks: int, patterns: Mapping[str, Sequence[str]] | None
 ) -> dict[str, Any]:
     """``functions`` of a record; empty where the profile has none."""
     rows = function_entries(profile, patterns)

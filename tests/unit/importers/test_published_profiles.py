@@ -53,7 +53,8 @@ def table_of(results: Path, written: list[Written]) -> tuple[list[FunctionTime],
 
 def test_every_kernel_of_nsight_systems_keeps_its_numbers(tmp_path: Path) -> None:
     lines = (PUBLISHED / "exarl84_nsys.txt").read_text().splitlines()[2:]
-    rows, page = table_of(tmp_path, imported(tmp_path, made_of(PUBLISHED / "exarl84_nsys.txt")))
+    made = made_of(PUBLISHED / "exarl84_nsys.txt")
+    rows, page = table_of(tmp_path, imported(tmp_path, made))
     assert len(rows) == len(lines) == 44
     for row, line in zip(rows, lines, strict=True):
         share, total, calls, mean, least, most, name = line.split(maxsplit=6)
@@ -63,6 +64,13 @@ def test_every_kernel_of_nsight_systems_keeps_its_numbers(tmp_path: Path) -> Non
         assert times == pytest.approx(printed, rel=1e-4)
         assert row.share is not None and 100 * row.share == pytest.approx(float(share), abs=0.051)
     assert rows[0].profiled_ranks == 1
+    # Grouped by what can be acted on, as the issue asks, without a pattern of the user.
+    total = sum(made.runs[0].parts.values())
+    shares = {part: round(100 * s / total, 1) for part, s in made.runs[0].parts.items()}
+    assert shares == {
+        "optimizer": 10.6, "matrix": 25.9, "bias": 3.2, "reduction": 7.7, "layout": 0.0,
+        "elementwise": 52.6,
+    }  # fmt: skip
     (table,) = page["imported"]
     assert len(table["rows"]) == MAX_IMPORTED_FUNCTIONS == 30 and table["left_out"] == 14
     first = table["rows"][0]
