@@ -32,7 +32,8 @@ from scalesweep.analysis.paired import paired_verdict
 from scalesweep.analysis.types import Floats
 from scalesweep.analysis.verdicts import IMPROVEMENT, REGRESSION, TREND, judge
 from scalesweep.history.changes import along
-from scalesweep.history.judged import SessionFacts, read_history
+from scalesweep.history.judged import read_history
+from scalesweep.history.session_facts import SessionFacts
 from scalesweep.history.store import append, load
 from tests.fakes.history import FakeSession, make_session
 

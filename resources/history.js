@@ -1,19 +1,18 @@
 // The history: a chart of each benchmark, site, device and kind of scaling, whose reader chooses the
 // series, what it is over and its unit; a click on a session leads to its report and records.
 //
-// Data: {groups: {id: [series]}, sessions: [{name, started, committed, subject, tags, hosts, results, report,
+// Data: {groups: {id: [series]}, components, speedups (history_several.js), sessions: [{name, started, committed, subject, tags, hosts, results, report,
 // records}]}. A series: {title, metric, unit, better, verdict, said, base, sessions (places), centres, repeats, runs,
 // spikes (places in the series), of_base, levels: [[first, last, low, mean, high]], changes: [[place, text]]}.
 // Names of commits are data of the chart, never part of an expression.
 (() => {
   const { element, charts } = window.scalesweep
-  const { choice, tick, tone, some, look, embed, save } = charts
+  const { choice, tick, tone, look, embed } = charts
+  const { Components, Speedups, names, across, pictures, bar, counted, day, text } = window.scalesweep.several
   const data = JSON.parse(document.getElementById('history-data').textContent)
-  const counted = (n, noun) => `${n} ${noun}${n === 1 ? '' : 's'}`
-  const day = (text) => text.slice(0, 16).replace('T', ' ')
 
   class SeriesChart {
-    constructor(holder, all) {
+    constructor(holder, root, all) {
       this.holder = holder
       this.all = all
       ;[this.whichLabel, this.which] = choice('Point and metric', all.map((one, n) => [String(n), `${one.title} (${one.verdict})`]), '0')
@@ -26,16 +25,8 @@
       this.said.setAttribute('aria-live', 'polite')
       this.detail = element('div', { className: 'session' })
       this.detail.setAttribute('aria-live', 'polite')
-      const image = (text, kind) => {
-        const made = element('button', { type: 'button', textContent: text })
-        made.addEventListener('click', () => save(this.view, kind, holder.dataset.chart))
-        return made
-      }
-      const bar = element('div', { className: 'picks' }, this.whichLabel, this.overLabel, this.unitLabel, this.eachLabel,
-        image('SVG', 'svg'), image('PNG', 'png'))
-      bar.setAttribute('role', 'group')
-      bar.setAttribute('aria-label', 'What the chart shows')
-      holder.replaceChildren(bar, this.plot, this.said, element('div', { className: 'picks' }, this.pickLabel), this.detail)
+      root.replaceChildren(bar(this.whichLabel, this.overLabel, this.unitLabel, this.eachLabel, ...pictures(this, holder.dataset.chart)),
+        this.plot, this.said, element('div', { className: 'picks' }, this.pickLabel), this.detail)
       this.which.addEventListener('change', () => this.choose())
       for (const one of [this.over, this.unit, this.each]) one.addEventListener('change', () => this.draw())
       this.pick.addEventListener('change', () => this.tell())
@@ -48,7 +39,7 @@
 
     // Another series: its sessions can be picked, the newest first.
     choose() {
-      this.names = this.named()
+      this.names = names(this.series.sessions.map((place) => data.sessions[place]))
       const options = this.names.map((name, n) => [String(n), `${name}, ${day(this.session(n).started)}`]).reverse()
       this.pick.replaceChildren(element('option', { value: '', textContent: 'click on a session, or choose one' }),
         ...options.map(([value, textContent]) => element('option', { value, textContent })))
@@ -58,16 +49,6 @@
 
     session(place) {
       return data.sessions[this.series.sessions[place]]
-    }
-
-    // Names of the sessions, each another one: a commit may have been measured twice.
-    named() {
-      const seen = new Map()
-      return this.series.sessions.map((_, n) => {
-        const { name } = this.session(n)
-        seen.set(name, (seen.get(name) ?? 0) + 1)
-        return seen.get(name) > 1 ? `${name} (${seen.get(name)})` : name
-      })
     }
 
     // The report and the records of the session that is picked.
@@ -80,17 +61,13 @@
       const records = one.records ? series.runs[place].map((id) =>
         element('a', { href: `${one.records}/${encodeURIComponent(id)}/record.json`, textContent: id })) : []
       const line = (...parts) => element('p', {}, ...parts)
-      const values = series.repeats[place].map((value) => this.text(value)).join(', ')
+      const values = series.repeats[place].map((value) => text(value)).join(', ')
       const around = [one.subject, one.tags, one.hosts].filter((text) => text).join(' · ')
       this.detail.replaceChildren(
         line(element('b', { textContent: one.name }), ` measured ${day(one.started)} UTC${around ? `: ${around}` : ''}`),
         line(`${series.metric}: ${values} ${series.unit}${series.spikes.includes(place) ? ' (outlier)' : ''}`),
         line(...(links.length ? ['Session: ', ...links] : [`Results: ${one.results} (no longer there)`])),
         ...(records.length ? [line('Records: ', ...records.flatMap((link, n) => [...(n ? [' · '] : []), link]))] : []))
-    }
-
-    text(value) {
-      return Number(value.toPrecision(5)).toLocaleString('en-US', { maximumSignificantDigits: 5 })
     }
 
     values() {
@@ -101,8 +78,8 @@
       const base = new Set(series.of_base)
       const sessions = series.centres.map((value, n) => ({
         kind: 'session', n, x: at(n), y: value * factor, mark: spikes.has(n) ? 'outlier' : base.has(n) ? 'baseline' : 'session',
-        name: this.names[n], when: day(this.session(n).started), subject: this.session(n).subject || '–', value: `${this.text(value)} ${series.unit}`,
-        change: `${this.text((value / series.base - 1) * 100)} %`,
+        name: this.names[n], when: day(this.session(n).started), subject: this.session(n).subject || '–', value: `${text(value)} ${series.unit}`,
+        change: `${text((value / series.base - 1) * 100)} %`,
       }))
       const repeats = this.each.checked ? series.repeats.flatMap((all, n) => all.map((value) => ({ kind: 'repeat', n, x: at(n), y: value * factor }))) : []
       const levels = series.levels.map(([first, last, low, mean, high], place) => ({
@@ -116,9 +93,7 @@
     spec({ sessions, repeats, levels, changes, base }, title, description) {
       const dated = this.over.value === 'dates'
       const order = this.names
-      const axis = dated ? { title: 'Date, UTC', format: '%Y-%m-%d', tickCount: 8, labelOverlap: true, grid: false } : { title: 'Commit', values: some(order), labelAngle: -35, labelOverlap: true }
-      const x = (band) => ({ field: 'x', type: dated ? 'temporal' : 'ordinal', ...(dated ? {} : { bandPosition: band }), axis,
-        scale: dated ? { padding: 20, type: 'utc' } : { domain: order } })
+      const x = (band) => across(dated, order, band)
       const x2 = { field: 'x2', ...(dated ? {} : { bandPosition: 1 }) }
       const y = (field) => ({ field, type: 'quantitative', title, scale: { zero: false, nice: true }, axis: { tickCount: 6 } })
       const worse = this.series.verdict === 'regression' ? tone('--bad') : this.series.verdict === 'improvement' ? tone('--good') : tone('--ink')
@@ -167,12 +142,39 @@
     }
   }
 
+  // A group's chart: one series with its verdict, or several lines, where there are some.
+  class Holder {
+    constructor(holder) {
+      const id = holder.dataset.chart
+      const makers = {
+        series: () => new SeriesChart(holder, this.root, data.groups[id]),
+        components: () => new Components(holder, this.root, data.components[id], data.sessions),
+        speedups: () => new Speedups(holder, this.root, data.speedups[id], data.sessions),
+      }
+      const views = [['series', 'one series with its verdict'], ...(data.components[id]?.length ? [['components', 'several components of a point']] : []),
+        ...(data.speedups[id]?.length ? [['speedups', 'speedup and efficiency']] : [])]
+      const [label, select] = choice('Show', views, 'series')
+      this.root = element('div')
+      holder.replaceChildren(...(views.length > 1 ? [element('div', { className: 'picks show' }, label)] : []), this.root)
+      const show = () => {
+        this.chart?.view?.finalize()
+        this.chart = makers[select.value]()
+      }
+      select.addEventListener('change', show)
+      show()
+    }
+
+    draw() {
+      this.chart.draw()
+    }
+  }
+
   const woken = []
   const near = new IntersectionObserver((entries) => {
     for (const { isIntersecting, target } of entries) {
       if (!isIntersecting) continue
       near.unobserve(target)
-      woken.push(new SeriesChart(target, data.groups[target.dataset.chart]))
+      woken.push(new Holder(target))
     }
   }, { rootMargin: '400px' })
   for (const holder of document.querySelectorAll('[data-chart]')) near.observe(holder)

@@ -9,19 +9,22 @@ from typing import Any
 from scalesweep.analysis.stats import t_quantile
 from scalesweep.core.formatting import listed
 from scalesweep.history.changes import changed_facts
-from scalesweep.history.judged import Judged, SessionFacts
+from scalesweep.history.judged import Judged
+from scalesweep.history.session_facts import MOST_SESSIONS, SessionFacts
+from scalesweep.history.views import Views, component_data, speedup_data
 from scalesweep.history.words import sentence_of, title_of
 from scalesweep.report.links import Links
 
-MOST_SESSIONS = 200  # of a series, the newest ones
 MOST_VALUES = 200_000  # of a page: more would make it slow to open
 _DIGITS = 7
 _MOST_CHANGES = 4  # facts that a mark names
 
 
-def chart_data(groups: Mapping[str, Sequence[Judged]], links: Links) -> dict[str, Any]:
+def chart_data(
+    groups: Mapping[str, Sequence[Judged]], views: Views, links: Links
+) -> dict[str, Any]:
     """The data of the page's charts: ``groups`` (id of a chart -> its series, the gravest first),
-    and the ``sessions`` that their series name by place.
+    their ``components`` and ``speedups``, and the ``sessions`` that all of these name by place.
 
     Series beyond ``MOST_VALUES`` numbers are left out, the least grave first.
     """
@@ -35,7 +38,19 @@ def chart_data(groups: Mapping[str, Sequence[Judged]], links: Links) -> dict[str
                 series = _series(group[turn], sessions)
                 left -= sum(map(len, series["repeats"])) + len(series["centres"])
                 drawn[name].append(series)
-    return {"groups": drawn, "sessions": sessions.known}
+    chart_of = {id(series): name for name, group in groups.items() for series in group}
+    components: dict[str, list[Any]] = {}
+    for judged, parts in views.points:
+        places = [sessions.place(session, judged.site) for session in parts.sessions]
+        data = component_data(judged, parts, places)
+        components.setdefault(chart_of[id(judged)], []).append(data)
+    speedups: dict[str, list[Any]] = {}
+    for speedup in views.speedups:
+        places = [sessions.place(session, speedup.main.site) for session in speedup.sessions]
+        speedups.setdefault(chart_of[id(speedup.main)], []).append(speedup_data(speedup, places))
+    return {
+        "groups": drawn, "components": components, "speedups": speedups, "sessions": sessions.known
+    }  # fmt: skip
 
 
 class _Sessions:

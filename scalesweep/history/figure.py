@@ -20,8 +20,8 @@ from scalesweep.figures.style import BLUE, FAINT, INK, ORANGE, PINK, RC, WIDE, D
 from scalesweep.figures.svg import tidy_svg
 from scalesweep.history.changes import changed_facts
 from scalesweep.history.judged import Judged
+from scalesweep.history.session_facts import MOST_SESSIONS
 
-MOST_SESSIONS = 200  # the newest ones are drawn
 _MOST_TICKS = 14
 _COLOURS = {REGRESSION: ORANGE, TREND: ORANGE, CONFOUNDED: PINK, IMPROVEMENT: BLUE}
 

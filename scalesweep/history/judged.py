@@ -3,7 +3,6 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from scalesweep.analysis.levels import Series, read_series
+from scalesweep.analysis.step_account import FINEST
 from scalesweep.analysis.types import Floats
 from scalesweep.analysis.verdicts import (
     CONFOUNDED,
@@ -26,7 +26,17 @@ from scalesweep.analysis.verdicts import (
 from scalesweep.config.history_settings import HistorySettings
 from scalesweep.core.errors import UserError
 from scalesweep.history.changes import Along, Rates, along, machine_moved
+from scalesweep.history.components import Components
 from scalesweep.history.series_head import KEY, POINT, SeriesHead
+from scalesweep.history.session_facts import (
+    ADDED,
+    MOST_SESSIONS,
+    NEWEST,
+    ROW,
+    SessionFacts,
+    in_order,
+    session_frame,
+)
 from scalesweep.history.settled import (
     Evidence,
     Settled,
@@ -37,44 +47,13 @@ from scalesweep.history.settled import (
 )
 from scalesweep.history.store import CANARY, LEDGER, METRIC, load
 
-# What is not of its key a series has as its newest session has it.
-_NEWEST = ["scaling", "scale", "workers", "label", "experiment", "unit", "better"]
-_SESSION = ["commit", "dirty", "commit_time", "subject", "tags", "repository", "results"]
-_SESSION += ["hosts", "launcher", "program", "facts"]
-_ROW = ["session", *KEY, *_NEWEST, *_SESSION, "main", "started", "value", "run_id"]
-_SHORT = 10  # digits of a commit
-
-
-@dataclass(frozen=True)
-class SessionFacts:
-    """A session as one series knows it; ``facts`` is JSON."""
-
-    session: str
-    started: datetime
-    commit: str
-    dirty: bool
-    commit_time: datetime | None
-    subject: str
-    tags: str
-    repository: str
-    results: str
-    hosts: str
-    launcher: str
-    program: str
-    facts: str
-
-    @property
-    def name(self) -> str:
-        """The commit in short, else the program's digest, else the day."""
-        if self.commit:
-            return self.commit[:_SHORT] + ("+" if self.dirty else "")
-        return f"program {self.program}" if self.program else f"{self.started:%Y-%m-%d %H:%M}"
-
 
 @dataclass(frozen=True)
 class Judged(SeriesHead):
     """A point and metric over its sessions, oldest first.
 
+    ``series``: what points of one scaling series share, JSON; ``ideal``: what of the metric becomes
+    ideally as workers are added (``session.ideal_of``); both empty where no session says it.
     ``values[session]`` are the repeats' means, ``runs[session]`` their ids; ``shown``: levels,
     spikes and noise, None where a value is not positive. ``ledger``: term -> ms per step in base
     and new sessions. ``evidence``: what their commits have shown, measured alternately.
@@ -82,6 +61,8 @@ class Judged(SeriesHead):
 
     scale: str
     workers: int
+    series: str
+    ideal: str
     experiment: str
     main: bool
     margin: float
@@ -103,13 +84,14 @@ class Judged(SeriesHead):
 @dataclass(frozen=True)
 class History:
     """All that a page of the history shows; ``broken``: damaged files and why; ``settled``: commits
-    that were measured alternately, the newest first."""
+    that were measured alternately, the newest first; ``components``: what makes up the points."""
 
     series: Sequence[Judged]
     sessions: int
     broken: Mapping[str, str]
     baseline: str
     settled: Sequence[Settled] = ()
+    components: Components | None = None
 
 
 def read_history(folder: Path, settings: HistorySettings | None = None) -> History:
@@ -118,10 +100,10 @@ def read_history(folder: Path, settings: HistorySettings | None = None) -> Histo
     Raises UserError if it is none, or no session is of the named baseline.
     """
     settings = settings or HistorySettings(folder)
-    loaded = load(folder, [*_ROW, "kind", "judged"])
+    loaded = load(folder, [*ROW, "judged"])
     rows = loaded.rows
     metrics = rows.filter(pc.and_(pc.equal(rows["kind"], METRIC), rows["judged"]))
-    frame, facts = _frame(metrics)
+    frame, facts = session_frame(metrics)
     parts = frame.groupby([*KEY], sort=False, observed=True)
     judgements = [_series(part, facts, settings) for _, part in parts]
     if settings.baseline and not any(
@@ -139,7 +121,8 @@ def read_history(folder: Path, settings: HistorySettings | None = None) -> Histo
         )
     verdicts = corrected(series.verdict for series in judgements)
     changed = any(verdict.kind in (REGRESSION, IMPROVEMENT) for verdict in verdicts)
-    canaries, ledgers = (_by_point(rows, kind) if changed else {} for kind in (CANARY, LEDGER))
+    canaries = _by_point(rows, CANARY) if changed else {}
+    ledgers = _by_point(rows, LEDGER, "phase") if changed else {}
     settled, damaged = load_settled(folder)
     judged = [
         _with_ledger(
@@ -150,37 +133,9 @@ def read_history(folder: Path, settings: HistorySettings | None = None) -> Histo
     ]
     sessions = len(pc.unique(rows["session"]))
     broken = {**loaded.broken, **damaged}
-    return History(judged, sessions, broken, settings.baseline, settled)
-
-
-def _frame(rows: pa.Table) -> tuple[pd.DataFrame, list[SessionFacts]]:
-    """The rows, whose column ``_facts`` is the place in the list of what is known of the session.
-
-    The points of a session mostly share it: hundreds of thousands of rows have a few of them.
-    """
-    frame: pd.DataFrame = rows.select(_ROW).to_pandas()
-    columns = [frame["session"].cat.codes.to_numpy(np.int64)]
-    for name in _SESSION:
-        columns.append(pd.factorize(frame[name])[0].astype(np.int64))
-    codes = np.zeros(len(frame), np.int64)
-    for column in columns:
-        codes = np.unique(
-            codes * (int(column.max(initial=0)) + 2) + column + 1, return_inverse=True
-        )[1]
-    _, first = np.unique(codes, return_index=True)
-    began = frame.groupby("session", observed=True)["started"].min()
-    heads = frame.iloc[first][["session", *_SESSION]].to_dict("records")
-    frame["_facts"] = codes
-    return frame, [_session(head, began) for head in heads]
-
-
-def _session(head: Mapping[Any, Any], began: "pd.Series[Any]") -> SessionFacts:
-    """A session's facts without what pandas puts for a missing one."""
-    time = head["commit_time"]
-    plain: dict[str, Any] = {n: "" if pd.isna(v) else str(v) for n, v in head.items()}
-    plain["dirty"] = bool(head["dirty"])
-    plain["commit_time"] = None if pd.isna(time) else time.to_pydatetime()
-    return SessionFacts(started=began[head["session"]].to_pydatetime(), **plain)
+    newest = {s.session for series in judged for s in series.sessions[-MOST_SESSIONS:]}
+    components = Components(rows, newest)
+    return History(judged, sessions, broken, settings.baseline, settled, components)
 
 
 def _series(part: pd.DataFrame, facts: Sequence[SessionFacts], settings: HistorySettings) -> Judged:
@@ -193,7 +148,7 @@ def _series(part: pd.DataFrame, facts: Sequence[SessionFacts], settings: History
     places = np.split(order, np.flatnonzero(np.diff(codes[order])) + 1)
     of_row = part["_facts"].to_numpy()
     infos = [facts[of_row[rows[0]]] for rows in places]
-    turn = _in_order(infos)
+    turn = in_order(infos)
     infos = [infos[place] for place in turn]
     numbers = part["value"].to_numpy(np.float64)
     values = [numbers[places[place]] for place in turn]
@@ -211,8 +166,10 @@ def _series(part: pd.DataFrame, facts: Sequence[SessionFacts], settings: History
         if settings.baseline:
             base = [n for n, s in enumerate(infos) if _is_baseline(s, settings.baseline)]
         verdict = judge(shown, str(last["better"]), margin, base)
-    own = {name: last[name] for name in [*KEY, *_NEWEST]}
+    own = {name: last[name] for name in [*KEY, *NEWEST]}
     own |= {name: int(own[name]) for name in ("version", "workers")}
+    newest = [int(places[place][0]) for place in reversed(turn)]
+    own |= {name: _last_said(part[name], newest) for name in ADDED}
     changed = along(infos, verdict)
     return Judged(
         **own, main=bool(last["main"]), margin=margin, sessions=infos, values=values, runs=runs,
@@ -220,17 +177,9 @@ def _series(part: pd.DataFrame, facts: Sequence[SessionFacts], settings: History
     )  # fmt: skip
 
 
-def _in_order(infos: Sequence[SessionFacts]) -> list[int]:
-    """By time of the commit, where that is known of all, else by start: what was measured late of
-    an old commit belongs to that commit."""
-    known = all(info.commit_time for info in infos)
-    return sorted(
-        range(len(infos)),
-        key=lambda place: (
-            infos[place].commit_time if known else infos[place].started,
-            infos[place].started,
-        ),
-    )
+def _last_said(column: "pd.Series[Any]", rows: Sequence[int]) -> str:
+    """The first text that is known in these rows; empty where none is."""
+    return next((str(text) for text in column.iloc[np.array(rows)] if not pd.isna(text)), "")
 
 
 def _is_baseline(session: SessionFacts, baseline: str) -> bool:
@@ -284,24 +233,33 @@ def _point(series: Judged) -> tuple[Any, ...]:
     return tuple(getattr(series, name) for name in POINT)
 
 
-def _by_point(rows: pa.Table, kind: str) -> dict[tuple[Any, ...], dict[str, dict[str, float]]]:
-    """Point -> metric -> session -> mean, of the rows of a kind."""
-    names = [*POINT, "metric", "session"]
+def _by_point(
+    rows: pa.Table, kind: str, *more: str
+) -> dict[tuple[Any, ...], dict[Any, dict[str, float]]]:
+    """Point -> metric -> session -> mean, of the rows of a kind; with columns ``more``, what they
+    hold and the metric in place of the metric."""
+    names = [*POINT, *more, "metric", "session"]
     frame = rows.filter(pc.equal(rows["kind"], kind)).select([*names, "value"]).to_pandas()
-    by_point: dict[tuple[Any, ...], dict[str, dict[str, float]]] = {}
+    by_point: dict[tuple[Any, ...], dict[Any, dict[str, float]]] = {}
     if frame.empty:
         return by_point
     means = frame.groupby(names, observed=True, sort=False)["value"].mean()
-    for (*point, metric, session), value in means.items():
-        by_point.setdefault(tuple(point), {}).setdefault(metric, {})[session] = float(value)
+    for (*key, metric, session), value in means.items():
+        name = (*key[len(POINT) :], metric) if more else metric
+        by_point.setdefault(tuple(key[: len(POINT)]), {}).setdefault(name, {})[session] = float(
+            value
+        )
     return by_point
 
 
-def _with_ledger(series: Judged, terms: Mapping[str, Mapping[str, float]]) -> Judged:
-    """With the ledgers of both sides, of a main metric."""
-    both = {}
-    for term, values in terms.items() if series.main else ():
+def _with_ledger(series: Judged, terms: Mapping[tuple[str, str], Mapping[str, float]]) -> Judged:
+    """With the ledgers of both sides, of a main metric: by steps, or else by what both sides have,
+    since a term of a step and one of an epoch are no change."""
+    by_form: dict[str, dict[str, tuple[float, float]]] = {}
+    for (form, term), values in terms.items() if series.main else ():
         sides = [[values[name] for name in side if name in values] for side in _sides(series)]
         if all(sides):
-            both[term] = (float(np.mean(sides[0])), float(np.mean(sides[1])))
-    return replace(series, ledger=both)
+            means = (float(np.mean(sides[0])), float(np.mean(sides[1])))
+            by_form.setdefault(form, {})[term] = means
+    finest = next((by_form[form] for form in FINEST if form in by_form), {})
+    return replace(series, ledger=finest)

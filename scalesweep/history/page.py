@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from markupsafe import Markup
 
 from scalesweep.analysis.levels import LEAST_LEVEL, SPIKE
@@ -26,8 +27,11 @@ from scalesweep.experiment.cells import Text, headings, number_cell, table
 from scalesweep.figures.missing import LIMITS
 from scalesweep.history.chart_data import chart_data
 from scalesweep.history.figure import draw_series
-from scalesweep.history.judged import History, Judged, SessionFacts
+from scalesweep.history.judged import History, Judged
+from scalesweep.history.session_facts import SessionFacts
 from scalesweep.history.settled import Settled
+from scalesweep.history.speedups import Speedup
+from scalesweep.history.views import Views
 from scalesweep.history.words import (
     change_of,
     ledger_words,
@@ -41,9 +45,10 @@ from scalesweep.report.html_assets import assets, render
 from scalesweep.report.links import Links
 
 TEMPLATE = "history.html.j2"
-SCRIPTS = ("tables.js", "compare.js", "charts.js", "history.js")
+SCRIPTS = ("tables.js", "compare.js", "charts.js", "history_several.js", "history.js")
 # What one page may hold; the rest is in the CSV files.
 MAX_SENTENCES, MAX_ROWS, MAX_FIGURES, MAX_SESSIONS, MAX_SETTLED = 60, 2000, 24, 1000, 500
+MAX_SPEEDUPS = 60  # of a place
 CHANGES = (REGRESSION, TREND, CONFOUNDED, IMPROVEMENT)
 _LEVELS = {REGRESSION: "warning", TREND: "warning", CONFOUNDED: "open", IMPROVEMENT: "confirmed"}
 _KINDS = {REGRESSION: "bad", IMPROVEMENT: "good"}
@@ -61,10 +66,12 @@ def ranked(series: Iterable[Judged]) -> list[Judged]:
     )
 
 
-def render_history(history: History, folder: Path, out: Path, files: Sequence[str]) -> str:
+def render_history(
+    history: History, views: Views, folder: Path, out: Path, files: Sequence[str]
+) -> str:
     """The page as HTML, to be written to ``out``; everything from sessions is escaped.
 
-    ``files``: relative addresses of the tables.
+    ``views``: its components and speedups; ``files``: relative addresses of the tables.
     """
     order = ranked(history.series)
     changed = [series for series in order if series.verdict.kind in CHANGES]
@@ -76,7 +83,7 @@ def render_history(history: History, folder: Path, out: Path, files: Sequence[st
     sessions = _sessions(history.series)
     links = Links(out)
     charts = {f"g{place}": group for place, group in enumerate(groups.values(), 1)}
-    data = chart_data(charts, links)
+    data = chart_data(charts, views, links)
     context = {
         "folder": str(folder),
         "history": history,
@@ -94,12 +101,16 @@ def render_history(history: History, folder: Path, out: Path, files: Sequence[st
                 "table": _series_table(name, group, share),
                 "chart": chart if data["groups"][chart] else "",
                 "figures": [figures[id(series)] for series in group if id(series) in figures],
+                "speedups": _speedup_table(
+                    name, [s for s in views.speedups if any(s.main is series for series in group)]
+                ),
                 "left_out": sum(series.shown is not None for series in group)
                 - len(data["groups"][chart]),
             }
             for (name, group), chart in zip(groups.items(), charts, strict=True)
         ],
         "data": data,
+        "views_left_out": views.left_out,
         "settled": _settled_table(history.settled),
         "sessions": _session_table(sessions, links),
         "judged": sum(finite(series.verdict.p) for series in order),
@@ -166,6 +177,43 @@ def _series_table(name: str, group: Sequence[Judged], limit: int) -> dict[str, A
             ]
         )
     return table(f"Points of {name}", head, rows, len(group), ("row", "tables/verdicts.csv"))
+
+
+def _speedup_table(name: str, speedups: Sequence[Speedup]) -> dict[str, Any]:
+    """Each scaling series and count in its first and in its newest session."""
+    numbers = ("Workers", "Sessions", "First", "Newest", "Least", "Most", "Ideal")
+    head = headings("Series", "Metric", "Against", *numbers[:2], "First", "Newest", "Least", "Most",
+                    "Ideal", numbers=numbers)  # fmt: skip
+    rows = []
+    for speedup in speedups:
+        for count, ideal, values in zip(
+            speedup.counts, speedup.ideals, speedup.values, strict=True
+        ):
+            known = np.flatnonzero(np.isfinite(values[0])).tolist()
+            if not known:
+                continue
+            ends = [values[:, place].tolist() for place in (known[0], known[-1])]
+            seen = values[0, known]
+            rows.append(
+                [
+                    Text(speedup.title or "all points"),
+                    Text(title_of(speedup.main)),
+                    Text(f"{speedup.scale} {speedup.base}"),
+                    number_cell(count, str(count)),
+                    number_cell(len(known), str(len(known))),
+                    *(number_cell(mean, _spanned(mean, low, high)) for mean, low, high in ends),
+                    *(number_cell(float(value), number(float(value)))
+                      for value in (seen.min(), seen.max())),
+                    number_cell(ideal or math.nan, number(ideal) if ideal else "–"),
+                ]
+            )  # fmt: skip
+    more = ("row", "tables/speedups.csv")
+    return table(f"Speedup of {name}", head, rows[:MAX_SPEEDUPS], len(rows), more)
+
+
+def _spanned(mean: float, low: float, high: float) -> str:
+    """``1.93 [1.90, 1.96]``."""
+    return number(mean) + (f" [{number(low)}, {number(high)}]" if finite(low, high) else "")
 
 
 def _settled_table(settled: Sequence[Settled]) -> dict[str, Any]:

@@ -13,9 +13,10 @@ from scalesweep.history.judged import History, Judged, read_history
 from scalesweep.history.page import ranked, render_history
 from scalesweep.history.series_head import KEY
 from scalesweep.history.settled import Commit, Settled, SettledPoint
+from scalesweep.history.views import component_table, speedup_table, views_of
 from scalesweep.state.results_folder import claim_folder
 
-PAGE, TABLES, VERDICTS = "history.html", "tables", "verdicts"
+PAGE, TABLES = "history.html", "tables"
 _NAMES = (
     *("site", "source", "benchmark", "version", "device", "scaling", "label", "workers"),
     *("metric", "phase", "unit", "better", "main", "margin"),
@@ -24,18 +25,24 @@ _OF_VERDICT = ("kind", "reason", "ratio", "low", "high", "p", "adjusted", "sessi
 
 
 def write_history(settings: HistorySettings) -> History:
-    """Read a history, judge it, and write ``history.html`` and ``tables/verdicts`` into its folder.
+    """Read a history, judge it, and write ``history.html`` and ``tables/`` into its folder.
 
     Raises UserError if there is none, or it cannot be read.
     """
     history = read_history(settings.folder, settings)
     claim_folder(settings.folder, "history")
-    table, stem = verdict_table(history), settings.folder / TABLES / VERDICTS
-    write_csv(table, stem.with_suffix(".csv"))
-    write_parquet(table, stem.with_suffix(".parquet"), {})
+    views = views_of(history, ranked(history.series))
+    tables = {
+        "verdicts": verdict_table(history),
+        "components": component_table(views),
+        "speedups": speedup_table(views),
+    }
+    for name, table in tables.items():
+        write_csv(table, settings.folder / TABLES / f"{name}.csv")
+        write_parquet(table, settings.folder / TABLES / f"{name}.parquet", {})
     page = settings.folder / PAGE
-    files = [f"./{TABLES}/{VERDICTS}.csv"]
-    publish(page, render_history(history, settings.folder, page, files))
+    files = [f"./{TABLES}/{name}.csv" for name in tables]
+    publish(page, render_history(history, views, settings.folder, page, files))
     return history
 
 

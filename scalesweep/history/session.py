@@ -2,13 +2,14 @@
 
 import json
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
+from scalesweep.analysis.factors import series_parameters
 from scalesweep.analysis.metrics import (
     EPOCH_METRICS,
     EPOCH_PHASES,
@@ -23,18 +24,20 @@ from scalesweep.analysis.table_io import read_table
 from scalesweep.config.campaign import Campaign
 from scalesweep.core.files import canonical_json, digest_of
 from scalesweep.core.formatting import finite, text_of
-from scalesweep.core.plan_format import PlanExperiment, read_plan
+from scalesweep.core.plan_format import PlanExperiment, PlanRun, read_plan
 from scalesweep.core.record import RECORD, BadRecordError, record_bytes
-from scalesweep.history.store import CANARY, LEDGER, METRIC, RunKey, Session
+from scalesweep.history.store import CANARY, LEDGER, METRIC, PART, RunKey, Session
 from scalesweep.history.tracked import Tracker
 from scalesweep.state.record_reader import parse_record
 from scalesweep.tables import canary_rates
-from scalesweep.tables.epoch_curves import ACCOUNT
+from scalesweep.tables.epoch_curves import ACCOUNT, PARTS
 from scalesweep.tables.provenance import run_facts
 
 _COMMIT = "git commit"  # has columns of its own
 _MAIN = "total_throughput"  # of a benchmark that names no main metric
 _MS = 1e3
+# Units of time, and seconds in each.
+SECONDS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0}
 _CANARY_UNITS = {
     "compute": "FLOP/s", "memory": "bytes/s", "allreduce": "bytes/s", "read": "bytes/s",
 }  # fmt: skip
@@ -57,6 +60,7 @@ def sessions_of(campaign: Campaign) -> list[Session]:
         if entry["name"] not in by_name:
             continue  # the campaign file was edited since
         numbers = Numbers(summary, entry)
+        outside = _outside_series(entry)
         for run in entry["runs"]:
             run_id = run["run_id"]
             if run_id in taken or run_id not in places:
@@ -69,6 +73,8 @@ def sessions_of(campaign: Campaign) -> list[Session]:
             head = {
                 "results": str(campaign.results.resolve()),
                 **head_of(campaign, entry, record, run["point"]),
+                "series": _series_of(entry, run, outside),
+                "ideal": "",
                 "commit": commit.commit or None,
                 "dirty": commit.dirty,
                 "commit_time": _time(commit.time),
@@ -77,12 +83,44 @@ def sessions_of(campaign: Campaign) -> list[Session]:
             group = [campaign.site.name, campaign.name, head["results"]]
             group += [commit.commit, commit.dirty]
             key = (str(record["site"]), run_id, _start_text(record))
-            rows = [{**head, **row} for row in numbers.of(places[run_id])]
+            profiler = str((record.get("notes") or {}).get("importer") or "run")
+            rows = [{**head, **row} for row in numbers.of(places[run_id], profiler)]
             grouped.setdefault(canonical_json(group), {})[key] = rows
     return [
         Session(digest_of(json.loads(group), 8), _compact(min(key[2] for key in runs)), runs)
         for group, runs in grouped.items()
     ]
+
+
+def _outside_series(entry: PlanExperiment) -> set[str]:
+    """The parameters that change along a scaling series (``analysis.factors``)."""
+    along = {axis for axis in entry["axes"] if axis not in series_parameters(entry)}
+    return along | {entry["scale"], *entry["scale_parameters"]}
+
+
+def _series_of(entry: PlanExperiment, run: PlanRun, outside: Container[str]) -> str:
+    """What the points of one scaling series share, in JSON: kind of scaling, parameters, and in
+    strong scaling the work."""
+    by_work = entry["scaling"] == "strong" and entry["work"]
+    point = run["point"]
+    shared = {
+        name: point[name]
+        for name, info in entry["parameters"].items()
+        if name in point and name not in outside and point[name] != info["default"]
+    }
+    return canonical_json([entry["scaling"], run["work"] if by_work else None, shared])
+
+
+def ideal_of(quantity: Quantity) -> str:
+    """What ideally becomes of a metric as workers are added.
+
+    ``total``: a rate of all of them, which grows; ``rank``: that of one, which stays; ``time``: as
+    the kind of scaling says; empty: nothing is known.
+    """
+    if quantity.scales:
+        return quantity.scope
+    timed = quantity.unit in SECONDS and quantity.better == "lower" and not quantity.kind
+    return "time" if timed else ""
 
 
 def usable_record(folder: Path) -> dict[str, Any] | None:
@@ -205,13 +243,15 @@ class Numbers:
                     values = summary[title].tolist()
                     self._columns.append((quantity, name, phase, never, values))
         self._main = main
-        self._accounts, self._canaries = (
+        self._accounts, self._canaries, self._parts = (
             summary[name].tolist() if name in summary else None
-            for name in (ACCOUNT, canary_rates.CANARY)
+            for name in (ACCOUNT, canary_rates.CANARY, PARTS)
         )
 
-    def of(self, place: int) -> Iterator[dict[str, Any]]:
-        """The rows of a run: its means, then the terms of its ledger in ms per step.
+    def of(self, place: int, profiler: str = "run") -> Iterator[dict[str, Any]]:
+        """The rows of a run: its means, the terms of its ledger in ms per step, its parts in s.
+
+        ``profiler``: what the parts are of, which is their phase: two tools see different ones.
 
         Judged are metrics of the whole run and the main one in its steady phase: times and rates of
         epochs say the same in several ways.
@@ -230,6 +270,7 @@ class Numbers:
                 "better": quantity.better,
                 "main": main,
                 "judged": (main or phase == "run") and not never,
+                "ideal": ideal_of(quantity),
             }
         text = self._accounts[place] if self._accounts else None
         if isinstance(text, str):
@@ -237,6 +278,9 @@ class Numbers:
         text = self._canaries[place] if self._canaries else None
         if isinstance(text, str):
             yield from _canary(json.loads(text))
+        text = self._parts[place] if self._parts else None
+        if isinstance(text, str):
+            yield from _parts(json.loads(text), profiler)
 
 
 def _canary(looks: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
@@ -248,6 +292,15 @@ def _canary(looks: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
                 "unit": _CANARY_UNITS.get(kind, ""), "better": "higher", "main": False,
                 "judged": False,
             }  # fmt: skip
+
+
+def _parts(parts: Mapping[str, float], profiler: str) -> Iterator[dict[str, Any]]:
+    """Seconds of a rank by part of the program, as a profile has them."""
+    for part, seconds in parts.items():
+        yield {
+            "kind": PART, "metric": part, "phase": profiler, "value": seconds, "unit": "s",
+            "better": "lower", "main": False, "judged": False,
+        }  # fmt: skip
 
 
 def _ledger(account: StepAccount) -> Iterator[dict[str, Any]]:

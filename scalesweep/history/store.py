@@ -30,7 +30,8 @@ _log = logging.getLogger(__name__)
 SESSIONS = "sessions"  # folder of the files
 BROKEN = ".broken"
 VERSION = 1  # of the columns
-METRIC, LEDGER, CANARY = "metric", "ledger", "canary"  # kinds of rows
+# Kinds of rows.
+METRIC, LEDGER, CANARY, PART = "metric", "ledger", "canary", "part"
 
 _TEXT, _TIME = pa.string(), pa.timestamp("ms", "UTC")
 # docs/guide/history.md says what each means.
@@ -47,14 +48,18 @@ SCHEMA = pa.schema(
         *((name, _TEXT) for name in ("kind", "metric", "phase")),
         *(("value", pa.float64()), ("unit", _TEXT), ("better", _TEXT)),
         *(("main", pa.bool_()), ("judged", pa.bool_())),
+        *((name, _TEXT) for name in ("series", "ideal")),
     ]
 )
 _FEW = [
     name for name, kind in zip(SCHEMA.names, SCHEMA.types, strict=True)
     if kind == _TEXT
 ]  # fmt: skip
+_ADDED = frozenset(("series", "ideal"))  # columns that files of before lack
 # Columns whose value may not be known.
-_MAY_LACK = frozenset(("commit", "commit_time", "ended", "dirty", "repository", "subject", "tags"))
+_MAY_LACK = _ADDED | frozenset(
+    ("commit", "commit_time", "ended", "dirty", "repository", "subject", "tags")
+)
 _LIMITS = {
     pa.int64(): (pa.scalar(0), pa.scalar(2**31)),
     pa.float64(): (pa.scalar(-MAX_NUMBER), pa.scalar(MAX_NUMBER)),
@@ -225,9 +230,12 @@ def _read(columns: Sequence[str], path: Path) -> tuple[pa.Table, set[RunKey]] | 
         meta = _meta_of(path)
         if meta is None:
             return None
-        checked = {"page_checksum_verification": True, "read_dictionary": _FEW}
-        rows = read_arrow(path, columns, **checked).select(columns).replace_schema_metadata()
-        rows = _dictionaries(rows)
+        coded = [name for name in _FEW if name not in _ADDED]
+        checked = {"page_checksum_verification": True, "read_dictionary": coded}
+        rows = read_arrow(path, columns, **checked).replace_schema_metadata()
+        for name in _ADDED.difference(rows.column_names).intersection(columns):
+            rows = rows.append_column(name, pa.nulls(len(rows), _TEXT))
+        rows = _dictionaries(rows.select(columns))
         _check_rows(rows)
         return rows, {_key(run) for run in meta["runs"]}
     except FileNotFoundError:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from scalesweep.analysis.verdicts import REGRESSION
+from scalesweep.core.files import canonical_json
 from scalesweep.history.settled import Commit, Settled, SettledPoint
 from scalesweep.history.store import METRIC, Session, append
 
@@ -21,7 +22,7 @@ DAY_0 = datetime(2026, 1, 1, tzinfo=UTC)
 class FakeSession:
     """A session of the day ``day``: repeats of each point (by label) of ``metric``.
 
-    ``ledger``: ms per step by term, of all points.
+    ``ledger``: ms per step by term, of all points; ``parts`` too. ``ranks N`` has N workers.
     """
 
     day: int
@@ -36,6 +37,8 @@ class FakeSession:
     metric: str = "step_time"
     better: str = "lower"
     ledger: Mapping[str, float] = field(default_factory=dict)
+    parts: Sequence[Mapping[str, float]] = ()  # seconds by part, of each repeat
+    ideal: str = "time"
     dirty: bool = False
     canary: float | None = None  # FLOP/s, before and after each run
 
@@ -50,6 +53,7 @@ def make_session(fake: FakeSession) -> Session:
     rows: dict[tuple[str, str, str], list[dict[str, Any]]] = {}
     commit = commit_of(fake.day) if fake.commit is None else fake.commit
     for number, (label, values) in enumerate(fake.points.items()):
+        workers = int(label.split()[-1]) if label.startswith("ranks ") else 1
         for repeat, value in enumerate(values):
             started = DAY_0 + timedelta(days=fake.day, minutes=number, seconds=repeat)
             run_id = f"b-r1-{number:08d}{repeat:04d}"
@@ -58,16 +62,17 @@ def make_session(fake: FakeSession) -> Session:
                 "results": f"/scratch/results/{fake.day}", "experiment": "e", "benchmark": "b",
                 "version": 1, "scaling": fake.scaling, "device": fake.device, "scale": "ranks",
                 "identity": json.dumps({"p": label}), "point": json.dumps({"ranks": 1, "p": label}),
-                "label": label, "workers": 1, "run_id": run_id, "repeat": repeat,
+                "label": label, "workers": workers, "run_id": run_id, "repeat": repeat,
                 "started": started, "ended": started + timedelta(seconds=1), "commit": commit,
                 "dirty": fake.dirty, "commit_time": DAY_0 + timedelta(days=fake.day),
                 "subject": f"Change {fake.day}", "tags": fake.tags, "repository": "/src/program",
                 "program": "", "hosts": fake.hosts, "launcher": "mpirun",
                 "facts": json.dumps(dict(fake.facts)),
+                "series": canonical_json([fake.scaling, None, {}]), "ideal": "",
             }  # fmt: skip
             number_of: dict[str, Any] = {
                 "kind": METRIC, "metric": fake.metric, "phase": "run", "value": value, "unit": "s",
-                "better": fake.better, "main": True, "judged": True,
+                "better": fake.better, "main": True, "judged": True, "ideal": fake.ideal,
             }  # fmt: skip
             ledger: list[dict[str, Any]] = [
                 {"kind": "ledger", "metric": term, "phase": "steps", "value": ms, "unit": "ms",
@@ -79,8 +84,13 @@ def make_session(fake: FakeSession) -> Session:
                  "unit": "FLOP/s", "better": "higher", "main": False, "judged": False}
                 for when in ("before", "after") if fake.canary is not None
             ]  # fmt: skip
+            parts: list[dict[str, Any]] = [
+                {"kind": "part", "metric": part, "phase": "run", "value": seconds, "unit": "s",
+                 "better": "lower", "main": False, "judged": False}
+                for part, seconds in (fake.parts[repeat] if fake.parts else {}).items()
+            ]  # fmt: skip
             rows[fake.site, run_id, started.isoformat()] = [
-                {**head, **one} for one in (number_of, *ledger, *looks)
+                {**head, **row} for row in (number_of, *ledger, *looks, *parts)
             ]
     first = min(key[2] for key in rows)
     return Session(

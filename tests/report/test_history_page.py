@@ -68,7 +68,7 @@ def test_a_chart_changes_with_its_choices(browser: Any, page: Path) -> None:
     assert chart.get_attribute("data-drawn") == "14"
     assert said().startswith("step_time, relative (lower is better) over commits: ranks 2")
     assert "regression: b on here" in chart.inner_text()
-    which, over, unit = chart.locator(".picks select").all()[:3]
+    which, over, unit = chart.locator(".picks:not(.show) select").all()[:3]
     for select, choice, wanted in (
         (over, "dates of the sessions", "over dates: ranks 2"),
         (unit, "as measured", "step_time [s] over dates"),
@@ -106,4 +106,49 @@ def test_a_session_leads_to_its_report_and_records(browser: Any, page: Path) -> 
     }
     there.get_by_role("link", name="report").click()
     assert visit.page.title() == "the report"
+    visit.context.close()
+
+
+def test_components_are_against_their_own_baseline(browser: Any, tmp_path: Path) -> None:
+    """Runtime, % MPI and % copies in one chart; what has no baseline is named, not drawn; and
+    speedup of the same points."""
+    fakes = []
+    for day in range(9):
+        parts = {"mpi": 15.0 + (5.0 if day > 6 else 0.0), "copies": 0.0 if day < 3 else 5.0}
+        parts["gemm" if day < 7 else "matmul"] = 80.0
+        points = {f"ranks {count}": [1.0, 1.01, 1.02] for count in (1, 2)}
+        fakes.append(FakeSession(day, points, parts=[parts] * 3))
+    append(tmp_path, map(make_session, fakes))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("scalesweep.history.page.MAX_FIGURES", 0)
+        write_history(HistorySettings(tmp_path, baseline="0002cccccc"))
+    visit = Visit(browser, (tmp_path / "history.html").as_uri(), scheme="dark")
+    visit.wake()
+    chart = visit.page.locator("[data-chart]").first
+
+    def choose(title: str, label: str, words: str) -> str:
+        select = chart.locator(f"xpath=.//label[span[text()='{title}']]/select")
+        select.select_option(label=label)
+        visit.page.wait_for_function(
+            "([e, text]) => e.querySelector('.plot')?.ariaLabel?.includes(text)",
+            arg=[chart.element_handle(), words],
+        )
+        return str(chart.inner_text())
+
+    text = choose("Show", "several components of a point", "relative to the baseline over commits")
+    assert "its own mean over the baseline (0002cccccc), 1.0" in text
+    assert "% copies (0 or less in 1 of 1 session there)" in text
+    assert "% matmul (not measured there)" in text and "% gemm (7 of 9)" in text
+    assert "No verdict is given on terms and parts" in text
+    # Of time, mpi and gemm, a mark for each session: 9 + 9 + 7.
+    visit.page.wait_for_function("e => e.dataset.drawn === '25'", arg=chart.element_handle())
+    text = choose("Values", "as measured", "as measured [s] and share of the whole [%]")
+    assert "Dashed, on the right: shares" in text
+    choose("Show", "speedup and efficiency", "speedup against ranks 1 over commits")
+    choose("Over", "what it scales over, a line for each session", "over counts")
+    text = choose("Values", "efficiency", "efficiency against ranks 1")
+    assert "in the same session" in text
+    chart.locator(".mark-symbol path").last.click(force=True)
+    assert "measured 2026-01-0" in chart.locator(".session").inner_text()
+    check_sound(visit, (tmp_path / "history.html").as_uri())
     visit.context.close()

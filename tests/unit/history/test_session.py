@@ -75,6 +75,7 @@ def test_finished_runs_become_rows(tmp_path: Path) -> None:
     summary = tmp_path / "results" / "summary.parquet"
     frame = read_table(summary)
     frame["_canary"] = '{"before": {"compute": ["a", 5e9], "memory": ["a", 2e10]}}'
+    frame["_parts"] = '{"mpi": 1.5, "other": 0}'
     write_summary(frame, summary)
     benchmark = SimpleNamespace(name="data_loading", folder=SHIPPED.folder, extract=None)
     campaign = SimpleNamespace(
@@ -89,6 +90,13 @@ def test_finished_runs_become_rows(tmp_path: Path) -> None:
     assert {name for row in rows for name in row} == set(SCHEMA.names) - {"session"}
     looks = {row["metric"]: row["value"] for row in rows if row["kind"] == "canary"}
     assert looks == {"compute": 5e9, "memory": 2e10}
+    parts = {(row["metric"], row["value"], row["unit"]) for row in rows if row["kind"] == "part"}
+    assert parts == {("mpi", 1.5, "s"), ("other", 0.0, "s")}
+    # Both points are of one scaling series; a rate of all ranks grows, that of one ideally stays.
+    assert len({row["series"] for row in rows}) == 1 and '"ranks"' not in rows[0]["series"]
+    ideals = {row["metric"]: row["ideal"] for row in rows if row["kind"] == "metric"}
+    assert ideals["total_throughput"] == "total" and ideals["local_throughput"] == "rank"
+    assert ideals["total_time"] == "time"
     judged = {(row["metric"], row["phase"]) for row in rows if row["judged"]}
     assert ("total_throughput", "later") in judged and ("total_throughput", "init") not in judged
     assert {row["label"] for row in rows} == {"ranks 1", "ranks 2"}
