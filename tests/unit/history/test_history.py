@@ -1,5 +1,6 @@
 """From sessions to verdicts and the page: order, what changed along, baselines, hostile text."""
 
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
@@ -7,6 +8,7 @@ from typing import Any, cast
 import numpy as np
 import pandas as pd
 import pytest
+import yaml
 
 from scalesweep.analysis.verdicts import (
     CONFOUNDED,
@@ -21,6 +23,7 @@ from scalesweep.history.judged import History, Judged, read_history
 from scalesweep.history.run import regressions, write_history
 from scalesweep.history.store import append
 from scalesweep.history.words import line_of
+from tests.conftest import ROOT
 from tests.fakes.history import FACTS, FakeSession, commit_of, make_history, make_session
 from tests.fakes.pages import bare
 
@@ -193,3 +196,19 @@ def test_text_from_sessions_is_escaped_and_damage_is_named(tmp_path: Path) -> No
 def test_values_that_have_no_logarithm_are_no_verdict(tmp_path: Path) -> None:
     found = judged_of(tmp_path, *(FakeSession(day, {"p": [0.0, 1.0]}) for day in range(8)))
     assert found.verdict.kind == TOO_EARLY and "not positive" in found.verdict.reason
+
+
+def test_the_gitlab_recipe_does_what_the_github_one_does() -> None:
+    """The latter is carried out by tests/workflow/test_history.py."""
+    page = (ROOT / "docs" / "guide" / "history.md").read_text().partition("## A CI job")[2]
+    github, gitlab = map(yaml.safe_load, re.findall(r"```yaml\n(.*?)```", page, re.DOTALL))
+    steps = [step["run"] for step in github["performance"]["steps"] if "run" in step]
+    lines = [*dict.fromkeys(line for step in steps for line in step.splitlines())]
+    for name, campaign in (("performance", "performance.yaml"), ("nightly", "nightly.yaml")):
+        job = {**gitlab[gitlab[name]["extends"]], **gitlab[name]}
+        assert job["variables"] == {"CAMPAIGN": campaign} and job["rules"][0]["if"]
+        script = [line.replace("$CI_JOB_ID", "$GITHUB_RUN_ID") for line in job["script"]]
+        assert [line.replace("$CAMPAIGN", "performance.yaml") for line in script] == lines
+    assert gitlab[".measure"]["variables"] == {"GIT_DEPTH": "0"}  # all tags, as fetch-depth 0
+    assert gitlab["pages"]["artifacts"] == {"paths": ["public"]}
+    assert gitlab["pages"]["rules"][0]["when"] == "always"
