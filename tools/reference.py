@@ -32,6 +32,7 @@ JSON_FILES = ("native", "record", "order", "plan")
 # Objects whose keys have a table of their own: place in the schema -> heading.
 SECTIONS = {
     ("campaign", "experiments.NAME"): "An experiment",
+    ("campaign", "experiments.NAME.metrics.NAME"): "A metric that is worked out for each run",
     ("site", "slurm"): "The section `slurm`",
     ("benchmark", "parameters.NAME"): "A parameter",
     ("benchmark", "metrics.NAME"): "A metric",

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -23,6 +23,7 @@ from scalesweep.history.series_head import POINT
 from scalesweep.history.session import Numbers, head_of, usable_record
 from scalesweep.history.settled import SettledPoint
 from scalesweep.history.store import METRIC
+from scalesweep.tables.derived import with_derived
 from scalesweep.tables.summary import build_summary
 
 _PHASES = ("later", "run", "init")  # of a metric that is not the main one, the first there is
@@ -48,12 +49,15 @@ class Measured:
         for side in ("base", "new") if places else ():
             folders = [pairs.folder / side / target.run_id(n) for n in places]
             summary = build_summary([folder / RECORD for folder in folders])
+            point = target.experiment.benchmark.scaled(target.point)
+            measured = [{"run_id": folder.name, "point": point} for folder in folders]
+            own = cast(PlanExperiment, {**entry, "runs": measured})
+            summary = with_derived(summary, [own])
             numbers = Numbers(summary, entry)
             rows = [self._row(list(numbers.of(n))) for n in range(len(folders))]
             sides[side] = [row["value"] if row else math.nan for row in rows]
             record = usable_record(folders[0])
             if side == BASE and record:
-                point = target.experiment.benchmark.scaled(target.point)
                 self.head = head_of(pairs.campaign, entry, record, point)
                 self.started.append(str(record["started"]))
             self.row = self.row or next((row for row in rows if row), {})

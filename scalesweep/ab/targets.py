@@ -58,7 +58,7 @@ def targets_of(campaign: Campaign, points: str, metric: str, repeats: str) -> li
         if metric:
             where = f"--metric {metric}"
             named = metric if metric in EPOCH_METRICS else check_metric(
-                experiment.benchmark, metric, where, EPOCH_METRICS
+                experiment.benchmark, metric, where, (*EPOCH_METRICS, *experiment.derived)
             )  # fmt: skip
         target = Target(experiment, point, count or _planned(experiment, point), named)
         targets.setdefault(target.run_id(0), target)

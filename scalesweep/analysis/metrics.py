@@ -117,6 +117,8 @@ _ALL = (
 QUANTITIES: dict[str, Quantity] = {quantity.name: quantity for quantity in _ALL}
 EPOCH_METRICS = tuple(name for name, quantity in QUANTITIES.items() if not quantity.derived)
 EPOCH_PHASES = ("init", "later")
+# Plain metrics of every run whose power was sampled.
+ENERGY = ("energy", "energy_per_sample", "energy_delay_product", "mean_power", "peak_power")
 STATS = ("mean", "median", "std", "low", "high", "cv")
 
 _CURVES = (
@@ -189,7 +191,8 @@ _ABBREVIATED = {"mae": "MAE", "energy delay": "energy-delay"}
 
 
 def plain_quantity(name: str, described: Mapping[str, str], kind: str = "") -> Quantity:
-    """Meaning of a plain metric from its record's ``unit``, ``better`` and ``scope``."""
+    """Meaning of a plain metric from its record's ``unit``, ``better`` and ``scope``; of a derived
+    one there is a ``formula`` too."""
     label = name.replace("_", " ")
     for words, short in _ABBREVIATED.items():
         label = re.sub(rf"\b{words}\b", short, label)
@@ -199,7 +202,7 @@ def plain_quantity(name: str, described: Mapping[str, str], kind: str = "") -> Q
         described["unit"],
         described["better"],
         described["scope"],
-        "as reported by the run",
+        described.get("formula", "as reported by the run"),
         kind=kind,
     )
 
@@ -225,6 +228,12 @@ def quantities_of(
         for name, described in plain.items()
         if name not in epochs
     }
+
+
+def derived_names(summary: "pd.DataFrame", benchmark: str) -> set[str]:
+    """The metrics of a benchmark that a campaign states by formulas."""
+    plain = summary.attrs.get("metrics", {}).get(benchmark, {})
+    return {name for name, described in plain.items() if "formula" in described}
 
 
 # Ends of the names that the scaling of a metric has.

@@ -12,6 +12,7 @@ from scalesweep.planning.plan import note_failures
 from scalesweep.state.run_state import note_unusable
 from scalesweep.state.set_aside import set_aside
 from scalesweep.state.stock import tell_set_aside, tell_unusable
+from scalesweep.tables.derived import missing_everywhere, with_derived
 from scalesweep.tables.summary import build_summary, write_summary
 from scalesweep.tables.summary_cache import keep_summary
 
@@ -32,9 +33,10 @@ def run(args: argparse.Namespace) -> None:
     """
     # What is read is kept to the end: looking for garbage takes a tenth of the time and finds none.
     gc.disable()
+    experiments = read_plan(args.plan)["experiments"]
     finished = dict.fromkeys(
         run["run_id"]
-        for experiment in read_plan(args.plan)["experiments"]
+        for experiment in experiments
         for run in experiment["runs"]
         if run["status"] == Status.DONE
     )
@@ -60,6 +62,9 @@ def run(args: argparse.Namespace) -> None:
         print(tell_set_aside(broken))
     if unusable:
         print(tell_unusable(unusable))
+    summary = with_derived(summary, experiments)
+    for line in missing_everywhere(summary, experiments):
+        print(line)
     write_summary(summary, args.out)
     keep_summary(args.out, kept)
     print(f"{len(summary)} finished runs summarised in {args.out}")

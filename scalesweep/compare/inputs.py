@@ -21,6 +21,7 @@ from scalesweep.config.campaign import Campaign
 from scalesweep.core.errors import UserError
 from scalesweep.core.plan_format import Plan, PlanExperiment, read_plan
 from scalesweep.core.profilers import NONE, split_name
+from scalesweep.tables.derived import with_derived
 from scalesweep.tables.now import plan_now, read_now, summary_of
 from scalesweep.tables.provenance import FACTS, RunFacts, read_facts
 
@@ -183,7 +184,8 @@ class _Place:
             plan = read_plan(file) if file.is_file() else None
         names = sorted(path.name for path in (runs / site).iterdir() if path.is_dir())
         measured = [name for name in names if name[0] != "." and split_name(name)[1] == NONE]
-        return self._side(site, plan, summary_of(runs / site, measured, None))
+        summary = summary_of(runs / site, measured, None)
+        return self._side(site, plan, with_derived(summary, plan["experiments"] if plan else []))
 
     def _side(self, site: str, plan: Plan | None, summary: pd.DataFrame) -> Side:
         return Side(self._role, self.name, site, plan, summary)

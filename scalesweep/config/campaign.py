@@ -9,6 +9,7 @@ from typing import Any
 
 from scalesweep.config.budget import Spend, read_budget, read_spend
 from scalesweep.config.control import control_experiment
+from scalesweep.config.derived_metrics import check_same
 from scalesweep.config.executables import Programs, named_programs
 from scalesweep.config.experiment import Experiment, expand_experiment
 from scalesweep.config.experiment_checks import (
@@ -213,6 +214,8 @@ def load_campaign(
     )
     _check_collisions(experiments, path)
     experiments = with_shared_alone(experiments)
+    stated = [(e.name, e.benchmark.name, e.derived) for e in experiments]
+    check_same(stated, f"{path}: experiments")
     check_any(profile, [experiment.profiles for experiment in experiments])
     if "control" in content:
         control = control_experiment(experiments, content["control"], f"{path}: control")

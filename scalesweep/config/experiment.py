@@ -1,7 +1,7 @@
 """Experiments: from axes in a YAML file to points and runs."""
 
 from collections.abc import Mapping, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +12,10 @@ from scalesweep.config.combinations import (
     impossible_combinations,
     other_rules,
 )
+from scalesweep.config.derived_metrics import DerivedMetric, derived_metrics
 from scalesweep.config.experiment_checks import (
     check_constraint,
+    check_main_metric,
     check_metric,
     check_predicted,
     check_variables,
@@ -75,6 +77,7 @@ class Experiment:
     control: bool = False
     predict: tuple[int, ...] = ()
     stop: StopRule | None = None
+    derived: Mapping[str, DerivedMetric] = field(default_factory=dict)
     left_out: frozenset[str] = frozenset()
     alone: bool = False
 
@@ -140,6 +143,8 @@ def expand_experiment(
     check_varying(varying, where)
     whole = [*grid.points(), *extras] if rules and scaling != "none" else []
     check_scaling(benchmark, scaling, varying, points if rules or extras else series, where, whole)
+    derived = derived_metrics(benchmark, spec.get("metrics", {}), f"{where}.metrics")
+    check_main_metric(spec, derived, where)
     runs = planned_runs(benchmark, planned, spec, linked, where)
     return Experiment(
         name=name,
@@ -156,11 +161,14 @@ def expand_experiment(
         expected_minutes=spec.get("expected_minutes"),
         memory_gib_per_rank=spec.get("memory_gib_per_rank"),
         constraint=check_constraint(own, spec.get("constraint"), f"{where}.constraint"),
-        main_metric=check_metric(benchmark, spec.get("main_metric"), f"{where}.main_metric"),
+        main_metric=check_metric(
+            benchmark, spec.get("main_metric"), f"{where}.main_metric", derived
+        ),
         until_precise=until_precise(benchmark, spec.get("repeats"), f"{where}.repeats"),
         predict=check_predicted(spec, f"{where}.predict"),
         stop=stop_rule(benchmark, spec, f"{where}.stop"),
         alone="concurrent_runs" in spec,
+        derived=derived,
     )
 
 

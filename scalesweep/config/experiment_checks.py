@@ -118,15 +118,34 @@ def check_metric(
 ) -> str | None:
     """The metric that an experiment names, one of its benchmark's or of ``more``; the benchmark's
     main one where it names none. Raises UserError."""
-    known = benchmark.metrics
+    known = {*benchmark.metrics, *more}
     if named is None or named in known or (benchmark.extract and benchmark.extract.names(named)):
         return named or benchmark.main_metric
     extracted = benchmark.extract.metrics if benchmark.extract else ()
-    names = sorted({*known, *(metric.metric for metric in extracted), *more})
+    names = sorted({*known, *(metric.metric for metric in extracted)})
     raise UserError(
         f"{where}: {named!r} is not a metric of benchmark {benchmark.name}; "
         + (choices(named, names) if names else "it has only its own: leave main_metric out")
     )
+
+
+def check_main_metric(spec: Mapping[str, Any], derived: Collection[str], where: str) -> None:
+    """Raise UserError where a rule that looks at runs would be about a metric that is worked out
+    later, in the tables."""
+    name = spec.get("main_metric")
+    if name not in derived:
+        return
+    repeats = spec.get("repeats")
+    if isinstance(repeats, Mapping) and "metric" not in repeats:
+        raise UserError(
+            f"{where}.repeats: name a metric that runs measure (metric: NAME): {name}, the main "
+            "metric, is worked out later"
+        )
+    if "stop" in spec:
+        raise UserError(
+            f"{where}.main_metric: {name} is worked out after the runs, and stop decides between "
+            "them; name a metric that runs measure, or leave out stop"
+        )
 
 
 def check_predicted(spec: Mapping[str, Any], where: str) -> tuple[int, ...]:

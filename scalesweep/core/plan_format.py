@@ -145,6 +145,16 @@ class PlanSpend(TypedDict):
     rounds: list[PlanRound]
 
 
+class DerivedEntry(TypedDict):
+    """A metric that is worked out for each run of an experiment."""
+
+    formula: Annotated[str, "over metrics, parameters and facts of a run"]
+    reads: Annotated[dict[str, str], "what it reads, by the names in its text"]
+    unit: str
+    better: Annotated[str, one_of("higher", "lower")]
+    scope: Annotated[str, one_of("rank", "total")]
+
+
 class PlanExperiment(TypedDict):
     """An experiment: what it varies, its runs and their states."""
 
@@ -169,6 +179,9 @@ class PlanExperiment(TypedDict):
             "of metrics, where the benchmark says so: only extensive ones have an ideal; plans of "
             "before lack it",
         ]
+    ]
+    derived: NotRequired[
+        Annotated[dict[str, DerivedEntry], "metrics that the campaign states; without any: absent"]
     ]
     scaling: Annotated[str, one_of("weak", "strong", "none"), "weak, strong or none"]
     scale: Annotated[str, 'what runs scale over: "ranks", or the benchmark\'s name for devices']

@@ -7,11 +7,11 @@ from typing import Any
 
 import yaml
 
+from scalesweep.config.formula import alias
 from scalesweep.config.log_patterns import RESERVED
 from scalesweep.config.reserved_names import OF_RUNS, OF_TABLES
 from scalesweep.core.errors import UserError
 from scalesweep.importers.table_file import INDEX, Table, is_percentage
-from scalesweep.importers.table_map import alias
 
 _OF = r"(?:(?:n|no|nr|num|number_of|total|count_of)_?)?"
 _SCALES = (

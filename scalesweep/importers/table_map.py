@@ -3,9 +3,6 @@
 ``workflow/schemas/table_map.yaml`` is its schema, docs/guide/importing.md explains every key.
 """
 
-import ast
-import math
-import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -13,13 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from scalesweep.config.expressions import Expression
+from scalesweep.config.formula import Formula, Number, by_alias
 from scalesweep.config.log_patterns import RESERVED
 from scalesweep.config.reserved_names import check_metrics, check_parameter, check_varying
 from scalesweep.config.yaml_loader import check_schema, load_yaml
 from scalesweep.core.errors import UserError
 from scalesweep.importers.table_file import Cell, Row, Table, read_table
 
-Number = int | float
 # Ranks on a node: where a map says it, prediction knows the borders of nodes.
 PER_NODE = "ranks_per_node"
 
@@ -146,21 +143,13 @@ def load_map(path: Path, file: Path) -> TableMap:
     return _Reader(path, table).read(content)
 
 
-def alias(column: str) -> str:
-    """A column's name in formulas: what is no letter, digit or _ becomes _."""
-    name = re.sub(r"\W+", "_", column, flags=re.ASCII).strip("_")
-    return f"_{name}" if name[:1].isdigit() or not name else name
-
-
 class _Reader:
     """Makes a ``TableMap`` of YAML that fits the schema."""
 
     def __init__(self, path: Path, table: Table) -> None:
         self.path = path
         self.table = table
-        self.aliases: dict[str, list[str]] = {}
-        for column in table.columns:
-            self.aliases.setdefault(alias(column), []).append(column)
+        self.aliases = by_alias(table.columns)
 
     def read(self, content: Mapping[str, Any]) -> TableMap:
         """The map that a file's content describes. Raises UserError that names file and key."""
@@ -322,30 +311,12 @@ class _Reader:
         return name
 
     def _formula(self, text: str, where: str) -> Source:
-        """A formula over the numbers of a row: arithmetic and comparisons, nothing that calls."""
-        expression = Expression(text, where)
-        for node in ast.walk(ast.parse(text.strip(), mode="eval")):
-            # A text or a list times a number may fill the memory.
-            plain = isinstance(node, ast.Constant) and isinstance(node.value, int | float | None)
-            if isinstance(node, ast.List | ast.Tuple) or (
-                isinstance(node, ast.Constant) and not plain
-            ):
-                raise UserError(f"{where}: '{text}': only numbers can be worked with")
-        columns = {}
-        for name in sorted(expression.names):
-            meant = self.aliases.get(name, [])
-            if len(meant) != 1:
-                problem = (
-                    f"means {' and '.join(meant)}"
-                    if meant
-                    else f"is no column; allowed: {', '.join(sorted(self.aliases))}"
-                )
-                raise UserError(f"{where}: '{text}': {name!r} {problem}")
-            columns[name] = meant[0]
+        """A formula over the numbers of a row."""
+        formula = Formula(text, where, self.aliases, "column")
 
         def value(row: Row) -> Cell:
-            numbers: dict[str, float] = {}
-            for name, column in columns.items():
+            numbers: dict[str, Number] = {}
+            for name, column in formula.reads.items():
                 try:
                     number = self.table.number(row.cells[column])
                 except ValueError as error:
@@ -354,20 +325,8 @@ class _Reader:
                     return None
                 numbers[name] = number
             try:
-                result = expression(numbers)
-            except UserError as error:
-                raise RefusedRowError(str(error).removeprefix(f"{where}: ")) from None
-            if isinstance(result, bool):
-                return result
-            if not isinstance(result, int | float) or not _is_finite(result):
-                raise RefusedRowError(f"formula '{text}' gives {result!s:.30}, no finite number")
-            return result
+                return formula(numbers)
+            except ValueError as error:
+                raise RefusedRowError(str(error)) from None
 
-        return Source(tuple(columns.values()), value, f"formula {text}", self.table)
-
-
-def _is_finite(number: Number) -> bool:
-    try:
-        return math.isfinite(float(number))
-    except OverflowError:
-        return False
+        return Source(tuple(formula.reads.values()), value, f"formula {text}", self.table)

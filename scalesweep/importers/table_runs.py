@@ -8,13 +8,13 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
+from scalesweep.config.formula import Number
 from scalesweep.core.files import canonical_json, digest_of
 from scalesweep.importers.imported_run import ImportedRun, Refusal, file_dates
 from scalesweep.importers.table_file import Cell, Row, is_percentage
 from scalesweep.importers.table_map import (
     PER_NODE,
     MetricMap,
-    Number,
     RefusedRowError,
     Source,
     TableMap,

@@ -155,9 +155,15 @@ def _experiment_entry(
         "summary": benchmark.summary,
         "version": benchmark.version,
         "main_metric": experiment.main_metric,
-        "metrics": dict(benchmark.metrics),
+        "metrics": {
+            **benchmark.metrics,
+            **{name: metric.definition for name, metric in experiment.derived.items()},
+        },
         "compare": dict(benchmark.compare),
-        "kinds": dict(benchmark.kinds),
+        "kinds": {
+            **benchmark.kinds,
+            **{name: metric.kind for name, metric in experiment.derived.items() if metric.kind},
+        },
         "scaling": experiment.scaling,
         "scale": benchmark.scale,
         "scale_parameters": sorted(benchmark.scale_parameters),
@@ -174,6 +180,17 @@ def _experiment_entry(
         "points": len(experiment.points),
         "estimate": _estimate(campaign, pending, experiment.alone),
     }
+    if experiment.derived:
+        entry["derived"] = {
+            name: {
+                "formula": metric.formula,
+                "reads": dict(metric.reads),
+                "unit": metric.unit,
+                "better": metric.better,
+                "scope": metric.scope,
+            }
+            for name, metric in experiment.derived.items()
+        }
     if experiment.predict:
         entry["predict"] = list(experiment.predict)
     if experiment.stop:

@@ -45,6 +45,7 @@ from scalesweep.report.latex import write_latex
 from scalesweep.state.run_state import other_sites, scan
 from scalesweep.state.stock import newer
 from scalesweep.table.declared import frame_of
+from scalesweep.tables.derived import with_derived
 from scalesweep.tables.epoch_curves import ACCOUNT
 from scalesweep.tables.layers import LAYERS
 from scalesweep.tables.machine import UNKNOWN, Machine, known_machine
@@ -308,7 +309,11 @@ def write_all(
         run["run_id"] for experiment in experiments for run in experiment["runs"]
     )
     predictions = read_kept(out.parent / KEPT)
-    parts = _parts(summary, plan, summaries_elsewhere(runs, run_ids), runs, predictions)
+    elsewhere = {
+        site: with_derived(frame, plan["experiments"])
+        for site, frame in summaries_elsewhere(runs, run_ids).items()
+    }
+    parts = _parts(summary, plan, elsewhere, runs, predictions)
     kept = KeptFiles(out, code_digest(*LIBRARIES))
     keys = {name: part.key for name, part in parts.items()}
     to_make = [name for name in parts if not kept.take(name, keys[name])]

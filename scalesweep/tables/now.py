@@ -13,6 +13,7 @@ from scalesweep.core.status import Status
 from scalesweep.planning.plan import build_plan
 from scalesweep.state.run_state import scan
 from scalesweep.state.stock import newer, take_stock, untrusted, unusable
+from scalesweep.tables.derived import with_derived
 from scalesweep.tables.summary import build_summary
 
 _log = logging.getLogger(__name__)
@@ -24,7 +25,8 @@ def read_now(campaign: Campaign) -> tuple[Plan, pd.DataFrame]:
     runs = [run for experiment in plan["experiments"] for run in experiment["runs"]]
     done = dict.fromkeys(run["run_id"] for run in runs if run["status"] == Status.DONE)
     kept = campaign.results / ".summary.parquet.previous"
-    return plan, summary_of(campaign.runs_folder, done, kept)
+    summary = summary_of(campaign.runs_folder, done, kept)
+    return plan, with_derived(summary, plan["experiments"])
 
 
 def plan_now(campaign: Campaign) -> Plan:

@@ -11,7 +11,13 @@ import numpy as np
 import pandas as pd
 
 from scalesweep.analysis.blocks import Blocks, Layout, interval_of, layouts, start_seconds
-from scalesweep.analysis.metrics import EPOCH_METRICS, EPOCH_PHASES, column, quantities_of
+from scalesweep.analysis.metrics import (
+    EPOCH_METRICS,
+    EPOCH_PHASES,
+    column,
+    derived_names,
+    quantities_of,
+)
 from scalesweep.analysis.stats import (
     CONFIDENCE,
     SIGNIFICANT,
@@ -112,9 +118,13 @@ class ExperimentData:
         self._texts: dict[str, list[Any]] = {}
         self.row_of = self._finished(elsewhere)
         rows = np.array(list(self.row_of.values()), np.intp)
-        self.quantities = quantities_of(
+        quantities = quantities_of(
             summary, experiment["benchmark"], experiment.get("kinds"), experiment["scaling"]
         )
+        # Of another experiment that shares runs.
+        own = experiment.get("derived", {})
+        foreign = derived_names(summary, experiment["benchmark"]) - own.keys()
+        self.quantities = {n: q for n, q in quantities.items() if n not in foreign}
         self._floats: dict[str, Floats] = {}
         self._blocks: dict[Measure, dict[Hashable, Blocks]] = {}
         self._pooled: dict[Measure, dict[int, Interval]] = {}

@@ -3,9 +3,8 @@
 import json
 from typing import Any
 
+from scalesweep.analysis.metrics import ENERGY
 from scalesweep.tables.points import ExperimentData
-
-ENERGY = ("energy", "energy_per_sample", "energy_delay_product", "mean_power", "peak_power")
 
 
 def texts_of(data: ExperimentData, name: str) -> dict[int, Any]:

@@ -2,14 +2,13 @@
 
 from collections.abc import Callable
 
-from scalesweep.analysis.metrics import column
+from scalesweep.analysis.metrics import ENERGY, column
 from scalesweep.aspects.training.table import RESULTS
 from scalesweep.core.formatting import finite, text_of, with_interval
 from scalesweep.experiment.measure import Measure
 from scalesweep.experiment.points_table import Cell, Column, Table, table_of
 from scalesweep.experiment.results import ExperimentResults, Row
 from scalesweep.experiment.sections import Section
-from scalesweep.tables.training_facts import ENERGY
 
 
 def _accuracy_notes(results: ExperimentResults) -> list[str]:

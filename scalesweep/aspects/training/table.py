@@ -7,11 +7,18 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from scalesweep.analysis.metrics import ENERGY_SO_FAR, EPOCH_CURVES, Quantity, column, units_of
+from scalesweep.analysis.metrics import (
+    ENERGY,
+    ENERGY_SO_FAR,
+    EPOCH_CURVES,
+    Quantity,
+    column,
+    units_of,
+)
 from scalesweep.analysis.table_io import typed_values
 from scalesweep.tables.making import Maker, TableInputs
 from scalesweep.tables.points import ExperimentData, Measure, Point, identity_columns
-from scalesweep.tables.training_facts import ENERGY, texts_of, trains
+from scalesweep.tables.training_facts import texts_of, trains
 
 # Of the columns of `accuracy`, in this order.
 RESULTS = (

@@ -1,0 +1,121 @@
+"""``metrics`` of an experiment: what is worked out from the metrics of each of its runs.
+
+They are part of no run id: what is measured is the same with and without them.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from scalesweep.analysis.metrics import ENERGY, EPOCH_METRICS
+from scalesweep.config.benchmark import Benchmark
+from scalesweep.config.formula import Formula, by_alias
+from scalesweep.config.log_patterns import RESERVED
+from scalesweep.config.reserved_names import OF_RUNS, OF_TABLES, check_metrics, check_parameter
+from scalesweep.core.errors import UserError
+
+# What the summary says of every run, as numbers.
+FACTS = ("wall_s", "hosts", "samples", "bytes")
+# Behind the name of a metric of epochs: of the first one. Without it: of those after the first.
+FIRST = "_init"
+_LESS_IS_BETTER = frozenset(("s", "ms", "us", "ns", "min", "h", "J", "kJ", "Wh", "kWh", "J s"))
+
+
+@dataclass(frozen=True)
+class DerivedMetric:
+    """A metric that is worked out for each run; ``kind`` is empty where nothing says.
+
+    ``reads``: metrics, parameters and facts by the names that the formula has for them.
+    """
+
+    formula: str
+    reads: Mapping[str, str]
+    unit: str
+    better: str
+    scope: str
+    kind: str
+    doc: str
+
+    @property
+    def definition(self) -> str:
+        """What the report says of it."""
+        return f"{self.doc}: {self.formula}" if self.doc else self.formula
+
+
+def derived_metrics(
+    benchmark: Benchmark, spec: Mapping[str, Mapping[str, Any]], where: str
+) -> dict[str, DerivedMetric]:
+    """The metrics that an experiment states by formulas; ``where``: campaign file and key.
+
+    Raises UserError naming the key and what is allowed.
+    """
+    if not spec:
+        return {}
+    measured = set(_measured(benchmark))
+    aliases = by_alias(_readable(benchmark))
+    derived: dict[str, DerivedMetric] = {}
+    for name, entry in spec.items():
+        here = f"{where}.{name}"
+        if name in measured or name in benchmark.parameters or name == benchmark.scale:
+            raise UserError(f"{here}: benchmark {benchmark.name} has it already; rename it")
+        if name in RESERVED or name in OF_RUNS or name in OF_TABLES:
+            raise UserError(f"{here}: the name is reserved by scalesweep; choose another")
+        check_parameter(name, here)
+        text = " ".join(entry["formula"].split())
+        formula = Formula(text, f"{here}.formula", aliases, "metric or parameter of the runs")
+        derived[name] = DerivedMetric(
+            formula=text,
+            reads=formula.reads,
+            unit=entry["unit"],
+            better=entry.get("better") or _direction(entry["unit"], here),
+            scope=entry.get("scope", "total"),
+            kind=entry.get("kind", ""),
+            doc=entry.get("doc", ""),
+        )
+    place, _, key = where.rpartition(".")
+    check_metrics({*measured, *derived}, Path(place), key)
+    return derived
+
+
+def check_same(
+    experiments: Iterable[tuple[str, str, Mapping[str, DerivedMetric]]], where: str
+) -> None:
+    """Raise UserError where experiments of one benchmark, which may share runs, mean different
+    things by one name. ``experiments``: name, benchmark and derived metrics of each."""
+    known: dict[tuple[str, str], tuple[str, DerivedMetric]] = {}
+    for experiment, benchmark, derived in experiments:
+        for name, metric in derived.items():
+            other, same = known.setdefault((benchmark, name), (experiment, metric))
+            if same != metric:
+                raise UserError(
+                    f"{where}.{experiment}.metrics.{name}: differs from that of {other}, which "
+                    f"measures {benchmark} too; give one of them another name"
+                )
+
+
+def _readable(benchmark: Benchmark) -> list[str]:
+    """What a formula may read of the runs of a benchmark, each name once."""
+    parameters = [
+        name
+        for name, parameter in benchmark.parameters.items()
+        if {"integer", "number", "boolean"} & set(parameter.types)
+    ]
+    names = [*parameters, benchmark.scale, *_measured(benchmark), *FACTS]
+    return list(dict.fromkeys(names))
+
+
+def _measured(benchmark: Benchmark) -> list[str]:
+    """The metrics that runs of a benchmark may have: its own, of energy, and of epochs."""
+    extracted = benchmark.extract.metrics if benchmark.extract else ()
+    own = [*benchmark.metrics, *(metric.metric for metric in extracted)]
+    return [*own, *ENERGY, *EPOCH_METRICS, *(name + FIRST for name in EPOCH_METRICS)]
+
+
+def _direction(unit: str, where: str) -> str:
+    """Which direction is better, where the unit says it: of times, of energy, and of rates."""
+    if unit in _LESS_IS_BETTER:
+        return "lower"
+    if unit.endswith(("/s", "/J", "/Wh", "/kWh", "/h")):
+        return "higher"
+    raise UserError(f"{where}: the unit {unit} does not say it: add better: higher or lower")

@@ -1,0 +1,81 @@
+"""Formulas over numbers: columns of a table that is imported, metrics and parameters of a run."""
+
+import ast
+import math
+import re
+from collections.abc import Iterable, Mapping
+
+from scalesweep.config.expressions import Expression
+from scalesweep.core.errors import UserError, choices
+
+Number = int | float
+# What takes or makes more than a number.
+_NOT_OF_NUMBERS = (ast.List, ast.Tuple, ast.Subscript, ast.In, ast.NotIn)
+
+
+def alias(name: str) -> str:
+    """A name in formulas: what is no letter, digit or _ becomes _."""
+    plain = re.sub(r"\W+", "_", name, flags=re.ASCII).strip("_")
+    return f"_{plain}" if plain[:1].isdigit() or not plain else plain
+
+
+def by_alias(names: Iterable[str]) -> dict[str, list[str]]:
+    """The names that each alias may mean."""
+    aliases: dict[str, list[str]] = {}
+    for name in names:
+        aliases.setdefault(alias(name), []).append(name)
+    return aliases
+
+
+class Formula:
+    """Arithmetic and comparisons of numbers, nothing that calls.
+
+    ``reads``: what it reads, by the names that stand in its text.
+    """
+
+    def __init__(self, text: str, where: str, aliases: Mapping[str, list[str]], what: str) -> None:
+        """Check a text, whose names are ``aliases`` of ``what`` there is.
+
+        Raises UserError that starts with ``where``.
+        """
+        self.text = text
+        self._where = where
+        self._expression = Expression(text, where)
+        for node in ast.walk(ast.parse(text.strip(), mode="eval")):
+            # A text or a list times a number may fill the memory.
+            plain = isinstance(node, ast.Constant) and isinstance(node.value, int | float | None)
+            if isinstance(node, _NOT_OF_NUMBERS) or (isinstance(node, ast.Constant) and not plain):
+                raise UserError(f"{where}: '{text}': only numbers can be worked with")
+        self.reads: dict[str, str] = {}
+        for name in sorted(self._expression.names):
+            meant = aliases.get(name, [])
+            if len(meant) != 1:
+                problem = (
+                    f"means {' and '.join(meant)}"
+                    if meant
+                    else f"is no {what}; {choices(name, sorted(aliases))}"
+                )
+                raise UserError(f"{where}: '{text}': {name!r} {problem}")
+            self.reads[name] = meant[0]
+
+    def __call__(self, numbers: Mapping[str, Number]) -> bool | Number:
+        """The value for ``numbers`` by the names in its text.
+
+        Raises ValueError where there is none: a division by zero, or no finite number.
+        """
+        try:
+            result = self._expression(numbers)
+        except UserError as error:
+            raise ValueError(str(error).removeprefix(f"{self._where}: ")) from None
+        if isinstance(result, bool):
+            return result
+        if not isinstance(result, int | float) or not _is_finite(result):
+            raise ValueError(f"formula '{self.text}' gives {result!s:.30}, no finite number")
+        return result
+
+
+def _is_finite(number: Number) -> bool:
+    try:
+        return math.isfinite(float(number))
+    except OverflowError:
+        return False

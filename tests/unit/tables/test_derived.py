@@ -1,0 +1,144 @@
+"""Metrics that a campaign states by formulas: worked out for each run, then as any other."""
+
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from scalesweep.analysis.stats import mean_interval
+from scalesweep.aspects.make_tables import make_tables
+from scalesweep.config.campaign import Campaign, load_campaign
+from scalesweep.core.errors import UserError
+from scalesweep.core.plan_format import Plan
+from scalesweep.core.status import Status
+from scalesweep.planning.plan import build_plan
+from scalesweep.state.run_state import RunState
+from scalesweep.tables.derived import missing_everywhere, with_derived
+from scalesweep.tables.summary import build_summary
+from tests.fakes.records import write_run
+
+Load = Callable[..., Campaign]
+
+BODY = "axes: {behaviour: [good, noisy]}\nfixed: {size: 4}\nrepeats: 3\n"
+STATED = """\
+main_metric: samples_per_joule
+metrics:
+  samples_per_joule: {formula: size * ranks / energy, unit: samples/J, doc: Samples of a joule}
+  above_idle: {formula: 1 / (mean_power - 90), unit: "1", better: higher}
+  slowdown: {formula: total_throughput / total_throughput_init, unit: "1", better: lower}
+  never: {formula: wall_s / peak_power, unit: s/W, better: lower}
+"""
+# By behaviour: joules of each repeat, and watts; None: the run has no such metric.
+ENERGY: dict[str, list[float | None]] = {"good": [10.0, 20.0, 40.0], "noisy": [5.0, None, 8.0]}
+POWER = {"good": [91.0, 90.0, 92.0], "noisy": [90.0, 90.0, 90.0]}
+
+
+def measured(campaign: Campaign, folder: Path) -> tuple[pd.DataFrame, Plan]:
+    """Summary and plan of the campaign, all runs of which are made up and done."""
+    records = []
+    times = {"local_times": np.ones((3, 1)), "global_times": np.array([[2.0], [1.0], [1.0]])}
+    for run_id, (_, run) in campaign.unique_runs().items():
+        values = {
+            "energy": (ENERGY[run.point["behaviour"]][run.repeat], "J"),
+            "mean_power": (POWER[run.point["behaviour"]][run.repeat], "W"),
+        }
+        metrics = {
+            name: {"value": value, "unit": unit, "better": "lower", "scope": "total"}
+            for name, (value, unit) in values.items()
+            if value is not None
+        }
+        changes: dict[str, Any] = {
+            "benchmark": "toy",
+            "point": dict(run.point),
+            "repeat": run.repeat,
+        }
+        records.append(write_run(folder, run_id, times, metrics=metrics, **changes))
+    states = dict.fromkeys(campaign.unique_runs(), RunState(Status.DONE))
+    plan = build_plan(campaign, states)
+    return with_derived(build_summary(records), plan["experiments"]), plan
+
+
+def test_they_are_worked_out_for_each_run_and_carry_intervals(
+    campaign_of: Load, tmp_path: Path
+) -> None:
+    plain = campaign_of(BODY)
+    campaign = campaign_of(BODY + STATED)
+    assert list(campaign.unique_runs()) == list(plain.unique_runs())  # no part of run ids
+    summary, plan = measured(campaign, tmp_path / "runs")
+    frame = summary.sort_values(["behaviour", "repeat"])
+    np.testing.assert_allclose(
+        frame["samples_per_joule_mean_run"], [0.4, 0.2, 0.1, 0.8, math.nan, 0.5]
+    )
+    # A division by zero is missing, not infinite, and so is what reads a missing number.
+    np.testing.assert_allclose(frame["above_idle_mean_run"], [1, math.nan, 0.5] + 3 * [math.nan])
+    np.testing.assert_allclose(frame["slowdown_mean_run"], 2.0)
+    assert frame["never_mean_run"].isna().all()
+    (line,) = missing_everywhere(summary, plan["experiments"])
+    assert line == "e: metric never is missing everywhere: no run has peak_power"
+
+    tables = make_tables(summary, plan)["e"]
+    points = tables["points"].set_index("behaviour")
+    interval = mean_interval(np.array([0.4, 0.2, 0.1]))
+    row = points.loc["good"]
+    assert row["samples_per_joule_mean_run"] == pytest.approx(0.7 / 3)
+    assert row["samples_per_joule_low_run"] == pytest.approx(interval.low)
+    assert row["samples_per_joule_high_run"] == pytest.approx(interval.high)
+    assert tables["points"].attrs["units"]["samples_per_joule_mean_run"]["better"] == "higher"
+    compared = tables["comparisons"].query("metric == 'samples_per_joule'")
+    assert compared["ratio"].tolist() == pytest.approx([0.65 / (0.7 / 3)])
+    (entry,) = plan["experiments"]
+    assert entry["metrics"]["samples_per_joule"] == "Samples of a joule: size * ranks / energy"
+
+
+def test_they_are_those_of_their_own_experiment(toy: Path) -> None:
+    """Experiments that share runs; one name means one thing where they share a benchmark."""
+    stated = "metrics: {twice: {formula: 2 * energy, unit: J}}"
+    head = "campaign: c\nsite: toy\nexperiments:\n"
+    body = "benchmark: toy, axes: {behaviour: [good, noisy]}, repeats: 3"
+    path = toy / "two.yaml"
+    path.write_text(f"{head}  a: {{{body}, {stated}}}\n  b: {{{body}}}\n")
+    tables = make_tables(*measured(load_campaign(path), toy / "runs"))
+    assert "twice_mean_run" in tables["a"]["points"]
+    assert "twice_mean_run" not in tables["b"]["points"]
+    other = stated.replace("2 *", "3 *")
+    path.write_text(f"{head}  a: {{{body}, {stated}}}\n  b: {{{body}, {other}}}\n")
+    with pytest.raises(UserError, match=r"experiments\.b\.metrics\.twice: differs from that of a"):
+        load_campaign(path)
+
+
+@pytest.mark.parametrize(
+    ("metric", "message"),
+    [
+        ("m: {formula: enery / size, unit: J}", r"e.metrics.m.formula: 'enery / size': 'enery' is "
+         r"no metric or parameter of the runs; did you mean energy\? allowed: average|bytes, ener"),
+        ("m: {formula: behaviour, unit: J}", "'behaviour' is no metric or parameter"),
+        ("m: {formula: 'energy[0]', unit: J}", "only numbers can be worked with"),
+        ("m: {formula: '\"x\" * 9', unit: J}", "only numbers can be worked with"),
+        ("m: {formula: energy, unit: apples}", "the unit apples does not say it: add better:"),
+        ("energy: {formula: size, unit: J}", "benchmark toy has it already"),
+        ("size: {formula: energy, unit: J}", "benchmark toy has it already"),
+        ("ratio: {formula: energy, unit: J}", "the name is reserved by scalesweep"),
+        ("energy_eff: {formula: energy, unit: J}", "reserved|the scaling of 'energy'"),
+        ("m: {unit: J}", "the key 'formula' is missing"),
+        ("m: {formula: energy, unit: J, better: lower, worse: higher}", "unknown key 'worse'"),
+    ],
+)  # fmt: skip
+def test_one_clear_line_for_a_mistake(campaign_of: Load, metric: str, message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        campaign_of(f"metrics:\n  {metric}\n")
+
+
+def test_a_main_metric_is_none_of_a_rule_that_looks_at_runs(campaign_of: Load) -> None:
+    stated = "main_metric: m\nmetrics: {m: {formula: energy / size, unit: J}}\n"
+    assert campaign_of(stated).experiments[0].main_metric == "m"
+    until = "repeats: {min: 3, max: 9, until: 2 %"
+    with pytest.raises(UserError, match=r"e.repeats: name a metric that runs measure \(metric: "):
+        campaign_of(f"{stated}{until}}}")
+    assert campaign_of(f"{stated}{until}, metric: total_throughput}}")
+    stop = "scaling: weak\naxes: {ranks: [1, 2]}\nrepeats: 3\nstop: {when: efficiency < 0.3}"
+    with pytest.raises(UserError, match=r"e.main_metric: m is worked out after the runs"):
+        campaign_of(stated + stop)
