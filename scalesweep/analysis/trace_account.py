@@ -42,12 +42,12 @@ _STEP = re.compile(rf"{_CALL}__inference_step_\d+")
 # What is called between two steps that do not follow on each other: an evaluation, a barrier.
 _OTHERS = (f"{_CALL}__inference_", f"{_CALL}Horovod")
 _BATCH = "IteratorGetNext"
-_OPERATION = re.compile(r"[^:]+:_?[A-Za-z]\w*")
-_COLLECTIVE = re.compile(r"nccl|Horovod(Allreduce|Allgather|Broadcast|Reducescatter|Alltoall)"
+OPERATION = re.compile(r"[^:]+:_?[A-Za-z]\w*")
+COLLECTIVE = re.compile(r"nccl|Horovod(Allreduce|Allgather|Broadcast|Reducescatter|Alltoall)"
                          r"|Collective(Reduce|Gather|Bcast)", re.IGNORECASE)  # fmt: skip
-_COPY = re.compile(r"^memcpy", re.IGNORECASE)
-_DATA_LINE = "tf_data"  # threads of the input pipeline: what they compute hides nothing
-_DEVICE, _STREAM = "/device:", "Stream"
+COPY = re.compile(r"^memcpy", re.IGNORECASE)
+DATA_LINE = "tf_data"  # threads of the input pipeline: what they compute hides nothing
+DEVICE, STREAM = "/device:", "Stream"
 
 
 @dataclass(frozen=True)
@@ -64,14 +64,14 @@ class TraceAccount:
 
 def trace_account(lines: Sequence[Line]) -> TraceAccount | None:
     """The account of one rank's trace; None where it shows no two steps after each other."""
-    windows = _windows(lines)
+    windows = step_windows(lines)
     if not len(windows):
         return None
     whole = float((windows[:, 1] - windows[:, 0]).sum())
-    on_device = [line for line in lines if line.plane.startswith(_DEVICE)]
-    streams = [line for line in on_device if line.name.startswith(_STREAM)]
-    host = [line for line in lines if not line.plane.startswith(_DEVICE)]
-    busy = streams or [line for line in host if not line.name.startswith(_DATA_LINE)]
+    on_device = [line for line in lines if line.plane.startswith(DEVICE)]
+    streams = [line for line in on_device if line.name.startswith(STREAM)]
+    host = [line for line in lines if not line.plane.startswith(DEVICE)]
+    busy = streams or [line for line in host if not line.name.startswith(DATA_LINE)]
     kinds: dict[str, list[Event]] = {name: [] for name in PARTS if name != REST}
     for line in busy:
         for event in line.events:
@@ -97,15 +97,15 @@ def _asks() -> tuple[str, ...]:
 def _kind(name: str, kernel: bool) -> str | None:
     """The part that an operation (or kernel) belongs to; None for events that are none."""
     if not kernel:
-        if not _OPERATION.fullmatch(name) or _BATCH in name:
+        if not OPERATION.fullmatch(name) or _BATCH in name:
             return None
         name = name.partition(":")[2]  # of its node and its type
-    elif _COPY.search(name):
+    elif COPY.search(name):
         return COPIES
-    return COMMUNICATION if _COLLECTIVE.search(name) else COMPUTATION
+    return COMMUNICATION if COLLECTIVE.search(name) else COMPUTATION
 
 
-def _windows(lines: Iterable[Line]) -> Floats:
+def step_windows(lines: Iterable[Line]) -> Floats:
     """Begin and end of each step's window, ``[step, 2]``."""
     calls = sorted(
         (event for line in lines for event in line.events if event.name.startswith(_CALL)),

@@ -9,10 +9,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 # Field numbers of xplane.proto.
-_PLANES, _NAME, _LINES, _NAMES = 1, 2, 3, 4
+_PLANES, _NAME, _LINES, _NAMES, _STATISTICS = 1, 2, 3, 4, 5
 _LINE_NAME, _LINE_BEGIN_NS, _EVENTS = 2, 3, 4
-_EVENT_NAME, _OFFSET_PS, _LENGTH_PS = 1, 2, 3
+_EVENT_NAME, _OFFSET_PS, _LENGTH_PS, _OF_EVENT = 1, 2, 3, 4
 _VALUE, _METADATA_ID = 2, 1
+_STATISTIC, _TEXT, _REFERENCE = 1, 5, 7  # of a statistic: which one, its text, whose name it is
+_DEVICE = "/device:"
+_OPERATION = "tf_op"  # of a kernel: the operation that started it, NODE:TYPE
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 _PS = 1e-12
 _NS = 1e-9
@@ -20,11 +23,15 @@ _NS = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """What a thread or a stream did: ``begin`` and ``end`` in seconds, on one clock of the host."""
+    """What a thread or a stream did: ``begin`` and ``end`` in seconds, on one clock of the host.
+
+    ``operation``: of a kernel or a copy on a device, what started it, ``NODE:TYPE`` where known.
+    """
 
     name: str
     begin: float
     end: float
+    operation: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,22 +54,25 @@ def read_xplane(content: bytes) -> list[Line]:
 
 
 def _plane(plane: memoryview) -> Iterator[Line]:
-    name, lines, names = "", [], {}
+    name, lines = "", []
+    names: dict[int, str] = {}
+    statistics: dict[int, str] = {}
     for number, value in _fields(plane):
         if number == _NAME:
             name = _text(value)
         elif number == _LINES:
             lines.append(_message(value))
-        elif number == _NAMES:
+        elif number in (_NAMES, _STATISTICS):
             entry = dict(_fields(_message(value)))
             if _VALUE in entry:
                 metadata = dict(_fields(_message(entry[_VALUE])))
-                names[_integer(metadata.get(_METADATA_ID, 0))] = _text(metadata.get(_NAME, b""))
+                known = names if number == _NAMES else statistics
+                known[_integer(metadata.get(_METADATA_ID, 0))] = _text(metadata.get(_NAME, b""))
     for line in lines:
-        yield _line(name, line, names)
+        yield _line(name, line, names, statistics)
 
 
-def _line(plane: str, line: memoryview, names: dict[int, str]) -> Line:
+def _line(plane: str, line: memoryview, names: dict[int, str], statistics: dict[int, str]) -> Line:
     name, began, events = "", 0, []
     for number, value in _fields(line):
         if number == _LINE_NAME:
@@ -70,14 +80,27 @@ def _line(plane: str, line: memoryview, names: dict[int, str]) -> Line:
         elif number == _LINE_BEGIN_NS:
             began = _integer(value)
         elif number == _EVENTS:
-            events.append(dict(_fields(_message(value))))
+            events.append(_message(value))
     shown = []
-    for event in events:
+    for message in events:
+        event = dict(_fields(message))
         begin = began * _NS + _integer(event.get(_OFFSET_PS, 0)) * _PS
         length = _integer(event.get(_LENGTH_PS, 0)) * _PS
         title = names.get(_integer(event.get(_EVENT_NAME, 0)), "")
-        shown.append(Event(title, begin, begin + length))
+        operation = _operation(message, statistics) if plane.startswith(_DEVICE) else ""
+        shown.append(Event(title, begin, begin + length, operation))
     return Line(plane, name, shown)
+
+
+def _operation(event: memoryview, statistics: dict[int, str]) -> str:
+    """What the statistics of an event say of its operation; empty where they do not."""
+    for number, value in _fields(event):
+        if number == _OF_EVENT:
+            fields = dict(_fields(_message(value)))
+            if statistics.get(_integer(fields.get(_STATISTIC, 0))) == _OPERATION:
+                referred = statistics.get(_integer(fields.get(_REFERENCE, 0)), "")
+                return _text(fields[_TEXT]) if _TEXT in fields else referred
+    return ""
 
 
 def _fields(message: memoryview) -> Iterator[tuple[int, int | memoryview]]:

@@ -9,7 +9,7 @@ from scalesweep.analysis.trace_account import PARTS
 from scalesweep.aspects.breakdown.table import NoExchangeRow
 from scalesweep.aspects.profiles.functions import FunctionTime, profile_files
 from scalesweep.aspects.profiles.timeline import TimelinePhase
-from scalesweep.aspects.profiles.trace import TracePart
+from scalesweep.aspects.profiles.trace import TraceOperation, TracePart
 from scalesweep.core.errors import UserError
 from scalesweep.core.formatting import number, percent, shorten, with_interval
 from scalesweep.core.profilers import CPROFILE, HOROVOD_TIMELINE, NOEXCHANGE, TENSORFLOW
@@ -80,6 +80,7 @@ def profiles_section(
         "timelines": _timelines(results),
         "exchange": _exchange(results),
         "traces": _traces(results),
+        "operations": _operations(results),
     }
 
 
@@ -147,6 +148,36 @@ def _traces(results: ExperimentResults) -> list[dict[str, Any]]:
             }
         )
     return list(by_run.values())[:MAX_TABLES]
+
+
+def _operations(results: ExperimentResults) -> list[dict[str, Any]]:
+    """Of each traced run, device by device, the operations that took longest."""
+    tables: dict[tuple[str, str], dict[str, Any]] = {}
+    for row in results.of(TraceOperation):
+        table = tables.setdefault(
+            (row.run_id, row.device),
+            {"where": results.describe(row.point), "device": row.device, "steps": row.steps,
+             "ranks": row.traced_ranks, "ms": 0.0, "gradient_ms": 0.0, "rows": [], "left_out": 0},
+        )  # fmt: skip
+        table["ms"] += row.ms
+        table["gradient_ms"] += row.gradient_ms
+        if len(table["rows"]) >= MAX_FUNCTIONS:
+            table["left_out"] += 1
+            continue
+        table["rows"].append(
+            {
+                "operation": shorten(row.operation, MAX_NAME),
+                "share": percent(row.share),
+                "ms": number(row.ms),
+                "gradient": number(row.gradient_ms),
+                "calls": _count(row.calls),
+            }
+        )
+    runs = list(dict.fromkeys(run for run, _ in tables))[:MAX_TABLES]
+    shown = [table for (run, _), table in tables.items() if run in runs][: 2 * MAX_TABLES]
+    for table in shown:
+        table |= {name: number(table[name]) for name in ("ms", "gradient_ms")}
+    return shown
 
 
 def _functions(results: ExperimentResults) -> list[dict[str, Any]]:

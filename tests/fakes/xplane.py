@@ -25,26 +25,38 @@ def field(number: int, value: int | bytes | str) -> bytes:
 
 
 def xspace(trace: Trace, begin_ns: int = 0) -> bytes:
-    """A whole file, with fields that a reader has to skip (ids, statistics, a double)."""
+    """A whole file, with fields that a reader has to skip (ids, statistics, a double).
+
+    An event's name may end with ``<- NODE:TYPE``: the operation that started it.
+    """
     found = b""
     for plane in dict.fromkeys(name for name, _ in trace):
         names: dict[str, int] = {}
+        operations: dict[str, int] = {"tf_op": 4}
         lines = b""
         for (owner, line), events in trace.items():
             if owner != plane:
                 continue
             content = field(1, 7) + field(2, line) + field(3, begin_ns)
-            for name, begin, length in events:
+            for title, begin, length in events:
+                name, _, operation = title.partition(" <- ")
                 number = names.setdefault(name, len(names) + 1)
                 event = (
                     field(1, number) + field(2, round(begin * MS)) + field(3, round(length * MS))
                 )
                 statistic = field(1, 3) + varint(2 << 3 | 1) + b"\0" * 8
+                if operation:
+                    referred = operations.setdefault(operation, len(operations) + 10)
+                    event += field(4, field(1, 4) + field(7, referred))
                 content += field(4, event + field(4, statistic))
             lines += field(3, content)
         metadata = b"".join(
             field(4, field(1, number) + field(2, field(1, number) + field(2, name)))
             for name, number in names.items()
+        )
+        metadata += b"".join(
+            field(5, field(1, number) + field(2, field(1, number) + field(2, name)))
+            for name, number in operations.items()
         )
         # Names come behind the lines that use them.
         found += field(1, field(1, 1) + field(2, plane) + lines + metadata)
@@ -81,7 +93,11 @@ def on_gpu(steps: int = 4) -> Trace:
     kernels, nccl, derived = [], [], [("Conv2D", 0.0, 99.0)]
     for number in range(steps):
         at = 10.0 * number
-        kernels += [("ampere_sgemm_128x64", at + 1, 6.0), ("MemcpyD2H", at + 9, 0.5)]
+        kernels += [
+            ("ampere_sgemm_128x64 <- gradient_tape/model/conv/Conv2D:Conv2DBackpropInput",
+             at + 1, 6.0),
+            ("MemcpyD2H <- loss/Mean:Mean", at + 9, 0.5),
+        ]  # fmt: skip
         nccl += [("ncclDevKernel_AllReduce_Sum_f32_RING_LL", at + 5, 4.0)]
     return {
         **host,

@@ -15,7 +15,7 @@ from scalesweep.analysis.stats import mean_interval
 from scalesweep.analysis.types import Floats
 from scalesweep.aspects.profiles.functions import FunctionTime, function_rows
 from scalesweep.aspects.profiles.timeline import TimelinePhase, timeline_rows
-from scalesweep.aspects.profiles.trace import TracePart, trace_rows
+from scalesweep.aspects.profiles.trace import TraceOperation, TracePart, trace_rows
 from scalesweep.table.declared import Estimate, PointRow, column
 from scalesweep.tables.epoch_curves import PARTS
 from scalesweep.tables.making import Maker, TableInputs, point_columns
@@ -68,5 +68,5 @@ MAKERS = (
     Maker(PartTime, part_rows),
     Maker(FunctionTime, function_rows),
     Maker(TimelinePhase, timeline_rows),
-    Maker(TracePart, trace_rows),
+    Maker((TracePart, TraceOperation), trace_rows),
 )

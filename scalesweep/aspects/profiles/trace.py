@@ -1,4 +1,5 @@
-"""The table `trace`: where the time of a step goes in traces of TensorFlow's profiler, by part.
+"""The tables `trace` and `operations`: where the time of a step goes in traces of TensorFlow's
+profiler, by part, and by device and type of operation.
 
 Of runs under ``profile: tensorflow``, from the files that their ranks left.
 """
@@ -11,6 +12,12 @@ from typing import Any
 import numpy as np
 
 from scalesweep.analysis.trace_account import PARTS, TraceAccount, trace_account
+from scalesweep.analysis.trace_operations import (
+    OperationTime,
+    TraceOperations,
+    mean_over,
+    trace_operations,
+)
 from scalesweep.analysis.xplane import read_xplane
 from scalesweep.aspects.profiles.functions import profile_files
 from scalesweep.core.errors import UserError
@@ -24,6 +31,8 @@ MAX_RUNS = 12
 MAX_RANKS = 8  # of a run, evenly
 # A trace of 1 MB takes a third of a second.
 MAX_BYTES = 16 << 20
+MAX_OPERATIONS = 30  # of a device
+OTHERS = "(others)"
 _SUFFIX = ".xplane.pb"
 
 
@@ -41,8 +50,29 @@ class TracePart(DeclaredRow, table="trace", leading=("run_id",)):
     traced_ranks: int = column("ranks whose trace shows steps", "1")
 
 
-def trace_rows(inputs: TableInputs) -> Iterator[TracePart]:
-    """A row per traced run and part of a step.
+@dataclass(frozen=True, kw_only=True)
+class TraceOperation(DeclaredRow, table="operations", leading=("run_id",)):
+    """A type of operation on a device in a traced run: times per step, means over its ranks.
+
+    Times of threads (and streams) add up. The 30 types that take longest, then `(others)`.
+    """
+
+    run_id: str = column("the run that was traced")
+    device: str = column("`CPU`, `CPU, input pipeline` (threads of tf.data), or `GPU:0`, ...")
+    operation: str = column(
+        "type of the operation, as TensorFlow calls it; of GPUs also copies, `(collectives)` and "
+        "`(kernels without an operation)`"
+    )
+    ms: float = column("time without operations that it calls, per step", "ms")
+    gradient_ms: float = column("of that, in nodes of the gradient", "ms")
+    calls: float = column("calls (of GPUs: kernels) per step", "1")
+    share: float | None = column("share of the time of all operations of the device", "1")
+    steps: int = column("steps of a rank", "1")
+    traced_ranks: int = column("ranks whose trace shows steps", "1")
+
+
+def trace_rows(inputs: TableInputs) -> Iterator[TracePart | TraceOperation]:
+    """A row per traced run and part of a step, and per device and type of operation.
 
     Of at most MAX_RUNS runs, MAX_RANKS ranks of each, and files of at most MAX_BYTES: larger ones
     are for a viewer.
@@ -57,22 +87,28 @@ def trace_rows(inputs: TableInputs) -> Iterator[TracePart]:
     ]
     for run in traced[:MAX_RUNS]:
         try:
-            accounts = _accounts(runs / run["run_id"])
+            traces = _traces(runs / run["run_id"])
         except (UserError, OSError, KeyError, TypeError, ValueError):
             data.unread.append(run["run_id"])
             continue
-        if accounts:
-            yield from _rows(run, accounts, data.axes)
+        if traces:
+            yield from _rows(run, [account for account, _ in traces], data.axes)
+            yield from _operations(run, [each for _, each in traces], data.axes)
 
 
-def _accounts(folder: Path) -> list[TraceAccount]:
-    """The accounts of a run's ranks that show steps."""
+def _traces(folder: Path) -> list[tuple[TraceAccount, TraceOperations]]:
+    """The accounts of a run's ranks that show steps, with their operations."""
     files = [path for path in profile_files(folder) if path.name.endswith(_SUFFIX)]
     places = np.linspace(0, len(files) - 1, min(len(files), MAX_RANKS)).round().astype(int)
     chosen = [files[place] for place in places.tolist()]
     read = [read_regular(path, MAX_BYTES) for path in chosen if path.stat().st_size <= MAX_BYTES]
-    accounts = [trace_account(read_xplane(content)) for content in read]
-    return [account for account in accounts if account is not None]
+    traces = []
+    for content in read:
+        lines = read_xplane(content)
+        account, operations = trace_account(lines), trace_operations(lines)
+        if account is not None and operations is not None:
+            traces.append((account, operations))
+    return traces
 
 
 def _rows(
@@ -95,3 +131,34 @@ def _rows(
             steps=min(account.steps for account in accounts),
             traced_ranks=len(accounts),
         )
+
+
+def _operations(
+    run: Mapping[str, Any], traces: Sequence[TraceOperations], axes: Sequence[str]
+) -> Iterator[TraceOperation]:
+    by_device: dict[str, list[tuple[str, OperationTime]]] = {}
+    for device, operation, time in mean_over(traces):
+        by_device.setdefault(device, []).append((operation, time))
+    for device, every in by_device.items():
+        whole = sum(time.seconds for _, time in every)
+        shown, rest = every[:MAX_OPERATIONS], [time for _, time in every[MAX_OPERATIONS:]]
+        if rest:
+            others = OperationTime(
+                sum(time.seconds for time in rest),
+                sum(time.gradient_s for time in rest),
+                sum(time.calls for time in rest),
+            )
+            shown = [*shown, (OTHERS, others)]
+        for operation, time in shown:
+            yield TraceOperation(
+                point={name: run["point"].get(name) for name in axes},
+                run_id=run["run_id"],
+                device=device,
+                operation=operation,
+                ms=time.seconds * 1e3,
+                gradient_ms=time.gradient_s * 1e3,
+                calls=time.calls,
+                share=time.seconds / whole if whole > 0 else None,
+                steps=min(trace.steps for trace in traces),
+                traced_ranks=len(traces),
+            )

@@ -6,8 +6,15 @@ from typing import Any
 import pytest
 
 from scalesweep.analysis.trace_account import TraceAccount, trace_account
+from scalesweep.analysis.trace_operations import (
+    CPU,
+    PIPELINE,
+    TraceOperations,
+    mean_over,
+    trace_operations,
+)
 from scalesweep.analysis.xplane import read_xplane
-from scalesweep.aspects.profiles.trace import trace_rows
+from scalesweep.aspects.profiles.trace import TraceOperation, TracePart, trace_rows
 from scalesweep.core.record import write_record
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.report.profiles_section import profiles_section
@@ -67,6 +74,44 @@ def test_collectives_on_the_host_and_what_lies_between_steps() -> None:
     assert trace_account([]) is None
 
 
+def test_operations_by_device() -> None:
+    """Of each step: what operations call is not theirs, and a node says what is of a gradient."""
+    trace = dict(on_gpu())
+    python = ("/host:CPU", "python")
+    trace[python] = [
+        *trace[python],
+        *((f"{node}:{kind}", 10.0 * step + begin, length) for step in range(4)
+          for node, kind, begin, length in (
+              ("call", "_PartitionedCall", 2.0, 5.0), ("gradients/a/MatMul_1", "MatMul", 3.0, 1.0),
+              ("model/gradient_boost/MatMul", "MatMul", 5.0, 0.5))),
+    ]  # fmt: skip
+    trace["/device:GPU:1 NVIDIA", "Stream #3"] = [("cast", 10.0 * step, 1.0) for step in range(4)]
+    # Half of it before the first step that counts.
+    trace["/device:GPU:1 NVIDIA", "Stream #4"] = [("MemcpyH2D", 9.0, 2.0)]
+    operations = trace_operations(read_xplane(xspace(trace, begin_ns=1_700_000_000_000_000_000)))
+    assert operations is not None and operations.steps == 3
+    times = {
+        (device, kind): (time.seconds * 1e3, time.gradient_s * 1e3, time.calls)
+        for device, kind, time in mean_over([operations])
+    }
+    expected = {
+        (CPU, "PartitionedCall"): (3.5, 0, 1), (CPU, "MatMul"): (1.5, 1, 2),
+        (CPU, "Conv2D"): (4, 0, 1), (CPU, "MklMatMul"): (4, 4, 1),
+        (CPU, "ReadVariableOp"): (2, 0, 1),
+        ("GPU:0", "Conv2DBackpropInput"): (6, 6, 1), ("GPU:0", "(collectives)"): (4, 0, 1),
+        ("GPU:0", "MemcpyD2H"): (0.5, 0, 1), (PIPELINE, "AddV2"): (10, 0, 0),
+        ("GPU:1", "(kernels without an operation)"): (1, 0, 1),
+        ("GPU:1", "MemcpyH2D"): (1 / 3, 0, 0),
+    }  # fmt: skip
+    for key, numbers in expected.items():
+        assert times.pop(key) == pytest.approx(numbers, abs=0.02), key
+    assert not times
+    nothing = TraceOperations(3, {})
+    halved = {(device, kind): time for device, kind, time in mean_over([operations, nothing])}
+    assert halved["GPU:0", "Conv2DBackpropInput"].seconds == pytest.approx(0.003, rel=0.01)
+    assert trace_operations([]) is None
+
+
 @pytest.mark.parametrize("cut", [1, 3, 20, 100, -1])
 def test_a_file_that_is_cut_is_refused(cut: int) -> None:
     with pytest.raises(ValueError, match="no protobuf"):
@@ -110,8 +155,10 @@ def test_the_table_and_the_section(tmp_path: Path) -> None:
                                         "profiles": entries}]})  # fmt: skip
     experiment = plan["experiments"][0]
     unread: list[str] = []
-    table = frame_of(trace_rows(of_files(experiment, tmp_path, unread)))
-    assert table is not None
+    made = list(trace_rows(of_files(experiment, tmp_path, unread)))
+    table = frame_of(row for row in made if isinstance(row, TracePart))
+    operations = frame_of(row for row in made if isinstance(row, TraceOperation))
+    assert table is not None and operations is not None
     assert unread == ["e-r1-00.tensorflow"]
     rows = table.set_index("part")
     assert set(rows["run_id"]) == {"e-r2-00.tensorflow"}
@@ -121,8 +168,19 @@ def test_the_table_and_the_section(tmp_path: Path) -> None:
     )
     assert rows.loc["computation", "ms"] == pytest.approx(6, rel=1e-3)
     assert (rows["steps"] == 3).all() and (rows["traced_ranks"] == 2).all()
-    section = profiles_section(ExperimentResults(experiment, {"trace": table}), tmp_path, str)
+    section = profiles_section(
+        ExperimentResults(experiment, {"trace": table, "operations": operations}), tmp_path, str
+    )
     (shown,) = section["traces"]
     assert (shown["where"], shown["ranks"]) == ("2 ranks", 2)
     assert shown["rows"][0]["share"] == "60.0 %"
     assert shown["rows"][1]["of_ranks"] == "0.0 % to 20.0 %"
+    devices = operations.groupby("device")
+    assert devices["share"].sum().tolist() == pytest.approx([1, 1, 1])
+    # Of two ranks: the GPU of one of them.
+    kernels = operations[operations["operation"] == "Conv2DBackpropInput"].iloc[0]
+    assert (kernels["device"], kernels["ms"]) == ("GPU:0", pytest.approx(3, rel=1e-3))
+    tables = section["operations"]
+    assert [shown["device"] for shown in tables] == ["CPU", PIPELINE, "GPU:0"]
+    assert tables[2]["rows"][0]["operation"] == "Conv2DBackpropInput"
+    assert (tables[2]["ms"], tables[2]["gradient_ms"]) == ("5.25", "3.00")
