@@ -18,6 +18,7 @@ FIGURES = (
     "phase_figures",
     "phase_energy_figures",
     "part_figures",
+    "function_figures",
     "power_figures",
 )
 

@@ -5,12 +5,15 @@ from typing import Any
 
 import pandas as pd
 import pytest
+from matplotlib.text import Annotation
 
 from scalesweep.aspects.make_tables import make_tables
-from scalesweep.aspects.profiles.figure import part_figures
+from scalesweep.aspects.profiles.figure import function_figures, part_figures
+from scalesweep.aspects.profiles.functions import FunctionTime
 from scalesweep.aspects.profiles.section import part_table
 from scalesweep.aspects.profiles.table import PartTime
 from scalesweep.experiment.results import ExperimentResults
+from scalesweep.table.declared import frame_of
 from scalesweep.tables.epoch_curves import PARTS
 from tests.fakes.plan import whole_plan
 
@@ -50,8 +53,10 @@ def test_parts_are_means_over_the_repeats_with_intervals() -> None:
     assert rows[1, "io"].seconds.value == 0 and rows[1, "io"].seconds.low is None
     assert rows[2, "io"].share is not None and rows[2, "io"].share.low is None
     assert results.unit_of("parts", "seconds_low") == "s"
-    (drawing,) = part_figures(results)
-    assert "The largest part is io at 2 ranks: 100.0 %" in drawing.alt
+    shares, seconds = part_figures(results)
+    assert "The largest part is io at 2 ranks: 100.0 %" in shares.alt
+    assert (shares.name, seconds.name) == ("parts-share", "parts-time")
+    assert "from 5.00 s at 1 rank to 2.00 s at 2 ranks" in seconds.alt
     table = part_table(results, 10)
     assert table is not None and len(table.rows) == 2
 
@@ -75,3 +80,51 @@ def test_the_only_point_of_an_experiment_has_its_bar() -> None:
         ExperimentResults(plan["experiments"][0], make_tables(summary, plan)["e"])
     )
     assert "The largest part is other" in drawing.alt
+
+
+def functions_of(points: dict[int, list[tuple[str, str, str, float]]]) -> ExperimentResults:
+    """Profiles over ranks with these functions: name, place, kind and own seconds, of which half as
+    much is in functions that are not listed."""
+    rows = []
+    for ranks, functions in points.items():
+        for name, place, kind, seconds in functions:
+            whole = 1.5 * sum(own for _, _, other, own in functions if other == kind)
+            rows.append(
+                FunctionTime(
+                    point={"ranks": ranks}, run_id=f"r{ranks}.cprofile", profiled_ranks=ranks,
+                    function=name, place=place, kind=kind, part=None, calls=1.0, own_s=seconds,
+                    total_s=seconds, mean_s=seconds, min_s=None, max_s=None, share=seconds / whole,
+                )
+            )  # fmt: skip
+    runs = [
+        {"run_id": f"r{ranks}", "status": "done", "point": {"ranks": ranks}} for ranks in points
+    ]
+    plan = whole_plan({"experiments": [{"axes": ["ranks"], "runs": runs}]})
+    return ExperimentResults(plan["experiments"][0], {"functions": frame_of(rows)})
+
+
+def test_functions_over_the_scale() -> None:
+    eigen = "void Eigen::EigenMetaKernel<Eigen::{}>(int)"
+    results = functions_of(
+        {
+            4: [("train", "nt3/run.py:7", "cpu", 2.0), ("wait", "", "cpu", 6.0),
+                ("call", "", "api", 99.0)],
+            1: [("train", "nt3/run.py:7", "cpu", 8.0), ("[CUDA memcpy HtoD]", "", "copy", 1.0),
+                (eigen.format("A"), "", "kernel", 2.0), (eigen.format("B"), "", "kernel", 1.0)],
+            2: [("train", "nt3/run.py:7", "cpu", 4.0), (eigen.format("A"), "", "kernel", 1.0)],
+        }
+    )  # fmt: skip
+    host, gpu = function_figures(results)
+    assert (host.name, gpu.name) == ("functions-host", "functions-gpu")
+    assert "The largest share has train, run.py:7: 66.7 % at 1 rank" in host.alt
+    ax = host.figure.axes[0]
+    assert [label.get_text() for label in ax.get_yticklabels()] == ["1 rank", "2 ranks", "4 ranks"]
+    # What lies behind each bar is its sum: functions that no table has included.
+    sums = [text.get_text() for text in ax.texts if isinstance(text, Annotation)]
+    assert sums == ["12.0", "6.00", "12.0"]
+    legend = [text.get_text() for text in gpu.figure.legends[0].get_texts()]
+    assert legend == ["Eigen::EigenMetaKernel<…>", "[CUDA memcpy HtoD]",
+                      "Eigen::EigenMetaKernel<…> #2", "other"]  # fmt: skip
+    widths = [patch.get_width() for patch in gpu.figure.axes[0].patches]
+    assert sum(widths) == pytest.approx(1.5 * 4 + 1.5)
+    assert function_figures(functions_of({1: [("train", "", "cpu", 8.0)]})) == []
