@@ -21,7 +21,7 @@ def _any(*words: str) -> list[str]:
 
 # Communication and copies look the same in every program, on the host too.
 DEFAULT_PARTS: Mapping[str, Sequence[str]] = {
-    "mpi": [r"^P?MPI_"],
+    "mpi": [r"^P?MPI_", r"^(?:point_to_point|collective)_mpi"],  # the latter are MAP's activities
     "collectives": [
         r"(?i)nccl|rccl|^(?:GLOO|CCL)_ALL(?:REDUCE|GATHER)",
         *_any("(?<![a-z])all_?reduce", "cross_device_reduce", r"\bdeep_ep::"),

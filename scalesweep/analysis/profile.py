@@ -57,15 +57,15 @@ class Function:
     """Calls of a function (or kernel, or copy) on one rank; ``rank`` None: mean over all ranks.
 
     ``kind``: cpu, kernel, copy, api or range. Times of api and range contain those of others.
-    ``min_s`` and ``max_s``: the shortest and the longest call, None where the tool says neither.
+    ``min_s`` and ``max_s``: the shortest and the longest call. What the tool does not say is None.
     """
 
     name: str
     rank: int | None
     kind: str
-    calls: float
+    calls: float | None
     exclusive_s: float
-    inclusive_s: float
+    inclusive_s: float | None
     min_s: float | None = None
     max_s: float | None = None
 
@@ -245,14 +245,20 @@ def _functions_of_ranks(profile: Profile) -> list[Function]:
             name,
             None,
             kind,
-            sum(function.calls for function in functions) / count,
+            _mean([function.calls for function in functions], count),
             sum(function.exclusive_s for function in functions) / count,
-            sum(function.inclusive_s for function in functions) / count,
+            _mean([function.inclusive_s for function in functions], count),
             min((f.min_s for f in functions if f.min_s is not None), default=None),
             max((f.max_s for f in functions if f.max_s is not None), default=None),
         )
         for (kind, name), functions in alike.items()
     ]
+
+
+def _mean(values: Sequence[float | None], count: int) -> float | None:
+    """The mean over ranks, of which some have none of it; None where any says nothing."""
+    known = [value for value in values if value is not None]
+    return sum(known) / count if len(known) == len(values) else None
 
 
 class _Parts:

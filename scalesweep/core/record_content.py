@@ -182,8 +182,7 @@ def _check_functions(functions: Any) -> None:
         if any(type(word) is not str or len(word) > _MAX_FUNCTION_NAME for word in words):
             raise UnusableRecordError(f"functions: {_shown(words)} are not names")
         _check_number("functions.own_s", entry["own_s"], 0)
-        _check_number("functions.total_s", entry["total_s"], 0)
-        _check_amounts("functions.", entry, ("calls", "min_s", "max_s", "share"))
+        _check_amounts("functions.", entry, ("calls", "total_s", "min_s", "max_s", "share"))
 
 
 def _check_energy(energy: Any) -> None:

@@ -237,7 +237,9 @@ class RecordFunction(TypedDict):
     part: Annotated[str | None, "the part that it counts for; null: it counts for none"]
     calls: Annotated[Amount | None, "null where the tool does not say"]
     own_s: Annotated[Amount, "time in the function itself"]
-    total_s: Annotated[Amount, "time with all that it called"]
+    total_s: Annotated[
+        Amount | None, "time with all that it called; null where the tool does not say"
+    ]
     min_s: Annotated[Amount | None, "the shortest call; null where the tool does not say"]
     max_s: Annotated[Amount | None, "the longest"]
     share: Annotated[Amount | None, "own_s over that of all functions of the kind"]

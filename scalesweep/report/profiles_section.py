@@ -228,7 +228,7 @@ def _imported_functions(results: ExperimentResults) -> list[dict[str, Any]]:
             continue
         table["ends"] |= row.max_s is not None
         table["parts"] |= row.part is not None
-        table["inclusive"] |= row.total_s != row.own_s
+        table["inclusive"] |= row.total_s is not None and row.total_s != row.own_s
         table["rows"].append(
             {
                 "function": shorten(row.function, MAX_NAME),

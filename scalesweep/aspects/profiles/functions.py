@@ -63,8 +63,10 @@ class FunctionTime(DeclaredRow, table="functions", leading=("run_id",)):
     part: str | None = column("the part that it counts for in `parts`", if_known=True)
     calls: float | None = column("calls", "1")
     own_s: float = column("time spent in the function itself", "s")
-    total_s: float = column("time with all that it called", "s")
-    mean_s: float | None = column("`total_s` over `calls`", "s")
+    total_s: float | None = column("time with all that it called", "s")
+    mean_s: float | None = column(
+        "`total_s` over `calls`; `own_s` over them where there is no `total_s`", "s"
+    )
     min_s: float | None = column("the shortest call on any rank", "s", if_known=True)
     max_s: float | None = column("the longest call on any rank", "s", if_known=True)
     share: float | None = column("`own_s` over the sum of all own times of its kind", "1")
@@ -96,7 +98,7 @@ def _kept(run: Mapping[str, Any], runs: Path, axes: Sequence[str]) -> Iterator[F
         return  # touched since the plan was made, which says so
     functions = record.get("functions") or {"rows": ()}
     for entry in functions["rows"]:
-        calls = entry["calls"]
+        calls, total = entry["calls"], entry["total_s"]
         yield FunctionTime(
             point={axis: run["point"].get(axis) for axis in axes},
             run_id=run["run_id"],
@@ -107,8 +109,8 @@ def _kept(run: Mapping[str, Any], runs: Path, axes: Sequence[str]) -> Iterator[F
             part=entry["part"],
             calls=calls,
             own_s=entry["own_s"],
-            total_s=entry["total_s"],
-            mean_s=entry["total_s"] / calls if calls else None,
+            total_s=total,
+            mean_s=(entry["own_s"] if total is None else total) / calls if calls else None,
             min_s=entry["min_s"],
             max_s=entry["max_s"],
             share=entry["share"],

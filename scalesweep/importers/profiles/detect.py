@@ -8,12 +8,15 @@ from pathlib import Path
 from scalesweep.analysis.profile import Profile
 from scalesweep.core.cpu_limit import TookTooLongError, cpu_limit, reading_limit
 from scalesweep.core.errors import UserError
-from scalesweep.importers.imported_run import Refusal
+from scalesweep.importers.imported_run import Refusal, shown
 from scalesweep.importers.profiles import (
     horovod_timeline,
+    hpctoolkit,
+    map_json,
     mpitrace,
     nsys,
     pop_modelfactors,
+    scorep,
     talp,
     tau,
 )
@@ -50,7 +53,31 @@ def _readers(ranks: int | None, window: Window | None = None) -> tuple[_Reader, 
         (tau.recognise, partial(tau.read, ranks=ranks)),
         (horovod_timeline.recognise, partial(horovod_timeline.read, ranks=ranks)),
         (nsys.recognise, partial(nsys.read, ranks=ranks)),
+        (scorep.recognise, partial(scorep.read, ranks=ranks)),
+        (hpctoolkit.recognise, partial(hpctoolkit.read, ranks=ranks)),
+        (map_json.recognise, partial(map_json.read, ranks=ranks)),
     )
+
+
+# Files of profilers that are in no text, by the end of their names, and what is read instead.
+_NOT_TEXT = {
+    (".cubex", ".cube"): "Score-P's CUBE files are not read: import what `scorep-score -r {name}` "
+    "prints",
+    (".nsys-rep", ".qdrep", ".qdstrm"): "Nsight Systems' report is not read: import what `nsys "
+    "export --type sqlite {name}` or `nsys stats {name}` makes of it",
+    (".map",): "MAP's own files are not read: import what `map --export=FILE.json {name}` writes",
+    (".hpcrun", ".metric-db", "profile.db", "meta.db", "cct.db", "thread.db"): "HPCToolkit's "
+    "binary files are not read: import an experiment.xml that holds sums (hpcprof until 2021)",
+    (".ncu-rep",): "Nsight Compute's reports are not read: `nsys` tells where the time goes",
+}
+
+
+def _not_text(file: Path) -> str | None:
+    """What is read instead of a profiler's file that is in no text; None of any other file."""
+    for ends, words in _NOT_TEXT.items():
+        if file.name.lower().endswith(ends):
+            return words.replace("{name}", shown(file.name))
+    return None
 
 
 def _without_window(files: Sequence[Path]) -> ReadResult:
@@ -82,7 +109,9 @@ def read_source(path: Path, ranks: RankMap | None = None, window: Window | None 
             source.refusals.append(Refusal(file, error.strerror or "cannot be read"))
             continue
         kind = next((i for i, recognise in enumerate(signs) if recognise(head)), None)
-        if kind is None:
+        if kind is None and (reason := _not_text(file)):
+            source.refusals.append(Refusal(file, reason))
+        elif kind is None:
             source.others.append(file)
         else:
             groups.setdefault((file.parent, kind, ranks.of(file)), []).append(file)

@@ -38,6 +38,7 @@ DEFINITIONS = {
     "ideal_runtime": "run time of a replay on an ideal network",
     "useful_time": "elapsed less MPI time, mean over the ranks",
     "mpi_time": "time in MPI, mean over the ranks",
+    "profiled_time": "time of all threads that the tool saw, mean over the ranks",
     "idle_share": "share of a step in which no tensor is in any phase of Horovod",
     "timeline_length": "from the first to the last event of the timeline",
     "kernel_time": "sum over all kernels, mean over the ranks",

@@ -54,7 +54,7 @@ class _Section:
     @property
     def elapsed(self) -> float:
         """Inclusive time of what contains all others."""
-        return max((row.inclusive_s for row in self.rows), default=0.0)
+        return max((row.inclusive_s or 0.0 for row in self.rows), default=0.0)
 
     @property
     def unlisted(self) -> float:
@@ -204,14 +204,15 @@ def _function(row: "re.Match[str]", node: int | None, line: int) -> Function:
 
 def _check_row(section: _Section, row: "re.Match[str]", line: int) -> None:
     """Rows are sorted by inclusive time, and state their share of the first."""
-    last, first = section.rows[-1], section.rows[0]
-    if last.exclusive_s > last.inclusive_s * 1.01 + 1e-6:
+    last = section.rows[-1]
+    whole, first = last.inclusive_s or 0.0, section.rows[0].inclusive_s or 0.0
+    if last.exclusive_s > whole * 1.01 + 1e-6:
         raise ImportRefusedError("more time exclusive than inclusive", line)
     half = _half(row["inclusive"])
     if len(section.rows) == 1:
         section.half = half
-    low = (last.inclusive_s - half) / (first.inclusive_s + section.half)
-    high = (last.inclusive_s + half) / max(first.inclusive_s - section.half, 1e-9)
+    low = (whole - half) / (first + section.half)
+    high = (whole + half) / max(first - section.half, 1e-9)
     if not 100 * low - 0.06 <= float(row["share"]) <= 100 * high + 0.06:
         raise ImportRefusedError(
             f"states {row['share']} % of all, which its time is not: lines are missing or swapped",
