@@ -91,9 +91,16 @@ TERMS = {
 }
 STEPS, EPOCHS, PROFILE, NOEXCHANGE = "steps", "epochs", "profile", "noexchange"
 # What a step is called in each form.
-STEP_WORDS = {STEPS: "step", EPOCHS: "epoch", PROFILE: "run", NOEXCHANGE: "step"}
+FIRST = "first"  # of several epochs (``first_epoch``)
+STEP_WORDS = {
+    STEPS: "step",
+    EPOCHS: "epoch",
+    FIRST: "first epoch",
+    PROFILE: "run",
+    NOEXCHANGE: "step",
+}
 # The finer account first, where repeats have several.
-FINEST = (STEPS, NOEXCHANGE, PROFILE, EPOCHS)
+FINEST = (STEPS, NOEXCHANGE, PROFILE, EPOCHS, FIRST)
 # How serialisation and transfer are defined: here, every step ends in a collective.
 COLLECTIVE = "collective"
 # A rank waits for input if it does so for this share of a step.

@@ -66,6 +66,7 @@ class CosmoflowRun:
         modified = datetime.fromtimestamp(history.stat().st_mtime, UTC)
         times = {"local_times": self.local_times, "global_times": self.global_times}
         numbers = {name: array.tolist() for name, array in times.items()}
+        reading = {"span_input": self.local_times}  # all that an epoch of it does
         return ImportedRun(
             benchmark="data_loading",
             point=self.point,
@@ -79,7 +80,7 @@ class CosmoflowRun:
                 "importer": "cosmoflow-benchmark",
                 "dates": file_dates("the history"),
             },
-            samples=times,
+            samples=times | reading,
             samples_per_epoch=self.samples_per_epoch,
         )
 

@@ -2,7 +2,8 @@
 
 ``_epochs``: means over the ranks by epoch of the arrays named in ``EPOCH_CURVES``, and the energy
 used by the end of each epoch; ``_phases``: seconds by phase; ``_energy``: joules by phase;
-``_account``: where the time of a step went (``StepAccount``); ``_parts``: seconds by named part;
+``_account``: where the time of a step went (``StepAccount``), ``_first_epoch``:
+that of the first of several epochs; ``_parts``: seconds by named part;
 ``_stated``: standard deviation and count of the metrics whose source states them; ``_sweep``: what
 a probe measured by size (``tables.sweeps``); ``_facts``: where and with what it ran; ``_layers``:
 what each layer of a model computes, moves and takes; ``_canary``: what the machine did before and
@@ -20,6 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from scalesweep.analysis.first_epoch import first_epoch_account
 from scalesweep.analysis.metrics import ACCURACY_CURVES, EPOCH_CURVES
 from scalesweep.analysis.profile_account import profile_account
 from scalesweep.analysis.step_account import STEPS, account_of, span_problem
@@ -38,6 +40,7 @@ from scalesweep.tables.provenance import FACTS, facts_text
 from scalesweep.tables.sweep_text import SWEEP, sweep_text
 
 ACCOUNT = "_account"
+FIRST_EPOCH = "_first_epoch"
 STATED = "_stated"
 # [begin, end, kind of submission] of a training whose source says when it was (imported ones).
 TRAINED = "_trained"
@@ -49,6 +52,7 @@ CURVES = (
         "_phases",
         "_energy",
         ACCOUNT,
+        FIRST_EPOCH,
         STATED,
         TRAINED,
         PARTS,
@@ -81,6 +85,7 @@ def curves_of(
         "_phases": _numbers(record.get("phases"), "phases"),
         "_energy": _numbers(energy.get("phases"), "energy.phases") if energy else None,
         ACCOUNT: _account(record, samples),
+        FIRST_EPOCH: _first_epoch(record, samples),
         STATED: _stated(record.get("metrics") or {}),
         TRAINED: _trained(record.get("notes") or {}),
         PARTS: _numbers(record.get("parts"), "parts"),
@@ -121,6 +126,12 @@ def _account(record: Mapping[str, Any], samples: Mapping[str, NDArray[Any]]) -> 
     account = account or profile_account(record.get("metrics") or {}, ranks)
     if account is not None and account.form == STEPS:  # time stamps: it computes on these cores
         account = replace(account, clock_mhz=_clock(record, ranks))
+    return None if account is None else json.dumps(account.to_json())
+
+
+def _first_epoch(record: Mapping[str, Any], samples: Mapping[str, NDArray[Any]]) -> str | None:
+    ranks, notes = record["point"].get("ranks", 1), record.get("notes") or {}
+    account = first_epoch_account(samples, notes if isinstance(notes, dict) else {}, ranks)
     return None if account is None else json.dumps(account.to_json())
 
 

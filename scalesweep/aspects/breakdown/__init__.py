@@ -7,6 +7,7 @@ ASPECT = Aspect(
     parts=("table", "figure", "findings"),
     tables={
         "efficiency": "The time of a step by loss, and the factors of the efficiency, at each "
-        "point."
+        "point.",
+        "first_epoch": "The time of the first epoch by loss, at each point.",
     },
 )

@@ -8,9 +8,12 @@ from scalesweep.tables.epoch_curves import ACCOUNT
 from scalesweep.tables.points import ExperimentData, Point
 
 
-def stated_accounts(data: ExperimentData) -> dict[int, StepAccount]:
-    """The accounts that the records of an experiment's runs hold, by row of the summary."""
-    texts = data.texts(ACCOUNT)
+def stated_accounts(data: ExperimentData, name: str = ACCOUNT) -> dict[int, StepAccount]:
+    """The accounts that the records of an experiment's runs hold, by row of the summary.
+
+    ``name``: the column, ACCOUNT or FIRST_EPOCH.
+    """
+    texts = data.texts(name)
     return {
         row: StepAccount.from_json(json.loads(texts[row]))
         for row in data.row_of.values()

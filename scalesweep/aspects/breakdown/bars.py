@@ -2,9 +2,10 @@
 
 from collections.abc import Mapping, Sequence
 
-from scalesweep.analysis.step_account import STEP_WORDS
-from scalesweep.aspects.breakdown.efficiency import AT_REFERENCE, LABELS
+from scalesweep.analysis.step_account import EPOCHS, FIRST, STEP_WORDS, STEPS
+from scalesweep.aspects.breakdown.efficiency import AT_REFERENCE, IMBALANCE, LABELS
 from scalesweep.aspects.breakdown.ledgers import PARTS, Ledger, ledgers
+from scalesweep.aspects.breakdown.table import FirstEpochRow
 from scalesweep.core.formatting import counted, number
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.figures.stacked import MAX_BARS, stacked_bars
@@ -16,6 +17,8 @@ from scalesweep.figures.style import (
     left_out_words,
 )
 
+# Of what a step is called.
+ARTICLES = {EPOCHS: "an", FIRST: "the"}
 # Colours after Okabe and Ito; what was there at the reference is dark, what is lost is bright.
 LOOKS: Mapping[str, tuple[str, str]] = {
     "compute": ("#0072B2", ""),
@@ -32,6 +35,7 @@ LOOKS: Mapping[str, tuple[str, str]] = {
     "mixed": ("#009E73", "////"),
     "persistent": ("#D55E00", ""),
     "alternating": ("#E69F00", ""),
+    IMBALANCE: ("#D55E00", ""),
     "stalls": ("#E69F00", "////"),
     "transfer": ("#CC79A7", ""),
     "communication": ("#CC79A7", "////"),
@@ -43,7 +47,17 @@ LOOKS: Mapping[str, tuple[str, str]] = {
 
 def ledger_figures(results: ExperimentResults) -> list[Drawing]:
     """The ledger of every point that has one."""
-    every = ledgers(results)
+    return _ledger_figures(results, "ledger", ledgers(results))
+
+
+def first_epoch_figures(results: ExperimentResults) -> list[Drawing]:
+    """The same of the first epoch."""
+    return _ledger_figures(results, "ledger-first", ledgers(results, FirstEpochRow))
+
+
+def _ledger_figures(
+    results: ExperimentResults, name: str, every: Sequence[Ledger]
+) -> list[Drawing]:
     if not every:
         return []
     drawn: Sequence[Ledger] = evenly(every, MAX_BARS)
@@ -79,7 +93,7 @@ def ledger_figures(results: ExperimentResults) -> list[Drawing]:
         legend,
         (bottom * factor, top * factor),
         (
-            f"Ideal {what.split()[-1]}",
+            f"Ideal {what.partition(' ')[2]}",
             [ledger.ideal.value * factor if ledger.ideal else None for ledger in drawn],
         ),
         ("Of which the machine explains", needed) if any(needed) else None,
@@ -95,14 +109,14 @@ def ledger_figures(results: ExperimentResults) -> list[Drawing]:
         left_out_words(len(every) - len(drawn)),
     )  # fmt: skip
     alt = f"{head}: {counted(len(drawn), 'bar')}. {_largest(results, drawn)}"
-    return [Drawing("ledger", head, text, alt, figure)]
+    return [Drawing(name, head, text, alt, figure)]
 
 
 def step_words(ledgers: Sequence[Ledger]) -> str:
     """What a step of these ledgers is called, with its article."""
     forms = {ledger.form for ledger in ledgers}
-    word = STEP_WORDS[forms.pop()] if len(forms) == 1 else "step"
-    return f"{'an' if word == 'epoch' else 'a'} {word}"
+    form = forms.pop() if len(forms) == 1 else STEPS
+    return f"{ARTICLES.get(form, 'a')} {STEP_WORDS[form]}"
 
 
 def _largest(results: ExperimentResults, ledgers: Sequence[Ledger]) -> str:

@@ -30,7 +30,6 @@ from scalesweep.aspects.breakdown.measured_steps import (
     MeasuredSteps,
     by_throughput,
     has_outside,
-    main_rate,
     measured_steps,
 )
 from scalesweep.aspects.breakdown.step_blocks import StepBlocks
@@ -47,7 +46,7 @@ from scalesweep.tables.machine_terms import (
     share_rows,
     value_columns,
 )
-from scalesweep.tables.points import ExperimentData, Point, place_of
+from scalesweep.tables.points import ExperimentData, Measure, Point, place_of
 
 LEDGER, MULTIPLICATIVE, ADDITIVE = "ledger", "multiplicative", "additive"
 MACHINE = "machine"  # what a term reaches of what the machine could do
@@ -56,6 +55,8 @@ IDEAL, ELAPSED = "ideal", "elapsed"
 AT_REFERENCE, LOCAL_BATCH, CLOCK, SLOWER = "at_reference", "local_batch", "clock", "slower"
 # Between the accounted steps and the step that the throughput stands for.
 OUTSIDE = "outside"
+# Of a single epoch: whether another rank would be the slowest in others, it does not say.
+IMBALANCE = "imbalance"
 LABELS = {
     **TERMS,
     IDEAL: "Ideal step",
@@ -64,6 +65,7 @@ LABELS = {
     LOCAL_BATCH: "Slower by the smaller local batch",
     CLOCK: "Slower by a lower clock (at most)",
     SLOWER: "Slower than at the reference",
+    IMBALANCE: "Imbalance between ranks",
     OUTSIDE: "Outside of the accounted steps",
     "load_balance": "Load balance",
     "serialisation": "Serialisation",
@@ -82,17 +84,19 @@ def efficiency_rows(
     series: Sequence[Sequence[Point]],
     machine: Machine,
     known_of: Mapping[int, StepAccount],
+    rate: Measure | None,
 ) -> list[dict[str, Any]]:
     """The columns of a row per point and term; ``series`` has the points of each series by scale.
 
-    ``known_of`` are the accounts of runs by row of the summary.
+    ``known_of`` are the accounts of runs by row of the summary, ``rate`` that of samples which
+    their steps follow from (``main_rate``).
 
     Kinds: ``ledger`` in ms per step, whose terms add up to ``elapsed``; ``multiplicative`` and
     ``additive``, the efficiency factors; ``machine``, the share of what the machine could do that a
     term reaches. Empty if no run of the experiment has an account, or its scale does not vary and
     no run is a profile.
     """
-    steps, rate = StepBlocks(data), main_rate(data)
+    steps = StepBlocks(data)
 
     def measured_of(point: Point) -> MeasuredSteps | None:
         """A point with the accounts of its runs, and what the machine needs for their steps."""

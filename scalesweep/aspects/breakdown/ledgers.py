@@ -1,4 +1,4 @@
-"""The ledgers of an experiment, read from its table `efficiency`."""
+"""The ledgers of an experiment, read from its tables `efficiency` and `first_epoch`."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -8,19 +8,20 @@ from scalesweep.aspects.breakdown.efficiency import (
     CLOCK,
     ELAPSED,
     IDEAL,
+    IMBALANCE,
     LEDGER,
     LOCAL_BATCH,
     OUTSIDE,
     SLOWER,
 )
-from scalesweep.aspects.breakdown.table import EfficiencyRow
+from scalesweep.aspects.breakdown.table import EfficiencyRow, LedgerRow
 from scalesweep.experiment.results import ExperimentResults, Key, Row
 
 # The parts of a step in the order of the ledger; those of computation come in two ways.
 PARTS = (
     "compute", "busy", AT_REFERENCE, LOCAL_BATCH, CLOCK, SLOWER, "input", "checkpoint",
-    "validation", "logging", "between", "mixed", "persistent", "alternating", "stalls", "transfer",
-    "communication", "barrier", OUTSIDE, "unattributed",
+    "validation", "logging", "between", "mixed", "persistent", "alternating", IMBALANCE, "stalls",
+    "transfer", "communication", "barrier", OUTSIDE, "unattributed",
 )  # fmt: skip
 
 # Shares of a step: of what is outside of the accounted steps, and by which these may be longer.
@@ -70,10 +71,13 @@ class Ledger:
         return share > MOST_OUTSIDE or share < -LONGER_STEPS
 
 
-def ledgers(results: ExperimentResults) -> list[Ledger]:
-    """One for each point and source, in the order of the table: series by series, by scale."""
-    groups: dict[Key, list[EfficiencyRow]] = {}
-    for row in results.of(EfficiencyRow):
+def ledgers(results: ExperimentResults, table: type[LedgerRow] = EfficiencyRow) -> list[Ledger]:
+    """One for each point and source, in the order of the table: series by series, by scale.
+
+    ``table``: EfficiencyRow, or FirstEpochRow for the first epoch.
+    """
+    groups: dict[Key, list[LedgerRow]] = {}
+    for row in results.of(table):
         if row.kind == LEDGER:
             key = (*results.key(row.point, results.axes), row.source)
             groups.setdefault(key, []).append(row)
@@ -86,7 +90,7 @@ def ledgers(results: ExperimentResults) -> list[Ledger]:
     return ledgers
 
 
-def _term(row: EfficiencyRow) -> Term:
+def _term(row: LedgerRow) -> Term:
     loss = row.loss
     return Term(
         value=row.value.value,

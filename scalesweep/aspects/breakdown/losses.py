@@ -113,13 +113,14 @@ def largest_loss(results: ExperimentResults) -> list[Finding]:
     one jointly (``analysis.joint``); where it is not, none is named if its interval is wider than
     it. Whether the step is longer is what its efficiency says: the two have one interval.
     """
-    return [finding for ledger in _largest_points(results) for finding in _finding(results, ledger)]
+    largest = largest_points(results, ledgers(results))
+    return [finding for ledger in largest for finding in _finding(results, ledger)]
 
 
-def _largest_points(results: ExperimentResults) -> list[Ledger]:
+def largest_points(results: ExperimentResults, every: Sequence[Ledger]) -> list[Ledger]:
     """The ledger of the largest scale of each series."""
     last: dict[tuple[object, ...], Ledger] = {}
-    for ledger in ledgers(results):
+    for ledger in every:
         if ledger.ideal is not None and ledger.elapsed.loss is not None:
             last[(*results.key(ledger.row, results.series_names), ledger.row["source"])] = ledger
     return list(last.values())
@@ -212,7 +213,7 @@ def _finding(results: ExperimentResults, ledger: Ledger) -> list[Finding]:
     netted = largest.loss < (ledger.parts[term].loss or 0.0)
     step = STEP_WORDS[ledger.form]
     where = f"at {results.describe(ledger.row)}" if results.axes else "here"
-    factor, unit = _scale(ledger)
+    factor, unit = scale_of(ledger)
     head = (
         f"{where} {'an' if step == 'epoch' else 'a'} {step} takes {number(whole.value * factor)} "
         f"{unit} instead of the ideal {number(ideal * factor)} {unit}"
@@ -231,7 +232,7 @@ def _finding(results: ExperimentResults, ledger: Ledger) -> list[Finding]:
     if "{}" in named:
         named = named.format(_on_ranks(results, ledger, largest.loss, named == WORDS["slower"]))
     sure = largest.lead_p is not None and largest.lead_p < SIGNIFICANT
-    if _wide(largest) and not sure:
+    if wide(largest) and not sure:
         text = (
             f"{head}; no part is named as the largest, because the candidate, {named}, is less "
             f"certain than it is large: {interval}"
@@ -243,8 +244,8 @@ def _finding(results: ExperimentResults, ledger: Ledger) -> list[Finding]:
     gained = largest.loss if why is None else why.gain
     reached, now = ideal / (whole.value - gained), ideal / whole.value
     # What it reaches now is the verdict's to say, or follows from the two times.
-    nothing = _whole(reached) == _whole(now)
-    would = f"would {'still ' if nothing else ''}reach {_whole(reached)} of the ideal"
+    nothing = whole_percent(reached) == whole_percent(now)
+    would = f"would {'still ' if nothing else ''}reach {whole_percent(reached)} of the ideal"
     would = would if reached < BEYOND else f"would be {PAST_IDEAL}"
     them = "them" if why is not None and why.several else "it"
     shorter = "" if why is None else _unlike_loss(why, largest.loss, NOTABLE * ideal)
@@ -255,9 +256,8 @@ def _finding(results: ExperimentResults, ledger: Ledger) -> list[Finding]:
     if why is not None and why.without_all is not None:
         all_gone = ideal / (whole.value - why.without_all)
         others = " and ".join(f"this: {phrase(each, interval=False)}" for each in why.causes[1:])
-        text += (
-            f", and {_whole(all_gone) if all_gone < BEYOND else PAST_IDEAL} also without {others}"
-        )
+        share = whole_percent(all_gone) if all_gone < BEYOND else PAST_IDEAL
+        text += f", and {share} also without {others}"
     if faster(ledger):
         text += f"; {who_is_faster(results, ledger)}, and only what ranks take longer than at the "
         text += "reference counts as imbalance"
@@ -270,7 +270,7 @@ def _abstained(
     results: ExperimentResults, ledger: Ledger, largest: Term, head: str
 ) -> Finding | None:
     """The sentence where no part can be named; None where one can. ``head``: its begin."""
-    factor, unit = _scale(ledger)
+    factor, unit = scale_of(ledger)
     if ledger.contradicts:
         own = (ledger.elapsed.value - ledger.parts["outside"].value) * factor
         text = (
@@ -296,7 +296,7 @@ def _abstained(
     return None
 
 
-def _scale(ledger: Ledger) -> tuple[float, str]:
+def scale_of(ledger: Ledger) -> tuple[float, str]:
     """By what ms are multiplied in sentences, and the unit then."""
     return (1.0, "ms") if ledger.elapsed.value < LONG else (1e-3, "s")
 
@@ -356,7 +356,7 @@ def _part_of(why: _Why, term: str, loss: float) -> str:
     """``because``, with the share of a loss that its cause takes where that is less than most."""
     taken = sum(takes(cause) for cause in why.causes) if why.several else takes(why.causes[0])
     known = term not in (INPUT, "mixed") and taken < NEARLY_ALL * loss
-    return f"about {_whole(taken / loss)} of it because " if known else "because "
+    return f"about {whole_percent(taken / loss)} of it because " if known else "because "
 
 
 def _unlike_loss(why: _Why, loss: float, least: float) -> str:
@@ -454,7 +454,7 @@ def causes_in_losses(results: ExperimentResults) -> dict[int, Sequence[Cause]]:
     """Causes that the sentences on the largest losses name, by place of their points among
     ``point_causes``."""
     causes_of: dict[int, Sequence[Cause]] = {}
-    for ledger in _largest_points(results):
+    for ledger in largest_points(results, ledgers(results)):
         term = _largest_term(ledger)
         if term is None or _netted(ledger)[term] != ledger.parts[term]:
             continue
@@ -473,15 +473,15 @@ def _machine(largest: Term) -> str:
     if largest.machine_loss is None or not largest.loss or largest.loss <= 0:
         return ""
     share = min(max(largest.machine_loss, 0.0), largest.loss) / largest.loss
-    return f", of which the machine explains {_whole(share)}"
+    return f", of which the machine explains {whole_percent(share)}"
 
 
-def _whole(share: float) -> str:
+def whole_percent(share: float) -> str:
     """A share in whole percent, as verdicts write it with an interval."""
     return f"{100 * share:.0f} %"
 
 
-def _wide(largest: Term) -> bool:
+def wide(largest: Term) -> bool:
     """Whether the interval of a loss is wider than the loss."""
     if largest.loss is None or largest.loss_low is None or largest.loss_high is None:
         return False

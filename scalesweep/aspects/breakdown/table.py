@@ -1,4 +1,4 @@
-"""The tables ``efficiency``, ``exchange`` and ``noexchange``: where the time of a step goes."""
+"""Where the time of a step goes: `efficiency`, `first_epoch`, `exchange`, `noexchange`."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -8,13 +8,15 @@ from scalesweep.aspects.breakdown.accounts import stated_accounts
 from scalesweep.aspects.breakdown.companions import companion_accounts, finer, noexchange_rows
 from scalesweep.aspects.breakdown.efficiency import efficiency_rows
 from scalesweep.aspects.breakdown.exchange import exchange_rows
+from scalesweep.aspects.breakdown.first_epoch import first_epoch_rows
+from scalesweep.aspects.breakdown.measured_steps import main_rate
 from scalesweep.table.declared import DeclaredRow, Estimate, column, row_of
 from scalesweep.tables.making import Maker, TableInputs
 
 
 @dataclass(frozen=True, kw_only=True)
 class _BreakdownRow(DeclaredRow):
-    """What all three tables say of a point."""
+    """What all tables say of a point."""
 
     point: Mapping[str, Any]
     source: str | None = column("measured, simulated or imported")
@@ -26,15 +28,11 @@ class _BreakdownRow(DeclaredRow):
 
 
 @dataclass(frozen=True, kw_only=True)
-class EfficiencyRow(_BreakdownRow, table="efficiency"):
-    """A term of a point's ledger, one of its factors, or what of the machine a term reaches.
-
-    Terms of the ledger add up to ``elapsed``; they are means over repeats with the weight of 1 over
-    the step of their main rate.
-    """
+class LedgerRow(_BreakdownRow):
+    """A term of a point's ledger, with what it takes more than in the ideal step."""
 
     repeats: int = column("runs with an account", "1")
-    form: str = column("of the accounts: `steps`, `noexchange`, `epochs` or `profile`")
+    form: str = column("of the accounts: `steps`, `noexchange`, `epochs`, `profile` or `first`")
     kind: str = column("`ledger`, `multiplicative`, `additive` or `machine`")
     variant: str | None = column("how serialisation and transfer are defined")
     term: str = column("the term (docs/methods/time_breakdown.md)")
@@ -52,6 +50,23 @@ class EfficiencyRow(_BreakdownRow, table="efficiency"):
     def row(self) -> dict[str, Any]:
         """The point, with the runs that have an account."""
         return {**self.point, "source": self.source, "repeats": self.repeats}
+
+
+@dataclass(frozen=True, kw_only=True)
+class EfficiencyRow(LedgerRow, table="efficiency"):
+    """A term of a point's ledger, one of its factors, or what of the machine a term reaches.
+
+    Terms of the ledger add up to ``elapsed``; they are means over repeats with the weight of 1 over
+    the step of their main rate.
+    """
+
+
+@dataclass(frozen=True, kw_only=True)
+class FirstEpochRow(LedgerRow, table="first_epoch"):
+    """A term of the first of several epochs, of programs that do nothing but read.
+
+    As in `efficiency`; the ideal is the first epoch of the reference.
+    """
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,15 +110,18 @@ class NoExchangeRow(_BreakdownRow, table="noexchange"):
 
 
 def breakdown_rows(inputs: TableInputs) -> Iterator[_BreakdownRow]:
-    """The rows of all three tables, from the accounts of the runs, which are read once."""
+    """The rows of all tables, from the accounts of the runs, which are read once."""
     data, machine = inputs.data, inputs.machine
     own, against = stated_accounts(data), companion_accounts(data, inputs.runs)
-    for cells in efficiency_rows(data, inputs.series, machine, finer(own, against)):
+    known = finer(own, against)
+    for cells in efficiency_rows(data, inputs.series, machine, known, main_rate(data)):
         yield row_of(EfficiencyRow, cells.pop("point"), cells)
+    for cells in first_epoch_rows(data, inputs.series, machine):
+        yield row_of(FirstEpochRow, cells.pop("point"), cells)
     for cells in exchange_rows(data, inputs.points, machine, own):
         yield row_of(ExchangeRow, cells.pop("point"), cells)
     for cells in noexchange_rows(inputs.points, against, own):
         yield row_of(NoExchangeRow, cells.pop("point"), cells)
 
 
-MAKERS = (Maker((EfficiencyRow, ExchangeRow, NoExchangeRow), breakdown_rows),)
+MAKERS = (Maker((EfficiencyRow, FirstEpochRow, ExchangeRow, NoExchangeRow), breakdown_rows),)

@@ -1,0 +1,135 @@
+"""Findings on the first epoch: what keeps it from the ideal, and whether the files are the cause.
+
+Ranks that read only meet at the end of the epoch, so what all of them take longer is no waiting for
+each other. Later epochs make the same batches from memory: what they take bounds what the node's
+own work can have cost in the first one. What is left is the file system, or the way to it. Nothing
+of this follows where the reference read from memory as well, so then no cause is named.
+"""
+
+from scalesweep.analysis.stats import SIGNIFICANT
+from scalesweep.aspects.breakdown.efficiency import IMBALANCE
+from scalesweep.aspects.breakdown.ledgers import Ledger, Term, ledgers
+from scalesweep.aspects.breakdown.losses import (
+    NOTABLE,
+    largest_points,
+    scale_of,
+    whole_percent,
+    wide,
+)
+from scalesweep.aspects.breakdown.table import FirstEpochRow
+from scalesweep.core.formatting import number, with_interval
+from scalesweep.experiment.results import ExperimentResults
+from scalesweep.findings.base import CONFIRMED, NOTE, OPEN, SILENT, Finding, claim_of, marked
+
+RULE = "first epoch"
+INPUT = "input"
+WORDS = {
+    INPUT: "reading, which takes longer than at the reference on {}",
+    IMBALANCE: "waiting for the slowest rank (imbalance)",
+    "barrier": "the barrier at its end: the synchronisation, not the files",
+}
+# The reference read its files if its first epoch took so many times as long as its later ones.
+FROM_FILES = 2.0
+# Of the loss: what later epochs take in all must be below this share of it.
+OWN_WORK = 0.5
+
+
+def first_epoch_loss(results: ExperimentResults) -> list[Finding]:
+    """For each series, at its largest scale, the largest loss of the first epoch.
+
+    Silent where the epoch is not clearly longer than the ideal, or by less than 2 %. The largest is
+    confirmed against each other one jointly (``analysis.joint``).
+    """
+    every = ledgers(results, FirstEpochRow)
+    later = {_key(results, ledger): ledger for ledger in ledgers(results)}
+    return [
+        _finding(results, ledger, later.get(_key(results, ledger)))
+        for ledger in largest_points(results, every)
+    ]
+
+
+def _key(results: ExperimentResults, ledger: Ledger) -> tuple[object, ...]:
+    return (*results.key(ledger.row, results.axes), ledger.row["source"])
+
+
+def _finding(results: ExperimentResults, ledger: Ledger, later: Ledger | None) -> Finding:
+    """The sentence on a point; silent where there is no loss to speak of."""
+    whole, ideal = ledger.elapsed, ledger.ideal
+    assert ideal is not None
+    losses = {
+        name: part.loss
+        for name, part in ledger.parts.items()
+        if name in WORDS and part.loss is not None
+    }
+    name = max(losses, key=lambda term: losses[term], default="")
+    largest = ledger.parts.get(name)
+    claim = claim_of(largest.lead_p if largest else None, RULE, *_key(results, ledger))
+    short = whole.loss is None or whole.loss < NOTABLE * ideal.value
+    unclear = whole.loss_low is not None and whole.loss_low <= 0
+    if largest is None or largest.loss is None or short or unclear:
+        return Finding(results.name, RULE, SILENT, "", claims=(claim,))
+    factor, unit = scale_of(ledger)
+    text = (
+        f"at {results.describe(ledger.row)} the first epoch takes {number(whole.value * factor)} "
+        f"{unit} instead of the ideal {number(ideal.value * factor)} {unit}"
+    )
+    rest = abs(ledger.parts["unattributed"].loss or 0.0)
+    if largest.loss <= rest:
+        text += f"; {number(rest * factor)} {unit} are unattributed, more than any part explains"
+        level = NOTE
+    else:
+        low, high = (
+            None if v is None else v * factor for v in (largest.loss_low, largest.loss_high)
+        )
+        on = "each rank" if ledger.row.get("ranks") in (1, 2) else "most ranks"
+        part = f"{WORDS[name].format(on)}, {with_interval(largest.loss * factor, low, high, unit)}"
+        sure = largest.lead_p is not None and largest.lead_p < SIGNIFICANT
+        level = CONFIRMED if sure else OPEN
+        if wide(largest) and not sure:
+            text += f"; no part is named as the largest: the candidate, {part}, is not certain"
+        else:
+            reached = ideal.value / (whole.value - largest.loss)
+            text += f"; the largest part is {part}: without it the first epoch would reach "
+            text += f"{whole_percent(reached)} of the ideal"
+            unsure = "; not confirmed as the largest, against each other one"
+            text += _cause(ledger, later, name, largest) if sure else unsure
+    evidence = {
+        "experiment": results.name,
+        "table": FirstEpochRow.TABLE,
+        "key": {axis: ledger.row.get(axis) for axis in results.axes}
+        | {"source": ledger.row["source"]},
+        "numbers": {"loss": largest.loss, "low": largest.loss_low, "high": largest.loss_high},
+        "term": name,
+        "lead": {"value": largest.lead, "low": largest.lead_low, "p": largest.lead_p},
+        "repeats": ledger.row.get("repeats"),
+    }
+    said = marked(ledger.row["source"], f"{text}.")
+    return Finding(results.name, RULE, level, said, evidence, claims=(claim,))
+
+
+def _cause(ledger: Ledger, later: Ledger | None, name: str, largest: Term) -> str:
+    """Whether it is the files that reading takes longer for; or why that is not known."""
+    if name != INPUT:
+        return ""
+    own = later.parts.get(INPUT) if later else None
+    if later is None or own is None or later.ideal is None or ledger.ideal is None:
+        return "; no cause is named, because no later epochs show what the work without files takes"
+    factor, unit = scale_of(ledger)
+    if ledger.ideal.value < FROM_FILES * later.ideal.value:
+        return (
+            "; no cause is named: at the reference the first epoch takes "
+            f"{number(ledger.ideal.value * factor)} {unit} and later ones "
+            f"{number(later.ideal.value * factor)} {unit}, so its files may have been in memory"
+        )
+    most = own.value if own.high is None else max(own.high, own.value)
+    least = largest.loss_low if largest.loss_low is not None else largest.loss
+    if least is None or most > OWN_WORK * least:
+        return (
+            f"; no cause is named: reading takes {number(own.value * factor)} {unit} of later "
+            "epochs too, so the node's own work, or files that do not stay in its memory, may be it"
+        )
+    return (
+        "; it is the files (the file system, or the way to it): each rank by itself reads that "
+        "much longer, no rank waits for another meanwhile, and later epochs, which make the same "
+        f"batches from memory, take {number(own.value * factor)} {unit} for it in all"
+    )
