@@ -238,6 +238,14 @@ def _import(parser: Parser) -> None:
         "--results", default="results/imported", metavar="FOLDER", help="default: results/imported"
     )
     parser.add_argument(
+        "--commit", default="", metavar="COMMIT",
+        help="commit that was measured: hexadecimal digits, or what --repository knows",
+    )  # fmt: skip
+    parser.add_argument(
+        "--repository", default="", metavar="FOLDER", help="repository of the commit"
+    )
+    _history(parser)
+    parser.add_argument(
         "--as", dest="kind", choices=SOURCES, metavar="KIND",
         help=f"what the source is, where it may be several: {', '.join(SOURCES)}",
     )  # fmt: skip

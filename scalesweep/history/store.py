@@ -126,6 +126,25 @@ def append(folder: Path, sessions: Iterable[Session]) -> list[Path]:
         raise UserError(f"{where}: the history cannot be written: {error.strerror}") from None
 
 
+def kept_as_others(folder: Path, sessions: Iterable[Session]) -> list[tuple[RunKey, str, str]]:
+    """Runs of some sessions that a history has as runs of another commit: key, commit of the
+    session, commit in the history (empty where it is not known)."""
+    rows = load(folder, ["site", "run_id", "started", "commit"]).rows
+    frame = rows.to_pandas().drop_duplicates()
+    kept = {
+        (site, run_id, started.isoformat()): commit if isinstance(commit, str) else ""
+        for site, run_id, started, commit in frame.itertuples(index=False)
+    }
+    ours = {
+        key: rows[0]["commit"] for session in sessions for key, rows in session.rows.items() if rows
+    }
+    return [
+        (key, commit, kept[key])
+        for key, commit in ours.items()
+        if commit and key in kept and kept[key] != commit
+    ]
+
+
 def _write(
     place: Path, session: str, group: str, runs: Mapping[RunKey, Sequence[Mapping[str, Any]]]
 ) -> Path:

@@ -12,6 +12,8 @@ from typing import Any
 from scalesweep.config.benchmark import Benchmark
 from scalesweep.core.host import git_state
 from scalesweep.core.paths import BENCHMARKS, REPO
+from scalesweep.importers.imported_run import MEASURED_COMMIT
+from scalesweep.importers.write_records import IMPORTED
 
 
 @dataclass(frozen=True)
@@ -43,18 +45,24 @@ class Tracker:
         self._state = cache(git_state)
 
     def of(self, record: Mapping[str, Any], benchmark: Benchmark) -> Tracked:
-        """The commit that a run measured.
+        """The commit that a run measured: the one that its import named.
 
-        Of the repository that the campaign names: what the record says of a program that lies in
-        it, else its commit now, unless it has moved to another one since the run began. Otherwise
+        Else of the repository that the campaign names: what the record says of a program that lies
+        in it, or its commit now, unless it has moved to another one since the run began. Otherwise
         that of a foreign program's repository, of the study, or of scalesweep for a shipped
         benchmark.
         """
+        if (named := _named(record)) is not None:
+            place = Path(named["repository"]) if named["repository"] else None
+            return self._tracked({"commit": named["commit"], "dirty": False}, place)
         git, place = _recorded(record, benchmark)
         if (top := self._top) is not None:
             if git is None or place is None or not place.resolve().is_relative_to(top):
                 git = self._unmoved(top, str(record.get("started")))
             place = top
+        return self._tracked(git, place)
+
+    def _tracked(self, git: Mapping[str, Any] | None, place: Path | None) -> Tracked:
         if git is None:
             return UNTRACKED
         commit = str(git["commit"])
@@ -68,6 +76,15 @@ class Tracker:
         except ValueError:
             return None
         return self._state(folder) if began >= self._moved(folder) else None
+
+
+def _named(record: Mapping[str, Any]) -> Mapping[str, str] | None:
+    """Commit and repository that an import named; None of any other run."""
+    notes = record.get("notes")
+    named = notes.get(MEASURED_COMMIT) if isinstance(notes, Mapping) else None
+    if record.get("source") != IMPORTED or not isinstance(named, Mapping):
+        return None
+    return {key: str(named.get(key) or "") for key in ("commit", "repository")}
 
 
 def _recorded(

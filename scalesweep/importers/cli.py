@@ -70,13 +70,17 @@ def deliver(
     rules: Mapping[str, Rules],
     description: str,
 ) -> None:
-    """Write records of the runs, a campaign of all imports of the site and its report.
+    """Write records of the runs, a campaign of all imports of the site and its report; with
+    ``args.history`` that call keeps them there.
 
+    ``args.measured``: the commit of all of them (MeasuredCommit), or None.
     ``refusals`` are those of the reading that ``runs`` does not yield. ``description`` is of the
     campaign if it has no runs but of ``rules``. Prints what came of it: refusals leave the rest as
     it is. Raises UserError if nothing could be imported or the report fails.
     """
     source, results = Path(args.source), Path(args.results)
+    if args.measured is not None:
+        runs = map(args.measured.noted, runs)
     startable = load_site(args.site).launch is not None
     store = RecordStore(results / "runs" / args.site, startable)
     if store.unreadable:
@@ -131,7 +135,9 @@ def _write_campaign(
     campaign = Path(args.results) / CAMPAIGN
     write_campaign(content, campaign)
     print(f"campaign: {campaign}")
-    command = report_command(campaign, args.site, args.results)
+    options = {"history": args.history, "baseline": args.baseline}
+    named = {key: text for key, text in options.items() if text}
+    command = report_command(campaign, args.site, args.results, named)
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         raise UserError(f"the report failed: {done.stderr[-500:] or done.stdout[-500:]}")

@@ -1,7 +1,7 @@
 """What every importer yields: runs in terms of our benchmarks, and refusals."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -11,8 +11,11 @@ from scalesweep.core.errors import UserError
 from scalesweep.core.record import LAST_MODIFIED
 from scalesweep.importers.made_benchmark import Made
 
-# Entry of ``variant``: the kind of GPU.
-GPU = "GPU"
+# Entries of ``variant``: the kind of GPU, and the commit that was measured.
+GPU, COMMIT = "GPU", "commit"
+# The note of a record that names commit and repository.
+MEASURED_COMMIT = "measured_commit"
+_SHORT = 10  # digits of a commit
 
 
 class ImportRefusedError(UserError):
@@ -68,6 +71,24 @@ def shown(text: str | Path) -> str:
 
 def _place(file: Path, line: int | None) -> str:
     return shown(file) if line is None else f"{shown(file)}:{line}"
+
+
+@dataclass(frozen=True)
+class MeasuredCommit:
+    """The commit that a source was measured of, and its repository; empty where it is not named."""
+
+    commit: str
+    repository: str
+
+    def noted(self, item: "Item") -> "Item":
+        """A run with this commit, which sets it apart from runs of others; all else as it is."""
+        if not isinstance(item, ImportedRun):
+            return item
+        return replace(
+            item,
+            variant={**item.variant, COMMIT: self.commit[:_SHORT]},
+            notes={**item.notes, MEASURED_COMMIT: asdict(self)},
+        )
 
 
 @dataclass(frozen=True)

@@ -88,7 +88,8 @@ def read_campaign(
     keys = ("results", "history")
     where = {key: f"{prefix}{key}" if options.get(key) else f"{path}: {key}" for key in keys}
     _check_names(campaign, in_slurm, where)
-    _check_apart(campaign, where["history"])
+    if campaign.history:
+        check_apart(campaign.history.folder, campaign.results, where["history"])
     claim_folder(campaign.results, where["results"], write=write)
     if options.get("baseline") and campaign.history is None:
         raise UserError(
@@ -137,13 +138,12 @@ def warn(campaign: Campaign, runs: Runs, odd: Mapping[str, RunState], dry: bool)
         _log.warning("%s", stale)
 
 
-def _check_apart(campaign: Campaign, where: str) -> None:
+def check_apart(history: Path, results: Path, where: str) -> None:
     """Raise UserError where the history is the results folder: both have a folder ``tables``, and
     the next report would replace that of the history."""
-    history = campaign.history
-    if history and history.folder.resolve() == campaign.results.resolve():
+    if history.resolve() == results.resolve():
         raise UserError(
-            f"{where}: {history.folder} is the results folder; name one of its own for the history"
+            f"{where}: {history} is the results folder; name one of its own for the history"
         )
 
 

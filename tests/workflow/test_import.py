@@ -7,6 +7,7 @@ import subprocess
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from scalesweep.config.yaml_loader import check_schema
@@ -139,3 +140,45 @@ def test_mistakes(project: Project, words: tuple[str, ...], told: str) -> None:
     (line,) = done.stderr.splitlines()
     assert line.startswith(f"error: {told}")
     assert not (project.path / "results" / "imported").exists() or "as cosmoflow" in " ".join(words)
+
+
+# The form of what pprof prints (exalearn/EXARL issue 84), its numbers rounded.
+PPROF = """FUNCTION SUMMARY (mean):
+---------------------------------------------------------------------------------------
+%Time    Exclusive    Inclusive       #Call      #Subrs  Inclusive Name
+              msec   total msec                          usec/call
+---------------------------------------------------------------------------------------
+100.0 {own:12d} {total:12d}           1           1 {total:9d}000 .TAU application
+{share:5.1f} {probe:12d} {probe:12d}           1           0 {probe:9d}000 MPI_Probe()
+"""
+
+
+def test_a_profile_of_each_commit_is_a_session(project: Project) -> None:
+    """% MPI and run time by commit: the plot of exalearn/EXARL issue 84."""
+    repository = project.path / "program"
+    git = ["git", "-C", str(repository), "-c", "user.name=a", "-c", "user.email=a@example.org"]
+    subprocess.run(["git", "init", "-q", str(repository)], check=True)
+    for number, probe in enumerate((264_000, 528_000)):
+        subprocess.run(
+            [*git, "commit", "-q", "--allow-empty", "-m", f"Change {number}"], check=True
+        )
+        total = 1_569_000 + probe
+        text = PPROF.format(own=total - probe, total=total, probe=probe, share=100 * probe / total)
+        project.write("pprof.txt", text)
+        done = project.scalesweep("import", "pprof.txt", "--ranks", "8", "--history", "kept",
+                                  "--commit", "HEAD", "--repository", "program")  # fmt: skip
+        assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.endswith("history: kept/history.html\n")
+    table = pd.read_csv(project.path / "kept" / "tables" / "components.csv")
+    mpi = table[table["component"] == "mpi"]
+    assert mpi["share"].tolist() == pytest.approx([264 / 1833, 528 / 2097], rel=1e-3)
+    assert mpi["commit"].nunique() == 2 and mpi["low"].isna().all()  # one profile each
+    assert table.query("component == 'runtime'")["mean"].tolist() == [1833.0, 2097.0]
+    verdicts = pd.read_csv(project.path / "kept" / "tables" / "verdicts.csv")
+    assert set(verdicts["verdict"]) == {"cannot judge yet"} and "mpi" not in set(verdicts["metric"])
+    campaign = (project.path / "results" / "imported" / "campaign.yaml").read_text()
+    assert campaign.count("benchmark: profile_tau") == 2  # not repeats of one another
+    # The same file as one of another commit.
+    done = project.scalesweep("import", "pprof.txt", "--ranks", "8", "--history", "kept",
+                              "--commit", "HEAD~1", "--repository", "program")  # fmt: skip
+    assert done.returncode == 1 and "as a run of commit" in done.stderr

@@ -65,6 +65,18 @@ def test_a_named_repository_counts_as_it_is_if_it_has_not_moved(repository: Path
     assert tracker.of(record_of(repository / "x.py", **early), FOREIGN).commit == "a" * 40
 
 
+def test_an_import_names_its_commit(repository: Path, tmp_path: Path) -> None:
+    """Whatever the campaign tracks, which may be elsewhere by now; only of what was imported."""
+    git = ["git", "-C", str(repository), "rev-parse", "HEAD"]
+    head = subprocess.run(git, check=True, capture_output=True, text=True).stdout.strip()
+    for named, subject in ((str(repository), "First"), ("", "")):
+        notes = {"measured_commit": {"commit": head, "repository": named}}
+        for tracker in (Tracker(None), Tracker(tmp_path)):
+            made = tracker.of(record_of(source="imported", notes=notes), SHIPPED)
+            assert (made.commit, made.subject, made.dirty) == (head, subject, False)
+        assert Tracker(None).of(record_of(source="measured", notes=notes), FOREIGN) == UNTRACKED
+
+
 def test_no_repository_is_no_commit(tmp_path: Path) -> None:
     late: dict[str, Any] = {"started": f"{time.gmtime().tm_year + 1}-01-01T00:00:00+00:00"}
     assert Tracker(tmp_path).of(record_of(**late), SHIPPED) == UNTRACKED

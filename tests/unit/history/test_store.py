@@ -13,7 +13,7 @@ import pytest
 
 from scalesweep.core.errors import UserError
 from scalesweep.core.files import sealed
-from scalesweep.history.store import SCHEMA, SESSIONS, append, load
+from scalesweep.history.store import SCHEMA, SESSIONS, append, kept_as_others, load
 from tests.fakes.history import FakeSession, make_session
 
 TWO = {"ranks 1": [1.0, 1.1], "ranks 2": [2.0, 2.1]}
@@ -178,3 +178,16 @@ def test_no_history_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(UserError, match="cannot be written"):
         add(tmp_path / "file", *days(0))
+
+
+def test_a_run_that_is_kept_as_one_of_another_commit_is_named(tmp_path: Path) -> None:
+    """Two profiles whose files are of the same second: the second would be lost without a word."""
+    add(tmp_path, FakeSession(0, {"p": [1.0]}), FakeSession(1, {"p": [1.0]}, commit=""))
+    again = [FakeSession(0, {"p": [1.0]}, commit="b" * 40), FakeSession(1, {"p": [1.0]})]
+    assert append(tmp_path, map(make_session, again)) == []
+    kept = kept_as_others(tmp_path, map(make_session, again))
+    assert [(commit[:4], other[:4]) for _, commit, other in kept] == [
+        ("bbbb", "0000"),
+        ("0001", ""),
+    ]
+    assert kept_as_others(tmp_path, map(make_session, days(0, 2))) == []
