@@ -58,7 +58,13 @@ def run(args: argparse.Namespace) -> None:
         table_map.scale,
         table_map.work,
     )
-    rules = Rules("scaling", (), prefix=f"{benchmark.name}_", stated=table_map.scaling or "none")
+    rules = Rules(
+        "scaling",
+        (),
+        prefix=f"{benchmark.name}_",
+        stated=table_map.scaling or "none",
+        crossed=True,
+    )
     cli.deliver(
         args,
         TABLE,

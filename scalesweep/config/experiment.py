@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
+from itertools import compress
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +36,14 @@ from scalesweep.config.grid import (
     varying_parameters,
 )
 from scalesweep.config.profiled_runs import profiled_runs
-from scalesweep.config.repeats import PlannedPoints, Run, UntilPrecise, planned_runs, until_precise
+from scalesweep.config.repeats import (
+    PlannedPoints,
+    Run,
+    UntilPrecise,
+    listed_points,
+    planned_runs,
+    until_precise,
+)
 from scalesweep.config.reserved_names import check_varying
 from scalesweep.config.site import Site
 from scalesweep.config.stop_rule import StopRule, stop_rule
@@ -123,7 +131,10 @@ def expand_experiment(
     impossible = impossible_combinations(benchmark, grid) if starts else []
     rules: list[tuple[Expression, str] | LeftOut] = [*asked, *impossible]
     extras = list(extra_points(benchmark, spec.get("extra", []), grid, f"{where}.extra"))
-    planned, excluded = _planned_points(benchmark, grid, extras, rules)
+    listed = listed_points(spec, len(grid), where)
+    planned, excluded = _planned_points(benchmark, grid, extras, rules, listed)
+    if listed is not None and len(set(planned.identities)) < len(planned.identities):
+        raise UserError(f"{where}.linked: with a list of repeats each entry must be another point")
     points = planned.points
     if impossible:
         reasons = {reason for _, reason in impossible}
@@ -139,13 +150,14 @@ def expand_experiment(
     work = benchmark.scale_parameters | benchmark.work_parameters | {benchmark.scale}
     series = list(grid.distinct(work))
     few = [*grid.spread(), *series, *extras]
-    varying = varying_parameters(benchmark, points if rules else few)
+    part = bool(rules) or listed is not None
+    varying = varying_parameters(benchmark, points if part else few)
     check_varying(varying, where)
     whole = [*grid.points(), *extras] if rules and scaling != "none" else []
-    check_scaling(benchmark, scaling, varying, points if rules or extras else series, where, whole)
+    check_scaling(benchmark, scaling, varying, points if part or extras else series, where, whole)
     derived = derived_metrics(benchmark, spec.get("metrics", {}), f"{where}.metrics")
     check_main_metric(spec, derived, where)
-    runs = planned_runs(benchmark, planned, spec, linked, where)
+    runs = planned_runs(benchmark, planned, spec)
     return Experiment(
         name=name,
         benchmark=benchmark,
@@ -177,9 +189,17 @@ def _planned_points(
     grid: Grid,
     extras: Sequence[Mapping[str, Any]],
     rules: Sequence[tuple[Expression, str] | LeftOut],
+    listed: Sequence[bool] | None,
 ) -> tuple[PlannedPoints, list[tuple[Mapping[str, Any], str]]]:
-    """The points of an experiment, each once, and those that ``rules`` exclude, with the reason."""
+    """The points of an experiment, each once, and those that ``rules`` exclude, with the reason.
+
+    ``listed``: which combinations are points, where the campaign lists them.
+    """
     identities = list(grid.identities(benchmark))
+    if listed is not None:
+        there = tuple(compress(grid.points(), listed))
+        ranks = [point["ranks"] for point in there]
+        return PlannedPoints(there, list(compress(identities, listed)), ranks), []
     others: dict[str, Mapping[str, Any]] = {}
     for extra in extras:
         others.setdefault(benchmark.identity_of(extra), extra)

@@ -96,17 +96,33 @@ class PlannedPoints(NamedTuple):
     ranks: Sequence[int]
 
 
+def listed_points(spec: Mapping[str, Any], combinations: int, where: str) -> list[bool] | None:
+    """Of a list of ``repeats``, as campaigns of imported runs have it: which combinations of axes
+    and linked entries have any, and are points. None where ``repeats`` is a number or a rule.
+
+    Raises UserError.
+    """
+    repeats = spec.get("repeats", 1)
+    if not isinstance(repeats, list):
+        return None
+    if spec.keys() & {"extra", "exclude"} or len(repeats) != combinations or not any(repeats):
+        raise UserError(
+            f"{where}.repeats: a list must hold the repeats of each entry of 'linked', or of each "
+            f"combination of these with 'axes' ({combinations}, the last axis changing fastest; "
+            "[]: no such point), and goes with neither exclude nor extra"
+        )
+    return [bool(numbers) for numbers in repeats]
+
+
 def planned_runs(
     benchmark: Benchmark,
     planned: PlannedPoints,
     spec: Mapping[str, Any],
-    linked: Sequence[Mapping[str, Any]],
-    where: str,
 ) -> Sequence[Run]:
     """The runs of an experiment's points.
 
     ``repeats`` is how many each has (with a rule, at least), or, as in campaigns of imported runs,
-    the numbers of those that each entry of ``linked`` has. Raises UserError.
+    the numbers of those that each one has.
     """
     repeats = spec.get("repeats", 1)
     points = planned.points
@@ -121,18 +137,12 @@ def planned_runs(
             for head, identity in heads
         ]
         return RunsInTurn(ids, points)
-    if spec.keys() & {"axes", "extra", "exclude"} or len(repeats) != len(linked):
-        raise UserError(
-            f"{where}.repeats: a list must hold the repeats of each entry of 'linked', and goes "
-            "with neither axes, exclude nor extra"
-        )
-    if len(points) != len(linked):
-        raise UserError(f"{where}.linked: with a list of repeats each entry must be another point")
-    longest = max(map(len, repeats))
+    there = [numbers for numbers in repeats if numbers]
+    longest = max(map(len, there))
     return tuple(
         Run(benchmark.id_of(point, identity, numbers[place]), point, numbers[place])
         for place in range(longest)
-        for identity, point, numbers in zip(planned.identities, points, repeats, strict=True)
+        for identity, point, numbers in zip(planned.identities, points, there, strict=True)
         if place < len(numbers)
     )
 

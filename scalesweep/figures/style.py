@@ -306,6 +306,11 @@ def heading(figure: Figure, text: str, detail: str = "") -> None:
     figure.suptitle("\n".join(lines), x=0.01, ha="left", fontsize=9.5, fontweight="bold")
 
 
+def in_lines(text: str, room: int) -> str:
+    """A label in up to three lines of so many characters."""
+    return "\n".join(textwrap.wrap(text, room, max_lines=3, placeholder=" …"))
+
+
 def evenly(items: Sequence[Any], limit: int = MAX_LINES) -> list[Any]:
     """At most ``limit`` of these (as many lines as can be distinguished), evenly from all."""
     if len(items) <= limit:

@@ -17,7 +17,12 @@ from scalesweep.importers.imported_run import Item, Refusal, shown
 from scalesweep.importers.rank_map import read_ranks
 from scalesweep.importers.refusal_list import COPY, NOT_READ, REFUSED, RefusalList
 from scalesweep.importers.which_importer import hint
-from scalesweep.importers.write_campaign import Rules, campaign_of, write_campaign
+from scalesweep.importers.write_campaign import (
+    Rules,
+    campaign_of,
+    former_rules,
+    write_campaign,
+)
 from scalesweep.importers.write_records import RecordStore, Written, write_runs
 from scalesweep.smk.campaign_args import check_path
 from scalesweep.smk.report_command import report_command
@@ -127,12 +132,13 @@ def _write_campaign(
     doubts = doubtful(runs)
     for doubt in doubts:
         _log.warning("%s", doubt)
-    content = campaign_of(runs, rules, description, args.site, args.results)
+    campaign = Path(args.results) / CAMPAIGN
+    former = former_rules(load_yaml(campaign)) if campaign.is_file() else {}
+    content = campaign_of(runs, {**former, **rules}, description, args.site, args.results)
     if refused.entries or doubts:
         content["imported"] = {
             "list": str(refused.path), "refused": refused.entries, "doubts": doubts
         }  # fmt: skip
-    campaign = Path(args.results) / CAMPAIGN
     write_campaign(content, campaign)
     print(f"campaign: {campaign}")
     options = {"history": args.history, "baseline": args.baseline}

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from scalesweep.config.expressions import Expression
 from scalesweep.config.formula import Formula, Number, by_alias
@@ -72,9 +72,16 @@ class Values:
     efficiency: Source | None = None
 
 
+class Side(NamedTuple):
+    """A value of the parameter side by side (None without one), and which of its columns."""
+
+    value: str | None
+    number: int = 0
+
+
 @dataclass(frozen=True)
 class MetricMap:
-    """A metric's meaning; ``values`` by value of the parameter side by side (None without one)."""
+    """A metric's meaning; ``values`` by what stands side by side."""
 
     name: str
     unit: str
@@ -83,7 +90,7 @@ class MetricMap:
     doc: str
     ddof: int
     kind: str | None = None  # extensive, intensive or latency, where the map says it
-    values: Mapping[str | None, Values] = field(default_factory=dict)
+    values: Mapping[Side, Values] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -107,8 +114,8 @@ class TableMap:
     work: Mapping[str, str] | None
 
     @property
-    def sides(self) -> list[str | None]:
-        """The values side by side, in the order of the map; one None without any."""
+    def sides(self) -> list[Side]:
+        """What stands side by side, in the order of the map; a single one without any."""
         sides = dict.fromkeys(side for metric in self.metrics.values() for side in metric.values)
         return list(sides)
 
@@ -141,6 +148,13 @@ def load_map(path: Path, file: Path) -> TableMap:
         raise UserError(f"{path}: table.thousands: {thousands!r} is the decimal mark too")
     table = read_table(file, form.get("separator"), decimal, thousands)
     return _Reader(path, table).read(content)
+
+
+def _listed(columns: Any) -> list[Any]:
+    """The columns of a value side by side: none, a single one, or several, which are repeats."""
+    if columns is None:
+        return []
+    return columns if isinstance(columns, list) else [columns]
 
 
 class _Reader:
@@ -244,21 +258,23 @@ class _Reader:
         Raises UserError if no column is named, or one at both places.
         """
         key = f"metrics.{name}"
-        values: dict[str | None, Values] = {}
+        values: dict[Side, Values] = {}
         shared = {part: spec[part] for part in ("std", "count", "efficiency") if part in spec}
         if side is None:
             given = {part: spec[part] for part in ("column", "formula") if part in spec}
-            values[None] = self._values(self._single(given, key), shared, key)
+            values[Side(None)] = self._values(self._single(given, key), shared, key)
         else:
             for word in ("column", "formula"):
                 if word in spec:
                     raise self._error(key, f"{word} is named under side_by_side.values instead")
             for value, columns in side["values"].items():
-                if name in columns:
-                    where = f"side_by_side.values.{value}.{name}"
-                    values[str(value)] = self._side(columns[name], shared, where)
+                where = f"side_by_side.values.{value}.{name}"
+                for number, column in enumerate(_listed(columns.get(name))):
+                    values[Side(str(value), number)] = self._side(column, shared, where)
             if not values:
                 raise self._error(key, "no value under side_by_side names its column")
+            if any(place.number for place in values) and any(v.efficiency for v in values.values()):
+                raise self._error(key, "efficiency: not with a list of columns for a value")
         words = next(iter(values.values())).mean.what
         return MetricMap(
             name=name,

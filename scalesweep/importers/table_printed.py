@@ -6,7 +6,14 @@ from dataclasses import dataclass
 from scalesweep.core.files import canonical_json
 from scalesweep.importers.imported_run import ImportedRun
 from scalesweep.importers.table_file import Row, half_unit
-from scalesweep.importers.table_map import MetricMap, RefusedRowError, Source, TableMap, Values
+from scalesweep.importers.table_map import (
+    MetricMap,
+    RefusedRowError,
+    Side,
+    Source,
+    TableMap,
+    Values,
+)
 
 
 @dataclass(frozen=True)
@@ -80,8 +87,9 @@ def _share(metric: MetricMap, run: ImportedRun) -> float:
     return value / run.point["ranks"] if total else value
 
 
-def _side(table_map: TableMap, run: ImportedRun) -> str | None:
-    return None if table_map.side_by_side is None else str(run.point[table_map.side_by_side])
+def _side(table_map: TableMap, run: ImportedRun) -> Side:
+    name = table_map.side_by_side
+    return Side(None if name is None else str(run.point[name]))
 
 
 def _number(source: Source | None, row: Row) -> float | None:

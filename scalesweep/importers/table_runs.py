@@ -16,6 +16,7 @@ from scalesweep.importers.table_map import (
     PER_NODE,
     MetricMap,
     RefusedRowError,
+    Side,
     Source,
     TableMap,
 )
@@ -44,7 +45,7 @@ class _Entry:
     """A row, or one of its values side by side, whose numbers are read."""
 
     row: Row
-    side: str | None
+    side: Side
     point: dict[str, Cell]
     metrics: dict[str, dict[str, Any]]
     repeat: Cell
@@ -60,8 +61,8 @@ def runs_of(table_map: TableMap) -> TableRuns:
             try:
                 entry = _entry(table_map, row, side)
             except RefusedRowError as error:
-                words = f"{table_map.side_by_side} {side}: {error}" if side else str(error)
-                runs.refusals.append(Refusal(table_map.table.file, words, row.line))
+                at = f"{table_map.side_by_side} {side.value}: " if side.value else ""
+                runs.refusals.append(Refusal(table_map.table.file, f"{at}{error}", row.line))
                 continue
             if entry is None:
                 runs.empty += 1
@@ -81,7 +82,7 @@ def runs_of(table_map: TableMap) -> TableRuns:
     return runs
 
 
-def _entry(table_map: TableMap, row: Row, side: str | None) -> _Entry | None:
+def _entry(table_map: TableMap, row: Row, side: Side) -> _Entry | None:
     """What a row says; None if it has no value of any metric."""
     metrics = {}
     for name, metric in table_map.metrics.items():
@@ -93,7 +94,7 @@ def _entry(table_map: TableMap, row: Row, side: str | None) -> _Entry | None:
     point: dict[str, Cell] = {}
     for name, parameter in table_map.parameters.items():
         if parameter.source is None:
-            point[name] = side
+            point[name] = side.value
         elif name == "ranks":
             point[name] = _ranks(parameter.source, row)
         elif name == PER_NODE:
@@ -117,7 +118,7 @@ def _unfinished(table_map: TableMap, row: Row) -> str:
     return f"{table_map.unfinished.what}: {word[:80]}" if said else ""
 
 
-def _metric(metric: MetricMap, row: Row, side: str | None) -> dict[str, Any] | None:
+def _metric(metric: MetricMap, row: Row, side: Side) -> dict[str, Any] | None:
     """A metric of a row as a record has it; None where the cell is empty.
 
     The standard deviation becomes the sample's (n - 1). Raises RefusedRowError if a value is a
@@ -304,12 +305,13 @@ def _run(table_map: TableMap, entry: _Entry, types: Mapping[str, str]) -> Import
     modified = datetime.fromtimestamp(file.stat().st_mtime, UTC)
     point = {name: _typed(name, value, types[name]) for name, value in entry.point.items()}
     stated = [name for name, metric in entry.metrics.items() if "count" in metric]
+    side = list(entry.side) if entry.side.number else entry.side.value
     return ImportedRun(
         benchmark=table_map.name,
         point=point,
         file=file,
         line=entry.row.line,
-        source_digest=digest_of([table_map.name, entry.side, entry.repeat, _cells(entry.row)]),
+        source_digest=digest_of([table_map.name, side, entry.repeat, _cells(entry.row)]),
         started=modified,
         ended=modified,
         samples={},

@@ -1,8 +1,9 @@
 """A campaign that shows imported runs: experiments made of points that differ in few ways."""
 
+import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 import yaml
 
 from scalesweep.config.benchmark import Benchmark
+from scalesweep.config.grid import Grid
 from scalesweep.core.files import canonical_json
 from scalesweep.core.own_files import publish
 from scalesweep.importers.imported_run import GPU
@@ -18,6 +20,7 @@ from scalesweep.importers.write_records import Written
 
 Point = Mapping[str, Any]
 FOLDER = "folder"
+MOST_COMBINATIONS = 10_000  # of axes; what is sparser than that lists its points
 
 
 @dataclass(frozen=True)
@@ -39,7 +42,8 @@ class Rules:
     method that was is its base: one worker exchanges nothing. ``prefix`` keeps the names of
     several benchmarks apart. ``totals`` are parameters per rank that in a scaling series are the
     same over all ranks together, as where ranks share a data set. ``stated`` is the kind of scaling
-    that the source states, for benchmarks that declare no work.
+    that the source states, for benchmarks that declare no work. ``crossed``: the parameters are
+    independent of each other, and each is compared with the others equal.
     """
 
     scaling: str
@@ -48,6 +52,7 @@ class Rules:
     prefix: str = ""
     totals: tuple[str, ...] = ()
     stated: str = "none"
+    crossed: bool = False
 
 
 @dataclass(frozen=True)
@@ -138,14 +143,15 @@ def _groups(benchmark: Benchmark, runs: Sequence[Written], rules: Rules) -> list
         ),
     ]
     groups = [group for group in groups if group.points]
+    if rules.crossed and groups:  # a point that scales with none is compared with others
+        groups = [replace(groups[0], points=tuple(points))]
     used = {canonical_json(point) for group in groups for point in group.points}
     others = tuple(point for key, point in unique.items() if key not in used)
     if others:
-        groups.append(
-            _Group(
-                f"{rules.prefix}other_points", "Points that belong to no comparison.", False, others
-            )
-        )
+        name, what = "other_points", "Points that belong to no comparison."
+        if rules.crossed:
+            name, what = "points", "The points of the table."
+        groups.append(_Group(rules.prefix + name, what, False, others))
     return groups
 
 
@@ -286,12 +292,18 @@ def _experiment(
     repeats: dict[str, list[int]] = {}
     for run in runs:
         repeats.setdefault(canonical_json(run.point), []).append(run.repeat)
+    numbers = {key: repeats[key] for key in map(canonical_json, points)}
     return {
         "benchmark": benchmark.name,
         "description": f"{group.description} ({settings})" if settings else group.description,
         "scaling": _scaling(benchmark, group, rules) if group.scales else "none",
-        "linked": _linked(benchmark, points),
-        "repeats": [repeats[canonical_json(point)] for point in points],
+        **(
+            (rules.crossed and _crossed(benchmark, points, numbers))
+            or {
+                "linked": _linked(benchmark, points),
+                "repeats": list(numbers.values()),
+            }
+        ),
     }
 
 
@@ -312,6 +324,29 @@ def _scaling(benchmark: Benchmark, group: _Group, rules: Rules) -> str:
     return "none"
 
 
+def _crossed(
+    benchmark: Benchmark, points: Sequence[Point], repeats: Mapping[str, list[int]]
+) -> dict[str, Any] | None:
+    """The points as ``axes`` and ``fixed``, with the repeats of each combination, none where there
+    is no such point; None where there would be too many combinations.
+
+    ``repeats``: numbers of those of each point, by its canonical JSON.
+    """
+    axes: dict[str, list[Any]] = {}
+    fixed: dict[str, Any] = {}
+    for name, default in benchmark.defaults.items():
+        values = list({canonical_json(point[name]): point[name] for point in points}.values())
+        if len(values) > 1:
+            axes[name] = values
+        elif name == "ranks" or values[0] != default:
+            fixed[name] = values[0]
+    if math.prod(map(len, axes.values())) > MOST_COMBINATIONS:
+        return None
+    grid = Grid({**benchmark.defaults, **fixed}, axes, [])
+    every = [repeats.get(canonical_json(point), []) for point in grid.points()]
+    return {"axes": axes, "fixed": fixed, "repeats": every}
+
+
 def _linked(benchmark: Benchmark, points: Sequence[Point]) -> list[dict[str, Any]]:
     """The points as ``linked`` entries: every parameter that differs from its default anywhere."""
     names = [
@@ -320,6 +355,20 @@ def _linked(benchmark: Benchmark, points: Sequence[Point]) -> list[dict[str, Any
         if name == "ranks" or any(point[name] != default for point in points)
     ]
     return [{name: point[name] for name in names} for point in points]
+
+
+def former_rules(content: Any) -> dict[str, Rules]:
+    """The rules of the benchmarks of a generated campaign, as far as it shows them: what an earlier
+    import said of its table is true after the next one too."""
+    specs = content.get("experiments", {}).values() if isinstance(content, dict) else ()
+    rules: dict[str, Rules] = {}
+    for spec in specs:
+        name = spec["benchmark"]
+        rule = rules.setdefault(name, Rules("scaling", (), prefix=f"{name}_"))
+        stated = rule.stated if spec.get("scaling", "none") == "none" else spec["scaling"]
+        crossed = rule.crossed or "axes" in spec
+        rules[name] = replace(rule, stated=stated, crossed=crossed)
+    return rules
 
 
 def write_campaign(content: Mapping[str, Any], path: Path) -> None:

@@ -30,6 +30,7 @@ from scalesweep.figures.style import (
     caption,
     cut_words,
     heading,
+    in_lines,
     look,
     sketch,
     tick,
@@ -37,6 +38,7 @@ from scalesweep.figures.style import (
 from scalesweep.tables.pairwise import Choice, choice_of, compared_parameters
 
 MAX_PARAMETERS, MAX_PANELS, MAX_BARS, MAX_RATIOS = 4, 12, 40, 36
+ROOM = 40  # characters of a label in front of ratios
 HATCHES = ("", "////", "....", "xxxx", "\\\\\\\\", "oo")
 SIZE = "model_parameters"
 
@@ -216,12 +218,12 @@ def _panel(ax: Axes, title: str, bars: Sequence[Bar]) -> None:
         )  # fmt: skip
         top = max(top, end)
     ax.set_xlim(0, (top or 1.0) * 1.28)
-    ax.set_yticks(range(len(bars)), [shorten(bar.label, 26) for bar in bars])
+    ax.set_yticks(range(len(bars)), [in_lines(bar.label, 26) for bar in bars])
     ax.set_ylim(len(bars) - 0.4, -0.6)
     ax.grid(axis="y", visible=False)
     ax.xaxis.set_major_formatter(FuncFormatter(tick))
     if title:
-        ax.set_title(shorten(title, 46), fontsize=8.5)
+        ax.set_title(in_lines(title, 46), fontsize=8.5)
 
 
 def _compared(results: ExperimentResults, main: Measure, names: Choice, phase: str) -> list[Row]:
@@ -246,10 +248,11 @@ def _ratios(
     shown = rows[:MAX_RATIOS]
     over = f"{rows[0]['value']} over {rows[0]['reference']}"
     head = f"{results.name}: {main.label.lower()}, {over}{_phase_words(main, phase)}{results.mark}"
-    figure = Figure(figsize=(NARROW, 1.2 + 0.3 * len(shown)))
-    heading(figure, head)
+    labels, named = _ratio_labels(results, rest, shown)
+    lines = sum(label.count("\n") for label in labels)
+    figure = Figure(figsize=(NARROW, 1.2 + 0.3 * len(shown) + 0.1 * lines))
+    heading(figure, head, named)
     ax = figure.subplots()
-    labels = []
     furthest = CUT * max(1.0, *(row["ratio"] for row in shown))
     for i, row in enumerate(shown):
         if finite(row["low"], row["high"]):
@@ -262,8 +265,6 @@ def _ratios(
             number(row["ratio"]), (row["ratio"], i), xytext=(0, 5), textcoords="offset points",
             ha="center", fontsize=7.5,
         )  # fmt: skip
-        source = f" ({row['source']})" if len(results.sources) > 1 else ""
-        labels.append(shorten(results.describe(row, rest) + source, 38))
     ax.axvline(1.0, color=INK, linewidth=1, linestyle=(0, (1, 2)))
     ax.set_yticks(range(len(shown)), labels)
     ax.set_ylim(len(shown) - 0.4, -0.8)
@@ -280,6 +281,20 @@ def _ratios(
     alt = f"{head}: from {number(min(ratios))} to {number(max(ratios))}."
     shows = {"parameter": name}
     return Drawing(f"ratio-{_file_part(name)}-{phase}", head, text, alt, figure, shows)
+
+
+def _ratio_labels(
+    results: ExperimentResults, rest: Sequence[str], rows: Sequence[Row]
+) -> tuple[list[str], str]:
+    """Labels of points, and the parameters' names where the labels have no room for them."""
+    source = ["source"] if len(results.sources) > 1 else []
+    whole = [
+        results.describe(row, rest) + "".join(f" ({row[name]})" for name in source) for row in rows
+    ]
+    if max(map(len, whole)) <= ROOM:
+        return whole, ""
+    values = [", ".join(text_of(row[name]) for name in (*rest, *source)) for row in rows]
+    return [in_lines(text, ROOM) for text in values], ", ".join(rest)
 
 
 def size_figures(results: ExperimentResults) -> list[Sketch]:

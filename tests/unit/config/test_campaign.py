@@ -178,7 +178,10 @@ def test_repeats_of_each_linked_point_by_their_numbers(campaign_of: Load) -> Non
 @pytest.mark.parametrize(
     ("body", "told"),
     [
-        ("repeats: [[0]]", "e.repeats: a list must hold the repeats of each entry of 'linked'"),
+        (
+            "repeats: [[0], [1]]",
+            "e.repeats: a list must hold the repeats of each entry of 'linked'",
+        ),
         ("linked: [{size: 8}]\nrepeats: [[0], [1]]", "e.repeats: a list must hold"),
         ("axes: {ranks: [1, 2]}\nlinked: [{size: 8}]\nrepeats: [[0]]", "e.repeats: a list must"),
         ("linked: [{size: 8}, {size: 8}]\nrepeats: [[0], [1]]", "each entry must be another"),
