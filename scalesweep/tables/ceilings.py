@@ -4,9 +4,11 @@ Measured are the best points of experiments whose benchmark.yaml says ``ceiling:
 metric in FLOP/s) or ``ceiling: memory`` (bytes/s). All ceilings are those of a node.
 """
 
+import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import pandas as pd
@@ -15,13 +17,15 @@ from scalesweep.analysis.best_rate import best_rate, growth
 from scalesweep.analysis.roofline import COMPUTE, MEMORY, UNKNOWN, Reach, Roof, reach_of
 from scalesweep.core.plan_format import Plan, PlanExperiment
 from scalesweep.tables.points import ExperimentData, Point
-from scalesweep.tables.sweeps import swept_of
+from scalesweep.tables.provenance import FACTS, IN_FORCE, MIXED, TF32_FACT
+from scalesweep.tables.sweeps import Swept, swept_of
 
 MEASURED, DATASHEET = "measured", "datasheet"
 # Parameters of benchmarks that may name the type of the numbers, and what their values are.
 _TYPE_PARAMETERS = ("dtype", "precision")
 _TYPES = {"mixed_bfloat16": "bfloat16", "mixed_float16": "float16"}
-FLOAT32 = "float32"
+FLOAT32, TF32 = "float32", "tf32"
+UNSURE = "float32 or tf32"
 
 
 @dataclass(frozen=True)
@@ -31,7 +35,7 @@ class Ceiling:
     Measured: the best of ``repeats`` runs, of which ``disturbed`` were (``analysis.best_rate``);
     ``low`` and ``high`` are its 95 % interval, None where there is none. ``growing``: the rate was
     still growing at the end of the sizes tried. ``dtype`` is empty for memory; ``where`` says what
-    it was measured by.
+    it was measured by; ``intensity`` is FLOP/byte of the size that reached it, where that is noted.
     """
 
     kind: str
@@ -44,6 +48,7 @@ class Ceiling:
     where: str
     disturbed: int = 0
     growing: bool = False
+    intensity: float | None = None
 
 
 def machine_ceilings(summary: pd.DataFrame, plan: Plan) -> list[Ceiling]:
@@ -82,7 +87,7 @@ def _measured(
     return Ceiling(
         kind=kind,
         stated=MEASURED,
-        dtype=numbers_of(every) if kind == COMPUTE else "",
+        dtype=numbers_in(data, point) if kind == COMPUTE else "",
         value=best.value / nodes,
         low=best.low / nodes if known else None,
         high=best.high / nodes if known else None,
@@ -90,7 +95,41 @@ def _measured(
         where=experiment["name"] + ("" if point.source == "measured" else f" ({point.source})"),
         disturbed=sum(best.disturbed),
         growing=sweep is not None and bool(growth(*sweep.best_rates())),
+        intensity=_intensity_at_best(sweep) if kind == COMPUTE else None,
     )
+
+
+def _intensity_at_best(sweep: Swept | None) -> float | None:
+    """FLOP/byte of the size with the best rate; None where it is not noted."""
+    if sweep is None:
+        return None
+    values, rates = sweep.best_rates()
+    return sweep.intensity(values[rates.index(max(rates))])
+
+
+def numbers_in(data: ExperimentData, point: Point) -> str:
+    """The type of the numbers that the runs of a point computed with: ``numbers_of``, and ``tf32``
+    where that was in force (``UNSURE``: where runs on GPUs do not say, or differ)."""
+    every = {**data.experiment["fixed"], **point.values}
+    numbers = numbers_of(every)
+    if numbers != FLOAT32 or point.source != "measured":
+        return numbers
+    texts = data.texts(FACTS)
+    kinds = {_float32_as(texts[row]) for row in point.rows.tolist()}
+    return kinds.pop() if len(kinds) == 1 else UNSURE
+
+
+@lru_cache(maxsize=256)
+def _float32_as(text: str | None) -> str:
+    """What products of float32 were computed in, by the facts of a run."""
+    if text is None:
+        return FLOAT32
+    facts = json.loads(text)
+    recorded = dict(facts["environment"]).get(TF32_FACT)
+    if recorded is not None:
+        return {IN_FORCE: TF32, MIXED: UNSURE}.get(recorded, FLOAT32)
+    has_gpus = any("GPUs" in dict(kind) for kind, _ in facts["hardware"])
+    return UNSURE if has_gpus else FLOAT32
 
 
 def numbers_of(point: Mapping[str, Any]) -> str:

@@ -20,7 +20,7 @@ from scalesweep.analysis.roofline import rated_flop
 from scalesweep.analysis.table_io import read_table
 from scalesweep.core.errors import UserError
 from scalesweep.core.plan_format import PLAN, Plan, parameter_of, read_plan
-from scalesweep.tables.ceilings import Ceiling, machine_ceilings, numbers_of
+from scalesweep.tables.ceilings import Ceiling, machine_ceilings, numbers_in
 from scalesweep.tables.layers import LAYERS, LayerTimes
 from scalesweep.tables.points import ExperimentData, Point
 from scalesweep.tables.rank_layout import Layout, ranks_of
@@ -238,7 +238,7 @@ def _models(data: ExperimentData) -> list[Model]:
             Model(
                 {name: every[name] for name in workload if name in every},
                 int(every["batch_size"]),
-                numbers_of(every),
+                numbers_in(data, point),
                 round(sum(updates) / 2),
                 [rated_flop(kind, n) for n, kind in zip(flop, layers.kind, strict=True)],
                 [count * (there + back) for count, there, back in bytes_],

@@ -17,7 +17,7 @@ from scalesweep.analysis.network_fit import Estimate
 from scalesweep.analysis.roofline import Reach, reach_of, share_interval
 from scalesweep.analysis.step_account import STEPS, StepAccount
 from scalesweep.analysis.types import Floats
-from scalesweep.tables.ceilings import MEASURED, numbers_of, reach_of_least, roof_of
+from scalesweep.tables.ceilings import MEASURED, numbers_in, reach_of_least, roof_of
 from scalesweep.tables.exchange_text import EXCHANGE, exchange_of
 from scalesweep.tables.machine import (
     Machine,
@@ -123,22 +123,22 @@ def _least(network: Network, seconds: Estimate | None) -> Least | None:
 
 def _compute(data: ExperimentData, point: Point, machine: Machine) -> Least | None:
     """The sum of the layers' least times under the roofs that a rank shares with its node."""
-    every = whole_point(data, point)
-    model = _model_of(data, point, every, machine.models)
-    roof = roof_of(machine.ceilings, MEASURED, numbers_of(every))
+    every, numbers = whole_point(data, point), numbers_in(data, point)
+    model = model_of(data, point, numbers, machine.models)
+    roof = roof_of(machine.ceilings, MEASURED, numbers)
     if model is None or roof is None:
         return None
     devices = int(every.get("devices_per_rank") or 1)
     share = roof.shared(Layout.of(every).on_node * devices)
     least = sum(share.least_s(f, b) for f, b in zip(model.flop, model.moved, strict=True)) * _MS
-    below, above = reach_of_least(machine.ceilings, MEASURED, numbers_of(every))
+    below, above = reach_of_least(machine.ceilings, MEASURED, numbers)
     return Least(least, least * math.exp(-below), least * math.exp(above), model.where)
 
 
-def _model_of(
-    data: ExperimentData, point: Point, every: Mapping[str, Any], models: Sequence[Model]
+def model_of(
+    data: ExperimentData, point: Point, numbers: str, models: Sequence[Model]
 ) -> Model | None:
-    """The layers of what a point trains, at its local batch.
+    """The layers of what a point trains, at its local batch; ``numbers`` as ``numbers_in`` says.
 
     The same where both agree in all parameters that both name, in the type of their numbers, and
     in the number of weights.
@@ -146,10 +146,11 @@ def _model_of(
     weights = data.repeats(point, (MODEL_PARAMETERS, "run"))
     if not weights.size or weights.min() != weights.max():
         return None
+    every = whole_point(data, point)
     for model in models:
         if (
             model.batch == every.get("batch_size")
-            and model.numbers == numbers_of(every)
+            and model.numbers == numbers
             and model.weights == round(float(weights[0]))
             and agree(model.named, every)
         ):

@@ -28,6 +28,14 @@ _GPU_KEPT = ("name", "memory.total", "driver_version")
 
 
 # Facts: commits of scalesweep, of the study, and of the repository that an external program is in.
+# TensorFloat-32 on the GPUs of a run, and its values.
+TF32_FACT = "TF32"
+IN_FORCE, NOT_IN_FORCE, NOT_SUPPORTED, MIXED = (
+    "in force",
+    "supported, not in force",
+    "not supported",
+    "in force on some ranks",
+)
 GIT, STUDY, PROGRAM = "git commit", "git commit of the study", "git commit of the program"
 
 
@@ -169,11 +177,23 @@ def _environment(
         if isinstance(git, dict):
             dirty = " with local changes" if git.get("dirty") else ""
             facts[name] = f"{str(git.get('commit'))[:12]}{dirty}"
+    facts[TF32_FACT] = _tf32(_mapping(record.get("notes")).get("tf32"))
     for name, value in sorted(_mapping(environment.get("variables")).items()):
         # A variable that a parameter sets belongs to the point, not to the environment.
         if not _is_place(str(name)) and str(name).lower() not in set_by:
             facts[str(name)] = value
     return [(name, str(value)) for name, value in facts.items() if value is not None]
+
+
+def _tf32(noted: Any) -> str | None:
+    """What became of TensorFloat-32; None on CPUs, which have none, and where it is not noted."""
+    if not isinstance(noted, dict) or noted.get("device") == "CPU":
+        return None
+    if noted.get("in_force") is None:
+        return MIXED
+    if noted["in_force"]:
+        return IN_FORCE
+    return NOT_IN_FORCE if noted.get("supported") else NOT_SUPPORTED
 
 
 def facts_text(record: Mapping[str, Any], machines: Sequence[str] | None = None) -> str:

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scalesweep.core.errors import UserError
+from scalesweep.core.record_content import MAX_NUMBER
 
 SWEEP = "_sweep"  # column of the summary
 SECONDS = "sweep_seconds"  # array of the samples
@@ -42,6 +43,11 @@ def sweep_text(record: Mapping[str, Any], samples: Mapping[str, NDArray[Any]]) -
         raise UserError(f"notes.sweep has other values than {SECONDS}")
     if not all(math.isfinite(amount) and amount >= 0 for amount in amounts):
         raise UserError("notes.sweep.amounts holds a number that is no amount")
+    moved = note.get("moved")
+    if moved is not None and not (
+        isinstance(moved, list) and len(moved) == len(values) and all(map(_is_size, moved))
+    ):
+        raise UserError("notes.sweep.moved is not a number of bytes for each value")
     slowest = seconds.max(axis=2)
     times = np.stack([slowest.min(axis=1), np.median(slowest, axis=1), slowest.max(axis=1)], axis=1)
     collective = note.get("collective")
@@ -49,6 +55,12 @@ def sweep_text(record: Mapping[str, Any], samples: Mapping[str, NDArray[Any]]) -
         {
             "by": by, "unit": None if value_unit is None else str(value_unit), "amount_unit": unit,
             "collective": None if collective is None else str(collective),
-            "values": values, "amounts": amounts, "times": times.tolist(),
+            "values": values, "amounts": amounts, "times": times.tolist(), "moved": moved,
         }
     )  # fmt: skip
+
+
+def _is_size(value: Any) -> bool:
+    """Whether it is a finite number above 0."""
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    return number and 0 < value < MAX_NUMBER

@@ -48,6 +48,14 @@ class Swept:
         ]
         return by_amount[0][0], np.array([times for _, times in by_amount], np.float64)
 
+    def intensity(self, value: Any) -> float | None:
+        """Work of a value per byte that it moves at least; None where that was not noted."""
+        for run in self.runs:
+            if run.get("moved") and value in run["values"]:
+                place = run["values"].index(value)
+                return float(run["amounts"][place] / run["moved"][place])
+        return None
+
     def best_rates(self) -> tuple[list[Any], list[float]]:
         """The values, and of each the most work per second that any repeat of any run reached."""
         values = self.values()

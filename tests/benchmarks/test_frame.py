@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from harness import frame, ranks
+from harness import frame, ranks, tf32
 from harness.native import Native, metric
 from harness.program import ProgramError, Run
 from tests.benchmarks.typed import check
@@ -87,7 +87,8 @@ def test_a_run_that_ends_well(tmp_path, calls):
     assert [name for name, _, _ in native["phase_spans"]] == phases
     assert native["metrics"]["step_time_max"]["value"] == 3
     assert native["work"] == {"samples_per_epoch": 8}
-    assert native["notes"] == {"devices": [{"device": "CPU:0"}] * 2, "horovod": {"nccl": False}}
+    known = {"devices": [{"device": "CPU:0"}] * 2, "horovod": {"nccl": False}}
+    assert native["notes"] == {**known, "tf32": tf32.facts()}
     threads = [(r["inter_threads"], r["intra_threads"]) for r in native["environment"]["ranks"]]
     assert threads == [(2, 3)] * 2
     assert native["environment"]["ranks"][0]["hardware"]["cpus"] >= 1
@@ -109,3 +110,34 @@ def test_other_ranks_write_nothing(tmp_path, calls, monkeypatch):
     execute(tmp_path, calls)
     assert calls[-2:] == ["close", "stop"]
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("capability", "allowed", "override", "in_force"),
+    [
+        ((8, 0), True, None, True), ((9, 0), True, None, True), ((8, 0), False, None, False),
+        ((8, 0), True, "0", False), ((7, 5), True, None, False), (None, True, None, False),
+    ],
+)  # fmt: skip
+def test_tf32_is_in_force_where_gpu_framework_and_environment_agree(
+    monkeypatch, capability, allowed, override, in_force
+):
+    config = tf32.tf.config
+    details = {} if capability is None else {"compute_capability": capability}
+    monkeypatch.setattr(config, "get_visible_devices", lambda kind: ["GPU:0", "GPU:1"])
+    monkeypatch.setattr(config.experimental, "get_device_details", lambda gpu: details)
+    if override is not None:
+        monkeypatch.setenv(tf32.OVERRIDE, override)
+    before = config.experimental.tensor_float_32_execution_enabled()
+    try:
+        refused = tf32.choose(allowed)
+        facts = tf32.facts()
+    finally:
+        config.experimental.enable_tensor_float_32_execution(before)
+    assert (facts["device"], facts["in_force"]) == ("GPU", in_force)
+    assert facts["supported"] == (capability is not None and capability >= (8, 0))
+    assert (refused is None) == (in_force or not allowed)
+    if override:
+        assert refused == (69, "tf32 true: NVIDIA_TF32_OVERRIDE=0 forbids it")
+    differing = tf32.of_ranks([facts, facts | {"in_force": None}])
+    assert differing == facts | {"in_force": None}

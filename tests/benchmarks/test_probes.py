@@ -10,7 +10,7 @@ import pytest
 
 from allreduce.main import check_parameters as check_allreduce
 from allreduce.messages import bus_factor, split
-from compute_peak.work import flop
+from compute_peak.work import flop, least_bytes
 from file_read import reading, stage
 from harness.program import ProgramError
 from harness.sweep import Case, Chain, Clock, Sweep, ceiling_metrics, rates, run_sweep
@@ -97,10 +97,30 @@ def test_a_ceiling_is_the_best_of_values_and_repeats_by_the_slowest_rank():
     assert {name: each["value"] for name, each in found.items()} == {"speed": 10, "speed_median": 5}
 
 
-def test_flop_by_hand():
-    assert flop("matmul", 2) == 16  # 4 results of 2 products and 2 additions
+def test_flop_and_bytes_by_hand():
+    defaults = Program("compute_peak", {}).defaults
+    assert flop(defaults, 2) == 16  # 4 results of 2 products and 2 additions
+    assert least_bytes(defaults, 2) == 3 * 4 * 4
     # 8 images, 28 x 28 outputs, 9 positions, 16 to 16 channels, 2 FLOP.
-    assert flop("convolution", 16) == 8 * 784 * 9 * 256 * 2
+    convolution = defaults | {"operation": "convolution"}
+    assert flop(convolution, 16) == 8 * 784 * 9 * 256 * 2
+    more = convolution | {"images": 2, "height": 4, "width": 5, "kernel": 5, "channels_in": 3}
+    assert flop(more, 8) == 2 * (2 * 20 * 25 * 3 * 8)
+    assert least_bytes(more | {"dtype": "float16"}, 8) == 2 * (2 * 20 * (3 + 8) + 25 * 3 * 8)
+
+
+def test_the_convolutions_of_the_course_on_performance():
+    """S. Kesselheim, Is my code fast?, Helmholtz AI at JSC, 2021: 72 MFLOP (2^20) and, without the
+    weights, n k k / 4 FLOP/byte."""
+    convolution = Program("compute_peak", {}).defaults | {"operation": "convolution", "images": 1}
+    single = convolution | {"height": 128, "width": 128}
+    assert flop(single, 16) == 72 * 2**20
+    assert flop(single, 16) / (least_bytes(single, 16) - 4 * 9 * 16 * 16) == 36
+    assert flop(single, 16) / least_bytes(single, 16) == pytest.approx(36, rel=0.005)
+    for edge, channels, printed in ((128, 64, 144), (64, 128, 288), (32, 256, 576)):
+        layer = convolution | {"height": edge, "width": edge, "images": 64}
+        found = flop(layer, channels) / least_bytes(layer, channels)
+        assert found == pytest.approx(printed, rel=0.02)
 
 
 def test_bus_bandwidths_are_those_of_nccl_tests():
@@ -212,6 +232,14 @@ def test_compute_and_memory_start_and_leave_ceilings(tmp_path):
     best = (np.array([[2 * 32**3], [2 * 64**3]]) / samples["sweep_seconds"][:, :, 0]).max()
     assert native["metrics"]["flops"]["value"] == pytest.approx(best)
     assert native["work"] == {}
+
+    assert native["notes"]["sweep"]["moved"] == [3 * 2 * 32**2, 3 * 2 * 64**2]
+    facts = native["notes"]["tf32"]
+    if facts["device"] == "CPU":
+        assert facts["allowed"] and not facts["supported"] and not facts["in_force"]
+        done, _ = program.start(tmp_path / "tf32", tf32=True)
+        assert done.returncode == 69
+        assert "tf32 true: no GPU of compute capability 8.0 or more here" in done.stderr
 
     program = Program("memory_bandwidth", {"array_mib": 2, "repeats": 3})
     native, samples = read(*program.start(tmp_path / "two", threads=2))

@@ -43,6 +43,10 @@ class SweepRow(_ProbeRow, table="sweep"):
     value_unit: str | None = column("its unit")
     amount: float = column("work of a call, in the unit of `rate` times a second")
     unit: str = column("unit of the rates")
+    intensity: float | None = column(
+        "work of a call over the least bytes that it moves, of computation", "FLOP/byte",
+        default=None,
+    )  # fmt: skip
     seconds: Estimate = column("time of a call: mean over runs of the median repeat", "s")
     rate: Estimate = column("work per second of the median repeats, mean over runs")
     best_rate: float = column("the best repeat of all runs")
@@ -93,6 +97,7 @@ def _of_sweep(data: ExperimentData, sweep: Swept) -> Iterator[SweepRow]:
             value_unit=first["unit"],
             amount=amount,
             unit=f"{first['amount_unit']}/s",
+            intensity=sweep.intensity(value),
             seconds=Estimate.of(float(medians.mean()), seconds.low, seconds.high),
             rate=Estimate.of(float(rates.mean()), rate.low, rate.high),
             best_rate=best,

@@ -7,7 +7,7 @@ from scalesweep.analysis.roofline import COMPUTE, Roof
 from scalesweep.aspects.roofline.table import STEP, CeilingRow, LayerRow
 from scalesweep.core.formatting import finite
 from scalesweep.experiment.results import ExperimentResults, Key, Row
-from scalesweep.tables.ceilings import DATASHEET, MEASURED, ceiling_of, numbers_of, roof_of
+from scalesweep.tables.ceilings import DATASHEET, MEASURED, ceiling_of, roof_of
 
 LOCAL_BATCH = "batch_size"
 
@@ -54,9 +54,9 @@ def rooflines(results: ExperimentResults) -> list[list[PointRoofline]]:
         every = {**fixed, **first.point}
         ranks = min(int(every["ranks"]), int(every.get("ranks_per_node") or 1))
         roofs = {
-            stated: roof_of(ceilings, stated, numbers_of(every)) for stated in (MEASURED, DATASHEET)
+            stated: roof_of(ceilings, stated, first.numbers) for stated in (MEASURED, DATASHEET)
         }
-        flops = ceiling_of(ceilings, COMPUTE, MEASURED, numbers_of(every))
+        flops = ceiling_of(ceilings, COMPUTE, MEASURED, first.numbers)
         point = PointRoofline(
             {LOCAL_BATCH: fixed.get(LOCAL_BATCH), **first.row},
             first.repeats,

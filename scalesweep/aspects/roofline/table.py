@@ -13,6 +13,7 @@ import numpy as np
 
 from scalesweep.analysis.roofline import (
     COMPUTE,
+    MEMORY,
     UNKNOWN,
     Reach,
     Roof,
@@ -27,7 +28,8 @@ from scalesweep.tables.ceilings import (
     DATASHEET,
     MEASURED,
     Ceiling,
-    numbers_of,
+    ceiling_of,
+    numbers_in,
     reach_of_least,
     roof_of,
 )
@@ -47,6 +49,7 @@ class LayerRow(PointRow, table="roofline"):
     (``analysis.roofline.PRODUCTS``) is that of their bytes.
     """
 
+    numbers: str = column("type of the numbers: `float32`, `tf32`, ...")
     layer: str = column("name of the first layer of the kind, or `step`")
     kind: str = column("kind of the layer, or `step`")
     count: int = column("how many layers are the same", "1")
@@ -84,10 +87,21 @@ class CeilingRow(DeclaredRow, table="ceilings"):
     where: str = column("what measured it")
     disturbed: int = column("runs that were disturbed", "1")
     growing: bool = column("whether the rate still grew at the last size tried")
+    intensity: float | None = column(
+        "operations over the least bytes of the size that reached it, of computation", "FLOP/byte",
+        default=None,
+    )  # fmt: skip
+    ridge: float | None = column(
+        "least arithmetic intensity that can reach it: of computation, over the memory's ceiling "
+        "that is stated alike",
+        "FLOP/byte", default=None,
+    )  # fmt: skip
 
     @classmethod
-    def of(cls, ceiling: Ceiling) -> Self:
-        """The row of a ceiling."""
+    def of(cls, ceiling: Ceiling, ceilings: Sequence[Ceiling]) -> Self:
+        """The row of one of the machine's ceilings."""
+        memory = ceiling_of(ceilings, MEMORY, ceiling.stated, "")
+        compute = ceiling.kind == COMPUTE
         return cls(
             kind=ceiling.kind,
             stated=ceiling.stated,
@@ -98,6 +112,8 @@ class CeilingRow(DeclaredRow, table="ceilings"):
             where=ceiling.where,
             disturbed=ceiling.disturbed,
             growing=ceiling.growing,
+            intensity=ceiling.intensity,
+            ridge=ceiling.value / memory.value if compute and memory else None,
         )
 
     @property
@@ -106,7 +122,7 @@ class CeilingRow(DeclaredRow, table="ceilings"):
         ends = (self.value.low, self.value.high)
         return Ceiling(
             self.kind, self.stated, self.dtype or "", self.value.value, *ends, self.repeats,
-            self.where, self.disturbed, self.growing,
+            self.where, self.disturbed, self.growing, self.intensity,
         )  # fmt: skip
 
 
@@ -117,14 +133,16 @@ def layer_rows(inputs: TableInputs) -> Iterator[LayerRow]:
         runs = _timed(data, point)
         alike = [run for run in runs if run.name == runs[0].name]
         if alike:
-            head = {**point_columns(point), "repeats": len(alike)}
+            numbers = numbers_in(data, point)
+            head = {**point_columns(point), "repeats": len(alike), "numbers": numbers}
             yield from _rows(head, alike, *_roof(data, point, inputs.machine.ceilings))
 
 
 def ceiling_rows(inputs: TableInputs) -> Iterator[CeilingRow]:
     """The ceilings of the machine, where layers are held against them."""
     if any(_timed(inputs.data, point) for point in inputs.points):
-        yield from map(CeilingRow.of, inputs.machine.ceilings)
+        ceilings = inputs.machine.ceilings
+        yield from (CeilingRow.of(ceiling, ceilings) for ceiling in ceilings)
 
 
 MAKERS = (Maker(LayerRow, layer_rows), Maker(CeilingRow, ceiling_rows))
@@ -145,7 +163,7 @@ def _roof(
     is not known.
     """
     every = {**data.experiment["fixed"], **point.values}
-    dtype = numbers_of(every)
+    dtype = numbers_in(data, point)
     ranks = min(int(every["ranks"]), int(every.get("ranks_per_node") or 1))
     for stated in (MEASURED, DATASHEET):
         roof = roof_of(ceilings, stated, dtype)

@@ -8,7 +8,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from compute_peak.work import BATCH, IMAGE, KERNEL, flop
+from compute_peak.work import channels, flop, least_bytes
 from harness.probe import Probe, wait
 from harness.sweep import Case, Chain, Sweep, works_of
 
@@ -35,11 +35,16 @@ class ComputePeak(Probe):
         return (
             Case(
                 size,
-                params["ranks"] * flop(params["operation"], size),
+                params["ranks"] * flop(params, size),
                 partial(make_call, params, size),
             )
             for size in params["sizes"]
         )
+
+    def notes(self, about_ranks: list[Any]) -> dict[str, Any]:
+        """Return the least bytes that each size moves too."""
+        moved = [self.params["ranks"] * least_bytes(self.params, int(n)) for n in self.sweep.values]
+        return {"sweep": self.sweep.note() | {"moved": moved}}
 
     def asked(self) -> str:
         """Return what a machine may lack."""
@@ -55,7 +60,10 @@ def make_call(params: dict[str, Any], size: int) -> Callable[[], Any]:
     runs on the thread that calls, as a graph, which hands it to another, or several in a graph,
     each on what the one before it gave.
     """
-    calls = [make_one(params, size, way) for way in WAYS[params["xla"]]]
+    ways = WAYS[params["xla"]]
+    if params["operation"] == "convolution" and len(set(channels(params, size))) > 1:
+        ways = tuple(way for way in ways if way != CHAIN)  # what it gives is no operand of its own
+    calls = [make_one(params, size, way) for way in ways]
     return calls[0] if len(calls) == 1 else min(calls, key=trial_seconds)
 
 
@@ -83,10 +91,12 @@ def make_one(params: dict[str, Any], size: int, way: str) -> Callable[[], Any]:
         operands = (random(size, size), random(size, size) / math.sqrt(size))
         operation = tf.linalg.matmul
     else:
-        image = (BATCH, IMAGE, IMAGE, size)
+        into, out = channels(params, size)
+        kernel, rows, columns = params["kernel"], params["height"], params["width"]
+        image = (params["images"], rows, columns, into)
         if params["data_format"] == "NCHW":
-            image = (BATCH, size, IMAGE, IMAGE)
-        weights = random(KERNEL, KERNEL, size, size) / (KERNEL * math.sqrt(size))
+            image = (params["images"], into, rows, columns)
+        weights = random(kernel, kernel, into, out) / (kernel * math.sqrt(into))
         operands = (random(*image), weights)
         operation = partial(
             tf.nn.conv2d, strides=1, padding="SAME", data_format=params["data_format"]

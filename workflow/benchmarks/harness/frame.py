@@ -92,7 +92,7 @@ def execute(run: Run, load: Load) -> None:
     """Run a benchmark on this rank. Raises ProgramError, with its exit code, on known trouble."""
     import_without("pandas", "scipy", "PIL")
     make = load()
-    from harness import ranks
+    from harness import ranks, tf32
 
     phases = Phases()
     phases.add("import", since_start())
@@ -100,6 +100,8 @@ def execute(run: Run, load: Load) -> None:
     try:
         with phases("init"):
             benchmark.start()
+            if (asked := run.params.get("tf32")) is not None:
+                ranks.raise_together(tf32.choose(asked))
         benchmark.set_up()
         benchmark.warm_up()
         with Clocks() as clocks:
@@ -108,16 +110,20 @@ def execute(run: Run, load: Load) -> None:
             arrays = benchmark.gather()
             threads, first = benchmark.threads(), ranks.first_on_host()
             mine = facts.rank_facts(*threads, first, clocks.mean_mhz)
-            known = ranks.gather_json([mine, benchmark.about_rank()])
+            known = ranks.gather_json([mine, benchmark.about_rank(), tf32.facts()])
         if ranks.rank() == 0:
             samples = cast(Arrays, arrays)  # of all ranks: they are here
-            notes = benchmark.notes([about for _, about in known])
+            notes = benchmark.notes([about for _, about, _ in known])
             content = result.native(
                 phases,
-                ranks=[rank for rank, _ in known],
+                ranks=[rank for rank, *_ in known],
                 work=benchmark.work(),
                 metrics=benchmark.metrics(samples),
-                notes=notes | {"horovod": ranks.facts_about_horovod()},
+                notes=notes
+                | {
+                    "horovod": ranks.facts_about_horovod(),
+                    "tf32": tf32.of_ranks([numbers for *_, numbers in known]),
+                },
             )
             result.write_result(run.out, content, samples)
     finally:

@@ -53,6 +53,9 @@ def test_a_run_keeps_best_median_and_worst_of_the_slowest_rank() -> None:
         ({"values": 7}, np.ones((1, 1, 1))),
         ({"amounts": ["x"]}, np.ones((1, 1, 1))),
         ({"amounts": [math.inf]}, np.ones((1, 1, 1))),
+        ({"moved": [0]}, np.ones((1, 1, 1))),
+        ({"moved": [1, 2]}, np.ones((1, 1, 1))),
+        ({"moved": "x"}, np.ones((1, 1, 1))),
     ],
 )
 def test_sweeps_that_cannot_be_used_are_refused(change: Any, seconds: Any) -> None:
@@ -69,7 +72,8 @@ def compute(repeats: int = 3, median: float = 0.96) -> ExperimentResults:
         speed = 1e11 * (1 + (dtype == "bfloat16")) * (1.8 if threads == 2 else 1.0)
         runs = speed * (1 + 0.01 * draw.standard_normal(repeats))
         amounts = [2e9, 1.6e10, 1.28e11]
-        said = note([64, 128, 256], amounts, by="matrix size", amount_unit="FLOP")
+        moved = [4.0 * 3 * size**2 for size in (64, 128, 256)]
+        said = note([64, 128, 256], amounts, by="matrix size", amount_unit="FLOP", moved=moved)
         sweeps = [
             (said, seconds_of(4e9 / run, 1.6e10 / run, 1.28e11 / (0.98 * run), spread=0.04))
             for run in runs
@@ -91,6 +95,7 @@ def test_the_table_has_rates_by_size_with_their_best() -> None:
     assert second["rate"] == pytest.approx(second["best_rate"] / 1.04, rel=0.03)
     assert second["rate_low"] < second["rate"] < second["rate_high"]
     assert second["repeats"] == 3
+    assert second["intensity"] == pytest.approx(1.6e10 / (12 * 128**2))
 
 
 def test_each_kind_of_work_has_its_ceiling_over_how_it_is_done() -> None:

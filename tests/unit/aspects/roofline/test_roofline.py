@@ -26,6 +26,7 @@ from scalesweep.tables.layers import LAYERS, LayerTimes
 from scalesweep.tables.machine import Machine
 from scalesweep.tables.making import TableInputs
 from scalesweep.tables.points import ExperimentData
+from scalesweep.tables.provenance import FACTS, facts_text
 from tests.fakes.plan import whole_plan
 
 # 100 GFLOP/s and 20 GB/s: the ridge is at 5 FLOP/byte, as in docs/methods/roofline.md.
@@ -260,6 +261,53 @@ def test_the_type_of_the_model_chooses_its_ceiling() -> None:
     campaign.ceiling("compute", [4 * FLOPS], dtype="bfloat16")
     rows = campaign.study().rows("roofline")
     assert rows[0]["least_ms"] == pytest.approx(15)
+
+
+def ran_on(campaign: Campaign, experiment: str, tf32: dict[str, Any] | None, gpus: bool) -> None:
+    """Say of an experiment's runs what they noted of TF32, and whether their host has GPUs."""
+    names = [[{"name": "A100"}] if gpus else []]
+    hardware = {"hosts": ["n1"], "facts": {"gpus": {"values": names}}}
+    record = {
+        "source": "measured", "resources": {"hosts": {"values": ["n1"]}},
+        "environment": {"hardware": hardware}, "notes": {} if tf32 is None else {"tf32": tf32},
+    }  # fmt: skip
+    for row in campaign.rows:
+        if row["run_id"].rpartition("-")[0] == experiment:
+            row[FACTS] = facts_text(record, ["n1"])
+
+
+def test_tf32_and_float32_are_not_held_against_each_other() -> None:
+    """A100 as the course on performance has it: 21 TFLOP/s, 151 in TF32, 1.6 TB/s."""
+    on, off = ({"device": "GPU", "supported": True, "in_force": value} for value in (True, False))
+    cpu = {"device": "CPU", "supported": False, "in_force": False}
+    campaign = Campaign().layers({32: [times()] * 3})
+    campaign.ceiling("compute", [21e12] * 3).ceiling("compute", [151e12] * 3)
+    campaign.ceiling("memory", [1.6e12] * 3)
+    for tf32, least, bound_by in ((on, 151e12, "tf32"), (off, 21e12, "float32")):
+        ran_on(campaign, "layers", tf32, True)
+        ran_on(campaign, "compute1", off, True)
+        ran_on(campaign, "compute2", on, True)
+        study = campaign.study()
+        conv = study.rows("roofline")[0]
+        assert conv["least_ms"] == pytest.approx(max(6e9 / least, 120e6 / 1.6e12) * 1e3)
+        assert conv["numbers"] == bound_by
+        by_type = {row["dtype"]: row for row in study.rows("ceilings") if row["dtype"]}
+        assert {name: row["value"] for name, row in by_type.items()} == {
+            "float32": 21e12, "tf32": 151e12,
+        }  # fmt: skip
+        # The course's minimum intensities: 13 and 94.
+        assert by_type["float32"]["ridge"] == pytest.approx(13, rel=0.02)
+        assert by_type["tf32"]["ridge"] == pytest.approx(94, rel=0.02)
+        assert roofline_figures(study)
+    # Runs on GPUs that do not say, or differ, belong to neither.
+    ran_on(campaign, "layers", None, True)
+    assert campaign.study().rows("roofline")[0]["roof"] is None
+    ran_on(campaign, "layers", {**on, "in_force": None}, True)
+    assert campaign.study().rows("roofline")[0]["roof"] is None
+    # Records of before, of hosts without a GPU, and of today on a CPU: float32.
+    for before in (None, cpu):
+        ran_on(campaign, "layers", before, False)
+        assert campaign.study().rows("roofline")[0]["numbers"] == "float32"
 
 
 def test_ranks_share_the_ceilings_of_their_node() -> None:

@@ -1,0 +1,56 @@
+"""TensorFloat-32: whether float32 products are computed with ten bits of mantissa.
+
+TensorFlow allows it by default, for matrix products and convolutions of float32. NVIDIA's GPUs have
+it from compute capability 8.0 on (Ampere); whatever else TensorFlow runs on computes in float32.
+NVIDIA_TF32_OVERRIDE=0 forbids it to NVIDIA's libraries, whatever a program says.
+"""
+
+import os
+from typing import Any
+
+import tensorflow as tf
+
+from harness.program import EXIT_UNSUPPORTED
+
+CAPABILITY = (8, 0)
+OVERRIDE = "NVIDIA_TF32_OVERRIDE"
+
+
+def choose(asked: bool | None) -> tuple[int, str] | None:
+    """Allow or forbid it, None for the framework's default; return what stands against it."""
+    if asked is None:
+        return None
+    tf.config.experimental.enable_tensor_float_32_execution(asked)
+    if not asked or facts()["in_force"]:
+        return None
+    if os.environ.get(OVERRIDE) == "0":
+        return EXIT_UNSUPPORTED, f"tf32 true: {OVERRIDE}=0 forbids it"
+    return EXIT_UNSUPPORTED, "tf32 true: no GPU of compute capability 8.0 or more here"
+
+
+def facts() -> dict[str, Any]:
+    """Return what this rank computes on, whether that has TF32, and whether it is in force."""
+    gpus = tf.config.get_visible_devices("GPU") or tf.config.list_physical_devices("GPU")
+    allowed = bool(tf.config.experimental.tensor_float_32_execution_enabled())
+    supported = bool(gpus) and all(map(_has_it, gpus))
+    override = os.environ.get(OVERRIDE)
+    return {
+        "device": "GPU" if gpus else "CPU",
+        "allowed": allowed,
+        "override": override,
+        "supported": supported,
+        "in_force": allowed and supported and override != "0",
+    }
+
+
+def _has_it(gpu: Any) -> bool:
+    capability = tf.config.experimental.get_device_details(gpu).get("compute_capability")
+    return capability is not None and tuple(capability) >= CAPABILITY
+
+
+def of_ranks(ranks: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return what all ranks say; None where they differ."""
+    return {
+        name: value if all(rank[name] == value for rank in ranks) else None
+        for name, value in ranks[0].items()
+    }
