@@ -105,3 +105,22 @@ def test_which_gpus(folder: Project) -> None:
     assert ratios[["parameter", "value", "reference"]].to_numpy().tolist() == [[name, "0,1", "0,5"]]
     figures = {path.name for path in (folder.path / "results" / "figures" / "pairs").iterdir()}
     assert "parameter.svg" in figures
+
+
+def test_convergence(folder: Project) -> None:
+    """Epochs are validated and their accuracy is in tables, figures and the report."""
+    text = shortened("cifar10_convergence_small", "devices")
+    points = run(folder, text)["ranks"]
+    tables = folder.path / "results" / "tables" / "ranks"
+    epochs = pd.read_parquet(tables / "epochs.parquet").groupby("ranks")
+    assert set(epochs.groups) == {1, 2}
+    best = epochs["validation_accuracy"].max()
+    assert (best > 0.8).all() and (epochs["loss"].last() < epochs["loss"].first()).all()
+    accuracy = pd.read_parquet(tables / "accuracy.parquet")
+    assert accuracy["samples"].tolist() == [512, 512]
+    assert accuracy["reached"].tolist() == (best >= 0.9).astype(int).tolist()
+    assert points["final_validation_accuracy_mean_run"].tolist() == pytest.approx(
+        epochs["validation_accuracy"].last().tolist()
+    )
+    figures = {path.name for path in (folder.path / "results" / "figures" / "ranks").iterdir()}
+    assert {"accuracy-time.svg", "accuracy-loss.svg"} <= figures

@@ -4,10 +4,12 @@ import random
 from dataclasses import replace
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scalesweep.config.benchmark import BENCHMARKS, Benchmark, Parameter, load_benchmark
+from scalesweep.core.errors import UserError
 from tests.conftest import ROOT
 
 TOY = load_benchmark("toy", folder=ROOT / "tests" / "toy")
@@ -34,7 +36,10 @@ def test_shipped_benchmarks_say_which_losses_are_compared() -> None:
         path.parent.name: load_benchmark(path.parent.name)
         for path in BENCHMARKS.glob("*/benchmark.yaml")
     }
-    assert found["cnn_training"].compare == {"final_loss": "never"}
+    assert found["cnn_training"].compare == {
+        "final_loss": "never",
+        **dict.fromkeys(("final_validation_loss", "final_validation_accuracy"), "same_training"),
+    }
     assert found["cnn_training"].metrics["final_loss"].startswith("cross-entropy of the last timed")
     for name in ("cosmoflow_training", "nt3"):
         assert set(found[name].compare.values()) == {"same_training"}
@@ -100,7 +105,7 @@ FINGERPRINTS: dict[tuple[str, int], str] = {
     ("data_loading", 1): "b4192e5066d17d62",
     ("tf_cnn_benchmarks", 1): "c0e7c99c865a9d0d",
     ("keras_multi_gpu", 1): "504b9a3435706f6c",
-    ("cnn_training", 1): "126721cc82de056b",
+    ("cnn_training", 1): "6cae8068c54eabca",
     ("cosmoflow_training", 1): "ef0e8ca07546f079",
     ("nt3", 1): "73018de6b9e0c683",
     ("step_layers", 1): "02d4e768a3b0a6e3",
@@ -134,3 +139,27 @@ def test_defaults_change_only_with_the_version() -> None:
             f"defaults of {key} differ from the committed fingerprint: raise 'version', or name a "
             "parameter that is new in ADDED"
         )
+
+
+def test_epochs_of_cnn_training() -> None:
+    benchmark = load_benchmark("cnn_training")
+    epochs = {"epochs": 3, "input": "tfrecords", "data_set": "cifar10", "model": "resnet20"}
+
+    def point(**changes: Any) -> dict[str, Any]:
+        return {**benchmark.defaults, **epochs, "variable_update": "replicated", **changes}
+
+    benchmark.check_point(point(devices_per_rank=2), "e")
+    assert benchmark.total_work(point()) == 3 * 2048
+    # What is validated on lies in the files behind those that are trained on.
+    assert benchmark.data is not None
+    assert benchmark.data.needed(point()) == {"train": 12}
+    assert benchmark.data.needed(point(epochs=None)) == {"train": 8}
+    for changes, wrong in (
+        ({"input": "synthetic"}, "there is nothing to learn in synthetic images"),
+        ({"epochs": None, "target_accuracy": 0.5}, "target_accuracy is that of validation"),
+        ({"ranks": 2, "variable_update": "parameter_server"}, "raise devices_per_rank instead"),
+        ({"batch_size": 96}, "data_images = 2048 is not a multiple of"),
+        ({"validation_images": 1000}, "validation_images = 1000 is not a multiple of"),
+    ):
+        with pytest.raises(UserError, match=wrong):
+            benchmark.check_point(point(**changes), "e")

@@ -126,7 +126,7 @@ class CNNTraining(Benchmark):
                 "step_times": trainer.step_times,
             },
             "devices": about_ranks,
-            "spans": spans.about(params["batches"], self.held_by()),
+            "spans": self.about_spans(),
             "batch": {
                 "global": params["ranks"] * self.images_per_step,
                 "per_device": params["batch_size"],
@@ -137,6 +137,10 @@ class CNNTraining(Benchmark):
             },
             "exchange": self.exchange(),
         }
+
+    def about_spans(self) -> dict[str, Any]:
+        """Return what is noted of the spans of steps."""
+        return spans.about(self.params["batches"], self.held_by())
 
     def exchange(self) -> dict[str, Any] | None:
         """Return what Horovod reduces in a step; None in the modes that exchange without it."""

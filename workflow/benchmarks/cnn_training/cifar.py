@@ -1,4 +1,4 @@
-"""Reading the real CIFAR-10, as its authors publish it: five training batches in one folder.
+"""Reading the real CIFAR-10, as its authors publish it: six batches in one folder, one to test.
 
 Both of their versions do: ``cifar-10-batches-py`` (pickles of Python) and ``cifar-10-batches-bin``.
 """
@@ -10,7 +10,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from harness.program import EXIT_BAD_DATA, EXIT_MISSING_DATA, ProgramError
+from harness.program import EXIT_BAD_DATA, EXIT_MISSING_DATA, EXIT_PARAMETERS, ProgramError
 
 VARIABLE = "CIFAR10_DIR"
 BATCHES = 5
@@ -18,6 +18,7 @@ CLASSES = 10
 VALUES = 3 * 32 * 32
 FOLDERS = ("cifar-10-batches-py", "cifar-10-batches-bin")
 NAMES = ("data_batch_{}", "data_batch_{}.bin")
+TEST = {"": "test_batch", ".bin": "test_batch.bin"}  # by the suffix of the training batches
 
 
 class _Array:
@@ -160,17 +161,37 @@ def find() -> list[Path]:
     )
 
 
-def read(rank: int, ranks: int) -> tuple[np.ndarray, np.ndarray]:
+def read(rank: int, ranks: int, count: int | None = None) -> tuple[np.ndarray, np.ndarray]:
     """Return the share of one rank: every `ranks`-th image uint8 ``[N, 32, 32, 3]``, and labels.
 
-    Raises ProgramError when the data are missing (EXIT_MISSING_DATA) or damaged (EXIT_BAD_DATA).
+    `count`: of the first so many images; None: of all. Raises ProgramError when the data are
+    missing (EXIT_MISSING_DATA), damaged (EXIT_BAD_DATA) or fewer (EXIT_PARAMETERS).
     """
     images, labels = [], []
     before = 0
     for path in find():
         each_images, each_labels = read_batch(path)
-        mine = slice((rank - before) % ranks, None, ranks)
+        end = len(each_labels) if count is None else max(0, count - before)
+        mine = slice((rank - before) % ranks, end, ranks)
         images.append(each_images[mine])
         labels.append(each_labels[mine])
         before += len(each_labels)
+    check_count("data_images", count or 0, before)
     return np.concatenate(images), np.concatenate(labels)
+
+
+def read_test(count: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the first `count` images of the test batch, as `read` does. Raises ProgramError."""
+    training = find()[0]
+    path = training.with_name(TEST[training.suffix])
+    if not path.is_file():
+        raise ProgramError(EXIT_MISSING_DATA, f"{path} is missing, on which epochs are validated")
+    images, labels = read_batch(path)
+    check_count("validation_images", count, len(labels))
+    return images[:count], labels[:count]
+
+
+def check_count(name: str, wanted: int, there: int) -> None:
+    """Raise ProgramError where a parameter asks for more images than there are."""
+    if wanted > there:
+        raise ProgramError(EXIT_PARAMETERS, f"{name} {wanted}: CIFAR-10 here has {there} images")

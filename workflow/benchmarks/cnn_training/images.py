@@ -168,8 +168,11 @@ def synthetic_pipeline(share: Share) -> Dataset:
     return _batches(data, share, order=True)
 
 
-def _decoder(share: Share) -> Callable[..., tuple[tf.Tensor, tf.Tensor]]:
-    """Return the function from a number and a record of the stand-in to an image and its label."""
+def _decoder(share: Share, varied: bool = True) -> Callable[..., tuple[tf.Tensor, tf.Tensor]]:
+    """Return the function from a number and a record of the stand-in to an image and its label.
+
+    Unless `varied`, an image is neither cut, moved nor mirrored.
+    """
     features = {
         "image/encoded": tf.io.FixedLenFeature([], tf.string),
         "image/class/label": tf.io.FixedLenFeature([], tf.int64),
@@ -190,17 +193,20 @@ def _decoder(share: Share) -> Callable[..., tuple[tf.Tensor, tf.Tensor]]:
         )
         return tf.image.resize(image, share.shape[:2])
 
+    def entire(encoded: tf.Tensor) -> tf.Tensor:
+        return tf.image.resize(tf.io.decode_jpeg(encoded, channels=3), share.shape[:2])
+
     def decode(number: tf.Tensor, record: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         example = tf.io.parse_single_example(record, features)
         draws = _draws(READ, share.seed, number, 3)
         encoded = example["image/encoded"]
         if share.data_set == "imagenet":
-            image = jpeg(encoded, number)
+            image = jpeg(encoded, number) if varied else entire(encoded)
         else:
-            pixels = tf.io.decode_raw(encoded, tf.uint8)
-            image = _moved(tf.reshape(pixels, records.CIFAR10_SHAPE), draws)
+            image = tf.reshape(tf.io.decode_raw(encoded, tf.uint8), records.CIFAR10_SHAPE)
+            image = _moved(image, draws) if varied else image
         label = tf.cast(example["image/class/label"], tf.int32)
-        return _finished(image, draws[2], share), label
+        return _finished(image, draws[2] if varied else tf.constant(0), share), label
 
     return decode
 
@@ -259,13 +265,13 @@ def tfrecord_pipeline(
     return _batches(data, share, order=False)
 
 
-def cifar10_pipeline(share: Share) -> Dataset:
+def cifar10_pipeline(share: Share, count: int | None = None) -> Dataset:
     """Return steps of the real CIFAR-10 in the folder that CIFAR10_DIR names, held in memory.
 
-    Each rank takes every `ranks`-th image, in an order new in each epoch. Raises ProgramError when
-    the data are missing, damaged or fewer than the ranks.
+    Each rank takes every `ranks`-th image, of the first `count` or of all, in an order new in each
+    epoch. Raises ProgramError when the data are missing, damaged or fewer than the ranks.
     """
-    images, labels = cifar.read(share.rank, share.ranks)
+    images, labels = cifar.read(share.rank, share.ranks, count)
     if len(labels) == 0:
         raise ProgramError(EXIT_PARAMETERS, f"CIFAR-10 here has no image for rank {share.rank}")
     with tf.device("CPU:0"):  # captured by the function below, not copied into its graph
@@ -292,12 +298,47 @@ def rank_dataset(params: dict[str, Any], rank: int, data: Path | None = None) ->
     if kind == "pipeline":
         return synthetic_pipeline(share)
     if kind == "cifar10":
-        return cifar10_pipeline(share)
+        return cifar10_pipeline(share, params["data_images"] if params["epochs"] else None)
     if kind != "tfrecords":
         raise ValueError(f"input {kind} is no pipeline")
+    folder = stand_in_folder(params, data)
+    return tfrecord_pipeline(share, folder, params["data_images"], params["images_per_file"])
+
+
+def stand_in_folder(params: dict[str, Any], data: Path | None) -> Path:
+    """Return the folder of the stand-in. Raises ProgramError where it is none, or another's."""
     if data is None:
         raise ProgramError(EXIT_MISSING_DATA, "the run file names no data set")
     stand_in = records.StandIn(params["data_set"], params["images_per_file"])
     if problem := stand_in.mismatch(data):
         raise ProgramError(EXIT_MISSING_DATA, problem)
-    return tfrecord_pipeline(share, data, params["data_images"], params["images_per_file"])
+    return data
+
+
+def held_back(params: dict[str, Any], data: Path | None = None) -> Dataset:
+    """Return the images that are validated on, once, as they are: ``(images, labels)`` by batch.
+
+    Of the real CIFAR-10 those of its test batch; of the stand-in those in the files behind the ones
+    that are trained on. Raises ProgramError when data are missing or damaged.
+    """
+    share, count = Share.from_params(params, 0), params["validation_images"]
+    keep = tf.constant(0)
+    if params["input"] == "cifar10":
+        images, labels = cifar.read_test(count)
+        with tf.device("CPU:0"):
+            images, labels = tf.constant(images), tf.constant(labels)
+
+        def read(index: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+            return _finished(images[index], keep, share), labels[index]
+
+        made = Dataset.range(count).map(read, num_parallel_calls=tf.data.AUTOTUNE)
+    else:
+        folder, size = stand_in_folder(params, data), params["images_per_file"]
+        first = params["data_images"] // size
+        files = [records.file_path(folder, first + n) for n in range(count // size)]
+        check_files(files)
+        whole = _decoder(share, varied=False)
+        made = Dataset.counter().take(count)
+        made = Dataset.zip((made, tf.data.TFRecordDataset(files)))
+        made = made.map(whole, num_parallel_calls=tf.data.AUTOTUNE)
+    return made.batch(params["batch_size"]).prefetch(tf.data.AUTOTUNE)

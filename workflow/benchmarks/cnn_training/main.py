@@ -6,8 +6,9 @@ something that this machine or TensorFlow cannot do.
 
 from typing import Any
 
-from harness.frame import Benchmark, run_benchmark
-from harness.program import EXIT_PARAMETERS, ProgramError
+from harness.frame import Benchmark, Make, run_benchmark
+from harness.phases import Phases
+from harness.program import EXIT_PARAMETERS, ProgramError, Run
 
 ALL_REDUCES = {
     "replicated": ("auto", "hierarchical_copy", "reduction_to_one", "nccl"),
@@ -36,11 +37,15 @@ def check_parameters(params: dict[str, Any]) -> None:
         )
 
 
-def load() -> type[Benchmark]:
+def load() -> Make:
     """Import the benchmark, and TensorFlow and Horovod with it."""
     from cnn_training.benchmark import CNNTraining
+    from cnn_training.epochs import EpochTraining
 
-    return CNNTraining
+    def make(run: Run, phases: Phases) -> Benchmark:
+        return (CNNTraining if run.params["epochs"] is None else EpochTraining)(run, phases)
+
+    return make
 
 
 def main(arguments: list[str]) -> int:

@@ -75,7 +75,8 @@ class Benchmark(ABC):
         """Clean up, whether the run ended well or not, and however far it came."""
 
 
-Load = Callable[[], type[Benchmark]]
+Make = Callable[[Run, Phases], Benchmark]  # a benchmark's class, or what chooses it
+Load = Callable[[], Make]
 Check = Callable[[dict[str, Any]], None]
 
 

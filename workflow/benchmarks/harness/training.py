@@ -279,15 +279,18 @@ def train(
     rate: Callable[[], float],
     reached: Callable[[dict[str, float]], bool] = lambda _: False,
     listen: Listener = lambda *_: None,
+    validated: Sequence[str] | None = None,
 ) -> History:
     """Train and validate for `epochs` epochs, or until `reached` says so of the mean over ranks.
 
-    `names` are those of the values that the parts measure, the loss first; validation's get
-    ``validation_`` in front. `rate()` is the learning rate in use. `listen` hears "epoch_start",
-    "eval_start", "eval_stop" and "epoch_stop" with the epoch and what is known of it by then. All
-    ranks end together with exit code 65 when the loss of one is not finite.
+    `names` are those of the values that the parts measure, the loss first; validation's are
+    `validated`, or the same with ``validation_`` in front. `rate()` is the learning rate in use.
+    `listen` hears "epoch_start", "eval_start", "eval_stop" and "epoch_stop" with the epoch and what
+    is known of it by then. All ranks end together with exit code 65 when the loss of one is not
+    finite.
     """
     history = History()
+    checks = validated or [f"validation_{name}" for name in names]
     clock = time.perf_counter
     ranks.barrier()
     origin = clock()
@@ -311,7 +314,7 @@ def train(
                 ended = clock()
             listen("eval_stop", epoch, {})
             history.validation.append(ended - started)
-            quantities |= zip((f"validation_{name}" for name in names), checked.values, strict=True)
+            quantities |= zip(checks, checked.values, strict=True)
         history.ends.append(clock() - origin)
         history.local.append(local - began)
         history.total.append(total - began)
