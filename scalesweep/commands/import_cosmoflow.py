@@ -16,7 +16,7 @@ def run(args: argparse.Namespace) -> None:
     """
     source = Path(args.source)
     try:
-        runs, refusals = read_tree(source)
+        runs, refusals = read_tree(source, args.ranks)
     except UserError as error:
         raise UserError(f"{error}{hint(source, COSMOFLOW)}") from None
     description = "Results of cosmoflow-benchmark's data benchmark, imported."

@@ -11,7 +11,7 @@ from pathlib import Path
 from scalesweep.config.site import load_site
 from scalesweep.config.yaml_loader import load_yaml
 from scalesweep.core.errors import UserError
-from scalesweep.importers import LOGS, PROFILES, TABLE, cosmoflow, detect_logs
+from scalesweep.importers import COSMOFLOW, LOGS, PROFILES, TABLE, cosmoflow, detect_logs
 from scalesweep.importers.doubtful_runs import doubtful
 from scalesweep.importers.imported_run import Item, Refusal, shown
 from scalesweep.importers.rank_map import read_ranks
@@ -33,8 +33,8 @@ RULES: Mapping[str, Rules] = {**detect_logs.RULES, **cosmoflow.RULES}
 CAMPAIGN = "campaign.yaml"
 # The options that only some kinds of sources need.
 _READ_BY = {
-    "map": (TABLE,), "test": (LOGS,), "benchmark": (PROFILES,), "ranks": (LOGS, PROFILES),
-    "window": (PROFILES,),
+    "map": (TABLE,), "test": (LOGS,), "benchmark": (PROFILES,), "window": (PROFILES,),
+    "ranks": (LOGS, PROFILES, COSMOFLOW),
 }  # fmt: skip
 _log = logging.getLogger(__name__)
 

@@ -23,6 +23,7 @@ from scalesweep.compute.log_lines import PACKED, open_packed
 from scalesweep.core.errors import UserError
 from scalesweep.core.files import digest_of, file_digest
 from scalesweep.importers.imported_run import ImportedRun, Refusal, file_dates
+from scalesweep.importers.rank_map import RankMap
 from scalesweep.importers.safe_pickle import MAX_BYTES, load_plain
 from scalesweep.importers.write_campaign import Comparison, Rules
 
@@ -41,6 +42,7 @@ RULES = {
 }
 
 _FOLDER = re.compile(r"gpu-n(\d+)-inter(\d+)-intra(\d+)")
+_RANKS = re.compile(r"gpu-n(\d{1,9})(?:-.*)?", re.ASCII)
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 _EPOCH = re.compile(r"\d{1,9}", re.ASCII)
 
@@ -85,17 +87,19 @@ class CosmoflowRun:
         )
 
 
-def read_tree(path: Path) -> tuple[list[CosmoflowRun], list[Refusal]]:
+def read_tree(path: Path, ranks: RankMap | None = None) -> tuple[list[CosmoflowRun], list[Refusal]]:
     """Every result folder at or below ``path``, in the order of their paths, and the refusals.
 
-    Links to folders are not followed. Raises UserError if there is no such folder or no result
-    in it.
+    ``ranks``: of those whose configuration does not state them, before the names of their folders
+    (``gpu-n4``). Links to folders are not followed. Raises UserError if there is no such folder or
+    no result in it.
     """
     if not path.is_dir():
         what = "not a folder" if path.exists() else "no such folder"
         raise UserError(f"{path}: {what}")
     runs: list[CosmoflowRun] = []
     refusals: list[Refusal] = []
+    folders_read: list[Path] = []
 
     def unreadable(error: OSError) -> None:
         refusals.append(Refusal(Path(error.filename), error.strerror or "cannot be read"))
@@ -104,9 +108,12 @@ def read_tree(path: Path) -> tuple[list[CosmoflowRun], list[Refusal]]:
         folders.sort()
         if is_result(files):
             try:
-                runs.append(read_folder(Path(root)))
+                runs.append(read_folder(Path(root), ranks))
             except _RefusedFileError as error:
                 refusals.append(Refusal(error.file, str(error), benchmark="data_loading"))
+            folders_read.append(Path(root))
+    if ranks is not None:
+        ranks.check(folders_read)
     if not runs and not refusals:
         raise UserError(f"{path}: holds no folder with {CONFIG} and {HISTORY}")
     return runs, refusals
@@ -131,15 +138,18 @@ class _RefusedFileError(UserError):
         self.file = file
 
 
-def read_folder(folder: Path) -> CosmoflowRun:
-    """Read one result folder; raises UserError with the reason if it cannot be trusted."""
+def read_folder(folder: Path, ranks: RankMap | None = None) -> CosmoflowRun:
+    """Read one result folder; raises UserError with the reason if it cannot be trusted.
+
+    ``ranks``: as of ``read_tree``.
+    """
     config_file, history_file = _there(folder / CONFIG), _there(folder / HISTORY)
     content = _read(config_file, MAX_BYTES)
     try:
         config = load_plain(content, CONFIG)
     except UserError as error:
         raise _RefusedFileError(config_file, str(error)) from None
-    point, samples = _point(config, config_file)
+    point, samples = _point(_with_ranks(config, config_file, ranks), config_file)
     _check_folder_name(folder, point)
     text = _read(history_file, MAX_HISTORY_BYTES)
     local, total = _history(text, history_file, point["epochs"], point["ranks"])
@@ -198,6 +208,25 @@ def _point(config: Any, file: Path) -> tuple[dict[str, Any], int]:
         "ranks_per_node": 1,
     }
     return point, (train + valid) * (1 if shard else ranks)
+
+
+def _with_ranks(config: Any, file: Path, ranks: RankMap | None) -> Any:
+    """The configuration with its number of ranks, where it does not state it."""
+    if not isinstance(config, dict):
+        return config
+    given = None if ranks is None else ranks.of(file)
+    stated = config.get("n_ranks")
+    if stated is not None:
+        if given not in (None, stated):
+            raise _RefusedFileError(file, f"n_ranks is {stated!a:.20}, --ranks says {given}")
+        return config
+    named = _RANKS.fullmatch(file.absolute().parent.name)
+    count = given if given is not None else int(named[1]) if named else None
+    if count is None:
+        raise _RefusedFileError(
+            file, "has no 'n_ranks', and its folder is not called gpu-nRANKS: add --ranks"
+        )
+    return {**config, "n_ranks": count}
 
 
 def _section(config: Mapping[Any, Any], name: str, file: Path) -> Mapping[Any, Any]:

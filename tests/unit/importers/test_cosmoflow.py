@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from scalesweep.core.errors import UserError
 from scalesweep.importers.cosmoflow import Refusal, read_folder, read_tree
+from scalesweep.importers.rank_map import read_ranks
 
 DATA = {"n_train": 256, "n_valid": 64, "batch_size": 4, "n_epochs": 5, "shard": False,
         "name": "cosmo", "augment": None, "x": [1, (2.5, "a")]}  # fmt: skip
@@ -71,6 +72,26 @@ def test_a_result_folder(tmp_path: Path) -> None:
     assert run.samples_per_epoch == 640
     np.testing.assert_array_equal(run.local_times, LOCAL)
     np.testing.assert_array_equal(run.global_times, GLOBAL)
+
+
+def test_ranks_that_the_configuration_does_not_state(tmp_path: Path) -> None:
+    """Those of --ranks, else of the folder's name; what contradicts is refused."""
+    without = {key: value for key, value in config().items() if key != "n_ranks"}
+    for name in ("gpu-n2", "gpu-n2-inter2-intra12"):
+        assert read_folder(write(tmp_path, without, name=name)).point["ranks"] == 2
+    folder = write(tmp_path / "b", without, name="two nodes")
+    assert read_folder(folder, read_ranks("2")).point["ranks"] == 2
+    assert read_folder(folder, read_ranks("{two nodes: 2}")).samples_per_epoch == 640
+    with pytest.raises(UserError, match=r"has no 'n_ranks', and .* not called gpu-nRANKS: add --r"):
+        read_folder(folder)
+    with pytest.raises(UserError, match="epoch 0, local_times: 2 values, the configuration has 4"):
+        read_folder(write(tmp_path, without, name="gpu-n4"))
+    stated = write(tmp_path / "c", config())
+    assert read_folder(stated, read_ranks("2")).point["ranks"] == 2
+    with pytest.raises(UserError, match="n_ranks is 2, --ranks says 4"):
+        read_folder(stated, read_ranks("4"))
+    with pytest.raises(UserError, match="no file or folder of the source is named no"):
+        read_tree(tmp_path / "c", read_ranks("{no: 2}"))
 
 
 def test_totals_are_shared_out_when_sharded(tmp_path: Path) -> None:

@@ -420,7 +420,14 @@ def test_names_of_any_bytes(take: Import, tmp_path: Path) -> None:
 
 def test_a_results_folder_takes_the_imports_of_one_site(tmp_path: Path) -> None:
     args = argparse.Namespace(
-        source="s", site="imported", results=str(tmp_path), ranks="", map="", test="", benchmark=""
+        source="s",
+        site="imported",
+        results=str(tmp_path),
+        ranks="",
+        map="",
+        test="",
+        benchmark="",
+        window="",
     )
     (tmp_path / "campaign.yaml").write_text("# Written by import: t\nsite: imported\n")
     check_arguments(args, LOGS)
