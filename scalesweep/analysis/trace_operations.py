@@ -38,6 +38,10 @@ class OperationTime:
     gradient_s: float = 0.0
     calls: float = 0.0
 
+    def over(self, count: int) -> "OperationTime":
+        """The same of one of so many."""
+        return OperationTime(self.seconds / count, self.gradient_s / count, self.calls / count)
+
 
 @dataclass(frozen=True)
 class TraceOperations:
@@ -63,10 +67,10 @@ def trace_operations(lines: Sequence[Line]) -> TraceOperations | None:
                 continue
             entry = times.setdefault((device, kind), OperationTime())
             node = (event.operation or event.name).rpartition(":")[0]
-            entry.seconds += seconds / len(windows)
-            entry.gradient_s += (seconds if _GRADIENT.search(node) else 0.0) / len(windows)
-            entry.calls += (1.0 if within.begins(event) else 0.0) / len(windows)
-    return TraceOperations(len(windows), times)
+            entry.seconds += seconds
+            entry.gradient_s += seconds if _GRADIENT.search(node) else 0.0
+            entry.calls += within.begins(event)
+    return TraceOperations(len(windows), {key: t.over(len(windows)) for key, t in times.items()})
 
 
 class _Within:
@@ -136,8 +140,8 @@ def mean_over(
     for account in every:
         for key, time in account.times.items():
             entry = sums.setdefault(key, OperationTime())
-            entry.seconds += time.seconds / len(every)
-            entry.gradient_s += time.gradient_s / len(every)
-            entry.calls += time.calls / len(every)
+            entry.seconds += time.seconds
+            entry.gradient_s += time.gradient_s
+            entry.calls += time.calls
     order = sorted(sums, key=lambda key: (key[0], -sums[key].seconds, key[1]))
-    return [(*key, sums[key]) for key in order]
+    return [(*key, sums[key].over(len(every))) for key in order]

@@ -13,6 +13,7 @@ import pytest
 from scalesweep.analysis.horovod_trace import read_trace
 from scalesweep.analysis.timeline_account import IDLE, REDUCTION, timeline_account
 from scalesweep.analysis.trace_account import COMMUNICATION, COMPUTATION, INPUT, trace_account
+from scalesweep.analysis.trace_operations import CPU, mean_over, trace_operations
 from scalesweep.analysis.xplane import read_xplane
 from scalesweep.core.profilers import TIMELINE, environment, lacks
 from tests.benchmarks.programs import Program, read, warm
@@ -59,6 +60,12 @@ def test_tensorflow_sees_the_operations(tmp_path):
     assert account.shares[COMPUTATION] > 0.3
     # Its input is synthetic, and one rank exchanges nothing.
     assert account.shares[INPUT] is account.shares[COMMUNICATION] is None
+    operations = trace_operations(read_xplane(trace.read_bytes()))
+    calls = {kind: time.calls for device, kind, time in mean_over([operations]) if device == CPU}
+    convolutions = [count for kind, count in calls.items() if kind.endswith("Conv2D")]
+    assert convolutions == [19]  # of resnet20: one, and nine blocks of two
+    backward = [time for _, kind, time in mean_over([operations]) if "Conv2DBackprop" in kind]
+    assert all(time.gradient_s == time.seconds > 0 for time in backward) and len(backward) == 2
     # As the documentation says to open it in Perfetto.
     page = (ROOT / "docs" / "guide" / "profiles.md").read_text()
     (code,) = re.findall(r"python -c '(import sys; from tensorflow[^']*)'", page)

@@ -22,6 +22,10 @@ from scalesweep.figures.style import (
 _COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442")
 _HATCHES = ("", "////", "....", "xxxx")
 _REST = ("#d5d9de", "")
+_IN = " (built-in)"
+# How cProfile writes what is not in Python.
+_BUILT_IN = re.compile(r"^<built-in method (?:[\w.]*\.)?(\w+)>$")
+_METHOD = re.compile(r"^<method '(\w+)' of '(?:[\w.]*\.)?(\w+)' objects>$")
 MAX_NAMED = 8  # functions with a colour of their own
 ROOM = 44  # characters of a function's name
 # Kinds of functions whose times add up, and what they are of. Those of calls and ranges hold
@@ -202,9 +206,10 @@ def _titles(functions: Sequence[tuple[str, str]]) -> list[str]:
     templates, with the file of what is in Python."""
     titles: list[str] = []
     for function, place in functions:
-        name = function.removeprefix("void ")
+        name = _BUILT_IN.sub(rf"\1{_IN}", function.removeprefix("void "))
+        name = _METHOD.sub(rf"\2.\1{_IN}", name)
         plain, *more = re.split(r"(?=[<(])", name, maxsplit=1)
-        if more and plain and not place:
+        if more and plain and not place and not name.endswith(_IN):
             name = f"{plain}<…>" if more[0].startswith("<") else plain
         file = place.rpartition("/")[2]
         title = shorten(f"{name}, {file}" if file else name, ROOM)

@@ -7,7 +7,7 @@ from scalesweep.experiment.results import ExperimentResults, Row
 from scalesweep.experiment.sections import Section
 
 _NOTE = (
-    "Declared: what the program leaves out of its metrics. Steady from: the median over the runs, "
+    "Declared: what the program leaves out of its metrics. Detected: the median over the runs, "
     "with the least and the most of a run; counted are the steps (or epochs) before the first that "
     "stays within 5 % or five robust standard deviations of the median of the second half."
 )
@@ -21,7 +21,7 @@ def warm_up_table(results: ExperimentResults, limit: int) -> Table | None:
     columns = [
         Column("Of", lambda row: Cell(f"{row['count']:,} {row['of']}s"), "count"),
         Column("Declared", _declared, "declared"),
-        Column("Steady from", _detected, "detected"),
+        Column("Detected", _detected, "detected"),
         Column("After", lambda row: Cell(duration(row["detected_s"])), "detected_s"),
         Column("First [ms]", lambda row: Cell(number(row["first_ms"])), "first_ms"),
         Column("Steady [ms]", lambda row: Cell(number(row["steady_ms"])), "steady_ms"),
