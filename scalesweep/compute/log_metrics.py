@@ -19,7 +19,7 @@ from scalesweep.core.errors import UserError
 from scalesweep.core.files import digest_of, natural_order
 from scalesweep.core.host import cpu_set
 from scalesweep.core.npy import Array
-from scalesweep.core.record import OF_STEPS
+from scalesweep.core.record import OF_STEPS, STEP_TIMES, WARMUP_STEP_TIMES
 
 # Raised when the same patterns would give other numbers: logs are read again.
 _READER = 3
@@ -283,8 +283,26 @@ def _reduce(
     else:
         series = by_rank[known[0]] if known else by_rank[None]
         value = _of_one(metric, name, series, 1 if known else ranks, reading)
+    if name == STEP_TIMES:
+        _keep_warm_up(metric, by_rank, ranks, reading)
     whole = metric.type == "integer" and float(value).is_integer()
     reading.metrics[name] = {"value": int(value) if whole else value, **metric.meaning}
+
+
+def _keep_warm_up(
+    metric: Metric, by_rank: Mapping[int | None, _Series], ranks: int, reading: Reading
+) -> None:
+    """Keep the times of the steps that are skipped, where it is known which rank printed which."""
+    columns = [by_rank.get(rank if ranks > 1 or rank in by_rank else None) for rank in range(ranks)]
+    if not metric.skip or metric.match != "all" or WARMUP_STEP_TIMES in reading.arrays:
+        return
+    try:
+        steps = [s.checked(STEP_TIMES, range(metric.skip)) for s in columns if s is not None]
+    except UnreadableError:
+        return  # whatever is in a line that nobody asked for
+    if len(steps) == ranks:
+        values = [number for row in zip(*steps, strict=True) for number in row]
+        reading.arrays[WARMUP_STEP_TIMES] = Array((metric.skip, ranks), values)
 
 
 def _places(metric: Metric, name: str, series: _Series, count: int = 1) -> range:

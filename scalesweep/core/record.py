@@ -38,6 +38,7 @@ SAMPLES = "samples.npz"
 EXTRACTED = ".extracted.npz"
 # Arrays [step, rank] in s that say where the time of steps goes, a foreign program's too.
 STEP_TIMES = "step_times"
+WARMUP_STEP_TIMES = "warmup_step_times"  # of the steps before these, which no metric counts
 OF_STEPS = frozenset(
     (
         *(STEP_TIMES, "span_input", "span_compute", "span_communication", "span_between"),

@@ -20,7 +20,7 @@ from scalesweep.analysis.types import Floats
 from scalesweep.core.errors import UserError
 from scalesweep.core.formatting import finite
 from scalesweep.core.npy import NO_USE, NOT_ARRAYS
-from scalesweep.core.record import RECORD, SAMPLES, checksums, holds_matches
+from scalesweep.core.record import RECORD, SAMPLES, WARMUP_STEP_TIMES, checksums, holds_matches
 from scalesweep.state.record_reader import read_record
 from scalesweep.tables.points import ExperimentData, Point
 from scalesweep.tables.run_arrays import arrays_of, ranks_of
@@ -28,7 +28,6 @@ from scalesweep.tables.run_arrays import arrays_of, ranks_of
 _log = logging.getLogger(__name__)
 
 STEP, EPOCH = "step", "epoch"
-WARM_UP = "warmup_step_times"
 FEWEST = 8  # steps or epochs: of fewer nobody can say where they become steady
 MAX_RUNS = 12  # of a point
 MAX_CELLS = 1_000_000  # steps x ranks of all runs of a point: the first of them, if it is more
@@ -114,8 +113,8 @@ def times_of(
     where they cannot be times."""
     steps = rank_matrix(samples, STEP_TIMES, ranks)
     if steps is not None:
-        warm_up = rank_matrix(samples, WARM_UP, ranks)
-        known = WARM_UP in samples
+        warm_up = rank_matrix(samples, WARMUP_STEP_TIMES, ranks)
+        known = WARMUP_STEP_TIMES in samples
         seconds = steps if warm_up is None else np.concatenate([warm_up, steps])
         declared = (0 if warm_up is None else len(warm_up)) if known else None
         of, count = STEP, (record.get("notes") or {}).get("batch")
