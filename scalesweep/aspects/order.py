@@ -6,6 +6,7 @@ FIGURES = (
     "sweep_figures",
     "network_figures",
     "link_figures",
+    "gpu_figures",
     "reading_figures",
     "ledger_figures",
     "first_epoch_figures",

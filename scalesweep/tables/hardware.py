@@ -14,6 +14,9 @@ from scalesweep.config.gpus import visible_gpus
 from scalesweep.core.rank_columns import by_rank, values_of
 
 Facts = tuple[tuple[str, str], ...]
+# How facts about GPUs are called.
+GPUS, GPU_LINKS = "GPUs", "GPU links"
+MEMORY_CLOCK, CORE_CLOCK = "GPU memory clock, MHz", "GPU SM clock, MHz"
 # Kinds of hosts of a run: facts, and the hosts that they are true of.
 Hardware = tuple[tuple[Facts, tuple[str, ...]], ...]
 
@@ -164,10 +167,10 @@ _FACTS: tuple[tuple[str, str, Callable[[Any], str]], ...] = (
     ("NUMA nodes", "numa_nodes", _text),
     ("governor", "governor", _text),
     ("memory", "memory_bytes", _memory),
-    ("GPUs", "gpus", lambda gpus: _counted(gpu.get("name") for gpu in _gpus(gpus))),
-    ("GPU memory clock, MHz", "gpus", lambda gpus: _clocks(_gpus(gpus), "memory")),
-    ("GPU SM clock, MHz", "gpus", lambda gpus: _clocks(_gpus(gpus), "sm")),
-    ("GPU links", "gpu_links", _links),
+    (GPUS, "gpus", lambda gpus: _counted(gpu.get("name") for gpu in _gpus(gpus))),
+    (MEMORY_CLOCK, "gpus", lambda gpus: _clocks(_gpus(gpus), "memory")),
+    (CORE_CLOCK, "gpus", lambda gpus: _clocks(_gpus(gpus), "sm")),
+    (GPU_LINKS, "gpu_links", _links),
 )
 
 

@@ -9,12 +9,15 @@ from typing import Any
 import pandas as pd
 import pytest
 
+from scalesweep.aspects.gpus.figure import gpu_figures
+from scalesweep.aspects.gpus.table import PointGpus, clock_of
 from scalesweep.aspects.make_tables import make_tables
 from scalesweep.config.campaign import load_campaign
 from scalesweep.config.gpus import VISIBLE
 from scalesweep.config.parameter import VARIABLE_PREFIX
 from scalesweep.core.paths import CAMPAIGNS
 from scalesweep.core.record import write_record
+from scalesweep.experiment.results import ExperimentResults
 from scalesweep.planning.plan import build_plan
 from scalesweep.state.run_state import RunState
 from scalesweep.tables.summary import build_summary
@@ -30,12 +33,24 @@ PAIRS = {
     ("replicated", "cpu", "nccl"): {"0,1": 1428.81, "0,5": 1175.59},
     ("independent", "cpu", "auto"): {"0,1": 2751.71, "0,5": 2643.55},
 }
+# GHz, as printed; TensorFlow 1 called the cores' clock memoryClockRate.
+CLOCKS = [1.7715, 1.6830, 1.6830, 1.6830, 1.7715, 1.7715]
+HARDWARE = {
+    "gpus": [
+        {"name": "GTX 1070", "max_memory_clock_mhz": 4004.0, "max_sm_clock_mhz": 1000 * clock}
+        for clock in CLOCKS
+    ],
+    "gpu_links": {"GPU0-GPU1": "PIX", "GPU0-GPU5": "PHB", "GPU4-GPU5": "PIX"},
+}  # fmt: skip
 MODE = ("variable_update", "parameter_device", "all_reduce")
 
 
+Results = dict[str, ExperimentResults]
+
+
 @pytest.fixture
-def tables(tmp_path: Path) -> dict[str, dict[str, pd.DataFrame]]:
-    """Tables of the shipped campaign, of which the published runs are there."""
+def study(tmp_path: Path) -> Results:
+    """The shipped campaign, of which the published runs are there, by experiment."""
     campaign = load_campaign(CAMPAIGNS / "cnn_gpus.yaml", results=str(tmp_path))
     states, records = {}, []
     for run_id, (experiment, run) in campaign.unique_runs().items():
@@ -47,18 +62,31 @@ def tables(tmp_path: Path) -> dict[str, dict[str, pd.DataFrame]]:
         if rate is not None:
             metric = {"value": rate, "unit": "images/s", "better": "higher", "scope": "total"}
             changes: dict[str, Any] = {"benchmark": "cnn_training", "point": dict(run.point)}
+            changes["environment"] = {
+                "hardware": {"facts": {n: {"values": [v]} for n, v in HARDWARE.items()}},
+                "ranks": {"visible_gpus": {"values": [run.point[GPUS]]}},
+            }
+            changes["resources"] = {"hosts": {"values": ["7gforce"]}, "slurm_nodes": None}
             record = make_record(run_id, metrics={RATE: metric}, **changes)
             records.append(write_record(tmp_path / run_id, record))
-    return make_tables(build_summary(records), build_plan(campaign, states))
+    plan = build_plan(campaign, states)
+    tables = make_tables(build_summary(records), plan)
+    return {e["name"]: ExperimentResults(e, tables[e["name"]]) for e in plan["experiments"]}
 
 
-def test_the_published_choices_of_gpus(tables: dict[str, dict[str, pd.DataFrame]]) -> None:
-    alone = tables["each_gpu"]["comparisons"].set_index("value")
+def table(results: ExperimentResults, name: str) -> pd.DataFrame:
+    frame = results.tables[name]
+    assert frame is not None
+    return frame
+
+
+def test_the_published_choices_of_gpus(study: Results) -> None:
+    alone = table(study["each_gpu"], "comparisons").set_index("value")
     assert (alone["parameter"] == GPUS).all() and (alone["reference"] == "0").all()
     percent = {gpu: round(100 * ratio, 2) for gpu, ratio in alone["ratio"].items()}
     assert percent == {"1": 84.65, "2": 98.83, "3": 94.54, "4": 100.38, "5": 100.39}
 
-    ratios = tables["pairs"]["comparisons"].query(f"parameter == '{GPUS}'")
+    ratios = table(study["pairs"], "comparisons").query(f"parameter == '{GPUS}'")
     assert (ratios["reference"] == "0,5").all()
     printed = ratios[ratios["value"] == "0,1"]
     by_mode = {tuple(row[name] for name in MODE): row["ratio"] for _, row in printed.iterrows()}
@@ -72,3 +100,20 @@ def test_the_published_choices_of_gpus(tables: dict[str, dict[str, pd.DataFrame]
     other = ratios[ratios["value"] == "4,5"].set_index("parameter_device")["ratio"]
     both = (by_mode["parameter_server", "gpu", "auto"] + other["gpu"]) / 2
     assert len(other) == 2 and round(both, 2) == 1.17
+
+
+def test_gpus_are_shown_with_their_clocks_and_links(study: Results) -> None:
+    clocks = {row.point[GPUS]: clock_of(row.core_clocks) for row in study["each_gpu"].of(PointGpus)}
+    assert clocks == {str(n): 1000 * clock for n, clock in enumerate(CLOCKS)}
+    rows = {row.point[GPUS]: row for row in study["pairs"].of(PointGpus)}
+    assert {pair: row.links for pair, row in rows.items()} == {
+        "0,5": "1 x PHB", "0,1": "1 x PIX", "4,5": "1 x PIX",
+    }  # fmt: skip
+    # The first pair differs from the others in its clocks too.
+    assert {pair for pair, row in rows.items() if clock_of(row.core_clocks) is None} == {"0,1"}
+    (drawing,) = gpu_figures(study["each_gpu"])
+    (plot,) = drawing.figure.axes  # their memory has one clock
+    assert plot.get_xlabel() == "Highest clock of the cores [MHz]"
+    assert {text.get_text() for text in plot.texts} == {"0; 4; 5", "1", "2", "3"}
+    assert "1683 MHz: 1,322 to 1,544 images/s" in drawing.alt
+    assert not gpu_figures(study["pairs"]) and "gpus" not in study["scaling"].tables
