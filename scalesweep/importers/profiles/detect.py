@@ -41,11 +41,9 @@ class Source:
 def _readers(ranks: int | None, window: Window | None = None) -> tuple[_Reader, ...]:
     """The sign of each format, and its reader; with a window, those that can cut it out."""
     if window is not None:
-        readers = _readers(ranks)[:-1]
-        return (
-            *((sign, _without_window) for sign, _ in readers),
-            (nsys.recognise, partial(nsys.read, ranks=ranks, window=window)),
-        )
+        cut = partial(nsys.read, ranks=ranks, window=window)
+        signs = [sign for sign, _ in _readers(ranks)]
+        return tuple((s, cut if s is nsys.recognise else _without_window) for s in signs)
     return (
         (pop_modelfactors.recognise, pop_modelfactors.read),
         (mpitrace.recognise, mpitrace.read),
