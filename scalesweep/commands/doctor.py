@@ -61,6 +61,10 @@ def examine_programs(campaign: Campaign, cluster: bool) -> Checks:
     for experiment in campaign.experiments:
         for point in experiment.points:
             missing |= missing_programs(campaign, experiment.benchmark, point, not cluster)
+        for run in experiment.profiles:
+            missing |= missing_programs(
+                campaign, experiment.benchmark, run.point, not cluster, run.profile
+            )
     if missing:
         yield Check(
             PROGRAMS, FAILED, "; ".join(missing.values()),

@@ -24,6 +24,7 @@ from scalesweep.core.fields import (
     rule,
 )
 from scalesweep.core.files import is_whole, sealed, write_atomic
+from scalesweep.core.profilers import KINDS, NONE
 
 ORDER = "order.json"
 # Network file systems look again after a few seconds.
@@ -104,9 +105,7 @@ class Order(TypedDict):
     """What the launcher needs to know of a run."""
 
     run_id: RunId
-    profile: Annotated[
-        str, one_of("none", "cprofile", "tensorflow", "horovod_timeline", "noexchange")
-    ]
+    profile: Annotated[str, one_of(NONE, *KINDS)]
     benchmark: str
     version: Positive
     params: Annotated[

@@ -25,7 +25,7 @@ from scalesweep.compute.load import Load
 from scalesweep.compute.native_format import NativeParts
 from scalesweep.compute.power.outcome import energy_metrics
 from scalesweep.compute.power_sampling import Sampling
-from scalesweep.compute.program import Outcome, environment, run_program
+from scalesweep.compute.program import Outcome, environment, run_apart, run_program
 from scalesweep.compute.program_output import BadResultError, read_native, unsupported
 from scalesweep.compute.standstill import suspended
 from scalesweep.compute.step_errors import StepErrors, read_step_errors
@@ -35,7 +35,7 @@ from scalesweep.core.errors import UserError
 from scalesweep.core.files import read_json, stamp_of, write_atomic
 from scalesweep.core.locks import only_one
 from scalesweep.core.orphans import end_orphans
-from scalesweep.core.profilers import NONE, lacks, left_files
+from scalesweep.core.profilers import FOLDER, NONE, PPROF, lacks, left_files, summary_words
 from scalesweep.core.program_files import described_program
 from scalesweep.core.record import (
     EXTRACTED,
@@ -52,6 +52,9 @@ from scalesweep.core.record import (
     read_record,
     write_record,
 )
+
+# How long the profiles of all ranks may take to be summed up.
+_SUMMARY_S = 300.0
 
 
 def launch(spec: Order, root: Path) -> int:
@@ -152,6 +155,9 @@ def _measure(spec: Order, attempt: _Attempt, root: Path) -> _Measured:
         **canary.result(),
         **load.result(),
     }
+    if outcome.exit_code == 0 and (words := summary_words(spec["profile"], work)):
+        # Where it fails the profile lacks what it would have printed.
+        run_apart(spec, words, work, f"{FOLDER}/{PPROF}", _SUMMARY_S)
     if spec["profile"] != NONE:
         base["profile"] = left_files(spec["profile"], work)
     if "extract" in spec:

@@ -16,13 +16,18 @@ from typing import Any
 NONE = "none"
 CPROFILE, TENSORFLOW, HOROVOD_TIMELINE = "cprofile", "tensorflow", "horovod_timeline"
 NOEXCHANGE = "noexchange"
-KINDS = (CPROFILE, TENSORFLOW, HOROVOD_TIMELINE, NOEXCHANGE)
+NSYS, TAU = "nsys", "tau"
+KINDS = (CPROFILE, TENSORFLOW, HOROVOD_TIMELINE, NSYS, TAU, NOEXCHANGE)
 # What works with any program; the others are the business of our own ones' harness.
-FOREIGN_KINDS = (HOROVOD_TIMELINE,)
+FOREIGN_KINDS = (HOROVOD_TIMELINE, NSYS, TAU)
+# Profilers that are started in front of each rank's program, and what of them must be installed.
+EXECUTABLES = {NSYS: ("nsys",), TAU: ("tau_exec", "pprof")}
 
 LEFT_OUT = "left out"  # what such a program notes of the exchange (spans.exchange)
 FOLDER = "profile"  # in the attempt's folder
 TIMELINE = "horovod_timeline.json"
+PPROF = "pprof.txt"  # what TAU's pprof prints of all ranks
+_DATABASE = ".sqlite"  # of a rank that Nsight Systems has seen
 
 
 def folder_name(run_id: str, kind: str) -> str:
@@ -46,7 +51,30 @@ def environment(kind: str, work: Path) -> dict[str, str]:
     folder.mkdir()
     if kind == HOROVOD_TIMELINE:
         return {"HOROVOD_TIMELINE": str(folder / TIMELINE)}
+    if kind in EXECUTABLES:
+        return {}  # what starts the ranks' programs is told where to
     return {"SCALESWEEP_PROFILE": kind, "SCALESWEEP_PROFILE_FOLDER": str(folder)}
+
+
+def wrapper(kind: str, python: str, script: Path) -> list[str]:
+    """Words in front of each rank's program; ``script``: the launcher that starts profilers."""
+    return [python, str(script), kind, f"{{out}}/{FOLDER}"] if kind in EXECUTABLES else []
+
+
+def summary_words(kind: str, work: Path) -> list[str]:
+    """The command that sums up what all ranks have left in the attempt's folder; empty: none.
+
+    pprof reads the profiles in the folder that it is started in.
+    """
+    if kind != TAU:
+        return []
+    return [
+        "sh",
+        "-c",
+        'cd -- "$1" && exec pprof 2>pprof.log',
+        "pprof",
+        str(work.resolve() / FOLDER),
+    ]
 
 
 def lacks(kind: str, files: Sequence[str], notes: Any) -> str:
@@ -54,6 +82,10 @@ def lacks(kind: str, files: Sequence[str], notes: Any) -> str:
 
     ``files`` of the profile, ``notes`` of the program (native.json).
     """
+    if kind == NSYS and not any(name.endswith(_DATABASE) for name in files):
+        return "nsys exported no rank's report; stdout.log and stderr.log have what it said"
+    if kind == TAU and f"{FOLDER}/{PPROF}" not in files:
+        return f"pprof printed nothing of the ranks' profiles ({FOLDER}/profile.*)"
     if kind != NOEXCHANGE:
         return "" if files else "the run wrote no profile"
     spans = notes.get("spans") if isinstance(notes, dict) else None

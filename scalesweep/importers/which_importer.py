@@ -19,7 +19,7 @@ from scalesweep.importers import (
     extra_p_file,
 )
 from scalesweep.importers.imported_run import shown
-from scalesweep.importers.profiles.detect import is_profile
+from scalesweep.importers.profiles.detect import is_profile, not_text
 
 _log = logging.getLogger(__name__)
 
@@ -52,6 +52,8 @@ def kind_of(source: Path) -> str:
     if not paths and table == source:
         return TABLE
     if not paths:
+        if reason := not_text(source):
+            raise UserError(f"{shown(source)}: {reason}")
         hints = f"; {_command(table, TABLE)}" if table else ""
         raise UserError(
             f"{shown(source)}: not recognised as {', '.join(_WHAT.values())}{hints}; --as KIND "

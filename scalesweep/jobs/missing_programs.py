@@ -7,13 +7,20 @@ from typing import Any
 from scalesweep.config.benchmark import Benchmark
 from scalesweep.config.campaign import Campaign
 from scalesweep.config.executables import mistyped, not_here
+from scalesweep.core.profilers import EXECUTABLES, NONE
 from scalesweep.state.programs import launcher_of, python_of
 
 
 def missing_programs(
-    campaign: Campaign, benchmark: Benchmark, point: Mapping[str, Any], here: bool
+    campaign: Campaign,
+    benchmark: Benchmark,
+    point: Mapping[str, Any],
+    here: bool,
+    profile: str = NONE,
 ) -> dict[str, str]:
     """What is missing to start a run of a point, by program, in words; empty where nothing is.
+
+    ``profile``: the kind of profile that the run is to leave.
 
     ``here``: runs start on this machine, else on a cluster's nodes, of which less is known.
     """
@@ -31,6 +38,12 @@ def missing_programs(
             else f"site {site.name} starts runs with {program!r}, which is not on this "
             "machine; name another site (--config site=NAME; of scalesweep: --site NAME)"
         )
+    for name in EXECUTABLES.get(profile, ()) if here and not site.prologue else ():
+        if shutil.which(name) is None:
+            missing[name] = (
+                f"profile {profile}: {name!r} is not on this machine; install it, put it on the "
+                "PATH, or leave out the profile (--config profile=none)"
+            )
     for name in sorted(benchmark.command.programs([point])):
         path = campaign.programs[name]
         why = not_here(name, path, bool(site.prologue)) if here else mistyped(name, path)

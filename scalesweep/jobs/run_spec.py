@@ -18,10 +18,12 @@ from scalesweep.config.experiment import Experiment
 from scalesweep.config.repeats import Run
 from scalesweep.config.site import Site
 from scalesweep.config.study import study_folder
-from scalesweep.core.paths import CANARY
-from scalesweep.core.profilers import split_name
+from scalesweep.core.paths import CANARY, LAUNCHERS
+from scalesweep.core.profilers import split_name, wrapper
 from scalesweep.jobs.job_requests import Request
 from scalesweep.state.programs import folders_of, launcher_of, program_order, python_of
+
+PROFILED_RANK = "profiled_rank.py"  # starts a rank's program under a profiler
 
 
 def data_folder(campaign: Campaign, benchmark: Benchmark, point: Mapping[str, Any]) -> str | None:
@@ -82,6 +84,7 @@ def run_spec(
     launcher = launcher_of(campaign, benchmark, point)
     values = {"python": python, **folders_of(benchmark)}
     command = benchmark.command.fill(point, values, campaign.programs)
+    profiler = wrapper(run.profile, site.python, LAUNCHERS / PROFILED_RANK)
     order: Order = {
         "run_id": split_name(run.run_id)[0],
         "profile": run.profile,
@@ -93,7 +96,7 @@ def run_spec(
         "folder": str(campaign.runs_folder / run.run_id),
         "data": data_folder(campaign, benchmark, point),
         "node_local": site.node_local,
-        "argv": [*launcher, *command],
+        "argv": [*launcher, *profiler, *command],
         "env": {**site_environment(site), **benchmark.variables(point)},
         "prologue": list(site.prologue),
         "time_limit_s": request.limit_s if request else campaign.limit_s(experiment, run.run_id),

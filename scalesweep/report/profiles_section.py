@@ -12,7 +12,7 @@ from scalesweep.aspects.profiles.timeline import TimelinePhase
 from scalesweep.aspects.profiles.trace import TraceOperation, TracePart
 from scalesweep.core.errors import UserError
 from scalesweep.core.formatting import number, percent, shorten, with_interval
-from scalesweep.core.profilers import CPROFILE, HOROVOD_TIMELINE, NOEXCHANGE, TENSORFLOW
+from scalesweep.core.profilers import CPROFILE, HOROVOD_TIMELINE, NOEXCHANGE, NSYS, TAU, TENSORFLOW
 from scalesweep.core.status import Status
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.table.declared import Estimate
@@ -20,7 +20,7 @@ from scalesweep.table.declared import Estimate
 MAX_RUNS = 24
 MAX_TABLES = 4
 MAX_FUNCTIONS = 12
-MAX_IMPORTED_FUNCTIONS = 30  # of a kind
+MAX_TOOL_FUNCTIONS = 30  # of a kind
 MAX_NAME = 160
 MAX_FILES = 8
 # How each is opened.
@@ -29,6 +29,8 @@ OPENED_WITH = {
     TENSORFLOW: "TensorBoard's profile plugin (tensorboard --logdir of the folder profile), or as "
     "docs/guide/profiles.md says with Perfetto",
     HOROVOD_TIMELINE: "Perfetto (ui.perfetto.dev) or chrome://tracing",
+    NSYS: "Nsight Systems (the .nsys-rep files)",
+    TAU: "paraprof (the files profile.*); pprof.txt is text",
 }
 MAX_POINTS = 50
 KINDS = {
@@ -76,7 +78,7 @@ def profiles_section(
             if kind in OPENED_WITH
         },
         "functions": _functions(results),
-        "imported": _imported_functions(results),
+        "tools": _functions_of_tools(results),
         "timelines": _timelines(results),
         "exchange": _exchange(results),
         "traces": _traces(results),
@@ -184,7 +186,7 @@ def _functions(results: ExperimentResults) -> list[dict[str, Any]]:
     """The top functions by point."""
     points: dict[str, dict[str, Any]] = {}
     for row in results.of(FunctionTime):
-        if row.imported:
+        if row.profiler != CPROFILE:
             continue
         point = points.setdefault(
             row.run_id,
@@ -204,11 +206,11 @@ def _functions(results: ExperimentResults) -> list[dict[str, Any]]:
     return list(points.values())[:MAX_TABLES]
 
 
-def _imported_functions(results: ExperimentResults) -> list[dict[str, Any]]:
-    """Of each imported profile the functions of one kind that took longest."""
+def _functions_of_tools(results: ExperimentResults) -> list[dict[str, Any]]:
+    """Of each profile of another tool the functions of one kind that took longest."""
     tables: dict[tuple[str, str], dict[str, Any]] = {}
     for row in results.of(FunctionTime):
-        if not row.imported:
+        if row.profiler == CPROFILE:
             continue
         table = tables.setdefault(
             (row.run_id, row.kind),
@@ -223,7 +225,7 @@ def _imported_functions(results: ExperimentResults) -> list[dict[str, Any]]:
                 "left_out": 0,
             },
         )
-        if len(table["rows"]) >= MAX_IMPORTED_FUNCTIONS:
+        if len(table["rows"]) >= MAX_TOOL_FUNCTIONS:
             table["left_out"] += 1
             continue
         table["ends"] |= row.max_s is not None

@@ -51,7 +51,8 @@ class Preflight:
             return False
         benchmark = experiment.benchmark
         here = context.submission is None
-        self.problems.update(missing_programs(context.campaign, benchmark, run.point, here))
+        campaign, point = context.campaign, run.point
+        self.problems.update(missing_programs(campaign, benchmark, point, here, run.profile))
         return True
 
     @cached_property

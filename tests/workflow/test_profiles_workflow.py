@@ -1,11 +1,13 @@
 """Profiled runs through Snakemake: beside the measured ones, and in no table of times."""
 
+import os
 from pathlib import Path
 
 import pandas as pd
 import pytest
 
 from tests.conftest import make_project
+from tests.fakes import profilers
 
 pytestmark = pytest.mark.slow
 
@@ -72,3 +74,37 @@ def test_a_run_that_leaves_no_profile_has_failed(tmp_path: Path) -> None:
     assert "BAD_RESULT: profile cprofile: the run wrote no profile" in done.stderr
     report = (project.path / "results" / "report.html").read_text()
     assert "2 of 2 runs done" in report and "the run wrote no profile" in report
+
+
+TOOLS = """
+campaign: tools
+site: toy
+experiments:
+  kernels: {benchmark: toy, axes: {ranks: [2]}, repeats: 1, profile: nsys}
+  functions: {benchmark: toy, axes: {ranks: [2]}, fixed: {size: 2}, repeats: 1, profile: tau}
+"""
+
+
+def test_runs_under_nsight_systems_and_tau(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    project = make_project(tmp_path / "project")
+    project.write("c.yaml", TOOLS)
+    # Not installed: refused before anything runs.
+    refused = project.snakemake("--configfile", "c.yaml")
+    assert refused.returncode != 0 and not project.records()
+    assert "profile nsys: 'nsys' is not on this machine" in refused.stderr
+
+    folder = profilers.install(tmp_path / "bin")
+    monkeypatch.setenv("PATH", f"{folder}{os.pathsep}{os.environ['PATH']}")
+    done = project.snakemake("--configfile", "c.yaml")
+    assert done.returncode == 0, done.stderr
+    kinds = sorted(name.partition(".")[2] for name in project.records())
+    assert kinds == ["", "", "nsys", "tau"]
+    tables = project.path / "results" / "tables"
+    assert len(pd.read_parquet(tables / "kernels" / "runs.parquet")) == 1
+    kernels = pd.read_parquet(tables / "kernels" / "functions.parquet")
+    assert set(kernels["kind"]) == {"kernel", "copy"}
+    assert set(kernels["part"]) == {"matrix", "collectives", "copies"}
+    functions = pd.read_parquet(tables / "functions" / "functions.parquet")
+    assert set(functions["part"]) == {"mpi", "other"} and set(functions["profiled_ranks"]) == {2}
+    report = (project.path / "results" / "report.html").read_text()
+    assert "rank0.nsys-rep" in report and "pprof.txt" in report and "2 of 2 runs done" in report

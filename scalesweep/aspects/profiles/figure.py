@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from scalesweep.analysis.profile import OTHER
 from scalesweep.aspects.profiles.functions import FunctionTime
 from scalesweep.core.formatting import counted, number, percent, scaled_unit, shorten
+from scalesweep.core.profilers import NONE
 from scalesweep.experiment.results import ExperimentResults, Key, Row
 from scalesweep.figures.stacked import MAX_BARS, rows_by_bar, stacked_bars
 from scalesweep.figures.style import (
@@ -118,9 +119,13 @@ def function_figures(results: ExperimentResults) -> list[Drawing]:
     rows = results.of(FunctionTime)
     drawings = []
     for name, (kinds, words) in _ADDED.items():
-        bars = _bars(results, [row for row in rows if row.kind in kinds])
-        if len(bars) > 1:
-            drawings.append(_functions(results, name, words, bars))
+        alike = [row for row in rows if row.kind in kinds]
+        # What one profiler calls a function is not what another does: the first that has bars.
+        for profiler in dict.fromkeys(row.profiler for row in alike):
+            bars = _bars(results, [row for row in alike if row.profiler == profiler])
+            if len(bars) > 1:
+                drawings.append(_functions(results, name, words, bars))
+                break
     return drawings
 
 
@@ -149,7 +154,7 @@ def _bar(runs: Sequence[Sequence[FunctionTime]]) -> _Bar:
                 totals[row.kind] = row.own_s / row.share
         whole += sum(totals.values()) / len(runs)
     first = runs[0][0]
-    source = "imported" if first.imported else "measured"
+    source = "imported" if first.profiler == NONE else "measured"
     return _Bar({**first.point, "source": source, "repeats": len(runs)}, seconds, whole)
 
 

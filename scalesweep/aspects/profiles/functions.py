@@ -1,23 +1,28 @@
 """What profiled runs have left: the functions that took longest, and the files.
 
-Of runs under ``profile: cprofile`` from the files that they left, of imported profiles from what
-the import kept in their records.
+Of runs under ``profile: cprofile``, ``nsys`` or ``tau`` from the files that they left, of imported
+profiles from what the import kept in their records.
 """
 
 import json
 import re
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from scalesweep.analysis.profile import function_entries
+from scalesweep.core.cpu_limit import TookTooLongError, cpu_limit, reading_limit
 from scalesweep.core.errors import UserError
-from scalesweep.core.profilers import CPROFILE, FOLDER, NONE, split_name
+from scalesweep.core.plan_format import PlanProfile
+from scalesweep.core.profilers import CPROFILE, FOLDER, NSYS, PPROF, TAU, split_name
 from scalesweep.core.record import RECORD
 from scalesweep.core.status import Status
+from scalesweep.importers.profiles import nsys, tau
+from scalesweep.importers.profiles.source import ReadResult
 from scalesweep.state.record_reader import read_record
 from scalesweep.table.declared import DeclaredRow, column
 from scalesweep.tables.making import TableInputs
@@ -28,6 +33,11 @@ IMPORTED = "imported"  # the site of imported runs
 MAX_IMPORTED = 200  # records of imported runs that are looked at
 MAX_ROWS = 20_000  # of all imported runs of an experiment
 _HOST = "cpu"  # the kind of functions in Python
+# The files that runs under other profilers leave, and what reads them.
+_READERS: Mapping[str, tuple[str, Callable[[Sequence[Path]], ReadResult]]] = {
+    NSYS: (".sqlite", nsys.read),
+    TAU: (PPROF, tau.read),
+}
 _TIMEOUT_S = 300
 # Directories that say nothing about a function: where Python packages are, and our own checkout.
 _BEFORE_PACKAGE = re.compile(
@@ -49,8 +59,8 @@ def profile_files(run_folder: Path) -> list[Path]:
 
 @dataclass(frozen=True, kw_only=True)
 class FunctionTime(DeclaredRow, table="functions", leading=("run_id",)):
-    """A function of a run under cProfile, or of an imported profile; times are means over the
-    ranks."""
+    """A function of a run under cProfile, Nsight Systems or TAU, or of an imported profile; times
+    are means over the ranks."""
 
     run_id: str = column("the run that was profiled")
     profiled_ranks: int = column("ranks whose profile could be read", "1")
@@ -72,9 +82,9 @@ class FunctionTime(DeclaredRow, table="functions", leading=("run_id",)):
     share: float | None = column("`own_s` over the sum of all own times of its kind", "1")
 
     @property
-    def imported(self) -> bool:
-        """Whether another tool profiled the run, which is then no further run of its point."""
-        return split_name(self.run_id)[1] == NONE
+    def profiler(self) -> str:
+        """The kind of profile that the run was started for; ``none`` of an imported one."""
+        return split_name(self.run_id)[1]
 
 
 def function_rows(inputs: TableInputs) -> Iterator[FunctionTime]:
@@ -84,6 +94,13 @@ def function_rows(inputs: TableInputs) -> Iterator[FunctionTime]:
     if runs is None:
         return
     yield from _profiled(data, runs)
+    for run in _done(data, *_READERS)[:MAX_RUNS]:
+        try:
+            entries, ranks = _read_by_tool(run["kind"], profile_files(runs / run["run_id"]))
+        except (UserError, OSError, TookTooLongError):
+            data.unread.append(run["run_id"])
+            continue
+        yield from _rows(run, entries, ranks, data.axes)
     if runs.name == IMPORTED:
         done = [run for run in data.experiment["runs"] if run["status"] == Status.DONE]
         rows = (row for run in done[:MAX_IMPORTED] for row in _kept(run, runs, data.axes))
@@ -96,13 +113,20 @@ def _kept(run: Mapping[str, Any], runs: Path, axes: Sequence[str]) -> Iterator[F
         record = read_record(runs / run["run_id"] / RECORD)
     except (UserError, OSError):
         return  # touched since the plan was made, which says so
-    functions = record.get("functions") or {"rows": ()}
-    for entry in functions["rows"]:
+    if functions := record.get("functions"):
+        yield from _rows(run, functions["rows"], functions["ranks"], axes)
+
+
+def _rows(
+    run: Mapping[str, Any], entries: Sequence[Mapping[str, Any]], ranks: int, axes: Sequence[str]
+) -> Iterator[FunctionTime]:
+    """Entries as ``analysis.profile.function_entries`` makes them."""
+    for entry in entries:
         calls, total = entry["calls"], entry["total_s"]
         yield FunctionTime(
             point={axis: run["point"].get(axis) for axis in axes},
             run_id=run["run_id"],
-            profiled_ranks=functions["ranks"],
+            profiled_ranks=ranks,
             function=entry["name"],
             place="",
             kind=entry["kind"],
@@ -117,14 +141,31 @@ def _kept(run: Mapping[str, Any], runs: Path, axes: Sequence[str]) -> Iterator[F
         )
 
 
+def _done(data: ExperimentData, *kinds: str) -> list[PlanProfile]:
+    """The finished runs under profilers of these kinds."""
+    runs = data.experiment["profiles"]
+    return [run for run in runs if run["kind"] in kinds and run["status"] == Status.DONE]
+
+
+def _read_by_tool(kind: str, files: Sequence[Path]) -> tuple[list[dict[str, Any]], int]:
+    """Functions of a run under Nsight Systems or TAU, and how many ranks they are of.
+
+    Raises UserError if its files do not make a whole profile.
+    """
+    end, read = _READERS[kind]
+    chosen = [file for file in files if file.name.endswith(end)]
+    size = sum(file.stat().st_size for file in chosen)
+    with cpu_limit(reading_limit(size)):
+        result = read(chosen)
+    if len(result.profiles) != 1:
+        raise UserError("; ".join(refusal.message for refusal in result.refusals) or "no profile")
+    (profile,) = result.profiles
+    return function_entries(profile), profile.profiled_ranks or profile.ranks or 1
+
+
 def _profiled(data: ExperimentData, runs: Path) -> Iterator[FunctionTime]:
     """Functions of the runs under cProfile."""
-    profiled = [
-        run
-        for run in data.experiment["profiles"]
-        if run["kind"] == CPROFILE and run["status"] == Status.DONE
-    ]
-    for run in profiled[:MAX_RUNS]:
+    for run in _done(data, CPROFILE)[:MAX_RUNS]:
         try:
             files = profile_files(runs / run["run_id"])
         except (UserError, OSError):

@@ -70,7 +70,7 @@ _NOT_TEXT = {
 }
 
 
-def _not_text(file: Path) -> str | None:
+def not_text(file: Path) -> str | None:
     """What is read instead of a profiler's file that is in no text; None of any other file."""
     for ends, words in _NOT_TEXT.items():
         if file.name.lower().endswith(ends):
@@ -107,7 +107,7 @@ def read_source(path: Path, ranks: RankMap | None = None, window: Window | None 
             source.refusals.append(Refusal(file, error.strerror or "cannot be read"))
             continue
         kind = next((i for i, recognise in enumerate(signs) if recognise(head)), None)
-        if kind is None and (reason := _not_text(file)):
+        if kind is None and (reason := not_text(file)):
             source.refusals.append(Refusal(file, reason))
         elif kind is None:
             source.others.append(file)

@@ -7,9 +7,11 @@ from pathlib import Path
 import pytest
 
 from scalesweep.analysis.profile import NOT_LISTED, Profile, parts_of
+from scalesweep.core.errors import UserError
 from scalesweep.importers.profiles import hpctoolkit as hpctoolkit_reader
 from scalesweep.importers.profiles.detect import read_source
 from scalesweep.importers.rank_map import RankMap
+from scalesweep.importers.which_importer import kind_of
 from tests.fakes import hpc_profiles as fake
 
 
@@ -154,3 +156,5 @@ def test_files_that_are_no_text_say_what_is_read_instead(tmp_path: Path) -> None
     assert not source.others and not source.profiles
     reasons = {refusal.file.name: refusal.reason for refusal in source.refusals}
     assert all(words in reasons[name] for name, words in expected.items())
+    with pytest.raises(UserError, match=r"profile.cubex: Score-P's CUBE files are not read"):
+        kind_of(tmp_path / "profile.cubex")

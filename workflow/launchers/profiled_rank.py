@@ -1,0 +1,65 @@
+"""A rank's program under a profiler that the site has (`profile: nsys`, `profile: tau`).
+
+    profiled_rank.py KIND FOLDER PROGRAM [WORD]...
+
+Started by the launcher of the ranks, once for each. The profile goes to FOLDER: of Nsight Systems
+``rank<N>.nsys-rep`` and, exported, ``rank<N>.sqlite``; of TAU ``profile.<N>.0.0``. The exit code is
+the program's; 127 where the profiler is not there, and what the export has where it fails.
+Standard library only.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+RANK_VARIABLES = ("HOROVOD_RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", "SLURM_PROCID")
+NOT_THERE = 127
+
+
+def rank_of(environ: Mapping[str, str]) -> int:
+    """The number of this rank as its launcher says it; 0 where nothing does."""
+    values = (environ.get(name, "") for name in RANK_VARIABLES)
+    return next((int(value) for value in values if value.isdecimal()), 0)
+
+
+def commands(kind: str, folder: Path, rank: int, program: Sequence[str]) -> list[list[str]]:
+    """What is started one after the other: the program under its profiler, and an export.
+
+    Options as in the Nsight Systems user guide (no sampling of the CPU: it makes reports huge) and
+    TAU's reference guide, tau_exec.
+    """
+    if kind == "tau":
+        return [["tau_exec", *program]]
+    report = folder / f"rank{rank}"
+    trace = ["-t", "cuda,nvtx,mpi", "-s", "none", "--force-overwrite=true", "-o", str(report)]
+    export = ["--type=sqlite", "--force-overwrite=true", f"--output={report}.sqlite"]
+    return [
+        ["nsys", "profile", *trace, *program],
+        ["nsys", "export", *export, f"{report}.nsys-rep"],
+    ]
+
+
+def main(kind: str, folder: str, program: Sequence[str]) -> int:
+    """Run the program under its profiler; the exit code of what failed first, else 0."""
+    environ = {**os.environ, "PROFILEDIR": folder} if kind == "tau" else dict(os.environ)
+    rank = rank_of(environ)
+    for words in commands(kind, Path(folder), rank, program):
+        if shutil.which(words[0]) is None:
+            print(
+                f"profile {kind}: {words[0]} is not on the PATH of this node: load its module in "
+                "the site's prologue, or leave out the profile",
+                file=sys.stderr,
+            )
+            return NOT_THERE
+        code = subprocess.run(words, env=environ, check=False).returncode
+        if code:
+            # A rank that was ended by a signal says so as a shell does.
+            return code if code > 0 else 128 - code
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1], sys.argv[2], sys.argv[3:]))
