@@ -94,14 +94,33 @@
         made.addEventListener('click', () => this.download(kind))
         return made
       }
-      const bar = element('div', { className: 'picks' }, this.yLabel, this.xLabel, this.byLabel, this.logX,
-        this.logY, image('SVG', 'svg'), image('PNG', 'png'))
+      const bar = element('div', { className: 'picks' }, ...this.kindOf('lines'), this.yLabel, this.xLabel, this.byLabel,
+        this.logX, this.logY, image('SVG', 'svg'), image('PNG', 'png'))
       bar.setAttribute('role', 'group')
       bar.setAttribute('aria-label', 'What the chart shows')
-      holder.replaceChildren(bar, this.filters, this.plot, this.legend, this.said)
+      this.parts = [bar, this.filters, this.plot, this.legend, this.said]
+      holder.replaceChildren(...this.parts)
       for (const one of [this.y, this.xBox, this.yBox]) one.addEventListener('change', () => this.draw())
       for (const one of [this.x, this.by]) one.addEventListener('change', () => this.choose())
       this.choose()
+    }
+
+    // The choice between lines and a heat map; none where points differ in one parameter only.
+    kindOf(kind) {
+      const own = this.data.axes.filter((axis, place) => axis.leader === place)
+      if (own.length < 2 || !window.scalesweep.heatmap) return []
+      const [label, select] = choice('Drawn as', [['lines', 'lines'], ['heat', 'heat map']], kind)
+      select.addEventListener('change', () => {
+        const heat = select.value === 'heat'
+        select.value = kind // as it is shown again later
+        this.heat = heat ? window.scalesweep.heatmap.make(this.holder, this.data, this.kindOf('heat')[0]) : null
+        if (!heat) {
+          this.holder.replaceChildren(...this.parts)
+          this.draw()
+        }
+        this.holder.querySelector('select').focus()
+      })
+      return [label]
     }
 
     // Parameters that are on no axis, without those that the axes determine.
@@ -317,6 +336,10 @@
 
     // One after the other: what is drawn last is what was chosen last.
     draw() {
+      if (this.heat) {
+        this.heat.draw()
+        return
+      }
       this.drawing = (this.drawing ?? Promise.resolve()).catch(console.error).then(() => this.render())
     }
 

@@ -88,6 +88,40 @@ def test_a_chart_bridges_no_hole_and_switches_its_scale(browser: Any, address: s
     visit.context.close()
 
 
+def test_a_heat_map_has_a_cell_for_each_point_and_holds_the_rest(
+    browser: Any, address: str
+) -> None:
+    visit = Visit(browser, address)
+    visit.wake()
+    chart = visit.page.locator('[data-chart="e2-chart"]')
+
+    def cells() -> list[str]:
+        visit.page.wait_for_timeout(400)
+        marks = chart.locator(".mark-rect path[aria-label]").all()
+        return [str(mark.get_attribute("aria-label")) for mark in marks]
+
+    lines = chart.locator(".note").inner_text()
+    chart.get_by_label("Drawn as").select_option(label="heat map")
+    assert len(cells()) == 29  # one of 30 is excluded
+    assert "27 points, a cell each, 2 without a result" in chart.inner_text()
+    assert "held" not in chart.locator(".note").inner_text()
+    values = chart.locator(".mark-text.role-mark text").all_text_contents()
+    assert len(values) == 29 and values.count("no result") == 2
+    columns = chart.locator(".role-axis-label text").all_text_contents()
+    chart.get_by_label("Vertical side").select_option(label="intra_threads [threads]")
+    assert len(cells()) == 29
+    swapped = chart.locator(".role-axis-label text").all_text_contents()
+    assert sorted(swapped) == sorted(columns) and swapped != columns
+    assert "95 % interval: " in cells()[-1]
+    assert visit.violations() == []
+    chart.get_by_label("Drawn as").select_option(label="lines")
+    assert cells() == [] and chart.locator(".note").inner_text() == lines
+    # Of a series with one parameter there is nothing to choose.
+    assert visit.page.locator('[data-chart="e1-chart"]').get_by_label("Drawn as").count() == 0
+    assert visit.said == []
+    visit.context.close()
+
+
 def test_without_scripts_the_tables_are_there(browser: Any, address: str) -> None:
     context = browser.new_context(java_script_enabled=False, offline=True)
     page = context.new_page()
@@ -217,14 +251,26 @@ def test_print_hides_navigation_and_cuts_nothing(browser: Any, address: str) -> 
 
 
 def test_hostile_names_do_nothing(browser: Any, tmp_path: Path) -> None:
-    fake = Fake("e", {HOSTILE: ["a", HOSTILE], "b": ["<svg onload=alert(3)>", "x"]}, repeats=2,
+    axes = {HOSTILE: ["a", HOSTILE], "b": ["<svg onload=alert(3)>", "x"], "c": [1, 2]}
+    fake = Fake("e", axes, repeats=2,
                 fate=lambda p, r: HOSTILE if r else "done", description=HOSTILE)  # fmt: skip
     root = make_results(tmp_path, [fake], campaign=HOSTILE, lines=[HOSTILE])
     render(root)
     visit = Visit(browser, (root / "report.html").as_uri(), 390)
     visit.wake()
+    # Of three parameters the third is held, and the reader says at which value.
+    chart = visit.page.locator('[data-chart="e1-chart"]')
+    chart.get_by_label("Drawn as").select_option(label="heat map")
+    visit.page.wait_for_timeout(400)
+    held = chart.locator('[aria-label="Values that are held"] select')
+    assert held.count() == 1 and "4 points, a cell each; held: " in chart.inner_text()
+    held.select_option(index=1)
+    visit.page.wait_for_timeout(400)
+    assert chart.locator(".mark-rect path[aria-label]").count() == 4
+    value = held.locator("option").nth(1).inner_text()
+    assert value in chart.locator(".note").inner_text()
     assert visit.said == []
-    assert visit.page.locator("script").count() == 6  # of ours: five, and the data
+    assert visit.page.locator("script").count() == 7  # of ours: six, and the data
     assert visit.page.locator("img").count() == 0
     size = visit.page.evaluate("[document.documentElement.scrollWidth, innerWidth]")
     assert size[0] <= size[1]
