@@ -36,6 +36,7 @@ ORDER = (
     "site_ratio",
     "scaling_verdict",
     "other_phases",
+    "medians_over_series",
     "stated_efficiency",
     "prediction",
     "best_for_a_node_hour",

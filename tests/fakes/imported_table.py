@@ -1,0 +1,54 @@
+"""A table's import without the command, up to its tables."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import yaml
+
+from scalesweep.aspects.make_tables import make_tables
+from scalesweep.config.campaign import load_campaign
+from scalesweep.core.plan_format import PlanExperiment
+from scalesweep.importers.made_benchmark import make_benchmark, parameter_entry
+from scalesweep.importers.table_map import load_map
+from scalesweep.importers.table_runs import runs_of
+from scalesweep.importers.write_campaign import Rules, campaign_of, former_rules, write_campaign
+from scalesweep.importers.write_records import import_runs
+from scalesweep.planning.plan import build_plan
+from scalesweep.state.run_state import scan
+from scalesweep.tables.summary import build_summary
+
+
+def imported(
+    folder: Path, text: str, content: dict[str, Any]
+) -> tuple[Mapping[str, Any], PlanExperiment, dict[str, pd.DataFrame]]:
+    """The only experiment of a table's import: in the campaign file, in the plan, its tables."""
+    (folder / "table.csv").write_text(text)
+    (folder / "map.yaml").write_text(yaml.safe_dump(content))
+    table_map = load_map(folder / "map.yaml", folder / "table.csv")
+    table = runs_of(table_map)
+    parameters = {
+        name: parameter_entry(table.types[name], it.doc, it.unit, it.workload)
+        for name, it in table_map.parameters.items()
+        if name != "ranks"
+    }
+    made = make_benchmark(
+        folder, table_map.name, "A table.", parameters, {"rate": ""}, table_map.scale
+    )
+    written, refused = import_runs(table.runs, folder / "runs" / "imported")
+    assert not refused and not table.refusals
+    stated = table_map.scaling or "none"
+    rules = {made.name: Rules("scaling", (), stated=stated, crossed=True)}
+    campaign = campaign_of(written, rules, "A table.", "imported", str(folder))
+    known = former_rules(campaign)[made.name]
+    assert (known.stated, known.crossed) == (stated, True)
+    write_campaign(campaign, folder / "campaign.yaml")
+    loaded = load_campaign(folder / "campaign.yaml")
+    runs = loaded.unique_runs()
+    assert set(runs) == {run.run_id for run in written}
+    plan = build_plan(loaded, scan(loaded.runs_folder, runs, remember=False))
+    records = [loaded.runs_folder / run_id / "record.json" for run_id in runs]
+    (entry,) = plan["experiments"]
+    (spec,) = campaign["experiments"].values()
+    return spec, entry, make_tables(build_summary(records), plan)[entry["name"]]
