@@ -61,6 +61,7 @@ class Campaign:
     accept_stale: frozenset[str] = frozenset()
     canary: bool = False  # whether runs are between two looks at their machine
     imported: Mapping[str, Any] = field(default_factory=dict)
+    consumer: str | None = None  # results folder of training that reading is held against
     history: HistorySettings | None = None
     track: Track = field(default_factory=Track)
     # A budget that is spent in rounds; the time limits in seconds of the runs that it pays for,
@@ -245,6 +246,7 @@ def load_campaign(
         canary=content.get("canary", machine.canary) and machine.launch is not None,
         accept_stale=frozenset(content.get("accept_stale", [])),
         imported=content.get("imported", {}),
+        consumer=content.get("consumer"),
         history=read_history(content, f"{path}: history", history, baseline),
         spend=read_spend(content, f"{path}: budget"),
         track=read_track(content),

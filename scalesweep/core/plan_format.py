@@ -361,6 +361,9 @@ class Plan(TypedDict):
     memory_gib_per_node: NotRequired[
         Annotated[AboveZero, "GiB of a node for jobs, with data_sets; absent where not known"]
     ]
+    consumer: NotRequired[
+        Annotated[str, "results folder of a campaign whose training reading is held against"]
+    ]
     ceilings: NotRequired[
         Annotated[str, "results folder of the campaign whose probes measured the site"]
     ]

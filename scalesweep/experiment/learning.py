@@ -4,9 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from scalesweep.experiment.results import ExperimentResults
-
-# Inputs that hold nothing to learn: what a model makes of them says nothing.
-DUMMY = ("dummy",)
+from scalesweep.tables.consumers import DUMMY
 
 
 def learns(results: ExperimentResults, row: Mapping[str, Any]) -> bool:

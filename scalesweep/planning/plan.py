@@ -89,6 +89,8 @@ def build_plan(
         plan["data_sets"] = sets
         if campaign.site.memory_gib_per_node is not None:
             plan["memory_gib_per_node"] = campaign.site.memory_gib_per_node
+    if campaign.consumer and Path(campaign.consumer) != campaign.results:
+        plan["consumer"] = campaign.consumer
     if campaign.site.ceilings and Path(campaign.site.ceilings) != campaign.results:
         plan["ceilings"] = campaign.site.ceilings
     if campaign.site.peaks:

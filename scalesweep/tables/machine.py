@@ -21,6 +21,7 @@ from scalesweep.analysis.table_io import read_table
 from scalesweep.core.errors import UserError
 from scalesweep.core.plan_format import PLAN, Plan, parameter_of, read_plan
 from scalesweep.tables.ceilings import Ceiling, machine_ceilings, numbers_in
+from scalesweep.tables.consumers import Consumer, consumers_of, known_consumers
 from scalesweep.tables.layers import LAYERS, LayerTimes
 from scalesweep.tables.points import ExperimentData, Point
 from scalesweep.tables.rank_layout import Layout, ranks_of
@@ -95,6 +96,7 @@ class Machine:
     series: Sequence[Finished] = ()  # what crossing a border cost (``tables.witnesses``)
     # Of runs by program, source and measure, pooled (``tables.run_scatter``).
     scatter: Mapping[str, tuple[float, int]] = field(default_factory=dict)
+    consumers: Sequence[Consumer] = ()
 
     def with_more(self, other: "Machine", where: str) -> "Machine":
         """This, and of another campaign, in ``where``, what this does not know.
@@ -120,6 +122,7 @@ class Machine:
             self.switch_group,
             self.series,
             self.scatter,
+            self.consumers,
         )
 
 
@@ -129,7 +132,7 @@ def known_machine(summary: pd.DataFrame, plan: Plan) -> Machine:
 
     That one is left out, with a line, where it is not there, was changed, or is of another site.
     """
-    own = machine_of(summary, plan)
+    own = replace(machine_of(summary, plan), consumers=known_consumers(summary, plan))
     if "ceilings" not in plan:
         return own
     folder = Path(plan["ceilings"])
@@ -161,6 +164,7 @@ def machine_of(summary: pd.DataFrame, plan: Plan) -> Machine:
     return Machine(
         machine_ceilings(summary, plan), _best_known(networks), read_ceilings(summary, plan),
         models, plan.get("islands_per_node", 1), plan.get("nodes_per_switch_group", 0),
+        consumers=consumers_of(summary, plan),
     )  # fmt: skip
 
 

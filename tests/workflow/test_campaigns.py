@@ -262,6 +262,7 @@ def test_a_mistake_in_the_campaign_is_one_line_and_runs_nothing(project: Project
         "campaigns/cosmoflow_io.yaml",
         "campaigns/thread_pools.yaml",
         "campaigns/thread_pools_mc.yaml",
+        "campaigns/input_bound_small.yaml",
         "campaigns/cosmoflow_io_small.yaml",
         "campaigns/thread_pools_small.yaml",
         "campaigns/ceilings.yaml",

@@ -1,4 +1,4 @@
-"""The rate at which files are read, against what the machine gives to plain reads."""
+"""The rate at which files are read, against plain reads, and against what training consumes."""
 
 from scalesweep.aspects.aspect import Aspect
 
@@ -6,6 +6,7 @@ ASPECT = Aspect(
     __name__,
     parts=("table", "figure", "findings"),
     tables={
-        "reading": "The rate at which files were read, and its share of what plain reads reach."
+        "reading": "The rate at which files were read, and its share of what plain reads reach.",
+        "demand": "The rate at which samples are read, against what training consumes.",
     },
 )

@@ -8,6 +8,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, NullLocator
 
+from scalesweep.aspects.reading.demand_figure import demand_figures
 from scalesweep.aspects.reading.table import Reading, readings
 from scalesweep.core.formatting import counted, percent, scaled_unit
 from scalesweep.experiment.results import ExperimentResults
@@ -108,4 +109,4 @@ def _draw(ax: Axes, rows: Sequence[Reading], names: Sequence[str], factor: float
     ax.spines["left"].set_color(FAINT)
 
 
-FIGURES = (reading_figures,)
+FIGURES = (reading_figures, demand_figures)

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from scalesweep.aspects.reading.demand_findings import RULE_OF_DEMAND
 from scalesweep.aspects.reading.table import Reading, readings
 from scalesweep.core.formatting import PHASES, percent, scaled_unit, with_interval
 from scalesweep.core.plan_format import parameter_of
@@ -98,4 +99,4 @@ def _finding(results: ExperimentResults, rows: Sequence[Reading]) -> list[Findin
     return [Finding(results.name, RULE, level, text, evidence, claims=claims)]
 
 
-RULES = (Rule(against_reads, figures={RULE: ("reading",)}),)
+RULES = (Rule(against_reads, figures={RULE: ("reading",)}), RULE_OF_DEMAND)

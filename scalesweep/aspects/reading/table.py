@@ -1,10 +1,11 @@
-"""The table ``reading``: the rate at which files were read, against plain reads."""
+"""The tables ``reading``, the rate at which files were read against plain reads, and ``demand``."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from scalesweep.analysis.metrics import EPOCH_PHASES
 from scalesweep.analysis.roofline import share_interval
+from scalesweep.aspects.reading.demand import Demand, demand_rows
 from scalesweep.experiment.results import ExperimentResults, Key
 from scalesweep.table.declared import Estimate, PointRow, column
 from scalesweep.tables.making import Maker, TableInputs, point_columns
@@ -61,7 +62,7 @@ def reading_rows(inputs: TableInputs) -> Iterator[Reading]:
             )
 
 
-MAKERS = (Maker(Reading, reading_rows),)
+MAKERS = (Maker(Reading, reading_rows), Maker(Demand, demand_rows))
 
 
 def readings(results: ExperimentResults, phase: str | None = None) -> list[Reading]:

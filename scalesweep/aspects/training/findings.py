@@ -17,7 +17,7 @@ from scalesweep.aspects.training.curves import final_measure
 from scalesweep.aspects.training.input_share import data_loading, input_share
 from scalesweep.core.formatting import PHASES, counted, finite, listed, with_interval
 from scalesweep.core.plan_format import parameter_of
-from scalesweep.experiment.learning import DUMMY, learns
+from scalesweep.experiment.learning import learns
 from scalesweep.experiment.measure import Measure
 from scalesweep.experiment.results import ExperimentResults, Key, Row
 from scalesweep.findings.base import (
@@ -36,6 +36,7 @@ from scalesweep.findings.base import (
     why_unconfirmed,
 )
 from scalesweep.findings.differences import Differences
+from scalesweep.tables.consumers import DUMMY
 
 MAX_SENTENCES = 6
 _STATS = ("mean", "low", "high")

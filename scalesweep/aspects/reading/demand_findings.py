@@ -1,0 +1,133 @@
+"""Findings on demand: from which count on training would wait for what is read."""
+
+from collections.abc import Sequence
+
+from scalesweep.analysis.stats import SIGNIFICANT
+from scalesweep.aspects.reading.demand import Demand
+from scalesweep.core.formatting import PHASES, counted, listed, with_interval
+from scalesweep.experiment.results import ExperimentResults, Key
+from scalesweep.findings.base import (
+    CONFIRMED,
+    NOTE,
+    OPEN,
+    Finding,
+    Rule,
+    claim_of,
+    declared_evidence,
+    marked,
+)
+
+RULE = "demand"
+MOST = 4
+COLUMNS = ("factor", "factor_low", "factor_high", "rate", "consumed")
+
+
+def demands(results: ExperimentResults) -> dict[Key, list[Demand]]:
+    """Rows by series, source, phase and training, each by rank count."""
+    groups: dict[Key, list[Demand]] = {}
+    for row in results.of(Demand):
+        series = results.key(row.point, results.series_names)
+        groups.setdefault((*series, row.source, row.phase, row.where), []).append(row)
+    return {
+        key: sorted(rows, key=lambda row: count_of(results, row)) for key, rows in groups.items()
+    }
+
+
+def input_bound(results: ExperimentResults) -> list[Finding]:
+    """Of each series and training, whether the first epoch keeps up with it, and from where not.
+
+    The first epoch reads files; what later ones take from memory is in the table. At each count
+    training waits where the whole interval of the factor lies above 1. The count from which on it
+    does is chosen by the same data: its p value is the largest of those counts, times their number.
+    """
+    chosen = [rows for rows in demands(results).values() if rows[0].phase == "init"][:MOST]
+    return [_finding(results, rows) for rows in chosen]
+
+
+def _finding(results: ExperimentResults, rows: Sequence[Demand]) -> Finding:
+    last, training = rows[-1], f"training on dummy input ({rows[0].where})"
+    evidence = declared_evidence(results, last, COLUMNS)
+    evidence["key"] |= {"phase": last.phase, "where": last.where}
+    if last.refused:
+        text = f"reading is not compared with what {training} consumes: the samples differ "
+        text += f"({last.refused})."
+        return Finding(results.name, RULE, NOTE, marked(last.source, text), evidence)
+    # Of a count with several points of reading, none is chosen: each is in a series of its own.
+    slow = [row for row in rows if _above(row)]
+    fast = [row for row in rows if _below(row)]
+    on = next((place for place in range(len(rows)) if all(map(_above, rows[place:]))), None)
+    every = f"the {counted(len(rows), 'count')} measured in both"
+    if on is not None:
+        first = rows[on]
+        if on == 0 and len(rows) > 1:
+            where = f"at each of {every}"
+        else:
+            where = (
+                f"at {_at(results, first)}" if first is last else f"from {_at(results, first)} on"
+            )
+        text = f"input-bound {where}: {_rates(first)}"
+        text += f" at {results.describe(first.row)}" if on == 0 and len(rows) > 1 else ""
+        text += f", {_factor(first)}"
+        if last is not first:
+            text += f", and {_factor(last)} at {results.describe(last.row)}"
+        level, cited, evidence_row = CONFIRMED, rows[on:], first
+        p = _p(cited, len(rows))
+    elif len(fast) == len(rows):
+        least = max(rows, key=lambda row: row.factor.value if row.factor else 0.0)
+        text = f"reading keeps up at {every}: {_rates(least)} at {results.describe(least.row)}, "
+        text += "where it is closest"
+        level, evidence_row, p = CONFIRMED, least, _p(rows, 1)
+    else:
+        names = listed([_at(results, row) for row in slow], 3)
+        text = f"whether reading keeps up is not clear at all of {every}"
+        text += f" (clearly not at {names})" if slow else ""
+        text += f": {_rates(last)} at {results.describe(last.row)}, {_factor(last)}"
+        level, evidence_row, p = OPEN, last, 1.0
+    text += f"; {PHASES['init']}, against {training}"
+    text += f"; the two differ in {last.differs}" if last.differs else ""
+    evidence = declared_evidence(results, evidence_row, COLUMNS)
+    evidence["key"] |= {"phase": last.phase, "where": last.where}
+    level = OPEN if p >= SIGNIFICANT else level
+    key = (*results.key(last.point, results.series_names), last.source, last.where)
+    claims = (claim_of(p, RULE, *key),)
+    text = marked(last.source, f"{text}{'' if level == CONFIRMED else '; not confirmed'}.")
+    return Finding(results.name, RULE, level, text, evidence, claims=claims)
+
+
+def count_of(results: ExperimentResults, row: Demand) -> int:
+    """What the point scales over, also where an experiment has one count."""
+    return int({**results.entry["fixed"], **row.point}.get(results.scale) or 1)
+
+
+def _above(row: Demand) -> bool:
+    return row.factor is not None and row.factor.low is not None and row.factor.low > 1
+
+
+def _below(row: Demand) -> bool:
+    return row.factor is not None and row.factor.high is not None and row.factor.high < 1
+
+
+def _p(rows: Sequence[Demand], choices: int) -> float:
+    """Of what is claimed at each of some counts, which were chosen among so many."""
+    chances = [1.0 if row.factor_p is None else row.factor_p for row in rows]
+    return min(1.0, max(chances) * choices)
+
+
+def _at(results: ExperimentResults, row: Demand) -> str:
+    return results.scaled(count_of(results, row))
+
+
+def _rates(row: Demand) -> str:
+    read, used = (
+        with_interval(rate.value, rate.low, rate.high) for rate in (row.rate, row.consumed)
+    )
+    return f"{read} samples/s are read and training consumes {used}"
+
+
+def _factor(row: Demand) -> str:
+    factor = row.factor
+    assert factor is not None
+    return f"a factor of {with_interval(factor.value, factor.low, factor.high)}"
+
+
+RULE_OF_DEMAND = Rule(input_bound, figures={RULE: ("demand",)})
