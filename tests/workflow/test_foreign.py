@@ -6,7 +6,9 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
+import yaml
 
 from tests.conftest import ROOT, Project, make_project
 from tests.fakes.folder_tree import tree
@@ -37,7 +39,7 @@ def foreign_project(path: Path, words: str = "") -> Project:
     folder = path / "workflow" / "benchmarks" / "foreign"
     folder.mkdir()
     shutil.copy(FOREIGN / "benchmark.yaml", folder)
-    for name in ("speaker.py", "fake_tf_cnn.py"):
+    for name in ("speaker.py", "fake_tf_cnn.py", "fake_keras_multi_gpu.py"):
         shutil.copy(FOREIGN / name, path)
     project.write(
         "config/sites/toy.yaml", SITE.format(launcher=FOREIGN / "launcher.py", words=words)
@@ -286,3 +288,22 @@ def test_the_campaign_of_tf_cnn_benchmarks(tmp_path: Path) -> None:
     )  # fmt: skip
     # Both ranks print a total of their own, two images in 260 apart: no warning.
     assert not [n for n in two["notes"]["extract"]["metrics"].values() if "warning" in n]
+
+
+def test_the_campaign_of_keras_multi_gpu(tmp_path: Path) -> None:
+    """Each run sees as many GPUs as it trains on; the rate is the last of what is printed."""
+    project = foreign_project(tmp_path / "project")
+    content = yaml.safe_load((project.path / "config/campaigns/keras_multi_gpu.yaml").read_text())
+    experiment = content["experiments"]["methods"]
+    assert experiment["axes"]["method"] == ["kuza55", "avolkov1", "fchollet"]
+    experiment["axes"] |= {"model": ["resnet50"], "parameter_device": ["cpu"]}
+    experiment |= {"repeats": 1, "linked": experiment["linked"][:2]}
+    content |= {"programs": {"keras_multi_gpu": "./fake_keras_multi_gpu.py"}, "site": "toy"}
+    project.write("c.yaml", yaml.safe_dump(content | {"results": "results"}))
+    done = project.snakemake("--configfile", "c.yaml")
+    assert done.returncode == 0, done.stdout + done.stderr
+    rows = pd.read_parquet(project.path / "results/tables/methods/scaling.parquet")
+    two = rows[rows["devices"] == 2].set_index("method")
+    speedups = two["median_images_per_second_speedup_run"].round(2).to_dict()
+    assert speedups == {"kuza55": 1.62, "avolkov1": 1.87, "fchollet": 1.62}
+    assert set(two["env.CUDA_VISIBLE_DEVICES"]) == {"0,1"} and len(rows) == 6
