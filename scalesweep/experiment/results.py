@@ -150,7 +150,7 @@ class ExperimentResults:
 
     @cached_property
     def excluded(self) -> set[Key]:
-        """Points left out on purpose."""
+        """Points that the campaign leaves out."""
         return {self.key(entry["point"]) for entry in self.entry["excluded"]}
 
     @cached_property

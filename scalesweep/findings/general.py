@@ -250,7 +250,7 @@ def coverage(results: ExperimentResults) -> list[Finding]:
     if counts[Status.NEW]:
         parts.append(f"{counts[Status.NEW]:,} pending")
     if results.entry["excluded"]:
-        parts.append(f"{counted(len(results.entry['excluded']), 'point')} excluded on purpose")
+        parts.append(f"{counted(len(results.entry['excluded']), 'point')} excluded")
     refused = results.entry.get("refused", 0)
     if refused:
         counts["refused"] = refused

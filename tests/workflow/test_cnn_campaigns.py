@@ -124,3 +124,23 @@ def test_convergence(folder: Project) -> None:
     )
     figures = {path.name for path in (folder.path / "results" / "figures" / "ranks").iterdir()}
     assert {"accuracy-time.svg", "accuracy-loss.svg"} <= figures
+
+
+def test_the_grid_and_a_metric_of_its_own(folder: Project) -> None:
+    """What the benchmark cannot combine is left out; a stated metric stands among the measured."""
+    fewer = {"inter_threads": [2], "batch_size": [8], "variable_update": ["replicated", "horovod"]}
+    text = shortened("cnn_grid_small", grid=fewer)
+    content = yaml.safe_load(text)
+    formula = "total_images_per_second / (devices * intra_threads)"
+    stated = {"images_per_thread": {"formula": formula, "unit": "images/s", "scope": "rank"}}
+    content["experiments"]["grid"] |= {"metrics": stated, "main_metric": "images_per_thread"}
+    points = run(folder, yaml.safe_dump(content, sort_keys=False))["grid"]
+    modes = points.groupby("variable_update")["devices"].apply(set).to_dict()
+    assert modes == {"replicated": {1}, "horovod": {1, 2}}
+    rates = points["total_images_per_second_mean_run"] / points["devices"]
+    assert points["images_per_thread_mean_run"].tolist() == pytest.approx(rates.tolist())
+    plan = json.loads((folder.path / "results" / "plan.json").read_text())
+    (left_out,) = plan["experiments"][0]["excluded"]
+    assert left_out["point"]["devices"] == 2 and "one process" in left_out["reason"]
+    report = (folder.path / "results" / "report.html").read_text()
+    assert "Images per thread" in report and "use collective_all_reduce" in report

@@ -135,7 +135,7 @@ def test_coverage_counts_everything() -> None:
     found = only(coverage(s))
     assert found.level == "warning"
     assert found.text == (
-        "Coverage: 2 of 4 runs done, 1 failed (TIMEOUT 1), 1 pending, 1 point excluded on purpose."
+        "Coverage: 2 of 4 runs done, 1 failed (TIMEOUT 1), 1 pending, 1 point excluded."
     )
 
 

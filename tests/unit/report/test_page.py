@@ -87,7 +87,7 @@ def test_header_and_coverage(page: str) -> None:
     text = visible(page)
     assert "cosmoflow_io" in text and SITE in text
     assert "Intel(R) Xeon(R) CPU E5-2690 v3 @ 2.60GHz, 24 cores" in text
-    assert "187 of 206 runs done , 7 failed, 12 pending; 1 point excluded on purpose" in text
+    assert "187 of 206 runs done , 7 failed, 12 pending; 1 point excluded" in text
     assert "2026-03-01 to 2026-03-06" in text
 
 
