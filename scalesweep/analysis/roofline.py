@@ -18,7 +18,7 @@ CLASSES = (COMPUTE, MEMORY, LAUNCH, UNRATED)
 # Kinds of layers that multiply and add as the product or convolution does that the ceiling of
 # computation was measured with. What others compute (roots, exponentials, comparisons, sums over a
 # few values) no measured ceiling is of.
-PRODUCTS = frozenset(("conv1d", "conv2d", "conv3d", "dense"))
+PRODUCTS = frozenset(("conv1d", "conv2d", "conv3d", "dense", "lstm", "gru"))
 
 
 @dataclass(frozen=True)

@@ -30,6 +30,17 @@ BY_HAND = {
         Layer("dense", ((10,),), (4,), (10, 4), 44, bias=True, activation="tanh"),
         (2 * 88, 2 * 176, 8 * (10 + 4) + 176, 8 * (4 + 10 + 4 + 10) + 352),
     ),
+    # 3 steps, 2 features, 4 units, all states: products 2*3*16*2 and 2*3*16*4, biases 48, gates
+    # 108; backward twice the products, 48 and 23*12. Five values of a unit and step are kept.
+    "lstm": (
+        Layer("lstm", ((3, 2),), (3, 4), (2, 16), 112, bias=True),
+        (2 * 732, 2 * 1476, 8 * (6 + 12 + 60) + 448, 8 * (12 + 6 + 12 + 60 + 6) + 896),
+    ),
+    # The last state only: all of them are kept. Products 2*3*12*2 and 2*3*12*4, two biases.
+    "gru": (
+        Layer("gru", ((3, 2),), (4,), (2, 12), 96, bias=True),
+        (2 * 612, 2 * 1152, 8 * (6 + 4 + 60) + 384, 8 * (4 + 6 + 60 + 6) + 768),
+    ),
     "batch_norm": (
         Layer("batch_norm", ((3, 3, 2),), (3, 3, 2), weights=4),
         (2 * 108, 2 * 162, 8 * 36 + 16, 8 * 54 + 32),
@@ -160,12 +171,19 @@ def test_published_counts(monkeypatch):
     up_to = [sum(convolutions[: number + 1]) / 1e9 for number in range(5)]
     assert up_to == pytest.approx([0.136, 0.552, 0.743, 1.125, 1.380], rel=0.01)
 
+    # Zaremba et al. (arXiv:1409.2329), medium: 19.8 M weights with the 6.5 M of its look-up.
+    words = {"model": "lstm", "sequence_steps": 2, "seed": 1, "data_set": "imagenet"}
+    words = layers_of(networks.make(words).model)
+    assert sum(one.weights for one in words.values()) + 6.5e6 == pytest.approx(19.8e6, rel=0.005)
+    assert [one.kind for one in words.values()].count("lstm") == 2
+
     # Every layer of every other model has formulas: these have all kinds of layers there are.
     others = [("lenet", "imagenet"), ("alexnet", "cifar10"), ("resnet20", "cifar10")]
     kinds = {one.kind for found in (vgg16, resnet50, at_224) for one in found.values()}
     for model, data_set in (*others, ("densenet40_k12", "cifar10")):
         kinds |= {one.kind for one in layers_of(models.build(model, data_set, "NHWC")).values()}
-    for model in ("cosmoflow", "nt3"):
+    for model in ("cosmoflow", "nt3", "lstm", "gru"):
         params = {"model": model, "sample_size": 32, "features": 200}
+        params |= {"sequence_steps": 35, "seed": 1}
         kinds |= {one.kind for one in layers_of(networks.make(params).model).values()}
     assert kinds == costs.KINDS - {costs.LOSS, costs.UPDATE}

@@ -8,7 +8,7 @@ from typing import Any
 from harness.frame import Benchmark, run_benchmark
 from harness.program import EXIT_PARAMETERS, ProgramError
 
-OTHERS = ("cosmoflow", "nt3")
+OTHERS = ("cosmoflow", "nt3", "lstm", "gru")
 
 
 def check_parameters(params: dict[str, Any]) -> None:
