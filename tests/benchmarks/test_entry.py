@@ -22,9 +22,9 @@ def test_an_unknown_program_is_2_and_one_line(name):
     assert done.returncode == 2 and done.stdout == ""
     assert done.stderr == (
         f"benchmarks: no program {name!r}; allowed: allreduce, cnn_training, cnn_training.stage, "
-        "compute_peak, cosmoflow_data.stage, cosmoflow_training, data_loading, file_read, "
-        "file_read.stage, input_pipeline, memory_bandwidth, nt3, nt3.stage, pair_latency, "
-        "step_layers\n"
+        "compute_peak, copy_bandwidth, cosmoflow_data.stage, cosmoflow_training, data_loading, "
+        "file_read, file_read.stage, input_pipeline, memory_bandwidth, nt3, nt3.stage, "
+        "pair_latency, step_layers\n"
     )
 
 

@@ -12,6 +12,7 @@ from allreduce.main import check_parameters as check_allreduce
 from allreduce.messages import bus_factor, split
 from compute_peak.work import flop, least_bytes
 from file_read import reading, stage
+from harness import cuda
 from harness.program import ProgramError
 from harness.sweep import Case, Chain, Clock, Sweep, ceiling_metrics, rates, run_sweep
 from memory_bandwidth import caches, kernels
@@ -145,6 +146,59 @@ def test_sizes_that_will_not_do():
             check_allreduce({"sizes": sizes})
     with pytest.raises(ProgramError, match="6 is not a multiple of 4"):
         check_allreduce({"sizes": [4, 6]})
+
+
+class Driver:
+    """NVIDIA's driver as far as it is asked: one GPU, and memory that is pinned from 1 << 20 on."""
+
+    attribute = 50 << 20
+
+    def __getattr__(self, name):
+        return lambda *arguments: 0
+
+    def cuDeviceGet(self, device, number):
+        return 0 if number == 0 else 101
+
+    def cuDeviceGetAttribute(self, value, code, device):
+        value._obj.value = self.attribute if code == 38 else 7
+        return 0
+
+    def cuDeviceTotalMem_v2(self, value, device):
+        value._obj.value = 80 << 30
+        return 0
+
+    def cuPointerGetAttribute(self, kind, code, place):
+        kind._obj.value = 1
+        return 0 if place.value >= 1 << 20 else 1
+
+
+def test_what_the_driver_says_of_gpus_and_of_memory(monkeypatch):
+    monkeypatch.setattr(cuda, "_driver", Driver)
+    assert (cuda.cache_bytes(0), cuda.memory_bytes(0)) == (50 << 20, 80 << 30)
+    assert (cuda.is_pinned(1 << 20, 0), cuda.is_pinned(5, 0)) == (True, False)
+    assert cuda.cache_bytes(1) is cuda.memory_bytes(1) is cuda.is_pinned(1 << 20, 1) is None
+    monkeypatch.setattr(cuda, "_driver", lambda: None)
+    assert cuda.cache_bytes(0) is cuda.memory_bytes(0) is cuda.is_pinned(1 << 20, 0) is None
+
+
+@pytest.mark.slow
+def test_copies_within_the_host_and_without_a_gpu(tmp_path):
+    program = Program("copy_bandwidth", {"sizes": [4, 1 << 20], "repeats": 3})
+    native, samples = read(*program.start(tmp_path / "host", direction="host_to_host"))
+    assert native["notes"]["sweep"]["amounts"] == [4, 1 << 20]
+    best = (np.array([[4], [1 << 20]]) / samples["sweep_seconds"][:, :, 0]).max()
+    assert native["metrics"]["copy_bandwidth"]["value"] == pytest.approx(best)
+    median = np.median(samples["sweep_seconds"][0])
+    assert native["metrics"]["latency"]["value"] == pytest.approx(median)
+    if native["notes"]["tf32"]["device"] == "CPU":
+        for direction, needed in (("host_to_device", 1), ("device_to_device", 2)):
+            done, _ = program.start(tmp_path / direction, direction=direction)
+            assert done.returncode == 69
+            said = f"direction {direction}: TensorFlow sees no GPU here, needs {needed}"
+            assert said in done.stderr
+    done, _ = program.start(tmp_path / "pinned", direction="host_to_host", host_memory="pinned")
+    assert done.returncode == 2
+    assert "host_memory is of copies between host and GPU" in done.stderr
 
 
 def cache(folder, cpu, index, level, size, shared, kind="Unified"):

@@ -113,6 +113,7 @@ FINGERPRINTS: dict[tuple[str, int], str] = {
     ("memory_bandwidth", 1): "d5df9c74287e74be",
     ("allreduce", 1): "a6cb409c625874c0",
     ("file_read", 1): "2babab5374b16486",
+    ("copy_bandwidth", 1): "6000556684f84f09",
     ("pair_latency", 1): "0be4529f5b1d73e4",
     ("input_pipeline", 1): "5b83dfbd3bbacd0c",
 }
