@@ -14,6 +14,7 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from scalesweep.analysis.factors import planned_points
 from scalesweep.analysis.metrics import column
+from scalesweep.config.parameter import VARIABLE_PREFIX
 from scalesweep.core.formatting import PHASES, counted, finite, number, percent, shorten, text_of
 from scalesweep.experiment.measure import Measure
 from scalesweep.experiment.results import ExperimentResults, Key, Row
@@ -247,6 +248,8 @@ def _ratios(
     rest = [other for other in results.leaders if other not in names]
     shown = rows[:MAX_RATIOS]
     over = f"{rows[0]['value']} over {rows[0]['reference']}"
+    if name.startswith(VARIABLE_PREFIX):  # whose values say little alone
+        over = f"{name.removeprefix(VARIABLE_PREFIX)} {over}"
     head = f"{results.name}: {main.label.lower()}, {over}{_phase_words(main, phase)}{results.mark}"
     labels, named = _ratio_labels(results, rest, shown)
     lines = sum(label.count("\n") for label in labels)

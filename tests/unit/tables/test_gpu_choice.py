@@ -9,6 +9,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
+from scalesweep.aspects.draw import draw
 from scalesweep.aspects.gpus.figure import gpu_figures
 from scalesweep.aspects.gpus.table import PointGpus, clock_of
 from scalesweep.aspects.make_tables import make_tables
@@ -55,7 +56,7 @@ def study(tmp_path: Path) -> Results:
     states, records = {}, []
     for run_id, (experiment, run) in campaign.unique_runs().items():
         rates = EACH if experiment.name == "each_gpu" else {}
-        if experiment.name == "pairs":
+        if experiment.name.startswith("pairs"):
             rates = PAIRS[tuple(run.point[name] for name in MODE)]
         rate = rates.get(run.point[GPUS]) if not run.repeat else None
         states[run_id] = RunState("new" if rate is None else "done")
@@ -86,26 +87,31 @@ def test_the_published_choices_of_gpus(study: Results) -> None:
     percent = {gpu: round(100 * ratio, 2) for gpu, ratio in alone["ratio"].items()}
     assert percent == {"1": 84.65, "2": 98.83, "3": 94.54, "4": 100.38, "5": 100.39}
 
-    ratios = table(study["pairs"], "comparisons").query(f"parameter == '{GPUS}'")
-    assert (ratios["reference"] == "0,5").all()
-    printed = ratios[ratios["value"] == "0,1"]
-    by_mode = {tuple(row[name] for name in MODE): row["ratio"] for _, row in printed.iterrows()}
-    # As printed, but 1.17: the study holds the mean of both pairs on a switch against the third.
-    assert {mode[:2]: round(ratio, 2) for mode, ratio in by_mode.items() if mode[2] == "auto"} == {
-        ("parameter_server", "gpu"): 1.19, ("parameter_server", "cpu"): 1.01,
-        ("independent", "cpu"): 1.04,
-    }  # fmt: skip
-    assert round(by_mode["replicated", "cpu", "hierarchical_copy"], 2) == 0.99
-    assert round(by_mode["replicated", "cpu", "nccl"], 2) == 1.22
-    other = ratios[ratios["value"] == "4,5"].set_index("parameter_device")["ratio"]
-    both = (by_mode["parameter_server", "gpu", "auto"] + other["gpu"]) / 2
-    assert len(other) == 2 and round(both, 2) == 1.17
+    def ratios(name: str) -> dict[tuple[str, ...], float]:
+        rows = table(study[name], "comparisons").query(f"parameter == '{GPUS}'")
+        assert (rows["reference"] == "0,5").all() and rows["value"].nunique() == 1
+        return {tuple(row[part] for part in MODE): row["ratio"] for _, row in rows.iterrows()}
+
+    first, other = ratios("pairs_0_1"), ratios("pairs_4_5")
+    on_gpu, on_cpu = [*PAIRS][:2]
+    assert [round(first[mode], 2) for mode in PAIRS] == [1.19, 1.01, 0.99, 1.22, 1.04]
+    assert set(other) == {on_gpu, on_cpu}
+    titles = {drawing.name: drawing.title for drawing in draw(study["pairs_4_5"])}
+    title = titles["ratio-env-CUDA_VISIBLE_DEVICES-run"]
+    assert title == "pairs_4_5: total images per second, CUDA_VISIBLE_DEVICES 4,5 over 0,5"
+    # As printed: the mean of both pairs on a switch over the third.
+    assert round((first[on_gpu] + other[on_gpu]) / 2, 2) == 1.17
+    assert round((first[on_cpu] + other[on_cpu]) / 2, 2) == 1.01
 
 
 def test_gpus_are_shown_with_their_clocks_and_links(study: Results) -> None:
     clocks = {row.point[GPUS]: clock_of(row.core_clocks) for row in study["each_gpu"].of(PointGpus)}
     assert clocks == {str(n): 1000 * clock for n, clock in enumerate(CLOCKS)}
-    rows = {row.point[GPUS]: row for row in study["pairs"].of(PointGpus)}
+    rows = {
+        row.point[GPUS]: row
+        for name in ("pairs_0_1", "pairs_4_5")
+        for row in study[name].of(PointGpus)
+    }
     assert {pair: row.links for pair, row in rows.items()} == {
         "0,5": "1 x PHB", "0,1": "1 x PIX", "4,5": "1 x PIX",
     }  # fmt: skip
@@ -116,4 +122,4 @@ def test_gpus_are_shown_with_their_clocks_and_links(study: Results) -> None:
     assert plot.get_xlabel() == "Highest clock of the cores [MHz]"
     assert {text.get_text() for text in plot.texts} == {"0; 4; 5", "1", "2", "3"}
     assert "1683 MHz: 1,322 to 1,544 images/s" in drawing.alt
-    assert not gpu_figures(study["pairs"]) and "gpus" not in study["scaling"].tables
+    assert not gpu_figures(study["pairs_0_1"]) and "gpus" not in study["scaling"].tables
