@@ -11,6 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+import numpy as np
+
 from scalesweep.analysis.profile import NOT_LISTED, Function, Profile
 from scalesweep.importers.imported_run import ImportRefusedError, Refusal
 from scalesweep.importers.profiles.nsys_database import (
@@ -119,6 +121,10 @@ def _profile(run: Mapping[int | None, NsysFile], ranks: int | None) -> Profile:
     busy = [phase.union_s for held in files for phase in held.phases if phase.name == "GPU"]
     if busy and elapsed:
         metrics["gpu_busy"] = metric(sum(busy) / sum(elapsed), "1", "higher", "rank")
+    each = [held.busy_s for held in files if held.busy_s]
+    if len(each) == len(elapsed) == len(files):
+        shares = [np.mean(seconds) for seconds in each]
+        metrics["gpu_busy_each"] = metric(float(sum(shares) / sum(elapsed)), "1", "higher", "rank")
     return Profile(
         tool=files[0].tool,
         file=files[0].file,

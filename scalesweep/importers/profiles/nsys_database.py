@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from scalesweep.analysis.profile import Function, Phase
 from scalesweep.importers.imported_run import ImportRefusedError
@@ -85,6 +86,7 @@ class NsysFile:
     notes: dict[str, object] = field(default_factory=dict)
     tool: str = _NSYS.tool
     region: str = ""  # the window that was cut out of it
+    busy_s: list[float] = field(default_factory=list)  # of each GPU, where there are several
 
 
 @dataclass(frozen=True)
@@ -156,10 +158,10 @@ def _read_tables(database: sqlite3.Connection, content: NsysFile, window: Window
             raise ImportRefusedError(
                 f"the recording has {(last - first) * _NS:.6g} s, none of it in {window}"
             )
-    # 16 bytes for each event: there may be millions.
-    begins, ends = array("q"), array("q")
+    # 20 bytes for each event: there may be millions.
+    begins, ends, devices = array("q"), array("q"), array("i")
     calls: dict[tuple[str, str], list[int]] = {}  # how many, sum, shortest and longest
-    for kind, name, begin, end in _events(database, tables, schema, (low, high)):
+    for kind, name, device, begin, end in _events(database, tables, schema, (low, high)):
         length = end - begin
         entry = calls.setdefault((kind, name), [0, 0, length, length])
         entry[0] += 1
@@ -168,6 +170,7 @@ def _read_tables(database: sqlite3.Connection, content: NsysFile, window: Window
         entry[3] = max(entry[3], length)
         begins.append(begin)
         ends.append(end)
+        devices.append(device)
     names = demangled(sorted({name for _, name in calls}))
     content.tool = schema.tool
     content.functions = [
@@ -180,6 +183,7 @@ def _read_tables(database: sqlite3.Connection, content: NsysFile, window: Window
     if begins:
         content.phases.append(_gpu(begins, ends))
         content.elapsed = (high - low) * _NS
+        content.busy_s = _each_busy(begins, ends, devices)
     if schema is _NSYS:
         if begins and window is None:
             content.elapsed = _length(database, tables, max(ends) - min(begins))
@@ -262,9 +266,9 @@ def _without_times(database: sqlite3.Connection, tables: set[str], schema: _Sche
 
 def _events(
     database: sqlite3.Connection, tables: set[str], schema: _Schema, limits: tuple[int, int]
-) -> Iterator[tuple[str, str, int, int]]:
-    """Kind, name, start and end (nanoseconds) of every kernel, copy and fill: of each event the
-    part between the limits."""
+) -> Iterator[tuple[str, str, int, int, int]]:
+    """Kind, name, GPU, start and end (nanoseconds) of every kernel, copy and fill: of each event
+    the part between the limits."""
     names: dict[int, str] = {}
     if schema.texts in tables:
         rows = database.execute(f"SELECT {schema.key}, value FROM {schema.texts}")
@@ -276,11 +280,13 @@ def _events(
             continue
         columns = _columns(database, table)
         key_column = next((name for name in candidates if name in columns), "NULL")
+        device_column = "deviceId" if "deviceId" in columns else "0"
         query = (
-            f'SELECT start, "end", {key_column} FROM {table} WHERE {_known(schema)}'
+            f'SELECT start, "end", {key_column}, {device_column} FROM {table}'
+            f" WHERE {_known(schema)}"
             ' AND start <= ? AND "end" >= ?'
         )
-        for begin, end, key in database.execute(query, (high, low)):
+        for begin, end, key, device in database.execute(query, (high, low)):
             if (count := count + 1) > _MAX_EVENTS:
                 raise ImportRefusedError(
                     f"more than {_MAX_EVENTS} events: cut a window out of it (--window), or export "
@@ -288,7 +294,7 @@ def _events(
                 )
             begin_, end_ = max(begin, low), min(end, high)
             if end_ > begin_ or end == begin:
-                yield kind, _event_name(table, key, names), begin_, end_
+                yield kind, _event_name(table, key, names), device, begin_, end_
 
 
 def _event_name(table: str, key: object, names: Mapping[int, str]) -> str:
@@ -300,7 +306,7 @@ def _event_name(table: str, key: object, names: Mapping[int, str]) -> str:
     return names.get(key, f"kernel {key}") if isinstance(key, int) else str(key)
 
 
-def _gpu(begins: Sequence[int], ends: Sequence[int]) -> Phase:
+def _gpu(begins: ArrayLike, ends: ArrayLike) -> Phase:
     """The time of all events, and the time during which there was one."""
     starts, stops = np.asarray(begins, np.int64), np.asarray(ends, np.int64)
     order = np.argsort(starts, kind="stable")
@@ -310,6 +316,15 @@ def _gpu(begins: Sequence[int], ends: Sequence[int]) -> Phase:
     union = np.maximum(latest - np.maximum(starts, before), 0).sum()
     total = (np.asarray(ends, np.int64) - np.asarray(begins, np.int64)).sum()
     return Phase("GPU", len(starts), float(total) * 1e-9, float(union) * 1e-9)
+
+
+def _each_busy(begins: Sequence[int], ends: Sequence[int], devices: Sequence[int]) -> list[float]:
+    """Seconds that each of several GPUs has at least one event; nothing of a single one."""
+    of, starts, stops = (np.asarray(values) for values in (devices, begins, ends))
+    known = np.unique(of)
+    if len(known) < 2:
+        return []
+    return [_gpu(starts[of == each], stops[of == each]).union_s for each in known]
 
 
 def _length(database: sqlite3.Connection, tables: set[str], span: int) -> float:

@@ -45,6 +45,7 @@ DEFINITIONS = {
     "copy_time": "sum over all copies and fills of memory, mean over the ranks",
     "api_time": "sum over all calls, mean over the ranks",
     "gpu_busy": "time with at least one kernel or copy / length of the recording",
+    "gpu_busy_each": "the same of each GPU of a process that uses several, mean over these GPUs",
     "call_time": "mean time of a collective call of this size",
     "algorithm_bandwidth": "bytes / mean time of a call",
     "bus_bandwidth": "algorithm bandwidth x bus factor (nccl-tests, doc/PERFORMANCE.md)",

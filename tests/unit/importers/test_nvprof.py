@@ -70,6 +70,16 @@ def test_a_window_has_the_part_of_each_event_in_it(tmp_path: Path) -> None:
     assert nsys.metrics["gpu_busy"]["value"] == pytest.approx(2.0 / 5)
 
 
+def test_several_gpus_of_a_process_are_busy_one_by_one(tmp_path: Path) -> None:
+    """One from 1 to 3 s, copies and fills of 2 s; the other from 2 to 4 s."""
+    other = f"UPDATE {KERNELS} SET deviceId = 1 WHERE streamId = 13"
+    (profile,) = read_source(fake.nvprof_sqlite(tmp_path / "two.nvvp", other)).profiles
+    assert profile.metrics["gpu_busy"]["value"] == pytest.approx(0.5)
+    assert profile.metrics["gpu_busy_each"]["value"] == pytest.approx((4 + 2) / 2 / 10)
+    (single,) = read_source(fake.nvprof_sqlite(tmp_path / "one.nvvp")).profiles
+    assert "gpu_busy_each" not in single.metrics
+
+
 def test_only_databases_have_windows(tmp_path: Path) -> None:
     (tmp_path / "kernels.csv").write_text(fake.nsys_csv())
     (tmp_path / "talp.json").write_text(fake.talp())
@@ -97,6 +107,8 @@ def test_only_databases_have_windows(tmp_path: Path) -> None:
         ("ALTER TABLE StringTable RENAME COLUMN value TO text", "no such column"),
         (f"ALTER TABLE {KERNELS} RENAME COLUMN start TO begin", "has no start and end"),
         (f"UPDATE {KERNELS} SET name = 99", ""),
+        (f"UPDATE {KERNELS} SET deviceId = 'x'", "not a whole database"),
+        (f"UPDATE {KERNELS} SET deviceId = 1 << 40", "not a whole database"),
         (f"UPDATE {KERNELS} SET name = 'x'", ""),
     ],
 )  # fmt: skip
