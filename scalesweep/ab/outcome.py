@@ -20,7 +20,7 @@ from scalesweep.core.formatting import finite
 from scalesweep.core.plan_format import PlanExperiment
 from scalesweep.core.record import RECORD
 from scalesweep.history.series_head import POINT
-from scalesweep.history.session import Numbers, head_of, usable_record
+from scalesweep.history.session import FORMULA, Numbers, head_of, usable_record
 from scalesweep.history.settled import SettledPoint
 from scalesweep.history.store import METRIC
 from scalesweep.tables.derived import with_derived
@@ -74,7 +74,11 @@ class Measured:
         metrics = [row for row in rows if row["kind"] == METRIC]
         if self.target.metric is None:
             return next((row for row in metrics if row["main"]), None)
-        named = {row["phase"]: row for row in metrics if row["metric"] == self.target.metric}
+        named = {
+            row["phase"]: row
+            for row in metrics
+            if row["metric"].partition(FORMULA)[0] == self.target.metric
+        }
         return next((named[phase] for phase in _PHASES if phase in named), None)
 
     @property

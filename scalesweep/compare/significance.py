@@ -157,10 +157,13 @@ class _Metrics:
         self.quantities = {**theirs, **mine}
         self.unlike = []
         for name in [name for name in mine if name in theirs]:
-            meanings = [(q.unit, q.better, q.scope) for q in (mine[name], theirs[name])]
-            if meanings[0] != meanings[1]:
+            both = mine[name], theirs[name]
+            meanings = [(q.unit, q.better, q.scope) for q in both]
+            if meanings[0] != meanings[1] or both[0].formula != both[1].formula:
                 del self.quantities[name]
                 meant = " and ".join(f"{unit}, {better} is better" for unit, better, _ in meanings)
+                if meanings[0] == meanings[1]:
+                    meant = " and ".join(q.formula for q in both)
                 self.unlike.append(f"{benchmark}: {name} ({meant})")
         entries = [e for s in sides for e in s.experiments if e["benchmark"] == benchmark]
         entries.sort(key=lambda entry: entry["name"] != experiment)

@@ -17,6 +17,7 @@ from scalesweep.analysis.metrics import (
     Quantity,
     column,
     compared,
+    derived_names,
     quantities_of,
 )
 from scalesweep.analysis.step_account import TERMS, StepAccount
@@ -225,12 +226,18 @@ def _surroundings(record: Mapping[str, Any], campaign: Campaign) -> dict[str, An
     }
 
 
+FORMULA = " = "  # between the name of a derived metric and its formula
+
+
 class Numbers:
     """What the runs of an experiment have measured."""
 
     def __init__(self, summary: pd.DataFrame, entry: PlanExperiment) -> None:
         """``summary``: of runs, a row each; ``entry``: of their experiment in the plan."""
         quantities = quantities_of(summary, entry["benchmark"])
+        self._derived = entry.get("derived", {})
+        for name in derived_names(summary, entry["benchmark"]) - self._derived.keys():
+            del quantities[name]  # of another experiment that shares runs
         main = entry["main_metric"] or _MAIN
         declared = entry.get("compare", {})
         self._columns: list[tuple[Quantity, str, str, bool, Sequence[float]]] = []
@@ -263,7 +270,7 @@ class Numbers:
             main = name == self._main and phase == steady
             yield {
                 "kind": METRIC,
-                "metric": name,
+                "metric": self._kept_name(name),
                 "phase": phase,
                 "value": float(values[place]),
                 "unit": quantity.unit,
@@ -281,6 +288,11 @@ class Numbers:
         text = self._parts[place] if self._parts else None
         if isinstance(text, str):
             yield from _parts(json.loads(text), profiler)
+
+    def _kept_name(self, name: str) -> str:
+        """A metric's name; of a derived one with its formula: another one begins another series."""
+        stated = self._derived.get(name)
+        return name if stated is None else f"{name}{FORMULA}{stated['formula']}"
 
 
 def _canary(looks: Mapping[str, Any]) -> Iterator[dict[str, Any]]:

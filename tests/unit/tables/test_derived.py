@@ -11,10 +11,13 @@ import pytest
 
 from scalesweep.analysis.stats import mean_interval
 from scalesweep.aspects.make_tables import make_tables
+from scalesweep.compare.inputs import Side
+from scalesweep.compare.significance import _Metrics
 from scalesweep.config.campaign import Campaign, load_campaign
 from scalesweep.core.errors import UserError
 from scalesweep.core.plan_format import Plan
 from scalesweep.core.status import Status
+from scalesweep.history.session import Numbers
 from scalesweep.planning.plan import build_plan
 from scalesweep.state.run_state import RunState
 from scalesweep.tables.derived import missing_everywhere, with_derived
@@ -92,6 +95,26 @@ def test_they_are_worked_out_for_each_run_and_carry_intervals(
     assert compared["ratio"].tolist() == pytest.approx([0.65 / (0.7 / 3)])
     (entry,) = plan["experiments"]
     assert entry["metrics"]["samples_per_joule"] == "Samples of a joule: size * ranks / energy"
+
+
+def test_a_formula_that_changes_begins_a_series_and_is_not_compared(
+    campaign_of: Load, tmp_path: Path
+) -> None:
+    """Numbers of one name and unit that were worked out differently are no measurements of one
+    thing, in the history as between two folders."""
+    sides, kept = [], []
+    for number, formula in enumerate(("2 * energy", "3 * energy")):
+        campaign = campaign_of(f"{BODY}metrics: {{m: {{formula: {formula}, unit: J}}}}")
+        summary, plan = measured(campaign, tmp_path / str(number))
+        (entry,) = plan["experiments"]
+        kept += [row for row in Numbers(summary, entry).of(0) if row["metric"].startswith("m =")]
+        sides.append(Side("base" if number else "new", str(number), "toy", plan, summary))
+    assert [(row["metric"], row["value"]) for row in kept] == [
+        ("m = 2 * energy", 20.0), ("m = 3 * energy", 30.0)
+    ]  # fmt: skip
+    metrics = _Metrics("e", "toy", [], (sides[0], sides[1]))
+    assert metrics.unlike == ["toy: m (2 * energy and 3 * energy)"]
+    assert "m" not in metrics.quantities and "energy" in metrics.quantities
 
 
 def test_they_are_those_of_their_own_experiment(toy: Path) -> None:
