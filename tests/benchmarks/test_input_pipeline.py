@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from cosmoflow_data import dataset
+from input_pipeline import python_samples
 from tests.benchmarks.programs import Program, read, start_helper
 
 SHAPE = [32, 32, 32, 4]
@@ -69,6 +70,42 @@ def test_ranks_take_each_sample_once(tmp_path, data, shard):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("pipeline", ["generator", "py_function", "processes"])
+def test_python_makes_the_same_samples(tmp_path, data, pipeline):
+    done, out = start(tmp_path, data, pipeline=pipeline, epochs=2)
+    native, samples = read(done, out)
+    assert native["notes"]["touched"]["sum_y"] == pytest.approx([sum_y(1)] * 2, abs=1e-5)
+    assert (samples["span_input"] > 0).all()
+    # What its workers read is not counted by this process.
+    assert ("bytes_read_per_byte" in native["metrics"]) == (pipeline != "processes")
+
+
+def test_a_record_is_parsed_and_mapped_without_tensorflow(tmp_path, data):
+    """As the data set's own generator made it; a file that ends early is no sample."""
+    path = data / "train" / "part-000000.tfrecord"
+    fmt = dataset.Format(tuple(SHAPE), samples_per_file=4)
+    made = list(dataset.samples(fmt, "train", 0))
+    records = list(python_samples.records(str(path)))
+    assert len(records) == 4
+    for record, (x, y) in zip(records, made, strict=True):
+        content, targets = python_samples.parse(record)
+        assert content == np.asarray(x, np.int16).tobytes() and targets.tolist() == y.tolist()
+    x, y = python_samples.mapped(records[1], SHAPE, 2)
+    assert x.dtype == np.float32 and x.shape == tuple(SHAPE)
+    assert abs(x.mean()) < 1e-4 and x.std() == pytest.approx(1, abs=1e-3)
+    task = python_samples.Task(str(path), 1, tuple(SHAPE), 2, "none")
+    again, same = python_samples.make_sample(task)
+    assert (again == x).all() and (same == y).all()
+    tasks = [task._replace(place=place) for place in range(4)] * 5
+    order = list(python_samples.shuffled(tasks, 6, seed=1))
+    assert sorted(order) == sorted(tasks) and order != tasks
+    cut = tmp_path / "cut.tfrecord"
+    cut.write_bytes(path.read_bytes()[:-9])
+    with pytest.raises(ValueError, match=r"cut\.tfrecord ends within a record"):
+        list(python_samples.records(str(cut)))
+
+
+@pytest.mark.slow
 def test_a_cache_reads_files_once_and_cold_files_are_cold(tmp_path, data):
     done, out = start(tmp_path, data, pipeline="cached", page_cache="cold")
     native, _ = read(done, out)
@@ -80,14 +117,15 @@ def test_a_cache_reads_files_once_and_cold_files_are_cold(tmp_path, data):
 
 
 @pytest.mark.slow
-def test_a_damaged_file_is_65_and_named(tmp_path, data):
+@pytest.mark.parametrize("pipeline", ["serial", "generator", "processes"])
+def test_a_damaged_file_is_65_and_named(tmp_path, data, pipeline):
     broken = tmp_path / "set" / "train"
     broken.mkdir(parents=True)
     (tmp_path / "set" / "valid").mkdir()
     for index in range(4):
         content = (data / "train" / f"part-{index:06d}.tfrecord").read_bytes()
         (broken / f"part-{index:06d}.tfrecord").write_bytes(content[: 1000 if index == 2 else None])
-    done, _ = start(tmp_path, tmp_path / "set")
+    done, _ = start(tmp_path, tmp_path / "set", pipeline=pipeline)
     assert done.returncode == 65 and done.stderr.count("\n") == 1
     assert "part-000002.tfrecord is damaged" in done.stderr
 
@@ -97,6 +135,7 @@ def test_a_damaged_file_is_65_and_named(tmp_path, data):
     [
         ({"batch_size": 5}, "samples_per_rank 16 is not a multiple of batch_size 5"),
         ({"pipeline": "cached", "shard": "after_reading"}, "shard must be before_shuffle"),
+        ({"pipeline": "processes", "shard": "after_reading"}, "not after_reading"),
     ],
 )
 def test_wrong_parameters_are_2_and_one_line(tmp_path, params, words):

@@ -4,6 +4,7 @@ Per epoch, on every rank: barrier; start the clock; a new iterator; take each ba
 `local_time`; barrier; `global_time`.
 """
 
+import os
 import time
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from harness.native import Metric, Work, metric
 from harness.phases import Phases
 from harness.program import EXIT_BAD_DATA, Run
 from input_pipeline import pipelines
+from input_pipeline.python_samples import Workers
 
 SIZE = 512  # rows of the consumer's matrices
 
@@ -35,6 +37,7 @@ class InputPipeline(Benchmark):
         self.sums_y: list[float] = []
         self.resident: list[float | None] = []
         self.problem: tuple[int, str] | None = None
+        self.workers: Workers | None = None
 
     def start(self) -> None:
         """Start the ranks; no GPU is needed, and its memory is left be."""
@@ -52,7 +55,9 @@ class InputPipeline(Benchmark):
         count = self.each * params["ranks"]
         self.files = [dataset.file_path(run.data, "train", number) for number in range(count)]
         share = pipelines.Share(rank, params["ranks"], params["shard"])
-        self.data = pipelines.make(self.files, params, share)
+        if params["pipeline"] == "processes":
+            self.workers = Workers(params["parallel_calls"] or len(os.sched_getaffinity(0)))
+        self.data = pipelines.make(self.files, params, share, self.workers)
         # Every p-th file is a rank's (tf.data's shard), or all may be.
         fixed = params["shard"] == "before_shuffle"
         self.may_read = self.files[rank :: params["ranks"]] if fixed else self.files
@@ -70,11 +75,18 @@ class InputPipeline(Benchmark):
 
     def measure(self) -> None:
         """Take all batches of every epoch."""
+        try:
+            self._measure()
+        finally:
+            if self.workers is not None:
+                self.workers.close()
+        ranks.raise_together(self.problem)
+
+    def _measure(self) -> None:
         with self.phases("timed"):
             self.times = time_epochs(
                 self.params["epochs"], self.prepare, lambda _: self.take_all(), ranks.barrier
             )
-        ranks.raise_together(self.problem)
 
     def prepare(self, epoch: int) -> None:
         """Have the kernel forget the files, where that is asked for; not timed."""
@@ -161,7 +173,8 @@ class InputPipeline(Benchmark):
         share = (arrays["span_input"] / arrays["local_times"])[later].mean()
         metrics = {"waiting_share": metric(share, "1")}
         read = self.inside[-1].sum() / self.sizes.sum()
-        if np.isfinite(read):  # not every kernel counts
+        # Not every kernel counts, and what processes read is not this one's.
+        if np.isfinite(read) and self.workers is None:
             metrics["bytes_read_per_byte"] = metric(read, "1")
         return metrics
 

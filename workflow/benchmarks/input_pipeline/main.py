@@ -1,4 +1,4 @@
-"""Time one of six input pipelines: ``input_pipeline --run FILE``, once per rank.
+"""Time one of nine input pipelines: ``input_pipeline --run FILE``, once per rank.
 
 Exit codes: 2 wrong parameters, 65 broken data, 66 missing.
 """
@@ -19,6 +19,12 @@ def check_parameters(params: dict[str, Any]) -> None:
             EXIT_PARAMETERS,
             "pipeline cached keeps the samples of the first epoch: shard must be before_shuffle,"
             f" not {params['shard']}",
+        )
+    if params["pipeline"] == "processes" and params["shard"] == "after_reading":
+        raise ProgramError(
+            EXIT_PARAMETERS,
+            "pipeline processes makes each sample in the order that it draws: shard must be"
+            " before_shuffle or after_shuffle, not after_reading",
         )
 
 

@@ -4,11 +4,15 @@ tf.data rewrites pipelines: it maps in parallel and prefetches where the program
 of this is off here, else a serial pipeline would not be one.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import count
 from typing import Any
 
 import tensorflow as tf
+
+from input_pipeline import python_samples
+from input_pipeline.python_samples import Task, Workers
 
 TARGETS = 4
 SEED = 7
@@ -20,6 +24,11 @@ TECHNIQUES = {
     "interleave": frozenset({"interleave"}),
     "combined": frozenset({"prefetch", "parallel_map", "interleave"}),
     "cached": frozenset({"prefetch", "parallel_map", "interleave", "cache"}),
+    # Python in place of tf.data: records from a generator, samples from a function that
+    # parallel_map calls, samples from processes.
+    "generator": frozenset({"generator"}),
+    "py_function": frozenset({"parallel_map", "py_function"}),
+    "processes": frozenset({"processes", "prefetch"}),
 }  # fmt: skip
 
 
@@ -36,15 +45,17 @@ class Share:
         return data.shard(self.ranks, self.rank)
 
 
-def make(files: Sequence[str], params: dict[str, Any], share: Share) -> tf.data.Dataset:
+def make(
+    files: Sequence[str], params: dict[str, Any], share: Share, workers: Workers | None = None
+) -> tf.data.Dataset:
     """Return batches (x float32 ``[batch, *sample_shape]``, y float32 ``[batch, 4]``) of `files`.
 
     Each iterator over it is an epoch, with another order of files and samples. All ranks draw that
-    order from the same seed, so that their shares of an epoch are disjoint.
+    order from the same seed, so that their shares of an epoch are disjoint. `workers` make the
+    samples of the pipeline ``processes``.
     """
     does = TECHNIQUES[params["pipeline"]]
     calls = params["parallel_calls"] or tf.data.AUTOTUNE
-    compression = "" if params["compression"] == "none" else params["compression"]
     whole = share.when == "after_reading"  # the order has to be the same on every rank
     names = tf.data.Dataset.from_tensor_slices(list(files))
     if share.when == "before_shuffle":
@@ -53,32 +64,94 @@ def make(files: Sequence[str], params: dict[str, Any], share: Share) -> tf.data.
     if share.when == "after_shuffle":
         names = share.of(names)
 
-    def opened(name: tf.Tensor) -> tf.data.Dataset:
-        return tf.data.TFRecordDataset(name, compression)
-
-    if "interleave" in does:
-        data = names.interleave(
-            opened,
-            cycle_length=params["parallel_calls"] or None,
-            num_parallel_calls=calls,
-            deterministic=whole,
-        )
-    else:
-        data = names.flat_map(opened)
+    if workers is not None:
+        data = _from_processes(names, params, workers).batch(params["batch_size"], True)
+        return _prefetched(data, params).with_options(_as_written(params))
+    data = _read(names, params, whole)
     if whole:
         data = share.of(_shuffled(data, params))
     elif "cache" not in does:  # records are smaller than what they are mapped to
         data = _shuffled(data, params)
+    decode = _python_decoder(params) if "py_function" in does else _decoder(params)
     if "parallel_map" in does:
-        data = data.map(_decoder(params), num_parallel_calls=calls, deterministic=whole)
+        data = data.map(decode, num_parallel_calls=calls, deterministic=whole)
     else:
-        data = data.map(_decoder(params))
+        data = data.map(decode)
     if "cache" in does:
         data = _shuffled(data.cache(), params)
     data = data.batch(params["batch_size"], drop_remainder=True)
     if "prefetch" in does:
-        data = data.prefetch(params["buffer_batches"] or tf.data.AUTOTUNE)
+        data = _prefetched(data, params)
     return data.with_options(_as_written(params))
+
+
+def _read(names: tf.data.Dataset, params: dict[str, Any], whole: bool) -> tf.data.Dataset:
+    """Return the records of files, in an order that is the same on every rank where `whole`."""
+    does = TECHNIQUES[params["pipeline"]]
+    compression = "" if params["compression"] == "none" else params["compression"]
+
+    def opened(name: tf.Tensor) -> tf.data.Dataset:
+        return tf.data.TFRecordDataset(name, compression)
+
+    if "generator" in does:
+        return _from_generator(names, params)
+    if "interleave" not in does:
+        return names.flat_map(opened)
+    return names.interleave(
+        opened,
+        cycle_length=params["parallel_calls"] or None,
+        num_parallel_calls=params["parallel_calls"] or tf.data.AUTOTUNE,
+        deterministic=whole,
+    )
+
+
+def _prefetched(data: tf.data.Dataset, params: dict[str, Any]) -> tf.data.Dataset:
+    return data.prefetch(params["buffer_batches"] or tf.data.AUTOTUNE)
+
+
+def _from_generator(names: tf.data.Dataset, params: dict[str, Any]) -> tf.data.Dataset:
+    """Return the records of all files as a generator of Python reads them, one after the other."""
+
+    def generate() -> Iterator[bytes]:
+        for name in names.as_numpy_iterator():
+            yield from python_samples.records(name.decode(), params["compression"])
+
+    return tf.data.Dataset.from_generator(generate, output_signature=tf.TensorSpec([], tf.string))
+
+
+def _from_processes(
+    names: tf.data.Dataset, params: dict[str, Any], workers: Workers
+) -> tf.data.Dataset:
+    """Return samples that processes make, in an order that is drawn before."""
+    shape, passes = tuple(params["sample_shape"]), params["map_passes"]
+    epochs = count()
+
+    def generate() -> Iterator[Any]:
+        tasks = (
+            Task(name.decode(), place, shape, passes, params["compression"])
+            for name in names.as_numpy_iterator()
+            for place in range(params["samples_per_file"])
+        )
+        order = python_samples.shuffled(tasks, params["shuffle_samples"], SEED + next(epochs))
+        yield from workers.samples(order)
+
+    signature = (tf.TensorSpec(shape, tf.float32), tf.TensorSpec([TARGETS], tf.float32))
+    return tf.data.Dataset.from_generator(generate, output_signature=signature)
+
+
+def _python_decoder(params: dict[str, Any]) -> Any:
+    """Return what maps a record to a sample in Python, under its global lock."""
+    shape, passes = params["sample_shape"], params["map_passes"]
+
+    def decode(record: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        x, y = tf.py_function(
+            lambda value: python_samples.mapped(value.numpy(), shape, passes),
+            [record],
+            [tf.float32, tf.float32],
+        )
+        return tf.ensure_shape(x, shape), tf.ensure_shape(y, [TARGETS])
+
+    return decode
 
 
 def _shuffled(data: tf.data.Dataset, params: dict[str, Any]) -> tf.data.Dataset:
