@@ -3,13 +3,12 @@
 Rates are of its measurements.md ("Memory clock effects" and "PIX vs. PHB"), images/s of AlexNet.
 """
 
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import pytest
 
-from scalesweep.aspects.draw import draw
+from scalesweep.aspects.comparisons.figure import comparison_figures
 from scalesweep.aspects.gpus.figure import gpu_figures
 from scalesweep.aspects.gpus.table import PointGpus, clock_of
 from scalesweep.aspects.make_tables import make_tables
@@ -49,9 +48,10 @@ MODE = ("variable_update", "parameter_device", "all_reduce")
 Results = dict[str, ExperimentResults]
 
 
-@pytest.fixture
-def study(tmp_path: Path) -> Results:
+@pytest.fixture(scope="module")
+def study(tmp_path_factory: pytest.TempPathFactory) -> Results:
     """The shipped campaign, of which the published runs are there, by experiment."""
+    tmp_path = tmp_path_factory.mktemp("runs")
     campaign = load_campaign(CAMPAIGNS / "cnn_gpus.yaml", results=str(tmp_path))
     states, records = {}, []
     for run_id, (experiment, run) in campaign.unique_runs().items():
@@ -96,9 +96,9 @@ def test_the_published_choices_of_gpus(study: Results) -> None:
     on_gpu, on_cpu = [*PAIRS][:2]
     assert [round(first[mode], 2) for mode in PAIRS] == [1.19, 1.01, 0.99, 1.22, 1.04]
     assert set(other) == {on_gpu, on_cpu}
-    titles = {drawing.name: drawing.title for drawing in draw(study["pairs_4_5"])}
-    title = titles["ratio-env-CUDA_VISIBLE_DEVICES-run"]
-    assert title == "pairs_4_5: total images per second, CUDA_VISIBLE_DEVICES 4,5 over 0,5"
+    sketches = {sketch.name: sketch for sketch in comparison_figures(study["pairs_4_5"])}
+    (drawing,) = sketches["ratio-env-CUDA_VISIBLE_DEVICES-run"].draw()
+    assert drawing.title == "pairs_4_5: total images per second, CUDA_VISIBLE_DEVICES 4,5 over 0,5"
     # As printed: the mean of both pairs on a switch over the third.
     assert round((first[on_gpu] + other[on_gpu]) / 2, 2) == 1.17
     assert round((first[on_cpu] + other[on_cpu]) / 2, 2) == 1.01
