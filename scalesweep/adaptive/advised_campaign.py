@@ -14,6 +14,7 @@ import yaml
 
 from scalesweep.config.campaign import Campaign
 from scalesweep.config.experiment import Experiment
+from scalesweep.config.parameter import VARIABLE_PREFIX
 from scalesweep.core.own_files import publish
 from scalesweep.core.status import Status
 from scalesweep.state.run_state import RunState
@@ -84,9 +85,11 @@ def _experiment(
     differ = {n for n in first if any(point[n] != first[n] for point, _ in points.values())}
     names = sorted(set_here | differ, key=lambda name: (name != "ranks", name))
     fixed = {name: value for name, value in spec.get("fixed", {}).items() if name not in names}
+    env = {n: v for n, v in spec.get("env", {}).items() if f"{VARIABLE_PREFIX}{n}" not in names}
     return {
-        **{key: value for key, value in spec.items() if key not in (*_GRID, "fixed")},
+        **{key: value for key, value in spec.items() if key not in (*_GRID, "fixed", "env")},
         **({"fixed": fixed} if fixed else {}),
+        **({"env": env} if env else {}),
         "linked": [{name: point[name] for name in names} for point, _ in points.values()],
         "repeats": [sorted(numbers) for _, numbers in points.values()],
     }
