@@ -177,25 +177,47 @@ def _whole_sessions(values: Floats, places: "np.ndarray[Any, np.dtype[Any]]") ->
 def _parts(frame: pd.DataFrame, size: int) -> list[Component]:
     """Parts of profiles, each tool for itself. A profile lists what took time: within a session a
     part that a run lacks took none in it. Of a session none of whose runs has it nothing is shown:
-    its functions may have another name there, or the patterns another part for them."""
+    its functions may have another name there, or the patterns another part for them.
+
+    Shares are those that a tool states (rows of unit 1), else of the sum of all parts.
+    """
     rows = frame[frame["kind"] == PART]
+    stated = (rows["unit"] == "1").to_numpy()
+    times, shares = rows[~stated], rows[stated]
     components = []
-    tools = rows["phase"].unique().tolist()
+    tools = times["phase"].unique().tolist()
     for tool in tools:
-        table, places = _wide(rows[rows["phase"] == tool])
+        of_tool = times[times["phase"] == tool]
+        table, places = _wide(of_tool)
         whole = table.sum(axis=1).to_numpy()
+        share_table, share_places = _wide(shares[shares["phase"] == tool])
         for name in table.columns:
-            values = table[name].to_numpy()
-            there = np.isin(places, np.unique(places[np.isfinite(values)]))
-            values = np.nan_to_num(values)
-            timed = there & (whole > 0)
-            shares = _by_session(places[timed], values[timed] / whole[timed], size)
+            values, there = _with_zeros(table[name].to_numpy(), places)
+            if name in share_table:
+                parts, known = _with_zeros(share_table[name].to_numpy(), share_places)
+                of = _by_session(share_places[known], parts[known], size)
+            else:
+                timed = there & (whole > 0)
+                of = _by_session(places[timed], values[timed] / whole[timed], size)
             # An interval of what cannot be below 0, nor a share above 1.
-            of = np.clip(shares, 0.0, 1.0)
-            times = np.maximum(_by_session(places[there], values[there], size), 0.0)
-            title = f"{name} ({tool})" if len(tools) > 1 else str(name)
-            components.append(Component(str(name), title, PART, "s", "lower", False, times, of))
+            seconds = np.maximum(_by_session(places[there], values[there], size), 0.0)
+            title, unit = (
+                f"{name} ({tool})" if len(tools) > 1 else str(name),
+                of_tool["unit"].iloc[-1],
+            )
+            components.append(
+                Component(
+                    str(name), title, PART, str(unit), "lower", False, seconds, np.clip(of, 0, 1)
+                )
+            )
     return sorted(components, key=_largest, reverse=True)
+
+
+def _with_zeros(
+    values: Floats, places: "np.ndarray[Any, np.dtype[Any]]"
+) -> tuple[Floats, "np.ndarray[Any, np.dtype[np.bool_]]"]:
+    """The values of runs, 0 for one that lacks it, and whether any run of its session has it."""
+    return np.nan_to_num(values), np.isin(places, np.unique(places[np.isfinite(values)]))
 
 
 def _largest(component: Component) -> float:

@@ -25,8 +25,9 @@ from scalesweep.analysis.table_io import read_table
 from scalesweep.config.campaign import Campaign
 from scalesweep.core.files import canonical_json, digest_of
 from scalesweep.core.formatting import finite, text_of
-from scalesweep.core.plan_format import PlanExperiment, PlanRun, read_plan
+from scalesweep.core.plan_format import PlanExperiment, PlanProfile, PlanRun, read_plan
 from scalesweep.core.record import RECORD, BadRecordError, record_bytes
+from scalesweep.history.profiled import profiled_runs
 from scalesweep.history.store import CANARY, LEDGER, METRIC, PART, RunKey, Session
 from scalesweep.history.tracked import Tracker
 from scalesweep.state.record_reader import parse_record
@@ -52,7 +53,6 @@ def sessions_of(campaign: Campaign) -> list[Session]:
     """
     plan = read_plan(campaign.results / "plan.json")
     summary = read_table(campaign.results / "summary.parquet")
-    places = {run_id: row for row, run_id in enumerate(summary["run_id"].tolist())}
     by_name = {experiment.name: experiment for experiment in campaign.experiments}
     tracker = Tracker(campaign.history.repository if campaign.history else None)
     grouped: dict[str, dict[RunKey, list[dict[str, Any]]]] = {}
@@ -60,20 +60,15 @@ def sessions_of(campaign: Campaign) -> list[Session]:
     for entry in plan["experiments"]:
         if entry["name"] not in by_name:
             continue  # the campaign file was edited since
-        numbers = Numbers(summary, entry)
+        benchmark = by_name[entry["name"]].benchmark
         outside = _outside_series(entry)
-        for run in entry["runs"]:
-            run_id = run["run_id"]
-            if run_id in taken or run_id not in places:
-                continue
-            record = usable_record(campaign.runs_folder / run_id)
-            if record is None:
-                continue
-            taken.add(run_id)
-            commit = tracker.of(record, by_name[entry["name"]].benchmark)
+        for run, record, rows in _finished(campaign, entry, summary, taken):
+            taken.add(run["run_id"])
+            commit = tracker.of(record, benchmark)
             head = {
                 "results": str(campaign.results.resolve()),
                 **head_of(campaign, entry, record, run["point"]),
+                "run_id": run["run_id"],
                 "series": _series_of(entry, run, outside),
                 "ideal": "",
                 "commit": commit.commit or None,
@@ -83,14 +78,33 @@ def sessions_of(campaign: Campaign) -> list[Session]:
             }
             group = [campaign.site.name, campaign.name, head["results"]]
             group += [commit.commit, commit.dirty]
-            key = (str(record["site"]), run_id, _start_text(record))
-            profiler = str((record.get("notes") or {}).get("importer") or "run")
-            rows = [{**head, **row} for row in numbers.of(places[run_id], profiler)]
-            grouped.setdefault(canonical_json(group), {})[key] = rows
+            key = (str(record["site"]), run["run_id"], _start_text(record))
+            grouped.setdefault(canonical_json(group), {})[key] = [{**head, **row} for row in rows]
     return [
         Session(digest_of(json.loads(group), 8), _compact(min(key[2] for key in runs)), runs)
         for group, runs in grouped.items()
     ]
+
+
+def _finished(
+    campaign: Campaign, entry: PlanExperiment, summary: pd.DataFrame, taken: Container[str]
+) -> Iterator[tuple[PlanRun | PlanProfile, Mapping[str, Any], Iterable[Mapping[str, Any]]]]:
+    """The finished runs of an experiment with record and rows, without those ``taken``: the
+    measured ones, then the profiled ones, of which only the parts of a step are kept."""
+    numbers = Numbers(summary, entry)
+    places = {run_id: row for row, run_id in enumerate(summary["run_id"].tolist())}
+    for run in entry["runs"]:
+        run_id = run["run_id"]
+        if run_id in taken or run_id not in places:
+            continue
+        record = usable_record(campaign.runs_folder / run_id)
+        if record is not None:
+            profiler = str((record.get("notes") or {}).get("importer") or "run")
+            yield run, record, numbers.of(places[run_id], profiler)
+    for profile, rows in profiled_runs(campaign.results, entry):
+        record = usable_record(campaign.runs_folder / profile["run_id"])
+        if record is not None and profile["run_id"] not in taken:
+            yield profile, record, rows
 
 
 def _outside_series(entry: PlanExperiment) -> set[str]:
@@ -99,7 +113,7 @@ def _outside_series(entry: PlanExperiment) -> set[str]:
     return along | {entry["scale"], *entry["scale_parameters"]}
 
 
-def _series_of(entry: PlanExperiment, run: PlanRun, outside: Container[str]) -> str:
+def _series_of(entry: PlanExperiment, run: PlanRun | PlanProfile, outside: Container[str]) -> str:
     """What the points of one scaling series share, in JSON: kind of scaling, parameters, and in
     strong scaling the work."""
     by_work = entry["scaling"] == "strong" and entry["work"]
@@ -109,7 +123,7 @@ def _series_of(entry: PlanExperiment, run: PlanRun, outside: Container[str]) -> 
         for name, info in entry["parameters"].items()
         if name in point and name not in outside and point[name] != info["default"]
     }
-    return canonical_json([entry["scaling"], run["work"] if by_work else None, shared])
+    return canonical_json([entry["scaling"], run.get("work") if by_work else None, shared])
 
 
 def ideal_of(quantity: Quantity) -> str:

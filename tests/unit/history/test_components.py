@@ -111,6 +111,19 @@ def test_forms_of_accounts_and_tools_are_apart(tmp_path: Path) -> None:
     np.testing.assert_allclose(shares(point, "mpi (profile of nsys)"), [np.nan, np.nan, 0.5])
 
 
+def test_stated_shares_count(tmp_path: Path) -> None:
+    """Phases of a timeline overlap: their times add up to more than the step."""
+    fake = FakeSession(0, {"p": [1.0]}, parts=[{"queue": 6.0, "exchange": 9.0}])
+    session = with_rows(fake, kind="part", unit="ms", phase="timeline")
+    for rows in session.rows.values():
+        parts = [row for row in rows if row["kind"] == "part"]
+        rows += [{**row, "unit": "1", "value": row["value"] / 10} for row in parts]
+    append(tmp_path, [session])
+    point = components(read_history(tmp_path))
+    assert shares(point, "exchange") == [0.9] and shares(point, "queue") == [0.6]
+    assert named(point, "queue").unit == "ms" and named(point, "queue").values[0, 0] == 6.0
+
+
 def test_the_breakdowns_of_a_verdict_are_of_the_same_form(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     sessions = []

@@ -9,6 +9,8 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
+import numpy as np
+import pandas as pd
 import pytest
 
 from scalesweep.analysis.table_io import read_table
@@ -17,6 +19,8 @@ from scalesweep.config.campaign import Campaign, load_campaign
 from scalesweep.config.history_settings import HistorySettings
 from scalesweep.core.errors import UserError
 from scalesweep.core.paths import BENCHMARKS
+from scalesweep.core.plan_format import PlanExperiment
+from scalesweep.history.profiled import profiled_runs
 from scalesweep.history.session import sessions_of
 from scalesweep.history.store import SCHEMA
 from scalesweep.history.tracked import UNTRACKED, Tracker
@@ -113,6 +117,29 @@ def test_finished_runs_become_rows(tmp_path: Path) -> None:
     assert ("total_throughput", "later") in judged and ("total_throughput", "init") not in judged
     assert {row["label"] for row in rows} == {"ranks 1", "ranks 2"}
     assert {row["workers"] for row in rows} == {1, 2} and {row["device"] for row in rows} == {"cpu"}
+
+
+def test_profiled_runs_bring_the_parts_that_their_tables_have(tmp_path: Path) -> None:
+    """Of finished ones only; a part that a trace does not show is left out, and stays unknown."""
+    folder = tmp_path / "tables" / "e"
+    folder.mkdir(parents=True)
+    trace = pd.DataFrame(
+        {"run_id": ["a.tensorflow"] * 3 + ["b.tensorflow"],
+         "part": ["input", "copies", "rest", "input"],
+         "ms": [2.0, np.nan, 8.0, 1.0], "share": [0.2, np.nan, 0.8, 1.0], "steps": 3}
+    )  # fmt: skip
+    trace.to_parquet(folder / "trace.parquet")
+    states = {"a.tensorflow": "done", "b.tensorflow": "failed", "c.cprofile": "done"}
+    profiles = [{"run_id": run_id, "status": status} for run_id, status in states.items()]
+    entry = cast(PlanExperiment, {"name": "e", "profiles": profiles})
+    ((run, rows),) = profiled_runs(tmp_path, entry)
+    assert run["run_id"] == "a.tensorflow"
+    listed = [(row["metric"], row["value"], row["unit"], row["phase"]) for row in rows]
+    assert listed == [
+        ("input", 2.0, "ms", "trace"), ("input", 0.2, "1", "trace"),
+        ("rest", 8.0, "ms", "trace"), ("rest", 0.8, "1", "trace"),
+    ]  # fmt: skip
+    assert [*profiled_runs(tmp_path / "none", entry)] == []
 
 
 def test_the_keys_of_a_campaign(tmp_path: Path) -> None:
