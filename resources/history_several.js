@@ -35,6 +35,16 @@
     scale: dated ? { padding: 20, type: 'utc' } : { domain: order },
   })
 
+  // What an axis spans: all means and fixed lines, and the bars as far as they are no longer than these are apart: two repeats
+  // have intervals beside which nothing else could be seen.
+  const limits = (values, fixed, bars) => {
+    const means = [...values.map((one) => one.y), ...fixed]
+    const [low, high] = [Math.min(...means), Math.max(...means)]
+    const room = Math.max(high - low, 0.1 * Math.abs(high))
+    const ends = bars ? values.filter((one) => one.low !== null) : []
+    return [Math.max(Math.min(low, ...ends.map((one) => one.low)), low - room), Math.min(Math.max(high, ...ends.map((one) => one.high)), high + room)]
+  }
+
   // The buttons that save a chart as a picture.
   const pictures = (chart, name) => [['SVG', 'svg'], ['PNG', 'png']].map(([words, kind]) => {
     const made = element('button', { type: 'button', textContent: words })
@@ -162,14 +172,16 @@
       const shape = { field: 's', type: 'nominal', legend: null, scale: scale(shown.map(([, place]) => SHAPES[place % SHAPES.length])) }
       const x = this.horizontal(values)
       const side = (lines, place) => {
-        const y = (field) => ({ field, type: 'quantitative', title: lines[0].axis, scale: { zero: lines[0].zero === true, nice: true },
+        const fixed = [...(lines[0].zero ? [0] : []), ...(lines[0].rule === undefined ? [] : [lines[0].rule]), ...(lines[0].ideal ?? []).map((one) => one.y)]
+        const domain = limits(values.filter((one) => one.side === place && one.y !== null), fixed, this.each.checked)
+        const y = (field) => ({ field, type: 'quantitative', title: lines[0].axis, scale: { domain, zero: false, nice: true },
           axis: { tickCount: 6, orient: place ? 'right' : 'left', ...(place ? { grid: false } : {}) } })
         const here = { filter: `datum.side === ${place}` }
         const bars = values.some((one) => one.side === place && one.low !== null && one.low !== undefined)
         return { layer: [
           ...(lines[0].rule === undefined ? [] : [{ data: { values: [{ y: lines[0].rule }] }, mark: { type: 'rule', aria: false, strokeDash: [2, 3], color: tone('--soft') }, encoding: { y: y('y') } }]),
           { transform: [here], mark: { type: 'line', aria: false, strokeWidth: 1.75, ...(place ? { strokeDash: [5, 3] } : {}) }, encoding: { x, y: y('y'), color: colour } },
-          ...(this.each.checked && bars ? [{ transform: [here, { filter: { field: 'low', valid: true } }], mark: { type: 'rule', aria: false, strokeWidth: 1.5, opacity: 0.65 },
+          ...(this.each.checked && bars ? [{ transform: [here, { filter: { field: 'low', valid: true } }], mark: { type: 'rule', aria: false, clip: true, strokeWidth: 1.5, opacity: 0.65 },
             encoding: { x, y: y('low'), y2: { field: 'high' }, color: colour } }] : []),
           { transform: [here, { filter: { field: 'y', valid: true } }], mark: { type: 'point', filled: true, size: 55, opacity: 1, cursor: 'pointer' },
             encoding: { x, y: y('y'), color: colour, shape,
@@ -233,7 +245,7 @@
     // The main metric, and what takes most.
     first(found) {
       const metric = found.find((one) => one.of.kind === 'metric')
-      const rest = found.filter((one) => one.of.kind === 'part' && one.of.title !== 'other')
+      const rest = found.filter((one) => one.of.kind === 'part' && !/^(other|rest)\b/.test(one.of.title))
       const terms = found.filter((one) => one.of.kind === 'ledger' && one.share)
       return [metric, ...(rest.length ? rest : terms)].filter((one) => one).slice(0, SHOWN_FIRST).map((one) => one.key)
     }
@@ -263,7 +275,8 @@
         if (why) without.push(`${one.name} (${why})`)
         else lines.push({ ...one, axis: `relative to ${where}`, rule: 1, points: this.points(one.mean, one.low, one.high, 1 / base, this.natural(one)) })
       }
-      const note = first ? `Each line against its own value in the first session, ${this.order[0]}, 1.0`
+      const none = first && this.unit.value !== 'first' ? 'There is no baseline yet. ' : ''
+      const note = first ? `${none}Each line against its own value in the first session, ${this.order[0]}, 1.0`
         : `Each line against its own mean over the baseline (${this.set.base.length > 3
           ? `${this.set.base.length} sessions from ${this.order[this.set.base[0]]} to ${this.order[this.set.base.at(-1)]}`
           : this.set.base.map((place) => this.order[place]).join(', ')}), 1.0`
@@ -297,7 +310,7 @@
       const holes = chosen.map((one) => [one.name, one.mean.filter((value) => value !== null).length]).filter(([, count]) => count < total)
       return [
         holes.length ? `Not in every session, where the line is broken: ${holes.map(([name, count]) => `${name} (${count} of ${total})`).join(', ')}; a part may have another name there` : '',
-        'Bars: 95 % intervals of a session\'s repeats; sessions differ by more. No verdict is given on terms and parts',
+        'Bars: 95 % intervals of a session\'s repeats, cut where they leave the chart; sessions differ by more. No verdict is given on terms and parts',
       ]
     }
   }
@@ -348,7 +361,7 @@
       return { lines, said: [
         unknown ? 'No efficiency: the campaign does not say how the work grows (scaling: none)' : '',
         `Means of the repeats against those of ${scale} ${base} in the same session, the smallest count of the newest one`,
-        'Bars: 95 % intervals from the repeats of both (Welch\'s t on logarithms); sessions differ by more',
+        'Bars: 95 % intervals from the repeats of both (Welch\'s t on logarithms), cut where they leave the chart; sessions differ by more',
         !unknown && this.over.value === 'counts' && this.ideal ? 'Dashed: ideal' : '',
       ] }
     }

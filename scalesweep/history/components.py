@@ -186,6 +186,8 @@ def _parts(frame: pd.DataFrame, size: int) -> list[Component]:
     times, shares = rows[~stated], rows[stated]
     components = []
     tools = times["phase"].unique().tolist()
+    # Terms have names such as computation too.
+    several = len(tools) > 1 or bool((frame["kind"] == LEDGER).any())
     for tool in tools:
         of_tool = times[times["phase"] == tool]
         table, places = _wide(of_tool)
@@ -201,15 +203,9 @@ def _parts(frame: pd.DataFrame, size: int) -> list[Component]:
                 of = _by_session(places[timed], values[timed] / whole[timed], size)
             # An interval of what cannot be below 0, nor a share above 1.
             seconds = np.maximum(_by_session(places[there], values[there], size), 0.0)
-            title, unit = (
-                f"{name} ({tool})" if len(tools) > 1 else str(name),
-                of_tool["unit"].iloc[-1],
-            )
-            components.append(
-                Component(
-                    str(name), title, PART, str(unit), "lower", False, seconds, np.clip(of, 0, 1)
-                )
-            )
+            title = f"{name} ({tool})" if several else str(name)
+            unit, of = str(of_tool["unit"].iloc[-1]), np.clip(of, 0.0, 1.0)
+            components.append(Component(str(name), title, PART, unit, "lower", False, seconds, of))
     return sorted(components, key=_largest, reverse=True)
 
 

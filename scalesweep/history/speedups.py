@@ -32,7 +32,7 @@ class Speedup:
 
 
 def speedups_of(series: Iterable[Judged]) -> list[Speedup]:
-    """A speedup for each scaling series and metric with two counts or more in its newest session.
+    """A speedup for each scaling series and metric of two counts or more, main metrics first.
 
     All sessions are held against the smallest count of the newest one: a base that changed from
     session to session would look like a change of scaling. Where a session lacks that count, or a
@@ -47,7 +47,8 @@ def speedups_of(series: Iterable[Judged]) -> list[Speedup]:
             )  # fmt: skip
             groups.setdefault(key, []).append(judged)
     made = (_speedup(group) for group in groups.values())
-    return [speedup for speedup in made if speedup is not None]
+    speedups = [speedup for speedup in made if speedup is not None]
+    return sorted(speedups, key=lambda speedup: not speedup.main.main)
 
 
 def _speedup(group: Sequence[Judged]) -> Speedup | None:

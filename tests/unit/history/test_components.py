@@ -107,6 +107,9 @@ def test_forms_of_accounts_and_tools_are_apart(tmp_path: Path) -> None:
     assert titles[:1] == ["step_time"] and "Barrier (by step)" not in titles  # 0.01 % of a step
     np.testing.assert_allclose(shares(point, "Transfer (by step)"), [0.15, np.nan, np.nan])
     np.testing.assert_allclose(shares(point, "Transfer (by epoch)"), [np.nan, 0.15, np.nan])
+    # Terms have names such as computation too: parts say of which profile they are.
+    alone = components(read(tmp_path / "alone", replace(fake, day=5)))
+    assert shares(alone, "mpi (run)") == [0.5] and shares(alone, "Transfer") == [0.15]
     np.testing.assert_allclose(shares(point, "mpi (run)"), [0.5, np.nan, np.nan])
     np.testing.assert_allclose(shares(point, "mpi (profile of nsys)"), [np.nan, np.nan, 0.5])
 
