@@ -35,6 +35,8 @@ ORDER = (
     "best_value",
     "value_ratio",
     "site_ratio",
+    "effects_of_values",
+    "medians_over_series",
     "scaling_verdict",
     "other_phases",
     "medians_over_series",

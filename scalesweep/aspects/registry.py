@@ -6,6 +6,7 @@ from types import ModuleType
 from scalesweep.aspects import (
     breakdown,
     comparisons,
+    effects,
     energy,
     gpus,
     links,
@@ -29,6 +30,7 @@ from scalesweep.aspects.aspect import Aspect, Part
 ASPECTS: tuple[Aspect, ...] = (
     breakdown.ASPECT,
     comparisons.ASPECT,
+    effects.ASPECT,
     energy.ASPECT,
     gpus.ASPECT,
     links.ASPECT,

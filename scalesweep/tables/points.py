@@ -22,6 +22,7 @@ from scalesweep.analysis.stats import (
     CONFIDENCE,
     SIGNIFICANT,
     Interval,
+    LogError,
     Stated,
     mean_interval,
     ratio_interval,
@@ -247,6 +248,19 @@ class ExperimentData:
         if error:
             return interval_of(float(values.mean()) / float(others.mean()), error)
         return ratio_interval(values, others, level=self.level)
+
+    def log_error(
+        self, point: Point, base: Point, measure: Measure
+    ) -> tuple[LogError | None, bool]:
+        """Standard error of the logarithm of the ratio that ``ratio`` bounds, None where it has no
+        interval; and whether it is from a variance that points share in blocks."""
+        sides = [
+            self.stated(side, measure) or self.repeats(side, measure) for side in (point, base)
+        ]
+        error = stated_ratio_error(*sides)
+        blocks = self._blocks_of(point, measure) if error else None
+        within = blocks.ratio_error(place_of(point), place_of(base)) if blocks else None
+        return within or error, within is not None
 
     def ratio_p(self, point: Point, base: Point, measure: Measure, null: float = 1.0) -> float:
         """Two-sided p value of the ratio that ``ratio`` bounds being another one than ``null``.

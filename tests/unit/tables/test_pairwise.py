@@ -173,7 +173,7 @@ def test_ratio_over_the_default_with_its_interval(campaign: Campaign) -> None:
     best = [text for _, text in texts(study, "best")]
     assert len(best) == 2 and "of model a" in best[0] and "layout NCHW" in best[0]
     names = [drawing.name for drawing in draw(study)]
-    assert names == ["compare-layout-run", "ratio-layout-run"]
+    assert names == ["heatmap", "compare-layout-run", "ratio-layout-run"]
 
 
 @pytest.mark.parametrize(
