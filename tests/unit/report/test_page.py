@@ -46,7 +46,7 @@ def test_page_is_well_formed_and_self_contained(page: str) -> None:
     assert addresses <= {"http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink"}
     assert found.tags.count("h1") == 1
     assert page.count('role="img"') == found.tags.count("svg") + 1
-    assert found.tags.count("svg") == 20 + 2  # two of them small, on cards
+    assert found.tags.count("svg") == 21 + 2  # two of them small, on cards
 
 
 def test_page_says_where_intervals_come_from(page: str) -> None:
