@@ -52,6 +52,7 @@ ORDER = (
     "drift_in_runs",
     "against_machine",
     "step_against_roof",
+    "binding_resource",
     "score",
     "target_time",
     "predicted_target_times",
@@ -76,4 +77,4 @@ ORDER = (
 )
 
 # Sections, by title; those that are not named here come last.
-SECTIONS = ("Steps", "Warm-up", "Accuracy", "Phases", "Layers", "Parts", "Energy")
+SECTIONS = ("Steps", "Warm-up", "Accuracy", "Phases", "Layers", "Limits", "Parts", "Energy")

@@ -20,17 +20,19 @@ from scalesweep.tables.points import ExperimentData, Point
 from scalesweep.tables.provenance import FACTS, IN_FORCE, MIXED, TF32_FACT
 from scalesweep.tables.sweeps import Swept, swept_of
 
+COPIES = "copies"  # the best of copies from host to GPU, of a rank
 MEASURED, DATASHEET = "measured", "datasheet"
 # Parameters of benchmarks that may name the type of the numbers, and what their values are.
 _TYPE_PARAMETERS = ("dtype", "precision")
 _TYPES = {"mixed_bfloat16": "bfloat16", "mixed_float16": "float16"}
+_TO_DEVICE = "host_to_device"
 FLOAT32, TF32 = "float32", "tf32"
 UNSURE = "float32 or tf32"
 
 
 @dataclass(frozen=True)
 class Ceiling:
-    """A ceiling of a node: ``value`` in FLOP/s (compute) or bytes/s (memory).
+    """A ceiling of a node: ``value`` in FLOP/s (compute) or bytes/s (memory); ``COPIES`` of a rank.
 
     Measured: the best of ``repeats`` runs, of which ``disturbed`` were (``analysis.best_rate``);
     ``low`` and ``high`` are its 95 % interval, None where there is none. ``growing``: the rate was
@@ -60,7 +62,7 @@ def machine_ceilings(summary: pd.DataFrame, plan: Plan) -> list[Ceiling]:
     best_of: dict[tuple[str, str], tuple[bool, Ceiling]] = {}
     for experiment in plan["experiments"]:
         kind = experiment.get("ceiling")
-        if kind not in (COMPUTE, MEMORY) or not experiment["main_metric"]:
+        if kind not in (COMPUTE, MEMORY, COPIES) or not experiment["main_metric"]:
             continue
         data = ExperimentData(summary, experiment)
         for point in data.points():
@@ -81,6 +83,10 @@ def _measured(
         return None
     every = {**experiment["fixed"], **point.values}
     nodes = -(-int(every["ranks"]) // int(every.get("ranks_per_node") or 1))
+    if kind == COPIES:
+        if every.get("direction") != _TO_DEVICE:
+            return None
+        nodes = int(every["ranks"])
     best = best_rate(values)
     known = not math.isnan(best.low)
     sweep = swept_of(data, point)

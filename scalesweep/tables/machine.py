@@ -23,6 +23,7 @@ from scalesweep.core.plan_format import PLAN, Plan, parameter_of, read_plan
 from scalesweep.tables.ceilings import Ceiling, machine_ceilings, numbers_in
 from scalesweep.tables.consumers import Consumer, consumers_of, known_consumers
 from scalesweep.tables.layers import LAYERS, LayerTimes
+from scalesweep.tables.loading import Loader, loaders_of
 from scalesweep.tables.points import ExperimentData, Point
 from scalesweep.tables.rank_layout import Layout, ranks_of
 from scalesweep.tables.read_ceilings import ReadCeiling, read_ceilings
@@ -97,6 +98,7 @@ class Machine:
     # Of runs by program, source and measure, pooled (``tables.run_scatter``).
     scatter: Mapping[str, tuple[float, int]] = field(default_factory=dict)
     consumers: Sequence[Consumer] = ()
+    loaders: Sequence[Loader] = ()
 
     def with_more(self, other: "Machine", where: str) -> "Machine":
         """This, and of another campaign, in ``where``, what this does not know.
@@ -123,6 +125,7 @@ class Machine:
             self.series,
             self.scatter,
             self.consumers,
+            self.loaders or named(other.loaders),
         )
 
 
@@ -164,7 +167,7 @@ def machine_of(summary: pd.DataFrame, plan: Plan) -> Machine:
     return Machine(
         machine_ceilings(summary, plan), _best_known(networks), read_ceilings(summary, plan),
         models, plan.get("islands_per_node", 1), plan.get("nodes_per_switch_group", 0),
-        consumers=consumers_of(summary, plan),
+        consumers=consumers_of(summary, plan), loaders=loaders_of(summary, plan),
     )  # fmt: skip
 
 

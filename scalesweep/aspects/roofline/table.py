@@ -78,7 +78,7 @@ class LayerRow(PointRow, table="roofline"):
 class CeilingRow(DeclaredRow, table="ceilings"):
     """A ceiling of a node (``tables.ceilings.Ceiling``)."""
 
-    kind: str = column("`compute` or `memory`")
+    kind: str = column("`compute` or `memory` of a node, or `copies` from host to GPU, of a rank")
     stated: str = column("`measured`, or `datasheet`")
     dtype: str | None = column("type of the numbers, of computation")
     value: Estimate = column("the ceiling; of a measured one the best run", ends=("low", "high"))

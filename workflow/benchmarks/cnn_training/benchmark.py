@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from cnn_training import cluster, metrics, updates
+from cnn_training import cluster, metrics, models, updates
 from cnn_training.trainer import Taken
 from harness import exchange, input_errors, no_exchange, ranks, spans
 from harness.frame import Arrays, Benchmark
@@ -105,14 +105,22 @@ class CNNTraining(Benchmark):
     def work(self) -> Work:
         """Return the images of all timed steps: an epoch here."""
         images = self.params["ranks"] * self.images_per_step * self.params["batches"]
-        return {"samples_per_epoch": images}
+        work: Work = {"samples_per_epoch": images}
+        if size := bytes_of_an_image(self.run.data, self.params):
+            work["bytes_per_epoch"] = round(images * size)
+        return work
 
     def metrics(self, arrays: Arrays) -> dict[str, Metric]:
         """Return the speeds by several formulas, and the size of the network."""
         times, warmup, loss = (arrays[n] for n in ("step_times", "warmup_step_times", "loss"))
         measured = metrics.metrics(times, warmup, loss, self.wall, self.images_per_step)
         weights = count(self.trainer.model.trainable_variables)
-        return measured | {"model_parameters": metric(weights, "parameters", scope="rank")}
+        measured |= {"model_parameters": metric(weights, "parameters", scope="rank")}
+        if self.place.kind == "GPU" and self.params["input"] != "synthetic":
+            shape = models.image_shape(self.params["model"], self.params["data_set"])
+            copied = np.prod(shape) * np.dtype(np.float32).itemsize
+            measured["copied_bytes_per_sample"] = metric(float(copied), "bytes", scope="rank")
+        return measured
 
     def notes(self, about_ranks: list[Any]) -> dict[str, Any]:
         """Return how devices share, what they are, and the sizes of batches and network."""
@@ -220,6 +228,14 @@ def lack_of_support(params: dict[str, Any], error: Exception) -> Problem | None:
             if any(word in line.lower() for word in words):
                 return EXIT_UNSUPPORTED, f"{name} {params[name]}: {line}"
     return None
+
+
+def bytes_of_an_image(folder: Path | None, params: dict[str, Any]) -> float | None:
+    """Return the mean bytes of an image in the files that a run reads; None where it reads none."""
+    files = [] if folder is None else list(folder.rglob("*.tfrecord"))
+    if params["input"] != "tfrecords" or not files:
+        return None
+    return sum(file.stat().st_size for file in files) / (len(files) * params["images_per_file"])
 
 
 def bad_weights(trainer: Any) -> Problem | None:
