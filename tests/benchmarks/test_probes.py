@@ -228,6 +228,14 @@ def test_arrays_miss_every_cache(monkeypatch):
     assert caches.array_bytes(None) == 64 << 20
 
 
+def test_arrays_on_a_gpu_miss_its_cache_and_fit_its_memory():
+    assert caches.gpu_array_bytes(None, 50 << 20, 80 << 30) == 256 << 20
+    assert caches.gpu_array_bytes(None, 126 << 20, 180 << 30) == 504 << 20
+    assert caches.gpu_array_bytes(None, 50 << 20, 1 << 30) == 128 << 20
+    assert caches.gpu_array_bytes(None, None, None) == 256 << 20
+    assert caches.gpu_array_bytes(16, 50 << 20, 80 << 30) == 16 << 20
+
+
 @pytest.mark.parametrize("threads", [1, 3])
 def test_numpy_kernels_are_those_of_stream(threads, monkeypatch):
     monkeypatch.setattr(kernels, "BLOCK", 7)
@@ -297,6 +305,14 @@ def test_compute_and_memory_start_and_leave_ceilings(tmp_path):
 
     program = Program("memory_bandwidth", {"array_mib": 2, "repeats": 3})
     native, samples = read(*program.start(tmp_path / "two", threads=2))
+    assert native["notes"]["memory"]["devices"] == ["CPU"]
+    only = {"libraries": ["tensorflow"], "repeats": 2}
+    if native["notes"]["tf32"]["device"] == "CPU":
+        done, _ = program.start(tmp_path / "gpu", device="gpu", **only)
+        assert done.returncode == 69
+        assert "device gpu: TensorFlow sees no GPU here" in done.stderr
+    on_cpu, _ = read(*program.start(tmp_path / "cpu", device="cpu", **only))
+    assert on_cpu["notes"]["sweep"]["values"] == [f"tensorflow {name}" for name in kernels.ARRAYS]
     kinds = [
         f"{library} {kernel}" for library in ("tensorflow", "numpy") for kernel in kernels.ARRAYS
     ]
