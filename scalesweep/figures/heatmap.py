@@ -95,8 +95,10 @@ def pairs_of(results: ExperimentResults) -> list[tuple[str, str]]:
 def planes_of(results: ExperimentResults, sides: tuple[str, str]) -> list[Plane]:
     """The planes of two parameters, one per combination of everything else, the fullest first.
 
-    Only those whose planned points differ in both, and that have a finished one.
+    Only those whose planned points differ in both, and that have a finished one with the metric
+    that the experiment is about.
     """
+    main = results.main
     rest = [name for name in results.leaders if name not in sides]
     place = {name: n for n, name in enumerate(results.leaders)}
     planned: dict[Key, tuple[set[Any], set[Any]]] = {}
@@ -107,7 +109,8 @@ def planes_of(results: ExperimentResults, sides: tuple[str, str]) -> list[Plane]
     groups: dict[Key, dict[Key, Row]] = {}
     for row in results.points:
         there = results.key(row, rest)
-        if row.get("repeats") and min(map(len, planned[there])) > 1:
+        known = main is not None and any(main.value(row, "mean", p) is not None for p in main.phases)
+        if row.get("repeats") and known and min(map(len, planned[there])) > 1:
             groups.setdefault((*there, row["source"]), {})[results.key(row, sides)] = row
     planes = [Plane(sides, rest, cells) for cells in groups.values()]
     return sorted(planes, key=lambda plane: -len(plane.cells))
@@ -216,7 +219,9 @@ def _heatmap(
     first, second = plane.sides
     states = _states(results, plane)
     ys, xs = _axis_values(results, plane, states)
-    panels = _panels(results, main, plane)
+    drawn = {(y, x) for y in ys for x in xs}
+    # Of many values some are not drawn: those may be all that have an efficiency.
+    panels = [each for each in _panels(results, main, plane) if drawn & each.values.keys()]
     # Many columns leave no room for labels side by side: then the panels are stacked.
     stacked = len(xs) > MAX_BESIDE and len(panels) > 1
     columns = 1 if stacked or len(panels) == 1 else 2
@@ -239,11 +244,14 @@ def _heatmap(
             at = results.describe(dict(zip(plane.sides, best, strict=True)), list(plane.sides))
             value = number(panel.values[best])
             word = "highest" if panel.higher else "lowest"
-            parts.append(f"{panel.title}: {word} measured {value} {panel.unit} at {at}")
+            of = "drawn" if panel.values.keys() - drawn else "measured"
+            parts.append(f"{panel.title}: {word} {of} {value} {panel.unit} at {at}")
     for ax in axes[len(panels) :]:
         ax.axis("off")
+    cut = any(panel.values.keys() - drawn for panel in panels)
     best_words = (
-        f"; outlined: the {'highest' if main.higher else 'lowest'} measured, which may not "
+        f"; outlined: the {'highest' if main.higher else 'lowest'} "
+        f"{'of those drawn, others may be better, and it' if cut else 'measured, which'} may not "
         "differ clearly from its neighbours (see the findings)"
         if any(panel.ranked for panel in panels)
         else ""
@@ -310,7 +318,7 @@ def _draw(
     ``states``: what became of points without a value; ``beside``: how many panels share the width.
     """
     xs, ys = sides
-    grid = np.array([[panel.values.get((y, x), math.nan) for x in xs] for y in ys])
+    grid = np.array([[panel.values.get((y, x), math.nan) for x in xs] for y in ys], float)
     colours = colormaps["viridis" if panel.higher else "viridis_r"]
     # Long numbers would not fit their cells.
     top = float(np.nanmax(np.abs(grid)))
