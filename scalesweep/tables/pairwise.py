@@ -178,8 +178,10 @@ def _ratios(
     base = data.repeats(group[reference], measure) if reference in group else np.empty(0)
     for value, point in group.items():
         repeats = data.repeats(point, measure)
-        if value == reference or not repeats.size or not base.size or base.mean() == 0:
+        if value == reference or not repeats.size or not base.size:
             continue
+        if base.mean() <= 0 or repeats.mean() < 0:
+            continue  # of what may be negative a ratio is no "times"
         interval = data.ratio(point, group[reference], measure)
         yield {
             **_row(data, point, names, measure, leaders),

@@ -61,9 +61,9 @@ def median_rows(inputs: TableInputs) -> Iterator[Median]:
             for group in groups:
                 base = _mean(data, group[reference], measure) if reference in group else None
                 for value, point in group.items():
-                    if value == reference or not base:
-                        continue
-                    if (mean := _mean(data, point, measure)) is not None:
+                    if value == reference or base is None or base <= 0:
+                        continue  # a ratio of what may be negative is no "times"
+                    if (mean := _mean(data, point, measure)) is not None and mean >= 0:
                         key = (text_of(value), point.source)
                         ratios.setdefault(key, []).append(mean / base)
             for (value_text, source), values in ratios.items():
@@ -85,7 +85,7 @@ def _scaled(inputs: TableInputs) -> Iterator[Median]:
             [(point, mean) for point in series if (mean := _mean(data, point, measure)) is not None]
             for series in inputs.series
         ]
-        finished = [series for series in finished if len(series) > 1 and series[0][1]]
+        finished = [series for series in finished if len(series) > 1 and series[0][1] > 0]
         counts: dict[tuple[str | None, int, int], list[float]] = {}
         for series in finished:
             first, base = series[0]

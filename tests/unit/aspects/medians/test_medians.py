@@ -77,3 +77,17 @@ def test_two_series_have_no_median(tmp_path: Path) -> None:
     (tmp_path / "one").mkdir()
     one = results_of(tmp_path / "one", "a").of(Median)
     assert {row.kind for row in one} == {"ratio"} and {row.series for row in one} == {3}
+
+
+def test_what_is_not_positive_has_no_ratio(tmp_path: Path) -> None:
+    """Of watts above idle, -5 over 10 is no "times": pairs of them are left out."""
+    rates = {("a", "p"): 10, ("a", "q"): 20, ("b", "p"): 10, ("b", "q"): 30, ("c", "p"): 10}
+    rates |= {("c", "q"): 40, ("d", "p"): 10, ("d", "q"): -5, ("e", "p"): -5, ("e", "q"): 10}
+    text = "model,layout,rate\n" + "".join(f"{m},{x},{r}\n" for (m, x), r in rates.items())
+    names = {"model": {"column": "model", "workload": True}, "layout": {"column": "layout"}}
+    metrics = {"rate": {"unit": "W", "better": "lower", "scope": "total", "column": "rate"}}
+    content = {"name": "t", "parameters": {"ranks": {"value": 1}, **names}, "metrics": metrics}
+    _, entry, tables = imported(tmp_path, text, content)
+    (row,) = ExperimentResults(entry, tables).of(Median)
+    assert (row.series, row.median, row.lowest) == (3, 3.0, 2.0)
+    assert sorted(tables["comparisons"]["ratio"]) == [2.0, 3.0, 4.0]
