@@ -1,5 +1,6 @@
 """GPUs: how many a point needs on a node, and which of a node's are visible to its program."""
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -9,6 +10,10 @@ from scalesweep.core.errors import UserError
 from scalesweep.core.formatting import counted
 
 VISIBLE = "CUDA_VISIBLE_DEVICES"
+# What CUDA, whose list ends at the first name that it does not know, takes for no GPU on purpose.
+_HIDDEN = frozenset(("none", "void", "NoDevFiles"))
+# A number of ASCII digits, or what begins the UUID of a GPU or of a part of it.
+_NAME = re.compile(r"[0-9]+|(?:GPU|MIG)-\S+")
 
 
 def visible_gpus(text: str) -> list[str]:
@@ -17,6 +22,8 @@ def visible_gpus(text: str) -> list[str]:
     CUDA ignores -1, and what follows it: ``""`` and ``"-1"`` hide all GPUs.
     """
     names = [name.strip() for name in text.split(",")] if text.strip() else []
+    if names[:1] and names[0] in _HIDDEN:
+        return []
     return names[: names.index("-1")] if "-1" in names else names
 
 
@@ -35,7 +42,14 @@ def check_gpus(benchmark: Benchmark, site: Site, point: Mapping[str, Any], where
         names = visible_gpus(visible)
         if not names:
             return
-        for name in names:
+        for place, name in enumerate(names):
+            if not _NAME.fullmatch(name) or name in names[:place]:
+                what = f"names GPU {name} twice" if name in names[:place] else f"{name!r} is no GPU"
+                raise UserError(
+                    f"{where}: {VISIBLE} = {visible!r}: {what}; programs would see other GPUs, or "
+                    f"none: list numbers from 0 to {site.gpus_per_node - 1}, GPU-... or MIG-... "
+                    'with commas between, each once; "-1" hides all'
+                )
             if name.isdecimal() and int(name) >= site.gpus_per_node:
                 raise UserError(
                     f"{where}: {VISIBLE} = {visible!r}: there is no GPU {name}, {there}, numbered "

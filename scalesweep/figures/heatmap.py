@@ -109,7 +109,9 @@ def planes_of(results: ExperimentResults, sides: tuple[str, str]) -> list[Plane]
     groups: dict[Key, dict[Key, Row]] = {}
     for row in results.points:
         there = results.key(row, rest)
-        known = main is not None and any(main.value(row, "mean", p) is not None for p in main.phases)
+        known = main is not None and any(
+            main.value(row, "mean", p) is not None for p in main.phases
+        )
         if row.get("repeats") and known and min(map(len, planned[there])) > 1:
             groups.setdefault((*there, row["source"]), {})[results.key(row, sides)] = row
     planes = [Plane(sides, rest, cells) for cells in groups.values()]

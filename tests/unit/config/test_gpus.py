@@ -38,6 +38,7 @@ def points(toy: Path) -> Points:
         ("axes: {size: [1, 2], env.CUDA_VISIBLE_DEVICES: ['0,1', '1,3', null]}",
          "gpus_per_node: 4\n"),
         ("axes: {ranks: [1, 8]}, fixed: {size: 2, ranks_per_node: 2}", "gpus_per_node: 4\n"),
+        ("axes: {size: [1, 9], env.CUDA_VISIBLE_DEVICES: ['', '-1', none]}", "gpus_per_node: 4\n"),
         ("axes: {size: [1, 2]}, env: {CUDA_VISIBLE_DEVICES: 'GPU-8932f937,GPU-0a'}",
          "gpus_per_node: 4\n"),
     ],
@@ -58,6 +59,13 @@ def test_points_that_fit(points: Points, body: str, more: str) -> None:
          "CUDA_VISIBLE_DEVICES = '3' shows 1"),
         ("linked: [{size: 1, env.CUDA_VISIBLE_DEVICES: '0,4'}]", "CUDA_VISIBLE_DEVICES = '0,4': "
          "there is no GPU 4, site toy has gpus_per_node = 4, numbered from 0 to 3"),
+        ("axes: {env.CUDA_VISIBLE_DEVICES: ['0;1']}",
+         "CUDA_VISIBLE_DEVICES = '0;1': '0;1' is no GPU; programs would see other GPUs, or "
+         "none: list numbers from 0 to 3, GPU-... or MIG-..."),
+        ("axes: {env.CUDA_VISIBLE_DEVICES: ['0,,1']}",
+         "CUDA_VISIBLE_DEVICES = '0,,1': '' is no GPU"),
+        ("axes: {size: [2], env.CUDA_VISIBLE_DEVICES: ['1,1']}",
+         "CUDA_VISIBLE_DEVICES = '1,1': names GPU 1 twice; programs would see other GPUs, or none"),
         ("extra: [{size: 5}]", "size = 5: 1 rank on a node would need 5 GPUs, site toy has"),
     ],
 )  # fmt: skip
