@@ -129,7 +129,7 @@
         const drawn = value !== null && (!this.log.checked || value > 0)
         const bounded = measure.low && measure.low[row] !== null
         return {
-          x: x.texts[row], y: y.texts[row], v: drawn ? value : null, text: drawn ? this.text(value) : 'no result',
+          x: x.texts[row], y: y.texts[row], v: drawn ? value : null, text: value === null ? 'no result' : this.text(value),
           light: drawn && high > low && (of(value) - low) / (high - low) < DARK,
           point: data.axes.map((axis) => `${axis.title} ${axis.texts[row]}`).join(', '),
           range: bounded ? `${this.text(measure.low[row])} to ${this.text(measure.high[row])}` : 'none',
@@ -189,9 +189,10 @@
     async render() {
       const values = this.values()
       const points = values.filter((cell) => cell.v !== null).length
-      const holes = values.length - points
+      const holes = values.filter((cell) => cell.text === 'no result').length
+      const dull = values.length - points - holes // not above zero, on a logarithmic scale
       const held = this.words.length ? `; held: ${this.words.join(', ')}` : ''
-      this.said.textContent = `${points} points, a cell each${holes ? `, ${holes} without a result` : ''}${held}; blank: not planned, or excluded. Hover for 95 % intervals of the mean.`
+      this.said.textContent = `${points} points, a cell each${dull ? `, ${dull} without a colour, because they are not above 0` : ''}${holes ? `, ${holes} without a result` : ''}${held}; blank: not planned, or excluded. Hover for 95 % intervals of the mean.`
       const sides = [this.y, this.x].map((side) => this.data.axes[Number(side.value)].title)
       const description = `${this.measure.title} by ${sides.join(' and ')}${held}: ${points} points; the table has their numbers`
       this.view = await embed(this.plot, this.spec(values, description), values.length, this.view)

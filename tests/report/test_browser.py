@@ -122,6 +122,34 @@ def test_a_heat_map_has_a_cell_for_each_point_and_holds_the_rest(
     visit.context.close()
 
 
+def test_zero_has_no_colour_on_a_logarithmic_scale_but_is_a_result(
+    browser: Any, address: str
+) -> None:
+    visit = Visit(browser, address)
+    visit.wake()
+    visit.page.evaluate(
+        """() => {
+          const holder = document.body.appendChild(document.createElement('div'))
+          holder.dataset.chart = 'made'
+          const side = (leader, values) => (
+            { leader, title: `side ${leader}`, number: true, values, texts: values.map(String) })
+          const axes = [side(0, [1, 1, 2, 2]), side(1, [1, 2, 1, 2])]
+          const data = { rows: 4, sources: null, axes,
+            measures: [{ title: 'watts', mean: [0, 5, 7, null] }] }
+          window.scalesweep.heatmap.make(holder, data, document.createElement('span'))
+        }"""
+    )
+    chart = visit.page.locator('[data-chart="made"]')
+    chart.get_by_label("logarithmic").check()
+    visit.page.wait_for_timeout(400)
+    texts = chart.locator(".mark-text.role-mark text").all_text_contents()
+    assert sorted(texts) == ["0", "5", "7", "no result"]
+    said = chart.locator(".note").inner_text()
+    assert "2 points, a cell each, 1 without a colour, because they are not above 0" in said
+    assert "1 without a result" in said
+    visit.context.close()
+
+
 def test_without_scripts_the_tables_are_there(browser: Any, address: str) -> None:
     context = browser.new_context(java_script_enabled=False, offline=True)
     page = context.new_page()
