@@ -3,7 +3,8 @@
 Ranks that read only meet at the end of the epoch, so what all of them take longer is no waiting for
 each other. Later epochs make the same batches from memory: what they take bounds what the node's
 own work can have cost in the first one. What is left is the file system, or the way to it. Nothing
-of this follows where the reference read from memory as well, so then no cause is named.
+of this follows where the reference read from memory as well, or where later epochs do not make the
+batches again (``KEPT``), so then no cause is named.
 """
 
 from scalesweep.analysis.stats import SIGNIFICANT
@@ -32,6 +33,8 @@ WORDS = {
 FROM_FILES = 2.0
 # Of the loss: what later epochs take in all must be below this share of it.
 OWN_WORK = 0.5
+# Parameters of benchmarks by which later epochs take batches that are ready: decoded and mapped.
+KEPT = {"cache": "memory", "pipeline": "cached"}
 
 
 def first_epoch_loss(results: ExperimentResults) -> list[Finding]:
@@ -92,7 +95,7 @@ def _finding(results: ExperimentResults, ledger: Ledger, later: Ledger | None) -
             text += f"; the largest part is {part}: without it the first epoch would reach "
             text += f"{whole_percent(reached)} of the ideal"
             unsure = "; not confirmed as the largest, against each other one"
-            text += _cause(ledger, later, name, largest) if sure else unsure
+            text += _cause(results, ledger, later, name, largest) if sure else unsure
     evidence = {
         "experiment": results.name,
         "table": FirstEpochRow.TABLE,
@@ -107,13 +110,21 @@ def _finding(results: ExperimentResults, ledger: Ledger, later: Ledger | None) -
     return Finding(results.name, RULE, level, said, evidence, claims=(claim,))
 
 
-def _cause(ledger: Ledger, later: Ledger | None, name: str, largest: Term) -> str:
+def _cause(
+    results: ExperimentResults, ledger: Ledger, later: Ledger | None, name: str, largest: Term
+) -> str:
     """Whether it is the files that reading takes longer for; or why that is not known."""
     if name != INPUT:
         return ""
     own = later.parts.get(INPUT) if later else None
     if later is None or own is None or later.ideal is None or ledger.ideal is None:
         return "; no cause is named, because no later epochs show what the work without files takes"
+    point = {**results.entry["fixed"], **ledger.row}
+    if kept := next((key for key, value in KEPT.items() if point.get(key) == value), None):
+        return (
+            f"; no cause is named: with {kept} {point[kept]} later epochs do not decode again, so "
+            "the node's own work in the first one is not known"
+        )
     factor, unit = scale_of(ledger)
     if ledger.ideal.value < FROM_FILES * later.ideal.value:
         return (

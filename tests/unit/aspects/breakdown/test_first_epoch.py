@@ -37,9 +37,11 @@ def times(
 
 
 def study_of(
-    root: Path, large: Callable[[int], dict[str, Any]], repeats: int = 4, base: float = BASE
-) -> ExperimentResults:
+    root: Path, large: Callable[[int], dict[str, Any]], repeats: int = 4, base: float = BASE,
+    **fixed: str,
+) -> ExperimentResults:  # fmt: skip
     study = Study(root)
+    study.experiment["fixed"] = fixed
     for repeat in range(repeats):
         study.run({"ranks": 1}, None, samples=320, arrays=times(1, repeat, base))
         study.run({"ranks": 1024 // 64}, None, samples=320 * 16, arrays=large(repeat))
@@ -106,6 +108,18 @@ def test_other_causes_are_told_apart_or_none_is_named(
     finding = said(study_of(tmp_path, lambda seed: times(16, seed, **change), base=base))
     assert finding.level == CONFIRMED and finding.evidence["term"] == term
     assert words in finding.text and "it is the files" not in finding.text
+
+
+@pytest.mark.parametrize("kept", [{"cache": "memory"}, {"pipeline": "cached"}])
+def test_no_cause_is_named_where_later_epochs_do_not_decode_again(
+    tmp_path: Path, kept: dict[str, str]
+) -> None:
+    """Ranks of a node that share its cores to decode look like slow files then."""
+    finding = said(study_of(tmp_path, lambda seed: times(16, seed, 2 * BASE), **kept))
+    assert finding.level == CONFIRMED and finding.evidence["term"] == "input"
+    (name, value), *_ = kept.items()
+    assert f"no cause is named: with {name} {value} later epochs do not decode" in finding.text
+    assert "it is the files" not in finding.text
 
 
 def test_nothing_is_said_of_noise_and_nothing_is_clear_of_one_run(tmp_path: Path) -> None:
