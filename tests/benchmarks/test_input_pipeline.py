@@ -1,6 +1,12 @@
 """The input pipelines: each does what its name says, and ranks take each sample exactly once."""
 
 import json
+import multiprocessing
+import os
+import select
+import signal
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -67,6 +73,50 @@ def test_ranks_take_each_sample_once(tmp_path, data, shard):
     rest = samples["local_times"] - samples["span_input"] - samples["span_compute"]
     assert (rest > -1e-6).all()
     assert np.median(rest / samples["local_times"]) < 0.05
+
+
+@pytest.mark.slow
+def test_a_killed_worker_ends_the_samples(data):
+    workers = python_samples.Workers(2)
+    path = next((data / "train").rglob("*.tfrecord"))
+    task = python_samples.Task(str(path), 0, tuple(SHAPE), 1, "none")
+    samples = workers.samples([task] * 100)
+    next(samples)
+    for process in multiprocessing.active_children():
+        os.kill(process.pid, signal.SIGKILL)
+        break
+    with pytest.raises(RuntimeError, match="worker process was ended"):
+        list(samples)
+    workers.close()
+    assert not multiprocessing.active_children()
+
+
+# What starts workers, and is killed.
+PARENT = """
+import multiprocessing
+from input_pipeline.python_samples import Workers
+if __name__ == "__main__":
+    workers = Workers(2)
+    print(*(process.pid for process in multiprocessing.active_children()), flush=True)
+    input()
+"""
+
+
+@pytest.mark.slow
+def test_workers_end_with_their_rank(tmp_path):
+    script = tmp_path / "parent.py"
+    script.write_text(PARENT)
+    environ = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    with subprocess.Popen(
+        [sys.executable, script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environ
+    ) as parent:
+        workers = [int(word) for word in parent.stdout.readline().split()]
+        handles = [os.pidfd_open(worker) for worker in workers]
+        parent.kill()
+    assert len(handles) == 2
+    for handle in handles:
+        assert select.select([handle], [], [], 30)[0], "a worker outlives its rank"
+        os.close(handle)
 
 
 @pytest.mark.slow

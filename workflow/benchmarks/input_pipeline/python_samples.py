@@ -5,11 +5,15 @@ looked at: of what is compared here tf.data alone computes them.
 """
 
 import gzip
+import os
 import random
+import threading
 from collections import deque
 from collections.abc import Iterable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from itertools import islice
-from multiprocessing import get_context
+from multiprocessing import get_context, parent_process
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
@@ -115,20 +119,39 @@ class Workers:
     def __init__(self, count: int) -> None:
         """Start them as new interpreters: none is forked off the threads of TensorFlow."""
         self._count = count
-        self._pool = get_context("spawn").Pool(count)
-        self._pool.map(abs, range(4 * count), chunksize=1)  # they have begun
+        context = get_context("spawn")
+        # Unlike a Pool, which waits for a killed process's sample for ever, it says that it broke.
+        self._pool = ProcessPoolExecutor(count, context, initializer=_end_with_parent)
+        list(self._pool.map(abs, range(4 * count)))  # they have begun
 
     def samples(self, tasks: Iterable[Task]) -> Iterator[Any]:
-        """Yield the samples of `tasks` in their order, two for each worker being made ahead."""
+        """Yield the samples of `tasks` in their order, two for each worker being made ahead.
+
+        Raises RuntimeError where a worker was ended meanwhile, as by the kernel for its memory.
+        """
         pending: deque[Any] = deque()
-        for task in tasks:
-            pending.append(self._pool.apply_async(make_sample, (task,)))
-            if len(pending) >= 2 * self._count:
-                yield pending.popleft().get()
-        while pending:
-            yield pending.popleft().get()
+        try:
+            for task in tasks:
+                pending.append(self._pool.submit(make_sample, task))
+                if len(pending) >= 2 * self._count:
+                    yield pending.popleft().result()
+            while pending:
+                yield pending.popleft().result()
+        except BrokenProcessPool:
+            raise RuntimeError("a worker process was ended while it made samples") from None
 
     def close(self) -> None:
         """End them."""
-        self._pool.terminate()
-        self._pool.join()
+        self._pool.shutdown(cancel_futures=True)
+
+
+def _end_with_parent() -> None:
+    """End this worker as soon as the rank has ended, however that was."""
+    parent = parent_process()
+
+    def wait() -> None:
+        if parent is not None:
+            parent.join()
+        os._exit(1)
+
+    threading.Thread(target=wait, daemon=True).start()
