@@ -42,6 +42,9 @@ _HEADED = re.compile(r"\s*\"?Time ?\(%\)")
 _UNITS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0}
 _CALLS = ("instances", "num calls", "calls", "count", "operations")
 _NAMES = ("name", "operation", "range", "event type")
+# In a table of kernels and copies together (cuda_gpu_sum), with calls too (cuda_api_gpu_sum).
+_CATEGORY = "category"
+_KIND_OF = {"CUDA_KERNEL": "kernel", "MEMORY_OPER": "copy", "CUDA_API": "api"}
 _DASHES = re.compile(r"\s*-{2,}(?:\s+-{2,})+\s*")
 _ONE_RANK = {"ranks": "one, as no file name states it (--ranks N)"}
 
@@ -156,6 +159,7 @@ class _Heading:
     width: int
     # Of the shortest and the longest call, with their units; none where there are no such columns.
     ends: tuple[tuple[int, float], ...] = ()
+    category: int | None = None  # of the kind of each row, in a table of several kinds
 
 
 def _heading(line: str) -> _Heading | None:
@@ -168,7 +172,8 @@ def _heading(line: str) -> _Heading | None:
     if total is None or calls is None or name is None or total[1] is None:
         return None
     kind = "kernel" if words[calls] == "instances" else "api"
-    if words[name] == "operation":
+    category = words.index(_CATEGORY) if _CATEGORY in words else None
+    if words[name] == "operation" and category is None:
         kind = "copy"
     elif words[name] == "range":
         kind = "range"
@@ -180,7 +185,7 @@ def _heading(line: str) -> _Heading | None:
         if (match := _END.fullmatch(word))
     }
     ends = (matches["min"], matches["max"]) if len(matches) == 2 else ()
-    return _Heading(name, total[0], calls, share, _UNITS[unit], kind, len(words), ends)
+    return _Heading(name, total[0], calls, share, _UNITS[unit], kind, len(words), ends, category)
 
 
 def _is_heading(line: str) -> bool:
@@ -238,6 +243,7 @@ class _Share:
     function: Function
     share: float | None
     line: int = field(compare=False)
+    mixed: bool = False  # of a table of several kinds
 
 
 def _whole(rows: Sequence[_Share], tables: NsysFile) -> list[Function]:
@@ -266,6 +272,9 @@ def _whole(rows: Sequence[_Share], tables: NsysFile) -> list[Function]:
                 row.line,
             )
     if (rest := whole - total) > 1e-6 * whole:
+        if rows[0].mixed:
+            words = "an excerpt of a table of several kinds: nobody knows of which kind the rest is"
+            raise ImportRefusedError(words, rows[0].line)
         tables.notes["not_listed"] = f"{100 * rest / whole:.1f} % of a table's time is in no row"
         kind = functions[0].kind
         functions.append(Function(NOT_LISTED, None, kind, 1, rest, rest))
@@ -304,7 +313,14 @@ def _row(
         if limits[0] > 1.001 * mean + unit or mean > 1.001 * limits[1] + unit:
             words = "the mean of a call is not between its shortest and its longest: damaged"
             raise ImportRefusedError(words, line)
-    return _Share(Function(name, None, heading.kind, calls, total, total, *limits), share, line)
+    kind = heading.kind
+    if heading.category is not None:
+        category = cells[heading.category].strip()
+        if category not in _KIND_OF:
+            raise ImportRefusedError(f"{category[:30]!a} is no category of {[*_KIND_OF]}", line)
+        kind = _KIND_OF[category]
+    function = Function(name, None, kind, calls, total, total, *limits)
+    return _Share(function, share, line, heading.category is not None)
 
 
 def _cell(cells: Sequence[str], place: int, what: str, line: int) -> float:

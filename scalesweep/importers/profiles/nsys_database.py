@@ -44,9 +44,15 @@ _COPIES: _Tables = (
     ("CUPTI_ACTIVITY_KIND_MEMCPY", "copy", ("copyKind",)),
     ("CUPTI_ACTIVITY_KIND_MEMSET", "copy", ()),
 )
+# Of CUDA graphs Nsight Systems by default records whole launches, not the kernels in them.
+_GRAPHS = "CUPTI_ACTIVITY_KIND_GRAPH_TRACE"
 _NSYS = _Schema(
     "nsys",
-    (("CUPTI_ACTIVITY_KIND_KERNEL", "kernel", ("demangledName", "shortName", "name")), *_COPIES),
+    (
+        ("CUPTI_ACTIVITY_KIND_KERNEL", "kernel", ("demangledName", "shortName", "name")),
+        (_GRAPHS, "kernel", ("graphId",)),
+        *_COPIES,
+    ),
     "StringIds",
     "id",
 )
@@ -188,6 +194,11 @@ def _read_tables(database: sqlite3.Connection, content: NsysFile, window: Window
         if begins and window is None:
             content.elapsed = _length(database, tables, max(ends) - min(begins))
         content.notes["diagnostics"] = _diagnostics(database, tables)
+        if _GRAPHS in tables:
+            content.notes["graphs"] = (
+                "CUDA graphs are launches as a whole, copies in them included; `nsys profile "
+                "--cuda-graph-trace=node` records their kernels"
+            )
     else:
         content.notes["recording"] = "from the first to the last call or event that nvprof recorded"
         if unknown := _without_times(database, tables, schema):
@@ -303,6 +314,8 @@ def _event_name(table: str, key: object, names: Mapping[int, str]) -> str:
     if "MEMCPY" in table:
         known = _COPY_KINDS.get(key) if isinstance(key, int) else None
         return f"[CUDA memcpy {known or key}]"
+    if table == _GRAPHS:
+        return "[CUDA graph]" if key is None else f"[CUDA graph {key}]"
     return names.get(key, f"kernel {key}") if isinstance(key, int) else str(key)
 
 

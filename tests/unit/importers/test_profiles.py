@@ -345,6 +345,37 @@ def test_an_exported_database(tmp_path: Path) -> None:
     assert "not a whole database" in reasons(read_source(path))
 
 
+def test_launches_of_cuda_graphs_are_work_of_the_gpu(tmp_path: Path) -> None:
+    path = fake.nsys_sqlite(tmp_path / "report.sqlite")
+    with sqlite3.connect(path) as database:
+        database.executescript(
+            """
+            CREATE TABLE CUPTI_ACTIVITY_KIND_GRAPH_TRACE (start INT, end INT, graphId INT);
+            INSERT INTO CUPTI_ACTIVITY_KIND_GRAPH_TRACE VALUES (5000000000, 8000000000, 7);
+            """
+        )
+    profile = the_one(read_source(path))
+    assert profile.metrics["gpu_busy"]["value"] == pytest.approx(0.9)
+    assert profile.metrics["kernel_time"]["value"] == pytest.approx(9.0)
+    graphs = [function for function in profile.functions if "graph" in function.name]
+    assert [(graph.name, graph.exclusive_s) for graph in graphs] == [("[CUDA graph 7]", 3.0)]
+    assert "--cuda-graph-trace=node" in str(profile.notes["graphs"])
+
+
+def test_a_table_of_kernels_and_copies_says_what_each_is(tmp_path: Path) -> None:
+    head = "Time (%),Total Time (ns),Instances,Avg (ns),Category,Operation\n"
+    text = f"{head}75.0,3000,3,1000.0,CUDA_KERNEL,ampere_sgemm_128x64_nn\n"
+    copy = "25.0,1000,1,1000.0,{},[CUDA memcpy Host-to-Device]\n"
+    profile = the_one(read(tmp_path, **{"sum.csv": text + copy.format("MEMORY_OPER")}))
+    assert profile.metrics["kernel_time"]["value"] == pytest.approx(3e-6)
+    assert profile.metrics["copy_time"]["value"] == pytest.approx(1e-6)
+    for folder in ("part", "other"):
+        (tmp_path / folder).mkdir()
+    assert "of which kind the rest is" in reasons(read(tmp_path / "part", **{"sum.csv": text}))
+    other = read(tmp_path / "other", **{"sum.csv": text + copy.format("ELSE")})
+    assert "'ELSE' is no category" in reasons(other)
+
+
 def test_a_database_runs_no_view_of_a_stranger(tmp_path: Path) -> None:
     path = tmp_path / "evil.sqlite"
     with sqlite3.connect(path) as database:
