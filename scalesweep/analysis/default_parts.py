@@ -12,11 +12,19 @@ the optimizer is elementwise.
 from collections.abc import Mapping, Sequence
 
 _ANY_CASE = "(?i)"
+# Kernels that TorchInductor makes: of elementwise work and reductions, named after all operations
+# that they belong to ("triton_poi_fused_convolution_relu_7" adds a bias to a convolution's result).
+_NOT_FUSED = r"(?s)^(?!triton_(?:poi|red|per|for)_).*"
 
 
 def _any(*words: str) -> list[str]:
     """Patterns that find a word in upper or lower case."""
     return [_ANY_CASE + word for word in words]
+
+
+def _any_not_fused(*words: str) -> list[str]:
+    """The same, but not in kernels that fuse what is around the operation of this name."""
+    return [f"(?i){_NOT_FUSED}(?:{word})" for word in words]
 
 
 # Communication and copies look the same in every program, on the host too.
@@ -26,7 +34,11 @@ DEFAULT_PARTS: Mapping[str, Sequence[str]] = {
         r"(?i)nccl|rccl|^(?:GLOO|CCL)_ALL(?:REDUCE|GATHER)",
         *_any("(?<![a-z])all_?reduce", "cross_device_reduce", r"\bdeep_ep::"),
     ],
-    "copies": [r"(?i)\bmem(?:cpy|set)\b"],
+    # The latter are ROCm's: kernels, and what rocprof calls copies of its copy engines.
+    "copies": [
+        r"(?i)\bmem(?:cpy|set)\b",
+        r"__amd_rocclr_(?:copy|fill)Buffer|^Copy(?:Host|Device)To(?:Host|Device)$",
+    ],
 }
 # The order decides: attention and convolutions are built of matrix products, optimizers and
 # norms of elementwise kernels and reductions.
@@ -34,14 +46,14 @@ KERNEL_PARTS: Mapping[str, Sequence[str]] = {
     **DEFAULT_PARTS,
     "optimizer": [
         r"Apply(?:Adam|Adagrad|Adadelta|GradientDescent|Momentum|KerasMomentum|RMSProp|Ftrl|Lamb)",
-        r"Adam(?!Optimizer/gradients)|Adagrad|RMSProp|NovoGrad|LAMB|Lamb[A-Z]|LARS",
+        r"Adam(?!Optimizer/gradients)|Adagrad|RMSProp|NovoGrad|LAMB(?!DA)|Lamb[A-Z]|LARS",
         r"FusedOptimizer|fused_adam|fused_sgd|SGDFunctor|SparseApply|multi_tensor_apply",
     ],
-    "attention": _any(
+    "attention": _any_not_fused(
         "flash_?(?:fwd|bwd|attn|attention|api)", "fmha", "sdpa", "attention", "attn_"
     ),
     "convolution": [
-        *_any(
+        *_any_not_fused(
             r"conv(?:olv|olution|_|[123]d|fwd|bwd|depthwise|kernel)",
             "depthwise",
             "winograd",
@@ -49,13 +61,14 @@ KERNEL_PARTS: Mapping[str, Sequence[str]] = {
             "cudnn_(?:infer_|train_)?.*(?:fprop|dgrad|wgrad)",
             r"(?:^|[^a-z])(?:fprop|dgrad|wgrad)(?:[^a-z]|$)",
             "dgrad_engine|wgrad_alg|computeWgrad|compute[BC]?Offsets|compute_gemm_pointers",
-            "im2col|col2im|vol2col",
+            "im2col|col2im|vol2col|igemm_(?:fwd|bwd|wrw)_",  # the latter: MIOpen's
             r"fft[123]d_[rc]2[rc]|vector_fft|DSE::|flip_filter|_[cg]cgemm_|pointwise_mult_and_sum",
         ),
         r"cutlass(?:__5x)?_cudnn|cudnn::(?:cnn|gemm|detail::(?:implicit|dgrad|wgrad))",
     ],
     "matrix": [
-        *_any("gemm", "gemv", r"\bgemmk", "matmul", "matrixmul", "splitK_?reduce", "cublas"),
+        *_any_not_fused("gemm", "gemv", "matmul", "matrixmul", "splitK_?reduce", "cublas"),
+        r"^triton_(?:tem_fused_)?(?:\w*_)?(?:add|b)?mm(?:_|$)",
         r"nvjet|cutlass|tensorop|s\d{3,5}(?:gemm|mma)|hmma|Cijk_|EigenContraction|dot_kernel|magma",
         r"batched_?dot|reduce_1Block_kernel",
     ],

@@ -35,6 +35,8 @@ KERNELS = {
         "void implicit_convolve_sgemm<float, float, 1024, 5, 5, 3, 3, 3, 1, false>(int, int, int)",
         "void cutlass_cudnn::Kernel<cutlass_cudnn::reduction::kernel::ReduceSplitK<4>>",
         "cudnn::gemm::computeWgradBOffsetsKernel(cudnn::gemm::ComputeBOffsetsParams)",
+        "triton_tem_fused_convolution_5",
+        "igemm_fwd_gtcx3_nhwc_fp16_bx0_ex0_bt256x128x32_wt32x32x8",
     ],
     "matrix": [
         "void cutlass::Kernel<cutlass_80_tensorop_s1688gemm_64x64_16x6_nn_align1>(cutlass_80_t?",
@@ -43,6 +45,7 @@ KERNELS = {
         "volta_fp16_s884gemm_fp16_256x128_ldg8_f2f_nn",
         "void splitKreduce_kernel<float, float, float, float>(cublasSplitKParams<float>, float*)",
         "Cijk_Ailk_Bljk_SB_MT64x64x16_SE_APM1_AF0EM1_AF1EM1",
+        "triton_tem_fused_addmm_relu_4",
     ],
     "norm": [
         "void cudnn::bn_fw_tr_1C11_kernel_NCHW<float, float, 512, true, 1>(cudnnTensorStruct)",
@@ -55,6 +58,7 @@ KERNELS = {
         "void tensorflow::functor::ColumnReduceKernel<float const*, float*, cub::Sum>(float cons?",
         "void at::native::reduce_kernel<512, 1, at::native::ReduceOp<float, MeanOps<float>>>",
         "triton_per_fused__softmax_3",
+        "triton_red_fused_convolution_backward_0",
     ],
     "layout": [
         "void tensorflow::functor::ShuffleInTensor3Simple<float, 2, 1, 0, false>(int, float*)",
@@ -66,7 +70,11 @@ KERNELS = {
         "void at::native::vectorized_elementwise_kernel<4, at::native::AddFunctor<float>>",
         "Mul_GPU_DT_FLOAT_DT_FLOAT_kernel",
         "triton_poi_fused_add_mul_0",
+        "triton_poi_fused_convolution_relu_7",
+        "triton_poi_fused__scaled_dot_product_flash_attention_1",
+        "void thrust::cuda_cub::core::_kernel_agent<__parallel_for::LAMBDA, Functor>(long)",
     ],
+    "copies": ["__amd_rocclr_copyBuffer.kd", "__amd_rocclr_fillBufferAligned", "CopyHostToDevice"],
     "other": ["frameKernel(Body*, int)", "fusion_113", "triton__0d1d2d3d", "mmul(float*, int)"],
 }
 
