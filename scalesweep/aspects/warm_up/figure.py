@@ -78,10 +78,12 @@ def warm_up_figures(results: ExperimentResults) -> list[Drawing]:
         left_out_words(len(points) - len(chosen)),
     )  # fmt: skip
     slowest = max(chosen, key=lambda point: point.detected or 0.0)
+    steady = all(point.detected is not None and not point.unsteady for point in chosen)
     alt = f"{head}: {counted(len(chosen), 'panel')}. " + (
         f"The longest warm-up is {slowest.detected:,g} {slowest.of}s, at "
         f"{results.describe(slowest.row)}."
         if slowest.detected else f"The first {noun} is steady in all of them."
+        if steady else "Not all runs become steady."
     )  # fmt: skip
     return [Drawing("warm-up", head, text, alt, figure)]
 
@@ -140,7 +142,7 @@ def _panel(ax: Axes, point: WarmUp, curve: Sequence[WarmUpCurve], rates: bool) -
     else:
         ax.set_xlim(0.5 - 0.02 * point.count, point.count + 0.5)
         ax.xaxis.set_major_locator(MaxNLocator(6, integer=True))
-    if not rates and max(middle) > FAR * point.steady_ms:
+    if not rates and max(middle) > FAR * (point.steady_ms or middle[-1]):
         log_axis(ax, [value for pair in ends for value in pair])
     else:
         ax.set_ylim(bottom=0)

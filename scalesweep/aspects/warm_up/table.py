@@ -24,15 +24,20 @@ class WarmUp(PointRow, table="warm_up"):
         "steps that the program leaves out as its warm-up (of epochs the first); missing: it does "
         "not keep their times", "1",
     )  # fmt: skip
-    detected: float | None = column("steps before the first steady one, median over the runs", "1")
+    detected: float | None = column(
+        "steps before the first steady one, median over the runs that become steady", "1"
+    )
     detected_least: int | None = column("the fewest of a run", "1")
     detected_most: int | None = column("the most of a run", "1")
     unsteady: int = column("runs whose times do not become steady: they still change", "1")
-    detected_s: float | None = column("time until the first steady step, median over the runs", "s")
-    first_ms: float = column("the first step, median over ranks and runs", "ms")
-    steady_ms: float = column(
-        "a step behind the declared and the detected warm-up, median over ranks and runs", "ms"
+    detected_s: float | None = column(
+        "time until the first steady step, median over the runs that become steady", "s"
     )
+    first_ms: float = column("the first step, median over ranks and runs", "ms")
+    steady_ms: float | None = column(
+        "a step behind the declared and the detected warm-up, median over ranks and the runs that "
+        "become steady", "ms",
+    )  # fmt: skip
     samples: float | None = column("samples of a step over all ranks", "samples", if_known=True)
     steady_rate: float | None = column("`samples` over `steady_ms`", "samples/s", if_known=True)
 
@@ -84,20 +89,16 @@ def warm_up_rows(inputs: TableInputs) -> Iterator[WarmUp | WarmUpCurve]:
 def _columns(times: Sequence[RunTimes]) -> dict[str, Any]:
     """What the runs of a point say together."""
     states = [run.state for run in times]
+    # Where times still change nothing is steady, however near the middle they begin.
     known = [
         (run, state.detected)
         for run, state in zip(times, states, strict=True)
-        if state.detected is not None and state.detected < len(run.seconds)
+        if state.detected is not None and not state.drifting
     ]
     counts = [count for _, count in known]
     declared = times[0].declared
-    steady = np.concatenate(
-        [
-            run.seconds[_behind(run, state.detected) :].ravel()
-            for run, state in zip(times, states, strict=True)
-        ]
-    )
-    steady_ms = float(np.median(steady)) * 1e3
+    steady = [run.seconds[max(run.declared or 0, count) :].ravel() for run, count in known]
+    steady_ms = float(np.median(np.concatenate(steady))) * 1e3 if steady else None
     samples = times[0].samples
     return {
         "of": times[0].of,
@@ -113,15 +114,8 @@ def _columns(times: Sequence[RunTimes]) -> dict[str, Any]:
         "first_ms": float(np.median(np.concatenate([run.seconds[0] for run in times]))) * 1e3,
         "steady_ms": steady_ms,
         "samples": samples,
-        "steady_rate": None if samples is None else samples / steady_ms * 1e3,
+        "steady_rate": samples / steady_ms * 1e3 if samples and steady_ms else None,
     }  # fmt: skip
-
-
-def _behind(run: RunTimes, detected: int | None) -> int:
-    """The place of the first step behind both warm-ups; behind the declared one where none is
-    steady."""
-    place = max(run.declared or 0, detected or 0)
-    return place if place < len(run.seconds) else min(run.declared or 0, len(run.seconds) - 1)
 
 
 MAKERS = (Maker((WarmUp, WarmUpCurve), warm_up_rows),)

@@ -17,13 +17,15 @@ from tests.fakes.ranks import ranked, steady, study_of
 DECLARED, REAL, STEPS, BATCH = 5, 12, 60, 64
 
 
-def study(root: Path, kept: bool = True) -> ExperimentResults:
-    """Runs whose first 12 steps take three times as long, of which they leave out five."""
+def study(root: Path, kept: bool = True, drift: float = 0.0) -> ExperimentResults:
+    """Runs whose first 12 steps take three times as long, of which they leave out five; ``drift``:
+    how much longer the last step takes than the first."""
 
     def arrays(found: dict[str, Any], point: dict[str, Any], repeat: int) -> None:
         ranks = int(point["ranks"])
         times = steady(STEPS, 0.02)(np.random.default_rng([ranks, repeat]), ranks, repeat)
-        times[:REAL] *= 3
+        times[:REAL] *= 1 if drift else 3
+        times *= np.linspace(1, 1 + drift, STEPS)[:, None]
         found.clear()
         found |= {"step_times": times[DECLARED:]}
         if kept:
@@ -75,6 +77,19 @@ def test_a_run_without_its_warm_up_says_so_and_shows_times(tmp_path: Path) -> No
     (sketch,) = [each for each in plan_figures([results])[0].parts if "warm_up" in each.name]
     ax = sketch.draw()[0].figure.axes[0]
     assert ax.get_ylabel() == "Time of a step [ms]" and len(ax.get_lines()) == 2
+
+
+def test_nothing_is_steady_of_runs_that_become_slower_all_the_time(tmp_path: Path) -> None:
+    results = study(tmp_path, drift=1.0)
+    (row,) = results.of(WarmUp)
+    assert row.unsteady == row.runs > 0
+    assert (row.detected, row.detected_s, row.steady_ms, row.steady_rate) == (None,) * 4
+    table = warm_up_table(results, 10)
+    assert table is not None and "not steady" in [cell.text for cell in table.rows[0]]
+    (sketch,) = [each for each in plan_figures([results])[0].parts if "warm_up" in each.name]
+    (drawing,) = sketch.draw()
+    assert "Not all runs become steady" in drawing.alt
+    assert len(drawing.figure.axes[0].get_lines()) == 2  # the curve, and the declared warm-up
 
 
 @pytest.mark.parametrize("steps", [1, 99, 100, 101, 200, 201, 10_007])
