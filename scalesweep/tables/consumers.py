@@ -84,7 +84,7 @@ def _consumers(data: ExperimentData) -> list[Consumer]:
         every = {**data.experiment["fixed"], **point.values}
         rates = (data.repeats(point, measure) for measure in _RATES)
         values = next((rate for rate in rates if rate.size), None)
-        if every.get("input") not in DUMMY or values is None:
+        if every.get("input") not in DUMMY or values is None or values.mean() <= 0:
             continue
         named = {name: point.values[name] for name in data.axes if name not in scale}
         words = [f"{name} {_word(value)}" for name, value in named.items()]

@@ -54,7 +54,7 @@ def demand_rows(inputs: TableInputs) -> Iterator[Demand]:
             refused, differs = _differences(entry, every, consumer)
             for phase in EPOCH_PHASES:
                 read = data.repeats(point, (RATE, phase))
-                if not read.size:
+                if not read.size or read.mean() <= 0:
                     continue
                 span = data.interval(point, (RATE, phase))
                 used = np.array(consumer.rates)

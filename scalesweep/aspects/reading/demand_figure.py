@@ -7,7 +7,12 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from scalesweep.aspects.reading.demand import Demand
-from scalesweep.aspects.reading.demand_findings import count_of, demands
+from scalesweep.aspects.reading.demand_findings import (
+    count_of,
+    demands,
+    series_names,
+    series_of,
+)
 from scalesweep.core.formatting import PHASES, counted, shorten
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.figures.style import (
@@ -32,12 +37,11 @@ def demand_figures(results: ExperimentResults) -> list[Drawing]:
     if not groups:
         return []
     first = groups[0][0]
-    series = results.key(first.point, results.series_names)
+    series = series_of(results, first)
     drawn = [
         rows
         for rows in groups
-        if results.key(rows[0].point, results.series_names) == series
-        and rows[0].source == first.source
+        if series_of(results, rows[0]) == series and rows[0].source == first.source
     ]
     trainings = list(dict.fromkeys(rows[0].where for rows in drawn))[:MAX_TRAININGS]
     lines: dict[str, list[tuple[int, Estimate]]] = {}
@@ -48,8 +52,7 @@ def demand_figures(results: ExperimentResults) -> list[Drawing]:
             _add(lines, results, f"consumed by {rows[0].where}", rows, "consumed")
     head = f"{results.name}: what is read, and what training consumes{results.mark}"
     figure = Figure(figsize=(WIDE, 3.6))
-    values = results.series_names
-    heading(figure, head, ", ".join(f"{n} {v}" for n, v in zip(values, series, strict=True)))
+    heading(figure, head, results.describe(first.row, series_names(results)))
     ax = figure.subplots()
     counts = sorted({count for line in lines.values() for count, _ in line})
     handles: list[Any] = []

@@ -26,11 +26,21 @@ def demands(results: ExperimentResults) -> dict[Key, list[Demand]]:
     """Rows by series, source, phase and training, each by rank count."""
     groups: dict[Key, list[Demand]] = {}
     for row in results.of(Demand):
-        series = results.key(row.point, results.series_names)
+        series = series_of(results, row)
         groups.setdefault((*series, row.source, row.phase, row.where), []).append(row)
     return {
         key: sorted(rows, key=lambda row: count_of(results, row)) for key, rows in groups.items()
     }
+
+
+def series_names(results: ExperimentResults) -> list[str]:
+    """What tells points of one count apart, also where an experiment has one count."""
+    return [name for name in results.leaders if name != results.scale]
+
+
+def series_of(results: ExperimentResults, row: Demand) -> Key:
+    """The values of ``series_names`` of a row."""
+    return results.key(row.point, series_names(results))
 
 
 def input_bound(results: ExperimentResults) -> list[Finding]:
@@ -52,7 +62,7 @@ def _finding(results: ExperimentResults, rows: Sequence[Demand]) -> Finding:
         text = f"reading is not compared with what {training} consumes: the samples differ "
         text += f"({last.refused})."
         return Finding(results.name, RULE, NOTE, marked(last.source, text), evidence)
-    # Of a count with several points of reading, none is chosen: each is in a series of its own.
+    # Of a count with several points of reading none is chosen: each is in a series of its own.
     slow = [row for row in rows if _above(row)]
     fast = [row for row in rows if _below(row)]
     on = next((place for place in range(len(rows)) if all(map(_above, rows[place:]))), None)
@@ -66,32 +76,44 @@ def _finding(results: ExperimentResults, rows: Sequence[Demand]) -> Finding:
                 f"at {_at(results, first)}" if first is last else f"from {_at(results, first)} on"
             )
         text = f"input-bound {where}: {_rates(first)}"
-        text += f" at {results.describe(first.row)}" if on == 0 and len(rows) > 1 else ""
+        text += f" at {_at(results, first)}" if on == 0 and len(rows) > 1 else ""
         text += f", {_factor(first)}"
         if last is not first:
-            text += f", and {_factor(last)} at {results.describe(last.row)}"
+            text += f", and {_factor(last)} at {_at(results, last)}"
         level, cited, evidence_row = CONFIRMED, rows[on:], first
         p = _p(cited, len(rows))
     elif len(fast) == len(rows):
         least = max(rows, key=lambda row: row.factor.value if row.factor else 0.0)
-        text = f"reading keeps up at {every}: {_rates(least)} at {results.describe(least.row)}, "
+        text = f"reading keeps up at {every}: {_rates(least)} at {_at(results, least)}, "
         text += "where it is closest"
         level, evidence_row, p = CONFIRMED, least, _p(rows, 1)
     else:
         names = listed([_at(results, row) for row in slow], 3)
         text = f"whether reading keeps up is not clear at all of {every}"
         text += f" (clearly not at {names})" if slow else ""
-        text += f": {_rates(last)} at {results.describe(last.row)}, {_factor(last)}"
+        text += f": {_rates(last)} at {_at(results, last)}, {_factor(last)}"
         level, evidence_row, p = OPEN, last, 1.0
-    text += f"; {PHASES['init']}, against {training}"
-    text += f"; the two differ in {last.differs}" if last.differs else ""
+    text += f"; {PHASES['init']}, against {training}{_differences(results, rows)}"
+    if varied := series_names(results):
+        text = f"{results.describe(last.row, varied)}: {text}"
     evidence = declared_evidence(results, evidence_row, COLUMNS)
     evidence["key"] |= {"phase": last.phase, "where": last.where}
     level = OPEN if p >= SIGNIFICANT else level
-    key = (*results.key(last.point, results.series_names), last.source, last.where)
+    key = (*series_of(results, last), last.source, last.where)
     claims = (claim_of(p, RULE, *key),)
     text = marked(last.source, f"{text}{'' if level == CONFIRMED else '; not confirmed'}.")
     return Finding(results.name, RULE, level, text, evidence, claims=claims)
+
+
+def _differences(results: ExperimentResults, rows: Sequence[Demand]) -> str:
+    """In what reading and training differ; by count where that changes with it."""
+    words = {row.differs for row in rows}
+    if words == {""}:
+        return ""
+    if len(words) == 1:
+        return f"; the two differ in {rows[0].differs}"
+    parts = [f"{row.differs} at {_at(results, row)}" for row in rows if row.differs]
+    return f"; the two differ in {listed(parts, 3)}"
 
 
 def count_of(results: ExperimentResults, row: Demand) -> int:

@@ -118,6 +118,36 @@ def test_what_differs_is_said_and_other_samples_are_refused() -> None:
     assert not input_bound(study(*campaign({1: 2.0}, {2: 4.0})))
 
 
+def test_variants_of_reading_at_one_count_are_not_counts() -> None:
+    """Each has a sentence that names it: one is fast enough, the other is not."""
+    summary, plan = campaign({4: 2.0}, {4: 4.0}, repeats=8)
+    entry = plan["experiments"][0]
+    for place, run in enumerate(entry["runs"]):
+        shuffle, run["repeat"] = "off" if place < 4 else "each_epoch", place % 4
+        run["point"] = {**run["point"], "shuffle": shuffle}
+        row = summary["run_id"] == run["run_id"]
+        summary.loc[row, "repeat"] = place % 4
+        summary.loc[row, "total_throughput_mean_init"] *= 4 if shuffle == "off" else 1
+    entry["axes"], entry["fixed"] = ["shuffle"], {**entry["fixed"], "ranks": 4}
+    results = study(summary, plan)
+    texts = [finding.text for finding in input_bound(results)]
+    assert [text.partition(": ")[0] for text in texts] == ["Shuffle off", "Shuffle each_epoch"]
+    assert "reading keeps up at the 1 count measured in both" in texts[0]
+    assert "input-bound at 4 ranks: " in texts[1] and "a factor of 1.99" in texts[1]
+    assert not demand_figures(results)  # a line through one count
+
+
+def test_what_differs_at_some_counts_is_said_with_them() -> None:
+    summary, plan = campaign({1: 2.0, 4: 8.0, 16: 32.0}, {1: 4.0, 4: 16.0, 16: 64.0})
+    entry = plan["experiments"][0]
+    for run in entry["runs"]:
+        run["point"] = {**run["point"], "batch_size": 64 // run["point"]["ranks"]}
+    entry["axes"] = ["ranks", "batch_size"]
+    (finding,) = input_bound(study(summary, plan))
+    words = "batch_size 64 and 4 at 1 rank and batch_size 16 and 4 at 4 ranks"
+    assert finding.level == CONFIRMED and f"; the two differ in {words}." in finding.text
+
+
 def test_the_training_of_another_results_folder(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
