@@ -4,7 +4,8 @@
 
 Started by the launcher of the ranks, once for each. The profile goes to FOLDER: of Nsight Systems
 ``rank<N>.nsys-rep`` and, exported, ``rank<N>.sqlite``; of TAU ``profile.<N>.0.0``. The exit code is
-the program's; 127 where the profiler is not there, and what the export has where it fails.
+the program's; 127 where the profiler is not there, what the export has where it fails, and 1 where
+two programs have the number of one rank, or Nsight Systems leaves no database.
 Standard library only.
 """
 
@@ -15,7 +16,10 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-RANK_VARIABLES = ("HOROVOD_RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", "SLURM_PROCID")
+RANK_VARIABLES = (
+    *("HOROVOD_RANK", "OMPI_COMM_WORLD_RANK", "MV2_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK"),
+    *("PALS_RANKID", "FLUX_TASK_RANK", "SLURM_PROCID"),
+)
 NOT_THERE = 127
 
 
@@ -46,6 +50,11 @@ def main(kind: str, folder: str, program: Sequence[str]) -> int:
     """Run the program under its profiler; the exit code of what failed first, else 0."""
     environ = {**os.environ, "PROFILEDIR": folder} if kind == "tau" else dict(os.environ)
     rank = rank_of(environ)
+    if kind == "nsys" and not is_only(Path(folder), rank):
+        return failed(
+            f"profile nsys: two programs are rank {rank} by {', '.join(RANK_VARIABLES)}: the "
+            "launcher sets none of these, and their reports would overwrite each other"
+        )
     for words in commands(kind, Path(folder), rank, program):
         if shutil.which(words[0]) is None:
             print(
@@ -58,7 +67,28 @@ def main(kind: str, folder: str, program: Sequence[str]) -> int:
         if code:
             # A rank that was ended by a signal says so as a shell does.
             return code if code > 0 else 128 - code
+    database = Path(folder, f"rank{rank}.sqlite")
+    if kind == "nsys" and not (database.is_file() and database.stat().st_size):
+        return failed(f"profile nsys: nsys left no database of rank {rank}")
     return 0
+
+
+def is_only(folder: Path, rank: int) -> bool:
+    """Whether this is the first program with the number of a rank in a folder; notes that it was.
+
+    Every attempt of a run has a folder of its own.
+    """
+    try:
+        (folder / f"rank{rank}.begun").touch(exist_ok=False)
+    except FileExistsError:
+        return False
+    return True
+
+
+def failed(line: str) -> int:
+    """Say why the profile cannot be, and return the exit code."""
+    print(line, file=sys.stderr)
+    return 1
 
 
 if __name__ == "__main__":

@@ -48,7 +48,21 @@ def test_a_rank_runs_as_it_is_under_its_profiler(tmp_path: Path, kind: str) -> N
         assert "pprof printed nothing" in lacks(kind, files, {})
         assert not lacks(kind, [*files, "profile/pprof.txt"], {})
     # A program that fails fails the run, whatever its profiler makes of it.
-    assert start(kind, folder, path, code=7).returncode == 7
+    assert start(kind, folder, path, code=7, rank="4").returncode == 7
+
+
+def test_ranks_without_a_number_or_a_database_fail_the_run(tmp_path: Path) -> None:
+    tools = profilers.install(tmp_path / "bin")
+    path = f"{tools}{os.pathsep}{os.environ['PATH']}"
+    first, second = (start("nsys", tmp_path, path, rank="") for _ in range(2))
+    assert (first.returncode, second.returncode) == (0, 1)
+    assert second.stderr.startswith("profile nsys: two programs are rank 0")
+    assert (tmp_path / "rank0.sqlite").stat().st_size
+    # An export that writes nothing, and says that all is well.
+    text = (tools / "nsys").read_text()
+    (tools / "nsys").write_text(text.replace("pathlib.Path(output).write_bytes", "len"))
+    done = start("nsys", tmp_path, path, rank="1")
+    assert done.returncode == 1 and "no database of rank 1" in done.stderr
 
 
 @pytest.mark.parametrize(("kind", "name"), [("nsys", "nsys"), ("tau", "tau_exec")])
