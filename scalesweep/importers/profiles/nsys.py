@@ -63,7 +63,11 @@ def read(
     ``window``: the part of databases that is read."""
     result = ReadResult([], [])
     runs: dict[tuple[Path, str], dict[int | None, NsysFile]] = {}
+    refused: dict[tuple[Path, str], Path] = {}  # a rank's file of these runs
     for file in files:
+        match = _RANK.fullmatch(file.name)
+        rank = int(match["rank"]) if match else None
+        key = file.parent, f"{match['before']}*{match['after']}" if match else file.name
         try:
             if is_database(file):
                 content = read_database(file, window)
@@ -73,18 +77,21 @@ def read(
                 raise ImportRefusedError(NO_WINDOW)
         except ImportRefusedError as error:
             result.refusals.append(Refusal(file, str(error), error.line))
+            refused[key] = file
             continue
-        match = _RANK.fullmatch(file.name)
-        rank = int(match["rank"]) if match else None
-        name = f"{match['before']}*{match['after']}" if match else file.name
-        run = runs.setdefault((file.parent, name), {})
+        run = runs.setdefault(key, {})
         if rank in run:
             result.refusals.append(
                 Refusal(file, f"rank {rank} is in {run[rank].file.name} already")
             )
             continue
         run[rank] = content
-    for run in runs.values():
+    for key, run in runs.items():
+        if key in refused:
+            # Without the last rank it would be a run of fewer ranks.
+            words = f"another rank of its run is refused: {refused[key].name}"
+            result.refusals += [Refusal(held.file, words) for held in run.values()]
+            continue
         try:
             result.profiles.append(_profile(run, ranks))
         except ImportRefusedError as error:
@@ -122,7 +129,8 @@ def _profile(run: Mapping[int | None, NsysFile], ranks: int | None) -> Profile:
     if elapsed:
         metrics["runtime"] = metric(max(elapsed), "s", "lower")
     busy = [phase.union_s for held in files for phase in held.phases if phase.name == "GPU"]
-    if busy and elapsed:
+    # A rank without an event may have been idle, or not been recorded.
+    if len(busy) == len(elapsed) == len(files):
         metrics["gpu_busy"] = metric(sum(busy) / sum(elapsed), "1", "higher", "rank")
     each = [held.busy_s for held in files if held.busy_s]
     if len(each) == len(elapsed) == len(files):

@@ -376,6 +376,20 @@ def test_a_table_of_kernels_and_copies_says_what_each_is(tmp_path: Path) -> None
     assert "'ELSE' is no category" in reasons(other)
 
 
+def test_no_rank_of_a_run_is_left_out_of_it(tmp_path: Path) -> None:
+    files = [fake.nsys_sqlite(tmp_path / f"rank{rank}.sqlite") for rank in range(2)]
+    assert the_one(read_source(tmp_path)).metrics["gpu_busy"]["value"] == pytest.approx(0.6)
+    with sqlite3.connect(files[1]) as database:
+        for table in ("KERNEL", "MEMCPY"):
+            database.execute(f"DROP TABLE CUPTI_ACTIVITY_KIND_{table}")
+    idle = the_one(read_source(tmp_path))
+    # Whether the second rank's GPU was idle or not recorded nobody knows.
+    assert idle.ranks == 2 and "gpu_busy" not in idle.metrics
+    files[1].write_bytes(files[1].read_bytes()[:5000])
+    source = read_source(tmp_path)
+    assert not source.profiles and "another rank of its run is refused" in reasons(source)
+
+
 def test_a_database_runs_no_view_of_a_stranger(tmp_path: Path) -> None:
     path = tmp_path / "evil.sqlite"
     with sqlite3.connect(path) as database:
