@@ -39,7 +39,6 @@ ORDER = (
     "medians_over_series",
     "scaling_verdict",
     "other_phases",
-    "medians_over_series",
     "stated_efficiency",
     "prediction",
     "best_for_a_node_hour",
