@@ -15,8 +15,10 @@ from scalesweep.experiment.results import ExperimentResults
 from scalesweep.figures.style import INK, MAX_LINES, Drawing
 from tests.fakes.training import Training, make_training, nt3
 
-NAMES = ["ledger", "waterfall", "accuracy-time", "accuracy-energy", "accuracy-loss", "phases-time",
-         "energy-phases", "power-time"]  # fmt: skip
+NAMES = [
+    "ledger", "waterfall", "warm-up", "accuracy-time", "accuracy-energy", "accuracy-loss",
+    "phases-time", "energy-phases", "power-time",
+]  # fmt: skip
 
 
 def one(root: Path, fake: Training) -> ExperimentResults:
@@ -94,7 +96,8 @@ def test_without_energy_there_is_nothing_of_it(tmp_path: Path) -> None:
     study = one(tmp_path, nt3(watts=lambda p, r: None))
     names = {drawing.name for drawing in draw(study)}
     assert names == {
-        "scaling-run", "ledger", "waterfall", "accuracy-time", "accuracy-loss", "phases-time",
+        "scaling-run", "ledger", "waterfall", "warm-up", "accuracy-time", "accuracy-loss",
+        "phases-time",
     }  # fmt: skip
 
 
