@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from cosmoflow_data import dataset
+from harness.program import EXIT_MISSING_DATA
 from input_pipeline import python_samples
 from tests.benchmarks.programs import Program, read, start_helper
 
@@ -73,6 +74,24 @@ def test_ranks_take_each_sample_once(tmp_path, data, shard):
     rest = samples["local_times"] - samples["span_input"] - samples["span_compute"]
     assert (rest > -1e-6).all()
     assert np.median(rest / samples["local_times"]) < 0.05
+
+
+@pytest.mark.slow
+def test_a_file_that_python_misses_is_missing_data():
+    # Seconds, which other tests are spared.
+    import tensorflow as tf
+
+    from harness import input_errors
+
+    def generate():
+        yield from python_samples.records("/nowhere/a.tfrecord")
+
+    signature = tf.TensorSpec([], tf.string)
+    data = tf.data.Dataset.from_generator(generate, output_signature=signature)
+    with pytest.raises(tf.errors.OpError) as error:
+        next(iter(data))
+    code, said = input_errors.describe(error.value, [])
+    assert code == EXIT_MISSING_DATA and "/nowhere/a.tfrecord" in said
 
 
 @pytest.mark.slow

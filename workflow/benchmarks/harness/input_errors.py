@@ -24,7 +24,8 @@ def describe(error: Exception, files: Iterable[str], compression: str = "none") 
     damaged: each is read once more, up to the first that fails.
     """
     said = (lines(error) or [type(error).__name__])[-1][:MAX_CHARACTERS]
-    if isinstance(error, tf.errors.NotFoundError):
+    # Python that reads for tf.data raises its own error, which TensorFlow only quotes.
+    if isinstance(error, tf.errors.NotFoundError) or said.startswith(FileNotFoundError.__name__):
         return EXIT_MISSING_DATA, said
     if not isinstance(error, _BROKEN):
         return 1, said
