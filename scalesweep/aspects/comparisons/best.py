@@ -188,7 +188,9 @@ def _claim(
     if unknown:
         lacking: dict[str, list[Row]] = {}
         for row in unknown:
-            lacking.setdefault(main.without_interval(row, phase), []).append(row)
+            # With an interval of its own, but of no ratio: values that are not positive.
+            why = main.without_interval(row, phase) or "values that are not positive"
+            lacking.setdefault(why, []).append(row)
         against = [
             f"{counted(len(rows_), 'point')} with {why} "
             f"({listed([described(row) for row in rows_], 3)})"
