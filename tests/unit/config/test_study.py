@@ -86,7 +86,7 @@ def test_unknown_names_are_told_with_all_known_ones(study: Path) -> None:
     for call, allowed in (
         (load_benchmark, "tf_cnn_benchmarks, toy"),
         (load_site, "here, imported, local"),
-        (find_campaign, "keras_multi_gpu, mine, nt3"),
+        (find_campaign, "limits_small, mine, nt3"),
     ):
         with pytest.raises(UserError, match=allowed):
             call("no_such_thing")
