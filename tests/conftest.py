@@ -48,18 +48,18 @@ class Project:
     path: Path
 
     def snakemake(self, *words: str) -> subprocess.CompletedProcess[str]:
-        """Call Snakemake there as a user would, for 300 s at most."""
+        """Call Snakemake there as a user would, for 15 minutes at most."""
         return self._call("snakemake", words)
 
     def scalesweep(self, *words: str) -> subprocess.CompletedProcess[str]:
-        """Call the command of this copy there as a user would, for 300 s at most."""
+        """Call the command of this copy there as a user would, for 15 minutes at most."""
         return self._call("scalesweep", words)
 
     def _call(self, module: str, words: Sequence[str]) -> subprocess.CompletedProcess[str]:
         home = self.path / "home"
         home.mkdir(exist_ok=True)
         env = {**os.environ, "HOME": str(home), "PYTHONPATH": ""}
-        return call(module, words, self.path, env, seconds=300)
+        return call(module, words, self.path, env, seconds=900)
 
     def write(self, name: str, text: str) -> Path:
         """Write a file below the project."""

@@ -8,9 +8,8 @@ from xdist.workermanage import WorkerController
 # Seconds of the groups that take longest (docs/testing.md). They are begun first, so that the
 # workers end together.
 SECONDS = {
-    "slurm": 440, "slurm, part 2": 400, "workflow/test_cnn_campaigns": 90,
-    "workflow/test_campaigns": 110, "workflow/test_cosmoflow_campaigns": 60,
-    "workflow/test_nt3_campaign": 45, "workflow/test_foreign": 50,
+    "slurm": 440, "slurm, part 2": 400, "small campaigns": 180, "workflow/test_campaigns": 110,
+    "workflow/test_foreign": 50,
     "workflow/test_imported_logs": 45, "report/test_large_report": 70,
     "soak/test_kills": 35, "workflow/test_import": 30,
 }  # fmt: skip
@@ -18,14 +17,21 @@ SECONDS = {
 WAITING = ("slurm", "slurm, part 2")
 # Files of tests/slurm of the second of them, on a cluster of its own.
 SECOND = ("test_pack", "test_repeats", "test_restart", "test_ab", "test_trouble")
+# Files of tests/workflow that look at the same finished campaign.
+SMALL = ("test_cnn_campaigns", "test_cosmoflow_campaigns", "test_nt3_campaign", "test_studies")
 # Of a file of slow tests that is not among them, and of one unit test.
 OTHER_S, UNIT_S = 20.0, 0.1
 
 
 def group_of(nodeid: str) -> str:
-    """Tests of a file share its fixtures; half of those of Slurm share a cluster besides."""
+    """Tests of a file share its fixtures; half of those of Slurm share a cluster besides.
+
+    Some of tests/workflow share a finished campaign.
+    """
     path = nodeid.partition("::")[0].removeprefix("tests/").removesuffix(".py")
     folder, _, name = path.partition("/")
+    if folder == "workflow" and name in SMALL:
+        return "small campaigns"
     return WAITING[name in SECOND] if folder == "slurm" else path
 
 

@@ -147,7 +147,8 @@ class _Part:
                 {site: frame_digest(frame) for site, frame in frames.items()},
                 [[str(path), stamp_of(str(path))] for path in self._files()],
                 *([list(self.kept)] if self.kept else []),
-                asdict(self.machine),
+                # As a text: a ceiling of one repeat has no interval, and NaN is no JSON.
+                json.dumps(asdict(self.machine), sort_keys=True),
             ]
         )
 

@@ -34,7 +34,12 @@ def imported(
         if name != "ranks"
     }
     made = make_benchmark(
-        folder, table_map.name, "A table.", parameters, {"rate": ""}, table_map.scale
+        folder,
+        table_map.name,
+        "A table.",
+        parameters,
+        dict.fromkeys(table_map.metrics, ""),
+        table_map.scale,
     )
     written, refused = import_runs(table.runs, folder / "runs" / "imported")
     assert not refused and not table.refusals

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import ROOT, Project, make_project
-from tests.fakes.scripts import run_script
+from tests.conftest import Project, make_project
 
 pytestmark = pytest.mark.slow
 
@@ -253,29 +252,6 @@ def test_a_mistake_in_the_campaign_is_one_line_and_runs_nothing(project: Project
     ]
     assert "Traceback" not in done.stderr
     assert not Path(project.path, "results").exists()
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        "config.yaml",
-        "campaigns/cosmoflow_io.yaml",
-        "campaigns/thread_pools.yaml",
-        "campaigns/thread_pools_mc.yaml",
-        "campaigns/input_bound_small.yaml",
-        "campaigns/cosmoflow_io_small.yaml",
-        "campaigns/thread_pools_small.yaml",
-        "campaigns/ceilings.yaml",
-        "campaigns/ceilings_small.yaml",
-        "campaigns/input_pipeline.yaml",
-        "campaigns/input_pipeline_small.yaml",
-    ],
-)
-def test_every_shipped_campaign_plans(tmp_path: Path, name: str) -> None:
-    # What the rule `plan` calls; a Snakemake for each would take seconds.
-    done = run_script("inventory.py", "--campaign", ROOT / "config" / name, cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
-    assert "0 done, 0 failed" in done.stdout and list(tmp_path.rglob("plan.csv"))
 
 
 def test_a_launcher_that_is_not_here_is_told_before_anything_runs(project: Project) -> None:

@@ -2,7 +2,6 @@
 
 import csv
 import json
-import pickle
 import subprocess
 from pathlib import Path
 
@@ -13,38 +12,10 @@ import pytest
 from scalesweep.config.yaml_loader import check_schema
 from tests.conftest import Project
 from tests.fakes import logs
+from tests.fakes.published import LOCAL, TOTAL, write_result
 from tests.report.visits import NEEDED, check_report, chromium
 
 pytestmark = pytest.mark.slow
-
-# Piz Daint, 2 ranks: cosmoflow-benchmark, notebooks/DataBenchmark.ipynb at b93a54a.
-LOCAL = [
-    [156.45093, 150.45677], [6.238575, 6.2450433], [6.3284893, 6.362862],
-    [7.4706745, 7.60186], [6.2428102, 6.2542],
-]  # fmt: skip
-TOTAL = [
-    [156.47194, 156.51492], [6.2702446, 6.271353], [6.382362, 6.3806553],
-    [7.6232605, 7.6234684], [6.2680063, 6.268879],
-]  # fmt: skip
-
-
-def write_result(
-    folder: Path, ranks: int, local: list[list[float]], total: list[list[float]],
-    threads: tuple[int, int] = (2, 12),
-) -> None:  # fmt: skip
-    folder.mkdir(parents=True)
-    config = {
-        "data": {"n_train": 256, "n_valid": 64, "batch_size": 4, "n_epochs": 5, "shard": False},
-        "device": {"inter_threads": threads[0], "intra_threads": threads[1]},
-        "n_ranks": ranks,
-    }
-    (folder / "config.pkl").write_bytes(pickle.dumps(config))
-    with (folder / "data_benchmark_history.csv").open("w", newline="") as file:
-        writer = csv.writer(file)
-        writer.writerow(["epoch", "local_times", "global_times"])
-        for epoch, times in enumerate(zip(local, total, strict=True)):
-            cells = ["[" + "\n ".join(map(str, ranks_times)) + "]" for ranks_times in times]
-            writer.writerow([epoch, *cells])
 
 
 def run_import(project: Project, source: Path) -> "subprocess.CompletedProcess[str]":

@@ -5,22 +5,9 @@ from pathlib import Path
 import pytest
 
 from tests.fakes.imported_table import imported
+from tests.fakes.published import PAIR_RATIOS, PAIRS, PAIRS_MAP
 
 RATE = {"unit": "images/s", "better": "higher", "scope": "total"}
-# keras-multi-gpu, "PIX vs. PHB": AlexNet on pairs of seven GeForce GTX 1070 and 1080.
-PAIRS = """PS,variable_update,NCCL,p01,p45,p05
-gpu,parameter_server,FALSE,1863.78,1830.2,1572.61
-cpu,parameter_server,FALSE,1240.73,1233.27,1225.74
-gpu,replicated,FALSE,1196.69,,1210.87
-gpu,replicated,TRUE,1428.81,,1175.59
-gpu,independent,FALSE,2751.71,,2643.55
-"""
-# By mode: the ratios that the source prints.
-PAIR_RATIOS = {
-    ("gpu", "parameter_server", False): 1.17, ("cpu", "parameter_server", False): 1.01,
-    ("gpu", "replicated", False): 0.99, ("gpu", "replicated", True): 1.22,
-    ("gpu", "independent", False): 1.04,
-}  # fmt: skip
 
 
 def test_parameters_of_a_table_are_compared_with_the_others_equal(
@@ -28,18 +15,7 @@ def test_parameters_of_a_table_are_compared_with_the_others_equal(
 ) -> None:
     """The published ratios of pairs of GPUs come out, from a table with holes, and so do those of
     each of the other words."""
-    names = {"ps": "PS", "variable_update": "variable_update", "nccl": "NCCL"}
-    pairs = {
-        "parameter": "link",
-        "values": {"PHB": {"rate": "p05"}, "PIX": {"rate": ["p01", "p45"]}},
-    }
-    content = {
-        "name": "pairs",
-        "parameters": {"ranks": {"value": 2}, **{k: {"column": v} for k, v in names.items()}},
-        "metrics": {"rate": RATE},
-        "side_by_side": pairs,
-    }
-    _, entry, tables = imported(tmp_path, PAIRS, content)
+    _, entry, tables = imported(tmp_path, PAIRS, PAIRS_MAP)
     assert not entry["linked"] and not entry["excluded"] and entry["points"] == 10
     ratios = tables["comparisons"].set_index(["ps", "variable_update", "nccl"])
     links = ratios.query("parameter == 'link'")
