@@ -4,16 +4,14 @@ Imports no TensorFlow, which every worker process would load anew. TFRecord chec
 looked at: of what is compared here tf.data alone computes them.
 """
 
+import contextlib
 import gzip
-import os
 import random
-import threading
 from collections import deque
 from collections.abc import Iterable, Iterator
-from concurrent.futures import ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
-from itertools import islice
-from multiprocessing import get_context, parent_process
+from itertools import cycle, islice
+from multiprocessing import get_context
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
@@ -114,44 +112,81 @@ def shuffled(tasks: Iterable[Task], buffer: int, seed: int) -> Iterator[Task]:
 
 
 class Workers:
-    """Processes of Python that make samples, and hand them over through pipes."""
+    """Processes of Python that make samples, and hand them over through a pipe each.
+
+    Of a pipe that several write to (a Pool, a ProcessPoolExecutor) nobody reads to the end what a
+    process that was killed had begun to write: its reader waits for ever.
+    """
 
     def __init__(self, count: int) -> None:
         """Start them as new interpreters: none is forked off the threads of TensorFlow."""
-        self._count = count
         context = get_context("spawn")
-        # Unlike a Pool, which waits for a killed process's sample for ever, it says that it broke.
-        self._pool = ProcessPoolExecutor(count, context, initializer=_end_with_parent)
-        list(self._pool.map(abs, range(4 * count)))  # they have begun
+        self._ends: list[Connection] = []
+        self._processes = []
+        for _ in range(count):
+            end, other = context.Pipe()
+            process = context.Process(target=_work, args=(other,), daemon=True)
+            process.start()
+            other.close()  # the worker alone has it: where it ends, so does the pipe
+            self._ends.append(end)
+            self._processes.append(process)
+        for end in self._ends:
+            self._result(end)  # it has begun
 
     def samples(self, tasks: Iterable[Task]) -> Iterator[Any]:
         """Yield the samples of `tasks` in their order, two for each worker being made ahead.
 
-        Raises RuntimeError where a worker was ended meanwhile, as by the kernel for its memory.
+        Raises RuntimeError where a worker was ended meanwhile, as by the kernel for its memory, and
+        what a worker raised.
         """
-        pending: deque[Any] = deque()
+        pending: deque[Connection] = deque()
         try:
-            for task in tasks:
-                pending.append(self._pool.submit(make_sample, task))
-                if len(pending) >= 2 * self._count:
-                    yield pending.popleft().result()
+            for task, end in zip(tasks, cycle(self._ends)):
+                if len(pending) >= 2 * len(self._ends):
+                    yield self._result(pending.popleft())
+                self._send(end, task)
+                pending.append(end)
             while pending:
-                yield pending.popleft().result()
-        except BrokenProcessPool:
-            raise RuntimeError("a worker process was ended while it made samples") from None
+                yield self._result(pending.popleft())
+        finally:
+            for end in pending:  # of a reader that stopped early: none is the next one's
+                with contextlib.suppress(Exception):
+                    self._result(end)
+
+    def _send(self, end: Connection, task: Task) -> None:
+        try:
+            end.send(task)
+        except OSError:
+            raise RuntimeError(_ENDED) from None
+
+    def _result(self, end: Connection) -> Any:
+        try:
+            made, result = end.recv()
+        except (EOFError, OSError):
+            raise RuntimeError(_ENDED) from None
+        if not made:
+            raise result
+        return result
 
     def close(self) -> None:
         """End them."""
-        self._pool.shutdown(cancel_futures=True)
+        for end in self._ends:
+            end.close()
+        for process in self._processes:
+            process.join()
 
 
-def _end_with_parent() -> None:
-    """End this worker as soon as the rank has ended, however that was."""
-    parent = parent_process()
+_ENDED = "a worker process was ended while it made samples"
 
-    def wait() -> None:
-        if parent is not None:
-            parent.join()
-        os._exit(1)
 
-    threading.Thread(target=wait, daemon=True).start()
+def _work(end: Connection) -> None:
+    """Make samples until the rank closes the pipe, or has ended, however that was."""
+    result: tuple[bool, Any] = (True, None)  # that it has begun
+    with contextlib.suppress(EOFError, OSError):
+        while True:
+            end.send(result)
+            task = end.recv()
+            try:
+                result = (True, make_sample(task))
+            except Exception as error:
+                result = (False, error)
