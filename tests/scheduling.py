@@ -5,10 +5,13 @@ from collections.abc import Collection
 from xdist.scheduler import LoadScopeScheduling
 from xdist.workermanage import WorkerController
 
+# Files of tests/workflow that look at the same finished campaign.
+SMALL = ("test_cnn_campaigns", "test_cosmoflow_campaigns", "test_nt3_campaign", "test_studies")
+SMALL_CAMPAIGNS = "small campaigns"
 # Seconds of the groups that take longest (docs/testing.md). They are begun first, so that the
 # workers end together.
 SECONDS = {
-    "slurm": 440, "slurm, part 2": 400, "small campaigns": 180, "workflow/test_campaigns": 110,
+    "slurm": 440, "slurm, part 2": 400, SMALL_CAMPAIGNS: 180, "workflow/test_campaigns": 110,
     "workflow/test_foreign": 50,
     "workflow/test_imported_logs": 45, "report/test_large_report": 70,
     "soak/test_kills": 35, "workflow/test_import": 30,
@@ -17,8 +20,6 @@ SECONDS = {
 WAITING = ("slurm", "slurm, part 2")
 # Files of tests/slurm of the second of them, on a cluster of its own.
 SECOND = ("test_pack", "test_repeats", "test_restart", "test_ab", "test_trouble")
-# Files of tests/workflow that look at the same finished campaign.
-SMALL = ("test_cnn_campaigns", "test_cosmoflow_campaigns", "test_nt3_campaign", "test_studies")
 # Of a file of slow tests that is not among them, and of one unit test.
 OTHER_S, UNIT_S = 20.0, 0.1
 
@@ -31,7 +32,7 @@ def group_of(nodeid: str) -> str:
     path = nodeid.partition("::")[0].removeprefix("tests/").removesuffix(".py")
     folder, _, name = path.partition("/")
     if folder == "workflow" and name in SMALL:
-        return "small campaigns"
+        return SMALL_CAMPAIGNS
     return WAITING[name in SECOND] if folder == "slurm" else path
 
 

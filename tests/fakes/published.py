@@ -35,7 +35,7 @@ COSMOFLOW_MAP = {
 
 # rossumai/keras-multi-gpu at 07776a8, raw logs of tf_cnn_benchmarks on 2 Tesla M60, CIFAR-10: total
 # images/s with NCHW and NHWC on one GPU, with NCHW on two and variables on the CPU; the efficiency
-# that its docs/measurements.md prints.
+# that its page of measurements prints.
 CIFAR10 = """model,gpus,NHWC,NCHW,printed
 alexnet,1,2993.15,5165.54,
 alexnet,2,,6063.88,0.5870

@@ -11,17 +11,20 @@ from tests.scheduling import (
     OTHER_S,
     SECOND,
     SECONDS,
+    SMALL,
+    SMALL_CAMPAIGNS,
     WAITING,
     LongestFirst,
     group_of,
     seconds_of,
 )
 
-SLOW = ("tests/workflow/test_cnn_campaigns.py::test_a", "tests/slurm/test_b.py::T::test_b[x::y]")
+SLOW = ("tests/workflow/test_campaigns.py::test_a", "tests/slurm/test_b.py::T::test_b[x::y]")
 
 
 def test_groups_are_files_and_two_of_slurm() -> None:
-    assert [group_of(test) for test in SLOW] == ["workflow/test_cnn_campaigns", "slurm"]
+    assert [group_of(test) for test in SLOW] == ["workflow/test_campaigns", "slurm"]
+    assert {group_of(f"tests/workflow/{name}.py::test_a") for name in SMALL} == {SMALL_CAMPAIGNS}
     assert group_of(f"tests/slurm/{SECOND[0]}.py::test_a") == "slurm, part 2"
 
 
@@ -65,6 +68,9 @@ def test_a_worker_that_waits_for_slurm_gets_nothing_else() -> None:
 
 def test_every_known_group_is_there() -> None:
     for group in SECONDS:
-        assert group in WAITING or (ROOT / "tests" / f"{group}.py").is_file(), group
+        shared = (*WAITING, SMALL_CAMPAIGNS)
+        assert group in shared or (ROOT / "tests" / f"{group}.py").is_file(), group
+    for name in SMALL:
+        assert (ROOT / "tests" / "workflow" / f"{name}.py").is_file(), name
     for name in SECOND:
         assert (ROOT / "tests" / "slurm" / f"{name}.py").is_file(), name
