@@ -6,13 +6,14 @@ import shutil
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 
 import pytest
 
 from scalesweep.core import locks
 from scalesweep.core.errors import UserError
-from scalesweep.core.orphans import MARK, mark
+from scalesweep.core.orphans import MARK, mark, marked
 from scalesweep.smk import results_lock
 from scalesweep.smk.context import MARKER
 from scalesweep.smk.results_lock import Claims
@@ -165,6 +166,8 @@ def test_nothing_is_measured_beside_a_launcher_of_an_earlier_snakemake(
     environment = {**os.environ, MARK: mark(tmp_path / "runs" / "a" / "attempt-1")}
     told = f"a is still being measured by process {os.getpid()}"
     program = subprocess.Popen(["sleep", "600"], env=environment)
+    while not marked(tmp_path / "runs"):  # the kernel shows its variables a moment later
+        time.sleep(0.01)
     refused, slurm, one = (make_claims(tmp_path) for _ in range(3))
     try:
         monkeypatch.setattr(results_lock, "LEFTOVERS_S", 0.2)
