@@ -2,7 +2,7 @@
 
 import json
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -43,27 +43,34 @@ class Consumer:
         return Layout.of(self.point)
 
 
-def known_consumers(summary: pd.DataFrame, plan: Plan) -> list[Consumer]:
-    """The consumers among a campaign's finished runs, and among those of the results folder that it
-    names (``consumer``).
+def known_consumers(own: Sequence[Consumer], plan: Plan) -> Sequence[Consumer]:
+    """A campaign's ``own`` consumers, and those among the finished runs of the results folder that
+    it names (``consumer``).
 
     That one is left out, with a line, where it is not there, was changed, or is of another site.
     """
-    own = consumers_of(summary, plan)
     if "consumer" not in plan:
         return own
     folder = Path(plan["consumer"])
     try:
-        other = read_plan(folder / PLAN)
-        if other["site"] != plan["site"]:
-            raise UserError(f"{folder}: of site {other['site']}, not {plan['site']}")
-        more = consumers_of(read_table(folder / SUMMARY), other)
+        more = consumers_of(*finished_campaign(folder, plan["site"]))
         if not more:
             raise UserError(f"{folder}: no finished run trains on dummy input")
     except (UserError, OSError) as error:
         _log.warning("consumer: %s: reading is not held against it", error)
         return own
     return [*own, *(replace(each, where=f"{each.where} of {folder}") for each in more)]
+
+
+def finished_campaign(folder: Path, site: str) -> tuple[pd.DataFrame, Plan]:
+    """Summary and plan of another results folder.
+
+    Raises UserError or OSError where they are not there, were changed, or are of another site.
+    """
+    plan = read_plan(folder / PLAN)
+    if plan["site"] != site:
+        raise UserError(f"{folder}: of site {plan['site']}, not {site}")
+    return read_table(folder / SUMMARY), plan
 
 
 def consumers_of(summary: pd.DataFrame, plan: Plan) -> list[Consumer]:

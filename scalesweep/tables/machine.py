@@ -17,11 +17,10 @@ import pandas as pd
 from scalesweep.analysis.network_fit import RangeFit
 from scalesweep.analysis.prediction.topology import Growth
 from scalesweep.analysis.roofline import rated_flop
-from scalesweep.analysis.table_io import read_table
 from scalesweep.core.errors import UserError
-from scalesweep.core.plan_format import PLAN, Plan, parameter_of, read_plan
+from scalesweep.core.plan_format import Plan, parameter_of
 from scalesweep.tables.ceilings import Ceiling, machine_ceilings, numbers_in
-from scalesweep.tables.consumers import Consumer, consumers_of, known_consumers
+from scalesweep.tables.consumers import Consumer, consumers_of, finished_campaign, known_consumers
 from scalesweep.tables.layers import LAYERS, LayerTimes
 from scalesweep.tables.loading import Loader, loaders_of
 from scalesweep.tables.points import ExperimentData, Point
@@ -32,7 +31,6 @@ from scalesweep.tables.sweeps import fitted_networks
 _log = logging.getLogger(__name__)
 
 T = TypeVar("T")
-SUMMARY = "summary.parquet"
 NETWORK = "network"
 UPDATE = "update"  # the layer that computes twice as many FLOP as there are weights
 
@@ -135,15 +133,13 @@ def known_machine(summary: pd.DataFrame, plan: Plan) -> Machine:
 
     That one is left out, with a line, where it is not there, was changed, or is of another site.
     """
-    own = replace(machine_of(summary, plan), consumers=known_consumers(summary, plan))
+    own = machine_of(summary, plan)
+    own = replace(own, consumers=known_consumers(own.consumers, plan))
     if "ceilings" not in plan:
         return own
     folder = Path(plan["ceilings"])
     try:
-        other = read_plan(folder / PLAN)
-        if other["site"] != plan["site"]:
-            raise UserError(f"{folder}: of site {other['site']}, not {plan['site']}")
-        known = machine_of(read_table(folder / SUMMARY), other)
+        known = machine_of(*finished_campaign(folder, plan["site"]))
     except (UserError, OSError) as error:
         _log.warning("ceilings of site %s: %s: nothing is held against them", plan["site"], error)
         return own

@@ -33,8 +33,11 @@ LOOKS, SHORTEST_LOOK_S = 50, 0.05
 # pipeline or a table is one call. Ranks that wait in Horovod read nothing (Gloo, Open MPI).
 READING = 1e6  # bytes/s
 HEAD_BYTES = 512
-# Of horovodrun and our own launcher, Open MPI, MPICH and its kin, Slurm.
-_RANK_VARIABLES = ("HOROVOD_RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", "SLURM_PROCID")
+# Of horovodrun and our own launcher, Open MPI, MVAPICH2, MPICH and its kin, PALS, Flux, Slurm.
+_RANK_VARIABLES = (
+    *("HOROVOD_RANK", "OMPI_COMM_WORLD_RANK", "MV2_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK"),
+    *("PALS_RANKID", "FLUX_TASK_RANK", "SLURM_PROCID"),
+)
 
 
 class _Now:
