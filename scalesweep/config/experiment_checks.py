@@ -12,6 +12,14 @@ from scalesweep.config.site import Site, check_steps, template_for
 from scalesweep.core.errors import UserError, choices
 
 _VARIABLE = re.compile("[A-Za-z_][A-Za-z0-9_]*")
+# What the launcher, the scheduler or the way ranks are started tells a rank: another value would
+# start other ranks than the point says, or be replaced before the program sees it.
+_OF_LAUNCHERS = re.compile(
+    "SCALESWEEP_.*|(HOROVOD_|OMPI_COMM_WORLD_|PMI_)?(LOCAL_|CROSS_)?(RANK|SIZE)"
+    "|(LOCAL_)?WORLD_SIZE|MASTER_(ADDR|PORT)"
+    "|SLURM_(JOB_?ID|STEP_?ID|PROCID|LOCALID|NODEID|NTASKS|NPROCS|NNODES|JOB_NUM_NODES"
+    "|JOB_NODELIST|NODELIST|STEP_NUM_TASKS|STEP_NODELIST|TASKS_PER_NODE)"
+)
 
 
 def check_constraint(benchmark: Benchmark, template: str | None, where: str) -> str | None:
@@ -105,6 +113,10 @@ def check_variables(benchmark: Benchmark, spec: Mapping[str, Any], where: str) -
     for name, place in variables_of(spec).items():
         if not _VARIABLE.fullmatch(name):
             raise UserError(f"{where}.{place}: a variable's name has letters, digits and '_'")
+        if _OF_LAUNCHERS.fullmatch(name):
+            raise UserError(
+                f"{where}.{place}: the launcher sets this variable of a rank; a campaign cannot"
+            )
         if name in benchmark.env:
             raise UserError(
                 f"{where}.{place}: benchmark {benchmark.name} sets this variable by its parameter "

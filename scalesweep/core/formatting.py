@@ -42,13 +42,16 @@ def plain(value: Any) -> Any:
 
 
 def text_of(value: Any) -> str:
-    """A parameter value as readers see it."""
+    """A parameter value as readers see it: values that differ read differently, up to 15 digits."""
     value = plain(value)
     if value is None:
         return "–"
     if isinstance(value, bool):
         return "true" if value else "false"
-    return f"{value:g}" if isinstance(value, float) else str(value)
+    if not isinstance(value, float):
+        return str(value)
+    short = f"{value:g}"
+    return short if float(short) == value else f"{value:.15g}"
 
 
 def shorten(text: str, limit: int) -> str:

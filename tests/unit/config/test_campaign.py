@@ -467,6 +467,8 @@ def test_variables_may_be_axes(toy: Path) -> None:
         ("linked: [{env.A: x}, {env.B: y}]", "all entries must set the same parameters"),
         ("linked: [{env.TOY_THREADS: '2'}]", "linked[0].env.TOY_THREADS: benchmark toy sets this"),
         ("axes: {env.a-b: [x]}", "e.axes.env.a-b: a variable's name has letters, digits and '_'"),
+        ("axes: {env.SLURM_JOB_ID: ['1', '2']}", "axes.env.SLURM_JOB_ID: the launcher sets this"),
+        ("env: {LOCAL_RANK: '0'}", "env.LOCAL_RANK: the launcher sets this variable"),
         ("fixed: {env.A: x}", "e.fixed.env.A: set a variable with one value as env: {A: ...}"),
     ],
 )

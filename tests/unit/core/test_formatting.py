@@ -2,7 +2,7 @@
 
 import pytest
 
-from scalesweep.core.formatting import percent, with_interval
+from scalesweep.core.formatting import percent, text_of, with_interval
 
 
 @pytest.mark.parametrize(
@@ -27,3 +27,8 @@ def test_a_small_difference_keeps_its_interval() -> None:
     """That it is at most so large is said by the bounds."""
     assert with_interval(0.01, -2.0, 2.02, "ms") == "0.010 [-2.000, 2.020] ms"
     assert with_interval(0.0, 0.0, 3.0) == "0.0 [0.0, 3.0]"
+
+
+def test_values_that_differ_read_differently() -> None:
+    values = (1234567.5, 1234567.0, 0.1 + 0.2, 1e-5, 2.0, None)
+    assert list(map(text_of, values)) == ["1234567.5", "1234567", "0.3", "1e-05", "2", "–"]

@@ -215,6 +215,9 @@ def test_the_page_holds_few_of_many(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert "Speedup in the first and in the newest session" in page
     assert '"./tables/speedups.csv"' in page and '"./tables/components.csv"' in page
     monkeypatch.setattr("scalesweep.history.views.MOST_VALUES", 1)
+    write_history(HistorySettings(tmp_path))
+    page = (tmp_path / "history.html").read_text()
+    assert "2 points or speedups more without components on this page" in page
     views = views_of(history, history.series)
     assert len(views.points) == len(views.speedups) == 1 and views.left_out == 2
     monkeypatch.setattr("scalesweep.history.views.MOST_SESSIONS", 2)
