@@ -20,13 +20,13 @@ def test_harness_starts_no_tensorflow():
     # In a process of its own: other tests of this one may have imported Horovod.
     modules = "epochs, facts, frame, page_cache, phases, profiling, program, result, mllog, staging"
     benchmarks = [path.parent.name for path in BENCHMARKS.glob("*/main.py")]
-    assert len(benchmarks) == 12
+    assert len(benchmarks) == 13
     code = f"import sys; from harness import {modules}; "
     code += "".join(f"import {name}.main; " for name in benchmarks) + "print(*sys.modules)"
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=BENCHMARKS
     )
-    assert not {"horovod", "tensorflow", "pandas"} & set(done.stdout.split())
+    assert not {"horovod", "tensorflow", "torch", "pandas"} & set(done.stdout.split())
 
 
 @pytest.mark.parametrize(

@@ -23,8 +23,9 @@ import tensorflow as tf
 
 from cnn_training import cifar, models, records
 from harness.program import EXIT_BAD_DATA, EXIT_MISSING_DATA, EXIT_PARAMETERS, ProgramError
+from harness.seeded import fixed_batch
 
-FIXED, MADE, READ = 0x66697865, 0x6D616465, 0x72656164  # kinds of random numbers, kept apart
+MADE, READ = 0x6D616465, 0x72656164  # kinds of random numbers, kept apart
 POOL = 16  # images that `synthetic_pipeline` varies
 PADDING = 4  # pixels by which an image of CIFAR-10 is moved at most
 PARALLEL_FILES = 4
@@ -78,24 +79,6 @@ def to_layout(images: Any, data_format: str) -> Any:
     if tf.is_tensor(images):  # tf.transpose is slower and, of uint8, makes oneDNN complain
         return tf.stack(tf.unstack(images, axis=-1), axis=-3)
     return np.ascontiguousarray(np.moveaxis(images, -1, -3))
-
-
-def fixed_batch(
-    shape: Shape, classes: int, seed: int, first: int, count: int
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return images `first` to ``first + count`` of a step: float32 ``[count, *shape]``, labels.
-
-    Each depends on `seed` and its number alone. Values are uniform in [-1, 1).
-    """
-    images = np.empty((count, *shape), np.float32)
-    labels = np.empty(count, np.int32)
-    for place in range(count):
-        rng = np.random.default_rng([FIXED, seed, first + place])
-        labels[place] = rng.integers(classes)
-        rng.random(out=images[place], dtype=np.float32)
-    images *= 2
-    images -= 1
-    return images, labels
 
 
 def fixed_batches(params: dict[str, Any], rank: int) -> list[tuple[np.ndarray, np.ndarray]]:

@@ -37,6 +37,8 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from harness import seeded
+
 layers = tf.keras.layers
 
 IMAGE_SIZES = {
@@ -59,8 +61,6 @@ IMAGE_SIZES = {
 CLASSES = {"imagenet": 1000, "cifar10": 10}
 DROPOUT = 0.5
 TRANSITION_CHANNELS = 2  # of a densenet, times its growth
-WEIGHTS = 0x77656967  # keeps these random numbers apart from those of the images (NumPy ends a seed
-# with zeros as needed: seeds 1 and [1, 0] are the same)
 
 
 def classes_of(data_set: str) -> int:
@@ -327,17 +327,15 @@ def initial_weights(model: tf.keras.Model, seed: int) -> list[np.ndarray]:
     alone: not on layout, devices or processes.
     """
     return [
-        _initial(variable.name, tuple(variable.shape), [WEIGHTS, seed, number])
+        _initial(variable.name, tuple(variable.shape), seed, number)
         for number, variable in enumerate(model.weights)
     ]
 
 
-def _initial(name: str, shape: tuple[int, ...], seed: list[int]) -> np.ndarray:
+def _initial(name: str, shape: tuple[int, ...], seed: int, number: int) -> np.ndarray:
     kind = name.rpartition("/")[2].partition(":")[0]
     if kind == "kernel":
-        values = np.random.default_rng(seed).standard_normal(shape, np.float32)
-        values *= np.float32(np.sqrt(1 / np.prod(shape[:-1])))
-        return values
+        return seeded.kernel(shape, seed, number, float(1 / np.prod(shape[:-1])))
     if kind in ("gamma", "moving_variance"):
         return np.ones(shape, np.float32)
     return np.zeros(shape, np.float32)

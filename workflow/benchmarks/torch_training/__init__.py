@@ -1,0 +1,1 @@
+"""Training steps in PyTorch, by model, precision, layout and how ranks share the work."""

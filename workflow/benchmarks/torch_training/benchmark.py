@@ -1,0 +1,139 @@
+"""What a rank does: build the network, share the work with others, take steps.
+
+All ranks meet before the first timed step and after the last one.
+"""
+
+import time
+from typing import Any
+
+import numpy as np
+import torch
+
+from harness import no_exchange, ranks, spans, torch_ranks
+from harness.frame import Arrays, Benchmark
+from harness.native import Metric, Work, metric
+from harness.program import EXIT_BAD_DATA
+from torch_training import flops, inputs, memory, models, optimizers, sharing, steps
+from torch_training.models.network import count
+
+Problem = tuple[int, str]
+
+
+class TorchTraining(Benchmark):
+    """Steps of training, shared among ranks in one of several ways."""
+
+    def start(self) -> None:
+        """Start the ranks, build the network and all that a step needs.
+
+        Without exchange every rank trains by itself.
+        """
+        params = self.params
+        if no_exchange.left_out():
+            params = self.params = {**params, "data_parallel": "none"}
+        ranks.start(params["ranks"], params["inter_threads"], params["intra_threads"])
+        self.device = torch_ranks.device()
+        place = inputs.Place(ranks.rank(), ranks.size())
+        network = models.build(params)
+        models.initialise(network, self.run.seed)
+        network = network.to(self.device)
+        if params["data_format"] == "NHWC":
+            network = network.to(memory_format=torch.channels_last)
+        self.values = count(network)
+        self.sharing = sharing.make(params, network, None, self.device)
+        self.optimizer = optimizers.make(params, self.sharing.parameters())
+        self.read = inputs.make(params, self.run.data, place, self.device)
+
+    def warm_up(self) -> None:
+        """Take the first steps, in which PyTorch compiles and allocates."""
+        with self.phases("warmup"):
+            self.warmup = self.take("warm-up", self.params["warmup_batches"])
+
+    def measure(self) -> None:
+        """Take the timed steps."""
+        with self.phases("timed"):
+            ranks.barrier()
+            began = time.perf_counter()
+            self.timed = self.take("timed", self.params["batches"])
+            self.wall = time.perf_counter() - began
+
+    def take(self, kind: str, number: int) -> steps.Taken:
+        """Take steps; ProgramError on all ranks when the loss of one is not finite."""
+        taken = steps.take(self.sharing, self.optimizer, self.read, number)
+        ranks.raise_together(self.divergence(kind, taken.losses))
+        return taken
+
+    def divergence(self, kind: str, losses: np.ndarray) -> Problem | None:
+        """Return exit code and message if a loss is not finite."""
+        wrong = np.flatnonzero(~np.isfinite(losses))
+        if not len(wrong):
+            return None
+        rate, precision = self.params["learning_rate"], self.params["precision"]
+        return EXIT_BAD_DATA, (
+            f"training diverged: the loss is {losses[wrong[0]]} in {kind} step {wrong[0] + 1}"
+            f" (learning_rate {rate}, precision {precision})"
+        )
+
+    def gather(self) -> dict[str, np.ndarray | None]:
+        """Gather times and losses of steps; ProgramError on all ranks for bad weights."""
+        finite = all(bool(torch.isfinite(p).all()) for p in self.sharing.parameters())
+        message = "training diverged: not all weights are finite"
+        ranks.raise_together(None if finite else (EXIT_BAD_DATA, message))
+        self.peaks = ranks.gather_json(memory.peaks(self.device))
+        return {
+            "warmup_step_times": ranks.gather(self.warmup.times),
+            "step_times": ranks.gather(self.timed.times),
+            "loss": ranks.gather(self.timed.losses),
+        }
+
+    def about_rank(self) -> dict[str, Any]:
+        """Return the device of this rank and its threads."""
+        gpu = self.device.type == "cuda"
+        name = torch.cuda.get_device_name(self.device) if gpu else "CPU"
+        return {
+            "device": name,
+            "threads": [torch.get_num_interop_threads(), torch.get_num_threads()],
+        }
+
+    @property
+    def samples_per_step(self) -> int:
+        """Samples of all ranks in a step."""
+        params = self.params
+        replicas = params["ranks"] // (params["tp"] * params["pp"])
+        return replicas * params["batch_size"] * params["accumulation"]
+
+    def work(self) -> Work:
+        """Return the samples of all timed steps: an epoch here."""
+        return {"samples_per_epoch": self.samples_per_step * self.params["batches"]}
+
+    def metrics(self, arrays: Arrays) -> dict[str, Metric]:
+        """Return the speeds, and the sizes of the network and of its step."""
+        params, samples = self.params, self.samples_per_step
+        times = arrays["step_times"]
+        speed = samples * len(times) / self.wall
+        measured = {
+            "samples_per_second": metric(speed, "samples/s", "higher"),
+            "step_time_max": metric(times.max(), "s"),
+            "final_loss": metric(arrays["loss"][-1].mean(), "1", scope="rank"),
+            "model_parameters": metric(self.values, "parameters", scope="rank"),
+            "flop_per_step": metric(samples * flops.per_sample(params), "FLOP"),
+        }
+        if params["model"] == "transformer":
+            tokens = speed * params["sequence"]
+            measured["tokens_per_second"] = metric(tokens, "tokens/s", "higher")
+        if exchange := self.sharing.exchange():
+            gradients = sum(exchange["tensor_bytes"])
+            measured["gradient_bytes"] = metric(gradients, "bytes", scope="rank")
+        return measured | memory.metrics(self.peaks)
+
+    def notes(self, about_ranks: list[Any]) -> dict[str, Any]:
+        """Return how ranks share, on what, and the sizes of batches."""
+        params = self.params
+        return {
+            "mode": {"strategy": self.sharing.by, "step_times": "of each rank"},
+            "devices": [about["device"] for about in about_ranks],
+            "threads": [about["threads"] for about in about_ranks],
+            "spans": spans.about(spans.NONE, params["batches"]),
+            "batch": {"global": self.samples_per_step, "per_device": params["batch_size"]},
+            "exchange": self.sharing.exchange(),
+            "peaks": {name: [rank.get(name) for rank in self.peaks] for name in self.peaks[0]},
+        }

@@ -1,0 +1,51 @@
+"""The networks: `build` makes one of the parameters, `initialise` gives it its first weights."""
+
+from typing import Any
+
+import torch
+from torch import nn
+
+from torch_training.models import mlp, resnet, transformer
+from torch_training.models.network import Network, initial_values
+
+IMAGE_SHAPES = {"mlp": (32, 32, 3), "resnet20": (32, 32, 3), "resnet50": (224, 224, 3)}
+CLASSES = {"mlp": 10, "resnet20": 10, "resnet50": 1000}
+
+
+def build(params: dict[str, Any]) -> Network:
+    """Return the network on the current device, with weights of PyTorch's that are not seeded."""
+    match params["model"]:
+        case "mlp":
+            network = mlp.build(params["layers"], params["width"], IMAGE_SHAPES["mlp"])
+        case "resnet20":
+            network = resnet.resnet20()
+        case "resnet50":
+            network = resnet.resnet50()
+        case _:
+            names = ("layers", "width", "heads", "sequence", "vocabulary", "tied_weights")
+            network = transformer.build(*(params[name] for name in names))
+    network.checkpointing = params["checkpointing"] == "full"
+    return network
+
+
+@torch.no_grad()
+def initialise(network: Network, seed: int) -> None:
+    """Give a whole network the weights to begin with, which depend on `seed` alone: not on device,
+    ranks or layout. The residual networks get those of cnn_training.
+    """
+    for tensor, value in initial_values(network, seed):
+        tensor.copy_(value if isinstance(value, float) else torch.from_numpy(value))
+
+
+def loss(outputs: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+    """Return the mean cross-entropy of logits ``[..., classes]`` and targets ``[...]``."""
+    return nn.functional.cross_entropy(outputs.flatten(0, -2), targets.flatten())
+
+
+def example(params: dict[str, Any]) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return inputs and targets of one sample, of the right shapes, on the current device."""
+    if params["model"] == "transformer":
+        tokens = torch.zeros(1, params["sequence"], dtype=torch.int64)
+        return tokens, tokens
+    height, width, channels = IMAGE_SHAPES[params["model"]]
+    return torch.zeros(1, channels, height, width), torch.zeros(1, dtype=torch.int64)
