@@ -41,7 +41,7 @@ import yaml
 
 from cnn_training import cluster, updates
 from cnn_training.trainer import take
-from harness import ranks, spans
+from harness import ranks, spans, tf_spans
 
 CASES = (("resnet20", 32), ("alexnet", 128))
 RATE, DECAY = 0.01, 4e-5
@@ -153,7 +153,7 @@ def own_loops(model: str, batch_size: int) -> tuple[Loop, Loop]:
     params = parameters(model, batch_size)
     place = cluster.Place(0, 1, True, "CPU", ["/device:CPU:0"], (0, 0))
     trainer = updates.make(params, place, None)
-    with mock.patch.object(spans, "method", lambda: spans.NONE):
+    with mock.patch.object(tf_spans, "method", lambda: spans.NONE):
         step = updates.make(params, place, None).graph()
 
     def bare(steps: int) -> None:
@@ -187,7 +187,7 @@ def stamp_cost(stamps: int = 200, rounds: int = 40) -> float:
             for _ in range(stamps):
                 x = x + 1.0
                 if taken:
-                    _, (x,) = spans.begin(x)
+                    _, (x,) = tf_spans.begin(x)
             return x
 
         graph, start = tf.function(body), tf.constant(0.0)
@@ -343,6 +343,7 @@ def main() -> int:
     parser.add_argument("--program-steps", type=int, default=100, help="timed in each of them")
     args = parser.parse_args()
 
+    ranks.use("tensorflow")
     ranks.start(1)
     cases = [compare_in_process(*case, args.steps, args.rounds) for case in CASES]
     if args.tf_cnn_benchmarks:

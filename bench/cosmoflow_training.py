@@ -223,6 +223,7 @@ def main() -> int:
     parser.add_argument("--steps", type=int, default=4, help="in each turn; an even number")
     args = parser.parse_args()
 
+    ranks.use("tensorflow")
     ranks.start(1)
     cost = code_cost()
     cases = [measure(case, args.steps * many, args.rounds, cost) for case, many in CASES]

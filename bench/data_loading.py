@@ -194,6 +194,7 @@ def main() -> int:
     tf.get_logger().setLevel("ERROR")  # it takes the loops' functions for retracing
     scratch = tempfile.mkdtemp(prefix="bench-data-loading-") if args.data is None else None
     folder = args.data or Path(scratch)
+    ranks.use("tensorflow")
     ranks.start(1)
     counts = {"train": args.samples, "valid": args.samples // 4 // BATCH * BATCH}
     try:

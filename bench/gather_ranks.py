@@ -33,6 +33,7 @@ def forget_peak() -> None:
 def main() -> None:
     """Gather once for every number of values; rank 0 writes the report."""
     report, folder = Path(sys.argv[1]), Path(sys.argv[2])
+    ranks.use("tensorflow")
     ranks.start(int(sys.argv[3]))
     draw = np.random.default_rng(ranks.rank())
     measured = []
@@ -59,7 +60,7 @@ def written(times: np.ndarray, folder: Path) -> dict[str, float]:
     """Write a result with these step times; its size and what writing took."""
     forget_peak()
     before, began = memory("VmRSS"), time.perf_counter()
-    write_result(folder, native(Phases(), [], {}), {"step_times": times})
+    write_result(folder, native(Phases(), [], {}, {}), {"step_times": times})
     seconds = time.perf_counter() - began
     growth = memory("VmHWM") - before
     with np.load(folder / "samples.npz") as arrays:

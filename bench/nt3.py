@@ -161,6 +161,7 @@ def main() -> int:
     parser.add_argument("--rows", type=int, default=64, help="of the table that is read")
     args = parser.parse_args()
 
+    ranks.use("tensorflow")
     ranks.start(1)
     with tempfile.TemporaryDirectory(prefix="bench-nt3-") as name:
         report = {

@@ -28,8 +28,13 @@ _STACK_BYTES = 1 << 16
 _THREAD = re.compile(r"^(?:Current thread|Thread) (0x[0-9a-f]+)")
 _FRAME = re.compile(r'^  File "(.*)", line (\d+|\?\?\?) in (.*)$')
 _INSTALLED = re.compile(r".*/(?:site-packages|dist-packages|lib(?:64)?/python\d[\d.]*)/")
-# The harness's functions in which a rank waits for all others; so it does in any of Horovod's.
-_TOGETHER = frozenset({"barrier", "gather", "gather_json"})
+# The harness's functions in which a rank waits for all others; so it does in _COLLECTIVES.
+_TOGETHER = frozenset({"barrier", "gather", "gather_json", "mean_over_ranks"})
+# The harness's modules for a framework's ranks, which only ``harness/ranks.py`` calls.
+_OF_FRAMEWORK = re.compile(r".*/harness/[a-z]+_ranks\.py$")
+# Parts of paths by which a rank is in a collective, and frameworks whose graphs may have some.
+_COLLECTIVES = ("/horovod/", "/torch/distributed/")
+_FRAMEWORKS = {"/tensorflow/": "TensorFlow", "/keras/": "TensorFlow", "/torch/": "PyTorch"}
 # Of the harness: what calls the program, and what the program is called by.
 _LEADING = ("/harness/program.py", "/harness/frame.py")
 _BELOW = " < "  # between a line and the one that called it
@@ -37,7 +42,7 @@ _OWN_FRAMES, _TOLD_FRAMES, _MAX_NAME = 4, 2, 60
 _MAX_GROUPS, _MAX_LISTED, _MAX_NUMBERS, _MAX_HOSTS = 20, 3, 60, 3
 
 # States of ranks, the less likely culprits first.
-WAITS, IN_TENSORFLOW, ELSEWHERE, NO_STACK, ABSENT = range(5)
+WAITS, IN_FRAMEWORK, ELSEWHERE, NO_STACK, ABSENT = range(5)
 _NO_STACKS = {
     NO_STACK: "left no stack (killed, stopped or out of reach)",
     ABSENT: "left nothing (never started, or has ended)",
@@ -110,7 +115,7 @@ class Group(NamedTuple):
         """``ranks 0,2-5 (hosts a, b; phase timed)``."""
         ranks, hosts, phases = self.numbers, self._values("host"), self._values("phase")
         single = len(self.members) == 1
-        # No numbers: the launcher gave ranks none, and Horovod had not yet.
+        # No numbers: the launcher gave ranks none, and their framework had not yet.
         who = (
             f"rank{'' if single else 's'} {_shortened(ranks, _MAX_NUMBERS)}"
             if ranks
@@ -254,16 +259,19 @@ def _place(frames: Sequence[Frame]) -> tuple[int, str]:
     """
     if not frames:
         return NO_STACK, _NO_STACKS[NO_STACK]
+    frames = [frame for frame in frames if not _OF_FRAMEWORK.match(frame.path)] or frames
     depth = next((n for n, frame in enumerate(frames) if frame.own), len(frames))
     inside, every = frames[:depth], [frame for frame in frames if frame.own]
     # Not by what every program begins with.
     own = ([frame for frame in every if not frame.outermost] or every)[:_OWN_FRAMES]
     paths = [frame.path for frame in inside]
     together = bool(own) and own[0].path.endswith("/harness/ranks.py")
-    if any("/horovod/" in path for path in paths) or (together and own[0].function in _TOGETHER):
+    names = [name for part, name in _FRAMEWORKS.items() if any(part in path for path in paths)]
+    waits = any(part in path for part in _COLLECTIVES for path in paths)
+    if waits or (together and own[0].function in _TOGETHER):
         level, first = WAITS, []
-    elif any("/tensorflow/" in path or "/keras/" in path for path in paths):
-        level, first = IN_TENSORFLOW, ["TensorFlow"]
+    elif names:
+        level, first = IN_FRAMEWORK, names[:1]
     else:
         level, first = ELSEWHERE, [str(frame) for frame in inside[:1]]
     return level, _BELOW.join([*first, *map(str, own)]) or str(frames[0])
@@ -273,7 +281,7 @@ def suspected(groups: Sequence[Group]) -> list[Group]:
     """The ranks that the others wait for, as far as that can be determined; none if it cannot.
 
     That is whoever left no stack, or is not in a collective while others may be: a rank inside of
-    TensorFlow may wait in a collective of a graph. Else the odd ones out.
+    its framework may wait in a collective of a graph. Else the odd ones out.
     """
     gone = [place for place in groups if place.level >= NO_STACK]
     away = [place for place in groups if place.level >= ELSEWHERE]

@@ -90,7 +90,7 @@ class CauseFacts(NamedTuple):
     of_slurm: str = ""
 
 
-# Exit codes are those of sysexits.h: EX_DATAERR, EX_NOINPUT, EX_UNAVAILABLE.
+# Exit codes are those of sysexits.h: EX_DATAERR, EX_NOINPUT, EX_UNAVAILABLE, EX_TEMPFAIL.
 _FACTS: dict[str, CauseFacts] = {
     Cause.TIMEOUT: CauseFacts(
         "It was not done at its time limit, and had made progress or does not say whether it does "
@@ -129,8 +129,9 @@ _FACTS: dict[str, CauseFacts] = {
         (LAUNCHER, SLURM), NextJob.SAME, Fault.NOTHING,
     ),
     Cause.LAUNCH_FAILED: CauseFacts(
-        "srun could not start the program or lost a node, or the job is gone from Slurm",
-        (LAUNCHER, CALL), NextJob.ELSEWHERE, Fault.NODE,
+        "srun could not start the program or lost a node, a rank never joined the others, or the "
+        "job is gone from Slurm",
+        (LAUNCHER, CALL), NextJob.ELSEWHERE, Fault.NODE, exit_code=75,
     ),
     Cause.NODE_FAIL: CauseFacts(
         "A node of the job was lost", (SLURM,), NextJob.ELSEWHERE, Fault.NODE,

@@ -1,4 +1,7 @@
-"""Helper of test_harness: gather from two ranks in many small pieces; rank 0 prints JSON."""
+"""Helper of test_harness: gather from two ranks in many small pieces; rank 0 writes JSON.
+
+``gather_ranks.py REPORT FRAMEWORK``, on two ranks.
+"""
 
 import json
 import sys
@@ -9,12 +12,14 @@ import numpy as np
 from harness import ranks
 from harness.program import ProgramError
 
+ranks.use(sys.argv[2])
 ranks.start(2)
 ranks.GATHER_BYTES = 5 * 8 * 2  # five values of each rank at a time
 mine = np.arange(12.0).reshape(4, 3) + 100 * ranks.rank()
 whole = ranks.gather(mine)
 none = ranks.gather(np.empty(0))
 texts = ranks.gather_json({"rank": ranks.rank(), "text": "x" * (3 + 5 * ranks.rank())})
+mean = ranks.mean_over_ranks({"a": ranks.rank(), "b": 2})
 ok = [ranks.barrier(True), ranks.barrier(ranks.rank() == 0)]
 try:
     ranks.raise_together((65, "it broke") if ranks.rank() == 1 else None)
@@ -26,7 +31,12 @@ if ranks.rank() == 0:
         "empty": list(none.shape),
         "texts": texts,
         "ok": ok,
+        "mean": mean,
         "raised": raised,
+        "place": [
+            *(ranks.rank(), ranks.size(), ranks.local_rank(), ranks.local_size()),
+            ranks.first_on_host(),
+        ],
     }
     Path(sys.argv[1]).write_text(json.dumps(report))
 else:

@@ -69,6 +69,7 @@ def hangs_in_horovod(out):
     """Let rank 1 hang while the other waits for it."""
     from harness import ranks
 
+    ranks.use("tensorflow")
     ranks.start(2)
     if ranks.rank() == 1:
         sleeps(out)

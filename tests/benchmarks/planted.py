@@ -107,6 +107,7 @@ def run(folder, case, name):
 
 
 def main():
+    ranks.use("tensorflow")
     ranks.start(2)
     folder = Path(sys.argv[1])
     for case in CASES:

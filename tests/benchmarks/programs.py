@@ -4,6 +4,7 @@ import atexit
 import functools
 import json
 import os
+import socket
 import subprocess
 import sys
 import tempfile
@@ -15,6 +16,7 @@ import yaml
 from harness.native import Native
 from tests.benchmarks import warm as warm_start
 from tests.benchmarks.typed import check
+from tests.fakes.torch_python import TORCH
 
 ROOT = Path(__file__).resolve().parents[2]
 WORKFLOW = ROOT / "workflow"
@@ -163,6 +165,34 @@ def start_helper(name, *arguments, ranks=1, env=()):
     done = start_ranks([*warm(name), *map(str, arguments)], ranks, env)
     assert done.returncode == 0, done.stderr[-4000:]
     return done
+
+
+def start_torch(name, *arguments, ranks=1, started=None, env=()):
+    """Run a script of this folder on some ranks of PyTorch, of which `started` are there.
+
+    Return the finished processes, by rank.
+    """
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+    words = [str(TORCH), *helper(name, *arguments)[1:]]
+    processes = []
+    try:
+        for rank in range(ranks if started is None else started):
+            place = {"RANK": rank, "WORLD_SIZE": ranks, "LOCAL_RANK": rank}
+            place |= {"LOCAL_WORLD_SIZE": ranks, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
+            own = HELPER | dict(env) | {key: str(value) for key, value in place.items()}
+            pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+            processes.append(subprocess.Popen(words, env=os.environ | own, **pipes))
+        said = [process.communicate(timeout=120) for process in processes]
+    finally:
+        for process in processes:
+            if process.poll() is None:
+                process.kill()
+                process.wait()
+    return [
+        subprocess.CompletedProcess(words, process.returncode, *texts)
+        for process, texts in zip(processes, said, strict=True)
+    ]
 
 
 def read(done, out):

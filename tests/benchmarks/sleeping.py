@@ -113,6 +113,7 @@ def run(name, row):
 
 
 def main():
+    ranks.use("tensorflow")
     ranks.start(2)
     folder = Path(sys.argv[1])
     for name, row in ROWS.items():

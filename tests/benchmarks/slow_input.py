@@ -44,6 +44,7 @@ def slow(make):
 
 def main():
     params = DEFAULTS | SETTINGS
+    ranks.use("tensorflow")
     place = cluster.join(params)
     images.rank_dataset = slow(images.rank_dataset)
     trainer = updates.make(params, place, None)

@@ -1,6 +1,7 @@
 """The frame of the benchmarks: what it calls in which order, and what it writes."""
 
 import json
+import platform
 
 import numpy as np
 import pytest
@@ -8,9 +9,8 @@ import pytest
 from harness import frame, ranks, tf32
 from harness.native import Native, metric
 from harness.program import ProgramError, Run
+from tests.benchmarks import played_ranks
 from tests.benchmarks.typed import check
-
-pytestmark = pytest.mark.slow  # harness.ranks imports TensorFlow
 
 METHODS = ["start", "set_up", "warm_up", "measure", "gather"]
 
@@ -62,20 +62,20 @@ class Recorded(frame.Benchmark):
 
 @pytest.fixture
 def calls(monkeypatch):
-    """What is called, with the ranks' part played for two ranks by this process."""
-    found = []
-    monkeypatch.setattr(ranks, "rank", lambda: 0)
-    monkeypatch.setattr(ranks, "first_on_host", lambda: True)
-    monkeypatch.setattr(ranks, "gather_json", lambda value: json.loads(json.dumps([value] * 2)))
-    monkeypatch.setattr(ranks, "facts_about_horovod", lambda: {"nccl": False})
-    monkeypatch.setattr(ranks, "stop", lambda: found.append("stop"))
-    return found
+    """What is called, of a framework that plays two ranks in this process."""
+    framework = ranks.Framework(played_ranks.__name__)
+    monkeypatch.setitem(ranks.FRAMEWORKS, "played", framework)
+    monkeypatch.setattr(ranks, "_chosen", ranks._Chosen())
+    monkeypatch.setattr(played_ranks, "calls", [])
+    monkeypatch.setattr(played_ranks, "capabilities", [])
+    monkeypatch.setattr(played_ranks, "tf32", {"allowed": True})
+    return played_ranks.calls
 
 
 def execute(folder, calls, fails=None):
     params = {"calls": calls, "fails": fails}
     run = Run("id", "recorded", 1, params, 0, None, folder / "out", folder)
-    frame.execute(run, lambda: Recorded)
+    frame.execute(run, lambda: Recorded, "played")
 
 
 def test_a_run_that_ends_well(tmp_path, calls):
@@ -87,11 +87,13 @@ def test_a_run_that_ends_well(tmp_path, calls):
     assert [name for name, _, _ in native["phase_spans"]] == phases
     assert native["metrics"]["step_time_max"]["value"] == 3
     assert native["work"] == {"samples_per_epoch": 8}
-    known = {"devices": [{"device": "CPU:0"}] * 2, "horovod": {"nccl": False}}
+    known = {"devices": [{"device": "CPU:0"}] * 2, "backend": "played"}
     assert native["notes"] == {**known, "tf32": tf32.facts()}
     threads = [(r["inter_threads"], r["intra_threads"]) for r in native["environment"]["ranks"]]
     assert threads == [(2, 3)] * 2
     assert native["environment"]["ranks"][0]["hardware"]["cpus"] >= 1
+    versions = {"python": platform.python_version(), "numpy": np.__version__, "played": "1.0"}
+    assert native["environment"]["versions"] == versions
     assert len(native["resources"]["hosts"]) == 2
     with np.load(tmp_path / "out" / "samples.npz") as arrays:
         np.testing.assert_array_equal(arrays["step_times"], [[1, 3]])
@@ -106,7 +108,7 @@ def test_a_run_that_fails_is_closed_and_writes_nothing(tmp_path, calls, fails):
 
 
 def test_other_ranks_write_nothing(tmp_path, calls, monkeypatch):
-    monkeypatch.setattr(ranks, "rank", lambda: 1)
+    monkeypatch.setattr(played_ranks, "rank", lambda: 1)
     execute(tmp_path, calls)
     assert calls[-2:] == ["close", "stop"]
     assert not (tmp_path / "out").exists()
@@ -120,20 +122,14 @@ def test_other_ranks_write_nothing(tmp_path, calls, monkeypatch):
     ],
 )  # fmt: skip
 def test_tf32_is_in_force_where_gpu_framework_and_environment_agree(
-    monkeypatch, capability, allowed, override, in_force
+    monkeypatch, calls, capability, allowed, override, in_force
 ):
-    config = tf32.tf.config
-    details = {} if capability is None else {"compute_capability": capability}
-    monkeypatch.setattr(config, "get_visible_devices", lambda kind: ["GPU:0", "GPU:1"])
-    monkeypatch.setattr(config.experimental, "get_device_details", lambda gpu: details)
+    ranks.use("played")
+    monkeypatch.setattr(played_ranks, "capabilities", [capability] * 2)
     if override is not None:
         monkeypatch.setenv(tf32.OVERRIDE, override)
-    before = config.experimental.tensor_float_32_execution_enabled()
-    try:
-        refused = tf32.choose(allowed)
-        facts = tf32.facts()
-    finally:
-        config.experimental.enable_tensor_float_32_execution(before)
+    refused = tf32.choose(allowed)
+    facts = tf32.facts()
     assert (facts["device"], facts["in_force"]) == ("GPU", in_force)
     assert facts["supported"] == (capability is not None and capability >= (8, 0))
     assert (refused is None) == (in_force or not allowed)
@@ -141,3 +137,22 @@ def test_tf32_is_in_force_where_gpu_framework_and_environment_agree(
         assert refused == (69, "tf32 true: NVIDIA_TF32_OVERRIDE=0 forbids it")
     differing = tf32.of_ranks([facts, facts | {"in_force": None}])
     assert differing == facts | {"in_force": None}
+
+
+def test_ranks_are_profiled_by_their_own_framework(monkeypatch, tmp_path, calls):
+    monkeypatch.setenv("SCALESWEEP_PROFILE", "played")
+    monkeypatch.setenv("SCALESWEEP_PROFILE_FOLDER", str(tmp_path / "profile"))
+    ranks.use("played")
+    ranks.start(2, 1, 3)
+    whole = ranks.gather(np.arange(3.0))
+    assert ranks.gather_json({"a": 1}) == [{"a": 1}] * 2
+    ranks.stop()
+    np.testing.assert_array_equal(whole, [[0, 0], [1, 1], [2, 2]])
+    assert calls == ["connect 2 1 3", "profile profile 0", "profiled", "stop"]
+    with pytest.raises(ProgramError, match="started with 2 ranks, the run file says 4"):
+        ranks.start(4)
+
+
+def test_without_a_framework_no_rank_is_known(calls):
+    with pytest.raises(RuntimeError, match="call use first"):
+        ranks.rank()

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 import time
@@ -12,13 +13,15 @@ import pytest
 
 from harness import epochs, facts, page_cache, phases, program, result
 from harness.native import Native, metric
-from tests.benchmarks.programs import BENCHMARKS, HELPER, helper
+from tests.benchmarks.programs import BENCHMARKS, HELPER, helper, start_torch
 from tests.benchmarks.typed import check
+from tests.fakes.torch_python import needs_torch
 
 
 def test_harness_starts_no_tensorflow():
     # In a process of its own: other tests of this one may have imported Horovod.
-    modules = "epochs, facts, frame, page_cache, phases, profiling, program, result, mllog, staging"
+    modules = "epochs, facts, frame, page_cache, phases, profiling, program, ranks, result, mllog"
+    modules += ", spans, staging, tf32"
     benchmarks = [path.parent.name for path in BENCHMARKS.glob("*/main.py")]
     assert len(benchmarks) == 13
     code = f"import sys; from harness import {modules}; "
@@ -99,11 +102,11 @@ def test_mpi_tells_its_version_only_when_in_use(monkeypatch, said, version):
 
     monkeypatch.setattr(facts.ctypes, "CDLL", lambda _: Loaded())
     initialised = 0
-    assert facts.versions()["mpi"] is None
+    assert facts.mpi_version() is None
     initialised = 1
-    assert facts.versions()["mpi"] == version
+    assert facts.mpi_version() == version
     monkeypatch.setattr(facts.ctypes, "CDLL", lambda _: object())
-    assert facts.versions()["mpi"] is None
+    assert facts.mpi_version() is None
 
 
 @pytest.mark.measured
@@ -181,7 +184,9 @@ def timed_phases():
 
 def write(out, **more):
     work = {"samples_per_epoch": 4, "bytes_per_epoch": 8}
-    content = result.native(timed_phases(), [facts.rank_facts(0, 0)], work, **more)
+    content = result.native(
+        timed_phases(), [facts.rank_facts(0, 0)], facts.versions(), work, **more
+    )
     result.write_result(out, content, {"local_times": np.array([[1 / 3]])})
 
 
@@ -237,19 +242,58 @@ def test_page_cache_residency_and_drop(tmp_path):
 
 
 @pytest.mark.slow
-def test_two_ranks_gather_in_pieces_and_fail_together(tmp_path):
+def test_two_ranks_of_horovod_gather_in_pieces_and_fail_together(tmp_path):
     # Horovod's own program here; elsewhere it is started by ours, which starts faster.
     horovodrun = str(Path(sys.executable).with_name("horovodrun"))
-    words = [horovodrun, "--gloo", "-np", "2", *helper("gather_ranks.py", tmp_path / "report")]
+    report = [tmp_path / "report", "tensorflow"]
+    words = [horovodrun, "--gloo", "-np", "2", *helper("gather_ranks.py", *report)]
     env = os.environ | HELPER
     subprocess.run(words, check=True, capture_output=True, timeout=240, env=env)
-    report = json.loads((tmp_path / "report").read_text())
+    check_gathered(json.loads((tmp_path / "report").read_text()))
+
+
+@needs_torch
+@pytest.mark.slow
+def test_two_ranks_of_torch_gather_in_pieces_and_fail_together(tmp_path):
+    profile = {"SCALESWEEP_PROFILE": "torch", "SCALESWEEP_PROFILE_FOLDER": str(tmp_path)}
+    done = start_torch("gather_ranks.py", tmp_path / "report", "torch", ranks=2, env=profile)
+    assert [each.returncode for each in done] == [0, 0], done
+    check_gathered(json.loads((tmp_path / "report").read_text()))
+    for rank in range(2):
+        trace = json.loads((tmp_path / f"rank{rank}.json").read_text())
+        assert trace["distributedInfo"]["rank"] == rank
+        assert any(event.get("name") == "gloo:all_reduce" for event in trace["traceEvents"])
+
+
+def check_gathered(report):
+    """Compare what two ranks have gathered with what they had."""
     first = np.arange(12.0).reshape(4, 3)
     np.testing.assert_array_equal(report["whole"], np.stack([first, first + 100], axis=-1))
     assert report["empty"] == [0, 2]
     assert [(each["rank"], len(each["text"])) for each in report["texts"]] == [(0, 3), (1, 8)]
     assert report["ok"] == [True, False]
+    assert report["mean"] == {"a": 0.5, "b": 2.0}
     assert report["raised"] == [65, "it broke"]
+    assert report["place"] == [0, 2, 0, 2, True]
+
+
+@needs_torch
+@pytest.mark.slow
+def test_a_rank_of_torch_that_never_joins_is_named(tmp_path):
+    waiting, *others = start_torch("absent_rank.py", ranks=2, started=1)
+    assert others == [] and waiting.returncode == program.EXIT_LAUNCH, waiting
+    line = r"absent: rank 1 of 2 did not join rank 0 on \S+ within 1 s"
+    assert re.fullmatch(line, waiting.stderr.splitlines()[-1]), waiting.stderr
+    refused = json.loads(waiting.stdout.splitlines()[-1])
+    assert refused == [
+        [2, "LOCAL_RANK and LOCAL_WORLD_SIZE not set, but RANK and WORLD_SIZE: a launcher of"
+         " PyTorch's ranks sets RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE"],
+        [2, "RANK is '-1', not a whole number"],
+        [2, "RANK=2, WORLD_SIZE=2, LOCAL_RANK=0, LOCAL_WORLD_SIZE=1: a rank must be below the"
+         " number of ranks"],
+        [75, "rank 1: rank 0 at MASTER_ADDR 127.0.0.1, MASTER_PORT 1 did not answer within 1 s"],
+        [0, "rank 0 of 1"],
+    ]  # fmt: skip
 
 
 def test_page_cache_summary():

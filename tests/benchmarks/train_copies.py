@@ -70,6 +70,7 @@ def train(params, place, steps):
 def main():
     folder, steps = Path(sys.argv[1]), int(sys.argv[2])
     place = None
+    ranks.use("tensorflow")
     for number, text in enumerate(sys.argv[3:]):
         changes = json.loads(text)
         params = DEFAULTS | SETTINGS | changes

@@ -73,6 +73,7 @@ def main():
         "learning_rate_reference_batch": 2,
         "warmup_epochs": 1,
     }
+    ranks.use("tensorflow")
     benchmark.configure(params, seed=5)
     rank = ranks.rank()
     trainer = Trainer(params, lambda *_: batches(GLOBAL_BATCH // world, rank))

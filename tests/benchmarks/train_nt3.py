@@ -17,6 +17,7 @@ from nt3.trainer import Trainer
 
 run = program.read_run(sys.argv[1])
 folder, params = Path(sys.argv[2]), run.params
+ranks.use("tensorflow")
 training.start(params)
 training.set_seeds(5, ranks.rank())
 samples = tables.Data(run, Phases()).preprocess()

@@ -14,7 +14,7 @@ import tensorflow as tf
 
 from cnn_training import cluster, metrics, models, updates
 from cnn_training.trainer import Taken
-from harness import exchange, input_errors, no_exchange, ranks, spans
+from harness import exchange, input_errors, no_exchange, ranks, spans, tf_spans
 from harness.frame import Arrays, Benchmark
 from harness.native import Metric, Work, metric
 from harness.program import EXIT_BAD_DATA, EXIT_UNSUPPORTED, ProgramError
@@ -70,7 +70,7 @@ class CNNTraining(Benchmark):
 
     def spans(self) -> dict[str, np.ndarray | None]:
         """Return where the seconds of the timed steps went (`spans.COLUMNS`), ``[step, rank]``."""
-        if spans.method() == spans.NONE:
+        if tf_spans.method() == spans.NONE:
             return {}
         seconds = self.everyone(self.timed[2])
         return {
@@ -81,7 +81,7 @@ class CNNTraining(Benchmark):
     def held_by(self) -> list[str]:
         """Return operations of the step that may hold its stamps back; none are known without a
         graph."""
-        return [] if self.trainer.graph is None else spans.side_effects(self.trainer.graph())
+        return [] if self.trainer.graph is None else tf_spans.side_effects(self.trainer.graph())
 
     def everyone(self, values: np.ndarray) -> np.ndarray | None:
         """Return ``[step, rank]`` on rank 0, from what it or every rank has measured; else None."""
@@ -148,7 +148,7 @@ class CNNTraining(Benchmark):
 
     def about_spans(self) -> dict[str, Any]:
         """Return what is noted of the spans of steps."""
-        return spans.about(self.params["batches"], self.held_by())
+        return spans.about(tf_spans.method(), self.params["batches"], self.held_by())
 
     def exchange(self) -> dict[str, Any] | None:
         """Return what Horovod reduces in a step; None in the modes that exchange without it."""

@@ -6,7 +6,7 @@ from typing import Any
 import tensorflow as tf
 
 from cnn_training import models
-from harness import spans
+from harness import tf_spans
 
 # Against gradients too small for float16; the default of tf_cnn_benchmarks.
 FLOAT16_LOSS_SCALE = 128.0
@@ -92,7 +92,7 @@ def stamped_sums(optimizer: tf.keras.optimizers.legacy.Optimizer) -> Callable[[]
 
     def aggregate(pairs: Any) -> Any:
         sums = list(add_up(pairs))
-        taken[:] = [spans.stamp([gradient for gradient, _ in sums])]
+        taken[:] = [tf_spans.stamp([gradient for gradient, _ in sums])]
         return sums
 
     optimizer.gradient_aggregator = aggregate

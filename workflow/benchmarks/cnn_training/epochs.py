@@ -12,7 +12,7 @@ import tensorflow as tf
 from cnn_training import images
 from cnn_training.benchmark import CNNTraining, Problem, bad_weights, take_steps
 from cnn_training.compute import make_model
-from harness import no_exchange, ranks, spans, training
+from harness import no_exchange, ranks, spans, tf_spans, training
 from harness.frame import Arrays
 from harness.native import Metric, Work, metric
 from harness.phases import Phases
@@ -61,7 +61,7 @@ class EpochTraining(CNNTraining):
         name = f"epoch {epoch + 1}:"
         taken, self.problem = take_steps(self.trainer, name, self.steps, self.params, self.run.data)
         _, losses, spent = taken
-        known = spent if spans.method() != spans.NONE else np.empty((0, len(spans.COLUMNS)))
+        known = spent if tf_spans.method() != spans.NONE else np.empty((0, len(spans.COLUMNS)))
         loss = losses.mean() if losses.size else 0.0
         return training.Part(np.array([loss]), float(known[:, 0].sum()), known)
 
@@ -79,7 +79,7 @@ class EpochTraining(CNNTraining):
     def gather(self) -> dict[str, np.ndarray | None]:
         """Gather what each epoch gave, ``[epoch, rank]``."""
         arrays = self.history.arrays()
-        if spans.method() == spans.NONE:
+        if tf_spans.method() == spans.NONE:
             del arrays["span_input"]  # not known
         return arrays
 
@@ -99,7 +99,7 @@ class EpochTraining(CNNTraining):
 
     def about_spans(self) -> dict[str, Any]:
         """Return what is noted of the spans of steps."""
-        return spans.about(self.steps, self.held_by(), self.history.out_of_order)
+        return spans.about(tf_spans.method(), self.steps, self.held_by(), self.history.out_of_order)
 
 
 def measure(labels: tf.Tensor, logits: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:

@@ -13,7 +13,7 @@ from cnn_training.cluster import Place
 from cnn_training.compute import Gradients, apply, make_gradients, make_model, make_optimizer
 from cnn_training.feed import Batches, feed
 from cnn_training.trainer import DRIVEN, OBSERVED, OWN, Step, Taken, Trainer, repeat, take, traced
-from harness import spans
+from harness import tf_spans
 
 
 def masters(params: dict[str, Any], place: Place, data: Path | None, holder: str) -> Trainer:
@@ -49,10 +49,10 @@ def masters(params: dict[str, Any], place: Place, data: Path | None, holder: str
         for master, parts in zip(variables, zip(*sums, strict=True), strict=True):
             with tf.device(master.device):
                 means.append(tf.add_n(parts) / count)
-        reduced = spans.stamp(means)
-        update = reduced, spans.stamp(apply(optimizer, means, variables))
+        reduced = tf_spans.stamp(means)
+        update = reduced, tf_spans.stamp(apply(optimizer, means, variables))
         seconds = [
-            spans.in_graph(*stamp, update, worker.copy_from(variables))
+            tf_spans.in_graph(*stamp, update, worker.copy_from(variables))
             for worker, stamp in zip(workers, stamps, strict=True)
         ]
         if place.ranks == 1:
@@ -91,9 +91,9 @@ class Worker:
         the begin, of when the batches and of when the gradients are there."""
         losses, computed = [], []
         with tf.device(self.devices[0]):
-            begun = spans.stamp()
+            begun = tf_spans.stamp()
             with tf.control_dependencies([begun]):
-                fed, shares = spans.after(self.batches(), self.devices)
+                fed, shares = tf_spans.after(self.batches(), self.devices)
         for device, (_, gradients), batch in zip(self.devices, self.copies, shares, strict=True):
             with tf.device(device):
                 loss, own = gradients(*batch)
@@ -101,7 +101,7 @@ class Worker:
             computed.append(own)
         with tf.device(self.devices[0]):
             sums = [tf.add_n(parts) for parts in zip(*computed, strict=True)]
-            return tf.add_n(losses) / len(losses), sums, (begun, fed, spans.stamp(sums))
+            return tf.add_n(losses) / len(losses), sums, (begun, fed, tf_spans.stamp(sums))
 
     def copy_from(self, masters: Sequence[tf.Variable]) -> tf.Tensor:
         """Set the trainable variables of all copies to those of the masters; return a stamp."""
@@ -113,7 +113,7 @@ class Worker:
                 for variable, value in zip(model.trainable_variables, values, strict=True):
                     copied.append(variable.assign(value, read_value=False))
         with tf.device(self.devices[0]):
-            return spans.stamp(copied)
+            return tf_spans.stamp(copied)
 
 
 def parameter_servers(params: dict[str, Any], place: Place, data: Path | None) -> Trainer:
@@ -135,12 +135,12 @@ def parameter_servers(params: dict[str, Any], place: Place, data: Path | None) -
     gradients = make_gradients(model, params)
 
     def step(images: tf.Tensor, labels: tf.Tensor) -> Step:
-        begun, (images,) = spans.begin(images)
+        begun, (images,) = tf_spans.begin(images)
         loss, own = gradients(images, labels)
-        ready = spans.stamp(loss, own)
+        ready = tf_spans.stamp(loss, own)
         # The variables lie on the servers: bringing a gradient there and applying it is one.
-        end = spans.stamp(apply(optimizer, own, model.trainable_variables))
-        return loss, spans.in_graph(begun, begun, ready, (end, end), end)
+        end = tf_spans.stamp(apply(optimizer, own, model.trainable_variables))
+        return loss, tf_spans.in_graph(begun, begun, ready, (end, end), end)
 
     devices = [device for names in place.worker_devices() for device in names]
     single = params | {"ranks": len(devices), "devices_per_rank": 1}

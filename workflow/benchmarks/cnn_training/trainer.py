@@ -13,7 +13,7 @@ from harness import watch
 OWN = "of each rank"
 DRIVEN = "of rank 0, which runs the steps of all ranks as one"
 OBSERVED = "of each rank's devices, as rank 0 sees them, which starts their steps"
-Step = tuple[tf.Tensor, tf.Tensor]  # loss, and where the step's seconds went (spans.in_graph)
+Step = tuple[tf.Tensor, tf.Tensor]  # loss, and where the step's seconds went (tf_spans.in_graph)
 Graph = Callable[[], Callable[..., Step]]
 # Of steps: seconds, losses ``[step]`` or ``[step, rank]``; spans ``[step, 4]`` or with ranks.
 Taken = tuple[np.ndarray, np.ndarray, np.ndarray]

@@ -19,7 +19,7 @@ from cnn_training.compute import (
 from cnn_training.feed import feed
 from cnn_training.servers import masters, parameter_servers
 from cnn_training.trainer import Step, Trainer, repeat, traced
-from harness import spans
+from harness import tf_spans
 
 STRATEGIES = {
     "parameter_server": "CentralStorageStrategy",
@@ -75,9 +75,9 @@ def towers(
     batches = feed(params, data, place.rank, place.devices)
 
     def step() -> Step:
-        begun = spans.stamp()
+        begun = tf_spans.stamp()
         with tf.control_dependencies([begun]):
-            fed, shares = spans.after(batches(), place.devices)
+            fed, shares = tf_spans.after(batches(), place.devices)
         losses, locals_, shared, updates = [], [], [], []
         for (device, model, gradients, optimizer), batch in zip(built, shares, strict=True):
             with tf.device(device):
@@ -87,10 +87,10 @@ def towers(
                 own = exchange(own) if exchange else own
                 shared.append(own)
                 updates.append(apply(optimizer, own, model.trainable_variables))
-        ready = spans.stamp(locals_, losses)
-        reduced = spans.stamp(shared) if exchange else ready
-        end = spans.stamp(updates)
-        return tf.add_n(losses) / len(losses), spans.in_graph(
+        ready = tf_spans.stamp(locals_, losses)
+        reduced = tf_spans.stamp(shared) if exchange else ready
+        end = tf_spans.stamp(updates)
+        return tf.add_n(losses) / len(losses), tf_spans.in_graph(
             begun, fed, ready, (reduced, end), end
         )
 
@@ -181,14 +181,14 @@ def replicas(
 
     def replica(images: tf.Tensor, labels: tf.Tensor) -> tuple[tf.Tensor, ...]:
         loss, own = gradients(images, labels)
-        ready = spans.stamp(loss, own)
+        ready = tf_spans.stamp(loss, own)
         updated = apply(optimizer, own, model.trainable_variables)
-        return loss, ready, summed(), spans.stamp(updated)
+        return loss, ready, summed(), tf_spans.stamp(updated)
 
     def step() -> Step:
-        begun = spans.stamp()
+        begun = tf_spans.stamp()
         with tf.control_dependencies([begun]):
-            fed, own = spans.after(batches(), place.devices)
+            fed, own = tf_spans.after(batches(), place.devices)
         shares = [
             strategy.experimental_distribute_values_from_function(
                 lambda context, part=part: part[context.replica_id_in_sync_group % len(part)]
@@ -198,7 +198,7 @@ def replicas(
         results = map(strategy.experimental_local_results, strategy.run(replica, shares))
         losses, *stamps = results
         ready, reduced, end = (tf.reduce_max(tf.stack(each)) for each in stamps)
-        return tf.add_n(losses) / len(losses), spans.in_graph(
+        return tf.add_n(losses) / len(losses), tf_spans.in_graph(
             begun, fed, ready, (reduced, end), end
         )
 

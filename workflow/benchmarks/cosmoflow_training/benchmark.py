@@ -13,7 +13,7 @@ import tensorflow as tf
 from cosmoflow_data import files
 from cosmoflow_training import inputs, mlperf
 from cosmoflow_training.trainer import Trainer
-from harness import exchange, ranks, spans, training
+from harness import exchange, ranks, spans, tf_spans, training
 from harness.frame import Arrays, Benchmark
 from harness.mllog import MLLog
 from harness.native import Metric, Work
@@ -105,7 +105,9 @@ class CosmoFlow(Benchmark):
         return {
             "devices": about_ranks,
             "batch": {"global": self.params["ranks"] * self.params["batch_size"]},
-            "spans": spans.about(self.trainer.steps, out_of_order=self.history.out_of_order),
+            "spans": spans.about(
+                tf_spans.method(), self.trainer.steps, out_of_order=self.history.out_of_order
+            ),
             "exchange": exchange.by_horovod(
                 self.trainer.model.trainable_variables,
                 self.params["gradient_compression"],

@@ -1,8 +1,8 @@
 """What every benchmark program needs: ranks, timing of epochs, facts about the run, its result.
 
-Runs on compute nodes with the site's own Python, NumPy, TensorFlow and Horovod, so nothing else is
-imported here. Only `ranks` imports TensorFlow and Horovod; a program imports it after it has
-checked its parameters, so that a wrong parameter is reported in milliseconds.
+Runs on compute nodes with the site's own Python, NumPy and framework, so nothing else is imported
+here. `ranks` imports the framework that a benchmark chooses, after the program has checked its
+parameters, so that a wrong parameter is reported in milliseconds.
 """
 
 import os

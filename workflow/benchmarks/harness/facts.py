@@ -6,13 +6,16 @@ import platform
 import re
 import socket
 import sys
+from collections.abc import Mapping
 from importlib import metadata
+from types import MappingProxyType
 
 from harness.hardware import host_hardware
 from harness.native import RankFacts, Versions
 
 _KEPT = re.compile(
-    r"(HOROVOD|NCCL|TF|OMP|KMP|SLURM|OMPI_MCA|MPICH|I_MPI|UCX|FI)_|CUDA_DEVICE_ORDER$"
+    r"(HOROVOD|NCCL|TF|TORCH|TORCHELASTIC|PYTORCH|GLOO|OMP|KMP|MKL|SLURM|OMPI_MCA|MPICH|I_MPI|UCX|FI)_"
+    r"|(CUDA_DEVICE_ORDER|MASTER_ADDR|MASTER_PORT|WORLD_SIZE|LOCAL_WORLD_SIZE)$"
 )
 # Terraform shares the prefix TF_.
 _LEFT_OUT = re.compile(r"SECRET|TOKEN|JWT|PASSW|KEY|CREDENTIAL|^TF_(VAR|CLI)_", re.IGNORECASE)
@@ -38,8 +41,8 @@ def rank_facts(
     """Return host, node, CPU affinity mask and thread settings of this rank.
 
     `slurm_node` is the node's name as Slurm knows it, which on a test cluster differs from the
-    host. Thread counts of 0 are TensorFlow's choice. The host's hardware is reported by one rank of
-    it, since asking takes most of a second where there are GPUs.
+    host. Thread counts of 0 are the framework's choice. The host's hardware is reported by one rank
+    of it, since asking takes most of a second where there are GPUs.
     """
     return {
         "hardware": host_hardware() if first_on_host else None,
@@ -55,8 +58,8 @@ def rank_facts(
     }
 
 
-def _mpi_version() -> str | None:
-    """Name and version of the MPI library as it says itself; None when no MPI is in use.
+def mpi_version() -> str | None:
+    """Return name and version of the MPI library as it says itself; None when none is in use.
 
     A Horovod built with MPI also loads the library when it runs on Gloo, uninitialised.
     """
@@ -74,8 +77,8 @@ def _mpi_version() -> str | None:
     return " ".join(re.split(r"[,\n]", text.value.decode(errors="replace"))[0].split())
 
 
-def _installed(*names: str) -> str | None:
-    """Version of the first of these distributions that is loaded or installed."""
+def installed(*names: str) -> str | None:
+    """Return the version of the first of these distributions that is loaded or installed."""
     for name in names:
         module = sys.modules.get(name)
         if version := getattr(module, "__version__", None):
@@ -87,14 +90,15 @@ def _installed(*names: str) -> str | None:
     return None
 
 
-def versions() -> Versions:
-    """Return the versions of Python and the frameworks; None for what is not there."""
+def versions(of_framework: Mapping[str, str | None] = MappingProxyType({})) -> Versions:
+    """Return the versions of Python, NumPy and what a framework says; None for what is not there.
+
+    `of_framework` is what `ranks.Implementation.versions` returns.
+    """
     return {
         "python": platform.python_version(),
-        "tensorflow": _installed("tensorflow", "tensorflow-cpu"),
-        "horovod": _installed("horovod"),
-        "numpy": _installed("numpy"),
-        "mpi": _mpi_version(),
+        "numpy": installed("numpy"),
+        **of_framework,
     }
 
 

@@ -1,4 +1,4 @@
-"""The frame of a benchmark that runs on Horovod: set-up, warm-up, timed part, result, teardown.
+"""The frame of a benchmark that runs on ranks: set-up, warm-up, timed part, result, teardown.
 
 A benchmark is a class with what is its own (`Benchmark`). On every rank `execute` calls its methods
 in their order, times the phases that all benchmarks have (import, init, teardown) and collects the
@@ -12,7 +12,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from harness import facts, import_without, result
+from harness import facts, ranks, result, tf32
 from harness.clocks import Clocks
 from harness.native import Metric, Work
 from harness.phases import Phases, since_start
@@ -28,12 +28,12 @@ class Benchmark(ABC):
     """
 
     def __init__(self, run: Run, phases: Phases) -> None:
-        """Keep the run; TensorFlow and Horovod are imported, but not started yet."""
+        """Keep the run; the framework is imported, but not started yet."""
         self.run, self.params, self.phases = run, run.params, phases
 
     @abstractmethod
     def start(self) -> None:
-        """Start Horovod and TensorFlow, on all ranks together (phase init)."""
+        """Start the ranks, on all of them together (phase init)."""
 
     def set_up(self) -> None:  # noqa: B027 (optional)
         """Get ready what is measured: data, model."""
@@ -53,7 +53,7 @@ class Benchmark(ABC):
         """
 
     def threads(self) -> tuple[int, int]:
-        """Return this rank's inter-op and intra-op threads, 0 for TensorFlow's choice."""
+        """Return this rank's inter-op and intra-op threads, 0 for the framework's choice."""
         return self.params["inter_threads"], self.params["intra_threads"]
 
     def about_rank(self) -> Any:  # noqa: B027 (optional)
@@ -80,21 +80,21 @@ Load = Callable[[], Make]
 Check = Callable[[dict[str, Any]], None]
 
 
-def run_benchmark(name: str, check: Check, load: Load, arguments: list[str]) -> int:
+def run_benchmark(
+    name: str, check: Check, load: Load, arguments: list[str], framework: str = "tensorflow"
+) -> int:
     """Run a benchmark's program with its command-line arguments; return the exit code.
 
-    `check` looks at the parameters (`program.run_program`) before `load` imports the benchmark's
-    class, and TensorFlow with it.
+    `check` looks at the parameters (`program.run_program`) before the framework
+    (`ranks.FRAMEWORKS`) is imported, and `load` imports the benchmark's class.
     """
-    return run_program(name, lambda run: execute(run, load), check, arguments)
+    return run_program(name, lambda run: execute(run, load, framework), check, arguments)
 
 
-def execute(run: Run, load: Load) -> None:
+def execute(run: Run, load: Load, framework: str = "tensorflow") -> None:
     """Run a benchmark on this rank. Raises ProgramError, with its exit code, on known trouble."""
-    import_without("pandas", "scipy", "PIL")
+    ranks.use(framework)
     make = load()
-    from harness import ranks, tf32
-
     phases = Phases()
     phases.add("import", since_start())
     benchmark = make(run, phases)
@@ -118,11 +118,12 @@ def execute(run: Run, load: Load) -> None:
             content = result.native(
                 phases,
                 ranks=[rank for rank, *_ in known],
+                versions=facts.versions(ranks.implementation().versions()),
                 work=benchmark.work(),
                 metrics=benchmark.metrics(samples),
                 notes=notes
+                | ranks.implementation().notes()
                 | {
-                    "horovod": ranks.facts_about_horovod(),
                     "tf32": tf32.of_ranks([numbers for *_, numbers in known]),
                 },
             )

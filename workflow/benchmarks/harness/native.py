@@ -53,19 +53,12 @@ class RankFacts(TypedDict):
     affinity: str  # CPUs, as ranges: "0-11,24"
     pid: int
     omp_num_threads: str | None
-    inter_threads: int  # 0: TensorFlow's choice
+    inter_threads: int  # 0: the framework's choice
     intra_threads: int
     clock_mhz: int | None  # mean of the busy cores while it measured; None: not known
 
 
-class Versions(TypedDict):
-    """Versions of what a program runs on; None for what is not in use."""
-
-    python: str
-    tensorflow: str | None
-    horovod: str | None
-    numpy: str | None
-    mpi: str | None
+Versions = dict[str, str | None]  # by name, of what a program runs on; None if not in use
 
 
 class Environment(TypedDict):

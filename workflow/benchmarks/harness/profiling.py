@@ -1,8 +1,9 @@
 """Profiles of a benchmark program, where the launcher asks for one (by its variables).
 
 cprofile: each rank's Python functions, from the imports of its benchmark on, as ``rank<r>.prof``
-(module pstats reads it). tensorflow: what TensorFlow's own profiler sees on each rank, from the
-start of Horovod to its end, for TensorBoard. A Horovod timeline is Horovod's own business.
+(module pstats reads it). tensorflow, torch: what the framework's own profiler sees on each rank,
+from the start of the ranks to their end (`ranks.Implementation`). A Horovod timeline is Horovod's
+own business.
 """
 
 import contextlib
@@ -13,11 +14,11 @@ from pathlib import Path
 
 from harness.watch import launched_rank
 
-CPROFILE, TENSORFLOW = "cprofile", "tensorflow"
+CPROFILE = "cprofile"
 
 
-def _folder(kind: str) -> Path | None:
-    """Where to leave a profile of this kind; None if it was not asked for."""
+def folder_of(kind: str) -> Path | None:
+    """Return where to leave a profile of this kind; None if it was not asked for."""
     if os.environ.get("SCALESWEEP_PROFILE") != kind:
         return None
     return Path(os.environ["SCALESWEEP_PROFILE_FOLDER"])
@@ -26,7 +27,7 @@ def _folder(kind: str) -> Path | None:
 @contextlib.contextmanager
 def python_functions() -> Iterator[None]:
     """Profile the body of a ``with`` statement with cProfile, also when it raises."""
-    folder = _folder(CPROFILE)
+    folder = folder_of(CPROFILE)
     if folder is None:
         yield
         return
@@ -37,20 +38,3 @@ def python_functions() -> Iterator[None]:
     finally:
         profile.disable()
         profile.dump_stats(folder / f"rank{launched_rank() or 0}.prof")
-
-
-def start_tensorflow(rank: int) -> None:
-    """Start TensorFlow's profiler on this rank if it was asked for."""
-    folder = _folder(TENSORFLOW)
-    if folder is not None:
-        import tensorflow as tf
-
-        tf.profiler.experimental.start(str(folder / f"rank{rank}"))
-
-
-def stop_tensorflow() -> None:
-    """Stop it and write what it has seen."""
-    if _folder(TENSORFLOW) is not None:
-        import tensorflow as tf
-
-        tf.profiler.experimental.stop()

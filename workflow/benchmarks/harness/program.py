@@ -13,12 +13,13 @@ import numpy as np
 from harness import profiling, watch
 from harness.phases import since_start
 
-# Exit codes, after sysexits.h; the launcher turns 65, 66 and 69 into BAD_RESULT, MISSING_DATA
-# and an unsupported point.
+# Exit codes, after sysexits.h; the launcher turns 65, 66, 69 and 75 into BAD_RESULT, MISSING_DATA,
+# an unsupported point and LAUNCH_FAILED.
 EXIT_PARAMETERS = 2
 EXIT_BAD_DATA = os.EX_DATAERR
 EXIT_MISSING_DATA = os.EX_NOINPUT
 EXIT_UNSUPPORTED = os.EX_UNAVAILABLE  # this machine cannot do what the point asks
+EXIT_LAUNCH = os.EX_TEMPFAIL  # not all ranks were started, or they cannot reach each other
 
 
 class ProgramError(Exception):

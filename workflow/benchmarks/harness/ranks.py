@@ -1,26 +1,129 @@
-"""Horovod: start, barrier, and gathering from all ranks on rank 0."""
+"""The ranks of a run: start, barrier, and gathering from all ranks on rank 0.
+
+Whichever framework a benchmark runs on: `use` chooses the module that does it, `horovod_ranks` or
+`torch_ranks`, and imports the framework with it. `Implementation` is what such a module has.
+"""
 
 import json
-import os
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol, cast
 
-import horovod.tensorflow as hvd
 import numpy as np
-import tensorflow as tf
 
-from harness import facts, profiling, watch
-from harness.horovod_settings import effective_settings
+from harness import import_without, profiling, watch
 from harness.program import EXIT_PARAMETERS, ProgramError
 
+
+class Framework(NamedTuple):
+    """The module of a framework's ranks, and packages that importing the framework can do without
+    (`harness.import_without`)."""
+
+    module: str
+    hides: tuple[str, ...] = ()
+
+
+# A further framework is a line here, and a module of that kind.
+FRAMEWORKS = {
+    "tensorflow": Framework("harness.horovod_ranks", ("pandas", "scipy", "PIL")),
+    "torch": Framework("harness.torch_ranks"),
+}
 GATHER_BYTES = 8 << 20
 
 
-def start(ranks: int, inter_threads: int = 0, intra_threads: int = 0) -> None:
-    """Initialise Horovod and TensorFlow's thread pools, and wait until every rank has done so.
+class Implementation(Protocol):
+    """What a framework's module has. All ranks call those that exchange at the same place."""
 
-    Threads are those of tf.config.threading, 0 for TensorFlow's choice. Raises ProgramError (code
-    2) on every rank when the program was not started with `ranks` ranks.
+    def connect(self, ranks: int, inter_threads: int, intra_threads: int) -> None:
+        """Start this rank among `ranks`, with threads of which 0 is the framework's choice.
+
+        Where it was started with another number of ranks it may leave the connection to others out;
+        `size` says so then.
+        """
+
+    def rank(self) -> int:
+        """Return the number of this rank."""
+
+    def size(self) -> int:
+        """Return the number of ranks."""
+
+    def local_rank(self) -> int:
+        """Return the number of this rank on its host."""
+
+    def local_size(self) -> int:
+        """Return the number of ranks on this host."""
+
+    def all_true(self, ok: bool) -> bool:
+        """Wait for every rank; return whether every rank said `ok`."""
+
+    def gather_part(self, part: np.ndarray) -> np.ndarray | None:
+        """Collect float64 values ``[n]`` of every rank: ``[rank, n]``, at least on rank 0."""
+
+    def gather_bytes(self, text: np.ndarray, early: bool) -> list[bytes]:
+        """Collect uint8 values of any length from every rank, on every rank, in their order.
+
+        With `early` devices can still be configured afterwards.
+        """
+
+    def mean(self, values: np.ndarray) -> np.ndarray:
+        """Return the mean over the ranks of float64 values ``[n]``, the same on every rank."""
+
+    def notes(self) -> dict[str, Any]:
+        """Return what the record notes of how ranks exchange."""
+
+    def versions(self) -> Mapping[str, str | None]:
+        """Return the versions of the framework and of what it exchanges with."""
+
+    def allow_tf32(self, allowed: bool) -> None:
+        """Allow or forbid TensorFloat-32 (`harness.tf32`)."""
+
+    def tf32_state(self) -> tuple[bool, list[tuple[int, int] | None]]:
+        """Return whether TensorFloat-32 is allowed, and the compute capability of each GPU."""
+
+    def start_profiler(self, folder: Path, rank: int) -> None:
+        """Start the framework's own profiler."""
+
+    def stop_profiler(self) -> None:
+        """Stop it, and write what it has seen to its folder."""
+
+    def disconnect(self) -> None:
+        """Leave the other ranks, which have all come this far; waits for none of them for long."""
+
+
+class _Chosen:
+    """Of this process: the framework and its module."""
+
+    __slots__ = ("framework", "module")
+
+    def __init__(self) -> None:
+        self.framework: str | None = None
+        self.module: Implementation | None = None
+
+
+_chosen = _Chosen()
+
+
+def use(framework: str) -> None:
+    """Choose the framework and import it."""
+    module, hides = FRAMEWORKS[framework]
+    import_without(*hides)
+    _chosen.module = cast(Implementation, import_module(module))
+    _chosen.framework = framework
+
+
+def implementation() -> Implementation:
+    """Return the module of the framework in use; RuntimeError before `use`."""
+    if _chosen.module is None:
+        raise RuntimeError("harness.ranks: no framework is chosen: call use first")
+    return _chosen.module
+
+
+def start(ranks: int, inter_threads: int = 0, intra_threads: int = 0) -> None:
+    """Start the framework and its thread pools, and wait until every rank has done so.
+
+    Threads between and within operations are 0 for the framework's choice. Raises ProgramError
+    (code 2) on every rank when the program was not started with `ranks` ranks.
     """
     join(ranks, inter_threads, intra_threads)
     barrier()
@@ -28,31 +131,45 @@ def start(ranks: int, inter_threads: int = 0, intra_threads: int = 0) -> None:
 
 def join(ranks: int, inter_threads: int = 0, intra_threads: int = 0) -> None:
     """Do as `start` does, but run no operation yet: devices can still be configured."""
-    tf.config.threading.set_inter_op_parallelism_threads(inter_threads)
-    tf.config.threading.set_intra_op_parallelism_threads(intra_threads)
-    hvd.init()
-    watch.know_rank(hvd.rank())
+    module = implementation()
+    module.connect(ranks, inter_threads, intra_threads)
+    watch.know_rank(module.rank())
     watch.advance()
-    if hvd.size() != ranks:
-        message = f"started with {hvd.size()} ranks, the run file says {ranks}"
-        raise ProgramError(EXIT_PARAMETERS, message if hvd.rank() == 0 else "")
-    profiling.start_tensorflow(hvd.rank())
+    if module.size() != ranks:
+        message = f"started with {module.size()} ranks, the run file says {ranks}"
+        raise ProgramError(EXIT_PARAMETERS, message if module.rank() == 0 else "")
+    if _chosen.framework is not None and (folder := profiling.folder_of(_chosen.framework)):
+        module.start_profiler(folder, module.rank())
 
 
 def rank() -> int:
     """Return the number of this rank, 0 up to the number of ranks."""
-    return hvd.rank()
+    return implementation().rank()
+
+
+def size() -> int:
+    """Return the number of ranks."""
+    return implementation().size()
+
+
+def local_rank() -> int:
+    """Return the number of this rank on its host."""
+    return implementation().local_rank()
+
+
+def local_size() -> int:
+    """Return the number of ranks on this host."""
+    return implementation().local_size()
 
 
 def first_on_host() -> bool:
     """Return whether this is the first rank of its host."""
-    return hvd.local_rank() == 0
+    return local_rank() == 0
 
 
 def barrier(ok: bool = True) -> bool:
-    """Wait for every rank, by an allgather of one int; return whether every rank said `ok`."""
-    flags = hvd.allgather(tf.constant([int(ok)], tf.int32), name="barrier")
-    passed = bool(flags.numpy().all())
+    """Wait for every rank; return whether every rank said `ok`."""
+    passed = implementation().all_true(ok)
     watch.advance()
     return passed
 
@@ -60,53 +177,41 @@ def barrier(ok: bool = True) -> bool:
 def gather(values: np.ndarray) -> np.ndarray | None:
     """Collect a float array of one shape from every rank: ``[..., rank]`` on rank 0, else None.
 
-    Goes in pieces of at most GATHER_BYTES over all ranks, since Horovod gathers to every rank: only
-    rank 0 ever holds more than one piece.
+    Goes in pieces of at most GATHER_BYTES over all ranks: no other rank ever holds more than one
+    piece, even where a framework gathers to every rank.
     """
+    module = implementation()
     flat = np.ascontiguousarray(values, np.float64).ravel()
-    piece = max(1, GATHER_BYTES // (8 * hvd.size()))
-    whole = np.empty((flat.size, hvd.size())) if hvd.rank() == 0 else None
+    piece = max(1, GATHER_BYTES // (8 * module.size()))
+    whole = np.empty((flat.size, module.size())) if module.rank() == 0 else None
     for first in range(0, flat.size, piece):
-        part = flat[first : first + piece]
-        everyone = hvd.allgather(tf.constant(part[None]), name="gather").numpy()
+        everyone = module.gather_part(flat[first : first + piece])
         watch.advance()
-        if whole is not None:
+        if whole is not None and everyone is not None:
             whole[first : first + piece] = everyone.T
-    return None if whole is None else whole.reshape((*np.shape(values), hvd.size()))
+    return None if whole is None else whole.reshape((*np.shape(values), module.size()))
 
 
 def gather_json(value: Any, early: bool = False) -> list[Any]:
     """Collect a JSON value (some hundred bytes) from every rank: a list by rank, on every rank.
 
-    With `early` that leaves TensorFlow's eager context as it is, not initialised: a strategy that
-    has to be made before any operation can still be made.
+    With `early` devices and what is made of them can still be configured afterwards.
     """
     written = json.dumps(value)
-    if hvd.size() == 1:
+    if size() == 1:
         return [json.loads(written)]
-    text = np.frombuffer(written.encode(), np.uint8)
-
-    def gathered() -> list[tf.Tensor]:
-        return [
-            hvd.allgather(tf.constant([text.size], tf.int64), name="json_length"),
-            hvd.allgather(tf.constant(text), name="json_text"),
-        ]
-
-    if early:
-        config = tf.compat.v1.ConfigProto(  # its thread pools are the process's from here on
-            inter_op_parallelism_threads=tf.config.threading.get_inter_op_parallelism_threads(),
-            intra_op_parallelism_threads=tf.config.threading.get_intra_op_parallelism_threads(),
-            device_count={"GPU": 0},
-        )
-        with tf.Graph().as_default(), tf.compat.v1.Session(config=config) as session:
-            lengths, joined = session.run(gathered())
-    else:
-        lengths, joined = (tensor.numpy() for tensor in gathered())
+    texts = implementation().gather_bytes(np.frombuffer(written.encode(), np.uint8), early)
     watch.advance()
-    ends, letters = np.cumsum(lengths), joined.tobytes()
-    return [
-        json.loads(letters[end - length : end]) for end, length in zip(ends, lengths, strict=True)
-    ]
+    return [json.loads(text) for text in texts]
+
+
+def mean_over_ranks(values: Mapping[str, float]) -> dict[str, float]:
+    """Return the mean of each value over the ranks, in float64, the same on every rank."""
+    if size() == 1:
+        return dict(values)
+    mean = implementation().mean(np.array(list(values.values()), np.float64))
+    watch.advance()
+    return dict(zip(values, (float(value) for value in mean), strict=True))
 
 
 def raise_together(problem: tuple[int, str] | None) -> None:
@@ -125,22 +230,13 @@ def raise_first(problems: Sequence[Sequence[Any] | None]) -> None:
     if raised:
         code, message = raised[0]
         more = f" (and {len(raised) - 1} more ranks)" if len(raised) > 1 else ""
-        raise ProgramError(code, message + more if hvd.rank() == 0 else "")
-
-
-def facts_about_horovod() -> dict[str, Any]:
-    """Return what Horovod runs on, how ranks lie on hosts, and its effective settings."""
-    return {
-        "local_ranks": hvd.local_size(),
-        # Enabled for control, data or both, but with one of them on Gloo Horovod 0.28 crashes.
-        "controller": "mpi" if hvd.mpi_enabled() else "gloo",
-        "nccl": bool(hvd.nccl_built()),
-        **effective_settings(os.environ, facts.versions()["horovod"]),
-    }
+        raise ProgramError(code, message + more if rank() == 0 else "")
 
 
 def stop() -> None:
-    """Leave Horovod after every rank has come this far."""
-    profiling.stop_tensorflow()
+    """Leave the framework after every rank has come this far."""
+    module = implementation()
+    if _chosen.framework is not None and profiling.folder_of(_chosen.framework):
+        module.stop_profiler()
     barrier()
-    hvd.shutdown()
+    module.disconnect()

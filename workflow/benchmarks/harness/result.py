@@ -9,7 +9,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from harness import facts
-from harness.native import Metric, Native, RankFacts, Work
+from harness.native import Metric, Native, RankFacts, Versions, Work
 from harness.phases import Phases
 
 
@@ -29,6 +29,7 @@ def write_atomically(path: Path, write: Callable[[BinaryIO], object]) -> None:
 def native(
     phases: Phases,
     ranks: list[RankFacts],
+    versions: Versions,
     work: Work,
     metrics: dict[str, Metric] | None = None,
     notes: dict[str, Any] | None = None,
@@ -45,7 +46,7 @@ def native(
         },
         "environment": {
             "ranks": ranks,
-            "versions": facts.versions(),
+            "versions": versions,
             "variables": facts.variables(),
         },
         "notes": notes or {},

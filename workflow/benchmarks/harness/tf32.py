@@ -1,15 +1,15 @@
 """TensorFloat-32: whether float32 products are computed with ten bits of mantissa.
 
-TensorFlow allows it by default, for matrix products and convolutions of float32. NVIDIA's GPUs have
-it from compute capability 8.0 on (Ampere); whatever else TensorFlow runs on computes in float32.
-NVIDIA_TF32_OVERRIDE=0 forbids it to NVIDIA's libraries, whatever a program says.
+TensorFlow allows it by default, for matrix products and convolutions of float32; PyTorch for
+convolutions only. NVIDIA's GPUs have it from compute capability 8.0 on (Ampere); whatever else a
+framework runs on computes in float32. NVIDIA_TF32_OVERRIDE=0 forbids it to NVIDIA's libraries,
+whatever a program says.
 """
 
 import os
 from typing import Any
 
-import tensorflow as tf
-
+from harness import ranks
 from harness.program import EXIT_UNSUPPORTED
 
 CAPABILITY = (8, 0)
@@ -20,7 +20,7 @@ def choose(asked: bool | None) -> tuple[int, str] | None:
     """Allow or forbid it, None for the framework's default; return what stands against it."""
     if asked is None:
         return None
-    tf.config.experimental.enable_tensor_float_32_execution(asked)
+    ranks.implementation().allow_tf32(asked)
     if not asked or facts()["in_force"]:
         return None
     if os.environ.get(OVERRIDE) == "0":
@@ -30,8 +30,7 @@ def choose(asked: bool | None) -> tuple[int, str] | None:
 
 def facts() -> dict[str, Any]:
     """Return what this rank computes on, whether that has TF32, and whether it is in force."""
-    gpus = tf.config.get_visible_devices("GPU") or tf.config.list_physical_devices("GPU")
-    allowed = bool(tf.config.experimental.tensor_float_32_execution_enabled())
+    allowed, gpus = ranks.implementation().tf32_state()
     supported = bool(gpus) and all(map(_has_it, gpus))
     override = os.environ.get(OVERRIDE)
     return {
@@ -43,8 +42,7 @@ def facts() -> dict[str, Any]:
     }
 
 
-def _has_it(gpu: Any) -> bool:
-    capability = tf.config.experimental.get_device_details(gpu).get("compute_capability")
+def _has_it(capability: tuple[int, int] | None) -> bool:
     return capability is not None and tuple(capability) >= CAPABILITY
 
 

@@ -16,7 +16,7 @@ import horovod.tensorflow as hvd
 import numpy as np
 import tensorflow as tf
 
-from harness import input_errors, no_exchange, ranks, spans, watch
+from harness import input_errors, no_exchange, ranks, spans, tf_spans, watch
 from harness.native import Metric, metric
 from harness.phases import Phases
 from harness.program import EXIT_BAD_DATA, EXIT_UNSUPPORTED, ProgramError
@@ -126,7 +126,7 @@ def make_step(
 
     `measure(y, prediction)` returns values ``[batch]`` of each sample, of which the mean of the
     first is minimised. A step returns their sums over this rank's batch, as one vector, and its
-    stamps (`spans.of_steps`). Gradients are those of the loss times `loss_scale`, divided by it
+    stamps (`tf_spans.of_steps`). Gradients are those of the loss times `loss_scale`, divided by it
     again: for float16.
     """
     variables = model.trainable_variables
@@ -135,23 +135,23 @@ def make_step(
     # There is no Python to convert; AutoGraph would take 3 s to look through all of Horovod.
     @tf.function(reduce_retracing=True, autograph=False)
     def step(x: tf.Tensor, y: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        begun, (x,) = spans.begin(x)
+        begun, (x,) = tf_spans.begin(x)
         with tf.GradientTape() as tape:
             values = measure(y, model(x, training=True))
             loss = tf.reduce_mean(values[0]) * loss_scale
         gradients = tape.gradient(loss, variables)
         if loss_scale != 1.0:
             gradients = [gradient / loss_scale for gradient in gradients]
-        ready = reduced = spans.stamp(gradients)
+        ready = reduced = tf_spans.stamp(gradients)
         if hvd.size() > 1 and not no_exchange.left_out():
             gradients = [
                 hvd.allreduce(each, op=hvd.Average, compression=compressor, name=f"gradient_{n}")
                 for n, each in enumerate(gradients)
             ]
-            reduced = spans.stamp(gradients)
+            reduced = tf_spans.stamp(gradients)
         updated = optimizer.apply_gradients(zip(gradients, variables, strict=True))
         sums = tf.stack([tf.reduce_sum(tf.cast(value, tf.float32)) for value in values])
-        return sums, tf.stack([begun, ready, reduced, spans.stamp(sums, updated)])
+        return sums, tf.stack([begun, ready, reduced, tf_spans.stamp(sums, updated)])
 
     return step
 
@@ -178,7 +178,7 @@ def broadcast(model: tf.keras.Model, optimizer: tf.keras.optimizers.legacy.Optim
 @dataclass
 class Part:
     """What one pass over batches gave on this rank: mean values, seconds waiting for input, and
-    where the time of each step went (`spans.of_steps`)."""
+    where the time of each step went (`tf_spans.of_steps`)."""
 
     values: np.ndarray
     input_s: float
@@ -223,7 +223,7 @@ def run_part(
         samples += int(x.shape[0])
         watch.advance()
     values = np.empty(0) if sums is None else sums / samples
-    return Part(values, sum(waited), spans.of_steps(waited, between, stamps))
+    return Part(values, sum(waited), tf_spans.of_steps(waited, between, stamps))
 
 
 @dataclass
@@ -235,7 +235,7 @@ class History:
     validation: list[float] = field(default_factory=list)  # s, until every rank was done
     ends: list[float] = field(default_factory=list)  # s, since the first epoch began
     input_s: list[float] = field(default_factory=list)  # s of training spent waiting for batches
-    spans: list[np.ndarray] = field(default_factory=list)  # of its steps (spans.of_steps)
+    spans: list[np.ndarray] = field(default_factory=list)  # of its steps (tf_spans.of_steps)
     rates: list[float] = field(default_factory=list)  # learning rate of the last step
     values: dict[str, list[float]] = field(default_factory=dict)
     averaged: list[dict[str, float]] = field(default_factory=list)  # over the ranks
@@ -323,7 +323,7 @@ def train(
         history.rates.append(rate())
         for name, value in quantities.items():
             history.values.setdefault(name, []).append(value)
-        mean = mean_over_ranks(quantities)
+        mean = ranks.mean_over_ranks(quantities)
         history.averaged.append(mean)
         ranks.raise_together(_diverged(quantities, epoch))
         listen("epoch_stop", epoch, mean)
@@ -331,15 +331,6 @@ def train(
             history.target_at = history.ends[-1]
             break
     return history
-
-
-def mean_over_ranks(values: dict[str, float]) -> dict[str, float]:
-    """Return the mean of each value over the ranks, in float64, the same on every rank."""
-    if hvd.size() == 1:
-        return dict(values)
-    mine = tf.constant(list(values.values()), tf.float64)
-    mean = hvd.allreduce(mine, op=hvd.Average, name="epoch_values").numpy()
-    return dict(zip(values, (float(value) for value in mean), strict=True))
 
 
 def _diverged(values: dict[str, float], epoch: int) -> tuple[int, str] | None:

@@ -33,9 +33,17 @@ LOOKS, SHORTEST_LOOK_S = 50, 0.05
 # pipeline or a table is one call. Ranks that wait in Horovod read nothing (Gloo, Open MPI).
 READING = 1e6  # bytes/s
 HEAD_BYTES = 512
-# Of horovodrun and our own launcher, Open MPI, MVAPICH2, MPICH and its kin, PALS, Flux, Slurm.
+# Of horovodrun and our own launcher, torchrun and its kin, Open MPI, MVAPICH2, MPICH and its kin,
+# PALS, Flux, Slurm.
 _RANK_VARIABLES = (
-    *("HOROVOD_RANK", "OMPI_COMM_WORLD_RANK", "MV2_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK"),
+    *(
+        "HOROVOD_RANK",
+        "RANK",
+        "OMPI_COMM_WORLD_RANK",
+        "MV2_COMM_WORLD_RANK",
+        "PMI_RANK",
+        "PMIX_RANK",
+    ),
     *("PALS_RANKID", "FLUX_TASK_RANK", "SLURM_PROCID"),
 )
 
@@ -66,7 +74,7 @@ def enter(phase: str) -> None:
 
 
 def launched_rank() -> int | None:
-    """Number of this rank before Horovod knows it, from what the launcher of the ranks has set."""
+    """Number of this rank before its framework knows it, from what the ranks' launcher has set."""
     values = (os.environ.get(name, "") for name in _RANK_VARIABLES)
     return next((int(value) for value in values if value.isdecimal()), None)
 
@@ -84,8 +92,13 @@ def arm(folder: Path, limit_s: float, elapsed_s: float) -> None:
             _now.watch = _Watch(folder, limit_s, elapsed_s)
 
 
+def remaining_s() -> float | None:
+    """Return the seconds until the run's time limit; None where there is none to watch."""
+    return None if _now.watch is None else _now.watch.remaining_s()
+
+
 def know_rank(rank: int) -> None:
-    """Note the number that Horovod has given this rank."""
+    """Note the number that the framework has given this rank."""
     if _now.watch:
         _now.watch.rank = rank
         _now.watch.write_head()
@@ -164,6 +177,10 @@ class _Watch:
                 self._path.unlink()
         if not self._thread.is_alive():
             os.close(self._file)
+
+    def remaining_s(self) -> float:
+        """Seconds until the time limit."""
+        return self._limit_s - self._now_s()
 
     def _now_s(self) -> float:
         """Seconds since the start of the run."""

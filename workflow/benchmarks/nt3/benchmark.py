@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from harness import exchange, ranks, spans, training
+from harness import exchange, ranks, spans, tf_spans, training
 from harness.frame import Arrays, Benchmark
 from harness.hardware import cpu_model
 from harness.native import Metric, Work, metric
@@ -89,7 +89,9 @@ class NT3(Benchmark):
             "memory": self.memory,
             "loading": {"reader": data.reader, "package": data.package, "file_bytes": data.bytes},
             "batch": {"global": self.params["ranks"] * self.params["batch_size"]},
-            "spans": spans.about(self.trainer.steps, out_of_order=self.history.out_of_order),
+            "spans": spans.about(
+                tf_spans.method(), self.trainer.steps, out_of_order=self.history.out_of_order
+            ),
             "exchange": exchange.by_horovod(
                 self.trainer.model.trainable_variables,
                 self.params["gradient_compression"],

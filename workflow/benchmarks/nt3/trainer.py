@@ -61,7 +61,7 @@ class Trainer:
 
     def tested(self) -> dict[str, float]:
         """Return loss and accuracy on the test table, the mean over the ranks."""
-        return training.mean_over_ranks(dict(zip(NAMES, self.test().values, strict=True)))
+        return ranks.mean_over_ranks(dict(zip(NAMES, self.test().values, strict=True)))
 
     def run(self, phases: Phases) -> Any:
         """Train until the target is met or all epochs are done; return what was measured."""

@@ -1,0 +1,71 @@
+"""A framework for `harness.ranks` that one process plays: it is rank 0 of two that do the same."""
+
+import numpy as np
+
+calls: list[str] = []
+capabilities: list[tuple[int, int] | None] = []
+tf32 = {"allowed": True}
+
+
+def connect(ranks, inter_threads, intra_threads):
+    calls.append(f"connect {ranks} {inter_threads} {intra_threads}")
+
+
+def rank():
+    return 0
+
+
+def size():
+    return 2
+
+
+def local_rank():
+    return rank()
+
+
+def local_size():
+    return 2
+
+
+def all_true(ok):
+    return ok
+
+
+def gather_part(part):
+    return np.stack([part, part])
+
+
+def gather_bytes(text, early):
+    return [text.tobytes()] * 2
+
+
+def mean(values):
+    return values
+
+
+def notes():
+    return {"backend": "played"}
+
+
+def versions():
+    return {"played": "1.0"}
+
+
+def allow_tf32(allowed):
+    tf32["allowed"] = allowed
+
+
+def tf32_state():
+    return tf32["allowed"], capabilities
+
+
+def start_profiler(folder, rank):
+    calls.append(f"profile {folder.name} {rank}")
+
+
+def stop_profiler():
+    calls.append("profiled")
+
+
+def disconnect():
+    calls.append("stop")

@@ -1,0 +1,354 @@
+"""Ranks of PyTorch that exchange through torch.distributed: what `harness.ranks` needs of them.
+
+Their launcher sets RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, MASTER_ADDR and MASTER_PORT, as
+torchrun does; a single rank needs none of them. Each rank first registers with a store that rank 0
+serves (or torchrun's agent), so that one that never comes can be named. Tensors on the host go
+through Gloo, those on GPUs through NCCL.
+"""
+
+import contextlib
+import os
+import socket
+import threading
+from collections.abc import Mapping
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+import torch.distributed as dist
+
+from harness import facts, watch
+from harness.program import EXIT_LAUNCH, EXIT_PARAMETERS, EXIT_UNSUPPORTED, ProgramError
+
+# How long ranks wait for those that have not come, at most; less where the time limit is near.
+JOIN_S, JOIN_SHARE, SHORTEST_JOIN_S = 300.0, 0.5, 1.0
+# Beyond any time limit, at which the launcher ends ranks that wait and says where each one was.
+EXCHANGE_TIMEOUT = timedelta(days=7)
+LEAVE_S = 10.0
+VARIABLES = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE")
+_JOINED, _VERDICT, _LEFT = "joined", "verdict", "left"
+
+
+class Place(NamedTuple):
+    """Where a rank is among all."""
+
+    rank: int
+    size: int
+    local_rank: int
+    local_size: int
+
+
+class _Now:
+    """Of this process: its place, the store, and its device."""
+
+    __slots__ = ("device", "place", "store")
+
+    def __init__(self) -> None:
+        self.place = Place(0, 1, 0, 1)
+        self.store: dist.Store | None = None
+        self.device = torch.device("cpu")
+
+
+_now = _Now()
+
+
+def place_of(environ: Mapping[str, str]) -> Place:
+    """Return the place of this rank as its launcher has set it; that of a single rank without.
+
+    Raises ProgramError (code 2) where that is no place.
+    """
+    texts = {name: environ[name] for name in VARIABLES if environ.get(name)}
+    if not {"RANK", "WORLD_SIZE"} & texts.keys():
+        return Place(0, 1, 0, 1)
+    missing = [name for name in VARIABLES if name not in texts]
+    if missing:
+        raise ProgramError(
+            EXIT_PARAMETERS,
+            f"{' and '.join(missing)} not set, but {' and '.join(texts)}: a launcher of PyTorch's"
+            f" ranks sets {', '.join(VARIABLES)}",
+        )
+    for name, text in texts.items():
+        if not text.isdecimal():
+            raise ProgramError(EXIT_PARAMETERS, f"{name} is {text!r}, not a whole number")
+    place = Place(*(int(texts[name]) for name in VARIABLES))
+    if not (place.rank < place.size and place.local_rank < place.local_size <= place.size):
+        values = ", ".join(f"{name}={texts[name]}" for name in VARIABLES)
+        raise ProgramError(EXIT_PARAMETERS, f"{values}: a rank must be below the number of ranks")
+    return place
+
+
+def connect(ranks: int, inter_threads: int, intra_threads: int) -> None:
+    """Join the other ranks, each on a GPU of its own where there are any.
+
+    Threads are those of torch.set_num_threads and its like. Raises ProgramError: on all ranks where
+    one never joins (code 75) or two have the same GPU (code 69).
+    """
+    _now.place = place = place_of(os.environ)
+    if place.size != ranks:
+        return
+    if inter_threads:
+        torch.set_num_interop_threads(inter_threads)
+    if intra_threads:
+        torch.set_num_threads(intra_threads)
+    _now.device = _choose_device(place)
+    cuda = _now.device.type == "cuda"
+    _now.store = _joined_store(place)
+    dist.init_process_group(
+        "cpu:gloo,cuda:nccl" if cuda else "gloo",
+        store=dist.PrefixStore("group", _now.store),
+        rank=place.rank,
+        world_size=place.size,
+        timeout=EXCHANGE_TIMEOUT,
+    )
+    if cuda:
+        _refuse_shared_gpus(place)
+
+
+def _choose_device(place: Place) -> torch.device:
+    """Return this rank's device: of the GPUs that it sees the one of its number on the host.
+
+    A launcher that shows each rank its own GPU only (CUDA_VISIBLE_DEVICES) leaves no choice.
+    """
+    if not torch.cuda.is_available():
+        return torch.device("cpu")
+    device = torch.device("cuda", place.local_rank % torch.cuda.device_count())
+    torch.cuda.set_device(device)
+    return device
+
+
+def _refuse_shared_gpus(place: Place) -> None:
+    """Raise ProgramError (code 69) on all ranks where two have one GPU; rank 0 says so."""
+    own = f"{socket.gethostname()} {torch.cuda.get_device_properties(_now.device).uuid}"
+    everyone = gather_bytes(np.frombuffer(own.encode(), np.uint8), early=True)
+    if len(set(everyone)) == len(everyone):
+        return
+    host = next(each for each in everyone if everyone.count(each) > 1).split()[0]
+    sharing = [each for each in everyone if each.split()[0] == host]
+    message = f"{len(set(sharing))} GPUs for {len(sharing)} ranks of a host ({host.decode()})"
+    raise ProgramError(EXIT_UNSUPPORTED, message if place.rank == 0 else "")
+
+
+def _joined_store(place: Place) -> dist.Store:
+    """Return a store that all ranks have, once all of them have come.
+
+    Raises ProgramError (code 75), on rank 0 with the numbers of those that have not.
+    """
+    if place.size == 1:
+        return dist.HashStore()
+    patience_s = JOIN_S
+    if (remaining_s := watch.remaining_s()) is not None:
+        patience_s = max(SHORTEST_JOIN_S, min(JOIN_S, JOIN_SHARE * remaining_s))
+    store = _connected_store(place, patience_s)
+    store.set(f"{_JOINED}/{place.rank}", socket.gethostname())
+    if place.rank > 0:
+        _await_verdict(store, patience_s)
+        return store
+    keys = [f"{_JOINED}/{number}" for number in range(place.size)]
+    try:
+        store.wait(keys, timedelta(seconds=patience_s))
+    except dist.DistStoreError:
+        missing = {n for n, key in enumerate(keys) if not store.check([key])}
+        if missing:
+            store.set(_VERDICT, "missing")
+            _wait_until_read(store, place.size - len(missing) - 1)
+            raise ProgramError(
+                EXIT_LAUNCH,
+                f"rank{'' if len(missing) == 1 else 's'} {facts.number_ranges(missing)} of"
+                f" {place.size} did not join rank 0 on {socket.gethostname()} within"
+                f" {patience_s:.0f} s",
+            ) from None
+    store.set(_VERDICT, "all")
+    return store
+
+
+def _connected_store(place: Place, patience_s: float) -> dist.Store:
+    """Return the store at MASTER_ADDR, of which rank 0 is the server."""
+    try:
+        address, port = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
+    except KeyError as error:
+        raise ProgramError(EXIT_PARAMETERS, f"{error.args[0]} is not set") from None
+    except ValueError:
+        text = os.environ["MASTER_PORT"]
+        raise ProgramError(EXIT_PARAMETERS, f"MASTER_PORT is {text!r}, not a number") from None
+    served = os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True"
+    try:
+        store = dist.TCPStore(
+            address,
+            port,
+            place.size,
+            is_master=place.rank == 0 and not served,
+            timeout=timedelta(seconds=patience_s),
+            wait_for_workers=False,
+        )
+    except dist.DistError as error:
+        if place.rank == 0:
+            said = str(error).splitlines()[0][:200]
+            message = f"rank 0 cannot serve at MASTER_ADDR {address}, MASTER_PORT {port}: {said}"
+        else:
+            message = (
+                f"rank {place.rank}: rank 0 at MASTER_ADDR {address}, MASTER_PORT {port} did not"
+                f" answer within {patience_s:.0f} s"
+            )
+        raise ProgramError(EXIT_LAUNCH, message) from None
+    return dist.PrefixStore("harness", store)
+
+
+def _await_verdict(store: dist.Store, patience_s: float) -> None:
+    """Wait until rank 0 says that all have come; it is as patient, but may have come later."""
+    try:
+        store.wait([_VERDICT], timedelta(seconds=2 * patience_s))
+        verdict = store.get(_VERDICT)
+    except dist.DistError:
+        raise ProgramError(EXIT_LAUNCH, "") from None
+    if verdict != b"all":
+        with contextlib.suppress(dist.DistError):
+            store.add(f"{_VERDICT}/read", 1)
+        raise ProgramError(EXIT_LAUNCH, "")
+
+
+def _wait_until_read(store: dist.Store, readers: int) -> None:
+    """Wait until that many ranks know the verdict: the store ends with this process."""
+    over = threading.Event()
+    for _ in range(50):
+        if store.add(f"{_VERDICT}/read", 0) >= readers:
+            return
+        over.wait(0.05)
+
+
+def device() -> torch.device:
+    """Return this rank's device; known after `connect`."""
+    return _now.device
+
+
+def rank() -> int:
+    """Return the number of this rank."""
+    return _now.place.rank
+
+
+def size() -> int:
+    """Return the number of ranks."""
+    return _now.place.size
+
+
+def local_rank() -> int:
+    """Return the number of this rank on its host."""
+    return _now.place.local_rank
+
+
+def local_size() -> int:
+    """Return the number of ranks on this host."""
+    return _now.place.local_size
+
+
+def all_true(ok: bool) -> bool:
+    """Wait for every rank, by an allreduce of one int; return whether every rank said `ok`."""
+    flag = torch.tensor([int(ok)])
+    dist.all_reduce(flag, op=dist.ReduceOp.MIN)
+    return bool(flag.item())
+
+
+def gather_part(part: np.ndarray) -> np.ndarray | None:
+    """Collect ``[rank, n]`` on rank 0."""
+    own = torch.tensor(part)
+    everyone = torch.empty((size(), part.size), dtype=torch.float64)
+    dist.gather(own, list(everyone.unbind()) if rank() == 0 else None)
+    return everyone.numpy() if rank() == 0 else None
+
+
+def gather_bytes(text: np.ndarray, early: bool) -> list[bytes]:
+    """Collect uint8 values of any length from every rank, on every rank.
+
+    Devices are chosen before, whether `early` or not.
+    """
+    lengths = torch.empty(size(), dtype=torch.int64)
+    dist.all_gather(list(lengths.split(1)), torch.tensor([text.size]))
+    longest = int(lengths.max())
+    own = torch.zeros(longest, dtype=torch.uint8)
+    own[: text.size] = torch.tensor(text)
+    letters = torch.empty((size(), longest), dtype=torch.uint8)
+    dist.all_gather(list(letters.unbind()), own)
+    return [
+        row[:length].tobytes()
+        for row, length in zip(letters.numpy(), lengths.tolist(), strict=True)
+    ]
+
+
+def mean(values: np.ndarray) -> np.ndarray:
+    """Return the mean over the ranks, in float64, the same on every rank."""
+    total = torch.tensor(values)
+    dist.all_reduce(total)
+    return total.numpy() / size()
+
+
+def notes() -> dict[str, Any]:
+    """Return what tensors are exchanged through: Gloo on CPUs, NCCL on GPUs."""
+    return {"backend": "nccl" if _now.device.type == "cuda" else "gloo"}
+
+
+def versions() -> Mapping[str, str | None]:
+    """Return the versions of PyTorch, and of CUDA and NCCL where it computes on GPUs."""
+    cuda = _now.device.type == "cuda"
+    nccl = torch.cuda.nccl.version() if cuda else None
+    return {
+        "torch": str(torch.__version__),
+        "cuda": torch.version.cuda if cuda else None,
+        "nccl": ".".join(map(str, nccl)) if nccl else None,
+    }
+
+
+def allow_tf32(allowed: bool) -> None:
+    """Allow or forbid TensorFloat-32, for matrix products and convolutions of float32."""
+    torch.backends.cuda.matmul.allow_tf32 = allowed
+    torch.backends.cudnn.allow_tf32 = allowed
+
+
+def tf32_state() -> tuple[bool, list[tuple[int, int] | None]]:
+    """Return whether matrix products or convolutions may use it, and what the GPU can do."""
+    allowed = torch.backends.cuda.matmul.allow_tf32 or torch.backends.cudnn.allow_tf32
+    gpus = [_now.device] if _now.device.type == "cuda" else []
+    return allowed, [torch.cuda.get_device_capability(gpu) for gpu in gpus]
+
+
+_profilers: list[tuple[torch.profiler.profile, Path]] = []
+
+
+def start_profiler(folder: Path, rank: int) -> None:
+    """Start PyTorch's profiler (Kineto), which writes ``rank<r>.json`` at its end."""
+    activities = [torch.profiler.ProfilerActivity.CPU]
+    if _now.device.type == "cuda":
+        activities.append(torch.profiler.ProfilerActivity.CUDA)
+    profiler = torch.profiler.profile(activities=activities)
+    _profilers.append((profiler, folder / f"rank{rank}.json"))
+    profiler.start()
+
+
+def stop_profiler() -> None:
+    """Stop it and write what it has seen."""
+    while _profilers:
+        profiler, path = _profilers.pop()
+        profiler.stop()
+        profiler.export_chrome_trace(str(path))
+
+
+def disconnect() -> None:
+    """Leave the other ranks; rank 0, which serves the store, as the last one.
+
+    What does not end within LEAVE_S is left to the end of the process.
+    """
+    leaving = threading.Thread(target=_leave, name="leave", daemon=True)
+    leaving.start()
+    leaving.join(LEAVE_S)
+    _now.store = None
+
+
+def _leave() -> None:
+    dist.destroy_process_group()
+    if _now.place.size == 1 or _now.store is None:
+        return
+    with contextlib.suppress(dist.DistError):
+        _now.store.set(f"{_LEFT}/{_now.place.rank}", "")
+        if _now.place.rank == 0:
+            keys = [f"{_LEFT}/{number}" for number in range(_now.place.size)]
+            _now.store.wait(keys, timedelta(seconds=LEAVE_S / 2))
