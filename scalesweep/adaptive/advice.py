@@ -48,7 +48,9 @@ def make_study(
     machine = predicting_machine(summary, plan)  # as the page and `scalesweep predict` know it
     entries = {entry["name"]: entry for entry in plan["experiments"]}
     for experiment in campaign.experiments:
-        if experiment.control or wanted.experiment not in ("", experiment.name):
+        if experiment.control or experiment.part_of:
+            continue
+        if wanted.experiment not in ("", experiment.name):
             continue
         data = ExperimentData(summary, entries[experiment.name])
         gather = Gather(

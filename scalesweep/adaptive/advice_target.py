@@ -49,7 +49,9 @@ def read_target(text: str, campaign: Campaign) -> Wanted:
         return Wanted()
     where = f"--target {text}"
     by_name = {
-        experiment.name: experiment for experiment in campaign.experiments if not experiment.control
+        experiment.name: experiment
+        for experiment in campaign.experiments
+        if not experiment.control and not experiment.part_of
     }
     name = words[0]
     if name not in by_name:

@@ -171,7 +171,7 @@ def plan_rounds(campaign: Campaign) -> Rounds | None:
     whole = campaign.whole or campaign
     if whole.spend is None:
         return None
-    names = [experiment.name for experiment in whole.experiments if not experiment.control]
+    names = [e.name for e in whole.experiments if not e.control and not e.part_of]
     asked = whole.spend.target.split()[:1]
     if asked and asked[0] not in names:
         raise UserError(
@@ -354,9 +354,13 @@ def _names(folder: Path) -> set[str]:
 
 
 def _is_governed(experiment: Experiment, rule: Spend) -> bool:
-    """Whether rounds decide on an experiment's runs: it is asked, and has no other rule."""
+    """Whether rounds decide on an experiment's runs: it is asked, and has no other rule.
+
+    Not on those of several benchmarks: what is asked there is not what one of them tells.
+    """
     asked = rule.target.split()[:1] in ([], [experiment.name])
-    return asked and not experiment.control and experiment.until_precise is None
+    ruled = experiment.control or experiment.part_of or experiment.until_precise is not None
+    return asked and not ruled
 
 
 def _first_points(campaign: Campaign, experiment: Experiment, budget: float) -> set[int]:

@@ -34,6 +34,7 @@ ORDER = (
     "best_configuration",
     "best_value",
     "value_ratio",
+    "benchmark_settings",
     "site_ratio",
     "effects_of_values",
     "medians_over_series",

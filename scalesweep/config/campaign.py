@@ -23,6 +23,7 @@ from scalesweep.config.renamed_keys import rename_keys, rewrite_older_forms
 from scalesweep.config.repeats import Run, ids_of, repeated
 from scalesweep.config.run_alone import check_alone, one_at_a_time, with_shared_alone
 from scalesweep.config.run_order import arranged
+from scalesweep.config.several_benchmarks import check_parts, parts
 from scalesweep.config.site import Site, load_site
 from scalesweep.config.yaml_loader import check_schema, load_yaml
 from scalesweep.core.errors import UserError
@@ -200,19 +201,24 @@ def load_campaign(
     if "concurrent_runs" in content:
         machine = one_at_a_time(machine)
     variables: dict[str, set[str]] = {}  # that experiments set, by benchmark
-    for spec in content["experiments"].values():
+    specs = list(parts(content["experiments"], str(path)))
+    for *_, spec in specs:
         variables.setdefault(spec["benchmark"], set()).update(variables_of(spec))
     experiments = tuple(
-        expand_experiment(
-            name,
-            spec if profile is None else {**spec, "profile": profile, ASKED: True},
-            machine,
-            variables[spec["benchmark"]],
-            f"{path}: experiments.{name}",
-            path.parent,
+        replace(
+            expand_experiment(
+                name,
+                spec if profile is None else {**spec, "profile": profile, ASKED: True},
+                machine,
+                variables[spec["benchmark"]],
+                f"{path}: experiments.{whole or name}",
+                path.parent,
+            ),
+            part_of=whole,
         )
-        for name, spec in content["experiments"].items()
+        for name, whole, spec in specs
     )
+    check_parts(experiments, content["experiments"], str(path))
     _check_collisions(experiments, path)
     experiments = with_shared_alone(experiments)
     stated = [(e.name, e.benchmark.name, e.derived) for e in experiments]

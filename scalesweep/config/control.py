@@ -62,6 +62,7 @@ def control_experiment(
         predict=(),
         stop=None,
         left_out=frozenset(),
+        part_of="",
     )
 
 

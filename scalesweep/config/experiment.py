@@ -64,6 +64,7 @@ class Experiment:
     With ``stop`` smaller counts are measured before larger ones, which ``adaptive.stops`` may leave
     out: ``left_out`` are the ids of the runs that it has.
     ``alone``: no run of it starts while another of its runs lasts (``concurrent_runs: 1``).
+    ``part_of``: the experiment of several benchmarks of which it is one; empty for all others.
     """
 
     name: str
@@ -88,6 +89,7 @@ class Experiment:
     derived: Mapping[str, DerivedMetric] = field(default_factory=dict)
     left_out: frozenset[str] = frozenset()
     alone: bool = False
+    part_of: str = ""
 
     def stages(self) -> dict[str, int]:
         """Of an experiment with ``stop``: which count each run is of, from 0 for the smallest."""

@@ -159,6 +159,9 @@ class PlanExperiment(TypedDict):
     """An experiment: what it varies, its runs and their states."""
 
     name: str
+    part_of: NotRequired[
+        Annotated[str, "the experiment of several benchmarks of which it is one; others: absent"]
+    ]
     description: str
     control: Annotated[bool, "the control point, which comes last"]
     benchmark: str

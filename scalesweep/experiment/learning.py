@@ -3,10 +3,11 @@
 from collections.abc import Mapping
 from typing import Any
 
+from scalesweep.core.joined_experiments import parameters_at
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.tables.consumers import DUMMY
 
 
 def learns(results: ExperimentResults, row: Mapping[str, Any]) -> bool:
     """Whether a point's input can be learned from."""
-    return {**results.entry["fixed"], **row}.get("input") not in DUMMY
+    return parameters_at(results.entry, row).get("input") not in DUMMY

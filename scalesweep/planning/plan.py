@@ -182,6 +182,8 @@ def _experiment_entry(
         "points": len(experiment.points),
         "estimate": _estimate(campaign, pending, experiment.alone),
     }
+    if experiment.part_of:
+        entry["part_of"] = experiment.part_of
     if experiment.derived:
         entry["derived"] = {
             name: {

@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from scalesweep.aspects.prediction.section import prediction_section
 from scalesweep.aspects.registry import parts
 from scalesweep.core.errors import UserError
 from scalesweep.core.formatting import counted, listed
+from scalesweep.core.joined_experiments import BENCHMARK, benchmarks_of
 from scalesweep.core.plan_format import Plan
 from scalesweep.core.status import Status
 from scalesweep.experiment.points_table import Table, point_table
@@ -199,6 +201,7 @@ def _part(
     return {
         "id": name,
         "results": results,
+        "benchmarks": [*benchmarks_of(results.entry).items()],
         "counts": Counter(run["status"] for run in results.entry["runs"]),
         "card": card_section(page.plan, results, findings, targets, facts),
         "findings": [(finding, evidence_links(finding, targets)) for finding in findings],
@@ -272,15 +275,24 @@ def _csv_links(folder: Path, links: Links) -> list[tuple[str, str]]:
 
 
 def _unlike(results: ExperimentResults, facts: Mapping[str, RunFacts]) -> list[dict[str, Any]]:
-    """Facts in which the finished runs of an experiment differ, per source."""
-    by_source: dict[str, list[RunFacts]] = {}
+    """Facts in which the finished runs of an experiment differ, per source.
+
+    Of several benchmarks those that runs of each have: a framework's version is no difference from
+    runs without that framework.
+    """
+    by_source: dict[str, dict[str, list[RunFacts]]] = {}
     for run in results.entry["runs"]:
         known = facts.get(run["run_id"])
         if run["status"] == Status.DONE and known is not None:
-            by_source.setdefault(known.source, []).append(known)
+            benchmark = str(run["point"].get(BENCHMARK) or "")
+            by_source.setdefault(known.source, {}).setdefault(benchmark, []).append(known)
     unlike = []
     for source, known_runs in by_source.items():
-        for name, values in differences(group(known_runs)).items():
+        named = [{n for run in runs for n, _ in run.environment} for runs in known_runs.values()]
+        shared = set.intersection(*named)
+        for name, values in differences(group(chain.from_iterable(known_runs.values()))).items():
+            if name not in shared:
+                continue
             values_ = [f"{value} ({counted(count, 'run')})" for value, count in values.items()]
             unlike.append({"source": source, "fact": name, "values": listed(values_, 5)})
     return unlike

@@ -31,7 +31,8 @@ from scalesweep.aspects.prediction.forecasts import (
 from scalesweep.aspects.profiles.functions import profile_files
 from scalesweep.core.errors import UserError
 from scalesweep.core.files import digest_of, stamp_of
-from scalesweep.core.formatting import finite
+from scalesweep.core.formatting import finite, listed
+from scalesweep.core.joined_experiments import benchmarks_of, with_joined
 from scalesweep.core.kept_files import KeptFiles, code_digest
 from scalesweep.core.own_files import publish, remove_others
 from scalesweep.core.parallel import shared_map
@@ -217,10 +218,10 @@ def _parts(
     parts = {}
     predicts = any(entry.get("predict") for entry in plan["experiments"])
     machine = (predicting_machine if predicts else known_machine)(summary, plan)
-    for entry in plan["experiments"]:
+    for entry in with_joined(plan)["experiments"]:
         ids = dict.fromkeys(run["run_id"] for run in entry["runs"])
         own = {
-            site: _taken(frame, [rows[site][i] for i in ids if i in rows[site]], entry["benchmark"])
+            site: _taken(frame, [rows[site][i] for i in ids if i in rows[site]], entry)
             for site, frame in frames.items()
         }
         here = own.pop("")
@@ -255,11 +256,11 @@ def _held_against(entry: PlanExperiment, rows: pd.DataFrame) -> bool:
     return any(name in rows and rows[name].notna().any() for name in (LAYERS, ACCOUNT, sized))
 
 
-def _taken(frame: pd.DataFrame, rows: list[int], benchmark: str) -> pd.DataFrame:
-    """Rows of a summary, with the meaning of the metrics of one benchmark."""
+def _taken(frame: pd.DataFrame, rows: list[int], entry: PlanExperiment) -> pd.DataFrame:
+    """Rows of a summary, with the meaning of the metrics of an experiment's benchmarks."""
     taken = without_attrs(frame).take(rows).reset_index(drop=True)
     known = frame.attrs.get("metrics", {})
-    taken.attrs = {"metrics": {name: known[name] for name in (benchmark,) if name in known}}
+    taken.attrs = {"metrics": {name: known[name] for name in benchmarks_of(entry) if name in known}}
     return taken
 
 
@@ -279,6 +280,9 @@ class _Work:
             part.summary, part.plan, part.elsewhere, part.runs, unread, part.machine
         )
         data = ExperimentData(part.summary, part.entry)
+        for metric, meant in data.unlike.items():
+            words = listed([f"{of.unit}, {of.scope}, in {each}" for each, of in meant.items()])
+            _log.warning("%s: metric %s is left out: it is %s", name, metric, words)
         if (forecasts := frame_of(forecast_rows(data, part.kept))) is not None:
             tables[name][Scored.TABLE] = forecasts
         files = write_tables(tables, self.out) + write_extra_p(data, self.out / name)
@@ -305,7 +309,7 @@ def write_all(
     Raises UserError if plan and summary do not belong together.
     """
     out.mkdir(parents=True, exist_ok=True)
-    experiments = plan["experiments"]
+    experiments = with_joined(plan)["experiments"]
     run_ids = dict.fromkeys(
         run["run_id"] for experiment in experiments for run in experiment["runs"]
     )

@@ -1,12 +1,13 @@
 """Small parts of the page: what failed or has no result, jobs, imports, fixed parameters."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from pathlib import Path
 from statistics import median
 from typing import Any
 
 from scalesweep.core.formatting import duration, finite, listed, number, plain, text_of
+from scalesweep.core.joined_experiments import constants_of, differing_settings
 from scalesweep.core.plan_format import Plan, parameter_of
 from scalesweep.core.record import read_failure
 from scalesweep.core.status import Status
@@ -167,21 +168,35 @@ def _by_reason(
     ]
 
 
-def fixed_parameters(results: ExperimentResults) -> dict[str, list[dict[str, str]]]:
-    """The constant parameters with their units: those that were ``set``, and the ``defaults``.
+def fixed_parameters(results: ExperimentResults) -> dict[str, Any]:
+    """The constant parameters with their units: those that were ``set``, and the ``defaults``; of
+    several benchmarks those of each one too (``of``).
 
     What runs scale over is among those that were set, whatever its value: the reader needs it to
     understand every number. So is what is computed (``workload``).
     """
+    differing = differing_settings(results.entry)
+    of = [
+        {"benchmark": benchmark, **_constants(results, values, differing)}
+        for benchmark, values in constants_of(results.entry).items()
+    ]
+    return {**_constants(results, results.entry["fixed"], ()), "of": of}
+
+
+def _constants(
+    results: ExperimentResults, constants: Mapping[str, Any], always: Container[str]
+) -> dict[str, list[dict[str, str]]]:
+    """Constant parameters; those of ``always`` are among the ``set`` ones, whatever their value."""
     groups: dict[str, list[dict[str, str]]] = {"set": [], "defaults": []}
     for name, value in sorted(
-        results.entry["fixed"].items(),
+        constants.items(),
         key=lambda item: (item[0] != results.scale, item[0] != "ranks"),
     ):
         info = parameter_of(results.entry, name)
         unit = info["unit"] or ""
         is_set = (
             name in (results.scale, "ranks")
+            or name in always
             or info["workload"]
             or plain(value) != plain(info["default"])
         )

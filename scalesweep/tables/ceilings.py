@@ -15,6 +15,7 @@ import pandas as pd
 
 from scalesweep.analysis.best_rate import best_rate, growth
 from scalesweep.analysis.roofline import COMPUTE, MEMORY, UNKNOWN, Reach, Roof, reach_of
+from scalesweep.core.joined_experiments import parameters_at
 from scalesweep.core.plan_format import Plan, PlanExperiment
 from scalesweep.tables.points import ExperimentData, Point
 from scalesweep.tables.provenance import FACTS, IN_FORCE, MIXED, TF32_FACT
@@ -81,7 +82,7 @@ def _measured(
     values = data.repeats(point, (str(experiment["main_metric"]), "run"))
     if not values.size:
         return None
-    every = {**experiment["fixed"], **point.values}
+    every = parameters_at(experiment, point.values)
     nodes = -(-int(every["ranks"]) // int(every.get("ranks_per_node") or 1))
     if kind == COPIES:
         if every.get("direction") != _TO_DEVICE:
@@ -116,7 +117,7 @@ def _intensity_at_best(sweep: Swept | None) -> float | None:
 def numbers_in(data: ExperimentData, point: Point) -> str:
     """The type of the numbers that the runs of a point computed with: ``numbers_of``, and ``tf32``
     where that was in force (``UNSURE``: where runs on GPUs do not say, or differ)."""
-    every = {**data.experiment["fixed"], **point.values}
+    every = parameters_at(data.experiment, point.values)
     numbers = numbers_of(every)
     if numbers != FLOAT32 or point.source != "measured":
         return numbers

@@ -11,6 +11,7 @@ import pandas as pd
 
 from scalesweep.analysis.table_io import read_table
 from scalesweep.core.errors import UserError
+from scalesweep.core.joined_experiments import parameters_at
 from scalesweep.core.plan_format import PLAN, Plan, read_plan
 from scalesweep.tables.points import ExperimentData, Measure
 from scalesweep.tables.rank_layout import Layout
@@ -88,7 +89,7 @@ def _consumers(data: ExperimentData) -> list[Consumer]:
     scale = {data.scale, *data.experiment["scale_parameters"], "input"}
     consumers = []
     for point in data.points():
-        every = {**data.experiment["fixed"], **point.values}
+        every = parameters_at(data.experiment, point.values)
         rates = (data.repeats(point, measure) for measure in _RATES)
         values = next((rate for rate in rates if rate.size), None)
         if every.get("input") not in DUMMY or values is None or values.mean() <= 0:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import pandas as pd
 
 from scalesweep.analysis.best_rate import BestRate, best_rate
+from scalesweep.core.joined_experiments import parameters_at
 from scalesweep.core.plan_format import Plan
 from scalesweep.tables.points import ExperimentData, Point
 from scalesweep.tables.rank_layout import Layout
@@ -45,7 +46,7 @@ def loaders_of(summary: pd.DataFrame, plan: Plan) -> Sequence[Loader]:
             continue
         data = ExperimentData(summary, experiment)
         for point in data.points():
-            every = {**experiment["fixed"], **point.values}
+            every = parameters_at(experiment, point.values)
             size = sample_bytes(data, point)
             values = data.repeats(point, (_RATE, "later"))
             values = values if values.size else data.repeats(point, (_RATE, "init"))

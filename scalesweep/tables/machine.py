@@ -18,6 +18,7 @@ from scalesweep.analysis.network_fit import RangeFit
 from scalesweep.analysis.prediction.topology import Growth
 from scalesweep.analysis.roofline import rated_flop
 from scalesweep.core.errors import UserError
+from scalesweep.core.joined_experiments import parameters_at
 from scalesweep.core.plan_format import Plan, parameter_of
 from scalesweep.tables.ceilings import Ceiling, machine_ceilings, numbers_in
 from scalesweep.tables.consumers import Consumer, consumers_of, finished_campaign, known_consumers
@@ -175,7 +176,7 @@ def _best_known(items: Sequence[tuple[bool, T]]) -> list[T]:
 
 def whole_point(data: ExperimentData, point: Point) -> dict[str, Any]:
     """All parameters of a point."""
-    return {**data.experiment["fixed"], **point.values}
+    return parameters_at(data.experiment, point.values)
 
 
 def networks_like(machine: Machine, point: Mapping[str, Any]) -> list[Network]:

@@ -14,6 +14,7 @@ from scalesweep.analysis.blocks import Blocks, Layout, interval_of, layouts, sta
 from scalesweep.analysis.metrics import (
     EPOCH_METRICS,
     EPOCH_PHASES,
+    Quantity,
     column,
     derived_names,
     quantities_of,
@@ -35,6 +36,7 @@ from scalesweep.analysis.table_io import typed_values
 from scalesweep.analysis.types import Floats, Places
 from scalesweep.core.errors import UserError
 from scalesweep.core.files import canonical_json
+from scalesweep.core.joined_experiments import benchmarks_of, parameters_at
 from scalesweep.core.plan_format import PlanExperiment
 from scalesweep.core.status import Status
 from scalesweep.tables.epoch_curves import STATED
@@ -92,6 +94,30 @@ def state_columns(axes: Sequence[str], points: Sequence[Point]) -> dict[str, Any
     return {name: values for name, values in columns.items() if name not in axes}
 
 
+def _quantities(
+    summary: pd.DataFrame, experiment: PlanExperiment
+) -> tuple[dict[str, Quantity], dict[str, dict[str, Quantity]]]:
+    """What the runs of an experiment may have, by name; and what several benchmarks call the same
+    and mean in other units: by name that of each benchmark, which no table puts in one column."""
+    own = experiment.get("derived", {})
+    by_name: dict[str, dict[str, Quantity]] = {}
+    for benchmark in benchmarks_of(experiment):
+        quantities = quantities_of(
+            summary, benchmark, experiment.get("kinds"), experiment["scaling"]
+        )
+        # Of another experiment that shares runs.
+        foreign = derived_names(summary, benchmark) - own.keys()
+        for name, quantity in quantities.items():
+            if name not in foreign:
+                by_name.setdefault(name, {})[benchmark] = quantity
+    alike = {
+        name: next(iter(of.values()))
+        for name, of in by_name.items()
+        if len({(q.unit, q.better, q.scope) for q in of.values()}) == 1
+    }
+    return alike, {name: of for name, of in by_name.items() if name not in alike}
+
+
 def place_of(point: Point) -> int:
     """What tells a finished point from others: the row of its first run."""
     return int(point.rows[0])
@@ -119,13 +145,7 @@ class ExperimentData:
         self._texts: dict[str, list[Any]] = {}
         self.row_of = self._finished(elsewhere)
         rows = np.array(list(self.row_of.values()), np.intp)
-        quantities = quantities_of(
-            summary, experiment["benchmark"], experiment.get("kinds"), experiment["scaling"]
-        )
-        # Of another experiment that shares runs.
-        own = experiment.get("derived", {})
-        foreign = derived_names(summary, experiment["benchmark"]) - own.keys()
-        self.quantities = {n: q for n, q in quantities.items() if n not in foreign}
+        self.quantities, self.unlike = _quantities(summary, experiment)
         self._floats: dict[str, Floats] = {}
         self._blocks: dict[Measure, dict[Hashable, Blocks]] = {}
         self._pooled: dict[Measure, dict[int, Interval]] = {}
@@ -153,7 +173,7 @@ class ExperimentData:
 
     def targets(self, point: Point) -> list[Any]:
         """Values of the point's parameters ``target_*``, None where nothing is to be reached."""
-        parameters = {**self.experiment["fixed"], **point.values}
+        parameters = parameters_at(self.experiment, point.values)
         return [value for name, value in parameters.items() if name.startswith("target_")]
 
     def _measures(self, rows: Places) -> list[Measure]:

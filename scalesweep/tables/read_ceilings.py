@@ -14,6 +14,7 @@ import pandas as pd
 
 from scalesweep.analysis.best_rate import BestRate, best_rate
 from scalesweep.analysis.roofline import Reach, reach_of
+from scalesweep.core.joined_experiments import parameters_at
 from scalesweep.core.plan_format import Plan
 from scalesweep.tables.points import ExperimentData
 from scalesweep.tables.rank_layout import Layout
@@ -58,7 +59,7 @@ def read_ceilings(summary: pd.DataFrame, plan: Plan) -> list[ReadCeiling]:
         data = ExperimentData(summary, experiment)
         for point in data.points():
             values = data.repeats(point, (str(experiment["main_metric"]), "run"))
-            every = {**experiment["fixed"], **point.values}
+            every = parameters_at(experiment, point.values)
             if not values.size or every.get("pattern") == "random":
                 continue
             where = experiment["name"]

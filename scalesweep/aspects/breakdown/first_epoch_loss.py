@@ -19,6 +19,7 @@ from scalesweep.aspects.breakdown.losses import (
 )
 from scalesweep.aspects.breakdown.table import FirstEpochRow
 from scalesweep.core.formatting import number, with_interval
+from scalesweep.core.joined_experiments import parameters_at
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.findings.base import CONFIRMED, NOTE, OPEN, SILENT, Finding, claim_of, marked
 
@@ -119,7 +120,7 @@ def _cause(
     own = later.parts.get(INPUT) if later else None
     if later is None or own is None or later.ideal is None or ledger.ideal is None:
         return "; no cause is named, because no later epochs show what the work without files takes"
-    point = {**results.entry["fixed"], **ledger.row}
+    point = parameters_at(results.entry, ledger.row)
     if kept := next((key for key, value in KEPT.items() if point.get(key) == value), None):
         return (
             f"; no cause is named: with {kept} {point[kept]} later epochs do not decode again, so "

@@ -7,6 +7,7 @@ from dataclasses import replace
 from scalesweep.analysis.multiple import holm_p
 from scalesweep.analysis.stats import ONE_REPEAT, SIGNIFICANT, sign_test
 from scalesweep.aspects.comparisons.best import best_configuration
+from scalesweep.aspects.comparisons.settings import benchmark_settings
 from scalesweep.aspects.comparisons.threads import best_threads
 from scalesweep.core.formatting import counted, finite, listed, number, with_interval
 from scalesweep.core.plan_format import parameter_of
@@ -298,5 +299,6 @@ RULES = (
     ),
     Rule(best_value, figures={"best value": ("compare-", "ratio-")}),
     Rule(value_ratio, figures={"ratio": ("ratio-", "compare-")}),
+    Rule(benchmark_settings),
     Rule(site_ratio, figures={"sites": ("sites-",)}),
 )

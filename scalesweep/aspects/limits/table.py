@@ -6,11 +6,13 @@ A resource allows its measured ceiling over what a sample takes of it, as if all
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import chain
 
 from scalesweep.analysis.best_rate import BestRate
 from scalesweep.analysis.roofline import COMPUTE, Reach, reach_of, share_interval
 from scalesweep.analysis.types import Floats
 from scalesweep.core.formatting import finite, number, scaled_unit, text_of
+from scalesweep.core.joined_experiments import constants_of
 from scalesweep.table.declared import Estimate, PointRow, column
 from scalesweep.tables.ceilings import COPIES, MEASURED, ceiling_of, numbers_in
 from scalesweep.tables.layers import LAYERS
@@ -93,7 +95,8 @@ def limit_rows(inputs: TableInputs) -> Iterator[LimitRow]:
 
 
 def _names(data: ExperimentData) -> set[str]:
-    return {*data.experiment["fixed"], *data.axes}
+    own = constants_of(data.experiment).values()
+    return {*data.experiment["fixed"], *data.axes, *chain.from_iterable(own)}
 
 
 def _limits(inputs: TableInputs, point: Point) -> dict[str, Limit | str]:

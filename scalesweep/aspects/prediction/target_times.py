@@ -19,6 +19,7 @@ from scalesweep.analysis.stats import Interval, mean_interval
 from scalesweep.analysis.types import Floats
 from scalesweep.core.files import canonical_json
 from scalesweep.core.formatting import finite, listed
+from scalesweep.core.joined_experiments import parameters_at
 from scalesweep.table.declared import DeclaredRow, Estimate, column
 from scalesweep.tables.borders import borders_of
 from scalesweep.tables.cost_parts import parts_within
@@ -143,7 +144,7 @@ def _interval(epochs: Floats, level: float) -> Interval:
 
 def _global_batch(data: ExperimentData, point: Point) -> float:
     """Samples of a step over all ranks; NaN where it is not known."""
-    every = {**data.experiment["fixed"], **point.values}
+    every = parameters_at(data.experiment, point.values)
     whole, size = every.get(_GLOBAL), every.get(_BATCH)
     if finite(whole):
         return float(whole)

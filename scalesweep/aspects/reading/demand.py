@@ -9,6 +9,7 @@ import numpy as np
 
 from scalesweep.analysis.metrics import EPOCH_PHASES
 from scalesweep.analysis.stats import mean_interval, ratio_interval, ratio_p
+from scalesweep.core.joined_experiments import parameters_at
 from scalesweep.core.plan_format import PlanExperiment, parameter_of
 from scalesweep.table.declared import Estimate, PointRow, column
 from scalesweep.tables.consumers import DUMMY, Consumer
@@ -45,7 +46,7 @@ def demand_rows(inputs: TableInputs) -> Iterator[Demand]:
     if not consumers or not reads_files(entry):
         return
     for point in inputs.points:
-        every = {**entry["fixed"], **point.values}
+        every = parameters_at(entry, point.values)
         if every.get("input") in DUMMY or "input" in every or every.get("step_gflop"):
             continue  # it trains, or consumes as training would
         for consumer in consumers:

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from scalesweep.analysis.stats import SIGNIFICANT
 from scalesweep.aspects.reading.demand import Demand
 from scalesweep.core.formatting import PHASES, counted, listed, with_interval
+from scalesweep.core.joined_experiments import parameters_at
 from scalesweep.experiment.results import ExperimentResults, Key
 from scalesweep.findings.base import (
     CONFIRMED,
@@ -118,7 +119,7 @@ def _differences(results: ExperimentResults, rows: Sequence[Demand]) -> str:
 
 def count_of(results: ExperimentResults, row: Demand) -> int:
     """What the point scales over, also where an experiment has one count."""
-    return int({**results.entry["fixed"], **row.point}.get(results.scale) or 1)
+    return int(parameters_at(results.entry, row.point).get(results.scale) or 1)
 
 
 def _above(row: Demand) -> bool:

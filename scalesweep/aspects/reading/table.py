@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from scalesweep.analysis.metrics import EPOCH_PHASES
 from scalesweep.analysis.roofline import share_interval
 from scalesweep.aspects.reading.demand import Demand, demand_rows
+from scalesweep.core.joined_experiments import parameters_at
 from scalesweep.experiment.results import ExperimentResults, Key
 from scalesweep.table.declared import Estimate, PointRow, column
 from scalesweep.tables.making import Maker, TableInputs, point_columns
@@ -40,7 +41,7 @@ def reading_rows(inputs: TableInputs) -> Iterator[Reading]:
         (ceiling.state, ceiling.nodes): ceiling for ceiling in reversed(inputs.machine.reading)
     }
     for point in inputs.points:
-        parameters = {**data.experiment["fixed"], **point.values}
+        parameters = parameters_at(data.experiment, point.values)
         nodes = Layout.of(parameters).nodes
         for phase in EPOCH_PHASES:
             values = data.repeats(point, (RATE, phase))

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from scalesweep.analysis.roofline import COMPUTE, Roof
 from scalesweep.aspects.roofline.table import STEP, CeilingRow, LayerRow
 from scalesweep.core.formatting import finite
+from scalesweep.core.joined_experiments import parameters_at
 from scalesweep.experiment.results import ExperimentResults, Key, Row
 from scalesweep.tables.ceilings import DATASHEET, MEASURED, ceiling_of, roof_of
 
@@ -46,19 +47,18 @@ def rooflines(results: ExperimentResults) -> list[list[PointRoofline]]:
     smallest scale comes first.
     """
     ceilings = [row.ceiling for row in results.of(CeilingRow)]
-    fixed = results.entry["fixed"]
     groups: dict[Key, list[PointRoofline]] = {}
     apart = group_names(results)
     for rows in layers_of_points(results):
         first = rows[0]
-        every = {**fixed, **first.point}
+        every = parameters_at(results.entry, first.point)
         ranks = min(int(every["ranks"]), int(every.get("ranks_per_node") or 1))
         roofs = {
             stated: roof_of(ceilings, stated, first.numbers) for stated in (MEASURED, DATASHEET)
         }
         flops = ceiling_of(ceilings, COMPUTE, MEASURED, first.numbers)
         point = PointRoofline(
-            {LOCAL_BATCH: fixed.get(LOCAL_BATCH), **first.row},
+            {LOCAL_BATCH: every.get(LOCAL_BATCH), **first.row},
             first.repeats,
             ranks,
             [row for row in rows if row.kind != STEP],

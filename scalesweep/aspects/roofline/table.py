@@ -23,6 +23,7 @@ from scalesweep.analysis.roofline import (
 )
 from scalesweep.analysis.stats import positive_interval
 from scalesweep.analysis.types import Floats
+from scalesweep.core.joined_experiments import parameters_at
 from scalesweep.table.declared import DeclaredRow, Estimate, PointRow, column
 from scalesweep.tables.ceilings import (
     DATASHEET,
@@ -162,7 +163,7 @@ def _roof(
     Measured ones where both are there, else those of the data sheet; NaN says that the uncertainty
     is not known.
     """
-    every = {**data.experiment["fixed"], **point.values}
+    every = parameters_at(data.experiment, point.values)
     dtype = numbers_in(data, point)
     ranks = min(int(every["ranks"]), int(every.get("ranks_per_node") or 1))
     for stated in (MEASURED, DATASHEET):

@@ -16,6 +16,7 @@ from scalesweep.analysis.stats import (
 from scalesweep.aspects.training.curves import final_measure
 from scalesweep.aspects.training.input_share import data_loading, input_share
 from scalesweep.core.formatting import PHASES, counted, finite, listed, with_interval
+from scalesweep.core.joined_experiments import parameters_at
 from scalesweep.core.plan_format import parameter_of
 from scalesweep.experiment.learning import learns
 from scalesweep.experiment.measure import Measure
@@ -236,7 +237,7 @@ def _same_training(results: ExperimentResults, row: Row, other: Row) -> bool:
 
 
 def _has_target(results: ExperimentResults, row: Row) -> bool:
-    point = {**results.entry["fixed"], **row}
+    point = parameters_at(results.entry, row)
     return any(name.startswith("target_") and finite(value) for name, value in point.items())
 
 

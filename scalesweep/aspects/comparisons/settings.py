@@ -1,0 +1,26 @@
+"""What benchmarks that are compared with each other do not have in common."""
+
+from scalesweep.core.formatting import listed, text_of
+from scalesweep.core.joined_experiments import benchmarks_of, differing_settings
+from scalesweep.experiment.results import ExperimentResults
+from scalesweep.findings.base import NOTE, Finding
+
+MAX_NAMED = 6
+
+
+def benchmark_settings(results: ExperimentResults) -> list[Finding]:
+    """The parameters that benchmarks share and that have another value in each, as a note: a ratio
+    of the benchmarks is one of these, too."""
+    names = [*benchmarks_of(results.entry)]
+    differing = differing_settings(results.entry)
+    if not differing or not results.points:
+        return []
+    parts = [
+        f"{parameter} ({', '.join(text_of(of[name]) for name in names)})"
+        for parameter, of in differing.items()
+    ]
+    text = (
+        f"{listed(names)} ran with other values of parameters that they share: "
+        f"{listed(parts, MAX_NAMED)}. What is compared are the programs with these settings."
+    )
+    return [Finding(results.name, "settings", NOTE, text, {"experiment": results.name})]

@@ -1,0 +1,127 @@
+"""Experiments that name several benchmarks: one part for each, which share axes and parameters.
+
+A part is an experiment of one benchmark with runs of its own, whose ids are those of the same
+points in any other experiment. Tables, figures and report show the parts as one
+(``core.joined_experiments``), with ``benchmark`` as one more parameter.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
+from typing import Any
+
+from scalesweep.config.benchmark import Benchmark
+from scalesweep.config.experiment import Experiment
+from scalesweep.config.grid import check_overlap
+from scalesweep.core.errors import UserError, choices
+from scalesweep.core.formatting import listed
+
+# What decides between runs, or predicts them, of one program alone.
+_ALONE = ("extra", "predict", "stop")
+
+
+def part_name(experiment: str, benchmark: str) -> str:
+    """What a part is called: no experiment of a file has a dot in its name."""
+    return f"{experiment}.{benchmark}"
+
+
+def parts(
+    experiments: Mapping[str, Mapping[str, Any]], path: str
+) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
+    """The experiments of a campaign file: name, name of the one that it is part of (or nothing),
+    and what the file says of it with one benchmark.
+
+    Raises UserError for what experiments of several benchmarks cannot have.
+    """
+    for name, spec in experiments.items():
+        where = f"{path}: experiments.{name}"
+        names = spec["benchmark"]
+        if isinstance(names, str):
+            if "fixed_of" in spec:
+                raise UserError(
+                    f"{where}.fixed_of: goes with a list of benchmarks; move its values to fixed"
+                )
+            yield name, "", spec
+            continue
+        for key in _ALONE:
+            if key in spec:
+                raise UserError(f"{where}.{key}: not with several benchmarks; leave it out")
+        if isinstance(spec.get("repeats", 1), Mapping):
+            raise UserError(f"{where}.repeats: with several benchmarks a number, not a rule")
+        own = spec.get("fixed_of", {})
+        for benchmark in own:
+            if benchmark not in names:
+                raise UserError(
+                    f"{where}.fixed_of: {benchmark!r} is not one of the experiment's benchmarks; "
+                    + choices(benchmark, names)
+                )
+            if "ranks" in own[benchmark]:
+                raise UserError(
+                    f"{where}.fixed_of.{benchmark}: 'ranks' must be the same for all benchmarks; "
+                    "set it under axes or fixed"
+                )
+            places = {"fixed": spec.get("fixed", {}), f"fixed_of.{benchmark}": own[benchmark]}
+            check_overlap(places, where)
+        for benchmark in names:
+            fixed = {**spec.get("fixed", {}), **own.get(benchmark, {})}
+            rest = {key: value for key, value in spec.items() if key != "fixed_of"}
+            part = {**rest, "benchmark": benchmark, "fixed": fixed}
+            yield part_name(name, benchmark), name, part
+
+
+def check_parts(
+    experiments: Sequence[Experiment], specs: Mapping[str, Mapping[str, Any]], path: str
+) -> None:
+    """Raise UserError where the parts of an experiment cannot stand in one table."""
+    whole: dict[str, list[Experiment]] = {}
+    for experiment in experiments:
+        if experiment.part_of:
+            whole.setdefault(experiment.part_of, []).append(experiment)
+    for name, members in whole.items():
+        where, spec = f"{path}: experiments.{name}", specs[name]
+        shared = dict.fromkeys(chain(spec.get("axes", {}), spec.get("fixed", {}),
+                                     *spec.get("linked", [])))  # fmt: skip
+        for parameter in shared:
+            _check_unit(parameter, [member.benchmark for member in members], where)
+        _check_scale(members, where)
+        _check_metric(members, where)
+
+
+def _check_unit(name: str, benchmarks: Sequence[Benchmark], where: str) -> None:
+    """Each part has checked that its benchmark takes the values."""
+    units = {benchmark.name: benchmark.parameters[name].unit for benchmark in benchmarks}
+    if len(set(units.values())) > 1:
+        said = listed([f"{unit or 'no unit'} in {of}" for of, unit in units.items()])
+        raise UserError(
+            f"{where}: {name!r} means different things ({said}); set it under fixed_of, or measure "
+            "these benchmarks in experiments of their own"
+        )
+
+
+def _check_scale(members: Sequence[Experiment], where: str) -> None:
+    """What benchmarks scale over is the same; where the words differ it must be their ranks."""
+    scales = {member.benchmark.name: member.benchmark.scale for member in members}
+    if len(set(scales.values())) == 1:
+        return
+    for member in members:
+        scale_of = member.benchmark.scale_of
+        if any(scale_of(point) != point["ranks"] for point in member.points):
+            said = listed([f"{of} over {scale}" for of, scale in scales.items()])
+            raise UserError(
+                f"{where}: the benchmarks scale over different things ({said}), and the "
+                f"{member.benchmark.scale} of {member.benchmark.name} are not its ranks"
+            )
+
+
+def _check_metric(members: Sequence[Experiment], where: str) -> None:
+    main = {member.benchmark.name: member.main_metric for member in members}
+    if len(set(main.values())) > 1:
+        known = [
+            {*member.benchmark.metrics, *member.derived, member.main_metric} for member in members
+        ]
+        common = sorted(name for name in set.intersection(*known) if name)
+        words = [f"{metric or 'the total throughput'} of {of}" for of, metric in main.items()]
+        advice = f"one of {listed(common)}" if common else "a metric that all of them report"
+        raise UserError(
+            f"{where}: the main metrics of the benchmarks differ ({listed(words)}); "
+            f"set main_metric to {advice}"
+        )

@@ -1,0 +1,210 @@
+"""Experiments of several benchmarks as tables, figures and report show them: their parts as one.
+
+plan.json has an entry for each part, an experiment of one benchmark: planning, comparisons with
+other results and the history need no more. Here the parts become one entry, in which ``benchmark``
+is a parameter like any other.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
+from typing import Any, cast
+
+from scalesweep.core.files import canonical_json
+from scalesweep.core.plan_format import (
+    ParameterInfo,
+    Plan,
+    PlanExperiment,
+    PlanProfile,
+    PlanRun,
+)
+
+BENCHMARK = "benchmark"  # the parameter that says which benchmark a point is of
+
+
+class JoinedExperiment(PlanExperiment):
+    """An experiment whose parts are one; its ``benchmark`` names all of them.
+
+    ``benchmarks``: the version of each; ``fixed_of``: by benchmark the constant parameters that
+    others do not have, or have with another value.
+    """
+
+    benchmarks: dict[str, int]
+    fixed_of: dict[str, dict[str, Any]]
+
+
+def with_joined(plan: Plan) -> Plan:
+    """The plan with one entry for all parts of an experiment, at the place of the first."""
+    groups: dict[str, list[PlanExperiment]] = {}
+    for entry in plan["experiments"]:
+        groups.setdefault(entry.get("part_of") or entry["name"], []).append(entry)
+    joined = [_joined(name, parts) for name, parts in groups.items()]
+    return {**plan, "experiments": joined}
+
+
+def benchmarks_of(entry: PlanExperiment) -> dict[str, int]:
+    """The benchmarks of an experiment, each with its version."""
+    joined = cast(JoinedExperiment, entry)
+    return joined.get("benchmarks") or {entry["benchmark"]: entry["version"]}
+
+
+def constants_of(entry: PlanExperiment) -> Mapping[str, Mapping[str, Any]]:
+    """By benchmark the constant parameters that are its own; empty where there is one benchmark."""
+    return cast(JoinedExperiment, entry).get("fixed_of", {})
+
+
+def parameters_at(entry: PlanExperiment, values: Mapping[str, Any]) -> dict[str, Any]:
+    """Every parameter of a point whose varying ones have these ``values``."""
+    own = constants_of(entry).get(str(values.get(BENCHMARK)), {})
+    return {**entry["fixed"], **own, **values}
+
+
+def differing_settings(entry: PlanExperiment) -> dict[str, dict[str, Any]]:
+    """Parameters that all benchmarks of an experiment have, with other values in each: by name
+    the value of each benchmark. None where there is one benchmark."""
+    of = constants_of(entry)
+    common = set.intersection(*(set(values) for values in of.values())) if of else set()
+    first = next(iter(of.values()), {})
+    return {
+        name: {benchmark: values[name] for benchmark, values in of.items()}
+        for name in first
+        if name in common
+    }
+
+
+def _joined(name: str, parts: Sequence[PlanExperiment]) -> PlanExperiment:
+    """The entry of an experiment: its own, or all parts in one."""
+    if not parts[0].get("part_of"):
+        return parts[0]
+    first, names = parts[0], [part["benchmark"] for part in parts]
+    # Benchmarks with words of their own for what they scale over scale over their ranks.
+    scale = first["scale"] if len({part["scale"] for part in parts}) == 1 else "ranks"
+    dropped = {part["scale"] for part in parts} - {scale}
+    varying = dict.fromkeys(chain.from_iterable(part["axes"] for part in parts))
+    axes = sorted(
+        [scale, BENCHMARK, *(n for n in varying if n not in dropped and n != scale)]
+        if scale in varying
+        else [BENCHMARK, *(n for n in varying if n not in dropped)],
+        key=lambda axis: axis != scale,
+    )
+    fixed, fixed_of = _constants(parts, {*axes, *dropped})
+    walls = [part["estimate"] for part in parts]
+    entry: JoinedExperiment = {
+        **first,
+        "name": name,
+        "benchmark": ", ".join(names),
+        "benchmarks": {part["benchmark"]: part["version"] for part in parts},
+        "summary": "; ".join(f"{part['benchmark']}: {part['summary']}" for part in parts),
+        "metrics": _definitions(parts),
+        "compare": _agreed(part.get("compare", {}) for part in parts),
+        "kinds": _agreed(part.get("kinds", {}) for part in parts),
+        "scale": scale,
+        "scale_parameters": ["ranks"] if dropped else first["scale_parameters"],
+        "axes": axes,
+        "work": sorted({*chain.from_iterable(part["work"] for part in parts)} & {*axes, *fixed}),
+        "fixed": fixed,
+        "fixed_of": fixed_of,
+        "parameters": _parameters(parts, dropped),
+        "runs": [_run(run, part, dropped) for part in parts for run in part["runs"]],
+        "profiles": [_profile(run, part, dropped) for part in parts for run in part["profiles"]],
+        "excluded": [
+            {**left_out, "point": _point(left_out["point"], part, dropped)}
+            for part in parts
+            for left_out in part["excluded"]
+        ],
+        "points": sum(part["points"] for part in parts),
+        "estimate": {
+            "wall_s": _sum([wall["wall_s"] for wall in walls]),
+            "core_hours": _sum([wall["core_hours"] for wall in walls]),
+        },
+    }
+    del entry["part_of"]
+    # What is said of one program is not said of all.
+    if not all(part.get("noexchange") for part in parts):
+        entry.pop("noexchange", None)
+    if len({part.get("ceiling") for part in parts}) > 1:
+        entry.pop("ceiling", None)
+    if refused := sum(part.get("refused", 0) for part in parts):
+        entry["refused"] = refused
+    return entry
+
+
+def _constants(
+    parts: Sequence[PlanExperiment], out: set[str]
+) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
+    """Parameters with one value in all parts, and by benchmark those with a value of its own."""
+    first = parts[0]["fixed"]
+    same = {
+        name
+        for name, value in first.items()
+        if all(name in part["fixed"] and _same(part["fixed"][name], value) for part in parts)
+    } - out
+    fixed = {name: value for name, value in first.items() if name in same}
+    return fixed, {
+        part["benchmark"]: {
+            name: value for name, value in part["fixed"].items() if name not in same | out
+        }
+        for part in parts
+    }
+
+
+def _same(value: Any, other: Any) -> bool:
+    return canonical_json(value) == canonical_json(other)
+
+
+def _definitions(parts: Sequence[PlanExperiment]) -> dict[str, str]:
+    """Definitions of metrics; where benchmarks define one in other words, each with its own."""
+    texts: dict[str, dict[str, list[str]]] = {}
+    for part in parts:
+        for metric, text in part["metrics"].items():
+            texts.setdefault(metric, {}).setdefault(text, []).append(part["benchmark"])
+    return {
+        metric: next(iter(by_text))
+        if len(by_text) == 1
+        else "; ".join(f"{', '.join(names)}: {text}" for text, names in by_text.items())
+        for metric, by_text in texts.items()
+    }
+
+
+def _agreed(maps: Iterable[Mapping[str, str]]) -> dict[str, str]:
+    """What benchmarks say of metrics, without that of which they say different things."""
+    said: dict[str, set[str]] = {}
+    for mapping in maps:
+        for name, word in mapping.items():
+            said.setdefault(name, set()).add(word)
+    return {name: next(iter(words)) for name, words in said.items() if len(words) == 1}
+
+
+def _parameters(parts: Sequence[PlanExperiment], dropped: set[str]) -> dict[str, ParameterInfo]:
+    """What the columns mean: of a parameter that several have, as the first one says it."""
+    known: dict[str, ParameterInfo] = {
+        BENCHMARK: {
+            "unit": None,
+            "doc": "The program that was measured.",
+            "default": parts[0]["benchmark"],
+            "workload": False,
+        }
+    }
+    for part in parts:
+        for name, info in part["parameters"].items():
+            if name not in dropped:
+                known.setdefault(name, info)
+    return known
+
+
+def _point(point: Mapping[str, Any], part: PlanExperiment, dropped: set[str]) -> dict[str, Any]:
+    kept = {name: value for name, value in point.items() if name not in dropped}
+    return {BENCHMARK: part["benchmark"], **kept}
+
+
+def _run(run: PlanRun, part: PlanExperiment, dropped: set[str]) -> PlanRun:
+    return {**run, "point": _point(run["point"], part, dropped)}
+
+
+def _profile(run: PlanProfile, part: PlanExperiment, dropped: set[str]) -> PlanProfile:
+    return {**run, "point": _point(run["point"], part, dropped)}
+
+
+def _sum(values: Sequence[float | None]) -> float | None:
+    """The sum of what is known of all; None where something is not known of one."""
+    known = [value for value in values if value is not None]
+    return sum(known) if len(known) == len(values) else None

@@ -1,0 +1,170 @@
+"""Experiments of several benchmarks: their parts, what these share, and one entry of them all."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from scalesweep.aspects.comparisons.settings import benchmark_settings
+from scalesweep.config.campaign import Campaign, load_campaign
+from scalesweep.core.errors import UserError
+from scalesweep.core.joined_experiments import (
+    benchmarks_of,
+    differing_settings,
+    parameters_at,
+    with_joined,
+)
+from scalesweep.core.plan_format import Plan
+from scalesweep.experiment.results import ExperimentResults
+from scalesweep.planning.plan import build_plan
+from scalesweep.state.run_state import RunState
+from scalesweep.tables.pairwise import make_comparisons
+from scalesweep.tables.points import ExperimentData
+from tests.fakes.two_benchmarks import BOTH, add_toy_fast
+
+
+@pytest.fixture
+def both(toy: Path) -> Callable[..., Campaign]:
+    """Load a campaign with the experiment of both benchmarks, changed by replacing texts."""
+    add_toy_fast(toy / "benchmarks")
+
+    def load(old: str = "", new: str = "", more: str = "") -> Campaign:
+        assert old in BOTH
+        path = toy / "campaign.yaml"
+        body = BOTH.replace(old, new) if old else BOTH
+        path.write_text(f"campaign: c\nsite: toy\nexperiments:\n  both:{body}{more}")
+        return load_campaign(path)
+
+    return load
+
+
+def finished(campaign: Campaign) -> Plan:
+    """The plan of a campaign all of whose runs are done."""
+    state = RunState("done", "1", wall_s=1.0, source="measured")
+    return build_plan(campaign, dict.fromkeys(campaign.unique_runs(), state))
+
+
+def test_runs_are_those_of_experiments_of_one_benchmark(both: Callable[..., Campaign]) -> None:
+    alone = (
+        "  alone:\n    benchmark: toy\n    axes: {ranks: [1, 2]}\n"
+        "    fixed: {size: 3, rate: 2.0, threads: 3}\n    repeats: 2\n"
+    )
+    campaign = both(more=alone)
+    assert [e.name for e in campaign.experiments] == ["both.toy", "both.toy_fast", "alone"]
+    first, second, third = ([run.run_id for run in e.runs] for e in campaign.experiments)
+    assert first == third and not set(first) & set(second)
+    assert {run_id.split("-")[0] for run_id in second} == {"toy_fast"}
+    assert [e.part_of for e in campaign.experiments] == ["both", "both", ""]
+
+
+def test_parts_are_shown_as_one(both: Callable[..., Campaign]) -> None:
+    plan = finished(both(more="  last: {benchmark: toy}\n"))
+    assert [entry["name"] for entry in plan["experiments"]] == ["both.toy", "both.toy_fast", "last"]
+    whole = with_joined(plan)
+    assert [entry["name"] for entry in whole["experiments"]] == ["both", "last"]
+    entry, last = whole["experiments"]
+    assert last is plan["experiments"][-1]
+    assert entry["axes"] == ["ranks", "benchmark"] and entry["points"] == 4
+    assert benchmarks_of(entry) == {"toy": 1, "toy_fast": 1}
+    assert entry["fixed"]["size"] == 3 and "threads" not in entry["fixed"]
+    # What one of them alone has is no parameter of the other's points.
+    at = {
+        name: parameters_at(entry, {"benchmark": name, "ranks": 2}) for name in ("toy", "toy_fast")
+    }
+    assert at["toy"]["rate"] == 2.0 and "rate" not in at["toy_fast"]
+    assert at["toy_fast"]["speed"] == 2.0 and at["toy_fast"]["threads"] == 1
+    assert differing_settings(entry) == {"threads": {"toy": 3, "toy_fast": 1}}
+    assert [run["point"]["benchmark"] for run in entry["runs"]] == ["toy"] * 4 + ["toy_fast"] * 4
+
+
+def summary_of(plan: Plan, **units: tuple[str, str]) -> pd.DataFrame:
+    """A summary of its runs: ``toy_fast`` has 3 times the value of ``toy`` in each metric."""
+    runs = [(e["benchmark"], run) for e in plan["experiments"] for run in e["runs"]]
+    value = [(3.0 if b == "toy_fast" else 1.0) + 0.01 * run["repeat"] for b, run in runs]
+    frame: dict[str, Any] = {
+        "run_id": [run["run_id"] for _, run in runs],
+        "source": "measured", "samples": 3.0, "warnings": None,
+        "repeat": [run["repeat"] for _, run in runs],
+    }  # fmt: skip
+    frame |= {f"{name}_mean_run": value for name in units}
+    summary = pd.DataFrame(frame)
+    summary.attrs["metrics"] = {
+        benchmark: {
+            name: {"unit": unit[place], "better": "higher", "scope": "total"}
+            for name, unit in units.items()
+        }
+        for place, benchmark in enumerate(("toy", "toy_fast"))
+    }
+    return summary
+
+
+def test_benchmarks_are_compared_in_metrics_of_one_meaning(both: Callable[..., Campaign]) -> None:
+    plan = finished(both())
+    summary = summary_of(plan, images=("images/s", "images/s"), odd=("images/s", "samples/s"))
+    entry = with_joined(plan)["experiments"][0]
+    data = ExperimentData(summary, entry)
+    assert "odd" in data.unlike and "odd" not in data.quantities
+    assert [metric for metric, _ in data.measures] == ["images"]
+    rows = make_comparisons(data, data.points())["comparisons"]
+    assert set(rows["parameter"]) == {"benchmark"} and list(rows["ranks"]) == [1, 2]
+    assert set(rows["value"]) == {"toy_fast"} and set(rows["reference"]) == {"toy"}
+    assert rows["ratio"].between(2.9, 3.0).all() and (rows["low"] < rows["ratio"]).all()
+    (note,) = benchmark_settings(ExperimentResults(entry, {"points": pd.DataFrame({"ranks": [1]})}))
+    assert "threads (3, 1)" in note.text
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("toy_fast", "toy_quick", "no benchmark 'toy_quick'"),
+        ("ranks: [1, 2]", "speed: [1, 2]", "both.axes.speed: benchmark toy has no parameter"),
+        ("toy_fast: {threads: 1}", "toy_slow: {}", "'toy_slow' is not one of the experiment's"),
+        ("toy_fast: {threads: 1}", "toy_fast: {size: 1}", "set in fixed and in fixed_of.toy_fast"),
+        ("toy_fast: {threads: 1}", "toy_fast: {ranks: 1}", "'ranks' must be the same"),
+        ("repeats: 2", "repeats: {min: 3, max: 6, until: 5 %}", "a number, not a rule"),
+        ("repeats: 2", "predict: {ranks: [8]}", "predict: not with several benchmarks"),
+        ("[toy, toy_fast]", "toy", "goes with a list of benchmarks"),
+        ("[toy, toy_fast]", "[toy]", "benchmark"),
+    ],
+)
+def test_what_several_benchmarks_cannot_have(
+    both: Callable[..., Campaign], old: str, new: str, said: str
+) -> None:
+    with pytest.raises(UserError) as error:
+        both(old, new)
+    assert said in str(error.value) and "campaign.yaml" in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("unit: samples, doc: samples per", "unit: images, doc: images per",
+         "'size' means different things (samples in toy and images in toy_fast)"),
+        ("result: native", "result: native\nmetrics: {fast: how}\nmain_metric: fast",
+         "the main metrics of the benchmarks differ (the total throughput of toy and fast of"),
+        ("result: native", "result: native\nworkers: {name: devices, count: ranks * 2, doc: d}",
+         "scale over different things (toy over ranks and toy_fast over devices)"),
+    ],
+)  # fmt: skip
+def test_what_does_not_compare_is_refused(
+    both: Callable[..., Campaign], toy: Path, old: str, new: str, said: str
+) -> None:
+    file = toy / "benchmarks" / "toy_fast" / "benchmark.yaml"
+    text = file.read_text()
+    assert old in text
+    file.write_text(text.replace(old, new))
+    with pytest.raises(UserError) as error:
+        both()
+    assert said in str(error.value)
+
+
+def test_devices_that_are_ranks_join(both: Callable[..., Campaign], toy: Path) -> None:
+    file = toy / "benchmarks" / "toy_fast" / "benchmark.yaml"
+    workers = "result: native\nworkers: {name: devices, count: ranks, doc: d}"
+    file.write_text(file.read_text().replace("result: native", workers))
+    entry = with_joined(finished(both()))["experiments"][0]
+    assert entry["scale"] == "ranks" and entry["axes"] == ["ranks", "benchmark"]
+    assert all("devices" not in run["point"] for run in entry["runs"])
+    assert "devices" not in entry["parameters"]
