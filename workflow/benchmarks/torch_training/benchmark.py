@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import torch
 
-from harness import no_exchange, ranks, spans, torch_ranks
+from harness import no_exchange, ranks, torch_ranks
 from harness.frame import Arrays, Benchmark
 from harness.native import Metric, Work, metric
 from harness.program import EXIT_BAD_DATA
-from torch_training import flops, inputs, memory, models, optimizers, sharing, steps
+from torch_training import flops, inputs, memory, models, optimizers, sharing, stamps, steps
 from torch_training.models.network import count
 
 Problem = tuple[int, str]
@@ -42,6 +42,9 @@ class TorchTraining(Benchmark):
         self.sharing = sharing.make(params, network, None, self.device)
         self.optimizer = optimizers.make(params, self.sharing.parameters())
         self.read = inputs.make(params, self.run.data, place, self.device)
+        self.stamps = stamps.Stamps(stamps.clock_of(self.device))
+        self.stamps.attach(self.optimizer)
+        self.sharing.attach(self.stamps)
 
     def warm_up(self) -> None:
         """Take the first steps, in which PyTorch compiles and allocates."""
@@ -58,7 +61,7 @@ class TorchTraining(Benchmark):
 
     def take(self, kind: str, number: int) -> steps.Taken:
         """Take steps; ProgramError on all ranks when the loss of one is not finite."""
-        taken = steps.take(self.sharing, self.optimizer, self.read, number)
+        taken = steps.take(self.sharing, self.optimizer, self.read, number, self.stamps)
         ranks.raise_together(self.divergence(kind, taken.losses))
         return taken
 
@@ -80,9 +83,9 @@ class TorchTraining(Benchmark):
         ranks.raise_together(None if finite else (EXIT_BAD_DATA, message))
         self.peaks = ranks.gather_json(memory.peaks(self.device))
         return {
-            "warmup_step_times": ranks.gather(self.warmup.times),
-            "step_times": ranks.gather(self.timed.times),
+            "warmup_step_times": ranks.gather(self.warmup.seconds["step_times"]),
             "loss": ranks.gather(self.timed.losses),
+            **{name: ranks.gather(each) for name, each in self.timed.seconds.items()},
         }
 
     def about_rank(self) -> dict[str, Any]:
@@ -132,7 +135,7 @@ class TorchTraining(Benchmark):
             "mode": {"strategy": self.sharing.by, "step_times": "of each rank"},
             "devices": [about["device"] for about in about_ranks],
             "threads": [about["threads"] for about in about_ranks],
-            "spans": spans.about(spans.NONE, params["batches"]),
+            "spans": self.stamps.notes(params["batches"]),
             "batch": {"global": self.samples_per_step, "per_device": params["batch_size"]},
             "exchange": self.sharing.exchange(),
             "peaks": {name: [rank.get(name) for rank in self.peaks] for name in self.peaks[0]},

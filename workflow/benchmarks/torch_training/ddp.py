@@ -10,6 +10,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 from torch_training.models.network import Network
 from torch_training.sharing import Sharing
+from torch_training.stamps import Stamps
 
 MIB = 1 << 20
 DEFAULT_MB = 25  # DDP's, whose first bucket is then smaller
@@ -39,6 +40,10 @@ class DataParallel(Sharing):
             **own_statistics,
         )
         return self.ddp
+
+    def attach(self, stamps: Stamps) -> None:
+        """Have the stamps listen to the wait for the last buckets."""
+        stamps.of_ddp(self.ddp)
 
     def exchanging(self, last: bool) -> AbstractContextManager[Any]:
         """Return the context of a micro-step: gradients stay where they are but in the last."""

@@ -9,6 +9,7 @@ from torch import nn
 
 from torch_training import models
 from torch_training.models.network import Network
+from torch_training.stamps import Stamps
 
 Batch = Sequence[tuple[torch.Tensor, torch.Tensor]]  # inputs and targets of each micro-step
 
@@ -36,8 +37,8 @@ class Sharing:
         """Return what the optimiser updates."""
         return list(self.network.parameters())
 
-    def attach(self, stamps: Any) -> None:
-        """Have the stamps told of what this rank waits for: of nothing here."""
+    def attach(self, stamps: Stamps) -> None:
+        """Have the stamps listen to what this rank waits for: to nothing here."""
 
     def exchanging(self, last: bool) -> AbstractContextManager[Any]:
         """Return the context of a micro-step, which exchanges gradients if it is the last."""

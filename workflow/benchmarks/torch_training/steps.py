@@ -1,6 +1,5 @@
-"""The loop that takes and times steps. A step ends when its loss is known to the program."""
+"""The loop that takes steps. A step ends when its loss is known to the program."""
 
-import time
 from typing import NamedTuple
 
 import numpy as np
@@ -9,28 +8,37 @@ import torch
 from harness import watch
 from torch_training.inputs import Read
 from torch_training.sharing import Sharing
+from torch_training.stamps import HostClock, Stamps
 
 
 class Taken(NamedTuple):
-    """Of steps: seconds and losses, ``[step]``."""
+    """Of steps: seconds by name (`Stamps.arrays`), and losses, ``[step]``."""
 
-    times: np.ndarray
+    seconds: dict[str, np.ndarray]
     losses: np.ndarray
 
 
-def take(sharing: Sharing, optimizer: torch.optim.Optimizer, read: Read, steps: int) -> Taken:
-    """Take steps: batch, gradients, update.
+def take(
+    sharing: Sharing,
+    optimizer: torch.optim.Optimizer,
+    read: Read,
+    steps: int,
+    stamps: Stamps | None = None,
+) -> Taken:
+    """Take steps: batch, gradients, update. Stamps that listen to nothing see the input alone.
 
     Reading the loss waits for a GPU, and for the update in it, which was enqueued before.
     """
-    times, losses = np.empty(steps), np.empty(steps)
-    clock = time.perf_counter
+    stamps = stamps or Stamps(HostClock())
+    losses = np.empty(steps)
     for number in range(steps):
-        began = clock()
-        loss = sharing.step(read())
+        stamps.begin()
+        batch = read()
+        stamps.fed()
+        loss = sharing.step(batch)
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)
         losses[number] = loss.item()
-        times[number] = clock() - began
+        stamps.end()
         watch.advance()
-    return Taken(times, losses)
+    return Taken(stamps.arrays(), losses)

@@ -1,0 +1,336 @@
+"""Time stamps of training steps in PyTorch: what a rank does in each, without a change to the loop.
+
+A step is cut wherever something begins or ends: input, forward, backward, optimiser, and inside of
+these each wait for other ranks. What lies between two stamps is of whatever was going on, so that
+the parts add up to the step; what has no name is the rest of it.
+
+Exposed exchange is what the computation waits for: DDP's wait for its buckets after the last local
+gradient, FSDP2's for parameters and gradients, DTensor's for its collectives, and that of a stage
+of a pipeline for activations and gradients of its neighbours. What overlaps costs nothing here.
+
+On a CPU stamps are the host's clock. On a GPU they are events on the stream that computes, which
+this stream reaches when it has done what was enqueued before: the host waits for none of them, and
+the times are read when they are over.
+
+Backward passes are seen in `torch.autograd.backward`, waits in `torch.distributed.Work.wait`, the
+optimiser by its hooks. The other names are not public ones. A version of PyTorch without them has
+no stamps (`Stamps.lacking`), because waiting would count as computation.
+"""
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import torch
+import torch.distributed as dist
+
+from harness import spans
+
+INPUT, FORWARD, BACKWARD, OPTIMIZER, REST = "input", "forward", "backward", "optimizer", "rest"
+DATA_PARALLEL, TENSOR_PARALLEL, PIPELINE = "data_parallel", "tensor_parallel", "pipeline_wait"
+COMPUTE, WAITS = (FORWARD, BACKWARD, OPTIMIZER), (DATA_PARALLEL, TENSOR_PARALLEL, PIPELINE)
+HOST, EVENTS = "hooks and the host's clock", "hooks and events on the GPU's stream"
+# Methods of FSDP2's groups of parameters in which the stream that computes waits.
+_FSDP_WAITS = ("wait_for_unshard", "_wait_for_post_backward", "finalize_backward")
+
+Mark = Any  # s, or an event
+
+
+class HostClock:
+    """The host's clock: on a CPU, what was called is done when it returns."""
+
+    method = HOST
+
+    def mark(self) -> Mark:
+        """Return now."""
+        return time.perf_counter()
+
+    def is_past(self, mark: Mark) -> bool:
+        """Return whether the time of a mark is known."""
+        return True
+
+    def wait(self, mark: Mark) -> None:
+        """Wait until the time of a mark is known."""
+
+    def seconds(self, begin: Mark, end: Mark) -> float:
+        """Return the seconds between two marks."""
+        return float(end - begin)
+
+
+class StreamClock:
+    """Events on the stream that computes. Without a GPU, `api` stands for `torch.cuda`."""
+
+    method = EVENTS
+
+    def __init__(self, api: Any = torch.cuda) -> None:
+        """Take the stream that is current now as the one that computes."""
+        self._api, self._stream, self._used = api, api.current_stream(), deque[Any]()
+
+    def mark(self) -> Mark | None:
+        """Record an event; None where another stream is current, which does not compute."""
+        if self._api.current_stream() != self._stream:
+            return None
+        event = self._used.popleft() if self._used else self._api.Event(enable_timing=True)
+        event.record(self._stream)
+        return event
+
+    def is_past(self, mark: Mark) -> bool:
+        """Return whether the stream has come to a mark."""
+        return bool(mark.query())
+
+    def wait(self, mark: Mark) -> None:
+        """Wait until the stream has come to a mark."""
+        mark.synchronize()
+
+    def seconds(self, begin: Mark, end: Mark) -> float:
+        """Return the seconds between two marks that the stream has passed."""
+        return float(begin.elapsed_time(end)) / 1e3
+
+    def again(self, marks: list[Mark]) -> None:
+        """Take events back whose times are read: making one takes longer than recording it."""
+        self._used.extend(marks)
+
+
+Clock = HostClock | StreamClock
+
+
+def clock_of(device: torch.device) -> Clock:
+    """Return what times the work of a device."""
+    return StreamClock() if device.type == "cuda" else HostClock()
+
+
+class Stamps:
+    """The stamps of one rank's steps.
+
+    `begin`, `fed` and `end` are called by the loop; the rest is heard from hooks between `attach`
+    and `close`. `arrays` returns seconds of each step by name.
+    """
+
+    def __init__(self, clock: Clock) -> None:
+        """Take no stamps yet: a step has to begin."""
+        self._clock = clock
+        self._waits: list[str] = []  # that have begun and not ended, the innermost last
+        self._phase = REST
+        self._nested = False  # a backward pass may take others
+        self._marks: list[tuple[Mark, str]] | None = None  # of this step, and what begins there
+        self._before: Mark | None = None  # the end of the step before
+        self._open: deque[tuple[Mark | None, list[tuple[Mark, str]], Mark]] = deque()
+        self._rows: list[dict[str, float]] = []
+        self._threads = {threading.get_ident()}
+        self._undo: list[Callable[[], None]] = []
+        self._usual = DATA_PARALLEL  # what a wait is that nobody names
+        self._at_end: str | None = None  # what the end of a backward pass waits for
+        self.kinds: list[str] = []  # of waits that the layout has
+        self.lacking: list[str] = []  # names that this version of PyTorch does not have
+
+    # The loop's own stamps.
+
+    def begin(self) -> None:
+        """Begin a step: it asks for its batch."""
+        self._phase, self._marks = INPUT, []
+        self._stamp(INPUT)
+
+    def fed(self) -> None:
+        """Note that the step has its batch: the forward pass begins."""
+        self.phase(FORWARD)
+
+    def end(self) -> None:
+        """End the step; times of earlier ones are read where they are known."""
+        marks, end = self._marks, self._clock.mark()
+        if marks is None or end is None:
+            raise RuntimeError("a step ends that has not begun, or on another stream")
+        self._open.append((self._before, marks, end))
+        self._before, self._marks, self._phase = end, None, REST
+        while self._open and self._clock.is_past(self._open[0][2]):
+            self._read()
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """Return seconds ``[step]`` of the steps since the last call, under their names in
+        samples.npz.
+
+        Only `step_times`, `span_input` and `span_between` where PyTorch lacks what tells waiting
+        from computing (`lacking`).
+        """
+        while self._open:
+            self._clock.wait(self._open[0][2])
+            self._read()
+        rows, self._rows = self._rows, []
+
+        def total(*names: str) -> np.ndarray:
+            return np.array([sum(row.get(name, 0.0) for name in names) for row in rows])
+
+        known = {"step_times": total("step"), "span_input": total(INPUT)}
+        known["span_between"] = total("between")
+        if self.lacking:
+            return known
+        finer = {f"span_{name}": total(name) for name in (*COMPUTE, *self.kinds)}
+        both = {"span_compute": total(*COMPUTE), "span_communication": total(*WAITS)}
+        return known | both | finer
+
+    def notes(self, steps: int) -> dict[str, Any]:
+        """Return what a record notes of spans: `harness.spans.about`, and what is lacking."""
+        notes = spans.about(spans.NONE if self.lacking else self._clock.method, steps)
+        return notes | ({"lacking": list(self.lacking)} if self.lacking else {})
+
+    # What hooks tell.
+
+    def phase(self, name: str) -> None:
+        """Note what the rank does from now on, besides waiting for others."""
+        if self._marks is not None and self._phase != name:
+            self._phase = name
+            if not self._waits:
+                self._stamp(name)
+
+    @contextmanager
+    def waiting(self, kind: str) -> Iterator[None]:
+        """Note that what computes waits for other ranks meanwhile; a wait in a wait is part of
+        it."""
+        if self._marks is None or self._waits or threading.get_ident() not in self._threads:
+            yield
+            return
+        self._stamp(kind)
+        self._waits.append(kind)
+        try:
+            yield
+        finally:
+            self._waits.pop()
+            self._stamp(self._phase)
+
+    def _stamp(self, what: str) -> None:
+        mark = self._clock.mark()
+        if mark is not None and self._marks is not None:
+            self._marks.append((mark, what))
+
+    def _read(self) -> None:
+        before, marks, end = self._open.popleft()
+        seconds, ends = self._clock.seconds, [*(mark for mark, _ in marks[1:]), end]
+        first = marks[0][0]
+        row = {"step": seconds(first, end)}
+        row["between"] = 0.0 if before is None else seconds(before, first)
+        for (mark, what), until in zip(marks, ends, strict=True):
+            row[what] = row.get(what, 0.0) + seconds(mark, until)
+        self._rows.append(row)
+        if isinstance(self._clock, StreamClock):
+            # The end of a step is the begin of what lies between it and the next.
+            self._clock.again([*(mark for mark, _ in marks), *([before] if before else [])])
+
+    # Hooks.
+
+    def attach(self, optimizer: torch.optim.Optimizer) -> None:
+        """Listen to an optimiser, and until `close` to all backward passes and waits of the
+        process."""
+        begun = optimizer.register_step_pre_hook(lambda *_: self.phase(OPTIMIZER))
+        ended = optimizer.register_step_post_hook(lambda *_: self.phase(REST))
+        self._keep(begun.remove, ended.remove)
+        self._replace(torch.autograd, "backward", self._backward)
+        self._replace(dist.Work, "wait", lambda wait: self._waits_in(wait, None))
+
+    def of_ddp(self, module: torch.nn.parallel.DistributedDataParallel) -> None:
+        """Listen to DDP: its buckets' wait at the end of backward, and its buffers' broadcast."""
+        self._kind(DATA_PARALLEL)
+        self._at_end = DATA_PARALLEL
+        engine = getattr(torch.autograd.Variable, "_execution_engine", None)
+        if not hasattr(engine, "queue_callback"):
+            self.lacking.append("torch.autograd.Variable._execution_engine.queue_callback")
+        sends = getattr(module, "will_sync_module_buffers", None)
+        if sends is None or sends():
+            self._replace(module, "_sync_buffers", lambda c: self._waits_in(c, DATA_PARALLEL))
+
+    def of_fsdp2(self) -> None:
+        """Listen to FSDP2: waits for parameters and for gradients."""
+        self._kind(DATA_PARALLEL)
+        try:
+            from torch.distributed.fsdp._fully_shard._fsdp_param_group import FSDPParamGroup
+        except ImportError:
+            self.lacking.append("torch.distributed.fsdp._fully_shard")
+            return
+        for name in _FSDP_WAITS:
+            self._replace(FSDPParamGroup, name, lambda call: self._waits_in(call, DATA_PARALLEL))
+
+    def of_tensor_parallel(self) -> None:
+        """Listen to DTensor: waits for functional collectives, in eager mode."""
+        self._kind(TENSOR_PARALLEL)
+        from torch.distributed import _functional_collectives as collectives
+
+        self._replace(collectives, "wait_tensor", lambda c: self._waits_in(c, TENSOR_PARALLEL))
+
+    def of_pipeline(self) -> None:
+        """Listen to a pipeline schedule: waits for its neighbours' activations and gradients.
+
+        Waits that nobody else names are a pipeline's then.
+        """
+        self._kind(PIPELINE)
+        self._usual = PIPELINE
+
+    def close(self) -> None:
+        """Put everything back that `attach` and the others replaced."""
+        while self._undo:
+            self._undo.pop()()
+
+    def _kind(self, kind: str) -> None:
+        if kind not in self.kinds:
+            self.kinds.append(kind)
+
+    def _keep(self, *undo: Callable[[], None]) -> None:
+        self._undo.extend(undo)
+
+    def _replace(self, owner: Any, name: str, of: Callable[[Any], Any]) -> None:
+        """Put `of(what is there)` in its place; note the name where it is missing."""
+        own, there = vars(owner).get(name), getattr(owner, name, None)
+        if there is None:
+            self.lacking.append(f"{getattr(owner, '__name__', type(owner).__name__)}.{name}")
+            return
+        setattr(owner, name, of(there))
+        back = (lambda: delattr(owner, name)) if own is None else (
+            lambda: setattr(owner, name, own)
+        )  # fmt: skip
+        self._keep(back)
+
+    def _waits_in(self, call: Any, kind: str | None) -> Any:
+        """A function that does as `call`, which waits for other ranks."""
+
+        def waits(*args: Any, **kwargs: Any) -> Any:
+            with self.waiting(kind or self._usual):
+                return call(*args, **kwargs)
+
+        return waits
+
+    def _backward(self, call: Any) -> Any:
+        """`torch.autograd.backward`, with its begin, its last local gradient and its end."""
+
+        def backward(tensors: Any, *args: Any, **kwargs: Any) -> Any:
+            if self._marks is None or self._nested:
+                return call(tensors, *args, **kwargs)
+            self.phase(BACKWARD)
+            self._nested = True
+            roots = [tensors] if isinstance(tensors, torch.Tensor) else tensors
+            root = next((each for each in roots if each.requires_grad), None)
+            hook = None if root is None else root.register_hook(self._starts)
+            try:
+                return call(tensors, *args, **kwargs)
+            finally:
+                if hook is not None:
+                    hook.remove()
+                self._threads = {threading.get_ident()}
+                self._waits.clear()
+                self._nested = False
+                self.phase(FORWARD)  # of the next micro-step, if there is one
+
+        return backward
+
+    def _starts(self, _: torch.Tensor) -> None:
+        """A backward pass has begun, in this thread. Its last local gradient is there when the
+        engine is done with the graph: it then calls what was queued, this before DDP's own wait,
+        which is queued with the last bucket."""
+        self._threads.add(threading.get_ident())
+        if self._at_end is not None:
+            torch.autograd.Variable._execution_engine.queue_callback(self._is_ready)
+
+    def _is_ready(self) -> None:
+        if self._at_end is not None and not self._waits:
+            self._waits.append(self._at_end)
+            self._stamp(self._at_end)
