@@ -13,18 +13,14 @@ from pathlib import Path
 from harness import ranks, torch_ranks, watch
 from harness.program import ProgramError
 
-SINGLE = dict.fromkeys(torch_ranks.VARIABLES, "")
-NUMBERS = dict(zip(torch_ranks.VARIABLES, ("1", "2", "0", "1"), strict=True))
-PLACES = (
-    {"LOCAL_RANK": "", "LOCAL_WORLD_SIZE": ""}, {"RANK": "-1"}, {"RANK": "2"}, {"MASTER_PORT": "1"},
-    SINGLE,
-)  # fmt: skip
+SINGLE = {"RANK": "0", "WORLD_SIZE": "1", "LOCAL_RANK": "0"}
+PLACES = ({"RANK": "1", "MASTER_PORT": "1"}, {"WORLD_SIZE": "3"}, SINGLE)
 
 
 def refused(changes):
     """Exit code and message of a rank in a place that will not do."""
     kept = dict(os.environ)
-    os.environ |= NUMBERS | changes
+    os.environ |= {"LOCAL_WORLD_SIZE": "1"} | changes
     try:
         ranks.start(1 if changes is SINGLE else 2)
         said = 0, f"rank {ranks.rank()} of {ranks.size()}"

@@ -1,9 +1,8 @@
 """Ranks of PyTorch that exchange through torch.distributed: what `harness.ranks` needs of them.
 
-Their launcher sets RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, MASTER_ADDR and MASTER_PORT, as
-torchrun does; a single rank needs none of them. Each rank first registers with a store that rank 0
-serves (or torchrun's agent), so that one that never comes can be named. Tensors on the host go
-through Gloo, those on GPUs through NCCL.
+Where a rank stands and where it meets the others is worked out by `rendezvous`. Each rank first
+registers with a store that rank 0 serves (or torchrun's agent), so that one that never comes can be
+named. Tensors on the host go through Gloo, those on GPUs through NCCL.
 """
 
 import contextlib
@@ -13,31 +12,22 @@ import threading
 from collections.abc import Mapping
 from datetime import timedelta
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
 import torch.distributed as dist
 
 from harness import facts, watch
-from harness.program import EXIT_LAUNCH, EXIT_PARAMETERS, EXIT_UNSUPPORTED, ProgramError
+from harness.program import EXIT_LAUNCH, EXIT_UNSUPPORTED, ProgramError
+from harness.rendezvous import Rendezvous, rendezvous
 
 # How long ranks wait for those that have not come, at most; less where the time limit is near.
 JOIN_S, JOIN_SHARE, SHORTEST_JOIN_S = 300.0, 0.5, 1.0
 # Beyond any time limit, at which the launcher ends ranks that wait and says where each one was.
 EXCHANGE_TIMEOUT = timedelta(days=7)
 LEAVE_S = 10.0
-VARIABLES = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE")
 _JOINED, _VERDICT, _LEFT = "joined", "verdict", "left"
-
-
-class Place(NamedTuple):
-    """Where a rank is among all."""
-
-    rank: int
-    size: int
-    local_rank: int
-    local_size: int
 
 
 class _Now:
@@ -46,37 +36,12 @@ class _Now:
     __slots__ = ("device", "place", "store")
 
     def __init__(self) -> None:
-        self.place = Place(0, 1, 0, 1)
+        self.place = Rendezvous(0, 1, 0, 1, "", 0, "")
         self.store: dist.Store | None = None
         self.device = torch.device("cpu")
 
 
 _now = _Now()
-
-
-def place_of(environ: Mapping[str, str]) -> Place:
-    """Return the place of this rank as its launcher has set it; that of a single rank without.
-
-    Raises ProgramError (code 2) where that is no place.
-    """
-    texts = {name: environ[name] for name in VARIABLES if environ.get(name)}
-    if not {"RANK", "WORLD_SIZE"} & texts.keys():
-        return Place(0, 1, 0, 1)
-    missing = [name for name in VARIABLES if name not in texts]
-    if missing:
-        raise ProgramError(
-            EXIT_PARAMETERS,
-            f"{' and '.join(missing)} not set, but {' and '.join(texts)}: a launcher of PyTorch's"
-            f" ranks sets {', '.join(VARIABLES)}",
-        )
-    for name, text in texts.items():
-        if not text.isdecimal():
-            raise ProgramError(EXIT_PARAMETERS, f"{name} is {text!r}, not a whole number")
-    place = Place(*(int(texts[name]) for name in VARIABLES))
-    if not (place.rank < place.size and place.local_rank < place.local_size <= place.size):
-        values = ", ".join(f"{name}={texts[name]}" for name in VARIABLES)
-        raise ProgramError(EXIT_PARAMETERS, f"{values}: a rank must be below the number of ranks")
-    return place
 
 
 def connect(ranks: int, inter_threads: int, intra_threads: int) -> None:
@@ -85,7 +50,7 @@ def connect(ranks: int, inter_threads: int, intra_threads: int) -> None:
     Threads are those of torch.set_num_threads and its like. Raises ProgramError: on all ranks where
     one never joins (code 75) or two have the same GPU (code 69).
     """
-    _now.place = place = place_of(os.environ)
+    _now.place = place = rendezvous(os.environ)
     if place.size != ranks:
         return
     if inter_threads:
@@ -106,7 +71,7 @@ def connect(ranks: int, inter_threads: int, intra_threads: int) -> None:
         _refuse_shared_gpus(place)
 
 
-def _choose_device(place: Place) -> torch.device:
+def _choose_device(place: Rendezvous) -> torch.device:
     """Return this rank's device: of the GPUs that it sees the one of its number on the host.
 
     A launcher that shows each rank its own GPU only (CUDA_VISIBLE_DEVICES) leaves no choice.
@@ -118,7 +83,7 @@ def _choose_device(place: Place) -> torch.device:
     return device
 
 
-def _refuse_shared_gpus(place: Place) -> None:
+def _refuse_shared_gpus(place: Rendezvous) -> None:
     """Raise ProgramError (code 69) on all ranks where two have one GPU; rank 0 says so."""
     own = f"{socket.gethostname()} {torch.cuda.get_device_properties(_now.device).uuid}"
     everyone = gather_bytes(np.frombuffer(own.encode(), np.uint8), early=True)
@@ -130,7 +95,7 @@ def _refuse_shared_gpus(place: Place) -> None:
     raise ProgramError(EXIT_UNSUPPORTED, message if place.rank == 0 else "")
 
 
-def _joined_store(place: Place) -> dist.Store:
+def _joined_store(place: Rendezvous) -> dist.Store:
     """Return a store that all ranks have, once all of them have come.
 
     Raises ProgramError (code 75), on rank 0 with the numbers of those that have not.
@@ -163,33 +128,26 @@ def _joined_store(place: Place) -> dist.Store:
     return store
 
 
-def _connected_store(place: Place, patience_s: float) -> dist.Store:
-    """Return the store at MASTER_ADDR, of which rank 0 is the server."""
-    try:
-        address, port = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
-    except KeyError as error:
-        raise ProgramError(EXIT_PARAMETERS, f"{error.args[0]} is not set") from None
-    except ValueError:
-        text = os.environ["MASTER_PORT"]
-        raise ProgramError(EXIT_PARAMETERS, f"MASTER_PORT is {text!r}, not a number") from None
+def _connected_store(place: Rendezvous, patience_s: float) -> dist.Store:
+    """Return the store that rank 0 serves."""
     served = os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True"
     try:
         store = dist.TCPStore(
-            address,
-            port,
+            place.address,
+            place.port,
             place.size,
             is_master=place.rank == 0 and not served,
             timeout=timedelta(seconds=patience_s),
             wait_for_workers=False,
         )
     except dist.DistError as error:
+        where = f"MASTER_ADDR {place.address}, MASTER_PORT {place.port}"
         if place.rank == 0:
             said = str(error).splitlines()[0][:200]
-            message = f"rank 0 cannot serve at MASTER_ADDR {address}, MASTER_PORT {port}: {said}"
+            message = f"rank 0 cannot serve at {where}: {said}"
         else:
             message = (
-                f"rank {place.rank}: rank 0 at MASTER_ADDR {address}, MASTER_PORT {port} did not"
-                f" answer within {patience_s:.0f} s"
+                f"rank {place.rank}: rank 0 did not answer at {where} within {patience_s:.0f} s"
             )
         raise ProgramError(EXIT_LAUNCH, message) from None
     return dist.PrefixStore("harness", store)
