@@ -44,7 +44,7 @@ FILES: dict[str, tuple[Any, str, str]] = {
         record_format.Record, "results/runs/<site>/<run_id>/record.json",
         "What a finished run leaves. Written by scalesweep.core.record.write_record, which checks "
         "the same keys and types with the standard library only, because it runs on compute "
-        "nodes. This is schema 2; records of schema 1 hold what they say of each rank in rows, "
+        "nodes. This is schema 3; records of schema 1 hold what they say of each rank in rows, "
         "and become columns when they are read (scalesweep.core.rank_columns).",
     ),
 }  # fmt: skip

@@ -14,6 +14,7 @@ from scalesweep.compute.horovod_settings import visible_settings
 from scalesweep.compute.job_spec import Order, Patterns
 from scalesweep.compute.log_metrics import LogsGoneError, Reading, metrics_of, read_metrics
 from scalesweep.compute.native_format import NativeParts
+from scalesweep.core.exchange_notes import EXCHANGE, of_horovod
 from scalesweep.core.files import write_atomic
 from scalesweep.core.host import host_facts
 from scalesweep.core.host_list import expand
@@ -108,7 +109,7 @@ def read_result(work: Path, extract: Patterns) -> tuple[NativeParts, Reading]:
         write_npz(work / EXTRACTED, reading.arrays)
     notes = {"extract": {"extract_digest": extract["digest"], "metrics": reading.notes}}
     if isinstance(kept.get("horovod"), dict):
-        notes["horovod"] = kept["horovod"]
+        notes[EXCHANGE] = of_horovod(kept["horovod"])
     parts: NativeParts = {
         "phases": record["phases"],
         "work": record["work"],

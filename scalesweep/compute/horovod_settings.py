@@ -48,7 +48,7 @@ _SET = re.compile(r"(?:^|[=,])(HOROVOD_[A-Z_]+)=([^,]*)")
 def visible_settings(
     command: Sequence[str], environment: Mapping[str, str], prologue: Sequence[str] = ()
 ) -> dict[str, Any] | None:
-    """``notes.horovod`` of an external program; None where nothing shows that it uses Horovod.
+    """Horovod's settings for an external program; None where nothing shows that it uses Horovod.
 
     ``command`` with its launcher, the ``environment`` that this was started in, and the lines of
     shell before it. A value of which nothing is known is None, and so is where it is from.

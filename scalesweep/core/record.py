@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from scalesweep.core.errors import UserError
+from scalesweep.core.exchange_notes import with_exchange
 from scalesweep.core.files import (
     NotAFileError,
     digest_of,
@@ -22,9 +23,10 @@ from scalesweep.core.profilers import KINDS, NONE, folder_name
 from scalesweep.core.rank_columns import by_column
 from scalesweep.core.record_content import MAX_BYTES, check_content
 
-# Of records: 2 holds what it says of each rank by column, 1 in rows. Others are brought to the last
-# when they are read (``_upgraded``); nothing on disk is rewritten.
-SCHEMA = 2
+# Of records: 1 holds what it says of each rank in rows, later ones by column; until 2 Horovod's
+# settings were ``notes.horovod``, in 3 they are part of ``notes.exchange``. Others are brought to
+# the last when they are read (``_upgraded``); nothing on disk is rewritten.
+SCHEMA = 3
 _NO_SCHEMA = 1000  # from here on a schema is damage, not a version
 FAILURE_SCHEMA = 1
 RECORD = "record.json"
@@ -208,7 +210,8 @@ def _upgraded(record: dict[str, Any]) -> dict[str, Any]:
     """A record that was checked, as if it had been written with the schema of today."""
     if record["schema"] == SCHEMA:
         return record
-    return {**by_column(record), "schema": SCHEMA}
+    notes = with_exchange(record["notes"])
+    return {**by_column(record), "notes": notes, "schema": SCHEMA}
 
 
 def read_record(path: Path) -> dict[str, Any]:

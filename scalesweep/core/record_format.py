@@ -1,4 +1,4 @@
-"""record.json: its fields as types, of schema 2.
+"""record.json: its fields as types, of schema 3.
 
 ``workflow/schemas/record.yaml`` is the same as a JSON Schema, made from the types here by
 ``tools/schemas.py``, which alone imports them: records are checked by ``scalesweep.core.record``
@@ -256,7 +256,7 @@ class RecordFunctions(TypedDict):
 class Record(TypedDict):
     """What a finished run leaves."""
 
-    schema: Annotated[int, rule(const=2)]
+    schema: Annotated[int, rule(const=3)]
     run_id: RunId
     benchmark: str
     version: Positive

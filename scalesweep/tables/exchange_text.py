@@ -20,7 +20,7 @@ def exchange_text(record: Mapping[str, Any]) -> str | None:
     """
     notes = record.get("notes")
     exchange = notes.get("exchange") if isinstance(notes, dict) else None
-    if exchange is None:
+    if exchange is None or (isinstance(exchange, dict) and exchange.get("tensor_bytes") is None):
         return None
     sizes = exchange.get("tensor_bytes") if isinstance(exchange, dict) else None
     if not isinstance(sizes, list) or not 0 < len(sizes) <= MAX_TENSORS:
@@ -28,13 +28,10 @@ def exchange_text(record: Mapping[str, Any]) -> str | None:
     for size in sizes:
         if not isinstance(size, int) or isinstance(size, bool) or not 0 < size < MAX_NUMBER:
             raise UserError(f"notes.exchange.tensor_bytes: {str(size)[:40]!r} is no size")
-    assert isinstance(notes, dict)
-    said = notes.get("horovod")
-    settings = said if isinstance(said, dict) else {}
-    cycle = _setting(settings.get("cycle_time_ms"))
-    fusion = _setting(settings.get("fusion_threshold_bytes"))
+    assert isinstance(exchange, dict)
+    cycle, bucket = _setting(exchange.get("cycle_s")), _setting(exchange.get("bucket_bytes"))
     by = str(exchange.get("by"))[:40]
-    return json.dumps(asdict(Exchange(by, sizes, fusion, None if cycle is None else cycle / 1e3)))
+    return json.dumps(asdict(Exchange(by, sizes, bucket, cycle)))
 
 
 def exchange_of(text: str) -> Exchange:

@@ -117,8 +117,8 @@ def test_two_ranks_on_horovod_with_its_knobs(tmp_path):
     assert native["work"]["samples_per_epoch"] == 2 * 4 * 6
     assert len({rank["pid"] for rank in native["environment"]["ranks"]}) == 2
     assert native["notes"]["mode"]["strategy"] == "horovod"
-    assert native["notes"]["horovod"]["controller"] == "gloo"
     exchange = native["notes"]["exchange"]  # two bytes a value: compressed
+    assert (exchange["by"], exchange["backend"], exchange["local_ranks"]) == ("horovod", "gloo", 2)
     assert sum(exchange["tensor_bytes"]) == 2 * value(native, "model_parameters")
     variables = native["environment"]["variables"]
     assert variables["HOROVOD_FUSION_THRESHOLD"] == str(3 << 20)
@@ -126,9 +126,8 @@ def test_two_ranks_on_horovod_with_its_knobs(tmp_path):
     assert variables["HOROVOD_HIERARCHICAL_ALLREDUCE"] == "1"
     assert variables["HOROVOD_AUTOTUNE"] == "1"
     # Autotuning changes these while the program runs.
-    settings = native["notes"]["horovod"]
-    assert (settings["fusion_threshold_bytes"], settings["cycle_time_ms"]) == (None, None)
-    assert settings["from"]["cycle_time_ms"] == "autotune"
+    assert (exchange["bucket_bytes"], exchange["cycle_s"]) == (None, None)
+    assert exchange["from"]["cycle_s"] == "autotune"
     wall = 48 / value(native, "total_images_per_second")
     # On rank 0, whose clock the wall time is of: rank 1 may leave the barrier before it.
     assert samples["step_times"][:, 0].sum() <= wall <= native["phases"]["timed"]

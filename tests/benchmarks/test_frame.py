@@ -54,7 +54,7 @@ class Recorded(frame.Benchmark):
         return {"step_time_max": metric(arrays["step_times"].max(), "s")}
 
     def notes(self, about_ranks):
-        return {"devices": about_ranks}
+        return {"devices": about_ranks, "exchange": {"by": "sums"}}
 
     def close(self):
         self.called("close")
@@ -87,7 +87,7 @@ def test_a_run_that_ends_well(tmp_path, calls):
     assert [name for name, _, _ in native["phase_spans"]] == phases
     assert native["metrics"]["step_time_max"]["value"] == 3
     assert native["work"] == {"samples_per_epoch": 8}
-    known = {"devices": [{"device": "CPU:0"}] * 2, "backend": "played"}
+    known = {"devices": [{"device": "CPU:0"}] * 2, "exchange": {"by": "sums", "backend": "none"}}
     assert native["notes"] == {**known, "tf32": tf32.facts()}
     threads = [(r["inter_threads"], r["intra_threads"]) for r in native["environment"]["ranks"]]
     assert threads == [(2, 3)] * 2

@@ -24,9 +24,9 @@ SIZES = [4**n for n in range(1, 14)]  # 4 B to 64 MiB
 
 def exchange(tensors: Sequence[int], fusion: float | None, cycle_ms: float | None) -> str:
     """What the summary keeps of a run that exchanges such tensors."""
-    horovod = {"fusion_threshold_bytes": fusion, "cycle_time_ms": cycle_ms}
-    said = {"exchange": {"by": "horovod", "tensor_bytes": list(tensors)}, "horovod": horovod}
-    text = exchange_text({"notes": said})
+    cycle_s = None if cycle_ms is None else cycle_ms / 1e3
+    said = {"by": "horovod", "tensor_bytes": list(tensors), "bucket_bytes": fusion}
+    text = exchange_text({"notes": {"exchange": {**said, "cycle_s": cycle_s}}})
     assert text is not None
     assert Exchange(**json.loads(text)).total == sum(tensors)
     return text

@@ -120,8 +120,8 @@ def check(run: Ended, controller: str, nodes: list[str]) -> None:
     for rank in facts:
         assert rank.keys() >= {"host", "affinity", "inter_threads", "intra_threads"}
         assert rank["affinity"]
-    assert native["notes"]["horovod"]["controller"] == controller
-    assert native["notes"]["horovod"]["local_ranks"] == nodes.count(nodes[0])
+    assert native["notes"]["exchange"]["backend"] == controller
+    assert native["notes"]["exchange"]["local_ranks"] == nodes.count(nodes[0])
     mpi = native["environment"]["versions"]["mpi"]
     assert mpi.startswith("Open MPI v") if controller == "mpi" else mpi is None
     with np.load(run.out / "samples.npz") as arrays:

@@ -26,6 +26,7 @@ def test_effective_settings(
     origins: str,
 ) -> None:
     found = effective_settings(environ, version)
-    assert (found["fusion_threshold_bytes"], found["cycle_time_ms"]) == (fusion, cycle)
+    cycle_s = None if cycle is None else cycle / 1e3
+    assert (found["bucket_bytes"], found["cycle_s"]) == (fusion, cycle_s)
     assert list(found["from"].values())[:2] == origins.split()
     assert found["cache_capacity"] == (None if version is None else 1024)

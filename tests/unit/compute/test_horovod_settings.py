@@ -125,8 +125,11 @@ def test_the_record_of_an_attempt_holds_them(tmp_path: Path) -> None:
     for name in ("stdout.log", "stderr.log"):
         (tmp_path / name).write_text("rate 5\n")
     native, _ = read_result(tmp_path, extract)
-    assert native["notes"]["horovod"]["cycle_time_ms"] == 2
+    known = {"by": "horovod", "backend": None, "cycle_s": 2 / 1e3}
+    exchange = native["notes"]["exchange"]
+    assert {name: exchange[name] for name in known} == known
+    assert exchange["from"] == {"bucket_bytes": None, "cycle_s": "variable", "cache_capacity": None}
     kept = json.loads((tmp_path / "attempt.json").read_text())
     del kept["horovod"]  # as attempts of before have it
     (tmp_path / "attempt.json").write_text(json.dumps(kept))
-    assert "horovod" not in read_result(tmp_path, extract)[0]["notes"]
+    assert "exchange" not in read_result(tmp_path, extract)[0]["notes"]

@@ -103,6 +103,44 @@ def test_what_is_read_is_of_the_schema_of_today(kept: Path) -> None:
     assert path.read_bytes() == (RECORDS / f"schema{SCHEMA}" / kept.name / RECORD).read_bytes()
 
 
+HOROVOD: dict[str, Any] = {
+    "local_ranks": 2, "controller": "mpi", "nccl": True, "fusion_threshold_bytes": 67108864,
+    "cycle_time_ms": 2.5, "cache_capacity": None,
+    "from": {"fusion_threshold_bytes": "default", "cycle_time_ms": "variable"},
+}  # fmt: skip
+EXCHANGED = {
+    "by": "horovod", "backend": "nccl", "controller": "mpi", "local_ranks": 2,
+    "bucket_bytes": 67108864, "cycle_s": 2.5 / 1e3, "cache_capacity": None,
+    "from": {"bucket_bytes": "default", "cycle_s": "variable"},
+}  # fmt: skip
+TENSORS = {"by": "horovod", "tensor_bytes": [4, 8]}
+
+
+@pytest.mark.parametrize("kept", [KEPT[0], KEPT[len(EXPECTED)]], indirect=True)
+@pytest.mark.parametrize(
+    ("notes", "exchange"),
+    [
+        ({"horovod": HOROVOD}, EXCHANGED),
+        ({"horovod": HOROVOD, "exchange": None}, EXCHANGED),
+        ({"horovod": HOROVOD, "exchange": TENSORS}, EXCHANGED | TENSORS),
+        ({"horovod": HOROVOD, "tf32": {"device": "CPU"}}, EXCHANGED | {"backend": "mpi"}),
+        ({"horovod": {"cycle_time_ms": "x"}}, {"by": "horovod", "backend": None, "cycle_s": "x"}),
+        ({"horovod": 3}, None),
+        ({"horovod": HOROVOD, "exchange": [4]}, [4]),
+        ({"exchange": TENSORS}, TENSORS),
+    ],
+)
+def test_settings_of_horovod_are_those_of_the_exchange(
+    kept: Path, notes: dict[str, Any], exchange: Any
+) -> None:
+    older = {**json.loads((kept / RECORD).read_text()), "notes": notes}
+    del older["digest"]
+    (kept / RECORD).write_text(json.dumps({**older, "digest": digest_of(older)}))
+    for read in (read_record, record_reader.read_record):
+        read_notes = read(kept / RECORD)["notes"]
+        assert read_notes.get("exchange") == exchange and "horovod" not in read_notes
+
+
 @pytest.mark.parametrize("kept", KEPT, indirect=True)
 def test_an_older_record_is_checked_against_its_own_digest(kept: Path) -> None:
     text = (kept / RECORD).read_text()
@@ -135,7 +173,7 @@ def test_a_newer_record_is_refused_and_left_where_it_is(kept: Path) -> None:
     for schema in (0, -1, 10**6, "3", 2.5, None):
         (kept / RECORD).write_text(json.dumps({**newer, "schema": schema}))
         with pytest.raises(
-            BadRecordError, match=r"record schema .*, this version reads schemas 1 to 2"
+            BadRecordError, match=r"record schema .*, this version reads schemas 1 to 3"
         ):
             read_record(kept / RECORD)
 

@@ -122,8 +122,8 @@ def execute(run: Run, load: Load, framework: str = "tensorflow") -> None:
                 work=benchmark.work(),
                 metrics=benchmark.metrics(samples),
                 notes=notes
-                | ranks.implementation().notes()
                 | {
+                    "exchange": ranks.implementation().exchange() | (notes.get("exchange") or {}),
                     "tf32": tf32.of_ranks([numbers for *_, numbers in known]),
                 },
             )

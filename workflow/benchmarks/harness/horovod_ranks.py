@@ -83,16 +83,17 @@ def mean(values: np.ndarray) -> np.ndarray:
     return hvd.allreduce(tf.constant(values), op=hvd.Average, name="epoch_values").numpy()
 
 
-def notes() -> dict[str, Any]:
+def exchange() -> dict[str, Any]:
     """Return what Horovod runs on, how ranks lie on hosts, and its effective settings."""
+    # Enabled for control, data or both, but with one on Gloo Horovod 0.28 crashes.
+    controller = "mpi" if hvd.mpi_enabled() else "gloo"
+    on_gpus = bool(hvd.nccl_built() and tf.config.get_visible_devices("GPU"))
     return {
-        "horovod": {
-            "local_ranks": hvd.local_size(),
-            # Enabled for control, data or both, but with one on Gloo Horovod 0.28 crashes.
-            "controller": "mpi" if hvd.mpi_enabled() else "gloo",
-            "nccl": bool(hvd.nccl_built()),
-            **effective_settings(os.environ, facts.installed("horovod")),
-        }
+        "by": "horovod",
+        "backend": "nccl" if on_gpus else controller,
+        "controller": controller,
+        "local_ranks": hvd.local_size(),
+        **effective_settings(os.environ, facts.installed("horovod")),
     }
 
 

@@ -12,7 +12,7 @@ _CACHE_CAPACITY = 1024
 
 
 def effective_settings(environ: Mapping[str, str], version: str | None) -> dict[str, Any]:
-    """Return fusion threshold (bytes), cycle time (ms) and cache capacity, and where each is from.
+    """Return fusion threshold (bytes), cycle time (s) and cache capacity, and where each is from.
 
     ``from`` says ``variable``, ``default`` or, of what autotuning changes while a program runs,
     ``autotune``. A value that is not known (autotuned, of an unknown version, no number) is None.
@@ -27,8 +27,8 @@ def effective_settings(environ: Mapping[str, str], version: str | None) -> dict[
     settings: dict[str, Any] = {}
     origins: dict[str, str] = {}
     for name, variable, default in (
-        ("fusion_threshold_bytes", "HOROVOD_FUSION_THRESHOLD", fusion),
-        ("cycle_time_ms", "HOROVOD_CYCLE_TIME", cycle),
+        ("bucket_bytes", "HOROVOD_FUSION_THRESHOLD", fusion),
+        ("cycle_s", "HOROVOD_CYCLE_TIME", cycle),
         ("cache_capacity", "HOROVOD_CACHE_CAPACITY", _CACHE_CAPACITY if release else None),
     ):
         text = environ.get(variable)
@@ -36,6 +36,8 @@ def effective_settings(environ: Mapping[str, str], version: str | None) -> dict[
         origins[name] = "default" if text is None else "variable"
         if tuned and name != "cache_capacity":
             settings[name], origins[name] = None, "autotune"
+    if settings["cycle_s"] is not None:
+        settings["cycle_s"] /= 1e3
     return settings | {"from": origins}
 
 

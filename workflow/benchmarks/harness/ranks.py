@@ -69,8 +69,8 @@ class Implementation(Protocol):
     def mean(self, values: np.ndarray) -> np.ndarray:
         """Return the mean over the ranks of float64 values ``[n]``, the same on every rank."""
 
-    def notes(self) -> dict[str, Any]:
-        """Return what the record notes of how ranks exchange."""
+    def exchange(self) -> dict[str, Any]:
+        """Return how ranks exchange, for `notes.exchange`: by, backend, local_ranks, settings."""
 
     def versions(self) -> Mapping[str, str | None]:
         """Return the versions of the framework and of what it exchanges with."""

@@ -240,9 +240,14 @@ def mean(values: np.ndarray) -> np.ndarray:
     return total.numpy() / size()
 
 
-def notes() -> dict[str, Any]:
-    """Return what tensors are exchanged through: Gloo on CPUs, NCCL on GPUs."""
-    return {"backend": "nccl" if _now.device.type == "cuda" else "gloo"}
+def exchange() -> dict[str, Any]:
+    """Return what tensors are exchanged through, Gloo on CPUs and NCCL on GPUs, and how ranks lie
+    on hosts."""
+    return {
+        "by": "torch.distributed",
+        "backend": "nccl" if _now.device.type == "cuda" else "gloo",
+        "local_ranks": _now.place.local_size,
+    }
 
 
 def versions() -> Mapping[str, str | None]:
