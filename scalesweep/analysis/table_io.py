@@ -21,9 +21,7 @@ from scalesweep.core.own_files import publishing
 
 def without_attrs(frame: pd.DataFrame) -> pd.DataFrame:
     """The same columns without ``attrs``, of which pandas makes a copy for each column taken."""
-    bare = frame.copy(deep=False)
-    bare.attrs = {}
-    return bare
+    return pd.DataFrame(frame)
 
 
 def write_parquet(frame: pd.DataFrame, path: Path, fields: Mapping[str, Mapping[str, str]]) -> None:
@@ -87,7 +85,7 @@ def write_csv(frame: pd.DataFrame, path: Path) -> None:
 def _with_safe_cells(frame: pd.DataFrame) -> pd.DataFrame:
     safe = without_attrs(frame)
     for name in frame.columns:
-        column = frame[name]
+        column = safe[name]
         if pd.api.types.is_numeric_dtype(column.dtype):
             continue
         values = column.astype(object)

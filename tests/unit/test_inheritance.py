@@ -35,6 +35,7 @@ def modules() -> Iterator[str]:
                 yield ".".join(part for part in parts if part != "__init__")
 
 
+@pytest.mark.slow
 def test_no_class_shadows_an_attribute_of_its_library_class() -> None:
     # What an enumeration has of its own is made by its metaclass.
     classes = {

@@ -285,6 +285,7 @@ def test_what_stop_leaves_out_is_neither_measured_nor_advised(
     assert not planned(campaign)
 
 
+@pytest.mark.slow
 def test_a_count_that_was_advised_may_stop_its_series(load: Callable[..., Campaign]) -> None:
     campaign, seen = load("{node_hours: 0.5, adaptive: true}", STOP), []
     for _ in range(20):

@@ -77,6 +77,7 @@ def test_several_rank_counts_tell_them_apart(algorithm):
     assert all(found.best.algorithm == algorithm for found in chosen)
 
 
+@pytest.mark.slow
 def test_ranges_are_split_where_the_library_changes_and_not_by_chance():
     draw = np.random.default_rng(3)
     alone = [len(fit_network(*simulated(draw, [2, 4, 8], TREE))) for _ in range(40)]

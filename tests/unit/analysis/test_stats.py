@@ -112,6 +112,7 @@ def test_t_intervals_cover_what_they_promise(n: int) -> None:
     assert 0.935 <= _coverage(n, 4000, n) <= 0.97
 
 
+@pytest.mark.slow
 def test_bootstrap_intervals_cover_nearly_what_they_promise() -> None:
     # Percentile intervals are known to be short for few values: the lower edge says how short.
     assert _coverage(20, 1000, 20) > 0.90

@@ -40,6 +40,7 @@ def test_variances_that_differ_by_orders_of_magnitude_are_no_error() -> None:
 
 
 @pytest.mark.parametrize("growth", [1.0, 10.0])
+@pytest.mark.slow
 def test_noise_that_grows_makes_no_small_p(growth: float) -> None:
     """At 1 in 100 the pooled variance of blocks lets through 5 % at tenfold noise."""
     generator, count = np.random.default_rng(3), 400

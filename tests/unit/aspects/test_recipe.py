@@ -48,6 +48,7 @@ def warmup(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Aspect]:
     del aspects.warmup  # type: ignore[attr-defined]
 
 
+@pytest.mark.slow
 def test_the_aspect_reaches_tables_figures_findings_and_page(
     warmup: Aspect, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -91,6 +91,7 @@ def test_every_script_gives_figures() -> None:
         assert "figure(" in text and '"figures"' in text and "--json" in text, name
 
 
+@pytest.mark.slow
 def test_a_finished_campaign_is_planned_without_reading_a_record(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, toy: Path
 ) -> None:

@@ -78,6 +78,7 @@ def test_a_cluster_that_was_left_out_is_held() -> None:
     assert own < 0.6 * last
 
 
+@pytest.mark.slow
 def test_a_cluster_counts_as_much_as_any_other() -> None:
     rows = published("weak")
     weights = {name: rows.weight[rows.cluster == name].sum() for name in set(rows.cluster)}

@@ -90,6 +90,7 @@ def test_the_rank_that_is_in_no_collective_is_named(work: Path) -> None:
     ]  # fmt: skip
 
 
+@pytest.mark.slow
 def test_a_thousand_ranks_in_some_groups(work: Path) -> None:
     for rank in range(1024):
         frames = {17: OPEN, 700: LOAD, 701: LOAD}.get(rank, STEP if rank % 2 else BARRIER)

@@ -94,6 +94,7 @@ def _alive(pid: int) -> bool:
         return False
 
 
+@pytest.mark.slow
 def test_a_record_is_replaced_only_on_demand_and_never_lost(tmp_path: Path) -> None:
     assert launch(spec(tmp_path), ROOT) == 0
     folder = tmp_path / "toy-r2-0123456789ab"

@@ -82,6 +82,7 @@ def test_what_is_not_known_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "no control group" in job.result()["load"]["missing"]
 
 
+@pytest.mark.slow
 def test_the_programs_own_work_is_not_of_others(monkeypatch: pytest.MonkeyPatch) -> None:
     """A child and its child compute: their time is ours, whoever else is there."""
     monkeypatch.delenv("SLURM_JOB_ID", raising=False)

@@ -72,6 +72,7 @@ def test_a_new_parameter_at_its_default_changes_no_id(point: dict[str, Any], rep
 
 @settings(max_examples=500)
 @given(points, points, st.integers(0, 3), st.integers(0, 3))
+@pytest.mark.slow
 def test_distinct_runs_have_distinct_ids(
     one: dict[str, Any], other: dict[str, Any], repeat: int, another: int
 ) -> None:

@@ -141,6 +141,7 @@ def test_failure_json(tmp_path: Path, content: bytes) -> None:
 
 @SETTINGS
 @given(tree=changed({**make_record(RUN), **NATIVE, "energy": ENERGY}))
+@pytest.mark.slow
 def test_a_record_of_who_knows_what_with_the_right_digest(tmp_path: Path, tree: Any) -> None:
     try:
         if not isinstance(tree, dict):

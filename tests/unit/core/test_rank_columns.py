@@ -170,6 +170,7 @@ FLOATS = st.floats(allow_nan=False, allow_infinity=False)
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(notes=st.dictionaries(st.text(max_size=4), TREES | FLOATS, max_size=4))
+@pytest.mark.slow
 def test_the_fast_reader_reads_what_the_standard_library_reads(
     tmp_path: Path, notes: dict[str, Any]
 ) -> None:

@@ -93,6 +93,7 @@ def test_a_site_without_slurm_and_horovod(make: Make) -> None:
     assert doctor.line_of(found["sbatch"]).startswith("skipped  sbatch: ")
 
 
+@pytest.mark.slow
 def test_each_failure_names_its_mend_and_hinders_no_other(make: Make) -> None:
     found = outcomes(make(launch="no-such-launcher", more="prologue: ['false']\n"))
     assert found["Python"].state == FAILED and "prologue" in found["Python"].mend

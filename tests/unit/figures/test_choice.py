@@ -35,6 +35,7 @@ def names_of(parts: list[Sketch]) -> list[str]:
     return [part.name for part in parts if not part.name.endswith("_figures")]
 
 
+@pytest.mark.slow
 def test_a_sketch_is_named_as_what_it_draws(tmp_path: Path) -> None:
     names = []
     for planned in plan_figures(studies_of(tmp_path, demo()[:3])):

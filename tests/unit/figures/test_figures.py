@@ -32,6 +32,7 @@ from scalesweep.figures.missing import missing_words
 from scalesweep.figures.style import Drawing, log_axis, look, parameter_axis
 from scalesweep.figures.svg import tidy_svg
 from scalesweep.findings.base import figure_of
+from tests.fakes.drawn import figures_of
 from tests.fakes.pages import render as render_page
 from tests.fakes.pages import visible
 from tests.fakes.results import Fake, demo, make_results
@@ -69,7 +70,7 @@ def lines(ax: Axes) -> list[tuple[Any, Any]]:
 
 @pytest.mark.slow
 def test_kinds_follow_what_varies(studies: dict[str, ExperimentResults]) -> None:
-    names = {name: [d.name for d in draw(study)] for name, study in studies.items()}
+    names = {name: [d.name for d in figures_of(study)] for name, study in studies.items()}
     assert names["io_weak_scaling"] == [
         "scaling-init", "scaling-later", "ledger", "waterfall",
     ]  # fmt: skip
@@ -81,7 +82,7 @@ def test_kinds_follow_what_varies(studies: dict[str, ExperimentResults]) -> None
 
 
 def test_scaling_panels_axes_and_ideal(studies: dict[str, ExperimentResults]) -> None:
-    drawing = named(draw(studies["io_weak_scaling"]), "scaling-init")
+    drawing = named(figures_of(studies["io_weak_scaling"]), "scaling-init")
     upper, lower = drawing.figure.axes[:2]
     assert upper.get_yscale() == "log" and lower.get_xscale() == "log"
     ticks = [lower.xaxis.get_major_formatter()(t, 0) for t in lower.get_xticks()]
@@ -95,7 +96,7 @@ def test_scaling_panels_axes_and_ideal(studies: dict[str, ExperimentResults]) ->
 
 
 def test_hole_breaks_the_line_and_is_named(studies: dict[str, ExperimentResults]) -> None:
-    figure = named(draw(studies["io_weak_scaling"]), "scaling-later").figure
+    figure = named(figures_of(studies["io_weak_scaling"]), "scaling-later").figure
     upper = figure.axes[0]
     x, y = next((x, y) for x, y in lines(upper) if len(x) == 11)
     assert list(x)[9] == 512 and math.isnan(y[9])
@@ -107,28 +108,28 @@ def test_titles_and_captions_say_source_repeats_and_band(
     studies: dict[str, ExperimentResults],
 ) -> None:
     for study in studies.values():
-        for drawing in draw(study):
+        for drawing in figures_of(study):
             assert "(simulated)" in drawing.title
             assert any("(simulated)" in text for text in texts(drawing.figure))
             assert "Source: simulated." in drawing.caption
             assert re.search(r"repeats? per point", drawing.caption)
             assert drawing.alt
-    caption = named(draw(studies["io_weak_scaling"]), "scaling-init").caption
+    caption = named(figures_of(studies["io_weak_scaling"]), "scaling-init").caption
     assert "95 % interval over repeats" in caption and "epoch 0" in caption
-    single = draw(studies["parallel_reads"])[0].caption
+    single = figures_of(studies["parallel_reads"])[0].caption
     assert "± std over epochs and ranks" in single and "1 repeat per point" in single
 
 
 def test_measured_is_not_marked(tmp_path: Path) -> None:
     study = one(tmp_path, Fake("e", {"ranks": [1, 2]}, "weak", source="measured"))
-    drawing = draw(study)[0]
+    drawing = figures_of(study)[0]
     assert drawing.title == "e: weak scaling, first epoch"
     assert "Source: measured." in drawing.caption
 
 
 def test_heat_map_labels_real_cells_and_marks_holes(studies: dict[str, ExperimentResults]) -> None:
     study = studies["thread_pools"]
-    figure = named(draw(study), "heatmap").figure
+    figure = named(figures_of(study), "heatmap").figure
     for ax, phase in zip(figure.axes[:2], ("init", "later"), strict=True):
         mesh = ax.collections[0]
         values = np.asarray(mesh.get_array(), float).reshape(5, 6)
@@ -160,7 +161,7 @@ def test_heat_map_outlines_the_lowest_where_lower_is_better(tmp_path: Path) -> N
     fake = Fake("e", {"a": [1, 2], "b": [1, 2]}, epochs=0, metrics={"latency": ("s", "lower")})
     study = one(tmp_path, fake)
     assert study.main is not None and not study.main.higher
-    ax = named(draw(study), "heatmap").figure.axes[0]
+    ax = named(figures_of(study), "heatmap").figure.axes[0]
     values = np.asarray(ax.collections[0].get_array(), float).reshape(2, 2)
     best = next(patch for patch in ax.patches if patch.get_linewidth() > 2)
     i, j = round(best.get_y() + 0.46), round(best.get_x() + 0.46)  # type: ignore[attr-defined]
@@ -174,7 +175,7 @@ def test_cell_text_contrasts() -> None:
 
 def test_group_lines_have_mean_and_std_band(studies: dict[str, ExperimentResults]) -> None:
     study = studies["thread_pools"]
-    left, right = named(draw(study), "groups-later").figure.axes[:2]
+    left, right = named(figures_of(study), "groups-later").figure.axes[:2]
     assert left.get_xlabel() == "intra_threads [threads]"
     assert right.get_xlabel() == "inter_threads [threads]"
     x, y = next((line.get_xdata(), line.get_ydata()) for line in left.get_lines()
@@ -370,7 +371,7 @@ def test_ticks_are_bounded_however_far_apart_values_are(tmp_path: Path) -> None:
             for ax in drawing.figure.axes:
                 assert len(ax.get_xticks()) <= 24 and len(ax.get_yticks()) <= 24, drawing.name
     # An interval does not hide the values.
-    lower = named(draw(studies["apart"]), "overview-later").figure.axes[1]
+    lower = named(figures_of(studies["apart"]), "overview-later").figure.axes[1]
     assert lower.get_ylim()[1] < 10
 
 

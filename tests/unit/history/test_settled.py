@@ -147,6 +147,7 @@ def test_hostile_text_is_escaped(tmp_path: Path) -> None:
     assert "<script>alert" not in bare((tmp_path / "history.html").read_text())
 
 
+@pytest.mark.slow
 def test_a_verdict_of_settle_counts_at_once(tmp_path: Path) -> None:
     """Before sessions can show it, where they are too few, and where none is of the commit yet."""
     rng = np.random.default_rng(0)

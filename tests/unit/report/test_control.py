@@ -156,6 +156,7 @@ def test_too_few_runs_tell_nothing(made: Callable[..., Made]) -> None:
     )
 
 
+@pytest.mark.slow
 def test_the_report_warns_and_ends_with_the_control(made: Callable[..., Made]) -> None:
     done = made(lambda place: 100.0 - 2 * place)
     figures = done.root / "figures"

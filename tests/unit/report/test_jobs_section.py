@@ -4,6 +4,8 @@ import json
 import re
 from pathlib import Path
 
+import pytest
+
 from tests.fakes.pages import HOSTILE, outline, render, visible
 from tests.fakes.results import SITE, Fake, make_results, write_jobs
 
@@ -55,6 +57,7 @@ def test_energy_is_told_where_it_is_known(tmp_path: Path) -> None:
     assert "Energy, MJ" in text and text.count("1.50") == 2 and HOSTILE in text
 
 
+@pytest.mark.slow
 def test_no_jobs_no_section(tmp_path: Path) -> None:
     root = make_results(tmp_path, [Fake("e", {"a": [1]}, repeats=1)])
     without = render(root)

@@ -121,6 +121,7 @@ def test_escapes() -> None:
     assert latex_text("") == "" and latex_text("é ü") == "é ü"
 
 
+@pytest.mark.slow
 def test_files_and_stale_ones(tmp_path: Path) -> None:
     root = make_results(tmp_path / "r", [demo()[0], demo()[4]])
     plan = read_plan(root / "plan.json")
@@ -146,6 +147,7 @@ def test_files_and_stale_ones(tmp_path: Path) -> None:
     assert {path: path.read_bytes() for path in out.rglob("*.tex")} == before
 
 
+@pytest.mark.slow
 def test_it_needs_no_matplotlib() -> None:
     code = "import sys, scalesweep.report.latex; sys.exit('matplotlib' in sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True, cwd=ROOT)

@@ -177,6 +177,7 @@ def test_single_point_and_imported(tmp_path: Path) -> None:
     assert "there is no figure" in text and "Source: imported." in text
 
 
+@pytest.mark.slow
 def test_where_the_ranks_of_a_hang_stood(tmp_path: Path) -> None:
     fake = Fake("e", {"ranks": [2]}, repeats=1, fate=lambda p, r: "HANG")
     root = make_results(tmp_path, [fake])
@@ -196,6 +197,7 @@ def test_where_the_ranks_of_a_hang_stood(tmp_path: Path) -> None:
         outline(render(root))
 
 
+@pytest.mark.slow
 def test_hostile_names_are_inert(tmp_path: Path) -> None:
     fake = Fake(
         "e",
@@ -255,6 +257,7 @@ def test_hundreds_of_runs_render_fast(tmp_path: Path) -> None:
     assert len(page) < 2_000_000
 
 
+@pytest.mark.slow
 def test_command_line(tmp_path: Path) -> None:
     root = make_results(tmp_path / "my results", [Fake("e", {"a": [1, 2]}, repeats=1)])
     plan = ["--plan", root / "plan.json", "--tables", root / "tables"]
@@ -301,6 +304,7 @@ def test_a_long_report_folds_and_a_short_one_does_not(tmp_path: Path, page: str)
     assert '<details class="whole">' not in short
 
 
+@pytest.mark.slow
 def test_the_page_of_published_results_names_the_study(tmp_path: Path) -> None:
     fakes = [Fake("e", {"ranks": [1, 2]}, "weak", repeats=1, source="imported")]
     text = render(make_results(tmp_path / "a", fakes, campaign="imported"), figures=False)

@@ -137,6 +137,7 @@ def test_tables_bear_what_is_missing(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.slow
 def test_names_are_escaped(tmp_path: Path) -> None:
     def change(point: dict[str, Any], repeat: int) -> dict[str, Any]:
         energy = {"joules": None, "missing": HOSTILE, "sources": [], "hosts": []}

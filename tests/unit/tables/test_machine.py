@@ -222,6 +222,7 @@ def test_the_figure_and_the_largest_loss_say_what_the_machine_explains() -> None
 # --- findings, both ways ---
 
 
+@pytest.mark.slow
 def test_computation_below_its_ceilings_is_named_and_at_them_it_is_not_confirmed() -> None:
     (finding,) = said(campaign().study(), COMPUTATION)
     assert finding.level == "confirmed"

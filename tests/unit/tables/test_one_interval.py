@@ -106,6 +106,7 @@ def test_efficiency_and_loss_agree_in_every_campaign(in_blocks: bool) -> None:
     assert 0.2 < np.mean(clear) < 0.9
 
 
+@pytest.mark.slow
 def test_the_loss_is_covered_where_runs_scatter() -> None:
     """100 campaigns of three repeats that scatter by 40 %: at least 88 % hold the loss (95 % less
     three standard errors), and no interval of the step reaches below 0."""

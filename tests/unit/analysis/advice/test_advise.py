@@ -119,6 +119,7 @@ def test_the_knee_is_enclosed_by_measured_points() -> None:
     assert math.log(2) < beyond <= math.log(32)
 
 
+@pytest.mark.slow
 def test_advice_for_a_target() -> None:
     counts = [32.0, 64.0, 256.0, 512.0]
     options = Options([asked(known(), counts)], [], 8.0)
@@ -168,6 +169,7 @@ def test_a_budget_is_shared_by_what_narrows_most() -> None:
     assert len(advice.answers) == 3
 
 
+@pytest.mark.slow
 def test_what_has_to_be_made_once_is_shared() -> None:
     one = asked(known(), [64.0, 256.0, 512.0])
     made = replace(one, once={256.0: ("a", 1.0), 512.0: ("a", 1.0), 64.0: ("b", 0.5)})

@@ -177,6 +177,7 @@ def covered(count: int, noise: float, known: bool) -> tuple[float, float]:
     return refused / 60, float(np.mean(inside))
 
 
+@pytest.mark.slow
 def test_noise_is_in_the_interval_where_repeats_or_counts_show_it() -> None:
     assert covered(3, 0.05, known=True)[1] > 0.85
     assert covered(6, 0.05, known=False)[1] > 0.85

@@ -43,6 +43,7 @@ def table(study: ExperimentResults) -> pd.DataFrame:
     return found
 
 
+@pytest.mark.slow
 def test_a_row_for_each_count_that_was_not_measured(studies: dict[str, ExperimentResults]) -> None:
     later = table(studies["weak"]).query("phase == 'later'")
     assert later["ranks"].tolist() == [128, 1024, 100_000]  # 32 was measured

@@ -211,6 +211,7 @@ def test_a_straggler_is_named_with_its_host_and_interval(tmp_path: Path) -> None
     assert found.evidence["figure"] == "ranks-step"
 
 
+@pytest.mark.slow
 def test_a_straggler_among_many_with_few_epochs(tmp_path: Path) -> None:
     fake = ranked(
         steady(5, 0.05, {777: 1.3}), ranks=1024, per_host=1, array="local_times", repeats=2

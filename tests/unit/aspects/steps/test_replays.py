@@ -59,6 +59,7 @@ def test_fewer_steps_than_a_pattern_needs_have_no_causes() -> None:
 
 
 @pytest.mark.filterwarnings("error")
+@pytest.mark.slow
 def test_odd_times_break_no_table() -> None:
     """Exponential, equal and zero times, long steps, ranks that are ten times as slow."""
     draw = np.random.default_rng(0)

@@ -13,6 +13,7 @@ from scalesweep.aspects.energy.figure import SLOTS, merge_spans
 from scalesweep.aspects.phases.figure import LOOKS, looks_of
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.figures.style import INK, MAX_LINES, Drawing
+from tests.fakes.drawn import figures_of
 from tests.fakes.training import Training, make_training, nt3
 
 NAMES = [
@@ -31,7 +32,7 @@ def study(tmp_path_factory: pytest.TempPathFactory) -> ExperimentResults:
 
 
 def named(study: ExperimentResults, name: str) -> Drawing:
-    return next(drawing for drawing in draw(study) if drawing.name == name)
+    return next(drawing for drawing in figures_of(study) if drawing.name == name)
 
 
 def texts(figure: Figure) -> list[str]:
@@ -54,9 +55,9 @@ def mae(**changes: Any) -> Training:
 
 
 def test_figures_and_their_order(study: ExperimentResults) -> None:
-    names = [drawing.name for drawing in draw(study)]
+    names = [drawing.name for drawing in figures_of(study)]
     assert names == ["scaling-run", *NAMES]
-    for drawing in draw(study):
+    for drawing in figures_of(study):
         assert drawing.alt and drawing.caption.startswith("Source: measured.")
 
 
@@ -155,6 +156,7 @@ def test_means_end_where_the_first_repeat_ends(tmp_path: Path) -> None:
     assert len(x) == 5
 
 
+@pytest.mark.slow
 def test_many_points_are_capped_and_the_rest_is_told(tmp_path: Path) -> None:
     study = one(tmp_path, nt3(axes={"ranks": [1], "batch_size": list(range(30))}, repeats=1))
     drawing = named(study, "accuracy-time")

@@ -60,6 +60,7 @@ def test_no_fastest_without_intervals_or_with_overlap(tmp_path: Path) -> None:
     assert found.level == "open" and "Fastest" not in found.text
 
 
+@pytest.mark.slow
 def test_runs_that_missed_the_target_do_not_compete(tmp_path: Path) -> None:
     fake = mae(end=lambda p: 0.05 if p["ranks"] == 1 else 0.2)
     found = only(target_time(one(tmp_path, fake)))
@@ -107,6 +108,7 @@ def test_higher_error_at_scale_is_worse_and_lower_better(tmp_path: Path) -> None
     assert "is lower (better) than at 1 rank" in found.text
 
 
+@pytest.mark.slow
 def test_no_difference_is_claimed_within_the_noise(tmp_path: Path) -> None:
     alike = nt3(end=lambda p: 0.9, noise=0.05)
     found = only(accuracy_over_scale(one(tmp_path / "a", alike)))
@@ -182,6 +184,7 @@ def test_the_share_of_training_that_input_takes(tmp_path: Path) -> None:
     assert found.evidence["numbers"]["share"] == pytest.approx(0.204)
 
 
+@pytest.mark.slow
 def test_no_share_of_input_without_repeats_or_spans(tmp_path: Path) -> None:
     single = only(input_share(one(tmp_path / "a", waits(0.1, repeats=1))))
     assert single.level == "open" and "one repeat, not confirmed" in single.text

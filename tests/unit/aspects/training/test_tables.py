@@ -178,6 +178,7 @@ def test_power_table_keeps_the_energy(tmp_path: Path) -> None:
     assert spans[0][:2] == ["import", 0.0]
 
 
+@pytest.mark.slow
 def test_long_runs_are_thinned_and_few(tmp_path: Path) -> None:
     fake = nt3(
         axes={"ranks": [1], "batch_size": list(range(10))}, repeats=1, epoch_s=lambda p: 160.0
@@ -201,6 +202,7 @@ def test_ranks_that_share_epochs_are_one_strong_series(tmp_path: Path) -> None:
     assert efficiency[0] == 1.0 and efficiency[0] > efficiency[1] > efficiency[2] > 0.5
 
 
+@pytest.mark.slow
 def test_ranks_that_share_samples_are_one_series_too(tmp_path: Path) -> None:
     fake = nt3(planned=lambda p: None, samples=lambda p: 100)
     assert [len(series.rows) for series in one(tmp_path / "a", fake).series] == [3]
@@ -208,6 +210,7 @@ def test_ranks_that_share_samples_are_one_series_too(tmp_path: Path) -> None:
     assert [len(series.rows) for series in one(tmp_path / "b", unlike).series] == [1, 1, 1]
 
 
+@pytest.mark.slow
 def test_the_metric_that_a_benchmark_names_leads(tmp_path: Path) -> None:
     study = one(tmp_path / "a", nt3())
     assert next(iter(study.measures)) == "training_samples_per_second"
