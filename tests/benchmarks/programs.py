@@ -172,9 +172,14 @@ def start_torch(name, *arguments, ranks=1, started=None, env=()):
 
     Return the finished processes, by rank.
     """
+    return start_torch_ranks(helper(name, *arguments)[1:], ranks, started, env)
+
+
+def start_torch_ranks(words, ranks, started=None, env=()):
+    """Do so with any program: `words` behind Python's."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
-    words = [str(TORCH), *helper(name, *arguments)[1:]]
+    words = [str(TORCH), *words]
     processes = []
     try:
         for rank in range(ranks if started is None else started):

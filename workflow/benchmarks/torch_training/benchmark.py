@@ -19,6 +19,18 @@ from torch_training.models.network import count
 Problem = tuple[int, str]
 
 
+def build(
+    params: dict[str, Any], device: torch.device
+) -> tuple[sharing.Sharing, torch.optim.Optimizer]:
+    """Return the network with its first weights, shared among the ranks, and its optimiser."""
+    network = models.build(params)
+    models.initialise(network, params["seed"])
+    layout = torch.channels_last if params["data_format"] == "NHWC" else torch.preserve_format
+    network = network.to(device, memory_format=layout)
+    shared = sharing.make(params, network, None, device)
+    return shared, optimizers.make(params, shared.parameters())
+
+
 class TorchTraining(Benchmark):
     """Steps of training, shared among ranks in one of several ways."""
 
@@ -33,14 +45,8 @@ class TorchTraining(Benchmark):
         ranks.start(params["ranks"], params["inter_threads"], params["intra_threads"])
         self.device = torch_ranks.device()
         place = inputs.Place(ranks.rank(), ranks.size())
-        network = models.build(params)
-        models.initialise(network, self.run.seed)
-        network = network.to(self.device)
-        if params["data_format"] == "NHWC":
-            network = network.to(memory_format=torch.channels_last)
-        self.values = count(network)
-        self.sharing = sharing.make(params, network, None, self.device)
-        self.optimizer = optimizers.make(params, self.sharing.parameters())
+        self.sharing, self.optimizer = build(params, self.device)
+        self.values = count(self.sharing.network)
         self.read = inputs.make(params, self.run.data, place, self.device)
         self.stamps = stamps.Stamps(stamps.clock_of(self.device))
         self.stamps.attach(self.optimizer)

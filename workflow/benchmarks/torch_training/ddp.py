@@ -54,7 +54,6 @@ class DataParallel(Sharing):
         cap = self.params["bucket_cap_mb"]
         noted = {
             "by": self.by,
-            "backend": dist.get_backend(),
             "tensor_bytes": [p.numel() * p.element_size() for p in self.parameters()],
             "bucket_bytes": (DEFAULT_MB if cap is None else cap) * MIB,
             "cycle_s": None,

@@ -1,0 +1,64 @@
+"""The networks of torch_training: cnn_training's residual ones, and GPT-2's shape."""
+
+import json
+import subprocess
+
+import numpy as np
+import pytest
+
+from tests.benchmarks.programs import HELPER, rank_environment, start_helper
+from tests.fakes.torch_python import TORCH, needs_torch
+
+pytestmark = [pytest.mark.slow, needs_torch]
+
+SEED = 3
+
+
+@pytest.fixture(scope="module")
+def both(tmp_path_factory):
+    """Arrays of Keras's networks, those of PyTorch's, and the facts of the transformer."""
+    folder = tmp_path_factory.mktemp("networks")
+    start_helper("keras_networks.py", folder / "keras.npz", SEED)
+    script = __file__.replace("test_torch", "torch")
+    done = subprocess.run(
+        [TORCH, script, folder / "torch.npz", str(SEED)],
+        capture_output=True, text=True, check=False, timeout=240, env=rank_environment(HELPER),
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-4000:]
+    arrays = [dict(np.load(folder / name)) for name in ("keras.npz", "torch.npz")]
+    return *arrays, json.loads(done.stdout)
+
+
+@pytest.mark.parametrize(("model", "trained"), [("resnet20", 269_722), ("resnet50", 25_583_592)])
+def test_residual_networks_are_those_of_cnn_training(both, model, trained):
+    keras, torch, _ = both
+    shapes = keras[f"{model}_shapes"].tolist()
+    assert torch[f"{model}_shapes"].tolist() == shapes  # layer by layer
+    sizes = (np.prod([int(n) for n in shape.strip("(,)").split(",")]) for shape in shapes)
+    assert sum(sizes) == trained
+    # First weights to the last bit: the order of all weights, statistics too, is Keras's.
+    assert torch[f"{model}_digests"].tolist() == keras[f"{model}_digests"].tolist()
+    # Padding, shortcuts, strides and constants.
+    np.testing.assert_allclose(
+        torch[f"{model}_logits"], keras[f"{model}_logits"], rtol=1e-3, atol=1e-3
+    )
+
+
+def test_the_transformer_is_gpt2(both):
+    *_, facts = both
+    assert facts["sizes"] == [124_439_808, 124_439_808 + 50_257 * 768]
+    assert facts["changed"][:5] == [0.0] * 5 and min(facts["changed"][5:]) > 0  # causal
+    assert facts["shifted"] and facts["same_gradients"]
+
+
+def test_operations_are_those_of_the_products(both):
+    *_, facts = both
+    layers, width, sequence, vocabulary = 2, 32, 8, 50
+    products = layers * 12 * width * width + width * vocabulary  # multiplications a token
+    attention = layers * 2 * sequence * width
+    assert facts["flop"] == [6 * sequence * (products + attention)] * 2
+    # Forward 3.8 G multiplications and additions (K. He et al., arXiv:1512.03385, table 1), three
+    # times that with the backward pass, less the gradients of the images.
+    forward = 2 * 3.8e9
+    first = 2 * 112 * 112 * 64 * 7 * 7 * 3
+    assert facts["resnet50_flop"] == pytest.approx(3 * forward - first, rel=0.02)

@@ -1,0 +1,138 @@
+"""The program torch_training: two ranks train as one does, and what a run leaves."""
+
+import json
+
+import numpy as np
+import pytest
+
+from tests.benchmarks import cnn_programs
+from tests.benchmarks.programs import read, start_torch
+from tests.benchmarks.torch_programs import DEFAULTS, start
+from tests.fakes.torch_python import needs_torch
+
+pytestmark = [pytest.mark.slow, needs_torch]
+
+STEPS = 4
+SETTINGS = {
+    "ranks": 2, "model": "mlp", "layers": 2, "width": 32, "batch_size": 8,
+    "optimizer": "momentum", "learning_rate": 0.05, "weight_decay": 0.01,
+}  # fmt: skip
+ALONE = {"data_parallel": "none", "place": [0, 1]}
+TRANSFORMER = {
+    "model": "transformer", "layers": 2, "width": 32, "heads": 2, "sequence": 8, "vocabulary": 50
+}  # fmt: skip
+# By name: parameters on two ranks; each computes what is alone by itself.
+CASES = {
+    "ddp": {},
+    "twice": ALONE | {"batch_size": 16},
+    "accumulated": ALONE | {"accumulation": 2},
+    "ddp accumulated": {"batch_size": 4, "accumulation": 2},
+    "four": ALONE | {"batch_size": 4, "accumulation": 4},
+    "views": {"gradient_as_bucket_view": True, "static_graph": True, "bucket_cap_mb": 1},
+    "independent": {"data_parallel": "none"},
+    "transformer": TRANSFORMER,
+    "transformer twice": TRANSFORMER | ALONE | {"batch_size": 16},
+    "checkpointed": TRANSFORMER | {"checkpointing": "full"},
+    "tied": TRANSFORMER | {"tied_weights": True},
+    "tied twice": TRANSFORMER | ALONE | {"batch_size": 16, "tied_weights": True},
+    "bfloat16": TRANSFORMER | {"precision": "mixed_bfloat16"},
+    "resnet20": {"model": "resnet20", "batch_size": 4},
+    "resnet20 NHWC": {"model": "resnet20", "batch_size": 4, "data_format": "NHWC"},
+}
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    """By case and rank: losses, weights and sums of inputs."""
+    folder = tmp_path_factory.mktemp("trained")
+    cases = [json.dumps(DEFAULTS | SETTINGS | case) for case in CASES.values()]
+    for done in start_torch("train_torch.py", folder, STEPS, *cases, ranks=2):
+        assert done.returncode == 0, done.stderr[-4000:]
+    return {
+        name: [dict(np.load(folder / f"case{number}-rank{rank}.npz")) for rank in (0, 1)]
+        for number, name in enumerate(CASES)
+    }
+
+
+def close(first, second, error=2e-5):
+    np.testing.assert_allclose(first["weights"], second["weights"], rtol=error, atol=error / 10)
+
+
+@pytest.mark.parametrize("name", ["", "transformer ", "tied "])
+def test_two_ranks_train_to_the_weights_of_one_with_twice_the_batch(trained, name):
+    two, alone = trained[f"{name}".strip() or "ddp"], trained[f"{name}twice"][0]
+    np.testing.assert_array_equal(two[0]["weights"], two[1]["weights"])
+    close(two[0], alone)
+    losses = np.mean([rank["losses"] for rank in two], axis=0)
+    np.testing.assert_allclose(losses, alone["losses"], rtol=1e-5)
+    assert np.diff(losses).max() < 0  # it learns
+
+
+def test_accumulation_changes_nothing_but_rounding(trained):
+    twice = trained["twice"][0]
+    for name in ("accumulated", "four"):
+        alone = trained[name][0]
+        close(alone, twice)
+        np.testing.assert_allclose(alone["losses"], twice["losses"], rtol=1e-5)
+        assert sum(alone["input_sums"]) == pytest.approx(sum(twice["input_sums"]))
+    close(trained["ddp accumulated"][0], twice)
+    sums = [each["input_sums"].tolist() for each in trained["ddp accumulated"]]
+    assert sums[0] + sums[1] == trained["four"][0]["input_sums"].tolist()
+
+
+def test_settings_of_ddp_change_no_weights(trained):
+    np.testing.assert_array_equal(trained["views"][0]["weights"], trained["ddp"][0]["weights"])
+
+
+def test_checkpointing_and_layout_change_nothing_but_rounding(trained):
+    close(trained["checkpointed"][0], trained["transformer"][0])
+    losses, other = trained["resnet20"][0]["losses"], trained["resnet20 NHWC"][0]["losses"]
+    assert losses[0] == pytest.approx(other[0], rel=1e-5)
+    np.testing.assert_allclose(losses, other, rtol=1e-2)
+
+
+def test_bfloat16_is_near_and_not_the_same(trained):
+    mixed, full = trained["bfloat16"][0]["losses"], trained["transformer"][0]["losses"]
+    np.testing.assert_allclose(mixed, full, rtol=1e-2)
+    assert (mixed != full).all()
+
+
+def test_independent_ranks_drift_apart(trained):
+    first, second = trained["independent"]
+    assert (first["losses"] != second["losses"]).all()
+    assert not np.allclose(first["weights"], second["weights"])
+
+
+def test_training_is_that_of_cnn_training(tmp_path):
+    """Same network, weights, images, optimiser and decay: the same losses in both frameworks."""
+    shared = {
+        "model": "resnet20", "batch_size": 8, "batches": 4, "warmup_batches": 1, "seed": 5,
+        "optimizer": "momentum", "weight_decay": 0.01, "learning_rate": 0.01,
+    }  # fmt: skip
+    _, keras = read(*cnn_programs.start(tmp_path / "keras", data_set="cifar10", **shared))
+    native, torch = read(*start(tmp_path / "torch", layers=12, width=768, **shared))
+    np.testing.assert_allclose(torch["loss"], keras["loss"], rtol=2e-3)
+    assert np.ptp(keras["loss"]) > 0.1 * keras["loss"].max()
+    values = {name: metric["value"] for name, metric in native["metrics"].items()}
+    assert values["model_parameters"] == 269_722
+    assert values["peak_rss"] > 100e6 and "peak_memory_allocated" not in values
+    assert "gradient_bytes" not in values and "tokens_per_second" not in values
+    assert "tensor_bytes" not in native["notes"]["exchange"]
+    rate = 8 * 4 / torch["step_times"].sum()
+    assert values["samples_per_second"] == pytest.approx(rate, rel=0.2)
+    assert values["flop_per_step"] == pytest.approx(8 * 3 * 2 * 40.8e6, rel=0.02)
+    assert native["work"] == {"samples_per_epoch": 32}
+
+
+def test_two_ranks_leave_what_they_exchange(tmp_path):
+    native, samples = read(*start(tmp_path, ranks=2, accumulation=2))
+    assert samples["warmup_step_times"].shape == (1, 2)
+    assert samples["step_times"].shape == samples["loss"].shape == (4, 2)
+    exchange, values = native["notes"]["exchange"], native["metrics"]
+    gradients = 4 * (3072 * 32 + 32 + 2 * (32 * 32 + 32) + 32 * 10 + 10)
+    assert sum(exchange["tensor_bytes"]) == sum(exchange["messages"]) == gradients
+    assert values["gradient_bytes"]["value"] == gradients
+    assert (exchange["by"], exchange["backend"]) == ("ddp", "gloo")
+    assert exchange["bucket_bytes"] == 25 << 20 and exchange["first_bucket_bytes"] == 1 << 20
+    assert native["work"] == {"samples_per_epoch": 2 * 8 * 2 * 4}
+    assert len(native["notes"]["peaks"]["peak_rss"]) == 2

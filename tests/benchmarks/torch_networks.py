@@ -1,0 +1,82 @@
+"""Helper of test_torch_networks, run by the Python that has PyTorch.
+
+``torch_networks.py FILE SEED``: writes what ``keras_networks.py`` does of the same networks, in
+Keras's layout of weights, and facts of the transformer as JSON on standard output.
+"""
+
+import json
+import sys
+from hashlib import blake2b
+
+import numpy as np
+import torch
+
+from harness import seeded
+from torch_training import flops, inputs, models
+from torch_training.models.network import count, initial_values
+
+GPT2 = {
+    "model": "transformer", "layers": 12, "width": 768, "heads": 12, "sequence": 1024,
+    "vocabulary": 50257, "tied_weights": True, "checkpointing": "none", "seed": 1,
+}  # fmt: skip
+TINY = GPT2 | {"layers": 2, "width": 32, "heads": 2, "sequence": 8, "vocabulary": 50}
+
+
+def in_keras_layout(tensor):
+    values = tensor.detach().numpy()
+    if values.ndim > 1:
+        values = values.transpose([*range(2, values.ndim), 1, 0])
+    return np.ascontiguousarray(values)
+
+
+def residual(model, seed):
+    params = GPT2 | {"model": model}
+    network = models.build(params)
+    models.initialise(network, seed)
+    weights = [tensor for tensor, _ in initial_values(network, seed)]
+    digests = [blake2b(in_keras_layout(w).tobytes(), digest_size=8).hexdigest() for w in weights]
+    shapes = [str(in_keras_layout(w).shape) for w in weights if w.requires_grad]
+    shape, classes = models.IMAGE_SHAPES[model], models.CLASSES[model]
+    images, _ = seeded.fixed_batch(shape, classes, seed, 0, 2)
+    logits = network(torch.from_numpy(images).permute(0, 3, 1, 2)).detach().numpy()
+    return {f"{model}_logits": logits, f"{model}_shapes": shapes, f"{model}_digests": digests}
+
+
+def gradients(network, batch):
+    network.zero_grad()
+    models.loss(network(batch[0]), batch[1]).backward()
+    return [parameter.grad.clone() for parameter in network.parameters()]
+
+
+def transformer():
+    with torch.device("meta"):
+        sizes = [count(models.build(GPT2 | {"tied_weights": tied})) for tied in (True, False)]
+    network = models.build(TINY)
+    models.initialise(network, 1)
+    tokens, targets = inputs.synthetic(TINY, 0, 3)
+    later = tokens.clone()
+    later[:, 5:] = (later[:, 5:] + 1) % TINY["vocabulary"]
+    with torch.no_grad():
+        changed = (network(later) - network(tokens)).abs().amax((0, 2)).tolist()
+    plain = gradients(network, (tokens, targets))
+    network.checkpointing = True
+    again = gradients(network, (tokens, targets))
+    return {
+        "sizes": sizes,
+        "changed": changed,
+        "same_gradients": all(map(torch.equal, plain, again)),
+        "shifted": bool(torch.equal(tokens[:, 1:], targets[:, :-1])),
+        "flop": [flops.per_sample(TINY), flops.per_sample(TINY | {"checkpointing": "full"})],
+        "resnet50_flop": flops.per_sample(GPT2 | {"model": "resnet50"}),
+    }
+
+
+def main():
+    torch.set_num_threads(1)
+    seed = int(sys.argv[2])
+    np.savez(sys.argv[1], **residual("resnet20", seed), **residual("resnet50", seed))
+    print(json.dumps(transformer()))
+
+
+if __name__ == "__main__":
+    main()
