@@ -1,11 +1,12 @@
 # make demo: set up, run the demo campaign, print the report's path.   make test: set up, test.
-.PHONY: help setup demo study check test readme docs lint format bench soak screenshots lock slurm-up slurm-down clean
+.PHONY: help setup demo torch study check test readme docs lint format bench soak screenshots lock slurm-up slurm-down clean
 
 VENV := .venv/bin
 export PATH := $(CURDIR)/$(VENV):$(PATH)
 
 help:
 	@echo "make demo   install .venv, run the demo campaign, print the report's path"
+	@echo "make torch  install PyTorch into .torch, an environment of its own, for benchmarks that use it"
 	@echo "make study DIR=FOLDER   make a study of your own: campaign, site and benchmark that run at once"
 	@echo "make check  install .venv, lint, run the fast unit tests: for every edit"
 	@echo "make test   install .venv, run the tests (TESTS=PATH: only these)"
@@ -25,6 +26,9 @@ setup:
 demo: setup
 	@snakemake
 	@echo "report: $(CURDIR)/results/report.html"
+
+torch:
+	@tools/torch.sh
 
 study: setup
 	@$(if $(DIR),,$(error name the folder: make study DIR=FOLDER))python -m scalesweep study "$(DIR)"
@@ -94,4 +98,4 @@ lock: setup
 	    --upgrade pyproject.toml -o requirements.lock
 
 clean:
-	rm -rf .venv .tools .snakemake .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv .tools .torch .snakemake .pytest_cache .mypy_cache .ruff_cache .hypothesis

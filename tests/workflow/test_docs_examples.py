@@ -5,7 +5,6 @@ to the reader (OSU's benchmark, which is not installed) is a script that prints 
 """
 
 import re
-import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -17,13 +16,13 @@ import yaml
 from scalesweep.config.campaign import load_campaign
 from tests.conftest import ROOT, Project, make_project
 from tests.fakes.records import times, write_run
+from tests.fakes.torch_python import TORCH, needs_torch
 
 pytestmark = pytest.mark.slow
 
 GUIDE = ROOT / "docs" / "guide"
 NATIVE, CAMPAIGNS = GUIDE / "benchmarks.md", GUIDE / "campaigns.md"
 STEPS, EXAMPLES = GUIDE / "external_programs.md", ROOT / "docs/reference/external_examples.md"
-TORCH_PYTHON = "/usr/bin/python3"
 OSU = """#!/bin/sh
 [ "${HOROVOD_RANK:-0}" = 0 ] || exit 0
 echo "# OSU MPI Allreduce Latency Test v7.3"
@@ -45,11 +44,6 @@ def examples(page: Path) -> tuple[dict[str, str], dict[str, dict[str, Any]]]:
         {name: text for name, text in texts.items() if name},
         {content["campaign"]: content for content in contents if "campaign" in content},
     )
-
-
-def has_torch() -> bool:
-    words = [TORCH_PYTHON, "-c", "import torch.distributed as d; assert d.is_gloo_available()"]
-    return subprocess.run(words, capture_output=True, check=False).returncode == 0
 
 
 def guide_experiment(project: Path) -> dict[str, Any]:
@@ -74,12 +68,7 @@ def guide_experiment(project: Path) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def torch() -> bool:
-    return has_torch()
-
-
-@pytest.fixture(scope="module")
-def reported(tmp_path_factory: pytest.TempPathFactory, torch: bool) -> Project:
+def reported(tmp_path_factory: pytest.TempPathFactory) -> Project:
     """A project in which the examples have been followed, and all of it has run."""
     project = make_project(tmp_path_factory.mktemp("docs") / "project")
     campaign: dict[str, Any] = {"campaign": "docs", "site": "local", "programs": {}}
@@ -94,7 +83,7 @@ def reported(tmp_path_factory: pytest.TempPathFactory, torch: bool) -> Project:
             assert content["site"] == "local"
             campaign["programs"] |= content.get("programs", {})
             for name, experiment in content["experiments"].items():
-                if experiment["benchmark"] != "my_ddp" or torch:
+                if experiment["benchmark"] != "my_ddp" or TORCH.exists():
                     campaign["experiments"][f"{experiment['benchmark']}_{name}"] = experiment
     (own,), (ddp,) = blocks(STEPS, "python"), blocks(EXAMPLES, "python")
     for path, text in (("my_training/train.py", own), ("my_ddp/train_ddp.py", ddp)):
@@ -105,7 +94,7 @@ def reported(tmp_path_factory: pytest.TempPathFactory, torch: bool) -> Project:
     # OSU's allreduce has no campaign of its own: two ranks, as its defaults say.
     osu = project.write("osu_allreduce", OSU)
     osu.chmod(0o755)
-    campaign["programs"]["osu_allreduce"] = str(osu)
+    campaign["programs"] |= {"osu_allreduce": str(osu), "torch_python": str(TORCH)}
     campaign["experiments"]["osu"] = {"benchmark": "osu_allreduce", "fixed": {"ranks_per_node": 2}}
     campaign["experiments"]["guide"] = guide_experiment(project.path)
     project.write("c.yaml", yaml.safe_dump(campaign, sort_keys=False))
@@ -150,9 +139,8 @@ def test_a_native_program(reported: Project) -> None:
     assert (frame["total_throughput_mean_later"] > 0).all()
 
 
-def test_distributed_data_parallel(reported: Project, torch: bool) -> None:
-    if not torch:
-        pytest.skip(f"{TORCH_PYTHON} has no torch with Gloo (Debian: python3-torch)")
+@needs_torch
+def test_distributed_data_parallel(reported: Project) -> None:
     frame = runs(reported, "my_ddp_ddp")
     assert sorted(frame["ranks"]) == [1, 2]
     assert (frame["images_per_second_mean_run"] > 0).all()
