@@ -69,6 +69,10 @@ class Pairs:
             experiment.benchmark.name: experiment.benchmark for experiment in campaign.experiments
         }
         setting += [_how(benchmarks[name]) for name in sorted(benchmarks)]
+        setting += [
+            [name, *(list(words) for words in site.launch_for(name).values())]
+            for name in sorted({b.framework for b in benchmarks.values() if b.framework})
+        ]
         name = f"{self.base[:SHORT]}-{self.new[:SHORT]}-{digest_of(setting, 3)}"
         return campaign.results / FOLDER / name
 

@@ -20,12 +20,17 @@ _BEFORE, _AFTER = 1 << 18, 1 << 16
 _FIRST_END = re.compile(
     rb"srun: error: \S+: tasks? [\d,\[\]-]+: (?:Exited with exit code|(?!Terminated)[A-Z])"
 )
-_LABEL = re.compile(r" {0,7}\d{1,7}: ?")
+_LABEL = re.compile(r" {0,7}(?P<rank>\d{1,7}): ?")
 _SLURM = re.compile(r"(?:srun|slurmstepd(?:-[\w.-]+)?): ")
 # launch_common and slurm_step_launch: "srun: error: node[1-2]: tasks 0-1: Exited with exit code 3"
 _TASK_END = re.compile(
     r"srun: error: (?P<node>\S+): tasks? (?P<tasks>[\d,\[\]-]+): "
     r"(?:Exited with exit code (?P<code>\d{1,3})|(?P<signal>[A-Z][\w /-]+?))(?: \(core dumped\))?$"
+)
+# workflow/launchers/local_ranks.py: "local_ranks: error: node1: rank 1: Exited with exit code 3"
+_RANK_END = re.compile(
+    r"local_ranks: error: (?P<node>\S+): rank (?P<tasks>\d+): "
+    r"(?:Exited with exit code (?P<code>\d{1,3})|(?P<signal>[A-Z][\w /-]+))$"
 )
 _NOT_STARTED = re.compile(
     r"slurmstepd.*: error: execve\(\): (?P<program>.*): (?P<why>[A-Z][\w ]+)$"
@@ -45,8 +50,8 @@ _NOT_LAUNCHED = re.compile(
 _FRAME = re.compile(r"^-{70,80}\n((?:(?!-{70,80}$).*\n){1,20}?)-{70,80}$", re.MULTILINE)
 _MPIRUN = re.compile(r"mpirun|prterun|Primary job|MPI_ABORT|PRTE")
 _NO_EXECUTABLE = re.compile(r"^Executable: (.+)$", re.MULTILINE)
-# horovodrun labels the lines of ranks, and ends in a traceback of its own.
-_HOROVODRUN = re.compile(r"^\[\d+\]<std(?:err|out)>: ?")
+# horovodrun labels the lines of ranks, and ends in a traceback of its own; so does local_ranks.py.
+_HOROVODRUN = re.compile(r"^\[(?P<rank>\d+)\]<std(?:err|out)>: ?")
 # What a shell says of a rank that srun ended because of another one.
 _ENDED = re.compile(r"(?:.*: line \d+: +\d+ )?(?:Terminated|Killed|Aborted)\b")
 _SIGNALS = {signal.strsignal(number): number for number in signal.valid_signals()}
@@ -85,7 +90,7 @@ def read_step_errors(stderr: Path, argv: Iterable[str]) -> StepErrors:
     except (OSError, ValueError):
         text = ""
     lines = without_frames(text.replace("\r\n", "\n")).splitlines()
-    ranks = [line for line in lines if _HOROVODRUN.match(line)]
+    ranks = [line for line in lines if _HOROVODRUN.match(line) or _RANK_END.match(line)]
     return step_errors(ranks or lines, labelled=has_labels(argv))
 
 
@@ -133,22 +138,20 @@ def step_errors(lines: Iterable[str], labelled: bool = False) -> StepErrors:
     by_rank: dict[int, list[str]] = {}
     for raw in lines:
         line = raw.rstrip()
-        label = _LABEL.match(line) if labelled else None
+        label = (_LABEL.match(line) if labelled else None) or _HOROVODRUN.match(line)
         if label:
             line = line[label.end() :]
-        line = _HOROVODRUN.sub("", line)
-        if not _SLURM.match(line):
+        end = _TASK_END.match(line) or (None if label else _RANK_END.match(line))
+        if not end and not _SLURM.match(line):
             if line.strip():
                 own.append(line)
                 if label:
-                    rank = int(label[0].strip().rstrip(":"))
-                    by_rank.setdefault(rank, []).append(line)
+                    by_rank.setdefault(int(label["rank"]), []).append(line)
             continue
         if missing := _NOT_STARTED.match(line):
             own.append(f"cannot start {missing['program']}: {missing['why']}")
         memory = memory or (line if _MEMORY.search(line) else "")
         launch = launch or (line if _NOT_LAUNCHED.match(line) else "")
-        end = _TASK_END.match(line)
         if end and first is None:
             if end["code"]:
                 first = int(end["code"]), None
@@ -158,7 +161,7 @@ def step_errors(lines: Iterable[str], labelled: bool = False) -> StepErrors:
             if first is not None:
                 ranks, node, until = end["tasks"].strip("[]"), end["node"], len(own)
     words = own[:until]
-    if labelled and ranks:
+    if by_rank and ranks:
         words = by_rank.get(int(re.findall(r"\d+", ranks)[0]), [])
     words = [line for line in words if not _ENDED.match(line)]
     return StepErrors(

@@ -73,7 +73,8 @@ class Benchmark:
     """A benchmark folder: ``benchmark.yaml`` read, checked, and ready to identify runs.
 
     ``extract``: how the metrics are read from what a foreign program prints; None for a native one.
-    ``launch``: instead of the site's; ``python``: what starts the program instead of the site's,
+    ``framework``: what it trains with, by which the site chooses Python and launcher. ``launch``:
+    instead of the site's; ``python``: what starts the program instead of the site's,
     maybe ``{program:NAME}``; ``threads``: how many a rank computes with, None where that is not
     known.
     ``ceiling``: what of the machine its main metric is the most of: ``compute`` (FLOP/s),
@@ -108,6 +109,7 @@ class Benchmark:
     defaults: Mapping[str, Any] = field(default_factory=dict)
     noexchange: bool = False
     gpus: Expression | None = None  # that a rank takes where there are GPUs; None: not known
+    framework: str | None = None
 
     def parameter(self, name: str, where: str) -> Parameter:
         """A parameter by name; raises UserError naming the known ones."""
@@ -338,6 +340,7 @@ def load_benchmark(
         defaults={key: parameter.default for key, parameter in parameters.items()},
         noexchange=content.get("noexchange", False),
         gpus=expression(content["gpus"], "gpus") if "gpus" in content else None,
+        framework=content.get("framework"),
     )
 
 

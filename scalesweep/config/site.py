@@ -15,8 +15,9 @@ from scalesweep.config.sbatch_options import check_extra
 from scalesweep.config.study import OWN_SITES, file_names, find_file, shown
 from scalesweep.config.yaml_loader import check_schema, load_yaml
 from scalesweep.core.errors import UserError, choices
-from scalesweep.core.paths import LAUNCHERS, SITES
+from scalesweep.core.paths import LAUNCHERS, REPO, SITES
 
+_DEFAULT = "tensorflow"  # the framework of a single Python
 PLACEMENT = frozenset({"ranks", "ranks_per_node"})  # parameters of every benchmark
 
 
@@ -55,6 +56,15 @@ class PowerSampling:
     sysfs: str
 
 
+@dataclass(frozen=True, slots=True)
+class Framework:
+    """How programs of a framework start on a site: their Python (None: it names none), and the
+    launcher templates that replace the site's."""
+
+    python: str | None = None
+    launch: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+
 @dataclass(frozen=True)
 class Site:
     """A machine: size, launcher templates, folders and limits (keys: docs/reference/site.md)."""
@@ -77,6 +87,7 @@ class Site:
     env: Mapping[str, str]
     programs: Mapping[str, str]
     launch: Mapping[str, tuple[str, ...]] | None
+    frameworks: Mapping[str, "Framework"]  # by name, those that the site says something of
     power: PowerSampling | None
     slurm: SlurmSite | None
     canary: bool = False  # runs are between two looks at their machine, unless the campaign says no
@@ -120,21 +131,36 @@ class Site:
             return None
         return self.ranks_on_node(point) * threads / self.cores_per_node
 
+    def python_for(self, framework: str | None) -> str:
+        """What starts the programs of a framework; without one, or where the site names no Python
+        for it, the site's own."""
+        known = self.frameworks.get(framework or "")
+        return (known and known.python) or self.python
+
+    def launch_for(self, framework: str | None) -> Mapping[str, tuple[str, ...]]:
+        """The launcher templates for programs of a framework; empty if the site starts nothing."""
+        known = self.frameworks.get(framework or "", Framework())
+        return {**self.launch, **known.launch} if self.launch else {}
+
     def launcher(
         self,
         point: Mapping[str, Any],
         own: Mapping[str, tuple[str, ...]] | None = None,
         python: str | None = None,
+        framework: str | None = None,
     ) -> list[str]:
         """The words put before the program's own command, filled in for a point.
 
         ``own``: templates of the benchmark, which replace those of the site, and are filled with
-        the ``python`` of the program. Raises UserError if the site starts nothing.
+        the ``python`` of the program, as those for its ``framework`` are. Raises UserError if the
+        site starts nothing.
         """
         if self.launch is None:
             raise UserError(f"{self.file}: has no 'launch', so no run can start there")
         ranks, per_node = int(point["ranks"]), self.ranks_on_node(point)
-        interpreter = (python or self.python) if own else self.python
+        name, launch = template_for(ranks), own or self.launch_for(framework)
+        replaced = launch[name] is not self.launch[name]
+        interpreter = (python or self.python) if replaced else self.python
         values = {
             "ranks": ranks,
             "nodes": self.nodes_for(point),
@@ -144,8 +170,7 @@ class Site:
             "bin": str(Path(interpreter).parent),
             "launchers": str(LAUNCHERS),
         }
-        template = (own or self.launch)[template_for(ranks)]
-        return fill_launcher(tuple(template), values, f"{self.file}: launch")
+        return fill_launcher(launch[name], values, f"{self.file}: launch")
 
 
 def load_site(name: str, where: str = "site", folder: Path | None = None) -> Site:
@@ -175,7 +200,7 @@ def load_site(name: str, where: str = "site", folder: Path | None = None) -> Sit
         # On a cluster each run has its own nodes; on one machine two would disturb each other.
         concurrent_runs=content.get("concurrent_runs", None if "slurm" in content else 1),
         time_limit_minutes=float(content.get("time_limit_minutes", 60)),
-        python=content.get("python") or sys.executable,
+        python=_pythons(content)[_DEFAULT],
         data=content.get("data", "data"),
         node_local=content.get("node_local", "/tmp"),
         stage_workers=content.get("stage_workers", 2),
@@ -183,7 +208,8 @@ def load_site(name: str, where: str = "site", folder: Path | None = None) -> Sit
         prologue=tuple(content.get("prologue", [])),
         env=content.get("env", {}),
         programs=content.get("programs", {}),
-        launch=content.get("launch"),
+        launch=_templates(content.get("launch")),
+        frameworks=_frameworks(content),
         power=_power(content),
         slurm=_slurm(content, path),
         canary=content.get("canary", False),
@@ -194,8 +220,44 @@ def load_site(name: str, where: str = "site", folder: Path | None = None) -> Sit
     )
     if site.launch is not None:
         for ranks in (1, 2):
-            site.launcher({"ranks": ranks, "ranks_per_node": 2})
+            for framework in (None, *site.frameworks):
+                site.launcher({"ranks": ranks, "ranks_per_node": 2}, framework=framework)
     return site
+
+
+def _pythons(content: Mapping[str, Any]) -> dict[str, str]:
+    """The Pythons that a site file names, by framework."""
+    python = content.get("python")
+    if not isinstance(python, dict):
+        return {_DEFAULT: python or sys.executable}
+    named = {name: _located(path) for name, path in python.items() if path is not None}
+    return {_DEFAULT: sys.executable, **named}
+
+
+def _located(program: str) -> str:
+    """A path made absolute: of the working folder if it is there, else of scalesweep's own; a word
+    without a slash is left for the shell to find."""
+    if "/" not in program and not program.startswith("~"):
+        return program
+    path = Path(program).expanduser()
+    return str(path.absolute() if path.exists() else REPO / path)
+
+
+def _templates(launch: Mapping[str, Any] | None) -> Mapping[str, tuple[str, ...]] | None:
+    """The launcher templates of a map that may hold those of frameworks too."""
+    if launch is None:
+        return None
+    return {name: tuple(words) for name, words in launch.items() if isinstance(words, list)}
+
+
+def _frameworks(content: Mapping[str, Any]) -> dict[str, Framework]:
+    """What a site file says of each framework."""
+    pythons, launch = _pythons(content), content.get("launch") or {}
+    parts = {name: part for name, part in launch.items() if isinstance(part, dict)}
+    return {
+        name: Framework(pythons.get(name), _templates(parts.get(name)) or {})
+        for name in pythons | parts
+    }
 
 
 def _power(content: Mapping[str, Any]) -> PowerSampling | None:
@@ -259,7 +321,9 @@ def _pack_nodes(nodes: int | None, content: Mapping[str, Any], path: Path) -> in
             f"{where}: measures runs at the same time, which concurrent_runs: 1 rules out; leave "
             "out one of the two"
         )
-    check_steps(content.get("launch") or {}, f"{where}: launch")
+    check_steps(_templates(content.get("launch")) or {}, f"{where}: launch")
+    for name, framework in _frameworks(content).items():
+        check_steps(framework.launch, f"{where}: launch.{name}")
     return nodes
 
 

@@ -20,7 +20,8 @@ _TIMEOUT_S = 15
 
 def examine_srun(site: Site, cluster: bool) -> Checks:
     """Whether srun is there, with the MPI plugin that ``launch`` asks for."""
-    words = [word for part in (site.launch or {}).values() for word in part]
+    every = [site.launch_for(name) for name in (None, *site.frameworks)]
+    words = [word for launch in every for part in launch.values() for word in part]
     if not cluster and "srun" not in words:
         yield Check(SRUN, SKIPPED, f"neither launch of {site.file} nor --profile slurm uses srun")
         return

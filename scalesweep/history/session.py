@@ -226,7 +226,9 @@ def _surroundings(record: Mapping[str, Any], campaign: Campaign) -> dict[str, An
     for name, value in run.environment:
         if not name.startswith(_COMMIT):
             known.setdefault(name, value)
-    own = (record.get("program") or {}).get("launch") or campaign.site.launch or {}
+    frameworks = {e.benchmark.name: e.benchmark.framework for e in campaign.experiments}
+    of_site = campaign.site.launch_for(frameworks.get(record["benchmark"]))
+    own = (record.get("program") or {}).get("launch") or of_site
     files = (record.get("program") or {}).get("files") or {}
     digests = [file.get("blake2b") for file in files.values() if file.get("blake2b")]
     gpus = known.get("GPUs") or known.get("GPU")

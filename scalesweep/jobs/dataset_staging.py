@@ -75,7 +75,8 @@ class Staging:
         data = need.experiment.benchmark.data if need else None
         if need is None or data is None:
             raise UserError(f"{folder}/staged-{wanted}: no pending run reads this data set")
-        words = [site.python, *data.program, "--out", folder]
+        python = site.python_for(need.experiment.benchmark.framework)
+        words = [python, *data.program, "--out", folder]
         for split, count in need.files.items():
             words += [f"--{split}", str(count)]
         parameters = json.dumps(data.spec(need.run.point), sort_keys=True)

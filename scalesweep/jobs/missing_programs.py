@@ -8,6 +8,7 @@ from scalesweep.config.benchmark import Benchmark
 from scalesweep.config.campaign import Campaign
 from scalesweep.config.executables import mistyped, not_here
 from scalesweep.core.profilers import EXECUTABLES, NONE
+from scalesweep.state.frameworks import lacks_framework
 from scalesweep.state.programs import launcher_of, python_of
 
 
@@ -27,6 +28,8 @@ def missing_programs(
     site, missing = campaign.site, dict(campaign.programs.unknown)
     if missing:
         return missing
+    if (why := lacks_framework(site, benchmark)) is not None:
+        return {f"framework {benchmark.framework}": why}
     python = python_of(campaign, benchmark)
     program = next(iter(launcher_of(campaign, benchmark, point)), python)
     if here and not site.prologue and shutil.which(program) is None:

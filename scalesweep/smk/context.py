@@ -27,6 +27,7 @@ from scalesweep.jobs.submission import Submission
 from scalesweep.smk.looks import Looks
 from scalesweep.smk.report_command import report_command
 from scalesweep.state.artifacts import STATES_FOLDER, state_digest, state_file, was_changed
+from scalesweep.state.frameworks import without_framework
 from scalesweep.state.reextract import MARKERS, runs_to_reread
 from scalesweep.state.run_state import RunState, beside_done
 from scalesweep.state.stock import take_stock, tell_set_aside, tell_unusable, untrusted, unusable
@@ -71,6 +72,8 @@ class SnakemakeContext:
             return ()
         held = self.repeats.held if self.repeats else frozenset()
         if self.options.get("check") == "full":
+            lacking = without_framework(self.campaign.site, self.runs)
+            held = held | {i for i in lacking if self.states[i].status == Status.UNSUPPORTED}
             return tuple(run_id for run_id in self.runs if run_id not in held)
         left = {i for i, state in beside_done(self.states).items() if not state.settled}
         every = tuple(i for i in self.runs if i in left and i not in held)

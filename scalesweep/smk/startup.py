@@ -15,6 +15,7 @@ from scalesweep.smk.campaign_args import is_odd, read_campaign, warn
 from scalesweep.smk.context import SnakemakeContext
 from scalesweep.smk.job_rules import JobRules
 from scalesweep.smk.preflight import Preflight
+from scalesweep.state.frameworks import leave_unsupported
 from scalesweep.state.results_folder import check_writable
 from scalesweep.state.run_state import RunState, beside_done, forget_unsupported
 from scalesweep.state.stock import newer, take_stock, tell_runs
@@ -57,10 +58,11 @@ def prepare(
     if "retry" in options:
         if not dry:
             forget_unsupported(campaign.runs_folder, runs)
-        states = {
+        again = {
             i: RunState(Status.NEW) if s.status == Status.UNSUPPORTED else s
             for i, s in states.items()
         }
+        states = leave_unsupported(campaign.site, runs, again)
     warn(campaign, runs, odd, dry)
     submission = Submission(campaign, states, runs) if cluster else None
     context = SnakemakeContext(

@@ -13,7 +13,7 @@ from scalesweep.config.executables import named_programs
 def python_of(campaign: Campaign, benchmark: Benchmark) -> str:
     """What ``{python}`` is in the command of a benchmark: its own, else the site's."""
     if benchmark.python is None:
-        return campaign.site.python
+        return campaign.site.python_for(benchmark.framework)
     name = program_named(benchmark.python)
     path = campaign.programs[name] if name else benchmark.python
     return named_programs({"python": path})["python"]
@@ -22,7 +22,7 @@ def python_of(campaign: Campaign, benchmark: Benchmark) -> str:
 def launcher_of(campaign: Campaign, benchmark: Benchmark, point: Mapping[str, Any]) -> list[str]:
     """The words before the command: of the benchmark, else of the site."""
     python = python_of(campaign, benchmark)
-    return campaign.site.launcher(point, benchmark.launch, python)
+    return campaign.site.launcher(point, benchmark.launch, python, benchmark.framework)
 
 
 def program_order(

@@ -10,6 +10,7 @@ from scalesweep.core.causes import Cause
 from scalesweep.core.formatting import counted, listed
 from scalesweep.core.status import Status
 from scalesweep.state.agreement import CAUSES, Planned
+from scalesweep.state.frameworks import leave_unsupported
 from scalesweep.state.reextract import leave_rereads
 from scalesweep.state.run_state import RunState, scan
 
@@ -29,12 +30,13 @@ def take_stock(
     """State of every one of ``runs``, with the arguments of ``scan``.
 
     Records of something else than is planned are stale; runs whose logs are to be read again with
-    other patterns have nothing left to run. Raises UserError as ``scan``.
+    other patterns, or whose framework the site lacks, have nothing left to run. Raises UserError as
+    ``scan``.
     """
     planned = Planned(campaign, runs)
     folder = campaign.runs_folder
     states = scan(folder, runs, quarantine, remember, verify, afresh, planned)
-    return leave_rereads(runs, states)
+    return leave_unsupported(campaign.site, runs, leave_rereads(runs, states))
 
 
 def tell_stale(campaign: Campaign, runs: Runs, states: Mapping[str, RunState]) -> str:

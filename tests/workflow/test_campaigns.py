@@ -4,6 +4,7 @@ import csv
 import json
 import re
 import shutil
+import sys
 from pathlib import Path
 
 import pytest
@@ -291,6 +292,38 @@ def test_an_unsupported_point_is_neither_failed_nor_tried_again(project: Project
     assert tried.returncode == 0, tried.stderr
     folder = project.path / "results" / "runs" / "toy" / rows["unsupported"]["run_id"]
     assert (folder / "attempt-2").is_dir() and not (folder / "attempt-3").exists()
+
+
+def test_a_framework_that_is_missing_hinders_its_own_points_until_it_is_there(
+    project: Project,
+) -> None:
+    shutil.copytree(
+        project.path / "workflow" / "benchmarks" / "toy",
+        project.path / "workflow" / "benchmarks" / "toy_torch",
+    )
+    declared = project.path / "workflow" / "benchmarks" / "toy_torch" / "benchmark.yaml"
+    text = declared.read_text().replace("name: toy\n", "name: toy_torch\n")
+    declared.write_text(f"{text}framework: torch\n")
+    campaign = "  other:\n    benchmark: toy_torch\n    axes: {ranks: [1, 2]}\n"
+    project.write("c.yaml", CAMPAIGN.replace("repeats: 2", "repeats: 1") + campaign)
+    site = project.path / "config" / "sites" / "toy.yaml"
+    site.write_text(f"{site.read_text()}python: {{torch: .torch/bin/python}}\n")
+    for options in ((), ("--config", "retry=unsupported", "check=full")):
+        done = project.snakemake("--configfile", "c.yaml", *options)
+        assert done.returncode == 0, done.stderr
+        assert {name.rpartition("/")[2][:5] for name in project.records()} == {"toy-r"}
+    path = project.path / ".torch" / "bin" / "python"
+    why = f"python.torch: '{path}' is not there: `make torch` makes it"
+    with (project.path / "results" / "plan.csv").open() as file:
+        rows = [row for row in csv.DictReader(file) if row["experiment"] == "other"]
+    assert [row["status"] for row in rows] == ["unsupported"] * 2
+    assert all(row["reason"].endswith(why) for row in rows)
+    report = (project.path / "results" / "report.html").read_text()
+    assert "make torch" in report and "2 unsupported" in report
+    path.parent.mkdir(parents=True)
+    path.symlink_to(sys.executable)
+    mended = project.snakemake("--configfile", "c.yaml")
+    assert mended.returncode == 0 and len(project.records()) == 4, mended.stderr
 
 
 def test_the_same_runs_on_another_site_stand_beside(finished: Project) -> None:

@@ -93,11 +93,13 @@ def test_finished_runs_become_rows(tmp_path: Path) -> None:
     frame["_canary"] = '{"before": {"compute": ["a", 5e9], "memory": ["a", 2e10]}}'
     frame["_parts"] = '{"mpi": 1.5, "other": 0}'
     write_summary(frame, summary)
-    benchmark = SimpleNamespace(name="data_loading", folder=SHIPPED.folder, extract=None)
+    benchmark = SimpleNamespace(
+        name="data_loading", folder=SHIPPED.folder, extract=None, framework=None
+    )
     campaign = SimpleNamespace(
         name="study", results=tmp_path / "results", history=HistorySettings(tmp_path / "kept"),
         experiments=[SimpleNamespace(name="io", benchmark=benchmark)],
-        site=SimpleNamespace(name=SITE, launch=None),
+        site=SimpleNamespace(name=SITE, launch=None, launch_for=lambda _: {}),
         runs_folder=tmp_path / "results" / "runs" / SITE,
     )  # fmt: skip
     found = sessions_of(cast(Campaign, campaign))

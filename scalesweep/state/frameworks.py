@@ -1,0 +1,74 @@
+"""Runs whose framework the site does not have: nothing can be started, and one line mends it.
+
+Worked out whenever the states of runs are asked for, and recorded nowhere: once the site has the
+framework, the runs are pending as if nothing had been.
+"""
+
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+
+from scalesweep.config.benchmark import Benchmark
+from scalesweep.config.campaign import by_experiment
+from scalesweep.config.experiment import Experiment
+from scalesweep.config.repeats import Run
+from scalesweep.config.site import Site
+from scalesweep.core.causes import Cause
+from scalesweep.core.paths import REPO
+from scalesweep.core.status import Status
+from scalesweep.state.run_state import RunState
+
+
+def lacks_framework(site: Site, benchmark: Benchmark) -> str | None:
+    """Why a site cannot start a benchmark's programs, with what mends it; None if it can, or if
+    that cannot be seen from here (a prologue that brings it, a path of the nodes' own)."""
+    name = benchmark.framework
+    if name is None or benchmark.python is not None or site.launch is None:
+        return None
+    own = REPO / f".{name}" / "bin" / "python"
+    known = site.frameworks.get(name)
+    if known is None or known.python is None:
+        return (
+            f"{site.file} names no Python that has {name}: add 'python: {{{name}: PATH}}' to it "
+            f"(`make {name}` makes {own})"
+        )
+    if site.prologue or _may_be_there(site, known.python):
+        return None
+    mend = f"`make {name}` makes it" if Path(known.python) == own else "correct the path"
+    return f"{site.file}: python.{name}: {known.python!r} is not there: {mend}"
+
+
+def leave_unsupported(
+    site: Site, runs: Mapping[str, tuple[Experiment, Run]], states: Mapping[str, RunState]
+) -> Mapping[str, RunState]:
+    """The states, with nothing left to run for pending runs whose framework the site lacks."""
+    lacking = {
+        run_id: states[run_id]._replace(
+            status=Status.UNSUPPORTED, cause=Cause.UNSUPPORTED, detail=why
+        )
+        for run_id, why in without_framework(site, runs).items()
+        if not states[run_id].settled
+    }
+    return {**states, **lacking} if lacking else states
+
+
+def without_framework(site: Site, runs: Mapping[str, tuple[Experiment, Run]]) -> Mapping[str, str]:
+    """The runs whose framework the site lacks: id -> why, with what mends it."""
+    return {
+        run_id: why
+        for experiment, run_ids in by_experiment(runs)
+        if (why := lacks_framework(site, experiment.benchmark)) is not None
+        for run_id in run_ids
+    }
+
+
+def _may_be_there(site: Site, python: str) -> bool:
+    """Whether a Python is there, as far as this machine can tell."""
+    path = Path(python)
+    if not path.is_absolute():
+        return site.slurm is not None or shutil.which(python) is not None
+    if path.exists():
+        return True
+    # Nodes may have folders that this machine has not; what is in folders of both is in neither.
+    both = any(path.is_relative_to(folder) for folder in (REPO, Path.cwd(), Path.home()))
+    return site.slurm is not None and not both and not path.parent.is_dir()

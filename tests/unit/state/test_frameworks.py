@@ -1,0 +1,139 @@
+"""Which Python and launcher a framework has on a site, and runs whose framework is not there."""
+
+import shutil
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from scalesweep.config.campaign import Campaign
+from scalesweep.core.errors import UserError
+from scalesweep.core.paths import REPO
+from scalesweep.jobs.missing_programs import missing_programs
+from scalesweep.jobs.run_spec import run_spec
+from scalesweep.planning.plan import build_plan
+from scalesweep.state.stock import take_stock
+
+SITE = "site: toy\nnodes: 4\ncores_per_node: 2\n"
+PLAIN = "launch: {single: [], multi: [one, '{python}']}\n"
+TORCH = PLAIN.replace("}\n", ", torch: {multi: ['{bin}/start', '{python}']}}\n")
+
+
+@pytest.fixture
+def on(toy: Path, campaign_of: Callable[[str], Campaign]) -> Callable[[str], Campaign]:
+    """A campaign of one and two ranks of a benchmark of PyTorch, on a site that says so much."""
+    path = toy / "benchmarks" / "toy" / "benchmark.yaml"
+    path.write_text(f"{path.read_text()}framework: torch\n")
+
+    def load(more: str) -> Campaign:
+        (toy / "sites" / "toy.yaml").write_text(SITE + more)
+        return campaign_of("axes: {ranks: [1, 2]}")
+
+    return load
+
+
+def starts(campaign: Campaign) -> list[list[str]]:
+    """The words of each run before those of its program, and its Python."""
+    (experiment,) = campaign.experiments
+    words = [run_spec(campaign, experiment, run)["argv"] for run in experiment.runs]
+    return [argv[: [Path(word).name for word in argv].index("main.py")] for argv in words]
+
+
+def told(campaign: Campaign) -> set[str]:
+    """What the plan says of each run: nothing where it is pending."""
+    plan = build_plan(campaign, take_stock(campaign, campaign.unique_runs()))
+    (experiment,) = plan["experiments"]
+    assert {run["to_run"] for run in experiment["runs"]} == {
+        run["status"] == "new" for run in experiment["runs"]
+    }
+    return {run["detail"] if run["status"] == "unsupported" else "" for run in experiment["runs"]}
+
+
+def test_python_and_launcher_are_those_of_the_framework(
+    on: Callable[[str], Campaign], toy: Path
+) -> None:
+    here = sys.executable
+    bin_ = str(Path(here).parent)
+    campaign = on(f"python: {{tensorflow: python3, torch: {here}}}\n{TORCH}")
+    assert starts(campaign) == [[here], [f"{bin_}/start", here, here]]
+    # Words of the site serve every framework, with the Python that they are written for.
+    campaign = on(f"python: {{tensorflow: python3, torch: {here}}}\n{PLAIN}")
+    assert starts(campaign) == [[here], ["one", "python3", here]]
+    assert told(campaign) == {""}
+    # Other benchmarks have the site's.
+    path = toy / "benchmarks" / "toy" / "benchmark.yaml"
+    path.write_text(path.read_text().replace("framework: torch\n", ""))
+    plain = on(f"python: {{torch: /nowhere}}\n{TORCH}")
+    assert starts(plain) == [[here], ["one", here, here]] and told(plain) == {""}
+
+
+def test_a_relative_python_is_of_the_working_folder_or_of_the_clone(
+    on: Callable[[str], Campaign], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    text = f"python: {{torch: env/python}}\n{PLAIN}"
+    assert starts(on(text))[0] == [str(REPO / "env/python")]
+    (tmp_path / "env").mkdir()
+    shutil.copy("/bin/true", tmp_path / "env" / "python")
+    assert starts(on(text))[0] == [str(tmp_path / "env/python")]
+
+
+@pytest.mark.parametrize(
+    ("more", "says"),
+    [
+        ("", "toy.yaml names no Python that has torch: add 'python: {torch: PATH}' to it (`make "),
+        ("python: python3\n", "names no Python that has torch"),
+        ("python: {torch: null}\n", "names no Python that has torch"),
+        ("python: {torch: ~/x/python}\n", "python.torch: '~/x/python' is not there: correct the"),
+        ("python: {torch: no-such-python}\n", "'no-such-python' is not there: correct the path"),
+        ("python: {torch: python3}\n", ""),
+        # What a prologue brings, or only nodes have, cannot be seen from here.
+        ("python: {torch: no-such-python}\nprologue: [module load torch]\n", ""),
+        ("python: {torch: no-such-python}\nslurm: {}\n", ""),
+        ("python: {torch: /apps/no/such/python}\nslurm: {}\n", ""),
+        ("python: {torch: ~/x/python}\nslurm: {}\n", "'~/x/python' is not there"),
+        ("python: {torch: /bin/no-such-python}\nslurm: {}\n", "'/bin/no-such-python' is not there"),
+        ("python: {torch: /apps/no/such/python}\n", "'/apps/no/such/python' is not there"),
+    ],
+)
+def test_what_is_missing_is_told_with_what_mends_it(
+    on: Callable[[str], Campaign], more: str, says: str
+) -> None:
+    (line,) = told(on(more + PLAIN))
+    home = str(Path.home())
+    assert says.replace("~", home) in line and bool(says) == bool(line)
+
+
+def test_make_torch_mends_the_clone_s_own(
+    on: Callable[[str], Campaign], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("scalesweep.config.site.REPO", tmp_path)
+    monkeypatch.setattr("scalesweep.state.frameworks.REPO", tmp_path)
+    campaign = on(f"python: {{torch: .torch/bin/python}}\n{PLAIN}")
+    (line,) = told(campaign)
+    path = tmp_path / ".torch" / "bin" / "python"
+    assert line.endswith(f"python.torch: '{path}' is not there: `make torch` makes it")
+    (experiment,) = campaign.experiments
+    missing = missing_programs(campaign, experiment.benchmark, experiment.points[0], here=True)
+    assert missing == {"framework torch": line}
+    path.parent.mkdir(parents=True)
+    path.touch()
+    assert told(campaign) == {""}
+
+
+@pytest.mark.parametrize(
+    ("more", "says"),
+    [
+        ("python: {jax: python3}\n", "python: unknown key 'jax'; allowed: tensorflow, torch"),
+        ("python: {}\n", "python"),
+        ("python: 3\n", "python"),
+        ("launch: {single: [], multi: [], torch: {}}\n", "launch.torch"),
+        ("launch: {single: [], multi: [], torch: {multi: ['{cores}']}}\n", "cannot fill '{cores}'"),
+    ],
+)
+def test_mistakes(on: Callable[[str], Campaign], more: str, says: str) -> None:
+    with pytest.raises(UserError) as error:
+        on(more)
+    assert says in str(error.value), error.value
