@@ -7,8 +7,9 @@ import pytest
 
 from tests.benchmarks import cnn_programs
 from tests.benchmarks.programs import read, start_torch
-from tests.benchmarks.torch_programs import DEFAULTS, start
+from tests.benchmarks.torch_programs import DEFAULTS, stage, start
 from tests.fakes.torch_python import needs_torch
+from torch_training import dataset
 
 pytestmark = [pytest.mark.slow, needs_torch]
 
@@ -21,6 +22,8 @@ ALONE = {"data_parallel": "none", "place": [0, 1]}
 TRANSFORMER = {
     "model": "transformer", "layers": 2, "width": 32, "heads": 2, "sequence": 8, "vocabulary": 50
 }  # fmt: skip
+# Four epochs in four steps and the batch that is looked at before them.
+STAGED = {"input": "staged", "data_samples": 20, "samples_per_file": 5}
 # By name: parameters on two ranks; each computes what is alone by itself.
 CASES = {
     "ddp": {},
@@ -36,6 +39,11 @@ CASES = {
     "tied": TRANSFORMER | {"tied_weights": True},
     "tied twice": TRANSFORMER | ALONE | {"batch_size": 16, "tied_weights": True},
     "bfloat16": TRANSFORMER | {"precision": "mixed_bfloat16"},
+    "staged": STAGED,
+    "staged twice": STAGED | ALONE | {"batch_size": 16},
+    "staged workers": STAGED | {"batch_size": 4, "accumulation": 2, "loader_workers": 2},
+    "staged tokens": TRANSFORMER | STAGED,
+    "staged tokens twice": TRANSFORMER | STAGED | ALONE | {"batch_size": 16},
     "resnet20": {"model": "resnet20", "batch_size": 4},
     "resnet20 NHWC": {"model": "resnet20", "batch_size": 4, "data_format": "NHWC"},
 }
@@ -45,7 +53,13 @@ CASES = {
 def trained(tmp_path_factory):
     """By case and rank: losses, weights and sums of inputs."""
     folder = tmp_path_factory.mktemp("trained")
-    cases = [json.dumps(DEFAULTS | SETTINGS | case) for case in CASES.values()]
+    data = {}
+    for model, more in (("mlp", {}), ("transformer", TRANSFORMER)):
+        data[model] = {"data": str(folder / f"data-{model}")}
+        done = stage(folder / f"data-{model}", 4, **STAGED | more)
+        assert done.returncode == 0, done.stderr
+    settings = [DEFAULTS | SETTINGS | case for case in CASES.values()]
+    cases = [json.dumps(c | (data[c["model"]] if c["input"] == "staged" else {})) for c in settings]
     for done in start_torch("train_torch.py", folder, STEPS, *cases, ranks=2):
         assert done.returncode == 0, done.stderr[-4000:]
     return {
@@ -58,14 +72,15 @@ def close(first, second, error=2e-5):
     np.testing.assert_allclose(first["weights"], second["weights"], rtol=error, atol=error / 10)
 
 
-@pytest.mark.parametrize("name", ["", "transformer ", "tied "])
+@pytest.mark.parametrize("name", ["", "transformer ", "tied ", "staged ", "staged tokens "])
 def test_two_ranks_train_to_the_weights_of_one_with_twice_the_batch(trained, name):
     two, alone = trained[f"{name}".strip() or "ddp"], trained[f"{name}twice"][0]
     np.testing.assert_array_equal(two[0]["weights"], two[1]["weights"])
     close(two[0], alone)
     losses = np.mean([rank["losses"] for rank in two], axis=0)
     np.testing.assert_allclose(losses, alone["losses"], rtol=1e-5)
-    assert np.diff(losses).max() < 0  # it learns
+    if "staged" not in name:
+        assert np.diff(losses).max() < 0  # it learns
 
 
 def test_accumulation_changes_nothing_but_rounding(trained):
@@ -78,6 +93,31 @@ def test_accumulation_changes_nothing_but_rounding(trained):
     close(trained["ddp accumulated"][0], twice)
     sums = [each["input_sums"].tolist() for each in trained["ddp accumulated"]]
     assert sums[0] + sums[1] == trained["four"][0]["input_sums"].tolist()
+
+
+def test_processes_that_read_ahead_change_no_batch(trained):
+    for rank in (0, 1):
+        plain, ahead = (trained[name][rank]["input_sums"] for name in ("staged", "staged workers"))
+        assert len(ahead) == 2 and ahead.sum() == pytest.approx(plain.sum())
+    close(trained["staged workers"][0], trained["staged"][0])
+    first, second = (trained["staged"][rank]["input_sums"][0] for rank in (0, 1))
+    assert first != second
+
+
+def test_data_that_cannot_be_read_is_one_line(tmp_path):
+    data, params = tmp_path / "data", DEFAULTS | STAGED | {"model": "mlp", "data_samples": 15}
+    assert stage(data, 3, **STAGED).returncode == 0
+    assert dataset.damage(data, params, 0, 1) is None
+    path = data / "train" / "part-000001.npy"
+    path.write_bytes(path.read_bytes()[:-1])
+    done, _ = start(tmp_path, data, **STAGED | {"data_samples": 15})
+    assert done.returncode == 65 and done.stderr.count("\n") == 1
+    assert f"{path} is damaged: remove it" in done.stderr
+    assert dataset.damage(data, params, 0, 2) is None  # another rank looks at that file
+    path.unlink()
+    assert dataset.damage(data, params, 1, 2) == (66, f"input: no file {path}")
+    code, said = dataset.damage(data, params | {"samples_per_file": 3}, 0, 1)
+    assert code == 65 and "samples_per_file 5, not 3" in said
 
 
 def test_settings_of_ddp_change_no_weights(trained):

@@ -3,7 +3,7 @@
 ``train_torch.py FOLDER STEPS CASE...``, on every rank; a CASE is JSON, all parameters. Rank r
 writes ``FOLDER/case<number>-rank<r>.npz``: `losses` of the steps, `weights` after them (all in a
 row), `input_sums` of each micro-batch. A case ``"place": [i, n]`` trains on
-share i of n instead of the rank's.
+share i of n instead of the rank's, one with ``"data"`` from that folder.
 """
 
 import json
@@ -20,10 +20,11 @@ ranks.use("torch")
 from torch_training import benchmark, inputs, steps
 
 
-def train(params, place, count):
+def train(params, data, place, count):
     device = torch_ranks.device()
     shared, optimizer = benchmark.build(params, device)
-    read = inputs.make(params, None, place, device)
+    assert inputs.check(params, data, place, device) is None
+    read = inputs.make(params, data, place, device)
     sums = [float(images.double().sum()) for images, _ in read()]
     taken = steps.take(shared, optimizer, read, count)
     weights = torch.cat([p.detach().flatten() for p in shared.parameters()])
@@ -36,7 +37,8 @@ def main():
     ranks.start(cases[0]["ranks"], 1, 1)
     for number, case in enumerate(cases):
         place = inputs.Place(*case.pop("place", (ranks.rank(), ranks.size())))
-        arrays = train(case, place, count)
+        data = Path(case["data"]) if "data" in case else None
+        arrays = train(case, data, place, count)
         np.savez(folder / f"case{number}-rank{ranks.rank()}.npz", **arrays)
     ranks.stop()
 

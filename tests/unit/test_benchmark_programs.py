@@ -37,6 +37,7 @@ def reader(folder: Path, program: str, more: str = "") -> Benchmark:
     [
         ("data_loading", "data_loading-7fad3960"), ("cosmoflow_training", "data_loading-7fad3960"),
         ("nt3", "nt3-0256bab8"), ("cnn_training", "cnn_training-8a28f749"),
+        ("torch_training", "torch_training-1b02aae1"),
     ],
 )  # fmt: skip
 def test_folders_of_data_sets_never_change(name: str, folder: str) -> None:

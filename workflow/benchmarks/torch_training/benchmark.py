@@ -13,7 +13,17 @@ from harness import no_exchange, ranks, torch_ranks
 from harness.frame import Arrays, Benchmark
 from harness.native import Metric, Work, metric
 from harness.program import EXIT_BAD_DATA
-from torch_training import flops, inputs, memory, models, optimizers, sharing, stamps, steps
+from torch_training import (
+    dataset,
+    flops,
+    inputs,
+    memory,
+    models,
+    optimizers,
+    sharing,
+    stamps,
+    steps,
+)
 from torch_training.models.network import count
 
 Problem = tuple[int, str]
@@ -45,6 +55,7 @@ class TorchTraining(Benchmark):
         ranks.start(params["ranks"], params["inter_threads"], params["intra_threads"])
         self.device = torch_ranks.device()
         place = inputs.Place(ranks.rank(), ranks.size())
+        ranks.raise_together(inputs.check(params, self.run.data, place, self.device))
         self.sharing, self.optimizer = build(params, self.device)
         self.values = count(self.sharing.network)
         self.read = inputs.make(params, self.run.data, place, self.device)
@@ -112,7 +123,12 @@ class TorchTraining(Benchmark):
 
     def work(self) -> Work:
         """Return the samples of all timed steps: an epoch here."""
-        return {"samples_per_epoch": self.samples_per_step * self.params["batches"]}
+        samples = self.samples_per_step * self.params["batches"]
+        work: Work = {"samples_per_epoch": samples}
+        if self.params["input"] == "staged":
+            stand_in = dataset.StandIn.from_params(self.params)
+            work["bytes_per_epoch"] = samples * stand_in.row * stand_in.dtype.itemsize
+        return work
 
     def metrics(self, arrays: Arrays) -> dict[str, Metric]:
         """Return the speeds, and the sizes of the network and of its step."""

@@ -8,7 +8,8 @@ from typing import Any
 import torch
 
 from harness import seeded
-from torch_training import models
+from harness.program import EXIT_MISSING_DATA, EXIT_UNSUPPORTED
+from torch_training import dataset, loader, models
 
 Batch = list[tuple[torch.Tensor, torch.Tensor]]
 Read = Callable[[], Batch]
@@ -23,19 +24,34 @@ class Place:
 
 
 def make(params: dict[str, Any], data: Path | None, place: Place, device: torch.device) -> Read:
-    """Return the function that gives a rank's next batches.
+    """Return the function that gives a rank's next batches, on the device.
 
-    Of input synthetic they stay on the device and are the same in every step. A sample depends on
-    its number in the step alone: two ranks with batches of 16 train on what one with a batch of 32,
-    or with two micro-batches of 16, does.
+    Of input synthetic they stay there and are the same in every step. A sample depends on its
+    number in the step alone: two ranks with batches of 16 train on what one with a batch of 32, or
+    with two micro-batches of 16, does. Call `check` before.
     """
     batch, steps = params["batch_size"], params["accumulation"]
+    if params["input"] == "staged" and data is not None:
+        batches = loader.make(data, params, place.index, place.count)
+        return lambda: [to_device(*next(batches), params, device) for _ in range(steps)]
     resident = []
     for step in range(steps):
         first = (place.index * steps + step) * batch
-        inputs, targets = synthetic(params, first, batch)
-        resident.append((to_device(inputs, params, device), targets.to(device)))
+        resident.append(to_device(*synthetic(params, first, batch), params, device))
     return lambda: resident
+
+
+def check(
+    params: dict[str, Any], data: Path | None, place: Place, device: torch.device
+) -> tuple[int, str] | None:
+    """Return exit code and message if this rank cannot read what it is to."""
+    if params["input"] == "synthetic":
+        return None
+    if data is None:
+        return EXIT_MISSING_DATA, "input staged: the run file names no data set"
+    if params["pin_memory"] and device.type == "cpu":
+        return EXIT_UNSUPPORTED, "pin_memory true: there is no GPU here"
+    return dataset.damage(data, params, place.index, place.count)
 
 
 def synthetic(params: dict[str, Any], first: int, count: int) -> tuple[torch.Tensor, torch.Tensor]:
@@ -54,9 +70,13 @@ def of_tokens(rows: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     return rows[:, :-1].contiguous(), rows[:, 1:].contiguous()
 
 
-def to_device(inputs: torch.Tensor, params: dict[str, Any], device: torch.device) -> torch.Tensor:
-    """Return inputs on the device, images in the layout that is asked for."""
-    if inputs.dim() != 4:
-        return inputs.to(device, non_blocking=True)
-    layout = torch.channels_last if params["data_format"] == "NHWC" else torch.contiguous_format
-    return inputs.to(device, non_blocking=True).contiguous(memory_format=layout)
+def to_device(
+    inputs: torch.Tensor, targets: torch.Tensor, params: dict[str, Any], device: torch.device
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return inputs and targets on the device, images in the layout that is asked for."""
+    inputs = inputs.to(device, non_blocking=True)
+    if inputs.dim() == 4:
+        nhwc = params["data_format"] == "NHWC"
+        layout = torch.channels_last if nhwc else torch.contiguous_format
+        inputs = inputs.contiguous(memory_format=layout)
+    return inputs, targets.to(device, non_blocking=True)

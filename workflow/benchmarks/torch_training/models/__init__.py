@@ -5,11 +5,11 @@ from typing import Any
 import torch
 from torch import nn
 
+from torch_training.dataset import CLASSES, IMAGE_SHAPES
 from torch_training.models import mlp, resnet, transformer
 from torch_training.models.network import Network, initial_values
 
-IMAGE_SHAPES = {"mlp": (32, 32, 3), "resnet20": (32, 32, 3), "resnet50": (224, 224, 3)}
-CLASSES = {"mlp": 10, "resnet20": 10, "resnet50": 1000}
+__all__ = ["CLASSES", "IMAGE_SHAPES", "build", "example", "initialise", "loss"]
 
 
 def build(params: dict[str, Any]) -> Network:
