@@ -67,7 +67,6 @@ def trace_account(lines: Sequence[Line]) -> TraceAccount | None:
     windows = step_windows(lines)
     if not len(windows):
         return None
-    whole = float((windows[:, 1] - windows[:, 0]).sum())
     on_device = [line for line in lines if line.plane.startswith(DEVICE)]
     streams = [line for line in on_device if line.name.startswith(STREAM)]
     host = [line for line in lines if not line.plane.startswith(DEVICE)]
@@ -78,6 +77,13 @@ def trace_account(lines: Sequence[Line]) -> TraceAccount | None:
             if kind := _kind(event.name, bool(streams)):
                 kinds[kind].append(event)
     kinds[INPUT] = [e for line in host for e in line.events if e.name.startswith(_asks())]
+    return account_of(windows, kinds)
+
+
+def account_of(windows: Floats, kinds: Mapping[str, Sequence[Event]]) -> TraceAccount:
+    """The account of windows ``[step, 2]`` from the events of each part, in the order in which the
+    parts count."""
+    whole = float((windows[:, 1] - windows[:, 0]).sum())
     covered, so_far = 0.0, list[Event]()
     shares: dict[str, float | None] = {}
     for name, events in kinds.items():

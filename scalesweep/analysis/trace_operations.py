@@ -1,4 +1,4 @@
-"""Which operations ran on which device in a trace of TensorFlow's profiler, and for how long.
+"""Which operations ran on which device in a trace of a framework's profiler, and for how long.
 
 Of the same windows as the account of a step (``trace_account``). An operation is known by its type
 (``Conv2D``) and its node, which says whether it is of a gradient. On a host its time is that of a
@@ -9,6 +9,7 @@ names after it. Times of threads and streams add up: several run at once.
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -43,6 +44,17 @@ class OperationTime:
         return OperationTime(self.seconds / count, self.gradient_s / count, self.calls / count)
 
 
+class Timed(NamedTuple):
+    """An operation on a device: its type, when it ran, its own seconds in the windows, and whether
+    it is of a gradient."""
+
+    device: str
+    kind: str
+    event: Event
+    seconds: float
+    of_gradient: bool
+
+
 @dataclass(frozen=True)
 class TraceOperations:
     """What ran in the ``steps`` looked at, by device and type."""
@@ -56,20 +68,30 @@ def trace_operations(lines: Sequence[Line]) -> TraceOperations | None:
     windows = step_windows(lines)
     if not len(windows):
         return None
-    within = _Within(windows)
-    times: dict[tuple[str, str], OperationTime] = {}
+    return operations_of(windows, _timed(lines, _Within(windows)))
+
+
+def _timed(lines: Iterable[Line], within: "_Within") -> Iterator[Timed]:
     for line in lines:
         device = _device_of(line)
         if device is None:
             continue
         for event, kind, seconds in _own_times(line, device, within):
-            if within(event) <= 0 and event.end > event.begin:
-                continue
-            entry = times.setdefault((device, kind), OperationTime())
             node = (event.operation or event.name).rpartition(":")[0]
-            entry.seconds += seconds
-            entry.gradient_s += seconds if _GRADIENT.search(node) else 0.0
-            entry.calls += within.begins(event)
+            yield Timed(device, kind, event, seconds, bool(_GRADIENT.search(node)))
+
+
+def operations_of(windows: Floats, timed: Iterable[Timed]) -> TraceOperations:
+    """What ran in windows ``[step, 2]``; events that lie in none of them do not count."""
+    within = _Within(windows)
+    times: dict[tuple[str, str], OperationTime] = {}
+    for device, kind, event, seconds, of_gradient in timed:
+        if within(event) <= 0 and event.end > event.begin:
+            continue
+        entry = times.setdefault((device, kind), OperationTime())
+        entry.seconds += seconds
+        entry.gradient_s += seconds if of_gradient else 0.0
+        entry.calls += within.begins(event)
     return TraceOperations(len(windows), {key: t.over(len(windows)) for key, t in times.items()})
 
 

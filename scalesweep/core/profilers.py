@@ -14,10 +14,11 @@ from pathlib import Path
 from typing import Any
 
 NONE = "none"
-CPROFILE, TENSORFLOW, HOROVOD_TIMELINE = "cprofile", "tensorflow", "horovod_timeline"
+CPROFILE, HOROVOD_TIMELINE = "cprofile", "horovod_timeline"
+TENSORFLOW, TORCH = "tensorflow", "torch"  # each framework's own profiler
 NOEXCHANGE = "noexchange"
 NSYS, TAU = "nsys", "tau"
-KINDS = (CPROFILE, TENSORFLOW, HOROVOD_TIMELINE, NSYS, TAU, NOEXCHANGE)
+KINDS = (CPROFILE, TENSORFLOW, TORCH, HOROVOD_TIMELINE, NSYS, TAU, NOEXCHANGE)
 # What works with any program; the others are the business of our own ones' harness.
 FOREIGN_KINDS = (HOROVOD_TIMELINE, NSYS, TAU)
 # Profilers that are started in front of each rank's program, and what of them must be installed.

@@ -12,7 +12,15 @@ from scalesweep.aspects.profiles.timeline import TimelinePhase
 from scalesweep.aspects.profiles.trace import TraceOperation, TracePart
 from scalesweep.core.errors import UserError
 from scalesweep.core.formatting import number, percent, shorten, with_interval
-from scalesweep.core.profilers import CPROFILE, HOROVOD_TIMELINE, NOEXCHANGE, NSYS, TAU, TENSORFLOW
+from scalesweep.core.profilers import (
+    CPROFILE,
+    HOROVOD_TIMELINE,
+    NOEXCHANGE,
+    NSYS,
+    TAU,
+    TENSORFLOW,
+    TORCH,
+)
 from scalesweep.core.status import Status
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.table.declared import Estimate
@@ -28,6 +36,7 @@ OPENED_WITH = {
     CPROFILE: "Python's pstats, or a viewer such as snakeviz",
     TENSORFLOW: "TensorBoard's profile plugin (tensorboard --logdir of the folder profile), or as "
     "docs/guide/profiles.md says with Perfetto",
+    TORCH: "Perfetto (ui.perfetto.dev) or chrome://tracing",
     HOROVOD_TIMELINE: "Perfetto (ui.perfetto.dev) or chrome://tracing",
     NSYS: "Nsight Systems (the .nsys-rep files)",
     TAU: "paraprof (the files profile.*); pprof.txt is text",

@@ -1,6 +1,6 @@
 """Helper of test_harness: gather from two ranks in many small pieces; rank 0 writes JSON.
 
-``gather_ranks.py REPORT FRAMEWORK``, on two ranks.
+``gather_ranks.py REPORT FRAMEWORK``, on two ranks. Those of torch take a few steps before.
 """
 
 import json
@@ -15,6 +15,10 @@ from harness.program import ProgramError
 ranks.use(sys.argv[2])
 ranks.start(2)
 ranks.GATHER_BYTES = 5 * 8 * 2  # five values of each rank at a time
+if sys.argv[2] == "torch":
+    from torch_steps import take_steps
+
+    take_steps(4)
 mine = np.arange(12.0).reshape(4, 3) + 100 * ranks.rank()
 whole = ranks.gather(mine)
 none = ranks.gather(np.empty(0))

@@ -1,16 +1,22 @@
-"""The tables `trace` and `operations`: where the time of a step goes in traces of TensorFlow's
+"""The tables `trace` and `operations`: where the time of a step goes in traces of a framework's own
 profiler, by part, and by device and type of operation.
 
-Of runs under ``profile: tensorflow``, from the files that their ranks left.
+Of runs under ``profile: tensorflow`` or ``profile: torch``, from the files that their ranks left.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from scalesweep.analysis.torch_trace import (
+    read_torch_trace,
+    torch_account,
+    torch_operations,
+    unpacked,
+)
 from scalesweep.analysis.trace_account import PARTS, TraceAccount, trace_account
 from scalesweep.analysis.trace_operations import (
     OperationTime,
@@ -22,18 +28,21 @@ from scalesweep.analysis.xplane import read_xplane
 from scalesweep.aspects.profiles.functions import profile_files
 from scalesweep.core.errors import UserError
 from scalesweep.core.files import read_regular
-from scalesweep.core.profilers import TENSORFLOW
+from scalesweep.core.profilers import TENSORFLOW, TORCH
 from scalesweep.core.status import Status
 from scalesweep.table.declared import DeclaredRow, column
 from scalesweep.tables.making import TableInputs
 
 MAX_RUNS = 12
 MAX_RANKS = 8  # of a run, evenly
-# A trace of 1 MB takes a third of a second.
+# Of a file, and of PyTorch's text in it. A file of TensorFlow's of 1 MB takes a third of a second,
+# a text of PyTorch's a twentieth.
 MAX_BYTES = 16 << 20
+MAX_TEXT_BYTES = 64 << 20
 MAX_OPERATIONS = 30  # of a device
 OTHERS = "(others)"
-_SUFFIX = ".xplane.pb"
+
+_Trace = tuple[TraceAccount | None, TraceOperations | None]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,8 +69,8 @@ class TraceOperation(DeclaredRow, table="operations", leading=("run_id",)):
     run_id: str = column("the run that was traced")
     device: str = column("`CPU`, `CPU, input pipeline` (threads of tf.data), or `GPU:0`, ...")
     operation: str = column(
-        "type of the operation, as TensorFlow calls it; of GPUs also copies, `(collectives)` and "
-        "`(kernels without an operation)`"
+        "type of the operation, as its framework calls it; of GPUs also copies, `(collectives)` "
+        "and `(kernels without an operation)`"
     )
     ms: float = column("time without operations that it calls, per step", "ms")
     gradient_ms: float = column("of that, in nodes of the gradient", "ms")
@@ -83,11 +92,11 @@ def trace_rows(inputs: TableInputs) -> Iterator[TracePart | TraceOperation]:
     traced = [
         run
         for run in data.experiment["profiles"]
-        if run["kind"] == TENSORFLOW and run["status"] == Status.DONE
+        if run["kind"] in _READERS and run["status"] == Status.DONE
     ]
     for run in traced[:MAX_RUNS]:
         try:
-            traces = _traces(runs / run["run_id"])
+            traces = _traces(runs / run["run_id"], run["kind"])
         except (UserError, OSError, KeyError, TypeError, ValueError):
             data.unread.append(run["run_id"])
             continue
@@ -96,16 +105,33 @@ def trace_rows(inputs: TableInputs) -> Iterator[TracePart | TraceOperation]:
             yield from _operations(run, [each for _, each in traces], data.axes)
 
 
-def _traces(folder: Path) -> list[tuple[TraceAccount, TraceOperations]]:
+def _of_tensorflow(content: bytes) -> _Trace:
+    lines = read_xplane(content)
+    return trace_account(lines), trace_operations(lines)
+
+
+def _of_torch(content: bytes) -> _Trace:
+    trace = read_torch_trace(unpacked(content, MAX_TEXT_BYTES))
+    return torch_account(trace), torch_operations(trace)
+
+
+# Kind of profile -> how the names of its ranks' files end, and their reader.
+_READERS: Mapping[str, tuple[str, Callable[[bytes], _Trace]]] = {
+    TENSORFLOW: (".xplane.pb", _of_tensorflow),
+    TORCH: (".json.gz", _of_torch),
+}
+
+
+def _traces(folder: Path, kind: str) -> list[tuple[TraceAccount, TraceOperations]]:
     """The accounts of a run's ranks that show steps, with their operations."""
-    files = [path for path in profile_files(folder) if path.name.endswith(_SUFFIX)]
+    suffix, read_trace = _READERS[kind]
+    files = [path for path in profile_files(folder) if path.name.endswith(suffix)]
     places = np.linspace(0, len(files) - 1, min(len(files), MAX_RANKS)).round().astype(int)
     chosen = [files[place] for place in places.tolist()]
     read = [read_regular(path, MAX_BYTES) for path in chosen if path.stat().st_size <= MAX_BYTES]
     traces = []
     for content in read:
-        lines = read_xplane(content)
-        account, operations = trace_account(lines), trace_operations(lines)
+        account, operations = read_trace(content)
         if account is not None and operations is not None:
             traces.append((account, operations))
     return traces

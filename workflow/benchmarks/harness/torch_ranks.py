@@ -5,6 +5,7 @@ registers with a store that rank 0 serves (or torchrun's agent), so that one tha
 named. Tensors on the host go through Gloo, those on GPUs through NCCL.
 """
 
+import atexit
 import contextlib
 import os
 import socket
@@ -27,6 +28,7 @@ JOIN_S, JOIN_SHARE, SHORTEST_JOIN_S = 300.0, 0.5, 1.0
 # Beyond any time limit, at which the launcher ends ranks that wait and says where each one was.
 EXCHANGE_TIMEOUT = timedelta(days=7)
 LEAVE_S = 10.0
+BETWEEN = "scalesweep: ranks meet"  # in a profile; scalesweep/analysis/torch_trace.py
 _JOINED, _VERDICT, _LEFT = "joined", "verdict", "left"
 
 
@@ -42,6 +44,7 @@ class _Now:
 
 
 _now = _Now()
+_profilers: list[tuple[torch.profiler.profile, Path]] = []  # one, while it runs
 
 
 def connect(ranks: int, inter_threads: int, intra_threads: int) -> None:
@@ -200,10 +203,16 @@ def local_size() -> int:
     return _now.place.local_size
 
 
+def _between() -> contextlib.AbstractContextManager[Any]:
+    """Name what the ranks do together between steps, for who reads the profile if there is one."""
+    return torch.profiler.record_function(BETWEEN) if _profilers else contextlib.nullcontext()
+
+
 def all_true(ok: bool) -> bool:
     """Wait for every rank, by an allreduce of one int; return whether every rank said `ok`."""
     flag = torch.tensor([int(ok)])
-    dist.all_reduce(flag, op=dist.ReduceOp.MIN)
+    with _between():
+        dist.all_reduce(flag, op=dist.ReduceOp.MIN)
     return bool(flag.item())
 
 
@@ -221,7 +230,8 @@ def gather_bytes(text: np.ndarray, early: bool) -> list[bytes]:
     Devices are chosen before, whether `early` or not.
     """
     lengths = torch.empty(size(), dtype=torch.int64)
-    dist.all_gather(list(lengths.split(1)), torch.tensor([text.size]))
+    with _between():
+        dist.all_gather(list(lengths.split(1)), torch.tensor([text.size]))
     longest = int(lengths.max())
     own = torch.zeros(longest, dtype=torch.uint8)
     own[: text.size] = torch.tensor(text)
@@ -274,17 +284,21 @@ def tf32_state() -> tuple[bool, list[tuple[int, int] | None]]:
     return allowed, [torch.cuda.get_device_capability(gpu) for gpu in gpus]
 
 
-_profilers: list[tuple[torch.profiler.profile, Path]] = []
-
-
 def start_profiler(folder: Path, rank: int) -> None:
-    """Start PyTorch's profiler (Kineto), which writes ``rank<r>.json`` at its end."""
+    """Start PyTorch's profiler (Kineto), which writes ``rank<r>.json.gz`` at its end."""
     activities = [torch.profiler.ProfilerActivity.CPU]
     if _now.device.type == "cuda":
         activities.append(torch.profiler.ProfilerActivity.CUDA)
     profiler = torch.profiler.profile(activities=activities)
-    _profilers.append((profiler, folder / f"rank{rank}.json"))
+    _profilers.append((profiler, folder / f"rank{rank}.json.gz"))
     profiler.start()
+    atexit.register(_drop_profiler)
+
+
+def _drop_profiler() -> None:
+    """Stop a profiler that a failure has left: the process would crash at its end with it."""
+    while _profilers:
+        _profilers.pop()[0].stop()
 
 
 def stop_profiler() -> None:

@@ -1,4 +1,4 @@
-"""Traces of TensorFlow's profiler: the account of a step, the table, and damaged files."""
+"""Traces of frameworks' profilers: TensorFlow's account of a step, the tables, damaged files."""
 
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ from scalesweep.core.record import write_record
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.report.profiles_section import profiles_section
 from scalesweep.table.declared import frame_of
+from tests.fakes import torch_trace
 from tests.fakes.plan import whole_plan
 from tests.fakes.records import make_record
 from tests.fakes.table_inputs import of_files
@@ -127,19 +128,23 @@ def test_bytes_that_are_no_protobuf_are_refused() -> None:
         assert trace_account(lines) is None
 
 
+WRITTEN = {"tensorflow": "rank{}/plugins/profile/x/vm.xplane.pb", "torch": "rank{}.json.gz"}
+
+
 def profiled(root: Path, name: str, ranks: list[bytes], **changes: Any) -> dict[str, Any]:
     """A run under the profiler with a file for each rank; its entry in the plan."""
     folder = root / name
+    kind = name.rpartition(".")[2]
     files = []
     for number, content in enumerate(ranks):
-        path = folder / "attempt-1" / f"profile/rank{number}/plugins/profile/x/vm.xplane.pb"
-        path.parent.mkdir(parents=True)
+        path = folder / "attempt-1" / "profile" / WRITTEN[kind].format(number)
+        path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content)
         files.append(str(path.relative_to(folder / "attempt-1")))
     kept = make_record(name.partition(".")[0], attempt=1)
-    write_record(folder, {**kept, "profile": {"kind": "tensorflow", "files": files}}, None)
+    write_record(folder, {**kept, "profile": {"kind": kind, "files": files}}, None)
     return {
-        "run_id": name, "kind": "tensorflow", "point": {"ranks": len(ranks)}, "status": "done",
+        "run_id": name, "kind": kind, "point": {"ranks": len(ranks)}, "status": "done",
         "cause": "", "detail": "", "to_run": False, **changes,
     }  # fmt: skip
 
@@ -184,3 +189,19 @@ def test_the_table_and_the_section(tmp_path: Path) -> None:
     assert [shown["device"] for shown in tables] == ["CPU", PIPELINE, "GPU:0"]
     assert tables[2]["rows"][0]["operation"] == "Conv2DBackpropInput"
     assert (tables[2]["ms"], tables[2]["gradient_ms"]) == ("5.25", "3.00")
+
+
+def test_traces_of_torch_fill_the_same_tables(tmp_path: Path) -> None:
+    entries = [
+        profiled(tmp_path, "e-r2-00.torch", [torch_trace.text(torch_trace.on_cpu())] * 2),
+        profiled(tmp_path, "e-r1-00.torch", [b"{"]),
+    ]
+    plan = whole_plan({"experiments": [{"name": "e", "axes": ["ranks"], "runs": [], "fixed": {},
+                                        "profiles": entries}]})  # fmt: skip
+    unread: list[str] = []
+    made = list(trace_rows(of_files(plan["experiments"][0], tmp_path, unread)))
+    assert unread == ["e-r1-00.torch"]
+    parts = {row.part: row.share for row in made if isinstance(row, TracePart)}
+    assert parts["computation"] == pytest.approx(0.5) and parts["copies"] is None
+    operations = {row.operation: row.ms for row in made if isinstance(row, TraceOperation)}
+    assert operations["aten::mm"] == pytest.approx(3.5)
