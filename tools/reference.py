@@ -37,6 +37,7 @@ SECTIONS = {
     ("benchmark", "parameters.NAME"): "A parameter",
     ("benchmark", "metrics.NAME"): "A metric",
     ("benchmark", "data"): "A data set",
+    ("benchmark", "result.stamps"): "How stamps are read: `result.stamps`",
     ("benchmark", "result.extract[]"): "A metric that is extracted: an entry of `result.extract`",
     ("table_map", "parameters.NAME"): "A parameter",
     ("table_map", "metrics.NAME"): "A metric",

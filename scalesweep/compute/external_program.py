@@ -12,8 +12,15 @@ from typing import Any
 
 from scalesweep.compute.horovod_settings import visible_settings
 from scalesweep.compute.job_spec import Order, Patterns
-from scalesweep.compute.log_metrics import LogsGoneError, Reading, metrics_of, read_metrics
+from scalesweep.compute.log_metrics import (
+    LogsGoneError,
+    Reading,
+    UnreadableError,
+    metrics_of,
+    read_metrics,
+)
 from scalesweep.compute.native_format import NativeParts
+from scalesweep.compute.stamp_arrays import Stamped, read_stamps
 from scalesweep.core.exchange_notes import EXCHANGE, of_horovod
 from scalesweep.core.files import write_atomic
 from scalesweep.core.host import host_facts
@@ -103,13 +110,16 @@ def read_result(work: Path, extract: Patterns) -> tuple[NativeParts, Reading]:
     kept = read_attempt(work)
     record = kept["record"]
     metrics = metrics_of(extract["metrics"])
-    reading = read_metrics(metrics, work, int(record["point"]["ranks"]), kept["srun_labels"])
-    (work / EXTRACTED).unlink(missing_ok=True)
-    if reading.arrays:
-        write_npz(work / EXTRACTED, reading.arrays)
+    ranks, srun_labels = int(record["point"]["ranks"]), kept["srun_labels"]
+    reading = read_metrics(metrics, work, ranks, srun_labels) if metrics else Reading()
     notes = {"extract": {"extract_digest": extract["digest"], "metrics": reading.notes}}
     if isinstance(kept.get("horovod"), dict):
         notes[EXCHANGE] = of_horovod(kept["horovod"])
+    if stamps := extract.get("stamps"):
+        _add_stamps(read_stamps(stamps, work, ranks, srun_labels), record, reading, notes)
+    (work / EXTRACTED).unlink(missing_ok=True)
+    if reading.arrays:
+        write_npz(work / EXTRACTED, reading.arrays)
     parts: NativeParts = {
         "phases": record["phases"],
         "work": record["work"],
@@ -119,3 +129,24 @@ def read_result(work: Path, extract: Patterns) -> tuple[NativeParts, Reading]:
         "notes": notes,
     }
     return parts, reading
+
+
+def _add_stamps(
+    stamped: Stamped, record: dict[str, Any], reading: Reading, notes: dict[str, Any]
+) -> None:
+    """Add what stamps give to what patterns have given, and to the parts that the logs add to."""
+    if twice := sorted(stamped.metrics.keys() & reading.metrics.keys()):
+        raise UnreadableError(f"metric {twice[0]}: a pattern and the stamps both give it")
+    reading.metrics |= stamped.metrics
+    reading.arrays |= stamped.arrays
+    reading.of_stamps = stamped.warnings
+    notes |= stamped.notes
+    record["work"] = {**stamped.work, **record["work"]}
+    if stamped.versions:
+        record["environment"] = {**record["environment"], "versions": stamped.versions}
+    if stamped.hosts:
+        resources = record["resources"]
+        names = [host.partition(".")[0] for host in stamped.hosts]
+        known = set(resources.get("slurm_nodes") or ())
+        nodes = [name if name in known else None for name in names]
+        record["resources"] = {**resources, "hosts": stamped.hosts, "slurm_nodes": nodes}

@@ -178,10 +178,18 @@ def judge(work: Path, limit_s: float, ranks: int) -> Verdict:
     A program that leaves no such files is not known to hang.
     """
     standings = [standing for path in sorted(work.glob(FILES)) if (standing := read(path, limit_s))]
-    limit = f"time limit of {limit_s:g} s"
     if not standings:
-        return Verdict(Cause.TIMEOUT, f"not done after its {limit}", [])
-    places = group(standings, ranks)
+        return Verdict(Cause.TIMEOUT, f"not done after its time limit of {limit_s:g} s", [])
+    dumped = sum(1 for each in standings if each.frames)
+    still_s = min(each.still_s for each in standings)
+    seen = f"stacks of {dumped} of {ranks} ranks in {work.name}/{FILES}"
+    return conclude(group(standings, ranks), still_s, limit_s, seen)
+
+
+def conclude(places: Sequence[Group], still_s: float, limit_s: float, seen: str) -> Verdict:
+    """Judge a run by the places of its ranks, of which none got further for ``still_s``, at its
+    time limit; ``seen``: what says so."""
+    limit = f"time limit of {limit_s:g} s"
     suspects = suspected(places)
     others = [place for place in places if not any(place is each for each in suspects)]
     groups = [*suspects, *sorted(others, key=lambda place: -len(place.members))]
@@ -189,16 +197,14 @@ def judge(work: Path, limit_s: float, ranks: int) -> Verdict:
     if rest := groups[_MAX_GROUPS:]:
         members = tuple(each for place in rest for each in place.members)
         listed.append(Group(ELSEWHERE, f"{len(rest)} more places", members).entry())
-    still_s = min(each.still_s for each in standings)
     still = f"{still_s:.0f}" if still_s >= 10 else f"{still_s:.1f}"
     if still_s < STILL_SHARE * limit_s:
         detail = f"not done after its {limit}, but made progress {still} s before"
         return Verdict(Cause.TIMEOUT, detail, listed)
-    dumped = sum(1 for each in standings if each.frames)
     said = (
         f"no rank made progress during the last {still} s of its {limit}",
         _summary(groups, len(suspects)),
-        f"stacks of {dumped} of {ranks} ranks in {work.name}/{FILES}",
+        seen,
     )
     return Verdict(Cause.HANG, "; ".join(said), listed)
 

@@ -30,6 +30,8 @@ ORDER = "order.json"
 # Network file systems look again after a few seconds.
 CACHED_S = 10.0
 _POLL_S = 0.2
+# Where a program prints, and the files in its attempt's folder.
+STREAMS = {"stdout": "stdout.log", "stderr": "stderr.log"}
 JOB_FILE = "job.json"  # the Slurm jobs of the run (scalesweep.slurm.job_file)
 
 
@@ -60,6 +62,17 @@ class CanaryOrder(TypedDict):
     ranks: NotRequired[Annotated[Several, "of an allreduce; absent where there is none"]]
 
 
+class StampsOrder(TypedDict):
+    """How the stamps that a foreign program prints of its steps are read."""
+
+    source: Annotated[str, "stdout, stderr, or files in the attempt's folder"]
+    warmup: Annotated[Count, "steps that are left out first"]
+    meet: Annotated[
+        Annotated[str, one_of("all", "none")] | None,
+        "whether all ranks meet in each step; null: where they have one role",
+    ]
+
+
 class Patterns(TypedDict):
     """What the metrics of a foreign program are read from its logs with."""
 
@@ -68,6 +81,9 @@ class Patterns(TypedDict):
         "entries of result.extract in benchmark.yaml (``log_metrics.Metric``, as JSON)",
     ]
     digest: str
+    stamps: NotRequired[
+        Annotated[StampsOrder, "how the stamps of its steps are read; absent where it has none"]
+    ]
 
 
 class ExtractOrder(Patterns):

@@ -288,12 +288,22 @@ def _end(measured: _Measured, work: Path, spec: Order) -> _Verdict:
             Cause.BAD_RESULT, f"the program removed its folder {work.name}, with its logs"
         )
     if outcome.ended_by_us:
-        late = hang_report.judge(work, spec["time_limit_s"], spec["params"]["ranks"])
+        late = _judge_late(outcome, work, spec)
         return _Verdict(late.cause, late.detail, {"stacks": late.groups} if late.groups else {})
     hang_report.remove(work)
     if outcome.exit_code == 0 and outcome.stood_s > 0:
         return _Verdict(Cause.SUSPENDED, suspended(outcome.stood_s, outcome.wall_s))
     return _judge(outcome, work, spec)
+
+
+def _judge_late(outcome: Outcome, work: Path, spec: Order) -> hang_report.Verdict:
+    """Whether a program that was ended at its time limit hung, and which rank held it up."""
+    if "extract" in spec and "stamps" in spec["extract"]:
+        from scalesweep.compute.stamp_standings import judge
+
+        if late := judge(spec, work, outcome.started + outcome.wall_s):
+            return late
+    return hang_report.judge(work, spec["time_limit_s"], spec["params"]["ranks"])
 
 
 def _judge(outcome: Outcome, work: Path, spec: Order) -> _Verdict:

@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from scalesweep.compute.job_spec import STREAMS
 from scalesweep.compute.log_lines import DamagedPackError, read_lines
 from scalesweep.compute.native_format import Meaning, MetricValue
 from scalesweep.compute.torch_labels import labels_of
@@ -23,7 +24,6 @@ from scalesweep.core.record import OF_STEPS, STEP_TIMES, WARMUP_STEP_TIMES
 
 # Raised when the same patterns would give other numbers: logs are read again.
 _READER = 3
-STREAMS = {"stdout": "stdout.log", "stderr": "stderr.log"}
 MAX_KEYS = 1000
 # Ranks that print one total may differ by this much before it is worth a word.
 AGREE = 0.01
@@ -79,11 +79,13 @@ class Reading:
     metrics: dict[str, MetricValue] = field(default_factory=dict)
     arrays: dict[str, Array] = field(default_factory=dict)
     notes: dict[str, dict[str, Any]] = field(default_factory=dict)
+    of_stamps: list[str] = field(default_factory=list)  # warnings
 
     @property
     def warnings(self) -> list[str]:
         """What should be looked at, a line each."""
-        return [f"{name}: {n['warning']}" for name, n in self.notes.items() if "warning" in n]
+        said = [f"{name}: {n['warning']}" for name, n in self.notes.items() if "warning" in n]
+        return [*said, *(f"stamps: {warning}" for warning in self.of_stamps)]
 
 
 class _Series:
@@ -150,7 +152,7 @@ def read_metrics(
     series_of: dict[str, _SeriesOf] = {metric.metric: {} for metric in metrics}
     for source in dict.fromkeys(metric.source for metric in metrics):
         group = [metric for metric in metrics if metric.source == source]
-        _search(group, _files(source, work), work, ranks, srun_labels, series_of)
+        _search(group, log_files(source, work), work, ranks, srun_labels, series_of)
     reading = Reading()
     for metric in metrics:
         keys = series_of[metric.metric]
@@ -167,13 +169,13 @@ def read_metrics(
 
 def _nothing(metric: Metric, work: Path) -> str:
     where = STREAMS.get(metric.source, metric.source)
-    if metric.source not in STREAMS and not _files(metric.source, work):
+    if metric.source not in STREAMS and not log_files(metric.source, work):
         return f"metric {metric.metric}: no file '{where}' in {work.name}"
     return f"metric {metric.metric}: pattern '{metric.pattern}' matches no line of {where}"
 
 
-def _files(source: str, work: Path) -> list[Path]:
-    """The files that ``from`` names, numbers in their names in order."""
+def log_files(source: str, work: Path) -> list[Path]:
+    """The files that ``from`` names, numbers in their names in order; raises LogsGoneError."""
     if source in STREAMS:
         path = work / STREAMS[source]
         if not path.is_file():

@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn, TypedDict
 
-from scalesweep.compute.job_spec import Order
+from scalesweep.compute.job_spec import STREAMS, Order
 from scalesweep.compute.standstill import BEAT_S, AwakeClock
 from scalesweep.core import profilers
 from scalesweep.core.host import git_state, oom_kills
@@ -118,6 +118,9 @@ def run_program(spec: Order, work: Path, root: Path) -> Outcome:
     ):
         started, clock = time.time(), time.monotonic()
         env["SCALESWEEP_STARTED"] = repr(started)
+        stamps = spec["extract"].get("stamps") if "extract" in spec else None
+        if stamps and stamps["source"] not in STREAMS:
+            env["SCALESWEEP_SPANS"] = content["out"]
         try:
             process = subprocess.Popen(
                 argv, stdin=subprocess.DEVNULL, stdout=out, stderr=err, env=env,

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from scalesweep.config.command_template import Command, load_command, program_named
 from scalesweep.config.expressions import Expression
 from scalesweep.config.launcher_template import LAUNCHER_PLACES, fill_launcher
-from scalesweep.config.log_patterns import Extract, check_main_metric, load_extract
+from scalesweep.config.log_patterns import STAMP_METRICS, Extract, check_main_metric, load_extract
 from scalesweep.config.parameter import VARIABLE_PREFIX, Parameter, load_parameter
 from scalesweep.config.reserved_names import check_parameter, check_varying
 from scalesweep.config.study import OWN_BENCHMARKS, file_names, find_file
@@ -321,7 +321,10 @@ def load_benchmark(
         workers=workers,
         main_metric=check_main_metric(extract, content.get("main_metric"), path),
         ceiling=_ceiling(content, path),
-        metrics={name: metric.get("definition", "") for name, metric in metrics.items()},
+        metrics={
+            **(STAMP_METRICS if extract and extract.stamps else {}),
+            **{name: metric.get("definition", "") for name, metric in metrics.items()},
+        },
         compare={
             name: metric["compare"] for name, metric in metrics.items() if "compare" in metric
         },

@@ -1,4 +1,4 @@
-"""``result`` of a benchmark.yaml: ``native``, or the patterns that read what a program prints."""
+"""``result`` of a benchmark.yaml: ``native``, or how what a program prints is read."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -7,18 +7,31 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from scalesweep.analysis.metrics import EVERY_KEY, QUANTITIES
+from scalesweep.compute.job_spec import STREAMS, StampsOrder
 from scalesweep.compute.log_metrics import (
-    STREAMS,
     Metric,
     digest_of_metrics,
     value_group,
 )
+from scalesweep.compute.stamp_arrays import MEANINGS, digest_of_stamps
 from scalesweep.config.reserved_names import check_metrics
 from scalesweep.core.errors import UserError
 from scalesweep.core.record import OF_STEPS, STEP_TIMES
 
 # Names with a meaning of their own: arrays of native programs, and quantities made from them.
 RESERVED = frozenset(("local_times", "global_times", "span_wait", *QUANTITIES))
+_OF_STAMPS = "samples_per_second"
+# What stamps give, for the report.
+STAMP_METRICS = {
+    "samples_per_second": "samples of all ranks in the steps after the warm-up / time of these "
+    "steps and between them, on the rank that takes longest",
+    "tokens_per_second": "tokens of all ranks in the steps after the warm-up / time of these "
+    "steps and between them, on the rank that takes longest",
+    "step_times": "seconds of a step after the warm-up, mean over steps and ranks",
+    "peak_rss": "resident memory of a rank at its most, mean over ranks",
+    "peak_memory_allocated": "memory that a rank's tensors take at their most, mean over ranks",
+    "peak_memory_reserved": "memory that a rank's allocator holds at its most, mean over ranks",
+}
 # What the seconds of each step and rank have to be read with.
 _AS_STEPS = {"match": "all", "scope": "rank", "unit": "s"}
 
@@ -28,14 +41,18 @@ class Extract:
     """The metrics of a foreign program, and the digest of what they are read with.
 
     ``kinds`` of those that state it (``analysis.metrics.kind_of``): they change no number.
+    ``stamps``: how the stamps of its steps are read; None where it prints none.
     """
 
     metrics: tuple[Metric, ...]
     digest: str
     kinds: Mapping[str, str] = field(default_factory=dict)
+    stamps: StampsOrder | None = None
 
     def names(self, metric: str) -> bool:
         """Whether a record may have a metric of this name."""
+        if self.stamps is not None and metric.startswith((*MEANINGS, "step_time_", "span_")):
+            return True
         return any(
             metric.startswith(f"{entry.metric}_") if keyed(entry) else metric == entry.metric
             for entry in self.metrics
@@ -43,8 +60,16 @@ class Extract:
 
     @property
     def main_metric(self) -> str | None:
-        """The first metric that has one value; None if every one has a value for each key."""
-        return next((entry.metric for entry in self.metrics if not keyed(entry)), None)
+        """The first metric that has one value, without any the rate of stamps; None if there is
+        none."""
+        usual = None if self.stamps is None else _OF_STAMPS
+        return next((entry.metric for entry in self.metrics if not keyed(entry)), usual)
+
+    @property
+    def allowed(self) -> list[str]:
+        """The metrics by name, ``_<key>`` behind those that have a value for each key."""
+        patterns = [m.metric + ("_<key>" if keyed(m) else "") for m in self.metrics]
+        return patterns + (list(MEANINGS) if self.stamps is not None else [])
 
 
 def keyed(metric: Metric) -> bool:
@@ -61,7 +86,7 @@ def load_extract(result: Any, path: Path) -> Extract | None:
         return None
     metrics: list[Metric] = []
     kinds: dict[str, str] = {}
-    for index, entry in enumerate(result["extract"]):
+    for index, entry in enumerate(result.get("extract", ())):
         metric = _metric(entry, f"{path}: result.extract[{index}]")
         if metric.metric in [other.metric for other in metrics]:
             raise UserError(f"{path}: result.extract[{index}]: two metrics {metric.metric!r}")
@@ -70,7 +95,31 @@ def load_extract(result: Any, path: Path) -> Extract | None:
             kinds[metric.metric + (EVERY_KEY if keyed(metric) else "")] = entry["kind"]
     _check_steps(metrics, path)
     check_metrics([metric.metric for metric in metrics], path, "result.extract")
-    return Extract(tuple(metrics), digest_of_metrics(metrics), kinds)
+    digest, stamps = digest_of_metrics(metrics), None
+    if "stamps" in result:
+        stamps = _stamps(result["stamps"], f"{path}: result.stamps")
+        _check_apart(metrics, path)
+        digest = digest_of_stamps(stamps, digest)
+    return Extract(tuple(metrics), digest, kinds, stamps)
+
+
+def _stamps(content: Any, where: str) -> StampsOrder:
+    """How stamps are read; raises UserError for a place that none can be read from."""
+    given: Mapping[str, Any] = {"from": content} if isinstance(content, str) else content
+    source = given["from"].removeprefix("{out}/")
+    _check_source(source, f"{where}.from", "")
+    warmup = given.get("warmup", 0)
+    return {"source": source, "warmup": int(warmup), "meet": given.get("meet")}
+
+
+def _check_apart(metrics: Sequence[Metric], path: Path) -> None:
+    """Raise UserError for a pattern that gives what stamps give."""
+    for index, metric in enumerate(metrics):
+        if metric.metric in MEANINGS or _of_steps(metric):
+            raise UserError(
+                f"{path}: result.extract[{index}].metric: the stamps give {metric.metric!r}; "
+                "choose another name, or leave out result.stamps"
+            )
 
 
 def _metric(entry: Mapping[str, Any], where: str) -> Metric:
@@ -84,18 +133,23 @@ def _metric(entry: Mapping[str, Any], where: str) -> Metric:
         raise UserError(f"{shown} ({error})") from None
     except ValueError as error:
         raise UserError(f"{where}.pattern: '{entry['pattern']}' of {name} {error}") from None
-    parts = PurePosixPath(source).parts
-    if source not in STREAMS and (source.startswith(("/", "~")) or ".." in parts or not parts):
-        raise UserError(
-            f"{where}.from: {source!r} of {name}; allowed: {', '.join(STREAMS)}, or the path of a "
-            "file in {out}, without '..'"
-        )
-    if source in (suspects := {"stdout.log": "stdout", "stderr.log": "stderr"}):
-        raise UserError(f"{where}.from: {source!r} of {name}: write {suspects[source]}")
+    _check_source(source, f"{where}.from", f" of {name}")
     return Metric(
         **{key: value for key, value in entry.items() if key not in ("from", "kind")},
         source=source,
     )
+
+
+def _check_source(source: str, where: str, of: str) -> None:
+    """Raise UserError for a place that is no stream and no file in the attempt's folder."""
+    parts = PurePosixPath(source).parts
+    if source not in STREAMS and (source.startswith(("/", "~")) or ".." in parts or not parts):
+        raise UserError(
+            f"{where}: {source!r}{of}; allowed: {', '.join(STREAMS)}, or the path of a "
+            "file in {out}, without '..'"
+        )
+    if source in (suspects := {file: stream for stream, file in STREAMS.items()}):
+        raise UserError(f"{where}: {source!r}{of}: write {suspects[source]}")
 
 
 def _of_steps(metric: Metric) -> frozenset[str]:
@@ -126,8 +180,6 @@ def check_main_metric(extract: Extract | None, named: str | None, path: Path) ->
     if extract is None:
         return named
     if named is not None and not extract.names(named):
-        allowed: Sequence[str] = [
-            m.metric + ("_<key>" if keyed(m) else "") for m in extract.metrics
-        ]
-        raise UserError(f"{path}: main_metric: {named!r} is not one of {', '.join(allowed)}")
+        allowed = ", ".join(extract.allowed)
+        raise UserError(f"{path}: main_metric: {named!r} is not one of {allowed}")
     return named or extract.main_metric

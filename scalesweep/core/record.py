@@ -47,6 +47,15 @@ OF_STEPS = frozenset(
         *("span_checkpoint", "span_validation", "span_logging"),
     )
 )
+# Arrays [epoch, rank] in s: of each rank, and until all ranks are there.
+EPOCH_TIMES = ("local_times", "global_times")
+# What stamps of steps leave beside OF_STEPS (compute/stamp_arrays.py).
+OF_STAMPS = frozenset(
+    (
+        *(*OF_STEPS, *EPOCH_TIMES, WARMUP_STEP_TIMES, "span_forward", "span_backward"),
+        *("span_optimizer", "span_data_parallel", "span_tensor_parallel", "span_pipeline_wait"),
+    )
+)
 
 # Of each log, kept with a failure.
 LAST_LINES = 20
@@ -253,7 +262,8 @@ def told_arrays(record: Mapping[str, Any], samples: Mapping[str, Any]) -> Mappin
     """The arrays next to a record that have a meaning beside its metrics."""
     if not isinstance(record["notes"].get("extract"), dict):
         return samples
-    known = set() if holds_matches(record) else OF_STEPS & set(samples)
+    own = OF_STAMPS if isinstance(record["notes"].get("stamps"), dict) else OF_STEPS
+    known = set() if holds_matches(record) else own & set(samples)
     return {name: samples[name] for name in sorted(known)}
 
 

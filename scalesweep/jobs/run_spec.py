@@ -133,9 +133,12 @@ def _extract(
         return None
     after_srun = words[[Path(word).name for word in (*words, "srun")].index("srun") + 1 :]
     samples = benchmark.total_work(point)
-    return {
+    order: ExtractOrder = {
         "metrics": [asdict(metric) for metric in benchmark.extract.metrics],
         "digest": benchmark.extract.digest,
         "srun_labels": bool({"-l", "--label", "SLURM_LABELIO"} & set(after_srun)),
         "work": {} if samples is None else {"samples_per_epoch": samples},
     }
+    if benchmark.extract.stamps is not None:
+        order["stamps"] = benchmark.extract.stamps
+    return order

@@ -86,6 +86,8 @@ def reread(folder: Path, extract: Extract) -> str | None:
         work = folder / f"attempt-{past['attempt']}"
         metrics = [asdict(metric) for metric in extract.metrics]
         order: Patterns = {"metrics": metrics, "digest": extract.digest}
+        if extract.stamps is not None:
+            order["stamps"] = extract.stamps
         try:
             kept = read_attempt(work)
             parts, reading = read_result(work, order)

@@ -214,9 +214,12 @@ def _plain_metrics(
 
 def _log_warnings(record: Mapping[str, Any]) -> list[str]:
     """What was noted where the metrics of an external program were read from its logs."""
-    extract = (record.get("notes") or {}).get("extract")
+    notes = record.get("notes") or {}
+    extract, stamps = notes.get("extract"), notes.get("stamps")
     read = extract.get("metrics") if isinstance(extract, dict) else None
-    return [
+    warnings = stamps.get("warnings") if isinstance(stamps, dict) else None
+    said_of_stamps = [f"stamps: {said}" for said in warnings or () if isinstance(said, str)]
+    return said_of_stamps + [
         f"metric '{name}': {said['warning']}"
         for name, said in (read if isinstance(read, dict) else {}).items()
         if isinstance(said, dict) and "warning" in said

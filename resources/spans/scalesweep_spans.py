@@ -1,0 +1,138 @@
+"""Time stamps of training steps for scalesweep: copy this file beside your program.
+
+    spans = Spans()                               # in every rank
+    for images, labels in spans.steps(loader, samples=64):
+        spans.at("forward")                       # from here on time counts for this span
+        ...
+
+Prints one line a step (docs/reference/stamps.md), to stdout or, where SCALESWEEP_SPANS names a
+folder, to a file there. A thread writes the lines once a second, and where a rank is that is stuck.
+"""
+
+import atexit
+import collections
+import contextlib
+import json
+import os
+import resource
+import sys
+import threading
+import time
+import zlib
+
+# Of torchrun, Open MPI, horovodrun, MPICH and its kin, and last of Slurm, which may start these.
+RANK = ("RANK", "OMPI_COMM_WORLD_RANK", "HOROVOD_RANK", "PMI_RANK", "PMIX_RANK", "SLURM_PROCID")
+STUCK_S = 2.0  # in one span for so long: a line says where the rank is
+
+
+class Spans:
+    """The steps of this rank. ``synchronize``: waits for the GPU, as ``torch.cuda.synchronize``."""
+
+    def __init__(self, role=None, synchronize=None, every_s=1.0):
+        rank = int(next((os.environ[name] for name in RANK if name in os.environ), 0))
+        self._about = {"rank": rank, **({"role": role} if role else {})}
+        self._synchronize, self._unix = synchronize, time.time() - time.perf_counter()
+        self._seconds, self._name, self._since = {}, None, time.perf_counter()
+        self._step, self._begin, self._peak = 0, None, 0
+        self._lines, self._lock, self._pid = collections.deque(), threading.Lock(), os.getpid()
+        folder, self._file = os.environ.get("SCALESWEEP_SPANS"), 1
+        if folder:
+            path = f"{folder}/spans-{rank}.jsonl"
+            self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
+        torch = getattr(sys.modules.get("torch"), "__version__", None)
+        self._put(host=os.uname().nodename, versions={"torch": torch} if torch else {})
+        threading.Thread(target=self._watch, args=(every_s,), daemon=True).start()
+        atexit.register(self.flush)
+
+    def at(self, name=None, was=None):
+        """Count the time from now on for the span ``name``; None: for none.
+
+        ``was``: what the time until now was, where that is known only now.
+        """
+        if self._synchronize:
+            self._synchronize()
+        now, self._name = time.perf_counter(), was or self._name
+        if self._name:
+            self._seconds[self._name] = self._seconds.get(self._name, 0.0) + now - self._since
+        self._name, self._since = name, now
+        return now
+
+    def begin(self, name=None, was=None):
+        """Begin a step, in the span ``name``. What spans count before belongs to it, too."""
+        self._begin = self.at(name, was)
+
+    def end(self, **about):
+        """End the step and print it. ``about``: samples, tokens, epoch, warmup, memory."""
+        now = self.at()
+        if self._begin is None:
+            return
+        torch, peak = sys.modules.get("torch"), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        if not self._synchronize and torch and torch.cuda.is_initialized():
+            about["clock"] = "host"  # of a GPU's work it sees the enqueuing only
+        if peak > self._peak:
+            self._peak = peak
+            about["memory"] = {"rss": 1024 * peak, **about.get("memory", {})}
+        times = {name: round(seconds, 7) for name, seconds in self._seconds.items()}
+        begin = round(self._unix + self._begin, 6)
+        self._put(step=self._step, begin=begin, s=round(now - self._begin, 7), spans=times, **about)
+        self._seconds = dict.fromkeys(self._seconds, 0.0)
+        self._step, self._begin = self._step + 1, None
+
+    def steps(self, batches, **about):
+        """Each batch, waited for in the span ``input``, and a step around what is done with it.
+
+        Values of ``about`` may be functions of the batch.
+        """
+        batches = iter(batches)
+        while True:
+            self.begin("input")
+            try:
+                batch = next(batches)
+            except StopIteration:
+                return self._drop()
+            self.at()
+            try:
+                yield batch
+            except GeneratorExit:  # the loop was left
+                return self._drop()
+            self.end(**{name: v(batch) if callable(v) else v for name, v in about.items()})
+
+    def _drop(self):
+        self.at()
+        self._seconds, self._begin = dict.fromkeys(self._seconds, 0.0), None
+
+    @contextlib.contextmanager
+    def span(self, name):
+        """Count what is inside for the span ``name``, and what follows for the one before."""
+        outer = self._name
+        self.at(name)
+        try:
+            yield
+        finally:
+            self.at(outer)
+
+    def flush(self):
+        """Write what is waiting, whole lines in pieces that a pipe takes at once."""
+        if os.getpid() == self._pid:  # not in a process that was forked
+            with self._lock, contextlib.suppress(OSError):
+                while self._lines:
+                    text = self._lines.popleft()
+                    while self._lines and len(text) + len(self._lines[0]) <= 4096:
+                        text += self._lines.popleft()
+                    os.write(self._file, text.encode())
+
+    def _put(self, **fields):
+        text = json.dumps({**self._about, **fields}, separators=(",", ":"), default=float)
+        self._lines.append(f"@spans {zlib.crc32(text.encode()):08x} {text}\n")
+        if len(self._lines) > 10_000:  # whoever reads them is behind: wait
+            self.flush()
+
+    def _watch(self, every_s):
+        shown = None
+        while True:
+            time.sleep(every_s)
+            since, here = self._since, (self._step, self._name)
+            if time.perf_counter() - since > STUCK_S and here != shown:
+                shown = here
+                self._put(step=here[0], at=here[1], since=round(self._unix + since, 3))
+            self.flush()

@@ -1,0 +1,390 @@
+"""Stamps that programs print of their steps: arrays as a native program's, and what cannot be."""
+
+import json
+import random
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from scalesweep.analysis.step_account import account_of
+from scalesweep.compute.job_spec import StampsOrder
+from scalesweep.compute.log_metrics import UnreadableError
+from scalesweep.compute.stamp_arrays import Stamped, read_stamps
+from scalesweep.compute.stamp_standings import judge
+from scalesweep.core.npy import write_npz
+from scalesweep.core.record import OF_STAMPS
+from tests.fakes.planted_steps import Noise, Program, always, planted_run
+from tests.fakes.stamps import UNIX, line, lines_of
+
+WARM = 4
+
+
+def read(work: Path, text: str, ranks: int, **order: Any) -> Stamped:
+    (work / "stdout.log").write_text(text)
+    usual: StampsOrder = {"source": "stdout", "warmup": 0, "meet": None}
+    return read_stamps({**usual, **order}, work, ranks, False)  # type: ignore[typeddict-item]
+
+
+def flat(lines: Sequence[Sequence[str]]) -> str:
+    return "".join(text for step in lines for text in step)
+
+
+def arrays_of(stamped: Stamped, folder: Path) -> dict[str, Any]:
+    write_npz(folder / "samples.npz", stamped.arrays)
+    with np.load(folder / "samples.npz") as samples:
+        return dict(samples)
+
+
+def small(ranks: int = 2, steps: int = 10) -> list[list[str]]:
+    return lines_of(planted_run(Program(), ranks, steps), samples=8)
+
+
+@pytest.mark.parametrize("sealed", [True, False])
+def test_printed_steps_are_the_arrays_of_a_native_program(tmp_path: Path, sealed: bool) -> None:
+    """A straggler and a slow reader are in the account as if the program had kept its arrays."""
+    faults = {"compute": always(12, 2), "input": always(30, 1)}
+    planted = planted_run(Program(faults=faults), 4, 44, noise=Noise(step=0.2, run=0.1))
+    lines = lines_of(planted, sealed, samples=16, tokens=160)
+    lines[0].insert(0, line(sealed, rank=1, host="n1", versions={"torch": "2.13.0"}))
+    rng = random.Random(1)
+    for step in lines:
+        rng.shuffle(step)  # one pipe; and what the program prints besides
+        step.insert(1, "loss 0.3 \x1b[32mepoch\x1b[0m 1:  50%|=== ")
+    stamped = read(tmp_path, flat(lines), 4, warmup=WARM)
+    assert stamped.warnings == []
+    arrays = arrays_of(stamped, tmp_path)
+    assert set(arrays) <= OF_STAMPS
+    for name, values in planted.items():
+        if name == "span_between":
+            assert arrays[name] == pytest.approx(values[WARM:], abs=3e-6)
+        else:
+            assert arrays[name] == pytest.approx(values[WARM:], abs=1e-7)
+    assert arrays["warmup_step_times"] == pytest.approx(planted["step_times"][:WARM], abs=1e-7)
+    kept = {name: values[WARM:] for name, values in planted.items()}
+    expected, account = account_of(kept, {}, 4), account_of(arrays, stamped.notes, 4)
+    assert expected is not None and account is not None
+    for name in ("elapsed", "persistent", "mixed", "input", "compute", "transfer", "between"):
+        assert getattr(account, name) == pytest.approx(getattr(expected, name), abs=1e-5)
+    assert account.slowest == expected.slowest == 1
+    assert account.slowest_input == pytest.approx(0.03, abs=2e-3)
+    seconds = (kept["step_times"] + kept["span_between"]).sum(axis=0).max()
+    rates = [stamped.metrics[f"{n}_per_second"]["value"] for n in ("samples", "tokens")]
+    assert rates == pytest.approx([16 * 4 * 40 / seconds, 160 * 4 * 40 / seconds], rel=1e-5)
+    assert stamped.work == {"samples_per_epoch": 16 * 4 * 40}
+    assert stamped.notes["batch"] == {"global": 64}
+    assert stamped.hosts == []  # those of the others are not known
+
+
+def test_torn_lines_never_make_a_number(tmp_path: Path) -> None:
+    """Ranks that share a pipe write into each other's lines, in pieces of any size."""
+    planted = planted_run(Program(), 3, 30)
+    lines = lines_of(planted, samples=1)
+    outcomes = set()
+    for seed in range(60):
+        rng = random.Random(seed)
+        streams = ["".join(step[rank] for step in lines) for rank in range(3)]
+        text, places = "", [0, 0, 0]
+        usual = rng.choice((40, 4000))
+        while any(place < len(stream) for place, stream in zip(places, streams, strict=True)):
+            rank = rng.randrange(3)
+            begin, end = places[rank], places[rank] + rng.randrange(usual)
+            if rng.random() < rng.choice((0.9, 1)):  # most pieces end with a line
+                end = streams[rank].find("\n", end) + 1 or len(streams[rank])
+            text += streams[rank][begin:end]
+            places[rank] = end
+        try:
+            stamped = read(tmp_path, text, 3)
+        except UnreadableError as error:
+            assert "damaged" in str(error) or "printed" in str(error)
+            outcomes.add("refused")
+            continue
+        steps = arrays_of(stamped, tmp_path)["step_times"]
+        for rank in range(3):
+            true = np.round(planted["step_times"][:, rank], 7)
+            assert np.isin(steps[:, rank], true).all()
+        whole = len(steps) == 30
+        assert whole or stamped.warnings
+        outcomes.add("whole" if whole else "shorter")
+    assert {"refused", "whole"} <= outcomes
+
+
+def test_a_line_whose_digits_were_changed_is_damaged(tmp_path: Path) -> None:
+    lines = small(steps=200)
+    lines[50][1] = lines[50][1].replace('"s":0.0', '"s":0.9')
+    stamped = read(tmp_path, flat(lines), 2)
+    assert stamped.arrays["step_times"].shape == (198, 2)  # and the step behind it
+    assert max(stamped.arrays["step_times"].values) < 0.2
+    assert stamped.warnings == [
+        "1 damaged lines are left out, the first is line 102 of stdout.log",
+        "1 of 200 steps are left out, because not every rank has printed them (the first is step "
+        "50)",
+    ]
+
+
+Edit = Callable[[list[list[str]]], None]
+
+
+def swap(step: int, rank: int, old: str, new: str) -> Edit:
+    def edit(lines: list[list[str]]) -> None:
+        fields = json.loads(lines[step][rank][len("@spans 01234567 ") :])
+        text = json.dumps(fields, separators=(",", ":"))
+        assert old in text
+        lines[step][rank] = f"@spans {text.replace(old, new)}\n"
+
+    return edit
+
+
+def drop(rank: int, steps: range) -> Edit:
+    def edit(lines: list[list[str]]) -> None:
+        for step in steps:
+            lines[step][rank] = ""
+
+    return edit
+
+
+def again(step: int, rank: int, s: float | None) -> Edit:
+    def edit(lines: list[list[str]]) -> None:
+        if s is None:
+            lines[-1].append(lines[step][rank])
+        else:
+            lines[-1].append(line(rank=rank, step=step, begin=UNIX, s=s))
+
+    return edit
+
+
+def cut_some(lines: list[list[str]]) -> None:
+    for step in lines[:5]:
+        step[1] = step[1].replace("}\n", "\n")
+
+
+@pytest.mark.parametrize(
+    ("edit", "said"),
+    [
+        (
+            swap(3, 1, '"samples":8', '"samples":NaN'),
+            "line 8 of stdout.log (rank 1): samples is nan, not a number of 0 or more",
+        ),
+        (
+            swap(3, 1, '"input":', '"input":-'),
+            "line 8 of stdout.log (rank 1): input is -0.001",
+        ),
+        (
+            swap(3, 1, '"step":3', '"step":"3"'),
+            "line 8 of stdout.log (rank 1): step is '3', not a whole number of 0 or more",
+        ),
+        (swap(3, 1, '"rank":1', '"rank":7'), "line 8 of stdout.log is of rank 7, the run has 0-1"),
+        (
+            swap(3, 1, '"rank":1,', ""),
+            "line 8 of stdout.log: neither the line nor a label names the rank",
+        ),
+        (swap(3, 1, '"input"', '"In put"'), "line 8 of stdout.log: span 'In put': names are up"),
+        (swap(3, 1, '"input"', '"wait"'), "line 8 of stdout.log: span 'wait': names are up"),
+        (drop(1, range(10)), "rank 1 printed no step in stdout, the others did"),
+        (
+            drop(1, range(7, 10)),
+            "rank 1 printed 7 of 10 steps, the first that it lacks is step 7; say 'meet: none'",
+        ),
+        (again(3, 1, 0.5), "rank 1 printed step 3 twice, with different numbers: two processes"),
+        (cut_some, "5 of 20 lines are damaged, the first is line 2 of stdout.log: ranks write"),
+        (
+            swap(5, 0, '"samples":8', '"warmup":true'),
+            "step 5 of rank 0 is marked as warm-up, earlier ones are not",
+        ),
+        (swap(5, 0, '"s":', '"t":'), "some lines have 's', the seconds of a step: step 5 of rank"),
+        (swap(5, 0, '"samples":8', '"memory":8'), "memory is 8, not bytes by allocated, reserved"),
+        (swap(5, 0, '"samples":8', '"epoch":8'), "some lines say their epoch and others do not"),
+    ],
+)
+def test_what_would_make_a_wrong_number_is_a_line(tmp_path: Path, edit: Edit, said: str) -> None:
+    lines = small()
+    edit(lines)
+    with pytest.raises(UnreadableError) as error:
+        read(tmp_path, flat(lines), 2)
+    assert said in str(error.value) and "\n" not in str(error.value)
+    with pytest.raises(UnreadableError, match="leaves none of 10 steps"):
+        read(tmp_path, flat(small()), 2, warmup=10)
+
+
+@pytest.mark.parametrize(
+    ("edit", "said", "lacks"),
+    [
+        (again(3, 1, None), "1 steps are printed twice, alike, and counted once", ""),
+        (
+            swap(6, 1, f'"begin":{int(UNIX)}', f'"begin":{int(UNIX) - 60}'),
+            "the clock of rank 1 went back by 60 s before step 6, or steps overlap",
+            "span_between",
+        ),
+        (
+            swap(5, 0, '"input"', '"wandering"'),
+            "span input is left out: step 5 of rank 0 has none; print 0 where it takes no time",
+            "span_input",
+        ),
+        (
+            swap(5, 0, '"samples":8', '"clock":"host"'),
+            "samples_per_second is not known: step 5 of rank 0 has none (samples)",
+            "span_compute",
+        ),
+        (
+            swap(5, 0, '"samples":8', '"clock":"host"'),
+            "rank 0 computes on a GPU and stamps without 'synchronize'",
+            "span_communication",
+        ),
+        (
+            swap(5, 0, '"input":', '"forward":0,"input":'),
+            "span forward is left out: step 0 of rank 0 has none",
+            "span_forward",
+        ),
+    ],
+)
+def test_what_is_not_known_is_left_out_with_a_warning(
+    tmp_path: Path, edit: Edit, said: str, lacks: str
+) -> None:
+    lines = small()
+    edit(lines)
+    stamped = read(tmp_path, flat(lines), 2)
+    assert any(said in warning for warning in stamped.warnings), stamped.warnings
+    assert lacks not in stamped.arrays and "step_times" in stamped.arrays
+    assert stamped.notes["stamps"]["warnings"] == stamped.warnings
+
+
+def test_steps_that_are_not_all_printed_hide_the_time_between_them(tmp_path: Path) -> None:
+    lines = small(steps=40)[::10]
+    stamped = read(tmp_path, flat(lines), 2)
+    assert "span_between" not in stamped.arrays and stamped.arrays["step_times"].shape == (4, 2)
+    assert "the time before 3 of 4 steps is not known" in stamped.warnings[0]
+
+
+def test_steps_that_only_say_when_they_begin_last_until_the_next(tmp_path: Path) -> None:
+    text = "".join(line(rank=0, step=n, begin=UNIX + 0.25 * n**2, samples=1) for n in range(5))
+    stamped = read(tmp_path, text, 1)
+    assert list(stamped.arrays["step_times"].values) == [0.25, 0.75, 1.25, 1.75]
+    assert stamped.metrics["samples_per_second"]["value"] == 1.0
+    with pytest.raises(UnreadableError, match="clock of rank 0 went back by 61 s after step 4"):
+        read(tmp_path, text + line(rank=0, step=5, begin=UNIX - 57, samples=1), 1)
+
+
+def test_parts_add_up_to_their_span(tmp_path: Path) -> None:
+    def steps(**spans: float) -> str:
+        return "".join(
+            line(rank=0, step=n, begin=UNIX + n, s=0.9, spans={"input": 0.1, **spans})
+            for n in range(6)
+        )
+
+    parts = {"forward": 0.2, "backward": 0.3, "optimizer": 0.1}
+    stamped = read(tmp_path, steps(**parts, validation=0.01, augment=0.02), 1)
+    assert stamped.arrays["span_compute"].values == pytest.approx([0.6] * 6)
+    assert set(stamped.arrays["span_communication"].values) == {0.0}  # one rank: with nobody
+    assert stamped.metrics["span_augment"]["value"] == pytest.approx(0.02)
+    assert "span_augment" not in stamped.arrays and "span_validation" in stamped.arrays
+    stamped = read(tmp_path, steps(**parts, compute=0.4), 1)
+    assert "span_forward" not in stamped.arrays
+    assert stamped.warnings == [
+        "forward, backward, optimizer add up to 3.6 s, compute to 2.4 s: the parts are left out"
+    ]
+
+
+def test_epochs_give_the_times_of_epochs(tmp_path: Path) -> None:
+    lines = [
+        line(
+            rank=rank, epoch=epoch, step=step, begin=UNIX + 100 * epoch + step, s=0.5 + 0.1 * rank,
+            samples=2, warmup=(epoch, step) == (0, 0),
+        )
+        for epoch in range(3)
+        for step in range(4)
+        for rank in range(2)
+    ]  # fmt: skip
+    stamped = read(tmp_path, "".join(lines), 2)
+    arrays = arrays_of(stamped, tmp_path)
+    assert arrays["local_times"] == pytest.approx(np.array([[3.5, 3.6]] * 3))
+    assert arrays["global_times"] == pytest.approx(np.array([[3.6, 3.6]] * 3))
+    assert arrays["step_times"].shape == (11, 2) and arrays["warmup_step_times"].shape == (1, 2)
+    assert stamped.work == {"samples_per_epoch": 16}
+    assert stamped.notes["spans"]["steps_per_epoch"] == 4
+
+
+def test_ranks_of_several_roles_are_not_compared_unless_they_meet(tmp_path: Path) -> None:
+    def steps(rank: int, role: str, count: int, s: float) -> str:
+        return "".join(
+            line(rank=rank, role=role, step=n, begin=UNIX + n * s, s=s, samples=10, spans={})
+            for n in range(count)
+        )
+
+    text = steps(0, "learner", 10, 1.0) + steps(1, "actor", 20, 0.5) + steps(2, "actor", 40, 0.25)
+    stamped = read(tmp_path, text, 3)
+    assert stamped.arrays == {} and stamped.notes["mode"] == {"synchronous": False}
+    values = {name: metric["value"] for name, metric in stamped.metrics.items()}
+    assert values == pytest.approx(
+        {
+            "step_time_learner": 1.0, "samples_per_second_learner": 10.0,
+            "step_time_actor": 0.375, "samples_per_second_actor": 60.0,
+        }
+    )  # fmt: skip
+    assert stamped.notes["stamps"]["roles"] == {"actor": "1-2", "learner": "0"}
+    assert (
+        "ranks have 2 roles (actor, learner): their steps are not compared" in stamped.warnings[0]
+    )
+    with pytest.raises(UnreadableError, match="rank 0 printed 10 of 40 steps"):
+        read(tmp_path, text, 3, meet="all")
+    stages = "".join(steps(rank, f"stage{rank}", 10, 0.5) for rank in range(3))
+    stamped = read(tmp_path, stages, 3, meet="all")
+    assert stamped.arrays["step_times"].shape == (10, 3) and "mode" not in stamped.notes
+    with pytest.raises(UnreadableError, match="some ranks print a role and others do not"):
+        read(tmp_path, text + line(rank=3, step=0, s=1), 4)
+
+
+def test_each_rank_may_have_a_file(tmp_path: Path) -> None:
+    lines = small(steps=12)
+    for rank in range(2):
+        own = "".join(step[rank].replace(f'"rank":{rank},', "") for step in lines)
+        # Without the rank the checksum is another one: so it is left out.
+        own = "".join(f"@spans {text[16:]}\n" for text in own.splitlines())
+        (tmp_path / f"spans-{rank}.jsonl").write_text(own)
+    (tmp_path / "stdout.log").write_text("")
+    order: StampsOrder = {"source": "spans-*.jsonl", "warmup": 2, "meet": None}
+    stamped = read_stamps(order, tmp_path, 2, False)
+    expected = planted_run(Program(), 2, 12)["step_times"][2:]
+    assert arrays_of(stamped, tmp_path)["step_times"] == pytest.approx(expected, abs=1e-7)
+    with pytest.raises(UnreadableError, match=r"no file 'other-\*' in"):
+        read_stamps({**order, "source": "other-*"}, tmp_path, 2, False)
+
+
+def late(work: Path, text: str, ranks: int, ended: float) -> Any:
+    (work / "stdout.log").write_text(text)
+    stamps = {"source": "stdout", "warmup": 0, "meet": None}
+    spec: Any = {
+        "extract": {"stamps": stamps, "srun_labels": False},
+        "params": {"ranks": ranks},
+        "time_limit_s": 40.0,
+    }
+    return judge(spec, work, ended)
+
+
+def test_a_rank_that_falls_silent_is_named(tmp_path: Path) -> None:
+    lines = small(4, 60)
+    begun = flat(lines[:50])
+    ended = UNIX + 40.0
+    behind = late(
+        tmp_path, begun + "".join(step[0] + step[1] + step[3] for step in lines[50:]), 4, ended
+    )
+    assert behind.cause == "HANG" and "rank 2 is in step 50 (49 was printed last)" in behind.detail
+    assert "while 3 ranks are in step 60 (59 was printed last)" in behind.detail
+    at = [
+        line(rank=rank, step=50, at="input" if rank == 2 else "communication", since=UNIX + 4)
+        for rank in range(4)
+    ]
+    stuck = late(tmp_path, begun + "".join(at), 4, ended)
+    assert stuck.detail == (
+        "no rank made progress during the last 36 s of its time limit of 40 s; rank 2 is in input "
+        "of step 50, while 3 ranks wait in communication of step 50; by the stamps of 4 of 4 ranks "
+        "in stdout"
+    )
+    absent = late(tmp_path, "".join(step[0] for step in lines[:50]), 2, ended)
+    assert "rank 1 printed nothing (never started, hangs before its first step" in absent.detail
+    # It was only slow; or its clock is not known, and no hang is claimed.
+    assert late(tmp_path, begun, 4, UNIX + 8.0).cause == "TIMEOUT"
+    unknown = begun.replace("@spans ", "@spans x").replace("x", "")
+    assert late(tmp_path, unknown, 4, UNIX + 1e6).cause == "TIMEOUT"
+    assert late(tmp_path, "nothing\n", 4, ended) is None

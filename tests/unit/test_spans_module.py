@@ -1,0 +1,119 @@
+"""resources/spans/scalesweep_spans.py, which users copy: what it prints is what was timed."""
+
+import importlib.util
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from scalesweep.compute.job_spec import StampsOrder
+from scalesweep.compute.stamp_arrays import Stamped, read_stamps
+from scalesweep.compute.stamp_lines import Damage, stamp_lines
+from tests.conftest import ROOT
+
+ORDER: StampsOrder = {"source": "spans-*.jsonl", "warmup": 0, "meet": None}
+RANKS = ("RANK", "OMPI_COMM_WORLD_RANK", "HOROVOD_RANK", "PMI_RANK", "PMIX_RANK", "SLURM_PROCID")
+
+
+@pytest.fixture
+def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    for name in RANKS:
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("SCALESWEEP_SPANS", str(tmp_path))
+    path = ROOT / "resources" / "spans" / "scalesweep_spans.py"
+    spec = importlib.util.spec_from_file_location("scalesweep_spans", path)
+    assert spec and spec.loader
+    loaded = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(loaded)
+    return loaded
+
+
+def read(folder: Path) -> Stamped:
+    return read_stamps(ORDER, folder, 1, False)
+
+
+def test_steps_are_printed_as_they_were(module: Any, tmp_path: Path) -> None:
+    spans = module.Spans(role="trainer", every_s=60)
+
+    def batches() -> Iterator[list[int]]:
+        for size in (4, 4, 2):
+            time.sleep(0.002)
+            yield [0] * size
+
+    for batch in spans.steps(batches(), samples=len, epoch=0):
+        spans.at("forward")
+        time.sleep(0.004)
+        spans.at("communication")
+        if len(batch) == 2:
+            break  # this step never ends
+    with spans.span("validation"):
+        time.sleep(0.003)
+    spans.begin("input", was="logging")
+    time.sleep(0.001)
+    spans.end(samples=1, epoch=0, memory={"allocated": 5})
+    spans.end(samples=99)  # none has begun
+    if os.fork() == 0:  # a worker of a loader: what it inherits is not its own to print
+        spans.flush()
+        os._exit(0)
+    os.wait()
+    spans.flush()
+    stamped = read(tmp_path)
+    arrays = {name: list(array.values) for name, array in stamped.arrays.items()}
+    assert len(arrays["step_times"]) == 3
+    assert min(arrays["span_input"][:2]) >= 0.002 and min(arrays["span_forward"][:2]) >= 0.004
+    assert arrays["span_forward"][2] == 0  # what was timed of the step that was left is gone
+    assert arrays["span_validation"][2] >= 0.003 and arrays["span_between"][2] >= 0.003
+    for step, seconds in enumerate(arrays["step_times"][:2]):
+        parts = sum(arrays[f"span_{n}"][step] for n in ("input", "forward", "communication"))
+        assert parts == pytest.approx(seconds, abs=1e-3)
+    assert stamped.notes["stamps"]["roles"] == {"trainer": "0"}
+    assert stamped.metrics["peak_rss"]["value"] > 1e6
+    assert stamped.metrics["peak_memory_allocated"]["value"] == 5
+    assert stamped.hosts == [os.uname().nodename]
+
+
+def test_a_rank_that_is_stuck_says_where(module: Any, tmp_path: Path) -> None:
+    module.STUCK_S = 0.05
+    spans = module.Spans(synchronize=lambda: None, every_s=0.01)
+    spans.begin("input")
+    spans.at("communication")
+    last = time.monotonic() + 20
+    while time.monotonic() < last:
+        lines = list(stamp_lines(ORDER["source"], tmp_path, 1, False, Damage()))
+        if [each for each in lines if each.fields.get("at") == "communication"]:
+            break
+        time.sleep(0.01)
+    (stuck,) = (each.fields for each in lines if each.fields.get("at") == "communication")
+    assert stuck["step"] == 0 and abs(stuck["since"] - time.time()) < 20
+
+
+@pytest.mark.parametrize(
+    ("variables", "rank"),
+    [
+        ({"SLURM_PROCID": "0", "RANK": "3"}, 3),
+        ({"SLURM_PROCID": "0", "HOROVOD_RANK": "2"}, 2),
+        ({"SLURM_PROCID": "0", "OMPI_COMM_WORLD_RANK": "1"}, 1),
+        ({"SLURM_PROCID": "5", "PMI_RANK": "5"}, 5),
+        ({"SLURM_PROCID": "4"}, 4),
+        ({}, 0),
+    ],
+)
+def test_the_rank_is_the_launchers(
+    module: Any,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    variables: dict[str, str],
+    rank: int,
+) -> None:
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    spans = module.Spans(every_s=60)
+    spans.begin()
+    spans.end()
+    spans.flush()
+    assert (tmp_path / f"spans-{rank}.jsonl").exists()
+    (_about, step) = stamp_lines(ORDER["source"], tmp_path, 8, False, Damage())
+    assert step.rank == rank
