@@ -14,7 +14,8 @@ steps without it gains, in this order (docs/methods/time_breakdown.md has each w
       + input, computation, between steps        the lower median over the ranks of each
       + mixed                                    lower median C - these: ranks that take equally
                                                  long for different reasons
-      + transfer                                 what the last rank to come spends on the exchange
+      + transfer                                 what the last rank to come spends on the exchange,
+                                                 by what it waits for where that is known
       + barrier                                  at the ends of epochs
       + unattributed                             the rest, of either sign
 
@@ -56,9 +57,13 @@ from scalesweep.analysis.step_work import (
     INPUT,
     LOGGING,
     MEASURED,
+    PIPELINE,
+    SHARDED,
     SPAN_BETWEEN,
     SPANS,
     STEP_TIMES,
+    TENSOR,
+    TRANSFER,
     UNKNOWN,
     VALIDATION,
     BadSpansError,
@@ -85,6 +90,9 @@ TERMS = {
     "alternating": "Alternating imbalance",
     "stalls": "Stalls",
     "transfer": "Transfer",
+    "sharded": "Parameters and gradients",
+    "tensor": "Tensor-parallel exchange",
+    "pipeline": "Pipeline wait",
     "communication": "Communication, waiting and transfer together",
     "barrier": "Barrier",
     "unattributed": "Unattributed",
@@ -153,6 +161,14 @@ class StepAccount:
     stalls: float | None = None
     between_steps: str | None = None
     side_effects: Sequence[str] = ()
+    # What the last rank to come waits for besides gradients (``step_work``).
+    sharded: float | None = None
+    tensor: float | None = None
+    pipeline: float | None = None
+    # Parts of ``compute``.
+    forward: float | None = None
+    backward: float | None = None
+    optimizer: float | None = None
 
     @property
     def unattributed(self) -> float:
@@ -363,6 +379,7 @@ def _by_step(work: StepWork, notes: Mapping[str, Any]) -> StepAccount | None:
         persistent = max(0.0, _gained(rest, without(rest, lasting, bound)))
         usual[INPUT] += highest - persistent - math.fsum(usual.values())
         mixed = 0.0
+    transfers, parts = rest.transfers(), _parts(work, usual[COMPUTE])
     return StepAccount(
         form=STEPS,
         steps=steps,
@@ -376,7 +393,13 @@ def _by_step(work: StepWork, notes: Mapping[str, Any]) -> StepAccount | None:
         persistent=persistent,
         alternating=terms["alternating"],
         stalls=terms["stalls"],
-        transfer=float(rest.transfer.mean()),
+        transfer=transfers[TRANSFER],
+        sharded=transfers.get(SHARDED),
+        tensor=transfers.get(TENSOR),
+        pipeline=transfers.get(PIPELINE),
+        forward=parts.get("forward"),
+        backward=parts.get("backward"),
+        optimizer=parts.get("optimizer"),
         barrier=None,
         mean_busy=float(mean_busy.mean()),
         max_busy=float(mean_busy.max()),
@@ -390,6 +413,17 @@ def _by_step(work: StepWork, notes: Mapping[str, Any]) -> StepAccount | None:
         validation=terms.get(VALIDATION),
         logging=terms.get(LOGGING),
     )
+
+
+def _parts(work: StepWork, computing: float) -> dict[str, float]:
+    """Forward, backward and optimiser of the rank in the middle, as parts of what it computes."""
+    if not work.parts:
+        return {}
+    means = work.causes[COMPUTE].mean(axis=0)
+    rank = int(np.argsort(means, kind="stable")[(means.size - 1) // 2])
+    usual = {name: float(np.median(values[:, rank])) for name, values in work.parts.items()}
+    whole = math.fsum(usual.values())
+    return {name: computing * each / whole for name, each in usual.items()} if whole > 0 else {}
 
 
 def _beyond(delays: Sequence[Delay]) -> list[Delay]:

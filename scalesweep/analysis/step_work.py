@@ -11,7 +11,7 @@ Whoever arrives last waits for nobody: what it spends on the exchange is the exc
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -32,6 +32,18 @@ NAMED = (CHECKPOINT, VALIDATION, LOGGING)
 CAUSES = (COMPUTE, INPUT, *NAMED, BETWEEN, INSIDE)
 STEP_TIMES, SPAN_BETWEEN = "step_times", "span_between"
 SPANS = ("span_input", "span_compute", "span_communication")
+# What ranks wait for in their exchange, besides gradients: shards of parameters and gradients, the
+# collectives of layers that ranks share, and neighbours in a pipeline.
+SHARDED, TENSOR, PIPELINE = "sharded", "tensor", "pipeline"
+# Finer spans that a program may keep: parts of span_compute, and of span_communication.
+COMPUTE_PARTS = {
+    "span_forward": "forward", "span_backward": "backward", "span_optimizer": "optimizer",
+}  # fmt: skip
+WAITS = {
+    "span_data_parallel": TRANSFER, "span_tensor_parallel": TENSOR, "span_pipeline_wait": PIPELINE,
+}  # fmt: skip
+# What a program notes in ``notes["spans"]["exchanged"]`` whose ranks hold shards of a network.
+EXCHANGED_SHARDS = "parameters and gradients"
 # How the time between steps is known.
 MEASURED, INFERRED, UNKNOWN = "measured", "inferred", "unknown"
 
@@ -69,7 +81,8 @@ class StepWork:
 
     ``between``: whether the time between steps was measured, follows from how long the other ranks
     wait (then it is the least that it can be), or is unknown. ``named`` are the host activities
-    that the program tells apart.
+    that the program tells apart; ``parts`` those of computation, and ``waits`` what ranks wait for
+    in their exchange, both empty where they are not known.
     """
 
     causes: Mapping[str, Floats]
@@ -77,6 +90,14 @@ class StepWork:
     steps: Floats  # as the program timed them
     between: str
     named: tuple[str, ...] = ()
+    parts: Mapping[str, Floats] = field(default_factory=dict)  # of computation
+    waits: Mapping[str, Floats] = field(default_factory=dict)  # of the exchange, by term
+    stages: int = 1  # of a pipeline: as many groups of consecutive ranks
+
+    @property
+    def within(self) -> bool:
+        """Whether ranks wait for each other within a step, not at its end alone."""
+        return bool({SHARDED, TENSOR, PIPELINE} & set(self.waits))
 
     @property
     def own(self) -> Floats:
@@ -103,6 +124,19 @@ class StepWork:
         """Mean seconds of a step with what lies before it, on the rank that takes longest."""
         host = sum(self.causes[name] for name in (*self.named, BETWEEN))
         return float((self.steps + host).mean(axis=0).max())
+
+    def transfers(self) -> dict[str, float]:
+        """Mean seconds of ``transfer`` in a step by what the last rank to come waits for; all of
+        it is ``TRANSFER`` where that is not known."""
+        if not self.waits:
+            return {TRANSFER: float(self.transfer.mean())}
+        last, steps = self.exchange.argmin(axis=1), np.arange(len(self.exchange))
+        there = {name: values[steps, last] for name, values in self.waits.items()}
+        whole = np.asarray(sum(there.values()), np.float64)
+        share = np.divide(self.transfer, whole, out=np.zeros_like(whole), where=whole > 0)
+        return {TRANSFER: 0.0} | {
+            name: float((values * share).mean()) for name, values in there.items()
+        }
 
     def without(self, cause: str, extra: Floats) -> "StepWork":
         """The same where ``extra[step, rank]`` seconds of a cause are gone."""
@@ -147,7 +181,13 @@ def step_work(
         COMPUTE: np.maximum(computing, 0.0), INPUT: np.maximum(reading, 0.0), **activities,
         BETWEEN: rest, INSIDE: inside,
     }  # fmt: skip
-    return StepWork(causes, np.maximum(exchange, 0.0), steps, how, tuple(activities))
+    whole = StepWork(causes, np.maximum(exchange, 0.0), steps, how, tuple(activities))
+    return replace(
+        whole,
+        parts=_finer(samples, SPANS[1], COMPUTE_PARTS, ranks, computing),
+        waits=_waits(samples, notes, ranks, exchange),
+        stages=_stages(notes, ranks),
+    )
 
 
 def check_arrays(samples: Mapping[str, NDArray[Any]], ranks: int) -> None:
@@ -160,7 +200,8 @@ def check_arrays(samples: Mapping[str, NDArray[Any]], ranks: int) -> None:
             f"{listed(missing)} is missing, though other spans of its steps are there"
         )
     steps = samples[STEP_TIMES]
-    for name in (STEP_TIMES, *SPANS, SPAN_BETWEEN, *(f"span_{name}" for name in NAMED)):
+    named = (f"span_{name}" for name in NAMED)
+    for name in (STEP_TIMES, *SPANS, SPAN_BETWEEN, *named, *COMPUTE_PARTS, *WAITS):
         if name not in samples:
             continue
         values, rows = samples[name], len(steps) if steps.ndim else 0
@@ -334,6 +375,51 @@ def _between(
             "seconds, of the time since the step before ended"
         )
     return whole, named
+
+
+def _finer(
+    samples: Mapping[str, NDArray[Any]],
+    whole: str,
+    names: Mapping[str, str],
+    ranks: int,
+    seconds: Floats,
+) -> dict[str, Floats]:
+    """The parts of a span ``[step, rank]`` by what ``names`` call them; empty where there are none.
+
+    Raises BadSpansError where they do not add up to it.
+    """
+    parts = {
+        name: values
+        for array, name in names.items()
+        if (values := _like(samples, array, ranks, seconds)) is not None
+    }
+    if not parts:
+        return {}
+    total = np.asarray(sum(parts.values()), np.float64)
+    off = np.abs(total - seconds) > CLOCK_SHARE * seconds + CLOCK_S
+    if off.mean() > ODD:
+        raise BadSpansError(
+            f"{listed([array for array in names if array in samples])} do not add up to {whole} "
+            f"in {int(off.any(axis=1).sum()):,} of {len(seconds):,} steps: they are its parts, and "
+            "none may be missing"
+        )
+    return {name: np.maximum(values, 0.0) for name, values in parts.items()}
+
+
+def _waits(
+    samples: Mapping[str, NDArray[Any]], notes: Mapping[str, Any], ranks: int, exchange: Floats
+) -> dict[str, Floats]:
+    """What ranks wait for in their exchange, by term."""
+    waits = _finer(samples, SPANS[2], WAITS, ranks, exchange)
+    spans = notes.get("spans")
+    shards = isinstance(spans, Mapping) and spans.get("exchanged") == EXCHANGED_SHARDS
+    return {SHARDED if shards and name == TRANSFER else name: each for name, each in waits.items()}
+
+
+def _stages(notes: Mapping[str, Any], ranks: int) -> int:
+    """Into how many stages of a pipeline the ranks are divided, as the program notes."""
+    stages = max(1, _stated(notes, "stages"))
+    return stages if ranks % stages == 0 else 1
 
 
 def _like(

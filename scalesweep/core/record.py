@@ -45,6 +45,9 @@ OF_STEPS = frozenset(
     (
         *(STEP_TIMES, "span_input", "span_compute", "span_communication", "span_between"),
         *("span_checkpoint", "span_validation", "span_logging"),
+        # Parts of span_compute, and of span_communication.
+        *("span_forward", "span_backward", "span_optimizer"),
+        *("span_data_parallel", "span_tensor_parallel", "span_pipeline_wait"),
     )
 )
 # Arrays [epoch, rank] in s: of each rank, and until all ranks are there.

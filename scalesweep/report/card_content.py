@@ -99,6 +99,10 @@ _DO: Mapping[str, str] = {
     "stalls a rank at a time",
     "transfer": "run with `--config profile=horovod_timeline`: it splits the exchange into "
     "negotiation, queue, copies and reduction",
+    "sharded": "compare `reshard_after_forward: false`, shards within a node (`dp_replicate`) and "
+    "larger batches: parameters are gathered as often for any batch",
+    "tensor": "keep `tp` within a node, or compare a smaller one",
+    "pipeline": "compare more micro-batches, or an interleaved schedule: both make less bubble",
     "communication": "split it: time stamps of each step, a replay, or Horovod's timeline "
     "(`--config profile=horovod_timeline`) separate waiting for the slowest rank from transfer",
     "barrier": "run longer epochs, or look at what ranks do at their ends",

@@ -29,7 +29,7 @@ OF_LEDGER: Mapping[str, Sequence[str]] = {
     "input": ("input",),
     HOST: ("checkpoint", "validation", "logging", "between"),
     "imbalance": ("persistent", "alternating", "stalls", "mixed"),
-    EXCHANGE: ("transfer", "communication"),
+    EXCHANGE: ("transfer", "sharded", "tensor", "pipeline", "communication"),
     "barrier": ("barrier",),
 }
 REST = "rest"

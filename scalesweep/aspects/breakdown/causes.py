@@ -26,6 +26,7 @@ from scalesweep.aspects.steps.cause_words import (
     names_ranks,
     phrase,
     phrases,
+    within_words,
 )
 from scalesweep.aspects.steps.causes import Cause, PointCauses, point_causes
 from scalesweep.core.formatting import counted, number, with_interval
@@ -87,10 +88,9 @@ def _why(cause: Cause, point: PointCauses) -> str:
         return "one run, not confirmed"
     if cause.side_effects:
         return f"not confirmed: {cause.side_effects} in the step may have shifted its time stamps"
-    if coarse := clock_words(cause):
-        return f"not confirmed: {coarse}"
-    if not names_ranks(cause):
-        return "not confirmed: it is another rank in each run"
+    another = "" if names_ranks(cause) else "it is another rank in each run"
+    if said := clock_words(cause) or another or within_words(cause.within, cause.pattern):
+        return f"not confirmed: {said}"
     if cause.pattern == RARE:
         return f"not confirmed: {few_stalls(cause) or STANDS_IN}"
     return "not confirmed by the interval"

@@ -22,8 +22,8 @@ from scalesweep.analysis.stats import (
     positive_interval,
     ratio_interval,
 )
-from scalesweep.analysis.step_account import PROFILE, TERMS, StepAccount
-from scalesweep.analysis.step_work import BETWEEN, NAMED
+from scalesweep.analysis.step_account import PROFILE, STEPS, TERMS, StepAccount
+from scalesweep.analysis.step_work import BETWEEN, COMPUTE_PARTS, NAMED, PIPELINE, SHARDED, TENSOR
 from scalesweep.analysis.types import Floats
 from scalesweep.aspects.breakdown.accounts import finest_of
 from scalesweep.aspects.breakdown.measured_steps import (
@@ -49,6 +49,7 @@ from scalesweep.tables.machine_terms import (
 from scalesweep.tables.points import ExperimentData, Measure, Point, place_of
 
 LEDGER, MULTIPLICATIVE, ADDITIVE = "ledger", "multiplicative", "additive"
+PART = "part"  # of computation: forward, backward and optimiser
 MACHINE = "machine"  # what a term reaches of what the machine could do
 IDEAL, ELAPSED = "ideal", "elapsed"
 # Of a computation term, in the ledger: as at the reference, and what is slower than that.
@@ -67,6 +68,9 @@ LABELS = {
     SLOWER: "Slower than at the reference",
     IMBALANCE: "Imbalance between ranks",
     OUTSIDE: "Outside of the accounted steps",
+    "forward": "Forward pass",
+    "backward": "Backward pass",
+    "optimizer": "Optimiser",
     "load_balance": "Load balance",
     "serialisation": "Serialisation",
     "communication": TERMS["communication"],
@@ -186,6 +190,9 @@ def _rows(
     outside: bool,
 ) -> list[dict[str, Any]]:
     rows = _ledger(steps, base, ratio, batch, outside)
+    for name in COMPUTE_PARTS.values():
+        if (part := steps.term(name)) is not None:
+            rows.append(_row(PART, name, part * _MS, "ms"))
     for kind in (MULTIPLICATIVE, ADDITIVE):
         rows += _factors(steps, kind)
     terms = {name: steps.term(name) for name in (COMPUTE, INPUT, TRANSFER)}
@@ -196,7 +203,7 @@ def _rows(
 
 
 def _row(kind: str, term: str, values: Floats, unit: str) -> dict[str, Any]:
-    interval = positive_interval if kind == LEDGER else mean_interval
+    interval = positive_interval if kind in (LEDGER, PART) else mean_interval
     return _stated(kind, term, values, unit, interval(values))
 
 
@@ -298,6 +305,8 @@ def _there(
     be: what no other term has. Of a host activity that it does not name, none; None where it has
     time without a name that may be the same."""
     values = _term(base, name, outside)
+    if values is None and name in (SHARDED, TENSOR, PIPELINE) and _knows_exchange(base):
+        return np.zeros(len(base.accounts))
     if values is not None or name not in (BETWEEN, *NAMED):
         return values
     rest = _term(base, "unattributed", False)
@@ -315,6 +324,14 @@ def _there(
     if nameless * ratio > _NAMELESS * float(activity.mean()):
         return None
     return np.zeros_like(rest)
+
+
+def _knows_exchange(base: MeasuredSteps) -> bool:
+    """Whether the ranks of a point say what they wait for, or wait for nobody: there is one."""
+    return all(
+        account.form == STEPS and (account.ranks == 1 or account.forward is not None)
+        for account in base.accounts
+    )
 
 
 def _computation(

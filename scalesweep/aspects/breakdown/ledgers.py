@@ -21,7 +21,8 @@ from scalesweep.experiment.results import ExperimentResults, Key, Row
 PARTS = (
     "compute", "busy", AT_REFERENCE, LOCAL_BATCH, CLOCK, SLOWER, "input", "checkpoint",
     "validation", "logging", "between", "mixed", "persistent", "alternating", IMBALANCE, "stalls",
-    "transfer", "communication", "barrier", OUTSIDE, "unattributed",
+    "transfer", "sharded", "tensor", "pipeline", "communication", "barrier", OUTSIDE,
+    "unattributed",
 )  # fmt: skip
 
 # Shares of a step: of what is outside of the accounted steps, and by which these may be longer.

@@ -20,6 +20,7 @@ from scalesweep.aspects.steps.cause_words import (
     phrase,
     phrases,
     takes,
+    within_words,
 )
 from scalesweep.aspects.steps.causes import Cause, PointCauses, point_causes
 from scalesweep.core.formatting import listed, number, with_interval
@@ -42,6 +43,10 @@ WORDS = {
     "alternating": "waiting for whichever rank is the slowest in a step (alternating imbalance)",
     "stalls": "stalls, single steps that are much longer than the others",
     "transfer": "transfer, the exchange of gradients itself",
+    "sharded": "the exchange of parameters and gradients, and waiting for other ranks in it",
+    "tensor": "the exchange of ranks that share layers (tensor parallelism), and waiting in it",
+    "pipeline": "pipeline wait, in which the busiest stage, too, has no work (bubble) or waits for "
+    "data",
     "communication": "communication, waiting for other ranks and transfer together",
     "barrier": "the barrier at the ends of epochs",
     "outside": "what is outside of the accounted steps: time between them, where the program does "
@@ -323,7 +328,11 @@ def _doubt(results: ExperimentResults, ledger: Ledger, term: str, sure: bool) ->
     each other one. Stalls are clear only where some of them are told from noise."""
     if not sure:
         return " as the largest, against each other one"
-    point = _point_of(results, ledger) if term == "stalls" else None
+    point = _point_of(results, ledger) if term in ("stalls", "alternating") else None
+    pattern = RARE if term == "stalls" else ALTERNATING
+    if point is not None and (within := within_words(point.together.within, pattern)):
+        return f": {within}"
+    point = point if term == "stalls" else None
     rare = [] if point is None else [each for each in point.causes if each.pattern == RARE]
     if point is None or any(is_sure(each) for each in rare):
         return ""

@@ -33,7 +33,9 @@ class LedgerRow(_BreakdownRow):
 
     repeats: int = column("runs with an account", "1")
     form: str = column("of the accounts: `steps`, `noexchange`, `epochs`, `profile` or `first`")
-    kind: str = column("`ledger`, `multiplicative`, `additive` or `machine`")
+    kind: str = column(
+        "`ledger`, `part` (of computation), `multiplicative`, `additive` or `machine`"
+    )
     variant: str | None = column("how serialisation and transfer are defined")
     term: str = column("the term (docs/methods/time_breakdown.md)")
     value: Estimate = column("the term", ends=("low", "high"))

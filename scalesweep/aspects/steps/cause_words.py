@@ -85,8 +85,20 @@ def takes(cause: Cause) -> float:
 
 def is_sure(cause: Cause) -> bool:
     """Whether a cause carries a clear sentence: its gain is above 0, on the same ranks in each
-    repeat, nothing may have shifted the stamps, and it is no rounding of the clock."""
-    return cause.sure and names_ranks(cause) and not cause.side_effects and not clock_words(cause)
+    repeat, nothing may have shifted the stamps, it is no rounding of the clock, and a replay knows
+    what steps are without it."""
+    firm = cause.sure and names_ranks(cause) and not cause.side_effects
+    return firm and not clock_words(cause) and not within_words(cause.within, cause.pattern)
+
+
+def within_words(within: bool, pattern: str) -> str:
+    """Why a replay does not know what single delays cost; empty where it does.
+
+    Of ranks that meet within a step a late one may take others along, or none: its delay may pass
+    while they wait for something else. What is in every step sets the pace."""
+    if not within or pattern not in (RARE, ALTERNATING, OFTEN):
+        return ""
+    return "ranks wait for each other within a step, where others may wait anyway"
 
 
 def clock_words(cause: Cause, ms: float | None = None) -> str:
@@ -214,6 +226,8 @@ def _unlike(cause: Cause) -> list[float]:
 def _who(cause: Cause) -> str:
     if not names_ranks(cause):
         return "a rank, another in each run,"
+    if cause.pattern in (EVERY, PART, BOUND) and (stages := _stages_of(cause)):
+        return stages
     names = listed([str(rank) for rank in cause.ranks], _MOST_NAMED)
     if len(cause.ranks) == 1:
         return f"rank {names}"
@@ -225,6 +239,20 @@ def _who(cause: Cause) -> str:
     if cause.numbers.get("count") == 1 and not cause.same_ranks:
         return "a rank, another in each run,"
     return "one rank at a time"
+
+
+def _stages_of(cause: Cause) -> str:
+    """Ranks that have a cause, with their stages, of which each rank has it; empty where it is no
+    matter of a pipeline's stages. Ranks of a stage lie next to each other."""
+    stages, ranks = int(cause.numbers.get("stages", 1.0)), int(cause.numbers["of_ranks"])
+    each = ranks // stages
+    late = sorted({rank // each for rank in cause.ranks})
+    if stages == 1 or len(late) == stages or len(cause.ranks) != each * len(late):
+        return ""
+    names = listed([str(rank) for rank in cause.ranks], _MOST_NAMED)
+    ranks_of = f"rank{'s' if len(cause.ranks) > 1 else ''} {names}"
+    stages_of = f"stage{'s' if len(late) > 1 else ''} {listed([str(stage) for stage in late])}"
+    return f"{ranks_of} (pipeline {stages_of})"
 
 
 def _at_once(cause: Cause) -> bool:

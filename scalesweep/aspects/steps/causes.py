@@ -24,6 +24,7 @@ class Cause:
     by_rank: str  # in how many steps of a run each rank has it
     lengths: Mapping[int, float]  # ms of each rank
     same_steps: bool  # in each repeat
+    within: bool  # ranks wait for each other within a step, not at its end alone
     parts: Mapping[int, tuple[int, int]]  # first and last step, of ranks with one part in all runs
     # Of all causes: ms that ranks compute less than those in the middle, least and most of a run.
     ahead: Mapping[int, tuple[float, float]]
@@ -78,6 +79,7 @@ def point_causes(results: ExperimentResults) -> list[PointCauses]:
             by_rank=row.by_rank,
             lengths={rank: float(text) for rank, text in _of_ranks(row.lengths)},
             same_steps=row.same_steps,
+            within=row.within,
             parts={rank: _ends(text) for rank, text in _of_ranks(row.parts)},
             ahead={rank: _least_and_most(text) for rank, text in _of_ranks(row.ahead)},
             numbers={

@@ -325,6 +325,8 @@ def _row(cause: _Cause, runs: Sequence[RunSteps]) -> dict[str, Any]:
         "side_effects": ", ".join(effects), "step_ms": float(np.mean(periods_ms)),
         "shared": bool(there) and all(_is_shared(delay) for delay in there),
         "resolution_ms": max(run.resolution for run in runs) * _MS,
+        "stages": min(run.work.stages for run in runs if run.work is not None),
+        "within": any(run.work is not None and run.work.within for run in runs),
     }  # fmt: skip
 
 

@@ -71,6 +71,8 @@ class CauseRow(_StepsRow, table="causes"):
     step_ms: float = column("a step", "ms")
     shared: bool = column("whether all ranks have it")
     resolution_ms: float = column("of the program's clock; 0 where it is not coarse", "ms")
+    stages: int = column("of a pipeline, among which the ranks are divided; 1: none", "1")
+    within: bool = column("whether ranks wait for each other within a step, not at its end alone")
     gain_ms: Estimate = column(
         "what a step would be shorter without it, by replay", "ms", ends=("gain_low", "gain_high")
     )

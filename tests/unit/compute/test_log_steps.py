@@ -8,7 +8,7 @@ import pytest
 
 from scalesweep.analysis.metrics import QUANTITIES
 from scalesweep.analysis.step_account import account_of
-from scalesweep.analysis.step_work import NAMED, SPAN_BETWEEN, SPANS
+from scalesweep.analysis.step_work import COMPUTE_PARTS, NAMED, SPAN_BETWEEN, SPANS, WAITS
 from scalesweep.compute.log_metrics import Metric, Reading, read_metrics
 from scalesweep.config.log_patterns import RESERVED
 from scalesweep.core.npy import write_npz
@@ -24,7 +24,7 @@ def read(folder: Path, text: str, metrics: Sequence[Metric], ranks: int = 1) -> 
 def test_names_with_a_meaning_of_their_own_are_known() -> None:
     assert set(QUANTITIES) <= RESERVED
     spans = {*SPANS, SPAN_BETWEEN, *(f"span_{name}" for name in NAMED)}
-    assert {STEP_TIMES, *spans} == OF_STEPS
+    assert {STEP_TIMES, *spans, *COMPUTE_PARTS, *WAITS} == OF_STEPS
 
 
 def test_steps_and_their_spans_are_arrays_of_steps_and_ranks(tmp_path: Path) -> None:

@@ -42,7 +42,7 @@ from tests.fakes.foreign import SITE, patterns
         ),
         (
             {"metric": "span", "pattern": r"(?P<key>\w+) (?P<value>\S+)", "unit": "ms"},
-            "'span': span_between is the seconds of each step and rank: it needs match: all",
+            "'span': span_backward is the seconds of each step and rank: it needs match: all",
         ),
         (
             {"metric": "span_input", "match": "all", "scope": "rank", "unit": "s"},

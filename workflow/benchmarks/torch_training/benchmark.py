@@ -157,7 +157,7 @@ class TorchTraining(Benchmark):
             "mode": {"strategy": self.sharing.by, "step_times": "of each rank"},
             "devices": [about["device"] for about in about_ranks],
             "threads": [about["threads"] for about in about_ranks],
-            "spans": self.stamps.notes(params["batches"]),
+            "spans": self.stamps.notes(params["batches"], params["pp"]),
             "batch": {"global": self.samples_per_step, "per_device": params["batch_size"]},
             "exchange": self.sharing.exchange(),
             "peaks": {name: [rank.get(name) for rank in self.peaks] for name in self.peaks[0]},

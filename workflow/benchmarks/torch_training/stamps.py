@@ -124,6 +124,7 @@ class Stamps:
         self._undo: list[Callable[[], None]] = []
         self._usual = DATA_PARALLEL  # what a wait is that nobody names
         self._at_end: str | None = None  # what the end of a backward pass waits for
+        self.exchanged = "gradients"
         self.kinds: list[str] = []  # of waits that the layout has
         self.lacking: list[str] = []  # names that this version of PyTorch does not have
 
@@ -171,9 +172,12 @@ class Stamps:
         both = {"span_compute": total(*COMPUTE), "span_communication": total(*WAITS)}
         return known | both | finer
 
-    def notes(self, steps: int) -> dict[str, Any]:
-        """Return what a record notes of spans: `harness.spans.about`, and what is lacking."""
+    def notes(self, steps: int, stages: int = 1) -> dict[str, Any]:
+        """Return what a record notes of spans: `harness.spans.about`, what data-parallel ranks
+        exchange, the stages of the pipeline that ranks are divided into in their order, and what
+        is lacking."""
         notes = spans.about(spans.NONE if self.lacking else self._clock.method, steps)
+        notes |= {"exchanged": self.exchanged, "stages": stages}
         return notes | ({"lacking": list(self.lacking)} if self.lacking else {})
 
     # What hooks tell.
@@ -243,6 +247,7 @@ class Stamps:
     def of_fsdp2(self) -> None:
         """Listen to FSDP2: waits for parameters and for gradients."""
         self._kind(DATA_PARALLEL)
+        self.exchanged = "parameters and gradients"
         try:
             from torch.distributed.fsdp._fully_shard._fsdp_param_group import FSDPParamGroup
         except ImportError:

@@ -1,0 +1,111 @@
+"""Waits of ranks that share layers, shards or a pipeline are named as what they are."""
+
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from scalesweep.analysis.step_account import TERMS, account_of, span_problem
+from scalesweep.aspects.breakdown.efficiency import PART
+from scalesweep.aspects.breakdown.table import EfficiencyRow
+from scalesweep.findings.base import CONFIRMED, Finding
+from tests.fakes.planted_steps import Arrays, Program, always, every, planted_run
+from tests.unit.findings.test_planted_steps import Measured, faulty, measured
+
+GRADIENTS, LAYERS, STAGES = "span_data_parallel", "span_tensor_parallel", "span_pipeline_wait"
+SHARDS = {"exchanged": "parameters and gradients"}
+
+
+def with_parts(arrays: Arrays, waits: str = GRADIENTS) -> None:
+    """Add computation in three parts, and all that ranks wait for as of one kind."""
+    for name, share in (("forward", 0.25), ("backward", 0.7), ("optimizer", 0.05)):
+        arrays[f"span_{name}"] = share * arrays["span_compute"]
+    arrays[waits] = arrays["span_communication"].copy()
+
+
+def shared(folder: Path, program: Program, waits: str, notes: Any, **more: Any) -> Measured:
+    return measured(
+        folder, program, changed=partial(with_parts, waits=waits), alone=with_parts,
+        notes={"spans": notes}, **more,
+    )  # fmt: skip
+
+
+def loss_of(findings: list[Finding]) -> Finding:
+    (loss,) = (each for each in findings if each.rule == "largest loss")
+    return loss
+
+
+@pytest.mark.parametrize(
+    ("waits", "notes", "term", "words"),
+    [
+        (GRADIENTS, {}, "transfer", "transfer, the exchange of gradients itself, 33"),
+        (GRADIENTS, SHARDS, "sharded", "the exchange of parameters and gradients, and waiting"),
+        (LAYERS, {}, "tensor", "the exchange of ranks that share layers (tensor parallelism), and"),
+        (STAGES, {"stages": 2}, "pipeline", "the largest part is pipeline wait"),
+    ],
+)
+def test_a_wait_is_named_as_what_it_is(
+    tmp_path: Path, waits: str, notes: Any, term: str, words: str
+) -> None:
+    study, ledger, findings = shared(tmp_path, faulty(transfer=always(30, 0)), waits, notes)
+    loss = loss_of(findings)
+    assert loss.level == CONFIRMED and loss.evidence["term"] == term
+    assert words in loss.text and ledger.parts[term].loss == pytest.approx(34, abs=2)
+    assert any("exchange of gradients" in each.text for each in findings) == (term == "transfer")
+    # All terms are the measured step, and the parts of computation are that.
+    whole = sum(part.value for part in ledger.parts.values())
+    assert whole == pytest.approx(ledger.elapsed.value, rel=1e-6)
+    rows = [row for row in study.of(EfficiencyRow) if row.kind == PART and row.point["ranks"] > 1]
+    assert [row.term for row in rows] == ["forward", "backward", "optimizer"]
+    computing = sum(ledger.parts[name].value for name in ("at_reference", "slower"))
+    assert sum(row.value.value for row in rows) == pytest.approx(computing, rel=0.01)
+
+
+def test_a_slow_stage_is_named_and_one_rank_of_a_stage_is_no_stage(tmp_path: Path) -> None:
+    notes = {"stages": 2}
+    program = faulty(compute=always(40, 2, 3))
+    loss = loss_of(shared(tmp_path / "stage", program, STAGES, notes, ranks=4)[2])
+    assert loss.level == CONFIRMED and loss.evidence["term"] == "persistent"
+    assert "because ranks 2 and 3 (pipeline stage 1) compute 40" in loss.text
+    loss = loss_of(
+        shared(tmp_path / "rank", faulty(compute=always(40, 3)), STAGES, notes, ranks=4)[2]
+    )
+    assert "because rank 3 computes 40" in loss.text and "stage" not in loss.text
+
+
+def test_what_a_single_delay_costs_is_open_where_ranks_meet_within_a_step(tmp_path: Path) -> None:
+    """A stage waits for its neighbours anyway: a stall may pass while it does."""
+    program = faulty(compute=every(500, 5, 1))
+    for waits, notes, clear in ((GRADIENTS, {}, True), (STAGES, {"stages": 2}, False)):
+        findings = shared(tmp_path / waits, program, waits, notes)[2]
+        loss = loss_of(findings)
+        assert loss.evidence["term"] == "stalls" and (loss.level == CONFIRMED) == clear
+        assert ("ranks wait for each other within a step" in loss.text) != clear
+        sure = [e for e in findings if e.rule == "causes" and e.level == CONFIRMED]
+        assert not sure
+
+
+def test_parts_belong_to_their_whole() -> None:
+    arrays = planted_run(Program(), 4)
+    with_parts(arrays, STAGES)
+    arrays[LAYERS] = 0.25 * arrays[STAGES]
+    arrays[STAGES] = 0.75 * arrays[STAGES]
+    account = account_of(arrays, {}, 4)
+    assert account is not None and account.pipeline is not None and account.tensor is not None
+    assert account.transfer == 0.0 and account.sharded is None
+    assert account.pipeline == pytest.approx(3 * account.tensor)
+    assert account.compute == pytest.approx(
+        sum(getattr(account, name) for name in ("forward", "backward", "optimizer"))
+    )
+    terms = [getattr(account, name) for name in TERMS if getattr(account, name) is not None]
+    assert sum(terms) == pytest.approx(account.elapsed)
+    for name, whole in (("span_backward", "span_compute"), (STAGES, "span_communication")):
+        less = {**arrays, name: 0.3 * arrays[name]}
+        problem = span_problem(less, {}, 4)
+        assert problem is not None and f"do not add up to {whole} in 60 of 60 steps" in problem
+        assert account_of(less, {}, 4) is None
+    bad = {**arrays, LAYERS: arrays[LAYERS][:5]}
+    assert f"{LAYERS} has the shape (5, 4)" in str(span_problem(bad, {}, 4))
+    assert np.isfinite(account.elapsed)
