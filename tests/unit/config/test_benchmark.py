@@ -117,6 +117,7 @@ FINGERPRINTS: dict[tuple[str, int], str] = {
     ("copy_bandwidth", 1): "6000556684f84f09",
     ("pair_latency", 1): "0be4529f5b1d73e4",
     ("input_pipeline", 1): "5b83dfbd3bbacd0c",
+    ("torch_training", 1): "24145c6e55506c2c",
 }
 
 
@@ -164,5 +165,74 @@ def test_epochs_of_cnn_training() -> None:
         ({"batch_size": 96}, "data_images = 2048 is not a multiple of"),
         ({"validation_images": 1000}, "validation_images = 1000 is not a multiple of"),
     ):
+        with pytest.raises(UserError, match=wrong):
+            benchmark.check_point(point(**changes), "e")
+
+
+def test_layouts_of_torch_training() -> None:
+    benchmark = load_benchmark("torch_training")
+    small = {"ranks": 8, "model": "transformer", "layers": 8}
+
+    def point(**changes: Any) -> dict[str, Any]:
+        return {**benchmark.defaults, **small, **changes}
+
+    samples = benchmark.defaults["batch_size"] * benchmark.defaults["batches"]
+    for changes, data_ranks in (
+        ({}, 8),
+        ({"data_parallel": "none"}, 8),
+        ({"dp_replicate": 8}, 8),
+        ({"dp_replicate": 2, "tp": 4}, 2),
+        ({"data_parallel": "fsdp2"}, 8),
+        ({"data_parallel": "fsdp2", "dp_replicate": 2}, 8),
+        ({"data_parallel": "fsdp2", "dp_shard": 2, "tp": 2}, 4),
+        ({"data_parallel": "fsdp2", "dp_replicate": 2, "dp_shard": 2, "pp": 2}, 4),
+        ({"pp": 2, "tp": 2, "pp_schedule": "gpipe", "micro_batches": 1}, 2),
+        ({"pp": 2, "pp_schedule": "interleaved", "virtual_stages": 4, "micro_batches": 4}, 4),
+        ({"pp": 4, "micro_batches": 2, "accumulation": 2}, 2),
+        ({"model": "mlp", "tp": 8}, 1),
+    ):
+        benchmark.check_point(point(**changes), "e")
+        assert benchmark.total_work(point(**changes)) == data_ranks * samples * changes.get(
+            "accumulation", 1
+        )
+    product = "dp_replicate x dp_shard x tp x pp must be ranks"
+    cut = "the residual networks are not cut"
+    for changes, wrong in (
+        ({"dp_replicate": 4}, product),
+        ({"dp_replicate": 8, "tp": 2}, product),
+        ({"data_parallel": "fsdp2", "dp_replicate": 3}, product),
+        ({"data_parallel": "fsdp2", "dp_replicate": 2, "dp_shard": 2}, product),
+        ({"data_parallel": "fsdp2", "dp_shard": 16}, product),
+        ({"dp_shard": 8}, "ddp does not shard"),
+        ({"data_parallel": "none", "tp": 2}, "ranks share nothing"),
+        ({"tp": 3}, "ranks = 8 is not a multiple of tp [*] pp = 3; nearest valid: 6 or 9"),
+        ({"ranks": 16, "tp": 8}, "heads = 12 is not a multiple of .* = 8"),
+        ({"layers": 6, "pp": 4}, "layers = 6 is not a multiple of .* = 4; nearest valid: 4 or 8"),
+        ({"pp": 2, "virtual_stages": 3, "pp_schedule": "interleaved"}, "layers = 8 is not"),
+        ({"model": "mlp", "layers": 7, "tp": 2}, "layers = 7 is not a multiple of .* = 2"),
+        ({"pp": 2, "micro_batches": 3}, "batch_size = 64 is not a multiple of .* = 3"),
+        ({"pp": 4, "micro_batches": 2}, "1f1b needs a micro-batch for each stage"),
+        ({"pp": 2, "virtual_stages": 2}, "the other schedules 1"),
+        ({"pp": 2, "pp_schedule": "interleaved"}, "interleaved has 2 virtual_stages"),
+        (
+            {
+                "pp": 4, "pp_schedule": "interleaved", "virtual_stages": 2, "micro_batches": 11,
+                "batch_size": 11,
+            },
+            "is not a multiple of micro_batches [*] accumulation // pp",
+        ),
+        ({"micro_batches": 2}, "pp must be more than 1"),
+        ({"model": "resnet50", "layers": 12, "tp": 2}, cut),
+        ({"model": "resnet20", "layers": 12, "pp": 2}, cut),
+        (
+            {
+                "model": "resnet20", "layers": 12, "data_parallel": "fsdp2",
+                "precision": "mixed_bfloat16",
+            },
+            "batch normalisation takes no bfloat16 weights",
+        ),
+        ({"reshard_after_forward": False}, "reshard_after_forward is fsdp2's"),
+        ({"data_parallel": "fsdp2", "bucket_cap_mb": 1}, "these are ddp's"),
+    ):  # fmt: skip
         with pytest.raises(UserError, match=wrong):
             benchmark.check_point(point(**changes), "e")

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from harness import no_exchange, ranks, torch_ranks
+from harness import ranks, torch_ranks
 from harness.frame import Arrays, Benchmark
 from harness.native import Metric, Work, metric
 from harness.program import EXIT_BAD_DATA
@@ -18,13 +18,13 @@ from torch_training import (
     flops,
     inputs,
     memory,
+    mesh,
     models,
     optimizers,
     sharing,
     stamps,
     steps,
 )
-from torch_training.models.network import count
 
 Problem = tuple[int, str]
 
@@ -35,9 +35,9 @@ def build(
     """Return the network with its first weights, shared among the ranks, and its optimiser."""
     network = models.build(params)
     models.initialise(network, params["seed"])
-    layout = torch.channels_last if params["data_format"] == "NHWC" else torch.preserve_format
-    network = network.to(device, memory_format=layout)
-    shared = sharing.make(params, network, None, device)
+    if params["data_format"] == "NHWC":
+        network = network.to(memory_format=torch.channels_last)
+    shared = sharing.make(params, network, ranks.rank(), device)
     return shared, optimizers.make(params, shared.parameters())
 
 
@@ -45,19 +45,14 @@ class TorchTraining(Benchmark):
     """Steps of training, shared among ranks in one of several ways."""
 
     def start(self) -> None:
-        """Start the ranks, build the network and all that a step needs.
-
-        Without exchange every rank trains by itself.
-        """
+        """Start the ranks, build the network and all that a step needs."""
         params = self.params
-        if no_exchange.left_out():
-            params = self.params = {**params, "data_parallel": "none"}
         ranks.start(params["ranks"], params["inter_threads"], params["intra_threads"])
         self.device = torch_ranks.device()
-        place = inputs.Place(ranks.rank(), ranks.size())
+        shape = mesh.shape_of(params)
+        place = inputs.Place(mesh.position_of(shape, ranks.rank()).data, shape.data_ranks)
         ranks.raise_together(inputs.check(params, self.run.data, place, self.device))
         self.sharing, self.optimizer = build(params, self.device)
-        self.values = count(self.sharing.network)
         self.read = inputs.make(params, self.run.data, place, self.device)
         self.stamps = stamps.Stamps(stamps.clock_of(self.device))
         self.stamps.attach(self.optimizer)
@@ -79,6 +74,7 @@ class TorchTraining(Benchmark):
     def take(self, kind: str, number: int) -> steps.Taken:
         """Take steps; ProgramError on all ranks when the loss of one is not finite."""
         taken = steps.take(self.sharing, self.optimizer, self.read, number, self.stamps)
+        taken = taken._replace(losses=self.sharing.losses(taken.losses))
         ranks.raise_together(self.divergence(kind, taken.losses))
         return taken
 
@@ -95,7 +91,7 @@ class TorchTraining(Benchmark):
 
     def gather(self) -> dict[str, np.ndarray | None]:
         """Gather times and losses of steps; ProgramError on all ranks for bad weights."""
-        finite = all(bool(torch.isfinite(p).all()) for p in self.sharing.parameters())
+        finite = all(bool(torch.isfinite(p).all()) for p in self.sharing.local_parameters())
         message = "training diverged: not all weights are finite"
         ranks.raise_together(None if finite else (EXIT_BAD_DATA, message))
         self.peaks = ranks.gather_json(memory.peaks(self.device))
@@ -112,14 +108,14 @@ class TorchTraining(Benchmark):
         return {
             "device": name,
             "threads": [torch.get_num_interop_threads(), torch.get_num_threads()],
+            "share": self.sharing.about(),
         }
 
     @property
     def samples_per_step(self) -> int:
         """Samples of all ranks in a step."""
-        params = self.params
-        replicas = params["ranks"] // (params["tp"] * params["pp"])
-        return replicas * params["batch_size"] * params["accumulation"]
+        params, shape = self.params, self.sharing.shape
+        return shape.data_ranks * params["batch_size"] * params["accumulation"]
 
     def work(self) -> Work:
         """Return the samples of all timed steps: an epoch here."""
@@ -139,13 +135,14 @@ class TorchTraining(Benchmark):
             "samples_per_second": metric(speed, "samples/s", "higher"),
             "step_time_max": metric(times.max(), "s"),
             "final_loss": metric(arrays["loss"][-1].mean(), "1", scope="rank"),
-            "model_parameters": metric(self.values, "parameters", scope="rank"),
+            "model_parameters": metric(self.sharing.values, "parameters", scope="rank"),
             "flop_per_step": metric(samples * flops.per_sample(params), "FLOP"),
         }
         if params["model"] == "transformer":
             tokens = speed * params["sequence"]
             measured["tokens_per_second"] = metric(tokens, "tokens/s", "higher")
-        if exchange := self.sharing.exchange():
+        exchange = self.sharing.exchange()
+        if exchange and exchange["by"] == self.sharing.wrapping.by:
             gradients = sum(exchange["tensor_bytes"])
             measured["gradient_bytes"] = metric(gradients, "bytes", scope="rank")
         return measured | memory.metrics(self.peaks)
@@ -160,5 +157,6 @@ class TorchTraining(Benchmark):
             "spans": self.stamps.notes(params["batches"], params["pp"]),
             "batch": {"global": self.samples_per_step, "per_device": params["batch_size"]},
             "exchange": self.sharing.exchange(),
+            "layout": self.sharing.layout([about["share"] for about in about_ranks]),
             "peaks": {name: [rank.get(name) for rank in self.peaks] for name in self.peaks[0]},
         }

@@ -1,16 +1,19 @@
 """DistributedDataParallel: a copy of the network on every rank, gradients averaged by buckets."""
 
 import inspect
+from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
+import torch
 import torch.distributed as dist
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
 from torch_training.models.network import Network
-from torch_training.sharing import Sharing
 from torch_training.stamps import Stamps
+from torch_training.traffic import Traffic
+from torch_training.wrapping import Wrapping
 
 MIB = 1 << 20
 DEFAULT_MB = 25  # DDP's, whose first bucket is then smaller
@@ -19,7 +22,7 @@ _ARGUMENTS = inspect.signature(DistributedDataParallel).parameters
 _SYNCHRONISED = next(n for n in ("forward_sync_buffers", "broadcast_buffers") if n in _ARGUMENTS)
 
 
-class DataParallel(Sharing):
+class DataParallel(Wrapping):
     """Ranks that average their gradients in the backward pass of the last micro-step.
 
     Statistics of batch normalisation are each rank's own, as in cnn_training.
@@ -27,44 +30,58 @@ class DataParallel(Sharing):
 
     by = "ddp"
 
+    def __init__(
+        self,
+        params: dict[str, Any],
+        device: torch.device,
+        traffic: Traffic,
+        group: dist.ProcessGroup,
+    ) -> None:
+        """Keep what the run asks for, and the ranks that have copies."""
+        super().__init__(params, device, traffic)
+        self.group = group
+
     def wrapped(self, network: Network) -> nn.Module:
-        """Return the network in DDP, which takes the weights of rank 0."""
+        """Return the network in DDP, which takes the weights of the group's first rank."""
         params = self.params
         own_statistics = {_SYNCHRONISED: False}
-        self.ddp = DistributedDataParallel(
+        return DistributedDataParallel(
             network,
             device_ids=[self.device] if self.device.type == "cuda" else None,
+            process_group=self.group,
             bucket_cap_mb=params["bucket_cap_mb"],
             gradient_as_bucket_view=params["gradient_as_bucket_view"],
             static_graph=params["static_graph"],
             **own_statistics,
         )
-        return self.ddp
 
-    def attach(self, stamps: Stamps) -> None:
-        """Have the stamps listen to the wait for the last buckets."""
-        stamps.of_ddp(self.ddp)
-
-    def exchanging(self, last: bool) -> AbstractContextManager[Any]:
+    def exchanging(self, module: Any, last: bool) -> AbstractContextManager[Any]:
         """Return the context of a micro-step: gradients stay where they are but in the last."""
-        return nullcontext() if last else self.ddp.no_sync()
+        return nullcontext() if last else module.no_sync()
 
-    def exchange(self) -> dict[str, Any]:
+    def attach(self, module: Any, stamps: Stamps) -> None:
+        """Have stamps told of the wait for the last bucket."""
+        stamps.of_ddp(module)
+
+    def exchange(self, modules: Sequence[Any]) -> dict[str, Any]:
         """Return the tensors and the buckets of a step, as DDP has formed them."""
         cap = self.params["bucket_cap_mb"]
+        parameters = [tensor for module in modules for tensor in module.parameters()]
+        buckets = [_buckets(module) for module in modules]
         noted = {
             "by": self.by,
-            "tensor_bytes": [p.numel() * p.element_size() for p in self.parameters()],
+            "tensor_bytes": [tensor.numel() * tensor.element_size() for tensor in parameters],
             "bucket_bytes": (DEFAULT_MB if cap is None else cap) * MIB,
             "cycle_s": None,
-            "messages": self._buckets(),
+            "messages": None if None in buckets else [b for each in buckets for b in each or ()],
             "from": {"bucket_bytes": "PyTorch's default" if cap is None else "bucket_cap_mb"},
         }
         first = {"first_bucket_bytes": dist._DEFAULT_FIRST_BUCKET_BYTES} if cap is None else {}
         return noted | first
 
-    def _buckets(self) -> list[int] | None:
-        """Return the bytes of each bucket; DDP forms them anew after its first step."""
-        facts = self.ddp._get_ddp_logging_data()
-        sizes = facts.get("rebuilt_bucket_sizes") or facts.get("bucket_sizes")
-        return [int(size) for size in sizes.split(",")] if sizes else None
+
+def _buckets(module: Any) -> list[int] | None:
+    """Return the bytes of each bucket; DDP forms them anew after its first step."""
+    facts = module._get_ddp_logging_data()
+    sizes = facts.get("rebuilt_bucket_sizes") or facts.get("bucket_sizes")
+    return [int(size) for size in sizes.split(",")] if sizes else None

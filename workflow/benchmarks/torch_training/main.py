@@ -8,22 +8,32 @@ from typing import Any
 
 from harness.frame import Make, run_benchmark
 from harness.program import EXIT_PARAMETERS, ProgramError, require_divides
+from torch_training import mesh
+
+CUT = ("transformer", "mlp")  # models whose blocks are all the same
 
 
 def check_parameters(params: dict[str, Any]) -> None:
     """Raise ProgramError (code 2) where the program would do another thing than it is asked to."""
-    by_others = params["tp"] * params["pp"]
-    if params["ranks"] % by_others:
+    shape = mesh.shape_of(params)
+    if shape.ranks != params["ranks"]:
+        sizes = " x ".join(f"{name} {size}" for name, size in shape.sizes.items())
         raise ProgramError(
-            EXIT_PARAMETERS, f"tp x pp = {by_others} does not divide ranks {params['ranks']}"
+            EXIT_PARAMETERS, f"{sizes} is {shape.ranks}, but ranks are {params['ranks']}"
         )
     if params["model"] == "transformer":
         require_divides(params, "heads", "width")
-    if params["data_parallel"] == "fsdp2":
-        raise ProgramError(EXIT_PARAMETERS, "data_parallel fsdp2 is not built yet: use ddp or none")
-    for name in ("tp", "pp"):
-        if params[name] > 1:
-            raise ProgramError(EXIT_PARAMETERS, f"{name} {params[name]} is not built yet: use 1")
+        require_divides(params, "tp", "heads")
+    if shape.pp * shape.tp > 1 and params["model"] not in CUT:
+        raise ProgramError(
+            EXIT_PARAMETERS, f"tp and pp cut {' and '.join(CUT)} only, not {params['model']}"
+        )
+    stages = shape.pp * params["virtual_stages"]
+    if params["layers"] % stages:
+        raise ProgramError(
+            EXIT_PARAMETERS,
+            f"pp x virtual_stages = {stages} does not divide layers {params['layers']}",
+        )
 
 
 def load() -> Make:

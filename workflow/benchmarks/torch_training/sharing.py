@@ -1,74 +1,84 @@
-"""How ranks share the work of a step: `make` gives what computes the gradients of one."""
+"""How ranks share the work of a step: `make` gives what computes the gradients of one.
 
-from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext
+The network is cut along the dimensions of a mesh of all ranks: into stages (`pipeline`), these into
+parts of their layers (`tensor_parallel`); what is left is copied or put in shards among
+data-parallel ranks (`ddp`, `fsdp2`).
+"""
+
 from typing import Any
 
 import torch
-from torch import nn
+from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 
-from torch_training import models
-from torch_training.models.network import Network
-from torch_training.stamps import Stamps
+from harness import no_exchange
+from harness.program import EXIT_UNSUPPORTED, ProgramError
+from torch_training import mesh, pipeline, tensor_parallel
+from torch_training.ddp import DataParallel
+from torch_training.fsdp2 import FullyShard
+from torch_training.mesh import Shape
+from torch_training.models.network import Network, count
+from torch_training.pipeline import Pipeline
+from torch_training.traffic import Traffic
+from torch_training.whole import Sharing
+from torch_training.wrapping import Wrapping
 
-Batch = Sequence[tuple[torch.Tensor, torch.Tensor]]  # inputs and targets of each micro-step
 
+def make(params: dict[str, Any], network: Network, rank: int, device: torch.device) -> Sharing:
+    """Return what computes the gradients of a step on this rank, of the whole network on the host.
 
-class Sharing:
-    """Ranks that share nothing: each trains a network of its own.
-
-    `module` computes the outputs; `parameters()` are what the optimiser updates.
+    Without exchange each data-parallel rank trains by itself. Raises ProgramError (code 69) where
+    ranks cannot: they share the layers.
     """
+    alone = no_exchange.left_out()
+    if alone and params["tp"] * params["pp"] > 1:
+        raise ProgramError(
+            EXIT_UNSUPPORTED,
+            f"training without exchange: with tp {params['tp']} and pp {params['pp']} a rank"
+            " cannot compute without the others; it is for data_parallel alone",
+        )
+    shape, traffic, values = mesh.shape_of(params), Traffic(), count(network)
+    position, ranks = mesh.position_of(shape, rank), _ranks(params, shape, device)
+    networks = [network]
+    if shape.pp > 1:
+        numbers = mesh.stages_of(position, shape, params["virtual_stages"])
+        networks = pipeline.parts(network, shape.pp * params["virtual_stages"], numbers)
+    if shape.tp > 1:
+        for part in networks:
+            tensor_parallel.split(part, ranks["tp"], traffic)
+            if params["data_parallel"] != "fsdp2":
+                tensor_parallel.keep_local(part)
+    if params["data_parallel"] != "fsdp2":  # which moves shards only
+        networks = [part.to(device) for part in networks]
+    wrapping = _wrapping(params, shape, ranks, device, traffic, alone)
+    if shape.pp == 1:
+        return Sharing(params, shape, position, wrapping, networks, values)
+    pipelined = Pipeline(params, shape, position, wrapping, networks, values)
+    pipelined.connect(ranks["pp"].get_group())
+    return pipelined
 
-    by = "none"
 
-    def __init__(self, params: dict[str, Any], network: Network, device: torch.device) -> None:
-        """Keep the network, compiled where that is asked for."""
-        self.params, self.network, self.device = params, network, device
-        self.module = self.wrapped(network)
-        if params["compile"]:
-            self.module = torch.compile(self.module)
-
-    def wrapped(self, network: Network) -> nn.Module:
-        """Return what exchanges gradients in its backward pass: here the network as it is."""
-        return network
-
-    def parameters(self) -> list[nn.Parameter]:
-        """Return what the optimiser updates."""
-        return list(self.network.parameters())
-
-    def attach(self, stamps: Stamps) -> None:
-        """Have the stamps listen to what this rank waits for: to nothing here."""
-
-    def exchanging(self, last: bool) -> AbstractContextManager[Any]:
-        """Return the context of a micro-step, which exchanges gradients if it is the last."""
-        return nullcontext()
-
-    def outputs(self, inputs: torch.Tensor) -> torch.Tensor:
-        """Compute logits, in the precision that is asked for."""
-        mixed = self.params["precision"] == "mixed_bfloat16"
-        with torch.autocast(self.device.type, torch.bfloat16, enabled=mixed):
-            return self.module(inputs)
-
-    def step(self, batch: Batch) -> torch.Tensor:
-        """Add the gradients of the mean loss over all micro-steps; return that loss."""
-        total = torch.zeros((), device=self.device)
-        for number, (inputs, targets) in enumerate(batch, start=1):
-            with self.exchanging(number == len(batch)):
-                loss = models.loss(self.outputs(inputs), targets) / len(batch)
-                loss.backward()
-            total += loss.detach()
-        return total
-
-    def exchange(self) -> dict[str, Any] | None:
-        """Return what ranks exchange in a step, for the record; None where they do not."""
+def _ranks(params: dict[str, Any], shape: Shape, device: torch.device) -> DeviceMesh | None:
+    """Return the mesh of all ranks: of the dimensions that it has, and FSDP2's; None for none."""
+    shards = "dp_shard" if params["data_parallel"] == "fsdp2" else None
+    kept = {name: size for name, size in shape.sizes.items() if size > 1 or name == shards}
+    if not kept:
         return None
+    return init_device_mesh(device.type, tuple(kept.values()), mesh_dim_names=tuple(kept))
 
 
-def make(params: dict[str, Any], network: Network, mesh: Any, device: torch.device) -> Sharing:
-    """Return what computes the gradients of a step, as `data_parallel` says."""
-    from torch_training.ddp import DataParallel
-
-    if params["data_parallel"] == "ddp" and params["ranks"] > 1:
-        return DataParallel(params, network, device)
-    return Sharing(params, network, device)
+def _wrapping(
+    params: dict[str, Any],
+    shape: Shape,
+    ranks: Any,
+    device: torch.device,
+    traffic: Traffic,
+    alone: bool,
+) -> Wrapping:
+    """Return how data-parallel ranks keep the same weights."""
+    if params["data_parallel"] == "fsdp2":
+        hybrid = shape.dp_replicate > 1 and not alone
+        over = ranks["dp_replicate", "dp_shard"] if hybrid else ranks["dp_shard"]
+        return FullyShard(params, device, traffic, over, alone)
+    if params["data_parallel"] == "ddp" and shape.dp_replicate > 1 and not alone:
+        return DataParallel(params, device, traffic, ranks["dp_replicate"].get_group())
+    return Wrapping(params, device, traffic)

@@ -38,8 +38,8 @@ def initialise(network: Network, seed: int) -> None:
 
 
 def loss(outputs: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
-    """Return the mean cross-entropy of logits ``[..., classes]`` and targets ``[...]``."""
-    return nn.functional.cross_entropy(outputs.flatten(0, -2), targets.flatten())
+    """Return the mean cross-entropy, in float32, of logits ``[..., classes]`` and targets."""
+    return nn.functional.cross_entropy(outputs.flatten(0, -2).float(), targets.flatten())
 
 
 def example(params: dict[str, Any]) -> tuple[torch.Tensor, torch.Tensor]:

@@ -1,0 +1,173 @@
+"""Every way in which ranks of torch_training share the work trains the same weights."""
+
+import json
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from tests.benchmarks.programs import start_torch
+from tests.benchmarks.torch_programs import DEFAULTS
+from tests.fakes.torch_python import needs_torch
+
+pytestmark = [pytest.mark.slow, needs_torch]
+
+STEPS, RANKS, LAYERS, WIDTH, SEQUENCE, VOCABULARY = 3, 4, 4, 32, 8, 48
+# 16 samples in a step, however ranks share them.
+SETTINGS = {
+    "ranks": RANKS, "model": "transformer", "layers": LAYERS, "width": WIDTH, "heads": 4,
+    "sequence": SEQUENCE, "vocabulary": VOCABULARY, "batch_size": 4, "learning_rate": 0.1,
+}  # fmt: skip
+TP = {"tp": 2, "batch_size": 8}
+PP = {"pp": 2, "batch_size": 8, "micro_batches": 4}
+FSDP = {"data_parallel": "fsdp2"}
+HYBRID = FSDP | {"dp_replicate": 2}
+TWICE = {"accumulation": 2}
+BOTH = {"tp": 2, "pp": 2, "batch_size": 16, "micro_batches": 4}
+INTERLEAVED = PP | {"pp_schedule": "interleaved", "virtual_stages": 2}
+# Computed again or in bfloat16: all that cut and wrap the network.
+SHARED = {"ddp": {}, "hybrid": HYBRID, "tp": TP, "tp fsdp2": TP | FSDP, "pp": PP, "both": BOTH}
+CASES = {
+    **SHARED,
+    "accumulated": TWICE | {"batch_size": 2},
+    "fsdp2": FSDP,
+    "tp zero2": TP | FSDP | {"reshard_after_forward": False},
+    "zero2": FSDP | {"reshard_after_forward": False},
+    "hybrid accumulated": HYBRID | TWICE | {"batch_size": 2},
+    "tp accumulated": TP | TWICE | {"batch_size": 4},
+    "gpipe": PP | {"pp_schedule": "gpipe"},
+    "interleaved": INTERLEAVED,
+    "pp accumulated": PP | TWICE | {"batch_size": 4, "micro_batches": 2},
+    "pp fsdp2": PP | FSDP,
+    "interleaved fsdp2": INTERLEAVED | FSDP,
+    "four stages": {"pp": 4, "batch_size": 16},
+    "mlp": {"model": "mlp"},
+    "mlp tp": TP | {"model": "mlp"},
+    "mlp tp fsdp2": TP | FSDP | {"model": "mlp"},
+    "mlp pp": PP | {"model": "mlp"},
+    "ddp alone": {"alone": True},
+    "hybrid alone": HYBRID | {"alone": True},
+    "tp alone": TP | {"alone": True},
+}
+AGAIN = {"checkpointing": "full"}
+CASES |= {f"{name} again": SHARED[name] | AGAIN for name in ("hybrid", "tp fsdp2", "both")}
+CASES |= {
+    f"{name} bfloat16": case | {"precision": "mixed_bfloat16"} | AGAIN
+    for name, case in [*SHARED.items(), ("mlp pp", CASES["mlp pp"])]
+}
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    """By case: what each rank reports, and the losses, mean over data-parallel ranks."""
+    folder = tmp_path_factory.mktemp("layouts")
+    cases = [json.dumps(DEFAULTS | SETTINGS | case) for case in CASES.values()]
+    for done in start_torch("torch_layouts.py", folder, STEPS, *cases, ranks=RANKS):
+        assert done.returncode == 0, done.stderr[-4000:]
+    reports = {}
+    for number, name in enumerate(CASES):
+        report = SimpleNamespace(**json.loads((folder / f"{number}.json").read_text()))
+        if "refused" not in report.ranks[0]:
+            report.losses = np.mean([rank["losses"] for rank in report.ranks], axis=0)
+            report.exchange = report.ranks[0]["exchange"]
+        reports[name] = report
+    return reports
+
+
+def test_shards_train_as_copies_do_to_the_last_digit(trained):
+    # Of two data-parallel ranks: more summands are added up in another order by each collective.
+    for name, copies in (("tp fsdp2", "tp"), ("tp zero2", "tp"), ("pp fsdp2", "pp")):
+        for rank, copy in zip(trained[name].ranks, trained[copies].ranks, strict=True):
+            assert rank["losses"] == copy["losses"], name
+    assert np.diff(trained["ddp"].losses).max() < -0.01  # it learns
+
+
+@pytest.mark.parametrize("name", [name for name in CASES if "alone" not in name])
+def test_every_layout_trains_as_ddp_does(trained, name):
+    reference = "mlp" if name.startswith("mlp") else "ddp"
+    near = (2e-2 if reference == "mlp" else 2e-4) if "bfloat16" in name else 5e-7
+    assert trained[name].losses == pytest.approx(trained[reference].losses, rel=near)
+    if "bfloat16" in name:
+        assert (trained[name].losses != trained[reference].losses).all()
+    cut = [rank["losses"] for rank in trained[name].ranks]
+    data_ranks = np.prod([trained[name].layout["mesh"][d] for d in ("dp_replicate", "dp_shard")])
+    assert len({tuple(losses) for losses in cut}) == data_ranks  # the stages' is the last one's
+
+
+def test_alone_ranks_of_ddp_and_fsdp2_exchange_nothing(trained):
+    for name in ("ddp alone", "hybrid alone"):
+        assert np.isfinite(trained[name].losses).all()
+        assert trained[name].layout["bytes"] == {}
+        assert trained[name].losses != pytest.approx(trained["ddp"].losses, rel=1e-4)
+
+
+def gradients(blocks=LAYERS, layers=1):
+    """Bytes of so many blocks of the transformer, with or without what is around them."""
+    block = 4 * WIDTH * WIDTH + 8 * WIDTH * WIDTH + (4 + 4 + 1 + 4) * WIDTH
+    return 4 * (blocks * block + layers * ((2 * VOCABULARY + SEQUENCE + 2) * WIDTH))
+
+
+def test_records_say_what_ranks_exchange(trained):
+    ddp, fsdp2, zero2, hybrid = (trained[n].exchange for n in ("ddp", "fsdp2", "zero2", "hybrid"))
+    whole, around = gradients(), gradients(blocks=0)
+    for exchange in (ddp, fsdp2, zero2, hybrid):
+        assert sum(exchange["tensor_bytes"]) == whole
+    assert (ddp["by"], fsdp2["by"]) == ("ddp", "fsdp2")
+    assert sum(ddp["messages"]) == whole
+    # Blocks are gathered for both passes (ZeRO-3) or for one (ZeRO-2), the rest for one.
+    assert fsdp2["gathered_bytes"] == 2 * whole - around
+    assert zero2["gathered_bytes"] == whole
+    assert fsdp2["reduce_scattered_bytes"] == zero2["reduce_scattered_bytes"] == whole
+    assert (fsdp2["all_reduced_bytes"], hybrid["all_reduced_bytes"]) == (0, whole / 2)
+    assert sum(hybrid["messages"]) == 2 * whole - around + whole + whole / 2
+    accumulated = trained["hybrid accumulated"].exchange
+    assert accumulated["gathered_bytes"] == 2 * fsdp2["gathered_bytes"]
+    assert accumulated["reduce_scattered_bytes"] == whole
+
+
+def test_records_say_what_each_rank_holds_and_sends(trained):
+    tokens = 4 * SEQUENCE * WIDTH  # bytes of a sample's activations
+    tp = trained["tp"]
+    # Attention and wide layers, of each block, in both passes.
+    assert tp.exchange["other"] == {"tp": [8 * tokens] * 4 * LAYERS}
+    assert tp.layout["bytes"]["activations_reduced_bytes"] == [4 * LAYERS * 8 * tokens] * RANKS
+    mesh = {"pp": 1, "dp_replicate": 2, "dp_shard": 1, "tp": 2}
+    assert (tp.layout["mesh"], tp.by) == (mesh, "tp x ddp")
+    pp = trained["pp"]
+    stem, head = (SEQUENCE + VOCABULARY) * WIDTH, (VOCABULARY + 2) * WIDTH
+    block = (gradients() // 4 - stem - head) // LAYERS
+    assert pp.layout["parameters"] == [2 * block + stem] * 2 + [2 * block + head] * 2
+    # Micro-batches of two samples: activations one way, their gradients the other.
+    assert pp.exchange["other"] == {"pp": [2 * tokens] * 4}
+    assert pp.exchange["by"] == "ddp"
+    assert sum(pp.exchange["tensor_bytes"]) == 4 * (2 * block + stem)
+    both = trained["both"]
+    assert both.exchange["by"] in ("tp", "pp") and len(both.exchange["other"]) == 1
+    assert both.layout["mesh"] == {"pp": 2, "dp_replicate": 1, "dp_shard": 1, "tp": 2}
+    assert trained["fsdp2"].layout["parameters"] == [gradients() // 4 // RANKS] * RANKS
+    assert trained["interleaved"].exchange["other"] == {"pp": [2 * tokens] * 12}
+
+
+def test_stamps_see_the_waits_of_every_layout(trained):
+    waits = {
+        "ddp": {"data_parallel"}, "hybrid": {"data_parallel"},
+        "tp": {"data_parallel", "tensor_parallel"}, "pp": {"data_parallel", "pipeline_wait"},
+        "pp fsdp2": {"data_parallel", "pipeline_wait"},
+        "both": {"tensor_parallel", "pipeline_wait"},
+    }  # fmt: skip
+    kinds = ("data_parallel", "tensor_parallel", "pipeline_wait")
+    for name, names in waits.items():
+        for rank in trained[name].ranks:
+            seconds = rank["seconds"]
+            assert rank["lacking"] == []
+            assert {k for k in kinds if seconds.get(f"span_{k}", 0) > 0} == names, name
+            named = sum(seconds.get(f"span_{kind}", 0) for kind in kinds)
+            assert named == pytest.approx(seconds["span_communication"])
+            parts = [seconds[f"span_{n}"] for n in ("input", "compute", "communication")]
+            assert sum(parts) <= seconds["step_times"] * (1 + 1e-9)
+
+
+def test_training_without_exchange_is_not_for_shared_layers(trained):
+    for rank in trained["tp alone"].ranks:
+        code, message = rank["refused"]
+        assert code == 69 and "with tp 2 and pp 1 a rank cannot compute without" in message

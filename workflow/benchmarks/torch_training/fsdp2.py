@@ -1,0 +1,138 @@
+"""Parameters, gradients and the optimiser's state in shards: PyTorch's ``fully_shard`` (FSDP2).
+
+Each block of the network is a group of weights that is gathered before it computes, and whose
+gradients are summed and scattered after it; what is outside of blocks is another group. With a mesh
+of two dimensions each shard has copies, over which gradients are summed too (hybrid sharding). With
+`reshard_after_forward` gathered weights are freed after the forward pass and gathered again in the
+backward pass (ZeRO-3), else kept until then (ZeRO-2); those outside of blocks are always kept.
+"""
+
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch import nn
+from torch.distributed.device_mesh import DeviceMesh
+from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
+
+from torch_training.models.network import Network
+from torch_training.stamps import Stamps
+from torch_training.traffic import DATA_PARALLEL, Traffic
+from torch_training.wrapping import Wrapping
+
+GATHERED, SCATTERED, REDUCED = "gathered_bytes", "reduce_scattered_bytes", "all_reduced_bytes"
+KINDS = (GATHERED, SCATTERED, REDUCED)
+
+
+class FullyShard(Wrapping):
+    """Ranks that hold a part of each weight, and gather the others' parts to compute."""
+
+    by = "fsdp2"
+
+    def __init__(
+        self,
+        params: dict[str, Any],
+        device: torch.device,
+        traffic: Traffic,
+        mesh: DeviceMesh,
+        alone: bool = False,
+    ) -> None:
+        """Keep what the run asks for, and the mesh of data-parallel ranks.
+
+        With `alone` nothing is exchanged, and a rank takes its own shard for all of them: it copies
+        and computes as much.
+        """
+        super().__init__(params, device, traffic)
+        self.mesh, self.alone = mesh, alone
+
+    def wrapped(self, network: Network) -> nn.Module:
+        """Return the network, whose weights are now in shards."""
+        mixed = self.params["precision"] == "mixed_bfloat16"
+        kinds = {"param_dtype": torch.bfloat16, "reduce_dtype": torch.float32} if mixed else {}
+        within = MixedPrecisionPolicy(**kinds)
+        # Blocks and stages hand bfloat16 on; logits are float32, for the loss.
+        wide = mixed and network.head is not None
+        around = MixedPrecisionPolicy(**kinds, output_dtype=torch.float32 if wide else None)
+        reshard = self.params["reshard_after_forward"]
+        for block in network.blocks:
+            self._shard(block, within, reshard)
+        # Gathered for the forward pass, weights outside of blocks are needed soon after it.
+        self._shard(network, around, False)
+        return network
+
+    def _shard(self, module: Any, policy: MixedPrecisionPolicy, reshard: bool) -> None:
+        fully_shard(module, mesh=self.mesh, mp_policy=policy, reshard_after_forward=reshard)
+        module.set_custom_all_gather(_Gather(self.traffic, self.alone))
+        module.set_custom_reduce_scatter(_Scatter(self.traffic, self.alone, self.mesh.ndim == 2))
+
+    def exchanging(self, module: Any, last: bool) -> AbstractContextManager[Any]:
+        """Return the context of a micro-step: gradients stay whole but in the last."""
+        module.set_requires_gradient_sync(last)
+        return nullcontext()
+
+    def attach(self, module: Any, stamps: Stamps) -> None:
+        """Have stamps told of the waits for weights and gradients."""
+        stamps.of_fsdp2()
+
+    def exchange(self, modules: Sequence[Any]) -> dict[str, Any]:
+        """Return the gradients of a step, and what the newest one has gathered and scattered."""
+        sent = {what: self.traffic.messages.get(what, []) for what in KINDS}
+        parameters = [tensor for module in modules for tensor in module.parameters()]
+        return {
+            "by": self.by,
+            "tensor_bytes": [tensor.numel() * tensor.element_size() for tensor in parameters],
+            "bucket_bytes": None,
+            "cycle_s": None,
+            "messages": [size for sizes in sent.values() for size in sizes],
+            **{what: sum(sizes) for what, sizes in sent.items()},
+            "from": {"messages": "counted in a step"},
+        }
+
+
+class _Comm:
+    """What FSDP2 calls to exchange a group of weights: `torch.distributed`, and counted."""
+
+    def __init__(self, traffic: Traffic, alone: bool, copies: bool = False) -> None:
+        self.traffic, self.alone, self.copies = traffic, alone, copies
+
+    def allocate(self, size: Any, *, dtype: torch.dtype, device: torch.device) -> torch.Tensor:
+        return torch.empty(*size, dtype=dtype, device=device)
+
+
+class _Gather(_Comm):
+    def __call__(
+        self,
+        output_tensor: torch.Tensor,
+        input_tensor: torch.Tensor,
+        group: dist.ProcessGroup,
+        async_op: bool = False,
+    ) -> dist.Work | None:
+        if self.alone:
+            for number, part in enumerate(output_tensor.view(group.size(), -1)):
+                if number != group.rank():  # where it is already
+                    part.copy_(input_tensor.view(-1))
+            return None
+        self.traffic.count(GATHERED, output_tensor)
+        with self.traffic.waiting(DATA_PARALLEL):
+            return dist.all_gather_into_tensor(output_tensor, input_tensor, group, async_op)
+
+
+class _Scatter(_Comm):
+    def __call__(
+        self,
+        output_tensor: torch.Tensor,
+        input_tensor: torch.Tensor,
+        group: dist.ProcessGroup,
+        op: Any,
+        async_op: bool = False,
+    ) -> dist.Work | None:
+        if self.alone:
+            output_tensor.copy_(input_tensor.view(group.size(), -1)[group.rank()])
+            return None
+        self.traffic.count(SCATTERED, input_tensor)
+        if self.copies:
+            self.traffic.count(REDUCED, output_tensor)
+        with self.traffic.waiting(DATA_PARALLEL):
+            return dist.reduce_scatter_tensor(output_tensor, input_tensor, op, group, async_op)

@@ -1,0 +1,132 @@
+"""A step in which a rank computes the whole network, or its part of each layer."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+from torch.distributed.tensor import DTensor
+
+from torch_training import models
+from torch_training.mesh import Position, Shape
+from torch_training.models.network import Network
+from torch_training.stamps import Stamps
+from torch_training.tensor_parallel import REDUCED
+from torch_training.wrapping import Wrapping
+
+Batch = Sequence[tuple[torch.Tensor, torch.Tensor]]  # inputs and targets of each micro-step
+
+
+class Sharing:
+    """What computes the gradients of a step on this rank.
+
+    `modules` compute, `parameters()` are what the optimiser updates, `position` is where the rank
+    lies on the mesh of all.
+    """
+
+    def __init__(
+        self,
+        params: dict[str, Any],
+        shape: Shape,
+        position: Position,
+        wrapping: Wrapping,
+        networks: Sequence[Network],
+        values: int,
+    ) -> None:
+        """Wrap what this rank has of a network with so many trained values: a stage, or several."""
+        self.values = values
+        self.params, self.shape, self.position = params, shape, position
+        self.wrapping, self.traffic = wrapping, wrapping.traffic
+        self.modules = [self._wrapped(network) for network in networks]
+
+    def _wrapped(self, network: Network) -> nn.Module:
+        """Return a network compiled, in the precision that is asked for, and in its wrapper."""
+        if self.params["compile"]:
+            # By blocks: gradients of one are exchanged while those of the next are computed.
+            for number, block in enumerate(network.blocks):
+                network.blocks[number] = torch.compile(block)
+        if self.params["precision"] == "mixed_bfloat16" and self.wrapping.by != "fsdp2":
+            autocast = torch.autocast(self.wrapping.device.type, torch.bfloat16)
+            network.forward = autocast(network.forward)
+        return self.wrapping.wrapped(network)
+
+    @property
+    def by(self) -> str:
+        """The dimensions of the mesh with more than one rank, and how data-parallel ranks share."""
+        cut = [name for name in ("pp", "tp") if getattr(self.shape, name) > 1]
+        shared = [] if cut and self.wrapping.by == "none" else [self.wrapping.by]
+        return " x ".join([*cut, *shared])
+
+    def parameters(self) -> list[nn.Parameter]:
+        """Return what the optimiser updates."""
+        return [parameter for module in self.modules for parameter in module.parameters()]
+
+    def local_parameters(self) -> list[torch.Tensor]:
+        """Return the parts of it that this rank holds."""
+        return [p.to_local() if isinstance(p, DTensor) else p for p in self.parameters()]
+
+    def attach(self, stamps: Stamps) -> None:
+        """Have stamps told of what this rank waits for."""
+        self.traffic.waiting = stamps.waiting
+        if self.shape.tp > 1:
+            stamps.of_tensor_parallel()
+        for module in self.modules:
+            self.wrapping.attach(module, stamps)
+
+    def step(self, batch: Batch) -> torch.Tensor:
+        """Add the gradients of the mean loss over all micro-steps; return that loss."""
+        self.traffic.begin_step()
+        (module,) = self.modules
+        total = torch.zeros((), device=self.wrapping.device)
+        for number, (inputs, targets) in enumerate(batch, start=1):
+            with self.wrapping.exchanging(module, number == len(batch)):
+                loss = models.loss(module(inputs), targets) / len(batch)
+                loss.backward()
+            total += loss.detach()
+        return total
+
+    def losses(self, losses: np.ndarray) -> np.ndarray:
+        """Return the losses of steps that this rank has taken part in, known to it or not."""
+        return losses
+
+    def sent(self) -> dict[str, list[int]]:
+        """Return the bytes of each message of the newest step, besides those of data-parallel
+        ranks, by the dimension of the mesh."""
+        return {"tp": self.traffic.messages.get(REDUCED, [])}
+
+    def exchange(self) -> dict[str, Any] | None:
+        """Return what this rank exchanges in a step, for the record; None where it does not.
+
+        Gradients or shards of data-parallel ranks come first; where there are none, the messages
+        of the dimension with the most bytes. `other` are the messages of the other dimensions.
+        """
+        other = {kind: sizes for kind, sizes in self.sent().items() if sizes}
+        noted = self.wrapping.exchange(self.modules)
+        if noted is None and other:
+            by = max(other, key=lambda kind: sum(other[kind]))
+            sizes = other.pop(by)
+            noted = {
+                "by": by,
+                "tensor_bytes": sizes,
+                "bucket_bytes": None,
+                "cycle_s": None,
+                "messages": sizes,
+                "from": {"messages": "counted in a step"},
+            }
+        return noted if noted is None or not other else noted | {"other": other}
+
+    def about(self) -> dict[str, Any]:
+        """Return how many values this rank holds, and the bytes of its messages in a step."""
+        messages = {what: sum(sizes) for what, sizes in self.traffic.messages.items()}
+        return {"parameters": sum(p.numel() for p in self.local_parameters()), "bytes": messages}
+
+    def layout(self, about_ranks: Sequence[dict[str, Any]]) -> dict[str, Any]:
+        """Return the mesh, on which ranks are numbered with the last dimension fastest, and what
+        each rank holds and exchanges in a step, from `about` of each: a list by rank."""
+        kinds = sorted({what for about in about_ranks for what in about["bytes"]})
+        return {
+            "mesh": self.shape.sizes,
+            "parameters": [about["parameters"] for about in about_ranks],
+            "bytes": {w: [about["bytes"].get(w, 0) for about in about_ranks] for w in kinds},
+        }
