@@ -17,6 +17,8 @@ from scalesweep.core.formatting import listed
 
 # What decides between runs, or predicts them, of one program alone.
 _ALONE = ("extra", "predict", "stop")
+_SAMPLES = "samples"
+_IMAGES = "images"  # what benchmarks of images call samples
 
 
 def part_name(experiment: str, benchmark: str) -> str:
@@ -30,42 +32,70 @@ def parts(
     """The experiments of a campaign file: name, name of the one that it is part of (or nothing),
     and what the file says of it with one benchmark.
 
-    Raises UserError for what experiments of several benchmarks cannot have.
+    Raises UserError for what experiments of several benchmarks, or of one, cannot have.
     """
     for name, spec in experiments.items():
         where = f"{path}: experiments.{name}"
-        names = spec["benchmark"]
-        if isinstance(names, str):
-            if "fixed_of" in spec:
-                raise UserError(
-                    f"{where}.fixed_of: goes with a list of benchmarks; move its values to fixed"
-                )
+        if isinstance(spec["benchmark"], str):
+            _check_single(spec, where)
             yield name, "", spec
             continue
-        for key in _ALONE:
-            if key in spec:
-                raise UserError(f"{where}.{key}: not with several benchmarks; leave it out")
-        if isinstance(spec.get("repeats", 1), Mapping):
-            raise UserError(f"{where}.repeats: with several benchmarks a number, not a rule")
-        own = spec.get("fixed_of", {})
-        for benchmark in own:
-            if benchmark not in names:
+        _check_several(spec, where)
+        for benchmark in spec["benchmark"]:
+            yield part_name(name, benchmark), name, _part(spec, benchmark)
+
+
+def _check_single(spec: Mapping[str, Any], where: str) -> None:
+    if "fixed_of" in spec:
+        raise UserError(
+            f"{where}.fixed_of: goes with a list of benchmarks; move its values to fixed"
+        )
+    for metric, stated in spec.get("metrics", {}).items():
+        if not isinstance(stated["formula"], str):
+            raise UserError(
+                f"{where}.metrics.{metric}.formula: a map goes with a list of benchmarks; write a "
+                "text"
+            )
+
+
+def _check_several(spec: Mapping[str, Any], where: str) -> None:
+    for key in _ALONE:
+        if key in spec:
+            raise UserError(f"{where}.{key}: not with several benchmarks; leave it out")
+    if isinstance(spec.get("repeats", 1), Mapping):
+        raise UserError(f"{where}.repeats: with several benchmarks a number, not a rule")
+    maps = {"fixed_of": spec.get("fixed_of", {})}
+    for metric, stated in spec.get("metrics", {}).items():
+        if isinstance(stated["formula"], Mapping):
+            maps[f"metrics.{metric}.formula"] = stated["formula"]
+    for key, of in maps.items():
+        for benchmark in of:
+            if benchmark not in spec["benchmark"]:
                 raise UserError(
-                    f"{where}.fixed_of: {benchmark!r} is not one of the experiment's benchmarks; "
-                    + choices(benchmark, names)
+                    f"{where}.{key}: {benchmark!r} is not one of the experiment's benchmarks; "
+                    + choices(benchmark, spec["benchmark"])
                 )
-            if "ranks" in own[benchmark]:
-                raise UserError(
-                    f"{where}.fixed_of.{benchmark}: 'ranks' must be the same for all benchmarks; "
-                    "set it under axes or fixed"
-                )
-            places = {"fixed": spec.get("fixed", {}), f"fixed_of.{benchmark}": own[benchmark]}
-            check_overlap(places, where)
-        for benchmark in names:
-            fixed = {**spec.get("fixed", {}), **own.get(benchmark, {})}
-            rest = {key: value for key, value in spec.items() if key != "fixed_of"}
-            part = {**rest, "benchmark": benchmark, "fixed": fixed}
-            yield part_name(name, benchmark), name, part
+    for benchmark, own in maps["fixed_of"].items():
+        if "ranks" in own:
+            raise UserError(
+                f"{where}.fixed_of.{benchmark}: 'ranks' must be the same for all benchmarks; "
+                "set it under axes or fixed"
+            )
+        check_overlap({"fixed": spec.get("fixed", {}), f"fixed_of.{benchmark}": own}, where)
+
+
+def _part(spec: Mapping[str, Any], benchmark: str) -> dict[str, Any]:
+    """What the file says of an experiment, with one of its benchmarks."""
+    part = {key: value for key, value in spec.items() if key not in ("fixed_of", "metrics")}
+    part["benchmark"] = benchmark
+    part["fixed"] = {**spec.get("fixed", {}), **spec.get("fixed_of", {}).get(benchmark, {})}
+    metrics = {}
+    for name, stated in spec.get("metrics", {}).items():
+        formula = stated["formula"]
+        text = formula.get(benchmark) if isinstance(formula, Mapping) else formula
+        if text is not None:
+            metrics[name] = {**stated, "formula": text}
+    return {**part, "metrics": metrics} if metrics else part
 
 
 def check_parts(
@@ -89,7 +119,7 @@ def check_parts(
 def _check_unit(name: str, benchmarks: Sequence[Benchmark], where: str) -> None:
     """Each part has checked that its benchmark takes the values."""
     units = {benchmark.name: benchmark.parameters[name].unit for benchmark in benchmarks}
-    if len(set(units.values())) > 1:
+    if len({_SAMPLES if unit == _IMAGES else unit for unit in units.values()}) > 1:
         said = listed([f"{unit or 'no unit'} in {of}" for of, unit in units.items()])
         raise UserError(
             f"{where}: {name!r} means different things ({said}); set it under fixed_of, or measure "

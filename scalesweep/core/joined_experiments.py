@@ -118,6 +118,9 @@ def _joined(name: str, parts: Sequence[PlanExperiment]) -> PlanExperiment:
         },
     }
     del entry["part_of"]
+    derived = {name: of for part in parts for name, of in part.get("derived", {}).items()}
+    if derived:
+        entry["derived"] = derived
     # What is said of one program is not said of all.
     if not all(part.get("noexchange") for part in parts):
         entry.pop("noexchange", None)

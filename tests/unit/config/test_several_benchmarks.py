@@ -140,8 +140,8 @@ def test_what_several_benchmarks_cannot_have(
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [
-        ("unit: samples, doc: samples per", "unit: images, doc: images per",
-         "'size' means different things (samples in toy and images in toy_fast)"),
+        ("unit: samples, doc: samples per", "unit: GiB, doc: GiB per",
+         "'size' means different things (samples in toy and GiB in toy_fast)"),
         ("result: native", "result: native\nmetrics: {fast: how}\nmain_metric: fast",
          "the main metrics of the benchmarks differ (the total throughput of toy and fast of"),
         ("result: native", "result: native\nworkers: {name: devices, count: ranks * 2, doc: d}",
@@ -158,6 +158,32 @@ def test_what_does_not_compare_is_refused(
     with pytest.raises(UserError) as error:
         both()
     assert said in str(error.value)
+
+
+def test_a_metric_has_a_formula_for_each_benchmark(
+    both: Callable[..., Campaign], toy: Path
+) -> None:
+    """What one calls images and the other samples is the same in parameters and metrics."""
+    file = toy / "benchmarks" / "toy_fast" / "benchmark.yaml"
+    images = file.read_text().replace("unit: samples, doc: samples per", "unit: images, doc: per")
+    file.write_text(images.replace("result: native", "result: native\nmetrics: {fast: how}"))
+    formulas = "{toy: 'wall_s * 2', toy_fast: 'fast / 2'}"
+    stated = f"{{formula: {formulas}, unit: images/s}}"
+    metric = f"metrics: {{speed_up: {stated}}}\n    main_metric: speed_up"
+    plan = finished(both("repeats: 2", metric))
+    assert [e["derived"]["speed_up"]["formula"] for e in plan["experiments"]] == [
+        "wall_s * 2", "fast / 2",
+    ]  # fmt: skip
+    (entry,) = with_joined(plan)["experiments"]
+    assert entry["main_metric"] == "speed_up" and "speed_up" in entry["derived"]
+    assert entry["metrics"]["speed_up"] == "toy: wall_s * 2; toy_fast: fast / 2"
+
+    with pytest.raises(UserError, match="'toy_slow' is not one of the experiment's benchmarks"):
+        both("repeats: 2", metric.replace("toy_fast:", "toy_slow:"))
+    with pytest.raises(UserError, match="'speed_up' is not a metric of benchmark toy_fast"):
+        both("repeats: 2", metric.replace(", toy_fast: 'fast / 2'", ""))
+    with pytest.raises(UserError, match="a map goes with a list of benchmarks"):
+        both(more=f"  one:\n    benchmark: toy\n    {metric}\n")
 
 
 def test_devices_that_are_ranks_join(both: Callable[..., Campaign], toy: Path) -> None:
