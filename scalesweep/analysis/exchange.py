@@ -1,4 +1,4 @@
-"""What an exchange of gradients takes on a fitted network, in the messages that Horovod makes."""
+"""What an exchange of gradients takes on a fitted network, in the messages that a program sends."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,14 +10,19 @@ from scalesweep.analysis.network_fit import Estimate, RangeFit, message_seconds
 class Exchange:
     """What a step exchanges: the bytes of each tensor in the order of the variables.
 
-    ``fusion_bytes`` and ``cycle_s`` are Horovod's settings; None where they are not known (they may
-    be tuned while the program runs).
+    ``by``: the library, as the record names it. ``bucket_bytes``: up to which size tensors are sent
+    together; ``first_bucket_bytes``: that of the first message, where it is another one;
+    ``cycle_s``: for how long tensors are collected before they are sent. None where a value is not
+    known (it may be tuned while the program runs), or there is no such thing. ``sent``: the bytes
+    of each message, where the program knows them.
     """
 
     by: str
     tensor_bytes: Sequence[int]
-    fusion_bytes: float | None
+    bucket_bytes: float | None
     cycle_s: float | None
+    first_bucket_bytes: float | None = None
+    sent: Sequence[int] | None = None
 
     @property
     def total(self) -> int:
@@ -25,17 +30,32 @@ class Exchange:
         return sum(self.tensor_bytes)
 
     @property
-    def messages(self) -> list[int]:
-        """The fewest messages that the threshold allows: all tensors are ready at the same time.
+    def reduces(self) -> bool:
+        """Whether every tensor is sent once, as an all-reduce does: shards of weights that are
+        gathered and scattered are not."""
+        return self.sent is None or sum(self.sent) == self.total
 
-        As Horovod fuses them (common/controller.cc, FuseResponses): tensors in the order in which
-        they become ready, which is that of the backward pass, as long as their sum is within the
-        threshold; a larger one goes alone.
+    @property
+    def messages(self) -> list[int]:
+        """The messages of a step, as the program has sent them, else the fewest that are allowed.
+
+        Tensors go in the order in which they become ready, that of the backward pass. Without a
+        first message of its own size they go together as long as their sum is within the limit, and
+        a larger one goes alone: all are ready at the same time (Horovod, common/controller.cc,
+        FuseResponses). With one, a message is sent once it has reached its limit (PyTorch,
+        reducer.cpp, compute_bucket_assignment_by_size).
         """
-        limit = 0.0 if self.fusion_bytes is None else self.fusion_bytes
+        if self.sent is not None:
+            return list(self.sent)
+        limit = 0.0 if self.bucket_bytes is None else self.bucket_bytes
+        filled = self.first_bucket_bytes
         messages: list[int] = []
         for size in reversed(self.tensor_bytes):
-            if messages and messages[-1] + size <= limit:
+            if filled is None:
+                joins = bool(messages) and messages[-1] + size <= limit
+            else:
+                joins = bool(messages) and messages[-1] < (filled if len(messages) == 1 else limit)
+            if joins:
                 messages[-1] += size
             else:
                 messages.append(size)

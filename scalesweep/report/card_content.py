@@ -97,14 +97,14 @@ _DO: Mapping[str, str] = {
     "systems, other work on the nodes",
     "alternating": "look for jitter: other work on the nodes, threads that share cores, input that "
     "stalls a rank at a time",
-    "transfer": "run with `--config profile=horovod_timeline`: it splits the exchange into "
-    "negotiation, queue, copies and reduction",
+    "transfer": "look into the exchange with a profile that shows collectives "
+    "(docs/guide/profiles.md says which one does for each framework)",
     "sharded": "compare `reshard_after_forward: false`, shards within a node (`dp_replicate`) and "
     "larger batches: parameters are gathered as often for any batch",
     "tensor": "keep `tp` within a node, or compare a smaller one",
     "pipeline": "compare more micro-batches, or an interleaved schedule: both make less bubble",
-    "communication": "split it: time stamps of each step, a replay, or Horovod's timeline "
-    "(`--config profile=horovod_timeline`) separate waiting for the slowest rank from transfer",
+    "communication": "split it: time stamps of each step, a replay, or a timeline of the exchange "
+    "(docs/guide/profiles.md) separate waiting for the slowest rank from transfer",
     "barrier": "run longer epochs, or look at what ranks do at their ends",
     "outside": "keep what lies between steps (`span_between`, docs/guide/time_breakdown.md); of "
     "a training by epochs compare the later ones: `main_metric: total_throughput`",

@@ -5,6 +5,7 @@ They make the sums by parts of a prediction (``analysis.prediction.parts``).
 
 import json
 from collections.abc import Mapping, Sequence
+from functools import partial
 from operator import itemgetter
 from typing import Any
 
@@ -14,11 +15,13 @@ from scalesweep.analysis.network_fit import message_seconds
 from scalesweep.analysis.prediction.series import Collective, Parts
 from scalesweep.analysis.step_account import EPOCHS, PROFILE, StepAccount
 from scalesweep.analysis.types import Floats
-from scalesweep.core.formatting import finite
+from scalesweep.core.plan_format import parameter_of
 from scalesweep.tables.epoch_curves import ACCOUNT
+from scalesweep.tables.exchange_text import EXCHANGE as EXCHANGED
+from scalesweep.tables.exchange_text import exchange_of
 from scalesweep.tables.machine import Machine, Network, networks_like, whole_point
 from scalesweep.tables.points import ExperimentData, Measure, Point
-from scalesweep.tables.rank_layout import Layout
+from scalesweep.tables.rank_layout import Layout, samples_of_a_step, splits_the_network
 
 COMPUTATION, EXCHANGE = "computation", "exchange"
 HOST = "host work between steps"
@@ -38,6 +41,7 @@ LATER: Measure = ("total_throughput", "later")
 # What a parameter of a program does with gradients, by its name; the bytes of each number.
 _BYTES = 4
 _HALVED = ("compression", "gradient_compression")
+_WAY = "variable_update"
 # Which units count what a batch is made of.
 _WORK = ("samples/s", "images/s")
 _SAME = 1e-6
@@ -150,7 +154,7 @@ def _collective(
     to which the probes crossed the borders between them.
 
     None where the size of the gradients, the batch of a rank or the network is not known, or they
-    are not exchanged by an allreduce of Horovod's.
+    are not exchanged by an allreduce of all ranks.
     """
     if (
         not machine.networks
@@ -160,12 +164,9 @@ def _collective(
         return None
     sizes = {float(size) for p in points for size in data.repeats(p, ("model_parameters", "run"))}
     every = [whole_point(data, point) for point in points]
-    sizes_of = [values_.get("batch_size") for values_ in every]
-    batches = np.array([float(size) if finite(size) and size > 0 else np.nan for size in sizes_of])
+    batches = np.array([samples_of_a_step(values_) or np.nan for values_ in every])
     ranks = np.array([float(point.values["ranks"]) for point in points])
-    if len(sizes) != 1 or any(
-        values_.get("variable_update", "horovod") != "horovod" for values_ in every
-    ):
+    if len(sizes) != 1 or not all(map(partial(_reduces, data), points, every)):
         return None
     size = sizes.pop() * _gradient_bytes(every[-1])
     known = _allreduce(machine, every[-1], size)
@@ -177,6 +178,21 @@ def _collective(
     if np.ptp(batches * ranks) <= _SAME * batches[-1] * ranks[-1]:
         return lambda p: seconds(p) * p / (batches[-1] * ranks[-1]), probed_to
     return None
+
+
+def _reduces(data: ExperimentData, point: Point, values: Mapping[str, Any]) -> bool:
+    """Whether the gradients of a point are reduced by all of its ranks.
+
+    As its records say; where they do not, in the way that its benchmark takes by default.
+    """
+    if splits_the_network(values):
+        return False
+    texts = data.texts(EXCHANGED)
+    known = [exchange_of(text) for row in point.rows.tolist() if (text := texts[row])]
+    if known:
+        return all(exchange.reduces for exchange in known)
+    usual = parameter_of(data.experiment, _WAY)["default"]
+    return bool(values.get(_WAY, usual) == usual)
 
 
 def _allreduce(

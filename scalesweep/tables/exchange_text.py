@@ -22,16 +22,27 @@ def exchange_text(record: Mapping[str, Any]) -> str | None:
     exchange = notes.get("exchange") if isinstance(notes, dict) else None
     if exchange is None or (isinstance(exchange, dict) and exchange.get("tensor_bytes") is None):
         return None
-    sizes = exchange.get("tensor_bytes") if isinstance(exchange, dict) else None
-    if not isinstance(sizes, list) or not 0 < len(sizes) <= MAX_TENSORS:
-        raise UserError(f"notes.exchange.tensor_bytes is not a list of 1 to {MAX_TENSORS:,} sizes")
-    for size in sizes:
+    if not isinstance(exchange, dict):
+        raise UserError("notes.exchange is no object")
+    sent = exchange.get("messages")
+    known = Exchange(
+        by=str(exchange.get("by"))[:40],
+        tensor_bytes=_sizes(exchange["tensor_bytes"], "tensor_bytes"),
+        bucket_bytes=_setting(exchange.get("bucket_bytes")),
+        cycle_s=_setting(exchange.get("cycle_s")),
+        first_bucket_bytes=_setting(exchange.get("first_bucket_bytes")),
+        sent=None if not sent else _sizes(sent, "messages"),
+    )
+    return json.dumps(asdict(known))
+
+
+def _sizes(said: Any, key: str) -> list[int]:
+    if not isinstance(said, list) or not 0 < len(said) <= MAX_TENSORS:
+        raise UserError(f"notes.exchange.{key} is not a list of 1 to {MAX_TENSORS:,} sizes")
+    for size in said:
         if not isinstance(size, int) or isinstance(size, bool) or not 0 < size < MAX_NUMBER:
-            raise UserError(f"notes.exchange.tensor_bytes: {str(size)[:40]!r} is no size")
-    assert isinstance(exchange, dict)
-    cycle, bucket = _setting(exchange.get("cycle_s")), _setting(exchange.get("bucket_bytes"))
-    by = str(exchange.get("by"))[:40]
-    return json.dumps(asdict(Exchange(by, sizes, bucket, cycle)))
+            raise UserError(f"notes.exchange.{key}: {str(size)[:40]!r} is no size")
+    return said
 
 
 def exchange_of(text: str) -> Exchange:

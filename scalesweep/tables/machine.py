@@ -195,7 +195,7 @@ def agree(facts: Mapping[str, Any], others: Mapping[str, Any]) -> bool:
 
 
 def transport_of(point: Mapping[str, Any]) -> dict[str, Any]:
-    """The parameters that decide how Horovod's messages go."""
+    """The parameters that decide which ways messages go."""
     return {
         name: value
         for name, value in point.items()

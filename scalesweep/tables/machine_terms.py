@@ -28,7 +28,7 @@ from scalesweep.tables.machine import (
     whole_point,
 )
 from scalesweep.tables.points import ExperimentData, Point
-from scalesweep.tables.rank_layout import Layout
+from scalesweep.tables.rank_layout import Layout, samples_of_a_step, splits_the_network
 from scalesweep.tables.read_ceilings import WARM
 
 INPUT, COMPUTE, TRANSFER = "input", "compute", "transfer"
@@ -71,7 +71,7 @@ class Sent:
     """What a step sends, and what the network would take for it, in ms."""
 
     exchange: Exchange
-    as_fused: Least  # in the messages of Horovod's threshold
+    as_fused: Least  # in the messages that are sent
     as_one: Least  # in a single message
 
 
@@ -92,7 +92,8 @@ def least_of(
 def sent_in_a_step(data: ExperimentData, point: Point, machine: Machine) -> Sent | None:
     """The exchange of a point's step by the network's fit.
 
-    None without either, where Horovod's threshold is not known, or the repeats differ.
+    None without either, where it is not known how tensors are put into messages, they are not
+    reduced by all ranks, or the repeats differ.
     """
     texts = data.texts(EXCHANGE)
     said = {texts[row] for row in point.rows.tolist()}
@@ -101,7 +102,7 @@ def sent_in_a_step(data: ExperimentData, point: Point, machine: Machine) -> Sent
         return None
     exchange = exchange_of(text)
     every = whole_point(data, point)
-    if exchange.fusion_bytes is None:
+    if exchange.bucket_bytes is None or not exchange.reduces or splits_the_network(every):
         return None
     sents = []
     for network in networks_like(machine, every):
@@ -149,7 +150,8 @@ def model_of(
     every = whole_point(data, point)
     for model in models:
         if (
-            model.batch == every.get("batch_size")
+            model.batch == samples_of_a_step(every)
+            and not splits_the_network(every)
             and model.numbers == numbers
             and model.weights == round(float(weights[0]))
             and agree(model.named, every)

@@ -37,3 +37,18 @@ class Layout:
 def ranks_of(point: Mapping[str, Any]) -> int:
     """Ranks of a point with all its parameters; 1 without that parameter."""
     return int(point.get("ranks") or 1)
+
+
+def splits_the_network(point: Mapping[str, Any]) -> bool:
+    """Whether ranks hold parts of the network (tensor or pipeline parallelism): each computes and
+    exchanges something else then than a rank that holds all of it."""
+    return any(int(point.get(name) or 1) > 1 for name in ("tp", "pp"))
+
+
+def samples_of_a_step(point: Mapping[str, Any]) -> float | None:
+    """Samples that a device handles in a step, ``accumulation`` batches; None where it is not
+    known."""
+    size = point.get("batch_size")
+    if not isinstance(size, int | float) or isinstance(size, bool) or size <= 0:
+        return None
+    return float(size) * int(point.get("accumulation") or 1)

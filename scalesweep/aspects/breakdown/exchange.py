@@ -55,7 +55,7 @@ def _row(
     values = {
         "message_bytes": exchange.total, "tensors": len(exchange.tensor_bytes),
         "messages": len(exchange.messages), "largest_bytes": max(exchange.messages),
-        "fusion_bytes": exchange.fusion_bytes,
+        "bucket_bytes": exchange.bucket_bytes,
         "cycle_ms": math.nan if exchange.cycle_s is None else exchange.cycle_s * _MS,
         "transfer_ms": float(transfers.mean()) * _MS, "transfer_low": seconds.low,
         "transfer_high": seconds.high, "rate": float((rates / transfers).mean()),

@@ -85,7 +85,7 @@ NOTABLE = 0.02
 ENOUGH = 0.9
 # A cause explains what is lost against the machine if it makes up this share of it.
 MOST_OF_IT = 0.5
-FUSION, CYCLE = "fusion buffer", "cycle time"
+FUSION, CYCLE = "message size", "cycle time"
 
 
 def against_machine(results: ExperimentResults) -> list[Finding]:
@@ -176,15 +176,15 @@ def _cause(sent: Mapping[str, Any]) -> tuple[str, str, str]:
     if messages > 1 and split >= MOST_OF_IT * lost:
         least = -(-int(sent["message_bytes"]) // (1 << 20))
         words = (
-            f": the fusion buffer is too small, {counted(messages, 'message')} of at most "
+            f": messages are too small, {counted(messages, 'message')} of at most "
             f"{size_words(sent['largest_bytes'])} take {number(split)} ms more than one"
         )
-        return FUSION, words, f"set fusion_threshold_mb to at least {least}"
+        return FUSION, words, f"let tensors be sent together up to {least} MiB or more"
     cycle = sent["cycle_ms"]
     # A tensor waits for the next cycle, and its reduction is negotiated in it.
     if finite(cycle) and MOST_OF_IT * lost <= cycle <= lost / MOST_OF_IT:
-        words = f": Horovod's cycle of {number(cycle)} ms is about what is lost"
-        return CYCLE, words, "compare a shorter cycle_time_ms"
+        words = f": tensors are collected for {number(cycle)} ms, which is about what is lost"
+        return CYCLE, words, "compare a shorter cycle of the exchange"
     return "", "", ""
 
 

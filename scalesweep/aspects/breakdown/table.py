@@ -80,8 +80,10 @@ class ExchangeRow(_BreakdownRow, table="exchange"):
     tensors: int = column("in how many tensors", "1")
     messages: int = column("in how many messages, at least", "1")
     largest_bytes: int = column("the largest message", "bytes")
-    fusion_bytes: float | None = column("Horovod's fusion buffer", "bytes")
-    cycle_ms: float | None = column("Horovod's cycle", "ms")
+    bucket_bytes: float | None = column("up to which tensors are sent together", "bytes")
+    cycle_ms: float | None = column(
+        "for how long tensors are collected before they are sent, where they are", "ms"
+    )
     transfer_ms: Estimate = column(
         "transfer in a step, as in the ledger", "ms", ends=("transfer_low", "transfer_high")
     )

@@ -21,7 +21,7 @@ from scalesweep.tables.machine import whole_point
 from scalesweep.tables.machine_terms import model_of, sent_in_a_step
 from scalesweep.tables.making import Maker, TableInputs, point_columns
 from scalesweep.tables.points import ExperimentData, Point
-from scalesweep.tables.rank_layout import Layout
+from scalesweep.tables.rank_layout import Layout, samples_of_a_step
 from scalesweep.tables.read_ceilings import WARM, reads_files
 
 FILES, DECODE, COPY, COMPUTATION, NETWORK = "files", "decode", "copies", "compute", "network"
@@ -231,11 +231,11 @@ def _network(inputs: TableInputs, point: Point) -> Limit | str:
     layout = Layout.of(every)
     if layout.ranks == 1:
         return "a single rank exchanges nothing"
-    batch = every.get("batch_size")
+    batch = samples_of_a_step(every)
     sent = sent_in_a_step(inputs.data, point, inputs.machine)
-    if sent is None or not finite(batch):
+    if sent is None or batch is None:
         return "its exchange is not noted, or no network's fit is of such ranks (allreduce)"
-    samples = layout.ranks * int(every.get("devices_per_rank") or 1) * int(batch)
+    samples = layout.ranks * int(every.get("devices_per_rank") or 1) * batch
     fused, total = sent.as_fused, float(sent.exchange.total)
     rates = [total / (ms * 1e-3) for ms in (fused.value, fused.high, fused.low) if ms > 0]
     low, high = rates[1:] if len(rates) == 3 else (None, None)

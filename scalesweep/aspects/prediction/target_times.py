@@ -27,6 +27,7 @@ from scalesweep.tables.machine import Machine
 from scalesweep.tables.making import TableInputs
 from scalesweep.tables.points import ExperimentData, Point
 from scalesweep.tables.predictable import PREDICTED, shared
+from scalesweep.tables.rank_layout import samples_of_a_step, splits_the_network
 from scalesweep.tables.run_scatter import relative_error
 
 _BATCH, _GLOBAL = "batch_size", "global_batch_size"
@@ -145,10 +146,11 @@ def _interval(epochs: Floats, level: float) -> Interval:
 def _global_batch(data: ExperimentData, point: Point) -> float:
     """Samples of a step over all ranks; NaN where it is not known."""
     every = parameters_at(data.experiment, point.values)
-    whole, size = every.get(_GLOBAL), every.get(_BATCH)
+    whole, size = every.get(_GLOBAL), samples_of_a_step(every)
     if finite(whole):
         return float(whole)
-    return float(size) * float(every[data.scale]) if finite(size) else math.nan
+    known = size is not None and not splits_the_network(every)
+    return size * float(every[data.scale]) if known and size else math.nan
 
 
 def _batch_at(data: ExperimentData, points: Sequence[Point], count: int) -> int | None:

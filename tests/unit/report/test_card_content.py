@@ -141,7 +141,7 @@ def test_a_clear_loss_is_the_next_step_where_the_verdict_is_open() -> None:
     assert loss.level == "confirmed"
     undecided = dataclasses.replace(one, kind=UNDECIDED)
     then = _act(study, [undecided], loss, found)
-    assert then is not None and "profile=horovod_timeline" in then.text
+    assert then is not None and "a profile that shows collectives" in then.text
     # What is not clear is not acted on: the verdict's repeats come first.
     asked = _act(study, [undecided], dataclasses.replace(loss, level="open"), found)
     assert asked is not None and "profile" not in asked.text
@@ -235,7 +235,7 @@ def test_it_abstains_where_the_interval_is_wider_than_the_loss() -> None:
     ("ms", "words"),
     [
         ({"unattributed": 40, "transfer": 5}, "--config profile=cprofile"),
-        ({"transfer": 40}, "profile=horovod_timeline"),
+        ({"transfer": 40}, "a profile that shows collectives"),
         ({"input": 40}, "more parallel reads"),
         ({"persistent": 40}, "figure of the ranks"),
     ],

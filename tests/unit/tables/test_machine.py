@@ -252,13 +252,13 @@ def test_a_small_fusion_buffer_is_named_and_a_slow_network_is_not() -> None:
     assert finding.level == "confirmed"
     assert "the exchange moves 972 MB/s of bus bandwidth, 55.0 [53.5, 56.4] %" in finding.text
     assert "% of what this network gives to a message of 57.2 MiB" in finding.text
-    assert ": the fusion buffer is too small, 6 messages of at most 9.54 MiB take 30.0 ms" in (
-        finding.text
-    )
-    assert finding.evidence["cause"] == "fusion buffer"
+    assert ": messages are too small, 6 messages of at most 9.54 MiB take 30.0 ms" in (finding.text)
+    assert finding.evidence["cause"] == "message size"
     card = card_of(study, find(study))
     assert card.next is not None
-    assert card.next.text.startswith("set fusion_threshold_mb to at least 58: fusion buffer holds")
+    assert card.next.text.startswith(
+        "let tensors be sent together up to 58 MiB or more: message size holds"
+    )
     (row,) = study.rows("exchange")
     assert (row["messages"], row["tensors"], row["message_bytes"]) == (6, 6, 60_000_000)
     # In one message as fast as the network: nothing to say.
@@ -272,7 +272,7 @@ def test_a_small_fusion_buffer_is_named_and_a_slow_network_is_not() -> None:
     assert "cause" not in finding.evidence
     # A cycle that is as long as what is lost.
     (finding,) = said(campaign(slow, fusion=128e6, cycle_ms=30.0).study(), EXCHANGE)
-    assert "Horovod's cycle of 30.0 ms" in finding.text
+    assert "tensors are collected for 30.0 ms, which is" in finding.text
     # Of one repeat no cause is named.
     (finding,) = said(campaign(repeats=1).study(), EXCHANGE)
     assert finding.level == "open"

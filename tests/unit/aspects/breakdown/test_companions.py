@@ -123,7 +123,7 @@ def test_without_either_the_card_says_what_to_run(tmp_path: Path) -> None:
     then = card_of(bare, find(bare)).next
     assert then is not None and "--config profile=noexchange" in then.text
     told = card_of(study, find(study)).next
-    assert told is not None and "Horovod's timeline" in told.text
+    assert told is not None and "a timeline of the exchange" in told.text
 
 
 def test_where_no_stamps_are_the_ledger_is_that_against_the_run_without(tmp_path: Path) -> None:

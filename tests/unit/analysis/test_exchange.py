@@ -1,0 +1,47 @@
+"""The messages of an exchange: as a program has sent them, or as its settings allow."""
+
+import pytest
+
+from scalesweep.analysis.exchange import Exchange
+from scalesweep.core.errors import UserError
+from scalesweep.tables.exchange_text import exchange_of, exchange_text
+
+MIB = 1 << 20
+
+
+def test_tensors_go_together_as_long_as_they_fit() -> None:
+    """From the last one, whose gradient is ready first; one that is too large goes alone."""
+    sizes = [3, 50, 4, 4, 2]
+    assert Exchange("horovod", sizes, 10, 0.001).messages == [10, 50, 3]
+    assert Exchange("horovod", sizes, None, None).messages == [2, 4, 4, 50, 3]
+
+
+def test_a_message_with_a_first_size_of_its_own_is_sent_once_it_has_reached_its_limit() -> None:
+    """As DDP's reducer makes its buckets: 1 MiB first, then those of bucket_cap_mb."""
+    sizes = [5 * MIB, 20 * MIB, 10 * MIB, 16 * MIB, MIB // 2, MIB // 4]
+    messages = Exchange("ddp", sizes, 25 * MIB, None, first_bucket_bytes=MIB).messages
+    # 0.25, 0.5 and 16 reach 1 MiB; 10 and 20 reach 25; the rest is sent at the end.
+    assert messages == [16 * MIB + MIB // 2 + MIB // 4, 30 * MIB, 5 * MIB]
+
+
+def noted(**exchange: object) -> Exchange:
+    text = exchange_text({"notes": {"exchange": exchange}})
+    assert text is not None
+    return exchange_of(text)
+
+
+def test_what_was_sent_counts_more_than_what_settings_allow() -> None:
+    sent = noted(by="ddp", tensor_bytes=[4, 8], bucket_bytes=100, messages=[8, 4])
+    assert sent.messages == [8, 4] and sent.reduces
+    # Weights in shards are gathered twice and their gradients scattered: no all-reduce.
+    shards = noted(by="fsdp2", tensor_bytes=[4, 8], bucket_bytes=None, messages=[12, 12, 6])
+    assert not shards.reduces and shards.total == 12
+    assert exchange_text({"notes": {"exchange": {"by": "torch.distributed"}}}) is None
+
+
+@pytest.mark.parametrize("sizes", ["12", [0], [True], [-1]])
+def test_sizes_that_are_none_are_refused(sizes: object) -> None:
+    with pytest.raises(UserError, match=r"notes\.exchange\.messages"):
+        noted(by="ddp", tensor_bytes=[4], messages=sizes)
+    with pytest.raises(UserError, match=r"notes\.exchange\.tensor_bytes"):
+        noted(by="ddp", tensor_bytes=sizes)
