@@ -48,6 +48,7 @@ SCRIPTS = (
         "slurm_pack",
         "slurm_load",
         "step_causes",
+        "spans_protocol",
     ),
 )
 # Share of the cores' time that others used while nothing was measured, in the seconds before a

@@ -53,12 +53,7 @@ OF_STEPS = frozenset(
 # Arrays [epoch, rank] in s: of each rank, and until all ranks are there.
 EPOCH_TIMES = ("local_times", "global_times")
 # What stamps of steps leave beside OF_STEPS (compute/stamp_arrays.py).
-OF_STAMPS = frozenset(
-    (
-        *(*OF_STEPS, *EPOCH_TIMES, WARMUP_STEP_TIMES, "span_forward", "span_backward"),
-        *("span_optimizer", "span_data_parallel", "span_tensor_parallel", "span_pipeline_wait"),
-    )
-)
+OF_STAMPS = OF_STEPS | {*EPOCH_TIMES, WARMUP_STEP_TIMES}
 
 # Of each log, kept with a failure.
 LAST_LINES = 20

@@ -4,7 +4,10 @@ All of them are experiments of one campaign, so that Snakemake is called once. W
 to the reader (OSU's benchmark, which is not installed) is a script that prints the same.
 """
 
+import json
+import os
 import re
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +26,7 @@ pytestmark = pytest.mark.slow
 GUIDE = ROOT / "docs" / "guide"
 NATIVE, CAMPAIGNS = GUIDE / "benchmarks.md", GUIDE / "campaigns.md"
 STEPS, EXAMPLES = GUIDE / "external_programs.md", ROOT / "docs/reference/external_examples.md"
+OF_TORCH = ("my_ddp", "my_train")
 OSU = """#!/bin/sh
 [ "${HOROVOD_RANK:-0}" = 0 ] || exit 0
 echo "# OSU MPI Allreduce Latency Test v7.3"
@@ -71,24 +75,32 @@ def guide_experiment(project: Path) -> dict[str, Any]:
 def reported(tmp_path_factory: pytest.TempPathFactory) -> Project:
     """A project in which the examples have been followed, and all of it has run."""
     project = make_project(tmp_path_factory.mktemp("docs") / "project")
+    copy, _call = blocks(STEPS, "sh")
+    home = {**os.environ, "HOME": str(project.path / "home")}
+    subprocess.run(["bash", "-ec", copy], cwd=project.path, env=home, check=True)
     campaign: dict[str, Any] = {"campaign": "docs", "site": "local", "programs": {}}
     campaign["experiments"] = {}
     for page in (STEPS, EXAMPLES, NATIVE):
         benchmarks, campaigns = examples(page)
         for name, text in benchmarks.items():
             folder = project.path / "workflow" / "benchmarks" / name
-            folder.mkdir()
+            folder.mkdir(exist_ok=True)
             (folder / "benchmark.yaml").write_text(text)
         for content in campaigns.values():
             assert content["site"] == "local"
             campaign["programs"] |= content.get("programs", {})
             for name, experiment in content["experiments"].items():
-                if experiment["benchmark"] != "my_ddp" or TORCH.exists():
+                if experiment["benchmark"] not in OF_TORCH or TORCH.exists():
                     campaign["experiments"][f"{experiment['benchmark']}_{name}"] = experiment
-    (own,), (ddp,) = blocks(STEPS, "python"), blocks(EXAMPLES, "python")
-    for path, text in (("my_training/train.py", own), ("my_ddp/train_ddp.py", ddp)):
-        (project.path / "home" / path).parent.mkdir(parents=True)
+    (stamped, own), (ddp,) = blocks(STEPS, "python"), blocks(EXAMPLES, "python")
+    for path, text in (
+        ("my_train/train.py", stamped),
+        ("my_training/train.py", own),
+        ("my_ddp/train_ddp.py", ddp),
+    ):
+        (project.path / "home" / path).parent.mkdir(parents=True, exist_ok=True)
         (project.path / "home" / path).write_text(text)
+    (project.path / ".torch").symlink_to(TORCH.parents[1])
     (native,) = blocks(NATIVE, "python")
     (project.path / "workflow" / "benchmarks" / "my_benchmark" / "main.py").write_text(native)
     # OSU's allreduce has no campaign of its own: two ranks, as its defaults say.
@@ -119,6 +131,25 @@ def test_the_step_by_step_example(reported: Project) -> None:
         assert (frame[f"{name}_mean_run"] > 0).all()
     assert frame["loss_mean_run"].round(3).unique().tolist() == [0.667]
     assert "my_training_batches" in (reported.path / "results" / "report.html").read_text()
+
+
+@needs_torch
+def test_a_train_py_gets_a_breakdown(reported: Project) -> None:
+    frame = runs(reported, "my_train_ranks")
+    assert sorted(frame["ranks"]) == [1, 1, 2, 2]
+    assert (frame["samples_per_second_mean_run"] > 0).all()
+    for path in (reported.path / "results" / "runs" / "local").glob("my_train-r2-*/record.json"):
+        record = json.loads(path.read_text())
+        assert record["notes"]["stamps"]["steps"] == 80 and record["work"] == {
+            "samples_per_epoch": 2 * 50 * 64
+        }
+        assert "warnings" not in record["notes"]["stamps"]
+    tables = reported.path / "results" / "tables" / "my_train_ranks"
+    terms = pd.read_parquet(tables / "efficiency.parquet").set_index(["ranks", "kind", "term"])
+    for name in (("ledger", "transfer"), ("ledger", "elapsed"), ("part", "backward")):
+        row = terms.loc[(2, *name)]
+        assert row["form"] == "steps" and row["value"] > 0
+    assert (reported.path / "results" / "figures" / "my_train_ranks" / "ledger.svg").exists()
 
 
 def test_the_first_campaign_of_the_guide(reported: Project) -> None:
