@@ -16,6 +16,7 @@ class Cause(StrEnum):
     TIMEOUT = "TIMEOUT"
     HANG = "HANG"
     OUT_OF_MEMORY = "OUT_OF_MEMORY"
+    GPU_OUT_OF_MEMORY = "GPU_OUT_OF_MEMORY"
     NON_ZERO_EXIT = "NON_ZERO_EXIT"
     BAD_RESULT = "BAD_RESULT"
     MISSING_DATA = "MISSING_DATA"
@@ -90,7 +91,8 @@ class CauseFacts(NamedTuple):
     of_slurm: str = ""
 
 
-# Exit codes are those of sysexits.h: EX_DATAERR, EX_NOINPUT, EX_UNAVAILABLE, EX_TEMPFAIL.
+# Exit codes are those of sysexits.h: EX_DATAERR, EX_NOINPUT, EX_UNAVAILABLE, EX_OSERR, EX_TEMPFAIL;
+# 79 is the first behind them.
 _FACTS: dict[str, CauseFacts] = {
     Cause.TIMEOUT: CauseFacts(
         "It was not done at its time limit, and had made progress or does not say whether it does "
@@ -102,8 +104,12 @@ _FACTS: dict[str, CauseFacts] = {
         (LAUNCHER,), NextJob.SAME_ONCE, used_up=Given.TIME,
     ),
     Cause.OUT_OF_MEMORY: CauseFacts(
-        "A process or step was killed for its memory",
-        (LAUNCHER, SLURM), NextJob.MORE_MEMORY, used_up=Given.MEMORY,
+        "A process or step was killed for its memory, or the program got no more of the host's",
+        (LAUNCHER, SLURM), NextJob.MORE_MEMORY, used_up=Given.MEMORY, exit_code=71,
+    ),
+    Cause.GPU_OUT_OF_MEMORY: CauseFacts(
+        "The memory of a GPU was not enough; more memory of the host would not help",
+        (LAUNCHER,), exit_code=79,
     ),
     Cause.NON_ZERO_EXIT: CauseFacts(
         "The program ended with an exit code other than 0", (LAUNCHER,)

@@ -62,3 +62,11 @@ def test_operations_are_those_of_the_products(both):
     forward = 2 * 3.8e9
     first = 2 * 112 * 112 * 64 * 7 * 7 * 3
     assert facts["resnet50_flop"] == pytest.approx(3 * forward - first, rel=0.02)
+
+
+def test_memory_of_the_gpu_and_of_the_host_are_told_apart(both):
+    *_, facts = both
+    assert [end and end[0] for end in facts["out_of_memory"]] == [79, 79, 71, 71, None]
+    assert facts["out_of_memory"][0][1] == (
+        "out of memory on the GPU, in timed steps: CUDA out of memory. Tried to allocate 20.00 GiB."
+    )

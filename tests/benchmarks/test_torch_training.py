@@ -176,3 +176,11 @@ def test_two_ranks_leave_what_they_exchange(tmp_path):
     assert exchange["bucket_bytes"] == 25 << 20 and exchange["first_bucket_bytes"] == 1 << 20
     assert native["work"] == {"samples_per_epoch": 2 * 8 * 2 * 4}
     assert len(native["notes"]["peaks"]["peak_rss"]) == 2
+
+
+def test_a_network_beyond_the_hosts_memory_is_one_line(tmp_path):
+    done, out = start(tmp_path, width=3_000_000)
+    assert done.returncode == 71 and done.stderr.count("\n") == 1
+    left = json.loads((out / "native_error.json").read_text())
+    assert left["exit_code"] == 71
+    assert left["message"].startswith("out of memory on the host, building the network: ")

@@ -12,7 +12,8 @@ import numpy as np
 import torch
 
 from harness import seeded
-from torch_training import flops, inputs, models
+from harness.program import ProgramError
+from torch_training import flops, inputs, memory, models
 from torch_training.models.network import count, initial_values
 
 GPT2 = {
@@ -71,11 +72,33 @@ def transformer():
     }
 
 
+def out_of_memory():
+    """Exit codes and messages by what PyTorch raises."""
+    said = "CUDA out of memory. Tried to allocate 20.00 GiB.\nIf reserved"
+    raised = [
+        torch.OutOfMemoryError(said),
+        RuntimeError("NCCL Error 1: unhandled cuda error: CUDA error: out of memory"),
+        MemoryError("Unable to allocate 3.00 TiB"),
+        RuntimeError("DataLoader worker (pid 7) is killed by signal: Killed. "),
+        RuntimeError("mat1 and mat2 shapes cannot be multiplied"),
+    ]
+    ends = []
+    for error in raised:
+        try:
+            with memory.told_when_out("in timed steps"):
+                raise error
+        except ProgramError as ended:
+            ends.append([ended.code, str(ended)])
+        except RuntimeError:
+            ends.append(None)
+    return ends
+
+
 def main():
     torch.set_num_threads(1)
     seed = int(sys.argv[2])
     np.savez(sys.argv[1], **residual("resnet20", seed), **residual("resnet50", seed))
-    print(json.dumps(transformer()))
+    print(json.dumps(transformer() | {"out_of_memory": out_of_memory()}))
 
 
 if __name__ == "__main__":

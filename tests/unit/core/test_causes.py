@@ -35,7 +35,9 @@ def test_causes_of_other_versions_are_known_to_lie_in_the_run() -> None:
     assert (facts.next_job, facts.fault, facts.of_slurm) == (NextJob.NONE, Fault.RUN, "")
     assert OF_EXIT_CODE == {
         65: Cause.BAD_RESULT, 66: Cause.MISSING_DATA, 69: Cause.UNSUPPORTED,
+        71: Cause.OUT_OF_MEMORY,
         75: Cause.LAUNCH_FAILED,
+        79: Cause.GPU_OUT_OF_MEMORY,
     }  # fmt: skip
 
 

@@ -52,8 +52,9 @@ class TorchTraining(Benchmark):
         shape = mesh.shape_of(params)
         place = inputs.Place(mesh.position_of(shape, ranks.rank()).data, shape.data_ranks)
         ranks.raise_together(inputs.check(params, self.run.data, place, self.device))
-        self.sharing, self.optimizer = build(params, self.device)
-        self.read = inputs.make(params, self.run.data, place, self.device)
+        with memory.told_when_out("building the network"):
+            self.sharing, self.optimizer = build(params, self.device)
+            self.read = inputs.make(params, self.run.data, place, self.device)
         self.stamps = stamps.Stamps(stamps.clock_of(self.device))
         self.stamps.attach(self.optimizer)
         self.sharing.attach(self.stamps)
@@ -73,7 +74,8 @@ class TorchTraining(Benchmark):
 
     def take(self, kind: str, number: int) -> steps.Taken:
         """Take steps; ProgramError on all ranks when the loss of one is not finite."""
-        taken = steps.take(self.sharing, self.optimizer, self.read, number, self.stamps)
+        with memory.told_when_out(f"in {kind} steps"):
+            taken = steps.take(self.sharing, self.optimizer, self.read, number, self.stamps)
         taken = taken._replace(losses=self.sharing.losses(taken.losses))
         ranks.raise_together(self.divergence(kind, taken.losses))
         return taken

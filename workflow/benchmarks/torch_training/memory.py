@@ -1,12 +1,19 @@
-"""The most memory that a rank has held, in bytes."""
+"""The most memory that a rank has held, in bytes; and what is said when there is no more."""
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import torch
 
 from harness.native import Metric, metric
+from harness.program import EXIT_GPU_MEMORY, EXIT_HOST_MEMORY, ProgramError
 
+# Of PyTorch's allocator on the host, and of NCCL and cuBLAS, which allocate on the GPU themselves.
+HOST = re.compile(r"DefaultCPUAllocator|Cannot allocate memory|not enough memory")
+GPU = re.compile(r"CUDA out of memory|CUDA error: out of memory|CUBLAS_STATUS_ALLOC_FAILED")
+KILLED = re.compile(r"DataLoader worker .* is killed by signal: Killed")
 STATUS = Path("/proc/self/status")
 
 
@@ -35,3 +42,29 @@ def metrics(ranks: list[dict[str, int]]) -> dict[str, Metric]:
         for name in ranks[0]
         if all(name in rank for rank in ranks)
     }
+
+
+@contextmanager
+def told_when_out(what: str) -> Iterator[None]:
+    """Raise ProgramError where memory runs out during `what`: code 79 on the GPU, 71 on the host.
+
+    The kernel, or Slurm, may as well kill a process that takes too much of the host's, which the
+    launcher sees.
+    """
+    try:
+        yield
+    except MemoryError as error:
+        raise ProgramError(
+            EXIT_HOST_MEMORY, f"out of memory on the host, {what}: {error}"
+        ) from None
+    except RuntimeError as error:
+        said = str(error)
+        first = said.strip().partition("\n")[0][:300]
+        if isinstance(error, torch.OutOfMemoryError) or GPU.search(said):
+            raise ProgramError(
+                EXIT_GPU_MEMORY, f"out of memory on the GPU, {what}: {first}"
+            ) from None
+        if HOST.search(said) or KILLED.search(said):
+            message = f"out of memory on the host, {what}: {first}"
+            raise ProgramError(EXIT_HOST_MEMORY, message) from None
+        raise

@@ -78,13 +78,15 @@ class Sharing:
         """Add the gradients of the mean loss over all micro-steps; return that loss."""
         self.traffic.begin_step()
         (module,) = self.modules
-        total = torch.zeros((), device=self.wrapping.device)
+        parts = []
         for number, (inputs, targets) in enumerate(batch, start=1):
             with self.wrapping.exchanging(module, number == len(batch)):
-                loss = models.loss(module(inputs), targets) / len(batch)
+                loss = models.loss(module(inputs), targets)
+                if len(batch) > 1:
+                    loss = loss / len(batch)
                 loss.backward()
-            total += loss.detach()
-        return total
+            parts.append(loss.detach())
+        return parts[0] if len(parts) == 1 else torch.stack(parts).sum()
 
     def losses(self, losses: np.ndarray) -> np.ndarray:
         """Return the losses of steps that this rank has taken part in, known to it or not."""
