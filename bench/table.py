@@ -36,6 +36,7 @@ SCRIPTS = (
         "data_loading",
         "cnn_training",
         "cosmoflow_training",
+        "torch_loop",
         "nt3",
     ),
     *(

@@ -1,0 +1,127 @@
+"""Is torch_training's step as fast as a plain loop of PyTorch, and as cnn_training's?
+
+The benchmark's loop, with its time stamps and the loss read in each step, against a loop written
+straight from PyTorch's tutorial, which reads none, around the same network. For resnet20 also
+against the network as users of PyTorch write it, padded on all sides (TensorFlow's padding, on two,
+has to be copied), and against cnn_training's step, the same network in TensorFlow. One thread each,
+float32, SGD with decay, synthetic batches. Loops take turns, in a new order each round; a ratio is
+the median over rounds of theirs / ours in seconds a step, above 1 where ours is faster. Needs `make
+torch`.
+
+    python -m bench.torch_loop [--json FILE] [--rounds N]
+"""
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from bench.lib.pairs import figure, line, ratio, take_turns, write_json
+
+ROOT = Path(__file__).resolve().parents[1]
+TORCH = ROOT / ".torch" / "bin" / "python"
+BOUND = 0.98
+TINY_GPT = {"layers": 4, "width": 128, "heads": 4, "sequence": 128, "vocabulary": 1000}
+# Name, parameters, and steps of a turn.
+CASES: tuple[tuple[str, dict[str, Any], int], ...] = (
+    ("mlp, batch 64", {"model": "mlp", "layers": 4, "width": 256, "batch_size": 64}, 40),
+    ("transformer, batch 4", {"model": "transformer", "batch_size": 4, **TINY_GPT}, 4),
+    ("resnet20, batch 32", {"model": "resnet20", "batch_size": 32}, 3),
+)
+# More of them wait for each other wherever something else runs on the machine.
+SINGLE_THREAD = {
+    "OMP_NUM_THREADS": "1",
+    "TF_NUM_INTRAOP_THREADS": "1",
+    "TF_NUM_INTEROP_THREADS": "1",
+    "TF_CPP_MIN_LOG_LEVEL": "2",
+}
+WORDS = {
+    "plain": "plain loop",
+    "padded": "plain loop, PyTorch's padding",
+    "keras": "cnn_training (tf.keras)",
+}
+
+
+class Loops:
+    """A process that takes steps when it is asked to."""
+
+    def __init__(self, python: Path, script: str, params: dict[str, Any], ended: ExitStack) -> None:
+        """Start it, and wait until it is ready; `ended` ends it."""
+        words = [str(python), str(ROOT / "bench" / "lib" / script), json.dumps(params)]
+        env = os.environ | SINGLE_THREAD
+        pipe = subprocess.PIPE
+        self.process = subprocess.Popen(words, stdin=pipe, stdout=pipe, text=True, env=env)
+        ended.callback(self.process.wait)
+        ended.callback(self.process.kill)
+        self.answer()
+
+    def answer(self) -> None:
+        """Wait for the line that it answers with."""
+        if self.process.stdout is None or self.process.stdout.readline() != "\n":
+            raise SystemExit(f"bench.torch_loop: {self.process.args!r} ended")
+
+    def job(self, name: str, steps: int) -> Callable[[], None]:
+        """Return what has it take steps of one of its loops."""
+
+        def take() -> None:
+            if self.process.stdin is not None:
+                self.process.stdin.write(f"{name} {steps}\n")
+                self.process.stdin.flush()
+            self.answer()
+
+        return take
+
+
+def compare(params: dict[str, Any], steps: int, rounds: int) -> dict[str, list[float]]:
+    """Seconds a step of each loop, by round."""
+    declared = ROOT / "workflow" / "benchmarks" / "torch_training" / "benchmark.yaml"
+    specs = yaml.safe_load(declared.read_text())["parameters"]
+    defaults = {name: spec["default"] for name, spec in specs.items()}
+    with ExitStack() as ended:
+        torch = Loops(TORCH, "torch_loops.py", defaults | params, ended)
+        jobs = {name: torch.job(name, steps) for name in ("own", "plain")}
+        if params["model"] == "resnet20":
+            jobs["padded"] = torch.job("padded", steps)
+            same = {"learning_rate": defaults["learning_rate"], "data_set": "cifar10", **params}
+            keras = Loops(Path(sys.executable), "keras_loop.py", same, ended)
+            jobs["keras"] = keras.job("keras", steps)
+        return take_turns(jobs, rounds, steps)
+
+
+def main() -> int:
+    """Measure, print and write the figures."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--json", type=Path)
+    parser.add_argument("--rounds", type=int, default=40)
+    arguments = parser.parse_args()
+    if not TORCH.exists():
+        raise SystemExit("bench.torch_loop: PyTorch is missing: make torch")
+    figures: list[dict[str, Any]] = []
+    cases: list[dict[str, Any]] = []
+    for name, params, steps in CASES:
+        seconds = compare(params, steps, arguments.rounds)
+        medians = {loop: statistics.median(each) for loop, each in seconds.items()}
+        cases.append({"case": name, "seconds": medians, "rounds": seconds})
+        first = len(figures)
+        figures.append(figure(f"{name}: ours", params["batch_size"] / medians["own"], "1/s"))
+        for loop, words in WORDS.items():
+            if loop in seconds:
+                bound = BOUND if loop == "plain" else None
+                value = ratio(seconds[loop], seconds["own"])
+                figures.append(figure(f"{name}: {words} / ours", value, "x", bound, "higher"))
+        for row in figures[first:]:
+            print(line(row), flush=True)
+    write_json({"figures": figures, "cases": cases}, arguments.json)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
