@@ -6,7 +6,10 @@ from xdist.scheduler import LoadScopeScheduling
 from xdist.workermanage import WorkerController
 
 # Files of tests/workflow that look at the same finished campaign.
-SMALL = ("test_cnn_campaigns", "test_cosmoflow_campaigns", "test_nt3_campaign", "test_studies")
+SMALL = (
+    "test_cnn_campaigns", "test_cosmoflow_campaigns", "test_frameworks_campaign",
+    "test_nt3_campaign", "test_studies",
+)  # fmt: skip
 SMALL_CAMPAIGNS = "small campaigns"
 # Seconds of the groups that take longest (docs/testing.md). They are begun first, so that the
 # workers end together.

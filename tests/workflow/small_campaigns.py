@@ -10,6 +10,7 @@ import pandas as pd
 import yaml
 
 from tests.conftest import Project, make_project
+from tests.fakes.torch_python import TORCH
 from tests.workflow.warm_site import start_warm
 
 CAMPAIGNS = Path(__file__).resolve().parents[2] / "config" / "campaigns"
@@ -130,6 +131,11 @@ SHORTER: dict[str, Kept] = {
         },
     },
 }  # fmt: skip
+
+if TORCH.exists():
+    SHORTER["frameworks"] = {
+        "resnet20": {"axes": {"ranks": [2]}, "fixed": _FEW_STEPS, "scaling": "none"}
+    }
 
 # Experiments of the same that are profiled, with what is less than above.
 PROFILED: dict[tuple[str, str], Kept] = {

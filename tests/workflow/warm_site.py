@@ -5,12 +5,14 @@ it. Where what is tested is not that start, they use this site; test_readme.py a
 the real one.
 """
 
+import re
 import sys
 from pathlib import Path
 
 from tests.benchmarks.programs import warm_socket
 from tests.benchmarks.warm import __file__ as warm_file
 from tests.conftest import Project
+from tests.fakes.torch_python import TORCH
 
 # ``benchmarks`` is the folder that declarations call {benchmarks}; what else is asked of the site's
 # Python (launchers, staging) is done by the real one.
@@ -29,5 +31,9 @@ def start_warm(project: Project) -> Project:
     path.write_text(SCRIPT.format(python=sys.executable, warm=warm_file, socket=warm_socket()))
     path.chmod(0o755)
     site = Path(project.path, "config", "sites", "local.yaml")
-    site.write_text(f"{site.read_text()}python: {path}\n")
+    text, pythons = re.subn(
+        r"(  tensorflow: )null.*\n  torch: \S+", rf"\g<1>{path}\n  torch: {TORCH}", site.read_text()
+    )
+    assert pythons == 1
+    site.write_text(text)
     return project
