@@ -187,7 +187,7 @@ def split_column(name: str) -> Column | None:
     return Column(match[1], match[2] or "", match[3]) if match else None
 
 
-_ABBREVIATED = {"mae": "MAE", "energy delay": "energy-delay"}
+_ABBREVIATED = {"mae": "MAE", "energy delay": "energy-delay", "flop": "FLOP", "rss": "RSS"}
 
 
 def plain_quantity(name: str, described: Mapping[str, str], kind: str = "") -> Quantity:

@@ -244,8 +244,8 @@ def _network(inputs: TableInputs, point: Point) -> Limit | str:
 
 def in_words(value: float, unit: str) -> str:
     """A ceiling, or what a sample takes of it, in a readable unit: ``20 GFLOP``."""
-    factor, scaled = scaled_unit(f"{unit}/s" if unit == "FLOP" else unit, value)
-    return f"{number(value * factor)} {scaled.removesuffix('/s') if unit == 'FLOP' else scaled}"
+    factor, scaled = scaled_unit(unit, value)
+    return f"{number(value * factor)} {scaled}"
 
 
 MAKERS = (Maker(LimitRow, limit_rows),)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from scalesweep.core.formatting import percent, text_of, with_interval
+from scalesweep.core.formatting import number, percent, scaled_unit, text_of, with_interval
 
 
 @pytest.mark.parametrize(
@@ -32,3 +32,20 @@ def test_a_small_difference_keeps_its_interval() -> None:
 def test_values_that_differ_read_differently() -> None:
     values = (1234567.5, 1234567.0, 0.1 + 0.2, 1e-5, 2.0, None)
     assert list(map(text_of, values)) == ["1234567.5", "1234567", "0.3", "1e-05", "2", "–"]
+
+
+@pytest.mark.parametrize(
+    ("unit", "largest", "words"),
+    [
+        ("FLOP", 7_757_488_128, "7.76 GFLOP"),
+        ("FLOP/s", 2.5e12, "2.50 TFLOP/s"),
+        ("bytes", 423_993_344, "424 MB"),
+        ("parameters", 269_722, "269,722 parameters"),
+        ("parameters", 163_037_184, "163 million parameters"),
+        ("parameters", 7.2e9, "7.20 billion parameters"),
+        ("tokens/s", 12_345, "12,345 tokens/s"),
+    ],
+)
+def test_sizes_of_training_are_readable(unit: str, largest: float, words: str) -> None:
+    factor, scaled = scaled_unit(unit, largest)
+    assert f"{number(largest * factor)} {scaled}" == words
