@@ -34,6 +34,7 @@ MEMBERS = re.compile(rf"`((?:{PACKAGES})/[\w./-]+\.py)`\s+\((`\w+`(?:,?\s+(?:and
 # `config/run_order.py` is short for the module in scalesweep/.
 NAMED = re.compile(rf"`((?:{FOLDERS})/[\w./-]+\.\w+|(?:{PACKAGES})/[\w./-]+\.py)")
 EXAMPLES = {
+    "workflow/benchmarks/my_train/benchmark.yaml",
     "workflow/benchmarks/my_training/benchmark.yaml",
     "workflow/benchmarks/my_ddp/benchmark.yaml",
     "workflow/benchmarks/my_benchmark/main.py",
