@@ -6,8 +6,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from tests.benchmarks.programs import start_torch
-from tests.benchmarks.torch_programs import DEFAULTS
+from tests.benchmarks.programs import read, start_torch
+from tests.benchmarks.torch_programs import DEFAULTS, start
 from tests.fakes.torch_python import needs_torch
 
 pytestmark = [pytest.mark.slow, needs_torch]
@@ -45,6 +45,9 @@ CASES = {
     "mlp tp": TP | {"model": "mlp"},
     "mlp tp fsdp2": TP | FSDP | {"model": "mlp"},
     "mlp pp": PP | {"model": "mlp"},
+    "tied": {"tied_weights": True, "static_graph": True},
+    "tied tp": TP | {"tied_weights": True, "gradient_as_bucket_view": True},
+    "tied tp fsdp2": TP | FSDP | {"tied_weights": True},
     "ddp alone": {"alone": True},
     "hybrid alone": HYBRID | {"alone": True},
     "tp alone": TP | {"alone": True},
@@ -84,7 +87,7 @@ def test_shards_train_as_copies_do_to_the_last_digit(trained):
 
 @pytest.mark.parametrize("name", [name for name in CASES if "alone" not in name])
 def test_every_layout_trains_as_ddp_does(trained, name):
-    reference = "mlp" if name.startswith("mlp") else "ddp"
+    reference = {"mlp": "mlp", "tied": "tied"}.get(name.split()[0], "ddp")
     near = (2e-2 if reference == "mlp" else 2e-4) if "bfloat16" in name else 5e-7
     assert trained[name].losses == pytest.approx(trained[reference].losses, rel=near)
     if "bfloat16" in name:
@@ -129,7 +132,7 @@ def test_records_say_what_each_rank_holds_and_sends(trained):
     tokens = 4 * SEQUENCE * WIDTH  # bytes of a sample's activations
     tp = trained["tp"]
     # Attention and wide layers, of each block, in both passes.
-    assert tp.exchange["other"] == {"tp": [8 * tokens] * 4 * LAYERS}
+    assert tp.exchange["other"] == {"tp": [[8 * tokens, 4 * LAYERS]]}
     assert tp.layout["bytes"]["activations_reduced_bytes"] == [4 * LAYERS * 8 * tokens] * RANKS
     mesh = {"pp": 1, "dp_replicate": 2, "dp_shard": 1, "tp": 2}
     assert (tp.layout["mesh"], tp.by) == (mesh, "tp x ddp")
@@ -138,14 +141,15 @@ def test_records_say_what_each_rank_holds_and_sends(trained):
     block = (gradients() // 4 - stem - head) // LAYERS
     assert pp.layout["parameters"] == [2 * block + stem] * 2 + [2 * block + head] * 2
     # Micro-batches of two samples: activations one way, their gradients the other.
-    assert pp.exchange["other"] == {"pp": [2 * tokens] * 4}
+    assert pp.exchange["other"] == {"pp": [[2 * tokens, 4]]}
     assert pp.exchange["by"] == "ddp"
     assert sum(pp.exchange["tensor_bytes"]) == 4 * (2 * block + stem)
     both = trained["both"]
-    assert both.exchange["by"] in ("tp", "pp") and len(both.exchange["other"]) == 1
+    assert (both.exchange["by"], both.exchange["tensor_bytes"]) == ("tp x pp", None)
+    assert both.exchange["other"] == {"tp": [[4 * tokens, 32]], "pp": [[4 * tokens, 4]]}
     assert both.layout["mesh"] == {"pp": 2, "dp_replicate": 1, "dp_shard": 1, "tp": 2}
     assert trained["fsdp2"].layout["parameters"] == [gradients() // 4 // RANKS] * RANKS
-    assert trained["interleaved"].exchange["other"] == {"pp": [2 * tokens] * 12}
+    assert trained["interleaved"].exchange["other"] == {"pp": [[2 * tokens, 12]]}
 
 
 def test_stamps_see_the_waits_of_every_layout(trained):
@@ -165,6 +169,29 @@ def test_stamps_see_the_waits_of_every_layout(trained):
             assert named == pytest.approx(seconds["span_communication"])
             parts = [seconds[f"span_{n}"] for n in ("input", "compute", "communication")]
             assert sum(parts) <= seconds["step_times"] * (1 + 1e-9)
+
+
+def test_a_run_says_what_each_stage_is(tmp_path):
+    cut = {"pp": 2, "pp_schedule": "interleaved", "virtual_stages": 2, "accumulation": 2}
+    settings = SETTINGS | cut | {"ranks": 2, "micro_batches": 2, "batches": 3}
+    native, samples = read(*start(tmp_path, **settings))
+    assert samples["loss"].shape == samples["span_pipeline_wait"].shape == (3, 2)
+    assert (samples["loss"][:, 0] == samples["loss"][:, 1]).all()  # known to the last stage alone
+    assert (samples["span_pipeline_wait"] > 0).all()
+    assert native["work"] == {"samples_per_epoch": 4 * 2 * 3}  # of one data-parallel rank
+    layout, values = native["notes"]["layout"], native["metrics"]
+    assert layout["mesh"] == {"pp": 2, "dp_replicate": 1, "dp_shard": 1, "tp": 1}
+    assert native["notes"]["mode"]["strategy"] == "pp"
+    assert sum(layout["flop"]) == values["flop_per_step"]["value"]
+    head = 3 * 2 * SEQUENCE * WIDTH * VOCABULARY  # one product forwards, two backwards
+    assert layout["flop"][1] - layout["flop"][0] == 8 * head
+    assert sum(layout["parameters"]) == values["model_parameters"]["value"] == gradients() // 4
+    # Four stages: three borders, crossed by four micro-batches of two samples in both directions.
+    sent = layout["bytes"]["activations_sent_bytes"]
+    assert sum(sent) == 3 * 2 * 4 * 2 * (4 * SEQUENCE * WIDTH)
+    ((size, times),) = native["notes"]["exchange"]["other"]["pp"]
+    assert size * times == sent[0]
+    assert "gradient_bytes" not in values
 
 
 def test_training_without_exchange_is_not_for_shared_layers(trained):

@@ -190,6 +190,7 @@ def test_layouts_of_torch_training() -> None:
         ({"pp": 2, "pp_schedule": "interleaved", "virtual_stages": 4, "micro_batches": 4}, 4),
         ({"pp": 4, "micro_batches": 2, "accumulation": 2}, 2),
         ({"model": "mlp", "tp": 8}, 1),
+        ({"tp": 2, "tied_weights": True, "static_graph": True}, 4),
     ):
         benchmark.check_point(point(**changes), "e")
         assert benchmark.total_work(point(**changes)) == data_ranks * samples * changes.get(
@@ -233,6 +234,9 @@ def test_layouts_of_torch_training() -> None:
         ),
         ({"reshard_after_forward": False}, "reshard_after_forward is fsdp2's"),
         ({"data_parallel": "fsdp2", "bucket_cap_mb": 1}, "these are ddp's"),
+        ({"static_graph": True, "accumulation": 2}, "takes every backward pass for the last"),
+        ({"static_graph": True, "pp": 2}, "takes every backward pass for the last"),
+        ({"tied_weights": True, "pp": 2}, "the first and the last layer are on different ranks"),
     ):  # fmt: skip
         with pytest.raises(UserError, match=wrong):
             benchmark.check_point(point(**changes), "e")

@@ -152,6 +152,7 @@ class TorchTraining(Benchmark):
     def notes(self, about_ranks: list[Any]) -> dict[str, Any]:
         """Return how ranks share, on what, and the sizes of batches."""
         params = self.params
+        own = params["batch_size"] * params["accumulation"]
         return {
             "mode": {"strategy": self.sharing.by, "step_times": "of each rank"},
             "devices": [about["device"] for about in about_ranks],
@@ -159,6 +160,7 @@ class TorchTraining(Benchmark):
             "spans": self.stamps.notes(params["batches"], params["pp"]),
             "batch": {"global": self.samples_per_step, "per_device": params["batch_size"]},
             "exchange": self.sharing.exchange(),
-            "layout": self.sharing.layout([about["share"] for about in about_ranks]),
+            "layout": self.sharing.layout([about["share"] for about in about_ranks])
+            | {"flop": [each * own for each in flops.of_ranks(params, self.sharing.shape)]},
             "peaks": {name: [rank.get(name) for rank in self.peaks] for name in self.peaks[0]},
         }

@@ -10,18 +10,47 @@ Normalisation, activations, loss, embeddings and the optimiser count for nothing
 from typing import Any
 
 import torch
+from torch import nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
 from torch_training import models
+from torch_training.mesh import Shape, position_of
+from torch_training.models.network import Network
 
 
 def per_sample(params: dict[str, Any]) -> int:
     """Return the operations of forward and backward pass for a sample, computed without values."""
-    kept = {**params, "checkpointing": "none"}
-    with torch.device("meta"), FlopCounterMode(display=False) as counter:
-        network = models.build(kept)
-        inputs, targets = models.example(params)
-        with sdpa_kernel(SDPBackend.MATH):
-            models.loss(network(inputs), targets).backward()
-    return int(counter.get_total_flops())
+    with torch.device("meta"):
+        return _counted(_network(params), models.example(params)[0])[0]
+
+
+def of_ranks(params: dict[str, Any], shape: Shape) -> list[int]:
+    """Return the operations of each rank for a sample of its data-parallel rank.
+
+    The first stage of a pipeline has the stem, the last one the head, and each as many blocks; the
+    ranks of a tp group share the blocks, and each computes stem and head.
+    """
+    if shape.pp * shape.tp == 1:
+        return [per_sample(params)] * shape.ranks
+    with torch.device("meta"):
+        network = _network(params)
+        stem, between = _counted(network.stem, models.example(params)[0])
+        block, _ = _counted(network.blocks[0], between)
+        head, _ = _counted(network.head, between)
+    blocks = block * len(network.blocks) // (shape.pp * shape.tp)
+    stages = [position_of(shape, rank).pp for rank in range(shape.ranks)]
+    last = shape.pp - 1
+    return [blocks + stem * (stage == 0) + head * (stage == last) for stage in stages]
+
+
+def _network(params: dict[str, Any]) -> Network:
+    return models.build({**params, "checkpointing": "none"})
+
+
+def _counted(module: nn.Module, inputs: torch.Tensor) -> tuple[int, torch.Tensor]:
+    """Return the operations of both passes through a module, and outputs that want gradients."""
+    with FlopCounterMode(display=False) as counter, sdpa_kernel(SDPBackend.MATH):
+        outputs = module(inputs)
+        outputs.sum().backward()
+    return int(counter.get_total_flops()), outputs.detach().requires_grad_()

@@ -1,5 +1,6 @@
 """A step in which a rank computes the whole network, or its part of each layer."""
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -38,12 +39,17 @@ class Sharing:
         self.values = values
         self.params, self.shape, self.position = params, shape, position
         self.wrapping, self.traffic = wrapping, wrapping.traffic
-        self.modules = [self._wrapped(network) for network in networks]
+        cut = shape.pp * shape.tp > 1 or wrapping.by == "fsdp2"
+        self.modules = [self._wrapped(network, params["compile"] and cut) for network in networks]
+        whole = params["compile"] and not cut
+        self.computes = [torch.compile(m) if whole else m for m in self.modules]
 
-    def _wrapped(self, network: Network) -> nn.Module:
-        """Return a network compiled, in the precision that is asked for, and in its wrapper."""
-        if self.params["compile"]:
-            # By blocks: gradients of one are exchanged while those of the next are computed.
+    def _wrapped(self, network: Network, compiled: bool) -> nn.Module:
+        """Return a network in the precision that is asked for, and in its wrapper.
+
+        Where compiled, it is so by blocks: FSDP2, stages and sums over a group work around them.
+        """
+        if compiled:
             for number, block in enumerate(network.blocks):
                 network.blocks[number] = torch.compile(block)
         if self.params["precision"] == "mixed_bfloat16" and self.wrapping.by != "fsdp2":
@@ -77,11 +83,11 @@ class Sharing:
     def step(self, batch: Batch) -> torch.Tensor:
         """Add the gradients of the mean loss over all micro-steps; return that loss."""
         self.traffic.begin_step()
-        (module,) = self.modules
+        (module,), (compute,) = self.modules, self.computes
         parts = []
         for number, (inputs, targets) in enumerate(batch, start=1):
             with self.wrapping.exchanging(module, number == len(batch)):
-                loss = models.loss(module(inputs), targets)
+                loss = models.loss(compute(inputs), targets)
                 if len(batch) > 1:
                     loss = loss / len(batch)
                 loss.backward()
@@ -100,23 +106,17 @@ class Sharing:
     def exchange(self) -> dict[str, Any] | None:
         """Return what this rank exchanges in a step, for the record; None where it does not.
 
-        Gradients or shards of data-parallel ranks come first; where there are none, the messages
-        of the dimension with the most bytes. `other` are the messages of the other dimensions.
+        Gradients and messages are those of data-parallel ranks (None without such ranks). `other`
+        are the messages of other dimensions of the mesh: pairs of bytes and how often.
         """
-        other = {kind: sizes for kind, sizes in self.sent().items() if sizes}
+        other = {name: sorted(Counter(sizes).items()) for name, sizes in self.sent().items()}
+        other = {name: pairs for name, pairs in other.items() if pairs}
         noted = self.wrapping.exchange(self.modules)
-        if noted is None and other:
-            by = max(other, key=lambda kind: sum(other[kind]))
-            sizes = other.pop(by)
-            noted = {
-                "by": by,
-                "tensor_bytes": sizes,
-                "bucket_bytes": None,
-                "cycle_s": None,
-                "messages": sizes,
-                "from": {"messages": "counted in a step"},
-            }
-        return noted if noted is None or not other else noted | {"other": other}
+        if not other:
+            return noted
+        names = ("tensor_bytes", "bucket_bytes", "cycle_s", "messages")
+        nothing = {"by": " x ".join(other), **dict.fromkeys(names), "from": {}}
+        return (noted or nothing) | {"other": other}
 
     def about(self) -> dict[str, Any]:
         """Return how many values this rank holds, and the bytes of its messages in a step."""
