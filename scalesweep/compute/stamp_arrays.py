@@ -42,6 +42,7 @@ PARTS = {
     "span_compute": ("span_forward", "span_backward", "span_optimizer"),
     "span_communication": ("span_data_parallel", "span_tensor_parallel", "span_pipeline_wait"),
 }
+EACH = frozenset((*IN_EACH, *(part for parts in PARTS.values() for part in parts)))
 _RATE = {"samples": "samples/s", "tokens": "tokens/s"}
 MEANINGS: dict[str, Meaning] = {
     STEP_TIMES: {"unit": "s", "better": "lower", "scope": "rank"},
@@ -351,6 +352,8 @@ def _add_group(
         for r, seconds in enumerate(timed)
     ]
     totals = _add_rates(group, suffix, warm_up, max(elapsed), result)
+    if not meet:
+        _add_means(group, suffix, warm_up, result)
     if suffix:
         return
     about = result.notes["stamps"]
@@ -367,10 +370,12 @@ def _add_group(
     _keep(result, STEP_TIMES, timed)
     if warm_up:
         _keep(result, WARMUP_STEP_TIMES, [seconds[:warm_up] for seconds in group.seconds])
+    if not meet:
+        return  # an account of steps takes all ranks to wait for each other
     if group.between is not None:
         _keep(result, BETWEEN, [between[warm_up:] for between in group.between])
     _add_spans(group, warm_up, result)
-    if group.epochs and meet:
+    if group.epochs:
         _add_epochs(group, totals, result)
 
 
@@ -394,36 +399,54 @@ def _add_rates(
     return totals
 
 
+def _span_names(group: _Group, result: Stamped) -> list[str]:
+    """The spans that any rank prints; none, with a warning, where no clock has seen them end."""
+    for rank, rows in zip(group.numbers, group.rows, strict=True):
+        if rows.host_clock:
+            result.warnings.append(
+                f"rank {rank} computes on a GPU and stamps without 'synchronize': the host's clock "
+                "sees when kernels are enqueued, so its spans are left out"
+            )
+            return []
+    return sorted({name for rows in group.rows for name in rows.columns if name.startswith(SPAN)})
+
+
+def _lacks(group: _Group, name: str, result: Stamped) -> bool:
+    """Whether a span that each step has is missing in one, which a warning says."""
+    lacking = group.lacking(name) if name in EACH else ""
+    if lacking:
+        result.warnings.append(
+            f"span {name.removeprefix(SPAN)} is left out: {lacking}; print 0 where it takes no time"
+        )
+    return bool(lacking)
+
+
+def _add_means(group: _Group, suffix: str, warm_up: int, result: Stamped) -> None:
+    """Add what each span takes in a step, of ranks that do not meet."""
+    for name in _span_names(group, result):
+        if _lacks(group, name, result):
+            continue
+        columns = [column[warm_up:] for column in group.column(name, 0.0)]
+        means = [math.fsum(column) / len(column) for column in columns]
+        result.put(f"{name}{suffix}", math.fsum(means) / len(means), MEANINGS[STEP_TIMES])
+
+
 def _add_spans(group: _Group, warm_up: int, result: Stamped) -> None:
     """Keep the spans of steps; what a program's own spans take becomes a metric of each."""
-    names = sorted({name for rows in group.rows for name in rows.columns if name.startswith(SPAN)})
-    if loose := [
-        rank for rank, rows in zip(group.numbers, group.rows, strict=True) if rows.host_clock
-    ]:
-        result.warnings.append(
-            f"rank {loose[0]} computes on a GPU and stamps without 'synchronize': the host's clock "
-            "sees when kernels are enqueued, so its spans are left out"
-        )
-        return
-    each = {*IN_EACH, *(part for parts in PARTS.values() for part in parts)}
+    names = _span_names(group, result)
     kept: dict[str, list[list[float]]] = {}
     for name in names:
         if name == BETWEEN:
             continue
-        lacking = group.lacking(name)
-        if name in each and lacking:
-            result.warnings.append(
-                f"span {name.removeprefix(SPAN)} is left out: {lacking}; print 0 where it takes no "
-                "time"
-            )
+        if _lacks(group, name, result):
             continue
         kept[name] = [column[warm_up:] for column in group.column(name, 0.0)]
     for whole, parts in PARTS.items():
         _sum_up(group, whole, [part for part in parts if part in names], kept, result)
-    if "span_communication" not in names and len(group.numbers) == 1:
+    if names and "span_communication" not in names and len(group.numbers) == 1:
         kept["span_communication"] = [[0.0] * len(group.seconds[0][warm_up:])]  # with nobody
     for name, columns in kept.items():
-        if name in OF_STEPS or name in each:
+        if name in OF_STEPS:
             _keep(result, name, columns)
         else:
             mean = math.fsum(map(math.fsum, columns)) / sum(map(len, columns))

@@ -22,6 +22,7 @@ AMOUNTS = ("samples", "tokens")
 SPAN = "span_"
 MEMORY = ("allocated", "reserved", "rss")
 MAX_NAMES = 100
+_ROLE = re.compile(r"[A-Za-z0-9_.-]{1,40}")  # the end of names of metrics
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,39}")
 # Arrays of epochs, which only the harness makes.
 _TAKEN = frozenset(("wait", "busiest", "transfer"))
@@ -105,10 +106,11 @@ class Rows:
 
     def _add_facts(self, stamp: StampLine) -> None:
         fields = stamp.fields
-        for name, value in (("role", fields.get("role")), ("host", fields.get("host"))):
-            if value is not None and (type(value) is not str or not _printable(value)):
-                raise _odd(stamp, name, value, "text of 1 to 80 characters")
-        role = fields.get("role", self.role)
+        role, host = fields.get("role", self.role), fields.get("host")
+        if role is not None and not (type(role) is str and _ROLE.fullmatch(role)):
+            raise _odd(stamp, "role", role, "a word of up to 40 letters, digits and '_.-'")
+        if host is not None and not (type(host) is str and _printable(host)):
+            raise _odd(stamp, "host", host, "text of 1 to 80 characters")
         if self.role not in (None, role):
             raise UnreadableError(
                 f"stamps: {stamp.place}: rank {stamp.rank} is {role!r}, and was {self.role!r}"

@@ -195,6 +195,10 @@ def cut_some(lines: list[list[str]]) -> None:
         ),
         (swap(5, 0, '"s":', '"t":'), "some lines have 's', the seconds of a step: step 5 of rank"),
         (swap(5, 0, '"samples":8', '"memory":8'), "memory is 8, not bytes by allocated, reserved"),
+        (
+            swap(5, 0, '"samples":8', '"role":"a b"'),
+            "role is 'a b', not a word of up to 40 letters, digits and '_.-'",
+        ),
         (swap(5, 0, '"samples":8', '"epoch":8'), "some lines say their epoch and others do not"),
     ],
 )
@@ -308,7 +312,15 @@ def test_epochs_give_the_times_of_epochs(tmp_path: Path) -> None:
 def test_ranks_of_several_roles_are_not_compared_unless_they_meet(tmp_path: Path) -> None:
     def steps(rank: int, role: str, count: int, s: float) -> str:
         return "".join(
-            line(rank=rank, role=role, step=n, begin=UNIX + n * s, s=s, samples=10, spans={})
+            line(
+                rank=rank,
+                role=role,
+                step=n,
+                begin=UNIX + n * s,
+                s=s,
+                samples=10,
+                spans={"compute": s / 2},
+            )
             for n in range(count)
         )
 
@@ -320,6 +332,7 @@ def test_ranks_of_several_roles_are_not_compared_unless_they_meet(tmp_path: Path
         {
             "step_time_learner": 1.0, "samples_per_second_learner": 10.0,
             "step_time_actor": 0.375, "samples_per_second_actor": 60.0,
+            "span_compute_learner": 0.5, "span_compute_actor": 0.1875,
         }
     )  # fmt: skip
     assert stamped.notes["stamps"]["roles"] == {"actor": "1-2", "learner": "0"}
@@ -331,6 +344,14 @@ def test_ranks_of_several_roles_are_not_compared_unless_they_meet(tmp_path: Path
     stages = "".join(steps(rank, f"stage{rank}", 10, 0.5) for rank in range(3))
     stamped = read(tmp_path, stages, 3, meet="all")
     assert stamped.arrays["step_times"].shape == (10, 3) and "mode" not in stamped.notes
+    assert "span_compute" in stamped.arrays
+    # Ranks that do not meet have no account of their steps, of which each waits for all.
+    alone = read(tmp_path, stages, 3, meet="none")
+    assert alone.metrics["span_compute_stage1"]["value"] == 0.25
+    one_role = "".join(steps(rank, "free", 10, 0.5) for rank in range(3))
+    alone = read(tmp_path, one_role, 3, meet="none")
+    assert set(alone.arrays) == {"step_times"} and alone.notes["mode"] == {"synchronous": False}
+    assert alone.metrics["span_compute"]["value"] == 0.25
     with pytest.raises(UnreadableError, match="some ranks print a role and others do not"):
         read(tmp_path, text + line(rank=3, step=0, s=1), 4)
 
