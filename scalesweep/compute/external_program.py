@@ -26,7 +26,7 @@ from scalesweep.core.files import write_atomic
 from scalesweep.core.host import host_facts
 from scalesweep.core.host_list import expand
 from scalesweep.core.npy import write_npz
-from scalesweep.core.record import EXTRACTED
+from scalesweep.core.record import EPOCH_TIMES, EXTRACTED
 
 ATTEMPT = "attempt.json"
 ATTEMPT_SCHEMA = 1  # of this file; what it says of ranks becomes columns with the record
@@ -139,8 +139,15 @@ def _add_stamps(
         raise UnreadableError(f"metric {twice[0]}: a pattern and the stamps both give it")
     reading.metrics |= stamped.metrics
     reading.arrays |= stamped.arrays
-    reading.of_stamps = stamped.warnings
     notes |= stamped.notes
+    reading.of_stamps = stamped.warnings
+    said, printed = record["work"].get("samples_per_epoch"), stamped.work.get("samples_per_epoch")
+    if EPOCH_TIMES[0] in stamped.arrays and said and printed and said != printed:
+        stamped.warnings.append(
+            f"the ranks printed {printed:,} samples an epoch, benchmark.yaml says {said:,} (work): "
+            "print the samples of a rank"
+        )
+        notes["stamps"]["warnings"] = stamped.warnings
     record["work"] = {**stamped.work, **record["work"]}
     if stamped.versions:
         record["environment"] = {**record["environment"], "versions": stamped.versions}

@@ -123,6 +123,11 @@ def read_stamps(order: StampsOrder, work: Path, ranks: int, srun_labels: bool) -
 
 def _note_faults(printed: Printed, result: Stamped) -> None:
     damage, twice = printed.damage, sum(rows.twice for rows in printed.rows)
+    if damage.lines and damage.unsealed:
+        raise UnreadableError(
+            f"stamps: {damage.first} is damaged, and others without a checksum may be two halves: "
+            "print the checksum, let the launcher label lines, or give each rank a file"
+        )
     if damage.lines > max(1, LOST * printed.lines):
         raise UnreadableError(
             f"stamps: {damage.lines:,} of {printed.lines + damage.lines:,} lines are damaged, the "

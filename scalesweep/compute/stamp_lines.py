@@ -38,10 +38,12 @@ class StampLine(NamedTuple):
 
 
 class Damage:
-    """Lines that are not whole: how many, and where the first is."""
+    """Lines that are not whole: how many, and where the first is; and how many that are have no
+    checksum, so that it is not known whether they are."""
 
     def __init__(self) -> None:
         self.lines = 0
+        self.unsealed = 0
         self.first = ""
 
     def add(self, file: str, number: int) -> None:
@@ -102,10 +104,12 @@ def _of_file(
             continue
         # Another rank may have begun its line within this one.
         for part in text[at + len(MARKER) :].split(MARKER):
-            fields = _parsed(part)
+            sealed = _SEALED.match(part)
+            fields = _parsed(part, sealed)
             if fields is None:
                 damage.add(name, line.number)
                 continue
+            damage.unsealed += sealed is None
             rank = fields.get("rank")
             if rank is None:
                 rank = labels.rank_of(line)
@@ -117,9 +121,8 @@ def _of_file(
             yield StampLine(fields, rank, name, line.number)
 
 
-def _parsed(text: str) -> dict[str, Any] | None:
+def _parsed(text: str, sealed: "re.Match[str] | None") -> dict[str, Any] | None:
     """The object of a line; None where it is not whole or differs from its checksum."""
-    sealed = _SEALED.match(text)
     start = sealed.end() if sealed else 0
     try:
         fields, end = _decode(text, start)

@@ -49,6 +49,8 @@ class _Last:
         if type(step := fields.get("step")) is not int:
             return
         if "at" in fields:
+            if self.done is not None and step <= self.done[1]:
+                return  # of another process of this rank, such as a worker that loads data
             self.step, self.at = step, str(fields["at"] or "")[:40]
             self._further(fields.get("since"))
             return

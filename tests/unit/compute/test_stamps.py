@@ -114,6 +114,8 @@ def test_torn_lines_never_make_a_number(tmp_path: Path) -> None:
 def test_a_line_whose_digits_were_changed_is_damaged(tmp_path: Path) -> None:
     lines = small(steps=200)
     lines[50][1] = lines[50][1].replace('"s":0.0', '"s":0.9')
+    with pytest.raises(UnreadableError, match=r"line 102 of stdout\.log is damaged, and others"):
+        read(tmp_path, flat(lines) + line(False, rank=0, host="n1"), 2)
     stamped = read(tmp_path, flat(lines), 2)
     assert stamped.arrays["step_times"].shape == (198, 2)  # and the step behind it
     assert max(stamped.arrays["step_times"].values) < 0.2
@@ -402,6 +404,8 @@ def test_a_rank_that_falls_silent_is_named(tmp_path: Path) -> None:
         "of step 50, while 3 ranks wait in communication of step 50; by the stamps of 4 of 4 ranks "
         "in stdout"
     )
+    worker = line(rank=2, step=0, at=None, since=UNIX + 3)  # of a process that loads its data
+    assert late(tmp_path, begun + "".join(at) + worker, 4, ended) == stuck
     absent = late(tmp_path, "".join(step[0] for step in lines[:50]), 2, ended)
     assert "rank 1 printed nothing (never started, hangs before its first step" in absent.detail
     # It was only slow; or its clock is not known, and no hang is claimed.

@@ -114,6 +114,24 @@ def test_a_run_has_arrays_rates_and_an_account(
         assert samples["step_times"].shape == (30, 2)
 
 
+def test_samples_that_contradict_benchmark_yaml_are_a_warning(
+    foreign: Path, campaign: Callable[..., Campaign], result: Callable[..., Benchmark]
+) -> None:
+    result({"stamps": "stdout"}, work={"scope": "rank", "samples": "size * 2"})
+    loaded = campaign(size=5)
+    planted = planted_run(Program(compute=3), 2, 10)
+    epochs = [step // 5 for step in range(10)]
+    lines = lines_of(planted, samples=4, epoch=epochs)  # of both ranks, each prints what both do
+    for rank in range(2):
+        (foreign / f"lines-{rank}").write_text("".join(step[rank] for step in lines))
+    code, path = run(loaded)
+    (warning,) = build_summary([path / "record.json"])["warnings"]
+    assert code == 0 and warning == (
+        "stamps: the ranks printed 40 samples an epoch, benchmark.yaml says 20 (work): print the "
+        "samples of a rank"
+    )
+
+
 def test_files_of_ranks_need_no_labels(
     campaign: Callable[..., Campaign], result: Callable[..., Benchmark]
 ) -> None:
