@@ -178,7 +178,10 @@ def _agreed(maps: Iterable[Mapping[str, str]]) -> dict[str, str]:
 
 
 def _parameters(parts: Sequence[PlanExperiment], dropped: set[str]) -> dict[str, ParameterInfo]:
-    """What the columns mean: of a parameter that several have, as the first one says it."""
+    """What the columns mean: of a parameter that several have, as the first one says it.
+
+    Where their defaults differ there is none.
+    """
     known: dict[str, ParameterInfo] = {
         BENCHMARK: {
             "unit": None,
@@ -189,8 +192,11 @@ def _parameters(parts: Sequence[PlanExperiment], dropped: set[str]) -> dict[str,
     }
     for part in parts:
         for name, info in part["parameters"].items():
-            if name not in dropped:
-                known.setdefault(name, info)
+            if name in dropped:
+                continue
+            said = known.setdefault(name, info)
+            if not _same(said["default"], info["default"]):
+                known[name] = {**said, "default": None}
     return known
 
 

@@ -25,6 +25,7 @@ from scalesweep.aspects.scaling.findings import (
 from scalesweep.aspects.scaling.findings import RULE as VERDICT
 from scalesweep.aspects.scaling.shares import RULE as STATED
 from scalesweep.core.formatting import counted, duration, finite, percent
+from scalesweep.core.joined_experiments import BENCHMARK
 from scalesweep.core.plan_format import Plan
 from scalesweep.core.status import Status
 from scalesweep.experiment.results import ExperimentResults
@@ -137,9 +138,10 @@ class Card:
 def card_of(results: ExperimentResults, findings: Sequence[Finding]) -> Card:
     """The card of an experiment whose findings are ``findings``: at most five sentences.
 
-    Verdict, largest loss, how kept predictions did, what was asked to be predicted, one sentence
-    that needs attention and whether other processes disturbed the study, what else is confirmed as
-    far as there is room, and what to do next.
+    How benchmarks compare, where there are several: that is what was asked. Verdict, largest loss,
+    how kept predictions did, what was asked to be predicted, one sentence that needs attention and
+    whether other processes disturbed the study, what else is confirmed as far as there is room, and
+    what to do next.
     """
     every = verdicts(results, clear_to(findings))
     loss = _loss(findings)
@@ -151,18 +153,29 @@ def card_of(results: ExperimentResults, findings: Sequence[Finding]) -> Card:
     ahead.sort(key=lambda finding: not finite(finding.evidence["numbers"].get("value")))
     # How far predictions are to be trusted here comes before any of them.
     ahead = [*(finding for finding in findings if finding.rule == SCORED), *ahead]
-    lines = [finding for finding in findings if finding.rule in (VERDICT, STATED)]
+    lines = _of_benchmarks(findings)
+    lines += [finding for finding in findings if finding.rule in (VERDICT, STATED)]
     said = lines[: max(room - (loss is not None) - bool(ahead), 1)]
     said += [loss] if loss else []
     said += ahead[: max(room - len(said), 0)]
     answers = [
-        finding for finding in findings if finding.rule not in _PLACED and finding not in attention
+        finding
+        for finding in findings
+        if finding.rule not in _PLACED and finding not in attention and finding not in lines
     ]
     # Where there is no verdict, what is not confirmed, and then what is only noted, is the answer.
     levels = (CONFIRMED,) if lines else (CONFIRMED, OPEN, NOTE)
     more = [finding for level in levels for finding in answers if finding.level == level]
     said += more[: max(room - len(said), 0)]
     return Card([*said, *attention], then, every)
+
+
+def _of_benchmarks(findings: Sequence[Finding]) -> list[Finding]:
+    """How one benchmark compares with the others: at the largest scale where that is clear."""
+    of = [finding for finding in findings if finding.evidence.get("parameter") == BENCHMARK]
+    of = [finding for finding in of if finding.level in (CONFIRMED, OPEN)]
+    clear = [finding for finding in of if finding.level == CONFIRMED]
+    return clear[-1:] or of[:1]
 
 
 def _attention(results: ExperimentResults, findings: Sequence[Finding]) -> list[Finding]:

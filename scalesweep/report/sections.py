@@ -173,20 +173,24 @@ def fixed_parameters(results: ExperimentResults) -> dict[str, Any]:
     several benchmarks those of each one too (``of``).
 
     What runs scale over is among those that were set, whatever its value: the reader needs it to
-    understand every number. So is what is computed (``workload``).
+    understand every number. So is what is computed (``workload``), and what benchmarks share and
+    have other values of.
     """
+    constants = results.entry["fixed"]
+    computed = {name for name in constants if parameter_of(results.entry, name)["workload"]}
+    shown = {results.scale, "ranks"} | computed
     differing = differing_settings(results.entry)
     of = [
         {"benchmark": benchmark, **_constants(results, values, differing)}
         for benchmark, values in constants_of(results.entry).items()
     ]
-    return {**_constants(results, results.entry["fixed"], ()), "of": of}
+    return {**_constants(results, constants, shown), "of": of}
 
 
 def _constants(
-    results: ExperimentResults, constants: Mapping[str, Any], always: Container[str]
+    results: ExperimentResults, constants: Mapping[str, Any], shown: Container[str]
 ) -> dict[str, list[dict[str, str]]]:
-    """Constant parameters; those of ``always`` are among the ``set`` ones, whatever their value."""
+    """Constant parameters; those of ``shown`` are among the ``set`` ones, whatever their value."""
     groups: dict[str, list[dict[str, str]]] = {"set": [], "defaults": []}
     for name, value in sorted(
         constants.items(),
@@ -194,12 +198,7 @@ def _constants(
     ):
         info = parameter_of(results.entry, name)
         unit = info["unit"] or ""
-        is_set = (
-            name in (results.scale, "ranks")
-            or name in always
-            or info["workload"]
-            or plain(value) != plain(info["default"])
-        )
+        is_set = name in shown or plain(value) != plain(info["default"])
         text = _value(value, unit if unit != name else "")
         groups["set" if is_set else "defaults"].append(
             {"name": name, "value": text, "doc": info["doc"]}

@@ -10,6 +10,7 @@ from scalesweep.core.errors import UserError
 from scalesweep.core.record_content import MAX_NUMBER
 
 EXCHANGE = "_exchange"
+_OLDER = "fusion_bytes"  # what bucket_bytes was called
 MAX_TENSORS = 100_000
 
 
@@ -46,8 +47,11 @@ def _sizes(said: Any, key: str) -> list[int]:
 
 
 def exchange_of(text: str) -> Exchange:
-    """What ``exchange_text`` has written."""
-    return Exchange(**json.loads(text))
+    """What ``exchange_text`` has written, in earlier summaries too."""
+    content = json.loads(text)
+    if _OLDER in content:
+        content["bucket_bytes"] = content.pop(_OLDER)
+    return Exchange(**content)
 
 
 def _setting(value: Any) -> float | None:

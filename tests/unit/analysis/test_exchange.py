@@ -39,6 +39,11 @@ def test_what_was_sent_counts_more_than_what_settings_allow() -> None:
     assert exchange_text({"notes": {"exchange": {"by": "torch.distributed"}}}) is None
 
 
+def test_a_summary_of_before_is_read() -> None:
+    text = '{"by": "horovod", "tensor_bytes": [4, 8], "fusion_bytes": 64.0, "cycle_s": null}'
+    assert exchange_of(text).messages == [12]
+
+
 @pytest.mark.parametrize("sizes", ["12", [0], [True], [-1]])
 def test_sizes_that_are_none_are_refused(sizes: object) -> None:
     with pytest.raises(UserError, match=r"notes\.exchange\.messages"):

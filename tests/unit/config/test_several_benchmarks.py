@@ -19,6 +19,7 @@ from scalesweep.core.joined_experiments import (
 from scalesweep.core.plan_format import Plan
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.planning.plan import build_plan
+from scalesweep.report.sections import fixed_parameters
 from scalesweep.state.run_state import RunState
 from scalesweep.tables.pairwise import make_comparisons
 from scalesweep.tables.points import ExperimentData
@@ -76,6 +77,10 @@ def test_parts_are_shown_as_one(both: Callable[..., Campaign]) -> None:
     assert at["toy"]["rate"] == 2.0 and "rate" not in at["toy_fast"]
     assert at["toy_fast"]["speed"] == 2.0 and at["toy_fast"]["threads"] == 1
     assert differing_settings(entry) == {"threads": {"toy": 3, "toy_fast": 1}}
+    shown = fixed_parameters(ExperimentResults(entry, {}))
+    own = {of["benchmark"]: [item["name"] for item in of["set"]] for of in shown["of"]}
+    assert own == {"toy": ["rate", "threads"], "toy_fast": ["threads"]}
+    assert [item["name"] for item in shown["set"]] == ["size"]
     assert [run["point"]["benchmark"] for run in entry["runs"]] == ["toy"] * 4 + ["toy_fast"] * 4
 
 

@@ -157,6 +157,22 @@ def test_a_card_of_published_results_is_never_empty() -> None:
     assert [one.text for one in found.sentences] == [note.text]
 
 
+@pytest.mark.parametrize(("levels", "first"), [("co", 0), ("oc", 1), ("cc", 1), ("oo", 0)])
+def test_how_benchmarks_compare_comes_first(levels: str, first: int) -> None:
+    """Where it is clear, and at the largest scale of these."""
+    rows = [{"ranks": 8, "source": "measured", "repeats": 3, **value("run", (1, None, None))}]
+    level = {"c": "confirmed", "o": "open"}
+    evidence = {"parameter": "benchmark"}
+    ratios = [
+        Finding("e", "ratio", level[letter], f"b over a, {place}", evidence)
+        for place, letter in enumerate(levels)
+    ]
+    verdict = Finding("e", "verdict", "confirmed", "efficient up to 8 ranks.")
+    card = card_of(study_of_rows(rows, ["ranks"]), [*ratios, verdict])
+    assert [one.text for one in card.sentences][:2] == [f"b over a, {first}", verdict.text]
+    assert len({one.text for one in card.sentences}) == len(card.sentences)
+
+
 def test_series_that_say_the_same_share_a_sentence(tmp_path: Path) -> None:
     axes = {"ranks": [1, 2], "batch_size": [1, 2, 3, 4, 5, 6]}
     found, study = card(tmp_path, Fake("e", axes, "weak", speed=slower(0.6)))
