@@ -73,7 +73,9 @@ class Rows:
         if spans := fields.get("spans"):
             self._put_spans(stamp, spans, count)
         self.keys.append((epoch, step))
-        self.warm.append(fields.get("warmup") is True)
+        if type(warm := fields.get("warmup", False)) is not bool:
+            raise _odd(stamp, "warmup", warm, "true or false")
+        self.warm.append(warm)
         if fields.get("clock") == "host":
             self.host_clock = True
 

@@ -2,9 +2,11 @@
 
 import importlib.util
 import os
+import re
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -88,6 +90,62 @@ def test_a_rank_that_is_stuck_says_where(module: Any, tmp_path: Path) -> None:
         time.sleep(0.01)
     (stuck,) = (each.fields for each in lines if each.fields.get("at") == "communication")
     assert stuck["step"] == 0 and abs(stuck["since"] - time.time()) < 20
+
+
+def test_the_recipes_time_what_their_frameworks_do(
+    module: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The callbacks of docs/reference/stamps.md, called in the order in which Trainer and Lightning
+    call them (transformers 5.23, lightning 2.6)."""
+    page = (ROOT / "docs" / "reference" / "stamps.md").read_text()
+    _loop, trainer, lightning = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    for rank, code in enumerate((trainer, lightning)):
+        monkeypatch.setenv("RANK", str(rank))
+        names = {"Spans": module.Spans, "TrainerCallback": object, "Callback": object}
+        exec(code, names)
+        callback = names["SpansCallback"]()
+        for epoch in range(2):
+            (_trainer_epoch if rank == 0 else _lightning_epoch)(callback, epoch)
+        callback.spans.flush()
+    stamped = read_stamps({**ORDER, "meet": "none"}, tmp_path, 2, False)
+    assert not [warning for warning in stamped.warnings if "left out" not in warning]
+    lines = stamp_lines(ORDER["source"], tmp_path, 2, False, Damage())
+    steps = [each.fields for each in lines if "s" in each.fields]
+    assert [(each["rank"], each["epoch"], each["samples"]) for each in steps] == [
+        (rank, epoch, 8) for rank in range(2) for epoch in range(2) for _ in range(2)
+    ]
+    for each in steps:
+        inside = ("input", "compute", "forward", "backward", "optimizer")
+        assert sum(each["spans"].get(name, 0) for name in inside) <= each["s"] + 1e-6
+    # What lies between two steps is printed with the second.
+    assert steps[1]["spans"]["validation"] >= 0.002 and steps[0]["spans"].get("validation", 0) == 0
+    assert steps[2]["spans"]["checkpoint"] >= 0.002 and steps[6]["spans"]["validation"] >= 0.002
+
+
+def _trainer_epoch(callback: Any, _epoch: int) -> None:
+    args = SimpleNamespace(per_device_train_batch_size=4, gradient_accumulation_steps=2)
+    callback.on_epoch_begin(args, None, None)
+    callback.on_step_begin(args, None, None)
+    callback.on_step_end(args, None, None)
+    time.sleep(0.002)
+    callback.on_log(args, None, None, logs={"eval_loss": 1.0})
+    callback.on_step_begin(args, None, None)
+    callback.on_step_end(args, None, None)
+    time.sleep(0.002)
+    callback.on_save(args, None, None)
+
+
+def _lightning_epoch(callback: Any, epoch: int) -> None:
+    trainer = SimpleNamespace(current_epoch=epoch)
+    callback.on_train_epoch_start(trainer, None)
+    for batch_idx in range(2):
+        batch = ([0] * 8, None)
+        callback.on_train_batch_start(trainer, None, batch, batch_idx)
+        callback.on_before_backward(trainer, None, None)
+        callback.on_after_backward(trainer, None)
+        callback.on_train_batch_end(trainer, None, None, batch, batch_idx)
+    time.sleep(0.002)
+    callback.on_validation_end(trainer, None)
 
 
 @pytest.mark.parametrize(
