@@ -117,6 +117,7 @@ def test_the_recipes_time_what_their_frameworks_do(
     for each in steps:
         inside = ("input", "compute", "forward", "backward", "optimizer")
         assert sum(each["spans"].get(name, 0) for name in inside) <= each["s"] + 1e-6
+    assert steps[1]["spans"]["compute"] >= 0.003 > steps[1]["spans"]["communication"]
     # What lies between two steps is printed with the second.
     assert steps[1]["spans"]["validation"] >= 0.002 and steps[0]["spans"].get("validation", 0) == 0
     assert steps[2]["spans"]["checkpoint"] >= 0.002 and steps[6]["spans"]["validation"] >= 0.002
@@ -130,6 +131,9 @@ def _trainer_epoch(callback: Any, _epoch: int) -> None:
     time.sleep(0.002)
     callback.on_log(args, None, None, logs={"eval_loss": 1.0})
     callback.on_step_begin(args, None, None)
+    callback.spans.at("communication")  # as the hook of DistributedDataParallel does
+    callback.on_pre_optimizer_step(args, None, None)
+    time.sleep(0.003)
     callback.on_step_end(args, None, None)
     time.sleep(0.002)
     callback.on_save(args, None, None)
