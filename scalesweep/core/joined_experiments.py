@@ -155,11 +155,14 @@ def _same(value: Any, other: Any) -> bool:
 
 
 def _definitions(parts: Sequence[PlanExperiment]) -> dict[str, str]:
-    """Definitions of metrics; where benchmarks define one in other words, each with its own."""
+    """Definitions of metrics, first of those that all have; where benchmarks define one in other
+    words, each with its own."""
     texts: dict[str, dict[str, list[str]]] = {}
     for part in parts:
         for metric, text in part["metrics"].items():
             texts.setdefault(metric, {}).setdefault(text, []).append(part["benchmark"])
+    order = sorted(texts, key=lambda metric: not all(metric in part["metrics"] for part in parts))
+    texts = {metric: texts[metric] for metric in order}
     return {
         metric: next(iter(by_text))
         if len(by_text) == 1

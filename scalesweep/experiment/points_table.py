@@ -11,6 +11,8 @@ from scalesweep.experiment.measure import Measure
 from scalesweep.experiment.results import ExperimentResults, Row
 
 MAX_MEASURES = 4
+# Shown besides, where a program tells it: the memory of a rank, which decides what fits.
+MEMORY = ("peak_memory_allocated", "peak_rss")
 
 
 @dataclass(frozen=True)
@@ -149,6 +151,8 @@ def _value_columns(results: ExperimentResults, scaling: bool) -> list[tuple[str,
     else:
         same_phases = [m for m in results.measures.values() if set(m.phases) & set(main.phases)]
         shown = same_phases[:MAX_MEASURES]
+        memory = [m for name in MEMORY for m in same_phases[MAX_MEASURES:] if m.metric == name]
+        shown += memory[:1]
     groups: list[tuple[str, list[Column]]] = []
     for phase in main.phases:
         columns = [

@@ -19,7 +19,9 @@ FACTS = "_facts"  # the column of the summary that keeps them, as JSON text
 # Set by launchers for each rank or job: they say where a run was, not how it was steered.
 _PLACE = re.compile(
     r"SLURM_.*|HOROVOD_(RANK|SIZE|LOCAL_\w+|CROSS_\w+|GLOO_\w+|HOSTNAME"
-    r"|ELASTIC|RENDEZVOUS\w*)|NCCL_SOCKET_IFNAME"
+    r"|ELASTIC|RENDEZVOUS\w*)|(NCCL|GLOO)_SOCKET_IFNAME"
+    # Of PyTorch's launchers (docs: torch.distributed, environment variable initialization).
+    r"|MASTER_(ADDR|PORT)|((LOCAL|GROUP|ROLE)_)?(RANK|WORLD_SIZE)|ROLE_NAME|TORCHELASTIC_\w+"
     # Of TensorFlow's own, for its clusters: addresses, and what its strategies set.
     r"|TF_CONFIG|TF_PS_DISABLE_ASYNC_EXECUTOR_GLOBALLY|TF_ENABLE_EAGER_CLIENT_STREAMING_ENQUEUE"
 )
