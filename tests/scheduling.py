@@ -8,7 +8,7 @@ from xdist.workermanage import WorkerController
 # Files of tests/workflow that look at the same finished campaign.
 SMALL = (
     "test_cnn_campaigns", "test_cosmoflow_campaigns", "test_frameworks_campaign",
-    "test_nt3_campaign", "test_studies",
+    "test_nt3_campaign", "test_studies", "test_torch_campaign",
 )  # fmt: skip
 SMALL_CAMPAIGNS = "small campaigns"
 # Seconds of the groups that take longest (docs/testing.md). They are begun first, so that the

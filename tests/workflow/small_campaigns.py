@@ -19,6 +19,8 @@ RESULTS = "results"
 Kept = dict[str, dict[str, Any]]
 _SHORT = {"repeats": 2, "seconds_per_repeat": 0.01}
 _FEW_STEPS = {"warmup_batches": 1, "batches": 4}
+# Where any network will do: this one is built and traced in a fraction of ResNet-20's time.
+_ANY_NETWORK = {**_FEW_STEPS, "model": "alexnet"}
 
 # By campaign and experiment: what is measured of its axes and linked values, and how much of it.
 # Over processes: on TensorFlow's servers and under Horovod. That every mode trains is tested where
@@ -92,15 +94,16 @@ SHORTER: dict[str, Kept] = {
     "cnn_layout": {"cifar10": {"axes": {"model": ["resnet20"]}, "fixed": _FEW_STEPS}},
     "cnn_variable_update": {
         "processes": {
-            "axes": {"variable_update": ["collective_all_reduce", "horovod"]}, "fixed": _FEW_STEPS,
+            "axes": {"variable_update": ["collective_all_reduce", "horovod"]},
+            "fixed": _ANY_NETWORK,
         },
         "all_reduce": {
-            "axes": {"all_reduce": ["hierarchical_copy", "nccl"]}, "fixed": _FEW_STEPS,
+            "axes": {"all_reduce": ["hierarchical_copy", "nccl"]}, "fixed": _ANY_NETWORK,
         },
     },
     "cnn_gpus": {
-        "each_gpu": {"axes": {"env.CUDA_VISIBLE_DEVICES": ["0", "1"]}, "fixed": _FEW_STEPS},
-        "pairs": {"axes": {"variable_update": ["independent"]}, "fixed": _FEW_STEPS},
+        "each_gpu": {"axes": {"env.CUDA_VISIBLE_DEVICES": ["0", "1"]}, "fixed": _ANY_NETWORK},
+        "pairs": {"axes": {"variable_update": ["independent"]}, "fixed": _ANY_NETWORK},
     },
     "cnn_input": {
         "cifar10": {
@@ -127,7 +130,7 @@ SHORTER: dict[str, Kept] = {
     "cifar10_scaling": {
         "horovod": {
             "axes": {"model": ["alexnet", "resnet20"]},
-            "fixed": {"warmup_batches": 2, "batches": 12},
+            "fixed": {"warmup_batches": 1, "batches": 6},
         },
     },
 }  # fmt: skip
@@ -135,6 +138,13 @@ SHORTER: dict[str, Kept] = {
 if TORCH.exists():
     SHORTER["frameworks"] = {
         "resnet20": {"axes": {"ranks": [2]}, "fixed": _FEW_STEPS, "scaling": "none"}
+    }
+    SHORTER["torch_scaling"] = {
+        "weak_scaling": {"axes": {"data_parallel": ["fsdp2"]}, "fixed": _FEW_STEPS},
+        "layouts": {
+            "linked": [{"tp": 2, "pp": 1}, {"tp": 1, "pp": 2}],
+            "fixed": {**_FEW_STEPS, "data_parallel": "ddp", "batch_size": 16},
+        },
     }
 
 # Experiments of the same that are profiled, with what is less than above.
