@@ -130,7 +130,7 @@ SHORTER: dict[str, Kept] = {
     "cifar10_scaling": {
         "horovod": {
             "axes": {"model": ["alexnet", "resnet20"]},
-            "fixed": {"warmup_batches": 1, "batches": 6},
+            "fixed": {"warmup_batches": 2, "batches": 12},  # steps to see a warm-up
         },
     },
 }  # fmt: skip
