@@ -124,6 +124,13 @@ def test_settings_of_ddp_change_no_weights(trained):
     np.testing.assert_array_equal(trained["views"][0]["weights"], trained["ddp"][0]["weights"])
 
 
+def test_without_a_compiler_compile_is_unsupported(tmp_path):
+    hidden = {"CXX": str(tmp_path / "no-compiler"), "TORCHINDUCTOR_CACHE_DIR": str(tmp_path)}
+    done, _ = start(tmp_path, env=hidden, compile=True)
+    assert done.returncode == 69 and done.stderr.count("\n") == 1
+    assert "torch_training: compile true: " in done.stderr and "no-compiler" in done.stderr
+
+
 def test_checkpointing_and_layout_change_nothing_but_rounding(trained):
     close(trained["checkpointed"][0], trained["transformer"][0])
     losses, other = trained["resnet20"][0]["losses"], trained["resnet20 NHWC"][0]["losses"]

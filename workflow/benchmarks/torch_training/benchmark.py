@@ -3,7 +3,10 @@
 All ranks meet before the first timed step and after the last one.
 """
 
+import re
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -12,7 +15,7 @@ import torch
 from harness import ranks, torch_ranks
 from harness.frame import Arrays, Benchmark
 from harness.native import Metric, Work, metric
-from harness.program import EXIT_BAD_DATA
+from harness.program import EXIT_BAD_DATA, EXIT_UNSUPPORTED, ProgramError
 from torch_training import (
     dataset,
     flops,
@@ -27,6 +30,8 @@ from torch_training import (
 )
 
 Problem = tuple[int, str]
+# What torch.compile says where it has no compiler for the processor or the GPU.
+NO_COMPILER = re.compile(r"InvalidCxxCompiler|TritonMissing|working triton installation")
 
 
 def build(
@@ -39,6 +44,18 @@ def build(
         network = network.to(memory_format=torch.channels_last)
     shared = sharing.make(params, network, ranks.rank(), device)
     return shared, optimizers.make(params, shared.parameters())
+
+
+@contextmanager
+def told_without_compiler() -> Iterator[None]:
+    """Raise ProgramError (code 69) where torch.compile finds no compiler."""
+    try:
+        yield
+    except RuntimeError as error:
+        said = next(filter(NO_COMPILER.search, str(error).splitlines()), None)
+        if said is None:
+            raise
+        raise ProgramError(EXIT_UNSUPPORTED, f"compile true: {said}") from None
 
 
 class TorchTraining(Benchmark):
@@ -74,7 +91,7 @@ class TorchTraining(Benchmark):
 
     def take(self, kind: str, number: int) -> steps.Taken:
         """Take steps; ProgramError on all ranks when the loss of one is not finite."""
-        with memory.told_when_out(f"in {kind} steps"):
+        with memory.told_when_out(f"in {kind} steps"), told_without_compiler():
             taken = steps.take(self.sharing, self.optimizer, self.read, number, self.stamps)
         taken = taken._replace(losses=self.sharing.losses(taken.losses))
         ranks.raise_together(self.divergence(kind, taken.losses))
