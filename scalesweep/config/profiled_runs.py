@@ -6,10 +6,18 @@ from typing import Any
 from scalesweep.config.benchmark import Benchmark
 from scalesweep.config.repeats import Run
 from scalesweep.core.errors import UserError, choices
-from scalesweep.core.profilers import FOREIGN_KINDS, KINDS, NOEXCHANGE, NONE, folder_name
+from scalesweep.core.profilers import (
+    FOREIGN_KINDS,
+    KINDS,
+    NOEXCHANGE,
+    NONE,
+    OF_FRAMEWORK,
+    folder_name,
+)
 
 # In the content of an experiment: its kind of profile is that of --config, not its own.
 ASKED = ".asked"
+_UNSAID = "tensorflow"  # of our own benchmarks that name no framework
 
 
 def profiled_runs(
@@ -21,19 +29,30 @@ def profiled_runs(
 ) -> tuple[Run, ...]:
     """One run of every point under a profiler, one of every run without exchange, or none.
 
-    None, too, where --config asks the whole campaign for runs without exchange and this benchmark
-    has none. Raises UserError for a kind that the benchmark does not have.
+    None, too, where --config asks the whole campaign for runs without exchange, or under the
+    profiler of a framework, and this benchmark has none. Raises UserError for a kind that the
+    benchmark does not have.
     """
     kind = spec.get("profile", NONE)
-    if kind == NONE or (kind == NOEXCHANGE and ASKED in spec and not benchmark.noexchange):
+    if kind == NONE:
         return ()
-    allowed: tuple[str, ...] = FOREIGN_KINDS if benchmark.extract else KINDS
-    what = f"benchmark {benchmark.name} is an external program; " if benchmark.extract else ""
-    if not benchmark.extract and not benchmark.noexchange:
-        allowed = tuple(kind for kind in KINDS if kind != NOEXCHANGE)
+    framework = benchmark.framework or _UNSAID
+    allowed: tuple[str, ...] = FOREIGN_KINDS
+    what = f"benchmark {benchmark.name} is an external program; "
+    if not benchmark.extract:
+        allowed = tuple(
+            each for each in KINDS
+            if OF_FRAMEWORK.get(each, framework) == framework
+            and (each != NOEXCHANGE or benchmark.noexchange)
+        )  # fmt: skip
+        what = f"benchmark {benchmark.name} runs on {framework}; " if kind in OF_FRAMEWORK else ""
         if kind == NOEXCHANGE:
             what = f"benchmark {benchmark.name} has no exchange that it can leave out; "
     if kind not in allowed:
+        if ASKED in spec and (
+            kind == NOEXCHANGE or (kind in OF_FRAMEWORK and not benchmark.extract)
+        ):
+            return ()
         raise UserError(f"{where}.profile: {kind!r}: {what}{choices(kind, (NONE, *allowed))}")
     if kind == NOEXCHANGE:
         return tuple(
@@ -45,7 +64,13 @@ def profiled_runs(
 
 
 def check_any(asked: str | None, profiled: Sequence[Sequence[Run]]) -> None:
-    """Raise UserError if --config asks for runs without exchange and no benchmark has any."""
+    """Raise UserError if --config asks for runs of a kind that only some benchmarks have, and none
+    of these has any."""
+    if asked in OF_FRAMEWORK and not any(profiled):
+        raise UserError(
+            f"--config profile={asked}: no benchmark of this campaign runs on "
+            f"{OF_FRAMEWORK[asked]} (`framework` in benchmark.yaml)"
+        )
     if asked == NOEXCHANGE and not any(profiled):
         raise UserError(
             f"--config profile={NOEXCHANGE}: no benchmark of this campaign exchanges gradients "

@@ -21,6 +21,8 @@ NSYS, TAU = "nsys", "tau"
 KINDS = (CPROFILE, TENSORFLOW, TORCH, HOROVOD_TIMELINE, NSYS, TAU, NOEXCHANGE)
 # What works with any program; the others are the business of our own ones' harness.
 FOREIGN_KINDS = (HOROVOD_TIMELINE, NSYS, TAU)
+# Kinds of programs of our own that run on a framework.
+OF_FRAMEWORK = {TENSORFLOW: "tensorflow", HOROVOD_TIMELINE: "tensorflow", TORCH: "torch"}
 # Profilers that are started in front of each rank's program, and what of them must be installed.
 EXECUTABLES = {NSYS: ("nsys",), TAU: ("tau_exec", "pprof")}
 

@@ -90,6 +90,21 @@ def test_the_rank_that_is_in_no_collective_is_named(work: Path) -> None:
     ]  # fmt: skip
 
 
+def test_ranks_of_torch_wait_in_collectives_and_compute_in_the_framework(work: Path) -> None:
+    torch = f"{SITE}/torch"
+    exchange = (f"{torch}/distributed/distributed_c10d.py", 3000, "all_reduce")
+    barrier = [exchange, (f"{BENCHMARKS}/harness/torch_ranks.py", 9, "all_true"), *BARRIER[2:]]
+    backward = [(f"{torch}/autograd/graph.py", 8, "_engine_run_backward"), *RUN]
+    recv = [(f"{torch}/distributed/distributed_c10d.py", 2500, "recv"), *RUN]
+    for rank, frames in enumerate((barrier, backward, recv, OPEN)):
+        leave(work, rank, frames, 10)
+    found = judge(work, LIMIT_S, 4)
+    assert "; rank 3 (" in found.detail and found.detail.count("rank 3") == 1
+    where = {group["ranks"]: group["where"] for group in found.groups}
+    assert where["0"].startswith("harness/ranks.py:52 barrier < ")
+    assert where["1"].startswith("PyTorch < ") and not where["2"].startswith("PyTorch")
+
+
 @pytest.mark.slow
 def test_a_thousand_ranks_in_some_groups(work: Path) -> None:
     for rank in range(1024):

@@ -56,6 +56,23 @@ def test_a_benchmark_without_exchange_has_no_such_runs(
         load_campaign(toy / "campaign.yaml", profile="noexchange")
 
 
+def test_a_benchmark_has_the_profiler_of_its_own_framework(
+    toy: Path, campaign_of: Callable[[str], Campaign]
+) -> None:
+    file = toy / "benchmarks" / "toy" / "benchmark.yaml"
+    content = yaml.safe_load(file.read_text())
+    for framework, other in (("torch", "tensorflow"), ("torch", "horovod_timeline"),
+                             ("tensorflow", "torch")):  # fmt: skip
+        file.write_text(yaml.safe_dump({**content, "framework": framework}))
+        assert campaign_of(BODY + framework).experiments[0].profiles
+        with pytest.raises(UserError, match=rf"{other}.: benchmark toy runs on {framework}; "):
+            campaign_of(BODY + other)
+        # Asked of the whole campaign, only those that have it, and one has to.
+        campaign_of(BODY + "none")
+        with pytest.raises(UserError, match=f"--config profile={other}: no benchmark"):
+            load_campaign(toy / "campaign.yaml", profile=other)
+
+
 def test_what_the_launcher_asks_of_it(tmp_path: Path) -> None:
     assert environment("noexchange", tmp_path) == {"SCALESWEEP_PROFILE": "noexchange"}
     assert left_files("noexchange", tmp_path) == {"kind": "noexchange", "files": []}
