@@ -13,6 +13,7 @@ from scalesweep.analysis.metrics import QUANTITIES, column, split_column
 from scalesweep.analysis.repeat_rule import COVERAGE
 from scalesweep.analysis.table_io import without_attrs
 from scalesweep.core.formatting import counted, finite, plain, text_of
+from scalesweep.core.joined_experiments import BENCHMARK
 from scalesweep.core.plan_format import PlanExperiment, PlanRun, parameter_of
 from scalesweep.core.status import Status
 from scalesweep.experiment.measure import Measure, measures_of
@@ -238,7 +239,8 @@ class ExperimentResults:
     @cached_property
     def series_labels(self) -> list[str]:
         """Those of ``series_names`` that differ between finished series and follow no other one:
-        what labels name."""
+        what labels name. Of several benchmarks always which one: that the others failed does not
+        make a sentence theirs."""
         rows = [row for row in self.scaling if row.get("repeats")]
         follow = {
             follower for name in self.series_names for follower in self.followers.get(name, [])
@@ -246,7 +248,8 @@ class ExperimentResults:
         return [
             name
             for name in self.series_names
-            if name not in follow and len({plain(row.get(name)) for row in rows}) > 1
+            if name == BENCHMARK
+            or (name not in follow and len({plain(row.get(name)) for row in rows}) > 1)
         ]
 
     @cached_property

@@ -116,8 +116,15 @@ def test_benchmarks_are_compared_in_metrics_of_one_meaning(both: Callable[..., C
     assert set(rows["parameter"]) == {"benchmark"} and list(rows["ranks"]) == [1, 2]
     assert set(rows["value"]) == {"toy_fast"} and set(rows["reference"]) == {"toy"}
     assert rows["ratio"].between(2.9, 3.0).all() and (rows["low"] < rows["ratio"]).all()
-    (note,) = benchmark_settings(ExperimentResults(entry, {"points": pd.DataFrame({"ranks": [1]})}))
+    points = pd.DataFrame(
+        {"ranks": [1, 1], "benchmark": ["toy", "toy_fast"], "repeats": 2, "source": "measured"}
+    )
+    (note,) = benchmark_settings(ExperimentResults(entry, {"points": points}))
     assert "threads (3, 1)" in note.text
+    # Of one that has finished there is no comparison, and sentences on it name it.
+    alone = ExperimentResults(entry, {"points": points[:1], "scaling": points[:1]})
+    assert benchmark_settings(alone) == []
+    assert [series.label for series in alone.series] == ["benchmark toy"]
 
 
 @pytest.mark.parametrize(
