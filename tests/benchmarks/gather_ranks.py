@@ -47,3 +47,4 @@ else:
     assert whole is None
     assert raised == [65, ""]
 ranks.stop()
+ranks.end(0)

@@ -59,6 +59,7 @@ def main():
                 report |= {"by": shared.by, "layout": shared.layout(about)}
             (folder / f"{number}.json").write_text(json.dumps(report))
     ranks.stop()
+    ranks.end(0)
 
 
 if __name__ == "__main__":

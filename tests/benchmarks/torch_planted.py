@@ -28,6 +28,7 @@ from torch.distributed.tensor.parallel import (
 from torch.nn.parallel import DistributedDataParallel
 from torch.utils.checkpoint import checkpoint
 
+from harness import torch_ranks
 from torch_training import stamps
 
 STEPS, WARM, DELAY_S, MICRO = 12, 3, 0.04, 4
@@ -322,7 +323,7 @@ def main():
             every = gathered(run(make, case))
             if rank == 0:
                 np.savez(folder / f"{layout}-{case}.npz", **every)
-    dist.destroy_process_group()
+    torch_ranks.end(0)
 
 
 if __name__ == "__main__":

@@ -41,6 +41,7 @@ def main():
         arrays = train(case, data, place, count)
         np.savez(folder / f"case{number}-rank{ranks.rank()}.npz", **arrays)
     ranks.stop()
+    ranks.end(0)
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ facts about all ranks; on rank 0 it writes the result. The phases in between are
 own: ``with self.phases("timed"):``.
 """
 
+import traceback
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any, cast
@@ -88,7 +89,13 @@ def run_benchmark(
     `check` looks at the parameters (`program.run_program`) before the framework
     (`ranks.FRAMEWORKS`) is imported, and `load` imports the benchmark's class.
     """
-    return run_program(name, lambda run: execute(run, load, framework), check, arguments)
+    try:
+        code = run_program(name, lambda run: execute(run, load, framework), check, arguments)
+    except Exception:
+        ranks.end(1, traceback.format_exc())
+        raise
+    ranks.end(code)
+    return code
 
 
 def execute(run: Run, load: Load, framework: str = "tensorflow") -> None:
@@ -98,6 +105,7 @@ def execute(run: Run, load: Load, framework: str = "tensorflow") -> None:
     phases = Phases()
     phases.add("import", since_start())
     benchmark = make(run, phases)
+    ranks.implementation().keep(benchmark)
     try:
         with phases("init"):
             benchmark.start()

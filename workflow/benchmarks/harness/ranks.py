@@ -90,6 +90,12 @@ class Implementation(Protocol):
     def disconnect(self) -> None:
         """Leave the other ranks, which have all come this far; waits for none of them for long."""
 
+    def keep(self, shared: Any) -> None:
+        """Keep what ranks share to the end of the process, where taking it down may hang."""
+
+    def end(self, code: int, error: str = "") -> None:
+        """Print `error` and end the process, where Python's own way may hang; else return."""
+
 
 class _Chosen:
     """Of this process: the framework and its module."""
@@ -240,3 +246,9 @@ def stop() -> None:
         module.stop_profiler()
     barrier()
     module.disconnect()
+
+
+def end(code: int, error: str = "") -> None:
+    """Print `error` and end the process, with a framework whose end by Python may hang."""
+    if _chosen.module is not None:
+        _chosen.module.end(code, error)

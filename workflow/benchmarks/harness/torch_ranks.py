@@ -9,6 +9,7 @@ import atexit
 import contextlib
 import os
 import socket
+import sys
 import threading
 from collections.abc import Mapping
 from datetime import timedelta
@@ -44,6 +45,7 @@ class _Now:
 
 
 _now = _Now()
+_kept: list[Any] = []
 _profilers: list[tuple[torch.profiler.profile, Path]] = []  # one, while it runs
 
 
@@ -312,7 +314,7 @@ def stop_profiler() -> None:
 def disconnect() -> None:
     """Leave the other ranks; rank 0, which serves the store, as the last one.
 
-    What does not end within LEAVE_S is left to the end of the process.
+    The process group stays (`end`). What does not end within LEAVE_S is left to the process's end.
     """
     leaving = threading.Thread(target=_leave, name="leave", daemon=True)
     leaving.start()
@@ -321,7 +323,6 @@ def disconnect() -> None:
 
 
 def _leave() -> None:
-    dist.destroy_process_group()
     if _now.place.size == 1 or _now.store is None:
         return
     with contextlib.suppress(dist.DistError):
@@ -329,3 +330,22 @@ def _leave() -> None:
         if _now.place.rank == 0:
             keys = [f"{_LEFT}/{number}" for number in range(_now.place.size)]
             _now.store.wait(keys, timedelta(seconds=LEAVE_S / 2))
+
+
+def keep(shared: Any) -> None:
+    """Keep a network, which DDP may have wrapped, and with it the group that it holds on to."""
+    _kept.append(shared)
+
+
+def end(code: int, error: str = "") -> None:
+    """Print an error and end the process as it is.
+
+    Taking the group down joins Gloo's thread while it holds Python's lock, for which that thread
+    may wait: seen in one of some ten runs whose results were written. What this process has
+    registered for its end is done; the kernel closes the rest.
+    """
+    atexit._run_exitfuncs()
+    sys.stderr.write(error)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
