@@ -48,6 +48,7 @@ CASES = {
     "tied": {"tied_weights": True, "static_graph": True},
     "tied tp": TP | {"tied_weights": True, "gradient_as_bucket_view": True},
     "tied tp fsdp2": TP | FSDP | {"tied_weights": True},
+    "one shard": TP | FSDP | {"tp": 4, "batch_size": 16},
     "ddp alone": {"alone": True},
     "hybrid alone": HYBRID | {"alone": True},
     "tp alone": TP | {"alone": True},
@@ -101,6 +102,7 @@ def test_alone_ranks_of_ddp_and_fsdp2_exchange_nothing(trained):
     for name in ("ddp alone", "hybrid alone"):
         assert np.isfinite(trained[name].losses).all()
         assert trained[name].layout["bytes"] == {}
+        assert trained[name].exchange is None
         assert trained[name].losses != pytest.approx(trained["ddp"].losses, rel=1e-4)
 
 
@@ -144,6 +146,8 @@ def test_records_say_what_each_rank_holds_and_sends(trained):
     assert pp.exchange["other"] == {"pp": [[2 * tokens, 4]]}
     assert pp.exchange["by"] == "ddp"
     assert sum(pp.exchange["tensor_bytes"]) == 4 * (2 * block + stem)
+    # One data-parallel rank exchanges no shards.
+    assert trained["one shard"].exchange["tensor_bytes"] is None
     both = trained["both"]
     assert (both.exchange["by"], both.exchange["tensor_bytes"]) == ("tp x pp", None)
     assert both.exchange["other"] == {"tp": [[4 * tokens, 32]], "pp": [[4 * tokens, 4]]}

@@ -76,8 +76,11 @@ class FullyShard(Wrapping):
         """Have stamps told of the waits for weights and gradients."""
         stamps.of_fsdp2()
 
-    def exchange(self, modules: Sequence[Any]) -> dict[str, Any]:
-        """Return the gradients of a step, and what the newest one has gathered and scattered."""
+    def exchange(self, modules: Sequence[Any]) -> dict[str, Any] | None:
+        """Return the gradients of a step, and what the newest one has gathered and scattered; None
+        where there is nobody to exchange with."""
+        if self.mesh.size() == 1 or self.alone:
+            return None
         sent = {what: self.traffic.messages.get(what, []) for what in KINDS}
         parameters = [tensor for module in modules for tensor in module.parameters()]
         return {
