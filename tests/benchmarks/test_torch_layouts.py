@@ -161,7 +161,8 @@ def test_stamps_see_the_waits_of_every_layout(trained):
         "ddp": {"data_parallel"}, "hybrid": {"data_parallel"},
         "tp": {"data_parallel", "tensor_parallel"}, "pp": {"data_parallel", "pipeline_wait"},
         "pp fsdp2": {"data_parallel", "pipeline_wait"},
-        "both": {"tensor_parallel", "pipeline_wait"},
+        "both": {"tensor_parallel", "pipeline_wait"}, "one shard": {"tensor_parallel"},
+        "hybrid alone": set(),
     }  # fmt: skip
     kinds = ("data_parallel", "tensor_parallel", "pipeline_wait")
     for name, names in waits.items():

@@ -73,8 +73,10 @@ class FullyShard(Wrapping):
         return nullcontext()
 
     def attach(self, module: Any, stamps: Stamps) -> None:
-        """Have stamps told of the waits for weights and gradients."""
-        stamps.of_fsdp2()
+        """Have stamps told of the waits for weights and gradients; FSDP2 copies them for a single
+        rank too, which waits for nobody."""
+        if self.mesh.size() > 1 and not self.alone:
+            stamps.of_fsdp2()
 
     def exchange(self, modules: Sequence[Any]) -> dict[str, Any] | None:
         """Return the gradients of a step, and what the newest one has gathered and scattered; None
