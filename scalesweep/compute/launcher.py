@@ -349,7 +349,9 @@ def _cause(outcome: Outcome, work: Path, spec: Order, step: StepErrors) -> tuple
         return Cause.OUT_OF_MEMORY, "the kernel killed a process for lack of memory during the run"
     if outcome.signal is not None:
         return Cause.KILLED, f"signal {signal.Signals(outcome.signal).name}"
-    said = said or (own[-1].strip() if own else "")
+    # What others print after a silent rank has gone is of its end: "Connection closed by peer".
+    silent = step.ranks and not step.words
+    said = said or (own[-1].strip() if own and not silent else "")
     return Cause.NON_ZERO_EXIT, f"exit code {code}" + (f": {said}" if said else "")
 
 

@@ -278,3 +278,16 @@ def test_a_failing_rank_fails_the_run(tmp_path: Path) -> None:
     assert any(
         "Process 1 exit with status code 1" in line for line in failure(tmp_path)["last_lines"]
     )
+
+
+def test_a_rank_that_fails_silently_is_not_told_in_the_words_of_another(tmp_path: Path) -> None:
+    """Rank 1 goes first and prints nothing; what rank 0 says then is of the end of its peer."""
+    local = str(ROOT / "workflow" / "launchers" / "local_ranks.py")
+    script = (
+        "if [ $RANK = 1 ]; then exit 3; fi; "
+        "trap 'echo Connection closed by peer >&2; exit 1' TERM; sleep 60 & wait"
+    )
+    assert launch(spec(tmp_path, argv=[sys.executable, local, "2", "bash", "-c", script]), ROOT)
+    found = failure(tmp_path)
+    assert (found["cause"], found["exit_code"]) == ("NON_ZERO_EXIT", 3)
+    assert found["detail"].startswith("exit code 3 (rank 1 on "), found["detail"]
