@@ -12,12 +12,12 @@ from scalesweep.core.profilers import (
     NOEXCHANGE,
     NONE,
     OF_FRAMEWORK,
+    UNSAID,
     folder_name,
 )
 
 # In the content of an experiment: its kind of profile is that of --config, not its own.
 ASKED = ".asked"
-_UNSAID = "tensorflow"  # of our own benchmarks that name no framework
 
 
 def profiled_runs(
@@ -36,7 +36,7 @@ def profiled_runs(
     kind = spec.get("profile", NONE)
     if kind == NONE:
         return ()
-    framework = benchmark.framework or _UNSAID
+    framework = benchmark.framework or UNSAID
     allowed: tuple[str, ...] = FOREIGN_KINDS
     what = f"benchmark {benchmark.name} is an external program; "
     if not benchmark.extract:

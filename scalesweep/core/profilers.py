@@ -23,6 +23,7 @@ KINDS = (CPROFILE, TENSORFLOW, TORCH, HOROVOD_TIMELINE, NSYS, TAU, NOEXCHANGE)
 FOREIGN_KINDS = (HOROVOD_TIMELINE, NSYS, TAU)
 # Kinds of programs of our own that run on a framework.
 OF_FRAMEWORK = {TENSORFLOW: "tensorflow", HOROVOD_TIMELINE: "tensorflow", TORCH: "torch"}
+UNSAID = "tensorflow"  # the framework of those that name none
 # Profilers that are started in front of each rank's program, and what of them must be installed.
 EXECUTABLES = {NSYS: ("nsys",), TAU: ("tau_exec", "pprof")}
 

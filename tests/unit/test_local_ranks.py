@@ -24,6 +24,9 @@ sys.stderr.flush()
 if how == "children" and rank == "1" and os.fork() == 0:
     time.sleep(3)  # and holds the pipe
     os._exit(0)
+if how == "wait":
+    print("pid", os.getpid(), flush=True)
+    time.sleep(60)
 if how in ("exit", "kill", "stubborn"):
     if rank == "1":
         open(words[0] + "1", "w").close()
@@ -100,8 +103,8 @@ def test_the_first_rank_that_fails_ends_all_and_is_named(
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
-def test_ranks_end_with_their_launcher(tmp_path: Path, number: signal.Signals) -> None:
-    process = start("exit", str(tmp_path / "never" / "made"))
+def test_ranks_end_with_their_launcher(number: signal.Signals) -> None:
+    process = start("wait")
     assert process.stdout is not None
     out = ""
     while "[0]<stdout>:pid" not in out:

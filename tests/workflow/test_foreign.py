@@ -191,7 +191,7 @@ def test_stale_runs_are_neither_counted_nor_run_again(finished: Project) -> None
 
 def test_records_of_a_newer_version_are_left_alone(finished: Project) -> None:
     for path in finished.path.glob("results/runs/toy/*/record.json"):
-        path.write_text(path.read_text().replace('"schema": 2', '"schema": 9'))
+        path.write_text(path.read_text().replace('"schema": 3', '"schema": 9'))
     unchanged = tree(finished.path / "results")
     for words in ((), ("-n",), ("plan",)):
         done = finished.snakemake(*words, "--configfile", "c.yaml")

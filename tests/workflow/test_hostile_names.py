@@ -214,7 +214,7 @@ REFUSED = {
     ),
     "benchmark": (
         {"experiments": {"e": {"benchmark": "../hostile"}}}, {},
-        "experiments.e.benchmark: '../hostile' is not allowed",
+        "experiments.e.benchmark: '../hostile' is not the name of a folder",
     ),
     "profile": (
         {"experiments": {"e": {"benchmark": "hostile", "profile": "$(touch pwned)"}}}, {},

@@ -69,7 +69,7 @@ def damage(campaign: Campaign) -> None:
 
 
 def newer(campaign: Campaign) -> None:
-    edit(runs_of(campaign)[0] / RECORD, '"schema": 2', '"schema": 3')
+    edit(runs_of(campaign)[0] / RECORD, '"schema": 3', '"schema": 4')
 
 
 def older(campaign: Campaign) -> None:
@@ -188,7 +188,7 @@ def test_an_older_record_is_brought_to_the_schema_of_today_on_read(campaign: Cam
     content = path.read_bytes()
     context = call(campaign, dry=False)
     assert context.states[path.parent.name].status == "done"
-    assert read_record(path)["schema"] == 2 and path.read_bytes() == content
+    assert read_record(path)["schema"] == 3 and path.read_bytes() == content
 
 
 def test_stale_runs_end_a_call_and_are_never_awaited(
