@@ -128,7 +128,7 @@ def test_a_dry_run_changes_nothing(
             call(campaign, dry=True, **options)
         except UserError as error:
             assert change is newer and options != {"pending": "ignore"}
-            assert "a newer version of scalesweep wrote the record (schema 3)" in str(error)
+            assert "a newer version of scalesweep wrote the record (schema 4)" in str(error)
         assert tree(tmp_path) == before
 
 
