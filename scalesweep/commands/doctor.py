@@ -19,12 +19,12 @@ from scalesweep.compute.doctor.checks import (
     Group,
     carry_out,
 )
-from scalesweep.compute.doctor.main import NAMES
 from scalesweep.config.campaign import Campaign
 from scalesweep.core.errors import UserError
 from scalesweep.doctor import place, slurm
 from scalesweep.jobs.missing_programs import missing_programs
 from scalesweep.smk.campaign_args import open_campaign
+from scalesweep.state.frameworks import lacks_framework
 
 PROGRAMS = "programs"
 FOLDER = ".doctor"  # in the results folder
@@ -47,9 +47,12 @@ def examine(campaign: Campaign, cluster: bool) -> Iterator[Check]:
             Group((PROGRAMS,), _SLURM_S, partial(examine_programs, campaign, cluster)),
             Group((slurm.SBATCH,), _SLURM_S, partial(slurm.examine_sbatch, campaign, cluster)),
             Group((slurm.AVOIDED,), _SLURM_S, partial(slurm.examine_faults, campaign, cluster)),
-            Group(NAMES, place.ALL_S, partial(place.examine, campaign, folder, cluster)),
+            Group(
+                place.names_of(campaign), place.all_s(campaign),
+                partial(place.examine, campaign, folder, cluster),
+            ),
         ]
-    )
+    )  # fmt: skip
 
 
 def examine_programs(campaign: Campaign, cluster: bool) -> Checks:
@@ -59,6 +62,8 @@ def examine_programs(campaign: Campaign, cluster: bool) -> Checks:
         return
     missing: dict[str, str] = {}
     for experiment in campaign.experiments:
+        if lacks_framework(campaign.site, experiment.benchmark) is not None:
+            continue  # said with its mend by the check of the framework
         for point in experiment.points:
             missing |= missing_programs(campaign, experiment.benchmark, point, not cluster)
         for run in experiment.profiles:

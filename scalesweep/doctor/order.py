@@ -2,21 +2,52 @@
 
 import secrets
 import sys
+from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 
 from scalesweep.compute.doctor import main as node_side
-from scalesweep.compute.doctor.order import HERE, DoctorOrder, write
+from scalesweep.compute.doctor.order import (
+    HERE,
+    HOROVOD,
+    PLAIN,
+    TORCH,
+    DoctorOrder,
+    Part,
+    write,
+)
 from scalesweep.compute.doctor.ranks import RANKS
 from scalesweep.compute.job_spec import Asked, Order
+from scalesweep.config.benchmark import Benchmark
 from scalesweep.config.campaign import Campaign
 from scalesweep.config.site import Site
 from scalesweep.core.paths import REPO
 from scalesweep.core.profilers import NONE
 from scalesweep.jobs.run_spec import power_order, site_environment
+from scalesweep.state.frameworks import lacks_framework
 
 PROGRAMS = REPO / "workflow" / "doctor"
 # Less than the deadline of a check, in which the program's processes end.
 ENDING_S = 7.0
+# PyTorch's two ranks wait for each other and for what they exchange, with a word after that.
+EXCHANGE_S = 24.0
+
+
+def needs_of(campaign: Campaign) -> list[str]:
+    """What the benchmarks of a campaign start with, in the order in which it is looked at."""
+    needs = {_need_of(experiment.benchmark) for experiment in campaign.experiments}
+    of_site = [HOROVOD if HOROVOD in needs else PLAIN] if needs != {TORCH} else []
+    return [*of_site, *({TORCH} & needs)]
+
+
+def _need_of(benchmark: Benchmark) -> str:
+    """What a benchmark starts with, as far as its declaration says."""
+    if benchmark.framework == TORCH and benchmark.python is None:
+        return TORCH
+    # Those of the harness import TensorFlow and Horovod where they name nothing else.
+    harness = any("{benchmarks}" in part.words for part in benchmark.command.parts)
+    return HOROVOD if harness and benchmark.extract is None else PLAIN
 
 
 def point_of(campaign: Campaign) -> dict[str, int]:
@@ -30,29 +61,16 @@ def point_of(campaign: Campaign) -> dict[str, int]:
 
 def order_for(campaign: Campaign, folder: Path, in_slurm: bool) -> Path:
     """Write the order for the checks of a campaign's site; returns its path. Raises OSError."""
-    site, point = campaign.site, point_of(campaign)
-    nodes, per_node = site.nodes_for(point), point["ranks_per_node"]
-    needs_horovod = _needs_horovod(campaign)
-    launcher = site.launcher(point)
-    packages = [] if needs_horovod else ["numpy"]
-    software = [site.python, str(PROGRAMS / "software.py"), *packages]
-    horovod = ["horovod"] if needs_horovod else []
-    ranks = [*launcher, site.python, str(PROGRAMS / "rank.py"), *horovod]
-    binds = site.launch is not None and any("{cpus_per_rank}" in w for w in site.launch["multi"])
+    site = campaign.site
+    nodes = site.nodes_for(point_of(campaign))
     order: DoctorOrder = {
         "folder": str(folder),
         "site_file": str(site.file),
         "token": secrets.token_hex(8),
         "nodes": nodes if in_slurm else 1,
-        "software": _program(
-            site, folder / "software", software, node_side.SOFTWARE_S, 1, in_slurm
-        ),
-        "ranks": _program(site, folder / "ranks", ranks, node_side.RANKS_S, nodes, in_slurm),
-        "needs_horovod": needs_horovod,
-        "needs_ranks": any(p["ranks"] > 1 for e in campaign.experiments for p in e.points),
+        "parts": [_part(campaign, needs, folder, in_slurm) for needs in needs_of(campaign)],
         "horovod_on": _horovod_on(site),
         "gpus_per_node": site.gpus_per_node,
-        "cpus_per_rank": max(1, site.cores_per_node // per_node) if binds else None,
         "in_slurm": in_slurm,
     }
     folder.mkdir(parents=True)
@@ -60,8 +78,52 @@ def order_for(campaign: Campaign, folder: Path, in_slurm: bool) -> Path:
     return write(order)
 
 
+def _part(campaign: Campaign, needs: str, folder: Path, in_slurm: bool) -> Part:
+    """What the benchmarks that need this start with: the site's Python and launcher for it."""
+    site, point = campaign.site, point_of(campaign)
+    experiments = [
+        e for e in campaign.experiments if (_need_of(e.benchmark) == TORCH) == (needs == TORCH)
+    ]
+    framework = TORCH if needs == TORCH else None
+    python, launch = site.python_for(framework), site.launch_for(framework)
+    packages = {HOROVOD: [], TORCH: ["numpy", TORCH], PLAIN: ["numpy"]}[needs]
+    asked = {HOROVOD: [HOROVOD], TORCH: [TORCH, f"{EXCHANGE_S:g}"], PLAIN: []}[needs]
+    launcher = site.launcher(point, framework=framework, python=python)
+    nodes, per_node = site.nodes_for(point), point["ranks_per_node"]
+    own = site.launch is not None and launch["multi"] != site.launch["multi"]
+    software = [python, str(PROGRAMS / "software.py"), *packages]
+    ranks = [*launcher, python, str(PROGRAMS / "rank.py"), *asked]
+    # Two ranks on a node with a single GPU can only meet without it.
+    few = needs == TORCH and 0 < site.gpus_per_node < site.ranks_on_node(point)
+    env = {"CUDA_VISIBLE_DEVICES": ""} if few else {}
+    lacks = filter(None, (lacks_framework(site, e.benchmark) for e in experiments))
+    start = partial(_program, site, in_slurm=in_slurm)
+    return {
+        "needs": needs,
+        "lacks": next(lacks, "") if needs == TORCH else "",
+        "software": start(folder / f"software{needs}", software, node_side.SOFTWARE_S, 1),
+        "ranks": start(folder / f"ranks{needs}", ranks, node_side.RANKS_S, nodes, env=env),
+        "needs_ranks": any(
+            point["ranks"] > 1
+            for e in experiments
+            for point in e.points
+            if e.benchmark.launch is None
+        ),
+        "launch": f"launch.{needs}.multi" if own else "launch.multi",
+        "cpus_per_rank": max(1, site.cores_per_node // per_node)
+        if any("{cpus_per_rank}" in word for word in launch.get("multi", ()))
+        else None,
+    }
+
+
 def _program(
-    site: Site, folder: Path, argv: list[str], seconds: float, nodes: int, in_slurm: bool
+    site: Site,
+    folder: Path,
+    argv: list[str],
+    seconds: float,
+    nodes: int,
+    in_slurm: bool,
+    env: Mapping[str, str] = MappingProxyType({}),
 ) -> Order:
     """The order of a program of the doctor, which is started like that of a run."""
     limit_s = seconds - ENDING_S
@@ -78,22 +140,13 @@ def _program(
         "data": None,
         "node_local": site.node_local,
         "argv": argv,
-        "env": {"TF_CPP_MIN_LOG_LEVEL": "3", **site_environment(site)},
+        "env": {"TF_CPP_MIN_LOG_LEVEL": "3", **site_environment(site), **env},
         "prologue": list(site.prologue),
         "time_limit_s": limit_s,
         # Where it is set, Slurm's variables are taken away, as in the job of a run.
         "asked": asked if in_slurm else None,
         "power": power_order(site, nodes),
     }
-
-
-def _needs_horovod(campaign: Campaign) -> bool:
-    """Whether a benchmark is started with the harness, which imports TensorFlow and Horovod."""
-    return any(
-        experiment.benchmark.extract is None
-        and any("{benchmarks}" in part.words for part in experiment.benchmark.command.parts)
-        for experiment in campaign.experiments
-    )
 
 
 def _horovod_on(site: Site) -> list[str]:

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 from tests.conftest import ROOT
+from tests.fakes.torch_python import TORCH, needs_torch
 from tests.slurm.cluster import Cluster
 from tests.slurm.jobs import needs_slurm
 from tests.slurm.support import SITE, SlurmProject
@@ -33,6 +34,20 @@ def call(study: SlurmProject, *words: str) -> str:
     return said
 
 
+def ask_doctor(study: SlurmProject) -> tuple[str, dict[str, tuple[str, str]]]:
+    """Call the doctor; what it says, and of each check state and detail."""
+    command = [Path(sys.executable).with_name("scalesweep"), "doctor", "--profile", "slurm"]
+    done = subprocess.run(
+        command, check=False, cwd=study.path, env=study.environment(),
+        capture_output=True, text=True, timeout=300,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    lines = re.findall(r"^(ok|warning|failed|skipped) +([^:]+): (.*)$", done.stdout, re.MULTILINE)
+    states = {name: (state, detail) for state, name, detail in lines}
+    assert len(states) == len(lines)
+    return done.stdout, states
+
+
 def test_doctor_and_run_in_a_study(cluster: Cluster, tmp_path: Path) -> None:
     shutil.copytree(ROOT / "resources" / "study", tmp_path / "study")
     study = SlurmProject(tmp_path / "study", cluster, profile=f"{ROOT}/profiles/slurm")
@@ -40,16 +55,8 @@ def test_doctor_and_run_in_a_study(cluster: Cluster, tmp_path: Path) -> None:
     site = SITE.replace("toy_cluster", "mine").replace("srun, ", "srun, --label, ")
     study.write("config/sites/mine.yaml", f"{site}python: {PYTHON}\nslurm: {{}}\n")
 
-    command = [Path(sys.executable).with_name("scalesweep"), "doctor", "--profile", "slurm"]
-    done = subprocess.run(
-        command, check=False, cwd=study.path, env=study.environment(),
-        capture_output=True, text=True, timeout=300,
-    )  # fmt: skip
-    said = done.stdout
-    assert done.returncode == 0, said + done.stderr
-    lines = re.findall(r"^(ok|warning|failed|skipped) +([^:]+): (.*)$", said, re.MULTILINE)
-    states = {name: (state, found) for state, name, found in lines}
-    assert len(states) == len(lines) == 16
+    said, states = ask_doctor(study)
+    assert len(states) == 16
     assert "config/sites/mine.yaml); runs are jobs of Slurm" in said
     assert states["sbatch"][1].startswith("Slurm accepts the largest request: --nodes=2 --ntasks=2")
     assert states["compute nodes"][1].startswith("node1, node2: ")
@@ -66,3 +73,21 @@ def test_doctor_and_run_in_a_study(cluster: Cluster, tmp_path: Path) -> None:
     assert record["study"] is None  # in no repository
     assert record["resources"]["slurm"]["nodes"] == 2
     assert str(study.path / "benchmarks" / "monte_carlo" / "monte_carlo.py") in record["command"]
+
+
+@needs_torch
+def test_ranks_of_pytorch_meet_across_nodes_by_the_words_of_the_site(
+    cluster: Cluster, tmp_path: Path
+) -> None:
+    shutil.copytree(ROOT / "resources" / "study", tmp_path / "study")
+    study = SlurmProject(tmp_path / "study", cluster, profile=f"{ROOT}/profiles/slurm")
+    points = "{benchmark: torch_training, fixed: {ranks: 2, ranks_per_node: 1, model: mlp}}"
+    study.write("config/config.yaml", f"campaign: c\nsite: mine\nexperiments:\n  e: {points}\n")
+    site = SITE.replace("toy_cluster", "mine")
+    study.write("config/sites/mine.yaml", f"{site}python: {{torch: {TORCH}}}\nslurm: {{}}\n")
+    _, states = ask_doctor(study)
+    assert states["launcher"] == (
+        "ok", "2 ranks on node1, node2 exchange data through torch.distributed over gloo"
+    )  # fmt: skip
+    assert states["PyTorch"][0] == "ok" and states["core binding"][0] == "ok"
+    assert "Horovod" not in states

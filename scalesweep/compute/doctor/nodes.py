@@ -160,7 +160,8 @@ class _Probes:
     def __init__(self, order: DoctorOrder) -> None:
         self._nodes = order["nodes"]
         self._errors = Path(order["folder"], "nodes.err")
-        power = order["software"].get("power")
+        software = order["parts"][0]["software"]
+        power = software.get("power")
         probe = str(Path(__file__).with_name("node_probe.py"))
         words = [sys.executable, "-I", "-S", probe, "--folder", order["folder"]]
         if power:
@@ -170,7 +171,7 @@ class _Probes:
         with self._errors.open("wb") as errors:
             self._process = subprocess.Popen(
                 words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors,
-                env=environment(order["software"]),
+                env=environment(software),
             )  # fmt: skip
         self._text = b""
 

@@ -3,40 +3,51 @@
 Standard library only.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from scalesweep.compute.doctor import programs
 from scalesweep.compute.doctor.checks import FAILED, OK, SKIPPED, WARNING, Check, Checks
-from scalesweep.compute.doctor.order import DoctorOrder
+from scalesweep.compute.doctor.order import TORCH, DoctorOrder, Part, needs_of, suffix
+from scalesweep.compute.doctor.torch_checks import judge_ranks
 from scalesweep.core.host import cpu_set
 
-LAUNCHER, BINDING = NAMES = ("launcher", "core binding")
+LAUNCHER, BINDING = "launcher", "core binding"
 RANKS = 2
 
 Facts = Mapping[str, Any]
 
 
-def examine(order: DoctorOrder) -> Checks:
-    """The outcomes of ``NAMES``."""
-    said = programs.run(order["ranks"])
+def names(needs: str, all_needs: Iterable[str]) -> tuple[str, ...]:
+    """The checks of the ranks of a part, beside those of the others."""
+    end = suffix(needs, all_needs)
+    return (f"{LAUNCHER}{end}", f"{BINDING}{end}")
+
+
+def examine(order: DoctorOrder, part: Part) -> Checks:
+    """The outcomes of ``names``."""
+    launcher, binding = names(part["needs"], needs_of(order["parts"]))
+    said = programs.run(part["ranks"])
     wrong = judge(said)
     site_file = order["site_file"]
     if wrong:
-        state = FAILED if order["needs_ranks"] else WARNING
-        words = " ".join(order["ranks"]["argv"][:4])
-        mend = f"correct launch.multi in {site_file} (it starts {words} ...)"
-        yield Check(LAUNCHER, state, wrong, mend)
+        state = FAILED if part["needs_ranks"] else WARNING
+        words = " ".join(part["ranks"]["argv"][:4])
+        mend = f"correct {part['launch']} in {site_file} (it starts {words} ...)"
+        if part["needs"] == TORCH and len(said.facts) == RANKS:
+            mend += ", or name the network of the ranks in env (GLOO_SOCKET_IFNAME)"
+        yield Check(launcher, state, wrong, mend)
     else:
-        yield Check(LAUNCHER, OK, _layout_text(said.facts))
-    yield judge_binding(said.facts, order["cpus_per_rank"], site_file)
+        yield Check(launcher, OK, _layout_text(said.facts))
+    bound = judge_binding(said.facts, part["cpus_per_rank"], site_file)
+    yield bound._replace(name=binding)
 
 
 def judge(said: programs.Said) -> str:
     """Why two ranks did not come about; empty if they did."""
     facts = said.facts
-    if said.wrong:
-        return said.wrong
+    if failed := judge_ranks(facts, RANKS) or said.wrong:
+        return failed
     if len(facts) != RANKS:
         return f"{len(facts)} of {RANKS} ranks started"
     for fact in facts:
@@ -49,7 +60,7 @@ def judge(said: programs.Said) -> str:
                 f"over {horovod['on']}; launcher and MPI (--mpi=...) do not fit"
             )
     numbers = sorted(fact["rank"] for fact in facts if fact["rank"] is not None)
-    if "horovod" not in facts[0] and numbers and numbers != list(range(RANKS)):
+    if not {"horovod", "torch"} & facts[0].keys() and numbers and numbers != list(range(RANKS)):
         return (
             f"{RANKS} processes started, each as rank {numbers[0]}: the launcher started each alone"
         )
@@ -61,6 +72,8 @@ def _layout_text(facts: Sequence[Facts]) -> str:
     where = f"{RANKS} ranks on {', '.join(hosts)}"
     if "horovod" in facts[0]:
         return f"{where} exchange data through Horovod over {facts[0]['horovod']['on']}"
+    if "torch" in facts[0]:
+        return f"{where} exchange data through torch.distributed over {facts[0]['torch']['on']}"
     if any(fact["rank"] is None for fact in facts):
         return f"{where} started (their variables name no rank)"
     return f"{where} started"

@@ -1,4 +1,4 @@
-"""The doctor's look at the site's Python and at what Horovod was built with.
+"""The doctor's look at the site's Pythons and at what Horovod and PyTorch were built with.
 
 Standard library only.
 """
@@ -8,10 +8,12 @@ from typing import Any
 
 from scalesweep.compute.doctor import programs
 from scalesweep.compute.doctor.checks import FAILED, OK, SKIPPED, WARNING, Check, Checks
-from scalesweep.compute.doctor.order import DoctorOrder
+from scalesweep.compute.doctor.order import HOROVOD as NEEDS_HOROVOD
+from scalesweep.compute.doctor.order import TORCH, DoctorOrder, Part
+from scalesweep.compute.doctor.packages import BUILDS, absent, built_with, python_text
+from scalesweep.compute.doctor.torch_checks import PYTORCH, judge_build
 
-PYTHON, TENSORFLOW, HOROVOD = NAMES = ("Python", "TensorFlow", "Horovod")
-_BUILDS = {"mpi": "MPI", "gloo": "Gloo", "nccl": "NCCL"}
+PYTHON, TENSORFLOW, HOROVOD = "Python", "TensorFlow", "Horovod"
 # How Horovod is told to be built with it (docs.horovod: Installation).
 _BUILD_WITH = {
     "mpi": "HOROVOD_WITH_MPI=1",
@@ -20,62 +22,64 @@ _BUILD_WITH = {
 }
 
 
-def examine(order: DoctorOrder) -> Checks:
-    """The outcomes of ``NAMES``."""
-    said = programs.run(order["software"])
+def names(needs: str) -> tuple[str, ...]:
+    """The checks of the Python of a part."""
+    return (PYTORCH,) if needs == TORCH else (PYTHON, TENSORFLOW, HOROVOD)
+
+
+def examine(order: DoctorOrder, part: Part) -> Checks:
+    """The outcomes of ``names``."""
+    needs, site_file = part["needs"], order["site_file"]
+    first, *others = names(needs)
+    if part["lacks"]:
+        yield Check(first, FAILED, part["lacks"])
+        return
+    said = programs.run(part["software"])
     if not said.facts:
-        python = order["software"]["argv"][0]
+        python = part["software"]["argv"][0]
         yield Check(
-            PYTHON, FAILED, f"{python}: {said.wrong or 'says nothing'}",
-            f"correct python, prologue or env in {order['site_file']}",
+            first, FAILED, f"{python}: {said.wrong or 'says nothing'}",
+            f"correct python, prologue or env in {site_file}",
         )  # fmt: skip
-        for name in (TENSORFLOW, HOROVOD):
-            yield Check(name, SKIPPED, f"needs {PYTHON}")
+        for name in others:
+            yield Check(name, SKIPPED, f"needs {first}")
         return
     facts = said.facts[0]
-    numpy = f", NumPy {facts['numpy']}" if facts["numpy"] else ", without NumPy"
-    yield Check(PYTHON, OK, f"{facts['python']} ({facts['executable']}){numpy}")
-    if not order["needs_horovod"]:  # then the program has looked for neither
-        for name in (TENSORFLOW, HOROVOD):
+    if needs == TORCH:
+        yield judge_build(facts, order["gpus_per_node"], site_file)
+        return
+    yield Check(PYTHON, OK, python_text(facts))
+    if needs != NEEDS_HOROVOD:  # then the program has looked for neither
+        for name in others:
             yield Check(name, SKIPPED, "no benchmark of this campaign is known to need it")
         return
-    yield judge_tensorflow(facts, order["site_file"])
-    yield judge_horovod(facts, order["horovod_on"], order["site_file"])
+    yield judge_tensorflow(facts, site_file)
+    yield judge_horovod(facts, order["horovod_on"], site_file)
 
 
 def judge_tensorflow(facts: Mapping[str, Any], site_file: str) -> Check:
     """Whether TensorFlow can be imported."""
     if facts["tensorflow"]:
         return Check(TENSORFLOW, OK, facts["tensorflow"])
-    return _absent(TENSORFLOW, facts["wrong"].get("tensorflow", ""), site_file)
+    return absent(TENSORFLOW, facts["wrong"].get("tensorflow", ""), site_file)
 
 
 def judge_horovod(facts: Mapping[str, Any], wanted: Sequence[str], site_file: str) -> Check:
     """Whether Horovod can be imported, and was built with what the site asks for."""
     wrong = facts["wrong"].get("horovod") or facts["wrong"].get("horovod.tensorflow")
     if wrong or not facts["horovod"]:
-        return _absent(HOROVOD, wrong or "", site_file)
+        return absent(HOROVOD, wrong or "", site_file)
     built = facts.get("built")
     if built is None:
         detail = f"{facts['horovod']}: its build is not known without TensorFlow"
         return Check(HOROVOD, WARNING, detail)
-    has = [name for key, name in _BUILDS.items() if built[key]]
-    lacks = [name for key, name in _BUILDS.items() if not built[key]]
-    detail = f"{facts['horovod']}: built with {', '.join(has) or 'none of MPI, Gloo and NCCL'}"
-    detail += f", without {', '.join(lacks)}" if lacks else ""
+    detail = f"{facts['horovod']}: {built_with(built)}"
     for key in wanted:
         if not built[key]:
             # Without NCCL gradients go over the host: slow, but not wrong.
             state = WARNING if key == "nccl" else FAILED
             return Check(
-                HOROVOD, state, f"{detail}; the site asks for {_BUILDS[key]}",
+                HOROVOD, state, f"{detail}; the site asks for {BUILDS[key]}",
                 f"build Horovod with {_BUILD_WITH[key]}, or change env in {site_file}",
             )  # fmt: skip
     return Check(HOROVOD, OK, detail)
-
-
-def _absent(name: str, why: str, site_file: str) -> Check:
-    """A package that is not there, which the campaign needs."""
-    gone = why.startswith(("ModuleNotFoundError", "ImportError: No module"))
-    mend = f"install it for this Python, or name another in {site_file} (python, prologue)"
-    return Check(name, FAILED, "not installed" if gone else why, mend)

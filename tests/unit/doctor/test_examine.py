@@ -29,6 +29,17 @@ case $1 in
 *) exec {sys.executable} "$@" ;;
 esac
 """
+# As of an environment with PyTorch: what its two programs would print.
+TORCH_PYTHON = """#!/bin/sh
+case $1 in
+*software.py) echo '@doctor {"python": "3.12", "executable": "/t/python", "numpy": "2", "wrong": {},
+"torch": "2.13", "torch_build": {"distributed": true, "gloo": true, "nccl": false, "mpi": false,
+"cuda": null, "gpus": 0}}' | tr -d '\\n' ;;
+*) echo '@doctor {"rank": '$HOROVOD_RANK', "size": 2, "host": "n1", "cpus": ['$HOROVOD_RANK'],
+"torch": {"rank": '$HOROVOD_RANK', "size": 2, "sum": 3, "order": [0, 1], "on": "gloo"}}' \\
+    | tr -d '\\n' ;;
+esac
+"""
 SLURM = {
     "sbatch": 'case "$*" in *--test-only*) exit 0 ;; esac; echo 77',
     "squeue": 'echo "PENDING|Resources"',
@@ -69,9 +80,9 @@ def make(toy: Path, monkeypatch: pytest.MonkeyPatch) -> Make:
     return campaign
 
 
-def outcomes(campaign: Campaign, cluster: bool = False) -> dict[str, Check]:
+def outcomes(campaign: Campaign, cluster: bool = False, checks: int = 16) -> dict[str, Check]:
     found = list(doctor.examine(campaign, cluster))
-    assert len({check.name for check in found}) == len(found) == 16
+    assert len({check.name for check in found}) == len(found) == checks
     assert all("\n" not in doctor.line_of(check) for check in found)
     return {check.name: check for check in found}
 
@@ -91,6 +102,35 @@ def test_a_site_without_slurm_and_horovod(make: Make) -> None:
     for name in ("TensorFlow", "Horovod"):
         assert found[name].detail == "no benchmark of this campaign is known to need it"
     assert doctor.line_of(found["sbatch"]).startswith("skipped  sbatch: ")
+
+
+def test_pytorch_is_looked_at_where_a_benchmark_trains_with_it(make: Make) -> None:
+    campaign = make(torchpython=TORCH_PYTHON)
+    shutil.copytree("benchmarks/toy", "benchmarks/toytorch")
+    path = Path("benchmarks/toytorch/benchmark.yaml")
+    text = path.read_text().replace("name: toy", "name: toytorch", 1)
+    path.write_text(f"{text}framework: torch\n")
+    plain, site = Path("c.yaml").read_text(), Path("sites/toy.yaml")
+    trains = "  t: {benchmark: toytorch, fixed: {ranks: 2, ranks_per_node: 2}}\n"
+    Path("c.yaml").write_text(f"{plain[: plain.index('  e:')]}{trains}")
+    lacking = outcomes(load_campaign(Path("c.yaml")), checks=14)
+    assert lacking["PyTorch"].state == FAILED and lacking["programs"].state == OK
+    assert "add 'python: {torch: PATH}' to it" in lacking["PyTorch"].detail
+    assert lacking["launcher"].detail == lacking["core binding"].detail == "needs PyTorch"
+
+    own = f"python: {{tensorflow: {campaign.site.python}, torch: torchpython}}"
+    site.write_text(site.read_text().replace(f"python: {campaign.site.python}", own))
+    Path("c.yaml").write_text(f"{plain}{trains}")
+    both = outcomes(load_campaign(Path("c.yaml")), checks=19)
+    assert both["Python"].detail == "3.9.1 (/opt/python), NumPy 1.9"
+    assert both["TensorFlow"].state == SKIPPED
+    assert both["PyTorch"].state == OK
+    assert both["PyTorch"].detail.startswith("2.13 in Python 3.12 (/t/python), NumPy 2; built with")
+    assert both["launcher"].detail.endswith("started")
+    assert both["launcher (torch)"].detail == (
+        "2 ranks on n1 exchange data through torch.distributed over gloo"
+    )
+    assert both["core binding (torch)"].state == OK
 
 
 @pytest.mark.slow

@@ -49,10 +49,13 @@ _kept: list[Any] = []
 _profilers: list[tuple[torch.profiler.profile, Path]] = []  # one, while it runs
 
 
-def connect(ranks: int, inter_threads: int, intra_threads: int) -> None:
+def connect(
+    ranks: int, inter_threads: int, intra_threads: int, patience_s: float | None = None
+) -> None:
     """Join the other ranks, each on a GPU of its own where there are any.
 
-    Threads are those of torch.set_num_threads and its like. Raises ProgramError: on all ranks where
+    Threads are those of torch.set_num_threads and its like. Ranks wait `patience_s` for those that
+    have not come; None: as the run's time limit allows. Raises ProgramError: on all ranks where
     one never joins (code 75) or two have the same GPU (code 69).
     """
     _now.place = place = rendezvous(os.environ)
@@ -64,7 +67,7 @@ def connect(ranks: int, inter_threads: int, intra_threads: int) -> None:
         torch.set_num_threads(intra_threads)
     _now.device = _choose_device(place)
     cuda = _now.device.type == "cuda"
-    _now.store = _joined_store(place)
+    _now.store = _joined_store(place, _patience_s() if patience_s is None else patience_s)
     dist.init_process_group(
         "cpu:gloo,cuda:nccl" if cuda else "gloo",
         store=dist.PrefixStore("group", _now.store),
@@ -100,16 +103,20 @@ def _refuse_shared_gpus(place: Rendezvous) -> None:
     raise ProgramError(EXIT_UNSUPPORTED, message if place.rank == 0 else "")
 
 
-def _joined_store(place: Rendezvous) -> dist.Store:
+def _patience_s() -> float:
+    """Return how long to wait for ranks that have not come, in seconds."""
+    if (remaining_s := watch.remaining_s()) is None:
+        return JOIN_S
+    return max(SHORTEST_JOIN_S, min(JOIN_S, JOIN_SHARE * remaining_s))
+
+
+def _joined_store(place: Rendezvous, patience_s: float) -> dist.Store:
     """Return a store that all ranks have, once all of them have come.
 
     Raises ProgramError (code 75), on rank 0 with the numbers of those that have not.
     """
     if place.size == 1:
         return dist.HashStore()
-    patience_s = JOIN_S
-    if (remaining_s := watch.remaining_s()) is not None:
-        patience_s = max(SHORTEST_JOIN_S, min(JOIN_S, JOIN_SHARE * remaining_s))
     store = _connected_store(place, patience_s)
     store.set(f"{_JOINED}/{place.rank}", socket.gethostname())
     if place.rank > 0:

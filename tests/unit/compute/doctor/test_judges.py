@@ -15,6 +15,7 @@ from scalesweep.compute.doctor.nodes import (
 )
 from scalesweep.compute.doctor.programs import Said, said_in
 from scalesweep.compute.doctor.software import judge_horovod, judge_tensorflow
+from scalesweep.compute.doctor.torch_checks import judge_build
 
 SITE = "config/sites/big.yaml"
 
@@ -29,6 +30,11 @@ def rank(number: int | None, host: str = "n1", cpus: Any = (0, 1), **facts: Any)
 
 def hvd(size: int = 2, on: str = "Gloo") -> dict[str, Any]:
     return {"horovod": {"rank": 0, "size": size, "sum": float(size), "on": on}}
+
+
+def torch(number: int, size: int = 2, total: float = 3, order: Any = (0, 1)) -> dict[str, Any]:
+    exchange = {"rank": number, "size": size, "sum": total, "order": list(order), "on": "gloo"}
+    return rank(None, torch=exchange)
 
 
 def test_a_folder_that_a_node_does_not_see() -> None:
@@ -115,6 +121,28 @@ def test_power() -> None:
             Said([rank(0, horovod_error="ValueError: no Gloo"), rank(1)], ""),
             "2 ranks started, Horovod failed: ValueError: no Gloo",
         ),
+        (Said([torch(0), torch(1)], ""), ""),
+        (
+            Said([torch(0, 1, 1, [0]), torch(0, 1, 1, [0])], ""),
+            "2 processes started, each alone: PyTorch counts 1 rank(s)",
+        ),
+        (
+            Said([torch(0), torch(1, total=2)], ""),
+            "wrong result of an exchange over gloo: on rank 1 the sum is 2 for 3",
+        ),
+        (
+            Said([torch(0), torch(1, order=[1, 0])], ""),
+            "wrong result of an exchange over gloo: on rank 1 the sum is 3 for 3, and 1, 0 came",
+        ),
+        # What the ranks say is clearer than how their launcher ended.
+        (
+            Said([rank(0, torch_error="rank 1 of 2 did not join rank 0 on n1")], "exit code 1"),
+            "1 of 2 ranks started, PyTorch failed: rank 1 of 2 did not join rank 0 on n1",
+        ),
+        (
+            Said([rank(0, torch_error=""), rank(1, torch_error="no eth7")], ""),
+            "2 of 2 ranks started, PyTorch failed: no eth7",
+        ),
     ],
 )
 def test_two_ranks(said: Said, wrong: str) -> None:
@@ -170,6 +198,43 @@ def test_tensorflow() -> None:
     broken = {"tensorflow": None, "wrong": {"tensorflow": "OSError: libcudart.so.12"}}
     check = judge_tensorflow(broken, SITE)
     assert (check.state, check.detail) == (FAILED, "OSError: libcudart.so.12")
+
+
+def build(**differs: Any) -> dict[str, Any]:
+    built = {"distributed": True, "gloo": True, "nccl": True, "mpi": False, "cuda": "13.0",
+             "gpus": 4}  # fmt: skip
+    return {"wrong": {}, "torch": "2.13", "python": "3.12.1", "executable": "/t/python",
+            "numpy": "2.4", "torch_build": {**built, **differs}}  # fmt: skip
+
+
+NO_CUDA = {"nccl": False, "cuda": None, "gpus": 0}
+
+
+@pytest.mark.parametrize(
+    ("facts", "gpus", "state", "text"),
+    [
+        (build(), 4, OK, "2.13 in Python 3.12.1 (/t/python), NumPy 2.4; built with Gloo, NCCL, "
+                         "without MPI; CUDA 13.0, 4 GPUs"),
+        (build(**NO_CUDA), 0, OK, "built with Gloo, without MPI, NCCL; without CUDA"),
+        (build(**NO_CUDA), 4, FAILED, "says 4 GPUs on each node: runs would be on CPUs"),
+        (build(gpus=0), 4, FAILED, "CUDA 13.0, 0 GPUs; config/sites/big.yaml says 4 GPUs on each"),
+        (build(gpus=1), 4, WARNING, "CUDA 13.0, 1 GPU; config/sites/big.yaml says 4 GPUs on each"),
+        (build(nccl=False), 4, FAILED, "ranks on GPUs exchange data through NCCL alone"),
+        (build(nccl=False), 0, FAILED, "ranks on GPUs exchange data through NCCL alone"),
+        (build(gloo=False, **NO_CUDA), 0, FAILED, "built with none of MPI, Gloo and NCCL; without "
+                                                  "CUDA; Gloo is missing: ranks cannot meet"),
+        (build(distributed=False, gloo=False), 4, FAILED, "torch.distributed is missing"),
+        (build() | {"numpy": None}, 4, FAILED, "scalesweep's benchmarks need NumPy"),
+        (build() | {"torch": None, "wrong": {"torch": "ModuleNotFoundError: No module"}}, 4,
+         FAILED, "/t/python: not installed"),
+        (build() | {"wrong": {"torch": "OSError: libcudart.so.13"}}, 4, FAILED,
+         "/t/python: OSError: libcudart.so.13"),
+    ],
+)  # fmt: skip
+def test_a_build_of_pytorch(facts: Any, gpus: int, state: str, text: str) -> None:
+    check = judge_build(facts, gpus, SITE)
+    assert check.state == state and text in check.detail
+    assert bool(check.mend) == (state in (FAILED, WARNING))
 
 
 def test_what_is_said_among_other_output() -> None:
