@@ -15,6 +15,7 @@ from scalesweep.adaptive.stops import stopped_at
 from scalesweep.analysis.advice.advise import ChoiceAsked
 from scalesweep.analysis.factors import fold_axes
 from scalesweep.config.campaign import Campaign
+from scalesweep.config.derived_parameters import requirements
 from scalesweep.config.grid import exclusions
 from scalesweep.config.yaml_loader import load_yaml
 from scalesweep.core.formatting import text_of
@@ -74,9 +75,13 @@ def _excluded(campaign: Campaign) -> dict[str, Callable[[Mapping[str, Any]], boo
     excluded, content = {}, load_yaml(campaign.file)
     for experiment in campaign.experiments:
         spec = content["experiments"].get(experiment.name, {})
-        where = f"{campaign.file}: experiments.{experiment.name}.exclude"
-        rules = [
-            rule for rule, _ in exclusions(experiment.benchmark, spec.get("exclude", []), where)
+        where, benchmark = f"{campaign.file}: experiments.{experiment.name}", experiment.benchmark
+        rules: list[Callable[[Mapping[str, Any]], Any]] = [
+            *(
+                rule
+                for rule, _ in exclusions(benchmark, spec.get("exclude", []), f"{where}.exclude")
+            ),
+            *(rule for rule, _ in requirements(benchmark, spec, where)),
         ]
         excluded[experiment.name] = _any_of(rules)
     return excluded

@@ -130,17 +130,20 @@ def derived(
     ``known``: points of the series by rank count; a parameter that changes along it has to follow
     the ranks, in proportion or inversely. ``left_out``: whether the campaign excludes a point.
     """
-    benchmark = experiment.benchmark
+    benchmark, derivation = experiment.benchmark, experiment.derivation
     if benchmark.workers is not None:
         return None
     last = known[max(known)]
     point = {**last, "ranks": count}
     try:
-        for name in sorted(point):
+        for name in sorted(point.keys() - derivation.derived.keys()):
             values = {ranks: point[name] for ranks, point in known.items()}
             if name != "ranks" and any(value != last[name] for value in values.values()):
                 point[name] = _followed(values, count)
             point[name] = benchmark.parameter(name, "").normalise(point[name], "")
+        point = derivation.of(point)
+        if derivation.broken(point):
+            return None
         benchmark.check_point(point, "")
         site.check_point(point, "")
     except (UserError, ValueError):

@@ -83,7 +83,8 @@ def _experiment(
     set_here = {*spec.get("axes", {}), *(spec.get("linked") or [{}])[0], "ranks"}
     set_here |= {name for extra in spec.get("extra", []) for name in extra}
     differ = {n for n in first if any(point[n] != first[n] for point, _ in points.values())}
-    names = sorted(set_here | differ, key=lambda name: (name != "ranks", name))
+    worked_out = experiment.derivation.derived.keys()
+    names = sorted((set_here | differ) - worked_out, key=lambda name: (name != "ranks", name))
     fixed = {name: value for name, value in spec.get("fixed", {}).items() if name not in names}
     env = {n: v for n, v in spec.get("env", {}).items() if f"{VARIABLE_PREFIX}{n}" not in names}
     return {

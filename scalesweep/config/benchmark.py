@@ -81,6 +81,7 @@ class Benchmark:
     ``memory``, ``network`` or ``files`` (bytes/s); None for all other benchmarks.
     ``parts``: regular expressions that group the functions of a profile; empty: those by default.
     ``noexchange``: the program can train without the exchange of gradients.
+    ``quantities``: parameters that are the experiment's: the program does not know them.
     """
 
     name: str
@@ -110,6 +111,7 @@ class Benchmark:
     noexchange: bool = False
     gpus: Expression | None = None  # that a rank takes where there are GPUs; None: not known
     framework: str | None = None
+    quantities: frozenset[str] = frozenset()
 
     def parameter(self, name: str, where: str) -> Parameter:
         """A parameter by name; raises UserError naming the known ones."""
@@ -197,6 +199,21 @@ class Benchmark:
             defaults={**self.defaults, **dict.fromkeys(known)},
         )
 
+    def with_quantities(self, quantities: Mapping[str, Parameter]) -> "Benchmark":
+        """The same with parameters that an experiment has for itself, outside of run ids."""
+        if not quantities:
+            return self
+        return replace(
+            self,
+            parameters={**self.parameters, **quantities},
+            defaults={**self.defaults, **dict.fromkeys(quantities)},
+            quantities=self.quantities | quantities.keys(),
+        )
+
+    def program_values(self, point: Mapping[str, Any]) -> dict[str, Any]:
+        """What the program is told of a point: all but the experiment's own quantities."""
+        return {name: value for name, value in point.items() if name not in self.quantities}
+
     @property
     def scale(self) -> str:
         """What runs scale over: ``ranks``, or the name of ``workers``."""
@@ -252,7 +269,9 @@ class Benchmark:
 
     def fragment(self, name: str, value: Any) -> str:
         """What one parameter adds to the identity: ``"name":value``, nothing for the default."""
-        return "" if value == self.defaults[name] else canonical_json({name: value})[1:-1]
+        if name in self.quantities or value == self.defaults[name]:
+            return ""
+        return canonical_json({name: value})[1:-1]
 
     def fingerprint(self) -> str:
         """Digest of all defaults: may change only together with ``version``."""

@@ -30,7 +30,7 @@ def impossible_combinations(benchmark: Benchmark, grid: Grid) -> list[LeftOut]:
         if _is_of_product(rule, grid):
             refused = [point for point in grid.distinct(rule.names) if rule.broken(point)]
             if refused:
-                names = sorted(rule.names & _chosen(grid))
+                names = sorted(grid.sources(rule.names) & _chosen(grid))
                 reason = f"{benchmark.name}: {rule.reason}"
                 result.append(LeftOut(_lookup(names, refused), reason))
     return result
@@ -74,7 +74,7 @@ def _chosen(grid: Grid) -> set[str]:
 
 
 def _is_of_product(rule: PointRule, grid: Grid) -> bool:
-    names = rule.names & _chosen(grid)
+    names = grid.sources(rule.names) & _chosen(grid)
     axes = names & grid.axes.keys()
     return len(axes) + bool(names - axes) > 1
 

@@ -1,6 +1,6 @@
 """Experiments: from axes in a YAML file to points and runs."""
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Collection, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from itertools import compress
 from pathlib import Path
@@ -14,6 +14,14 @@ from scalesweep.config.combinations import (
     other_rules,
 )
 from scalesweep.config.derived_metrics import DerivedMetric, derived_metrics
+from scalesweep.config.derived_parameters import (
+    Derivation,
+    DerivedGrid,
+    check_extras,
+    check_same,
+    derived_parameters,
+    requirements,
+)
 from scalesweep.config.experiment_checks import (
     check_constraint,
     check_main_metric,
@@ -64,6 +72,7 @@ class Experiment:
     With ``stop`` smaller counts are measured before larger ones, which ``adaptive.stops`` may leave
     out: ``left_out`` are the ids of the runs that it has.
     ``alone``: no run of it starts while another of its runs lasts (``concurrent_runs: 1``).
+    ``derivation``: which parameters are worked out from others; they are none of ``axes``.
     ``part_of``: the experiment of several benchmarks of which it is one; empty for all others.
     """
 
@@ -89,6 +98,7 @@ class Experiment:
     derived: Mapping[str, DerivedMetric] = field(default_factory=dict)
     left_out: frozenset[str] = frozenset()
     alone: bool = False
+    derivation: Derivation = field(default_factory=Derivation)
     part_of: str = ""
 
     def stages(self) -> dict[str, int]:
@@ -111,6 +121,7 @@ def expand_experiment(
     """
     own = load_benchmark(spec["benchmark"], f"{where}.benchmark", beside=folder)
     env = check_variables(own, spec, where)
+    own, derivation = derived_parameters(own, spec, where)
     # What follows from the benchmark's file knows its own parameters only.
     benchmark = own.with_variables(variables)
     axes = {
@@ -124,17 +135,30 @@ def expand_experiment(
     }
     grid_sets = {"axes": axes, "linked": linked[0] if linked else {}}
     check_overlap({**grid_sets, "fixed": fixed, "env": env}, where)
-    grid = Grid({**benchmark.defaults, **fixed, **env}, axes, linked)
+    base = {**benchmark.defaults, **fixed, **env}
+    grid = (
+        DerivedGrid(base, axes, linked, derivation)
+        if derivation.derived
+        else Grid(base, axes, linked)
+    )
     if len(grid) > MAX_POINTS:
         raise UserError(f"{where}: the grid has more than {MAX_POINTS} points")
 
     asked = exclusions(own, spec.get("exclude", []), f"{where}.exclude")
     starts = site.launch is not None
     impossible = impossible_combinations(benchmark, grid) if starts else []
-    rules: list[tuple[Expression, str] | LeftOut] = [*asked, *impossible]
-    extras = list(extra_points(benchmark, spec.get("extra", []), grid, f"{where}.extra"))
+    rules: list[tuple[Expression, str] | LeftOut] = [
+        *derivation.rules([*asked, *requirements(own, spec, where)]), *impossible
+    ]  # fmt: skip
+    extras = [
+        derivation.of(extra)
+        for extra in extra_points(benchmark, spec.get("extra", []), grid, f"{where}.extra")
+    ]
+    check_extras(derivation, extras, f"{where}.extra")
     listed = listed_points(spec, len(grid), where)
-    planned, excluded = _planned_points(benchmark, grid, extras, rules, listed)
+    planned, excluded = _planned_points(
+        benchmark, grid, extras, rules, listed, derivation.derived, where
+    )
     if listed is not None and len(set(planned.identities)) < len(planned.identities):
         raise UserError(f"{where}.linked: with a list of repeats each entry must be another point")
     points = planned.points
@@ -143,7 +167,8 @@ def expand_experiment(
         refused = [point for point, reason in excluded if reason in reasons]
         check_values(benchmark, grid, points, refused, where)
     if not points:
-        raise UserError(f"{where}: no point is left: 'exclude' removes all {len(excluded)}")
+        why = "; ".join(dict.fromkeys(reason for _, reason in excluded))
+        raise UserError(f"{where}: no point is left; all {len(excluded)} are excluded ({why})")
     others = other_rules(benchmark, grid)
     check_points(benchmark, site, grid, points, extras, others, where)
 
@@ -153,8 +178,9 @@ def expand_experiment(
     series = list(grid.distinct(work))
     few = [*grid.spread(), *series, *extras]
     part = bool(rules) or listed is not None
-    varying = varying_parameters(benchmark, points if part else few)
-    check_varying(varying, where)
+    every = varying_parameters(benchmark, points if part else few)
+    check_varying(every, where)
+    varying = tuple(name for name in every if name not in derivation.derived)
     whole = [*grid.points(), *extras] if rules and scaling != "none" else []
     check_scaling(benchmark, scaling, varying, points if part or extras else series, where, whole)
     derived = derived_metrics(benchmark, spec.get("metrics", {}), f"{where}.metrics")
@@ -183,6 +209,7 @@ def expand_experiment(
         stop=stop_rule(benchmark, spec, f"{where}.stop"),
         alone="concurrent_runs" in spec,
         derived=derived,
+        derivation=derivation,
     )
 
 
@@ -192,14 +219,20 @@ def _planned_points(
     extras: Sequence[Mapping[str, Any]],
     rules: Sequence[tuple[Expression, str] | LeftOut],
     listed: Sequence[bool] | None,
+    derived: Collection[str],
+    where: str,
 ) -> tuple[PlannedPoints, list[tuple[Mapping[str, Any], str]]]:
     """The points of an experiment, each once, and those that ``rules`` exclude, with the reason.
 
-    ``listed``: which combinations are points, where the campaign lists them.
+    ``listed``: which combinations are points, where the campaign lists them; ``derived``: names of
+    parameters that are worked out.
     """
     identities = list(grid.identities(benchmark))
     if listed is not None:
         there = tuple(compress(grid.points(), listed))
+        broken = (why for point in there for rule, why in rules if rule(point))
+        if why := next(broken, None):
+            raise UserError(f"{where}: a point that 'repeats' lists cannot be: {why}")
         ranks = [point["ranks"] for point in there]
         return PlannedPoints(there, list(compress(identities, listed)), ranks), []
     others: dict[str, Mapping[str, Any]] = {}
@@ -215,7 +248,8 @@ def _planned_points(
     for point, identity in zip(grid.points(), identities, strict=True):
         reason = next((why for rule, why in rules if rule(point)), None)
         if reason is None:
-            by_identity.setdefault(identity, point)
+            first = by_identity.setdefault(identity, point)
+            check_same(first, point, benchmark, derived, where)
         else:
             excluded.append((point, reason))
     for identity, extra in others.items():

@@ -144,6 +144,10 @@ class Grid:
             for row in itertools.product(*parts.values(), *rest.values()):
                 yield benchmark.identity(map(row.__getitem__, order))
 
+    def sources(self, names: Collection[str]) -> frozenset[str]:
+        """What decides on the values of ``names``: nothing else does."""
+        return frozenset(names)
+
     def distinct(self, names: Collection[str]) -> Iterator[dict[str, Any]]:
         """Of the points those that differ in what is read of them: all values of ``names``."""
         axes = {name: v if name in names else v[:1] for name, v in self.axes.items()}

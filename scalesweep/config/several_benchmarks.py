@@ -16,7 +16,7 @@ from scalesweep.core.errors import UserError, choices
 from scalesweep.core.formatting import listed
 
 # What decides between runs, or predicts them, of one program alone.
-_ALONE = ("extra", "predict", "stop")
+_ALONE = ("derive", "extra", "predict", "stop")
 _SAMPLES = "samples"
 _IMAGES = "images"  # what benchmarks of images call samples
 

@@ -16,6 +16,7 @@ from scalesweep.core.plan_format import (
     PlanExperiment,
     PlanProfile,
     PlanRun,
+    PointValues,
 )
 
 BENCHMARK = "benchmark"  # the parameter that says which benchmark a point is of
@@ -55,7 +56,23 @@ def constants_of(entry: PlanExperiment) -> Mapping[str, Mapping[str, Any]]:
 def parameters_at(entry: PlanExperiment, values: Mapping[str, Any]) -> dict[str, Any]:
     """Every parameter of a point whose varying ones have these ``values``."""
     own = constants_of(entry).get(str(values.get(BENCHMARK)), {})
-    return {**entry["fixed"], **own, **values}
+    return {**entry["fixed"], **own, **derived_values(entry, values), **values}
+
+
+def derived_values(entry: PlanExperiment, values: Mapping[str, Any]) -> PointValues:
+    """The derived parameters that vary, at a point with these ``values`` of its axes.
+
+    Empty where nothing is derived, or the point is not planned.
+    """
+    by_point = entry.get("derived_at")
+    return by_point.get(axes_key(entry, values), {}) if by_point else {}
+
+
+def axes_key(entry: PlanExperiment, values: Mapping[str, Any]) -> str:
+    """What tells a point of an experiment from the others: the values of its axes, which may be
+    numbers of a table (NumPy's)."""
+    values_of: list[Any] = [values.get(name) for name in entry["axes"]]
+    return canonical_json([v.item() if hasattr(v, "item") else v for v in values_of])
 
 
 def differing_settings(entry: PlanExperiment) -> dict[str, dict[str, Any]]:

@@ -193,6 +193,19 @@ class PlanExperiment(TypedDict):
     linked: Annotated[list[str], "parameters that the campaign sets together"]
     work: Annotated[list[str], "parameters that decide the work of a rank"]
     fixed: Annotated[PointValues, "the other parameters and their values"]
+    derived_parameters: NotRequired[
+        Annotated[
+            dict[str, str],
+            "parameters that are worked out from others, each with its expression; none: absent",
+        ]
+    ]
+    derived_at: NotRequired[
+        Annotated[
+            dict[str, PointValues],
+            "those of them that vary, by the values of the axes at a point (a JSON list); none: "
+            "absent",
+        ]
+    ]
     parameters: dict[str, ParameterInfo]
     runs: list[PlanRun]
     profiles: list[PlanProfile]

@@ -95,7 +95,7 @@ def run_spec(
         "profile": run.profile,
         "benchmark": benchmark.name,
         "version": benchmark.version,
-        "params": dict(point),
+        "params": benchmark.program_values(point),
         "repeat": run.repeat,
         "site": site.name,
         "folder": str(campaign.runs_folder / run.run_id),

@@ -14,6 +14,7 @@ from scalesweep.config.experiment import Experiment
 from scalesweep.config.repeats import Run
 from scalesweep.core.csv_cells import CsvWriter
 from scalesweep.core.errors import UserError
+from scalesweep.core.joined_experiments import axes_key
 from scalesweep.core.own_files import publish
 from scalesweep.core.plan_format import (
     PLAN,
@@ -149,6 +150,11 @@ def _experiment_entry(
             pending.append((nodes, estimates.seconds(experiment, run)))
         seen.add(run.run_id)
     first = benchmark.scaled(experiment.points[0])
+    worked_out = [
+        name
+        for name in experiment.derivation.derived
+        if any(point[name] != first[name] for point in experiment.points)
+    ]
     entry: PlanExperiment = {
         "name": experiment.name,
         "description": experiment.description,
@@ -172,7 +178,7 @@ def _experiment_entry(
         "axes": list(experiment.axes),
         "linked": list(experiment.linked),
         "work": sorted(benchmark.work_parameters),
-        "fixed": {k: v for k, v in first.items() if k not in experiment.axes},
+        "fixed": {k: v for k, v in first.items() if k not in {*experiment.axes, *worked_out}},
         "parameters": _parameters(benchmark),
         "runs": runs,
         "profiles": _profiles(experiment, states),
@@ -182,6 +188,14 @@ def _experiment_entry(
         "points": len(experiment.points),
         "estimate": _estimate(campaign, pending, experiment.alone),
     }
+    if experiment.derivation.derived:
+        entry["derived_parameters"] = {
+            name: derived.value.text for name, derived in experiment.derivation.derived.items()
+        }
+        entry["derived_at"] = {
+            axes_key(entry, benchmark.scaled(point)): {name: point[name] for name in worked_out}
+            for point in experiment.points
+        }
     if experiment.part_of:
         entry["part_of"] = experiment.part_of
     if experiment.derived:

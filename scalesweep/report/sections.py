@@ -184,7 +184,13 @@ def fixed_parameters(results: ExperimentResults) -> dict[str, Any]:
         {"benchmark": benchmark, **_constants(results, values, differing)}
         for benchmark, values in constants_of(results.entry).items()
     ]
-    return {**_constants(results, constants, shown), "of": of}
+    groups = _constants(results, constants, shown)
+    groups["set"] += [
+        {"name": name, "value": f"= {text}", "doc": parameter_of(results.entry, name)["doc"]}
+        for name, text in results.entry.get("derived_parameters", {}).items()
+        if name not in constants
+    ]
+    return {**groups, "of": of}
 
 
 def _constants(

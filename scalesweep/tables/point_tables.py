@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from scalesweep.analysis.stats import (
 from scalesweep.analysis.table_io import typed_values
 from scalesweep.analysis.types import Floats
 from scalesweep.core.files import digest_of
+from scalesweep.core.joined_experiments import derived_values
 from scalesweep.tables.in_blocks import in_blocks, pooled_intervals, pooled_words
 from scalesweep.tables.machine_load import LOAD, OTHERS
 from scalesweep.tables.points import ExperimentData, Measure, Point, identity_columns, state_columns
@@ -41,6 +43,7 @@ def point_tables(data: ExperimentData, points: Sequence[Point]) -> dict[str, pd.
         "points": pd.DataFrame(
             {
                 **identity_columns(data.axes, points, samples=True),
+                **derived_columns(data, [point.values for point in points]),
                 **state_columns(data.axes, points),
                 **({"stated": typed_values(stated)} if any(stated) else {}),
                 **in_blocks(pooled_words(data, points)),
@@ -65,6 +68,7 @@ def _runs(data: ExperimentData, points: Sequence[Point]) -> pd.DataFrame:
         table[name] = _taken(data.summary[name].tolist(), rows)
     for name in data.axes:
         table[name] = typed_values([run["point"][name] for run in runs])
+    table |= derived_columns(data, [run["point"] for run in runs])
     # One more entry, NaN, for those that have not finished.
     index = [-1 if row is None else row for row in rows]
     for metric, phase in data.measures:
@@ -81,6 +85,13 @@ def _runs(data: ExperimentData, points: Sequence[Point]) -> pd.DataFrame:
     named = _outliers(data, points)
     table["outlier"] = typed_values([named.get(run["run_id"]) for run in runs])
     return pd.DataFrame(table)
+
+
+def derived_columns(data: ExperimentData, points: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Columns of the derived parameters that vary; none where nothing is derived."""
+    at = [derived_values(data.experiment, point) for point in points]
+    names = dict.fromkeys(chain.from_iterable(at))
+    return {name: typed_values([values.get(name) for values in at]) for name in names}
 
 
 def _taken(values: Sequence[Any], rows: Sequence[int | None]) -> Any:

@@ -221,7 +221,7 @@ def test_repeats_of_each_linked_point_by_their_numbers(campaign_of: Load) -> Non
         ("exclude: ['size >']", "is not an expression"),
         (
             "axes: {size: [1, 2]}\nexclude: ['size > 0']",
-            "no point is left: 'exclude' removes all 2",
+            "no point is left; all 2 are excluded (size > 0)",
         ),
         ("axes: {size: [1, 2], rate: [1, 2]}\nextra: [{size: 3}]", "must set 'rate'"),
         ("linked: [{size: 1}, {ranks: 1}]", "all entries must set the same parameters"),

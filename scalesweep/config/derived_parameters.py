@@ -1,0 +1,275 @@
+"""Parameters that an experiment works out from others, and rules that its points must keep.
+
+A name that is no parameter of the benchmark is a quantity of the experiment, such as a global batch
+size or the number of data-parallel ranks: it is shown like a parameter and can be an axis, but the
+program is not told of it, and it is no part of run ids.
+"""
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from graphlib import CycleError, TopologicalSorter
+from typing import Any
+
+from scalesweep.config.benchmark import Benchmark
+from scalesweep.config.combinations import LeftOut
+from scalesweep.config.expressions import Expression
+from scalesweep.config.grid import Grid, exclusions
+from scalesweep.config.parameter import Parameter
+from scalesweep.config.reserved_names import check_parameter
+from scalesweep.core.errors import UserError
+
+Point = Mapping[str, Any]
+_ANY = ("integer", "number", "boolean", "string")  # of a quantity that a campaign gives itself
+
+
+@dataclass(frozen=True)
+class Derived:
+    """A parameter that is worked out, and from what."""
+
+    parameter: Parameter
+    value: Expression
+    where: str  # starts messages
+
+    @property
+    def faults(self) -> tuple[str, ...]:
+        """Why points can be left out by it, in the order in which it is asked."""
+        text = f"{self.parameter.name} = {self.value.text}"
+        return (
+            f"{text} cannot be worked out",
+            f"{text} is not a whole number",
+            f"{text} is not {self.parameter.allowed}",
+        )
+
+    def at(self, point: Point) -> tuple[Any, str | None]:
+        """The value at a point, None if there is none, and why the point cannot have it.
+
+        Raises UserError for a text or another value that is no number where it cannot be one of
+        the parameter's: a slip in the expression, rather than a combination that does not fit.
+        """
+        failed, fraction, other = self.faults
+        try:
+            value = self.value(point)
+        except UserError:
+            return None, failed
+        types = self.parameter.types
+        whole = "integer" in types and "number" not in types
+        if whole and isinstance(value, float) and not value.is_integer():
+            return value, fraction
+        try:
+            return self.parameter.normalise(value, self.where), None
+        except UserError:
+            if isinstance(value, bool) or not isinstance(value, int | float):
+                raise
+            return value, other
+
+
+@dataclass(frozen=True)
+class Derivation:
+    """What an experiment derives, each after what it reads; nothing for most experiments."""
+
+    derived: Mapping[str, Derived] = field(default_factory=dict)
+
+    def of(self, point: Point) -> dict[str, Any]:
+        """The point with its derived parameters; a value that it cannot have is as it came out."""
+        result = dict(point)
+        for name, derived in self.derived.items():
+            result[name] = derived.at(result)[0]
+        return result
+
+    def broken(self, point: Point, names: Collection[str] | None = None) -> str | None:
+        """Why a point with its derived parameters is none, by those of ``names`` or by all."""
+        for name, derived in self.derived.items():
+            if (names is None or name in names) and (fault := derived.at(point)[1]):
+                return fault
+        return None
+
+    def sources(self, names: Collection[str]) -> frozenset[str]:
+        """``names`` and all that they are derived from."""
+        result = set(names)
+        for name, derived in reversed([*self.derived.items()]):
+            if name in result:
+                result |= derived.value.names
+        return frozenset(result)
+
+    def rules(self, asked: Iterable[tuple[Expression, str]]) -> list[LeftOut]:
+        """What leaves points out: rules of the campaign (expressions that must be false), where
+        they can be evaluated, and the faults of derived parameters."""
+        return [
+            *(LeftOut(self._when_whole(rule), reason) for rule, reason in asked),
+            *(
+                LeftOut(_has_fault(derived, fault), fault)
+                for derived in self.derived.values()
+                for fault in derived.faults
+            ),
+        ]
+
+    def _when_whole(self, rule: Expression) -> Callable[[Point], bool]:
+        names = self.sources(rule.names)
+        return lambda point: self.broken(point, names) is None and bool(rule(point))
+
+
+def _has_fault(derived: Derived, fault: str) -> Callable[[Point], bool]:
+    return lambda point: derived.at(point)[1] == fault
+
+
+@dataclass(frozen=True)
+class DerivedGrid(Grid):
+    """A grid whose points have derived parameters; some of its points may be none (``broken``)."""
+
+    derivation: Derivation
+
+    def points(self) -> Iterator[dict[str, Any]]:
+        """The combinations, the last axis changing fastest."""
+        return map(self.derivation.of, super().points())
+
+    def point(self, index: int) -> dict[str, Any]:
+        """The combination at an index of ``points()``."""
+        return self.derivation.of(super().point(index))
+
+    def values(self, name: str) -> Iterator[Any]:
+        """The value that one parameter has in each of ``points()``."""
+        if name in self.derivation.derived:
+            return (point[name] for point in self.points())
+        return super().values(name)
+
+    def identities(self, benchmark: Benchmark) -> Iterator[str]:
+        """``Benchmark.identity`` of each of ``points()``, in the same order."""
+        return map(benchmark.identity_of, self.points())
+
+    def sources(self, names: Collection[str]) -> frozenset[str]:
+        """What decides on the values of ``names``."""
+        return self.derivation.sources(names)
+
+    def distinct(self, names: Collection[str]) -> Iterator[dict[str, Any]]:
+        """Of the points those that differ in ``names``, without those that are none by these."""
+        needed = self.sources(names)
+        for point in super().distinct(needed):
+            if self.derivation.broken(derived := self.derivation.of(point), needed) is None:
+                yield derived
+
+    def spread(self) -> Iterator[dict[str, Any]]:
+        """Few of the points, with every value of every parameter, but for those that are none."""
+        for point in map(self.derivation.of, super().spread()):
+            if self.derivation.broken(point) is None:
+                yield point
+
+
+def derived_parameters(
+    benchmark: Benchmark, spec: Mapping[str, Any], where: str
+) -> tuple[Benchmark, Derivation]:
+    """What an experiment derives, and the benchmark with the quantities that are the experiment's.
+
+    ``spec``: of the experiment; ``where`` starts messages. Raises UserError for a name that is set
+    elsewhere, cannot be derived, or is not known.
+    """
+    said = {name: _stated(name, entry) for name, entry in spec.get("derive", {}).items()}
+    values = {
+        name: Expression(str(entry["value"]), f"{where}.derive.{name}")
+        for name, entry in said.items()
+    }
+    rules = [
+        Expression(rule if isinstance(rule, str) else rule["that"], f"{where}.require[{index}]")
+        for index, rule in enumerate(spec.get("require", []))
+    ]
+    read = frozenset().union(*(expression.names for expression in (*values.values(), *rules)))
+    set_here = _set_elsewhere(spec)
+    for name in said:
+        if name == benchmark.scale or name in benchmark.scale_parameters:
+            raise UserError(
+                f"{where}.derive.{name}: what runs scale over cannot be derived; put {name} under "
+                "axes, and derive the others from it"
+            )
+        if name in set_here:
+            raise UserError(f"{where}: {name!r} is set in {set_here[name]} and in derive; keep one")
+    quantities = {
+        name: _quantity(name, entry, f"{where}.{place}.{name}")
+        for name, entry, place in (
+            *((name, entry, "derive") for name, entry in said.items()),
+            *((name, {"type": _ANY}, place) for name, place in set_here.items() if name in read),
+        )
+        if name not in benchmark.parameters
+    }
+    known = benchmark.with_quantities(quantities)
+    for expression in values.values():
+        expression.check_names(set(known.parameters))
+    return known, Derivation(
+        {
+            name: Derived(known.parameters[name], values[name], f"{where}.derive.{name}")
+            for name in _order(values, f"{where}.derive")
+        }
+    )
+
+
+def requirements(
+    benchmark: Benchmark, spec: Mapping[str, Any], where: str
+) -> list[tuple[Expression, str]]:
+    """The rules that points of an experiment must keep, as expressions of what breaks them, each
+    with its reason.
+
+    Raises UserError for a rule that reads no parameter, or an unknown one.
+    """
+    rules: list[Any] = [
+        {"when": rule, "reason": f"required: {rule}"}
+        if isinstance(rule, str)
+        else {"when": rule["that"], "reason": rule["reason"]}
+        for rule in spec.get("require", [])
+    ]
+    checked = exclusions(benchmark, rules, f"{where}.require")
+    return [
+        (Expression(f"not ({rule.text})", f"{where}.require[{index}]"), reason)
+        for index, (rule, reason) in enumerate(checked)
+    ]
+
+
+def check_extras(derivation: Derivation, extras: Sequence[Point], where: str) -> None:
+    """Raise UserError for a single point whose derived parameters it cannot have."""
+    for index, extra in enumerate(extras):
+        if reason := derivation.broken(extra):
+            raise UserError(f"{where}[{index}]: {reason}")
+
+
+def check_same(
+    first: Point, other: Point, benchmark: Benchmark, derived: Collection[str], where: str
+) -> None:
+    """Raise UserError for two points of which the program is told the same, but which have other
+    quantities: no run is of one of them alone."""
+    # What the campaign gives before what follows from it.
+    for name in sorted(benchmark.quantities, key=lambda name: (name in derived, name)):
+        if first[name] != other[name]:
+            raise UserError(
+                f"{where}: {name} = {first[name]} and {other[name]} make the same point of "
+                f"{benchmark.name}; derive one of its parameters from {name}, or leave {name} out"
+            )
+
+
+def _stated(name: str, entry: Any) -> Mapping[str, Any]:
+    return entry if isinstance(entry, Mapping) else {"value": entry}
+
+
+def _set_elsewhere(spec: Mapping[str, Any]) -> dict[str, str]:
+    """The parameters that an experiment sets, each with the key that does."""
+    places = {name: "linked" for entry in spec.get("linked", []) for name in entry}
+    places |= {name: "extra" for entry in spec.get("extra", []) for name in entry}
+    return places | {name: key for key in ("fixed", "axes") for name in spec.get(key, {})}
+
+
+def _quantity(name: str, entry: Mapping[str, Any], where: str) -> Parameter:
+    """A quantity of the experiment as a parameter. Raises UserError for a reserved name."""
+    check_parameter(name, where)
+    kinds = entry.get("type", "integer")
+    return Parameter(
+        name=name,
+        types=(kinds,) if isinstance(kinds, str) else tuple(kinds),
+        default=None,
+        doc=str(entry.get("doc", "")),
+        unit=entry.get("unit"),
+    )
+
+
+def _order(values: Mapping[str, Expression], where: str) -> list[str]:
+    """The names, each after those that it reads. Raises UserError where two need each other."""
+    graph = {name: value.names & values.keys() for name, value in values.items()}
+    try:
+        return list(TopologicalSorter(graph).static_order())
+    except CycleError as error:
+        raise UserError(f"{where}: these need each other: {' -> '.join(error.args[1])}") from None

@@ -1,0 +1,168 @@
+"""Parameters that an experiment derives: its runs, excluded points and series, and refusals."""
+
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import pandas as pd
+import pytest
+import yaml
+
+from scalesweep.adaptive.advice_points import derived
+from scalesweep.adaptive.advised_campaign import advised_campaign
+from scalesweep.aspects.make_tables import make_tables
+from scalesweep.config.campaign import Campaign, load_campaign
+from scalesweep.core.errors import UserError
+from scalesweep.core.joined_experiments import parameters_at
+from scalesweep.experiment.results import ExperimentResults
+from scalesweep.jobs.run_spec import run_spec
+from scalesweep.planning.plan import build_plan
+from scalesweep.report.sections import fixed_parameters
+from scalesweep.state.run_state import RunState
+
+# As many samples in all at every number of ranks, for each rank or each two of them.
+GRID = """
+scaling: strong
+axes: {ranks: [1, 2, 3, 4], threads: [1, 2], total: [12, 24]}
+derive:
+  lanes: {value: ranks // threads, unit: ranks, doc: Ranks that share the samples.}
+  size: total / lanes
+require: [{that: ranks % threads == 0, reason: threads take whole ranks}, "size < 24"]
+repeats: 2
+"""
+
+
+def test_runs_are_those_of_a_campaign_that_sets_the_values(
+    campaign_of: Callable[[str], Campaign],
+) -> None:
+    campaign = campaign_of(GRID)
+    (experiment,) = campaign.experiments
+    by_hand = campaign_of(
+        "repeats: 2\nlinked:\n"
+        + "".join(
+            f"- {{ranks: {ranks}, threads: {threads}, size: {total * threads // ranks}}}\n"
+            for ranks, threads in ((1, 1), (2, 1), (3, 1), (4, 1), (2, 2), (4, 2))
+            for total in (12, 24)
+            if total * threads // ranks < 24
+        )
+    )
+    assert {*campaign.unique_runs()} == {*by_hand.unique_runs()} and len(experiment.runs) == 20
+    spec = run_spec(campaign, experiment, experiment.runs[0])
+    assert spec["params"]["size"] == 12 and not {"total", "lanes"} & spec["params"].keys()
+
+
+def test_points_that_cannot_be_are_excluded_with_the_reason(
+    campaign_of: Callable[[str], Campaign],
+) -> None:
+    (experiment,) = campaign_of(GRID.replace("12, 24", "10, 12, 24")).experiments
+    reasons = Counter(reason for _, reason in experiment.excluded)
+    assert reasons == {
+        "threads take whole ranks": 6,
+        "required: size < 24": 2,
+        "size = total / lanes is not a whole number": 2,
+    }
+    assert experiment.axes == ("ranks", "threads", "total")
+    assert all(
+        point["size"] * point["ranks"] == point["total"] * point["threads"]
+        for point in experiment.points
+    )
+    assert all(type(point["size"]) is int for point in experiment.points)
+
+
+def test_axes_tell_series_apart_and_tables_show_what_follows(
+    campaign_of: Callable[[str], Campaign],
+) -> None:
+    campaign = campaign_of(GRID)
+    states = dict.fromkeys(
+        campaign.unique_runs(), RunState("done", "1", wall_s=1.0, source="measured")
+    )
+    plan = build_plan(campaign, states)
+    (entry,) = plan["experiments"]
+    runs = entry["runs"]
+    summary = pd.DataFrame(
+        {
+            "run_id": [run["run_id"] for run in runs],
+            "source": "measured", "samples": [run["work"] for run in runs],
+            "warnings": None, "started": None, "repeat": [run["repeat"] for run in runs],
+            "speed_mean_run": [run["point"]["ranks"] + 0.01 * run["repeat"] for run in runs],
+        }
+    )  # fmt: skip
+    speed = {"unit": "samples/s", "better": "higher", "scope": "total"}
+    summary.attrs["metrics"] = {"toy": {"speed": speed}}
+    results = ExperimentResults(entry, make_tables(summary, plan)["e"])
+    points = results.tables["points"]
+    assert points is not None
+    row = points.query("ranks == 4 and threads == 2 and total == 24").iloc[0]
+    assert (row["lanes"], row["size"]) == (2, 12)
+    every = parameters_at(entry, row)
+    assert every["size"] == 12 and every["rate"] == 1.0
+    assert {(row["threads"], row["total"]) for series in results.series for row in series.rows} == {
+        (1, 12), (1, 24), (2, 12), (2, 24),
+    }  # fmt: skip
+    shown = {item["name"]: item["value"] for item in fixed_parameters(results)["set"]}
+    assert shown["size"] == "= total / lanes" and shown["lanes"] == "= ranks // threads"
+    assert entry["parameters"]["lanes"]["unit"] == "ranks"
+
+
+def test_advice_derives_at_other_scales(
+    campaign_of: Callable[[str], Campaign], tmp_path: Path
+) -> None:
+    campaign = campaign_of(GRID)
+    (experiment,) = campaign.experiments
+    known = {
+        point["ranks"]: point
+        for point in experiment.points
+        if (point["threads"], point["total"]) == (2, 12)
+    }
+    assert sorted(known) == [2, 4]
+
+    def at(ranks: int) -> tuple[int, int] | None:
+        point = derived(experiment, campaign.site, known, ranks, lambda point: False)
+        return point and (point["lanes"], point["size"])
+
+    assert (at(8), at(6), at(10)) == ((4, 3), (3, 4), None)
+    states = dict.fromkeys(campaign.unique_runs(), RunState("done"))
+    written = tmp_path / "advice.yaml"
+    content = yaml.safe_load(campaign.file.read_text())
+    more = [("e", experiment.points[0], 0)]
+    written.write_text(yaml.safe_dump(advised_campaign(content, campaign, states, more, "")))
+    assert {*load_campaign(written).unique_runs()} == {*campaign.unique_runs()}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("ranks // threads", "size", r"derive: these need each other: \w+ -> \w+ -> \w+"),
+        ("ranks // threads", "ranks // treads", "derive.lanes: .*unknown parameter 'treads'"),
+        ("  size:", "  ranks:", "derive.ranks: what runs scale over cannot be derived"),
+        ("total: [", "totals: [1], total: [", "benchmark toy has no parameter 'totals'"),
+        ("total: [12", "size: [1], total: [12", "'size' is set in axes and in derive"),
+        ("total / lanes", "total / 7", r"no point is left; all 16 are excluded \(size = total"),
+        ("total / lanes", "total / (lanes - lanes)", "size = .* cannot be worked out"),
+        ("total / lanes", "0 * total", r"size = 0 \* total is not an integer from 1 to 1000"),
+        (
+            "total / lanes",
+            "\"'a' if total else 1\"",
+            "derive.size: size = 'a' is not an integer from 1 to 1000",
+        ),
+        ("repeats: 2", f"repeats: {[[0]] * 16}", "'repeats' lists cannot be: required: size < 24"),
+        ("repeats: 2", "extra: [{ranks: 5, threads: 1, total: 12}]", r"extra\[0\]: size = total"),
+        ("  lanes:", "  run_id: 1\n  lanes:", "'run_id' is reserved"),
+        ("  lanes:", "  share: ranks\n  lanes:", "'share' cannot vary"),
+        ("size < 24", "rate < 1", "no point is left; all 16 are excluded"),
+        ("size < 24", "3 < 24", r"require\[1\]: '3 < 24' contains no parameter"),
+    ],
+)
+def test_what_is_refused(
+    campaign_of: Callable[[str], Campaign], old: str, new: str, said: str
+) -> None:
+    assert old in GRID
+    with pytest.raises(UserError, match=said):
+        campaign_of(GRID.replace(old, new))
+
+
+def test_points_that_differ_in_nothing_that_the_program_knows(
+    campaign_of: Callable[[str], Campaign],
+) -> None:
+    with pytest.raises(UserError, match="other = 1 and 2 make the same point of toy"):
+        campaign_of("axes: {size: [1, 2], other: [1, 2]}\nrequire: [other < 3]")
