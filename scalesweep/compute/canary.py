@@ -41,7 +41,7 @@ class Canary:
         argv = [word.replace("{out}", str(folder.resolve())) for word in order["argv"]]
         failed = self._results.get("before", {}).get("left_out", {}).get(ALLREDUCE)
         if failed is not None:  # what did not start, or hung, does not cost its time again
-            argv = [word for word in argv if word != "--allreduce"]
+            argv = [word for word in argv if not word.startswith("--allreduce")]
         began = time.monotonic()
         why = run_apart(self._spec, argv, self._work, f"canary-{when}.log", LIMIT_S)
         result = {"seconds": time.monotonic() - began, **_read(folder, order, why)}

@@ -71,7 +71,7 @@ def canary_order(
     words += ["--read", data or "{out}"]
     order: CanaryOrder = {"argv": words, "results": ranks * workers, "read": True}
     if ranks > 1:
-        words.append("--allreduce")
+        words.append(f"--allreduce={framework}" if framework else "--allreduce")
         order["ranks"] = ranks
     return {**order, "argv": [*launcher, *words]}
 

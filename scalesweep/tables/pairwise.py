@@ -28,6 +28,7 @@ from scalesweep.analysis.table_io import typed_values
 from scalesweep.analysis.types import Floats, Places
 from scalesweep.core.files import canonical_json
 from scalesweep.core.formatting import number, text_of
+from scalesweep.core.joined_experiments import BENCHMARK
 from scalesweep.core.plan_format import PlanExperiment, parameter_of
 from scalesweep.tables.canary_rates import CANARY, KINDS
 from scalesweep.tables.points import ExperimentData, Measure, Point, place_of
@@ -204,8 +205,13 @@ def _ratios(
 def _with_canary(
     known: Mapping[Hashable, Covariate], point: Point, base: Point
 ) -> dict[str, str | float]:
-    """The ratio at equal machines; empty where no canary is used as covariate."""
+    """The ratio at equal machines; empty where no canary is used as covariate.
+
+    Nor is it for points of different benchmarks, whose canaries may have had different Pythons.
+    """
     rates = known.get(place_of(point))
+    if point.values.get(BENCHMARK) != base.values.get(BENCHMARK):
+        return {}
     if rates is None or place_of(base) not in rates.places:
         return {}
     if (ratio := rates.ratio(place_of(point), place_of(base))) is None:

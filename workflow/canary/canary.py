@@ -1,6 +1,6 @@
 """What a machine does right now: some seconds of work on the nodes of a run.
 
-    python canary.py --out FOLDER --workers N [--read FOLDER] [--allreduce]
+    python canary.py --out FOLDER --workers N [--read FOLDER] [--allreduce[=FRAMEWORK]]
 
 Started as the program of a run is, before it and after it, under the site's Python. In this order:
 
@@ -10,7 +10,9 @@ Started as the program of a run is, before it and after it, under the site's Pyt
   rank counts can be compared. Needs NumPy.
 * reading a file of its own, which the kernel was asked to forget, on each host (bytes/s), with
   `--read` in that folder.
-* an allreduce of all ranks, with `--allreduce`, as bus bandwidth (bytes/s). Needs Horovod.
+* an allreduce of all ranks, with `--allreduce`, as bus bandwidth (bytes/s): through Horovod on the
+  CPU (`tensorflow`, where nothing is said), or through torch.distributed (`torch`), whose ranks
+  start and meet as those of a benchmark do (`harness.torch_ranks`): Gloo on CPUs, NCCL on GPUs.
 
 Each process leaves ``<host>-<process>.json`` with its host and its rates, medians over repeats.
 What comes after products and copies leaves files of its own, with the rate or why there is none.
@@ -21,6 +23,7 @@ import json
 import os
 import socket
 import statistics
+import sys
 import time
 from pathlib import Path
 
@@ -32,6 +35,9 @@ READ, BLOCK = 32 << 20, 1 << 20  # bytes of the file, and of one read
 REDUCED = 16 << 20  # bytes of the allreduce
 # Settings of a point that would make its allreduce another one; those of the transport stay.
 TUNING = ("FUSION", "CYCLE", "CACHE", "HIERARCHICAL", "AUTOTUNE", "TIMELINE", "BATCH", "STALL")
+# How long ranks wait for others; less than the launcher waits for all of this.
+PATIENCE_S = 20.0
+BENCHMARKS = Path(__file__).resolve().parents[1] / "benchmarks"
 
 
 def typical(work, seconds: float) -> float:
@@ -108,44 +114,94 @@ def read_seconds(folder: Path, seconds: float) -> float:
         return typical(read, seconds)
 
 
-def measure_allreduce(out: Path, seconds: float) -> None:
+class NoAllreduceError(Exception):
+    """Why there is none; empty where another rank says it."""
+
+
+def measure_allreduce(out: Path, framework: str, seconds: float) -> None:
     """Sum up an array over all ranks; the rate as this rank sees it."""
-    for name in list(os.environ):
-        if name.startswith("HOROVOD_") and name.removeprefix("HOROVOD_").startswith(TUNING):
-            del os.environ[name]
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
     try:
-        import horovod.tensorflow as hvd
-        import tensorflow as tf
-    except ImportError as error:
-        leave(out, f"{os.getpid()}-allreduce", {"left_out": {"allreduce": str(error)}})
+        ranks, reduce, first_ones, leave_ranks = FRAMEWORKS[framework]()
+    except (ImportError, NoAllreduceError) as error:
+        if why := str(error):
+            leave(out, f"{os.getpid()}-allreduce", {"left_out": {"allreduce": why}})
         return
-    tf.config.set_visible_devices([], "GPU")
-    hvd.init()
-    if hvd.size() == 1:
-        why = "Horovod does not know of other ranks"
-        leave(out, f"{os.getpid()}-allreduce", {"left_out": {"allreduce": why}})
-        return
-    values = tf.ones([REDUCED // 4])
-
-    def reduce() -> None:
-        hvd.allreduce(values, op=hvd.Sum, name="canary")
-
     reduce()
     began = time.perf_counter()
     reduce()
     # All ranks make as many, as the first one's clock says.
-    often = max(3, min(1000, round(seconds / (time.perf_counter() - began))))
-    often = int(hvd.broadcast(tf.constant(often), 0, name="often").numpy())
+    often = first_ones(max(3, min(1000, round(seconds / (time.perf_counter() - began)))))
     taken = []
     for _ in range(often):
         began = time.perf_counter()
         reduce()
         taken.append(time.perf_counter() - began)
-    ranks = hvd.size()
     rate = 2 * (ranks - 1) / ranks * REDUCED / statistics.median(taken)
     leave(out, f"{os.getpid()}-allreduce", {"allreduce": rate})
-    hvd.shutdown()
+    leave_ranks()
+
+
+def horovod_ranks():
+    """Start Horovod: the number of ranks, an allreduce, a number that all have, and the end."""
+    for name in list(os.environ):
+        if name.startswith("HOROVOD_") and name.removeprefix("HOROVOD_").startswith(TUNING):
+            del os.environ[name]
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+    import horovod.tensorflow as hvd
+    import tensorflow as tf
+
+    tf.config.set_visible_devices([], "GPU")
+    hvd.init()
+    if hvd.size() == 1:
+        raise NoAllreduceError("Horovod does not know of other ranks")
+    values = tf.ones([REDUCED // 4])
+
+    def reduce() -> None:
+        hvd.allreduce(values, op=hvd.Sum, name="canary")
+
+    def first_ones(number: int) -> int:
+        return int(hvd.broadcast(tf.constant(number), 0, name="often").numpy())
+
+    return hvd.size(), reduce, first_ones, hvd.shutdown
+
+
+def torch_ranks():
+    """Start torch.distributed: the same of it."""
+    sys.path.insert(0, str(BENCHMARKS))
+    import torch
+    import torch.distributed as dist
+
+    from harness import torch_ranks
+    from harness.program import ProgramError
+    from harness.rendezvous import rendezvous
+
+    try:
+        if (size := rendezvous().size) == 1:
+            raise NoAllreduceError("torch.distributed does not know of other ranks")
+        torch_ranks.connect(size, 0, 0, patience_s=PATIENCE_S)
+    except ProgramError as error:
+        raise NoAllreduceError(str(error)) from None
+    device = torch_ranks.device()
+    values = torch.zeros(REDUCED // 4, device=device)  # whatever they are summed up to
+
+    def reduce() -> None:
+        dist.all_reduce(values)
+        if device.type == "cuda":
+            torch.cuda.synchronize()
+
+    def first_ones(number: int) -> int:
+        shared = torch.tensor([number])
+        dist.broadcast(shared, 0)
+        return int(shared.item())
+
+    def end() -> None:
+        torch_ranks.disconnect()
+        torch_ranks.end(0)
+
+    return size, reduce, first_ones, end
+
+
+FRAMEWORKS = {"tensorflow": horovod_ranks, "torch": torch_ranks}
 
 
 def main() -> None:
@@ -155,7 +211,7 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--seconds", type=float, default=SECONDS)
     parser.add_argument("--read", type=Path)
-    parser.add_argument("--allreduce", action="store_true")
+    parser.add_argument("--allreduce", choices=FRAMEWORKS, nargs="?", const="tensorflow")
     args = parser.parse_args()
     for library in ("OMP", "OPENBLAS", "MKL"):  # before NumPy reads them
         os.environ[f"{library}_NUM_THREADS"] = "1"
@@ -175,7 +231,7 @@ def main() -> None:
     if args.read is not None:
         measure_reading(args.out, args.read, args.seconds)
     if args.allreduce:
-        measure_allreduce(args.out, args.seconds)
+        measure_allreduce(args.out, args.allreduce, args.seconds)
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ from typing import Any
 from scalesweep.analysis.canary import LEAST_RUNS, between, during
 from scalesweep.aspects.machine_check.table import COLUMNS, Look
 from scalesweep.core.formatting import counted, finite, listed, percent, with_interval
+from scalesweep.core.joined_experiments import BENCHMARK
 from scalesweep.experiment.results import ExperimentResults, Key
 from scalesweep.findings.base import NOTE, WARNING, Finding, Rule, evidence_of
 from scalesweep.tables.canary_rates import WHEN, WORDS
@@ -78,8 +79,13 @@ def at_equal_machines(results: ExperimentResults) -> list[Finding]:
 def _comparable(
     results: ExperimentResults, runs: Sequence[dict[str, Look]], kind: str
 ) -> list[list[dict[str, Look]]]:
-    """The runs whose rates of a kind differ only if the machine does, group by group."""
-    names = [name for name in _SIZES if name in results.axes] if kind in _SHARED else []
+    """The runs whose rates of a kind differ only if the machine does, group by group.
+
+    Those of one benchmark: others may have another Python, whose products and allreduces are
+    others.
+    """
+    names = [BENCHMARK, *(_SIZES if kind in _SHARED else ())]
+    names = [name for name in names if name in results.axes]
     groups: dict[Key, list[dict[str, Look]]] = {}
     for looks in runs:
         groups.setdefault(results.key(next(iter(looks.values())).point, names), []).append(looks)

@@ -13,7 +13,7 @@ from scalesweep.config.campaign import load_campaign
 from scalesweep.config.yaml_loader import check_schema
 from scalesweep.core.paths import CANARY, REPO
 from scalesweep.core.record import read_record
-from scalesweep.jobs.run_spec import run_spec
+from scalesweep.jobs.run_spec import canary_order, run_spec
 from scalesweep.planning.plan import build_plan
 from scalesweep.planning.plan_text import plan_text
 from scalesweep.state.stock import take_stock
@@ -84,13 +84,13 @@ def test_each_kind_is_taken_by_its_rule_or_left_out_with_the_reason(tmp_path: Pa
 
 def test_an_allreduce_that_fails_costs_nothing_but_itself_and_that_once(tmp_path: Path) -> None:
     files = ({"host": "a", **RATES}, {"host": "a", "read": 5.0}, {"host": "a", "allreduce": 7.0})
-    argv = [*leaves(*files, ends="echo asked: $*; [ -z $1 ] || exit 3"), "-", "--allreduce"]
+    argv = [*leaves(*files, ends="echo asked: $*; [ -z $1 ] || exit 3"), "-", "--allreduce=torch"]
     assert launch(watched(tmp_path, argv, results=1, read=True, ranks=2), REPO) == 0
     for look in record(tmp_path)["canary"].values():
         assert (look["read"], look["left_out"]) == ([5.0], {"allreduce": "exit code 3"})
     work = tmp_path / "toy-r2-0123456789ab" / "attempt-1"
     logs = [(work / f"canary-{when}.log").read_text() for when in ("before", "after")]
-    assert logs == ["asked: --allreduce\n", "asked:\n"]
+    assert logs == ["asked: --allreduce=torch\n", "asked:\n"]
 
 
 @pytest.mark.parametrize(
@@ -166,6 +166,8 @@ def test_several_ranks_sum_up_an_array_and_the_plan_says_what_that_costs(tmp_pat
     one, two = (run_spec(campaign, experiment, run)["canary"] for run in experiment.runs)
     assert "ranks" not in one and "--allreduce" not in one["argv"]
     assert two["ranks"] == 2 and two["argv"][-3:] == ["--read", "{out}", "--allreduce"]
+    ours = canary_order(campaign, [], {"ranks": 2, "ranks_per_node": 2}, None, "torch")["argv"]
+    assert ours[0] == campaign.site.python_for("torch") and ours[-1] == "--allreduce=torch"
     plan = build_plan(campaign, take_stock(campaign, campaign.unique_runs()))
     check_schema(json.loads(json.dumps(plan)), "plan", path)
     assert "canary: up to 30 s more for each of 2 runs, 40 s in all" in plan_text(plan)

@@ -13,7 +13,7 @@ from scalesweep.aspects.machine_check.findings import canary
 from scalesweep.aspects.make_tables import make_tables
 from scalesweep.core.errors import UserError
 from scalesweep.experiment.results import ExperimentResults
-from scalesweep.tables.canary_rates import CANARY, canary_text
+from scalesweep.tables.canary_rates import CANARY, WORDS, canary_text
 from tests.fakes.plan import whole_plan
 
 
@@ -62,11 +62,11 @@ def test_an_allreduce_and_reads_are_kept_where_they_were_looked_at() -> None:
 
 
 def study(
-    points: Sequence[Sequence[Sequence[float]]], kind: str = "compute", ranks: bool = False
+    points: Sequence[Sequence[Sequence[float]]], kind: str = "compute", varied: str = ""
 ) -> ExperimentResults:
     """Points with runs, each [rate of the kind before, after]; copies and products are 10 else.
 
-    The points are of one number of ranks, or with ``ranks`` of 1, 2, ...
+    ``varied``: another parameter, which is 1, 2, ... at the points.
     """
     rows, runs = [], []
     for batch, of_point in enumerate(points, 1):
@@ -80,9 +80,9 @@ def study(
                 {"run_id": run_id, "source": "measured", "samples": pd.NA, "started": None,
                  "warnings": None, CANARY: json.dumps(looks) if rates else None}
             )  # fmt: skip
-            point = {"batch_size": batch, "ranks": batch if ranks else 1}
+            point = {"batch_size": batch, "ranks": 1} | ({varied: batch} if varied else {})
             runs.append({"run_id": run_id, "repeat": repeat, "point": point, "status": "done"})
-    axes = ["ranks", "batch_size"] if ranks else ["batch_size"]
+    axes = [varied, "batch_size"] if varied else ["batch_size"]
     plan = whole_plan({"experiments": [{"axes": axes, "runs": runs}]})
     summary = pd.DataFrame(rows)
     summary.attrs["metrics"] = {}
@@ -108,10 +108,14 @@ def test_what_ranks_share_is_compared_among_as_many_ranks_only() -> None:
     (warning,) = canary(study(points, "read"))
     assert warning.level == "warning" and "reads of a file were" in warning.text
     # Another number of ranks has another bandwidth on the same machine.
-    (note,) = canary(study(points, "allreduce", ranks=True))
+    (note,) = canary(study(points, "allreduce", "ranks"))
     assert note.level == "note"
-    (warning,) = canary(study(points, ranks=True))
+    (warning,) = canary(study(points, varied="ranks"))
     assert warning.level == "warning" and "matrix products were" in warning.text
+    # Another benchmark has another framework's Python, with another NumPy.
+    for kind in WORDS:
+        (note,) = canary(study(points, kind, "benchmark"))
+        assert note.level == "note"
 
 
 def test_machines_that_change_during_runs() -> None:
