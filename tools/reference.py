@@ -36,6 +36,8 @@ SECTIONS = {
     ("site", "slurm"): "The section `slurm`",
     ("benchmark", "parameters.NAME"): "A parameter",
     ("benchmark", "metrics.NAME"): "A metric",
+    ("benchmark", "layout"): "Names of layouts",
+    ("benchmark", "layout.words[]"): "Words of a layout's name: an entry of `layout.words`",
     ("benchmark", "data"): "A data set",
     ("benchmark", "result.stamps"): "How stamps are read: `result.stamps`",
     ("benchmark", "result.extract[]"): "A metric that is extracted: an entry of `result.extract`",

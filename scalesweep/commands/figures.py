@@ -5,8 +5,8 @@ import gc
 from pathlib import Path
 
 from scalesweep.aspects.draw import write_figures
-from scalesweep.core.joined_experiments import with_joined
 from scalesweep.core.plan_format import read_plan
+from scalesweep.core.shown_plan import shown
 from scalesweep.experiment.load import load_results
 from scalesweep.figures.missing import missing_words
 from scalesweep.smk.cli import warn
@@ -23,7 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     """Read plan and tables, write figures; files of figures that are no longer drawn go."""
-    plan = with_joined(read_plan(args.plan))
+    plan = shown(read_plan(args.plan))
     studies = [load_results(entry, args.tables) for entry in plan["experiments"]]
     # Figures are many small objects that live long: looking for garbage took a tenth of the time.
     gc.freeze()

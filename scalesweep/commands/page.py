@@ -5,8 +5,8 @@ import gc
 from pathlib import Path
 
 from scalesweep.analysis.table_io import read_table
-from scalesweep.core.joined_experiments import with_joined
 from scalesweep.core.plan_format import read_plan
+from scalesweep.core.shown_plan import shown
 from scalesweep.experiment.load import load_results
 from scalesweep.report.page import OF_SUMMARY, render_report, write_report
 from scalesweep.state.artifacts import note_made
@@ -27,7 +27,7 @@ def run(args: argparse.Namespace) -> None:
     """Read plan, summary, tables, figures and records; write the page."""
     # All that a page is made of is needed to the end: looking for garbage is a sixth of the time.
     gc.disable()
-    plan = with_joined(read_plan(args.plan))
+    plan = shown(read_plan(args.plan))
     summary = read_table(args.summary, OF_SUMMARY)
     studies = [load_results(entry, args.tables) for entry in plan["experiments"]]
     folders = (args.tables, args.figures, args.runs)

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from scalesweep.config.command_template import Command, load_command, program_named
 from scalesweep.config.expressions import Expression
 from scalesweep.config.launcher_template import LAUNCHER_PLACES, fill_launcher
+from scalesweep.config.layout import Layout, load_layout
 from scalesweep.config.log_patterns import STAMP_METRICS, Extract, check_main_metric, load_extract
 from scalesweep.config.parameter import VARIABLE_PREFIX, Parameter, load_parameter
 from scalesweep.config.reserved_names import check_parameter, check_varying
@@ -112,6 +113,7 @@ class Benchmark:
     gpus: Expression | None = None  # that a rank takes where there are GPUs; None: not known
     framework: str | None = None
     quantities: frozenset[str] = frozenset()
+    layout: Layout | None = None  # names for how ranks share the work; None: parameters name it
 
     def parameter(self, name: str, where: str) -> Parameter:
         """A parameter by name; raises UserError naming the known ones."""
@@ -317,6 +319,7 @@ def load_benchmark(
     }
     work = content.get("work")
     extract = load_extract(content["result"], path)
+    defaults = {key: parameter.default for key, parameter in parameters.items()}
     nullable = [key for key, parameter in parameters.items() if "null" in parameter.types]
     workers = _workers(content["workers"], path, expression) if "workers" in content else None
     if workers and workers.name in parameters:
@@ -359,10 +362,11 @@ def load_benchmark(
         threads=expression(content["threads"], "threads") if "threads" in content else None,
         extract=extract,
         parts=_parts(content.get("parts", {}), path),
-        defaults={key: parameter.default for key, parameter in parameters.items()},
+        defaults=defaults,
         noexchange=content.get("noexchange", False),
         gpus=expression(content["gpus"], "gpus") if "gpus" in content else None,
         framework=content.get("framework"),
+        layout=load_layout(content["layout"], defaults, path) if "layout" in content else None,
     )
 
 

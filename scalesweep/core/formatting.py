@@ -3,6 +3,7 @@
 import json
 import math
 import sys
+from collections.abc import Sequence
 from typing import Any, TypeGuard
 
 PHASES = {"init": "first epoch", "later": "later epochs", "run": "whole run"}
@@ -57,6 +58,14 @@ def text_of(value: Any) -> str:
 def shorten(text: str, limit: int) -> str:
     """``text`` cut to ``limit`` characters, the cut shown."""
     return text if len(text) <= limit else text[: limit - 1] + "…"
+
+
+def apart(texts: Sequence[str], limit: int) -> list[str]:
+    """The texts cut to ``limit`` characters, or to as many more as keep unequal ones unequal."""
+    different, longest = len(set(texts)), max(map(len, texts), default=0)
+    while limit < longest and len({shorten(text, limit) for text in texts}) < different:
+        limit += 4
+    return [shorten(text, limit) for text in texts]
 
 
 def _decimals(value: float, digits: int) -> int:

@@ -10,6 +10,7 @@ from itertools import chain
 from typing import Any, cast
 
 from scalesweep.core.files import canonical_json
+from scalesweep.core.layouts import LAYOUT
 from scalesweep.core.plan_format import (
     ParameterInfo,
     Plan,
@@ -71,7 +72,9 @@ def derived_values(entry: PlanExperiment, values: Mapping[str, Any]) -> PointVal
 def axes_key(entry: PlanExperiment, values: Mapping[str, Any]) -> str:
     """What tells a point of an experiment from the others: the values of its axes, which may be
     numbers of a table (NumPy's)."""
-    values_of: list[Any] = [values.get(name) for name in entry["axes"]]
+    # The name of a layout says what other axes say.
+    axes = [name for name in entry["axes"] if name != LAYOUT or "layouts" not in entry]
+    values_of: list[Any] = [values.get(name) for name in axes]
     return canonical_json([v.item() if hasattr(v, "item") else v for v in values_of])
 
 
@@ -143,6 +146,8 @@ def _joined(name: str, parts: Sequence[PlanExperiment]) -> PlanExperiment:
         entry.pop("noexchange", None)
     if len({part.get("ceiling") for part in parts}) > 1:
         entry.pop("ceiling", None)
+    if not all(_same(part.get("layouts"), first.get("layouts")) for part in parts):
+        entry.pop("layouts", None)
     if refused := sum(part.get("refused", 0) for part in parts):
         entry["refused"] = refused
     return entry

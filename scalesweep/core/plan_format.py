@@ -155,6 +155,21 @@ class DerivedEntry(TypedDict):
     scope: Annotated[str, one_of("rank", "total")]
 
 
+class PlanLayout(TypedDict):
+    """Values of the parameters that lay out ranks, and what this layout is called."""
+
+    values: PointValues
+    name: str
+
+
+class PlanLayouts(TypedDict):
+    """How the ranks of an experiment's points share the work."""
+
+    doc: str
+    default: Annotated[str | None, "name of the layout of default values; null: not planned"]
+    names: Annotated[list[PlanLayout], rule(minItems=1)]
+
+
 class PlanExperiment(TypedDict):
     """An experiment: what it varies, its runs and their states."""
 
@@ -189,6 +204,13 @@ class PlanExperiment(TypedDict):
     scaling: Annotated[str, one_of("weak", "strong", "none"), "weak, strong or none"]
     scale: Annotated[str, 'what runs scale over: "ranks", or the benchmark\'s name for devices']
     scale_parameters: Annotated[list[str], "parameters that make up the scale"]
+    layouts: NotRequired[
+        Annotated[
+            PlanLayouts,
+            "of benchmarks that declare a layout of several parameters; where fewer than two of "
+            "them vary, or they form a grid: absent",
+        ]
+    ]
     axes: Annotated[list[str], "parameters with more than one value, the scale first"]
     linked: Annotated[list[str], "parameters that the campaign sets together"]
     work: Annotated[list[str], "parameters that decide the work of a rank"]

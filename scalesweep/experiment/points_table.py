@@ -91,17 +91,17 @@ def table_of(
 ) -> Table:
     """Points with what the columns of ``groups`` make of each row."""
     several = len(results.sources) > 1
-    lead = [*(_heading(results, name) for name in results.axes), "Runs"]
+    lead = [*(_heading(results, name) for name in results.columns), "Runs"]
     lead += ["Source"] if several else []
     columns = [column for _, part in groups for column in part]
 
     def cells(row: Row) -> list[Cell]:
-        cells = [Cell(text_of(row.get(name))) for name in results.axes]
+        cells = [Cell(text_of(row.get(name))) for name in results.columns]
         cells.append(_run_cell(results, row))
         cells += [Cell(text_of(row.get("source")))] if several else []
         return cells + [column.make(row) for column in columns]
 
-    return Table(lead, len(results.axes), groups, rows, limit, scaling, cells)
+    return Table(lead, len(results.columns), groups, rows, limit, scaling, cells)
 
 
 def _by_series(results: ExperimentResults) -> list[Row]:

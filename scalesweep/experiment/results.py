@@ -14,6 +14,7 @@ from scalesweep.analysis.repeat_rule import COVERAGE
 from scalesweep.analysis.table_io import without_attrs
 from scalesweep.core.formatting import counted, finite, plain, text_of
 from scalesweep.core.joined_experiments import BENCHMARK
+from scalesweep.core.layouts import LAYOUT, laid_out
 from scalesweep.core.plan_format import PlanExperiment, PlanRun, parameter_of
 from scalesweep.core.status import Status
 from scalesweep.experiment.measure import Measure, measures_of
@@ -101,6 +102,13 @@ class ExperimentResults:
         return list(self.entry["axes"])
 
     @cached_property
+    def columns(self) -> list[str]:
+        """Those of the axes that tables of the page and of papers show: not what the name of a
+        layout says."""
+        inside = laid_out(self.entry)
+        return [name for name in self.axes if name not in inside]
+
+    @cached_property
     def _folded(self) -> tuple[list[str], dict[str, list[str]]]:
         return fold_axes(self.entry)
 
@@ -131,6 +139,12 @@ class ExperimentResults:
     def followers(self) -> dict[str, list[str]]:
         """For each independent parameter those that it determines."""
         return self._folded[1]
+
+    def named_with(self, name: str) -> list[str]:
+        """The followers of a parameter that labels name with it: those of a layout's name are in
+        that name."""
+        inside = laid_out(self.entry) if name == LAYOUT else []
+        return [follower for follower in self.followers.get(name, []) if follower not in inside]
 
     @property
     def grid(self) -> list[str]:
@@ -207,7 +221,7 @@ class ExperimentResults:
         unit = parameter_of(self.entry, name).get("unit")
         label = name.capitalize() if name == self.scale else name
         label += f" [{unit}]" if unit and name != self.scale else ""
-        more = self.followers.get(name, [])
+        more = self.named_with(name)
         return label + (f" (with {', '.join(more)})" if more else "")
 
     def describe(self, point: Mapping[str, Any], names: Sequence[str] | None = None) -> str:
@@ -221,7 +235,7 @@ class ExperimentResults:
                 parts.append(self.scaled(self.scale_of(point)))
             else:
                 parts.append(f"{name} {text_of(point.get(name))}")
-            follow = [f for f in self.followers.get(name, []) if f in point]
+            follow = [f for f in self.named_with(name) if f in point]
             if follow:
                 parts[-1] += f" ({', '.join(f'{f} {text_of(point[f])}' for f in follow)})"
         return ", ".join(parts) if parts else "the only point"

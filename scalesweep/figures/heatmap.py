@@ -17,7 +17,7 @@ from matplotlib.patches import Rectangle
 from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
 from scalesweep.analysis.types import Floats
-from scalesweep.core.formatting import PHASES, counted, number, shorten, text_of
+from scalesweep.core.formatting import PHASES, apart, counted, number, text_of
 from scalesweep.core.plan_format import parameter_of
 from scalesweep.core.status import Status
 from scalesweep.experiment.measure import Measure
@@ -354,9 +354,9 @@ def _draw(
             )
         )  # fmt: skip
     room_for = max(8, min(24, 60 // len(xs)))
-    labels = [shorten(text_of(x), room_for) for x in xs]
+    labels = apart([text_of(x) for x in xs], room_for)
     ax.set_xticks(range(len(xs)), labels)
-    ax.set_yticks(range(len(ys)), [shorten(text_of(y), 18) for y in ys])
+    ax.set_yticks(range(len(ys)), apart([text_of(y) for y in ys], 18))
     if max(map(len, labels)) * len(labels) > 44:
         ax.tick_params(axis="x", rotation=35)
     ax.tick_params(length=0)

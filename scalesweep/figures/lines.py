@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter
 
-from scalesweep.core.formatting import PHASES, counted, finite, number, shorten, text_of
+from scalesweep.core.formatting import PHASES, apart, counted, finite, number, text_of
 from scalesweep.experiment.measure import Measure
 from scalesweep.experiment.results import ExperimentResults, Key, Row
 from scalesweep.figures.heatmap import MAX_PLANES, Plane, pairs_of, planes_of
@@ -112,11 +112,12 @@ def _group_panel(
     groups = [g for g in results.values(by) if any(key[1] == g for key in values)]
     positions = parameter_axis(ax, xs, results.label(over))
     handles: list[Any] = []
-    for index, group in enumerate(groups[:MAX_LINES]):
+    labels = apart([text_of(group) for group in groups[:MAX_LINES]], 20)
+    for index, (group, label) in enumerate(zip(groups, labels, strict=False)):
         style = look(index)
         ys = [values.get((x, group)) for x in xs]
         draw_line(ax, positions, ys, [None] * len(xs), **style)
-        handles.append(Line2D([], [], label=shorten(text_of(group), 20), **style))
+        handles.append(Line2D([], [], label=label, **style))
     columns = [[v for g in groups if (v := values.get((x, g))) is not None] for x in xs]
     means = [sum(column) / len(column) for column in columns]
     stds = [
@@ -250,14 +251,14 @@ def _single_bars(results: ExperimentResults, main: Measure, name: str, rows: lis
     heading(figure, head)
     axes = figure.subplots(len(phases), 1, squeeze=False)[:, 0]
     several = len(results.sources) > 1
-    labels = [
-        shorten(
-            ", ".join([text_of(row[n]) for n in (name, *results.followers[name])])
-            + (f" ({row['source']})" if several and row["source"] else ""),
-            28,
-        )
-        for row in shown
-    ]
+    labels = apart(
+        [
+            ", ".join([text_of(row[n]) for n in (name, *results.named_with(name))])
+            + (f" ({row['source']})" if several and row["source"] else "")
+            for row in shown
+        ],
+        34,
+    )
     for ax, phase in zip(axes, phases, strict=True):
         colour = BLUE if phase == "init" else ORANGE
         label = partial(_label, ax)

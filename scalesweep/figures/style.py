@@ -18,7 +18,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
 
-from scalesweep.core.formatting import counted, finite, number, shorten, text_of
+from scalesweep.core.formatting import apart, counted, finite, number, shorten, text_of
 from scalesweep.core.plan_format import parameter_of
 from scalesweep.experiment.measure import Measure
 from scalesweep.experiment.results import ExperimentResults, Row
@@ -331,9 +331,13 @@ def legend_columns(figure: Figure, labels: Sequence[str]) -> int:
 
 def values_of(results: ExperimentResults, point: Row) -> str:
     """A point's values without the parameters' names, which are in a title."""
+    return shorten(_values(results, point), 44)
+
+
+def _values(results: ExperimentResults, point: Row) -> str:
     values = [text_of(point.get(name)) for name in results.leaders]
     values += [str(point["source"])] if len(results.sources) > 1 else []
-    return shorten(", ".join(values) or "the only point", 44)
+    return ", ".join(values) or "the only point"
 
 
 def labels_of(
@@ -346,7 +350,7 @@ def labels_of(
     ]
     if max(map(len, whole), default=0) <= room:
         return whole, ""
-    return [values_of(results, point) for point in points], ", ".join(results.leaders)
+    return apart([_values(results, point) for point in points], 44), ", ".join(results.leaders)
 
 
 def points_shown(results: ExperimentResults, rows: Sequence[Row]) -> dict[str, Any]:
@@ -416,7 +420,10 @@ def parameter_axis(ax: Axes, values: Sequence[Any], label: str) -> list[float]:
             ax.xaxis.set_minor_locator(NullLocator())
     else:
         positions = [float(i) for i in range(len(values))]
-    words = [number(v) if isinstance(v, float) else text_of(v)[:24] for v in values]
+    texts = apart([text_of(v) for v in values], 24)
+    words = [
+        number(v) if isinstance(v, float) else text for v, text in zip(values, texts, strict=True)
+    ]
     ticks = list(zip(positions, words, strict=True))
     if numeric:
         ticks = _apart(ticks, math.log2 if ax.get_xscale() == "log" else float)

@@ -196,19 +196,7 @@ def _experiment_entry(
             axes_key(entry, benchmark.scaled(point)): {name: point[name] for name in worked_out}
             for point in experiment.points
         }
-    if experiment.part_of:
-        entry["part_of"] = experiment.part_of
-    if experiment.derived:
-        entry["derived"] = {
-            name: {
-                "formula": metric.formula,
-                "reads": dict(metric.reads),
-                "unit": metric.unit,
-                "better": metric.better,
-                "scope": metric.scope,
-            }
-            for name, metric in experiment.derived.items()
-        }
+    _note_names(entry, experiment)
     if experiment.predict:
         entry["predict"] = list(experiment.predict)
     if experiment.stop:
@@ -223,6 +211,27 @@ def _experiment_entry(
     ):
         entry["refused"] = count
     return entry
+
+
+def _note_names(entry: PlanExperiment, experiment: Experiment) -> None:
+    """Note what the experiment is part of, metrics that it derives, and names of its layouts."""
+    if experiment.part_of:
+        entry["part_of"] = experiment.part_of
+    if experiment.derived:
+        entry["derived"] = {
+            name: {
+                "formula": metric.formula,
+                "reads": dict(metric.reads),
+                "unit": metric.unit,
+                "better": metric.better,
+                "scope": metric.scope,
+            }
+            for name, metric in experiment.derived.items()
+        }
+    if layout := experiment.benchmark.layout:
+        points = [run["point"] for run in entry["runs"] if not run["repeat"]]
+        if layouts := layout.named(points, experiment.axes, entry["scale"]):
+            entry["layouts"] = layouts
 
 
 def kept_profiles(

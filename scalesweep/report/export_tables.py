@@ -32,12 +32,13 @@ from scalesweep.aspects.profiles.functions import profile_files
 from scalesweep.core.errors import UserError
 from scalesweep.core.files import digest_of, stamp_of
 from scalesweep.core.formatting import finite, listed
-from scalesweep.core.joined_experiments import benchmarks_of, with_joined
+from scalesweep.core.joined_experiments import benchmarks_of
 from scalesweep.core.kept_files import KeptFiles, code_digest
 from scalesweep.core.own_files import publish, remove_others
 from scalesweep.core.parallel import shared_map
 from scalesweep.core.plan_format import Plan, PlanExperiment
 from scalesweep.core.record import POWER, RECORD
+from scalesweep.core.shown_plan import shown
 from scalesweep.core.status import Status
 from scalesweep.experiment.load import lasting, load_results
 from scalesweep.findings.table import TABLE as FINDINGS
@@ -218,7 +219,7 @@ def _parts(
     parts = {}
     predicts = any(entry.get("predict") for entry in plan["experiments"])
     machine = (predicting_machine if predicts else known_machine)(summary, plan)
-    for entry in with_joined(plan)["experiments"]:
+    for entry in shown(plan)["experiments"]:
         ids = dict.fromkeys(run["run_id"] for run in entry["runs"])
         own = {
             site: _taken(frame, [rows[site][i] for i in ids if i in rows[site]], entry)
@@ -309,7 +310,7 @@ def write_all(
     Raises UserError if plan and summary do not belong together.
     """
     out.mkdir(parents=True, exist_ok=True)
-    experiments = with_joined(plan)["experiments"]
+    experiments = shown(plan)["experiments"]
     run_ids = dict.fromkeys(
         run["run_id"] for experiment in experiments for run in experiment["runs"]
     )

@@ -112,7 +112,7 @@ def _head(table: Table) -> str:
 
 def _alignment(results: ExperimentResults, table: Table) -> str:
     """Words to the left, numbers to the right."""
-    axes = "".join("r" if results.numeric(name) else "l" for name in results.axes)
+    axes = "".join("r" if results.numeric(name) else "l" for name in results.columns)
     source = "l" * (len(table.lead) - table.parameters - 1)
     return axes + "r" + source + "r" * sum(len(columns) for _, columns in table.groups)
 

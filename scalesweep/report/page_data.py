@@ -97,9 +97,9 @@ def table_data(
     columns = _Columns(table.sources)
     shown = [
         _parameter(results, columns, name, title)
-        for name, title in zip(results.axes, table.lead, strict=False)
+        for name, title in zip(results.columns, table.lead, strict=False)
     ]
-    lead = len(results.axes)
+    lead = len(results.columns)
     for name in ("samples", "source", "repeats", "planned"):
         if any(name in row for row in table.sources):
             columns.add(name)
@@ -187,7 +187,7 @@ def runs_data(
         shown.append({"title": title, "name": name, "raw": columns.add(name), **more})
 
     show("Run", "run_id", id=True)
-    shown += [_parameter(results, columns, name, name) for name in results.axes]
+    shown += [_parameter(results, columns, name, name) for name in results.columns]
     show("Repeat", "repeat", number=True)
     words = [_word(row, fact is not None) for row, fact in zip(rows, runs, strict=True)]
     show("Status", "status", filter=True, texts=words)
@@ -293,7 +293,8 @@ def predicted_marks(results: ExperimentResults, columns: Sequence[str]) -> list[
         measure = results.measures.get(row.metric)
         stem = "total" if row.metric == "total_throughput" else row.metric
         texts = [
-            None if row.point[name] is None else text_of(row.point[name]) for name in results.axes
+            None if row.point[name] is None else text_of(row.point[name])
+            for name in results.columns
         ]
         for column_name, estimate, scale in (
             (column(row.metric, "mean", row.phase), row.value, measure.factor if measure else 1.0),
@@ -313,19 +314,19 @@ def chart_data(results: ExperimentResults, table: Table, data: Data) -> Data | N
     None where there are fewer than two points with a result, or nothing varies.
     """
     finished = [row for row in table.sources if row.get("repeats")]
-    if len(finished) < 2 or not results.axes or results.main is None:
+    if len(finished) < 2 or not results.columns or results.main is None:
         return None
     places = {column["name"]: place for place, column in enumerate(data["raw"])}
     leaders = {
-        follower: results.axes.index(leader)
-        for leader, followers in results.followers.items()
-        for follower in followers
+        follower: results.columns.index(leader)
+        for leader in results.followers
+        for follower in results.named_with(leader)
     }
     if (
-        results.scale in results.axes
+        results.scale in results.columns
     ):  # what makes the scale (devices of a rank) tells no series apart
-        for name in set(results.axes) - {results.scale, *results.series_names, *leaders}:
-            leaders[name] = results.axes.index(results.scale)
+        for name in set(results.columns) - {results.scale, *results.series_names, *leaders}:
+            leaders[name] = results.columns.index(results.scale)
     axes = [
         {
             "shown": place,
@@ -333,7 +334,7 @@ def chart_data(results: ExperimentResults, table: Table, data: Data) -> Data | N
             "scale": name == results.scale,
             "leader": leaders.get(name, place),
         }
-        for place, name in enumerate(results.axes)
+        for place, name in enumerate(results.columns)
     ]
     measures = [
         made

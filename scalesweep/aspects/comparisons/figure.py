@@ -165,7 +165,7 @@ def _bar(
     look_: int,
     best: bool,
 ) -> Bar:
-    followers = [other for name in names for other in results.followers.get(name, [])]
+    followers = [other for name in names for other in results.named_with(name)]
     label = ", ".join(text_of(row[name]) for name in (*names, *followers))
     mean = main.value(row, "mean", phase)
     span = bounds(main, row, phase)

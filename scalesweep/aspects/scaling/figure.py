@@ -11,7 +11,7 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from scalesweep.analysis.metrics import column
 from scalesweep.aspects.prediction.drawn import HOLLOW, draw_predicted
-from scalesweep.core.formatting import PHASES, counted, finite, number, percent, shorten
+from scalesweep.core.formatting import PHASES, apart, counted, finite, number, percent, shorten
 from scalesweep.experiment.measure import Measure
 from scalesweep.experiment.results import ExperimentResults, Row, Series
 from scalesweep.figures.style import (
@@ -251,6 +251,7 @@ def _overview(
         lower.plot(xs, ratios, color="#c9ced6", linewidth=0.8, zorder=1)
         levels += [mean for mean in means if mean > 0]
         effs += [ratio for ratio in ratios if ratio > 0]
+    labels = apart([line.short for line in chosen], 44)
     for index, line in enumerate(chosen):
         style = look(index)
         xs = sorted({*map(results.scale_of, line.rows), *line.holes})
@@ -266,7 +267,7 @@ def _overview(
         effs += _draw_efficiency(
             lower, results, line.rows, xs, main, phase, places, furthest, {**style, "band": False}
         )
-        handles.append(Line2D([], [], label=shorten(line.short, 44), **style))
+        handles.append(Line2D([], [], label=labels[index], **style))
     log_axis(upper, levels or [1.0, 10.0])
     upper.set_ylabel(main.axis_label)
     _efficiency_axis(lower, effs)

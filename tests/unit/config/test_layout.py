@@ -1,0 +1,172 @@
+"""Names of layouts: what benchmark.yaml words, what a plan has of it, and what readers see."""
+
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from scalesweep.config.benchmark import Benchmark, load_benchmark
+from scalesweep.config.layout import load_layout, unequal
+from scalesweep.core.errors import UserError
+from scalesweep.core.files import canonical_json
+from scalesweep.core.formatting import apart
+from scalesweep.core.joined_experiments import parameters_at
+from scalesweep.core.layouts import LAYOUT, values_text
+from scalesweep.core.plan_format import Plan
+from scalesweep.core.shown_plan import shown
+from scalesweep.experiment.results import ExperimentResults
+
+
+@pytest.fixture(scope="module")
+def torch() -> Benchmark:
+    return load_benchmark("torch_training")
+
+
+def names(benchmark: Benchmark, *changes: dict[str, Any], ranks: int = 8) -> list[str]:
+    """The names of layouts with these changed values."""
+    points = [{**benchmark.defaults, "ranks": ranks, **change} for change in changes]
+    assert benchmark.layout is not None
+    layouts = benchmark.layout.named(points, [*benchmark.parameters], "ranks")
+    return [] if layouts is None else [known["name"] for known in layouts["names"]]
+
+
+def test_a_layout_is_named_by_what_it_is_made_of(torch: Benchmark) -> None:
+    fsdp2 = {"data_parallel": "fsdp2"}
+    changes: list[dict[str, Any]] = [
+        {},
+        fsdp2,
+        {**fsdp2, "reshard_after_forward": False},
+        {**fsdp2, "dp_replicate": 2},
+        {**fsdp2, "dp_shard": 2, "tp": 2},
+        {"bucket_cap_mb": 100, "tp": 4},
+        {"tp": 8},
+        {"pp": 2, "micro_batches": 4, "pp_schedule": "gpipe"},
+        {"pp": 8, "pp_schedule": "interleaved", "virtual_stages": 2},
+    ]
+    assert names(torch, *changes) == [
+        "ddp 8",
+        "fsdp2 8",
+        "fsdp2 8, ZeRO-2",
+        "fsdp2 2x4",
+        "fsdp2 2x2, tp 2",
+        "ddp 2, buckets of 100 MiB, tp 4",
+        "tp 8",
+        "ddp 4, pp 2 (gpipe, 4 micro-batches)",
+        "pp 8 (interleaved, 2 stages a rank, 8 micro-batches)",
+    ]
+    # What all have is left out, unless nothing would be left of a name.
+    assert names(torch, {**fsdp2, "pp": 2, "dp_shard": 4}, {**fsdp2, "pp": 4, "dp_shard": 2}) == [
+        "fsdp2 4, pp 2 (1f1b, 2 micro-batches)",
+        "fsdp2 2, pp 4 (1f1b, 4 micro-batches)",
+    ]
+    assert names(torch, {"tp": 2, "pp": 2}, {"tp": 2, "pp": 4}, {"tp": 8, "pp": 1}) == [
+        "ddp 2, tp 2, pp 2 (1f1b, 2 micro-batches)",
+        "tp 2, pp 4 (1f1b, 4 micro-batches)",
+        "tp 8",
+    ]
+    # One that varies, and the directions of a grid, keep their own names.
+    assert names(torch, {}, fsdp2) == []
+    assert names(torch, *({"tp": t, "pp": p} for t, p in product((1, 2), (1, 2)))) == []
+
+
+def test_along_a_series_a_layout_keeps_its_name(torch: Benchmark) -> None:
+    assert torch.layout is not None
+    kinds: list[dict[str, Any]] = [
+        {"data_parallel": "ddp"},
+        {"data_parallel": "fsdp2"},
+        {"data_parallel": "fsdp2", "dp_shard": 4},
+    ]
+    points = [
+        {**torch.defaults, "ranks": ranks, "bucket_cap_mb": ranks, **kind}
+        for ranks, kind in product((4, 8), kinds)
+    ]
+    layouts = torch.layout.named(points, [*torch.parameters], "ranks")
+    assert layouts is not None and layouts["default"] == "ddp"
+    # The buckets follow the ranks: they tell no layouts apart.
+    assert [(known["name"], len(known["values"])) for known in layouts["names"]] == [
+        ("ddp", 2), ("fsdp2", 2), ("fsdp2, shards of 4", 2)
+    ]  # fmt: skip
+
+
+def test_unequal_layouts_never_share_a_name(torch: Benchmark) -> None:
+    # With one data-parallel rank neither ddp nor fsdp2 is in a name.
+    assert names(torch, {"tp": 8}, {"tp": 8, "data_parallel": "fsdp2"}, {"tp": 4}) == [
+        "tp 8, data_parallel ddp",
+        "tp 8, data_parallel fsdp2",
+        "ddp 2, tp 4",
+    ]
+    choices = {
+        "data_parallel": ["ddp", "fsdp2", "none"], "dp_replicate": [None, 1, 2],
+        "dp_shard": [None, 1, 8], "reshard_after_forward": [True, False], "tp": [1, 8],
+        "static_graph": [True, False], "micro_batches": [None, 1],
+    }  # fmt: skip
+    points = [dict(zip(choices, values, strict=True)) for values in product(*choices.values())]
+    for ranks in (1, 8):
+        called = names(torch, *points[1:], ranks=ranks)  # without the first they are no grid
+        assert len(set(called)) == len(points) - 1 and all(called)
+    # Appended values that make a name that another one has already.
+    layouts = {"a": {"tp": 1}, "b": {"tp": 2}, "c": {"tp": 3}}
+    assert set(unequal(layouts, {"a": "x", "b": "x", "c": "x, tp 2"}).values()) == {
+        "tp 1", "tp 2", "tp 3"
+    }  # fmt: skip
+    assert apart(["pipeline of 4", "pipeline of 8", "ddp"], 6)[0] != "pipel…"
+    assert apart(["pipeline of 4", "ddp"], 6) == ["pipel…", "ddp"]
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ({"parameters": ["tp", "ranks"]}, r"layout.parameters\[1\]: 'ranks' cannot lay out"),
+        ({"parameters": ["tp", "tpp"]}, r"layout.parameters\[1\]: 'tpp' cannot.*did you mean tp"),
+        ({"words": [{"text": "{size}"}]}, r"layout.words\[0\].text: 'size': unknown parameter"),
+        ({"words": [{"text": "{tp"}]}, r"layout.words\[0\].text: '{tp': a brace without"),
+        ({"words": [{"text": "a", "when": "ranks > 1"}]}, r"when: 'ranks > 1': unknown"),
+    ],
+)
+def test_mistakes_in_a_declaration_are_named(content: dict[str, Any], words: str) -> None:
+    whole = {"parameters": ["tp", "pp"], "words": [{"text": "a"}], "doc": "", **content}
+    with pytest.raises(UserError, match=words):
+        load_layout(whole, {"ranks": 1, "tp": 1, "pp": 1, "size": 1}, Path("benchmark.yaml"))
+
+
+def test_the_name_stands_for_its_parameters() -> None:
+    """In the plan as shown ``layout`` leads, and labels do not list what its names say."""
+    points = [
+        {"ranks": 4, "tp": tp, "pp": pp, "batch": 8 * tp * pp}
+        for tp, pp in ((1, 1), (2, 1), (1, 2))
+    ]
+    info = {"unit": None, "doc": "", "default": 1, "workload": False}
+    entry: Any = {
+        "name": "e", "scale": "ranks", "scale_parameters": ["ranks"], "scaling": "none",
+        "axes": ["batch", "tp", "pp"], "work": [], "fixed": {"ranks": 4}, "profiles": [],
+        "parameters": dict.fromkeys(points[0], info), "linked": ["tp", "pp", "batch"],
+        "runs": [{"point": point, "repeat": 0, "status": "new"} for point in points],
+        "excluded": [{"point": {**points[0], "tp": 4}, "reason": ""}],
+        "derived_at": {
+            canonical_json([p["batch"], p["tp"], p["pp"]]): {"dp": 4 // (p["tp"] * p["pp"])}
+            for p in points
+        },
+        "layouts": {
+            "doc": "", "default": "ddp 4",
+            "names": [
+                {"values": {"tp": p["tp"], "pp": p["pp"]}, "name": name}
+                for p, name in zip(points, ("ddp 4", "tp 2", "pp 2"), strict=True)
+            ],
+        },
+    }  # fmt: skip
+    plan: Plan = {"experiments": [entry]}  # type: ignore[typeddict-item]
+    whole = shown(plan)["experiments"][0]
+    results = ExperimentResults(whole, {})
+    assert results.leaders == [LAYOUT] and whole["axes"] == [LAYOUT, "batch", "tp", "pp"]
+    described = [results.describe(run["point"]) for run in whole["runs"]]
+    assert described == [
+        "layout ddp 4 (batch 8)", "layout tp 2 (batch 16)", "layout pp 2 (batch 16)"
+    ]  # fmt: skip
+    assert results.columns == [LAYOUT, "batch"]  # of the page's tables; files have all
+    assert results.label(LAYOUT) == "layout (with batch)"
+    at = [parameters_at(whole, run["point"])["dp"] for run in whole["runs"]]
+    assert at == [4, 2, 2]  # what the campaign derives is looked up by the other axes
+    # A layout that is not planned has no name.
+    assert whole["excluded"][0]["point"][LAYOUT] == values_text({"tp": 4, "pp": 1})
+    assert LAYOUT not in entry["runs"][0]["point"]
