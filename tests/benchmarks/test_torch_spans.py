@@ -7,14 +7,16 @@ import numpy as np
 import pytest
 
 from tests.benchmarks.programs import helper
+from tests.benchmarks.torch_programs import DEFAULTS
 from tests.fakes.torch_python import TORCH, needs_torch
 
 pytestmark = [pytest.mark.slow, needs_torch]
 
 ATTEMPTS = 3  # other tests on the same cores may add to one of the cases
-NEAR_S, NEAR = 2e-3, 0.05
+NEAR = 0.06  # of what is planted
 COARSE = ("span_input", "span_compute", "span_communication")
 COMPUTE = ("span_forward", "span_backward", "span_optimizer")
+REST = "rest"  # of the step, which nothing names
 # Layout and case -> the array that has the delay of rank 1, and that in which rank 0 waits for it.
 LATE = {
     "ddp-straggler": ("span_forward", "span_data_parallel"),
@@ -23,8 +25,14 @@ LATE = {
     "fsdp2-straggler": ("span_forward", "span_data_parallel"),
     "fsdp2-backward": ("span_backward", "span_data_parallel"),
     "tensors-straggler": ("span_forward", "span_tensor_parallel"),
-    "pipeline-straggler": ("span_forward", "span_pipeline_wait"),
-    "gpipe-backward": ("span_backward", "span_pipeline_wait"),
+    "fsdp2-copy": ("span_forward", "span_data_parallel"),
+    **{
+        f"{schedule}-{fault}": (span, "span_pipeline_wait")
+        for schedule in ("pipeline", "gpipe", "interleaved")
+        for fault, span in (("straggler", "span_forward"), ("backward", "span_backward"))
+    },
+    "pipeline-schedule": (REST, "span_pipeline_wait"),
+    "ddp-clipping": (REST, "span_data_parallel"),  # of the next step
 }
 
 
@@ -36,8 +44,11 @@ def measured(tmp_path_factory):
     def measure(number):
         if number not in folders:
             folder = folders[number] = tmp_path_factory.mktemp("planted")
-            words = [str(TORCH), *helper("torch_planted.py", folder)[1:]]
-            ranks = [subprocess.Popen([*words, str(rank), "2"]) for rank in range(2)]
+            words, params = (
+                [str(TORCH), *helper("torch_planted.py", folder)[1:]],
+                json.dumps(DEFAULTS),
+            )
+            ranks = [subprocess.Popen([*words, str(rank), "2", params]) for rank in range(2)]
             try:
                 assert [rank.wait(300) for rank in ranks] == [0, 0]
             finally:
@@ -50,24 +61,25 @@ def measured(tmp_path_factory):
 
 def arrays_of(folder, name):
     with np.load(folder / f"{name}.npz") as archive:
-        return dict(archive)
+        arrays = dict(archive)
+    return arrays | {REST: arrays["step_times"] - sum(arrays[name] for name in COARSE)}
 
 
 def near(seconds, planted):
     """Whether a step has so many seconds as were slept, in the step that other work disturbs
     least."""
-    return float(np.min(np.abs(seconds - planted))) <= max(NEAR_S, NEAR * float(planted.mean()))
+    return float(np.min(np.abs(seconds / planted - 1))) <= NEAR
 
 
 def check_late(folder, name):
     own, waits = LATE[name]
     arrays = arrays_of(folder, name)
     planted = arrays["planted"][:, 1]
-    assert planted.min() > 0.03 and not arrays["planted"][:, 0].any()
+    assert planted.min() > 0.07 and not arrays["planted"][:, 0].any()
     # Each without what the other rank has of it, which is late for nobody and waits for nobody.
-    assert near(arrays[own][:, 1] - arrays[own][:, 0].min(), planted), own
-    assert near(arrays[waits][:, 0] - arrays[waits][:, 1].min(), planted), waits
-    for other in (*COARSE[:1], *COMPUTE):
+    assert near(arrays[own][:, 1] - arrays[own][:, 0], planted), own
+    assert near(arrays[waits][:, 0] - arrays[waits][:, 1], planted), waits
+    for other in (*COARSE[:1], *COMPUTE, REST):
         if other != own:
             assert np.median(arrays[other][:, 1]) < planted.mean() / 2, other
         assert np.median(arrays[other][:, 0]) < planted.mean() / 2, other
@@ -78,7 +90,7 @@ def check_common(folder, name, where):
     """What all ranks have: as much of it as was slept, and nothing like it elsewhere."""
     arrays, plain = arrays_of(folder, name), arrays_of(folder, "ddp-none")
     planted = arrays["planted"].max(axis=1)
-    assert planted.min() > 0.03
+    assert planted.min() > 0.07
     for rank in range(2):
         assert near(arrays[where][:, rank] - plain[where][:, rank].min(), planted)
         for other in COARSE:
@@ -115,9 +127,9 @@ def test_parts_add_up_to_their_step_on_every_rank(measured):
         assert len(waits) == 1, path.stem
         for whole, parts in (("span_compute", COMPUTE), ("span_communication", waits)):
             np.testing.assert_allclose(arrays[whole], sum(arrays[name] for name in parts))
-        rest = arrays["step_times"] - sum(arrays[name] for name in COARSE)
-        assert (rest >= -1e-9).all() and np.median(rest) < 0.005, path.stem
-        assert (arrays["span_between"] >= 0).all()
+        assert (arrays[REST] >= -1e-9).all() and (arrays["span_between"] >= 0).all()
+        if LATE.get(path.stem, [None])[0] != REST:
+            assert arrays[REST].min() < 0.02, path.stem  # a quarter of what is planted
 
 
 def test_a_gpu_is_timed_by_its_stream_and_its_host_waits_for_nothing(measured):
@@ -131,7 +143,7 @@ def test_a_gpu_is_timed_by_its_stream_and_its_host_waits_for_nothing(measured):
     }  # fmt: skip
     for name, seconds in expected.items():
         assert gpu[name] == [seconds] * 3, name
-    assert gpu["span_forward"] == [10, 11, 12]  # without the wait within it
+    assert gpu["span_forward"] == [10, 11, 12]
     assert gpu["step_times"] == [127, 128, 129]
     assert gpu["span_between"] == [0, 0.5, 0.5]  # nothing is known before the first step
 
@@ -141,4 +153,11 @@ def test_a_version_without_a_name_has_no_computation_and_says_so(measured):
     assert made["arrays"] == ["span_between", "span_input", "step_times"]
     assert made["notes"]["lacking"] == ["Sequential._sync_buffers"]
     assert made["notes"]["method"] == "none"
-    assert made["restored"]
+
+
+def test_the_functions_of_the_process_are_replaced_while_a_step_is_timed_only(measured):
+    before, within, after, failing, failed, closed = json.loads(
+        (measured(0) / "made.json").read_text()
+    )["in_place"]
+    assert not any(within) and not any(failing)
+    assert all(before) and all(after) and all(failed) and all(closed) and len(before) == 6

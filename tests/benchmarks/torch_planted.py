@@ -1,6 +1,7 @@
 """Helper of test_torch_spans: train with faults that are planted in the program under test.
 
-``torch_planted.py FOLDER RANK RANKS``, by a Python with PyTorch. Of each case of each layout rank 0
+``torch_planted.py FOLDER RANK RANKS PARAMETERS``, by a Python with PyTorch; the last in JSON, of
+torch_training. Of each case of each layout rank 0
 writes ``FOLDER/<layout>-<case>.npz``: the arrays ``[step, rank]`` that a training program keeps,
 and `planted[step, rank]`, the seconds that each rank slept as its own clock saw them.
 """
@@ -10,6 +11,8 @@ import sys
 import threading
 import time
 from pathlib import Path
+from types import SimpleNamespace
+from unittest import mock
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "workflow" / "benchmarks"))
 
@@ -19,7 +22,8 @@ import torch.distributed as dist
 from torch import nn
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import fully_shard
-from torch.distributed.pipelining import PipelineStage, Schedule1F1B, ScheduleGPipe
+from torch.distributed.fsdp._fully_shard import _fsdp_param_group
+from torch.distributed.pipelining import schedules
 from torch.distributed.tensor.parallel import (
     ColwiseParallel,
     RowwiseParallel,
@@ -29,10 +33,18 @@ from torch.nn.parallel import DistributedDataParallel
 from torch.utils.checkpoint import checkpoint
 
 from harness import torch_ranks
-from torch_training import stamps
+from torch_training import inputs, models, sharing, stamps, steps
 
-STEPS, WARM, DELAY_S, MICRO = 12, 3, 0.04, 4
+STEPS, WARM, DELAY_S, MICRO = 8, 2, 0.08, 4
 NONE, STRAGGLER, READER, NETWORK, BACKWARD = "none", "straggler", "reader", "network", "backward"
+COPY, SCHEDULE, CLIPPING = "copy", "schedule", "clipping"
+# Of the benchmark's own program.
+PARAMETERS = json.loads(sys.argv[4]) | {
+    "model": "mlp",
+    "width": 32,
+    "batch_size": 4 * 4,
+    "ranks": 2,
+}
 
 
 class Fault:
@@ -79,38 +91,46 @@ def net(norm=False):
     return nn.Sequential(*layers, *([nn.BatchNorm1d(32)] if norm else []))
 
 
-def plain(module):
-    return lambda x: module(x).pow(2).mean().backward()
+def plain(module, mine):
+    def step(x):
+        with mine.doing(stamps.FORWARD):
+            loss = module(x).pow(2).mean()
+        loss.backward()
+
+    return step
 
 
 def sgd(module):
     return torch.optim.SGD(module.parameters(), lr=0.01)
 
 
-def ddp(fault, norm=False):
-    """DDP; with a network that is late, the result of the reduction comes later."""
+def ddp(fault, mine, norm=False):
+    """DDP; with a network that is late, the reduction begins later, in a thread of its own."""
     module = DistributedDataParallel(Slow(net(norm), fault))
 
     def late(state, bucket):
-        reduced = dist.all_reduce(bucket.buffer(), async_op=True).get_future()
+        result = torch.futures.Future()
 
-        def then(future):
+        def exchange():
             fault.sleep(NETWORK)
-            return future.value()[0].div_(dist.get_world_size())
+            dist.all_reduce(bucket.buffer())
+            result.set_result(bucket.buffer().div_(dist.get_world_size()))
 
-        return reduced.then(then)
+        threading.Thread(target=exchange).start()
+        return result
 
     if fault.case == NETWORK:
         module.register_comm_hook(None, late)
-    return module, plain(module), lambda each: each.of_ddp(module)
+    mine.of_ddp(module)
+    return module, plain(module, mine)
 
 
-def ddp_norm(fault):
+def ddp_norm(fault, mine):
     """DDP whose buffers rank 0 broadcasts before each forward pass."""
-    return ddp(fault, norm=True)
+    return ddp(fault, mine, norm=True)
 
 
-def accumulated(fault):
+def accumulated(fault, mine):
     """DDP with two micro-steps, checkpointed layers and a late exchange."""
     inner = Slow(net(), fault, 0.5)
 
@@ -126,69 +146,91 @@ def accumulated(fault):
 
     def step(x):
         with module.no_sync():
-            plain(module)(x)
-        plain(module)(x)
+            plain(module, mine)(x)
+        plain(module, mine)(x)
 
-    return module, step, lambda each: each.of_ddp(module)
+    mine.of_ddp(module)
+    return module, step
 
 
-def fsdp2(fault):
+def fsdp2(fault, mine):
+    """FSDP2; with late copies, weights gathered for the forward pass are laid out late."""
     mesh = init_device_mesh("cpu", (dist.get_world_size(),))
     module = net()
     for layer in (module[0], module[2]):
         fully_shard(layer, mesh=mesh)
     module = Slow(module, fault)
     fully_shard(module, mesh=mesh)
-    return module, plain(module), lambda each: each.of_fsdp2()
+    copied = _fsdp_param_group.foreach_all_gather_copy_out
+
+    def late(*args):
+        copied(*args)
+        if torch._C._current_graph_task_id() < 0:  # not in a backward pass
+            fault.sleep(COPY, 0.5)
+
+    if fault.case == COPY:
+        mock.patch.object(_fsdp_param_group, copied.__name__, late).start()
+    mine.of_fsdp2()
+    return module, plain(module, mine)
 
 
-def tensors(fault):
+def tensors(fault, mine):
     mesh = init_device_mesh("cpu", (dist.get_world_size(),))
     split = {"0": ColwiseParallel(), "2": RowwiseParallel()}
     module = Slow(parallelize_module(net(), mesh, split), fault)
-    return module, plain(module), lambda each: each.of_tensor_parallel()
+    mine.of_tensor_parallel()
+    return module, plain(module, mine)
 
 
-def pipeline(fault, schedule=Schedule1F1B):
-    rank, ranks = dist.get_rank(), dist.get_world_size()
-    module = Slow(net(), fault, 1 / MICRO)
-    stage = PipelineStage(module, rank, ranks, torch.device("cpu"))
-    schedule = schedule(stage, MICRO, loss_fn=lambda y, x: (y - x).pow(2).mean())
+def pipeline(fault, mine, schedule="1f1b", stages=1):
+    """Stages of the benchmark's own, of which the second, on rank 1, is late."""
+    layers = dist.get_world_size() * stages
+    params = PARAMETERS | {"pp": dist.get_world_size(), "layers": layers, "micro_batches": MICRO}
+    params |= {"pp_schedule": schedule, "virtual_stages": stages}
+    network = models.build(params)
+    models.initialise(network, params["seed"])
+    network.blocks[1] = Slow(network.blocks[1], fault, 1 / MICRO)
+    device = torch.device("cpu")
+    shared = sharing.make(params, network, dist.get_rank(), device)
+    shared.attach(mine)
+    read = inputs.make(params, None, inputs.Place(0, 1), device)
+    split = shared.schedule._split_inputs
 
-    def step(x):
-        if rank == 0:
-            schedule.step(x)
-        elif rank == ranks - 1:
-            schedule.step(target=x)
-        else:
-            schedule.step()
+    def late(*args):
+        fault.sleep(SCHEDULE)
+        return split(*args)
 
-    return module, step, lambda each: each.of_pipeline()
+    shared.schedule._split_inputs = late
+    return shared, lambda _: shared.step(read())
 
 
-def gpipe(fault):
-    return pipeline(fault, ScheduleGPipe)
+def gpipe(fault, mine):
+    return pipeline(fault, mine, "gpipe")
+
+
+def interleaved(fault, mine):
+    return pipeline(fault, mine, "interleaved", 2)
 
 
 CASES = {
-    "ddp": (ddp, (NONE, STRAGGLER, READER, NETWORK)),
+    "ddp": (ddp, (NONE, STRAGGLER, READER, NETWORK, CLIPPING)),
     "ddp_norm": (ddp_norm, (STRAGGLER,)),
     "accumulated": (accumulated, (BACKWARD,)),
-    "fsdp2": (fsdp2, (NONE, STRAGGLER, BACKWARD)),
+    "fsdp2": (fsdp2, (NONE, STRAGGLER, BACKWARD, COPY)),
     "tensors": (tensors, (STRAGGLER,)),
-    "pipeline": (pipeline, (NONE, STRAGGLER)),
-    "gpipe": (gpipe, (BACKWARD,)),
+    "pipeline": (pipeline, (NONE, STRAGGLER, BACKWARD, SCHEDULE)),
+    "gpipe": (gpipe, (STRAGGLER, BACKWARD)),
+    "interleaved": (interleaved, (STRAGGLER, BACKWARD)),
 }
 
 
 def run(make, case):
     """Take steps with a fault; return arrays by name, ``[step]``."""
     fault = Fault(case, dist.get_rank())
-    module, step, listen = make(fault)
-    optimizer = sgd(module)
     mine = stamps.Stamps(stamps.HostClock())
+    module, step = make(fault, mine)
+    optimizer = sgd(module)
     mine.attach(optimizer)
-    listen(mine)
     for number in range(WARM + STEPS):
         if number == WARM:
             mine.arrays()
@@ -198,11 +240,13 @@ def run(make, case):
         x = torch.randn(4 * MICRO, 32)
         mine.fed()
         step(x)
+        fault.sleep(CLIPPING)
         optimizer.step()
         optimizer.zero_grad()
         mine.end()
         fault.end()
     mine.close()
+    mock.patch.stopall()
     assert not mine.lacking, mine.lacking
     return mine.arrays() | {"planted": np.array(fault.kept)}
 
@@ -223,11 +267,15 @@ class Stream:
     def work(self, seconds):
         self.enqueued_s += seconds
 
+    def wait_event(self, event):
+        self.enqueued_s = max(self.enqueued_s, event.at)
+
 
 class Cuda:
     """What `StreamClock` needs of `torch.cuda`, on made up streams."""
 
     def __init__(self):
+        self.Stream = Stream
         self.stream = self.own = Stream()
         self.made = 0
         cuda = self
@@ -256,6 +304,18 @@ class Cuda:
         return self.stream
 
 
+def finalize_backward(cuda, exchanging):
+    """FSDP2's own method: the stream that computes waits for gradients of another one."""
+    event = cuda.Event(enable_timing=True)
+    event.record(exchanging)
+    cuda.made -= 1  # not of the stamps
+    group = SimpleNamespace(
+        comm_ctx=SimpleNamespace(_last_post_reduce_events={0: event}), device_handle=cuda,
+        fsdp_params=[], _all_gather_result=None, _post_forward_indices=[],
+    )  # fmt: skip
+    _fsdp_param_group.FSDPParamGroup.finalize_backward(group)
+
+
 def on_a_made_up_gpu():
     """Seconds of three steps whose work is known; the host never waits for the stream."""
     cuda = Cuda()
@@ -268,16 +328,17 @@ def on_a_made_up_gpu():
         mine.begin()
         cuda.own.work(1.0)
         mine.fed()
+        mine.phase(stamps.FORWARD)
         cuda.own.work(2.0)
+        cuda.stream = Stream()  # an exchange on a stream of its own: not what computes
         with mine.waiting(stamps.DATA_PARALLEL):
-            cuda.own.work(4.0)
-            cuda.stream = Stream()  # an exchange on a stream of its own: not what computes
-            with mine.waiting(stamps.PIPELINE):
-                cuda.stream.work(100.0)
-            cuda.stream = cuda.own
+            cuda.stream.work(100.0)
+        exchanging, cuda.stream = cuda.stream, cuda.own
         cuda.own.work(8.0 + number)
         mine.phase(stamps.BACKWARD)
         cuda.own.work(16.0)
+        exchanging.enqueued_s = cuda.own.enqueued_s + 4.0
+        finalize_backward(cuda, exchanging)
         mine.phase(stamps.OPTIMIZER)
         cuda.own.work(32.0)
         mine.phase(stamps.REST)
@@ -292,22 +353,57 @@ def on_a_made_up_gpu():
     return arrays | {"host_s": host, "events": cuda.made, "method": mine.notes(3)["method"]}
 
 
-def on_another_version(folder):
+def on_another_version():
     """What is kept where PyTorch lacks a name, and that nothing stays replaced."""
-    before = torch.autograd.backward, dist.Work.wait
     mine = stamps.Stamps(stamps.HostClock())
     module = net()
     mine.attach(sgd(module))
     mine.of_ddp(module)  # no DDP: as in a version whose DDP has no such method
     mine.begin()
     mine.fed()
-    plain(module)(torch.randn(4, 32))
+    plain(module, mine)(torch.randn(4, 32))
     mine.end()
     mine.close()
-    restored = before == (torch.autograd.backward, dist.Work.wait)
-    return {
-        "arrays": sorted(mine.arrays()), "notes": mine.notes(1), "restored": restored,
-    }  # fmt: skip
+    return {"arrays": sorted(mine.arrays()), "notes": mine.notes(1)}
+
+
+def what_stays_replaced():
+    """Whether PyTorch's own functions are in their places: before a step, in it, after it, after
+    one that failed, and at the end."""
+    module = net()
+    optimizer = sgd(module)
+    mine = stamps.Stamps(stamps.HostClock())
+    mine.attach(optimizer)
+    mine.of_fsdp2()
+    mine.of_pipeline()
+    places = [(torch.autograd, "backward"), (dist.Work, "wait"), (schedules, "_batch_p2p")]
+    places += [(_fsdp_param_group.FSDPParamGroup, name) for name in stamps._FSDP_WAITS]
+    own = [getattr(*place) for place in places]
+
+    def state():
+        return [getattr(*place) is there for place, there in zip(places, own, strict=True)]
+
+    class Work:
+        def step(self, batch):
+            seen.append(state())
+            if len(seen) > 2:
+                raise ValueError
+            return module(batch).mean().detach()
+
+    seen = [state()]
+
+    def take():
+        steps.take(Work(), optimizer, lambda: torch.randn(4, 32), 1, mine)
+
+    take()
+    seen.append(state())
+    try:
+        take()
+    except ValueError:
+        seen.append(state())
+    mine.begin()
+    mine.close()
+    return [*seen, state()]
 
 
 def main():
@@ -316,7 +412,8 @@ def main():
     meeting = f"file://{folder}/meeting"
     dist.init_process_group("gloo", init_method=meeting, rank=rank, world_size=ranks)
     if rank == 0:
-        made = {"gpu": on_a_made_up_gpu(), "version": on_another_version(folder)}
+        made = {"gpu": on_a_made_up_gpu(), "version": on_another_version()}
+        made["in_place"] = what_stays_replaced()
         (folder / "made.json").write_text(json.dumps(made))
     for layout, (make, cases) in CASES.items():
         for case in cases:

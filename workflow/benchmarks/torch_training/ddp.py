@@ -3,16 +3,15 @@
 import inspect
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
 from typing import Any
 
-import torch
 import torch.distributed as dist
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
 from torch_training.models.network import Network
 from torch_training.stamps import Stamps
-from torch_training.traffic import Traffic
 from torch_training.wrapping import Wrapping
 
 MIB = 1 << 20
@@ -22,24 +21,15 @@ _ARGUMENTS = inspect.signature(DistributedDataParallel).parameters
 _SYNCHRONISED = next(n for n in ("forward_sync_buffers", "broadcast_buffers") if n in _ARGUMENTS)
 
 
+@dataclass
 class DataParallel(Wrapping):
-    """Ranks that average their gradients in the backward pass of the last micro-step.
+    """Ranks of a group that average their gradients in the backward pass of the last micro-step.
 
     Statistics of batch normalisation are each rank's own, as in cnn_training.
     """
 
     by = "ddp"
-
-    def __init__(
-        self,
-        params: dict[str, Any],
-        device: torch.device,
-        traffic: Traffic,
-        group: dist.ProcessGroup,
-    ) -> None:
-        """Keep what the run asks for, and the ranks that have copies."""
-        super().__init__(params, device, traffic)
-        self.group = group
+    group: dist.ProcessGroup
 
     def wrapped(self, network: Network) -> nn.Module:
         """Return the network in DDP, which takes the weights of the group's first rank."""

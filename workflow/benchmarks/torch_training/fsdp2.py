@@ -9,6 +9,7 @@ backward pass (ZeRO-3), else kept until then (ZeRO-2); those outside of blocks a
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -18,34 +19,25 @@ from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
 
 from torch_training.models.network import Network
-from torch_training.stamps import Stamps
-from torch_training.traffic import DATA_PARALLEL, Traffic
+from torch_training.stamps import DATA_PARALLEL, Stamps
+from torch_training.traffic import Traffic
 from torch_training.wrapping import Wrapping
 
 GATHERED, SCATTERED, REDUCED = "gathered_bytes", "reduce_scattered_bytes", "all_reduced_bytes"
 KINDS = (GATHERED, SCATTERED, REDUCED)
 
 
+@dataclass
 class FullyShard(Wrapping):
-    """Ranks that hold a part of each weight, and gather the others' parts to compute."""
+    """Ranks of a mesh that hold a part of each weight, and gather the others' parts to compute.
+
+    With `alone` nothing is exchanged, and a rank takes its own shard for all of them: it copies and
+    computes as much.
+    """
 
     by = "fsdp2"
-
-    def __init__(
-        self,
-        params: dict[str, Any],
-        device: torch.device,
-        traffic: Traffic,
-        mesh: DeviceMesh,
-        alone: bool = False,
-    ) -> None:
-        """Keep what the run asks for, and the mesh of data-parallel ranks.
-
-        With `alone` nothing is exchanged, and a rank takes its own shard for all of them: it copies
-        and computes as much.
-        """
-        super().__init__(params, device, traffic)
-        self.mesh, self.alone = mesh, alone
+    mesh: DeviceMesh
+    alone: bool = False
 
     def wrapped(self, network: Network) -> nn.Module:
         """Return the network, whose weights are now in shards."""
@@ -120,7 +112,7 @@ class _Gather(_Comm):
                     part.copy_(input_tensor.view(-1))
             return None
         self.traffic.count(GATHERED, output_tensor)
-        with self.traffic.waiting(DATA_PARALLEL):
+        with self.traffic.stamps.waiting(DATA_PARALLEL):
             return dist.all_gather_into_tensor(output_tensor, input_tensor, group, async_op)
 
 
@@ -139,5 +131,5 @@ class _Scatter(_Comm):
         self.traffic.count(SCATTERED, input_tensor)
         if self.copies:
             self.traffic.count(REDUCED, output_tensor)
-        with self.traffic.waiting(DATA_PARALLEL):
+        with self.traffic.stamps.waiting(DATA_PARALLEL):
             return dist.reduce_scatter_tensor(output_tensor, input_tensor, op, group, async_op)

@@ -16,7 +16,7 @@ from torch.distributed.pipelining import PipelineStage
 
 from torch_training import mesh, models
 from torch_training.models.network import Network
-from torch_training.stamps import Stamps
+from torch_training.stamps import BACKWARD, FORWARD, Stamps
 from torch_training.traffic import Traffic
 from torch_training.whole import Batch, Sharing
 
@@ -42,9 +42,17 @@ def parts(network: Network, stages: int, numbers: Sequence[int]) -> list[Network
 
 
 class _Stage(PipelineStage):
-    """A stage that counts what it sends."""
+    """A stage that counts what it sends, and tells when it computes."""
 
     traffic: Traffic
+
+    def forward_maybe_with_nosync(self, *args: Any, **kwargs: Any) -> Any:
+        with self.traffic.stamps.doing(FORWARD):
+            return super().forward_maybe_with_nosync(*args, **kwargs)
+
+    def perform_reduce_grad(self, grad_scale_factor: int) -> None:
+        with self.traffic.stamps.doing(BACKWARD):
+            super().perform_reduce_grad(grad_scale_factor)
 
     def get_fwd_send_ops(self, fwd_chunk_id: int) -> list[dist.P2POp]:
         return self._counted(super().get_fwd_send_ops(fwd_chunk_id))
@@ -75,8 +83,12 @@ class Pipeline(Sharing):
         self.schedule = SCHEDULES[params["pp_schedule"]](
             stages if params["pp_schedule"] == "interleaved" else stages[0],
             n_microbatches=micro_batches(params) * params["accumulation"],
-            loss_fn=models.loss,
+            loss_fn=self._loss,
         )
+
+    def _loss(self, outputs: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+        with self.traffic.stamps.doing(FORWARD):
+            return models.loss(outputs, targets)
 
     def _shapes(self, first: bool, last: bool) -> tuple[torch.Tensor, torch.Tensor]:
         """Return what a stage takes and gives of a micro-batch, without values.

@@ -2,19 +2,22 @@
 
 A step is cut wherever something begins or ends: input, forward, backward, optimiser, and inside of
 these each wait for other ranks. What lies between two stamps is of whatever was going on, so that
-the parts add up to the step; what has no name is the rest of it.
+the parts add up to the step. What has no name is the rest of it: a pipeline's schedule, what is
+done between micro-steps, and between the backward pass and the optimiser.
 
 Exposed exchange is what the computation waits for: DDP's wait for its buckets after the last local
-gradient, FSDP2's for parameters and gradients, DTensor's for its collectives, and that of a stage
-of a pipeline for activations and gradients of its neighbours. What overlaps costs nothing here.
+gradient, FSDP2's for parameters and gradients, DTensor's for its collectives, and what a stage of a
+pipeline takes to hand messages over and to wait for those of its neighbours. What overlaps costs
+nothing here. FSDP2's copies between shards and whole tensors are computation.
 
 On a CPU stamps are the host's clock. On a GPU they are events on the stream that computes, which
 this stream reaches when it has done what was enqueued before: the host waits for none of them, and
 the times are read when they are over.
 
-Backward passes are seen in `torch.autograd.backward`, waits in `torch.distributed.Work.wait`, the
-optimiser by its hooks. The other names are not public ones. A version of PyTorch without them has
-no stamps (`Stamps.lacking`), because waiting would count as computation.
+Backward passes are seen in `torch.autograd.backward`, waits in `torch.distributed.Work.wait`, which
+are replaced while a step is timed, and put back at its end; the optimiser by its hooks. The other
+names are not public ones. A version of PyTorch without them has no stamps (`Stamps.lacking`),
+because waiting would count as computation.
 """
 
 import threading
@@ -22,7 +25,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -34,8 +37,8 @@ INPUT, FORWARD, BACKWARD, OPTIMIZER, REST = "input", "forward", "backward", "opt
 DATA_PARALLEL, TENSOR_PARALLEL, PIPELINE = "data_parallel", "tensor_parallel", "pipeline_wait"
 COMPUTE, WAITS = (FORWARD, BACKWARD, OPTIMIZER), (DATA_PARALLEL, TENSOR_PARALLEL, PIPELINE)
 HOST, EVENTS = "hooks and the host's clock", "hooks and events on the GPU's stream"
-# Methods of FSDP2's groups of parameters in which the stream that computes waits.
-_FSDP_WAITS = ("wait_for_unshard", "_wait_for_post_backward", "finalize_backward")
+# Methods of FSDP2's groups of parameters that wait, besides what they copy.
+_FSDP_WAITS = ("wait_for_unshard", "post_backward", "finalize_backward")
 
 Mark = Any  # s, or an event
 
@@ -68,14 +71,14 @@ class StreamClock:
 
     def __init__(self, api: Any = torch.cuda) -> None:
         """Take the stream that is current now as the one that computes."""
-        self._api, self._stream, self._used = api, api.current_stream(), deque[Any]()
+        self.api, self.stream, self._used = api, api.current_stream(), deque[Any]()
 
     def mark(self) -> Mark | None:
         """Record an event; None where another stream is current, which does not compute."""
-        if self._api.current_stream() != self._stream:
+        if self.api.current_stream() != self.stream:
             return None
-        event = self._used.popleft() if self._used else self._api.Event(enable_timing=True)
-        event.record(self._stream)
+        event = self._used.popleft() if self._used else self.api.Event(enable_timing=True)
+        event.record(self.stream)
         return event
 
     def is_past(self, mark: Mark) -> bool:
@@ -106,8 +109,9 @@ def clock_of(device: torch.device) -> Clock:
 class Stamps:
     """The stamps of one rank's steps.
 
-    `begin`, `fed` and `end` are called by the loop; the rest is heard from hooks between `attach`
-    and `close`. `arrays` returns seconds of each step by name.
+    `begin`, `fed` and `end` are called by the loop, `doing` by what computes; the rest is heard
+    from hooks, those of the process between `begin` and `end` only. `arrays` returns seconds of
+    each step by name.
     """
 
     def __init__(self, clock: Clock) -> None:
@@ -121,8 +125,11 @@ class Stamps:
         self._open: deque[tuple[Mark | None, list[tuple[Mark, str]], Mark]] = deque()
         self._rows: list[dict[str, float]] = []
         self._threads = {threading.get_ident()}
+        self._replaced: list[tuple[Any, str, Any, Any]] = []  # owner, name, what is there, or own
+        self._listening = False
         self._undo: list[Callable[[], None]] = []
         self._usual = DATA_PARALLEL  # what a wait is that nobody names
+        self._named: str | None = None  # what it is now
         self._at_end: str | None = None  # what the end of a backward pass waits for
         self.exchanged = "gradients"
         self.kinds: list[str] = []  # of waits that the layout has
@@ -131,13 +138,14 @@ class Stamps:
     # The loop's own stamps.
 
     def begin(self) -> None:
-        """Begin a step: it asks for its batch."""
+        """Begin a step, and listen to the process: the step asks for its batch."""
+        self._listen()
         self._phase, self._marks = INPUT, []
         self._stamp(INPUT)
 
     def fed(self) -> None:
-        """Note that the step has its batch: the forward pass begins."""
-        self.phase(FORWARD)
+        """Note that the step has its batch."""
+        self.phase(REST)
 
     def end(self) -> None:
         """End the step; times of earlier ones are read where they are known."""
@@ -145,9 +153,22 @@ class Stamps:
         if marks is None or end is None:
             raise RuntimeError("a step ends that has not begun, or on another stream")
         self._open.append((self._before, marks, end))
-        self._before, self._marks, self._phase = end, None, REST
+        self._before = end
+        self.leave()
         while self._open and self._clock.is_past(self._open[0][2]):
             self._read()
+
+    def leave(self) -> None:
+        """Stop listening to the process; forget a step that has not ended."""
+        self._marks, self._phase, self._named, self._nested = None, REST, None, False
+        self._waits.clear()
+        if self._listening:
+            for owner, name, _, own in reversed(self._replaced):
+                if own is None:
+                    delattr(owner, name)
+                else:
+                    setattr(owner, name, own)
+            self._listening = False
 
     def arrays(self) -> dict[str, np.ndarray]:
         """Return seconds ``[step]`` of the steps since the last call, under their names in
@@ -180,7 +201,17 @@ class Stamps:
         notes |= {"exchanged": self.exchanged, "stages": stages}
         return notes | ({"lacking": list(self.lacking)} if self.lacking else {})
 
-    # What hooks tell.
+    # What the program and its hooks tell.
+
+    @contextmanager
+    def doing(self, name: str) -> Iterator[None]:
+        """Note what the rank does meanwhile, besides waiting for others."""
+        before = self._phase
+        self.phase(name)
+        try:
+            yield
+        finally:
+            self.phase(before)
 
     def phase(self, name: str) -> None:
         """Note what the rank does from now on, besides waiting for others."""
@@ -226,11 +257,11 @@ class Stamps:
     # Hooks.
 
     def attach(self, optimizer: torch.optim.Optimizer) -> None:
-        """Listen to an optimiser, and until `close` to all backward passes and waits of the
+        """Listen to an optimiser, and in each step to all backward passes and waits of the
         process."""
         begun = optimizer.register_step_pre_hook(lambda *_: self.phase(OPTIMIZER))
         ended = optimizer.register_step_post_hook(lambda *_: self.phase(REST))
-        self._keep(begun.remove, ended.remove)
+        self._undo += [begun.remove, ended.remove]
         self._replace(torch.autograd, "backward", self._backward)
         self._replace(dist.Work, "wait", lambda wait: self._waits_in(wait, None))
 
@@ -246,7 +277,10 @@ class Stamps:
             self._replace(module, "_sync_buffers", lambda c: self._waits_in(c, DATA_PARALLEL))
 
     def of_fsdp2(self) -> None:
-        """Listen to FSDP2: waits for parameters and for gradients."""
+        """Listen to FSDP2: waits for parameters and for gradients, not what it copies.
+
+        On a GPU it has the stream that computes wait for events of others.
+        """
         self._kind(DATA_PARALLEL)
         self.exchanged = "parameters and gradients"
         try:
@@ -255,7 +289,9 @@ class Stamps:
             self.lacking.append("torch.distributed.fsdp._fully_shard")
             return
         for name in _FSDP_WAITS:
-            self._replace(FSDPParamGroup, name, lambda call: self._waits_in(call, DATA_PARALLEL))
+            self._replace(FSDPParamGroup, name, lambda call: self._named_in(call, DATA_PARALLEL))
+        if isinstance(self._clock, StreamClock):
+            self._replace(self._clock.api.Stream, "wait_event", self._stream_waits)
 
     def of_tensor_parallel(self) -> None:
         """Listen to DTensor: waits for functional collectives, in eager mode."""
@@ -265,15 +301,21 @@ class Stamps:
         self._replace(collectives, "wait_tensor", lambda c: self._waits_in(c, TENSOR_PARALLEL))
 
     def of_pipeline(self) -> None:
-        """Listen to a pipeline schedule: waits for its neighbours' activations and gradients.
+        """Listen to a pipeline schedule: to messages that it hands over, and waits for its
+        neighbours' activations and gradients.
 
         Waits that nobody else names are a pipeline's then.
         """
         self._kind(PIPELINE)
         self._usual = PIPELINE
+        from torch.distributed.pipelining import schedules
+
+        self._replace(schedules, "_batch_p2p", lambda call: self._waits_in(call, PIPELINE))
 
     def close(self) -> None:
-        """Put everything back that `attach` and the others replaced."""
+        """Stop listening for good."""
+        self.leave()
+        self._replaced.clear()
         while self._undo:
             self._undo.pop()()
 
@@ -281,29 +323,52 @@ class Stamps:
         if kind not in self.kinds:
             self.kinds.append(kind)
 
-    def _keep(self, *undo: Callable[[], None]) -> None:
-        self._undo.extend(undo)
+    def _listen(self) -> None:
+        if not self._listening:
+            for owner, name, ours, _ in self._replaced:
+                setattr(owner, name, ours)
+            self._listening = True
 
     def _replace(self, owner: Any, name: str, of: Callable[[Any], Any]) -> None:
-        """Put `of(what is there)` in its place; note the name where it is missing."""
+        """Have `of(what is there)` in its place while a step is timed; note the name where it is
+        missing."""
         own, there = vars(owner).get(name), getattr(owner, name, None)
         if there is None:
             self.lacking.append(f"{getattr(owner, '__name__', type(owner).__name__)}.{name}")
             return
-        setattr(owner, name, of(there))
-        back = (lambda: delattr(owner, name)) if own is None else (
-            lambda: setattr(owner, name, own)
-        )  # fmt: skip
-        self._keep(back)
+        self._replaced.append((owner, name, of(there), own))
 
     def _waits_in(self, call: Any, kind: str | None) -> Any:
         """A function that does as `call`, which waits for other ranks."""
 
         def waits(*args: Any, **kwargs: Any) -> Any:
-            with self.waiting(kind or self._usual):
+            with self.waiting(kind or self._named or self._usual):
                 return call(*args, **kwargs)
 
         return waits
+
+    def _named_in(self, call: Any, kind: str) -> Any:
+        """A function that does as `call`, in which waits are of this kind."""
+
+        def named(*args: Any, **kwargs: Any) -> Any:
+            before, self._named = self._named, kind
+            try:
+                return call(*args, **kwargs)
+            finally:
+                self._named = before
+
+        return named
+
+    def _stream_waits(self, call: Any) -> Any:
+        """`Stream.wait_event`: a wait where the stream computes and the wait has a name."""
+
+        def wait_event(stream: Any, event: Any) -> Any:
+            if self._named is None or stream != cast(StreamClock, self._clock).stream:
+                return call(stream, event)
+            with self.waiting(self._named):
+                return call(stream, event)
+
+        return wait_event
 
     def _backward(self, call: Any) -> Any:
         """`torch.autograd.backward`, with its begin, its last local gradient and its end."""
@@ -311,8 +376,8 @@ class Stamps:
         def backward(tensors: Any, *args: Any, **kwargs: Any) -> Any:
             if self._marks is None or self._nested:
                 return call(tensors, *args, **kwargs)
+            before, self._nested = self._phase, True
             self.phase(BACKWARD)
-            self._nested = True
             roots = [tensors] if isinstance(tensors, torch.Tensor) else tensors
             root = next((each for each in roots if each.requires_grad), None)
             hook = None if root is None else root.register_hook(self._starts)
@@ -324,7 +389,7 @@ class Stamps:
                 self._threads = {threading.get_ident()}
                 self._waits.clear()
                 self._nested = False
-                self.phase(FORWARD)  # of the next micro-step, if there is one
+                self.phase(before)
 
         return backward
 

@@ -31,14 +31,17 @@ def take(
     """
     stamps = stamps or Stamps(HostClock())
     losses = np.empty(steps)
-    for number in range(steps):
-        stamps.begin()
-        batch = read()
-        stamps.fed()
-        loss = sharing.step(batch)
-        optimizer.step()
-        optimizer.zero_grad(set_to_none=True)
-        losses[number] = loss.item()
-        stamps.end()
-        watch.advance()
+    try:
+        for number in range(steps):
+            stamps.begin()
+            batch = read()
+            stamps.fed()
+            loss = sharing.step(batch)
+            optimizer.step()
+            optimizer.zero_grad(set_to_none=True)
+            losses[number] = loss.item()
+            stamps.end()
+            watch.advance()
+    finally:
+        stamps.leave()
     return Taken(stamps.arrays(), losses)

@@ -20,7 +20,8 @@ from torch.distributed.tensor import DTensor, Partial, Replicate
 from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
 
 from torch_training.models.network import Network
-from torch_training.traffic import TENSOR_PARALLEL, Traffic
+from torch_training.stamps import TENSOR_PARALLEL
+from torch_training.traffic import Traffic
 
 REDUCED = "activations_reduced_bytes"  # and their gradients, over the tp group
 
@@ -52,7 +53,7 @@ class _Leave(torch.autograd.Function):
 
 
 def _summed(value: DTensor, traffic: Traffic) -> torch.Tensor:
-    with traffic.waiting(TENSOR_PARALLEL):
+    with traffic.stamps.waiting(TENSOR_PARALLEL):
         local = value.redistribute(placements=[Replicate()]).to_local()
         wait = getattr(local, "wait", None)  # where the collective is still under way
         local = local if wait is None else wait()

@@ -12,7 +12,7 @@ from torch.distributed.tensor import DTensor
 from torch_training import models
 from torch_training.mesh import Position, Shape
 from torch_training.models.network import Network
-from torch_training.stamps import Stamps
+from torch_training.stamps import FORWARD, Stamps
 from torch_training.tensor_parallel import REDUCED
 from torch_training.wrapping import Wrapping
 
@@ -74,7 +74,7 @@ class Sharing:
 
     def attach(self, stamps: Stamps) -> None:
         """Have stamps told of what this rank waits for."""
-        self.traffic.waiting = stamps.waiting
+        self.traffic.stamps = stamps
         if self.shape.tp > 1:
             stamps.of_tensor_parallel()
         for module in self.modules:
@@ -87,9 +87,10 @@ class Sharing:
         parts = []
         for number, (inputs, targets) in enumerate(batch, start=1):
             with self.wrapping.exchanging(module, number == len(batch)):
-                loss = models.loss(compute(inputs), targets)
-                if len(batch) > 1:
-                    loss = loss / len(batch)
+                with self.traffic.stamps.doing(FORWARD):
+                    loss = models.loss(compute(inputs), targets)
+                    if len(batch) > 1:
+                        loss = loss / len(batch)
                 loss.backward()
             parts.append(loss.detach())
         return parts[0] if len(parts) == 1 else torch.stack(parts).sum()

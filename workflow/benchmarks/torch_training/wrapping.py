@@ -2,7 +2,8 @@
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import torch
 from torch import nn
@@ -12,14 +13,14 @@ from torch_training.stamps import Stamps
 from torch_training.traffic import Traffic
 
 
+@dataclass
 class Wrapping:
-    """Ranks that exchange no gradients."""
+    """Ranks that exchange no gradients, and what the run asks of them."""
 
-    by = "none"
-
-    def __init__(self, params: dict[str, Any], device: torch.device, traffic: Traffic) -> None:
-        """Keep what the run asks for."""
-        self.params, self.device, self.traffic = params, device, traffic
+    by: ClassVar[str] = "none"
+    params: dict[str, Any]
+    device: torch.device
+    traffic: Traffic
 
     def wrapped(self, network: Network) -> nn.Module:
         """Return what exchanges gradients in its backward pass: here the network as it is."""
