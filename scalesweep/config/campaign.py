@@ -23,7 +23,7 @@ from scalesweep.config.renamed_keys import rename_keys, rewrite_older_forms
 from scalesweep.config.repeats import Run, ids_of, repeated
 from scalesweep.config.run_alone import check_alone, one_at_a_time, with_shared_alone
 from scalesweep.config.run_order import arranged
-from scalesweep.config.several_benchmarks import check_parts, parts
+from scalesweep.config.several_benchmarks import check_parts, of_part, parts
 from scalesweep.config.site import Site, load_site
 from scalesweep.config.yaml_loader import check_schema, load_yaml
 from scalesweep.core.errors import UserError
@@ -205,16 +205,13 @@ def load_campaign(
     for *_, spec in specs:
         variables.setdefault(spec["benchmark"], set()).update(variables_of(spec))
     experiments = tuple(
-        replace(
-            expand_experiment(
-                name,
-                spec if profile is None else {**spec, "profile": profile, ASKED: True},
-                machine,
-                variables[spec["benchmark"]],
-                f"{path}: experiments.{whole or name}",
-                path.parent,
-            ),
-            part_of=whole,
+        _part(
+            name,
+            whole,
+            spec if profile is None else {**spec, "profile": profile, ASKED: True},
+            machine,
+            variables[spec["benchmark"]],
+            path,
         )
         for name, whole, spec in specs
     )
@@ -257,6 +254,23 @@ def load_campaign(
         spend=read_spend(content, f"{path}: budget"),
         track=read_track(content),
     )
+
+
+def _part(
+    name: str,
+    whole: str,
+    spec: Mapping[str, Any],
+    machine: Site,
+    variables: set[str],
+    path: Path,
+) -> Experiment:
+    """An experiment of one benchmark, which may be part of the one that is called ``whole``."""
+    where = f"{path}: experiments.{whole or name}"
+    try:
+        part = expand_experiment(name, spec, machine, variables, where, path.parent)
+    except UserError as error:
+        raise of_part(error, whole, spec["benchmark"]) from None
+    return replace(part, part_of=whole)
 
 
 def with_repeats(campaign: Campaign, counts: Mapping[str, Sequence[int]]) -> Campaign:

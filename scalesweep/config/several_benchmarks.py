@@ -5,18 +5,26 @@ points in any other experiment. Tables, figures and report show the parts as one
 (``core.joined_experiments``), with ``benchmark`` as one more parameter.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import chain
+from pathlib import Path
 from typing import Any
 
-from scalesweep.config.benchmark import Benchmark
+from scalesweep.config.benchmark import Benchmark, load_benchmark
 from scalesweep.config.experiment import Experiment
 from scalesweep.config.grid import check_overlap
 from scalesweep.core.errors import UserError, choices
 from scalesweep.core.formatting import listed
 
-# What decides between runs, or predicts them, of one program alone.
-_ALONE = ("derive", "extra", "predict", "stop")
+_OWN = "give each benchmark an experiment of its own for it"
+# What is of one program alone: what to do instead.
+_ALONE = {
+    "derive": "set its values under linked",
+    "extra": "list its points under linked",
+    "predict": _OWN,
+    "stop": _OWN,
+}
+_STATE = "state it under metrics, with a formula for each benchmark, and name that as main_metric"
 _SAMPLES = "samples"
 _IMAGES = "images"  # what benchmarks of images call samples
 
@@ -40,7 +48,7 @@ def parts(
             _check_single(spec, where)
             yield name, "", spec
             continue
-        _check_several(spec, where)
+        _check_several(spec, where, Path(path).parent)
         for benchmark in spec["benchmark"]:
             yield part_name(name, benchmark), name, _part(spec, benchmark)
 
@@ -58,30 +66,110 @@ def _check_single(spec: Mapping[str, Any], where: str) -> None:
             )
 
 
-def _check_several(spec: Mapping[str, Any], where: str) -> None:
-    for key in _ALONE:
+def _check_several(spec: Mapping[str, Any], where: str, folder: Path) -> None:
+    for key, instead in _ALONE.items():
         if key in spec:
-            raise UserError(f"{where}.{key}: not with several benchmarks; leave it out")
-    if isinstance(spec.get("repeats", 1), Mapping):
-        raise UserError(f"{where}.repeats: with several benchmarks a number, not a rule")
+            raise UserError(f"{where}.{key}: not with several benchmarks; {instead}")
+    names = spec["benchmark"]
+    known = {name: load_benchmark(name, f"{where}.benchmark", beside=folder) for name in names}
     maps = {"fixed_of": spec.get("fixed_of", {})}
     for metric, stated in spec.get("metrics", {}).items():
         if isinstance(stated["formula"], Mapping):
             maps[f"metrics.{metric}.formula"] = stated["formula"]
     for key, of in maps.items():
         for benchmark in of:
-            if benchmark not in spec["benchmark"]:
+            if benchmark not in names:
                 raise UserError(
                     f"{where}.{key}: {benchmark!r} is not one of the experiment's benchmarks; "
-                    + choices(benchmark, spec["benchmark"])
+                    + choices(benchmark, names)
                 )
+    for place, set_there in _places(spec).items():
+        for name in set_there:
+            _check_shared(name, known, f"{where}.{place}", place == "fixed")
     for benchmark, own in maps["fixed_of"].items():
-        if "ranks" in own:
+        for name, value in own.items():
+            _check_own(name, value, benchmark, known, f"{where}.fixed_of")
+        for place, set_there in _places(spec).items():
+            check_overlap({place: set_there, f"fixed_of.{benchmark}": own}, where)
+    _check_main(spec, known, where)
+
+
+def _places(spec: Mapping[str, Any]) -> dict[str, Collection[str]]:
+    """The parameters that an experiment sets for all of its benchmarks, by the key that does."""
+    linked = (spec.get("linked") or [{}])[0]
+    return {"axes": spec.get("axes", {}), "fixed": spec.get("fixed", {}), "linked": linked}
+
+
+def _check_shared(name: str, known: Mapping[str, Benchmark], where: str, constant: bool) -> None:
+    """Raise UserError for a parameter that not all benchmarks have."""
+    having = [of for of, benchmark in known.items() if name in benchmark.parameters]
+    if len(having) == len(known):
+        return
+    if not having:
+        every = sorted(set.intersection(*(set(b.parameters) for b in known.values())))
+        raise UserError(
+            f"{where}: neither {' nor '.join(known)} has a parameter {name!r}; "
+            + choices(name, every)
+        )
+    lacking = listed([of for of in known if of not in having])
+    has = f"{where}: {listed(having)} has {name!r}, {lacking} has not"
+    instead = f"set it under fixed_of.{having[0]}"
+    if not constant:
+        instead += " to one value, or vary it in an experiment of that benchmark alone"
+    raise UserError(f"{has}; {instead}")
+
+
+def _check_own(
+    name: str, value: Any, benchmark: str, known: Mapping[str, Benchmark], where: str
+) -> None:
+    """Raise UserError for what ``fixed_of`` cannot set of a benchmark."""
+    if name == "ranks":
+        raise UserError(
+            f"{where}.{benchmark}: 'ranks' must be the same for all benchmarks; set it under axes "
+            "or fixed"
+        )
+    parameters = known[benchmark].parameters
+    others = [of for of, other in known.items() if name in other.parameters]
+    if name not in parameters and others:
+        raise UserError(
+            f"{where}.{benchmark}: {benchmark} has no parameter {name!r}, {listed(others)} has; "
+            f"set it under fixed_of.{others[0]}"
+        )
+    known[benchmark].parameter(name, f"{where}.{benchmark}").normalise(
+        value, f"{where}.{benchmark}"
+    )
+
+
+def _check_main(spec: Mapping[str, Any], known: Mapping[str, Benchmark], where: str) -> None:
+    """Raise UserError where some of the benchmarks, but not all, have the main metric."""
+    main, stated = spec.get("main_metric"), spec.get("metrics", {})
+    if main in stated:
+        formula = stated[main]["formula"]
+        lacking = [name for name in known if name not in formula]
+        if isinstance(formula, Mapping) and lacking:
             raise UserError(
-                f"{where}.fixed_of.{benchmark}: 'ranks' must be the same for all benchmarks; "
-                "set it under axes or fixed"
+                f"{where}.metrics.{main}.formula: the main metric needs one of each benchmark; add "
+                + listed([f"{name}: FORMULA" for name in lacking])
             )
-        check_overlap({"fixed": spec.get("fixed", {}), f"fixed_of.{benchmark}": own}, where)
+        return
+    having = [name for name, benchmark in known.items() if main in _measured(benchmark)]
+    if having and len(having) < len(known):
+        lacking = [name for name in known if name not in having]
+        raise UserError(
+            f"{where}.main_metric: {listed(having)} has {main!r}, {listed(lacking)} has not; "
+            + _STATE
+        )
+
+
+def _measured(benchmark: Benchmark) -> set[str]:
+    extracted = benchmark.extract.metrics if benchmark.extract else ()
+    return {*benchmark.metrics, *(metric.metric for metric in extracted)}
+
+
+def of_part(error: UserError, experiment: str, benchmark: str) -> UserError:
+    """What is wrong with a part of an experiment, with the benchmark where nothing names it."""
+    text = str(error)
+    return error if not experiment or benchmark in text else UserError(f"{text} ({benchmark})")
 
 
 def _part(spec: Mapping[str, Any], benchmark: str) -> dict[str, Any]:
@@ -153,5 +241,5 @@ def _check_metric(members: Sequence[Experiment], where: str) -> None:
         advice = f"one of {listed(common)}" if common else "a metric that all of them report"
         raise UserError(
             f"{where}: the main metrics of the benchmarks differ ({listed(words)}); "
-            f"set main_metric to {advice}"
+            f"set main_metric to {advice}, or {_STATE}"
         )

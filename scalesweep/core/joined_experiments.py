@@ -7,7 +7,7 @@ is a parameter like any other.
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
-from typing import Any, cast
+from typing import Any, TypedDict, cast
 
 from scalesweep.core.files import canonical_json
 from scalesweep.core.layouts import LAYOUT
@@ -16,6 +16,7 @@ from scalesweep.core.plan_format import (
     Plan,
     PlanExperiment,
     PlanProfile,
+    PlanRepeats,
     PlanRun,
     PointValues,
 )
@@ -95,28 +96,14 @@ def _joined(name: str, parts: Sequence[PlanExperiment]) -> PlanExperiment:
     """The entry of an experiment: its own, or all parts in one."""
     if not parts[0].get("part_of"):
         return parts[0]
-    first, names = parts[0], [part["benchmark"] for part in parts]
-    # Benchmarks with words of their own for what they scale over scale over their ranks.
-    scale = first["scale"] if len({part["scale"] for part in parts}) == 1 else "ranks"
-    dropped = {part["scale"] for part in parts} - {scale}
-    varying = dict.fromkeys(chain.from_iterable(part["axes"] for part in parts))
-    axes = sorted(
-        [scale, BENCHMARK, *(n for n in varying if n not in dropped and n != scale)]
-        if scale in varying
-        else [BENCHMARK, *(n for n in varying if n not in dropped)],
-        key=lambda axis: axis != scale,
-    )
+    first = parts[0]
+    scale, dropped = _common_scale(parts)
+    axes = _axes(parts, scale, dropped)
     fixed, fixed_of = _constants(parts, {*axes, *dropped})
-    walls = [part["estimate"] for part in parts]
     entry: JoinedExperiment = {
         **first,
+        **_of_programs(parts),
         "name": name,
-        "benchmark": ", ".join(names),
-        "benchmarks": {part["benchmark"]: part["version"] for part in parts},
-        "summary": "; ".join(f"{part['benchmark']}: {part['summary']}" for part in parts),
-        "metrics": _definitions(parts),
-        "compare": _agreed(part.get("compare", {}) for part in parts),
-        "kinds": _agreed(part.get("kinds", {}) for part in parts),
         "scale": scale,
         "scale_parameters": ["ranks"] if dropped else first["scale_parameters"],
         "axes": axes,
@@ -133,24 +120,68 @@ def _joined(name: str, parts: Sequence[PlanExperiment]) -> PlanExperiment:
         ],
         "points": sum(part["points"] for part in parts),
         "estimate": {
-            "wall_s": _sum([wall["wall_s"] for wall in walls]),
-            "core_hours": _sum([wall["core_hours"] for wall in walls]),
+            "wall_s": _sum([part["estimate"]["wall_s"] for part in parts]),
+            "core_hours": _sum([part["estimate"]["core_hours"] for part in parts]),
         },
     }
     del entry["part_of"]
+    _join_optional(entry, parts, dropped)
+    return entry
+
+
+def _common_scale(parts: Sequence[PlanExperiment]) -> tuple[str, set[str]]:
+    """What all scale over, and the words of parts that it replaces: benchmarks with words of their
+    own for what they scale over scale over their ranks."""
+    scale = parts[0]["scale"] if len({part["scale"] for part in parts}) == 1 else "ranks"
+    return scale, {part["scale"] for part in parts} - {scale}
+
+
+def _axes(parts: Sequence[PlanExperiment], scale: str, dropped: set[str]) -> list[str]:
+    """Parameters that vary among all points: the scale first, then the benchmark."""
+    varying = dict.fromkeys(chain.from_iterable(part["axes"] for part in parts))
+    others = [name for name in varying if name != scale and name not in dropped]
+    return [*([scale] if scale in varying else []), BENCHMARK, *others]
+
+
+class _OfPrograms(TypedDict):
+    """What an entry says of the programs."""
+
+    benchmark: str
+    benchmarks: dict[str, int]
+    summary: str
+    metrics: dict[str, str]
+    compare: dict[str, str]
+    kinds: dict[str, str]
+
+
+def _of_programs(parts: Sequence[PlanExperiment]) -> _OfPrograms:
+    return {
+        "benchmark": ", ".join(part["benchmark"] for part in parts),
+        "benchmarks": {part["benchmark"]: part["version"] for part in parts},
+        "summary": "; ".join(f"{part['benchmark']}: {part['summary']}" for part in parts),
+        "metrics": _definitions(parts),
+        "compare": _agreed(part.get("compare", {}) for part in parts),
+        "kinds": _agreed(part.get("kinds", {}) for part in parts),
+    }
+
+
+def _join_optional(
+    entry: PlanExperiment, parts: Sequence[PlanExperiment], dropped: set[str]
+) -> None:
+    """Join what only some entries have; what is said of one program is not said of all."""
     derived = {name: of for part in parts for name, of in part.get("derived", {}).items()}
     if derived:
         entry["derived"] = derived
-    # What is said of one program is not said of all.
     if not all(part.get("noexchange") for part in parts):
         entry.pop("noexchange", None)
     if len({part.get("ceiling") for part in parts}) > 1:
         entry.pop("ceiling", None)
-    if not all(_same(part.get("layouts"), first.get("layouts")) for part in parts):
+    if not all(_same(part.get("layouts"), parts[0].get("layouts")) for part in parts):
         entry.pop("layouts", None)
+    if repeats := _repeats(parts, dropped):
+        entry["repeats"] = repeats
     if refused := sum(part.get("refused", 0) for part in parts):
         entry["refused"] = refused
-    return entry
 
 
 def _constants(
@@ -236,6 +267,22 @@ def _run(run: PlanRun, part: PlanExperiment, dropped: set[str]) -> PlanRun:
 
 def _profile(run: PlanProfile, part: PlanExperiment, dropped: set[str]) -> PlanProfile:
     return {**run, "point": _point(run["point"], part, dropped)}
+
+
+def _repeats(parts: Sequence[PlanExperiment], dropped: set[str]) -> PlanRepeats | None:
+    """How precise the points of all parts are, by the rule that all of them have; None without."""
+    rules = [(part, part["repeats"]) for part in parts if "repeats" in part]
+    if not rules:
+        return None
+    return {
+        **rules[0][1],
+        "metric": next((rule["metric"] for _, rule in rules if rule["metric"]), ""),
+        "points": [
+            {**point, "point": _point(point["point"], part, dropped)}
+            for part, rule in rules
+            for point in rule["points"]
+        ],
+    }
 
 
 def _sum(values: Sequence[float | None]) -> float | None:

@@ -4,7 +4,7 @@ plan.json has the parameters that lay out ranks as the campaign sets them, and a
 their combinations (``layouts``). Here that name becomes a parameter, which the others follow.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 from scalesweep.core.files import canonical_json
@@ -42,6 +42,14 @@ def _with_layout(entry: PlanExperiment) -> PlanExperiment:
         # A point that is left out may have a layout that no planned one has.
         return {LAYOUT: names.get(canonical_json(own)) or values_text(own), **values}
 
+    def named(listed: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+        return [{**of, "point": point(of["point"])} for of in listed]
+
+    decided: dict[str, Any] = {}
+    if repeats := entry.get("repeats"):
+        decided["repeats"] = {**repeats, "points": named(repeats["points"])}
+    if spend := entry.get("spend"):
+        decided["spend"] = {**spend, "rounds": named(spend["rounds"])}
     axes = sorted([LAYOUT, *entry["axes"]], key=lambda name: name != entry["scale"])
     return cast(
         PlanExperiment,
@@ -57,9 +65,9 @@ def _with_layout(entry: PlanExperiment) -> PlanExperiment:
                 },
                 **entry["parameters"],
             },
-            **{
-                key: [{**listed, "point": point(listed["point"])} for listed in entry[key]]
-                for key in ("runs", "profiles", "excluded")
-            },
+            "runs": named(entry["runs"]),
+            "profiles": named(entry["profiles"]),
+            "excluded": named(entry["excluded"]),
+            **decided,
         },
     )

@@ -7,6 +7,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
+from scalesweep.adaptive.repeats import plan_points, repeats_entry
 from scalesweep.aspects.comparisons.settings import benchmark_settings
 from scalesweep.config.campaign import Campaign, load_campaign
 from scalesweep.core.errors import UserError
@@ -17,7 +18,9 @@ from scalesweep.core.joined_experiments import (
     with_joined,
 )
 from scalesweep.core.plan_format import Plan
+from scalesweep.core.shown_plan import shown
 from scalesweep.experiment.results import ExperimentResults
+from scalesweep.findings.precision import until_precise
 from scalesweep.planning.plan import build_plan
 from scalesweep.report.sections import fixed_parameters
 from scalesweep.state.run_state import RunState
@@ -127,16 +130,78 @@ def test_benchmarks_are_compared_in_metrics_of_one_meaning(both: Callable[..., C
     assert [series.label for series in alone.series] == ["benchmark toy"]
 
 
+def test_each_point_is_repeated_until_it_is_precise(both: Callable[..., Campaign]) -> None:
+    """By a rule of each part; the report's finding and intervals are of all of them."""
+    campaign = both("repeats: 2", "repeats: {min: 3, max: 6, until: 5 %}")
+    campaign, points = plan_points(campaign, remember=False)
+    assert [point.name.split("/")[0] for point in points] == ["both.toy"] * 2 + [
+        "both.toy_fast"
+    ] * 2
+    assert {point.asked for point in points} == {3}
+    plan = finished(campaign)
+    for entry in plan["experiments"]:
+        of = [point for point in points if point.experiment.name == entry["name"]]
+        known = repeats_entry(of)
+        assert known is not None
+        for place, point in enumerate(known["points"]):
+            state = "wide" if place == 0 and entry["name"] == "both.toy_fast" else "precise"
+            point |= {"state": state, "width": 0.04, "done": 3}
+        entry["repeats"] = known
+    (entry,) = shown(plan)["experiments"]
+    results = ExperimentResults(entry, {})
+    assert results.level > 0.95
+    wide, note = until_precise(results)
+    assert wide.text.startswith("1 point stayed wide") and "benchmark toy_fast" in wide.text
+    assert note.text.startswith(
+        "3 of 4 points within ±5 % of the main metric after 12 runs (3 to 6"
+    )
+
+
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [
         ("toy_fast", "toy_quick", "no benchmark 'toy_quick'"),
-        ("ranks: [1, 2]", "speed: [1, 2]", "both.axes.speed: benchmark toy has no parameter"),
+        (
+            "ranks: [1, 2]",
+            "speed: [1, 2]",
+            "both.axes: toy_fast has 'speed', toy has not; set it under fixed_of.toy_fast to",
+        ),
+        (
+            "size: 3",
+            "size: 3, rate: 2.0",
+            "both.fixed: toy has 'rate', toy_fast has not; set it under fixed_of.toy",
+        ),
+        (
+            "size: 3",
+            "sise: 3",
+            "neither toy nor toy_fast has a parameter 'sise'; did you mean size",
+        ),
+        (
+            "toy_fast: {threads: 1}",
+            "toy_fast: {rate: 1}",
+            "fixed_of.toy_fast: toy_fast has no parameter 'rate', toy has; set it under",
+        ),
+        ("toy_fast: {threads: 1}", "toy_fast: {speed: -1}", "fixed_of.toy_fast: speed = -1 is not"),
+        ("size: 3", "size: x", "both.fixed: size = 'x' is not an integer from 1 to 1000 (toy)"),
+        (
+            "repeats: 2",
+            "repeats: 2\n    main_metric: x\n    metrics:\n"
+            "      x: {formula: {toy: ranks}, unit: '1', better: higher}",
+            "metrics.x.formula: the main metric needs one of each benchmark; add toy_fast: FORMULA",
+        ),
         ("toy_fast: {threads: 1}", "toy_slow: {}", "'toy_slow' is not one of the experiment's"),
         ("toy_fast: {threads: 1}", "toy_fast: {size: 1}", "set in fixed and in fixed_of.toy_fast"),
         ("toy_fast: {threads: 1}", "toy_fast: {ranks: 1}", "'ranks' must be the same"),
-        ("repeats: 2", "repeats: {min: 3, max: 6, until: 5 %}", "a number, not a rule"),
-        ("repeats: 2", "predict: {ranks: [8]}", "predict: not with several benchmarks"),
+        (
+            "repeats: 2",
+            "predict: {ranks: [8]}",
+            "predict: not with several benchmarks; give each benchmark an experiment of its own",
+        ),
+        (
+            "repeats: 2",
+            "extra: [{ranks: 4}]",
+            "extra: not with several benchmarks; list its points",
+        ),
         ("[toy, toy_fast]", "toy", "goes with a list of benchmarks"),
         ("[toy, toy_fast]", "[toy]", "benchmark"),
     ],
@@ -192,7 +257,7 @@ def test_a_metric_has_a_formula_for_each_benchmark(
 
     with pytest.raises(UserError, match="'toy_slow' is not one of the experiment's benchmarks"):
         both("repeats: 2", metric.replace("toy_fast:", "toy_slow:"))
-    with pytest.raises(UserError, match="'speed_up' is not a metric of benchmark toy_fast"):
+    with pytest.raises(UserError, match="needs one of each benchmark; add toy_fast: FORMULA"):
         both("repeats: 2", metric.replace(", toy_fast: 'fast / 2'", ""))
     with pytest.raises(UserError, match="a map goes with a list of benchmarks"):
         both(more=f"  one:\n    benchmark: toy\n    {metric}\n")
