@@ -62,9 +62,9 @@ def check_table(results: Path, table: str) -> list[tuple[str, str]]:
     said = Sentences(results, "published_scaling")
     said.hold(
         "best",
-        "Imported: Highest measured images per second (whole run): {} images/s at {} gpus, input "
-        "synthetic; one repeat, not confirmed.",
-        [top["synthetic"], 4],
+        "Imported: At {} gpus, highest measured images per second (whole run): {} images/s at "
+        "input synthetic; one repeat, not confirmed.",
+        [4, top["synthetic"]],
         [(top["synthetic"], NO, NO)],
     )
     parts = {n: row["images"] / row["synthetic"] for n, row in rows.items()}

@@ -52,10 +52,12 @@ def best_configuration(results: ExperimentResults) -> list[Finding]:
     for row in real or rows:
         if main.value(row, "mean", phase) is not None:
             groups.setdefault(results.key(row, workload), []).append(row)
-    if _by_scale(results, main):
+    by_scale = _by_scale(results, main)
+    if by_scale:
         groups = {key: _largest_with_rivals(results, rows) for key, rows in groups.items()}
     competing = [rows for rows in groups.values() if len(rows) > 1]
-    findings = [_best_of(results, main, phase, rows, workload) for rows in competing]
+    among = [*workload, results.scale] if by_scale else workload
+    findings = [_best_of(results, main, phase, rows, among) for rows in competing]
     if len(findings) > MAX_APART and all(
         main.without_interval(rows[0], phase) for rows in competing
     ):
@@ -122,9 +124,9 @@ def _without_intervals(
 
 
 def _best_of(
-    results: ExperimentResults, main: Measure, phase: str, rows: list[Row], workload: Sequence[str]
+    results: ExperimentResults, main: Measure, phase: str, rows: list[Row], among: Sequence[str]
 ) -> Finding:
-    """The best of points that compute the same: the measured best against each other one."""
+    """The best of points that are the same in ``among``: the measured best against each other."""
 
     def mean(row: Row) -> float:
         return (main.value(row, "mean", phase) or 0.0) * (1 if main.higher else -1)
@@ -133,7 +135,7 @@ def _best_of(
     best, others = rows[0], rows[1:]
     differences = Differences(results, main.metric, phase)
     chances = [differences.p(best, row) for row in others]
-    level, text, unless = _claim(results, main, phase, rows, chances, workload)
+    level, text, unless = _claim(results, main, phase, rows, chances, among)
     p = None if any(math.isnan(chance) for chance in chances) else max(chances)
     claims = (claim_of(p, RULE, *point_key(results, best)),)
     evidence = evidence_of(results, "points", best, columns_of(main, phase))
@@ -151,10 +153,11 @@ def _claim(
     phase: str,
     rows: Sequence[Row],
     chances: Sequence[float],
-    workload: Sequence[str],
+    among: Sequence[str],
 ) -> tuple[str, str, str]:
     """Level and sentence of what can be claimed of ``rows``, the best first, and what is said where
-    that does not stand. ``chances``: p values of the best against the others."""
+    that does not stand. ``chances``: p values of the best against the others; ``among``: what
+    all of them have in common."""
     best, others = rows[0], rows[1:]
     value = with_interval(
         main.value(best, "mean", phase),
@@ -163,19 +166,22 @@ def _claim(
         main.unit,
     )
     word = "Highest" if main.higher else "Lowest"
-    rest = [name for name in results.leaders if name not in workload]
+    rest = [name for name in results.leaders if name not in among]
 
     def described(row: Row) -> str:
         return results.describe(row, rest)
 
     where = described(best)
     quantity = f"{main.label.lower()} ({PHASES[phase]})"
-    if workload:
+    if workload := [name for name in among if name != results.scale]:
         quantity = f"{quantity} of {results.describe(best, workload)}"
-    head = f"{word} {quantity} measured at {where}: {value}"
+    at = ""
+    if results.scale in among:
+        at, word = f"At {results.describe(best, [results.scale])}, ", word.lower()
+    head = f"{at}{word} {quantity} measured at {where}: {value}"
     if main.value(best, "low", phase) is None:
         why = main.without_interval(best, phase)
-        text = f"{word} measured {quantity}: {value} at {where}; {why}, not confirmed."
+        text = f"{at}{word} measured {quantity}: {value} at {where}; {why}, not confirmed."
         return OPEN, text, head
     rivals = [row for row, p in zip(others, chances, strict=True) if p > SIGNIFICANT]
     unknown = [row for row, p in zip(others, chances, strict=True) if math.isnan(p)]
@@ -204,7 +210,7 @@ def _claim(
         main.value(others[0], "high", phase),
     )
     text = (
-        f"Best {quantity}: {value} at {where}, clear of {all_others}; "
+        f"{at}{'best' if at else 'Best'} {quantity}: {value} at {where}, clear of {all_others}; "
         f"next is {described(others[0])} with {second}."
     )
     return CONFIRMED, text, head
