@@ -22,6 +22,8 @@ ROOT = Path(__file__).resolve().parents[2]
 WORKFLOW = ROOT / "workflow"
 BENCHMARKS = WORKFLOW / "benchmarks"
 GLOO = {"HOROVOD_CONTROLLER": "gloo", "HOROVOD_CPU_OPERATIONS": "gloo"}
+# Programs that `warm` starts, by the framework that they find imported.
+TENSORFLOW, PYTORCH = "programs", "torch programs"
 # Of scripts in this folder, which import benchmarks without being started by them.
 HELPER = {"PYTHONPATH": f"{BENCHMARKS}{os.pathsep}{ROOT}"}
 
@@ -36,24 +38,25 @@ def helper(name, *arguments):
     return [sys.executable, str(Path(__file__).with_name(name)), *map(str, arguments)]
 
 
-def warm(program):
-    """Words that start a program, or a script of this folder, with TensorFlow at hand."""
+def warm(program, kind=TENSORFLOW):
+    """Words that start a program, or a script of this folder, with its framework at hand."""
     if program.endswith(".py"):
         program = str(Path(__file__).parent / program)
     # Isolated: with a site or PYTHONPATH it would take longer to start.
-    return [sys.executable, "-IS", warm_start.__file__, warm_socket(), program]
+    return [sys.executable, "-IS", warm_start.__file__, warm_socket(kind), program]
 
 
 @functools.cache
-def warm_socket(kind="programs"):
+def warm_socket(kind=TENSORFLOW):
     """Path of the socket of a `warm_start.serve`, for scripts or for programs of the benchmarks.
 
     It ends with this process.
     """
     folder = tempfile.TemporaryDirectory(prefix="warm-")
     path = f"{folder.name}/socket"
+    python = TORCH if kind == PYTORCH else sys.executable
     server = subprocess.Popen(
-        [sys.executable, warm_start.__file__, "--serve", path, kind],
+        [python, warm_start.__file__, "--serve", path, kind],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         env=rank_environment(HELPER),
@@ -172,14 +175,14 @@ def start_torch(name, *arguments, ranks=1, started=None, env=()):
 
     Return the finished processes, by rank.
     """
-    return start_torch_ranks(helper(name, *arguments)[1:], ranks, started, env)
+    words = [*warm(name, PYTORCH), *map(str, arguments)]
+    return start_torch_ranks(words, ranks, started, env)
 
 
 def start_torch_ranks(words, ranks, started=None, env=()):
-    """Do so with any program: `words` behind Python's."""
+    """Do so with any program."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
-    words = [str(TORCH), *words]
     processes = []
     try:
         for rank in range(ranks if started is None else started):

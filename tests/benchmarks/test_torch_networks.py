@@ -1,13 +1,12 @@
 """The networks of torch_training: cnn_training's residual ones, and GPT-2's shape."""
 
 import json
-import subprocess
 
 import numpy as np
 import pytest
 
-from tests.benchmarks.programs import HELPER, rank_environment, start_helper
-from tests.fakes.torch_python import TORCH, needs_torch
+from tests.benchmarks.programs import start_helper, start_torch
+from tests.fakes.torch_python import needs_torch
 
 pytestmark = [pytest.mark.slow, needs_torch]
 
@@ -19,11 +18,7 @@ def both(tmp_path_factory):
     """Arrays of Keras's networks, those of PyTorch's, and the facts of the transformer."""
     folder = tmp_path_factory.mktemp("networks")
     start_helper("keras_networks.py", folder / "keras.npz", SEED)
-    script = __file__.replace("test_torch", "torch")
-    done = subprocess.run(
-        [TORCH, script, folder / "torch.npz", str(SEED)],
-        capture_output=True, text=True, check=False, timeout=240, env=rank_environment(HELPER),
-    )  # fmt: skip
+    (done,) = start_torch("torch_networks.py", folder / "torch.npz", SEED)
     assert done.returncode == 0, done.stderr[-4000:]
     arrays = [dict(np.load(folder / name)) for name in ("keras.npz", "torch.npz")]
     return *arrays, json.loads(done.stdout)

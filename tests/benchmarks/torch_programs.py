@@ -2,7 +2,8 @@
 
 import subprocess
 
-from tests.benchmarks.programs import BENCHMARKS, Program, start_torch_ranks
+from tests.benchmarks.programs import BENCHMARKS, PYTORCH, Program, start_torch_ranks, warm
+from tests.fakes.torch_python import TORCH
 
 SMALL = {
     "model": "mlp", "layers": 2, "width": 32, "batch_size": 8, "warmup_batches": 1, "batches": 4,
@@ -13,9 +14,13 @@ DEFAULTS = PROGRAM.defaults
 
 
 def start(folder, data=None, env=(), **params):
-    """Run the program; return a finished process, which failed if a rank did, and its output."""
+    """Run the program; return a finished process, which failed if a rank did, and its output.
+
+    With an `env`, which may matter before main is called, it takes seconds more.
+    """
     path, out = PROGRAM.write_run(folder, data, **params)
-    words = [str(BENCHMARKS), "torch_training", "--run", str(path)]
+    usual = [str(TORCH), str(BENCHMARKS), PROGRAM.name]
+    words = [*(usual if env else warm(PROGRAM.name, PYTORCH)), "--run", str(path)]
     done = start_torch_ranks(words, params.get("ranks", 1), env=env)
     code = max(process.returncode for process in done)
     said = "".join(process.stderr for process in done)

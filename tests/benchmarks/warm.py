@@ -1,14 +1,15 @@
 """Starts programs and scripts in a fraction of a second, each in a process of its own.
 
-Importing TensorFlow takes most of the seconds of a small run, and importing Snakemake, pandas,
-SciPy and Matplotlib most of those of a small campaign. So one process (`serve`) imports them once
-and forks itself for each program, before any operation of TensorFlow has run; `harness.staging`
-does the same for its workers. ``python warm.py SOCKET PROGRAM [ARGUMENT ...]`` then replaces the
-usual command, also in a launcher of ranks: the program gets the environment, working directory and
-streams of that process, which exits as the program does, and the program is killed with it. PROGRAM
-is one of ``python workflow/benchmarks``, the path of a script, or ``-m MODULE``.
+Importing TensorFlow or PyTorch takes most of the seconds of a small run, and importing Snakemake,
+pandas, SciPy and Matplotlib most of those of a small campaign. So one process (`serve`) imports
+them once and forks itself for each program, before any operation of the framework has run;
+`harness.staging` does the same for its workers. ``python warm.py SOCKET PROGRAM [ARGUMENT ...]``
+then replaces the usual command, also in a launcher of ranks: the program gets the environment,
+working directory and streams of that process, which exits as the program does, and the program is
+killed with it. PROGRAM is one of ``python workflow/benchmarks``, the path of a script, or ``-m
+MODULE``.
 
-Not for programs whose environment matters to Python or TensorFlow before main is called.
+Not for programs whose environment matters to Python or its libraries before main is called.
 """
 
 import array
@@ -57,16 +58,34 @@ def import_programs():
     harness.import_without("pandas", "scipy", "PIL")
     import tensorflow as tf
 
-    find = runpy.run_path(str(Path(harness.__file__).parents[1] / "__main__.py"))["find"]
     for name in ("cnn_training", "cosmoflow_training", "data_loading", "input_pipeline", "nt3"):
         importlib.import_module(f"{name}.benchmark")
     _ = tf.keras.Model  # loaded when it is first looked at
-    return find
+    return finder_of(harness)
+
+
+def import_torch_programs():
+    """Import what programs of PyTorch need; return what finds a program by its name."""
+    import harness
+
+    for name in ("torch_training.benchmark", "harness.torch_ranks"):
+        importlib.import_module(name)
+    return finder_of(harness)
+
+
+def finder_of(harness):
+    """Return what finds a program next to a package of the benchmarks by its name."""
+    return runpy.run_path(str(Path(harness.__file__).parents[1] / "__main__.py"))["find"]
+
+
+KINDS = {
+    "programs": import_programs, "torch programs": import_torch_programs, "scripts": import_scripts,
+}  # fmt: skip
 
 
 def serve(path, kind):
     """Import, then start programs until standard input ends."""
-    find = {"programs": import_programs, "scripts": import_scripts}[kind]()
+    find = KINDS[kind]()
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     listener.bind(path)
     listener.listen(64)

@@ -1,15 +1,15 @@
-"""A site whose Python starts the benchmarks' programs with TensorFlow at hand.
+"""A site whose Pythons start the benchmarks' programs with TensorFlow or PyTorch at hand.
 
-Campaigns of real training start a process per rank and run, and importing TensorFlow takes most of
-it. Where what is tested is not that start, they use this site; test_readme.py and tests/slurm use
-the real one.
+Campaigns of real training start a process per rank and run, and importing the framework takes most
+of it. Where what is tested is not that start, they use this site; test_readme.py and tests/slurm
+use the real one.
 """
 
 import re
 import sys
 from pathlib import Path
 
-from tests.benchmarks.programs import warm_socket
+from tests.benchmarks.programs import PYTORCH, TENSORFLOW, warm_socket
 from tests.benchmarks.warm import __file__ as warm_file
 from tests.conftest import Project
 from tests.fakes.torch_python import TORCH
@@ -27,13 +27,22 @@ exec "{python}" "$@"
 
 def start_warm(project: Project) -> Project:
     """Let the site ``local`` of this copy of the project start its programs so; returns it."""
-    path = project.path / "warm_python"
-    path.write_text(SCRIPT.format(python=sys.executable, warm=warm_file, socket=warm_socket()))
-    path.chmod(0o755)
+    tensorflow = write_python(project.path / "warm_python", sys.executable, TENSORFLOW)
+    torch = TORCH.exists() and write_python(project.path / "warm_torch", TORCH, PYTORCH)
     site = Path(project.path, "config", "sites", "local.yaml")
     text, pythons = re.subn(
-        r"(  tensorflow: )null.*\n  torch: \S+", rf"\g<1>{path}\n  torch: {TORCH}", site.read_text()
+        r"(  tensorflow: )null.*\n  torch: \S+",
+        rf"\g<1>{tensorflow}\n  torch: {torch or TORCH}",
+        site.read_text(),
     )
     assert pythons == 1
     site.write_text(text)
     return project
+
+
+def write_python(path: Path, python: Path | str, kind: str) -> Path:
+    """Write what stands for an interpreter of the site; return its path."""
+    text = SCRIPT.format(python=python, warm=warm_file, socket=warm_socket(kind))
+    path.write_text(text)
+    path.chmod(0o755)
+    return path
