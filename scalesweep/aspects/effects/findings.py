@@ -66,7 +66,14 @@ def _changes(results: ExperimentResults, main: Measure, rows: Sequence[Effect]) 
 
 def _times(row: Effect) -> str:
     """``0.6 (0.59 to 0.61) times, lower in all 6 pairs``; where pairs disagree, from where to
-    where."""
+    where; and how many pairs have no ratio."""
+    if not row.not_positive:
+        return _ratios(row)
+    pairs = counted(row.not_positive, "more pair")
+    return f"{_ratios(row)}, without {pairs} of which a mean is not above 0"
+
+
+def _ratios(row: Effect) -> str:
     low, high = row.ratio.low, row.ratio.high
     times = f"{with_interval(row.ratio.value, low, high)} times"
     if low is None and row.pairs >= MIN_SERIES:

@@ -40,9 +40,12 @@ class Effect(DeclaredRow, table="effects"):
     pairs: int = column("pairs of points that are otherwise equal, both with a result", "1")
     higher: int = column("pairs in which the ratio is above 1", "1")
     without: int = column("planned pairs of which a point has no result", "1")
+    not_positive: int = column(
+        "pairs that both have a result, and no ratio: a mean is zero or negative", "1"
+    )
     of_best: Estimate | None = column(
         "the same over the value with the best mean, over the settings of all others at which "
-        "every value has a result; the interval allows for the choice of the best",
+        "every value has a mean above 0; the interval allows for the choice of the best",
         "1",
     )
     best_in: int | None = column("of these settings those where this value is the best", "1")
@@ -114,6 +117,10 @@ def _of_parameter(
     for value in values:
         pairs = [(g[value], g[base]) for g in usable.values() if value in g and base in g]
         wanted = sum({value, base} <= of for of in planned.values())
+        measured = sum(
+            all(v in of and data.repeats(of[v], measure).size for v in (value, base))
+            for of in groups.values()
+        )
         if not pairs or (value == base and value not in against):
             continue
         ratios = [_mean(data, top, measure) / _mean(data, bottom, measure) for top, bottom in pairs]
@@ -125,7 +132,8 @@ def _of_parameter(
             ratio=_mean_ratio(data, pairs, measure) if known else Estimate(1.0),
             median=float(np.median(ratios)), least=min(ratios), most=max(ratios),
             pairs=len(pairs), higher=sum(ratio > 1 for ratio in ratios),
-            without=wanted - len(pairs), of_best=of_best, best_in=best_in, settings=settings,
+            without=wanted - measured, not_positive=measured - len(pairs),
+            of_best=of_best, best_in=best_in, settings=settings,
         )  # fmt: skip
 
 

@@ -51,8 +51,22 @@ def input_bound(results: ExperimentResults) -> list[Finding]:
     training waits where the whole interval of the factor lies above 1. The count from which on it
     does is chosen by the same data: its p value is the largest of those counts, times their number.
     """
-    chosen = [rows for rows in demands(results).values() if rows[0].phase == "init"][:MOST]
-    return [_finding(results, rows) for rows in chosen]
+    groups = [rows for rows in demands(results).values() if rows[0].phase == "init"]
+    findings = [_finding(results, rows) for rows in groups[:MOST]]
+    return [*findings, *_more(results, groups[MOST:])]
+
+
+def _more(results: ExperimentResults, groups: Sequence[Sequence[Demand]]) -> list[Finding]:
+    """That nothing is said of these combinations of reading and training; nothing without any."""
+    if not groups:
+        return []
+    others = counted(len(groups), "more combination")
+    text = f"{others} of reading and training: only in the table demand; the sentences above are "
+    text += f"on the first {MOST}."
+    row = groups[0][0]
+    evidence = declared_evidence(results, row, COLUMNS)
+    evidence["key"] |= {"phase": row.phase, "where": row.where}
+    return [Finding(results.name, RULE, NOTE, text, evidence)]
 
 
 def _finding(results: ExperimentResults, rows: Sequence[Demand]) -> Finding:

@@ -4,11 +4,12 @@ from collections.abc import Sequence
 
 from scalesweep.aspects.reading.demand_findings import RULE_OF_DEMAND
 from scalesweep.aspects.reading.table import Reading, readings
-from scalesweep.core.formatting import PHASES, percent, scaled_unit, with_interval
+from scalesweep.core.formatting import PHASES, counted, percent, scaled_unit, with_interval
 from scalesweep.core.plan_format import parameter_of
 from scalesweep.experiment.results import ExperimentResults, Key
 from scalesweep.findings.base import (
     CONFIRMED,
+    NOTE,
     OPEN,
     SILENT,
     Finding,
@@ -36,8 +37,14 @@ def against_reads(results: ExperimentResults) -> list[Finding]:
         if row.from_files:
             key = (*results.key(row.point, kinds), row.source, row.state)
             groups.setdefault(key, []).append(row)
-    chosen = list(groups.values())[:MOST]
-    return [finding for rows in chosen for finding in _finding(results, rows)]
+    every = list(groups.values())
+    findings = [finding for rows in every[:MOST] for finding in _finding(results, rows)]
+    if left := every[MOST:]:
+        text = f"{counted(len(left), 'more combination')} of workload and page cache: only in the "
+        text += f"table {Reading.TABLE}; the sentences above are on the first {MOST}."
+        evidence = declared_evidence(results, left[0][0], ("share",))
+        findings.append(Finding(results.name, RULE, NOTE, text, evidence))
+    return findings
 
 
 def _what_else(results: ExperimentResults, best: Reading) -> str:

@@ -6,10 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from scalesweep.aspects.effects.findings import effects_of_values, medians_over_series
 from scalesweep.aspects.effects.table import Effect
+from scalesweep.aspects.make_tables import make_tables
 from scalesweep.core.plan_format import read_plan
 from scalesweep.experiment.load import load_results
 from scalesweep.experiment.results import ExperimentResults
@@ -61,6 +63,28 @@ def test_sentences_on_each_axis_in_both_phases(pools: ExperimentResults) -> None
     (text,) = said(pools, "best intra_threads")
     assert text.count("12 to 24") == 2 and "first epoch" in text
     assert all(f.level == NOTE and not f.claims for f in effects_of_values(pools))
+
+
+def test_pairs_without_a_ratio_are_counted(tmp_path: Path) -> None:
+    """A mean of zero is a result: it is no hole in the study, and no part of a ratio."""
+    axes = {"a": [1, 2], "b": [0, 1, 2, 3]}
+    root = make_results(tmp_path, [Fake("e", axes, repeats=3)])
+    plan, summary = read_plan(root / "plan.json"), pd.read_parquet(root / "summary.parquet")
+    entry = plan["experiments"][0]
+    idle = [
+        run["run_id"] for run in entry["runs"]
+        if (run["point"]["a"], run["point"]["b"]) in {(2, 0), (1, 1)}
+    ]  # fmt: skip
+    for name in summary.columns:
+        if name.startswith("total_throughput_mean"):
+            summary.loc[summary["run_id"].isin(idle), name] = 0.0
+    results = ExperimentResults(entry, make_tables(summary, plan)["e"])
+    (row,) = [
+        r for r in results.of(Effect) if (r.value, r.phase, r.parameter) == ("2", "later", "a")
+    ]
+    assert (row.pairs, row.without, row.not_positive) == (2, 0, 2)
+    text = said(results, "a against 1")[0]
+    assert ", without 2 more pairs of which a mean is not above 0." in text
 
 
 @pytest.mark.parametrize(

@@ -137,6 +137,20 @@ def test_variants_of_reading_at_one_count_are_not_counts() -> None:
     assert not demand_figures(results)  # a line through one count
 
 
+def test_combinations_without_a_sentence_are_counted() -> None:
+    summary, plan = campaign({4: 2.0}, {4: 4.0}, repeats=12)
+    entry = plan["experiments"][0]
+    for place, run in enumerate(entry["runs"]):
+        run["point"] = {**run["point"], "buffer": place // 2}
+        run["repeat"] = place % 2
+        summary.loc[summary["run_id"] == run["run_id"], "repeat"] = place % 2
+    entry["axes"], entry["fixed"] = ["buffer"], {**entry["fixed"], "ranks": 4}
+    *sentences, note = input_bound(study(summary, plan))
+    assert len(sentences) == 4 and all("input-bound" in each.text for each in sentences)
+    assert note.text.startswith("2 more combinations of reading and training: only in the table")
+    assert note.level == NOTE and not note.claims
+
+
 def test_what_differs_at_some_counts_is_said_with_them() -> None:
     summary, plan = campaign({1: 2.0, 4: 8.0, 16: 32.0}, {1: 4.0, 4: 16.0, 16: 64.0})
     entry = plan["experiments"][0]

@@ -97,6 +97,13 @@ def test_what_the_page_cache_holds() -> None:
     assert state_of({"ranks": 1}, "later") is None
 
 
+def test_groups_without_a_sentence_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("scalesweep.aspects.reading.findings.MOST", 0)
+    note = only(against_reads(campaign(SLOW, {"page_cache": "cold"})[0]["io"]))
+    assert note.text.startswith("1 more combination of workload and page cache: only in the table")
+    assert note.level == "note" and not note.claims
+
+
 def test_findings_say_what_limits_the_rate() -> None:
     slow = only(against_reads(campaign(SLOW, {"page_cache": "cold"})[0]["io"]))
     assert slow.level == "confirmed"
