@@ -21,7 +21,7 @@ import time
 import zlib
 
 # Of torchrun, Open MPI, horovodrun, MPICH and its kin, and last of Slurm, which may start these.
-RANK = ("RANK", "OMPI_COMM_WORLD_RANK", "HOROVOD_RANK", "PMI_RANK", "PMIX_RANK", "SLURM_PROCID")
+RANK = ("RANK", "HOROVOD_RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", "SLURM_PROCID")
 STUCK_S = 2.0  # in one span for so long: a line says where the rank is
 
 

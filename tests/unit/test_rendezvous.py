@@ -6,6 +6,7 @@ import re
 import pytest
 
 from harness.program import ProgramError
+from harness.rank_variables import rank_and_size
 from harness.rendezvous import FIRST_PORT, PORTS, first_host, rendezvous
 
 OWN = {"RANK": "3", "WORLD_SIZE": "4", "LOCAL_RANK": "1", "LOCAL_WORLD_SIZE": "2",
@@ -43,6 +44,16 @@ def places(name: str, *numbers: int) -> dict[str, str]:
             {**STEP, **places("OMPI_COMM_WORLD_", 8, 9, 2, 3), "PMIX_NAMESPACE": "1172176897"},
             (8, 9, 2, 3), "n0",
         ),
+        # MVAPICH2; and horovodrun in an allocation of MPI.
+        (
+            {**places("MV2_COMM_WORLD_", 3, 4, 1, 2), "MASTER_ADDR": "n5", "MASTER_PORT": "29500"},
+            (3, 4, 1, 2), "n5",
+        ),
+        (
+            {**places("OMPI_COMM_WORLD_", 0, 1, 0, 1), **places("HOROVOD_", 1, 2, 1, 2),
+             "HOROVOD_GLOO_RENDEZVOUS_PORT": "4711"},
+            (1, 2, 1, 2), "127.0.0.1",
+        ),
         ({}, ALONE, "127.0.0.1"),
         # A batch script is no step: the program in it is one rank, whatever the job has.
         ({"SLURM_JOB_ID": "41", "SLURM_PROCID": "0", "SLURM_NTASKS": "8"}, ALONE, "127.0.0.1"),
@@ -54,6 +65,9 @@ def test_the_six_values_of_a_rank(
     meeting = rendezvous(environ)
     assert (*meeting[:4], meeting.address) == (*place, address)
     assert meeting.variables().keys() == OWN.keys()
+    # Who numbers ranks before they meet (watch, profiles, doctor) gives them the same numbers.
+    if len(environ) > 3:
+        assert rank_and_size(environ) == meeting[:2]
     if "MASTER_PORT" in environ:
         assert meeting.port == 29500
     elif meeting.size > 1:  # the same for every rank, and no port that connections are given
@@ -91,6 +105,12 @@ def test_what_is_missing_is_named(environ: dict[str, str], message: str) -> None
     with pytest.raises(ProgramError, match=re.escape(message)) as error:
         rendezvous(environ)
     assert error.value.code == 2
+
+
+def test_a_number_counts_alone_but_for_the_general_name() -> None:
+    assert rank_and_size({"RANK": "3"}) == (None, None)
+    assert rank_and_size({"RANK": "3", "PMIX_RANK": "4"}) == (4, None)
+    assert rank_and_size({"SLURM_PROCID": "x", "FLUX_TASK_RANK": "2"}) == (2, None)
 
 
 def test_the_first_host_of_a_list() -> None:

@@ -11,13 +11,14 @@ from typing import Any
 
 import pytest
 
+from harness.rank_variables import LAUNCHERS
 from scalesweep.compute.job_spec import StampsOrder
 from scalesweep.compute.stamp_arrays import Stamped, read_stamps
 from scalesweep.compute.stamp_lines import Damage, stamp_lines
 from tests.conftest import ROOT
 
 ORDER: StampsOrder = {"source": "spans-*.jsonl", "warmup": 0, "meet": None}
-RANKS = ("RANK", "OMPI_COMM_WORLD_RANK", "HOROVOD_RANK", "PMI_RANK", "PMIX_RANK", "SLURM_PROCID")
+RANKS = [launcher.rank for launcher in LAUNCHERS]
 
 
 @pytest.fixture
@@ -35,6 +36,11 @@ def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
 
 def read(folder: Path) -> Stamped:
     return read_stamps(ORDER, folder, 1, False)
+
+
+def test_ranks_have_the_numbers_that_the_harness_gives_them(module: Any) -> None:
+    known = [name for name in RANKS if name in module.RANK]
+    assert list(module.RANK) == known and len(known) == 6
 
 
 def test_steps_are_printed_as_they_were(module: Any, tmp_path: Path) -> None:

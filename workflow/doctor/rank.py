@@ -13,25 +13,12 @@ import sys
 import threading
 from pathlib import Path
 
-# Launchers tell a rank its number and the number of ranks in variables of their own.
-VARIABLES = (
-    ("HOROVOD_RANK", "HOROVOD_SIZE"),
-    ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"),
-    ("PMI_RANK", "PMI_SIZE"),
-    ("PALS_RANKID", "PALS_SIZE"),
-    ("SLURM_PROCID", "SLURM_STEP_NUM_TASKS"),
-    ("RANK", "WORLD_SIZE"),
-)
-BENCHMARKS = Path(__file__).resolve().parents[1] / "benchmarks"
+# The file alone: importing the package would set variables.
+sys.path.append(str(Path(__file__).resolve().parents[1] / "benchmarks" / "harness"))
 
+from rank_variables import rank_and_size
 
-def place():
-    """The number of this rank and the number of ranks, None where no variable says so."""
-    for rank, size in VARIABLES:
-        if os.environ.get(rank, "").isdigit():
-            ranks = os.environ.get(size, "")
-            return int(os.environ[rank]), int(ranks) if ranks.isdigit() else None
-    return None, None
+BENCHMARKS = str(Path(sys.path.pop()).parent)
 
 
 def say(facts):
@@ -60,7 +47,7 @@ def torch_exchange(facts, seconds):
     Ranks wait half of the seconds for each other; what does not end in all of them ends with a word
     on how far it came.
     """
-    sys.path.insert(0, str(BENCHMARKS))
+    sys.path.insert(0, BENCHMARKS)
     import torch
     import torch.distributed as dist
 
@@ -100,7 +87,7 @@ def torch_exchange(facts, seconds):
 
 def main():
     """Print what this rank is."""
-    rank, size = place()
+    rank, size = rank_and_size(os.environ)
     asked = sys.argv[1:]
     facts = {
         "rank": rank,

@@ -13,20 +13,17 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
-RANK_VARIABLES = (
-    *("HOROVOD_RANK", "OMPI_COMM_WORLD_RANK", "MV2_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK"),
-    *("PALS_RANKID", "FLUX_TASK_RANK", "SLURM_PROCID"),
-)
+# The file alone: importing the package would set variables that the program inherits.
+sys.path.append(str(Path(__file__).resolve().parents[1] / "benchmarks" / "harness"))
+
+from rank_variables import LAUNCHERS, rank_and_size
+
+sys.path.pop()
+
 NOT_THERE = 127
-
-
-def rank_of(environ: Mapping[str, str]) -> int:
-    """The number of this rank as its launcher says it; 0 where nothing does."""
-    values = (environ.get(name, "") for name in RANK_VARIABLES)
-    return next((int(value) for value in values if value.isdecimal()), 0)
 
 
 def commands(kind: str, folder: Path, rank: int, program: Sequence[str]) -> list[list[str]]:
@@ -49,10 +46,11 @@ def commands(kind: str, folder: Path, rank: int, program: Sequence[str]) -> list
 def main(kind: str, folder: str, program: Sequence[str]) -> int:
     """Run the program under its profiler; the exit code of what failed first, else 0."""
     environ = {**os.environ, "PROFILEDIR": folder} if kind == "tau" else dict(os.environ)
-    rank = rank_of(environ)
+    rank = rank_and_size(environ)[0] or 0
     if kind == "nsys" and not is_only(Path(folder), rank):
+        names = (launcher.rank for launcher in LAUNCHERS)
         return failed(
-            f"profile nsys: two programs are rank {rank} by {', '.join(RANK_VARIABLES)}: the "
+            f"profile nsys: two programs are rank {rank} by {', '.join(names)}: the "
             "launcher sets none of these, and their reports would overwrite each other"
         )
     for words in commands(kind, Path(folder), rank, program):

@@ -14,6 +14,7 @@ from hashlib import blake2b
 from typing import NamedTuple
 
 from harness.program import EXIT_PARAMETERS, ProgramError
+from harness.rank_variables import HYDRA, LAUNCHERS, SRUN
 
 # Ports of ranks that cannot agree on a free one: below those that Linux gives to connections
 # (ip_local_port_range begins at 32768), so that none of these is in the way.
@@ -23,12 +24,6 @@ FIRST_PORT, PORTS = 20000, 9973
 STEPS = 101
 
 _OWN = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE")
-_HOROVOD = ("HOROVOD_RANK", "HOROVOD_SIZE", "HOROVOD_LOCAL_RANK", "HOROVOD_LOCAL_SIZE")
-_OPEN_MPI = tuple(
-    f"OMPI_COMM_WORLD_{name}" for name in ("RANK", "SIZE", "LOCAL_RANK", "LOCAL_SIZE")
-)
-# MPICH, Intel MPI and MVAPICH under mpiexec.hydra.
-_HYDRA = ("PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS")
 
 
 class Rendezvous(NamedTuple):
@@ -53,16 +48,15 @@ def rendezvous(environ: Mapping[str, str] = os.environ) -> Rendezvous:
 
     Raises ProgramError (code 2) that names the variable where something is missing or odd.
     """
-    for names, launcher in (
-        *((_OWN, "torchrun"), (_HOROVOD, "horovodrun"), (_OPEN_MPI, "mpirun")),
-        (_HYDRA, "mpiexec"),
-    ):
+    for name, *names in LAUNCHERS:
         # PMI_RANK and PMI_SIZE without the others are srun's (--mpi=pmi2).
-        if all(name in environ for name in (names if names is _HYDRA else names[:2])):
-            place = [_number(environ, name, launcher) for name in names]
+        needed = names if names == list(HYDRA[1:]) else names[:2]
+        if names[-1] and all(variable in environ for variable in needed):
+            launcher = name
+            place = [_number(environ, variable, launcher) for variable in names]
             break
     else:
-        launcher = "srun" if "SLURM_STEP_NUM_TASKS" in environ else ""
+        launcher = SRUN.name if SRUN.size in environ else ""
         place = _place_in_step(environ) if launcher else [0, 1, 0, 1]
     rank, size, local_rank, local_size = place
     if not (0 <= rank < size and 0 <= local_rank < local_size <= size):
@@ -89,7 +83,7 @@ def _number(environ: Mapping[str, str], name: str, launcher: str) -> int:
 
 def _place_in_step(environ: Mapping[str, str]) -> list[int]:
     """Rank, size, local rank and local size of a task of a Slurm step."""
-    names = ("SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID", "SLURM_NODEID")
+    names = (*SRUN[1:4], "SLURM_NODEID")
     rank, size, local_rank, node = (_number(environ, name, "srun") for name in names)
     return [rank, size, local_rank, _tasks_on(environ.get("SLURM_STEP_TASKS_PER_NODE", ""), node)]
 

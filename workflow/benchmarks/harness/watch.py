@@ -21,6 +21,7 @@ import time
 from pathlib import Path
 
 from harness.epochs import bytes_read
+from harness.rank_variables import rank_and_size
 
 # How long before the time limit stacks are written: a dump takes milliseconds, but the clocks of
 # nodes differ, and the file has to reach a shared file system before its writer is killed.
@@ -33,19 +34,6 @@ LOOKS, SHORTEST_LOOK_S = 50, 0.05
 # pipeline or a table is one call. Ranks that wait in Horovod read nothing (Gloo, Open MPI).
 READING = 1e6  # bytes/s
 HEAD_BYTES = 512
-# Of horovodrun and our own launcher, torchrun and its kin, Open MPI, MVAPICH2, MPICH and its kin,
-# PALS, Flux, Slurm.
-_RANK_VARIABLES = (
-    *(
-        "HOROVOD_RANK",
-        "RANK",
-        "OMPI_COMM_WORLD_RANK",
-        "MV2_COMM_WORLD_RANK",
-        "PMI_RANK",
-        "PMIX_RANK",
-    ),
-    *("PALS_RANKID", "FLUX_TASK_RANK", "SLURM_PROCID"),
-)
 
 
 class _Now:
@@ -75,8 +63,7 @@ def enter(phase: str) -> None:
 
 def launched_rank() -> int | None:
     """Number of this rank before its framework knows it, from what the ranks' launcher has set."""
-    values = (os.environ.get(name, "") for name in _RANK_VARIABLES)
-    return next((int(value) for value in values if value.isdecimal()), None)
+    return rank_and_size(os.environ)[0]
 
 
 def arm(folder: Path, limit_s: float, elapsed_s: float) -> None:
