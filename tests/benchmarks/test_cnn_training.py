@@ -75,7 +75,7 @@ def test_one_rank(tmp_path):
         ),
     }
     assert set(native["phases"]) == {"import", "init", "warmup", "timed", "teardown"}
-    assert native["work"] == {"samples_per_epoch": 24}
+    assert native["work"] == {"samples_per_epoch": 24, "samples": 24, "phases": ["timed"]}
     assert native["notes"]["mode"]["synchronous"] is True
     assert native["notes"]["devices"] == [["CPU:0"]]
     assert native["notes"]["batch"] == {"global": 4, "per_device": 4}

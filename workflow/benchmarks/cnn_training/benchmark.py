@@ -105,7 +105,7 @@ class CNNTraining(Benchmark):
     def work(self) -> Work:
         """Return the images of all timed steps: an epoch here."""
         images = self.params["ranks"] * self.images_per_step * self.params["batches"]
-        work: Work = {"samples_per_epoch": images}
+        work: Work = {"samples_per_epoch": images, "samples": images, "phases": ["timed"]}
         if size := bytes_of_an_image(self.run.data, self.params):
             work["bytes_per_epoch"] = round(images * size)
         return work

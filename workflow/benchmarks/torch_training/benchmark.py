@@ -139,7 +139,7 @@ class TorchTraining(Benchmark):
     def work(self) -> Work:
         """Return the samples of all timed steps: an epoch here."""
         samples = self.samples_per_step * self.params["batches"]
-        work: Work = {"samples_per_epoch": samples}
+        work: Work = {"samples_per_epoch": samples, "samples": samples, "phases": ["timed"]}
         if self.params["input"] == "staged":
             stand_in = dataset.StandIn.from_params(self.params)
             work["bytes_per_epoch"] = samples * stand_in.row * stand_in.dtype.itemsize
