@@ -116,7 +116,8 @@ def read_result(work: Path, extract: Patterns) -> tuple[NativeParts, Reading]:
     if isinstance(kept.get("horovod"), dict):
         notes[EXCHANGE] = of_horovod(kept["horovod"])
     if stamps := extract.get("stamps"):
-        _add_stamps(read_stamps(stamps, work, ranks, srun_labels), record, reading, notes)
+        stamped = read_stamps(stamps, work, ranks, srun_labels, record.get("wall_s"))
+        _add_stamps(stamped, record, reading, notes)
     (work / EXTRACTED).unlink(missing_ok=True)
     if reading.arrays:
         write_npz(work / EXTRACTED, reading.arrays)

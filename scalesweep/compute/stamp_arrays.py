@@ -13,6 +13,7 @@ from typing import Any
 from scalesweep.compute.job_spec import StampsOrder
 from scalesweep.compute.log_metrics import UnreadableError
 from scalesweep.compute.native_format import Meaning, MetricValue
+from scalesweep.compute.stamp_activities import ACTIVITIES, BETWEEN, PARTS, move_out
 from scalesweep.compute.stamp_rows import (
     AMOUNTS,
     BEGIN,
@@ -21,6 +22,7 @@ from scalesweep.compute.stamp_rows import (
     SPAN,
     Key,
     Printed,
+    follows,
     read_rows,
     shown,
 )
@@ -33,15 +35,12 @@ from scalesweep.core.record import EPOCH_TIMES, OF_STEPS, STEP_TIMES, WARMUP_STE
 LOST = 0.01
 # A rank's clock went back by more than this between two steps: it was set.
 _SET_S = 1e-3
+# Steps may take so much more than the run that they are of: clocks differ.
+_LONGER, _LONGER_S = 1.01, 0.1
 # By so much of a span its parts may differ from it.
 _PARTS_OFF = 0.05
-BETWEEN = "span_between"
 # Spans that each step has; others are activities, which take no time where they are not printed.
 IN_EACH = ("span_input", "span_compute", "span_communication")
-PARTS = {
-    "span_compute": ("span_forward", "span_backward", "span_optimizer"),
-    "span_communication": ("span_data_parallel", "span_tensor_parallel", "span_pipeline_wait"),
-}
 EACH = frozenset((*IN_EACH, *(part for parts in PARTS.values() for part in parts)))
 _RATE = {"samples": "samples/s", "tokens": "tokens/s"}
 MEANINGS: dict[str, Meaning] = {
@@ -58,7 +57,7 @@ MEANINGS: dict[str, Meaning] = {
 }  # fmt: skip
 
 # Raised when the same lines would give other numbers: logs are read again.
-_READER = 1
+_READER = 2
 
 
 def digest_of_stamps(order: StampsOrder, metrics: str) -> str:
@@ -84,12 +83,17 @@ class Stamped:
         self.metrics[name] = {"value": value, **meaning}
 
 
-def read_stamps(order: StampsOrder, work: Path, ranks: int, srun_labels: bool) -> Stamped:
-    """What the stamps of a run with so many ranks give; ``work``: the folder of its attempt.
+def read_stamps(
+    order: StampsOrder, work: Path, ranks: int, srun_labels: bool, wall_s: float | None = None
+) -> Stamped:
+    """What the stamps of a run with so many ranks give; ``work``: the folder of its attempt,
+    ``wall_s``: seconds that the program ran, where they are known.
 
     Raises UnreadableError where a number would be wrong, LogsGoneError, OSError.
     """
     printed = read_rows(order, work, ranks, srun_labels)
+    for rows in printed.rows:
+        move_out(rows)
     result = Stamped()
     _note_faults(printed, result)
     roles = printed.roles
@@ -114,7 +118,8 @@ def read_stamps(order: StampsOrder, work: Path, ranks: int, srun_labels: bool) -
         else [("", list(range(ranks)))]
     )
     for suffix, numbers in groups:
-        _add_group(printed, numbers, suffix, order["warmup"], meet, result)
+        group = _Group(printed, numbers, meet, wall_s)
+        _add_group(group, suffix, order["warmup"], result)
     _add_facts(printed, result)
     if result.warnings:
         about["warnings"] = result.warnings
@@ -149,8 +154,10 @@ class _Group:
     ``places``: the rank's rows of these steps. ``keys`` are those of the first rank.
     """
 
-    def __init__(self, printed: Printed, numbers: Sequence[int], meet: bool) -> None:
-        self.numbers, self.meet = numbers, meet
+    def __init__(
+        self, printed: Printed, numbers: Sequence[int], meet: bool, wall_s: float | None
+    ) -> None:
+        self.numbers, self.meet, self.wall_s = numbers, meet, wall_s
         self.rows = [printed.rows[rank] for rank in numbers]
         self.epochs = all(rows.epochs for rows in self.rows)
         if not self.epochs and any(epoch for rows in self.rows for epoch, _ in rows.keys):
@@ -162,6 +169,7 @@ class _Group:
         if meet and not self.alike:
             self._keep_shared()
         self.seconds = self._seconds()
+        self._check_seconds()
         self.between = self._between() if self.has(SECONDS) else None
         if not self.seconds[0]:
             raise UnreadableError("stamps: no step is known whole: print 's', its seconds")
@@ -228,6 +236,24 @@ class _Group:
             )
         return self._from_one_to_the_next()
 
+    def _too_long(self, total: float) -> bool:
+        """Whether the run did not take so long."""
+        return self.wall_s is not None and total > _LONGER * self.wall_s + _LONGER_S
+
+    def _check_seconds(self) -> None:
+        """Raise UnreadableError where the steps of a rank take longer than the run."""
+        for rank, seconds in zip(self.numbers, self.seconds, strict=True):
+            if self._too_long(total := math.fsum(seconds)):
+                needed = (
+                    "print seconds, of steps that follow each other"
+                    if self.has(SECONDS)
+                    else "take a clock that is never set, in seconds"
+                )
+                raise UnreadableError(
+                    f"stamps: the steps of rank {rank} add up to {total:.4g} s, and the run took "
+                    f"{self.wall_s:.4g} s: {needed}"
+                )
+
     def _from_one_to_the_next(self) -> list[list[float]]:
         """Seconds from the begin of a step to that of the next, of those whose next is known."""
         every: list[dict[int, float]] = []
@@ -236,7 +262,7 @@ class _Group:
             known = {
                 place: begins[place + 1] - begins[place]
                 for place in range(len(rows.keys) - 1)
-                if _follows(rows.keys[place], rows.keys[place + 1])
+                if follows(rows.keys[place], rows.keys[place + 1])
             }
             for place, seconds in known.items():
                 if seconds < 0:
@@ -274,7 +300,8 @@ class _Group:
         The first step of all has none before it. A step that follows one that is lost is left out.
         """
         if self.has(BETWEEN):
-            return self.column(BETWEEN)
+            columns = [dict(enumerate(rows.columns[BETWEEN])) for rows in self.rows]
+            return None if self._reach_too_far(columns) else self.column(BETWEEN)
         if not self.has(BEGIN):
             self.said.append(
                 "the time between steps is not known (lines have no 'begin'): rates are of the "
@@ -286,7 +313,7 @@ class _Group:
             begins, seconds = rows.columns[BEGIN], rows.columns[SECONDS]
             known = {0: 0.0}
             for place in range(1, len(rows.keys)):
-                if not _follows(rows.keys[place - 1], rows.keys[place]):
+                if not follows(rows.keys[place - 1], rows.keys[place]):
                     continue
                 passed = begins[place] - begins[place - 1] - seconds[place - 1]
                 if passed < -_SET_S:
@@ -298,6 +325,8 @@ class _Group:
                     return None
                 known[place] = max(passed, 0.0)
             every.append(known)
+        if self._reach_too_far(every):
+            return None
         before = self.places
         self._keep(every)
         left_out = len(before[0]) - len(self.places[0])
@@ -314,6 +343,23 @@ class _Group:
             [known[place] for place in places]
             for known, places in zip(every, self.places, strict=True)
         ]
+
+    def _reach_too_far(self, every: Sequence[dict[int, float]]) -> bool:
+        """Whether the steps of a rank and the seconds between them (``every``, by place) take
+        longer than the run, which a warning says."""
+        for rank, rows, known in zip(self.numbers, self.rows, every, strict=True):
+            total = math.fsum((*rows.columns[SECONDS], *known.values()))
+            if self._too_long(total):
+                longest = max(known, key=known.__getitem__)
+                self.said.append(
+                    f"the steps of rank {rank} reach over {total:.4g} s, and the run took "
+                    f"{self.wall_s:.4g} s (the longest time between two is {known[longest]:.4g} s, "
+                    f"before {shown(rows.keys[longest], self.epochs)}): its clock was set or does "
+                    "not count seconds; the time between steps is not known, rates are of the time "
+                    "within steps"
+                )
+                return True
+        return False
 
     def warm_up(self, declared: int) -> int:
         """How many of the steps that count are warm-up: declared, or marked by the program."""
@@ -332,19 +378,9 @@ class _Group:
         return longest
 
 
-def _follows(key: Key, following: Key) -> bool:
-    """Whether a step comes right after another; in a new epoch steps may begin again."""
-    (epoch, step), (next_epoch, next_step) = key, following
-    if next_epoch == epoch:
-        return next_step == step + 1
-    return next_epoch == epoch + 1 and next_step in (0, 1, step + 1)
-
-
-def _add_group(
-    printed: Printed, numbers: list[int], suffix: str, declared: int, meet: bool, result: Stamped
-) -> None:
+def _add_group(group: _Group, suffix: str, declared: int, result: Stamped) -> None:
     """Add what a group of ranks gives; names end with ``suffix``."""
-    group = _Group(printed, numbers, meet)
+    meet = group.meet
     warm_up = group.warm_up(declared)
     result.warnings += group.said
     timed = [seconds[warm_up:] for seconds in group.seconds]
@@ -426,6 +462,17 @@ def _lacks(group: _Group, name: str, result: Stamped) -> bool:
     return bool(lacking)
 
 
+def _placeless(group: _Group, name: str, result: Stamped) -> bool:
+    """Whether an activity may be part of a step or not, which a warning says."""
+    if name not in ACTIVITIES or group.has(SECONDS):
+        return False
+    result.warnings.append(
+        f"span {name.removeprefix(SPAN)} is left out: steps that only say when they begin last "
+        "until the next one begins, with what lies between; print 's'"
+    )
+    return True
+
+
 def _add_means(group: _Group, suffix: str, warm_up: int, result: Stamped) -> None:
     """Add what each span takes in a step, of ranks that do not meet."""
     for name in _span_names(group, result):
@@ -443,7 +490,7 @@ def _add_spans(group: _Group, warm_up: int, result: Stamped) -> None:
     for name in names:
         if name == BETWEEN:
             continue
-        if _lacks(group, name, result):
+        if _lacks(group, name, result) or _placeless(group, name, result):
             continue
         kept[name] = [column[warm_up:] for column in group.column(name, 0.0)]
     for whole, parts in PARTS.items():

@@ -217,6 +217,14 @@ def read_rows(order: StampsOrder, work: Path, ranks: int, srun_labels: bool) -> 
     return Printed(list(by_rank.values()), lines, damage)
 
 
+def follows(key: Key, following: Key) -> bool:
+    """Whether a step comes right after another; in a new epoch steps may begin again."""
+    (epoch, step), (next_epoch, next_step) = key, following
+    if next_epoch == epoch:
+        return next_step == step + 1
+    return next_epoch == epoch + 1 and next_step in (0, 1, step + 1)
+
+
 def shown(key: Key, epochs: bool) -> str:
     """``step 7``, ``step 7 of epoch 2``."""
     return f"step {key[1]} of epoch {key[0]}" if epochs else f"step {key[1]}"

@@ -1,0 +1,138 @@
+"""Times of printed steps against what a run can take, and activities that are timed in steps."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from scalesweep.analysis.step_account import account_of
+from scalesweep.compute.job_spec import StampsOrder
+from scalesweep.compute.log_metrics import UnreadableError
+from scalesweep.compute.stamp_arrays import Stamped, read_stamps
+from tests.fakes.stamps import UNIX, line
+
+Step = dict[str, Any]
+STEPS, SECONDS, PAUSE = 20, 0.1, 0.01
+
+
+def steps_of(rank: int, count: int = STEPS) -> list[Step]:
+    """Steps of 100 ms, 10 ms apart."""
+    spans = {"input": 0.01, "forward": 0.03, "backward": 0.05, "communication": 0.01}
+    return [
+        {"rank": rank, "step": step, "begin": UNIX + step * (SECONDS + PAUSE), "s": SECONDS,
+         "spans": dict(spans), "samples": 8}
+        for step in range(count)
+    ]  # fmt: skip
+
+
+def read(work: Path, ranks: list[list[Step]], wall_s: float | None = None) -> Stamped:
+    (work / "stdout.log").write_text("".join(line(**each) for steps in ranks for each in steps))
+    order: StampsOrder = {"source": "stdout", "warmup": 0, "meet": None}
+    return read_stamps(order, work, len(ranks), False, wall_s)
+
+
+def rate(stamped: Stamped) -> float:
+    return stamped.metrics["samples_per_second"]["value"]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda each: each | {"begin": 1000 * each["begin"]},
+        lambda each: each | {"begin": each["begin"] + 3600 * (each["step"] > 9)},
+        lambda each: each | {"spans": {**each["spans"], "between": 10.0}},
+    ],
+    ids=["milliseconds", "a clock that was set", "milliseconds between"],
+)
+def test_time_between_steps_that_the_run_did_not_take_is_not_known(
+    tmp_path: Path, change: Callable[[Step], Step]
+) -> None:
+    plain = [steps_of(rank) for rank in range(2)]
+    took = STEPS * (SECONDS + PAUSE)
+    true = read(tmp_path, plain, took)
+    assert true.warnings == [] and "span_between" in true.arrays
+    stamped = read(tmp_path, [[change(each) for each in steps] for steps in plain], took)
+    (warning,) = stamped.warnings
+    assert "the steps of rank 0 reach over" in warning and "the run took 2.2 s" in warning
+    assert "span_between" not in stamped.arrays
+    assert rate(stamped) == pytest.approx(2 * 8 / SECONDS)
+
+
+def test_steps_that_add_up_to_more_than_their_run_are_refused(tmp_path: Path) -> None:
+    ranks = [steps_of(rank) for rank in range(2)]
+    for each in ranks[1]:
+        each["s"] *= 1000
+    with pytest.raises(UnreadableError) as error:
+        read(tmp_path, ranks, 2.5)
+    assert str(error.value) == (
+        "stamps: the steps of rank 1 add up to 2000 s, and the run took 2.5 s: print seconds, of "
+        "steps that follow each other"
+    )
+    for each in ranks[0] + ranks[1]:
+        del each["s"]
+        each["begin"] *= 1000
+    with pytest.raises(UnreadableError, match="take a clock that is never set, in seconds"):
+        read(tmp_path, ranks, 2.5)
+
+
+@pytest.mark.parametrize("every", [5, 20], ids=["often", "rarely"])
+@pytest.mark.parametrize("clock", ["begin", "between", "none"])
+def test_an_activity_within_a_step_lies_between_it_and_the_next(
+    tmp_path: Path, every: int, clock: str
+) -> None:
+    """``if step % 100 == 99: with spans.span("validation")`` in the body of the loop."""
+    count, took = 200, 0.5
+    shapes = []
+    for inside in (False, True):
+        ranks = []
+        for rank in range(2):
+            steps, shift = steps_of(rank, count), 0.0
+            for place, each in enumerate(steps):
+                each["begin"] += shift
+                each["spans"] |= {"validation": 0.0, "logging": 0.004}
+                if clock == "between":
+                    each["spans"]["between"] = PAUSE if place else 0.0
+                if place % every == every - 1:
+                    shift += took
+                    if inside:
+                        each["s"] += took
+                        each["spans"]["validation"] = took
+                if place and place % every == 0 and not inside:
+                    each["spans"]["validation"] = took
+                    if clock == "between":
+                        each["spans"]["between"] += took
+                if clock != "begin":
+                    del each["begin"]
+            ranks.append(steps)
+        shapes.append(read(tmp_path, ranks))
+    outside, moved = shapes
+    assert moved.warnings == outside.warnings
+    assert moved.metrics["step_times"] == pytest.approx(outside.metrics["step_times"])
+    assert rate(moved) == pytest.approx(rate(outside))
+    for name in outside.arrays:
+        assert moved.arrays[name].values == pytest.approx(outside.arrays[name].values, abs=1e-6)
+    arrays = {
+        name: np.reshape(np.asarray(array.values), array.shape)
+        for name, array in moved.arrays.items()
+    }
+    account = account_of(arrays, moved.notes, 2)
+    assert account is not None and account.validation is not None
+    assert account.validation == pytest.approx(took * (count // every - 1) / count, rel=0.02)
+    pause = PAUSE if clock != "none" else 0.004
+    assert account.elapsed == pytest.approx(SECONDS + pause + account.validation, rel=0.01)
+
+
+def test_what_precedes_the_first_step_stays_before_it(tmp_path: Path) -> None:
+    """Sanity checks before the training; and steps without seconds hold what lies between."""
+    steps = steps_of(0)
+    steps[0]["spans"]["validation"] = 0.5
+    stamped = read(tmp_path, [steps])
+    assert stamped.metrics["step_times"]["value"] == pytest.approx(SECONDS)
+    assert stamped.arrays["span_validation"].values[0] == 0.5
+    for each in steps:
+        del each["s"]
+    stamped = read(tmp_path, [steps])
+    assert "span_validation" not in stamped.arrays
+    assert "span validation is left out" in stamped.warnings[0]
