@@ -10,7 +10,7 @@ ranks meet in the exchange of each step, so that with w[k][r, s] the seconds of 
 Whoever arrives last waits for nobody: what it spends on the exchange is the exchange itself.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -167,6 +167,7 @@ def step_work(
     if not all(np.isfinite(times).all() for times in (steps, reading, computing, exchange)):
         return None
     check_spans(steps, dict(zip(SPANS, (reading, computing, exchange), strict=True)), notes)
+    reading, computing, exchange = _cut([reading, computing, exchange], steps)
     between, named = _between(samples, ranks, steps)
     inside = np.maximum(steps - reading - computing - exchange, 0.0)
     how = MEASURED
@@ -374,7 +375,16 @@ def _between(
             f"{int(longer.any(axis=1).sum()):,} of {len(steps):,} steps: they are parts of it, in "
             "seconds, of the time since the step before ended"
         )
-    return whole, named
+    return whole, dict(zip(named, _cut(list(named.values()), whole), strict=True))
+
+
+def _cut(parts: Sequence[Floats], whole: Floats) -> list[Floats]:
+    """Parts of a time, which are shortened where they are too long to be parts of it: a few such
+    steps are tolerated, but what they say did not happen."""
+    total = np.asarray(sum(parts), np.float64)
+    longer = total > whole * (1 + CLOCK_SHARE) + CLOCK_S
+    share = np.divide(whole, total, out=np.ones_like(total), where=longer)
+    return [np.asarray(each * share, np.float64) for each in parts]
 
 
 def _finer(
