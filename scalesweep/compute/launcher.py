@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from scalesweep.compute import hang_report
 from scalesweep.compute.canary import Canary
@@ -28,7 +28,6 @@ from scalesweep.compute.power_sampling import Sampling
 from scalesweep.compute.program import Outcome, environment, run_apart, run_program
 from scalesweep.compute.program_output import BadResultError, read_native, unsupported
 from scalesweep.compute.standstill import suspended
-from scalesweep.compute.step_errors import StepErrors, read_step_errors
 from scalesweep.core import disk_full
 from scalesweep.core.causes import OF_EXIT_CODE, Cause
 from scalesweep.core.errors import UserError
@@ -53,6 +52,11 @@ from scalesweep.core.record import (
     write_record,
 )
 
+if TYPE_CHECKING:
+    from scalesweep.compute.step_errors import StepErrors
+
+# Exit codes of Python after an exception, and of launchers after SIGABRT, which C++ ends with.
+_BY_ERROR = (1, 128 + signal.SIGABRT, 256 - signal.SIGABRT)
 # How long the profiles of all ranks may take to be summed up.
 _SUMMARY_S = 300.0
 
@@ -312,6 +316,9 @@ def _judge(outcome: Outcome, work: Path, spec: Order) -> _Verdict:
         return _Verdict(None, "")
     if (full := disk_full.why_failed(work, _last_lines(work))) is not None:
         return _Verdict(Cause.DISK_FULL, full)
+    # Imported here, because it takes milliseconds, which runs that end well are spared.
+    from scalesweep.compute.step_errors import read_step_errors
+
     step = read_step_errors(work / "stderr.log", spec["argv"])
     if step.launch and step.first is None:
         return _Verdict(Cause.LAUNCH_FAILED, step.launch)
@@ -321,7 +328,8 @@ def _judge(outcome: Outcome, work: Path, spec: Order) -> _Verdict:
         code, number = step.first
         outcome = outcome._replace(exit_code=code, signal=number)
         more = {"exit_code": code, "signal": number}
-        if step.node:
+        # Who waited for others in vain, or lost them, is not at fault.
+        if step.node and step.guilty:
             more = {**more, "first_ranks": step.ranks, "first_nodes": step.node}
     if step.memory:
         return _Verdict(Cause.OUT_OF_MEMORY, step.memory, more)
@@ -331,13 +339,16 @@ def _judge(outcome: Outcome, work: Path, spec: Order) -> _Verdict:
     return _Verdict(cause, detail, more)
 
 
-def _cause(outcome: Outcome, work: Path, spec: Order, step: StepErrors) -> tuple[str, str]:
+def _cause(outcome: Outcome, work: Path, spec: Order, step: "StepErrors") -> tuple[str, str]:
     """Cause and detail of a program that failed; ``step``: what it and Slurm printed on stderr."""
     own = step.own
     code, said = _native_error(work)
     code = code or outcome.exit_code
+    # What ends a program without asking it leaves no other code.
+    by_error = code in _BY_ERROR or outcome.signal == signal.SIGABRT
+    reason = step.reason if by_error and not said else None
     # The rank that failed first says why, whatever the others say of its end.
-    said = said or _said(list(step.words), spec["benchmark"])
+    said = said or (reason.text if reason else _said(list(step.words), spec["benchmark"]))
     if step.words and not said:
         said = step.words[-1].strip()
     said = said or _said([*last_lines(work / "stdout.log"), *own], spec["benchmark"])
@@ -345,13 +356,20 @@ def _cause(outcome: Outcome, work: Path, spec: Order, step: StepErrors) -> tuple
     known = {} if "extract" in spec else OF_EXIT_CODE
     if code in known and (said or known[code] != Cause.UNSUPPORTED):
         return known[code], said or f"exit code {code}"
-    if outcome.oom and (outcome.signal == signal.SIGKILL or code in (1, 137)):
+    cause = reason.cause if reason else None
+    killed = outcome.signal == signal.SIGKILL or code in (1, 137)
+    if outcome.oom and killed and cause in (None, Cause.KILLED):
         return Cause.OUT_OF_MEMORY, "the kernel killed a process for lack of memory during the run"
+    if cause is not None:
+        return cause, said
     if outcome.signal is not None:
-        return Cause.KILLED, f"signal {signal.Signals(outcome.signal).name}"
+        why = f": {said}" if reason else ""
+        return Cause.KILLED, f"signal {signal.Signals(outcome.signal).name}{why}"
     # What others print after a silent rank has gone is of its end: "Connection closed by peer".
     silent = step.ranks and not step.words
     said = said or (own[-1].strip() if own and not silent else "")
+    if reason and not step.guilty and step.left:
+        said = f"{step.left} had ended with exit code 0 before: {said}"
     return Cause.NON_ZERO_EXIT, f"exit code {code}" + (f": {said}" if said else "")
 
 

@@ -25,6 +25,9 @@ class Cause(StrEnum):
     KILLED = "KILLED"
     SUSPENDED = "SUSPENDED"
     LAUNCH_FAILED = "LAUNCH_FAILED"
+    EXCHANGE_TIMEOUT = "EXCHANGE_TIMEOUT"
+    EXCHANGE_FAILED = "EXCHANGE_FAILED"
+    GPU_FAULT = "GPU_FAULT"
     NODE_FAIL = "NODE_FAIL"
     BOOT_FAIL = "BOOT_FAIL"
     PREEMPTED = "PREEMPTED"
@@ -127,7 +130,8 @@ _FACTS: dict[str, CauseFacts] = {
     ),
     Cause.DISK_FULL: CauseFacts("A disk is full, or a quota used up", (LAUNCHER, CALL)),
     Cause.KILLED: CauseFacts(
-        "A signal ended the program, or the launcher before it had written a result",
+        "A signal ended the program or a process that reads its data, or the launcher before it "
+        "had written a result",
         (LAUNCHER, CALL),
     ),
     Cause.SUSPENDED: CauseFacts(
@@ -135,9 +139,22 @@ _FACTS: dict[str, CauseFacts] = {
         (LAUNCHER, SLURM), NextJob.SAME, Fault.NOTHING,
     ),
     Cause.LAUNCH_FAILED: CauseFacts(
-        "srun could not start the program or lost a node, a rank never joined the others, or the "
-        "job is gone from Slurm",
+        "srun could not start the program or lost a node, a rank never joined the others, the port "
+        "where they meet was taken, or the job is gone from Slurm",
         (LAUNCHER, CALL), NextJob.ELSEWHERE, Fault.NODE, exit_code=75,
+    ),
+    Cause.EXCHANGE_TIMEOUT: CauseFacts(
+        "Ranks waited for another in NCCL or Gloo until PyTorch's own timeout, and no rank says "
+        "why",
+        (LAUNCHER,), NextJob.SAME_ONCE,
+    ),
+    Cause.EXCHANGE_FAILED: CauseFacts(
+        "NCCL or Gloo failed (network, driver), and no rank ended before of something else",
+        (LAUNCHER,), NextJob.SAME_ONCE,
+    ),
+    Cause.GPU_FAULT: CauseFacts(
+        "A GPU reported an error of its memory or links that it cannot correct",
+        (LAUNCHER,), NextJob.ELSEWHERE, Fault.NODE,
     ),
     Cause.NODE_FAIL: CauseFacts(
         "A node of the job was lost", (SLURM,), NextJob.ELSEWHERE, Fault.NODE,

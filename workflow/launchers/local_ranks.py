@@ -146,7 +146,8 @@ class Ranks:
                     seen.add(rank.rank)
                     if code and not self.code:
                         self.copy(0)  # what it has said comes before what is said of it
-                        self._tell(rank, code)
+                        left = [each.rank for each in self.ranks if each.process.poll() == 0]
+                        self._tell(rank, code, left)
             if len(seen) == len(self.ranks):
                 break
             left_s = None if self.kill_at is None else self.kill_at - time.monotonic()
@@ -169,8 +170,11 @@ class Ranks:
             elif not key.data[0].copy(key.fd, key.data[1]):
                 self._pipes.unregister(key.fd)
 
-    def _tell(self, rank: Rank, code: int) -> None:
-        """Say which rank failed first, and end the others."""
+    def _tell(self, rank: Rank, code: int, left: list[int]) -> None:
+        """Say which rank failed first and which had ended well before, and end the others."""
+        if left:
+            who = f"rank{'s' * (len(left) > 1)} {', '.join(map(str, left))}"
+            os.write(2, f"local_ranks: {who} had ended with exit code 0 before\n".encode())
         ended = signal.strsignal(-code) or f"Signal {-code}" if code < 0 else ""
         how = ended or f"Exited with exit code {code}"
         line = f"local_ranks: error: {socket.gethostname()}: rank {rank.rank}: {how}\n"
