@@ -229,6 +229,7 @@ class _Errors:
         self.reasons: list[Reason] = []
         # Of a chain of exceptions that is still open, the ones before; and of a thread's.
         self._chain: list[Reason] = []
+        self._since = 0  # where in it the one begins that was not handled
         self._chained = self._of_thread = False
         # In a traceback before its last line; behind it, kind, message and what follows.
         self._inside = False
@@ -266,10 +267,13 @@ class _Errors:
                 self._close()
             elif wrapper:
                 self._link()
+                self._since = len(self._chain)
             self._inside, self._chained = True, False
         elif _CHAINED.match(text):
             self._link()
             self._chained = True
+            if text.startswith("During"):
+                self._since = len(self._chain)
         elif match := _LOGGED.match(text):
             self._close()
             self.reasons.append(classified("RuntimeError", match["message"]))
@@ -303,13 +307,16 @@ class _Errors:
         if self._chain or not of_launcher:
             self._link()
         if self._chain and not self._of_thread:
-            self.reasons.append(_of_chain(self._chain))
-        self._chain, self._last = [], None
+            self.reasons.append(_of_chain(self._chain, self._since))
+        self._chain, self._since, self._last = [], 0, None
         self._chained = self._of_thread = False
 
 
-def _of_chain(chain: Sequence[Reason]) -> Reason:
-    """What a chain of exceptions says: a handler, or who raises it again, says less."""
+def _of_chain(chain: Sequence[Reason], since: int) -> Reason:
+    """What a chain of exceptions says: a handler, or who raises it again, says less.
+
+    ``since``: the first that was not handled, but may have been raised again.
+    """
     known = [reason for reason in chain if reason.cause is not None]
     lost = [reason for reason in chain if reason.weight == LOST]
-    return _first(known, of_one_rank=False) or (lost or [chain[-1]])[0]
+    return _first(known, of_one_rank=False) or (lost or [*chain[since:], chain[-1]])[0]

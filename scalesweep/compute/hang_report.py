@@ -30,8 +30,9 @@ _FRAME = re.compile(r'^  File "(.*)", line (\d+|\?\?\?) in (.*)$')
 _INSTALLED = re.compile(r".*/(?:site-packages|dist-packages|lib(?:64)?/python\d[\d.]*)/")
 # The harness's functions in which a rank waits for all others; so it does in _COLLECTIVES.
 _TOGETHER = frozenset({"barrier", "gather", "gather_json", "mean_over_ranks"})
-# The harness's modules for a framework's ranks, which only ``harness/ranks.py`` calls.
-_OF_FRAMEWORK = re.compile(r".*/harness/[a-z]+_ranks\.py$")
+# The harness's modules for a framework's ranks, which only ``harness/ranks.py`` calls, and those
+# that a benchmark puts around calls of its framework to time them.
+_OF_FRAMEWORK = re.compile(r".*/(?:harness/[a-z]+_ranks|torch_training/stamps)\.py$")
 # Parts of paths by which a rank is in a collective, and frameworks whose graphs may have some.
 _COLLECTIVES = ("/horovod/", "/torch/distributed/")
 _FRAMEWORKS = {"/tensorflow/": "TensorFlow", "/keras/": "TensorFlow", "/torch/": "PyTorch"}

@@ -264,6 +264,16 @@ TEXTS = {
         "torch._inductor.config.cpp.cxx: (None, 'g++')\n\nSet TORCHDYNAMO_VERBOSE=1 for the "
         "internal stack trace", None,
     ),
+    "pipeline": Failure(
+        f"{START}AssertionError: the loss is not finite\n\nThe above exception was the direct "
+        f"cause of the following exception:\n\n{START}RuntimeError: \n            [Stage 1] failed to "
+        "run forward:\n            args: ('Tensor(torch.Size([2, 32]))',)\n            \n",
+        None, "AssertionError: the loss",
+    ),
+    "handled": Failure(
+        f"{START}KeyError: 'cache'\n\nDuring handling of the above exception, another exception "
+        f"occurred:\n\n{START}ValueError: no data\n", None, "ValueError: no data",
+    ),
     "assertion": raised("AssertionError: loss is not negative", None),
     "import": raised("ModuleNotFoundError: No module named 'oom'", None),
 }  # fmt: skip

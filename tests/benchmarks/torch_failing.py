@@ -1,0 +1,45 @@
+"""torch_training in which rank 1 fails in a forward pass: ``torch_failing.py HOW [--run FILE]``.
+
+Meanwhile the other ranks wait for it, in a collective or in a pipeline.
+"""
+
+import itertools
+import os
+import signal
+import sys
+
+import torch
+
+from torch_training.main import main
+
+HOW = sys.argv[1]
+RANK = int(os.environ["RANK"])
+LATE = 12  # of the calls of linear layers
+calls = itertools.count(1)
+
+
+def loops():
+    """Compute for ever."""
+    while True:
+        torch.ones(8).sum()
+
+
+def fail(module, *_):
+    """Fail where it is time."""
+    if not isinstance(module, torch.nn.Linear) or next(calls) != LATE or RANK != 1:
+        return
+    match HOW:
+        case "stops":
+            os.kill(os.getpid(), signal.SIGSTOP)
+        case "loops":
+            loops()
+        case "asserts":
+            assert module is None, "the loss is not finite"
+        case "is_killed":
+            os.kill(os.getpid(), signal.SIGKILL)
+        case "leaves":
+            os._exit(0)
+
+
+torch.nn.modules.module.register_module_forward_pre_hook(fail)
+sys.exit(main(sys.argv[2:]))
