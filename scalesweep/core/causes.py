@@ -144,8 +144,8 @@ _FACTS: dict[str, CauseFacts] = {
         (LAUNCHER, CALL), NextJob.ELSEWHERE, Fault.NODE, exit_code=75,
     ),
     Cause.EXCHANGE_TIMEOUT: CauseFacts(
-        "Ranks waited for another in NCCL or Gloo until PyTorch's own timeout, and no rank says "
-        "why",
+        "Ranks waited for another in NCCL or Gloo until the framework's own timeout, and no rank "
+        "says why",
         (LAUNCHER,), NextJob.SAME_ONCE,
     ),
     Cause.EXCHANGE_FAILED: CauseFacts(

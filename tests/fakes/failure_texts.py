@@ -266,8 +266,8 @@ TEXTS = {
     ),
     "pipeline": Failure(
         f"{START}AssertionError: the loss is not finite\n\nThe above exception was the direct "
-        f"cause of the following exception:\n\n{START}RuntimeError: \n            [Stage 1] failed to "
-        "run forward:\n            args: ('Tensor(torch.Size([2, 32]))',)\n            \n",
+        f"cause of the following exception:\n\n{START}RuntimeError: \n            [Stage 1] failed "
+        "to run forward:\n            args: ('Tensor(torch.Size([2, 32]))',)\n            \n",
         None, "AssertionError: the loss",
     ),
     "handled": Failure(
