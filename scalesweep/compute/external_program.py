@@ -30,8 +30,14 @@ from scalesweep.core.record import EPOCH_TIMES, EXTRACTED
 
 ATTEMPT = "attempt.json"
 ATTEMPT_SCHEMA = 1  # of this file; what it says of ranks becomes columns with the record
-# As for native programs (workflow/benchmarks/harness/facts.py).
-_KEPT = re.compile(r"(HOROVOD|NCCL|TF|OMP|KMP|SLURM|OMPI_MCA|MPICH|I_MPI|UCX|FI)_")
+# As for native programs (workflow/benchmarks/harness/facts.py), of whatever framework: what an
+# external program trains with is not known.
+_KEPT = re.compile(
+    r"(NCCL|OMP|KMP|MKL|SLURM|OMPI_MCA|MPICH|I_MPI|UCX|FI)_"
+    r"|CUDA_(DEVICE_ORDER|LAUNCH_BLOCKING|DEVICE_MAX_CONNECTIONS)$"
+    r"|(HOROVOD|TF)_|XLA_FLAGS$"
+    r"|(TORCH[A-Z]*|PYTORCH|GLOO)_|(MASTER_ADDR|MASTER_PORT|WORLD_SIZE|LOCAL_WORLD_SIZE)$"
+)
 _LEFT_OUT = re.compile(r"SECRET|TOKEN|JWT|PASSW|KEY|CREDENTIAL|^TF_(VAR|CLI)_", re.IGNORECASE)
 
 

@@ -11,6 +11,8 @@ import numpy as np
 import pytest
 import yaml
 
+from harness import facts
+from harness.ranks import FRAMEWORKS
 from scalesweep.compute.launcher import launch
 from scalesweep.config.benchmark import Benchmark
 from scalesweep.config.campaign import Campaign, load_campaign
@@ -201,6 +203,30 @@ def run(campaign: Campaign) -> tuple[int, Path]:
     experiment = campaign.experiments[0]
     spec = run_spec(campaign, experiment, experiment.runs[0])
     return launch(spec, ROOT), Path(spec["folder"])
+
+
+def test_the_record_keeps_what_its_framework_reads_an_external_programs_that_of_all(
+    folder: Path, campaign: Callable[..., Campaign], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    of_all = {"NCCL_ALGO", "MKL_DYNAMIC", "CUDA_LAUNCH_BLOCKING"}
+    own = {
+        "tensorflow": {"HOROVOD_CYCLE_TIME", "TF_NUM_INTRAOP_THREADS", "XLA_FLAGS"},
+        "torch": {"TORCH_NCCL_BLOCKING_WAIT", "TORCHINDUCTOR_CACHE_DIR", "GLOO_SOCKET_IFNAME",
+                  "PYTORCH_ALLOC_CONF", "MASTER_ADDR"},
+    }  # fmt: skip
+    secrets, others = {"TORCH_API_KEY", "HOROVOD_SECRET_KEY"}, {"TORCHY", "MASTER_ADDRESS"}
+    every = of_all.union(*own.values(), secrets, others)
+    for name in every:
+        monkeypatch.setenv(name, "x")
+    assert own.keys() == FRAMEWORKS.keys()
+    for framework, names in own.items():
+        kept = facts.variables(FRAMEWORKS[framework].variables)
+        assert kept.keys() & every == of_all | names
+    code, path = run(campaign(ranks=1))
+    record = read_record(path / "record.json")
+    assert code == 0 and started(folder) == 1
+    kept_of = record["environment"]["variables"].keys()
+    assert kept_of & every == every - secrets - others
 
 
 def test_a_foreign_run_leaves_a_record(

@@ -13,9 +13,11 @@ from types import MappingProxyType
 from harness.hardware import host_hardware
 from harness.native import RankFacts, Versions
 
-_KEPT = re.compile(
-    r"(HOROVOD|NCCL|TF|TORCH|TORCHELASTIC|PYTORCH|GLOO|OMP|KMP|MKL|SLURM|OMPI_MCA|MPICH|I_MPI|UCX|FI)_"
-    r"|(CUDA_DEVICE_ORDER|MASTER_ADDR|MASTER_PORT|WORLD_SIZE|LOCAL_WORLD_SIZE)$"
+# Variables of every framework; each has more of its own (`ranks.FRAMEWORKS`). As for external
+# programs (scalesweep/compute/external_program.py).
+_KEPT = (
+    r"(NCCL|OMP|KMP|MKL|SLURM|OMPI_MCA|MPICH|I_MPI|UCX|FI)_"
+    r"|CUDA_(DEVICE_ORDER|LAUNCH_BLOCKING|DEVICE_MAX_CONNECTIONS)$"
 )
 # Terraform shares the prefix TF_.
 _LEFT_OUT = re.compile(r"SECRET|TOKEN|JWT|PASSW|KEY|CREDENTIAL|^TF_(VAR|CLI)_", re.IGNORECASE)
@@ -102,10 +104,15 @@ def versions(of_framework: Mapping[str, str | None] = MappingProxyType({})) -> V
     }
 
 
-def variables() -> dict[str, str]:
-    """Return the environment variables that steer the frameworks; none that may hold a secret."""
+def variables(of_framework: str = "") -> dict[str, str]:
+    """Return the environment variables that steer a run; none that may hold a secret.
+
+    `of_framework` matches the beginning of those that only its framework reads
+    (`ranks.Framework.variables`).
+    """
+    pattern = re.compile(f"{_KEPT}|{of_framework}" if of_framework else _KEPT)
     return {
         name: value
         for name, value in sorted(os.environ.items())
-        if _KEPT.match(name) and not _LEFT_OUT.search(name)
+        if pattern.match(name) and not _LEFT_OUT.search(name)
     }

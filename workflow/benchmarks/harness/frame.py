@@ -128,6 +128,7 @@ def execute(run: Run, load: Load, framework: str = "tensorflow") -> None:
                 ranks=[rank for rank, *_ in known],
                 versions=facts.versions(ranks.implementation().versions()),
                 work=benchmark.work(),
+                variables=facts.variables(ranks.FRAMEWORKS[framework].variables),
                 metrics=benchmark.metrics(samples),
                 notes=notes
                 | {

@@ -17,17 +17,24 @@ from harness.program import EXIT_PARAMETERS, ProgramError
 
 
 class Framework(NamedTuple):
-    """The module of a framework's ranks, and packages that importing the framework can do without
-    (`harness.import_without`)."""
+    """The module of a framework's ranks, which environment variables only it reads, and packages
+    that importing it can do without (`harness.import_without`)."""
 
     module: str
+    variables: str  # a pattern
     hides: tuple[str, ...] = ()
 
 
 # A further framework is a line here, and a module of that kind.
 FRAMEWORKS = {
-    "tensorflow": Framework("harness.horovod_ranks", ("pandas", "scipy", "PIL")),
-    "torch": Framework("harness.torch_ranks"),
+    "tensorflow": Framework(
+        "harness.horovod_ranks", r"(HOROVOD|TF)_|XLA_FLAGS$", ("pandas", "scipy", "PIL")
+    ),
+    "torch": Framework(
+        "harness.torch_ranks",
+        # TORCH_NCCL_*, TORCHINDUCTOR_*, TORCHELASTIC_*...
+        r"(TORCH[A-Z]*|PYTORCH|GLOO)_|(MASTER_ADDR|MASTER_PORT|WORLD_SIZE|LOCAL_WORLD_SIZE)$",
+    ),
 }
 GATHER_BYTES = 8 << 20
 

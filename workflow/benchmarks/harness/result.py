@@ -33,6 +33,7 @@ def native(
     work: Work,
     metrics: dict[str, Metric] | None = None,
     notes: dict[str, Any] | None = None,
+    variables: dict[str, str] | None = None,
 ) -> Native:
     """Return the content of native.json; `ranks` are the facts of each rank in order."""
     return {
@@ -47,7 +48,7 @@ def native(
         "environment": {
             "ranks": ranks,
             "versions": versions,
-            "variables": facts.variables(),
+            "variables": facts.variables() if variables is None else variables,
         },
         "notes": notes or {},
     }
