@@ -22,6 +22,7 @@ import zlib
 
 # Of torchrun, Open MPI, horovodrun, MPICH and its kin, and last of Slurm, which may start these.
 RANK = ("RANK", "HOROVOD_RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", "SLURM_PROCID")
+BETWEEN = ("checkpoint", "validation", "logging")  # no parts of a step
 STUCK_S = 2.0  # in one span for so long: a line says where the rank is
 
 
@@ -34,6 +35,7 @@ class Spans:
         self._synchronize, self._unix = synchronize, time.time() - time.perf_counter()
         self._seconds, self._name, self._since = {}, None, time.perf_counter()
         self._step, self._begin, self._peak = 0, None, 0
+        self._inside, self._loop = 0, None
         self._lines, self._lock, self._pid = collections.deque(), threading.Lock(), os.getpid()
         folder, self._file = os.environ.get("SCALESWEEP_SPANS"), 1
         if folder:
@@ -81,9 +83,15 @@ class Spans:
     def steps(self, batches, **about):
         """Each batch, waited for in the span ``input``, and a step around what is done with it.
 
-        Values of ``about`` may be functions of the batch.
+        Values of ``about`` may be functions of the batch. Inside a ``span()`` there are no steps:
+        batches of a validation are its.
         """
-        batches = iter(batches)
+        if self._inside:
+            yield from batches
+            return
+        if self._begin is not None:  # a loop was left, and something still holds its batches
+            self._drop()
+        batches, self._loop = iter(batches), (mine := object())
         while True:
             self.begin("input")
             try:
@@ -94,21 +102,24 @@ class Spans:
             try:
                 yield batch
             except GeneratorExit:  # the loop was left
-                return self._drop()
+                return self._drop() if self._loop is mine else None
             self.end(**{name: v(batch) if callable(v) else v for name, v in about.items()})
 
     def _drop(self):
         self.at()
-        self._seconds, self._begin = dict.fromkeys(self._seconds, 0.0), None
+        self._begin = None
+        self._seconds = {n: s if n in BETWEEN else 0.0 for n, s in self._seconds.items()}
 
     @contextlib.contextmanager
     def span(self, name):
         """Count what is inside for the span ``name``, and what follows for the one before."""
         outer = self._name
         self.at(name)
+        self._inside += 1
         try:
             yield
         finally:
+            self._inside -= 1
             self.at(outer)
 
     def flush(self):
@@ -122,7 +133,7 @@ class Spans:
                     os.write(self._file, text.encode())
 
     def _put(self, **fields):
-        text = json.dumps({**self._about, **fields}, separators=(",", ":"), default=float)
+        text = json.dumps({**self._about, **fields}, separators=(",", ":"), default=_plain)
         self._lines.append(f"@spans {zlib.crc32(text.encode()):08x} {text}\n")
         if len(self._lines) > 10_000:  # whoever reads them is behind: wait
             self.flush()
@@ -136,3 +147,8 @@ class Spans:
                 shown = here
                 self._put(step=here[0], at=here[1], since=round(self._unix + since, 3))
             self.flush()
+
+
+def _plain(value):
+    """A number of NumPy or PyTorch as Python's: a whole one stays whole."""
+    return value.item() if hasattr(value, "item") else float(value)

@@ -9,6 +9,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 
 from harness.rank_variables import LAUNCHERS
@@ -81,6 +82,33 @@ def test_steps_are_printed_as_they_were(module: Any, tmp_path: Path) -> None:
     assert stamped.metrics["peak_rss"]["value"] > 1e6
     assert stamped.metrics["peak_memory_allocated"]["value"] == 5
     assert stamped.hosts == [os.uname().nodename]
+
+
+def test_loops_that_are_left_or_lie_in_a_span_print_no_steps(module: Any, tmp_path: Path) -> None:
+    """A progress bar holds the batches of a loop that was left; and a validation has its loop."""
+    spans, held = module.Spans(every_s=60), []
+    for epoch in np.arange(3):
+        held.append(spans.steps([1, 2, 3], samples=np.int64(4), epoch=epoch))
+        for batch in held[-1]:
+            spans.at("forward")
+            time.sleep(0.002)
+            if batch == 3:
+                break
+            if epoch == 2:
+                held.clear()  # closes the loops of the epochs before within this step
+        time.sleep(0.02)
+        with spans.span("validation"):
+            for _ in spans.steps(range(2)):
+                time.sleep(0.005)
+    spans.flush()
+    stamped = read(tmp_path)
+    arrays = {name: list(array.values) for name, array in stamped.arrays.items()}
+    assert len(arrays["step_times"]) == 6 and stamped.work == {"samples_per_epoch": 8}
+    assert stamped.warnings == []
+    for seconds, forward in zip(arrays["step_times"], arrays["span_forward"], strict=True):
+        assert 0.002 <= forward <= seconds + 1e-6
+    assert [i for i, value in enumerate(arrays["span_validation"]) if value >= 0.01] == [2, 4]
+    assert [i for i, value in enumerate(arrays["span_between"]) if value >= 0.03] == [2, 4]
 
 
 def test_a_rank_that_is_stuck_says_where(module: Any, tmp_path: Path) -> None:
