@@ -208,7 +208,7 @@ class Progress:
             runs, names = counted(len(cut_off), "run"), listed(cut_off)
             ended = "ended without a result, as the launcher was killed or interrupted"
             print(f"{runs} {ended}: still to be run: {names}", file=sys.stderr)
-        if skipped := len(self.left_out & set(self._open) - self._failed):
+        if skipped := len(self.left_out & set(self._open) - self._failed - set(cut_off)):
             runs = counted(skipped, "run")
             never = "`stop_after: never` in the campaign starts all"
             print(f"{runs} not started (stop_after): still to be run; {never}", file=sys.stderr)
@@ -229,8 +229,12 @@ class Progress:
         return [run_id for run_id in left if self._was_begun(run_id)]
 
     def _was_begun(self, run_id: str) -> bool:
+        folder = self._folder / run_id
+        # The launcher of a run that is left out says so in its log, and begins no attempt.
+        left_out = run_id in self.left_out
+        begun = folder.glob("attempt-*") if left_out else (folder / LAUNCHER_LOG,)
         try:
-            return (self._folder / run_id / LAUNCHER_LOG).stat().st_mtime >= self._since
+            return any(path.stat().st_mtime >= self._since for path in begun)
         except OSError:
             return False
 

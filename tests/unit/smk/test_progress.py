@@ -65,13 +65,21 @@ def test_identical_failures_leave_out_runs_like_them(
         fail(context, run_id, f"wrong in way {detail}", second)
     progress._look()
     rest = set(list(context.runs)[len(details) :]) if stops else set()
+    for run_id in rest:  # their launchers say that they are left out
+        Path(context.runs_folder, run_id).mkdir()
+        Path(context.runs_folder, run_id, "launcher.log").touch()
+    if stops == 3:  # one was at work already, and was killed
+        killed = min(rest)
+        Path(context.runs_folder, killed, "attempt-1").mkdir()
     assert progress.left_out == left_out(Path(context.runs_folder)) == rest
     assert [set(one) for one in dropped] == ([rest] if stops else [])
     assert progress.finish()
     said = capsys.readouterr().err
     line = f"3 identical failures (stop_after): {stops} more runs like these, e, not started"
     assert (line in said) == bool(stops)
-    assert (f"{stops} runs not started (stop_after)" in said) == bool(stops)
+    assert (f"{2 if stops else 0} runs not started (stop_after)" in said) == bool(stops)
+    named = f"killed or interrupted: still to be run: {killed}\n" if stops == 3 else "killed"
+    assert (named in said) == (stops == 3)
 
 
 def test_what_is_about_to_be_tried_again_has_not_failed(
