@@ -19,7 +19,7 @@ from scalesweep.core.plan_format import parameter_of
 from scalesweep.tables.epoch_curves import ACCOUNT
 from scalesweep.tables.exchange_text import EXCHANGE as EXCHANGED
 from scalesweep.tables.exchange_text import exchange_of
-from scalesweep.tables.machine import Machine, Network, networks_like, whole_point
+from scalesweep.tables.machine import Machine, Network, networks_like, sending_point, whole_point
 from scalesweep.tables.points import ExperimentData, Measure, Point
 from scalesweep.tables.rank_layout import Layout, samples_of_a_step, splits_the_network
 
@@ -169,7 +169,7 @@ def _collective(
     if len(sizes) != 1 or not all(map(partial(_reduces, data), points, every)):
         return None
     size = sizes.pop() * _gradient_bytes(every[-1])
-    known = _allreduce(machine, every[-1], size)
+    known = _allreduce(machine, sending_point(data, points[-1]), size)
     if known is None:
         return None
     seconds, probed_to = known

@@ -32,7 +32,7 @@ from scalesweep.core.rank_columns import by_rank
 from scalesweep.core.record import POWER
 from scalesweep.core.record_content import MAX_NUMBER
 from scalesweep.tables.canary_rates import CANARY, canary_text
-from scalesweep.tables.exchange_text import EXCHANGE, exchange_text
+from scalesweep.tables.exchange_text import EXCHANGE, EXCHANGED_BY, exchange_text, exchanged_by
 from scalesweep.tables.layers import LAYERS, layers_text
 from scalesweep.tables.machine_load import LOAD, load_text
 from scalesweep.tables.power_series import energy_between, read_power
@@ -63,6 +63,7 @@ CURVES = (
         LOAD,
     ),
     EXCHANGE,
+    EXCHANGED_BY,
 )
 
 
@@ -95,6 +96,7 @@ def curves_of(
         CANARY: canary_text(record),
         LOAD: load_text(record),
         EXCHANGE: exchange_text(record),
+        EXCHANGED_BY: exchanged_by(record),
     }
 
 

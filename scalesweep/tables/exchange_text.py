@@ -1,4 +1,4 @@
-"""What a run's exchange of gradients leaves in its row of the summary: ``_exchange``."""
+"""What a run's exchange leaves in its row of the summary: ``_exchange``, ``_exchanged_by``."""
 
 import json
 from collections.abc import Mapping
@@ -10,6 +10,7 @@ from scalesweep.core.errors import UserError
 from scalesweep.core.record_content import MAX_NUMBER
 
 EXCHANGE = "_exchange"
+EXCHANGED_BY = "_exchanged_by"
 _OLDER = "fusion_bytes"  # what bucket_bytes was called
 MAX_TENSORS = 100_000
 
@@ -35,6 +36,21 @@ def exchange_text(record: Mapping[str, Any]) -> str | None:
         sent=None if not sent else _sizes(sent, "messages"),
     )
     return json.dumps(asdict(known))
+
+
+def exchanged_by(record: Mapping[str, Any]) -> str | None:
+    """What carries the messages of a run: ``torch.distributed over gloo``; None where the record
+    does not say.
+
+    Records of before ``library`` name what puts tensors into messages (``by``), which is the same
+    of Horovod.
+    """
+    notes = record.get("notes")
+    exchange = notes.get("exchange") if isinstance(notes, dict) else None
+    if not isinstance(exchange, dict):
+        return None
+    words = (exchange.get("library") or exchange.get("by"), exchange.get("backend"))
+    return " over ".join(str(word)[:40] for word in words) if all(words) else None
 
 
 def _sizes(said: Any, key: str) -> list[int]:

@@ -22,6 +22,7 @@ from scalesweep.core.joined_experiments import parameters_at
 from scalesweep.core.plan_format import Plan, parameter_of
 from scalesweep.tables.ceilings import Ceiling, machine_ceilings, numbers_in
 from scalesweep.tables.consumers import Consumer, consumers_of, finished_campaign, known_consumers
+from scalesweep.tables.exchange_text import EXCHANGED_BY
 from scalesweep.tables.layers import LAYERS, LayerTimes
 from scalesweep.tables.loading import Loader, loaders_of
 from scalesweep.tables.points import ExperimentData, Point
@@ -179,8 +180,17 @@ def whole_point(data: ExperimentData, point: Point) -> dict[str, Any]:
     return parameters_at(data.experiment, point.values)
 
 
+def sending_point(data: ExperimentData, point: Point) -> dict[str, Any]:
+    """All parameters of a point, and what carries its messages where all its runs say the same."""
+    texts = data.texts(EXCHANGED_BY)
+    said = {texts[row] for row in point.rows.tolist()}
+    known = said.pop() if len(said) == 1 else None
+    return {**whole_point(data, point), **({EXCHANGED_BY: known} if known else {})}
+
+
 def networks_like(machine: Machine, point: Mapping[str, Any]) -> list[Network]:
-    """The networks whose messages took the ways of a point's, with all its parameters."""
+    """The networks whose messages took the ways of a point's (``sending_point``), and were carried
+    by the same library and backend: another one's cost is not the network's."""
     layout, transport = Layout.of(point), transport_of(point)
     return [
         network
@@ -189,17 +199,25 @@ def networks_like(machine: Machine, point: Mapping[str, Any]) -> list[Network]:
     ]
 
 
+def other_carriers(machine: Machine, point: Mapping[str, Any]) -> list[str]:
+    """What carried the messages of networks that are like a point's but for that."""
+    own = point.get(EXCHANGED_BY)
+    bare = {name: value for name, value in point.items() if name != EXCHANGED_BY}
+    others = [network.transport.get(EXCHANGED_BY) for network in networks_like(machine, bare)]
+    return sorted({other for other in others if own and other and other != own})
+
+
 def agree(facts: Mapping[str, Any], others: Mapping[str, Any]) -> bool:
     """Whether two points agree in what both name."""
     return all(others[name] == value for name, value in facts.items() if name in others)
 
 
 def transport_of(point: Mapping[str, Any]) -> dict[str, Any]:
-    """The parameters that decide which ways messages go."""
+    """What decides which ways messages go: parameters, and what carries them."""
     return {
         name: value
         for name, value in point.items()
-        if name == "hierarchical_allreduce" or name.startswith("env.")
+        if name in ("hierarchical_allreduce", EXCHANGED_BY) or name.startswith("env.")
     }
 
 
@@ -211,7 +229,7 @@ def _networks(data: ExperimentData) -> list[tuple[bool, Network]]:
     """The fits of series whose messages are one tensor: fusing several is not the network's."""
     networks = []
     for series in fitted_networks(data, data.points()):
-        largest = max((whole_point(data, point) for point in series.points), key=ranks_of)
+        largest = max((sending_point(data, point) for point in series.points), key=ranks_of)
         if series.fits and largest.get("tensors", 1) == 1:
             source = series.points[0].source
             network = Network(

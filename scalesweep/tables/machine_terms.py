@@ -25,6 +25,7 @@ from scalesweep.tables.machine import (
     Network,
     agree,
     networks_like,
+    sending_point,
     whole_point,
 )
 from scalesweep.tables.points import ExperimentData, Point
@@ -101,7 +102,7 @@ def sent_in_a_step(data: ExperimentData, point: Point, machine: Machine) -> Sent
     if text is None:
         return None
     exchange = exchange_of(text)
-    every = whole_point(data, point)
+    every = sending_point(data, point)
     if exchange.bucket_bytes is None or not exchange.reduces or splits_the_network(every):
         return None
     sents = []

@@ -11,13 +11,14 @@ from itertools import chain
 from scalesweep.analysis.best_rate import BestRate
 from scalesweep.analysis.roofline import COMPUTE, Reach, reach_of, share_interval
 from scalesweep.analysis.types import Floats
-from scalesweep.core.formatting import finite, number, scaled_unit, text_of
+from scalesweep.core.formatting import finite, listed, number, scaled_unit, text_of
 from scalesweep.core.joined_experiments import constants_of
 from scalesweep.table.declared import Estimate, PointRow, column
 from scalesweep.tables.ceilings import COPIES, MEASURED, ceiling_of, numbers_in
+from scalesweep.tables.exchange_text import EXCHANGED_BY
 from scalesweep.tables.layers import LAYERS
 from scalesweep.tables.loading import sample_bytes
-from scalesweep.tables.machine import whole_point
+from scalesweep.tables.machine import other_carriers, sending_point, whole_point
 from scalesweep.tables.machine_terms import model_of, sent_in_a_step
 from scalesweep.tables.making import Maker, TableInputs, point_columns
 from scalesweep.tables.points import ExperimentData, Point
@@ -233,6 +234,11 @@ def _network(inputs: TableInputs, point: Point) -> Limit | str:
         return "a single rank exchanges nothing"
     batch = samples_of_a_step(every)
     sent = sent_in_a_step(inputs.data, point, inputs.machine)
+    sending = sending_point(inputs.data, point)
+    others = other_carriers(inputs.machine, sending) if sent is None else []
+    if others:
+        own = sending[EXCHANGED_BY]
+        return f"{own} carries its messages, {listed(others)} those of the network's probe"
     if sent is None or batch is None:
         return "its exchange is not noted, or no network's fit is of such ranks (allreduce)"
     samples = layout.ranks * int(every.get("devices_per_rank") or 1) * batch

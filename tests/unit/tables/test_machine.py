@@ -21,7 +21,7 @@ from scalesweep.core.paths import REPO
 from scalesweep.core.plan_format import write_plan_file
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.report.card_content import card_of
-from scalesweep.tables.exchange_text import exchange_text
+from scalesweep.tables.exchange_text import exchange_text, exchanged_by
 from scalesweep.tables.machine import known_machine, machine_of
 from scalesweep.tables.summary import write_summary
 from tests.fakes.campaigns import SIZES, Campaign, exchange
@@ -279,6 +279,24 @@ def test_a_small_fusion_buffer_is_named_and_a_slow_network_is_not() -> None:
     assert "too small" not in finding.text
     # A transfer that hardly matters.
     assert said(campaign({"compute": 9000.0, "transfer": 90.0}).study(), EXCHANGE) == []
+
+
+def test_another_librarys_messages_are_no_measure_of_the_network() -> None:
+    """A probe through Horovod says nothing of what torch.distributed could do. What does not say
+    what carries it is compared, as before."""
+    horovod, torch = "horovod over gloo", "torch.distributed over gloo"
+    for training, compared in ((torch, False), (horovod, True), (None, True)):
+        summary, plan = campaign().done()
+        probe = summary["_sweep"].notna()
+        summary["_exchanged_by"] = np.where(probe, horovod, training)
+        study = ExperimentResults(plan["experiments"][0], make_tables(summary, plan)["training"])
+        assert bool(said(study, EXCHANGE)) == compared == bool(study.rows("exchange"))
+        assert (rows_of(study)["transfer"]["machine"] is not None) == compared
+    exchanged = {"by": "ddp", "library": "torch.distributed", "backend": "gloo"}
+    assert exchanged_by({"notes": {"exchange": exchanged}}) == torch
+    assert exchanged_by({"notes": {"exchange": {"by": "horovod", "backend": "gloo"}}}) == horovod
+    for unknown in ({}, None, [], {"by": "horovod", "backend": None}, {"backend": "gloo"}):
+        assert exchanged_by({"notes": {"exchange": unknown}}) is None
 
 
 def test_input_slower_than_the_file_system_is_named_and_as_fast_is_not() -> None:

@@ -264,6 +264,7 @@ def exchange() -> dict[str, Any]:
     on hosts."""
     return {
         "by": "torch.distributed",
+        "library": "torch.distributed",
         "backend": "nccl" if _now.device.type == "cuda" else "gloo",
         "local_ranks": _now.place.local_size,
     }

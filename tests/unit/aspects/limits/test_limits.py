@@ -130,6 +130,14 @@ def test_files_decoding_and_network_count_on_as_many_ranks() -> None:
     # 100 MB on a ring of four: 6 x 0.1 ms and 1.5 x 100 MB at 25 GB/s for 256 images.
     assert rows["network"]["allowed"] == pytest.approx(256 / 6.6e-3, rel=0.05)
     assert rows["network"]["per_sample"] == pytest.approx(4 * WEIGHTS / 256)
+    made = campaign(probes="copies compute layers network", ranks=4)
+    for row in made.rows:
+        row["_exchanged_by"] = "horovod over gloo" if row.get("_sweep") else "torch.distributed"
+    limit = rows_of(study(made))["network"]
+    assert limit["allowed"] is None
+    assert limit["missing"] == (
+        "torch.distributed carries its messages, horovod over gloo those of the network's probe"
+    )
     assert rows["copies"]["allowed"] == pytest.approx(4 * PCIE / IMAGE)
     assert rows["compute"]["allowed"] == pytest.approx(1050)  # of the node, which they share
     assert rows["decode"]["missing"]  # was loaded on one rank
