@@ -64,6 +64,7 @@ def run(args: argparse.Namespace) -> None:
         prefix=f"{benchmark.name}_",
         stated=table_map.scaling or "none",
         crossed=True,
+        derive=table_map.derive,
     )
     cli.deliver(
         args,

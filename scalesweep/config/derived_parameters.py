@@ -195,7 +195,7 @@ def derived_parameters(
     return known, Derivation(
         {
             name: Derived(known.parameters[name], values[name], f"{where}.derive.{name}")
-            for name in _order(values, f"{where}.derive")
+            for name in in_order(values, f"{where}.derive")
         }
     )
 
@@ -266,7 +266,7 @@ def _quantity(name: str, entry: Mapping[str, Any], where: str) -> Parameter:
     )
 
 
-def _order(values: Mapping[str, Expression], where: str) -> list[str]:
+def in_order(values: Mapping[str, Expression], where: str) -> list[str]:
     """The names, each after those that it reads. Raises UserError where two need each other."""
     graph = {name: value.names & values.keys() for name, value in values.items()}
     try:

@@ -9,6 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from scalesweep.config.derived_parameters import in_order
 from scalesweep.config.expressions import Expression
 from scalesweep.config.formula import Formula, Number, by_alias
 from scalesweep.config.log_patterns import RESERVED
@@ -60,6 +61,7 @@ class ParameterMap:
     unit: str | None
     doc: str
     workload: bool
+    derive: Expression | None = None  # what the value follows from, which every row must keep
 
 
 @dataclass(frozen=True)
@@ -118,6 +120,11 @@ class TableMap:
         """What stands side by side, in the order of the map; a single one without any."""
         sides = dict.fromkeys(side for metric in self.metrics.values() for side in metric.values)
         return list(sides)
+
+    @property
+    def derive(self) -> dict[str, str]:
+        """The parameters that follow from others, with their expressions."""
+        return {name: it.derive.text for name, it in self.parameters.items() if it.derive}
 
     @cached_property
     def columns(self) -> frozenset[str]:
@@ -230,6 +237,7 @@ class _Reader:
                 raise self._error(f"parameters.{name}", "takes no type, unit or workload: a count")
             if name in metrics:
                 raise self._error(f"metrics.{name}", "is also the name of a parameter")
+        self._check_derived(parameters)
         check_metrics(metrics, self.path, "metrics")
         if (scale := content.get("scale", "ranks")) != "ranks" and scale in parameters:
             raise self._error("scale", f"{scale!r} is also a parameter: map the column to ranks")
@@ -242,13 +250,31 @@ class _Reader:
             expression = Expression(work["samples"], f"{self.path}: work.samples")
             expression.check_names(set(parameters))
 
+    def _check_derived(self, parameters: Mapping[str, ParameterMap]) -> None:
+        """Raise UserError for what cannot be derived, or from what is not there."""
+        derived = {name: it.derive for name, it in parameters.items() if it.derive is not None}
+        for name, expression in derived.items():
+            expression.check_names(set(parameters))
+            if name in ("ranks", PER_NODE):
+                raise self._error(
+                    f"parameters.{name}", "cannot be derived; derive the others from it"
+                )
+        in_order(derived, f"{self.path}: parameters")
+
     def _parameter(self, name: str, spec: Mapping[str, Any]) -> ParameterMap:
         key = f"parameters.{name}"
         given = {part: spec[part] for part in ("column", "formula", "value") if part in spec}
         source = self._source(self._single(given, key), key)
         words = spec.get("doc", f"{source.what} of the table.".capitalize())
+        derive = spec.get("derive")
         return ParameterMap(
-            name, source, spec.get("type"), spec.get("unit"), words, spec.get("workload", False)
+            name,
+            source,
+            spec.get("type"),
+            spec.get("unit"),
+            words,
+            spec.get("workload", False),
+            None if derive is None else Expression(derive, f"{self.path}: {key}.derive"),
         )
 
     def _metric(self, name: str, spec: Mapping[str, Any], side: Any) -> MetricMap:

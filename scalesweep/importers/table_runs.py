@@ -9,7 +9,9 @@ from datetime import UTC, datetime
 from typing import Any
 
 from scalesweep.config.formula import Number
+from scalesweep.core.errors import UserError
 from scalesweep.core.files import canonical_json, digest_of
+from scalesweep.core.formatting import text_of
 from scalesweep.importers.imported_run import ImportedRun, Refusal, file_dates
 from scalesweep.importers.table_file import Cell, Row, is_percentage
 from scalesweep.importers.table_map import (
@@ -298,12 +300,30 @@ def _differ(cell: Cell, other: Cell) -> bool:
     )
 
 
+def _check_derived(table_map: TableMap, point: Mapping[str, Cell]) -> None:
+    """Raise RefusedRowError for a value that is not what the map derives from the others."""
+    for name, parameter in table_map.parameters.items():
+        if parameter.derive is None:
+            continue
+        try:
+            value = parameter.derive(point)
+        except UserError:  # of a cell that is empty, or 0
+            raise RefusedRowError(
+                f"{name} = {parameter.derive.text} cannot be worked out"
+            ) from None
+        if value != point[name]:
+            raise RefusedRowError(
+                f"{name} is {text_of(point[name])}, but {parameter.derive.text} = {text_of(value)}"
+            )
+
+
 def _run(table_map: TableMap, entry: _Entry, types: Mapping[str, str]) -> ImportedRun:
     """A row, or one side of it, as a run; ``types``: of its parameters, by name."""
     file = table_map.table.file
     # A table states no dates: the file's own age is all there is.
     modified = datetime.fromtimestamp(file.stat().st_mtime, UTC)
     point = {name: _typed(name, value, types[name]) for name, value in entry.point.items()}
+    _check_derived(table_map, point)
     stated = [name for name, metric in entry.metrics.items() if "count" in metric]
     side = list(entry.side) if entry.side.number else entry.side.value
     return ImportedRun(

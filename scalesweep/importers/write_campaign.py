@@ -2,8 +2,8 @@
 
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
@@ -43,7 +43,8 @@ class Rules:
     several benchmarks apart. ``totals`` are parameters per rank that in a scaling series are the
     same over all ranks together, as where ranks share a data set. ``stated`` is the kind of scaling
     that the source states, for benchmarks that declare no work. ``crossed``: the parameters are
-    independent of each other, and each is compared with the others equal.
+    independent of each other, and each is compared with the others equal. ``derive``: parameters
+    that follow from others, with their expressions.
     """
 
     scaling: str
@@ -53,6 +54,7 @@ class Rules:
     totals: tuple[str, ...] = ()
     stated: str = "none"
     crossed: bool = False
+    derive: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -155,7 +157,7 @@ def _groups(benchmark: Benchmark, runs: Sequence[Written], rules: Rules) -> list
     return groups
 
 
-def _key(point: Point, without: Sequence[str]) -> str:
+def _key(point: Point, without: Collection[str]) -> str:
     return canonical_json({name: value for name, value in point.items() if name not in without})
 
 
@@ -167,7 +169,7 @@ def _scale(benchmark: Benchmark) -> tuple[str, ...]:
 def _series_key(benchmark: Benchmark, point: Point, rules: Rules, methods: bool = True) -> str:
     """What the points of a scaling series share; without ``methods`` they may differ in those."""
     totals = {name: point[name] * benchmark.scale_of(point) for name in rules.totals}
-    without = _scale(benchmark) + (() if methods else rules.methods)
+    without = (*_scale(benchmark), *rules.derive, *(() if methods else rules.methods))
     return _key({**point, **totals}, without)
 
 
@@ -297,10 +299,11 @@ def _experiment(
         "benchmark": benchmark.name,
         "description": f"{group.description} ({settings})" if settings else group.description,
         "scaling": _scaling(benchmark, group, rules) if group.scales else "none",
+        **({"derive": dict(rules.derive)} if rules.derive else {}),
         **(
-            (rules.crossed and _crossed(benchmark, points, numbers))
+            (rules.crossed and _crossed(benchmark, points, numbers, rules.derive))
             or {
-                "linked": _linked(benchmark, points),
+                "linked": _linked(benchmark, points, rules.derive),
                 "repeats": list(numbers.values()),
             }
         ),
@@ -325,16 +328,22 @@ def _scaling(benchmark: Benchmark, group: _Group, rules: Rules) -> str:
 
 
 def _crossed(
-    benchmark: Benchmark, points: Sequence[Point], repeats: Mapping[str, list[int]]
+    benchmark: Benchmark,
+    points: Sequence[Point],
+    repeats: Mapping[str, list[int]],
+    derived: Collection[str],
 ) -> dict[str, Any] | None:
     """The points as ``axes`` and ``fixed``, with the repeats of each combination, none where there
     is no such point; None where there would be too many combinations.
 
-    ``repeats``: numbers of those of each point, by its canonical JSON.
+    ``repeats``: numbers of those of each point, by its canonical JSON; ``derived``: parameters that
+    follow from the others.
     """
     axes: dict[str, list[Any]] = {}
     fixed: dict[str, Any] = {}
     for name, default in benchmark.defaults.items():
+        if name in derived:
+            continue
         values = list({canonical_json(point[name]): point[name] for point in points}.values())
         if len(values) > 1:
             axes[name] = values
@@ -343,16 +352,21 @@ def _crossed(
     if math.prod(map(len, axes.values())) > MOST_COMBINATIONS:
         return None
     grid = Grid({**benchmark.defaults, **fixed}, axes, [])
-    every = [repeats.get(canonical_json(point), []) for point in grid.points()]
+    by_rest = {_key(point, derived): repeats[canonical_json(point)] for point in points}
+    every = [by_rest.get(_key(point, derived), []) for point in grid.points()]
     return {"axes": axes, "fixed": fixed, "repeats": every}
 
 
-def _linked(benchmark: Benchmark, points: Sequence[Point]) -> list[dict[str, Any]]:
-    """The points as ``linked`` entries: every parameter that differs from its default anywhere."""
+def _linked(
+    benchmark: Benchmark, points: Sequence[Point], derived: Collection[str]
+) -> list[dict[str, Any]]:
+    """The points as ``linked`` entries: every parameter that differs from its default anywhere, but
+    for those that follow from others."""
     names = [
         name
         for name, default in benchmark.defaults.items()
-        if name == "ranks" or any(point[name] != default for point in points)
+        if name == "ranks"
+        or (name not in derived and any(point[name] != default for point in points))
     ]
     return [{name: point[name] for name in names} for point in points]
 
@@ -367,7 +381,8 @@ def former_rules(content: Any) -> dict[str, Rules]:
         rule = rules.setdefault(name, Rules("scaling", (), prefix=f"{name}_"))
         stated = rule.stated if spec.get("scaling", "none") == "none" else spec["scaling"]
         crossed = rule.crossed or "axes" in spec
-        rules[name] = replace(rule, stated=stated, crossed=crossed)
+        derive = {**rule.derive, **spec.get("derive", {})}
+        rules[name] = replace(rule, stated=stated, crossed=crossed, derive=derive)
     return rules
 
 

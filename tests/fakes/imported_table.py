@@ -44,10 +44,10 @@ def imported(
     written, refused = import_runs(table.runs, folder / "runs" / "imported")
     assert not refused and not table.refusals
     stated = table_map.scaling or "none"
-    rules = {made.name: Rules("scaling", (), stated=stated, crossed=True)}
+    rules = {made.name: Rules("scaling", (), stated=stated, crossed=True, derive=table_map.derive)}
     campaign = campaign_of(written, rules, "A table.", "imported", str(folder))
     known = former_rules(campaign)[made.name]
-    assert (known.stated, known.crossed) == (stated, True)
+    assert (known.stated, known.crossed, known.derive) == (stated, True, table_map.derive)
     write_campaign(campaign, folder / "campaign.yaml")
     loaded = load_campaign(folder / "campaign.yaml")
     runs = loaded.unique_runs()

@@ -5,9 +5,18 @@ Notes: they estimate, and claim nothing, so they take nothing from the claims of
 """
 
 from collections.abc import Sequence
+from statistics import median
 
 from scalesweep.aspects.effects.table import Effect
-from scalesweep.core.formatting import PHASES, counted, listed, number, percent, with_interval
+from scalesweep.core.formatting import (
+    PHASES,
+    counted,
+    listed,
+    number,
+    percent,
+    text_of,
+    with_interval,
+)
 from scalesweep.core.plan_format import parameter_of
 from scalesweep.experiment.measure import Measure
 from scalesweep.experiment.results import ExperimentResults
@@ -143,7 +152,7 @@ def _range(
 
 
 def medians_over_series(results: ExperimentResults) -> list[Finding]:
-    """The median speedup and efficiency over all series that have the smallest scale."""
+    """The median ratio and efficiency over all series that have the smallest scale."""
     main = results.main
     if main is None or not main.higher or results.scale not in results.leaders:
         return []
@@ -160,14 +169,14 @@ def medians_over_series(results: ExperimentResults) -> list[Finding]:
             continue
         parts, numbers = [], []
         for row in rows[:MAX_VALUES]:
-            share = row.median * float(row.base) / float(row.value)
-            numbers += [
-                Number(f"median speedup at {row.value}", row.median, "1"),
-                Number(f"median efficiency at {row.value}", share, "1"),
-            ]
+            share = _median_efficiency(results, main, phase, row)
+            numbers.append(Number(f"median ratio at {row.value}", row.median, "1"))
+            words = counted(row.pairs, "series", "series")
+            if share is not None:
+                numbers.append(Number(f"median efficiency at {row.value}", share, "1"))
+                words = f"efficiency {percent(share)}, {words}"
             parts.append(
-                f"{number(row.median)} times at {results.scaled(int(row.value))} (efficiency "
-                f"{percent(share)}, {counted(row.pairs, 'series', 'series')})"
+                f"{number(row.median)} times at {results.scaled(int(row.value))} ({words})"
             )
         more = len(rows) - MAX_VALUES
         text = (
@@ -177,6 +186,22 @@ def medians_over_series(results: ExperimentResults) -> list[Finding]:
         )
         findings.append(_note(results, rows[0], text, tuple(numbers), "medians"))
     return findings
+
+
+def _median_efficiency(
+    results: ExperimentResults, main: Measure, phase: str, row: Effect
+) -> float | None:
+    """The median efficiency at a scale over the series of an effect, by the table ``scaling``: what
+    is ideal depends on whether the metric is of a rank or of all. None where it has not all."""
+    base = f"base_{results.scale}"
+    efficiencies = [
+        main.efficiency(at, phase)[0]
+        for at in results.scaling
+        if (text_of(at[results.scale]), text_of(at.get(base))) == (row.value, row.base)
+        and at["source"] == row.source
+    ]
+    known = [value for value in efficiencies if value is not None]
+    return median(known) if len(known) == row.pairs else None
 
 
 def _more(count: int, noun: str) -> str:

@@ -3,7 +3,14 @@
 from pathlib import Path
 
 import pytest
+import yaml
 
+from scalesweep.aspects.effects.findings import medians_over_series
+from scalesweep.aspects.effects.table import Effect
+from scalesweep.core.errors import UserError
+from scalesweep.experiment.results import ExperimentResults
+from scalesweep.importers.table_map import load_map
+from scalesweep.importers.table_runs import runs_of
 from tests.fakes.imported_table import imported
 from tests.fakes.published import PAIR_RATIOS, PAIRS, PAIRS_MAP
 
@@ -57,3 +64,72 @@ def test_ratios_of_layouts_by_model_and_count(tmp_path: Path) -> None:
     assert set(tables["comparisons"]["parameter"]) == {"layout"}
     scaling = tables["scaling"].query("gpus == 2")
     assert scaling["rate_eff_run"].tolist() == pytest.approx([1.0] * 3)
+
+
+LAYOUTS = {
+    "name": "splits",
+    "scale": "nodes",
+    "scaling": "strong",
+    "parameters": {
+        "ranks": {"column": "nodes"},
+        "tp": {"column": "tp"},
+        "mbs": {"column": "mbs"},
+        "dp": {"column": "dp", "derive": "8 * ranks // tp"},
+        "gradacc": {"column": "gradacc", "derive": "256 / (mbs * dp)"},
+    },
+    "metrics": {
+        "each": {"unit": "tokens/s", "better": "higher", "scope": "rank", "column": "each"}
+    },
+}
+
+
+def splits(broken: str = "") -> str:
+    """Tokens a second of each GPU: 4 % less with each more tp, and at twice as many nodes."""
+    lines = [
+        f"{nodes},{tp},{mbs},{8 * nodes // tp},{256 * tp // (8 * nodes * mbs)},"
+        f"{1000 * mbs * 0.96 ** (tp + nodes.bit_length())}\n"
+        for nodes in (1, 2, 4)
+        for tp in (1, 2, 4)
+        for mbs in (1, 2)
+    ]
+    return "nodes,tp,mbs,dp,gradacc,each\n" + "".join(lines) + broken
+
+
+def test_what_follows_from_other_columns_tells_no_points_apart(tmp_path: Path) -> None:
+    spec, entry, tables = imported(tmp_path, splits(), LAYOUTS)
+    assert spec["derive"] == {"dp": "8 * ranks // tp", "gradacc": "256 / (mbs * dp)"}
+    assert {*spec["axes"]} == {"ranks", "tp", "mbs"} and len(spec["repeats"]) == 18
+    results = ExperimentResults(entry, tables)
+    pairs = {(row.parameter, row.value): row for row in results.of(Effect)}
+    assert pairs["tp", "4"].pairs == 6 and pairs["tp", "4"].ratio.value == pytest.approx(0.96**3)
+    assert pairs["mbs", "2"].pairs == 9 and pairs["mbs", "2"].ratio.value == pytest.approx(2)
+    assert {(row["dp"], row["gradacc"]) for row in results.points} >= {(8, 32), (32, 4)}
+    # A rate of each GPU has its efficiency as its ratio.
+    (medians,) = medians_over_series(results)
+    assert "0.960 times at 2 nodes (efficiency 96.0 %, 6 series)" in medians.text
+
+
+def test_rows_that_contradict_what_follows_are_refused(tmp_path: Path) -> None:
+    broken = "4,2,1,16,8,900\n4,2,1,8,32,900\n4,0,1,8,32,900\n"
+    (tmp_path / "table.csv").write_text(splits(broken))
+    path = tmp_path / "map.yaml"
+
+    def load(old: str = "", new: str = "") -> None:
+        path.write_text(yaml.safe_dump(LAYOUTS).replace(old, new))
+
+    load()
+    table = runs_of(load_map(path, tmp_path / "table.csv"))
+    assert len(table.runs) == 18
+    assert [(refusal.line, refusal.reason) for refusal in table.refusals] == [
+        (20, "gradacc is 8, but 256 / (mbs * dp) = 16"),
+        (21, "dp is 8, but 8 * ranks // tp = 16"),
+        (22, "dp = 8 * ranks // tp cannot be worked out"),
+    ]
+    for old, new, words in (
+        ("8 * ranks // tp", "8 * ranks // tq", "parameters.dp.derive: .*unknown parameter 'tq'"),
+        ("8 * ranks // tp", "gradacc", "parameters: these need each other"),
+        ("column: nodes", "column: nodes\n    derive: tp", "parameters.ranks: cannot be derived"),
+    ):
+        load(old, new)
+        with pytest.raises(UserError, match=words):
+            load_map(path, tmp_path / "table.csv")
