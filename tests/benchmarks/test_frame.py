@@ -63,7 +63,7 @@ class Recorded(frame.Benchmark):
 @pytest.fixture
 def calls(monkeypatch):
     """What is called, of a framework that plays two ranks in this process."""
-    framework = ranks.Framework(played_ranks.__name__)
+    framework = ranks.Framework(played_ranks.__name__, "PLAYED_")
     monkeypatch.setitem(ranks.FRAMEWORKS, "played", framework)
     monkeypatch.setattr(ranks, "_chosen", ranks._Chosen())
     monkeypatch.setattr(played_ranks, "calls", [])

@@ -119,9 +119,9 @@ _chosen = _Chosen()
 
 def use(framework: str) -> None:
     """Choose the framework and import it."""
-    module, hides = FRAMEWORKS[framework]
-    import_without(*hides)
-    _chosen.module = cast(Implementation, import_module(module))
+    chosen = FRAMEWORKS[framework]
+    import_without(*chosen.hides)
+    _chosen.module = cast(Implementation, import_module(chosen.module))
     _chosen.framework = framework
 
 
