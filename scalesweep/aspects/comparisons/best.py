@@ -211,6 +211,32 @@ def _claim(
     )
     text = (
         f"{at}{'best' if at else 'Best'} {quantity}: {value} at {where}, clear of {all_others}; "
-        f"next is {described(others[0])} with {second}."
+        f"next is {described(others[0])} with {second}"
     )
-    return CONFIRMED, text, head
+    return CONFIRMED, f"{text}{unmeasured(results, rows, among, rest)}.", head
+
+
+def unmeasured(
+    results: ExperimentResults, rows: Sequence[Row], among: Sequence[str], names: Sequence[str]
+) -> str:
+    """The points without a result that would compete with ``rows``, which are the same in
+    ``among``, by their ``names``: the best of those that finished is not the best of all.
+
+    Empty where there are none, or where the campaign plans none like these.
+    """
+    if rows[0]["source"] != "measured":
+        return ""
+    measured = {results.key(row) for row in rows}
+    key = results.key(rows[0], among)
+    lacking = [
+        row
+        for row in results.points
+        if results.key(row, among) == key
+        and results.key(row) not in measured
+        and (not row.get("repeats") or results.unfinished(row))
+        and learns(results, row) == learns(results, rows[0])
+    ]
+    if not lacking:
+        return ""
+    verb = "has" if len(lacking) == 1 else "have"
+    return f"; {listed([results.describe(row, names) for row in lacking], 3)} {verb} no result"

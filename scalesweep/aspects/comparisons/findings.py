@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from scalesweep.analysis.multiple import holm_p
 from scalesweep.analysis.stats import ONE_REPEAT, SIGNIFICANT, sign_test
-from scalesweep.aspects.comparisons.best import best_configuration
+from scalesweep.aspects.comparisons.best import best_configuration, unmeasured
 from scalesweep.aspects.comparisons.settings import benchmark_settings
 from scalesweep.aspects.comparisons.threads import best_threads
 from scalesweep.core.formatting import counted, finite, listed, number, with_interval
@@ -45,7 +45,7 @@ def best_value(results: ExperimentResults) -> list[Finding]:
             text = (
                 f"best {name}{_where(results, row, names)}: {row['best']} with {best}, "
                 f"clear of the {row['compared'] - 1} others; next is {row['next']} with "
-                f"{second}."
+                f"{second}{_without_result(results, row, names)}."
             )
             unless = f"best {name} measured{_where(results, row, names)}: {row['best']} with {best}"
             level = CONFIRMED if place < MAX_SENTENCES else SILENT
@@ -64,18 +64,25 @@ def best_value(results: ExperimentResults) -> list[Finding]:
 
 def _questions(results: ExperimentResults, rows: Sequence[Row], names: Choice) -> frozenset[str]:
     """Which point is best of those that each comparison is among: equal but for ``names``."""
-    rest = [name for name in results.leaders if name not in names]
     phase = results.main.steady_phase if results.main else ""
-    groups = [
-        [
-            point
-            for point in results.points
-            if point["source"] == row["source"]
-            and results.key(point, rest) == results.key(row, rest)
-        ]
-        for row in rows
+    return frozenset(best_among(results, _among(results, row, names), phase) for row in rows)
+
+
+def _among(results: ExperimentResults, row: Row, names: Choice) -> list[Row]:
+    """The points with results that a comparison is among."""
+    rest = [name for name in results.leaders if name not in names]
+    return [
+        point
+        for point in results.points
+        if point["source"] == row["source"] and results.key(point, rest) == results.key(row, rest)
     ]
-    return frozenset(best_among(results, group, phase) for group in groups)
+
+
+def _without_result(results: ExperimentResults, row: Row, names: Choice) -> str:
+    """Which values of a comparison have no result at its point."""
+    rest = [name for name in results.leaders if name not in names]
+    among = [point for point in _among(results, row, names) if not results.unfinished(point)]
+    return unmeasured(results, among, rest, names) if among else ""
 
 
 def _reasons(rows: Sequence[Row]) -> dict[str, list[Row]]:

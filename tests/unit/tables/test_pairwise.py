@@ -229,12 +229,14 @@ def test_the_best_is_named_only_where_it_is_clear(campaign: Campaign) -> None:
     for model, rates in (("a", (100, 200, 110)), ("b", (100, 101, 99))):
         for mode, rate in zip(("one", "two", "three"), rates, strict=True):
             campaign.add({"model": model, "mode": mode}, around(rate))
+        campaign.add({"model": model, "mode": "four"}, [])
     table = campaign.tables()["best"].set_index("model")
     assert table.loc["a", "best"] == "two" and table.loc["a", "next"] == "three"
     assert bool(table.loc["a", "clear"]) and not bool(table.loc["b", "clear"])
     told = best_values(campaign.study())
     assert [level for level, _ in told] == ["confirmed", "open"]
     assert told[0][1].startswith("Best mode at model a: two with 200")
+    assert told[0][1].endswith(" images/s; mode four has no result.")
     assert "model b" in told[1][1] and "two" not in told[1][1]
     figure = next(d for d in draw(campaign.study()) if d.name == "compare-mode-run")
     words = [t.get_text() for ax in figure.figure.axes for t in ax.texts]

@@ -20,6 +20,27 @@ def test_best_is_claimed_when_clear_of_all() -> None:
     assert found.evidence["runner_up"]["key"]["a"] == 1
 
 
+def test_points_without_a_result_are_named_beside_the_best() -> None:
+    """A benchmark that failed where it is hardest did not lose there."""
+    rows = [
+        {"a": 1, **value("later", (10, 9, 11))},
+        {"a": 2, **value("later", (20, 19, 21))},
+        {"a": 3, "repeats": 0, "source": None},
+    ]
+    found = only(best_configuration(study(rows)))
+    assert found.level == "confirmed"
+    assert found.text.endswith("next is a 1 with 10.0 [9.0, 11.0]; a 3 has no result.")
+    rows += [{**rows[2], "a": number} for number in (4, 5, 6)]
+    text = only(best_configuration(study(rows))).text
+    assert text.endswith("; a 3, a 4 and 2 more have no result.")
+    # Of another workload there is no rival.
+    kinds = [{**row, "kind": "x"} for row in rows[:2]]
+    kinds += [{"a": number, "kind": "y", "repeats": 0, "source": None} for number in (1, 2)]
+    parameters = {"a": {"unit": None}, "kind": {"unit": None, "workload": True}}
+    apart = study(kinds, ["a", "kind"], parameters=parameters)
+    assert "no result" not in only(best_configuration(apart)).text
+
+
 def test_best_is_not_claimed_when_intervals_overlap() -> None:
     rows = [
         {"a": 1, **value("later", (10, 9, 11))},
