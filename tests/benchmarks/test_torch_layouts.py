@@ -125,6 +125,12 @@ def test_records_say_what_ranks_exchange(trained):
     assert fsdp2["reduce_scattered_bytes"] == zero2["reduce_scattered_bytes"] == whole
     assert (fsdp2["all_reduced_bytes"], hybrid["all_reduced_bytes"]) == (0, whole / 2)
     assert sum(hybrid["messages"]) == 2 * whole - around + whole + whole / 2
+    # A rank of tp exchanges the gradients of its share of the layers, in either way.
+    for name, copies in (("tp fsdp2", "tp"), ("mlp tp fsdp2", "mlp tp")):
+        exchange = trained[name].exchange
+        assert exchange["tensor_bytes"] == trained[copies].exchange["tensor_bytes"]
+    shares = trained["tp fsdp2"].exchange
+    assert shares["reduce_scattered_bytes"] == sum(shares["tensor_bytes"]) < whole
     accumulated = trained["hybrid accumulated"].exchange
     assert accumulated["gathered_bytes"] == 2 * fsdp2["gathered_bytes"]
     assert accumulated["reduce_scattered_bytes"] == whole

@@ -7,6 +7,7 @@ of two dimensions each shard has copies, over which gradients are summed too (hy
 backward pass (ZeRO-3), else kept until then (ZeRO-2); those outside of blocks are always kept.
 """
 
+import math
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
@@ -79,13 +80,22 @@ class FullyShard(Wrapping):
         parameters = [tensor for module in modules for tensor in module.parameters()]
         return {
             "by": self.by,
-            "tensor_bytes": [tensor.numel() * tensor.element_size() for tensor in parameters],
+            "tensor_bytes": [_share(tensor) * tensor.element_size() for tensor in parameters],
             "bucket_bytes": None,
             "cycle_s": None,
             "messages": [size for sizes in sent.values() for size in sizes],
             **{what: sum(sizes) for what, sizes in sent.items()},
             "from": {"messages": "counted in a step"},
         }
+
+
+def _share(parameter: Any) -> int:
+    """Return how many values of a weight a rank exchanges with data-parallel ranks: those of its
+    share, where a tp group has divided it before. The weight itself counts those of all ranks."""
+    names, sizes = parameter.device_mesh.mesh_dim_names, parameter.device_mesh.shape
+    placed = zip(names, sizes, parameter.placements, strict=True)
+    ranks = math.prod(size for name, size, place in placed if name == "tp" and place.is_shard())
+    return int(parameter.numel()) // ranks
 
 
 class _Comm:
