@@ -87,7 +87,7 @@ def _part(campaign: Campaign, needs: str, folder: Path, in_slurm: bool) -> Part:
     framework = TORCH if needs == TORCH else None
     python, launch = site.python_for(framework), site.launch_for(framework)
     packages = {HOROVOD: [], TORCH: ["numpy", TORCH], PLAIN: ["numpy"]}[needs]
-    asked = {HOROVOD: [HOROVOD], TORCH: [TORCH, f"{EXCHANGE_S:g}"], PLAIN: []}[needs]
+    asked = {HOROVOD: [HOROVOD], TORCH: [TORCH, f"{EXCHANGE_S:g}", str(folder)], PLAIN: []}[needs]
     launcher = site.launcher(point, framework=framework, python=python)
     nodes, per_node = site.nodes_for(point), point["ranks_per_node"]
     own = site.launch is not None and launch["multi"] != site.launch["multi"]

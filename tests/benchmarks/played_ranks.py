@@ -7,7 +7,7 @@ capabilities: list[tuple[int, int] | None] = []
 tf32 = {"allowed": True}
 
 
-def connect(ranks, inter_threads, intra_threads):
+def connect(ranks, inter_threads, intra_threads, _folder):
     calls.append(f"connect {ranks} {inter_threads} {intra_threads}")
 
 

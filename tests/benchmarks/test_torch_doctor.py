@@ -29,7 +29,7 @@ def said(*words: str, **variables: str) -> list[dict[str, Any]]:
 
 def test_two_ranks_exchange_numbers_in_order() -> None:
     local = [sys.executable, str(LAUNCHERS / "local_ranks.py"), "2"]
-    facts = said(*local, str(TORCH), RANK, "torch", "60")
+    facts = said(*local, str(TORCH), RANK, "torch", "60", "/nowhere")
     assert not ranks.judge(Said(facts, ""))
     assert sorted(fact["torch"]["rank"] for fact in facts) == [0, 1]
 
@@ -38,7 +38,7 @@ def test_a_rank_that_does_not_come_is_named() -> None:
     place = {"RANK": "0", "WORLD_SIZE": "2", "LOCAL_RANK": "0", "LOCAL_WORLD_SIZE": "2"}
     launcher = [sys.executable, str(LAUNCHERS / "local_ranks.py"), "1", "env"]
     alone = [*launcher, *(f"{name}={value}" for name, value in place.items())]
-    facts = said(*alone, str(TORCH), RANK, "torch", "2")
+    facts = said(*alone, str(TORCH), RANK, "torch", "2", "/nowhere")
     wrong = ranks.judge(Said(facts, ""))
     assert wrong.startswith("1 of 2 ranks started, PyTorch failed: rank 1 of 2 did not join rank 0")
 

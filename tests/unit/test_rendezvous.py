@@ -2,12 +2,20 @@
 
 import itertools
 import re
+from pathlib import Path
 
 import pytest
 
 from harness.program import ProgramError
 from harness.rank_variables import rank_and_size
-from harness.rendezvous import FIRST_PORT, PORTS, first_host, rendezvous
+from harness.rendezvous import (
+    FIRST_PORT,
+    PORTS,
+    find_meeting,
+    first_host,
+    leave_meeting,
+    rendezvous,
+)
 
 OWN = {"RANK": "3", "WORLD_SIZE": "4", "LOCAL_RANK": "1", "LOCAL_WORLD_SIZE": "2",
        "MASTER_ADDR": "n7", "MASTER_PORT": "29500"}  # fmt: skip
@@ -105,6 +113,40 @@ def test_what_is_missing_is_named(environ: dict[str, str], message: str) -> None
     with pytest.raises(ProgramError, match=re.escape(message)) as error:
         rendezvous(environ)
     assert error.value.code == 2
+
+
+HYDRA = {"PMI_RANK": "1", "PMI_SIZE": "4", "MPI_LOCALRANKID": "1", "MPI_LOCALNRANKS": "2"}
+
+
+@pytest.mark.parametrize(
+    ("environ", "meeting"),
+    [
+        (HYDRA, ("", 0)),  # MPICH and Intel MPI outside of Slurm
+        ({**HYDRA, "SLURM_JOB_NODELIST": "localhost,n2"}, ("localhost", 0)),
+        ({**HYDRA, "PMI_SIZE": "2"}, ("127.0.0.1", 0)),
+        ({**HYDRA, "MASTER_PORT": "29500"}, ("", 29500)),
+        ({**HYDRA, "MASTER_PORT": "29500", "MASTER_ADDR": "n1"}, ("n1", 29500)),
+    ],
+)
+def test_what_no_launcher_says_is_left_to_rank_0(
+    environ: dict[str, str], meeting: tuple[str, int]
+) -> None:
+    place = rendezvous(environ, by_file=True)
+    assert (place.address, place.port, place.launcher) == (*meeting, "mpiexec")
+    if "" in meeting or 0 in meeting:
+        with pytest.raises(ProgramError, match=r"set MASTER_(ADDR|PORT)"):
+            rendezvous(environ)
+
+
+def test_rank_0_is_found_where_it_says_and_missed_by_name(tmp_path: Path) -> None:
+    with pytest.raises(
+        ProgramError, match=r"rank 0 has not said within 0 s .*meeting\.json"
+    ) as late:
+        find_meeting(tmp_path, 0)
+    assert late.value.code == 75
+    leave_meeting(tmp_path, "n7", 4711)
+    assert find_meeting(tmp_path, 0) == ("n7", 4711)
+    assert [path.name for path in tmp_path.iterdir()] == ["meeting.json"]
 
 
 def test_a_number_counts_alone_but_for_the_general_name() -> None:

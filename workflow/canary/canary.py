@@ -121,7 +121,7 @@ class NoAllreduceError(Exception):
 def measure_allreduce(out: Path, framework: str, seconds: float) -> None:
     """Sum up an array over all ranks; the rate as this rank sees it."""
     try:
-        ranks, reduce, first_ones, leave_ranks = FRAMEWORKS[framework]()
+        ranks, reduce, first_ones, leave_ranks = FRAMEWORKS[framework](out)
     except (ImportError, NoAllreduceError) as error:
         if why := str(error):
             leave(out, f"{os.getpid()}-allreduce", {"left_out": {"allreduce": why}})
@@ -141,7 +141,7 @@ def measure_allreduce(out: Path, framework: str, seconds: float) -> None:
     leave_ranks()
 
 
-def horovod_ranks():
+def horovod_ranks(_out: Path):
     """Start Horovod: the number of ranks, an allreduce, a number that all have, and the end."""
     for name in list(os.environ):
         if name.startswith("HOROVOD_") and name.removeprefix("HOROVOD_").startswith(TUNING):
@@ -165,8 +165,8 @@ def horovod_ranks():
     return hvd.size(), reduce, first_ones, hvd.shutdown
 
 
-def torch_ranks():
-    """Start torch.distributed: the same of it."""
+def torch_ranks(out: Path):
+    """Start torch.distributed: the same of it. Ranks see where they meet in ``out``."""
     sys.path.insert(0, str(BENCHMARKS))
     import torch
     import torch.distributed as dist
@@ -176,9 +176,9 @@ def torch_ranks():
     from harness.rendezvous import rendezvous
 
     try:
-        if (size := rendezvous().size) == 1:
+        if (size := rendezvous(by_file=True).size) == 1:
             raise NoAllreduceError("torch.distributed does not know of other ranks")
-        torch_ranks.connect(size, 0, 0, patience_s=PATIENCE_S)
+        torch_ranks.connect(size, 0, 0, out, PATIENCE_S)
     except ProgramError as error:
         raise NoAllreduceError(str(error)) from None
     device = torch_ranks.device()

@@ -1,9 +1,12 @@
-"""One of several ranks that a site's launcher starts: ``python rank.py [horovod | torch SECONDS]``.
+"""One of several ranks that a site's launcher starts.
+
+    python rank.py [horovod | torch SECONDS FOLDER]
 
 Prints one line of JSON: what the launcher's environment says of this rank, its host and its CPUs;
 with ``horovod`` or ``torch`` also what that says, after the ranks have exchanged a number. Ranks of
-PyTorch start and meet as those of a benchmark do (``harness.torch_ranks``), and give up after so
-many seconds. Standard library and, if asked for, Horovod with TensorFlow or PyTorch only.
+PyTorch start and meet as those of a benchmark do (``harness.torch_ranks``), if need be through the
+folder, which all of them see; they give up after so many seconds. Standard library and, if asked
+for, Horovod with TensorFlow or PyTorch only.
 """
 
 import json
@@ -41,7 +44,7 @@ def horovod_exchange():
     }
 
 
-def torch_exchange(facts, seconds):
+def torch_exchange(facts, seconds, folder):
     """What torch.distributed says of this rank; the sum of 1, 2... over the ranks, and their order.
 
     Ranks wait half of the seconds for each other; what does not end in all of them ends with a word
@@ -66,8 +69,8 @@ def torch_exchange(facts, seconds):
     timer = threading.Timer(seconds, give_up)
     timer.daemon = True
     timer.start()
-    size = rendezvous().size
-    torch_ranks.connect(size, 0, 0, patience_s=seconds / 2)
+    size = rendezvous(by_file=True).size
+    torch_ranks.connect(size, 0, 0, folder, seconds / 2)
     number = torch_ranks.rank()
     total = torch.tensor([number + 1.0], device=torch_ranks.device())
     dist.all_reduce(total)
@@ -100,7 +103,7 @@ def main():
             if asked[0] == "horovod":
                 facts["horovod"] = horovod_exchange()
             else:
-                facts["torch"] = torch_exchange(facts, float(asked[1]))
+                facts["torch"] = torch_exchange(facts, float(asked[1]), Path(asked[2]))
         except Exception as error:
             words = " ".join(f"{type(error).__name__}: {error}".split())
             if type(error).__name__ == "ProgramError":  # a sentence of the harness

@@ -100,7 +100,7 @@ def run_benchmark(
 
 def execute(run: Run, load: Load, framework: str = "tensorflow") -> None:
     """Run a benchmark on this rank. Raises ProgramError, with its exit code, on known trouble."""
-    ranks.use(framework)
+    ranks.use(framework, run.out)
     make = load()
     phases = Phases()
     phases.add("import", since_start())

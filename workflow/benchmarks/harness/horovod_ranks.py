@@ -13,8 +13,10 @@ from harness import facts
 from harness.horovod_settings import effective_settings
 
 
-def connect(_ranks: int, inter_threads: int, intra_threads: int) -> None:
-    """Initialise Horovod; threads are those of tf.config.threading."""
+def connect(
+    _ranks: int, inter_threads: int, intra_threads: int, _folder: Path | None = None
+) -> None:
+    """Initialise Horovod, which knows the others; threads are those of tf.config.threading."""
     tf.config.threading.set_inter_op_parallelism_threads(inter_threads)
     tf.config.threading.set_intra_op_parallelism_threads(intra_threads)
     hvd.init()

@@ -42,8 +42,12 @@ GATHER_BYTES = 8 << 20
 class Implementation(Protocol):
     """What a framework's module has. All ranks call those that exchange at the same place."""
 
-    def connect(self, ranks: int, inter_threads: int, intra_threads: int) -> None:
+    def connect(
+        self, ranks: int, inter_threads: int, intra_threads: int, folder: Path | None
+    ) -> None:
         """Start this rank among `ranks`, with threads of which 0 is the framework's choice.
+
+        `folder`, of the run, is one that all ranks see, if there is such a one.
 
         Where it was started with another number of ranks it may leave the connection to others out;
         `size` says so then.
@@ -105,11 +109,12 @@ class Implementation(Protocol):
 
 
 class _Chosen:
-    """Of this process: the framework and its module."""
+    """Of this process: the framework and its module, and the run's folder."""
 
-    __slots__ = ("framework", "module")
+    __slots__ = ("folder", "framework", "module")
 
     def __init__(self) -> None:
+        self.folder: Path | None = None
         self.framework: str | None = None
         self.module: Implementation | None = None
 
@@ -117,8 +122,10 @@ class _Chosen:
 _chosen = _Chosen()
 
 
-def use(framework: str) -> None:
-    """Choose the framework and import it."""
+def use(framework: str, folder: Path | None = None) -> None:
+    """Choose the framework and import it; in `folder`, the run's, ranks may leave each other
+    where they meet."""
+    _chosen.folder = folder
     chosen = FRAMEWORKS[framework]
     import_without(*chosen.hides)
     _chosen.module = cast(Implementation, import_module(chosen.module))
@@ -145,7 +152,7 @@ def start(ranks: int, inter_threads: int = 0, intra_threads: int = 0) -> None:
 def join(ranks: int, inter_threads: int = 0, intra_threads: int = 0) -> None:
     """Do as `start` does, but run no operation yet: devices can still be configured."""
     module = implementation()
-    module.connect(ranks, inter_threads, intra_threads)
+    module.connect(ranks, inter_threads, intra_threads, _chosen.folder)
     watch.know_rank(module.rank())
     watch.advance()
     if module.size() != ranks:

@@ -22,7 +22,7 @@ import torch.distributed as dist
 
 from harness import facts, watch
 from harness.program import EXIT_LAUNCH, EXIT_UNSUPPORTED, ProgramError
-from harness.rendezvous import Rendezvous, rendezvous
+from harness.rendezvous import Rendezvous, find_meeting, leave_meeting, rendezvous
 
 # How long ranks wait for those that have not come, at most; less where the time limit is near.
 JOIN_S, JOIN_SHARE, SHORTEST_JOIN_S = 300.0, 0.5, 1.0
@@ -50,15 +50,20 @@ _profilers: list[tuple[torch.profiler.profile, Path]] = []  # one, while it runs
 
 
 def connect(
-    ranks: int, inter_threads: int, intra_threads: int, patience_s: float | None = None
+    ranks: int,
+    inter_threads: int,
+    intra_threads: int,
+    folder: Path | None = None,
+    patience_s: float | None = None,
 ) -> None:
     """Join the other ranks, each on a GPU of its own where there are any.
 
-    Threads are those of torch.set_num_threads and its like. Ranks wait `patience_s` for those that
-    have not come; None: as the run's time limit allows. Raises ProgramError: on all ranks where
+    Threads are those of torch.set_num_threads and its like. In `folder` all ranks see where rank 0
+    is met, if no launcher says it. Ranks wait `patience_s` for those that have not come; None: as
+    the run's time limit allows. Raises ProgramError: on all ranks where
     one never joins (code 75) or two have the same GPU (code 69).
     """
-    _now.place = place = rendezvous(os.environ)
+    _now.place = place = rendezvous(os.environ, by_file=folder is not None)
     if place.size != ranks:
         return
     if inter_threads:
@@ -67,7 +72,7 @@ def connect(
         torch.set_num_threads(intra_threads)
     _now.device = _choose_device(place)
     cuda = _now.device.type == "cuda"
-    _now.store = _joined_store(place, _patience_s() if patience_s is None else patience_s)
+    _now.store = _joined_store(place, folder, _patience_s() if patience_s is None else patience_s)
     dist.init_process_group(
         "cpu:gloo,cuda:nccl" if cuda else "gloo",
         store=dist.PrefixStore("group", _now.store),
@@ -110,14 +115,14 @@ def _patience_s() -> float:
     return max(SHORTEST_JOIN_S, min(JOIN_S, JOIN_SHARE * remaining_s))
 
 
-def _joined_store(place: Rendezvous, patience_s: float) -> dist.Store:
+def _joined_store(place: Rendezvous, folder: Path | None, patience_s: float) -> dist.Store:
     """Return a store that all ranks have, once all of them have come.
 
     Raises ProgramError (code 75), on rank 0 with the numbers of those that have not.
     """
     if place.size == 1:
         return dist.HashStore()
-    store = _connected_store(place, patience_s)
+    store = _connected_store(place, folder, patience_s)
     store.set(f"{_JOINED}/{place.rank}", socket.gethostname())
     if place.rank > 0:
         _await_verdict(store, patience_s)
@@ -140,21 +145,34 @@ def _joined_store(place: Rendezvous, patience_s: float) -> dist.Store:
     return store
 
 
-def _connected_store(place: Rendezvous, patience_s: float) -> dist.Store:
-    """Return the store that rank 0 serves."""
+def _connected_store(place: Rendezvous, folder: Path | None, patience_s: float) -> dist.Store:
+    """Return the store that rank 0 serves; it says where, in `folder`, if that is not known."""
     served = os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True"
+    by_file = folder if not (place.address and place.port) else None
+    first = place.rank == 0
+    address, port = place.address, place.port
+    if by_file and first:
+        address = address or socket.gethostname()
+    elif by_file:
+        address, port = find_meeting(by_file, patience_s)
     try:
         store = dist.TCPStore(
-            place.address,
-            place.port,
+            # Its own client reaches it there, whatever others call this host.
+            "127.0.0.1" if by_file and first else address,
+            port,
             place.size,
-            is_master=place.rank == 0 and not served,
+            is_master=first and not served,
             timeout=timedelta(seconds=patience_s),
             wait_for_workers=False,
         )
+        if by_file and first:
+            leave_meeting(by_file, address, store.port)
+    except OSError as error:
+        message = f"rank 0 cannot say where it is met: {by_file}: {error.strerror}"
+        raise ProgramError(EXIT_LAUNCH, message) from None
     except dist.DistError as error:
-        where = f"MASTER_ADDR {place.address}, MASTER_PORT {place.port}"
-        if place.rank == 0:
+        where = f"MASTER_ADDR {address}, MASTER_PORT {port}"
+        if first:
             said = str(error).splitlines()[0][:200]
             message = f"rank 0 cannot serve at {where}: {said}"
         else:
