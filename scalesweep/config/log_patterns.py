@@ -13,6 +13,7 @@ from scalesweep.compute.log_metrics import (
     digest_of_metrics,
     value_group,
 )
+from scalesweep.compute.native_format import Meaning
 from scalesweep.compute.stamp_arrays import MEANINGS, digest_of_stamps
 from scalesweep.config.reserved_names import check_metrics
 from scalesweep.core.errors import UserError
@@ -56,6 +57,23 @@ class Extract:
         return any(
             metric.startswith(f"{entry.metric}_") if keyed(entry) else metric == entry.metric
             for entry in self.metrics
+        )
+
+    def meaning_of(self, metric: str) -> Meaning | None:
+        """Unit, direction and scope of a metric; None where only its runs can say."""
+        if self.stamps is not None and metric in MEANINGS:
+            return MEANINGS[metric]
+        return next(
+            (
+                entry.meaning
+                for entry in self.metrics
+                if (
+                    metric.startswith(f"{entry.metric}_")
+                    if keyed(entry)
+                    else metric == entry.metric
+                )
+            ),
+            None,
         )
 
     @property

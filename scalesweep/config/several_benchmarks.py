@@ -243,3 +243,25 @@ def _check_metric(members: Sequence[Experiment], where: str) -> None:
             f"{where}: the main metrics of the benchmarks differ ({listed(words)}); "
             f"set main_metric to {advice}, or {_STATE}"
         )
+    (name,) = set(main.values())
+    if name is not None and not any(name in member.derived for member in members):
+        _check_meaning(name, members, where)
+
+
+def _check_meaning(metric: str, members: Sequence[Experiment], where: str) -> None:
+    """What benchmark.yaml says of a metric is the same; what native programs report, only runs
+    say."""
+    meant = {
+        member.benchmark.name: meaning
+        for member in members
+        if (extract := member.benchmark.extract) and (meaning := extract.meaning_of(metric))
+    }
+    said = {
+        of: f"{each['unit']}, {each['better']} is better, scope {each['scope']}, in {of}"
+        for of, each in meant.items()
+    }
+    if any(each != next(iter(meant.values())) for each in meant.values()):
+        raise UserError(
+            f"{where}: the main metric {metric} means different things ({'; '.join(said.values())})"
+            f"; {_STATE}"
+        )

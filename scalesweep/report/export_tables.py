@@ -282,7 +282,12 @@ class _Work:
         )
         data = ExperimentData(part.summary, part.entry)
         for metric, meant in data.unlike.items():
-            words = listed([f"{of.unit}, {of.scope}, in {each}" for each, of in meant.items()])
+            words = listed(
+                [
+                    f"{of.unit}, {of.better} is better, {of.scope}, in {each}"
+                    for each, of in meant.items()
+                ]
+            )
             _log.warning("%s: metric %s is left out: it is %s", name, metric, words)
         if (forecasts := frame_of(forecast_rows(data, part.kept))) is not None:
             tables[name][Scored.TABLE] = forecasts

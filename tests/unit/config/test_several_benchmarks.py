@@ -1,5 +1,6 @@
 """Experiments of several benchmarks: their parts, what these share, and one entry of them all."""
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -235,6 +236,31 @@ def test_what_does_not_compare_is_refused(
     with pytest.raises(UserError) as error:
         both()
     assert said in str(error.value)
+
+
+@pytest.mark.parametrize("other", ["", "unit: s", "better: lower", "scope: rank"])
+def test_a_main_metric_means_the_same_in_all_benchmarks(
+    both: Callable[..., Campaign], toy: Path, other: str
+) -> None:
+    """Nothing runs for a comparison that cannot be made."""
+    usual = {"unit": "items/s", "better": "higher", "scope": "total"}
+    key, _, word = other.partition(": ")
+    for name, meaning in {"toy": usual, "toy_fast": usual | ({key: word} if key else {})}.items():
+        file = toy / "benchmarks" / name / "benchmark.yaml"
+        entry = {"metric": "fast", "pattern": r"fast (\S+)", **meaning}
+        extract = f"result: {json.dumps({'extract': [entry]})}"
+        file.write_text(file.read_text().replace("result: native", extract))
+    if not other:
+        assert {each.main_metric for each in both().experiments} == {"fast"}
+        return
+    with pytest.raises(UserError) as error:
+        both()
+    assert "the main metric fast means different things (items/s, higher is better, sc" in str(
+        error.value
+    )
+    formulas = "{toy: 'fast', toy_fast: '1 / fast'}"
+    stated = f"metrics: {{same: {{formula: {formulas}, unit: items/s}}}}\n    main_metric: same"
+    assert {each.main_metric for each in both("repeats: 2", stated).experiments} == {"same"}
 
 
 def test_a_metric_has_a_formula_for_each_benchmark(
