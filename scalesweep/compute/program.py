@@ -6,6 +6,7 @@ Standard library only, for the launcher.
 import contextlib
 import json
 import os
+import re
 import select
 import shlex
 import signal
@@ -36,6 +37,15 @@ _SLURM_KEPT = frozenset(
     for name in ("JOB_ID", "JOBID", "JOB_NODELIST", "CLUSTER_NAME", "SUBMIT_DIR", "SUBMIT_HOST")
 )
 _OF_SLURM = ("SLURM_", "SRUN_", "SBATCH_")
+# What other launchers tell a rank of theirs. Where scalesweep itself was started by one, or a
+# container's environment has them, its programs are no ranks of that: a run of one rank would take
+# itself for another, and ranks of srun for those of the other launcher.
+_OF_RANKS = re.compile(
+    "((LOCAL|GROUP|ROLE)_)?(RANK|WORLD_SIZE)|ROLE_NAME|TORCHELASTIC_.*|MV2_COMM_WORLD_.*"
+    "|HOROVOD_(LOCAL_|CROSS_)?(RANK|SIZE)|OMPI_(COMM_WORLD|UNIVERSE)_.*|MPI_LOCAL(N?RANK(ID|S))"
+    "|PMI_(RANK|SIZE|FD|ID)|PMIX_(RANK|NAMESPACE)|PALS_(RANKID|SIZE|LOCAL_RANKID|LOCAL_SIZE)"
+    "|FLUX_(TASK_RANK|TASK_LOCAL_ID|JOB_SIZE)"
+)
 
 
 class RunFile(TypedDict):
@@ -72,7 +82,11 @@ class Outcome(NamedTuple):
 
 def environment(spec: Order) -> dict[str, str]:
     """What the program is started with."""
-    env = {name: value for name, value in os.environ.items() if name not in _SNAKEMAKE_SETS}
+    env = {
+        name: value
+        for name, value in os.environ.items()
+        if name not in _SNAKEMAKE_SETS and not _OF_RANKS.fullmatch(name)
+    }
     if spec["asked"]:  # in a job that was submitted for it
         env = {
             name: value

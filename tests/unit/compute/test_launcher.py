@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from harness.rank_variables import LAUNCHERS, SRUN
 from scalesweep.compute import program
 from scalesweep.compute.job_spec import write_order
 from scalesweep.compute.launcher import launch
@@ -41,6 +42,20 @@ def test_a_good_run_leaves_a_record(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert record["wall_s"] > 0
     assert "toy says hello" in (folder / "attempt-1" / "stdout.log").read_text()
     assert not (folder / "failure.json").exists()
+
+
+def test_programs_are_no_ranks_of_what_started_scalesweep(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each name by which a rank of some launcher knows itself; Slurm's are those of the job."""
+    of_ranks = {name for start in LAUNCHERS if start != SRUN for name in start[1:] if name}
+    for name in of_ranks | {"MASTER_ADDR", "TORCHELASTIC_USE_AGENT_STORE", "RANK_OF_MINE"}:
+        monkeypatch.setenv(name, "7")
+    handed_on = program.environment(spec(tmp_path))
+    assert not handed_on.keys() & (of_ranks | {"TORCHELASTIC_USE_AGENT_STORE"})
+    assert handed_on["MASTER_ADDR"] == handed_on["RANK_OF_MINE"] == "7"
+    # What the site says counts.
+    assert program.environment(spec(tmp_path, env={"WORLD_SIZE": "2"}))["WORLD_SIZE"] == "2"
 
 
 @pytest.mark.parametrize(
