@@ -181,7 +181,10 @@ def test_two_ranks_leave_what_they_exchange(tmp_path):
     assert values["gradient_bytes"]["value"] == gradients
     assert (exchange["by"], exchange["backend"]) == ("ddp", "gloo")
     assert exchange["bucket_bytes"] == 25 << 20 and exchange["first_bucket_bytes"] == 1 << 20
-    assert native["work"] == {"samples_per_epoch": 2 * 8 * 2 * 4}
+    handled = 2 * 8 * 2 * 4
+    assert native["work"] == {
+        "samples_per_epoch": handled, "samples": handled, "phases": ["timed"],
+    }  # fmt: skip
     assert len(native["notes"]["peaks"]["peak_rss"]) == 2
 
 
