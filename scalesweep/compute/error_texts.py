@@ -15,8 +15,13 @@ from scalesweep.core.causes import Cause
 # The less a text says about why the run ended, the higher.
 OWN, WAITED, LOST = range(3)
 _MOST = 300  # characters of a text
+_LONGEST = 2000  # characters of a line that are looked at
 
 _START = re.compile(r"(?:Original )?Traceback \(most recent call last\):$")
+# As Rich prints it: in a box, and the last line broken at the width of a terminal.
+_BOXED = re.compile(r"\u256d\u2500+ (?:\S+ )?Traceback \(most recent call last\) \u2500+\u256e$")
+_OF_BOX = ("\u2502", "\u2570", "\u256d")
+_BROKEN_LINES = 12
 _CHAINED = re.compile(
     r"(?:The above exception was the direct cause of the following exception"
     r"|During handling of the above exception, another exception occurred):$"
@@ -38,6 +43,11 @@ _OF_LAUNCHERS = re.compile(
     r"(?:\w+\.)*(?:ChildFailedError|CalledProcessError|ProcessRaisedException|SignalException"
     r"|KeyboardInterrupt|SystemExit)$"
 )
+_COLOURS = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]")
+# A progress bar of tqdm, after which others print in the same line. It is drawn once more at the
+# end; one that is drawn more often belongs to a program that goes on.
+_BAR = re.compile(r"[^|]{0,80}\d%\|[^|]*\|[^\[]*\[[^\]]*\]")
+_MOST_BARS = 2
 # What follows an error and is no sign of a program that goes on. No two parts match the same text.
 _AFTER = re.compile(
     r"\s"  # indented: frames, code
@@ -50,11 +60,15 @@ _AFTER = re.compile(
     r"|ERROR: Unexpected bus error|\S+\.cuh?:\d+: |Original exception:|\[[^\]]*gloo[^\]]*\] "
     r"|<omitting python frames>|This may indicate|Process Group destroyed"
     r"|Set TORCH|You can suppress|from user code|-- Process \d+ terminated"
+    r"|\[[\d-]{10} [\d:,]{8,12}\] \[\w+\] \[launch\.py:|Set the environment variable HYDRA_FULL"
     r"|wandb: |\S+ NCCL (?:INFO|WARN)|\S*:\d+: \w*Warning: |\*{5,}$|-{5,}$|={5,}$"
 )
 
 _OF_NCCL = re.compile(r"nccl\w+: |Last error:")
-_OF_TORCH = r"(?:RuntimeError|TimeoutError|torch\.(?:\w+\.)*\w+Error)"
+# Rich leaves the module out.
+_OF_TORCH = (
+    r"(?:RuntimeError|TimeoutError|(?:torch\.(?:\w+\.)*)?(?:OutOfMemory|Accelerator|Dist\w*)Error)"
+)
 _OF_MEMORY = r"(?:[\w.]*\.)?(?:_Array)?MemoryError"
 # Of PyTorch and of NCCL: the same words come from exceptions and from C++.
 _PEER = (
@@ -231,14 +245,23 @@ class _Errors:
         self._chain: list[Reason] = []
         self._since = 0  # where in it the one begins that was not handled
         self._chained = self._of_thread = False
-        # In a traceback before its last line; behind it, kind, message and what follows.
-        self._inside = False
+        self._bars = 0
+        # In a traceback before its last line, and in how many others that began meanwhile, line by
+        # line among those of this one; behind it, kind, message and what follows.
+        self._inside = self._boxed = False
+        self._mixed = self._broken = 0
         self._last: tuple[str, str, list[str]] | None = None
 
     def read(self, lines: Iterable[Printed]) -> list[Reason]:
         """The errors at the end of these lines, in their order."""
         for line in lines:
-            text = line.text.replace("\0", "").rstrip()
+            # Cut: no pattern may search a line without an end.
+            text = _COLOURS.sub("", line.text[:_LONGEST].replace("\0", "")).rstrip()
+            if bar := _BAR.match(text):
+                text = text[bar.end() :]
+                self._bars += 1
+                if self._bars > _MOST_BARS:
+                    self._forget()
             if not text:
                 continue
             if self._inside:
@@ -249,19 +272,38 @@ class _Errors:
         return self.reasons
 
     def _in_traceback(self, text: str) -> None:
-        if text[0].isspace() or _START.match(text):
+        if _START.match(text):
+            self._mixed += 1
+        if text[0].isspace() or text.startswith(_OF_BOX) or _START.match(text):
             return
         self._inside = False
+        self._broken = _BROKEN_LINES if self._boxed else 0
         if match := _FINAL.match(text):
             self._last = match["kind"], match["message"] or "", []
         else:
             self._forget()
 
     def _outside(self, text: str, marked: bool) -> None:
+        if self._begins(text):
+            return
+        if self._last is not None and (_OF_NCCL.match(text) or self._continues()):
+            self._last[2].append(text)
+        elif self._mixed and (match := _FINAL.match(text)) and match["kind"].endswith("Error"):
+            mixed = self._mixed - 1
+            self._close()
+            self._last = match["kind"], match["message"] or "", []
+            self._mixed = mixed
+        elif self._broken:
+            self._broken -= 1
+        elif not (_AFTER.match(text) or (self._last and marked)):
+            self._forget()
+
+    def _begins(self, text: str) -> bool:
+        """Take a line with which an error begins, or the next one of a chain."""
         if _THREAD.match(text):
             self._close()
             self._of_thread = True
-        elif _START.match(text.strip()):
+        elif _START.match(text.strip()) or _BOXED.match(text):
             wrapper = self._last is not None and text.strip().startswith("Original")
             if not wrapper and not self._chained:
                 self._close()
@@ -269,6 +311,7 @@ class _Errors:
                 self._link()
                 self._since = len(self._chain)
             self._inside, self._chained = True, False
+            self._boxed, self._bars = text.startswith(_OF_BOX), 0
         elif _CHAINED.match(text):
             self._link()
             self._chained = True
@@ -282,10 +325,9 @@ class _Errors:
         elif match := _WHAT.match(text):
             self._close()
             self._last = "RuntimeError", match["message"], []
-        elif self._last is not None and (_OF_NCCL.match(text) or self._continues()):
-            self._last[2].append(text)
-        elif not (_AFTER.match(text) or (self._last and marked)):
-            self._forget()
+        else:
+            return False
+        return True
 
     def _continues(self) -> bool:
         """Whether the next line is still of the message, whatever it says."""
@@ -310,6 +352,7 @@ class _Errors:
             self.reasons.append(_of_chain(self._chain, self._since))
         self._chain, self._since, self._last = [], 0, None
         self._chained = self._of_thread = False
+        self._mixed = self._broken = 0
 
 
 def _of_chain(chain: Sequence[Reason], since: int) -> Reason:

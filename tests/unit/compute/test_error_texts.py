@@ -83,6 +83,29 @@ def test_no_text_is_told_of_what_a_program_survives() -> None:
         assert cause(f"{START}{line}".splitlines()) is None, line
 
 
+BAR = "  3%|\u258e         | 24/800 [01:08<1:22:56,  2.88s/it]"
+OOM = TEXTS["cuda 2.6 (lllyasviel/FramePack 369)"].text.splitlines()
+
+
+def test_forms_in_which_errors_are_printed() -> None:
+    """Behind and before a progress bar, in a box of Rich's, by several ranks line by line."""
+    assert cause([BAR + OOM[0], *OOM[1:], BAR]) == Cause.GPU_OUT_OF_MEMORY
+    assert cause([*OOM, *[BAR] * 3]) is None
+    edge = 3 * "\u2500"
+    box = [f"\u256d{edge} Traceback (most recent call last) {edge}\u256e"]
+    box += ["\u2502 train.py:988 in step    \u2502", f"\u2570{edge}\u256f"]
+    broken = ["\x1b[1;91mOutOfMemoryError: \x1b[0mCUDA out of memory. Tried to allocate 29.76 GiB.",
+              "GPU 0 has a total capacity of 10.74 GiB of which 3.69 GiB is free."]  # fmt: skip
+    assert cause([*box, *broken]) == Cause.GPU_OUT_OF_MEMORY
+    mixed = [line for line in OOM for _ in range(3)]
+    assert cause(mixed) == Cause.GPU_OUT_OF_MEMORY
+    assert cause([*mixed, "epoch 3"]) is None
+    other = TEXTS["numpy"].text.splitlines()
+    assert cause([line for pair in zip(OOM, other, strict=True) for line in pair]) is None
+    launcher = "[2023-04-14 13:11:27,885] [ERROR] [launch.py:434:sigkill_handler] ['python'] exits"
+    assert cause([*OOM, launcher]) == Cause.GPU_OUT_OF_MEMORY
+
+
 def test_of_two_causes_that_contradict_each_other_none_is_told() -> None:
     """The matrix of all pairs: two ranks, of which nobody knows who was first."""
     alone = {name: read(each.text.splitlines()).reason for name, each in TEXTS.items()}
