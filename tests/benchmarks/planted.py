@@ -1,8 +1,9 @@
 """Helper of test_spans: train with faults that are planted in the program under test.
 
 ``planted.py FOLDER``, on two ranks. Of each case of `CASES` rank 0 writes ``FOLDER/<case>.npz``:
-the arrays that a training program keeps, and `planted[rank]`, the seconds of a step that each rank
-slept in the planted place, as its own clock saw them. Of the cases of `ALONE` it writes
+the arrays that a training program keeps, and `planted[step, rank]`, the seconds of a step of the
+last epoch that each rank slept in the planted place, as its own clock saw them: on a busy machine
+these are more than were asked for, on one rank or the other. Of the cases of `ALONE` it writes
 ``<case>-alone.npz`` too: the same without the exchange of gradients.
 """
 
@@ -23,7 +24,7 @@ from harness import ranks, training
 from harness.phases import Phases
 from scalesweep.core.profilers import NOEXCHANGE, environment
 
-EPOCHS, STEPS, DELAY_S = 2, 10, 0.05
+EPOCHS, STEPS, DELAY_S = 2, 8, 0.1
 # Where to sleep, and on which ranks.
 CASES = {
     "none": ("nowhere", ()),
@@ -37,16 +38,24 @@ ALONE = ("none", "straggler", "network")
 
 
 class Fault:
-    """Sleeps where it is planted, on this rank, and counts the seconds."""
+    """Sleeps where it is planted, on this rank, and notes the seconds of each time."""
 
     def __init__(self, place, where):
         self.place = place if hvd.rank() in where else "nowhere"
-        self.slept, self.count = 0.0, 0
+        self.slept = []
 
     def sleep(self):
         began = time.perf_counter()
         time.sleep(DELAY_S)
-        self.slept += time.perf_counter() - began
+        self.slept.append(time.perf_counter() - began)
+
+    def by_step(self):
+        """The seconds of each step of the last epoch, of which some have several sleeps.
+
+        After its steps an epoch exchanges its loss, which is late too and in no step.
+        """
+        last = np.array(self.slept or np.zeros(STEPS))[-(len(self.slept) // EPOCHS) :]
+        return last[: len(last) // STEPS * STEPS].reshape(STEPS, -1).sum(axis=1)
 
     def in_graph(self, tensor, place):
         """The tensor, once the sleep is over, if that is planted here."""
@@ -54,8 +63,9 @@ class Fault:
             return tensor
 
         def pause(value):
-            self.count += 1
-            if self.place != "in turn" or self.count % 2 == hvd.rank():
+            if self.place == "in turn" and len(self.slept) % 2 == hvd.rank():
+                self.slept.append(0.0)
+            else:
                 self.sleep()
             return value
 
@@ -101,7 +111,7 @@ def run(folder, case, name):
     finally:
         hvd.allreduce = real
     arrays = history.arrays()
-    planted = ranks.gather(np.array(fault.slept / EPOCHS / STEPS))
+    planted = ranks.gather(fault.by_step())
     if ranks.rank() == 0:
         np.savez(folder / f"{name}.npz", planted=planted, **arrays)
 

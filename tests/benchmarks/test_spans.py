@@ -10,7 +10,7 @@ from scalesweep.analysis.companion_account import companion_account
 from scalesweep.analysis.step_account import StepAccount, account_of
 from tests.benchmarks.programs import start_helper
 
-STEPS = 10
+STEPS = 8
 ATTEMPTS = 3  # other tests on the same cores may add to one of the cases
 NOTES = {"spans": {"steps_per_epoch": STEPS}}
 
@@ -82,16 +82,17 @@ def test_planted_faults_are_found_where_they_are(measured, case, term):
 
 
 def check_planted(cases, case, term):
-    planted = cases[case][1]["planted"].max()
+    slept = cases[case][1]["planted"]
     if case == "jitter":  # each rank sleeps in every second step, so one of them in every step
-        planted = cases[case][1]["planted"].sum()
+        planted = slept.sum(axis=1).mean()
         common = extra(cases, case, "compute")
         assert common + extra(cases, case, term, "persistent") == pytest.approx(planted, rel=0.05)
         assert extra(cases, case, term) == pytest.approx(planted / 2, rel=0.1)
         return
-    assert planted >= 0.05
-    # On a busy machine one rank may sleep longer than the other, and both wait for part of it.
-    at_least = min(filter(None, cases[case][1]["planted"]))
+    planted = slept.mean(axis=0).max()
+    assert planted >= 0.1
+    # On a busy machine one rank oversleeps in some steps, the other in others.
+    at_least = slept[:, slept.any(axis=0)].min(axis=1).mean()
     assert 0.95 * at_least <= extra(cases, case, term) <= 1.05 * planted
     others = {"input", "compute", "persistent", "alternating", "transfer", "barrier"}
     others = (others | {"communication"}) - {term}

@@ -19,6 +19,7 @@ RESULTS = "results"
 Kept = dict[str, dict[str, Any]]
 _SHORT = {"repeats": 2, "seconds_per_repeat": 0.01}
 _FEW_STEPS = {"warmup_batches": 1, "batches": 4}
+_FEW_SAMPLES = {"samples_per_rank": 32}
 # Where any network will do: this one is built and traced in a fraction of ResNet-20's time.
 _ANY_NETWORK = {**_FEW_STEPS, "model": "alexnet"}
 
@@ -27,11 +28,13 @@ _ANY_NETWORK = {**_FEW_STEPS, "model": "alexnet"}
 # they are (test_cnn_updates).
 SHORTER: dict[str, Kept] = {
     "cosmoflow_io": {
-        "io_weak_scaling": {"axes": {"ranks": [1, 2]}, "fixed": {"epochs": 3}, "repeats": 2},
+        "io_weak_scaling": {
+            "axes": {"ranks": [1, 2]}, "fixed": {"epochs": 3, **_FEW_SAMPLES}, "repeats": 2,
+        },
     },
     "input_bound": {
-        "reading": {"axes": {"ranks": [1]}, "scaling": "none"},
-        "training": {"axes": {"ranks": [1]}, "scaling": "none"},
+        "reading": {"axes": {"ranks": [1]}, "fixed": _FEW_SAMPLES, "scaling": "none"},
+        "training": {"axes": {"ranks": [1]}, "fixed": _FEW_SAMPLES, "scaling": "none"},
     },
     "thread_pools": {
         "thread_pools": {
@@ -57,24 +60,31 @@ SHORTER: dict[str, Kept] = {
     "input_pipeline": {
         "files": {"axes": {"cache": ["warm"]}, "fixed": {"readers": [1, 2], "file_mib": 32}},
         "techniques": {
-            "axes": {"pipeline": ["serial", "prefetch"]}, "fixed": {"epochs": 3},
+            "axes": {"pipeline": ["serial", "prefetch"]},
+            "fixed": {"epochs": 3, "step_gflop": 1, **_FEW_SAMPLES},
         },
         "python": {
             "axes": {"pipeline": ["serial", "generator", "py_function", "processes"]},
-            "fixed": {"epochs": 2},
+            "fixed": {"epochs": 2, **_FEW_SAMPLES},
         },
-        "shard": {"axes": {"shard": ["before_shuffle", "after_shuffle"]}, "fixed": {"epochs": 3}},
+        "shard": {
+            "axes": {"shard": ["before_shuffle", "after_shuffle"]},
+            "fixed": {"epochs": 3, **_FEW_SAMPLES},
+        },
     },
     "roofline": {
         "compute": {"linked": [{"operation": "matmul", "sizes": [64, 128, 256]}], "fixed": _SHORT},
         "memory": {"fixed": {"repeats": 2}},
-        "resnet20": {"axes": {"batch_size": [16, 4]}, "fixed": {"rounds": 1, "least_ms": 1}},
+        "alexnet": {"axes": {"batch_size": [16, 4]}, "fixed": {"rounds": 1, "least_ms": 1}},
         "lstm": {
             "axes": {"batch_size": [2]}, "fixed": {"rounds": 1, "least_ms": 1, "sequence_steps": 4},
         },
     },
     "cosmoflow_training": {
-        "weak_scaling": {"fixed": {"epochs": 2}, "exclude": ["ranks == 2 and input == 'dummy'"]},
+        "weak_scaling": {
+            "fixed": {"epochs": 2, "samples_per_rank": 64, "validation_samples_per_rank": 16},
+            "exclude": ["ranks == 2 and input == 'dummy'"],
+        },
         "time_to_target": {"fixed": {"target_mae": 0.1, "epochs": 16}},
     },
     "nt3": {
@@ -91,7 +101,7 @@ SHORTER: dict[str, Kept] = {
             "fixed": {"features": 4000},
         },
     },
-    "cnn_layout": {"cifar10": {"axes": {"model": ["resnet20"]}, "fixed": _FEW_STEPS}},
+    "cnn_layout": {"cifar10": {"axes": {"model": ["alexnet"]}, "fixed": _FEW_STEPS}},
     "cnn_variable_update": {
         "processes": {
             "axes": {"variable_update": ["collective_all_reduce", "horovod"]},
