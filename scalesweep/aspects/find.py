@@ -20,6 +20,7 @@ from scalesweep.findings.family import cut_of, judged
 from scalesweep.findings.general import (
     cache_effect,
     coverage,
+    other_main_metric,
     outlier_runs,
     oversubscribed,
     waiting,
@@ -36,6 +37,7 @@ _OTHERS: Sequence[_Rule] = (
     waiting,
     drift,
     oversubscribed,
+    other_main_metric,
     until_precise,
     spent,
     other_load,

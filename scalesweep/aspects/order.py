@@ -68,6 +68,7 @@ ORDER = (
     "canary",
     "at_equal_machines",
     "oversubscribed",
+    "other_main_metric",
     "until_precise",
     "spent",
     "other_load",

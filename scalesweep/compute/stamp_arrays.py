@@ -107,7 +107,8 @@ def read_stamps(
     if len(roles) > 1 and order["meet"] is None:
         result.warnings.append(
             f"ranks have {len(roles)} roles ({', '.join(sorted(roles))}): their steps are not "
-            "compared; say 'meet: all' in benchmark.yaml if all ranks meet in each step"
+            "compared; say 'meet: all' in benchmark.yaml if all ranks meet in each step, else "
+            f"'meet: none' and a main_metric, such as samples_per_second_{min(roles)}"
         )
     apart = len(roles) > 1 and not meet
     if apart and sum(map(len, roles.values())) < ranks:

@@ -160,6 +160,22 @@ def _runs_with(results: ExperimentResults, name: str) -> list[Row]:
     return [row for row in results.rows("runs", names) if row.get(name)]
 
 
+def other_main_metric(results: ExperimentResults) -> list[Finding]:
+    """That no run has the main metric, and what the experiment is about instead: a program whose
+    ranks have several roles has a metric of each, and none of all."""
+    wanted, main = results.entry["main_metric"], results.main
+    if not wanted or main is None or main.metric == wanted:
+        return []
+    alike = [name for name in results.measures if name.startswith(f"{wanted}_")]
+    near = listed([f"main_metric: {name}" for name in alike or results.measures], 4)
+    text = (
+        f"No run has the main metric, {wanted}: figures and sentences are about {main.metric}; to "
+        f"choose, write {near.replace(' and ', ' or ')}."
+    )
+    evidence = {"experiment": results.name, "table": "points", "key": {}, "numbers": {}}
+    return [Finding(results.name, "main metric", WARNING, text, evidence)]
+
+
 def outlier_runs(results: ExperimentResults) -> list[Finding]:
     """Outliers among the repeats of a point, named; they stay in the means."""
     rows = _runs_with(results, "outlier")

@@ -8,6 +8,7 @@ from scalesweep.experiment.results import ExperimentResults
 from scalesweep.findings.general import (
     cache_effect,
     coverage,
+    other_main_metric,
     outlier_runs,
     oversubscribed,
     waiting,
@@ -98,6 +99,19 @@ def test_waiting_must_be_notable_and_sure() -> None:
     assert said(waiting(waits(0.59, 0.6, 0.61, ranks=1))) == []
     # Student's t says 3.0 % of 0.9; of noise that may be skewed it is 5.5 %.
     assert said(waiting(waits(0.79, 0.815, 0.84))) == []
+
+
+def test_what_stands_for_a_main_metric_that_no_run_has_is_named() -> None:
+    """As of ranks with several roles, whose metrics are of each."""
+    rates = {f"rate_{role}_mean_run": 1.0 for role in ("actor", "learner")}
+    rows = [{"a": 1, **rates, "step_mean_run": 2.0}]
+    assert other_main_metric(study(rows)) == []
+    assert other_main_metric(study(rows, main_metric="rate_learner")) == []
+    (finding,) = other_main_metric(study(rows, main_metric="rate"))
+    assert finding.text == (
+        "No run has the main metric, rate: figures and sentences are about rate_actor; to choose, "
+        "write main_metric: rate_actor or main_metric: rate_learner."
+    )
 
 
 def test_outliers_are_named() -> None:
