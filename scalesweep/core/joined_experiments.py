@@ -251,8 +251,12 @@ def _parameters(parts: Sequence[PlanExperiment], dropped: set[str]) -> dict[str,
             if name in dropped:
                 continue
             said = known.setdefault(name, info)
-            if not _same(said["default"], info["default"]):
-                known[name] = {**said, "default": None}
+            known[name] = {
+                **said,
+                "default": said["default"] if _same(said["default"], info["default"]) else None,
+                # What changes the work of one program is ranked for none.
+                "workload": said["workload"] or info["workload"],
+            }
     return known
 
 

@@ -17,6 +17,7 @@ from scalesweep.core.formatting import (
     percent,
     with_interval,
 )
+from scalesweep.core.joined_experiments import benchmarks_of
 from scalesweep.core.status import Status
 from scalesweep.experiment.measure import Measure
 from scalesweep.experiment.results import ExperimentResults, Key, Row
@@ -168,8 +169,11 @@ def other_main_metric(results: ExperimentResults) -> list[Finding]:
         return []
     alike = [name for name in results.measures if name.startswith(f"{wanted}_")]
     near = listed([f"main_metric: {name}" for name in alike or results.measures], 4)
+    lacking = f"No run has the main metric, {wanted}"
+    if len(benchmarks_of(results.entry)) > 1:
+        lacking += ", or the benchmarks mean different things by it (unit, direction or scope)"
     text = (
-        f"No run has the main metric, {wanted}: figures and sentences are about {main.metric}; to "
+        f"{lacking}: figures and sentences are about {main.metric}; to "
         f"choose, write {near.replace(' and ', ' or ')}."
     )
     evidence = {"experiment": results.name, "table": "points", "key": {}, "numbers": {}}

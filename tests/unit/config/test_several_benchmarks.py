@@ -21,6 +21,7 @@ from scalesweep.core.joined_experiments import (
 from scalesweep.core.plan_format import Plan
 from scalesweep.core.shown_plan import shown
 from scalesweep.experiment.results import ExperimentResults
+from scalesweep.findings.general import other_main_metric
 from scalesweep.findings.precision import until_precise
 from scalesweep.planning.plan import build_plan
 from scalesweep.report.sections import fixed_parameters
@@ -66,6 +67,9 @@ def test_runs_are_those_of_experiments_of_one_benchmark(both: Callable[..., Camp
 
 def test_parts_are_shown_as_one(both: Callable[..., Campaign]) -> None:
     plan = finished(both(more="  last: {benchmark: toy}\n"))
+    # A parameter that changes the work of one of them, and not of the first.
+    plan["experiments"][1]["parameters"]["size"]["workload"] = True
+    plan["experiments"][0]["parameters"]["size"]["workload"] = False
     assert [entry["name"] for entry in plan["experiments"]] == ["both.toy", "both.toy_fast", "last"]
     whole = with_joined(plan)
     assert [entry["name"] for entry in whole["experiments"]] == ["both", "last"]
@@ -73,6 +77,7 @@ def test_parts_are_shown_as_one(both: Callable[..., Campaign]) -> None:
     assert last is plan["experiments"][-1]
     assert entry["axes"] == ["ranks", "benchmark"] and entry["points"] == 4
     assert benchmarks_of(entry) == {"toy": 1, "toy_fast": 1}
+    assert entry["parameters"]["size"]["workload"]
     assert entry["fixed"]["size"] == 3 and "threads" not in entry["fixed"]
     # What one of them alone has is no parameter of the other's points.
     at = {
@@ -115,6 +120,10 @@ def test_benchmarks_are_compared_in_metrics_of_one_meaning(both: Callable[..., C
     entry = with_joined(plan)["experiments"][0]
     data = ExperimentData(summary, entry)
     assert "odd" in data.unlike and "odd" not in data.quantities
+    points = pd.DataFrame({"ranks": [1], "benchmark": ["toy"], "even_mean_run": [1.0]})
+    about = ExperimentResults({**entry, "main_metric": "odd"}, {"points": points})
+    (note,) = other_main_metric(about)
+    assert note.text.startswith("No run has the main metric, odd, or the benchmarks mean different")
     assert [metric for metric, _ in data.measures] == ["images"]
     rows = make_comparisons(data, data.points())["comparisons"]
     assert set(rows["parameter"]) == {"benchmark"} and list(rows["ranks"]) == [1, 2]
