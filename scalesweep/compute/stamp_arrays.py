@@ -129,9 +129,9 @@ def read_stamps(
 
 def _note_faults(printed: Printed, result: Stamped) -> None:
     damage, twice = printed.damage, sum(rows.twice for rows in printed.rows)
-    if damage.lines and damage.unsealed:
+    if damage.unsealed and (first := damage.first or damage.first_named):
         raise UnreadableError(
-            f"stamps: {damage.first} is damaged, and others without a checksum may be two halves: "
+            f"stamps: {first} is damaged, and others without a checksum may be two halves: "
             "print the checksum, let the launcher label lines, or give each rank a file"
         )
     if damage.lines > max(1, LOST * printed.lines):

@@ -20,6 +20,8 @@ MARKER = "@spans "
 # Of all ranks together; 64 ranks print them in a week of steps of a second.
 MAX_LINES = 40_000_000
 _SEALED = re.compile(r"([0-9a-f]{8}) (?=\{)")
+# What a line begins with, or is cut after; other text names the marker, as a path or a sentence.
+_BEGUN = re.compile(r"\{|[0-9a-f]{8} |[0-9a-f]{1,8}(\[|\s*$)")
 _decode = json.JSONDecoder().raw_decode
 
 
@@ -38,18 +40,26 @@ class StampLine(NamedTuple):
 
 
 class Damage:
-    """Lines that are not whole: how many, and where the first is; and how many that are have no
-    checksum, so that it is not known whether they are."""
+    """Lines that are not whole: how many, and where the first is; how many that are have no
+    checksum, so that it is not known whether they are; and how many name the marker only, which
+    are no damage where all others have a checksum."""
 
     def __init__(self) -> None:
         self.lines = 0
         self.unsealed = 0
         self.first = ""
+        self.named = 0
+        self.first_named = ""
 
-    def add(self, file: str, number: int) -> None:
-        """Count another one."""
-        self.lines += 1
-        self.first = self.first or f"line {number} of {file}"
+    def add(self, text: str, file: str, number: int) -> None:
+        """Count another one, with this ``text`` behind the marker."""
+        where = f"line {number} of {file}"
+        if _BEGUN.match(text):
+            self.lines += 1
+            self.first = self.first or where
+        else:
+            self.named += 1
+            self.first_named = self.first_named or where
 
 
 def stamp_lines(
@@ -107,7 +117,7 @@ def _of_file(
             sealed = _SEALED.match(part)
             fields = _parsed(part, sealed)
             if fields is None:
-                damage.add(name, line.number)
+                damage.add(part, name, line.number)
                 continue
             damage.unsealed += sealed is None
             rank = fields.get("rank")

@@ -128,6 +128,17 @@ def test_a_line_whose_digits_were_changed_is_damaged(tmp_path: Path) -> None:
     ]
 
 
+def test_text_that_names_the_marker_is_no_damaged_line(tmp_path: Path) -> None:
+    """A folder that is called so, or a program that says what it prints."""
+    lines = small()
+    for step in lines:
+        step.insert(1, "saved /data/@spans 2/model.pt, see @spans lines\nfor @spans \n")
+    stamped = read(tmp_path, flat(lines), 2)
+    assert stamped.arrays["step_times"].shape == (10, 2) and stamped.warnings == []
+    with pytest.raises(UnreadableError, match=r"line 2 of stdout\.log is damaged, and others"):
+        read(tmp_path, flat(lines) + line(False, rank=0, host="n1"), 2)
+
+
 Edit = Callable[[list[list[str]]], None]
 
 
