@@ -37,7 +37,7 @@ import yaml
 
 from cosmoflow_training import inputs
 from cosmoflow_training.trainer import Trainer
-from harness import ranks, training
+from harness import ranks, tf_training
 
 # Sample shape, batch size, convolutions, filters, kernel size; and steps in a turn, by --steps.
 CASES = (
@@ -125,7 +125,7 @@ def own_loops(case: tuple, steps: int, folder: Path) -> tuple[dict[str, Loop], d
         epochs = inputs.make(given, folder, 0, 1)
 
         def loop() -> None:
-            training.run_part(epochs("train", next(numbers)), trainer.step, steps)
+            tf_training.run_part(epochs("train", next(numbers)), trainer.step, steps)
 
         return loop
 

@@ -20,7 +20,7 @@ import horovod.tensorflow as hvd
 import numpy as np
 import tensorflow as tf
 
-from harness import ranks, training
+from harness import ranks, tf_training
 from harness.phases import Phases
 from scalesweep.core.profilers import NOEXCHANGE, environment
 
@@ -98,11 +98,11 @@ def run(folder, case, name):
         # Gradients leave late and arrive late: only then does it become the network's time.
         hvd.allreduce = lambda tensor, **kwargs: fault.in_graph(real(tensor, **kwargs), "network")
     try:
-        step = training.make_step(model, optimizer, measure)
-        training.broadcast(model, optimizer)
-        history = training.train(
+        step = tf_training.make_step(model, optimizer, measure)
+        tf_training.broadcast(model, optimizer)
+        history = tf_training.train(
             EPOCHS,
-            lambda _: training.run_part(batches(fault, STEPS), step, STEPS),
+            lambda _: tf_training.run_part(batches(fault, STEPS), step, STEPS),
             None,
             ["loss"],
             Phases(),

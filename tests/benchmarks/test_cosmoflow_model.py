@@ -5,7 +5,7 @@ import pytest
 import tensorflow as tf
 
 from cosmoflow_training import model
-from harness.training import Schedule, scaled_rate, set_seeds
+from harness.tf_training import Schedule, scaled_rate, set_seeds
 from tests.fakes.inheritance import shadowed
 
 pytestmark = pytest.mark.slow

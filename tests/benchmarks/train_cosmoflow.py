@@ -19,7 +19,7 @@ import tensorflow as tf
 from cosmoflow_data import dataset
 from cosmoflow_training import benchmark, model
 from cosmoflow_training.trainer import Trainer
-from harness import ranks, training
+from harness import ranks, tf_training
 from harness.phases import Phases
 from tests.benchmarks.programs import Program
 
@@ -77,7 +77,7 @@ def main():
     benchmark.configure(params, seed=5)
     rank = ranks.rank()
     trainer = Trainer(params, lambda *_: batches(GLOBAL_BATCH // world, rank))
-    training.broadcast(trainer.model, trainer.optimizer)
+    tf_training.broadcast(trainer.model, trainer.optimizer)
     first = [each.numpy() for each in trainer.model.trainable_variables]
     history = trainer.run(Phases(), lambda *_: None)
     weights = {f"w{n}": each.numpy() for n, each in enumerate(trainer.model.trainable_variables)}

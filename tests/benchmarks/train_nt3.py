@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from harness import program, ranks, training
+from harness import program, ranks, tf_training
 from harness.phases import Phases
 from nt3 import preprocessing, tables
 from nt3.trainer import Trainer
@@ -18,11 +18,11 @@ from nt3.trainer import Trainer
 run = program.read_run(sys.argv[1])
 folder, params = Path(sys.argv[2]), run.params
 ranks.use("tensorflow")
-training.start(params)
-training.set_seeds(5, ranks.rank())
+tf_training.start(params)
+tf_training.set_seeds(5, ranks.rank())
 samples = tables.Data(run, Phases()).preprocess()
 trainer = Trainer(params, samples, seed=5)
-training.broadcast(trainer.model, trainer.optimizer)
+tf_training.broadcast(trainer.model, trainer.optimizer)
 if params["ranks"] == 1:
     # The halves of every batch come from the two blocks in which two ranks share the rows.
     order = np.arange(params["train_samples"]).reshape(2, -1, params["batch_size"] // 2)

@@ -33,7 +33,7 @@ INIT = [
 STEP = [
     (f"{SITE}/tensorflow/python/eager/execute.py", 53, "quick_execute"),
     (f"{SITE}/tensorflow/python/eager/polymorphic_function/tracing.py", 1323, "call"),
-    (f"{BENCHMARKS}/harness/training.py", 212, "run_part"),
+    (f"{BENCHMARKS}/harness/tf_training.py", 212, "run_part"),
     *RUN,
 ]
 LOAD = [
@@ -118,7 +118,7 @@ def test_a_thousand_ranks_in_some_groups(work: Path) -> None:
     assert ", while 511 ranks wait in harness/ranks.py:52 barrier" in who
     assert " or elsewhere; stacks of 1024 of 1024 ranks" in who
     assert [each["count"] for each in found.groups] == [1, 2, 511, 510]
-    assert found.groups[3]["where"].startswith("TensorFlow < harness/training.py:212 run_part")
+    assert found.groups[3]["where"].startswith("TensorFlow < harness/tf_training.py:212 run_part")
     assert len(found.detail) < 600
 
 

@@ -11,8 +11,8 @@ import tensorflow as tf
 from allreduce.messages import SIZES, bus_factor, split
 from harness.frame import Arrays
 from harness.native import Metric, metric
-from harness.probe import Probe, wait
 from harness.sweep import SECONDS, Case, Sweep, ceiling_metrics, rates
+from harness.tf_probe import Probe, wait
 
 
 class Collective(Probe):

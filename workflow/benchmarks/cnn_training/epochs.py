@@ -12,7 +12,7 @@ import tensorflow as tf
 from cnn_training import images
 from cnn_training.benchmark import CNNTraining, Problem, bad_weights, take_steps
 from cnn_training.compute import make_model
-from harness import no_exchange, ranks, spans, tf_spans, training
+from harness import no_exchange, ranks, spans, tf_spans, tf_training
 from harness.frame import Arrays
 from harness.native import Metric, Work, metric
 from harness.phases import Phases
@@ -37,7 +37,7 @@ class EpochTraining(CNNTraining):
             self.problem: Problem | None = None
             with tf.device(self.place.devices[0]):
                 self.validated = make_model(self.params)
-            self.evaluate = training.make_evaluation(self.validated, measure)
+            self.evaluate = tf_training.make_evaluation(self.validated, measure)
             self.held_back = images.held_back(self.params, self.run.data)
             self.trainer.run(0)
             ranks.barrier()
@@ -45,7 +45,7 @@ class EpochTraining(CNNTraining):
     def measure(self) -> None:
         """Train until the target is met or all epochs are done."""
         params, target = self.params, self.params["target_accuracy"]
-        self.history = training.train(
+        self.history = tf_training.train(
             no_exchange.epochs(params["epochs"], target),
             self.train,
             self.validate,
@@ -56,16 +56,16 @@ class EpochTraining(CNNTraining):
             validated=VALIDATED,
         )
 
-    def train(self, epoch: int) -> training.Part:
+    def train(self, epoch: int) -> tf_training.Part:
         """Take the steps of an epoch. What went wrong is said by ``validate``, on all ranks."""
         name = f"epoch {epoch + 1}:"
         taken, self.problem = take_steps(self.trainer, name, self.steps, self.params, self.run.data)
         _, losses, spent = taken
         known = spent if tf_spans.method() != spans.NONE else np.empty((0, len(spans.COLUMNS)))
         loss = losses.mean() if losses.size else 0.0
-        return training.Part(np.array([loss]), float(known[:, 0].sum()), known)
+        return tf_training.Part(np.array([loss]), float(known[:, 0].sum()), known)
 
-    def validate(self, _epoch: int) -> training.Part:
+    def validate(self, _epoch: int) -> tf_training.Part:
         """Validate the weights of this rank's first device; ProgramError on all ranks where the
         epoch went wrong on one."""
         ranks.raise_together(self.problem or bad_weights(self.trainer))
@@ -74,7 +74,7 @@ class EpochTraining(CNNTraining):
         ):
             ours.assign(local(trained))
         batches = -(-self.params["validation_images"] // self.params["batch_size"])
-        return training.run_part(self.held_back, self.evaluate, batches)
+        return tf_training.run_part(self.held_back, self.evaluate, batches)
 
     def gather(self) -> dict[str, np.ndarray | None]:
         """Gather what each epoch gave, ``[epoch, rank]``."""
@@ -93,7 +93,7 @@ class EpochTraining(CNNTraining):
         """Return those of every training, and the rate as images/s."""
         images = self.params["data_images"]
         model = self.trainer.model
-        learned = training.training_metrics(arrays, images, self.history.target_at, model)
+        learned = tf_training.training_metrics(arrays, images, self.history.target_at, model)
         rate = learned.pop("training_samples_per_second")["value"]
         return {"total_images_per_second": metric(rate, "images/s", "higher"), **learned}
 

@@ -9,8 +9,8 @@ from typing import Any
 import tensorflow as tf
 
 from compute_peak.work import channels, flop, least_bytes
-from harness.probe import Probe, wait
 from harness.sweep import Case, Chain, Sweep, works_of
+from harness.tf_probe import Probe, wait
 
 EAGER, GRAPH, CHAIN, XLA = "eager", "graph", "chain", "XLA"
 # By the parameter xla.

@@ -15,9 +15,9 @@ import tensorflow as tf
 from harness import cuda, ranks
 from harness.frame import Arrays
 from harness.native import Metric, metric
-from harness.probe import Probe, wait
 from harness.program import EXIT_UNSUPPORTED
 from harness.sweep import SECONDS, Case, Sweep
+from harness.tf_probe import Probe, wait
 
 CPU = "/device:CPU:0"
 

@@ -1,6 +1,6 @@
 """What a rank does: build the network, train it on the rank's own samples, validate.
 
-Per epoch, on every rank: barrier, training, barrier, validation, barrier (`harness.training`).
+Per epoch, on every rank: barrier, training, barrier, validation, barrier (`harness.tf_training`).
 Pipelines are opened and destroyed inside these times.
 """
 
@@ -13,7 +13,7 @@ import tensorflow as tf
 from cosmoflow_data import files
 from cosmoflow_training import inputs, mlperf
 from cosmoflow_training.trainer import Trainer
-from harness import exchange, ranks, spans, tf_spans, training
+from harness import exchange, ranks, spans, tf_spans, tf_training
 from harness.frame import Arrays, Benchmark
 from harness.mllog import MLLog
 from harness.native import Metric, Work
@@ -47,7 +47,7 @@ class CosmoFlow(Benchmark):
             self.trainer = Trainer(params, inputs.make(params, run.data, rank, self.seed))
         mlperf.optimizer(self.log, params, self.trainer.schedule)
         with self.phases("broadcast"):
-            training.broadcast(self.trainer.model, self.trainer.optimizer)
+            tf_training.broadcast(self.trainer.model, self.trainer.optimizer)
 
     def measure(self) -> None:
         """Train until the target is met or all epochs are done."""
@@ -97,7 +97,7 @@ class CosmoFlow(Benchmark):
     def metrics(self, arrays: Arrays) -> dict[str, Metric]:
         """Return those of every training."""
         model, target_at = self.trainer.model, self.history.target_at
-        return training.training_metrics(arrays, self.samples_per_epoch, target_at, model)
+        return tf_training.training_metrics(arrays, self.samples_per_epoch, target_at, model)
 
     def notes(self, about_ranks: list[Any]) -> dict[str, Any]:
         """Return the seed, devices and learning rates."""
@@ -129,8 +129,8 @@ class CosmoFlow(Benchmark):
 
 def configure(params: dict[str, Any], seed: int) -> None:
     """Start Horovod and TensorFlow; set seeds, precision and determinism."""
-    training.start(params)
-    training.set_seeds(seed, ranks.rank())
+    tf_training.start(params)
+    tf_training.set_seeds(seed, ranks.rank())
     tf.keras.mixed_precision.set_global_policy(params["precision"])
     if params["deterministic"] and tf.config.get_visible_devices("GPU"):
         tf.config.experimental.enable_op_determinism()

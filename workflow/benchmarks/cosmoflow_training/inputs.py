@@ -12,7 +12,7 @@ import tensorflow as tf
 from cosmoflow_data import dataset, files, pipeline
 from harness import input_errors
 from harness.program import EXIT_BAD_DATA, ProgramError
-from harness.training import Batches
+from harness.tf_training import Batches
 
 Batch = tuple[tf.Tensor, tf.Tensor]
 Epochs = Callable[[str, int], Batches]

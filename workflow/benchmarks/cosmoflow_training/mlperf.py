@@ -6,7 +6,7 @@ Keys that only a submission can fill (submission_org, submission_platform ...) a
 from typing import Any
 
 from harness.mllog import MLLog
-from harness.training import Schedule
+from harness.tf_training import Schedule
 
 OPTIMIZERS = {"sgd": "SGD", "adam": "Adam"}
 
@@ -38,7 +38,7 @@ def optimizer(log: MLLog, params: dict[str, Any], schedule: Schedule) -> None:
 
 
 def listener(log: MLLog, with_error: bool) -> Any:
-    """Return what `harness.training.train` tells about epochs; `with_error` logs eval_error."""
+    """Return what `harness.tf_training.train` tells about epochs; `with_error` logs eval_error."""
 
     def listen(what: str, epoch: int, known: dict[str, float]) -> None:
         mark = log.start if what.endswith("_start") else log.end

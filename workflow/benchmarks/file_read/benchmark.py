@@ -11,9 +11,9 @@ from file_read.stage import MIB, SPLITS, RawFiles
 from harness import page_cache, ranks
 from harness.frame import Arrays
 from harness.native import Metric, metric
-from harness.probe import Probe
 from harness.program import EXIT_BAD_DATA, EXIT_MISSING_DATA, ProgramError
 from harness.sweep import Case, Sweep
+from harness.tf_probe import Probe
 
 
 class FileRead(Probe):

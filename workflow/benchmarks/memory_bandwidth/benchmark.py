@@ -11,9 +11,9 @@ import tensorflow as tf
 from harness import cuda, ranks
 from harness.frame import Arrays
 from harness.native import Metric, metric
-from harness.probe import Probe, wait
 from harness.program import EXIT_UNSUPPORTED
 from harness.sweep import SECONDS, Case, Chain, Sweep, rates
+from harness.tf_probe import Probe, wait
 from memory_bandwidth import caches, kernels
 
 IN_A_ROW = 8  # kernels that a GPU starts before one is waited for

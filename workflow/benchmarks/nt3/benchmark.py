@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from harness import exchange, ranks, spans, tf_spans, training
+from harness import exchange, ranks, spans, tf_spans, tf_training
 from harness.frame import Arrays, Benchmark
 from harness.hardware import cpu_model
 from harness.native import Metric, Work, metric
@@ -30,8 +30,8 @@ class NT3(Benchmark):
 
     def start(self) -> None:
         """Start the ranks, seed this one, and look at the memory of its host."""
-        training.start(self.params)
-        training.set_seeds(self.seed, ranks.rank())
+        tf_training.start(self.params)
+        tf_training.set_seeds(self.seed, ranks.rank())
         self.memory = look_at_memory(self.params["memory_mode"])
 
     def set_up(self) -> None:
@@ -43,7 +43,7 @@ class NT3(Benchmark):
         with self.phases("build"):
             self.trainer = Trainer(self.params, samples, self.seed)
         with self.phases("broadcast"):
-            training.broadcast(self.trainer.model, self.trainer.optimizer)
+            tf_training.broadcast(self.trainer.model, self.trainer.optimizer)
             ranks.barrier()
 
     def measure(self) -> None:
@@ -75,7 +75,7 @@ class NT3(Benchmark):
         """Return those of every training, of the test, and of loading."""
         data, model, target_at = self.data, self.trainer.model, self.history.target_at
         return {
-            **training.training_metrics(arrays, self.samples_per_epoch, target_at, model),
+            **tf_training.training_metrics(arrays, self.samples_per_epoch, target_at, model),
             "test_accuracy": metric(self.tested["accuracy"], "1", "higher"),
             "data_loading_time": metric(data.total_s, "s"),
             "data_loading_rate": metric(data.bytes / data.total_s, "bytes/s", "higher"),

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from harness import no_exchange, ranks, training
+from harness import no_exchange, ranks, tf_training
 from harness.phases import Phases
 from nt3 import loading, model, preprocessing
 
@@ -22,9 +22,9 @@ class Trainer:
         self.batch = params["batch_size"]
         self.steps = loading.rows_of_rank(params) // self.batch
         base, together = params["learning_rate"], no_exchange.together(params["ranks"])
-        self.schedule = training.Schedule(
+        self.schedule = tf_training.Schedule(
             base=base,
-            peak=training.scaled_rate(base, params["learning_rate_scaling"], together),
+            peak=tf_training.scaled_rate(base, params["learning_rate_scaling"], together),
             warmup_epochs=params["warmup_epochs"],
             decay_epochs=(),
             decay_factors=(),
@@ -32,11 +32,11 @@ class Trainer:
         )
         self.model = model.build(params)
         self.optimizer = model.make_optimizer(params["optimizer"], self.schedule(0))
-        self.rate = training.Rate(self.schedule, self.optimizer)
+        self.rate = tf_training.Rate(self.schedule, self.optimizer)
         self.optimizer._create_all_weights(self.model.trainable_variables)
         compression = params["gradient_compression"]
-        self.step = training.make_step(self.model, self.optimizer, model.measure, compression)
-        self.evaluate = training.make_evaluation(self.model, model.measure)
+        self.step = tf_training.make_step(self.model, self.optimizer, model.measure, compression)
+        self.evaluate = tf_training.make_evaluation(self.model, model.measure)
         for function, size in ((self.step, self.batch), (self.evaluate, None)):
             x = tf.TensorSpec((size, params["features"], 1))
             function.get_concrete_function(x, tf.TensorSpec((size,), tf.int32))
@@ -51,13 +51,13 @@ class Trainer:
     def train(self, epoch: int) -> Any:
         """Train for an epoch, setting the learning rate before each step."""
         set_rate = self.rate.of_epoch(epoch)
-        return training.run_part(self.batches(epoch), self.step, self.steps, set_rate)
+        return tf_training.run_part(self.batches(epoch), self.step, self.steps, set_rate)
 
     def test(self, _epoch: int = 0) -> Any:
         """Measure the whole test table, as every rank does."""
         order = np.arange(self.params["test_samples"])
         batches = preprocessing.batches(self.samples["test"], self.batch, order)
-        return training.run_part(batches, self.evaluate, -(-len(order) // self.batch))
+        return tf_training.run_part(batches, self.evaluate, -(-len(order) // self.batch))
 
     def tested(self) -> dict[str, float]:
         """Return loss and accuracy on the test table, the mean over the ranks."""
@@ -66,7 +66,7 @@ class Trainer:
     def run(self, phases: Phases) -> Any:
         """Train until the target is met or all epochs are done; return what was measured."""
         target = self.params["target_accuracy"]
-        return training.train(
+        return tf_training.train(
             no_exchange.epochs(loading.epochs_of_rank(self.params), target),
             self.train,
             self.test if self.params["validate"] else None,

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from harness import ranks, training, watch
+from harness import ranks, tf_training, watch
 from harness.frame import Arrays, Benchmark
 from harness.native import Metric, Work
 from harness.program import EXIT_UNSUPPORTED, ProgramError
@@ -29,7 +29,7 @@ class Probe(Benchmark):
         horovod = {name: self.params.get(name) for name in names[:2]}
         horovod[names[2]] = self.params.get(names[2], False)
         shared = {"ranks": self.params["ranks"], "inter_threads": inter, "intra_threads": intra}
-        training.start(shared | horovod)
+        tf_training.start(shared | horovod)
         ranks.barrier()
 
     def threads(self) -> tuple[int, int]:
