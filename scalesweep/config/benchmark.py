@@ -140,8 +140,8 @@ class Benchmark:
                 low = value - value % by
                 would = " or ".join(str(n) for n in (low, low + by) if n > 0)
                 raise UserError(
-                    f"{where}: {number.text} = {value} is not a multiple of "
-                    f"{divisor.text} = {by}; nearest valid: {would}"
+                    f"{where}: {number.text_at(point)} = {value} is not a multiple of "
+                    f"{divisor.text_at(point)} = {by}; nearest valid: {would}"
                 )
 
     @cached_property

@@ -94,6 +94,18 @@ class Expression:
         except Exception as error:
             raise UserError(f"{self._where}: '{self.text}' fails: {error}") from None
 
+    def text_at(self, point: Mapping[str, Any]) -> str:
+        """The text with what counts at a point alone in place of ``x if c else y``."""
+
+        class Chosen(ast.NodeTransformer):
+            def visit_IfExp(self, node: ast.IfExp) -> ast.AST:
+                holds = Expression(ast.unparse(node.test), where)(point)
+                chosen: ast.AST = self.visit(node.body if holds else node.orelse)
+                return chosen
+
+        where = self._where
+        return ast.unparse(Chosen().visit(ast.parse(self.text.strip(), mode="eval")))
+
     def check_names(self, known: Mapping[str, Any] | frozenset[str] | set[str]) -> "Expression":
         """Raise UserError if it reads a name that is not in ``known``; returns itself."""
         unknown = sorted(self.names - set(known))
