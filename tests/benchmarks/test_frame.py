@@ -2,6 +2,7 @@
 
 import json
 import platform
+import sys
 
 import numpy as np
 import pytest
@@ -97,6 +98,28 @@ def test_a_run_that_ends_well(tmp_path, calls):
     assert len(native["resources"]["hosts"]) == 2
     with np.load(tmp_path / "out" / "samples.npz") as arrays:
         np.testing.assert_array_equal(arrays["step_times"], [[1, 3]])
+
+
+def test_a_python_without_the_framework_or_with_another_version_is_named(
+    tmp_path, calls, monkeypatch, capsys
+):
+    """NumPy plays the framework that is there, in a version without what is imported."""
+    run = Run("id", "recorded", 1, {"calls": calls}, 0, None, tmp_path / "out", tmp_path)
+
+    def load():
+        from numpy import no_such_name  # noqa: F401
+
+    of_numpy = f" (with numpy {np.__version__}), lacks what is imported: cannot import name"
+    of_none = ", lacks what is imported: No module named 'no_such_ranks'"
+    for framework, has in {"numpy": of_numpy, "no-such": of_none}.items():
+        module = played_ranks.__name__ if framework == "numpy" else "no_such_ranks"
+        monkeypatch.setitem(ranks.FRAMEWORKS, framework, ranks.Framework(module, "PLAYED_"))
+        with pytest.raises(ProgramError) as error:
+            frame.execute(run, load, framework)
+        assert error.value.code == 1
+        assert f"{sys.executable}, the Python that the site names{has}" in str(error.value)
+        assert "Traceback" in capsys.readouterr().err  # of what imports it
+    assert calls == []
 
 
 @pytest.mark.parametrize("fails", METHODS)

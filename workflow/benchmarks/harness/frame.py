@@ -6,6 +6,7 @@ facts about all ranks; on rank 0 it writes the result. The phases in between are
 own: ``with self.phases("timed"):``.
 """
 
+import sys
 import traceback
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -17,7 +18,7 @@ from harness import facts, ranks, result, tf32
 from harness.clocks import Clocks
 from harness.native import Metric, Work
 from harness.phases import Phases, since_start
-from harness.program import Run, run_program
+from harness.program import EXIT_FAILED, ProgramError, Run, run_program
 
 Arrays = dict[str, np.ndarray]
 
@@ -100,8 +101,7 @@ def run_benchmark(
 
 def execute(run: Run, load: Load, framework: str = "tensorflow") -> None:
     """Run a benchmark on this rank. Raises ProgramError, with its exit code, on known trouble."""
-    ranks.use(framework, run.out)
-    make = load()
+    make = _imported(run, load, framework)
     phases = Phases()
     phases.add("import", since_start())
     benchmark = make(run, phases)
@@ -140,3 +140,17 @@ def execute(run: Run, load: Load, framework: str = "tensorflow") -> None:
     finally:
         benchmark.close()
     ranks.stop()
+
+
+def _imported(run: Run, load: Load, framework: str) -> Make:
+    """Import the framework and the benchmark. Raises ProgramError where this Python lacks either,
+    or has a version of the framework without what the benchmark takes from it."""
+    try:
+        ranks.use(framework, run.out)
+        return load()
+    except ImportError as error:
+        traceback.print_exc()
+        version = facts.installed(framework)
+        has = "" if version is None else f" (with {framework} {version})"
+        message = f"{sys.executable}, the Python that the site names{has}, lacks what is imported"
+        raise ProgramError(EXIT_FAILED, f"{message}: {error}") from None

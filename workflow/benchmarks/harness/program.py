@@ -15,6 +15,7 @@ from harness.phases import since_start
 
 # Exit codes, after sysexits.h; the launcher turns 65, 66, 69, 71, 75 and 79 into BAD_RESULT,
 # MISSING_DATA, an unsupported point, OUT_OF_MEMORY, LAUNCH_FAILED and GPU_OUT_OF_MEMORY.
+EXIT_FAILED = 1  # as of an error that nobody has foreseen
 EXIT_PARAMETERS = 2
 EXIT_BAD_DATA = os.EX_DATAERR
 EXIT_MISSING_DATA = os.EX_NOINPUT
