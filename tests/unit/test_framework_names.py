@@ -23,7 +23,8 @@ READERS = (
     "compute/step_errors.py", "compute/error_texts.py", "compute/hang_report.py",
     "compute/doctor/*", "doctor/*",
     # Names of variables that launchers set; records as they were before ``notes.exchange``.
-    "config/experiment_checks.py", "tables/provenance.py", "core/exchange_notes.py",
+    "config/experiment_checks.py", "compute/program.py", "tables/provenance.py",
+    "core/exchange_notes.py",
     # A site's file, whose single Python is that of the framework of before.
     "config/site.py",
     # The one list of kinds of profiles, by the names that users give.
