@@ -13,6 +13,7 @@ from scalesweep.aspects.steps.causes import point_causes
 from scalesweep.findings.base import CONFIRMED
 from tests.fakes.planted_steps import (
     Arrays,
+    Noise,
     Program,
     always,
     both,
@@ -88,6 +89,23 @@ def test_spans_that_cannot_be_are_refused_with_the_likely_cause(
     assert not [row for row in study.rows("efficiency") if row["ranks"] == 2]
     assert not [one for one in found if one.rule == "drift in runs"]
     assert not clear(found)
+
+
+@pytest.mark.parametrize(("ms", "refused"), [(5.0, False), (20.0, True)])
+def test_stamps_that_other_work_holds_back_are_no_clock_that_runs_wrong(
+    tmp_path: Path, ms: float, refused: bool
+) -> None:
+    """In 60 steps of 4 ms a few ms are more than 1 %, and no more than a scheduler's slice."""
+
+    def held_back(arrays: Arrays) -> None:
+        arrays["step_times"][30, 1] += ms / 1e3
+
+    quiet = Noise(step=0.05, run=0.01)
+    short = Program(compute=3.0, read=0.1, exchange=0.5, inside=0.1)
+    study, _, found = measured(tmp_path, short, changed=held_back, noise=quiet)
+    warnings = [one.text for one in found if one.rule == "warnings"]
+    assert any("counted about" in text for text in warnings) == refused
+    assert bool([row for row in study.rows("efficiency") if row["ranks"] == 2]) != refused
 
 
 @pytest.mark.parametrize("factor", [1 / 60, 1e3])
