@@ -134,9 +134,13 @@ def names_ranks(cause: Cause) -> bool:
 
 def hidden(point: PointCauses) -> list[Cause]:
     """Causes of which the steps gain more together than apart: who is late by the one waits for
-    the other. None where there are no two, or it is less than 2 % of a step."""
+    the other. None where there are no two, or it is less than 2 % of a step. Each takes 2 % of a
+    step too, and what may be nothing, by its intervals, is none of them."""
     least = NOTABLE * point.together.numbers["step_ms"]
-    several = [cause for cause in point.causes if cause.numbers["longer_ms"] >= least]
+    several = [
+        cause for cause in point.causes
+        if takes(cause) >= least and (cause.sure or cause.numbers.get("longer_low", 1.0) > 0)
+    ]  # fmt: skip
     alone = sum(cause.numbers["gain_ms"] for cause in point.causes)
     apart = point.together.numbers["gain_ms"] - alone
     return several if apart >= least and len(several) > 1 else []
