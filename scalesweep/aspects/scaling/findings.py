@@ -18,7 +18,15 @@ from scalesweep.aspects.scaling.efficiencies import (
 )
 from scalesweep.aspects.scaling.series_words import common_and_own, series_words
 from scalesweep.aspects.scaling.shares import stated_efficiency
-from scalesweep.core.formatting import PHASES, counted, finite, listed, percent, text_of
+from scalesweep.core.formatting import (
+    PHASES,
+    counted,
+    finite,
+    listed,
+    percent,
+    says_nothing,
+    text_of,
+)
 from scalesweep.experiment.measure import Measure
 from scalesweep.experiment.results import ExperimentResults, Series
 from scalesweep.findings.base import (
@@ -306,6 +314,9 @@ def _holes(results: ExperimentResults, verdict: Verdict) -> str:
 def _why_open(verdict: Verdict) -> str:
     if verdict.cited.odd:
         return verdict.cited.odd
+    value, low, high = verdict.cited.value, verdict.cited.low, verdict.cited.high
+    if low is not None and high is not None and says_nothing(value, low, high):
+        return "the repeats are too far apart for one"  # nor does ``percent`` show it
     if verdict.cited.includes_good:
         return "an interval that includes 80 %"
     if verdict.cited.low is not None:

@@ -121,6 +121,14 @@ def test_an_open_verdict_says_what_would_decide_it(triple: Any, repeats: int, wo
     assert then is not None and words in then.text
 
 
+def test_an_interval_that_is_not_shown_is_not_said_to_include_anything() -> None:
+    study = scaling((0.011, 7e-7, 173.0))
+    (verdict,) = [each for each in find(study) if each.rule == "verdict"]
+    assert "2 ranks reach 1 % (interval not known) of the ideal" in verdict.text
+    assert "the repeats are too far apart for one" in verdict.text
+    assert "includes" not in verdict.text
+
+
 def test_identical_repeats_are_not_asked_for_again() -> None:
     study = scaling((0.7, None, None))
     frame = study.tables["scaling"]
