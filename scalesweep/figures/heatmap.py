@@ -95,27 +95,33 @@ def pairs_of(results: ExperimentResults) -> list[tuple[str, str]]:
 def planes_of(results: ExperimentResults, sides: tuple[str, str]) -> list[Plane]:
     """The planes of two parameters, one per combination of everything else, the fullest first.
 
-    Only those whose planned points differ in both, and that have a finished one with the metric
-    that the experiment is about.
+    Only those whose planned points differ in both, some of them in one alone (else no two compare),
+    and that have a finished one with the metric that the experiment is about.
     """
     main = results.main
     rest = [name for name in results.leaders if name not in sides]
     place = {name: n for n, name in enumerate(results.leaders)}
-    planned: dict[Key, tuple[set[Any], set[Any]]] = {}
+    planned: dict[Key, set[Key]] = {}
     for key in results.states:
-        values = planned.setdefault(tuple(key[place[name]] for name in rest), (set(), set()))
-        for side, name in zip(values, sides, strict=True):
-            side.add(key[place[name]])
+        there = tuple(key[place[name]] for name in rest)
+        planned.setdefault(there, set()).add(tuple(key[place[name]] for name in sides))
+    tells = {there for there, cells in planned.items() if _tells(cells)}
     groups: dict[Key, dict[Key, Row]] = {}
     for row in results.points:
         there = results.key(row, rest)
         known = main is not None and any(
             main.value(row, "mean", p) is not None for p in main.phases
         )
-        if row.get("repeats") and known and min(map(len, planned[there])) > 1:
+        if row.get("repeats") and known and there in tells:
             groups.setdefault((*there, row["source"]), {})[results.key(row, sides)] = row
     planes = [Plane(sides, rest, cells) for cells in groups.values()]
     return sorted(planes, key=lambda plane: -len(plane.cells))
+
+
+def _tells(cells: Collection[Key]) -> bool:
+    """Whether points differ in both sides, and some in one of them alone."""
+    counts = [len(set(values)) for values in zip(*cells, strict=True)]
+    return 1 < min(counts) < len(cells)
 
 
 def heat_planes(results: ExperimentResults) -> tuple[list[Plane], int]:

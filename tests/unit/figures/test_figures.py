@@ -202,8 +202,12 @@ def test_heat_maps_of_numbers_come_first_and_name_what_is_held(tmp_path: Path) -
         Fake("models", {"mode": ["x", "y", "z"], "a": [1, 2], "b": [0, 1]}, repeats=1, epochs=2,
              fate=lambda p, r: "TIMEOUT" if p["mode"] == "x" and p["a"] + p["b"] == 3 else "done"),
         Fake("line", {"a": [1, 2]}, linked={"b": lambda p: 2 * p["a"]}, repeats=1),
+        # At each mode a and b change together: no two points show what one of them does.
+        Fake("diagonal", {"mode": ["x", "y", "z"], "a": [1, 2], "b": [1, 2]}, repeats=1,
+             excluded=lambda p: "" if (p["a"] == p["b"]) == (p["mode"] == "x") else "not asked"),
     ]  # fmt: skip
     studies = studies_of(make_results(tmp_path, fakes))
+    assert ("a", "b") not in [sides[:2] for sides in planes_and_left_out(studies["diagonal"])[0]]
     assert planes_and_left_out(studies["words"]) == ([("mode", "layout", "")], 0)
     planes, left_out = planes_and_left_out(studies["card"])
     assert planes == [
