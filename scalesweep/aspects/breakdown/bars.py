@@ -88,6 +88,7 @@ def _ledger_figures(
         }
         for ledger in drawn
     ]
+    ideals = [ledger.ideal.value * factor if ledger.ideal else None for ledger in drawn]
     figure, ax = stacked_bars(
         head,
         labels_of(results, [ledger.row for ledger in drawn], 44),
@@ -95,10 +96,7 @@ def _ledger_figures(
         looks,
         legend,
         (bottom * factor, top * factor),
-        (
-            f"Ideal {what.partition(' ')[2]}",
-            [ledger.ideal.value * factor if ledger.ideal else None for ledger in drawn],
-        ),
+        (f"Ideal {what.partition(' ')[2]}", ideals) if any(ideals) else None,
         ("Of which the machine explains", needed) if any(needed) else None,
     )
     ax.set_xlabel(f"Time of {what} [{unit}]")

@@ -97,8 +97,9 @@ def efficiency_rows(
 
     Kinds: ``ledger`` in ms per step, whose terms add up to ``elapsed``; ``multiplicative`` and
     ``additive``, the efficiency factors; ``machine``, the share of what the machine could do that a
-    term reaches. Empty if no run of the experiment has an account, or its scale does not vary and
-    no run is a profile.
+    term reaches. Empty if no run of the experiment has an account. Where the scale does not vary,
+    and no run is a profile, no point is the reference of others: there are no losses, and only
+    accounts by step have rows.
     """
     steps = StepBlocks(data)
 
@@ -111,14 +112,18 @@ def efficiency_rows(
         return replace(of_point, least=least_of(data, point, of_point.accounts[0], machine))
 
     measured = by_throughput([[measured_of(point) for point in points] for points in series])
-    accounted = [each for group in measured for each in group if each]
-    profiled = any(each.accounts[0].form == PROFILE for each in accounted)
-    if not accounted or not (profiled or data.scale in data.axes):
+    profiled = any(each.accounts[0].form == PROFILE for group in measured for each in group if each)
+    scaled = profiled or data.scale in data.axes
+    groups = [
+        [each for each in group if each and (scaled or each.accounts[0].form == STEPS)]
+        for group in measured
+    ]
+    accounted = [each for group in groups for each in group]
+    if not accounted:
         return []
     outside = has_outside(accounted, rate)
     rows: list[dict[str, Any]] = []
-    for group in measured:
-        known = [each for each in group if each is not None]
+    for known in groups:
         for here in known:
             head = {
                 "point": here.point.values,
@@ -126,7 +131,8 @@ def efficiency_rows(
                 "repeats": len(here.accounts),
                 "form": here.accounts[0].form,
             }
-            base = known[0] if known[0].accounts[0].form == here.accounts[0].form else None
+            alike = known[0].accounts[0].form == here.accounts[0].form
+            base = known[0] if scaled and alike else None
             ratio = None if base is None else _ratio(data, here, base)
             batch = _same_batch(data, here, base, accounted)
             for row in _rows(here, base, ratio, batch, outside):

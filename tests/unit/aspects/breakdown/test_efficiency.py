@@ -233,6 +233,26 @@ def test_strong_scaling_has_its_ideal_at_less_work_and_names_the_small_batch() -
     assert ledger["slower"] == pytest.approx(5, abs=3)
 
 
+def test_points_of_one_scale_have_their_terms_and_no_ideal() -> None:
+    """As layouts of two ranks: none is the reference of the other, and nothing is a loss."""
+    points = [
+        ({"layout": "ddp"}, noisy(2, compute=100, transfer=10), 320),
+        ({"layout": "tp"}, noisy(2, compute=90, transfer=40), 320),
+    ]
+    study = study_of(points, scaling="none")
+    rows = [row for row in study.rows("efficiency") if row["kind"] == "ledger"]
+    terms = {(row["layout"], row["term"]): row["value"] for row in rows}
+    assert terms["tp", "transfer"] == pytest.approx(40, rel=0.05)
+    assert terms["tp", "compute"] == pytest.approx(90, rel=0.05)
+    assert not {"ideal", "at_reference", "slower"} & {row["term"] for row in rows}
+    assert all(pd.isna(row["loss"]) for row in rows)
+    (drawing,) = ledger_figures(study)
+    (legend,) = drawing.figure.legends
+    assert "Ideal step" not in [one.get_text() for one in legend.get_texts()]
+    assert len(drawing.figure.axes[0].get_yticklabels()) == 2
+    assert not largest_loss(study) and not waterfall_figures(study)
+
+
 def test_what_drift_does_to_all_scales_is_in_no_loss() -> None:
     """A machine that becomes slower by half from the first block to the last."""
     points = []
