@@ -15,7 +15,7 @@ SMALL_CAMPAIGNS = "small campaigns"
 # workers end together.
 SECONDS = {
     "slurm": 440, "slurm, part 2": 400, SMALL_CAMPAIGNS: 180, "workflow/test_campaigns": 110,
-    "workflow/test_foreign": 50,
+    "workflow/test_planted_faults": 90, "workflow/test_foreign": 50,
     "workflow/test_imported_logs": 45, "report/test_large_report": 70,
     "soak/test_kills": 35, "workflow/test_import": 30,
 }  # fmt: skip
