@@ -1,6 +1,7 @@
 """Where the time of a PyTorch step goes: faults planted in the program come out where they are."""
 
 import json
+import os
 import subprocess
 
 import numpy as np
@@ -31,6 +32,8 @@ LATE = {
         for schedule in ("pipeline", "gpipe", "interleaved")
         for fault, span in (("straggler", "span_forward"), ("backward", "span_backward"))
     },
+    "compiled_ddp-straggler": ("span_forward", "span_data_parallel"),
+    "compiled_tensors-straggler": ("span_forward", "span_tensor_parallel"),
     "pipeline-schedule": (REST, "span_pipeline_wait"),
     "ddp-clipping": (REST, "span_data_parallel"),  # of the next step
 }
@@ -38,23 +41,25 @@ LATE = {
 
 @pytest.fixture(scope="module")
 def measured(tmp_path_factory):
-    """``measured(n)``: the folder of the n-th measurement of all cases."""
+    """``measured(n)``: the folder of the n-th measurement of all cases; ``measured(n, "compiled")``
+    of those of compiled networks."""
     folders = {}
 
-    def measure(number):
-        if number not in folders:
-            folder = folders[number] = tmp_path_factory.mktemp("planted")
-            words, params = (
-                [str(TORCH), *helper("torch_planted.py", folder)[1:]],
-                json.dumps(DEFAULTS),
-            )
-            ranks = [subprocess.Popen([*words, str(rank), "2", params]) for rank in range(2)]
+    def measure(number, *kind):
+        if (number, *kind) not in folders:
+            folder = folders[number, *kind] = tmp_path_factory.mktemp("planted")
+            words = [str(TORCH), *helper("torch_planted.py", folder)[1:]]
+            env = os.environ | {"TORCHINDUCTOR_CACHE_DIR": str(tmp_path_factory.getbasetemp())}
+            ranks = [
+                subprocess.Popen([*words, str(rank), "2", json.dumps(DEFAULTS), *kind], env=env)
+                for rank in range(2)
+            ]
             try:
                 assert [rank.wait(300) for rank in ranks] == [0, 0]
             finally:
                 for rank in ranks:
                     rank.kill()
-        return folders[number]
+        return folders[number, *kind]
 
     return measure
 
@@ -99,7 +104,7 @@ def check_common(folder, name, where):
 
 
 CHECKS = {
-    **dict.fromkeys(LATE, (check_late,)),
+    **{name: (check_late,) for name in LATE if not name.startswith("compiled")},
     "ddp-reader": (check_common, "span_input"),
     "ddp-network": (check_common, "span_communication"),
 }
@@ -108,11 +113,23 @@ CHECKS = {
 @pytest.mark.parametrize("name", CHECKS)
 def test_planted_faults_are_in_the_array_that_names_them(measured, name):
     check, *more = CHECKS[name]
-    for attempt in range(ATTEMPTS):
+    attempt(lambda number: check(measured(number), name, *more))
+
+
+def test_compiled_networks_train_alike_and_their_waits_are_seen(measured):
+    def check(number):
+        for name in ("compiled_ddp-straggler", "compiled_tensors-straggler"):
+            check_late(measured(number, "compiled"), name)
+
+    attempt(check)
+
+
+def attempt(check):
+    for number in range(ATTEMPTS):
         try:
-            check(measured(attempt), name, *more)
+            check(number)
         except AssertionError:
-            if attempt == ATTEMPTS - 1:
+            if number == ATTEMPTS - 1:
                 raise
         else:
             return

@@ -1,7 +1,7 @@
 """Helper of test_torch_spans: train with faults that are planted in the program under test.
 
-``torch_planted.py FOLDER RANK RANKS PARAMETERS``, by a Python with PyTorch; the last in JSON, of
-torch_training. Of each case of each layout rank 0
+``torch_planted.py FOLDER RANK RANKS PARAMETERS [compiled]``, by a Python with PyTorch; parameters
+in JSON, of torch_training. Of each case of each layout rank 0
 writes ``FOLDER/<layout>-<case>.npz``: the arrays ``[step, rank]`` that a training program keeps,
 and `planted[step, rank]`, the seconds that each rank slept as its own clock saw them.
 """
@@ -204,6 +204,39 @@ def pipeline(fault, mine, schedule="1f1b", stages=1):
     return shared, lambda _: shared.step(read())
 
 
+def compiled(fault, mine, **layout):
+    """The benchmark's own network, compiled, which has the loss of one that is not."""
+    device, losses = torch.device("cpu"), []
+
+    def build(compile):
+        params = PARAMETERS | {"layers": 2, "compile": compile} | layout
+        network = models.build(params)
+        models.initialise(network, params["seed"])
+        read = inputs.make(params, None, inputs.Place(0, 1), device)
+        return sharing.make(params, network, dist.get_rank(), device), read
+
+    plain_one, read = build(False)
+    expected = plain_one.step(read()).item()
+    shared, _ = build(True)
+    compute = shared.computes[0]
+
+    def late(x):
+        fault.sleep(STRAGGLER)
+        return compute(x)
+
+    def step(_):
+        losses.append(shared.step(read()).item())
+        np.testing.assert_allclose(losses[0], expected, rtol=1e-5)
+
+    shared.computes = [late]
+    shared.attach(mine)
+    return shared, step
+
+
+def compiled_tensors(fault, mine):
+    return compiled(fault, mine, tp=dist.get_world_size())
+
+
 def gpipe(fault, mine):
     return pipeline(fault, mine, "gpipe")
 
@@ -221,6 +254,10 @@ CASES = {
     "pipeline": (pipeline, (NONE, STRAGGLER, BACKWARD, SCHEDULE)),
     "gpipe": (gpipe, (STRAGGLER, BACKWARD)),
     "interleaved": (interleaved, (STRAGGLER, BACKWARD)),
+}
+COMPILED = {
+    "compiled_ddp": (compiled, (STRAGGLER,)),
+    "compiled_tensors": (compiled_tensors, (STRAGGLER,)),
 }
 
 
@@ -411,12 +448,13 @@ def main():
     torch.set_num_threads(1)
     meeting = f"file://{folder}/meeting"
     dist.init_process_group("gloo", init_method=meeting, rank=rank, world_size=ranks)
-    if rank == 0:
+    cases = COMPILED if sys.argv[5:] else CASES
+    if rank == 0 and cases is CASES:
         made = {"gpu": on_a_made_up_gpu(), "version": on_another_version()}
         made["in_place"] = what_stays_replaced()
         (folder / "made.json").write_text(json.dumps(made))
-    for layout, (make, cases) in CASES.items():
-        for case in cases:
+    for layout, (make, faults) in cases.items():
+        for case in faults:
             every = gathered(run(make, case))
             if rank == 0:
                 np.savez(folder / f"{layout}-{case}.npz", **every)

@@ -64,9 +64,12 @@ def _summed(value: DTensor, traffic: Traffic) -> torch.Tensor:
 def split(network: Network, mesh: DeviceMesh, traffic: Traffic) -> None:
     """Split the layers of a network, or of a part of it, in place."""
 
+    # Outside of compiled graphs, in which nobody would see how long a rank waits.
+    @torch.compiler.disable
     def enter(_: nn.Module, inputs: tuple[torch.Tensor, ...]) -> tuple[Any, ...]:
         return _Enter.apply(inputs[0], mesh, traffic), *inputs[1:]
 
+    @torch.compiler.disable
     def leave(_: nn.Module, __: Any, output: DTensor) -> torch.Tensor:
         return _Leave.apply(output, traffic)
 
