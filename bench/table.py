@@ -37,6 +37,7 @@ SCRIPTS = (
         "cnn_training",
         "cosmoflow_training",
         "torch_loop",
+        "torch_stamps",
         "nt3",
     ),
     *(

@@ -4,9 +4,10 @@ The benchmark's loop, with its time stamps and the loss read in each step, again
 straight from PyTorch's tutorial, which reads none, around the same network. For resnet20 also
 against the network as users of PyTorch write it, padded on all sides (TensorFlow's padding, on two,
 has to be copied), and against cnn_training's step, the same network in TensorFlow. One thread each,
-float32, SGD with decay, synthetic batches. Loops take turns, in a new order each round; a ratio is
-the median over rounds of theirs / ours in seconds a step, above 1 where ours is faster. Needs `make
-torch`.
+float32, SGD with decay, synthetic batches. glibc keeps freed memory: else it gives some back in
+each step, so much of it by chance that page faults decide which of two equal loops is faster. Loops
+take turns, in a new order each round; a ratio is the median over rounds of theirs / ours in seconds
+a step, above 1 where ours is faster. Needs `make torch`.
 
     python -m bench.torch_loop [--json FILE] [--rounds N]
 """
@@ -38,6 +39,8 @@ CASES: tuple[tuple[str, dict[str, Any], int], ...] = (
 )
 # More of them wait for each other wherever something else runs on the machine.
 SINGLE_THREAD = {
+    "MALLOC_TRIM_THRESHOLD_": str(4 << 30),
+    "MALLOC_MMAP_THRESHOLD_": str(1 << 30),
     "OMP_NUM_THREADS": "1",
     "TF_NUM_INTRAOP_THREADS": "1",
     "TF_NUM_INTEROP_THREADS": "1",
@@ -66,7 +69,7 @@ class Loops:
     def answer(self) -> None:
         """Wait for the line that it answers with."""
         if self.process.stdout is None or self.process.stdout.readline() != "\n":
-            raise SystemExit(f"bench.torch_loop: {self.process.args!r} ended")
+            raise SystemExit(f"bench: {self.process.args!r} ended")
 
     def job(self, name: str, steps: int) -> Callable[[], None]:
         """Return what has it take steps of one of its loops."""
@@ -80,17 +83,29 @@ class Loops:
         return take
 
 
-def compare(params: dict[str, Any], steps: int, rounds: int) -> dict[str, list[float]]:
-    """Seconds a step of each loop, by round."""
+def defaults() -> dict[str, Any]:
+    """The parameters of torch_training."""
     declared = ROOT / "workflow" / "benchmarks" / "torch_training" / "benchmark.yaml"
     specs = yaml.safe_load(declared.read_text())["parameters"]
-    defaults = {name: spec["default"] for name, spec in specs.items()}
+    return {name: spec["default"] for name, spec in specs.items()}
+
+
+def torch_python(script: str) -> Path:
+    """The Python that has PyTorch; the script ends where there is none."""
+    if not TORCH.exists():
+        raise SystemExit(f"{script}: PyTorch is missing: make torch")
+    return TORCH
+
+
+def compare(params: dict[str, Any], steps: int, rounds: int) -> dict[str, list[float]]:
+    """Seconds a step of each loop, by round."""
+    known = defaults()
     with ExitStack() as ended:
-        torch = Loops(TORCH, "torch_loops.py", defaults | params, ended)
+        torch = Loops(torch_python("bench.torch_loop"), "torch_loops.py", known | params, ended)
         jobs = {name: torch.job(name, steps) for name in ("own", "plain")}
         if params["model"] == "resnet20":
             jobs["padded"] = torch.job("padded", steps)
-            same = {"learning_rate": defaults["learning_rate"], "data_set": "cifar10", **params}
+            same = {"learning_rate": known["learning_rate"], "data_set": "cifar10", **params}
             keras = Loops(Path(sys.executable), "keras_loop.py", same, ended)
             jobs["keras"] = keras.job("keras", steps)
         return take_turns(jobs, rounds, steps)
@@ -102,8 +117,7 @@ def main() -> int:
     parser.add_argument("--json", type=Path)
     parser.add_argument("--rounds", type=int, default=40)
     arguments = parser.parse_args()
-    if not TORCH.exists():
-        raise SystemExit("bench.torch_loop: PyTorch is missing: make torch")
+    torch_python("bench.torch_loop")
     figures: list[dict[str, Any]] = []
     cases: list[dict[str, Any]] = []
     for name, params, steps in CASES:

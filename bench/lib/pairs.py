@@ -6,6 +6,7 @@ bench/table.py prints as one table: ``{"name": str, "value": float, "unit": str,
 """
 
 import json
+import math
 import random
 import statistics
 import time
@@ -15,26 +16,41 @@ from typing import Any
 
 
 def take_turns(
-    jobs: Mapping[str, Callable[[], Any]], rounds: int, steps: int = 1
+    jobs: Mapping[str, Callable[[], Any]],
+    rounds: int,
+    steps: int = 1,
+    clock: Callable[[], float] = time.perf_counter,
 ) -> dict[str, list[float]]:
     """Time every job once per round, in a new order each; seconds a step by job.
 
-    Each is done once before, untimed. A job takes `steps` steps.
+    Each is done once before, untimed. A job takes `steps` steps. `clock` reads seconds.
     """
     seconds: dict[str, list[float]] = {name: [] for name in jobs}
     for job in jobs.values():
         job()
     for _ in range(rounds):
         for name in random.sample(list(jobs), len(jobs)):
-            began = time.perf_counter()
+            began = clock()
             jobs[name]()
-            seconds[name].append((time.perf_counter() - began) / steps)
+            seconds[name].append((clock() - began) / steps)
     return seconds
 
 
 def ratio(ones: list[float], others: list[float]) -> float:
     """Return the median over rounds of one / other."""
     return statistics.median(a / b for a, b in zip(ones, others, strict=True))
+
+
+def median_interval(values: list[float]) -> tuple[float, float]:
+    """Return a 95 % interval of the median: from and to an observation, whatever they are spread
+    like."""
+    ordered, half = sorted(values), 0.98 * math.sqrt(len(values))
+    middle = (len(values) - 1) / 2
+    last = len(ordered) - 1
+    return (
+        ordered[max(0, math.floor(middle - half))],
+        ordered[min(last, math.ceil(middle + half))],
+    )
 
 
 def figure(

@@ -1,9 +1,10 @@
-"""Loops of training steps in PyTorch, for bench/torch_loop.py; run by the Python that has PyTorch.
+"""Loops of training steps in PyTorch, for bench/torch_loop.py and bench/torch_stamps.py; run by the
+Python that has PyTorch.
 
 A line ``LOOP STEPS`` on standard input has that loop take so many steps; the answer is an empty
-line when they are done. ``own``: the benchmark's; ``plain``: written straight from PyTorch's
-tutorial (Optimizing model parameters), with the same network and optimiser; ``padded``: that with
-resnet20 as PyTorch's users write it, padded on all sides.
+line when they are done. ``own``: the benchmark's; ``bare``: that, without stamps; ``plain``:
+written straight from PyTorch's tutorial (Optimizing model parameters), with the same network and
+optimiser; ``padded``: that with resnet20 as PyTorch's users write it, padded on all sides.
 """
 
 import json
@@ -18,7 +19,7 @@ import torch
 from torch import nn
 
 from harness import ranks
-from torch_training import benchmark, inputs, models, stamps, steps
+from torch_training import benchmark, inputs, models, optimizers, stamps, steps
 from torch_training.models.network import initial_values
 
 
@@ -76,15 +77,24 @@ def plain_loop(params: dict[str, Any], network: nn.Module) -> Callable[[int], No
     return loop
 
 
-def own_loop(params: dict[str, Any]) -> Callable[[int], None]:
-    """The benchmark's loop, with its stamps."""
+def own_loops(params: dict[str, Any]) -> dict[str, Callable[[int], Any]]:
+    """The benchmark's loop, with its stamps; and on the same network a loop that takes none."""
     device = torch.device("cpu")
     shared, optimizer = benchmark.build(params, device)
     read = inputs.make(params, None, inputs.Place(0, 1), device)
     taken = stamps.Stamps(stamps.clock_of(device))
     taken.attach(optimizer)
     shared.attach(taken)
-    return lambda count: steps.take(shared, optimizer, read, count, taken)
+    without = optimizers.make(params, shared.parameters())  # no hooks
+
+    def bare(count: int) -> None:
+        for _ in range(count):
+            loss = shared.step(read())
+            without.step()
+            without.zero_grad(set_to_none=True)
+            loss.item()
+
+    return {"own": lambda count: steps.take(shared, optimizer, read, count, taken), "bare": bare}
 
 
 def main() -> None:
@@ -94,7 +104,7 @@ def main() -> None:
     networks = {"plain": models.build(params)}
     if params["model"] == "resnet20":
         networks["padded"] = resnet20()
-    loops = {"own": own_loop(params)}
+    loops = own_loops(params)
     for name, network in networks.items():
         with torch.no_grad():  # the first weights of the benchmark: work may depend on values
             for tensor, value in initial_values(network, params["seed"]):
