@@ -61,6 +61,7 @@ _AFTER = re.compile(
     r"|<omitting python frames>|This may indicate|Process Group destroyed"
     r"|Set TORCH|You can suppress|from user code|-- Process \d+ terminated"
     r"|\[[\d-]{10} [\d:,]{8,12}\] \[\w+\] \[launch\.py:|Set the environment variable HYDRA_FULL"
+    r"|\S+ FAILED$|Failures:$|Root Cause \(first observed failure\):$|\[\d+\]:$"
     r"|wandb: |\S+ NCCL (?:INFO|WARN)|\S*:\d+: \w*Warning: |\*{5,}$|-{5,}$|={5,}$"
 )
 

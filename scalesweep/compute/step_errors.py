@@ -231,12 +231,15 @@ class _Words:
         for line in lines:
             if line.rank is not None:
                 self._by_rank.setdefault(line.rank, []).append(line)
+        self._unlabelled = [line for line in self._all if line.rank is None]
 
     def of(self, end: RankEnd) -> Sequence[_Line]:
-        """The lines of these ranks, of the first of several."""
+        """The lines of these ranks, of the first of several; where it has none, those of which
+        nothing tells whose they are: C++ puts no label before its last words."""
         if not self._by_rank or not end.ranks:
             return self._all
-        return self._by_rank.get(int(re.findall(r"\d+", end.ranks)[0]), [])
+        own = self._by_rank.get(int(re.findall(r"\d+", end.ranks)[0]), [])
+        return own or self._unlabelled
 
     def blamed(self, ends: Sequence[RankEnd]) -> tuple[RankEnd | None, Reason | None]:
         """The rank that others ended of, and why it did; ``ends``: how ranks ended, in order.
@@ -255,7 +258,7 @@ class _Words:
         others += [(end, why) for end in silent if (why := self._reason(end))]
         if not self._by_rank and not first:
             return None, _reason(self._all, of_one_rank=False)
-        if why := _reason([line for line in self._all if line.rank is None], of_one_rank=False):
+        if why := _reason(self._unlabelled, of_one_rank=False):
             others.append((RankEnd("", "", *code), why))
         guilty = [
             (end, why) for end, why in others if (why.weight == OWN if why else _crashed(end))
@@ -274,7 +277,8 @@ class _Words:
         """Why these ranks ended by their words; None where a signal says it, or nothing does."""
         if _crashed(end):
             return None
-        return _reason(self.of(end), of_one_rank=bool(self._by_rank))
+        lines = self.of(end)
+        return _reason(lines, of_one_rank=bool(lines) and lines[0].rank is not None)
 
 
 def _crashed(end: RankEnd) -> bool:

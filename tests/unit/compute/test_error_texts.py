@@ -173,14 +173,26 @@ Root Cause (first observed failure):
         ("1 (pid: 2)", "-11 (pid: 3)", {1: PEER}, ("0", None, 11)),
         ("1 (pid: 2)", "-15 (pid: 3)", {0: PEER, 1: TEXTS["numpy"].text}, ("1", 1, None)),
         ("3 (pid: 2)", "1 (pid: 3)", {0: PEER}, ("1", 3, None)),
+        ("-6 (pid: 2)", "1 (pid: 3)", {0: PEER}, ("1", None, 6)),
     ],
 )
 def test_what_torchrun_reports(
     root: str, other: str, ranks: dict[int, str], wanted: tuple[str, int | None, int | None]
 ) -> None:
     lines = [line for rank, text in ranks.items() for line in labelled("pytorch", rank, text)]
+    if root.startswith("-6"):  # C++'s last words have no label
+        lines += TEXTS["sizes"].text.splitlines()
     found = step_errors([*lines, *TORCHRUN.format(root=root, other=other).splitlines()])
     assert (found.ranks, found.node, found.first) == (wanted[0], "n1", wanted[1:])
+    assert not root.startswith("-6") or (found.reason and "expected size" in found.reason.text)
+
+
+def test_before_torchruns_report_no_rank_need_be_labelled() -> None:
+    """As before PyTorch 2.3: what several ranks say stands in no order that is known."""
+    report = TORCHRUN.format(root="1 (pid: 2)", other="1 (pid: 3)").splitlines()
+    said = [*PEER.splitlines(), *TEXTS["numpy"].text.splitlines()]
+    assert cause([*said, *report]) == Cause.OUT_OF_MEMORY
+    assert cause([*said, *TEXTS["assertion"].text.splitlines(), *report]) is None
 
 
 def test_failures_have_the_cause_that_ranks_print(tmp_path: Path) -> None:
