@@ -1,6 +1,7 @@
 """Foreign programs: what benchmark.yaml may say, what starts, what is recorded and read again."""
 
 import json
+import shlex
 import shutil
 import sys
 from collections.abc import Callable
@@ -26,6 +27,7 @@ from scalesweep.jobs.run_spec import run_spec
 from scalesweep.state.reextract import reread, runs_to_reread
 from scalesweep.state.run_state import RunState, scan
 from tests.conftest import ROOT
+from tests.fakes.failure_texts import TEXTS
 from tests.fakes.foreign import SITE, patterns
 
 
@@ -227,6 +229,27 @@ def test_the_record_keeps_what_its_framework_reads_an_external_programs_that_of_
     assert code == 0 and started(folder) == 1
     kept_of = record["environment"]["variables"].keys()
     assert kept_of & every == every - secrets - others
+
+
+@pytest.mark.parametrize(
+    ("name", "end", "cause"),
+    [
+        ("cuda 1.13", "exit 1", "GPU_OUT_OF_MEMORY"),
+        ("numpy", "exit 1", "OUT_OF_MEMORY"),
+        ("c++", "kill -ABRT $$", "OUT_OF_MEMORY"),
+        ("assertion", "exit 79", "NON_ZERO_EXIT"),  # its own exit codes mean what it likes
+    ],
+)
+def test_which_memory_was_not_enough_for_an_external_program(
+    campaign: Callable[..., Campaign], name: str, end: str, cause: str
+) -> None:
+    loaded = campaign()
+    spec = run_spec(loaded, loaded.experiments[0], loaded.experiments[0].runs[0])
+    said = f"printf %s {shlex.quote(TEXTS[name].text)} >&2; {end}"
+    assert launch({**spec, "argv": ["bash", "-c", said]}, ROOT) == 1
+    failure = json.loads((Path(spec["folder"]) / "failure.json").read_text())
+    assert failure["cause"] == cause, failure["detail"]
+    assert TEXTS[name].told in failure["detail"] or cause == "NON_ZERO_EXIT"
 
 
 def test_a_foreign_run_leaves_a_record(
