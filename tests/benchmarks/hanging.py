@@ -77,21 +77,6 @@ def hangs_in_horovod(out):
     ranks.barrier()
 
 
-def hangs_in_torch(out):
-    """Let rank 1 hang while the other waits for it in a backward pass."""
-    from harness import ranks
-
-    ranks.use("torch")
-    ranks.start(2)
-    from torch import nn, ones
-
-    if ranks.rank() == 1:
-        sleeps(out)
-    network = nn.parallel.DistributedDataParallel(nn.Linear(4, 4), init_sync=False)
-    ready(out)
-    network(ones(2, 4)).sum().backward()
-
-
 def ready(out):
     """Tell when this rank had come to where it stays."""
     (out / f"ready-{watch.launched_rank()}").write_text(str(since_start()))

@@ -10,7 +10,6 @@ import pytest
 
 from scalesweep.compute.launcher import launch
 from tests.benchmarks.programs import GLOO, HELPER, ROOT, WORKFLOW, helper
-from tests.fakes.torch_python import TORCH, needs_torch
 
 PROGRAM = helper("hanging.py", "--run", "{run_file}")
 
@@ -67,20 +66,6 @@ def test_the_rank_that_the_others_wait_for_is_named(tmp_path):
         head = json.loads(path.read_text().splitlines()[0])
         assert path.name == f"stacks-rank{head['rank']}-{head['host']}-{head['pid']}.txt"
         assert ("mpi_ops.py" in path.read_text()) == (head["rank"] == 0)
-
-
-@needs_torch
-@pytest.mark.slow
-@pytest.mark.measured
-def test_the_rank_of_torch_that_the_others_wait_for_is_named(tmp_path):
-    words = [sys.executable, str(WORKFLOW / "launchers" / "local_ranks.py"), "2", str(TORCH)]
-    failure, _ = run_late(tmp_path, "hangs_in_torch", 12, ranks=2, argv=[*words, *PROGRAM[1:]])
-    assert failure["cause"] == "HANG", failure
-    assert "; rank 1 (host " in failure["detail"]
-    assert " sleeps < benchmarks/hanging.py:" in failure["detail"]
-    where = {each["ranks"]: each["where"] for each in failure["stacks"]}
-    assert where["0"].startswith("PyTorch < benchmarks/hanging.py:")
-    assert all(each["phase"] == "timed" for each in failure["stacks"])
 
 
 @pytest.mark.measured
