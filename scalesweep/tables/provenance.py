@@ -22,6 +22,8 @@ _PLACE = re.compile(
     r"|ELASTIC|RENDEZVOUS\w*)|(NCCL|GLOO)_SOCKET_IFNAME"
     # Of PyTorch's launchers (docs: torch.distributed, environment variable initialization).
     r"|MASTER_(ADDR|PORT)|((LOCAL|GROUP|ROLE)_)?(RANK|WORLD_SIZE)|ROLE_NAME|TORCHELASTIC_\w+"
+    # PyTorch sets it to a folder of the user's.
+    r"|TORCHINDUCTOR_CACHE_DIR"
     # Of TensorFlow's own, for its clusters: addresses, and what its strategies set.
     r"|TF_CONFIG|TF_PS_DISABLE_ASYNC_EXECUTOR_GLOBALLY|TF_ENABLE_EAGER_CLIENT_STREAMING_ENQUEUE"
 )

@@ -10,7 +10,7 @@ def test_where_a_run_was_is_no_fact_of_its_environment() -> None:
         "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "32091", "WORLD_SIZE": "2", "RANK": "0",
         "LOCAL_RANK": "0", "LOCAL_WORLD_SIZE": "2", "GROUP_RANK": "0", "ROLE_WORLD_SIZE": "2",
         "TORCHELASTIC_RUN_ID": "none", "GLOO_SOCKET_IFNAME": "lo", "NCCL_SOCKET_IFNAME": "ib0",
-        "HOROVOD_RANK": "0", "SLURM_PROCID": "0",
+        "TORCHINDUCTOR_CACHE_DIR": "/tmp/x", "HOROVOD_RANK": "0", "SLURM_PROCID": "0",
     }  # fmt: skip
     steering = {"NCCL_ALGO": "Ring", "TORCH_NCCL_ASYNC_ERROR_HANDLING": "1"}
     versions = {"torch": "2.13.0", "nccl": None}
