@@ -180,6 +180,7 @@ def test_two_ranks_leave_what_they_exchange(tmp_path):
     assert sum(exchange["tensor_bytes"]) == sum(exchange["messages"]) == gradients
     assert values["gradient_bytes"]["value"] == gradients
     assert (exchange["by"], exchange["backend"]) == ("ddp", "gloo")
+    assert exchange["library"] == "torch.distributed"
     assert exchange["bucket_bytes"] == 25 << 20 and exchange["first_bucket_bytes"] == 1 << 20
     handled = 2 * 8 * 2 * 4
     assert native["work"] == {
