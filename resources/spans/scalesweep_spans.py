@@ -83,8 +83,8 @@ class Spans:
     def steps(self, batches, **about):
         """Each batch, waited for in the span ``input``, and a step around what is done with it.
 
-        Values of ``about`` may be functions of the batch. Inside a ``span()`` there are no steps:
-        batches of a validation are its.
+        Values of ``about`` may be functions of the batch. Inside a span that is no part of
+        a step, such as ``validation``, batches make no steps.
         """
         if self._inside:
             yield from batches
@@ -115,11 +115,11 @@ class Spans:
         """Count what is inside for the span ``name``, and what follows for the one before."""
         outer = self._name
         self.at(name)
-        self._inside += 1
+        self._inside += name in BETWEEN
         try:
             yield
         finally:
-            self._inside -= 1
+            self._inside -= name in BETWEEN
             self.at(outer)
 
     def flush(self):

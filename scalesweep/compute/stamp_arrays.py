@@ -353,11 +353,10 @@ class _Group:
             if self._too_long(total):
                 longest = max(known, key=known.__getitem__)
                 self.said.append(
-                    f"the steps of rank {rank} reach over {total:.4g} s, and the run took "
-                    f"{self.wall_s:.4g} s (the longest time between two is {known[longest]:.4g} s, "
-                    f"before {shown(rows.keys[longest], self.epochs)}): its clock was set or does "
-                    "not count seconds; the time between steps is not known, rates are of the time "
-                    "within steps"
+                    f"the steps of rank {rank} reach over more time than the run took "
+                    f"({known[longest]:.2g} s lie before {shown(rows.keys[longest], self.epochs)}): "
+                    "its clock was set or does not count seconds; the time between steps is not "
+                    "known, rates are of the time within steps"
                 )
                 return True
         return False

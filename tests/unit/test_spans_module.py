@@ -87,6 +87,7 @@ def test_steps_are_printed_as_they_were(module: Any, tmp_path: Path) -> None:
 def test_loops_that_are_left_or_lie_in_a_span_print_no_steps(module: Any, tmp_path: Path) -> None:
     """A progress bar holds the batches of a loop that was left; and a validation has its loop."""
     spans, held = module.Spans(every_s=60), []
+    spans.span("training").__enter__()
     for epoch in np.arange(3):
         held.append(spans.steps([1, 2, 3], samples=np.int64(4), epoch=epoch))
         for batch in held[-1]:

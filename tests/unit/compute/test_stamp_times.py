@@ -55,7 +55,7 @@ def test_time_between_steps_that_the_run_did_not_take_is_not_known(
     assert true.warnings == [] and "span_between" in true.arrays
     stamped = read(tmp_path, [[change(each) for each in steps] for steps in plain], took)
     (warning,) = stamped.warnings
-    assert "the steps of rank 0 reach over" in warning and "the run took 2.2 s" in warning
+    assert "the steps of rank 0 reach over more time than the run took (" in warning
     assert "span_between" not in stamped.arrays
     assert rate(stamped) == pytest.approx(2 * 8 / SECONDS)
 
