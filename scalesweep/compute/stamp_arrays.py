@@ -167,6 +167,7 @@ class _Group:
         self.places = [list(range(len(rows.keys))) for rows in self.rows]
         self.said: list[str] = []
         self.lost = 0
+        self.clock_set = False  # so that this run's rate is not of the same time as another's
         if meet and not self.alike:
             self._keep_shared()
         self.seconds = self._seconds()
@@ -321,8 +322,9 @@ class _Group:
                     self.said.append(
                         f"the clock of rank {rank} went back by {-passed:.3g} s before "
                         f"{shown(rows.keys[place], self.epochs)}, or steps overlap: the time "
-                        "between steps is not known, rates are of the time within steps"
+                        "between steps is not known, nor are rates"
                     )
+                    self.clock_set = True
                     return None
                 known[place] = max(passed, 0.0)
             every.append(known)
@@ -354,10 +356,11 @@ class _Group:
                 longest = max(known, key=known.__getitem__)
                 self.said.append(
                     f"the steps of rank {rank} reach over more time than the run took "
-                    f"({known[longest]:.2g} s lie before {shown(rows.keys[longest], self.epochs)}): "
-                    "its clock was set or does not count seconds; the time between steps is not "
-                    "known, rates are of the time within steps"
+                    f"({known[longest]:.2g} s lie before "
+                    f"{shown(rows.keys[longest], self.epochs)}): its clock was set or does not "
+                    "count seconds; the time between steps is not known, nor are rates"
                 )
+                self.clock_set = True
                 return True
         return False
 
@@ -434,7 +437,7 @@ def _add_rates(
         amount = math.fsum(math.fsum(column[warm_up:]) for column in columns)
         if name == "samples" and len(set(map(len, columns))) == 1:
             totals = [math.fsum(values) for values in zip(*columns, strict=True)]
-        if amount > 0 and elapsed > 0:
+        if amount > 0 and elapsed > 0 and not group.clock_set:
             rate = f"{name}_per_second"
             result.put(f"{rate}{suffix}", amount / elapsed, MEANINGS[rate])
     return totals
