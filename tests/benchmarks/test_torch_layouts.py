@@ -189,7 +189,9 @@ def test_a_run_says_what_each_stage_is(tmp_path):
     assert samples["loss"].shape == samples["span_pipeline_wait"].shape == (3, 2)
     assert (samples["loss"][:, 0] == samples["loss"][:, 1]).all()  # known to the last stage alone
     assert (samples["span_pipeline_wait"] > 0).all()
-    assert native["work"] == {"samples_per_epoch": 4 * 2 * 3}  # of one data-parallel rank
+    samples_of_run = 4 * 2 * 3  # of one data-parallel rank
+    timed = {"samples": samples_of_run, "phases": ["timed"]}
+    assert native["work"] == timed | {"samples_per_epoch": samples_of_run}
     layout, values = native["notes"]["layout"], native["metrics"]
     assert layout["mesh"] == {"pp": 2, "dp_replicate": 1, "dp_shard": 1, "tp": 1}
     assert native["notes"]["mode"]["strategy"] == "pp"
