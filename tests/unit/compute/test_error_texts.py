@@ -195,6 +195,7 @@ def test_before_torchruns_report_no_rank_need_be_labelled() -> None:
     assert cause([*said, *TEXTS["assertion"].text.splitlines(), *report]) is None
 
 
+@pytest.mark.slow
 def test_failures_have_the_cause_that_ranks_print(tmp_path: Path) -> None:
     """Through the launcher, with an exit code that no program chooses, and with its own."""
     local = [sys.executable, str(ROOT / "workflow" / "launchers" / "local_ranks.py"), "2"]
