@@ -163,11 +163,12 @@ class Benchmark:
         samples = int(self.work(point))
         return samples * int(point["ranks"]) if self.work_scope == "rank" else samples
 
-    def threads_of(self, point: Mapping[str, Any]) -> int:
-        """Threads that a rank computes with: 1 where the benchmark does not say."""
+    def threads_of(self, point: Mapping[str, Any]) -> int | None:
+        """Threads that a rank computes with: 1 where the benchmark does not say; None where it says
+        0, as many as the framework chooses, which depends on the cores that a rank may use."""
         threads = self.threads(point) if self.threads else 1
         if isinstance(threads, int | float) and math.isfinite(threads):
-            return max(1, math.ceil(threads))
+            return max(1, math.ceil(threads)) if threads else None
         text = self.threads.text if self.threads else ""
         raise UserError(f"{self.folder}/benchmark.yaml: threads: '{text}' is {threads!r}")
 

@@ -121,15 +121,18 @@ class Site:
         """Ranks of the fullest node of a point."""
         return -(-int(point["ranks"]) // self.nodes_for(point))
 
-    def threads_per_core(self, point: Mapping[str, Any], threads: int) -> float | None:
-        """Threads for each core of a point's fullest node, if each rank has so many.
+    def threads_per_core(self, point: Mapping[str, Any], threads: int | None) -> float | None:
+        """Threads for each core of a point's fullest node, if each rank has so many (None: not
+        known, but at least one).
 
-        Above 1 the node is oversubscribed. None on a site that starts nothing: its ``nodes`` and
-        cores are not those of the machines that its runs were imported from.
+        Above 1 the node is oversubscribed. None where that is not known, and on a site that starts
+        nothing: its ``nodes`` and cores are not those of the machines that its runs were imported
+        from.
         """
         if self.launch is None:
             return None
-        return self.ranks_on_node(point) * threads / self.cores_per_node
+        load = self.ranks_on_node(point) * (threads or 1) / self.cores_per_node
+        return None if threads is None and load <= 1 else load
 
     def python_for(self, framework: str | None) -> str:
         """What starts the programs of a framework; without one, or where the site names no Python
