@@ -216,8 +216,9 @@ def _fates(side: Side, defaults: _Defaults) -> dict[_Key, str]:
     fates: dict[_Key, str] = {}
     for entry in side.planned:
         kind = (str(entry["benchmark"]), int(entry["version"]))
-        # Devices follow from other parameters, and are in no record.
+        # Devices follow from other parameters, quantities are the campaign's: no record has them.
         derived = {str(entry["scale"])} - set(entry["scale_parameters"])
+        derived |= set(entry.get("quantities", ()))
 
         def key(point: Mapping[str, Any], kind: Kind = kind, out: set[str] = derived) -> _Key:
             kept = {name: value for name, value in point.items() if name not in out}

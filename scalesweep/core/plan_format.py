@@ -221,6 +221,9 @@ class PlanExperiment(TypedDict):
             "parameters that are worked out from others, each with its expression; none: absent",
         ]
     ]
+    quantities: NotRequired[
+        Annotated[list[str], "parameters that the program is not told of; none: absent"]
+    ]
     derived_at: NotRequired[
         Annotated[
             dict[str, PointValues],

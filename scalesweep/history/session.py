@@ -108,9 +108,11 @@ def _finished(
 
 
 def _outside_series(entry: PlanExperiment) -> set[str]:
-    """The parameters that change along a scaling series (``analysis.factors``)."""
+    """The parameters that change along a scaling series (``analysis.factors``), and those that
+    follow from others."""
     along = {axis for axis in entry["axes"] if axis not in series_parameters(entry)}
-    return along | {entry["scale"], *entry["scale_parameters"]}
+    follow = {name for values in entry.get("derived_at", {}).values() for name in values}
+    return along | follow | {entry["scale"], *entry["scale_parameters"]}
 
 
 def _series_of(entry: PlanExperiment, run: PlanRun | PlanProfile, outside: Container[str]) -> str:

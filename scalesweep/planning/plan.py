@@ -196,6 +196,8 @@ def _experiment_entry(
             axes_key(entry, benchmark.scaled(point)): {name: point[name] for name in worked_out}
             for point in experiment.points
         }
+    if benchmark.quantities:
+        entry["quantities"] = sorted(benchmark.quantities)
     _note_names(entry, experiment)
     if experiment.predict:
         entry["predict"] = list(experiment.predict)

@@ -41,6 +41,7 @@ class FakeSide:
     defaults: Mapping[str, Any] = field(default_factory=dict)
     planned: Sequence[tuple[Mapping[str, Any], str]] = ()
     excluded: Sequence[tuple[Mapping[str, Any], str]] = ()
+    quantities: Sequence[str] = ()
     main_metric: str | None = None
     hardware: Mapping[str, Any] = field(default_factory=lambda: CPU)
     versions: Mapping[str, Any] = field(default_factory=lambda: VERSIONS)
@@ -124,6 +125,7 @@ def _plan(fake: FakeSide, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
                 "main_metric": fake.main_metric, "metrics": {}, "scale": "ranks",
                 "compare": fake.compare,
                 "scale_parameters": ["ranks"],
+                **({"quantities": [*fake.quantities]} if fake.quantities else {}),
             }
         )  # fmt: skip
     return {

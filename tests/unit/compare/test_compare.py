@@ -181,7 +181,13 @@ def test_points_are_joined_by_parameters_not_by_names_of_experiments() -> None:
     here = [FakePoint({"ranks": n, "rate": 1.0}, rates(BASE), "io") for n in (1, 2)]
     there = [FakePoint({"rate": 1, "ranks": n}, rates(BASE), "reading") for n in (2, 4)]
     base, new = two(
-        FakeSide("base", here, planned=[({"ranks": 4, "rate": 1.0}, "TIMEOUT")]),
+        # A plan has quantities of the campaign too, which no record has.
+        FakeSide(
+            "base",
+            here,
+            planned=[({"ranks": 4, "rate": 1.0, "dp": 2}, "TIMEOUT")],
+            quantities=["dp"],
+        ),
         FakeSide("new", there, excluded=[({"ranks": 1, "rate": 1.0}, "too few")]),
     )
     joined = join(base, new)

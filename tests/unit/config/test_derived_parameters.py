@@ -15,6 +15,7 @@ from scalesweep.config.campaign import Campaign, load_campaign
 from scalesweep.core.errors import UserError
 from scalesweep.core.joined_experiments import parameters_at
 from scalesweep.experiment.results import ExperimentResults
+from scalesweep.history.session import _outside_series
 from scalesweep.jobs.run_spec import run_spec
 from scalesweep.planning.plan import build_plan
 from scalesweep.report.sections import fixed_parameters
@@ -102,6 +103,10 @@ def test_axes_tell_series_apart_and_tables_show_what_follows(
     shown = {item["name"]: item["value"] for item in fixed_parameters(results)["set"]}
     assert shown["size"] == "= total / lanes" and shown["lanes"] == "= ranks // threads"
     assert entry["parameters"]["lanes"]["unit"] == "ranks"
+    assert entry["quantities"] == ["lanes", "total"]
+    # What follows from the axes is no part of what points of a series share in the history.
+    assert {"lanes", "size", "ranks"} <= _outside_series(entry)
+    assert not {"threads", "total"} & _outside_series(entry)
 
 
 def test_advice_derives_at_other_scales(
