@@ -314,11 +314,11 @@ def _judge(outcome: Outcome, work: Path, spec: Order) -> _Verdict:
     """Why a program failed by itself, if it did."""
     if outcome.exit_code == 0:
         return _Verdict(None, "")
-    if (full := disk_full.why_failed(work, _last_lines(work))) is not None:
-        return _Verdict(Cause.DISK_FULL, full)
     # Imported here, because it takes milliseconds, which runs that end well are spared.
-    from scalesweep.compute.step_errors import read_step_errors
+    from scalesweep.compute.step_errors import read_step_errors, without_labels
 
+    if (full := disk_full.why_failed(work, _last_lines(work))) is not None:
+        return _Verdict(Cause.DISK_FULL, without_labels(full, spec["argv"]))
     step = read_step_errors(work / "stderr.log", spec["argv"])
     if step.launch and step.first is None:
         return _Verdict(Cause.LAUNCH_FAILED, step.launch)

@@ -152,6 +152,11 @@ def has_labels(argv: Iterable[str]) -> bool:
     return bool(starts) and bool({"-l", "--label"} & set(words[starts[0] :]))
 
 
+def without_labels(line: str, argv: Iterable[str]) -> str:
+    """A line that a command's program printed, without the labels of launchers and of PyTorch."""
+    return _without_labels(line, has_labels(argv)).text
+
+
 class _Line(NamedTuple):
     """A line of a rank (None: not known) without labels; ``marked``: of what ended it."""
 

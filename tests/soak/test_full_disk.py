@@ -57,7 +57,8 @@ def fill(disk: Path) -> Path:
 def test_a_program_that_finds_no_space(disk: Path) -> None:
     # As Python, TensorFlow and the C library say it; where that was is for them to tell.
     words = "cannot write /scratch/x: No space left on device"
-    assert launch(order(disk / "runs" / "a", f"raise SystemExit({words!r})"), ROOT) == 1
+    program = f"raise SystemExit({f'[1]<stderr>:{words}'!r})"  # with horovodrun's label
+    assert launch(order(disk / "runs" / "a", program), ROOT) == 1
     failure = read_failure(disk / "runs" / "a")
     assert failure is not None and failure["cause"] == "DISK_FULL" and failure["detail"] == words
 
