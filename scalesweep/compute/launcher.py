@@ -366,7 +366,8 @@ def _cause(outcome: Outcome, work: Path, spec: Order, step: "StepErrors") -> tup
         why = f": {said}" if reason else ""
         return Cause.KILLED, f"signal {signal.Signals(outcome.signal).name}{why}"
     # What others print after a silent rank has gone is of its end: "Connection closed by peer".
-    silent = step.ranks and not step.words
+    # A single rank has no others: srun may tell its end before it passes on its words.
+    silent = step.ranks and not step.words and spec["params"]["ranks"] > 1
     said = said or (own[-1].strip() if own and not silent else "")
     if reason and not step.guilty and step.left:
         said = f"{step.left} had ended with exit code 0 before: {said}"

@@ -295,6 +295,14 @@ def test_a_failing_rank_fails_the_run(tmp_path: Path) -> None:
     )
 
 
+def test_a_single_rank_is_told_in_its_words_though_srun_tells_its_end_first(tmp_path: Path) -> None:
+    words = "srun: error: node1: task 0: Exited with exit code 1\\nno such size"
+    order = spec(tmp_path, argv=["bash", "-c", f"printf '{words}\\n' >&2; exit 1"])
+    order["params"] = {**order["params"], "ranks": 1}
+    assert launch(order, ROOT) == 1
+    assert failure(tmp_path)["detail"] == "exit code 1: no such size"
+
+
 def test_a_rank_that_fails_silently_is_not_told_in_the_words_of_another(tmp_path: Path) -> None:
     """Rank 1 goes first and prints nothing; what rank 0 says then is of the end of its peer."""
     local = str(ROOT / "workflow" / "launchers" / "local_ranks.py")
