@@ -38,11 +38,13 @@ SECTIONS = {
     ("benchmark", "metrics.NAME"): "A metric",
     ("benchmark", "layout"): "Names of layouts",
     ("benchmark", "layout.words[]"): "Words of a layout's name: an entry of `layout.words`",
+    ("benchmark", "transformer"): "A transformer",
     ("benchmark", "data"): "A data set",
     ("benchmark", "result.stamps"): "How stamps are read: `result.stamps`",
     ("benchmark", "result.extract[]"): "A metric that is extracted: an entry of `result.extract`",
     ("table_map", "parameters.NAME"): "A parameter",
     ("table_map", "metrics.NAME"): "A metric",
+    ("table_map", "transformer"): "A transformer",
 }
 WORDS = {
     "integer": "integer",

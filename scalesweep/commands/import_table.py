@@ -57,6 +57,7 @@ def run(args: argparse.Namespace) -> None:
         },
         table_map.scale,
         table_map.work,
+        table_map.declared,
     )
     rules = Rules(
         "scaling",

@@ -14,9 +14,11 @@ from scalesweep.config.expressions import Expression
 from scalesweep.config.launcher_template import LAUNCHER_PLACES, fill_launcher
 from scalesweep.config.layout import Layout, load_layout
 from scalesweep.config.log_patterns import STAMP_METRICS, Extract, check_main_metric, load_extract
+from scalesweep.config.mesh import Mesh, load_mesh
 from scalesweep.config.parameter import VARIABLE_PREFIX, Parameter, load_parameter
 from scalesweep.config.reserved_names import check_parameter, check_varying
 from scalesweep.config.study import OWN_BENCHMARKS, file_names, find_file
+from scalesweep.config.transformer import Transformer, load_transformer
 from scalesweep.config.yaml_loader import check_schema, load_yaml
 from scalesweep.core.errors import UserError, choices
 from scalesweep.core.files import canonical_json
@@ -114,6 +116,8 @@ class Benchmark:
     framework: str | None = None
     quantities: frozenset[str] = frozenset()
     layout: Layout | None = None  # names for how ranks share the work; None: parameters name it
+    mesh: Mesh | None = None  # the axes that the ranks lie along; None: not known
+    transformer: Transformer | None = None  # the model, where it is one
 
     def parameter(self, name: str, where: str) -> Parameter:
         """A parameter by name; raises UserError naming the known ones."""
@@ -143,6 +147,8 @@ class Benchmark:
                     f"{where}: {number.text_at(point)} = {value} is not a multiple of "
                     f"{divisor.text_at(point)} = {by}; nearest valid: {would}"
                 )
+        if self.mesh and (fault := self.mesh.fault(point)):
+            raise UserError(f"{where}: {fault}; {self.mesh.rule}")
 
     @cached_property
     def rules(self) -> tuple[PointRule, ...]:
@@ -154,7 +160,11 @@ class Benchmark:
             return PointRule(lambda point: bool(number(point) % divisor(point)), names, reason)
 
         refused = [PointRule(rule, rule.names, reason) for rule, reason in self.refuse]
-        return *refused, *(divides(*sizes) for sizes in self.divides)
+        divided = [divides(*sizes) for sizes in self.divides]
+        if (mesh := self.mesh) is None:
+            return *refused, *divided
+        no_mesh = PointRule(lambda point: bool(mesh.fault(point)), mesh.names, mesh.rule)
+        return *refused, *divided, no_mesh
 
     def total_work(self, point: Mapping[str, Any]) -> int | None:
         """Samples per epoch over all ranks, or None if the benchmark does not say."""
@@ -368,6 +378,10 @@ def load_benchmark(
         gpus=expression(content["gpus"], "gpus") if "gpus" in content else None,
         framework=content.get("framework"),
         layout=load_layout(content["layout"], defaults, path) if "layout" in content else None,
+        mesh=load_mesh(content["mesh"], parameters, f"{path}: mesh") if "mesh" in content else None,
+        transformer=load_transformer(content["transformer"], parameters, f"{path}: transformer")
+        if "transformer" in content
+        else None,
     )
 
 

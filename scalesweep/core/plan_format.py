@@ -211,6 +211,20 @@ class PlanExperiment(TypedDict):
             "them vary, or they form a grid: absent",
         ]
     ]
+    mesh: NotRequired[
+        Annotated[
+            dict[str, str],
+            "of benchmarks that declare a mesh: its axes by role, each with the expression for its "
+            "ranks (config.point_shape); others: absent",
+        ]
+    ]
+    transformer: NotRequired[
+        Annotated[
+            dict[str, str],
+            "of benchmarks that declare a transformer: the expressions for its shape "
+            "(config.point_shape); others: absent",
+        ]
+    ]
     axes: Annotated[list[str], "parameters with more than one value, the scale first"]
     linked: Annotated[list[str], "parameters that the campaign sets together"]
     work: Annotated[list[str], "parameters that decide the work of a rank"]

@@ -21,6 +21,8 @@ from scalesweep.core.paths import BENCHMARKS
 _RANKS = {"type": "integer", "minimum": 1, "default": 1, "unit": "ranks"}
 # What says how a value is read: it must not change between imports.
 _FIXED = ("type", "unit")
+# What a later import may leave out.
+_DECLARED = ("mesh", "transformer")
 
 
 @dataclass(frozen=True)
@@ -50,11 +52,13 @@ def make_benchmark(
     metrics: Mapping[str, str | Mapping[str, str]],
     scale: str = "ranks",
     work: Mapping[str, str] | None = None,
+    declared: Mapping[str, Any] | None = None,
 ) -> Benchmark:
     """Write the benchmark of imported results and read it back.
 
     ``parameters`` by name (``ranks`` needs none), ``metrics`` definitions by name (or with a kind,
-    as in benchmark.yaml), the main one first. A benchmark of this name that an earlier import made
+    as in benchmark.yaml), the main one first. ``declared``: ``mesh`` and ``transformer``, as in
+    benchmark.yaml. A benchmark of this name that an earlier import made
     keeps its parameters and gets the new ones. Raises UserError if the name is that of a shipped
     benchmark, or a parameter was something else before.
     """
@@ -85,6 +89,7 @@ def make_benchmark(
         content["workers"] = {"name": scale, "count": "ranks", "doc": f"Number of {scale}."}
     if work:
         content["work"] = dict(work)
+    content |= declared or {}
     if path.is_file():
         content = _joined(load_yaml(path), content, path)
     folder.mkdir(parents=True, exist_ok=True)
@@ -112,6 +117,7 @@ def _joined(before: Any, now: dict[str, Any], path: Path) -> dict[str, Any]:
                 "import under another name"
             )
     return {
+        **{key: before[key] for key in _DECLARED if key in before},
         **now,
         "parameters": parameters,
         "metrics": {**before["metrics"], **now["metrics"]},

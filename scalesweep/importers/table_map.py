@@ -13,7 +13,9 @@ from scalesweep.config.derived_parameters import in_order
 from scalesweep.config.expressions import Expression
 from scalesweep.config.formula import Formula, Number, by_alias
 from scalesweep.config.log_patterns import RESERVED
+from scalesweep.config.mesh import Mesh, load_mesh
 from scalesweep.config.reserved_names import check_metrics, check_parameter, check_varying
+from scalesweep.config.transformer import Transformer, load_transformer
 from scalesweep.config.yaml_loader import check_schema, load_yaml
 from scalesweep.core.errors import UserError
 from scalesweep.importers.table_file import Cell, Row, Table, read_table
@@ -114,6 +116,8 @@ class TableMap:
     scale: str
     scaling: str
     work: Mapping[str, str] | None
+    mesh: Mesh | None
+    transformer: Transformer | None
 
     @property
     def sides(self) -> list[Side]:
@@ -125,6 +129,13 @@ class TableMap:
     def derive(self) -> dict[str, str]:
         """The parameters that follow from others, with their expressions."""
         return {name: it.derive.text for name, it in self.parameters.items() if it.derive}
+
+    @property
+    def declared(self) -> dict[str, Any]:
+        """Mesh and transformer as benchmark.yaml has them."""
+        mesh = self.mesh and [{"role": r, "ranks": text} for r, text in self.mesh.texts.items()]
+        model = self.transformer and self.transformer.texts
+        return {key: of for key, of in (("mesh", mesh), ("transformer", model)) if of}
 
     @cached_property
     def columns(self) -> frozenset[str]:
@@ -217,6 +228,14 @@ class _Reader:
             scale=content.get("scale", "ranks"),
             scaling=content.get("scaling", ""),
             work=content.get("work"),
+            mesh=load_mesh(content["mesh"], parameters, f"{self.path}: mesh")
+            if "mesh" in content
+            else None,
+            transformer=load_transformer(
+                content["transformer"], parameters, f"{self.path}: transformer"
+            )
+            if "transformer" in content
+            else None,
         )
 
     def _error(self, key: str, what: str) -> UserError:

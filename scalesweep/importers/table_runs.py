@@ -317,6 +317,18 @@ def _check_derived(table_map: TableMap, point: Mapping[str, Cell]) -> None:
             )
 
 
+def _check_shape(table_map: TableMap, point: Mapping[str, Cell]) -> None:
+    """Raise RefusedRowError for ranks that make no such mesh, and a model that cannot be."""
+    try:
+        fault = table_map.mesh and table_map.mesh.fault(point)
+        if table_map.transformer:
+            table_map.transformer.at(point, "the map")
+    except UserError as error:
+        raise RefusedRowError(str(error)) from None
+    if fault:
+        raise RefusedRowError(fault)
+
+
 def _run(table_map: TableMap, entry: _Entry, types: Mapping[str, str]) -> ImportedRun:
     """A row, or one side of it, as a run; ``types``: of its parameters, by name."""
     file = table_map.table.file
@@ -324,6 +336,7 @@ def _run(table_map: TableMap, entry: _Entry, types: Mapping[str, str]) -> Import
     modified = datetime.fromtimestamp(file.stat().st_mtime, UTC)
     point = {name: _typed(name, value, types[name]) for name, value in entry.point.items()}
     _check_derived(table_map, point)
+    _check_shape(table_map, point)
     stated = [name for name, metric in entry.metrics.items() if "count" in metric]
     side = list(entry.side) if entry.side.number else entry.side.value
     return ImportedRun(

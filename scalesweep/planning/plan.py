@@ -216,7 +216,8 @@ def _experiment_entry(
 
 
 def _note_names(entry: PlanExperiment, experiment: Experiment) -> None:
-    """Note what the experiment is part of, metrics that it derives, and names of its layouts."""
+    """Note what the experiment is part of, metrics that it derives, names of its layouts, its mesh
+    and its model."""
     if experiment.part_of:
         entry["part_of"] = experiment.part_of
     if experiment.derived:
@@ -234,6 +235,10 @@ def _note_names(entry: PlanExperiment, experiment: Experiment) -> None:
         points = [run["point"] for run in entry["runs"] if not run["repeat"]]
         if layouts := layout.named(points, experiment.axes, entry["scale"]):
             entry["layouts"] = layouts
+    if mesh := experiment.benchmark.mesh:
+        entry["mesh"] = mesh.texts
+    if transformer := experiment.benchmark.transformer:
+        entry["transformer"] = transformer.texts
 
 
 def kept_profiles(

@@ -40,6 +40,7 @@ def imported(
         parameters,
         dict.fromkeys(table_map.metrics, ""),
         table_map.scale,
+        declared=table_map.declared,
     )
     written, refused = import_runs(table.runs, folder / "runs" / "imported")
     assert not refused and not table.refusals
