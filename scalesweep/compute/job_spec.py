@@ -161,6 +161,9 @@ class Order(TypedDict):
             "replaced",
         ]
     ]
+    memory_limit_bytes: NotRequired[
+        Annotated[Positive, "of a process of a rank; absent where the site sets no limit"]
+    ]
     study: NotRequired[Annotated[str, "folder of the user's study, whose git state is recorded"]]
     hosts: NotRequired[
         Annotated[

@@ -334,6 +334,17 @@ def _judge(outcome: Outcome, work: Path, spec: Order) -> _Verdict:
     if step.memory:
         return _Verdict(Cause.OUT_OF_MEMORY, step.memory, more)
     cause, detail = _cause(outcome, work, spec, step)
+    # What the kernel kills has not reached a limit of its own.
+    limit = None if outcome.oom else spec.get("memory_limit_bytes")
+    if limit is not None or cause == Cause.OUT_OF_MEMORY:
+        from scalesweep.compute.memory_limit import judged, memory_facts
+
+        if limit is not None:
+            cause, detail = judged(cause, detail, step.words or step.own, limit)
+        if cause == Cause.OUT_OF_MEMORY and (
+            facts := memory_facts(detail, _native_error(work)[2], limit)
+        ):
+            more = {**more, "memory": facts}
     if step.who and spec["params"]["ranks"] > 1:
         detail = f"{detail} ({step.who})"
     return _Verdict(cause, detail, more)
@@ -342,7 +353,7 @@ def _judge(outcome: Outcome, work: Path, spec: Order) -> _Verdict:
 def _cause(outcome: Outcome, work: Path, spec: Order, step: "StepErrors") -> tuple[str, str]:
     """Cause and detail of a program that failed; ``step``: what it and Slurm printed on stderr."""
     own = step.own
-    code, said = _native_error(work)
+    code, said, _ = _native_error(work)
     code = code or outcome.exit_code
     # What ends a program without asking it leaves no other code.
     by_error = code in _BY_ERROR or outcome.signal == signal.SIGABRT
@@ -386,16 +397,19 @@ def _why_refused(error: Exception, work: Path) -> _Verdict:
     )
 
 
-def _native_error(work: Path) -> tuple[int | None, str]:
-    """Exit code and message that the program left in native_error.json, or (None, "").
+def _native_error(work: Path) -> tuple[int | None, str, Mapping[str, Any]]:
+    """Exit code and message that the program left in native_error.json, and what else it says
+    there of its memory; or (None, "", {}).
 
     horovodrun exits with 1 whatever its processes exit with.
     """
     try:
         error = json.loads((work / "native_error.json").read_bytes())
-        return int(error["exit_code"]), " ".join(str(error["message"]).split())
+        code, message = int(error["exit_code"]), " ".join(str(error["message"]).split())
+        memory = error.get("memory")
     except (OSError, ValueError, KeyError, TypeError):
-        return None, ""
+        return None, "", {}
+    return code, message, memory if isinstance(memory, dict) else {}
 
 
 def _said(lines: list[str], benchmark: str) -> str:

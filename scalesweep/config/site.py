@@ -95,6 +95,13 @@ class Site:
     islands_per_node: int = 1  # sockets or NVLink islands, among which a node's ranks are divided
     nodes_per_switch_group: int = 0  # not known: 0
     peaks: Mapping[str, Any] = field(default_factory=dict)  # of a node, as data sheets state them
+    memory_limit_gib_per_rank: float | None = None
+
+    @property
+    def memory_limit_bytes(self) -> int | None:
+        """Bytes that a process of a rank may have of its own, in whole KiB; None: no limit."""
+        gib = self.memory_limit_gib_per_rank
+        return None if gib is None else max(1, round(gib * 2**20)) * 2**10
 
     def nodes_for(self, point: Mapping[str, Any]) -> int:
         """Nodes that a point takes: ceil(ranks / ranks_per_node)."""
@@ -220,6 +227,7 @@ def load_site(name: str, where: str = "site", folder: Path | None = None) -> Sit
         islands_per_node=content.get("islands_per_node", 1),
         nodes_per_switch_group=content.get("nodes_per_switch_group", 0),
         peaks=content.get("peaks", {}),
+        memory_limit_gib_per_rank=content.get("memory_limit_gib_per_rank"),
     )
     if site.launch is not None:
         for ranks in (1, 2):

@@ -96,10 +96,16 @@ def request_for(
 
 
 def may_mend(
-    campaign: Campaign, experiment: Experiment, cause: str, asked: Asked, attempt: int
+    campaign: Campaign,
+    experiment: Experiment,
+    cause: str,
+    asked: Asked,
+    attempt: int,
+    limited: bool = False,
 ) -> bool:
     """Whether another job, asked for as ``request_for`` would, may end better than the last.
 
+    ``limited``: a rank had reached the limit of memory that the site sets, which stays.
     ``attempt`` is the number of that one, from 1. A hang costs all nodes their whole limit, and
     more time does not cure it. But many are chance (a race at the start, a network or file system
     that stalls): the same again, once.
@@ -111,7 +117,8 @@ def may_mend(
             most_s = longest_s(campaign, experiment)
             return asked["limit_s"] is not None and asked["limit_s"] < most_s
         case NextJob.MORE_MEMORY:
-            return asked["mem_mb"] is not None and asked["mem_mb"] < _largest_mb(campaign)
+            less = asked["mem_mb"] is not None and asked["mem_mb"] < _largest_mb(campaign)
+            return less and not limited
         case next_job:
             return next_job is not NextJob.NONE
 

@@ -24,6 +24,7 @@ from scalesweep.jobs.job_requests import Request
 from scalesweep.state.programs import folders_of, launcher_of, program_order, python_of
 
 PROFILED_RANK = "profiled_rank.py"  # starts a rank's program under a profiler
+LIMITED_RANK = "limited_rank.sh"  # starts it with a limit of its memory
 
 
 def data_folder(campaign: Campaign, benchmark: Benchmark, point: Mapping[str, Any]) -> str | None:
@@ -101,7 +102,7 @@ def run_spec(
         "folder": str(campaign.runs_folder / run.run_id),
         "data": data_folder(campaign, benchmark, point),
         "node_local": site.node_local,
-        "argv": [*launcher, *profiler, *command],
+        "argv": [*launcher, *limiting_words(site), *profiler, *command],
         "env": {**site_environment(site), **benchmark.variables(point)},
         "prologue": list(site.prologue),
         "time_limit_s": request.limit_s if request else campaign.limit_s(experiment, run.run_id),
@@ -118,7 +119,15 @@ def run_spec(
         order["extract"] = extract
     if study := study_folder():
         order["study"] = str(study)
+    if (limit := site.memory_limit_bytes) is not None:
+        order["memory_limit_bytes"] = limit
     return order
+
+
+def limiting_words(site: Site) -> list[str]:
+    """The words that limit the memory of a rank, in front of its program; none without a limit."""
+    limit = site.memory_limit_bytes
+    return [] if limit is None else ["sh", str(LAUNCHERS / LIMITED_RANK), str(limit // 2**10)]
 
 
 def _extract(

@@ -430,7 +430,9 @@ class Submission:
         if run_id in self.left_out or attempt >= of_slurm(self.campaign.site).max_attempts:
             return None, ""
         request = self.request(run_id, attempt + 1)
-        if not may_mend(self.campaign, experiment, cause, asked, attempt):
+        failure = read_failure(self._folder(run_id)) or {}
+        limited = "limit_bytes" in failure.get("memory", {})
+        if not may_mend(self.campaign, experiment, cause, asked, attempt, limited):
             # Unless the node is at fault, or may be, and there are others.
             suspects = set(expand(self.faults.worth_a_trial(run_id)))
             if suspects.isdisjoint(expand(request.shape.exclude)):

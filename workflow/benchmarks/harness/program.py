@@ -28,10 +28,14 @@ EXIT_LAUNCH = os.EX_TEMPFAIL  # not all ranks were started, or they cannot reach
 class ProgramError(Exception):
     """Ends the program with one line on standard error and `code` as its exit code."""
 
-    def __init__(self, code: int, message: str) -> None:
-        """Keep the exit code with the message; line breaks in the message become spaces."""
+    def __init__(self, code: int, message: str, memory: dict[str, int] | None = None) -> None:
+        """Keep the exit code with the message; line breaks in the message become spaces.
+
+        `memory`: bytes that the rank has asked for in vain and held by then, where it ran out.
+        """
         super().__init__(" ".join(message.split()))
         self.code = code
+        self.memory = memory or {}
 
 
 @dataclass(frozen=True)
@@ -102,7 +106,9 @@ def write_error(out: Path, error: ProgramError) -> None:
     """Leave code and message in ``native_error.json``: horovodrun turns any exit code into 1."""
     try:
         out.mkdir(parents=True, exist_ok=True)
-        content = {"exit_code": error.code, "message": str(error)}
+        content: dict[str, Any] = {"exit_code": error.code, "message": str(error)}
+        if error.memory:
+            content["memory"] = error.memory
         partial = out / f"native_error.json.{os.getpid()}.part"
         partial.write_text(json.dumps(content) + "\n")
         partial.rename(out / "native_error.json")

@@ -15,6 +15,7 @@ HOST = re.compile(r"DefaultCPUAllocator|Cannot allocate memory|not enough memory
 GPU = re.compile(r"CUDA out of memory|CUDA error: out of memory|CUBLAS_STATUS_ALLOC_FAILED")
 KILLED = re.compile(r"DataLoader worker .* is killed by signal: Killed")
 STATUS = Path("/proc/self/status")
+ASKED = re.compile(r"you tried to allocate (\d+) bytes")
 
 
 def peaks(device: torch.device) -> dict[str, int]:
@@ -24,15 +25,38 @@ def peaks(device: torch.device) -> dict[str, int]:
     `peak_memory_allocated` by tensors, and `peak_memory_reserved` by PyTorch's allocator for them.
     """
     held = {}
-    try:
-        if match := re.search(r"VmHWM:\s*(\d+) kB", STATUS.read_text()):
-            held["peak_rss"] = int(match[1]) * 1024
-    except OSError:
-        pass
+    if (most := of_status("VmHWM")) is not None:
+        held["peak_rss"] = most
     if device.type == "cuda":
         held["peak_memory_allocated"] = torch.cuda.max_memory_allocated(device)
         held["peak_memory_reserved"] = torch.cuda.max_memory_reserved(device)
     return held
+
+
+def of_status(name: str) -> int | None:
+    """Return the bytes that Linux gives under a name of this process's status."""
+    try:
+        match = re.search(rf"^{name}:\s*(\d+) kB", STATUS.read_text(), re.MULTILINE)
+    except OSError:
+        return None
+    return int(match[1]) * 1024 if match else None
+
+
+def in_vain(said: str) -> dict[str, int]:
+    """Return the bytes asked for on the host by an allocator's words, and those of its own that
+    this process held by then: what RLIMIT_DATA counts."""
+    asked = ASKED.search(said)
+    return {
+        **({"asked_bytes": int(asked[1])} if asked else {}),
+        **({"held_bytes": held} if (held := of_status("VmData")) else {}),
+    }
+
+
+def in_words(amounts: dict[str, int]) -> str:
+    """Return what was asked for and held, as text to put behind a message."""
+    words = {"asked_bytes": "asked for", "held_bytes": "held"}
+    said = [f"{words[name]} {amount / 2**20:,.1f} MiB" for name, amount in amounts.items()]
+    return f" ({', '.join(said)})" if said else ""
 
 
 def metrics(ranks: list[dict[str, int]]) -> dict[str, Metric]:
@@ -54,17 +78,21 @@ def told_when_out(what: str) -> Iterator[None]:
     try:
         yield
     except MemoryError as error:
-        raise ProgramError(
-            EXIT_HOST_MEMORY, f"out of memory on the host, {what}: {error}"
-        ) from None
+        amounts = in_vain(str(error))
+        said = f": {error}" if str(error) else ""
+        message = f"out of memory on the host, {what}{in_words(amounts)}{said}"
+        raise ProgramError(EXIT_HOST_MEMORY, message, amounts) from None
     except RuntimeError as error:
-        said = str(error)
+        # A pipeline raises an error of its own from that of the allocator.
+        errors = [error, *([error.__cause__] if error.__cause__ else [])]
+        said = next((text for text in map(str, errors) if HOST.search(text)), str(error))
         first = said.strip().partition("\n")[0][:300]
         if isinstance(error, torch.OutOfMemoryError) or GPU.search(said):
             raise ProgramError(
                 EXIT_GPU_MEMORY, f"out of memory on the GPU, {what}: {first}"
             ) from None
         if HOST.search(said) or KILLED.search(said):
-            message = f"out of memory on the host, {what}: {first}"
-            raise ProgramError(EXIT_HOST_MEMORY, message) from None
+            amounts = in_vain(said)
+            message = f"out of memory on the host, {what}{in_words(amounts)}: {first}"
+            raise ProgramError(EXIT_HOST_MEMORY, message, amounts) from None
         raise
