@@ -39,6 +39,7 @@ class Cause(StrEnum):
     UNUSABLE_RECORD = "UNUSABLE_RECORD"
     NEWER_RECORD = "NEWER_RECORD"
     UNFINISHED = "UNFINISHED"
+    NOT_STATED = "NOT_STATED"
     UNKNOWN = "UNKNOWN"
 
 
@@ -195,6 +196,9 @@ _FACTS: dict[str, CauseFacts] = {
     ),
     Cause.UNFINISHED: CauseFacts(
         "The imported run was cut or aborted; it counts as unfinished and not as failed", (IMPORT,)
+    ),
+    Cause.NOT_STATED: CauseFacts(
+        "The imported run failed, and its source does not say why", (IMPORT,)
     ),
     Cause.UNKNOWN: CauseFacts("`failure.json` cannot be read", (CALL,)),
 }  # fmt: skip

@@ -302,7 +302,15 @@ class Record(TypedDict):
     unfinished: NotRequired[
         Annotated[
             str,
-            "imported runs only: how the run was cut or aborted; its numbers are as far as it went",
+            "imported runs only: how the run was cut, aborted or failed; its numbers are as far as "
+            "it went",
+        ]
+    ]
+    failed: NotRequired[
+        Annotated[
+            str,
+            "imported runs only: the cause, where the source says that the run failed; "
+            "`unfinished` has the source's words",
         ]
     ]
     unsupported: NotRequired[

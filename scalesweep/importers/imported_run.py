@@ -101,7 +101,8 @@ class ImportedRun:
     without being a parameter (the GPU, a flag): runs that differ in it are never repeats.
     ``metrics``, ``phases``, ``parts``, ``functions``, ``phase_spans``, ``environment`` and
     ``notes`` are as in a record.
-    ``unfinished`` says why a run that was cut or aborted has no result; it is empty for all others.
+    ``unfinished`` says why a run that was cut, aborted or failed has no result; it is empty for all
+    others. ``failed`` is the cause of one that failed, and empty for all others.
     ``made`` is what its benchmark is, where the importer makes it and it may not be there yet.
     ``former_digests`` are what earlier versions of the importer took for ``source_digest``.
     """
@@ -125,6 +126,7 @@ class ImportedRun:
     environment: Mapping[str, Any] = field(default_factory=dict)
     command: tuple[str, ...] = ()
     unfinished: str = ""
+    failed: str = ""
     former_digests: tuple[str, ...] = ()
     made: Made | None = None
 

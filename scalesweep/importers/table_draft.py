@@ -10,6 +10,7 @@ import yaml
 from scalesweep.config.formula import alias
 from scalesweep.config.log_patterns import RESERVED
 from scalesweep.config.reserved_names import OF_RUNS, OF_TABLES
+from scalesweep.core.causes import Cause
 from scalesweep.core.errors import UserError
 from scalesweep.importers.table_file import INDEX, Table, is_percentage
 
@@ -40,6 +41,13 @@ _FAILED = re.compile(
     r"dnf|did not finish|fail(?:ed|ure)?|oom|out of memory|time[- _]?out|error|abort(?:ed)?"
     r"|cancel(?:l?ed)?|unfinished|incomplete|crash(?:ed)?|killed",
     re.IGNORECASE,
+)
+# Of these words those of runs that failed, with the cause that each names; the others were cut.
+_CAUSES = (
+    (re.compile(r"oom|out of memory", re.IGNORECASE), Cause.OUT_OF_MEMORY),
+    (re.compile(r"time[- _]?out", re.IGNORECASE), Cause.TIMEOUT),
+    (re.compile(r"fail(?:ed|ure)?|error|crash(?:ed)?", re.IGNORECASE), Cause.NOT_STATED),
+    (re.compile(r"killed", re.IGNORECASE), Cause.KILLED),
 )
 _DONE = re.compile(r"ok|done|success(?:ful)?|pass(?:ed)?|finished|completed?|yes", re.IGNORECASE)
 # Thousands and millions of what is counted: k samples/s, Mtokens/s.
@@ -256,6 +264,19 @@ def _failed(words: Sequence[str]) -> list[str]:
     return failed if all(_DONE.fullmatch(word) for word in words if word not in failed) else []
 
 
+def _cause(word: str) -> str:
+    """The cause of failure that a word names; empty of a run that was cut."""
+    return next((cause.value for pattern, cause in _CAUSES if pattern.fullmatch(word)), "")
+
+
+def _ends(column: str, words: Sequence[str]) -> dict[str, Any]:
+    """What a map says of a column's words of runs that failed, or were cut."""
+    causes = {word: cause for word in words if (cause := _cause(word))}
+    cut = [word for word in words if word not in causes]
+    of = (("failed", causes), ("unfinished", cut))
+    return {key: {"column": column, "values": values} for key, values in of if values}
+
+
 def _place(guess: _Guess, name: str, values: list[float] | None, whole: bool) -> None:
     """Put a column where its name and its values belong."""
     if name == INDEX or name.startswith("Unnamed:") or values == []:
@@ -322,7 +343,7 @@ def _content(table: Table, guess: _Guess) -> dict[str, Any]:
         content["repeat"] = guess.repeat
     if guess.unfinished:
         column, words = guess.unfinished
-        content["unfinished"] = {"column": column, "values": words}
+        content |= _ends(column, words)
     if ignore:
         content["ignore"] = list(dict.fromkeys(ignore))
     return content

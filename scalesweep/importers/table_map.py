@@ -3,7 +3,7 @@
 ``workflow/schemas/table_map.yaml`` is its schema, docs/guide/importing.md explains every key.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -17,6 +17,7 @@ from scalesweep.config.mesh import Mesh, load_mesh
 from scalesweep.config.reserved_names import check_metrics, check_parameter, check_varying
 from scalesweep.config.transformer import Transformer, load_transformer
 from scalesweep.config.yaml_loader import check_schema, load_yaml
+from scalesweep.core.causes import Cause
 from scalesweep.core.errors import UserError
 from scalesweep.importers.table_file import Cell, Row, Table, read_table
 
@@ -112,6 +113,8 @@ class TableMap:
     repeat: Source | None
     unfinished: Source | None  # a column whose words in ``unfinished_words`` say so
     unfinished_words: frozenset[str]
+    failed: Source | None  # a column whose words say that a run failed
+    failed_words: Mapping[str, str]  # these words, and the cause that each stands for
     ignore: frozenset[str]
     scale: str
     scaling: str
@@ -149,7 +152,8 @@ class TableMap:
         for metric in self.metrics.values():
             for it in metric.values.values():
                 sources += [it.mean, it.std, it.count, it.efficiency]
-        yield from (source for source in (*sources, self.repeat, self.unfinished) if source)
+        sources += [self.repeat, self.unfinished, self.failed]
+        yield from filter(None, sources)
 
 
 def load_map(path: Path, file: Path) -> TableMap:
@@ -173,6 +177,17 @@ def _listed(columns: Any) -> list[Any]:
     if columns is None:
         return []
     return columns if isinstance(columns, list) else [columns]
+
+
+def _word(cell: Any) -> str:
+    """What a cell says, whatever the case of its letters."""
+    return str(cell).strip().lower()
+
+
+def _failures(values: Mapping[Any, str] | Sequence[Any]) -> dict[str, str]:
+    """The words of failed runs with their causes; those of a list name none."""
+    causes = values if isinstance(values, Mapping) else dict.fromkeys(values, Cause.NOT_STATED)
+    return {_word(word): str(cause) for word, cause in causes.items()}
 
 
 class _Reader:
@@ -210,6 +225,7 @@ class _Reader:
         for name in content.get("ignore", []):
             self._column(name, "ignore")
         repeat, ends = content.get("repeat"), content.get("unfinished", {})
+        failed = content.get("failed", {})
         return TableMap(
             path=self.path,
             table=self.table,
@@ -221,9 +237,9 @@ class _Reader:
             side_by_side=side["parameter"] if side else None,
             repeat=self._source(repeat, "repeat") if repeat else None,
             unfinished=self._source(ends["column"], "unfinished.column") if ends else None,
-            unfinished_words=frozenset(
-                str(word).strip().lower() for word in ends.get("values", ())
-            ),
+            unfinished_words=frozenset(map(_word, ends.get("values", ()))),
+            failed=self._source(failed["column"], "failed.column") if failed else None,
+            failed_words=_failures(failed.get("values", ())),
             ignore=frozenset(content.get("ignore", [])),
             scale=content.get("scale", "ranks"),
             scaling=content.get("scaling", ""),

@@ -52,6 +52,7 @@ class _Entry:
     metrics: dict[str, dict[str, Any]]
     repeat: Cell
     unfinished: str = ""  # why it has no result
+    failed: str = ""  # the cause of a run that failed
 
 
 def runs_of(table_map: TableMap) -> TableRuns:
@@ -90,7 +91,7 @@ def _entry(table_map: TableMap, row: Row, side: Side) -> _Entry | None:
     for name, metric in table_map.metrics.items():
         if side in metric.values and (value := _metric(metric, row, side)) is not None:
             metrics[name] = value
-    unfinished = _unfinished(table_map, row)
+    unfinished, failed = _end(table_map, row)
     if not metrics and not unfinished:
         return None
     point: dict[str, Cell] = {}
@@ -108,16 +109,20 @@ def _entry(table_map: TableMap, row: Row, side: Side) -> _Entry | None:
     repeat = table_map.repeat.text(row) if table_map.repeat else None
     if table_map.repeat and repeat in (None, ""):
         raise RefusedRowError(f"{table_map.repeat.what} is empty")
-    return _Entry(row, side, point, metrics, repeat, unfinished)
+    return _Entry(row, side, point, metrics, repeat, unfinished, failed)
 
 
-def _unfinished(table_map: TableMap, row: Row) -> str:
-    """What a row says of a run that did not finish; empty of all others."""
-    if table_map.unfinished is None:
-        return ""
-    word = str(table_map.unfinished.text(row) or "").strip()
-    said = word.lower() in table_map.unfinished_words
-    return f"{table_map.unfinished.what}: {word[:80]}" if said else ""
+def _end(table_map: TableMap, row: Row) -> tuple[str, str]:
+    """What a row says of a run that did not finish or failed, and the cause of one that failed;
+    both are empty of all others."""
+    ends = ((table_map.failed, table_map.failed_words),
+            (table_map.unfinished, dict.fromkeys(table_map.unfinished_words, "")))  # fmt: skip
+    for source, words in ends:
+        if source is not None:
+            word = str(source.text(row) or "").strip()
+            if (cause := words.get(word.lower())) is not None:
+                return f"{source.what}: {word[:80]}", cause
+    return "", ""
 
 
 def _metric(metric: MetricMap, row: Row, side: Side) -> dict[str, Any] | None:
@@ -351,6 +356,7 @@ def _run(table_map: TableMap, entry: _Entry, types: Mapping[str, str]) -> Import
         samples_per_epoch=None if table_map.work else 0,
         metrics=entry.metrics,
         unfinished=entry.unfinished,
+        failed=entry.failed,
         notes={
             "importer": "published table",
             "lines": [entry.row.line, entry.row.line],

@@ -57,6 +57,7 @@ class Written:
     metrics: str = ""
     epochs_run: float | None = None
     unfinished: str = ""
+    failed: str = ""
     began: float | None = None  # Unix time of its first phase, s
     command: tuple[str, ...] = ()  # as its log shows it
     rate: float | None = None  # its benchmark's main metric, where that is so much per second
@@ -203,7 +204,8 @@ class RecordStore:
             numbers = _metrics_digest(run.metrics, run.parts, run.functions)
             same = same and before.metrics == numbers
             same = same and before.variant == run.variant
-            if same and before.unfinished == run.unfinished:
+            ended = (before.unfinished, before.failed) == (run.unfinished, run.failed)
+            if same and ended:
                 self._seen.add(before.digest)
                 return before
             # Read otherwise than before: its ranks were named, or what is known of it has changed.
@@ -307,6 +309,7 @@ def _written(benchmark: Benchmark, point: Mapping[str, Any], record: Mapping[str
         _metrics_digest(metrics, record.get("parts") or {}, record.get("functions") or {}),
         numbers.get("epochs_run"),
         str(record.get("unfinished", "")),
+        str(record.get("failed", "")),
         record["phase_spans"][0][1] if record.get("phase_spans") else None,
         tuple(map(str, record.get("command") or ())),
         _rate(metrics.get(benchmark.main_metric or "")),
@@ -382,6 +385,8 @@ def _record(
         record["phase_spans"] = [list(span) for span in run.phase_spans]
     if run.unfinished:
         record["unfinished"] = run.unfinished
+    if run.failed:
+        record["failed"] = run.failed
     return record
 
 

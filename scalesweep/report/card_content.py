@@ -216,7 +216,7 @@ def _next(
     statuses = [run["status"] for run in results.entry["runs"]]
     if pending := statuses.count(Status.NEW):
         return Next(f"run `snakemake`: {counted(pending, 'run')} of {len(statuses):,} pending.")
-    if Status.FAILED in statuses:
+    if any(run["status"] == Status.FAILED and run["to_run"] for run in results.entry["runs"]):
         return Next("see why runs failed, below; then run `snakemake`, which repeats these only.")
     if results.control or set(results.sources) == {"imported"}:
         return None

@@ -32,6 +32,7 @@ from scalesweep.report.profiles_section import profiles_section
 from scalesweep.report.sections import (
     accepted_points,
     excluded_points,
+    failed_elsewhere,
     failed_points,
     fixed_parameters,
     points_without_result,
@@ -212,6 +213,7 @@ def _part(
         "table": points,
         "csv": csv,
         "failures": failed_points(results, runs, links, page.room),
+        "failed_elsewhere": failed_elsewhere(results, runs),
         "excluded": excluded_points(results),
         "fixed": fixed_parameters(results),
         "unsupported": points_without_result(results, Status.UNSUPPORTED),

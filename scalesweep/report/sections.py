@@ -6,10 +6,11 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from scalesweep.core.causes import Cause
 from scalesweep.core.formatting import duration, finite, listed, number, plain, text_of
 from scalesweep.core.joined_experiments import constants_of, differing_settings
-from scalesweep.core.plan_format import Plan, parameter_of
-from scalesweep.core.record import read_failure
+from scalesweep.core.plan_format import Plan, PlanRun, parameter_of
+from scalesweep.core.record import FAILURE, read_failure
 from scalesweep.core.status import Status
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.report.links import Links
@@ -84,8 +85,9 @@ def failed_points(
     """Failed points with cause, logs of their runs and last lines, while the budget lasts.
 
     Repeats of a point that failed in the same way form one row, with the last lines of the first.
+    Those of other programs left none (``failed_elsewhere``).
     """
-    failed = [run for run in results.entry["runs"] if run["status"] == Status.FAILED]
+    failed = [run for run in results.entry["runs"] if _failed_here(run, runs)]
     shown = failed[: max(budget["failures"], 0)]
     budget["failures"] -= len(shown)
     rows: dict[tuple[str, str], dict[str, Any]] = {}
@@ -147,6 +149,25 @@ def points_without_result(results: ExperimentResults, status: str) -> list[dict[
     """The points of runs that have no result and are not to be run."""
     runs = (run for run in results.entry["runs"] if run["status"] == status)
     return _by_reason(results, ((str(run["detail"]), run["point"]) for run in runs))
+
+
+def failed_elsewhere(results: ExperimentResults, runs: Path) -> list[dict[str, Any]]:
+    """The points of runs that failed where they were measured, as their source says."""
+    failed = (
+        run
+        for run in results.entry["runs"]
+        if run["status"] == Status.FAILED and not _failed_here(run, runs)
+    )
+    reasons = ((f"{run['cause']} ({run['detail']})", run["point"]) for run in failed)
+    return _by_reason(results, reasons)
+
+
+def _failed_here(run: PlanRun, runs: Path) -> bool:
+    """Whether a run failed in this campaign: all others have nothing but an imported record."""
+    if run["status"] != Status.FAILED:
+        return False
+    left = run["to_run"] or run["cause"] == Cause.UNUSABLE_RECORD
+    return left or (runs / run["run_id"] / FAILURE).is_file()
 
 
 def accepted_points(results: ExperimentResults) -> list[dict[str, Any]]:

@@ -12,7 +12,7 @@ import orjson
 from scalesweep.state.sealed_json import read_sealed, write_sealed
 
 INDEX = ".index.json"
-INDEX_FORMAT = 10  # of the index file; another one is rebuilt from the records
+INDEX_FORMAT = 11  # of the index file; another one is rebuilt from the records
 
 
 class Entry(NamedTuple):
@@ -22,7 +22,8 @@ class Entry(NamedTuple):
     were never read whole, with their checksums; ``unusable``, why no table can be made of the
     record (empty if one can); ``compared``, the key (``agreement.Planned``) of what it was last
     compared with, empty if it never was; ``differs``, in what it disagreed with that: cause ->
-    text; ``unfinished``, why an imported run has no result though it began (None if it has)."""
+    text; ``unfinished``, why an imported run has no result though it began (None if it has), and
+    ``failed``, the cause where its source says that it failed."""
 
     stamp: str
     wall_s: float | None
@@ -35,6 +36,7 @@ class Entry(NamedTuple):
     compared: str
     differs: dict[str, str]
     unfinished: str | None = None
+    failed: str | None = None
 
 
 # What a run has of its own; ``unread`` too, which few have. The rest many runs share.

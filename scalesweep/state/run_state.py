@@ -35,6 +35,7 @@ from scalesweep.state.run_index import Entry, RunIndex
 from scalesweep.state.set_aside import set_aside
 
 _MAX_DETAIL = 2000
+_IMPORTED = "imported"
 FORGOTTEN = "record.json.unsupported"
 
 
@@ -67,7 +68,8 @@ class RunState(NamedTuple):
 
     ``extract`` is the digest of the patterns that the logs of a foreign program were read with;
     ``unread`` is set where a program ended well and its logs were read again in vain. ``given_s``
-    are the seconds that a run had which was ended at its time limit (TIMEOUT)."""
+    are the seconds that a run had which was ended at its time limit (TIMEOUT). A failed run that
+    was ``imported`` has a record, which says so."""
 
     status: str
     stamp: str = ""
@@ -87,6 +89,7 @@ class RunState(NamedTuple):
         to which other patterns are the answer, not another run, or a whole record that is of no
         use: it is neither lost nor paid for again without being asked."""
         ended = self.status in (Status.DONE, Status.UNSUPPORTED, Status.UNFINISHED, Status.STALE)
+        ended = ended or (self.status == Status.FAILED and self.source == _IMPORTED)
         settled = ended or self.cause == Cause.UNUSABLE_RECORD
         return settled or self.unread
 
@@ -338,6 +341,7 @@ def _new_entry(
             compared="",
             differs={},
             unfinished=record.get("unfinished"),
+            failed=record.get("failed"),
         )
     if planned is not None and not _is_compared(entry, key := planned.keys[run_id]):
         record = record or read_record(Path(folder, RECORD))
@@ -359,9 +363,8 @@ def unusable_entry(stamp: str, why: str) -> Entry:
 
 
 def _finished(entry: Entry, accepted: Set[str]) -> RunState:
-    stamp, wall_s, source, fixed_s, unsupported, extract, _, unusable, _, differs, unfinished = (
-        entry
-    )
+    stamp, wall_s, source, fixed_s, unsupported, extract, _, unusable, _, differs, *ends = entry
+    unfinished, failed = ends
     if unusable:
         return RunState(Status.FAILED, stamp, Cause.UNUSABLE_RECORD, unusable)
     detail = ""
@@ -373,6 +376,8 @@ def _finished(entry: Entry, accepted: Set[str]) -> RunState:
         detail = f"accepted although {detail}"
     if unsupported:
         return RunState(Status.UNSUPPORTED, stamp, Cause.UNSUPPORTED, unsupported, source=source)
+    if failed:
+        return RunState(Status.FAILED, stamp, failed, unfinished or "", source=source)
     if unfinished:
         return RunState(Status.UNFINISHED, stamp, Cause.UNFINISHED, unfinished, source=source)
     return RunState(Status.DONE, stamp, "", detail, wall_s, source, fixed_s, extract)

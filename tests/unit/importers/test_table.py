@@ -522,11 +522,12 @@ STATUS = (
 )
 
 
-def test_a_column_says_which_runs_did_not_finish(tmp_path: Path) -> None:
+def test_a_column_says_which_runs_failed(tmp_path: Path) -> None:
     content, _ = drafted(tmp_path, STATUS)
-    assert content["unfinished"] == {"column": "status", "values": ["failed"]}
+    assert content["failed"] == {"column": "status", "values": {"failed": "NOT_STATED"}}
     found = runs_of(load_map(tmp_path / "map.yaml", tmp_path / "table.csv"))
     assert [run.unfinished for run in found.runs] == ["", "", "column status: failed"]
+    assert [run.failed for run in found.runs] == ["", "", "NOT_STATED"]
     assert found.empty == 0 and found.runs[2].metrics == {}
     assert found.runs[2].point["ranks"] == 4
 
