@@ -23,6 +23,8 @@ import zlib
 # Of torchrun, Open MPI, horovodrun, MPICH and its kin, and last of Slurm, which may start these.
 RANK = ("RANK", "HOROVOD_RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", "SLURM_PROCID")
 BETWEEN = ("checkpoint", "validation", "logging")  # no parts of a step
+# What a thread beside the one that trains does meanwhile; others are what this one waits for.
+BESIDE = ("input", *BETWEEN)
 STUCK_S = 2.0  # in one span for so long: a line says where the rank is
 
 
@@ -35,7 +37,7 @@ class Spans:
         self._synchronize, self._unix = synchronize, time.time() - time.perf_counter()
         self._seconds, self._name, self._since = {}, None, time.perf_counter()
         self._step, self._begin, self._peak = 0, None, 0
-        self._inside, self._loop = 0, None
+        self._inside, self._loop, self._thread = 0, None, None
         self._lines, self._lock, self._pid = collections.deque(), threading.Lock(), os.getpid()
         folder, self._file = os.environ.get("SCALESWEEP_SPANS"), 1
         if folder:
@@ -51,6 +53,8 @@ class Spans:
 
         ``was``: what the time until now was, where that is known only now.
         """
+        if self._beside(name):
+            return time.perf_counter()
         if self._synchronize:
             self._synchronize()
         now, self._name = time.perf_counter(), was or self._name
@@ -61,6 +65,7 @@ class Spans:
 
     def begin(self, name=None, was=None):
         """Begin a step, in the span ``name``. What spans count before belongs to it, too."""
+        self._thread = threading.get_ident()
         self._begin = self.at(name, was)
 
     def end(self, **about):
@@ -113,6 +118,9 @@ class Spans:
     @contextlib.contextmanager
     def span(self, name):
         """Count what is inside for the span ``name``, and what follows for the one before."""
+        if self._beside(name):
+            yield
+            return
         outer = self._name
         self.at(name)
         self._inside += name in BETWEEN
@@ -121,6 +129,9 @@ class Spans:
         finally:
             self._inside -= name in BETWEEN
             self.at(outer)
+
+    def _beside(self, name):
+        return name in BESIDE and self._thread not in (None, threading.get_ident())
 
     def flush(self):
         """Write what is waiting, whole lines in pieces that a pipe takes at once."""

@@ -15,6 +15,7 @@ from scalesweep.compute.job_spec import STREAMS
 from scalesweep.compute.log_lines import DamagedPackError, read_lines
 from scalesweep.compute.native_format import Meaning, MetricValue
 from scalesweep.compute.torch_labels import labels_of
+from scalesweep.compute.torn_lines import put_together
 from scalesweep.core.cpu_limit import TookTooLongError, cpu_limit, reading_limit
 from scalesweep.core.errors import UserError
 from scalesweep.core.files import digest_of, natural_order
@@ -205,8 +206,8 @@ def _search(
             for index, path in enumerate(files):
                 name = str(path.relative_to(work))
                 labels = labels_of(path, ranks, srun_labels)
-                for line in read_lines(path, srun_labels):
-                    plain, labelled = labels.of(line)
+                lines = ((*labels.of(line), line) for line in read_lines(path, srun_labels))
+                for plain, labelled, line in put_together(lines, ranks):
                     for metric, pattern, group in wanted:
                         matches, known = list(pattern.finditer(plain)), labelled
                         if not matches and plain is not line.text:

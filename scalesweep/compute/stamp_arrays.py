@@ -22,6 +22,7 @@ from scalesweep.compute.stamp_rows import (
     SPAN,
     Key,
     Printed,
+    check_numbering,
     follows,
     read_rows,
     shown,
@@ -57,7 +58,7 @@ MEANINGS: dict[str, Meaning] = {
 }  # fmt: skip
 
 # Raised when the same lines would give other numbers: logs are read again.
-_READER = 2
+_READER = 3
 
 
 def digest_of_stamps(order: StampsOrder, metrics: str) -> str:
@@ -185,17 +186,21 @@ class _Group:
         """Whether every line has a number in a column."""
         return all(rows.has(name) for rows in self.rows)
 
-    def lacking(self, name: str) -> str:
-        """Where the first number of a column is missing; empty if nowhere, or everywhere."""
+    def lacking(self, name: str, warm_up: int | None = None) -> str:
+        """Where the first number of a column is missing; empty if nowhere, or everywhere.
+
+        ``warm_up``: look only at the steps that count and follow these.
+        """
         if not any(name in rows.columns for rows in self.rows):
             return ""
-        for rank, rows in zip(self.numbers, self.rows, strict=True):
+        for rank, rows, places in zip(self.numbers, self.rows, self.places, strict=True):
             column = rows.columns.get(name)
             if column is None:
                 return f"rank {rank} prints none"
-            if any(map(math.isnan, column)):
-                place = next(i for i, value in enumerate(column) if math.isnan(value))
-                return f"{shown(rows.keys[place], self.epochs)} of rank {rank} has none"
+            wanted = range(len(column)) if warm_up is None else places[warm_up:]
+            for place in wanted:
+                if math.isnan(column[place]):
+                    return f"{shown(rows.keys[place], self.epochs)} of rank {rank} has none"
         return ""
 
     def column(self, name: str, absent: float = math.nan) -> list[list[float]]:
@@ -209,6 +214,7 @@ class _Group:
 
     def _keep_shared(self) -> None:
         """Leave out the steps that some ranks lack; raises UnreadableError for more than a few."""
+        check_numbering(self.numbers, self.rows, self.epochs)
         sets = [set(rows.keys) for rows in self.rows]
         union, shared = set().union(*sets), set.intersection(*sets)
         self.lost = len(union) - len(shared)
@@ -455,9 +461,9 @@ def _span_names(group: _Group, result: Stamped) -> list[str]:
     return sorted({name for rows in group.rows for name in rows.columns if name.startswith(SPAN)})
 
 
-def _lacks(group: _Group, name: str, result: Stamped) -> bool:
-    """Whether a span that each step has is missing in one, which a warning says."""
-    lacking = group.lacking(name) if name in EACH else ""
+def _lacks(group: _Group, name: str, warm_up: int, result: Stamped) -> bool:
+    """Whether a span that each step has is missing in one that counts, which a warning says."""
+    lacking = group.lacking(name, warm_up) if name in EACH else ""
     if lacking:
         result.warnings.append(
             f"span {name.removeprefix(SPAN)} is left out: {lacking}; print 0 where it takes no time"
@@ -479,7 +485,7 @@ def _placeless(group: _Group, name: str, result: Stamped) -> bool:
 def _add_means(group: _Group, suffix: str, warm_up: int, result: Stamped) -> None:
     """Add what each span takes in a step, of ranks that do not meet."""
     for name in _span_names(group, result):
-        if _lacks(group, name, result):
+        if _lacks(group, name, warm_up, result):
             continue
         columns = [column[warm_up:] for column in group.column(name, 0.0)]
         means = [math.fsum(column) / len(column) for column in columns]
@@ -493,7 +499,7 @@ def _add_spans(group: _Group, warm_up: int, result: Stamped) -> None:
     for name in names:
         if name == BETWEEN:
             continue
-        if _lacks(group, name, result) or _placeless(group, name, result):
+        if _lacks(group, name, warm_up, result) or _placeless(group, name, result):
             continue
         kept[name] = [column[warm_up:] for column in group.column(name, 0.0)]
     for whole, parts in PARTS.items():

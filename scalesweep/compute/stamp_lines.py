@@ -4,9 +4,7 @@ A line is ``@spans``, a checksum that may be left out, and a JSON object. Standa
 the launcher reads them on compute nodes.
 """
 
-import json
 import re
-import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,15 +12,13 @@ from typing import Any, NamedTuple
 from scalesweep.compute.log_lines import DamagedPackError, Line, read_lines
 from scalesweep.compute.log_metrics import UnreadableError, log_files
 from scalesweep.compute.torch_labels import labels_of
+from scalesweep.compute.torn_lines import MARKER, SEALED, parsed_stamp
 from scalesweep.core.cpu_limit import TookTooLongError, cpu_limit, reading_limit
 
-MARKER = "@spans "
 # Of all ranks together; 64 ranks print them in a week of steps of a second.
 MAX_LINES = 40_000_000
-_SEALED = re.compile(r"([0-9a-f]{8}) (?=\{)")
 # What a line begins with, or is cut after; other text names the marker, as a path or a sentence.
 _BEGUN = re.compile(r"\{|[0-9a-f]{8} |[0-9a-f]{1,8}(\[|\s*$)")
-_decode = json.JSONDecoder().raw_decode
 
 
 class StampLine(NamedTuple):
@@ -114,8 +110,8 @@ def _of_file(
             continue
         # Another rank may have begun its line within this one.
         for part in text[at + len(MARKER) :].split(MARKER):
-            sealed = _SEALED.match(part)
-            fields = _parsed(part, sealed)
+            sealed = SEALED.match(part)
+            fields = parsed_stamp(part, sealed)
             if fields is None:
                 damage.add(part, name, line.number)
                 continue
@@ -129,17 +125,3 @@ def _of_file(
                     f"stamps: line {line.number} of {name}: rank is {str(rank)[:40]!r}, no number"
                 )
             yield StampLine(fields, rank, name, line.number)
-
-
-def _parsed(text: str, sealed: "re.Match[str] | None") -> dict[str, Any] | None:
-    """The object of a line; None where it is not whole or differs from its checksum."""
-    start = sealed.end() if sealed else 0
-    try:
-        fields, end = _decode(text, start)
-    except (ValueError, RecursionError):
-        return None
-    if type(fields) is not dict:
-        return None
-    if sealed and zlib.crc32(text[start:end].encode(errors="replace")) != int(sealed[1], 16):
-        return None
-    return fields

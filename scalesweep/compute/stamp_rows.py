@@ -225,6 +225,20 @@ def follows(key: Key, following: Key) -> bool:
     return next_epoch == epoch + 1 and next_step in (0, 1, step + 1)
 
 
+def check_numbering(numbers: Sequence[int], rows: Sequence[Rows], epochs: bool) -> None:
+    """Raise UnreadableError where a rank counts its steps from another number than the first of
+    these ranks (``numbers``): steps of one number would be different steps."""
+    begin, end = rows[0].keys[0], rows[0].keys[-1]
+    for rank, of_rank in zip(numbers[1:], rows[1:], strict=True):
+        first, last = of_rank.keys[0], of_rank.keys[-1]
+        if (first > begin and last > end) or (first < begin and last < end):
+            raise UnreadableError(
+                f"stamps: rank {numbers[0]} printed {shown(begin, epochs)} to "
+                f"{shown(end, epochs)}, rank {rank} {shown(first, epochs)} to "
+                f"{shown(last, epochs)}: count steps from the same number on all ranks"
+            )
+
+
 def shown(key: Key, epochs: bool) -> str:
     """``step 7``, ``step 7 of epoch 2``."""
     return f"step {key[1]} of epoch {key[0]}" if epochs else f"step {key[1]}"

@@ -38,6 +38,7 @@ class _Last:
         self.done: tuple[int, int] | None = None
         self.step: int | None = None
         self.at: str | None = None
+        self.epoch: int | None = None  # of what was said last
         self.further: float | None = None  # Unix time
         self.host: str | None = None
 
@@ -48,18 +49,23 @@ class _Last:
             self.host = host
         if type(step := fields.get("step")) is not int:
             return
+        epoch = fields.get("epoch")
+        epoch = epoch if type(epoch) is int else None
         if "at" in fields:
-            if self.done is not None and step <= self.done[1]:
+            if self.done is not None and (self._or_same(epoch), step) <= self.done:
                 return  # of another process of this rank, such as a worker that loads data
-            self.step, self.at = step, str(fields["at"] or "")[:40]
+            self.step, self.at, self.epoch = step, str(fields["at"] or "")[:40], epoch
             self._further(fields.get("since"))
             return
-        epoch = fields.get("epoch", 0)
-        self.done, self.at = (epoch if type(epoch) is int else 0, step), None
+        self.done, self.at, self.epoch = (epoch or 0, step), None, epoch
         self.step = step + 1
         begin, seconds = fields.get("begin"), fields.get("s", 0.0)
         if type(begin) in _NUMBERS and type(seconds) in _NUMBERS:
             self._further(begin + seconds)
+
+    def _or_same(self, epoch: int | None) -> int:
+        """The epoch that a line says, else that of the step that was printed last."""
+        return epoch if epoch is not None else self.order[0]
 
     def _further(self, when: Any) -> None:
         if type(when) in _NUMBERS:
@@ -73,11 +79,13 @@ class _Last:
     def place(self, furthest: tuple[int, int]) -> tuple[int, str]:
         """Its state and its place in words; ``furthest``: how far any rank has come."""
         behind = ELSEWHERE if self.order < furthest else IN_FRAMEWORK
-        if self.at in _TOGETHER:
-            return WAITS, f"{self.at} of step {self.step}"
+        of = "" if self.epoch is None else f" of epoch {self.epoch}"
         if self.at:
-            return ELSEWHERE, f"{self.at} of step {self.step}"
-        last = "no step was printed" if self.done is None else f"{self.done[1]} was printed last"
+            state = WAITS if self.at in _TOGETHER else ELSEWHERE
+            return state, f"{self.at} of step {self.step}{of}"
+        last = "no step was printed"
+        if self.done is not None:
+            last = f"{self.done[1]}{of} was printed last"
         return behind, f"step {self.step} ({last})"
 
 

@@ -3,6 +3,7 @@
 import importlib.util
 import os
 import re
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -110,6 +111,35 @@ def test_loops_that_are_left_or_lie_in_a_span_print_no_steps(module: Any, tmp_pa
         assert 0.002 <= forward <= seconds + 1e-6
     assert [i for i, value in enumerate(arrays["span_validation"]) if value >= 0.01] == [2, 4]
     assert [i for i, value in enumerate(arrays["span_between"]) if value >= 0.03] == [2, 4]
+
+
+def test_what_other_threads_do_meanwhile_takes_no_time_of_a_step(
+    module: Any, tmp_path: Path
+) -> None:
+    """A thread reads ahead, one writes a checkpoint; and a hook runs in a thread of backward."""
+    spans = module.Spans(every_s=60)
+
+    def beside() -> None:
+        spans.at("input")
+        for name in ("input", "checkpoint"):
+            with spans.span(name):
+                time.sleep(0.002)
+
+    def within(work: Any) -> None:
+        thread = threading.Thread(target=work)
+        thread.start()
+        thread.join()
+
+    for _ in spans.steps(range(3)):
+        spans.at("forward")
+        within(beside)
+        spans.at("backward")
+        within(lambda: spans.at("communication"))
+        time.sleep(0.003)
+    spans.flush()
+    arrays = {name: list(array.values) for name, array in read(tmp_path).arrays.items()}
+    assert min(arrays["span_forward"]) >= 0.004 and min(arrays["span_communication"]) >= 0.003
+    assert max(arrays["span_input"]) < 0.002 and "span_checkpoint" not in arrays
 
 
 def test_a_rank_that_is_stuck_says_where(module: Any, tmp_path: Path) -> None:

@@ -22,6 +22,7 @@ from scalesweep.compute.log_metrics import (
 from scalesweep.core.files import NotAFileError
 from scalesweep.core.npy import Array, write_npz
 from tests.conftest import ROOT
+from tests.fakes.stamps import line
 
 RATE = Metric("rate", r"^rate: (\S+)", "images/s", "higher", "rank")
 TOTAL = Metric("total", r"^total: (\S+)", "images/s", "higher", "total")
@@ -553,3 +554,29 @@ def test_a_log_that_is_no_file_is_refused_and_not_waited_for(tmp_path: Path) -> 
     os.mkfifo(tmp_path / "pipe.log")
     with pytest.raises(NotAFileError, match="is a named pipe, not a file"):
         list(read_lines(tmp_path / "pipe.log"))
+
+
+@pytest.mark.parametrize("ranks", [1, 2])
+def test_a_line_that_a_stamp_came_into_is_whole(tmp_path: Path, ranks: int) -> None:
+    """A thread prints stamps past the buffer of what the program prints."""
+    stamp = line(rank=0, step=3, s=0.1)
+
+    def of(rank: int, text: str) -> str:
+        return (f"[{rank}]<stdout>:" if ranks > 1 else "") + text
+
+    text = "".join(
+        of(rank, each)
+        for rank in range(ranks)
+        for each in (
+            stamp, f"rate: 1{stamp}", stamp, f"2.{stamp}", "5\n", "rate: 30\n", f"rate: 4{stamp}"
+        )
+    )  # fmt: skip
+    reading = read(tmp_path, text, metric(match="all"), ranks=ranks)
+    assert list(reading.arrays["rate"].values) == [n for n in (12.5, 30, 4) for _ in range(ranks)]
+    # Of text that only looks like a stamp nobody knows what follows.
+    other = stamp.replace("0.1", "0.2")
+    with pytest.raises(UnreadableError, match="not a number"):
+        read(tmp_path, of(0, f"rate: 1{other}") + of(0, "2\n"), ranks=ranks)
+    if ranks == 2:  # without labels the next line may be that of another rank
+        with pytest.raises(UnreadableError, match="not a number"):
+            read(tmp_path, f"rate: 1{stamp}2\n", metric(printed_by="rank_0"), ranks=2)

@@ -30,6 +30,11 @@ def read(work: Path, text: str, ranks: int, **order: Any) -> Stamped:
     return read_stamps({**usual, **order}, work, ranks, False)  # type: ignore[typeddict-item]
 
 
+def unsealed(lines: Sequence[str]) -> list[str]:
+    """Lines without their checksums."""
+    return [text[: len("@spans ")] + text[text.index("{") :] for text in lines]
+
+
 def flat(lines: Sequence[Sequence[str]]) -> str:
     return "".join(text for step in lines for text in step)
 
@@ -225,6 +230,38 @@ def test_what_would_make_a_wrong_number_is_a_line(tmp_path: Path, edit: Edit, sa
     assert said in str(error.value) and "\n" not in str(error.value)
     with pytest.raises(UnreadableError, match="leaves none of 10 steps"):
         read(tmp_path, flat(small()), 2, warmup=10)
+
+
+@pytest.mark.parametrize("epoch", [None, 3])
+def test_ranks_that_count_from_different_numbers_are_not_compared(
+    tmp_path: Path, epoch: int | None
+) -> None:
+    """Of 300 steps each has all but one, which is few enough to be left out."""
+    about = {} if epoch is None else {"epoch": epoch}
+    lines = [
+        line(rank=rank, step=step + rank, begin=UNIX + step, s=0.5, **about)
+        for step in range(300)
+        for rank in range(2)
+    ]
+    of = "" if epoch is None else f" of epoch {epoch}"
+    said = f"rank 0 printed step 0{of} to step 299{of}, rank 1 step 1{of} to step 300{of}: count"
+    with pytest.raises(UnreadableError, match=said):
+        read(tmp_path, "".join(lines), 2)
+    apart = read(tmp_path, "".join(lines), 2, meet="none")
+    assert apart.metrics["step_times"]["value"] == 0.5
+
+
+def test_spans_may_begin_within_the_warm_up(tmp_path: Path) -> None:
+    """With accumulation the first exchange comes after some steps."""
+    lines = small()
+    for step in lines[:3]:
+        step[:] = [text.replace("communication", "waiting") for text in unsealed(step)]
+    text = flat([*lines[:3], *map(unsealed, lines[3:])])
+    stamped = read(tmp_path, text, 2, warmup=3)
+    assert stamped.warnings == [] and stamped.arrays["span_communication"].shape == (7, 2)
+    early = read(tmp_path, text, 2, warmup=2)
+    assert "communication is left out: step 2 of rank 0 has none" in early.warnings[0]
+    assert "span_communication" not in early.arrays
 
 
 @pytest.mark.parametrize(
@@ -457,3 +494,26 @@ def test_a_rank_that_falls_silent_is_named(tmp_path: Path) -> None:
     unknown = begun.replace("@spans ", "@spans x").replace("x", "")
     assert late(tmp_path, unknown, 4, UNIX + 1e6).cause == "TIMEOUT"
     assert late(tmp_path, "nothing\n", 4, ended) is None
+
+
+def test_a_silent_rank_is_told_by_epoch_where_steps_begin_again_in_each(tmp_path: Path) -> None:
+    def steps(epoch: int, count: int, *ranks: int) -> str:
+        return "".join(
+            line(rank=rank, step=step, epoch=epoch, begin=UNIX + 5 * epoch + 0.1 * step, s=0.1)
+            for step in range(count)
+            for rank in ranks
+        )
+
+    begun = steps(0, 50, 0, 1)
+    at = [
+        line(rank=rank, step=0, epoch=1, at=at, since=UNIX + 6)
+        for rank, at in enumerate(("communication", "input"))
+    ]
+    stuck = late(tmp_path, begun + "".join(at), 2, UNIX + 40)
+    assert (
+        "rank 1 is in input of step 0 of epoch 1, while 1 rank waits in communication of step 0 of "
+        "epoch 1" in stuck.detail
+    )
+    behind = late(tmp_path, begun + steps(1, 50, 0), 2, UNIX + 40)
+    assert "rank 1 is in step 50 (49 of epoch 0 was printed last)" in behind.detail
+    assert "rank is in step 50 (49 of epoch 1 was printed last)" in behind.detail
