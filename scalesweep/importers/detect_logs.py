@@ -22,16 +22,20 @@ from scalesweep.importers.imported_run import ImportedRun, Item, NotRead, Refusa
 from scalesweep.importers.rank_map import RankMap
 from scalesweep.importers.source_files import files_below
 from scalesweep.importers.tf_cnn_log import is_srun_label
+from scalesweep.importers.training_logs import read as training_logs
+from scalesweep.importers.training_logs.registry import RULES as TRAINING_RULES
+from scalesweep.importers.training_logs.registry import SIGN as TRAINING_SIGN
+from scalesweep.importers.training_logs.registry import TRAINING_PROGRAMS
 
 RULES = {
     kind.BENCHMARK: kind.RULES
     for kind in (
         *(tf_cnn_reader, keras_multi_gpu, mlperf_runs, keras_csv, collective_logs, osu_latency),
     )
-}
+} | TRAINING_RULES
 NAMES = (
-    "tf_cnn_benchmarks, keras-multi-gpu, MLPerf, OSU Micro-Benchmarks or nccl-tests, and no "
-    "history of Keras's CSVLogger"
+    f"{TRAINING_PROGRAMS}, tf_cnn_benchmarks, keras-multi-gpu, MLPerf, OSU Micro-Benchmarks or "
+    "nccl-tests, and no history of Keras's CSVLogger"
 )
 
 # The lines of a file, from the beginning with each call.
@@ -51,6 +55,7 @@ def _kinds(ranks: int | None, test: str | None = None) -> _Kinds:
         (keras_csv.SIGN, partial(keras_csv.read_runs, ranks=ranks)),
         (collective_logs.SIGN, partial(collective_logs.read_runs, ranks=ranks, test=test)),
         (collective_logs.JSON_SIGN, partial(collective_logs.read_json, ranks=ranks)),
+        (TRAINING_SIGN, partial(training_logs.read_runs, ranks=ranks)),
     )
 
 

@@ -44,7 +44,9 @@ class Rules:
     same over all ranks together, as where ranks share a data set. ``stated`` is the kind of scaling
     that the source states, for benchmarks that declare no work. ``crossed``: the parameters are
     independent of each other, and each is compared with the others equal. ``derive``: parameters
-    that follow from others, with their expressions.
+    that follow from others, with their expressions. ``per_rank`` are parameters that are the work
+    of a rank, where a source states it: points that share them scale weakly, points whose totals
+    are equal scale strongly; neither is known of points without any of them.
     """
 
     scaling: str
@@ -55,6 +57,7 @@ class Rules:
     stated: str = "none"
     crossed: bool = False
     derive: Mapping[str, str] = field(default_factory=dict)
+    per_rank: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -65,6 +68,7 @@ class _Group:
     description: str
     scales: bool
     points: tuple[Point, ...]
+    stated: str = ""  # the kind of scaling, where it is not that of the rules
 
 
 def campaign_of(
@@ -168,7 +172,9 @@ def _scale(benchmark: Benchmark) -> tuple[str, ...]:
 
 def _series_key(benchmark: Benchmark, point: Point, rules: Rules, methods: bool = True) -> str:
     """What the points of a scaling series share; without ``methods`` they may differ in those."""
-    totals = {name: point[name] * benchmark.scale_of(point) for name in rules.totals}
+    totals = {
+        name: point[name] and point[name] * benchmark.scale_of(point) for name in rules.totals
+    }
     without = (*_scale(benchmark), *rules.derive, *(() if methods else rules.methods))
     return _key({**point, **totals}, without)
 
@@ -193,6 +199,9 @@ def _scaling_groups(
     """
     name = rules.prefix + rules.scaling
     what = f"Scaling over {benchmark.scale}"
+    if rules.per_rank:
+        yield from _by_work(benchmark, points, rules)
+        return
     if not rules.methods:
         yield _Group(name, f"{what}.", True, tuple(_series(benchmark, points, rules)))
         return
@@ -227,6 +236,21 @@ def _scaling_groups(
             True,
             tuple({canonical_json(point): point for point in members}.values()),
         )
+
+
+def _by_work(benchmark: Benchmark, points: Sequence[Point], rules: Rules) -> Iterator[_Group]:
+    """Series of equal work per rank, of equal work in all, and those whose work is not known."""
+    stated = [p for p in points if any(p[name] is not None for name in rules.per_rank)]
+    unknown = [p for p in points if all(p[name] is None for name in rules.per_rank)]
+    for kind, members, what in (
+        ("weak", stated, "with the same work for each"),
+        ("strong", stated, "with the same work in all"),
+        ("none", unknown, "the work is not stated"),
+    ):
+        totals = rules.per_rank if kind == "strong" else ()
+        series = tuple(_series(benchmark, members, replace(rules, totals=totals)))
+        name = f"{rules.prefix}{'' if kind == 'none' else f'{kind}_'}{rules.scaling}"
+        yield _Group(name, f"Scaling over {benchmark.scale}, {what}.", True, series, kind)
 
 
 def _begins(benchmark: Benchmark, points: Sequence[Point], rules: Rules) -> dict[str, int]:
@@ -312,6 +336,8 @@ def _experiment(
 
 def _scaling(benchmark: Benchmark, group: _Group, rules: Rules) -> str:
     """``weak`` if in every series each worker has the same work, ``strong`` if all together do."""
+    if group.stated:
+        return group.stated
     each: dict[str, set[float]] = {}
     total: dict[str, set[float]] = {}
     for point in group.points:

@@ -1,0 +1,24 @@
+"""The FSDP test case of awsome-distributed-training (src/train.py): samples per second, rank 0.
+
+The speed is that of all ranks: its source counts the batch of the whole job.
+"""
+
+import re
+
+from scalesweep.importers.training_logs.patterns import line
+from scalesweep.importers.training_logs.program import Program
+from scalesweep.importers.training_logs.values import FINAL_LOSS, SAMPLES
+
+AWS_FSDP = Program(
+    name="AWS FSDP",
+    benchmark="aws_fsdp",
+    summary="Training by the FSDP test case of awsome-distributed-training, from its log.",
+    sign=re.compile(r"\bBatch \d{1,9} Loss: \S{1,20}, Speed: "),
+    progress=(line(r"\bBatch <step:i> Loss: <loss:w>, Speed: <rate> samples/sec(?=,|\s*$)"),),
+    values={
+        "rate": SAMPLES,
+        "loss": FINAL_LOSS,
+    },
+    main="samples_per_second",
+    averages=False,
+)

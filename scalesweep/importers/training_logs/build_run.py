@@ -1,0 +1,326 @@
+"""From one start of a training program to a run: warm-up, metrics, arrays, parameters."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scalesweep.analysis.steady_state import steady_state
+from scalesweep.analysis.types import Floats
+from scalesweep.core.files import digest_of
+from scalesweep.core.record import STEP_TIMES, WARMUP_STEP_TIMES
+from scalesweep.importers.imported_run import (
+    GPU,
+    ImportedRun,
+    ImportRefusedError,
+    file_dates,
+    shown,
+)
+from scalesweep.importers.training_logs.program import (
+    DERIVED,
+    LAST,
+    PARAMETERS,
+    PEAK,
+    RATE,
+    SAMPLES,
+    SECONDS,
+    STEP_TIME,
+    TOKENS,
+    Program,
+    within,
+)
+from scalesweep.importers.training_logs.progress import Row, Start, by_printer
+
+# With fewer lines nothing tells where a warm-up ends (analysis/steady_state.py).
+FEWEST_LINES = 4
+_WORDS = 100
+Flags = NDArray[np.bool_]  # by line
+# Facts that are no parameters of their own: what follows from them is (``_point``).
+_CONVERTED = ("ranks", "global_batch_size", "tokens_per_step", "gpu", "ranks_per_node")
+
+
+@dataclass(frozen=True)
+class _Lines:
+    """The lines of all ranks that print: ``values`` by group, [line, printer]."""
+
+    steps: list[int]
+    values: Mapping[str, Floats]
+    rounding: Mapping[str, Floats]  # half of the last digit of each value
+    spoiled: Flags
+    without: Flags  # first lines, whose time or rate is none yet
+    settings: Mapping[str, str]
+    changed: Flags  # lines before the last change of a setting
+
+
+def run_of(start: Start, program: Program, file: Path, ranks: int | None) -> ImportedRun:
+    """The run of one start, of ``ranks`` where the log states no number.
+
+    Raises ImportRefusedError where a line is damaged or nothing tells the ranks, or with too few
+    lines to find the warm-up in.
+    """
+    streams = by_printer(start)
+    lines = _read(program, streams)
+    facts = {name: fact.text for name, fact in start.facts.items()} | dict(lines.settings)
+    known = _settled(program, facts, start)
+    count = known.get("ranks") or ranks
+    if not isinstance(count, int):
+        raise ImportRefusedError(
+            f"{program.name} does not state the number of GPUs here: --ranks N", start.first_line
+        )
+    if len(streams) > count:
+        raise ImportRefusedError(
+            f"{len(streams)} ranks print lines of each step, of {count} in all", start.first_line
+        )
+    known = {**known, "ranks": count}
+    kept, warm = _kept(program, lines, streams[0])
+    arrays = _arrays(program, lines, kept, warm)
+    modified = datetime.fromtimestamp(file.stat().st_mtime, UTC)
+    evidence = [
+        program.name, sorted(facts.items()),
+        [[[row.step, sorted(row.values.items())] for row in rows] for rows in streams],
+    ]  # fmt: skip
+    gpu = known.get("gpu")
+    return ImportedRun(
+        benchmark=program.benchmark,
+        made=program.made,
+        point=_point(program, known),
+        file=file,
+        line=start.first_line,
+        source_digest=digest_of([repr(part) for part in evidence]),
+        started=modified,
+        ended=modified,
+        variant={GPU: shown(str(gpu))[:_WORDS]} if gpu else {},
+        samples=arrays,
+        samples_per_epoch=0,
+        metrics=_metrics(program, lines, kept, known),
+        notes={
+            "importer": f"{program.name} log",
+            "lines": [start.first_line, start.last_line],
+            "dates": file_dates("the log"),
+            "facts": {name: shown(text)[:_WORDS] for name, text in facts.items()},
+            "printers": len(streams),
+            "ranks_from": "the log" if "ranks" in _settled(program, facts, start) else "--ranks",
+            "warm_up": warm,
+            **({"first_step": streams[0][0].step} if streams[0][0].step > 1 else {}),
+            **({"cut_lines": start.broken} if start.broken else {}),
+            **_rounding_notes(program, lines, kept),
+        },
+        unfinished="the times of its steps still drift at the end" if "drifting" in warm else "",
+    )
+
+
+def _settled(program: Program, facts: Mapping[str, str], start: Start) -> dict[str, Any]:
+    """Parameters by the facts; numbers are whole. Raises ImportRefusedError."""
+    known: dict[str, Any] = {}
+    kinds = {name: entry[0] for name, entry in {**PARAMETERS, **program.parameters}.items()}
+    for name, text in facts.items():
+        whole = text.replace(",", "")
+        if kinds.get(name) == "string" or name == "gpu":
+            known[name] = shown(text)[:_WORDS]
+        elif (name in kinds or name in _CONVERTED) and whole.isascii() and whole.isdigit():
+            known[name] = int(whole[:18])
+    known |= program.settle(facts)
+    line = min((fact.line for fact in start.facts.values()), default=start.first_line)
+    for name, value in known.items():
+        if isinstance(value, int | float) and not 0 < value < 1e18:
+            raise ImportRefusedError(f"{name} is {value}", line)
+    return known
+
+
+def _read(program: Program, streams: Sequence[Sequence[Row]]) -> _Lines:
+    """The values of all lines. Raises ImportRefusedError where one of a time or rate is none."""
+    steps = [row.step for row in streams[0]]
+    names = [name for name in program.values if any(name in row.values for row in streams[0])]
+    values = {
+        name: np.array(
+            [[row.values.get(name, math.nan) for row in rows] for rows in streams], np.float64
+        ).T
+        * program.values[name].times
+        for name in names
+    }
+    without = np.zeros(len(steps), bool)
+    for name in names:
+        if program.values[name].way in (SECONDS, RATE):
+            begin = _first_value(program.values[name].metric, name, values[name], streams)
+            without[:begin] = True
+    last = streams[0][-1].settings
+    settings = [row.settings for row in streams[0]]
+    ends = next((n for n in range(len(settings), 0, -1) if settings[n - 1] != last), 0)
+    return _Lines(
+        steps,
+        values,
+        {
+            name: np.array([row.rounding.get(name, 0.0) for row in streams[0]])
+            * program.values[name].times
+            for name in names
+        },
+        np.array([any(row.spoiled for row in rows) for rows in zip(*streams, strict=True)]),
+        without,
+        last,
+        np.arange(len(steps)) < ends,
+    )
+
+
+def _first_value(metric: str, name: str, values: Floats, streams: Sequence[Sequence[Row]]) -> int:
+    """The first line from which on every printed time or rate is one; before, 0 or no number may
+    stand for none yet. Raises ImportRefusedError."""
+    printed = np.array([[name in row.values for row in rows] for rows in streams]).T
+    good = ((values > 0) & (values < math.inf)) | ~printed
+    lines = good.all(axis=1)
+    begin = int(lines.argmax()) if lines.any() else 0
+    if not lines[begin:].all():
+        at = begin + int(lines[begin:].argmin())
+        printer = int(good[at].argmin())
+        row = streams[printer][at]
+        raise ImportRefusedError(f"{metric} of {row.values[name]:g}", row.line)
+    return begin
+
+
+def _seconds(program: Program, lines: _Lines) -> Floats | None:
+    """Times of lines, up to a factor, [line]: printed, or one over a rate; None without either."""
+    for way in (SECONDS, RATE):
+        for name, values in lines.values.items():
+            if program.values[name].way == way and np.isfinite(values[~lines.without]).all():
+                with np.errstate(divide="ignore"):  # of lines that do not count
+                    times = values if way == SECONDS else 1.0 / values
+                median: Floats = np.median(times, axis=1)
+                return median
+    return None
+
+
+def _kept(program: Program, lines: _Lines, rows: Sequence[Row]) -> tuple[Flags, dict[str, Any]]:
+    """Which lines count, and what is said of those that do not: warm-up, evaluations, changes."""
+    times = _seconds(program, lines)
+    if times is None:
+        raise ImportRefusedError("lines of progress without a time or a rate", rows[-1].line)
+    usable = np.flatnonzero(~(lines.spoiled | lines.changed | lines.without))
+    if len(usable) < FEWEST_LINES:
+        raise ImportRefusedError(
+            f"{len(usable)} lines of progress: too few to tell where the warm-up ends "
+            f"({FEWEST_LINES} are needed)",
+            rows[-1].line,
+        )
+    state = steady_state(times[usable], 0)
+    if state.detected is None or state.detected >= len(usable) - 1:
+        raise ImportRefusedError(
+            f"the times of {len(usable)} lines of progress never become steady", rows[-1].line
+        )
+    kept = np.zeros(len(lines.steps), bool)
+    kept[usable[state.detected :]] = True
+    said: dict[str, Any] = {
+        "lines": int(usable[state.detected]),
+        "found": "where the times become steady (analysis/steady_state.py)",
+    }
+    if spoiled := int(lines.spoiled.sum()):
+        said["with_evaluation"] = spoiled
+    if changed := int(lines.changed.sum()):
+        said["before_a_change"] = changed
+    if state.drifting:
+        said["drifting"] = True
+    return kept, said
+
+
+def _arrays(
+    program: Program, lines: _Lines, kept: Flags, warm: Mapping[str, Any]
+) -> dict[str, Floats]:
+    """Values [line, printer]; ``step_times`` only of lines that are single steps, all of them."""
+    arrays: dict[str, Floats] = {"logged_steps": np.array(lines.steps, np.float64)}
+    single = not program.averages or within(lines.steps)
+    for name, values in lines.values.items():
+        printed = program.values[name]
+        if printed.metric == STEP_TIME and printed.way == SECONDS and single:
+            arrays[STEP_TIMES] = values[kept]
+            if warm["lines"]:
+                arrays[WARMUP_STEP_TIMES] = values[: warm["lines"]]
+        else:
+            arrays[f"logged_{printed.metric}"] = values
+    return arrays
+
+
+def _mean(program: Program, name: str, values: Floats) -> float | None:
+    """One value of those [line, printer] that count; None where one is missing."""
+    way = program.values[name].way
+    if way == LAST:
+        return _finite(float(values[-1].mean()))
+    known = values[np.isfinite(values).all(axis=1)]
+    if not len(known):
+        return None
+    if way == PEAK:
+        return _finite(float(known.max(axis=0).mean()))
+    if way == RATE:
+        return _finite(float((1.0 / (1.0 / known).mean(axis=0)).mean()))
+    return _finite(float(known.mean()))
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None
+
+
+def _metrics(
+    program: Program, lines: _Lines, kept: Flags, known: Mapping[str, Any]
+) -> dict[str, dict[str, Any]]:
+    """Metrics of the lines that count, and those that follow from them and what is stated."""
+    metrics: dict[str, dict[str, Any]] = {}
+    for name, values in lines.values.items():
+        printed = program.values[name]
+        value = _mean(program, name, values if printed.way in (LAST, PEAK) else values[kept])
+        if value is not None:
+            metrics[printed.metric] = {
+                "value": value, "unit": printed.unit, "better": printed.better,
+                "scope": printed.scope,
+            }  # fmt: skip
+    for name, value in _derived({key: it["value"] for key, it in metrics.items()}, known).items():
+        unit, better, scope, _ = DERIVED[name]
+        metrics.setdefault(name, {"value": value, "unit": unit, "better": better, "scope": scope})
+    return metrics
+
+
+def _derived(values: Mapping[str, float], known: Mapping[str, Any]) -> dict[str, float]:
+    """Step time, tokens and samples per second of all ranks, as far as they follow."""
+    batch, length = known.get("global_batch_size"), known.get("sequence_length")
+    tokens = known.get("tokens_per_step") or (batch * length if batch and length else None)
+    rate = values.get(TOKENS)
+    if rate is None and (each := values.get(f"{TOKENS}_per_device")):
+        rate = each * known["ranks"]
+    time = values.get(STEP_TIME)
+    if time is None and rate and tokens:
+        time = tokens / rate
+    if time is None and batch and values.get(SAMPLES):
+        time = batch / values[SAMPLES]
+    if rate is None and time and tokens:
+        rate = tokens / time
+    samples = values.get(SAMPLES) or (batch / time if batch and time else None)
+    derived = {TOKENS: rate, SAMPLES: samples, STEP_TIME: time}
+    return {name: value for name, value in derived.items() if value is not None}
+
+
+def _point(program: Program, known: Mapping[str, Any]) -> dict[str, Any]:
+    """Parameters of the run: what is of all ranks together, by rank."""
+    names = {*PARAMETERS, *program.parameters, "ranks", "ranks_per_node"}
+    point = {name: value for name, value in known.items() if name in names}
+    tokens = known.get("tokens_per_step")
+    for name, total in (
+        ("batch_per_rank", known.get("global_batch_size")),
+        ("tokens_per_rank", tokens),
+    ):
+        if total:
+            each = total / known["ranks"]
+            point[name] = int(each) if each == int(each) else each
+    return point
+
+
+def _rounding_notes(program: Program, lines: _Lines, kept: Flags) -> dict[str, Any]:
+    """By how much rounding may move values that are printed with few digits, as shares."""
+    shares = {}
+    for name, halves in lines.rounding.items():
+        printed = program.values[name]
+        if printed.way in (SECONDS, RATE):
+            share = float(halves[kept].max() / np.nanmedian(lines.values[name][kept]))
+            if share > 1e-3:
+                shares[printed.metric] = round(share, 5)
+    return {"rounded_by_up_to": shares} if shares else {}

@@ -1,0 +1,62 @@
+"""DeepSpeed (deepspeed/utils/timer.py): three generations of one line, samples per second of all
+ranks; what wall_clock_breakdown, the FLOPS profiler and the comms logger print beside it.
+"""
+
+import re
+
+from scalesweep.importers.training_logs.patterns import line
+from scalesweep.importers.training_logs.program import MEAN, Printed, Program, Stated
+from scalesweep.importers.training_logs.values import GIB, RESERVED, SAMPLES
+
+_PARTS = ("forward", "backward", "backward_inner", "backward_allreduce", "update")
+_NAMED = {"update": "step"}
+_MEMORY = "largest memory that PyTorch allocated so far"
+
+
+def _part(name: str) -> Printed:
+    text = f"time of {name} in a step, by wall_clock_breakdown of rank 0"
+    return Printed(f"time_{name}", "s", "rank", text, MEAN, 1e-3, "lower")
+
+
+DEEPSPEED = Program(
+    name="DeepSpeed",
+    benchmark="deepspeed",
+    summary="Training by DeepSpeed, from the lines of its timers.",
+    sign=re.compile(r"(?:\d{1,9}/\d{1,9}|global_step=\d{1,9}), (?:RunningAvg)?SamplesPerSec="),
+    progress=(
+        line(
+            r"(?:\b\d+/|\bglobal_step=)<step:i>, (?:SamplesPerSec=<rate>|RunningAvgSamplesPerSec=",
+            r"[\d.]+, CurrSamplesPerSec=<current>), MemAllocated=[\d.]+GB, ",
+            r"MaxMemAllocated=<memory>GB\s*$",
+        ),
+        line(
+            r"\btime \(ms\) \| ",
+            r" \| ".join(f"{_NAMED.get(it, it)}: <{it}>" for it in _PARTS),
+            r"\s*$",
+        ),
+    ),
+    values={
+        "rate": SAMPLES,
+        "current": SAMPLES,
+        "memory": RESERVED._replace(metric="peak_memory_allocated", definition=_MEMORY, times=GIB),
+        **{part: _part(part) for part in _PARTS},
+    },
+    main="samples_per_second",
+    averages=True,
+    stated=(
+        Stated(re.compile(r"\bworld size:\s{1,80}(?P<ranks>\d{1,7})\s*$")),
+        Stated(re.compile(r"\bworld_size=(?P<ranks>\d{1,7}), ")),
+        Stated(
+            re.compile(
+                r"\b(?P<name>train_batch_size|train_micro_batch_size_per_gpu|world_size) \.{3,60} "
+                r"(?P<value>\d{1,9})\s*$"
+            ),
+            {
+                "train_batch_size": "global_batch_size",
+                "world_size": "ranks",
+                "train_micro_batch_size_per_gpu": "micro_batch_size",
+            },
+        ),
+    ),
+    begins=re.compile(r"DeepSpeed info: version="),
+)

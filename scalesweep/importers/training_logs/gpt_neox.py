@@ -1,0 +1,52 @@
+"""GPT-NeoX on DeepSpeed (megatron/logging.py): samples per second of all ranks, mean of the
+iterations since the last line. Its configuration gives ranks, batch, sequence and layout.
+"""
+
+import re
+
+from scalesweep.importers.training_logs import values as v
+from scalesweep.importers.training_logs.megatron import precision
+from scalesweep.importers.training_logs.patterns import line
+from scalesweep.importers.training_logs.program import Program, Stated
+
+_ARGUMENT = re.compile(
+    r"^[^.]{0,80}?\b(?P<name>\w{1,60}) \.{1,80} (?P<value>[\w.]{1,40}?)\.{3,80}(?:default|updated)"
+)
+GPT_NEOX = Program(
+    name="GPT-NeoX",
+    benchmark="gpt_neox",
+    summary="Training by GPT-NeoX, from its log.",
+    sign=re.compile(r"\bsamples/sec: [\d.]+ \| iteration "),
+    progress=(
+        line(
+            r"samples/sec: <rate> \| iteration +<step:i>/ *\d+ \| elapsed time per iteration ",
+            r"\(ms\): <ms> \|.{0,200}?approx flops per GPU: <tflops> ?TFLOPS \|(?=.{0,2000}\|\s*$)",
+            r"(?:.{0,200}?lm_loss: <loss:w> \|)?",
+        ),
+    ),
+    values={
+        "rate": v.SAMPLES,
+        "ms": v.STEP_MS,
+        "tflops": v.tflops("gpt_neox"),
+        "loss": v.FINAL_LOSS,
+    },
+    main="samples_per_second",
+    averages=True,
+    stated=(
+        Stated(
+            _ARGUMENT,
+            {
+                "world_size": "ranks",
+                "model_parallel_size": "tp",
+                "pipe_parallel_size": "pp",
+                "train_micro_batch_size_per_gpu": "micro_batch_size",
+                "params_dtype": "dtype",
+                "train_batch_size": "global_batch_size",
+                "seq_length": "sequence_length",
+            },
+        ),
+    ),
+    settle=lambda facts: precision(facts) | ({"pp": 1} if facts.get("pp") == "0" else {}),
+    begins=re.compile(r"-{5,} arguments -{5,}"),
+    also=("DeepSpeed",),
+)

@@ -1,0 +1,43 @@
+"""litgpt pretrain (litgpt/pretrain.py): a line per micro-batch; only those marked ``(step)`` ended
+with the optimiser, and are read: the time is of that micro-batch, not of the whole step.
+"""
+
+import re
+
+from scalesweep.importers.training_logs.patterns import line
+from scalesweep.importers.training_logs.program import SECONDS, Printed, Program, Stated
+from scalesweep.importers.training_logs.values import FINAL_LOSS
+
+LITGPT = Program(
+    name="litgpt",
+    benchmark="litgpt",
+    summary="Pretraining by litgpt, from its log.",
+    sign=re.compile(r"\biter \d{1,9} (?:\| )?step \d{1,9}\b.{0,100}\biter time: .{0,20}\bstep\)"),
+    progress=(
+        line(
+            r"\biter \d+ (?:\| )?step <step:i>(?: ?\|)?:? loss(?: train)?:? <loss:w>,.{0,60}?",
+            r"iter time: <ms> ms \((?:optimizer\.)?step\)",
+        ),
+    ),
+    values={
+        "ms": Printed(
+            "micro_batch_time",
+            "s",
+            "total",
+            "time of the micro-batch that ends with the optimiser's step",
+            SECONDS,
+            1e-3,
+            "lower",
+        ),
+        "loss": FINAL_LOSS,
+    },
+    main="micro_batch_time",
+    averages=False,
+    stated=(
+        Stated(re.compile(r"^Total parameters: (?P<model_parameters>[\d,]{1,20})\s*$")),
+        Stated(re.compile(r"micro_batch_size=(?P<micro_batch_size>\d{1,9}),\s*$")),
+        Stated(re.compile(r"^.{0,4}'precision': '(?P<precision>[\w-]{1,30})',")),
+        Stated(re.compile(r"^.{0,4}'model_name': '(?P<model>[\w.-]{1,60})',")),
+    ),
+    begins=re.compile(r"^Time to instantiate model: "),
+)

@@ -1,0 +1,53 @@
+"""nanochat (scripts/base_train.py): the time of each step, and tokens per second of all ranks.
+
+Its MFU is of an H100's peak, unless a version knows the GPU.
+"""
+
+import re
+from typing import Any
+
+from scalesweep.importers.training_logs.patterns import line
+from scalesweep.importers.training_logs.program import Facts, Program, Stated
+from scalesweep.importers.training_logs.values import FINAL_LOSS, STEP_MS, TOKENS, mfu_percent
+
+
+def _settle(facts: Facts) -> dict[str, Any]:
+    """Ranks: tokens of a micro-batch of all ranks over those of one."""
+    each, every = (int(facts.get(name, "0").replace(",", "")) for name in ("each", "every"))
+    return {"ranks": every // each} if each and every and every % each == 0 else {}
+
+
+NANOCHAT = Program(
+    name="nanochat",
+    benchmark="nanochat",
+    summary="Pretraining by nanochat, from its log.",
+    sign=re.compile(r"\bstep \d{1,9}/\d{1,9} \([\d.]+%\) \| loss: "),
+    progress=(
+        line(
+            r"\bstep <step:i>/\d+ \(\S+%\) \| loss: <loss:w> \|.{0,100}?dt: <ms>ms \| ",
+            r"tok/sec: <tokens:i> \| (?:bf16_)?mfu: <mfu>\*?(?= \|)",
+        ),
+    ),
+    values={
+        "ms": STEP_MS,
+        "tokens": TOKENS,
+        "mfu": mfu_percent("nanochat", "of an H100's peak unless its version knows the GPU"),
+        "loss": FINAL_LOSS,
+    },
+    main="tokens_per_second",
+    averages=False,
+    stated=(
+        Stated(
+            re.compile(
+                r"^Tokens / micro-batch / rank: (?P<micro_batch_size>\d+) x "
+                r"(?P<sequence_length>\d+) = (?P<each>[\d,]{1,20})\s*$"
+            )
+        ),
+        Stated(re.compile(r"^Tokens / micro-batch: (?P<every>[\d,]{1,20})\s*$")),
+        Stated(re.compile(r"^Total batch size (?P<tokens_per_step>[\d,]{1,20}) => ")),
+        Stated(re.compile(r"^Number of parameters: (?P<model_parameters>[\d,]{1,20})\b")),
+    ),
+    settle=_settle,
+    begins=re.compile(r"^Tokens / micro-batch / rank: "),
+    spoils=re.compile(r"^[Ss]tep \d{1,9} \| (?:Validation bpb|CORE metric)"),
+)

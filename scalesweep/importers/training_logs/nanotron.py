@@ -1,0 +1,51 @@
+"""nanotron (src/nanotron/logging): one line per iteration with three significant digits and K, M,
+G behind them. How far rounding may move a value is kept in the record.
+"""
+
+import math
+import re
+from typing import Any
+
+from scalesweep.importers.training_logs import values as v
+from scalesweep.importers.training_logs.patterns import line
+from scalesweep.importers.training_logs.program import Facts, Program, Stated
+
+_NAMES = {
+    name: name for name in ("dp", "pp", "tp", "sequence_length", "micro_batch_size")
+} | {"context_parallel_size": "cp"}  # fmt: skip
+
+
+def _settle(facts: Facts) -> dict[str, Any]:
+    """Ranks: those of data, pipeline and tensor parallelism (and context, where it has any)."""
+    if not {"dp", "pp", "tp"} <= set(facts):
+        return {}
+    return {"ranks": math.prod(int(facts.get(name, 1)) for name in ("dp", "pp", "tp", "cp"))}
+
+
+NANOTRON = Program(
+    name="nanotron",
+    benchmark="nanotron",
+    summary="Training by nanotron, from its log.",
+    sign=re.compile(r"\biteration: \d{1,9} / \d{1,9} \| "),
+    progress=(
+        line(
+            r"\biteration: <step:i> / \d+ \|.{0,200}?elapsed_time_per_iteration_ms: <ms> \| ",
+            r"tokens_per_sec: <tokens> \| tokens_per_sec_per_gpu: <each> \| global_batch_size: ",
+            r"<global_batch_size:i> \| lm_loss: <loss:w> \|.{0,200}?",
+            r"model_tflops_per_gpu: <model> \| hardware_tflops_per_gpu: <hardware>(?= \|)",
+        ),
+    ),
+    values={
+        "ms": v.STEP_MS,
+        "tokens": v.TOKENS,
+        "each": v.TOKENS_EACH,
+        "model": v.tflops("nanotron"),
+        "hardware": v.tflops("nanotron", "hardware"),
+        "loss": v.FINAL_LOSS,
+    },
+    main="tokens_per_second",
+    averages=False,
+    settings=("global_batch_size",),
+    stated=(Stated(re.compile(r"\b(?P<name>[a-z_]{2,30})=(?P<value>\d{1,9})(?=[,)])"), _NAMES),),
+    settle=_settle,
+)

@@ -1,0 +1,65 @@
+"""torchtitan (torchtitan/components/metrics.py): tokens per second of each device.
+
+``wps`` until 2024, ``tps`` since: tokens of a data-parallel group since the line before, over time
+and the group's size. Each rank prints lines of its own, or one of them (LOG_RANK).
+"""
+
+import math
+import re
+from typing import Any
+
+from scalesweep.importers.training_logs import values as v
+from scalesweep.importers.training_logs.patterns import line
+from scalesweep.importers.training_logs.program import Facts, Program, Stated
+
+
+def _settle(facts: Facts) -> dict[str, Any]:
+    """Ranks and layout by the mesh, in either of the two ways it was printed."""
+    sizes = dict(re.findall(r"\b(pp|dp_\w+|cp|tp)=(\d{1,7})", facts.get("mesh", "")))
+    if names := re.findall(r"\w+", facts.get("mesh_names", "")):
+        sizes = dict(zip(names, re.findall(r"\d+", facts["mesh_sizes"]), strict=False))
+    if not sizes:
+        return {}
+    number = {name: int(size) for name, size in sizes.items()}
+    shared, copies = number.get("dp_shard", number.get("dp", 1)), number.get("dp_replicate", 1)
+    how = ("hsdp" if copies > 1 else "fsdp") if shared > 1 else ("ddp" if copies > 1 else None)
+    layout = {name: number.get(name, 1) for name in ("tp", "pp", "cp")}
+    return {"ranks": math.prod(number.values()), **layout} | ({"data_parallel": how} if how else {})
+
+
+TORCHTITAN = Program(
+    name="torchtitan",
+    benchmark="torchtitan",
+    summary="Training by torchtitan, from its log.",
+    sign=re.compile(r"\bstep: {1,8}\d{1,9}  loss: "),
+    progress=(
+        line(
+            r"\bstep: +<step:i>  loss: +<loss:w>(?:  grad_norm: +\S+)?  memory: +<memory>GiB",
+            r"\(\S+%\)  (?:tps|wps): +<tps>(?:  tflops: +<tflops>)?  mfu: +(?:N/A|<mfu>%)\s*$",
+        ),
+    ),
+    values={
+        "tps": v.TOKENS_EACH,
+        "tflops": v.tflops("torchtitan"),
+        "mfu": v.mfu_percent("torchtitan", "model FLOP/s over the peak that torchtitan knows"),
+        "memory": v.RESERVED._replace(times=v.GIB),
+        "loss": v.FINAL_LOSS,
+    },
+    main="tokens_per_second",
+    averages=True,
+    stated=(
+        Stated(re.compile(r"Building device mesh with parallelism: (?P<mesh>[\w=, ]{1,200})")),
+        Stated(line(r"-D device mesh with (?P<mesh_names>[^]]+\]), (?P<mesh_sizes>[^]]+\])")),
+        Stated(line(r"\bModel (?P<model>\S+ \S+) size: <model_parameters:i> total parameters")),
+        Stated(
+            line(
+                r"local batch size <micro_batch_size:i>, global batch size <global_batch_size:i>",
+                r",(?: gradient accumulation steps \d+,)? sequence length <sequence_length:i>,",
+            )
+        ),
+        Stated(re.compile(r"(?:CUDA|GPU) capacity: (?P<gpu>\S.{0,60}?)(?: \(\d\))? with \d")),
+    ),
+    settle=_settle,
+    begins=re.compile(r"Starting job: |Building (?:\d-D )?device mesh with "),
+    spoils=re.compile(r"validate step: "),
+)

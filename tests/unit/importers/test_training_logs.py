@@ -1,0 +1,236 @@
+"""Logs of training programs: values, units, warm-up, starts, labels, and what is refused."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from scalesweep.core.errors import UserError
+from scalesweep.importers.detect_logs import read_source
+from scalesweep.importers.imported_run import ImportedRun, Refusal
+from scalesweep.importers.training_logs.registry import PROGRAMS
+from tests.fakes.training_logs import LOGS, megatron, nanogpt, titan, titan_steps
+
+Read = Callable[..., tuple[list[ImportedRun], list[Refusal]]]
+
+
+@pytest.fixture
+def read(tmp_path: Path) -> Read:
+    """Write a text into a log and read it."""
+
+    def reader(text: str, ranks: int | None = None) -> Any:
+        (tmp_path / "train.log").write_text(text)
+        return read_source(tmp_path, ranks)[:2]
+
+    return reader
+
+
+def value(run: ImportedRun, metric: str) -> float:
+    """The value of a metric."""
+    return float(run.metrics[metric]["value"])
+
+
+@pytest.mark.parametrize("name", LOGS)
+def test_what_a_log_says(read: Read, name: str) -> None:
+    log = LOGS[name]
+    ((run,), refusals) = read(log.text, log.ranks)
+    assert refusals == []
+    assert run.point == log.point
+    for metric, number in log.metrics.items():
+        assert value(run, metric) == pytest.approx(number, rel=1e-9), metric
+    of_rank = {metric for metric, it in run.metrics.items() if it["scope"] == "rank"}
+    assert of_rank == set(log.of_rank)
+    assert set(run.metrics) == set(log.metrics)
+    assert run.notes["warm_up"]["lines"] == log.warm_up
+
+
+def test_every_program_has_a_log() -> None:
+    assert {log.program for log in LOGS.values()} == {program.name for program in PROGRAMS}
+
+
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.benchmark)
+def test_no_program_takes_the_lines_of_another(program: Any) -> None:
+    for name, log in LOGS.items():
+        if log.program != program.name and log.program not in program.also:
+            lines = log.text.splitlines()
+            other = next(it for it in PROGRAMS if it.name == log.program)
+            taken = [line for line in lines if program.sign.search(line)]
+            assert taken == [] or program.name in other.also, (name, taken[:1])
+
+
+def test_lines_of_two_programs_are_refused_with_the_line(read: Read) -> None:
+    text = titan(8) + nanogpt(8)
+    runs, (refusal,) = read(text, 8)
+    assert runs == []
+    assert "a line of nanoGPT in a log of torchtitan" in refusal.reason
+    assert refusal.line == titan(8).count("\n") + 4
+
+
+def test_ranks_are_needed_where_nothing_states_them(read: Read) -> None:
+    _, (refusal,) = read(nanogpt(8))
+    assert "nanoGPT does not state the number of GPUs here: --ranks N" in refusal.reason
+
+
+def test_lines_of_all_ranks_are_a_mean_and_no_total(read: Read) -> None:
+    rates = [1000.0, 1100.0]
+    lines = [titan_steps(8, tps=rate) for rate in rates]
+    together = "".join(
+        f"[rank{rank}]:{line}\n"
+        for pair in zip(*(text.splitlines() for text in lines), strict=True)
+        for rank, line in enumerate(pair)
+    )
+    ((run,), _) = read(together, 4)
+    each = np.mean([1000.0, 1100.0])
+    assert value(run, "tokens_per_second_per_device") == pytest.approx(each, rel=1e-3)
+    assert value(run, "tokens_per_second") == pytest.approx(4 * each, rel=1e-3)
+    assert run.samples["logged_tokens_per_second_per_device"].shape == (8, 2)
+    assert run.notes["printers"] == 2
+    # Without labels each step comes as often as there are ranks that print it.
+    ((bare,), _) = read(together.replace("[rank0]:", "").replace("[rank1]:", ""), 4)
+    assert bare.metrics == run.metrics
+    # With srun's label of the node before torchrun's, which are equal on all nodes.
+    nodes = together.replace("[rank1]:", "1: [rank0]:").replace("\n[rank0]:", "\n0: [rank0]:")
+    ((of_nodes,), _) = read("0: " + nodes, 4)
+    assert of_nodes.metrics == run.metrics
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (lambda text: text.replace("step: 5", "step: x", 1), None),
+        (lambda text: text.replace("  tps: 1,000", "  tps:", 1), "a damaged line of progress"),
+        (
+            lambda text: text.replace("tps: 1,000", "tps: 0", 2).replace("tps: 0", "tps: 1,000", 1),
+            "tokens_per_second_per_device of 0",
+        ),
+        (lambda text: "\n".join(text.splitlines()[:3]), "too few to tell where the warm-up ends"),
+    ],
+)
+def test_damage_is_refused_by_line(read: Read, change: Any, reason: str | None) -> None:
+    runs, refusals = read(change(titan_steps(9)), 8)
+    if reason is None:
+        assert len(runs) == 1
+    else:
+        assert runs == []
+        assert reason in refusals[0].reason
+        assert refusals[0].line
+
+
+def test_times_that_still_drift_count_in_no_mean(read: Read) -> None:
+    ((run,), _) = read("".join(megatron(step, 100.0 * 1.03**step) for step in range(1, 31)), 8)
+    assert run.unfinished == "the times of its steps still drift at the end"
+    rng = np.random.default_rng(0)
+    noisy = "".join(megatron(step, rng.normal(100, 5)) for step in range(1, 31))
+    ((run,), _) = read(noisy, 8)
+    assert run.unfinished == ""
+
+
+def test_a_cut_last_line_is_left_out(read: Read) -> None:
+    text = titan_steps(9)
+    whole = "\n".join(text.splitlines()[:8]) + "\n"
+    ((cut,), _) = read(text[:-12], 8)
+    ((shorter,), _) = read(whole, 8)
+    assert cut.metrics == shorter.metrics
+    assert cut.notes["cut_lines"] == [9]
+
+
+def test_each_start_in_a_file_is_a_run(read: Read) -> None:
+    first, again = titan(8), titan_steps(8, first=5, tps=900)
+    runs, refusals = read(first + again, 8)
+    assert refusals == []
+    assert [run.line for run in runs] == [1 + first.count("\n") - 8, 1 + first.count("\n")]
+    assert runs[1].notes["first_step"] == 5
+    # Nothing states the second one's parameters: missing stays missing.
+    assert set(runs[1].point) == {"ranks"}
+    runs, _ = read(first + titan(8, tps=900))
+    assert runs[0].point == runs[1].point
+    assert runs[0].source_digest != runs[1].source_digest
+
+
+def test_steps_with_an_evaluation_do_not_count(read: Read) -> None:
+    ((run,), _) = read(nanogpt(20, evaluations=(0, 10)), 8)
+    assert value(run, "step_time") == pytest.approx(0.1)
+    assert run.notes["warm_up"]["with_evaluation"] == 2
+    assert len(run.samples["step_times"]) == 18 - run.notes["warm_up"]["lines"] + 1
+
+
+def test_what_is_averaged_over_an_interval_is_no_step(read: Read) -> None:
+    text = "".join(megatron(step, ms=100.0) for step in range(10, 100, 10))
+    ((run,), _) = read(text, 8)
+    assert "step_times" not in run.samples
+    assert run.samples["logged_step_time"].shape == (9, 1)
+    ((single,), _) = read("".join(megatron(step, ms=100.0) for step in range(1, 9)), 8)
+    assert single.samples["step_times"].shape == (8, 1)
+
+
+def test_a_batch_that_grows_counts_from_its_last_size(read: Read) -> None:
+    text = "".join(
+        megatron(step, ms=100.0 if step < 9 else 200.0, batch=64 if step < 9 else 128)
+        for step in range(1, 20)
+    )
+    ((run,), _) = read(text, 8)
+    assert run.point["batch_per_rank"] == 16
+    assert value(run, "samples_per_second") == pytest.approx(640)
+    assert run.notes["warm_up"]["before_a_change"] == 8
+
+
+def test_mixed_facts_are_refused(read: Read) -> None:
+    text = titan(8).replace("Model llama3", "Model llama3", 1)
+    other = next(line for line in text.splitlines() if "Model llama3" in line)
+    _, (refusal,) = read(other.replace("8B", "70B") + "\n" + text)
+    assert "model is llama3 8B, and llama3 70B in line 1" in refusal.reason
+
+
+def test_rounding_is_kept_where_it_matters(read: Read) -> None:
+    ((run,), _) = read(LOGS["nanotron"].text, LOGS["nanotron"].ranks)
+    # 1.15K ms is within half of its last digit, 5 ms.
+    assert run.notes["rounded_by_up_to"]["step_time"] == pytest.approx(5 / 1150, rel=1e-3)
+    ((fine,), _) = read(nanogpt(8), 8)
+    assert "rounded_by_up_to" not in fine.notes
+
+
+@given(st.sampled_from(sorted(LOGS)), st.data())
+@settings(
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@pytest.mark.slow
+def test_a_cut_log_never_invents_a_value(read: Read, name: str, data: Any) -> None:
+    log = LOGS[name]
+    begin = data.draw(st.integers(0, len(log.text)))
+    end = data.draw(st.integers(begin, len(log.text)))
+    ((whole,), _) = read(log.text, log.ranks)
+    try:
+        runs, _ = read(log.text[begin:end], log.ranks or 8)
+    except UserError:
+        return
+    for run in runs:
+        for metric, it in run.metrics.items():
+            # A part of a log may hold fewer lines, another batch or no header, but no other rate.
+            if metric in ("final_loss", "mfu_nanogpt") or metric not in whole.metrics:
+                continue
+            assert it["value"] == pytest.approx(value(whole, metric), rel=0.25), metric
+
+
+@given(st.sampled_from(sorted(LOGS)), st.integers(0, 10**6), st.text(max_size=40))
+@settings(
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@pytest.mark.slow
+def test_any_text_between_ends_in_a_run_or_a_reason(
+    read: Read, name: str, place: int, text: str
+) -> None:
+    log = LOGS[name]
+    at = place % len(log.text)
+    changed = log.text[:at] + text.encode("utf-8", "replace").decode() + log.text[at:]
+    try:
+        runs, refusals = read(changed, log.ranks or 8)
+    except UserError:
+        return
+    assert runs or refusals
+    assert all(refusal.reason for refusal in refusals)
+    for run in runs:
+        assert all(np.isfinite(it["value"]) for it in run.metrics.values())
