@@ -33,6 +33,7 @@ SCRIPTS = (
         "clear",
         "comparisons",
         "prediction",
+        "layouts",
         "data_loading",
         "cnn_training",
         "cosmoflow_training",

@@ -1,0 +1,236 @@
+"""Layouts at a scale that was not run: what five trials lose, and what intervals hold.
+
+Fit on the scales up to so many nodes, choose five of the layouts that exist on more nodes, and take
+the best of these: ``loss`` is by which share of the rate its best falls short of the best that
+exists there. Beside the method that rolling forecasts choose: the cost model, nearest neighbours
+and what half the scale did best, each alone, and five at random (median of 500 draws).
+
+Simulated sweeps of ``bench.lib.layout_truth`` need nothing. A published sweep is read where
+``SCALESWEEP_LAYOUTS`` names it: a CSV with the columns model, nodes, dp, tp, pp, zero, mbs,
+gradacc, gbs, status (``ok`` or ``failed``) and tok_s_gpu, of nodes of 8 ranks.
+``SCALESWEEP_SHAPES`` may give models their shape: ``1B=16:2048:1.61e9`` (layers, width, parameters;
+sequence 4,096), words apart; then the constants of one model are tried on the other ones.
+
+    python -m bench.layouts [--sweeps N] [--calibrate] [--json FILE]
+"""
+
+import argparse
+import csv
+import os
+import sys
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from bench.lib.layout_truth import PER_NODE, SEQUENCE, collapsed, draw_program, sweep
+from bench.lib.pairs import figure, line, write_json
+from scalesweep.analysis.prediction.layouts import forecast as forecasts
+from scalesweep.analysis.prediction.layouts.cost import fit_cost
+from scalesweep.analysis.prediction.layouts.fits import fits_as_neighbours
+from scalesweep.analysis.prediction.layouts.forecast import (
+    TRIALS,
+    first_of,
+    forecast_layouts,
+    loss_of,
+)
+from scalesweep.analysis.prediction.layouts.rivals import METHODS
+from scalesweep.analysis.prediction.layouts.runs import Layout, Measured, measured_of
+from scalesweep.planning.plan_text import aligned
+
+SEED, SWEEPS, DRAWS = 29, 40, 500
+TABLE, SHAPES = "SCALESWEEP_LAYOUTS", "SCALESWEEP_SHAPES"
+STEPS = ((4, 8), (8, 16), (16, 32), (32, 64), (16, 64))
+OURS, RANDOM = "chosen", "random"
+BOUND_LOSS, BOUND_FITS, BOUND_HELD = 0.05, 0.95, (0.85, 0.97)
+
+
+class Score(NamedTuple):
+    """Of one study and step; ``fits``: share of layouts whose fitting was called right."""
+
+    name: str
+    known: int
+    target: int
+    losses: Mapping[str, float]
+    method: str
+    held: float
+    width: float
+    width_five: float
+    fits: float
+    warned: bool
+
+
+def score(name: str, study: Measured, known: int, target: int) -> Score | None:
+    """What is forecast on ``target`` nodes from up to ``known``; None where it is refused."""
+    before = study.where(study.scale <= known * PER_NODE)
+    there = study.where(study.scale == target * PER_NODE)
+    if not there.ran.any():
+        return None
+    forecast = forecast_layouts(before, fits_as_neighbours)
+    if isinstance(forecast, str):
+        return None
+    layouts = there.layouts
+    fits = fits_as_neighbours(before, layouts)
+    random = np.random.default_rng(SEED)
+    count = min(TRIALS, len(layouts))
+    draws = [
+        loss_of(there, random.choice(len(layouts), count, False).tolist()) for _ in range(DRAWS)
+    ]
+    losses = {method: loss_of(there, first_of(make(before)(layouts), fits))
+              for method, make in METHODS.items()}  # fmt: skip
+    five = forecast.trials(layouts, fits)
+    losses = {OURS: loss_of(there, five), **losses, RANDOM: float(np.median(draws))}
+    _, low, high = forecast.seconds(layouts)
+    ran, seconds = there.ran, there.seconds
+    inside = (seconds[ran] >= low[ran]) & (seconds[ran] <= high[ran])
+    widths = high / low
+    judged = there.ran | there.too_large
+    called = np.array([fit is not False for fit in fits])
+    return Score(
+        name, known, target, losses, forecast.method, float(inside.mean()),
+        float(np.median(widths[ran])), float(np.median(widths[five])),
+        float((called == there.ran)[judged].mean()),
+        forecast.warning(target * PER_NODE) is not None,
+    )  # fmt: skip
+
+
+def published(path: Path, shapes: Mapping[str, Layout]) -> dict[str, Measured]:
+    """The studies of a table, one for each model and global batch; rows whose batch is not that of
+    their layout are left out."""
+    studies: dict[str, list[tuple[Layout, float | None, bool]]] = {}
+    with path.open(newline="") as file:
+        for row in csv.DictReader(file):
+            dp, tp, pp, micro, accumulation, batch, nodes = (
+                int(row[key]) for key in ("dp", "tp", "pp", "mbs", "gradacc", "gbs", "nodes")
+            )
+            if dp * micro * accumulation != batch or dp * tp * pp != nodes * PER_NODE:
+                continue
+            layout = Layout(dp, tp, pp, micro, accumulation, PER_NODE, sharded=row["zero"] != "0")
+            if shape := shapes.get(row["model"]):
+                layout = replace(layout, work=shape.work, layers=shape.layers,
+                                 traffic=shape.traffic, weights=shape.weights)  # fmt: skip
+            ok = row["status"] == "ok"
+            tokens = float(row["tok_s_gpu"]) * layout.ranks if ok else None
+            seconds = batch * SEQUENCE / tokens if tokens else None
+            name = f"{row['model']}, batch {batch}"
+            studies.setdefault(name, []).append((layout, seconds, not ok))
+    return {name: measured_of(runs) for name, runs in studies.items()}
+
+
+def shapes_of(text: str) -> dict[str, Layout]:
+    """The shapes that ``SCALESWEEP_SHAPES`` gives, as layouts of one rank."""
+    shapes = {}
+    for word in text.split():
+        name, _, numbers = word.partition("=")
+        layers, width, parameters = (float(number) for number in numbers.split(":"))
+        flop = (6 * parameters + 12 * layers * width * SEQUENCE) * SEQUENCE
+        shapes[name] = Layout(1, 1, 1, 1, 1, PER_NODE, work=flop, layers=layers,
+                              traffic=SEQUENCE * width, weights=parameters)  # fmt: skip
+    return shapes
+
+
+def simulated(sweeps: int) -> dict[str, list[Score]]:
+    """Scores of simulated sweeps from 16 to 32 nodes, by what happens beyond 16 nodes."""
+    random = np.random.default_rng(SEED)
+    kinds: dict[str, list[Score]] = {"simulated": [], "simulated, links collapse beyond 16": []}
+    for number in range(sweeps):
+        program = draw_program(random)
+        for kind, made in zip(kinds, (program, collapsed(program, 16)), strict=True):
+            study = sweep(made, (1, 2, 4, 8, 16, 32), random)
+            if result := score(f"{kind} {number}", study, 16, 32):
+                kinds[kind].append(result)
+    return kinds
+
+
+def foreign(studies: Mapping[str, Measured]) -> Iterable[tuple[str, float]]:
+    """What five trials on 32 nodes lose by the constants of each other model."""
+    for name, study in studies.items():
+        there = study.where(study.scale == 32 * PER_NODE)
+        for other, source in studies.items():
+            if other != name and there.ran.any():
+                model = fit_cost(source.where(source.scale <= 16 * PER_NODE))
+                seconds = model.seconds(there.layouts)
+                chosen = first_of(seconds, [None] * len(seconds))
+                yield f"{name} by constants of {other}", loss_of(there, chosen)
+
+
+def calibrate(studies: Mapping[str, Measured]) -> float:
+    """The smallest step of ``BEYOND`` at which intervals of scales up to 16 nodes hold, in the
+    mean of studies and steps, the middle of ``BOUND_HELD``."""
+    for beyond in np.arange(0.0, 1.0, 0.05):
+        forecasts.BEYOND = float(beyond)
+        steps = ((2, 4), *STEPS[:2])
+        held = [s.held for name, study in studies.items() for step in steps
+                if (s := score(name, study, *step))]  # fmt: skip
+        print(f"beyond {beyond:.2f}: intervals hold {100 * float(np.mean(held)):.1f} %")
+        if np.mean(held) >= np.mean(BOUND_HELD):
+            return float(beyond)
+    raise ValueError("no value up to 1 holds that")
+
+
+def rows_of(scores: Iterable[Score]) -> list[list[str]]:
+    """Cells of a table."""
+    methods = (OURS, *METHODS, RANDOM)
+    head = ["study", "from", "to", *methods, "method", "held", "width", "of the five", "fits",
+            "warned"]  # fmt: skip
+    return [head] + [
+        [s.name, str(s.known), str(s.target), *(f"{100 * s.losses[m]:.0f} %" for m in methods),
+         s.method, f"{100 * s.held:.0f} %", f"{s.width:.1f}", f"{s.width_five:.1f}",
+         f"{100 * s.fits:.0f} %", "yes" if s.warned else ""]
+        for s in scores
+    ]  # fmt: skip
+
+
+def main() -> int:
+    """Run the command line."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--json", type=Path)
+    parser.add_argument("--sweeps", type=int, default=SWEEPS)
+    parser.add_argument("--calibrate", action="store_true")
+    args = parser.parse_args()
+    shapes = shapes_of(os.environ.get(SHAPES, ""))
+    table = os.environ.get(TABLE)
+    studies = published(Path(table), shapes) if table else {}
+    if args.calibrate:
+        print(f"BEYOND = {calibrate(studies):.2f}")
+        return 0
+    figures = []
+    for kind, scores in simulated(args.sweeps).items():
+        means = {m: float(np.mean([s.losses[m] for s in scores])) for m in scores[0].losses}
+        held = float(np.mean([s.held for s in scores]))
+        loss = float(np.median([s.losses[OURS] for s in scores]))
+        print(f"{kind}: {len(scores)} sweeps, 16 to 32 nodes; mean loss of five trials: "
+              + ", ".join(f"{m} {100 * v:.1f} %" for m, v in means.items())
+              + f"; median of chosen {100 * loss:.1f} %; intervals hold {100 * held:.1f} %; "
+              f"warned of {sum(s.warned for s in scores)}; fits called right "
+              f"{100 * float(np.mean([s.fits for s in scores])):.1f} %")  # fmt: skip
+        bound = 100 * BOUND_LOSS if kind == "simulated" else None
+        figures.append(figure(f"{kind}: median loss of five", 100 * loss, "%", bound))
+    results = [s for name, study in studies.items() for step in STEPS
+               if (s := score(name, study, *step))]  # fmt: skip
+    if results:
+        print("\n".join(aligned(rows_of(results), left={0})))
+        asked = [s for s in results if (s.known, s.target) == (16, 32)]
+        loss = float(np.median([s.losses[OURS] for s in asked]))
+        figures.append(figure("published: median loss of five", 100 * loss, "%", 100 * BOUND_LOSS))
+        for s in asked:
+            low, high = (100 * bound for bound in BOUND_HELD)
+            label = f"{s.name}: intervals of 90 % hold"
+            figures.append(figure(f"{label}, least", 100 * s.held, "%", low, "higher"))
+            figures.append(figure(f"{label}, most", 100 * s.held, "%", high))
+            figures.append(figure(f"{s.name}: fits called right", 100 * s.fits, "%",
+                                  100 * BOUND_FITS, "higher"))  # fmt: skip
+        if shapes:
+            for pair, lost in foreign(studies):
+                print(f"{pair}, 32 nodes: five trials lose {100 * lost:.0f} %")
+    else:
+        print(f"no published sweep: name its CSV in {TABLE}")
+    print("\n".join(line(row) for row in figures))
+    write_json({"figures": figures}, args.json)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
