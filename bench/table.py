@@ -52,6 +52,7 @@ SCRIPTS = (
         "slurm_load",
         "step_causes",
         "spans_protocol",
+        "memory_model",
     ),
 )
 # Share of the cores' time that others used while nothing was measured, in the seconds before a

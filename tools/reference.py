@@ -39,12 +39,14 @@ SECTIONS = {
     ("benchmark", "layout"): "Names of layouts",
     ("benchmark", "layout.words[]"): "Words of a layout's name: an entry of `layout.words`",
     ("benchmark", "transformer"): "A transformer",
+    ("benchmark", "memory"): "Memory of a rank",
     ("benchmark", "data"): "A data set",
     ("benchmark", "result.stamps"): "How stamps are read: `result.stamps`",
     ("benchmark", "result.extract[]"): "A metric that is extracted: an entry of `result.extract`",
     ("table_map", "parameters.NAME"): "A parameter",
     ("table_map", "metrics.NAME"): "A metric",
     ("table_map", "transformer"): "A transformer",
+    ("table_map", "memory"): "Memory of a rank",
 }
 WORDS = {
     "integer": "integer",

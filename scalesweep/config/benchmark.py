@@ -14,6 +14,7 @@ from scalesweep.config.expressions import Expression
 from scalesweep.config.launcher_template import LAUNCHER_PLACES, fill_launcher
 from scalesweep.config.layout import Layout, load_layout
 from scalesweep.config.log_patterns import STAMP_METRICS, Extract, check_main_metric, load_extract
+from scalesweep.config.memory import Memory, load_memory
 from scalesweep.config.mesh import Mesh, load_mesh
 from scalesweep.config.parameter import VARIABLE_PREFIX, Parameter, load_parameter
 from scalesweep.config.reserved_names import check_parameter, check_varying
@@ -118,6 +119,7 @@ class Benchmark:
     layout: Layout | None = None  # names for how ranks share the work; None: parameters name it
     mesh: Mesh | None = None  # the axes that the ranks lie along; None: not known
     transformer: Transformer | None = None  # the model, where it is one
+    memory: Memory | None = None  # what its bytes depend on besides mesh and model
 
     def parameter(self, name: str, where: str) -> Parameter:
         """A parameter by name; raises UserError naming the known ones."""
@@ -381,6 +383,9 @@ def load_benchmark(
         mesh=load_mesh(content["mesh"], parameters, f"{path}: mesh") if "mesh" in content else None,
         transformer=load_transformer(content["transformer"], parameters, f"{path}: transformer")
         if "transformer" in content
+        else None,
+        memory=load_memory(content["memory"], parameters, f"{path}: memory")
+        if "memory" in content
         else None,
     )
 

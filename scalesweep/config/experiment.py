@@ -43,6 +43,7 @@ from scalesweep.config.grid import (
     linked_entries,
     varying_parameters,
 )
+from scalesweep.config.memory_limit import too_large
 from scalesweep.config.profiled_runs import profiled_runs
 from scalesweep.config.repeats import (
     PlannedPoints,
@@ -148,7 +149,8 @@ def expand_experiment(
     starts = site.launch is not None
     impossible = impossible_combinations(benchmark, grid) if starts else []
     rules: list[tuple[Expression, str] | LeftOut] = [
-        *derivation.rules([*asked, *requirements(own, spec, where)]), *impossible
+        *derivation.rules([*asked, *requirements(own, spec, where)]), *impossible,
+        *too_large(benchmark, site, spec, where),
     ]  # fmt: skip
     extras = [
         derivation.of(extra)

@@ -75,6 +75,7 @@ class Site:
     cores_per_node: int
     memory_gib_per_node: float | None
     gpus_per_node: int
+    memory_gib_per_gpu: float | None
     oversubscribe: bool
     concurrent_runs: int | None
     time_limit_minutes: float
@@ -206,6 +207,7 @@ def load_site(name: str, where: str = "site", folder: Path | None = None) -> Sit
         cores_per_node=content.get("cores_per_node") or len(os.sched_getaffinity(0)),
         memory_gib_per_node=content.get("memory_gib_per_node"),
         gpus_per_node=content.get("gpus_per_node", 0),
+        memory_gib_per_gpu=content.get("memory_gib_per_gpu"),
         oversubscribe=content.get("oversubscribe", False),
         # On a cluster each run has its own nodes; on one machine two would disturb each other.
         concurrent_runs=content.get("concurrent_runs", None if "slurm" in content else 1),

@@ -225,6 +225,13 @@ class PlanExperiment(TypedDict):
             "(config.point_shape); others: absent",
         ]
     ]
+    memory: NotRequired[
+        Annotated[
+            dict[str, str],
+            "of benchmarks that declare what their memory depends on: the expressions, the GiB of "
+            "a rank's device among them where known, peak and rank (config.memory); others: absent",
+        ]
+    ]
     axes: Annotated[list[str], "parameters with more than one value, the scale first"]
     linked: Annotated[list[str], "parameters that the campaign sets together"]
     work: Annotated[list[str], "parameters that decide the work of a rank"]

@@ -22,7 +22,7 @@ _RANKS = {"type": "integer", "minimum": 1, "default": 1, "unit": "ranks"}
 # What says how a value is read: it must not change between imports.
 _FIXED = ("type", "unit")
 # What a later import may leave out.
-_DECLARED = ("mesh", "transformer")
+_DECLARED = ("mesh", "transformer", "memory")
 
 
 @dataclass(frozen=True)
@@ -57,8 +57,8 @@ def make_benchmark(
     """Write the benchmark of imported results and read it back.
 
     ``parameters`` by name (``ranks`` needs none), ``metrics`` definitions by name (or with a kind,
-    as in benchmark.yaml), the main one first. ``declared``: ``mesh`` and ``transformer``, as in
-    benchmark.yaml. A benchmark of this name that an earlier import made
+    as in benchmark.yaml), the main one first. ``declared``: ``mesh``, ``transformer`` and
+    ``memory``, as in benchmark.yaml. A benchmark of this name that an earlier import made
     keeps its parameters and gets the new ones. Raises UserError if the name is that of a shipped
     benchmark, or a parameter was something else before.
     """

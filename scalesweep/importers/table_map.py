@@ -13,6 +13,7 @@ from scalesweep.config.derived_parameters import in_order
 from scalesweep.config.expressions import Expression
 from scalesweep.config.formula import Formula, Number, by_alias
 from scalesweep.config.log_patterns import RESERVED
+from scalesweep.config.memory import Memory, load_memory
 from scalesweep.config.mesh import Mesh, load_mesh
 from scalesweep.config.reserved_names import check_metrics, check_parameter, check_varying
 from scalesweep.config.transformer import Transformer, load_transformer
@@ -121,6 +122,7 @@ class TableMap:
     work: Mapping[str, str] | None
     mesh: Mesh | None
     transformer: Transformer | None
+    memory: Memory | None
 
     @property
     def sides(self) -> list[Side]:
@@ -135,10 +137,12 @@ class TableMap:
 
     @property
     def declared(self) -> dict[str, Any]:
-        """Mesh and transformer as benchmark.yaml has them."""
+        """Mesh, transformer and memory as benchmark.yaml has them."""
         mesh = self.mesh and [{"role": r, "ranks": text} for r, text in self.mesh.texts.items()]
         model = self.transformer and self.transformer.texts
-        return {key: of for key, of in (("mesh", mesh), ("transformer", model)) if of}
+        memory = self.memory and self.memory.declared
+        declared = (("mesh", mesh), ("transformer", model), ("memory", memory))
+        return {key: of for key, of in declared if of}
 
     @cached_property
     def columns(self) -> frozenset[str]:
@@ -251,6 +255,9 @@ class _Reader:
                 content["transformer"], parameters, f"{self.path}: transformer"
             )
             if "transformer" in content
+            else None,
+            memory=load_memory(content["memory"], parameters, f"{self.path}: memory")
+            if "memory" in content
             else None,
         )
 

@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any, cast
 from scalesweep.config.benchmark import Benchmark
 from scalesweep.config.campaign import Campaign
 from scalesweep.config.experiment import Experiment
+from scalesweep.config.memory_limit import memory_on
 from scalesweep.config.repeats import Run
+from scalesweep.config.site import Site
 from scalesweep.core.csv_cells import CsvWriter
 from scalesweep.core.errors import UserError
 from scalesweep.core.joined_experiments import axes_key
@@ -198,7 +200,7 @@ def _experiment_entry(
         }
     if benchmark.quantities:
         entry["quantities"] = sorted(benchmark.quantities)
-    _note_names(entry, experiment)
+    _note_names(entry, experiment, campaign.site)
     if experiment.predict:
         entry["predict"] = list(experiment.predict)
     if experiment.stop:
@@ -215,9 +217,9 @@ def _experiment_entry(
     return entry
 
 
-def _note_names(entry: PlanExperiment, experiment: Experiment) -> None:
-    """Note what the experiment is part of, metrics that it derives, names of its layouts, its mesh
-    and its model."""
+def _note_names(entry: PlanExperiment, experiment: Experiment, site: Site) -> None:
+    """Note what the experiment is part of, metrics that it derives, names of its layouts, its mesh,
+    its model and what its memory depends on."""
     if experiment.part_of:
         entry["part_of"] = experiment.part_of
     if experiment.derived:
@@ -239,6 +241,8 @@ def _note_names(entry: PlanExperiment, experiment: Experiment) -> None:
         entry["mesh"] = mesh.texts
     if transformer := experiment.benchmark.transformer:
         entry["transformer"] = transformer.texts
+    if memory := memory_on(experiment.benchmark, site, experiment.memory_gib_per_rank):
+        entry["memory"] = memory.texts
 
 
 def kept_profiles(

@@ -1,6 +1,7 @@
 """The plan as text: what is done, what will run, and what that costs."""
 
 from collections.abc import Container, Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 from tabulate import tabulate
@@ -67,6 +68,7 @@ def plan_text(plan: Plan, pending_limit: int = 20) -> str:
         *filter(None, map(repeats_line, plan["experiments"])),
         *filter(None, map(_stop_line, plan["experiments"])),
         *(line for experiment in plan["experiments"] for line in spend_lines(experiment)),
+        *_memory(plan),
         *data_set_lines(plan.get("data_sets", []), plan.get("memory_gib_per_node")),
         *_profiled(plan),
         *_total(plan),
@@ -103,6 +105,17 @@ def _stop_line(experiment: PlanExperiment) -> str:
         f"series left out once {experiment['stop']}: up to {experiment['scale']} {max(counts):,} "
         "so far"
     )
+
+
+def _memory(plan: Plan) -> list[str]:
+    """Which points will not fit the memory of their ranks, a line per experiment."""
+    asked = [experiment for experiment in plan["experiments"] if "memory" in experiment]
+    if not asked:
+        return []
+    from scalesweep.planning.memory_text import memory_line  # it brings NumPy, for few campaigns
+
+    tables = Path(plan["results"]) / "tables"
+    return [line for each in asked if (line := memory_line(each, tables / each["name"]))]
 
 
 def _profiled(plan: Plan) -> list[str]:

@@ -1,0 +1,198 @@
+"""Constants of the memory model, fitted to measured peaks, and how sure a verdict on a point is.
+
+What a rank needs is ``states`` x (weights, gradients, optimiser) + ``activations`` x activations
++ ``logits`` x logits + ``overhead``. That a constant is near its default is an observation beside
+the measured ones, so that few points change little. Residuals are ratios.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from scalesweep.analysis.types import Floats
+
+CONSTANTS = ("states", "activations", "logits", "overhead")
+# Standard deviation of a constant about its default, as a share of it, before anything is measured.
+_DOUBT = (0.3, 0.3, 0.5, 1.0)
+_ROUNDS = 30
+_HUBER = 1.5  # residuals beyond so many standard deviations count by their size, not its square
+# Standard deviation of the logarithm of measured / predicted with the default constants, over
+# published runs of two models (bench/memory_model.py).
+DEFAULT_SPREAD = 0.25
+LEAST_SPREAD = 0.05  # residuals of few points, or of points alike, say less than they seem to
+LEAST_POINTS = 6  # with fewer, the spread is the default one
+# Of the device, what fragments of the allocator, buffers of the exchange and the driver take where
+# no failure tells: a share of what tensors need.
+DEFAULT_FRAGMENTS = 1.1
+_FRAGMENTS = np.arange(1.0, 1.405, 0.01)
+LEAST_FAILURES = 5
+# A run may fail for other reasons and be called out of memory by its source.
+_OTHER_REASONS = 0.05
+SURE = 0.9  # probability from which a verdict is likely
+
+FITS, UNCERTAIN, TOO_LARGE = "fits", "uncertain", "will not fit"
+
+
+@dataclass(frozen=True)
+class Constants:
+    """What the parts of the model are multiplied by, and bytes that every rank has besides."""
+
+    states: float = 1.0
+    activations: float = 1.0
+    logits: float = 1.0
+    overhead: float = 1e9  # bytes
+
+    @property
+    def values(self) -> Floats:
+        """The constants in the order of ``CONSTANTS``."""
+        return np.array([getattr(self, name) for name in CONSTANTS])
+
+
+@dataclass(frozen=True)
+class MemoryFit:
+    """Constants, with the spread of measured peaks about what they predict.
+
+    ``spread``: standard deviation of the logarithm of measured / predicted; ``fragments``: what a
+    device must have of what tensors need; ``points`` and ``failures``: measured peaks, and runs out
+    of memory, that they rest on.
+    """
+
+    constants: Constants = field(default_factory=Constants)
+    spread: float = DEFAULT_SPREAD
+    fragments: float = DEFAULT_FRAGMENTS
+    points: int = 0
+    failures: int = 0
+
+    def predicted(self, parts: Floats) -> Floats:
+        """Bytes of the model's constants by part, ``[stages, 4]``: their sum is what a rank of each
+        stage needs. ``parts``: of ``memory_model.rank_bytes``."""
+        return np.asarray(_terms(parts) * self.constants.values)
+
+    def needed(self, parts: Floats, of: str = "most") -> float:
+        """Bytes of the rank that needs the most (``most``), of the first stage's (``first``), or of
+        the mean one (``mean``)."""
+        return _rank_of(self.predicted(parts).sum(axis=1), of)
+
+    def probability(self, needed: float, device: float) -> float:
+        """How probable it is that a point does not fit a device of so many bytes."""
+        distance = math.log(needed * self.fragments / device) / self.spread
+        return 0.5 * math.erfc(-distance / math.sqrt(2))
+
+    def verdict(self, needed: float, device: float) -> str:
+        """``FITS`` or ``TOO_LARGE`` where that is likely (``SURE``), else ``UNCERTAIN``."""
+        probability = self.probability(needed, device)
+        if probability >= SURE:
+            return TOO_LARGE
+        return FITS if probability <= 1 - SURE else UNCERTAIN
+
+
+def fit_memory(
+    measured: Sequence[tuple[Floats, float]],
+    failed: Sequence[tuple[Floats, float]] = (),
+    devices: Sequence[float] = (),
+    of: str = "most",
+    overhead: float = 1e9,
+) -> MemoryFit:
+    """The constants that explain measured peaks, and the fragments that explain failures.
+
+    ``measured``: parts (``memory_model.rank_bytes``) and peak in bytes of each point; ``failed``:
+    parts of points that ran out of memory, and bytes of their device; ``devices``: the bytes of the
+    device of each measured point, NaN where not known, or nothing. ``of``: which rank a peak is of
+    (``needed``). ``overhead``: its default.
+    """
+    constants = Constants(overhead=overhead)
+    if not measured:
+        return MemoryFit(constants)
+    peaks = np.array([peak for _, peak in measured])
+    for _ in range(3):  # which stage needs the most depends on the constants
+        terms = np.array([_chosen(parts, constants, of) for parts, _ in measured])
+        constants = Constants(*map(float, _fitted(terms / peaks[:, None], constants, overhead)))
+    needed = np.array([MemoryFit(constants).needed(parts, of) for parts, _ in measured])
+    spread = _spread(np.log(peaks / needed))
+    fit = MemoryFit(constants, spread, DEFAULT_FRAGMENTS, len(peaks), len(failed))
+    known = [
+        (fit.needed(parts), device, False)
+        for (parts, _), device in zip(measured, devices, strict=False)
+        if math.isfinite(device)
+    ]
+    known += [(fit.needed(parts), device, True) for parts, device in failed]
+    if len(failed) < LEAST_FAILURES or len(known) < 2 * LEAST_FAILURES:
+        return fit
+    return MemoryFit(constants, spread, _fragments(known, spread), len(peaks), len(failed))
+
+
+def _terms(parts: Floats) -> Floats:
+    """What the constants multiply, ``[stages, 4]``: states, activations, logits and 1."""
+    return np.column_stack(
+        [parts[:, :3].sum(axis=1), parts[:, 3], parts[:, 4], np.ones(len(parts))]
+    )
+
+
+def _rank_of(stages: Floats, of: str) -> float:
+    if of == "mean":
+        return float(stages.mean())
+    return float(stages[0] if of == "first" else stages.max())
+
+
+def _chosen(parts: Floats, constants: Constants, of: str) -> Floats:
+    """The terms of the rank that a peak is of."""
+    terms = _terms(parts)
+    if of == "mean":
+        mean: Floats = terms.mean(axis=0)
+        return mean
+    chosen: Floats = terms[0 if of == "first" else int((terms @ constants.values).argmax())]
+    return chosen
+
+
+def _fitted(shares: Floats, start: Constants, overhead: float) -> Floats:
+    """The constants that make the sum of ``shares`` (terms over their peak) 1, none below 0.
+
+    By least squares of relative residuals, large ones by their size (Huber's weights), with the
+    defaults as further observations.
+    """
+    from scipy.optimize import nnls
+
+    default = Constants(overhead=overhead).values
+    doubt = np.array(_DOUBT) * np.maximum(default, 1e-9)
+    values = start.values
+    for _ in range(_ROUNDS):
+        residuals = np.abs(shares @ values - 1)
+        scale = DEFAULT_SPREAD
+        if len(residuals) >= LEAST_POINTS:
+            scale = max(LEAST_SPREAD, 1.4826 * float(np.median(residuals)))
+        prior = np.diag(scale / doubt)
+        weights = np.sqrt(1 / np.maximum(1, residuals / (_HUBER * scale)))
+        rows = np.vstack([shares * weights[:, None], prior])
+        scaled = rows * default  # overhead is a billion times the others
+        factors, _ = nnls(scaled, np.concatenate([weights, prior @ default]))
+        before, values = values, factors * default
+        if np.allclose(before, values, rtol=1e-4):
+            break
+    return values
+
+
+def _spread(logs: Floats) -> float:
+    """Standard deviation of residuals that follow a fit of ``CONSTANTS``, outliers among them."""
+    if len(logs) < LEAST_POINTS:
+        return DEFAULT_SPREAD
+    robust = 1.4826 * float(np.median(np.abs(logs)))
+    plain = math.sqrt(float(np.mean(logs**2)))
+    lost = math.sqrt(len(logs) / max(1, len(logs) - len(CONSTANTS)))
+    return max(LEAST_SPREAD, lost * (robust + plain) / 2)
+
+
+def _fragments(known: Sequence[tuple[float, float, bool]], spread: float) -> float:
+    """The fragments by which ranges of needed bytes tell best which points failed."""
+    from scipy.special import ndtr
+
+    needed, device, failed = (np.array(column) for column in zip(*known, strict=True))
+    distance = np.log(needed / device) / spread
+    best = (-math.inf, DEFAULT_FRAGMENTS)
+    for fragments in _FRAGMENTS:
+        out = ndtr(distance + math.log(fragments) / spread)
+        chance = _OTHER_REASONS + (1 - 2 * _OTHER_REASONS) * out
+        likelihood = float(np.log(np.where(failed, chance, 1 - chance)).sum())
+        best = max(best, (likelihood, float(fragments)))
+    return best[1]

@@ -1,0 +1,70 @@
+"""The memory of a rank's device, and points that are left out because they need more."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from scalesweep.config.benchmark import Benchmark
+from scalesweep.config.combinations import LeftOut
+from scalesweep.config.memory import DEVICE, Memory, PointMemory, point_memory
+from scalesweep.config.site import Site
+from scalesweep.core.errors import UserError
+from scalesweep.core.formatting import text_of
+
+KEY = "skip_if_memory_exceeds"
+
+
+def memory_on(
+    benchmark: Benchmark, site: Site, memory_gib_per_rank: float | None = None
+) -> Memory | None:
+    """What a benchmark declares of its memory, with the device that its ranks have on a site.
+
+    A GPU where the benchmark takes them and the site has them; else what a rank is given of the
+    host's memory: the site's limit, ``memory_gib_per_rank``, or its share of a node.
+    """
+    if benchmark.memory is None:
+        return None
+    if benchmark.gpus is not None and site.gpus_per_node:
+        gpu = site.memory_gib_per_gpu
+        return benchmark.memory.on(None if gpu is None else text_of(gpu))
+    given = site.memory_limit_gib_per_rank or memory_gib_per_rank
+    if given is not None:
+        return benchmark.memory.on(text_of(given))
+    if site.memory_gib_per_node is None:
+        return benchmark.memory
+    ranks = "(ranks if ranks < ranks_per_node else ranks_per_node)"
+    return benchmark.memory.on(f"{text_of(site.memory_gib_per_node)} / {ranks}")
+
+
+def too_large(
+    benchmark: Benchmark, site: Site, spec: Mapping[str, Any], where: str
+) -> list[LeftOut]:
+    """What leaves out points that need more than ``skip_if_memory_exceeds`` x their device, by the
+    model's default constants: what is planned does not depend on what was measured.
+
+    ``spec``: of the experiment; ``where`` starts messages. Raises UserError where no point can be
+    judged: benchmark or site do not say what that takes.
+    """
+    most = spec.get(KEY)
+    if most is None:
+        return []
+    memory = memory_on(benchmark, site, spec.get("memory_gib_per_rank"))
+    transformer = benchmark.transformer
+    if memory is None or transformer is None:
+        raise UserError(
+            f"{where}.{KEY}: {benchmark.name} does not say how much memory a point needs "
+            "(transformer and memory in benchmark.yaml)"
+        )
+    if DEVICE not in memory.fields:
+        key = "memory_gib_per_gpu" if site.gpus_per_node else "memory_gib_per_node"
+        raise UserError(f"{where}.{KEY}: site {site.name} does not say {key}")
+
+    def exceeds(point: Mapping[str, Any]) -> bool:
+        from scalesweep.analysis.memory_fit import MemoryFit  # few campaigns need it
+
+        judged = point_memory(memory, transformer, benchmark.mesh, point, where)
+        if not isinstance(judged, PointMemory) or judged.device is None:
+            return False
+        return MemoryFit().needed(judged.parts) > float(most) * judged.device
+
+    reason = f"needs more than {text_of(most)} x the memory of its device, by the memory model"
+    return [LeftOut(exceeds, reason)]

@@ -1,0 +1,104 @@
+"""Constants of the memory model from made-up peaks, and what verdicts say."""
+
+import numpy as np
+import pytest
+
+from scalesweep.analysis.memory_fit import (
+    DEFAULT_FRAGMENTS,
+    DEFAULT_SPREAD,
+    FITS,
+    TOO_LARGE,
+    UNCERTAIN,
+    Constants,
+    MemoryFit,
+    fit_memory,
+)
+
+TRUE = np.array([1.2, 1.4, 0.8, 2e9])
+
+
+def made_points(count, stages=1, seed=0, noise=0.03):
+    """Parts of points, and their peaks by ``TRUE``: of the stage with the most."""
+    generator = np.random.default_rng(seed)
+    points = []
+    for _ in range(count):
+        parts = generator.lognormal(np.log(4e9), 1, (stages, 5))
+        terms = np.column_stack([parts[:, :3].sum(axis=1), parts[:, 3:], np.ones(stages)])
+        peak = (terms @ TRUE).max() * generator.lognormal(0, noise)
+        points.append((parts, float(peak)))
+    return points
+
+
+@pytest.mark.parametrize("stages", [1, 3])
+def test_constants_come_back(stages):
+    fit = fit_memory(made_points(80, stages))
+    assert fit.constants.values[:3] == pytest.approx(TRUE[:3], rel=0.06)
+    assert fit.spread < 0.07
+    assert fit.points == 80
+
+
+def test_outliers_move_little():
+    points = made_points(80)
+    odd = [(parts, 3 * peak if place % 10 == 0 else peak) for place, (parts, peak) in
+           enumerate(points)]  # fmt: skip
+    fit = fit_memory(odd)
+    assert fit.constants.values[:3] == pytest.approx(TRUE[:3], rel=0.1)
+    assert fit.spread > 0.15  # but they count where a verdict is asked how sure it is
+
+
+def test_few_points_stay_near_the_defaults():
+    parts, _ = made_points(1)[0]
+    needed = MemoryFit().needed(parts)
+    fit = fit_memory([(parts, 1.5 * needed)])
+    assert fit.spread == DEFAULT_SPREAD
+    assert 1.05 < fit.needed(parts) / needed < 1.5
+    assert fit_memory([]) == MemoryFit(Constants())
+
+
+def test_peaks_of_the_first_and_the_mean_rank():
+    points = made_points(60, stages=4, noise=0)
+    for of, rank in (("first", lambda s: s[0]), ("mean", np.mean)):
+        peaks = []
+        for parts, _ in points:
+            terms = np.column_stack([parts[:, :3].sum(axis=1), parts[:, 3:], np.ones(4)])
+            peaks.append((parts, float(rank(terms @ TRUE))))
+        fit = fit_memory(peaks, of=of)
+        assert fit.constants.values[:3] == pytest.approx(TRUE[:3], rel=0.05)
+        assert fit.needed(points[0][0], of) == pytest.approx(peaks[0][1], rel=0.05)
+        assert fit.needed(points[0][0]) >= fit.needed(points[0][0], of)
+
+
+def test_verdicts():
+    fit = MemoryFit(spread=0.1, fragments=1.0)
+    assert fit.verdict(50e9, 80e9) == FITS
+    assert fit.verdict(78e9, 80e9) == UNCERTAIN
+    assert fit.verdict(94e9, 80e9) == TOO_LARGE
+    assert fit.probability(80e9, 80e9) == pytest.approx(0.5)
+
+
+def test_failures_say_what_fragments_take():
+    points = made_points(300, seed=3)
+    device = 60e9
+    ran = [(parts, peak) for parts, peak in points if peak * 1.25 < device]
+    failed = [(parts, device) for parts, peak in points if peak * 1.25 >= device]
+    assert len(failed) > 20
+    fit = fit_memory(ran, failed, [device] * len(ran))
+    assert fit.fragments == pytest.approx(1.25, abs=0.06)
+    assert fit_memory(ran, failed[:2], [device] * len(ran)).fragments == DEFAULT_FRAGMENTS
+
+
+def test_likely_verdicts_are_right_nine_times_of_ten():
+    """Of points that nothing was fitted to, about the limit of their device."""
+    said, right = 0, 0
+    for seed in range(15):
+        points = made_points(30, seed=seed, noise=0.15)
+        fit = MemoryFit(*[getattr(fit_memory(points[:15]), name)
+                          for name in ("constants", "spread")], fragments=1.0)  # fmt: skip
+        for parts, peak in points[15:]:
+            device = 1.15 * float(np.median([peak for _, peak in points]))
+            verdict = fit.verdict(fit.needed(parts), device)
+            if verdict != UNCERTAIN:
+                said += 1
+                right += (verdict == TOO_LARGE) == (peak > device)
+    assert said > 100
+    assert right / said > 0.95

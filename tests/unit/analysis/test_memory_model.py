@@ -1,0 +1,123 @@
+"""The memory model against numbers that were published, and against what must hold."""
+
+from dataclasses import replace
+
+import pytest
+
+from scalesweep.analysis.memory_model import (
+    MemoryLayout,
+    in_flight,
+    rank_bytes,
+    stage_blocks,
+    unknown_of,
+)
+from scalesweep.analysis.model_shape import ModelShape
+
+GIB = 2**30
+LLAMA_8B = ModelShape(
+    layers=32, width=4096, sequence=8192, heads=32, kv_heads=8, ffn_width=14336, gated=True,
+    vocabulary=128256, tied=False, micro_batch=1, accumulation=1, dtype="bfloat16",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("tp", "cp", "pp", "dp", "expected"),
+    [
+        (2, 1, 1, 2, 44.87260437011719),
+        (1, 2, 1, 2, 67.30887222290039),
+        (2, 1, 2, 32, 11.919273376464844),
+        (2, 2, 1, 32, 23.137436628341675),
+    ],
+)
+def test_states_of_llama_8b_as_megatron_counts_them(tp, cp, pp, dp, expected):
+    """Megatron-LM's own test of theoretical_memory_usage.py, GiB of the stage with the most."""
+    layout = MemoryLayout(tp=tp, cp=cp, pp=pp, shards=dp, zero=1)
+    states = rank_bytes(LLAMA_8B, layout)[:, :3].sum(axis=1).max()
+    assert states / GIB == pytest.approx(expected, rel=1e-5)  # without the last normalisation
+
+
+@pytest.mark.parametrize(("zero", "expected"), [(0, 120.0), (1, 31.4), (2, 16.6), (3, 1.88)])
+def test_states_of_the_zero_paper(zero, expected):
+    """Figure 1 of arXiv 1910.02054: 7.5 billion weights, Adam, 64 ranks, 16-bit gradients; GB."""
+    shape = ModelShape(
+        layers=1000, width=256, sequence=1, parameters=7.5e9, vocabulary=1, tied=True,
+        micro_batch=1, accumulation=1, dtype="bfloat16",
+    )  # fmt: skip
+    layout = MemoryLayout(shards=64, zero=zero, gradient_bytes=2)
+    states = rank_bytes(shape, layout)[0, :3].sum() / 1e9
+    # ZeRO-3 has two of the thousand blocks whole besides, 0.03 GB.
+    assert states == pytest.approx(expected + (0.03 if zero == 3 else 0), rel=0.01)
+
+
+def test_activations_of_gpt_as_korthikanti():
+    """34 s b h of a block of GPT's shape without the 2 of dropout's masks, shared by the ranks of
+    tensor parallelism but for 8 s b h where they do not share the sequence."""
+    gpt = ModelShape(
+        layers=4, width=512, sequence=128, heads=8, ffn_width=2048, vocabulary=1000, tied=True,
+        micro_batch=2, accumulation=8, dtype="bfloat16",
+    )  # fmt: skip
+    unit = 128 * 2 * 512 * 4
+
+    def activations(**keys):
+        return rank_bytes(gpt, MemoryLayout(**keys))[0, 3]
+
+    assert activations() == 32 * unit
+    assert activations(tp=4) == 8 * unit
+    assert activations(tp=4, sequence_parallel=False) == (8 + 24 / 4) * unit
+    full = rank_bytes(replace(gpt, recompute="full"), MemoryLayout())[0, 3]
+    assert full == 2 * unit + 32 * unit / 4  # the inputs of all blocks, and one whole block
+
+
+def test_micro_batches_in_flight():
+    one = MemoryLayout(pp=4, passes=8)
+    assert [in_flight(one, stage) for stage in range(4)] == [4, 3, 2, 1]
+    assert in_flight(replace(one, passes=2), 0) == 2
+    assert in_flight(replace(one, schedule="gpipe"), 3) == 8
+    # Korthikanti et al., 4.2.3: L (1 + (p - 1) / (p v)) layers on the first stage.
+    interleaved = replace(one, schedule="interleaved", virtual_stages=2)
+    assert in_flight(interleaved, 0) == pytest.approx(4 * (1 + 3 / (4 * 2)))
+    assert in_flight(MemoryLayout(passes=8), 0) == 1
+
+
+def test_logits_are_the_last_stage_s():
+    parts = rank_bytes(LLAMA_8B, MemoryLayout(pp=2, tp=2, passes=4))
+    assert parts[0, 4] == 0
+    assert parts[1, 4] == 14 * 8192 * 128256 / 2
+    whole = rank_bytes(LLAMA_8B, MemoryLayout(pp=2, tp=2, passes=4, split_vocabulary=False))
+    assert whole[1, 4] == 2 * parts[1, 4]
+
+
+def test_blocks_of_stages():
+    assert stage_blocks(LLAMA_8B, MemoryLayout(pp=3)) == [11, 11, 10]
+    # 16 blocks of 67 million weights and a last layer of 268: as much as four blocks.
+    small = ModelShape(
+        layers=16, width=2048, sequence=4096, heads=32, ffn_width=8192, gated=True,
+        vocabulary=131072, tied=True, micro_batch=1, dtype="bfloat16",
+    )  # fmt: skip
+    assert stage_blocks(small, MemoryLayout(pp=2, stages="balanced")) == [10, 6]
+    assert stage_blocks(small, MemoryLayout(pp=16, stages="balanced"))[-3:] == [0, 0, 0]
+
+
+def test_optimisers_and_types():
+    single = replace(LLAMA_8B, dtype="float32", parameters=None)
+    sgd, momentum, adam = (
+        rank_bytes(single, MemoryLayout(optimizer=name))[0] for name in ("sgd", "momentum", "adam")
+    )
+    assert sgd[2] == 0
+    assert momentum[2] == sgd[0] == sgd[1]
+    assert adam[2] == 2 * momentum[2]
+    own = rank_bytes(LLAMA_8B, MemoryLayout(weight_bytes=4, gradient_bytes=8, master_bytes=0))[0]
+    assert list(own[:3] / own[0]) == [1, 2, 2]
+
+
+def test_what_is_not_known_is_named():
+    bare = ModelShape(layers=2, width=8, sequence=4)
+    assert unknown_of(bare) == "vocabulary, tied, micro_batch, dtype, ffn_width or parameters"
+    assert unknown_of(LLAMA_8B) == ""
+
+
+def test_width_from_the_parameters():
+    """8.03 billion parameters with grouped queries leave 14,336 columns for the wide layers."""
+    stated = replace(LLAMA_8B, ffn_width=None, parameters=8.03e9)
+    ours, theirs = (rank_bytes(shape, MemoryLayout())[0] for shape in (stated, LLAMA_8B))
+    assert ours == pytest.approx(theirs, rel=1e-3)

@@ -1,0 +1,84 @@
+"""What the plan says of points that will not fit the memory of their ranks."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from scalesweep.analysis.memory_fit import MemoryFit
+from scalesweep.config.benchmark import load_benchmark
+from scalesweep.config.campaign import load_campaign
+from scalesweep.planning.memory_text import fit_of, memory_line
+from scalesweep.planning.plan import build_plan
+from scalesweep.planning.plan_text import plan_text
+from scalesweep.state.run_state import RunState
+
+HEAD = "states,activations,logits,overhead,spread,fragments,peaks,failures\n"
+
+
+def plan_of(folder: Path, state: str = "new", **keys: Any) -> str:
+    content = {
+        "campaign": "c",
+        "site": "local",
+        "results": str(folder / "results"),
+        "experiments": {
+            "e": {
+                "benchmark": "torch_training",
+                "fixed": {"model": "transformer", "ranks": 2, "ranks_per_node": 2},
+                "axes": {"batch_size": [1, 8, 64]},
+                **keys,
+            }
+        },
+    }
+    file = folder / "c.yaml"
+    file.write_text(yaml.safe_dump(content))
+    campaign = load_campaign(file)
+    text = plan_text(build_plan(campaign, dict.fromkeys(campaign.unique_runs(), RunState(state))))
+    return "\n".join(line for line in text.splitlines() if line.startswith("memory"))
+
+
+def test_the_plan_names_points_that_will_not_fit(tmp_path: Path) -> None:
+    line = plan_of(tmp_path, memory_gib_per_rank=14)
+    assert line == (
+        "memory in e (by the default constants): 1 point of 3 will not fit, likely: 81.1 of 15.0 "
+        "GB at batch_size 64; 1 point of 3 may not fit: 12.7 of 15.0 GB at batch_size 8"
+    )
+    assert plan_of(tmp_path, memory_gib_per_rank=900) == ""
+    assert plan_of(tmp_path) == ""  # the site does not say what a node has
+    assert plan_of(tmp_path, "done", memory_gib_per_rank=14) == ""  # nothing is left to run
+
+
+def test_constants_of_an_earlier_call_are_used(tmp_path: Path) -> None:
+    tables = tmp_path / "results" / "tables" / "e"
+    tables.mkdir(parents=True)
+    (tables / "memory_fit.csv").write_text(HEAD + "1,3,1,1e9,0.1,1.05,12,0\n")
+    fit = fit_of(tables)
+    assert fit.constants.activations == 3 and (fit.points, fit.fragments) == (12, 1.05)
+    line = plan_of(tmp_path, memory_gib_per_rank=14)
+    assert line.startswith("memory in e (fitted to 12 peaks): 2 points of 3 will not fit, likely: ")
+
+
+@pytest.mark.parametrize("text", ["", HEAD, HEAD + "1,x,1,1,1,1,1,1\n", "a,b\n1,2\n"])
+def test_a_broken_table_gives_the_defaults(tmp_path: Path, text: str) -> None:
+    (tmp_path / "memory_fit.csv").write_text(text)
+    assert fit_of(tmp_path) == MemoryFit()
+
+
+def test_what_must_be_known_is_named(tmp_path: Path) -> None:
+    """A benchmark of an import whose map says nothing of its dtype."""
+    torch = load_benchmark("torch_training")
+    assert torch.transformer and torch.memory
+    fields = {name: of for name, of in torch.transformer.fields.items() if name != "dtype"}
+    entry: Any = {
+        "name": "e",
+        "benchmark": "b",
+        "axes": [],
+        "linked": [],
+        "transformer": replace(torch.transformer, fields=fields).texts,
+        "memory": torch.memory.on("80").texts,
+        "runs": [{"point": {**torch.defaults, "model": "transformer"}, "reused": False}],
+    }
+    line = memory_line(entry, tmp_path)
+    assert line == "memory in e (by the default constants): not judged without dtype"
