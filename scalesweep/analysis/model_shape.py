@@ -19,11 +19,12 @@ class ModelShape:
     ``parameters``: trained ones, with all embeddings, those used twice counted once. ``width``: of
     a token between blocks; ``sequence``: tokens of a sample; ``ffn_width``: of the layers between
     two blocks' attention, of each of the two branches where ``gated``. ``tied``: whether the last
-    layer takes the weights of the table of tokens. ``micro_batch``: samples of a data-parallel
+    layer takes the weights of the table of tokens; ``learned_positions``: whether there is a vector
+    of parameters for each position of a sample. ``micro_batch``: samples of a data-parallel
     rank in a forward pass, of which a step has ``accumulation``; ``global_batch``: samples of a
     step of all ranks. ``dtype``: one of ``DTYPES``; ``float8_share``: of the model's FLOP that are
-    computed in float8, the others being in bfloat16. ``device``: what the ranks compute on, a name
-    of ``device_peaks``.
+    computed in float8, the others being in bfloat16. ``device``: what each rank computes on, a name
+    of ``device_peaks.DEVICES``.
     """
 
     layers: int
@@ -36,6 +37,7 @@ class ModelShape:
     gated: bool = False
     vocabulary: int | None = None
     tied: bool | None = None
+    learned_positions: bool | None = None
     recompute: str | None = None
     micro_batch: int | None = None
     accumulation: int | None = None

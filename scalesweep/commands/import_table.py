@@ -10,6 +10,7 @@ from scalesweep.core.errors import UserError
 from scalesweep.core.own_files import publish
 from scalesweep.importers import TABLE, cli
 from scalesweep.importers.made_benchmark import make_benchmark, parameter_entry
+from scalesweep.importers.printed_utilisation import check_utilisation
 from scalesweep.importers.table_draft import draft_of
 from scalesweep.importers.table_file import read_table
 from scalesweep.importers.table_map import PER_NODE, TableMap, load_map
@@ -17,7 +18,7 @@ from scalesweep.importers.table_printed import check_printed
 from scalesweep.importers.table_runs import runs_of
 from scalesweep.importers.write_campaign import Rules
 
-SHOWN = 5  # printed efficiencies that do not come out
+SHOWN = 5  # printed values that do not come out
 
 
 def run(args: argparse.Namespace) -> None:
@@ -35,11 +36,17 @@ def run(args: argparse.Namespace) -> None:
         print(f"note: {note}")
     if runs.empty:
         print(f"without a value: {runs.empty} of the runs that rows and columns could hold")
-    for check in check_printed(table_map, runs.runs):
-        total = check.agree + len(check.others)
-        print(f"printed efficiencies of {check.metric}: {check.agree} of {total} come out")
-        for line in check.others[:SHOWN]:
-            print(f"warning: {line}", file=sys.stderr)
+    for what, checks in (
+        ("efficiencies of ", check_printed(table_map, runs.runs)),
+        ("", check_utilisation(table_map, runs.runs)),
+    ):
+        for check in checks:
+            total = check.agree + len(check.others)
+            print(f"printed {what}{check.metric}: {check.agree} of {total} come out")
+            for line in check.others[:SHOWN]:
+                print(f"warning: {line}", file=sys.stderr)
+    for line in runs.impossible:
+        print(f"error: {line}", file=sys.stderr)
     if not any(run.metrics for run in runs.runs):
         for refusal in runs.refusals:
             print(f"refused: {refusal.message}", file=sys.stderr)

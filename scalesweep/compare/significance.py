@@ -9,10 +9,12 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import Any
 
 import numpy as np
 
+from scalesweep.analysis.flop_conventions import mixed_conventions, same_share
 from scalesweep.analysis.metrics import EPOCH_METRICS, EPOCH_PHASES, NEVER, Quantity, compared
 from scalesweep.analysis.multiple import adjusted_p, holm_p
 from scalesweep.analysis.stats import (
@@ -165,6 +167,9 @@ class _Metrics:
                 if meanings[0] == meanings[1]:
                     meant = " and ".join(q.formula for q in both)
                 self.unlike.append(f"{benchmark}: {name} ({meant})")
+        for name, other in product(mine.keys() - theirs, theirs.keys() - mine):
+            if same_share(name, other) and (why := mixed_conventions((name, other))):
+                self.unlike.append(f"{benchmark}: {why}")
         entries = [e for s in sides for e in s.experiments if e["benchmark"] == benchmark]
         entries.sort(key=lambda entry: entry["name"] != experiment)
         wanted = [str(e["main_metric"]) for e in entries if e["main_metric"]][:1]

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from scalesweep.analysis.flop_conventions import mixed_conventions
 from scalesweep.analysis.metrics import ENERGY, EPOCH_METRICS
 from scalesweep.config.benchmark import Benchmark
 from scalesweep.config.formula import Formula, by_alias
@@ -64,6 +65,8 @@ def derived_metrics(
         check_parameter(name, here)
         text = " ".join(entry["formula"].split())
         formula = Formula(text, f"{here}.formula", aliases, "metric or parameter of the runs")
+        if fault := mixed_conventions([name, *formula.reads.values()]):
+            raise UserError(f"{here}: {fault}")
         derived[name] = DerivedMetric(
             formula=text,
             reads=formula.reads,

@@ -10,6 +10,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
+from scalesweep.analysis.flop_conventions import mixed_conventions, unsure_convention
 from scalesweep.config.benchmark import Benchmark, load_benchmark
 from scalesweep.config.experiment import Experiment
 from scalesweep.config.grid import check_overlap
@@ -201,6 +202,7 @@ def check_parts(
         for parameter in shared:
             _check_unit(parameter, [member.benchmark for member in members], where)
         _check_scale(members, where)
+        _check_conventions(members, where)
         _check_metric(members, where)
 
 
@@ -228,6 +230,18 @@ def _check_scale(members: Sequence[Experiment], where: str) -> None:
                 f"{where}: the benchmarks scale over different things ({said}), and the "
                 f"{member.benchmark.scale} of {member.benchmark.name} are not its ranks"
             )
+
+
+def _check_conventions(members: Sequence[Experiment], where: str) -> None:
+    """What is compared between the benchmarks counts FLOP by one convention, and says which."""
+    for name in dict.fromkeys(chain.from_iterable(member.derived for member in members)):
+        stated = [member.derived[name] for member in members if name in member.derived]
+        read = chain.from_iterable(metric.reads.values() for metric in stated)
+        if fault := mixed_conventions([name, *read]):
+            raise UserError(f"{where}.metrics.{name}: {fault}")
+    for name in dict.fromkeys(member.main_metric or "" for member in members):
+        if fault := unsure_convention(name):
+            raise UserError(f"{where}.main_metric: {name}: {fault}")
 
 
 def _check_metric(members: Sequence[Experiment], where: str) -> None:

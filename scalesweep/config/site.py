@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from scalesweep.analysis.device_peaks import DEVICES
 from scalesweep.compute.placement import starts_srun
 from scalesweep.compute.power.domains import POWER_SOURCES
 from scalesweep.config.launcher_template import fill_launcher
@@ -228,7 +229,7 @@ def load_site(name: str, where: str = "site", folder: Path | None = None) -> Sit
         ceilings=content.get("ceilings"),
         islands_per_node=content.get("islands_per_node", 1),
         nodes_per_switch_group=content.get("nodes_per_switch_group", 0),
-        peaks=content.get("peaks", {}),
+        peaks=_peaks(content, path),
         memory_limit_gib_per_rank=content.get("memory_limit_gib_per_rank"),
     )
     if site.launch is not None:
@@ -236,6 +237,24 @@ def load_site(name: str, where: str = "site", folder: Path | None = None) -> Sit
             for framework in (None, *site.frameworks):
                 site.launcher({"ranks": ranks, "ranks_per_node": 2}, framework=framework)
     return site
+
+
+def _peaks(content: Mapping[str, Any], path: Path) -> Mapping[str, Any]:
+    """What data sheets state of a node: ``flops`` by type, ``bytes_per_s``, and ``devices``, how
+    many of a node share them where the file names a device; its own numbers come first."""
+    stated = {key: value for key, value in content.get("peaks", {}).items() if key != "device"}
+    if "device" not in content.get("peaks", {}):
+        return stated
+    count = content.get("gpus_per_node", 0)
+    if not count:
+        raise UserError(f"{path}: peaks.device: a node has no GPUs; set gpus_per_node")
+    device = DEVICES[content["peaks"]["device"]]
+    flops = {dtype: value * count for dtype, value in device.flops.items()}
+    return {
+        "flops": {**flops, **stated.get("flops", {})},
+        "bytes_per_s": stated.get("bytes_per_s", device.bytes_per_s * count),
+        "devices": count,
+    }
 
 
 def _pythons(content: Mapping[str, Any]) -> dict[str, str]:

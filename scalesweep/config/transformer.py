@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
+from scalesweep.analysis.device_peaks import DEVICES
 from scalesweep.analysis.model_shape import DTYPES, RECOMPUTE, ModelShape
 from scalesweep.config.expressions import Expression
 from scalesweep.config.mesh import value_at
@@ -17,8 +18,8 @@ _COUNTS = (
     *_NEEDED, "heads", "kv_heads", "ffn_width", "vocabulary", "micro_batch", "accumulation",
     "global_batch",
 )  # fmt: skip
-_FLAGS = ("gated", "tied")
-_WORDS = {"recompute": RECOMPUTE, "dtype": DTYPES}
+_FLAGS = ("gated", "tied", "learned_positions")
+_WORDS = {"recompute": RECOMPUTE, "dtype": DTYPES, "device": tuple(DEVICES)}
 _WHEN = "when"
 
 
@@ -65,8 +66,6 @@ def _checked(name: str, value: Any, where: str) -> Any:
         if value not in _WORDS[name]:
             raise UserError(f"{key}: {choices(str(value), _WORDS[name])}, not {text_of(value)}")
         return value
-    if name == "device":
-        return str(value)
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     if not is_number or not math.isfinite(value):
         raise UserError(f"{key}: must be a number, not {text_of(value)}")

@@ -438,8 +438,8 @@ class Plan(TypedDict):
     peaks: NotRequired[
         Annotated[
             dict[str, Any],
-            "FLOP/s by type (flops) and bytes/s (bytes_per_s) of a node, as its data sheets state "
-            "them, and as in the site's file",
+            "FLOP/s by type (flops) and bytes/s (bytes_per_s) of a node, as data sheets state "
+            "them; where the site names a device, how many a node has (devices)",
         ]
     ]
     imported: NotRequired[

@@ -7,6 +7,7 @@ from typing import Any
 
 import yaml
 
+from scalesweep.analysis.flop_conventions import UNSTATED, flop_metric, unnamed_convention
 from scalesweep.config.formula import alias
 from scalesweep.config.log_patterns import RESERVED
 from scalesweep.config.reserved_names import OF_RUNS, OF_TABLES
@@ -33,6 +34,7 @@ _PER_SECOND = re.compile(r"/\s*s(?:ec(?:ond)?s?)?(?![a-z])", re.IGNORECASE)
 _MERIT = re.compile(
     r"fom|figure_of_merit|merit|performance|speed|flops?|t?flop|g?flops?", re.IGNORECASE
 )
+_UTILISATION = re.compile(r"[mh]fu", re.IGNORECASE)
 _SHARE = re.compile(r"mfu|hfu|utili[sz]ation", re.IGNORECASE)
 _ONE = frozenset(("gpu", "device", "accelerator", "chip", "node", "core", "worker"))
 _TOKENS = re.compile(r"tok|\bT/s", re.IGNORECASE)
@@ -243,7 +245,7 @@ def _take_units(guess: _Guess, table: Table) -> None:
     for name in table.columns:
         if prefix := _PREFIX.search(name):
             guess.formulas[name] = f"{alias(name)} * {_TIMES[prefix[1]]}"
-        elif _PERCENT.search(name) and not any(is_percentage(r.cells[name]) for r in table.rows):
+        elif _in_percent(table, name) and not any(is_percentage(r.cells[name]) for r in table.rows):
             guess.formulas[name] = f"{alias(name)} / 100"
 
 
@@ -349,6 +351,13 @@ def _content(table: Table, guess: _Guess) -> dict[str, Any]:
     return content
 
 
+def _in_percent(table: Table, column: str) -> bool:
+    """Whether a column's numbers are percentages: by its name, or as a share of more than all."""
+    if _PERCENT.search(column):
+        return True
+    return _is(_UTILISATION, column) and any(n > 1 for n in _numbers(table, column) or [])
+
+
 def _name(text: str, otherwise: str) -> str:
     """A plain word made of any text."""
     word = re.sub(r"[^a-z0-9]+", "_", text.lower()).strip("_")
@@ -431,7 +440,10 @@ def _add_families(
 
 def _metric_name(stem: str) -> str:
     words = [word for word in _name_words(stem) if word not in ("mean", "avg", "average")]
-    return _name("_".join(words), "metric")
+    name = _name("_".join(words), "metric")
+    # Which FLOP a table counts it rarely says in the heading.
+    unnamed = flop_metric(name) if unnamed_convention(name) else None
+    return f"{unnamed.stem}_{UNSTATED}" if unnamed else name
 
 
 def _with_companions(column: str, guess: _Guess, suffix: str) -> tuple[Any, list[str]]:

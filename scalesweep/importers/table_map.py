@@ -9,6 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from scalesweep.analysis.flop_conventions import is_share, unnamed_convention
 from scalesweep.config.derived_parameters import in_order
 from scalesweep.config.expressions import Expression
 from scalesweep.config.formula import Formula, Number, by_alias
@@ -57,7 +58,8 @@ class Source:
 
 @dataclass(frozen=True)
 class ParameterMap:
-    """A parameter; ``source`` is None for the one whose values are columns side by side."""
+    """A parameter; ``source`` is None for the one whose values are columns side by side, and for
+    those that no column has and that are worked out (``derive``)."""
 
     name: str
     source: Source | None
@@ -134,6 +136,13 @@ class TableMap:
     def derive(self) -> dict[str, str]:
         """The parameters that follow from others, with their expressions."""
         return {name: it.derive.text for name, it in self.parameters.items() if it.derive}
+
+    @cached_property
+    def worked_out(self) -> tuple[str, ...]:
+        """The parameters that no column has, each after those that it is worked out from."""
+        derived = {name: it.derive for name, it in self.parameters.items() if it.derive}
+        names = in_order(derived, f"{self.path}: parameters")
+        return tuple(name for name in names if self.parameters[name].source is None)
 
     @property
     def declared(self) -> dict[str, Any]:
@@ -281,6 +290,14 @@ class _Reader:
                 raise self._error(f"metrics.{name}", "is also the name of a parameter")
         self._check_derived(parameters)
         check_metrics(metrics, self.path, "metrics")
+        for name in metrics:
+            if fault := unnamed_convention(name):
+                raise self._error(f"metrics.{name}", fault)
+            if is_share(name) and metrics[name].unit != "1":
+                raise self._error(
+                    f"metrics.{name}.unit",
+                    'is "1" for a share of a peak; divide percentages (formula: MFU / 100)',
+                )
         if (scale := content.get("scale", "ranks")) != "ranks" and scale in parameters:
             raise self._error("scale", f"{scale!r} is also a parameter: map the column to ranks")
         for name in metrics:
@@ -306,9 +323,11 @@ class _Reader:
     def _parameter(self, name: str, spec: Mapping[str, Any]) -> ParameterMap:
         key = f"parameters.{name}"
         given = {part: spec[part] for part in ("column", "formula", "value") if part in spec}
-        source = self._source(self._single(given, key), key)
-        words = spec.get("doc", f"{source.what} of the table.".capitalize())
         derive = spec.get("derive")
+        printed = bool(given) or derive is None
+        source = self._source(self._single(given, key), key) if printed else None
+        what = f"{source.what} of the table" if source else f"worked out: {derive}"
+        words = spec.get("doc", f"{what}.".capitalize())
         return ParameterMap(
             name,
             source,

@@ -18,8 +18,8 @@ from scalesweep.importers.table_map import (
 
 @dataclass(frozen=True)
 class PrintedCheck:
-    """How many printed efficiencies of a metric come out; ``others`` are lines that say which
-    do not."""
+    """How many printed values of a metric, or efficiencies of it, come out; ``others`` are lines
+    that say which do not."""
 
     metric: str
     agree: int
@@ -63,7 +63,7 @@ def _differences(
         bases = [run for run in members if run.point["ranks"] == base.point["ranks"]]
         mean = sum(_share(metric, run) for run in bases) / len(bases)
         for run in members:
-            values = metric.values[_side(table_map, run)]
+            values = metric.values[side_of(table_map, run)]
             row = rows[run.line or 0]
             printed = _number(values.efficiency, row)
             if printed is None or not mean:
@@ -71,8 +71,8 @@ def _differences(
             computed = _share(metric, run) / mean
             if metric.better == "lower":
                 computed = 1 / computed
-            rounded = _rounding(values, row) + _rounding(values, rows[base.line or 0])
-            allowed = _half(values.efficiency, row) + abs(computed) * rounded + 1e-9
+            rounded = rounding(values, row) + rounding(values, rows[base.line or 0])
+            allowed = half_digit(values.efficiency, row) + abs(computed) * rounded + 1e-9
             if abs(computed - printed) <= allowed:
                 yield None
             else:
@@ -87,7 +87,8 @@ def _share(metric: MetricMap, run: ImportedRun) -> float:
     return value / run.point["ranks"] if total else value
 
 
-def _side(table_map: TableMap, run: ImportedRun) -> Side:
+def side_of(table_map: TableMap, run: ImportedRun) -> Side:
+    """Which of the values side by side a run is."""
     name = table_map.side_by_side
     return Side(None if name is None else str(run.point[name]))
 
@@ -99,7 +100,7 @@ def _number(source: Source | None, row: Row) -> float | None:
         return None
 
 
-def _half(source: Source | None, row: Row) -> float:
+def half_digit(source: Source | None, row: Row) -> float:
     """Half of the last digit that the columns of a source print."""
     if source is None:
         return 0.0
@@ -119,7 +120,7 @@ def _plain(source: Source, row: Row) -> float:
         return 0.0
 
 
-def _rounding(values: Values, row: Row) -> float:
+def rounding(values: Values, row: Row) -> float:
     """Relative rounding of a metric's value in a row."""
     relative = 0.0
     for name in values.mean.columns:

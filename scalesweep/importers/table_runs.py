@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
+from scalesweep.analysis.flop_conventions import is_share
+from scalesweep.analysis.utilisation import impossible
 from scalesweep.config.formula import Number
 from scalesweep.core.errors import UserError
 from scalesweep.core.files import canonical_json, digest_of
@@ -32,7 +34,8 @@ _BOOLEANS = {"true": True, "false": False, "yes": True, "no": False}
 class TableRuns:
     """The runs of a table; ``empty`` counts the rows and values side by side without a number.
 
-    ``types`` are those of the parameters, over all rows.
+    ``types`` are those of the parameters, over all rows; ``impossible``: lines on printed
+    utilisations that were left out, as they are more than all of a peak.
     """
 
     runs: list[ImportedRun] = field(default_factory=list)
@@ -40,6 +43,7 @@ class TableRuns:
     notes: list[str] = field(default_factory=list)
     types: dict[str, str] = field(default_factory=dict)
     empty: int = 0
+    impossible: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -69,11 +73,12 @@ def runs_of(table_map: TableMap) -> TableRuns:
                 continue
             if entry is None:
                 runs.empty += 1
-            else:
+            elif _possible(table_map, entry, runs):
                 entries.append(entry)
-    for name, parameter in table_map.parameters.items():
-        values = [entry.point.get(name) for entry in entries]
-        runs.types[name] = parameter.type or _type(values)
+    printed = [name for name in table_map.parameters if name not in table_map.worked_out]
+    _find_types(table_map, entries, runs, printed)
+    entries = [entry for entry in entries if _worked_out(table_map, entry, runs)]
+    _find_types(table_map, entries, runs, table_map.worked_out)
     for entry in _whole(table_map, entries, runs):
         try:
             runs.runs.append(_run(table_map, entry, runs.types))
@@ -83,6 +88,30 @@ def runs_of(table_map: TableMap) -> TableRuns:
     if unread:
         runs.notes.append(f"columns that the map does not name: {', '.join(unread)}")
     return runs
+
+
+def _find_types(
+    table_map: TableMap, entries: Sequence[_Entry], runs: TableRuns, names: Sequence[str]
+) -> None:
+    """Note the types of these parameters."""
+    for name in names:
+        values = [entry.point.get(name) for entry in entries]
+        runs.types[name] = table_map.parameters[name].type or _type(values)
+
+
+def _worked_out(table_map: TableMap, entry: _Entry, runs: TableRuns) -> bool:
+    """Add the parameters that no column has; False, and a refusal, where that cannot be done."""
+    typed = _as_typed(entry.point, runs.types)
+    for name in table_map.worked_out:
+        derive = table_map.parameters[name].derive
+        assert derive is not None
+        try:
+            entry.point[name] = typed[name] = derive(typed)
+        except UserError:  # of a cell that is empty, or 0
+            why = f"{name} = {derive.text} cannot be worked out"
+            runs.refusals.append(Refusal(table_map.table.file, why, entry.row.line))
+            return False
+    return True
 
 
 def _entry(table_map: TableMap, row: Row, side: Side) -> _Entry | None:
@@ -96,8 +125,10 @@ def _entry(table_map: TableMap, row: Row, side: Side) -> _Entry | None:
         return None
     point: dict[str, Cell] = {}
     for name, parameter in table_map.parameters.items():
-        if parameter.source is None:
+        if name == table_map.side_by_side:
             point[name] = side.value
+        elif parameter.source is None:
+            continue  # worked out when the types of the others are known
         elif name == "ranks":
             point[name] = _ranks(parameter.source, row)
         elif name == PER_NODE:
@@ -123,6 +154,22 @@ def _end(table_map: TableMap, row: Row) -> tuple[str, str]:
             if (cause := words.get(word.lower())) is not None:
                 return f"{source.what}: {word[:80]}", cause
     return "", ""
+
+
+def _possible(table_map: TableMap, entry: _Entry, runs: TableRuns) -> bool:
+    """Leave out printed utilisations above 1, each with a line; whether anything is left."""
+    place = f"{table_map.table.file}:{entry.row.line}"
+    ranks = entry.point["ranks"]
+    for name in [*entry.metrics]:
+        value = entry.metrics[name]["value"]
+        if is_share(name) and value > 1:
+            del entry.metrics[name]
+            cause = impossible(value, ranks if isinstance(ranks, int) else 1)
+            line = f"{name} = {value:.4g} is more than all of a peak, and was left out: {cause}"
+            runs.impossible.append(f"{place}: {line}")
+            if not entry.metrics and not entry.unfinished:
+                runs.refusals.append(Refusal(table_map.table.file, line, entry.row.line))
+    return bool(entry.metrics or entry.unfinished)
 
 
 def _metric(metric: MetricMap, row: Row, side: Side) -> dict[str, Any] | None:

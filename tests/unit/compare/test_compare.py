@@ -276,6 +276,18 @@ def test_metrics_of_other_meaning_are_not_compared() -> None:
     assert not found and unlike == ["b: latency (s, lower is better and s, higher is better)"]
 
 
+def test_utilisations_of_two_conventions_are_not_compared() -> None:
+    def fake(role: str, metric: str) -> FakeSide:
+        meaning = {metric: {"unit": "1", "better": "higher", "scope": "total"}}
+        return FakeSide(role, [FakePoint({"ranks": 1}, {(metric, "run"): BASE})], meanings=meaning)
+
+    base, new = two(fake("base", "mfu_palm"), fake("new", "mfu_megatron"))
+    (line,) = changes(join(base, new).both, base, new)[1]
+    assert line.startswith("b: mfu_palm and mfu_megatron count FLOP by two conventions")
+    base, new = two(fake("base", "mfu_palm"), fake("new", "hfu_palm"))
+    assert changes(join(base, new).both, base, new)[1] == []
+
+
 def test_every_metric_and_phase_that_a_side_has_is_told_the_main_one_first() -> None:
     meaning = {"loss": {"unit": "1", "better": "lower", "scope": "total"}}
     here = {("total_time", "init"): BASE, **rates(BASE, "init"), **rates(BASE)}

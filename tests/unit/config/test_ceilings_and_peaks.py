@@ -59,3 +59,23 @@ def test_peaks_of_a_site(tmp_path: Path) -> None:
     file.write_text("site: m\nnodes: 1\npeaks: {flops: {float64: 1.0e+12}}\n")
     with pytest.raises(UserError, match=r"peaks\.flops.*float64"):
         load_site("m", folder=tmp_path)
+
+
+def test_a_site_names_the_device_of_its_nodes(tmp_path: Path) -> None:
+    file = tmp_path / "m.yaml"
+    file.write_text("site: m\nnodes: 4\ngpus_per_node: 8\npeaks: {device: h100_sxm}\n")
+    peaks = load_site("m", folder=tmp_path).peaks
+    assert peaks["devices"] == 8 and peaks["bytes_per_s"] == pytest.approx(8 * 3.35e12)
+    assert peaks["flops"]["bfloat16"] == 8 * 989.5e12
+    file.write_text(
+        "site: m\nnodes: 4\ngpus_per_node: 8\n"
+        "peaks: {device: h100_sxm, flops: {bfloat16: 6.4e+15}}\n"
+    )
+    peaks = load_site("m", folder=tmp_path).peaks
+    assert peaks["flops"]["bfloat16"] == 6.4e15 and peaks["flops"]["float16"] == 8 * 989.5e12
+    file.write_text("site: m\nnodes: 4\npeaks: {device: h100_sxm}\n")
+    with pytest.raises(UserError, match=r"peaks\.device: a node has no GPUs; set gpus_per_node"):
+        load_site("m", folder=tmp_path)
+    file.write_text("site: m\nnodes: 4\ngpus_per_node: 8\npeaks: {device: h100}\n")
+    with pytest.raises(UserError, match=r"peaks\.device.*h100_sxm"):
+        load_site("m", folder=tmp_path)

@@ -306,3 +306,23 @@ def test_devices_that_are_ranks_join(both: Callable[..., Campaign], toy: Path) -
     assert entry["scale"] == "ranks" and entry["axes"] == ["ranks", "benchmark"]
     assert all("devices" not in run["point"] for run in entry["runs"])
     assert "devices" not in entry["parameters"]
+
+
+def test_flop_are_counted_by_one_convention(both: Callable[..., Campaign], toy: Path) -> None:
+    metrics = {"toy": "mfu_palm", "toy_fast": "mfu_megatron"}
+    for name, metric in metrics.items():
+        file = toy / "benchmarks" / name / "benchmark.yaml"
+        more = f"result: native\nmetrics: {{{metric}: how}}"
+        file.write_text(file.read_text().replace("result: native", more))
+    stated = "metrics: {of_peak: {formula: FORMULAS, unit: '1', better: higher}}"
+    formulas = "{toy: mfu_palm, toy_fast: mfu_megatron}"
+    with pytest.raises(UserError, match="mfu_palm and mfu_megatron count FLOP by two conventions"):
+        both("repeats: 2", stated.replace("FORMULAS", formulas))
+    half = "{toy: mfu_palm / 2, toy_fast: mfu_megatron / 2}"
+    with pytest.raises(UserError, match=r"metrics\.mfu_palm2?: .*two conventions"):
+        both("repeats: 2", stated.replace("of_peak", "mfu_palm2").replace("FORMULAS", half))
+    for name, metric in metrics.items():
+        file = toy / "benchmarks" / name / "benchmark.yaml"
+        file.write_text(file.read_text().replace(metric, "mfu") + "main_metric: mfu\n")
+    with pytest.raises(UserError, match="main_metric: mfu: which FLOP it counts is not stated"):
+        both()

@@ -1,0 +1,218 @@
+"""Floating-point operations of a trained token, by each convention that publications use.
+
+MFU and HFU (model and hardware FLOP utilisation) are FLOP per second over a peak. What counts as
+FLOP differs by up to a factor of two at long sequences, so the convention is part of the name of a
+metric (``mfu_palm``), and numbers of two conventions are never compared or averaged.
+
+``N``: parameters; ``L``: layers; ``d``: width; ``T``: tokens of a sample; ``V``: vocabulary; ``f``:
+width between the layers of a block's MLP; ``k``: heads of keys and values over all heads. The heads
+together are taken to be as wide as a token.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from scalesweep.analysis.model_shape import ModelShape
+
+
+class TokenFlop(NamedTuple):
+    """FLOP of a token, forward and backward: of the blocks' weights, of attention's two products,
+    and of what is never computed again."""
+
+    weights: float
+    attention: float
+    rest: float = 0.0
+
+    @property
+    def model(self) -> float:
+        """What the model needs, each once."""
+        return self.weights + self.attention + self.rest
+
+    def hardware(self, recompute: str) -> float:
+        """The same with what the backward pass computes again: a forward pass is a third.
+
+        ``full``: 8N + 16LdT for 6N + 12LdT (llm-foundry, scripts/train/benchmarking/README.md);
+        ``selective``: attention alone (Korthikanti et al., arXiv 2205.05198, section 5).
+        """
+        again = {"none": 0.0, "selective": self.attention, "full": self.weights + self.attention}
+        return self.model + again[recompute] / 3
+
+
+@dataclass(frozen=True)
+class Convention:
+    """What counts as FLOP: the formula per token, and who publishes by it.
+
+    ``flop`` gives None where the shape does not state what the formula needs; it is None itself
+    where FLOP are not worked out from a shape. ``aliases``: names that mean the same.
+    """
+
+    name: str
+    formula: str
+    source: str
+    flop: Callable[[ModelShape], TokenFlop | None] | None
+    aliases: tuple[str, ...] = ()
+
+
+def _attention(shape: ModelShape) -> float:
+    """12 L d T: two products of 2 d T each in every block, three times."""
+    return 12.0 * shape.layers * shape.width * shape.sequence
+
+
+def _parameters_only(shape: ModelShape) -> TokenFlop | None:
+    return None if shape.parameters is None else TokenFlop(6 * shape.parameters, 0.0)
+
+
+def _palm(shape: ModelShape) -> TokenFlop | None:
+    if shape.parameters is None:
+        return None
+    return TokenFlop(6 * shape.parameters, _attention(shape))
+
+
+def _positions(shape: ModelShape) -> int | None:
+    """Parameters of learned vectors of positions; None where it is not known if there are any."""
+    if shape.learned_positions is None:
+        return None
+    return shape.sequence * shape.width if shape.learned_positions else 0
+
+
+def _nanogpt(shape: ModelShape) -> TokenFlop | None:
+    positions = _positions(shape)
+    if shape.parameters is None or positions is None:
+        return None
+    return TokenFlop(6 * (shape.parameters - positions), _attention(shape))
+
+
+def _torchtitan(shape: ModelShape) -> TokenFlop | None:
+    positions = _positions(shape)
+    if None in (shape.parameters, positions, shape.vocabulary, shape.tied):
+        return None
+    assert shape.parameters and positions is not None and shape.vocabulary
+    # The table of tokens is looked up; a tied one is the matrix of the last layer too.
+    looked_up = positions + (0 if shape.tied else shape.vocabulary * shape.width)
+    return TokenFlop(6 * (shape.parameters - looked_up), _attention(shape))
+
+
+def _products(shape: ModelShape) -> TokenFlop | None:
+    """The products of the blocks and of the last layer one by one, with attention in full."""
+    if shape.ffn_width is None or shape.vocabulary is None:
+        return None
+    if shape.kv_heads is not None and shape.heads is None:
+        return None
+    queries = 1.0 if shape.kv_heads is None or not shape.heads else shape.kv_heads / shape.heads
+    per_block = shape.width * (1 + queries) + shape.ffn_width * (1.5 if shape.gated else 1.0)
+    return TokenFlop(
+        12.0 * shape.layers * shape.width * per_block,
+        _attention(shape),
+        6.0 * shape.width * shape.vocabulary,
+    )
+
+
+def _causal_products(shape: ModelShape) -> TokenFlop | None:
+    whole = _products(shape)
+    return None if whole is None else whole._replace(attention=whole.attention / 2)
+
+
+COUNTED, UNSTATED = "counted", "unstated"
+_ALL = (
+    Convention(
+        "parameters_only", "6 N",
+        "Kaplan et al., arXiv 2001.08361, section 2.1; llm-foundry's mfu*", _parameters_only,
+    ),
+    Convention(
+        "palm", "6 N + 12 L d T",
+        "Chowdhery et al., arXiv 2204.02311, appendix B; llm-foundry, "
+        "scripts/train/benchmarking/README.md", _palm, ("llm_foundry",),
+    ),
+    Convention(
+        "nanogpt", "6 (N - learned positions) + 12 L d T",
+        "nanoGPT, model.py: estimate_mfu", _nanogpt,
+    ),
+    Convention(
+        "torchtitan", "6 (N - embeddings) + 12 L d T",
+        "torchtitan, torchtitan/models/utils.py: get_dense_model_nparams_and_flops", _torchtitan,
+    ),
+    Convention(
+        "megatron", "12 L d (d (1 + k) + f, or 1.5 f with a gate) + 6 L d T + 6 d V",
+        "Megatron-LM, megatron/training/training.py: num_floating_point_operations; MaxText since "
+        "2025-07 (pull request 1988)", _causal_products, ("maxtext",),
+    ),
+    Convention(
+        "megatron_full", "12 L d (d (1 + k) + f, or 1.5 f with a gate) + 12 L d T + 6 d V",
+        "Narayanan et al., arXiv 2104.04473, appendix: Megatron-LM before it halved attention "
+        "(issue 831); MaxText before 2025-07", _products, ("maxtext_full",),
+    ),
+    Convention(COUNTED, "as the framework counted them", "the program's own counter", None),
+    Convention(UNSTATED, "not stated by the source", "a source that does not say it", None),
+)  # fmt: skip
+CONVENTIONS: Mapping[str, Convention] = {convention.name: convention for convention in _ALL}
+_BY_NAME = {name: it for it in _ALL for name in (it.name, *it.aliases)}
+
+# What a utilisation or a rate of FLOP is called, before its convention.
+MFU, HFU, MODEL_RATE, HARDWARE_RATE = "mfu", "hfu", "model_flop_rate", "hardware_flop_rate"
+_STEMS = (MFU, HFU, MODEL_RATE, HARDWARE_RATE)
+_NAME = re.compile(rf"({'|'.join(_STEMS)})(?:_(.+))?")
+
+
+class FlopMetric(NamedTuple):
+    """A metric that counts FLOP: what it is, and by which convention (None: its name lacks it)."""
+
+    stem: str
+    convention: Convention | None
+
+
+def flop_metric(name: str) -> FlopMetric | None:
+    """What the name of a metric says of FLOP: ``mfu_palm``; None for any other metric."""
+    match = _NAME.fullmatch(name)
+    return FlopMetric(match[1], _BY_NAME.get(match[2] or "")) if match else None
+
+
+def is_share(name: str) -> bool:
+    """Whether a metric is a share of a peak by its name: MFU or HFU."""
+    metric = flop_metric(name)
+    return metric is not None and metric.stem in (MFU, HFU)
+
+
+def same_share(name: str, other: str) -> bool:
+    """Whether two metrics are the same quantity, by whatever conventions: both MFU, both HFU."""
+    first, second = flop_metric(name), flop_metric(other)
+    return first is not None and second is not None and first.stem == second.stem
+
+
+def unnamed_convention(name: str) -> str | None:
+    """What is wrong with the name of a metric that counts FLOP by no known convention, and what to
+    call it; None where nothing is."""
+    metric = flop_metric(name)
+    if metric is None or metric.convention is not None:
+        return None
+    allowed = ", ".join(f"{metric.stem}_{known}" for known in _BY_NAME)
+    return f"which FLOP are counted is part of the name; allowed: {allowed}"
+
+
+def unsure_convention(name: str) -> str | None:
+    """Why a metric cannot be compared between programs: which FLOP it counts is not said; None
+    where it can."""
+    metric = flop_metric(name)
+    if metric is None or (metric.convention and metric.convention.name != UNSTATED):
+        return None
+    return (
+        "which FLOP it counts is not stated, and conventions differ by up to a factor of two; it "
+        "is not compared"
+    )
+
+
+def mixed_conventions(names: Iterable[str]) -> str | None:
+    """Why metrics cannot be put together: the first two of different conventions; None where they
+    can, those without one among them."""
+    known: dict[str, str] = {}
+    for name in names:
+        if metric := flop_metric(name):
+            known.setdefault(metric.convention.name if metric.convention else name, name)
+    if len(known) < 2:
+        return None
+    first, second = list(known.values())[:2]
+    return (
+        f"{first} and {second} count FLOP by two conventions, which differ by up to a factor of "
+        "two; they are never compared or averaged"
+    )
