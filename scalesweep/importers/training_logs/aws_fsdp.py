@@ -6,7 +6,7 @@ The speed is that of all ranks: its source counts the batch of the whole job.
 import re
 
 from scalesweep.importers.training_logs.patterns import line
-from scalesweep.importers.training_logs.program import Program
+from scalesweep.importers.training_logs.program import Program, Stated
 from scalesweep.importers.training_logs.values import FINAL_LOSS, SAMPLES
 
 AWS_FSDP = Program(
@@ -21,4 +21,10 @@ AWS_FSDP = Program(
     },
     main="samples_per_second",
     averages=False,
+    stated=(
+        Stated(line(r"Created model with total parameters: <model_parameters:i> \(")),
+        Stated(line(r"--train_batch_size=<micro_batch_size:i>\b")),
+        Stated(line(r"--max_context_width=<sequence_length:i>\b")),
+    ),
+    begins=re.compile(r"Creating Model\b"),
 )

@@ -250,8 +250,8 @@ def _mean(program: Program, name: str, values: Floats) -> float | None:
     known = values[np.isfinite(values).all(axis=1)]
     if not len(known):
         return None
-    if way == PEAK:
-        return _finite(float(known.max(axis=0).mean()))
+    if way == PEAK:  # 0 is printed where nothing was measured
+        return _finite(float(known.max(axis=0).mean())) or None
     if way == RATE:
         return _finite(float((1.0 / (1.0 / known).mean(axis=0)).mean()))
     return _finite(float(known.mean()))

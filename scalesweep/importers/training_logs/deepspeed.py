@@ -9,7 +9,11 @@ from scalesweep.importers.training_logs.program import MEAN, Printed, Program, S
 from scalesweep.importers.training_logs.values import GIB, RESERVED, SAMPLES
 
 _PARTS = ("forward", "backward", "backward_inner", "backward_allreduce", "update")
-_NAMED = {"update": "step"}
+_NAMED = {
+    "update": "step", "forward": "forward|fwd", "backward": "backward|bwd",
+    "backward_inner": "backward_inner|bwd_inner",
+    "backward_allreduce": "backward_allreduce|bwd_allreduce",
+}  # fmt: skip
 _MEMORY = "largest memory that PyTorch allocated so far"
 
 
@@ -31,7 +35,7 @@ DEEPSPEED = Program(
         ),
         line(
             r"\btime \(ms\) \| ",
-            r" \| ".join(f"{_NAMED.get(it, it)}: <{it}>" for it in _PARTS),
+            r" \| ".join(f"(?:{_NAMED.get(it, it)}): <{it}>" for it in _PARTS),
             r"\s*$",
         ),
     ),

@@ -20,14 +20,14 @@ GPT_NEOX = Program(
     progress=(
         line(
             r"samples/sec: <rate> \| iteration +<step:i>/ *\d+ \| elapsed time per iteration ",
-            r"\(ms\): <ms> \|.{0,200}?approx flops per GPU: <tflops> ?TFLOPS \|(?=.{0,2000}\|\s*$)",
+            r"\(ms\): <ms> \|.{0,200}?approx flops per GPU: <flops> ?FLOPS \|(?=.{0,2000}\|\s*$)",
             r"(?:.{0,200}?lm_loss: <loss:w> \|)?",
         ),
     ),
     values={
         "rate": v.SAMPLES,
         "ms": v.STEP_MS,
-        "tflops": v.tflops("gpt_neox"),
+        "flops": v.tflops("gpt_neox")._replace(times=1.0),
         "loss": v.FINAL_LOSS,
     },
     main="samples_per_second",

@@ -16,7 +16,7 @@ LITGPT = Program(
     progress=(
         line(
             r"\biter \d+ (?:\| )?step <step:i>(?: ?\|)?:? loss(?: train)?:? <loss:w>,.{0,60}?",
-            r"iter time: <ms> ms \((?:optimizer\.)?step\)",
+            r"iter time: <ms> ?ms \((?:optimizer\.)?step\)",
         ),
     ),
     values={
@@ -34,7 +34,7 @@ LITGPT = Program(
     main="micro_batch_time",
     averages=False,
     stated=(
-        Stated(re.compile(r"^Total parameters: (?P<model_parameters>[\d,]{1,20})\s*$")),
+        Stated(re.compile(r"^Total parameters:? (?P<model_parameters>[\d,]{1,20})\s*$")),
         Stated(re.compile(r"micro_batch_size=(?P<micro_batch_size>\d{1,9}),\s*$")),
         Stated(re.compile(r"^.{0,4}'precision': '(?P<precision>[\w-]{1,30})',")),
         Stated(re.compile(r"^.{0,4}'model_name': '(?P<model>[\w.-]{1,60})',")),

@@ -37,7 +37,8 @@ MAXTEXT = Program(
     progress=(
         line(
             r"\bcompleted step: <step:i>, seconds: <s>, TFLOP/s(?:/device)?: <tflops>",
-            r"(?:, Tokens/s/device: <each>)?(?:, total_weights: \d+)?, loss: <loss:w>(?=,|\s*$)",
+            r"(?:, Tokens/s/device: <each>)?(?:, [\w/]+: [\d.]+)*, (?:main_model_)?loss: <loss:w>",
+            r"(?=,|\s*$)",
         ),
     ),
     values={

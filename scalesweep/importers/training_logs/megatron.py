@@ -1,5 +1,6 @@
 """Megatron-LM and Megatron Bridge (megatron/training/training.py): the last rank prints the mean
-of the iterations since its last line. Megatron-DeepSpeed's lines have more between the same words.
+of the iterations since its last line. Megatron-DeepSpeed's lines have more between the same words;
+Primus prints ``this/mean of all`` where others print one number.
 
 Bridge prints ``Step Time : 14.26s GPU utilization: 58.2TFLOP/s/GPU`` besides: TFLOP/s, no share.
 The time of evaluations and checkpoints is not in the iterations'.
@@ -30,15 +31,15 @@ MEGATRON = Program(
     name="Megatron-LM",
     benchmark="megatron_lm",
     summary="Training by Megatron-LM or Megatron Bridge, from its log.",
-    sign=re.compile(
-        r"(?:^|\]) {0,3}iteration {1,12}\d{1,9}/ *\d{1,9} \| consumed (?:train )?samples"
-    ),
+    sign=re.compile(r"(?:^|[\]:]) {0,8}iteration {1,12}\d{1,9}/ *\d{1,9} \| (?:consumed|elapsed)"),
     progress=(
         line(
             r"\biteration +<step:i>/ *\d+ \|.{0,300}?elapsed time per iteration ",
-            r"\((?:ms\): <ms>|s\): <s>) \|(?: throughput per GPU \(TFLOP/s/GPU\): <tflops> \|)?",
+            r"\((?:ms\): <ms>|s\): <s>)(?:/[\d.]+)? \|",
+            r"(?:.{0,120}?throughput per GPU \(TFLOP/s/GPU\): <tflops>(?:/[\d.]+)? \|)?",
+            r"(?: tokens per GPU \(tokens/s/GPU\): <each>(?:/[\d.]+)? \|)?",
             r"(?: energy per GPU \(J/iter/GPU\): <energy> \| power per GPU \(W/GPU\): <power> \|)?",
-            r".{0,400}?global batch size: +<global_batch_size:i> \|(?=.{0,2000}\|\s*$)",
+            r"(?:.{0,400}?global batch size: +<global_batch_size:i> \|)?(?=.{0,2000}\|\s*$)",
             r"(?:.{0,200}?lm loss: <loss:w> \|)?",
         ),
         line(r"GPU utilization: <bridge> ?(?:MODEL_)?TFLOP/s/GPU"),
@@ -47,6 +48,7 @@ MEGATRON = Program(
         "ms": v.STEP_MS,
         "s": v.STEP_S,
         "tflops": v.tflops("megatron"),
+        "each": v.TOKENS_EACH,
         "bridge": v.tflops("megatron_bridge", way=MEAN),
         "energy": Printed("energy_per_step_per_device", "J", "rank", "of a GPU", better="lower"),
         "power": Printed("power_per_device", "W", "rank", "mean power of a GPU", better="lower"),

@@ -35,14 +35,14 @@ NANOGPT = Program(
     main="step_time",
     averages=False,
     stated=(
-        Stated(re.compile(r"^tokens per iteration will be: (?P<tokens_per_step>[\d,]{1,20})\s*$")),
+        Stated(line(r"tokens per iteration(?: will be)?: <tokens_per_step:i>\s*$")),
         Stated(
             re.compile(
-                r"^\[?(?:Overriding: )?(?P<name>batch_size|block_size) ?= ?(?P<value>\d{1,9})\b"
+                r"^(?:Overriding: )?(?P<name>batch_size|block_size) ?= ?(?P<value>\d{1,9})\b"
             ),
             {"batch_size": "micro_batch_size", "block_size": "sequence_length"},
         ),
     ),
-    begins=re.compile(r"^tokens per iteration will be: "),
+    begins=re.compile(r"tokens per iteration(?: will be)?: "),
     spoils=re.compile(r"\bstep \d{1,9}: train loss "),
 )

@@ -5,25 +5,30 @@
 
 import re
 
+from scalesweep.importers.training_logs import values as v
 from scalesweep.importers.training_logs.patterns import line
 from scalesweep.importers.training_logs.program import Program, Stated
-from scalesweep.importers.training_logs.values import FINAL_LOSS, STEP_S
 
 NEMO = Program(
     name="NeMo",
     benchmark="nemo",
     summary="Training by NeMo 2 or BioNeMo, from the progress lines of its log.",
-    sign=re.compile(r"^Training epoch \d{1,9}, iteration \d{1,9}/\d{1,9} \| "),
+    sign=re.compile(r"\bTraining epoch \d{1,9}, iteration \d{1,9}/\d{1,9} \| "),
     progress=(
         line(
-            r"^Training epoch \d+, iteration \d+/\d+ \|.{0,200}?(?:global_batch_size: ",
-            r"<global_batch_size:i> \| )?global_step: <step:i> \|.{0,200}?",
-            r"reduced_train_loss: <loss:w>(?: \|.{0,300}?train_step_timing in s: <s>)?(?= \||\s*$)",
+            r"\bTraining epoch \d+, iteration \d+/\d+ \|.{0,200}?",
+            r"(?:global_batch_size: <global_batch_size:i> \| )?global_step: <step:i> \|",
+            r"(?:.{0,99}?max_memory_reserved: <memory:i> \|)?.{0,200}?reduced_train_loss: <loss:w>",
+            r"(?: \|.{0,300}?train_step_timing in s: <s>)?(?: \| TFLOPS_per_GPU: <tflops>)?",
+            r"(?: \| tokens_per_sec_per_gpu: <each>)?(?= \||\s*$)",
         ),
     ),
     values={
-        "s": STEP_S,
-        "loss": FINAL_LOSS,
+        "s": v.STEP_S,
+        "tflops": v.tflops("nemo"),
+        "each": v.TOKENS_EACH,
+        "memory": v.RESERVED,
+        "loss": v.FINAL_LOSS,
     },
     main="step_time",
     averages=False,

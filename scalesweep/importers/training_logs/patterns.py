@@ -7,7 +7,7 @@ number, ``<loss:w>`` of a word without spaces; all else is as in ``re``.
 import re
 
 _KINDS = {
-    "": r"\d[\d,]{0,24}(?:\.\d{0,25})?(?:[eE][+-]?\d{1,3})?[KMGBT]?",
+    "": r"\d[\d,]{0,24}(?:\.\d{0,25})?(?:[eE][+-]?\d{1,3})?[KMGBTP]?",
     "i": r"\d[\d,]{0,24}",
     "w": r"[^\s,|]{1,80}",
 }

@@ -1,14 +1,14 @@
-"""Numbers as training programs print them: commas between thousands, K, M, G, B, T behind them."""
+"""Numbers as training programs print them: commas between thousands, K to P behind them."""
 
 import math
 import re
 
 _NUMBER = re.compile(
     r"(?P<digits>[+-]?(?:\d{1,3}(?:,\d{3}){1,6}|\d{1,20})(?:\.\d{0,20})?)"
-    r"(?P<power>[eE][+-]?\d{1,3})?(?P<suffix>[KMGBT]?)",
+    r"(?P<power>[eE][+-]?\d{1,3})?(?P<suffix>[KMGBTP]?)",
     re.ASCII,
 )
-_SUFFIXES = {"": 1.0, "K": 1e3, "M": 1e6, "G": 1e9, "B": 1e9, "T": 1e12}
+_SUFFIXES = {"": 1.0, "K": 1e3, "M": 1e6, "G": 1e9, "B": 1e9, "T": 1e12, "P": 1e15}
 
 
 def number_of(text: str) -> float:

@@ -48,6 +48,76 @@ def test_what_a_log_says(read: Read, name: str) -> None:
     assert run.notes["warm_up"]["lines"] == log.warm_up
 
 
+# Lines as other versions print them, with the numbers changed: AMD's Primus on Megatron-LM,
+# Megatron-DeepSpeed (argonne-lcf), Megatron-LM of 2020, NeMo with FLOP/s and with tokens, MaxText
+# with samples and with multi-token prediction, GPT-NeoX above 1,000 TFLOP/s,
+# lit-gpt of 2023.
+OTHERS = {
+    "[20260102 03:04:05][rank-7/8][INFO ] [--------trainer.py:25] : iteration {step}/ "
+    "5000 | consumed samples: 564224 | elapsed time per iteration (ms): 2000.0/2100.5 | "
+    "hip mem usage/free: 1GB/2GB | throughput per GPU (TFLOP/s/GPU): 579.5/573.5 | "
+    "tokens per GPU (tokens/s/GPU): 10005.5/9903.5 | learning rate: 3.4E-07 | global "
+    "batch size: 128 | number of skipped iterations:   0 | number of nan iterations:   0 "
+    "|": {
+        "step_time": 2,
+        "flops_per_device_megatron": 579500000000000.0,
+        "tokens_per_second_per_device": 10005.5,
+    },
+    "        iteration {step:8}/  317892 | consumed samples:       152832 | consumed "
+    "tokens:    62599 | elapsed time per iteration (ms): 2000.5 | learning rate: 2.4E-04 "
+    "| global batch size:   768 | lm loss: 5.5E+00 | actual seqlen:  4096 | samples per "
+    "second: 53.5 | TFLOPs: 69.5 |": {
+        "step_time": 2.0005,
+        "samples_per_second": 383.9040239940015,
+        "final_loss": 5.5,
+    },
+    " iteration {step:8}/  320000 | elapsed time per iteration (ms): 528.5 | number of "
+    "skipped iterations:   0 | number of nan iterations:   0 |": {
+        "step_time": 0.5285,
+    },
+    "Training epoch 0, iteration {step}/99 | lr: 6.9e-06 | global_batch_size: 128 | "
+    "global_step: {step} | max_memory_reserved: 4000000000 | reduced_train_loss: 11.5 | "
+    "train_step_timing in s: 6.5 | TFLOPS_per_GPU: 1.25e+03 | consumed_samples: 5888": {
+        "step_time": 6.5,
+        "flops_per_device_nemo": 1250000000000000.0,
+        "peak_memory_reserved": 4000000000.0,
+    },
+    "[2026-01-02T03:04:05+08:00] Training epoch 0, iteration {step}/999 | lr: 0.0001 | "
+    "global_batch_size: 32 | global_step: {step} | reduced_train_loss: 3.5 | "
+    "train_step_timing in s: 2.5 | tokens_per_sec_per_gpu: 6.75e+03 | val_loss: 3.5": {
+        "tokens_per_second_per_device": 6750,
+    },
+    "completed step: {step}, seconds: 11.75, TFLOP/s/device: 348.75, Tokens/s/device: "
+    "6760.25, Samples/s/device: 0.0854, Frames/s/device: 7.255, loss: 1.5": {
+        "step_time": 11.75,
+    },
+    "completed step: {step}, seconds: 49.5, TFLOP/s: 56.5, main_model_loss: 11.5": {
+        "final_loss": 11.5,
+    },
+    " samples/sec: 51.5 | iteration {step:8}/      50 | elapsed time per iteration (ms): "
+    "9876.5 | learning rate: 1E-04 | approx flops per GPU: 1.25PFLOPS | lm_loss: 7.5E+00 "
+    "| number of skipped iterations:   0 | number of nan iterations:   0 |": {
+        "flops_per_device_gpt_neox": 1250000000000000.0,
+    },
+    "iter {step} step {step}: loss 11.5, LR: 0.000000, iter time: 2432.5ms (optimizer.step) ": {
+        "micro_batch_time": 2.4325,
+    },
+}
+
+
+@pytest.mark.parametrize("line", OTHERS)
+def test_lines_of_other_versions(read: Read, line: str) -> None:
+    ((run,), refusals) = read("".join(line.format(step=step) + "\n" for step in range(1, 9)), 8)
+    assert refusals == []
+    for metric, number in OTHERS[line].items():
+        assert value(run, metric) == pytest.approx(number, rel=1e-9)
+
+
+def test_memory_of_0_is_none(read: Read) -> None:
+    ((run,), _) = read(titan_steps(9).replace("memory: 10.00GiB", "memory:  0.00GiB"), 8)
+    assert "peak_memory_reserved" not in run.metrics
+
+
 def test_every_program_has_a_log() -> None:
     assert {log.program for log in LOGS.values()} == {program.name for program in PROGRAMS}
 
