@@ -458,16 +458,17 @@ def difference_interval(sample: ArrayLike, other: ArrayLike) -> Interval:
     return Interval(apart - half, apart + half, "t")
 
 
-def olympic_mean(values: ArrayLike, unfinished: int = 0) -> float:
+def olympic_mean(values: ArrayLike, unfinished: int = 0, dropped: int = 1) -> float:
     """MLPerf's result of several runs: the mean of ``values`` without the best and the worst.
 
-    One run that was not finished counts as the worst. NaN if more were not finished, or if there
-    are fewer than three runs (MLPerf training rules, "Benchmark Results").
+    ``dropped`` is how many are left out at either end. As many runs that were not finished count as
+    the worst. NaN if more were not finished, or if no run is left (MLPerf training rules,
+    "Benchmark Results").
     """
     array = np.sort(finite_values(values).reshape(-1))
-    if unfinished > 1 or array.size + unfinished < 3:
+    if unfinished > dropped or array.size + unfinished < 2 * dropped + 1:
         return np.nan
-    return float(array[1 : array.size - 1 + unfinished].mean())
+    return float(array[dropped : array.size - dropped + unfinished].mean())
 
 
 def sign_test(above: int, pairs: int) -> float:

@@ -13,8 +13,11 @@ from scalesweep.importers import (
     collective_logs,
     keras_csv,
     keras_multi_gpu,
+    mlperf_beside,
     mlperf_log,
+    mlperf_power,
     mlperf_runs,
+    mlperf_training,
     osu_latency,
     tf_cnn_reader,
 )
@@ -30,7 +33,8 @@ from scalesweep.importers.training_logs.registry import TRAINING_PROGRAMS
 RULES = {
     kind.BENCHMARK: kind.RULES
     for kind in (
-        *(tf_cnn_reader, keras_multi_gpu, mlperf_runs, keras_csv, collective_logs, osu_latency),
+        *(tf_cnn_reader, keras_multi_gpu, mlperf_runs, mlperf_training, keras_csv),
+        *(collective_logs, osu_latency),
     )
 } | TRAINING_RULES
 NAMES = (
@@ -130,7 +134,8 @@ def _read(file: Path, kinds: _Kinds) -> Iterator[Item]:
     except TookTooLongError:
         yield Refusal(file, "takes too long to read: not the log of a program")
     else:
-        if not there:
+        part = mlperf_power.run_log_of(file) or mlperf_beside.is_beside(file)
+        if not there and not part:
             yield NotRead(file)
 
 

@@ -10,8 +10,8 @@ import json
 import math
 import re
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any, TypeGuard
 
@@ -38,6 +38,12 @@ _RUN_KEYS = (
     *("number_of_ranks", "number_of_nodes", "accelerators_per_node", "dropout"),
     *("target_mae", "epochs", "sample_shape"),  # of our own program
 )
+# What logs of other benchmarks than CosmoFlow say besides.
+_OTHER_KEYS = (
+    *("eval_accuracy", "tracked_stats", "gradient_accumulation_steps", "max_sequence_length"),
+    *("gradient_accumulation_frequency", "target_avg_lddt_ca_value", "target_accuracy_reached"),
+)
+_KEYS = frozenset((*_RUN_KEYS, *_OTHER_KEYS, *_EPOCH_KEYS))
 _LONGEST = 20_000  # characters of an event
 _MOST_EVENTS = 500_000
 _LATEST_MS = 4e12
@@ -74,6 +80,11 @@ class Job:
     def last_line(self) -> int:
         """Where it ends."""
         return max(event.line for event in self.events)
+
+    def of_cosmoflow(self) -> "Job":
+        """The same without what only logs of other benchmarks say."""
+        events = [event for event in self.events if event.key not in _OTHER_KEYS]
+        return replace(self, events=events)
 
     def find(self, key: str) -> list[Event]:
         """All events of a key."""
@@ -157,7 +168,10 @@ def read_runs(lines: Iterable[Line]) -> list[Job]:
             kept.append((rank, event))
         if len(kept) > _MOST_EVENTS:
             raise ImportRefusedError(f"more than {_MOST_EVENTS:,} events", line)
-    return _split([event for _, event in kept])
+    jobs = _split([event for _, event in kept])
+    # A wrapper's line of before a run may be printed behind it: no run is made of that alone.
+    whole = [job for job in jobs if {event.key for event in job.events} != {"cache_clear"}]
+    return whole or jobs
 
 
 def _events(lines: Iterable[Line]) -> Iterator[tuple[int, int | None, Event | tuple[int, str]]]:
@@ -173,8 +187,22 @@ def _events(lines: Iterable[Line]) -> Iterator[tuple[int, int | None, Event | tu
             event = _event(text, line.number)
             if event is None:
                 yield line.number, rank, (line.number, text.strip()[:60])
-            elif event.key in _RUN_KEYS or event.key in _EPOCH_KEYS or _is_setting(event.key):
+            elif event.key in _KEYS or _is_setting(event.key):
                 yield line.number, rank, event
+
+
+def read_events(lines: Iterable[Line], keys: Collection[str]) -> Iterator[Event]:
+    """The events of these keys, whichever run they are of. Raises ImportRefusedError for a damaged
+    line."""
+    for line in lines:
+        for text in line.text.split(_MARK)[1:]:
+            if not text.lstrip().startswith("{"):
+                continue
+            event = _event(text, line.number)
+            if event is None:
+                raise ImportRefusedError(f"a damaged line: {text.strip()[:60]!a}", line.number)
+            if event.key in keys:
+                yield event
 
 
 def _is_setting(key: str) -> bool:

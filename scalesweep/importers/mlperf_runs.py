@@ -1,13 +1,11 @@
-"""Runs of CosmoFlow from MLPerf HPC's logs, and from those of our own program.
+"""Runs from MLPerf's logs, and CosmoFlow's from those of MLPerf HPC and of our own program.
 
 A run lasts from run_start to run_stop, staging included (MLPerf HPC training rules, "Run
 Results"). The logs tell one time for the whole job, so that arrays are [epoch, 1].
 """
 
 import math
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +15,16 @@ from scalesweep.analysis.types import Floats
 from scalesweep.compute.log_lines import Line
 from scalesweep.core.files import digest_of
 from scalesweep.core.formatting import counted
-from scalesweep.importers.imported_run import ImportedRun, ImportRefusedError, Refusal
+from scalesweep.importers import mlperf_power, mlperf_training
+from scalesweep.importers.imported_run import ImportedRun, ImportRefusedError, Refusal, shown
 from scalesweep.importers.mlperf_log import OLD, Epoch, Event, Job, epochs_of, is_number, read_runs
+from scalesweep.importers.mlperf_outcome import (
+    TRAINED,
+    date_of,
+    outcome,
+    submission_kind,
+    unfinished,
+)
 from scalesweep.importers.mlperf_point import MlperfPoint
 from scalesweep.importers.write_campaign import Rules
 
@@ -31,11 +37,6 @@ RULES = Rules(
 )
 # The benchmark as its logs call it.
 NAME = "cosmoflow"
-# Note of a run that says when it trained (Unix time, s), and of which kind of submission it is.
-TRAINED = "trained"
-# Folders of a submission since v1.0: the logs themselves do not say it (MLPerf HPC training rules,
-# "Weak-scaling": models that are trained at the same time, whose result is models per minute).
-_SUBMISSIONS = re.compile(r"(?:^|[_-])(?P<kind>weak|strong)(?:[_-]|$)")
 
 
 def read_jobs(
@@ -45,6 +46,11 @@ def read_jobs(
 
     ``ranks`` is the number of ranks where the log does not tell it.
     """
+    if (run_log := mlperf_power.run_log_of(file)) is not None:
+        if not run_log.is_file():
+            reason = f"power of a run whose log is not there: {run_log.name}"
+            yield Refusal(file, reason, benchmark=mlperf_training.BENCHMARK)
+        return
     watched = _Watch(lines())
     try:
         jobs = read_runs(watched)
@@ -52,7 +58,7 @@ def read_jobs(
         yield Refusal(file, str(error), error.line, BENCHMARK)
         return
     if watched.old is not None and not jobs:
-        reason = f"a log of MLPerf Training v0.6 or older, which had no {NAME}"
+        reason = "a log of MLPerf Training v0.6 or older, whose lines are not read"
         yield Refusal(file, reason, watched.old, BENCHMARK)
     submission: dict[str, Any] = {}
     for job in jobs:
@@ -86,17 +92,13 @@ def _submission(job: Job) -> dict[str, Any]:
 def _run(job: Job, file: Path, ranks: int | None, submission: Mapping[str, Any]) -> ImportedRun:
     """The run of one job; an unfinished one ends with its last event.
 
-    ``submission``: what ``submission_*`` lines state. Raises ImportRefusedError if the job is of
-    another benchmark, has no run_start, a damaged line within it, or a run_stop before its
+    ``submission``: what ``submission_*`` lines state. Raises ImportRefusedError if the job names no
+    benchmark, has no run_start, a damaged line within it, or a run_stop before its
     run_start.
     """
     name = submission.get("submission_benchmark")
     if name is None:
         raise ImportRefusedError("no submission_benchmark line names the benchmark", job.first_line)
-    if str(name).lower() != NAME:
-        raise ImportRefusedError(
-            f"of MLPerf's benchmark {str(name)[:40]!a}; {NAME} alone is imported", job.first_line
-        )
     if job.began is None:
         raise ImportRefusedError("no run_start", job.last_line)
     for line, text in job.damaged:
@@ -106,12 +108,25 @@ def _run(job: Job, file: Path, ranks: int | None, submission: Mapping[str, Any])
     assert start is not None
     if stop is not None and stop <= start:
         raise ImportRefusedError("run_stop is not after run_start", job.find("run_stop")[0].line)
+    if str(name).lower() != NAME:
+        return mlperf_training.run_of(job, shown(str(name)[:40]), file, ranks, submission)
+    return _cosmoflow(job.of_cosmoflow(), file, ranks, submission)
+
+
+def _cosmoflow(
+    job: Job, file: Path, ranks: int | None, submission: Mapping[str, Any]
+) -> ImportedRun:
+    """The run of one job of CosmoFlow's that has a run_start."""
+    start, stop = job.moment("run_start"), job.moment("run_stop")
+    assert start is not None
     point = MlperfPoint(job)
     point.read(ranks, submission)
     epochs = epochs_of(job)
-    status, reached = _outcome(job, epochs, point.values.get("target_mae"))
+    target = point.values.get("target_mae")
+    error = epochs[-1].error if epochs else None
+    status, reached = outcome(job, is_number(target) and error is not None and error <= target)
     begin = job.moment("init_start")
-    kind = _submission_kind(file)
+    kind = submission_kind(file)
     variant = {**point.variant, **({"MLPerf's scaling": kind} if kind else {})}
     notes = _notes(job, epochs, point, status, submission)
     if stop is not None:
@@ -122,8 +137,8 @@ def _run(job: Job, file: Path, ranks: int | None, submission: Mapping[str, Any])
         file=file,
         line=job.first_line,
         source_digest=digest_of([[e.ms, *_said(e)] for e in job.events]),
-        started=_date(start if begin is None else min(begin, start)),
-        ended=_date(stop or max(event.ms for event in job.events)),
+        started=date_of(start if begin is None else min(begin, start)),
+        ended=date_of(stop or max(event.ms for event in job.events)),
         variant=variant,
         samples=_samples(epochs),
         samples_per_epoch=point.train_samples,
@@ -135,51 +150,18 @@ def _run(job: Job, file: Path, ranks: int | None, submission: Mapping[str, Any])
     )
 
 
-def _submission_kind(file: Path) -> str | None:
-    """``weak`` or ``strong``, as the nearest folder of the log is named; None if none says."""
-    for folder in file.absolute().parents:
-        if match := _SUBMISSIONS.search(folder.name.lower()):
-            return match["kind"]
-    return None
-
-
-_NOT_STATED = "not stated"
-
-
 def _unfinished(job: Job, status: str, epochs: int) -> str:
-    """Why a run has no result: it was cut, or says that it was broken off; empty if neither.
-
-    One that ran all epochs that it was to run has finished, whatever it calls itself.
-    """
-    if not job.find("run_stop"):
-        return f"cut after {counted(epochs, 'epoch')}: the log has no run_stop"
-    if status.lower() == "success" or status.startswith(_NOT_STATED):
+    """As ``unfinished``; one that ran all epochs that it was to run has finished, whatever it calls
+    itself."""
+    if job.find("run_stop") and job.value("epochs") == epochs:
         return ""
-    return "" if job.value("epochs") == epochs else f"{status} after {counted(epochs, 'epoch')}"
-
-
-def _outcome(job: Job, epochs: Sequence[Epoch], target: Any) -> tuple[str, bool]:
-    """How the run ended, in words, and whether it met its target."""
-    stops = job.find("run_stop")
-    if not stops:
-        return "unfinished: no run_stop", False
-    status = stops[0].metadata.get("status", stops[0].value)
-    if status is not None:
-        return str(status)[:40], str(status).lower() == "success"
-    error = epochs[-1].error if epochs else None
-    reached = is_number(target) and error is not None and error <= target
-    outcome = "meets" if reached else "misses"
-    return f"{_NOT_STATED}; the last eval_error {outcome} the target", reached
+    return unfinished(job, status, f" after {counted(epochs, 'epoch')}")
 
 
 def _said(event: Event) -> list[str]:
     """What an event says, as text that JSON can hold."""
     metadata = {k: v for k, v in event.metadata.items() if k not in ("file", "lineno")}
     return [event.key, repr(event.value), repr(sorted(metadata.items(), key=str))]
-
-
-def _date(ms: float) -> datetime:
-    return datetime.fromtimestamp(ms / 1000, UTC)
 
 
 def _samples(epochs: Sequence[Epoch]) -> dict[str, Floats]:

@@ -46,7 +46,9 @@ class Rules:
     independent of each other, and each is compared with the others equal. ``derive``: parameters
     that follow from others, with their expressions. ``per_rank`` are parameters that are the work
     of a rank, where a source states it: points that share them scale weakly, points whose totals
-    are equal scale strongly; neither is known of points without any of them.
+    are equal scale strongly; neither is known of points without any of them. ``with_scale`` are
+    chosen anew at each scale, as the batch of trainings to a target is: points of a series may
+    differ in them.
     """
 
     scaling: str
@@ -58,6 +60,7 @@ class Rules:
     crossed: bool = False
     derive: Mapping[str, str] = field(default_factory=dict)
     per_rank: tuple[str, ...] = ()
+    with_scale: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -175,7 +178,8 @@ def _series_key(benchmark: Benchmark, point: Point, rules: Rules, methods: bool 
     totals = {
         name: point[name] and point[name] * benchmark.scale_of(point) for name in rules.totals
     }
-    without = (*_scale(benchmark), *rules.derive, *(() if methods else rules.methods))
+    free = (*rules.derive, *rules.with_scale, *(() if methods else rules.methods))
+    without = (*_scale(benchmark), *free)
     return _key({**point, **totals}, without)
 
 

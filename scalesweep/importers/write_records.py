@@ -105,6 +105,8 @@ def write_runs(
             continue
         try:
             yield store.write(item)
+        except _PoorerError as error:
+            yield Refusal(Path(error.there.file), str(error), error.there.line or None, copy=True)
         except _CopyError as error:
             yield item.refused(str(error), copy=True)
         except UserError as error:
@@ -113,6 +115,14 @@ def write_runs(
 
 class _CopyError(UserError):
     """The run is there already."""
+
+
+class _PoorerError(UserError):
+    """The run was there, from a source that says less: this one has replaced it."""
+
+    def __init__(self, there: Written, place: str) -> None:
+        super().__init__(f"the same run as in {place}, which says more of it")
+        self.there = there
 
 
 @dataclass
@@ -197,8 +207,13 @@ class RecordStore:
             ),
             None,
         )
+        poorer: Written | None = None
         if before is not None:
-            if before.digest in self._seen:
+            more = self._more(before, run)
+            if before.digest in self._seen and more > 0:
+                poorer = before
+            elif before.digest in self._seen or more < 0:
+                self._seen.add(before.digest)
                 raise _CopyError(f"the same run as in {before.place}")
             same = before.benchmark is benchmark and before.point == point
             numbers = _metrics_digest(run.metrics, run.parts, run.functions)
@@ -219,7 +234,17 @@ class RecordStore:
         written = _written(benchmark, point, {**record, "samples": samples_digest})
         self._keep(written, written.digest)
         self._seen.add(written.digest)
+        if poorer is not None:
+            raise _PoorerError(poorer, written.place)
         return written
+
+    def _more(self, before: Written, run: ImportedRun) -> int:
+        """1 where ``run``, read from another file, has all metrics of the one that is there and
+        more; -1 the other way round; else 0."""
+        if before.file == shown(run.file):
+            return 0
+        there = set(read_record(self.folder / before.run_id / RECORD)["metrics"])
+        return (there < set(run.metrics)) - (set(run.metrics) < there)
 
     def _part(
         self, benchmark: Benchmark, point: Mapping[str, Any], run: ImportedRun

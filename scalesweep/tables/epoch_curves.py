@@ -8,7 +8,8 @@ that of the first of several epochs; ``_parts``: seconds by named part;
 a probe measured by size (``tables.sweeps``); ``_facts``: where and with what it ran; ``_layers``:
 what each layer of a model computes, moves and takes; ``_canary``: what the machine did before and
 after it; ``_exchange``: what its ranks exchange in a step;
-``_trained``: when it trained, as the log of an import says. Missing (None) where a record has none.
+``_trained``: when it trained, as the log of an import says, ``_score_rule``: how MLPerf counts the
+score of its submission. Missing (None) where a record has none.
 """
 
 import json
@@ -44,6 +45,8 @@ FIRST_EPOCH = "_first_epoch"
 STATED = "_stated"
 # [begin, end, kind of submission] of a training whose source says when it was (imported ones).
 TRAINED = "_trained"
+# [factor, runs that are asked for, runs dropped at either end] of MLPerf's score, likewise.
+SCORE_RULE = "_score_rule"
 PARTS = "_parts"
 _SPREAD = ("std", "count")
 CURVES = (
@@ -55,6 +58,7 @@ CURVES = (
         FIRST_EPOCH,
         STATED,
         TRAINED,
+        SCORE_RULE,
         PARTS,
         SWEEP,
         FACTS,
@@ -89,6 +93,7 @@ def curves_of(
         FIRST_EPOCH: _first_epoch(record, samples),
         STATED: _stated(record.get("metrics") or {}),
         TRAINED: _trained(record.get("notes") or {}),
+        SCORE_RULE: _score_rule(record.get("notes") or {}),
         PARTS: _numbers(record.get("parts"), "parts"),
         SWEEP: sweep_text(record, samples),
         FACTS: facts_text(record, machines),
@@ -164,6 +169,14 @@ def _trained(notes: Mapping[str, Any]) -> str | None:
     if not isinstance(said, Mapping) or not finite(said.get("start"), said.get("stop")):
         return None
     return canonical_json([said["start"], said["stop"], said.get("submission")])
+
+
+def _score_rule(notes: Mapping[str, Any]) -> str | None:
+    """How MLPerf counts the score of a run's submission; None where its notes do not say it."""
+    said = notes.get("score")
+    if not isinstance(said, Mapping) or not finite(said.get("factor"), said.get("dropped")):
+        return None
+    return canonical_json([said["factor"], said.get("runs"), said["dropped"]])
 
 
 def _stated(metrics: Mapping[str, Any]) -> str | None:

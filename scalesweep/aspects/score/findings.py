@@ -1,6 +1,6 @@
 """Findings on MLPerf's score: the time to the target without the best and the worst run."""
 
-from scalesweep.aspects.score.table import STANDARD_RUNS, UNCLEAR, Score
+from scalesweep.aspects.score.table import UNCLEAR, Score
 from scalesweep.core.formatting import counted, number
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.findings.base import (
@@ -16,7 +16,7 @@ from scalesweep.findings.base import (
 
 MAX_POINTS = 4
 LEAST_RUNS = 3
-_COLUMNS = ("runs", "reached", "best", "worst", "score", "models_per_minute")
+_COLUMNS = ("runs", "reached", "best", "worst", "score", "factor", "models_per_minute")
 
 
 def score(results: ExperimentResults) -> list[Finding]:
@@ -30,7 +30,7 @@ def score(results: ExperimentResults) -> list[Finding]:
     if few := len(rows) - len(enough):
         text = (
             f"No score for {counted(few, 'point')} with fewer than {LEAST_RUNS} runs: MLPerf takes "
-            f"{STANDARD_RUNS} runs and drops the best and the worst."
+            "several runs and drops the best and the worst."
         )
         findings.append(Finding(results.name, "score", NOTE, text, {"experiment": results.name}))
     return findings
@@ -47,18 +47,27 @@ def _finding(results: ExperimentResults, row: Score) -> Finding:
     if row.score is not None:
         level = CONFIRMED if row.standard else OPEN
         counts = "best and worst dropped"
+        if row.dropped != 1:
+            counts = f"{row.dropped} best and {row.dropped} worst dropped"
+        if row.factor != 1:
+            counts += f", times {number(row.factor, 6)} of the submission's scaling.json"
         if not row.standard:
-            counts = f"MLPerf takes {STANDARD_RUNS}; {counts}"
+            asked = "an unknown number" if row.asked is None else row.asked
+            counts = f"MLPerf takes {asked}; {counts}"
         worst = "one that missed the target" if missed else f"{number(row.worst, 4)} s"
         text = (
             f"Score of {counted(runs, 'run')}{where} ({counts}): {number(row.score, 4)} s; "
             f"best {number(row.best, 4)} s, worst {worst}."
         )
+    elif row.factor is None:
+        level = WARNING
+        text = f"No score{where}: its runs state several factors (scaling.json)."
     else:
         level = WARNING
+        allowed = "one" if row.dropped == 1 else row.dropped
         text = (
             f"No score{where}: {missed:,} of {counted(runs, 'run')} missed the target; "
-            "MLPerf allows one."
+            f"MLPerf allows {allowed}."
         )
     return Finding(results.name, "score", level, marked(row.source, text), evidence)
 

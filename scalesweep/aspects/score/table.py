@@ -10,12 +10,13 @@ from scalesweep.analysis.stats import olympic_mean
 from scalesweep.core.files import canonical_json
 from scalesweep.core.status import Status
 from scalesweep.table.declared import DeclaredRow, column
-from scalesweep.tables.epoch_curves import TRAINED
+from scalesweep.tables.epoch_curves import SCORE_RULE, TRAINED
 from scalesweep.tables.making import Maker, TableInputs
 from scalesweep.tables.points import ExperimentData, Point
 
 METRIC = "time_to_target"
-# Runs that MLPerf HPC asks of CosmoFlow (MLPerf HPC training rules, "Benchmark Results").
+# Runs that MLPerf HPC asks of CosmoFlow (MLPerf HPC training rules, "Benchmark Results"); logs of
+# others say theirs.
 STANDARD_RUNS = 10
 WEAK, UNCLEAR = "weak", "unclear"
 
@@ -38,9 +39,16 @@ class Score(DeclaredRow, table="score"):
         "that of the slowest; missing where a run missed the target, as that one is the worst", "s"
     )
     score: float | None = column(
-        "the mean time to the target without the best and the worst run (MLPerf training rules); "
-        "missing where two missed the target, and of fewer than three runs", "s",
+        "the mean time to the target without the `dropped` best and worst runs, times `factor` "
+        "(MLPerf training rules); missing where more missed the target, and where no run is left",
+        "s",
+    )
+    factor: float | None = column(
+        "what MLPerf multiplies the score by (`scaling.json` of the submission), 1 where there is "
+        "none; missing where the runs do not agree on it, as then there is no score", "1",
     )  # fmt: skip
+    asked: int | None = column("runs that MLPerf asks for; missing where that is not known", "1")
+    dropped: int = column("runs that are left out at either end", "1")
     models_per_minute: float | None = column(
         "of a weak submission: models that met the target over the time from the first start to "
         "the last stop", "models/min",
@@ -49,7 +57,7 @@ class Score(DeclaredRow, table="score"):
         f"`{WEAK}`: models that were trained at the same time for a weak submission; `{UNCLEAR}`: "
         "runs overlap and nothing says of which kind they are; else empty"
     )
-    standard: bool = column("whether there are the ten runs that MLPerf HPC asks for")
+    standard: bool = column("whether there are as many runs as MLPerf asks for")
 
 
 def score_rows(inputs: TableInputs) -> Iterator[Score]:
@@ -68,6 +76,8 @@ def score_rows(inputs: TableInputs) -> Iterator[Score]:
         runs = int(point.rows.size) + unfinished.get(key, 0) + others
         missed = runs - times.size
         at_once = _at_once(data, point)
+        factor, asked, dropped = _rule(data, point)
+        mean = olympic_mean(times, missed, dropped)
         yield Score(
             point=point.values,
             source=point.source,
@@ -76,11 +86,28 @@ def score_rows(inputs: TableInputs) -> Iterator[Score]:
             reached=times.size,
             best=float(times.min()) if times.size else None,
             worst=float(times.max()) if times.size and not missed else None,
-            score=None if at_once else olympic_mean(times, missed),
+            score=None if at_once or factor is None else mean * factor,
+            factor=factor,
+            asked=asked,
+            dropped=dropped,
             models_per_minute=_models_per_minute(data, point) if at_once == WEAK else None,
             at_once=at_once,
-            standard=runs == STANDARD_RUNS,
+            standard=runs == asked,
         )
+
+
+def _rule(data: ExperimentData, point: Point) -> tuple[float | None, int | None, int]:
+    """The factor of a point's score, the runs asked for, and those dropped at either end.
+
+    No factor where its runs state several.
+    """
+    texts = data.texts(SCORE_RULE)
+    rules = {texts[row] for row in point.rows.tolist()} - {None}
+    if not rules:
+        return 1.0, STANDARD_RUNS, 1
+    factors, asked, dropped = zip(*(json.loads(str(rule)) for rule in rules), strict=True)
+    factor = float(factors[0]) if len(set(factors)) == 1 else None
+    return factor, asked[0], int(dropped[0])
 
 
 def _trained(data: ExperimentData, point: Point) -> list[tuple[int, float, float, str | None]]:

@@ -42,7 +42,6 @@ EVALUATED = f'"time_ms": {T0 + 10_000 + EPOCH + fake.TRAINING}'
 BLOCK = line("block_start", T0, first_epoch_num=3, epoch_count=4)
 ENDLESS = [text for text in without("epoch_stop", '"epoch_num": 1') if "eval_error" not in text]
 REFUSED: dict[str, tuple[list[str], str]] = {
-    "deepcam": (training(benchmark="deepcam"), "of MLPerf's benchmark 'deepcam'; cosmoflow alone"),
     "of nothing": (without("submission_benchmark"), "no submission_benchmark"),
     "v0.5": ([":::MLPv0.5.0 ncf 1538678136.1 (./ncf.py:119) run_start\n"], "v0.6 or older"),
     "v0.6": ([':::MLL 1571433686.379 run_start: {"value": null}\n'], "v0.6 or older"),

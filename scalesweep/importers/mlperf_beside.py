@@ -1,0 +1,130 @@
+"""What lies beside an MLPerf log: the description of its system, and its score's factor.
+
+A submission is ``ORG/results/SYSTEM/BENCHMARK/result_N.txt`` (in MLPerf HPC with ``strong`` or
+``weak`` before the benchmark) and ``ORG/systems/SYSTEM.json`` (MLPerf submission rules, "Directory
+structure"). ``scaling.json`` beside the logs has the factor that MLPerf multiplies the score by
+(mlcommons/logging, result_summarizer.py: _get_scaling_factor).
+"""
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from scalesweep.importers.imported_run import ImportRefusedError
+
+SCALING = "scaling.json"
+_MOST_BYTES = 1 << 20
+_NODES, _EACH = "number_of_nodes", "accelerators_per_node"
+_MOST = 10_000_000
+
+
+@dataclass(frozen=True)
+class System:
+    """What a submission's description says of its machine; None or empty where it does not."""
+
+    file: str = ""
+    nodes: int | None = None
+    each: int | None = None  # accelerators of a node
+    accelerator: str = ""
+    submitter: str = ""
+    framework: str = ""
+
+    @property
+    def ranks(self) -> int | None:
+        """Accelerators of all nodes; nodes where these have none."""
+        if self.nodes is None or self.each is None:
+            return None
+        return self.nodes * max(self.each, 1)
+
+
+def is_beside(file: Path) -> bool:
+    """Whether a file is one that is read with the logs that it lies beside."""
+    folder = file.absolute().parent
+    described = folder.name == "systems" and (folder.parent / "results").is_dir()
+    return file.name == SCALING or (described and file.suffix == ".json")
+
+
+def system_of(log: Path) -> System:
+    """The system of a submission's log, as ``systems/NAME.json`` describes it; empty without one.
+
+    Raises ImportRefusedError if that file is none that can be read, or counts what is no number.
+    """
+    path = _description(log)
+    if path is None:
+        return System()
+    content = _read(path)
+    return System(
+        file=path.name,
+        nodes=_count(content, _NODES, path),
+        each=_count(content, _EACH, path),
+        accelerator=_text(content, "accelerator_model_name"),
+        submitter=_text(content, "submitter"),
+        framework=_text(content, "framework"),
+    )
+
+
+def score_factor(log: Path) -> float:
+    """The factor of the score of the logs in a folder; 1 without ``scaling.json``.
+
+    Raises ImportRefusedError if that holds no factor above 0.
+    """
+    path = log.absolute().parent / SCALING
+    if not path.is_file():
+        return 1.0
+    factor = _read(path).get("scaling_factor")
+    if isinstance(factor, bool) or not isinstance(factor, int | float):
+        raise ImportRefusedError(f"{SCALING} beside it: has no number 'scaling_factor'")
+    if not 0 < factor < math.inf:
+        raise ImportRefusedError(f"{SCALING} beside it: scaling_factor {factor} is not above 0")
+    return float(factor)
+
+
+def _description(log: Path) -> Path | None:
+    """``systems/NAME.json`` of a log below ``results/NAME``."""
+    inner: Path | None = None
+    for folder in log.absolute().parents:
+        if folder.name == "results" and inner is not None:
+            path = folder.parent / "systems" / f"{inner.name}.json"
+            return path if path.is_file() else None
+        inner = folder
+    return None
+
+
+def _read(path: Path) -> Mapping[str, Any]:
+    try:
+        with path.open("rb") as file:
+            content = file.read(_MOST_BYTES + 1)
+        if len(content) > _MOST_BYTES:
+            raise ImportRefusedError(f"{path.name} beside it: more than {_MOST_BYTES:,} bytes")
+        parsed = json.loads(content)
+    except OSError as error:
+        raise ImportRefusedError(f"{path.name} beside it: {error.strerror}") from None
+    except (ValueError, RecursionError):
+        raise ImportRefusedError(f"{path.name} beside it: not JSON") from None
+    if not isinstance(parsed, dict):
+        raise ImportRefusedError(f"{path.name} beside it: no object of JSON")
+    return parsed
+
+
+def _count(content: Mapping[str, Any], name: str, path: Path) -> int | None:
+    """A count, which descriptions write as a number or as text; None where it is left out."""
+    value = content.get(name)
+    if value is None or value == "":
+        return None
+    try:
+        count = int(str(value).strip())
+    except ValueError:
+        count = -1
+    if isinstance(value, bool) or not 0 <= count < _MOST:
+        raise ImportRefusedError(
+            f"{path.name} beside it: {name} {str(value)[:20]!a} is not a whole number"
+        )
+    return count
+
+
+def _text(content: Mapping[str, Any], name: str) -> str:
+    value = content.get(name)
+    return value.strip()[:80] if isinstance(value, str) else ""

@@ -1,0 +1,375 @@
+"""Importing MLPerf Training's logs, with what lies beside them: system, factor, power."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from scalesweep.analysis.stats import olympic_mean
+from scalesweep.core.record import read_record
+from scalesweep.importers.detect_logs import read_items, read_source
+from scalesweep.importers.imported_run import ImportedRun, NotRead, Refusal
+from scalesweep.importers.rank_map import RankMap
+from scalesweep.importers.write_records import import_runs
+from tests.fakes.mllog import T0, line, values
+
+SYSTEM = {"submitter": "ORG", "number_of_nodes": "4", "accelerators_per_node": 4,
+          "accelerator_model_name": "GPU X", "framework": "NeMo"}  # fmt: skip
+PLATFORM = "4xMachine"
+
+
+def lines_of(
+    seconds: float = 600.0,
+    task: str = "llama31_405b",
+    steps: Sequence[float] = (9.0, 2.0, 2.1, 1.9),
+    status: str | None = "success",
+    ms: int = T0,
+    org: str = "ORG",
+    **more: Any,
+) -> list[str]:
+    """A run as NeMo's logger writes it: a line of each rank first, steps, a block, evaluations."""
+    settings = {"global_batch_size": 64, "gradient_accumulation_steps": 24.0,
+                "max_sequence_length": 8192, "opt_name": "adamw", **more}  # fmt: skip
+    step = 0.0
+    lines = [
+        *(line("init_start", ms + rank) for rank in range(16)),
+        *(line("cache_clear", ms + 500, True) for _ in range(4)),
+        line("submission_benchmark", ms + 600, task),
+        line("submission_org", ms + 600, org),
+        line("submission_division", ms + 600, "closed"),
+        line("submission_platform", ms + 600, PLATFORM),
+        *(line(key, ms + 700, value) for key, value in settings.items() if value is not None),
+        line("tracked_stats", ms + 800, {"warmup_time": 100.0}, step=0),
+        line("init_stop", ms + 900),
+        line("run_start", ms + 1000),
+        line("block_start", ms + 1001, samples_count=0),
+    ]
+    for number, value in enumerate(steps, 1):
+        step += value
+        said = {"train_step_time": value, "reduced_train_loss": 7.0}
+        lines.append(
+            line("tracked_stats", ms + 1000 + round(step * 1000), said, step=64.0 * number)
+        )
+    end = ms + 1000 + round(seconds * 1000)
+    rate = {"throughput": 32.0, "train_step_time": 2.0, "max_memory_usage": 90.0}
+    lines += [
+        line("tracked_stats", end - 30_000, rate, step=0),
+        line("block_stop", end - 30_000, samples_count=256),
+        line("eval_start", end - 29_000, samples_count=256),
+        line("eval_accuracy", end - 10, 5.5, samples_count=256),
+        line("eval_stop", end - 9, samples_count=256),
+    ]
+    if status is not None:
+        lines.append(line("run_stop", end, samples_count=256, status=status))
+    return lines
+
+
+def submission(
+    folder: Path,
+    logs: Sequence[list[str]],
+    task: str = "llama31_405b",
+    system: dict[str, Any] | None = SYSTEM,
+    factor: Any = None,
+    name: str = "machine_n4",
+) -> Path:
+    """A submission's folder as MLPerf's rules want it; returns the folder of its logs."""
+    results = folder / "results" / name / task
+    results.mkdir(parents=True)
+    for number, lines in enumerate(logs):
+        (results / f"result_{number}.txt").write_text("".join(lines))
+    if system is not None:
+        (folder / "systems").mkdir(exist_ok=True)
+        (folder / "systems" / f"{name}.json").write_text(json.dumps(system))
+    if factor is not None:
+        (results / "scaling.json").write_text(json.dumps({"scaling_factor": factor}))
+    return results
+
+
+def one_of(folder: Path, ranks: int | None = None) -> ImportedRun:
+    (run,), refusals, others = read_source(folder, ranks)
+    assert (refusals, others) == ([], [])
+    return run
+
+
+def reason_of(folder: Path, ranks: int | None = None) -> str:
+    runs, (refusal,), _ = read_source(folder, ranks)
+    assert runs == []
+    return refusal.reason
+
+
+def test_a_run(tmp_path: Path) -> None:
+    submission(tmp_path, [lines_of()], factor=1.25)
+    run = one_of(tmp_path)
+    assert run.benchmark == "mlperf_training"
+    assert run.point == {
+        "task": "llama31_405b", "ranks": 16, "ranks_per_node": 4, "global_batch_size": 64,
+        "gradient_accumulation_steps": 24, "max_sequence_length": 8192,
+    }  # fmt: skip
+    # The mean of a block is no step, and what it says of memory has no unit.
+    assert values(run) == pytest.approx({
+        "time_to_target": 600.0, "run_time": 600.0, "step_time": 2.05, "throughput": 32.0,
+        "samples_to_target": 256.0, "final_quality": 5.5,
+    })  # fmt: skip
+    assert run.samples["train_step_times"][:, 0].tolist() == [9.0, 2.0, 2.1, 1.9]
+    assert run.metrics["final_quality"]["better"] == "lower"
+    assert run.variant == {
+        "submission_org": "ORG", "submission_division": "closed",
+        "submission_platform": "Machine", "GPU": "GPU X",
+    }  # fmt: skip
+    assert run.notes["assumed"] == {"ranks": "the accelerators of systems/machine_n4.json"}
+    assert run.notes["score"] == {"factor": 1.25, "runs": 3, "dropped": 1}
+    assert run.phases == {"init": 0.9, "validation": 28.991}
+
+
+def test_a_run_of_two_rounds_is_one(tmp_path: Path) -> None:
+    """Rounds repeat runs under another name of the platform, as v4.1 and v5.0 do."""
+    again = [text.replace(PLATFORM, "1x4xMACHINE") for text in lines_of()]
+    submission(tmp_path / "v4.1" / "ORG", [lines_of(), lines_of(700, ms=T0 + 10**7)])
+    submission(tmp_path / "v5.0" / "ORG", [again])
+    runs, _, _ = read_source(tmp_path)
+    written, refusals = import_runs(runs, tmp_path / "out" / "runs" / "imported")
+    assert len(written) == 2
+    assert [refusal.copy for refusal in refusals] == [True]
+    assert "the same run as in" in refusals[0].reason
+
+
+# Seconds from run_start to run_stop of mlcommons/training_results_v5.0 0fdc28f0,
+# IBM+CoreWeave+NVIDIA/results/carina_ngpu2496_ngc25.04_nemo/llama31_405b/result_{0,1,2}.txt, and
+# the factor of their scaling.json: MLPerf publishes 27.33 min.
+COREWEAVE, FACTOR = (1615.551, 1621.209, 1619.397), 1.0127710127710128
+
+
+def test_the_score_is_what_mlperf_publishes(tmp_path: Path) -> None:
+    logs = [lines_of(seconds, ms=T0 + n * 10**8) for n, seconds in enumerate(COREWEAVE)]
+    submission(tmp_path, logs, factor=FACTOR)
+    runs, _, _ = read_source(tmp_path)
+    times = [values(run)["time_to_target"] for run in runs]
+    rule = runs[0].notes["score"]
+    assert olympic_mean(times, 0, rule["dropped"]) * rule["factor"] / 60 == pytest.approx(
+        27.33, abs=0.005
+    )
+
+
+def test_a_line_of_before_that_comes_last_is_of_the_same_run(tmp_path: Path) -> None:
+    submission(tmp_path, [[*lines_of(), line("cache_clear", T0 - 5000, True)]])
+    assert values(one_of(tmp_path))["run_time"] == 600.0
+
+
+def test_aborted_runs_are_unfinished(tmp_path: Path) -> None:
+    submission(tmp_path, [lines_of(status="aborted"), lines_of(status=None, ms=T0 + 10**7)])
+    runs, _, _ = read_source(tmp_path)
+    assert [run.unfinished for run in runs] == ["aborted", "cut: the log has no run_stop"]
+    assert all("time_to_target" not in run.metrics for run in runs)
+
+
+def rated(task: str, rate: float, **progress: Any) -> list[str]:
+    """A run of 570 s of training without step times, whose log tracks a rate."""
+    lines = [text for text in lines_of(task=task, steps=()) if "samples_count" not in text]
+    lines = [text for text in lines if "tracked_stats" not in text]
+    end = T0 + 1000 + 600_000
+    return [
+        *lines,
+        line("tracked_stats", end - 30_000, {"throughput": rate}, step=1),
+        line("eval_start", end - 30_000, **progress),
+        line("eval_accuracy", end - 10, 0.75, **progress),
+        line("eval_stop", end - 9, **progress),
+        line("run_stop", end, status="success"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("task", "rate", "progress", "more", "expected"),
+    [
+        # epoch_num counts samples where it is large, else epochs of train_samples.
+        ("bert", 4000.0, {"epoch_num": 2_280_000}, {}, 4000.0),
+        ("resnet", 4000.0, {"epoch_num": 4}, {"train_samples": 570_000}, 4000.0),
+        ("dlrm_dcnv2", 4000.0, {"epoch_num": 0.5}, {"train_samples": 4_560_000}, 4000.0),
+        # SSD's rates of v4.0 are those of one GPU: known by the clock alone.
+        ("resnet", 250.0, {"epoch_num": 4}, {"train_samples": 570_000}, 4000.0),
+        # train_samples of RetinaNet counts batches; no epoch of them has ended.
+        ("retinanet", 4000.0, {"epoch_num": 4}, {"train_samples": 4572}, None),
+        ("resnet", 77.0, {"epoch_num": 4}, {"train_samples": 570_000}, None),
+    ],
+)
+def test_rates_count_where_the_clock_agrees(
+    tmp_path: Path, task: str, rate: float, progress: dict[str, Any], more: dict[str, Any],
+    expected: float | None,
+) -> None:  # fmt: skip
+    said = [line(key, T0 + 700, value) for key, value in more.items()]
+    submission(tmp_path, [[*said, *rated(task, rate, **progress)]])
+    run = one_of(tmp_path)
+    assert values(run).get("throughput") == (None if expected is None else pytest.approx(expected))
+    assert ("left out" in run.notes["throughput"]) == (expected is None)
+
+
+def test_epochs_of_retinanet_count_batches(tmp_path: Path) -> None:
+    ended = [line("epoch_stop", T0 + 1000 + 200_000 * n, epoch_num=n - 1) for n in (1, 2)]
+    lines = [line("train_samples", T0 + 700, 1000), *rated("retinanet", 40.0, epoch_num=2)]
+    lines = [text.replace('"value": 64', '"value": 128') for text in lines]
+    submission(tmp_path, [[*lines[:-5], *ended, *lines[-5:]]])
+    found = values(one_of(tmp_path))
+    assert found["throughput"] == pytest.approx(16 * 40.0)  # 2 x 1000 x 128 in 400 s are 640/s
+    assert "samples_to_target" not in found
+
+
+def test_tokens_of_gpt3_are_divided_by_the_length_of_a_sample(tmp_path: Path) -> None:
+    lines = [
+        *lines_of(task="gpt3", steps=(), max_sequence_length=2048)[:-5],
+        line("eval_accuracy", T0 + 500_000, 2.7, epoch_num=2048 * 100),
+        line("run_stop", T0 + 601_000, status="success"),
+    ]
+    lines = [text for text in lines if '"samples_count": 256' not in text]
+    submission(tmp_path, [lines])
+    assert values(one_of(tmp_path))["samples_to_target"] == 100
+
+
+def test_ranks(tmp_path: Path) -> None:
+    submission(tmp_path / "a", [lines_of()], system=None)
+    assert "states the number of ranks: add --ranks N" in reason_of(tmp_path / "a")
+    assert one_of(tmp_path / "a", 8).point["ranks"] == 8
+    stated = [*lines_of()]
+    stated.insert(25, line("number_of_ranks", T0 + 700, 32))
+    submission(tmp_path / "b", [stated])
+    assert one_of(tmp_path / "b").point["ranks"] == 32
+
+
+@pytest.mark.parametrize(
+    ("system", "factor", "reason"),
+    [
+        ({"number_of_nodes": "many"}, None, "number_of_nodes 'many' is not a whole number"),
+        (SYSTEM, "x", "has no number 'scaling_factor'"),
+        (SYSTEM, 0, "scaling_factor 0 is not above 0"),
+    ],
+)
+def test_what_lies_beside_is_checked(
+    tmp_path: Path, system: dict[str, Any], factor: Any, reason: str
+) -> None:
+    submission(tmp_path, [lines_of()], system=system, factor=factor)
+    assert reason in reason_of(tmp_path)
+
+
+# --- power
+
+
+def power(watts: Sequence[float], step: int = 2000, stop: bool = True, ms: int = T0) -> str:
+    """A node's log: readings ``step`` ms apart, the first at the start's own time."""
+    times = [ms + number * step for number in range(len(watts))]
+    lines = [line("power_measurement_start", ms)]
+    lines += [line("power_reading", at, value) for at, value in zip(times, watts, strict=True)]
+    if stop:
+        lines.append(line("power_measurement_stop", times[-1]))
+    return "".join(lines)
+
+
+def with_power(results: Path, files: dict[str, str], run: str = "result_0") -> None:
+    folder = results / "power" / run
+    folder.mkdir(parents=True)
+    for name, text in files.items():
+        (folder / name).write_text(text)
+
+
+def test_joules_of_nodes_and_switches(tmp_path: Path) -> None:
+    results = submission(tmp_path, [lines_of(600.0)])
+    odd = power([{"value": 400.0}, {"value": 100.0}, {"value": 300.0}])  # type: ignore[list-item]
+    efficient = line("conversion_eff", T0, 0.5)
+    with_power(results, {
+        "node_0.txt": power([1000.0, 2000.0, 3000.0, 4000.0]),
+        "node_1.txt": efficient + odd,
+        "sw_0.txt": line("interconnect_power_est", T0, {"value": 100.0}, switch_id="sw_01"),
+    })  # fmt: skip
+    run = one_of(tmp_path)
+    # A reading holds since the one before: (2000 + 3000 + 4000) x 2 s over 6 s; (100 + 300) / 2.
+    joules = 3000.0 * 600 + 0.5 * 200.0 * 600 + 100.0 * 600
+    assert values(run)["energy"] == pytest.approx(joules)
+    assert values(run)["mean_power"] == pytest.approx(joules / 600)
+    assert run.notes["energy"]["joules"] == pytest.approx(
+        {"node_0": 1.8e6, "node_1": 6e4, "sw_0": 6e4}
+    )
+
+
+def test_readings_below_zero_are_left_out(tmp_path: Path) -> None:
+    results = submission(tmp_path, [lines_of(600.0)])
+    with_power(results, {"node_0.txt": power([10.0, -9.0, 1000.0])})
+    run = one_of(tmp_path)
+    assert values(run)["energy"] == pytest.approx(1000.0 * 600)
+    assert run.notes["energy"]["measured_joules"] == {"node_0": 4000.0}
+    assert run.notes["energy"]["hints"] == ["node_0.txt: 1 readings below 0 W are left out"]
+
+
+def test_a_power_log_without_its_end(tmp_path: Path) -> None:
+    """Most of v4.0 have a stop with the time of their start."""
+    results = submission(tmp_path, [lines_of(600.0)])
+    text = power([1.0, 2000.0, 4000.0], 90_000, stop=False)
+    with_power(results, {"node_0.txt": text + line("power_measurement_stop", T0)})
+    run = one_of(tmp_path)
+    assert values(run)["energy"] == pytest.approx(3000.0 * 600)
+    assert run.notes["energy"]["hints"] == [
+        "node_0.txt: no power_measurement_stop after its start; the last reading ends it",
+        "node_0.txt: 90 s without a reading",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        (line("power_reading", T0, 5.0), "no power_measurement_start"),
+        (power([5.0]), "no power_reading within"),
+        (power([5.0, "x"]), "power_reading x is no number"),  # type: ignore[list-item]
+        (power([5.0, 6.0])[:-40], "a damaged line"),
+    ],
+)
+def test_a_run_whose_power_is_damaged_is_refused(tmp_path: Path, text: str, reason: str) -> None:
+    results = submission(tmp_path, [lines_of()])
+    with_power(results, {"node_0.txt": power([5.0, 6.0]), "node_1.txt": text})
+    said = reason_of(tmp_path)
+    assert said.startswith("power/result_0/node_1.txt: ") and reason in said.replace("'", "")
+
+
+def test_power_without_its_run_is_named(tmp_path: Path) -> None:
+    results = submission(tmp_path, [lines_of()])
+    with_power(results, {"node_0.txt": power([5.0, 6.0])}, "result_7")
+    runs, (refusal,), _ = read_source(tmp_path)
+    assert len(runs) == 1
+    assert refusal.reason == "power of a run whose log is not there: result_7.txt"
+
+
+def test_of_two_copies_the_one_with_energy_counts(tmp_path: Path) -> None:
+    """Submissions with power repeat the logs of those without (smc and smc-ac-power of v4.0)."""
+    submission(tmp_path / "org", [lines_of()])
+    results = submission(tmp_path / "org-power", [lines_of()])
+    with_power(results, {"node_0.txt": power([5.0, 6.0])})
+    out = tmp_path / "out" / "runs" / "imported"
+    runs, _, _ = read_source(tmp_path)
+    written, refusals = import_runs(runs, out)
+    assert [refusal.copy for refusal in refusals] == [True]
+    (folder,) = {run.run_id for run in written}
+    record = read_record(out / folder / "record.json")
+    assert record["metrics"]["energy"]["value"] == pytest.approx(3600)
+    again, copies = import_runs(reversed(runs), out)
+    assert len(again) == 1 and len(copies) == 1 and "org/results" in copies[0].message
+    assert "energy" in read_record(out / folder / "record.json")["metrics"]
+
+
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.data())
+def test_damage_never_stops_the_reader(tmp_path: Path, data: st.DataObject) -> None:
+    folder = tmp_path / "fuzz"
+    if not folder.exists():
+        with_power(submission(folder, [lines_of()], factor=1.1), {"node_0.txt": power([5.0, 6.0])})
+    files = sorted(path for path in folder.rglob("*") if path.is_file())
+    file = data.draw(st.sampled_from(files))
+    whole = file.read_bytes()
+    begin = data.draw(st.integers(0, len(whole)))
+    end = data.draw(st.integers(begin, min(len(whole), begin + 300)))
+    file.write_bytes(whole[:begin] + data.draw(st.binary(max_size=30)) + whole[end:])
+    try:
+        items = list(read_items(folder, RankMap({}, None)))
+    finally:
+        file.write_bytes(whole)
+    assert items
+    for item in items:
+        assert isinstance(item, ImportedRun | Refusal | NotRead)
