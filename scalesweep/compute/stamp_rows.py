@@ -200,6 +200,11 @@ def read_rows(order: StampsOrder, work: Path, ranks: int, srun_labels: bool) -> 
         lines += 1
         if lines > MAX_LINES:
             raise UnreadableError(f"stamps: more than {MAX_LINES:,} lines")
+    for rank, rows in by_rank.items():
+        try:
+            rows.complete()
+        except UnreadableError as error:
+            raise UnreadableError(f"stamps: rank {rank} printed {error}") from None
     where = f"in {order['source']}"
     if silent := {rank for rank, rows in by_rank.items() if not rows.keys}:
         cut = f" ({damage.lines:,} damaged lines, the first is {damage.first})"
@@ -209,11 +214,6 @@ def read_rows(order: StampsOrder, work: Path, ranks: int, srun_labels: bool) -> 
             noun = "rank" if len(silent) == 1 else "ranks"
             said = f"{noun} {cpu_set(silent)} printed no step {where}, the others did"
         raise UnreadableError(f"stamps: {said}{cut if damage.lines else ''}")
-    for rank, rows in by_rank.items():
-        try:
-            rows.complete()
-        except UnreadableError as error:
-            raise UnreadableError(f"stamps: rank {rank} printed {error}") from None
     return Printed(list(by_rank.values()), lines, damage)
 
 

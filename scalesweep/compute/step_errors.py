@@ -219,12 +219,17 @@ def step_errors(lines: Iterable[str], labelled: bool = False) -> StepErrors:
 
 
 def _end_of(line: re.Match[str]) -> RankEnd | None:
-    """How ranks ended by a launcher's line; None where srun ended them because of another."""
+    """How ranks ended by a launcher's line; None where srun ended them because of another.
+
+    local_ranks.py tells of the first rank only, before it ends others: SIGTERM came from elsewhere.
+    """
     ranks, node = line["tasks"].strip("[]"), line["node"]
     if line["code"]:
         return RankEnd(ranks, node, int(line["code"]), None)
     number = _SIGNALS.get(line["signal"])
-    return None if number in (None, signal.SIGTERM) else RankEnd(ranks, node, None, number)
+    if number is None or (number == signal.SIGTERM and line.re is not _RANK_END):
+        return None
+    return RankEnd(ranks, node, None, number)
 
 
 class _Words:

@@ -2,6 +2,7 @@
 
 import itertools
 import shlex
+import signal
 import sys
 from pathlib import Path
 
@@ -133,6 +134,14 @@ def test_peers_who_lost_a_rank_do_not_tell_for_it() -> None:
              "srun: error: n2: task 1: Segmentation fault (core dumped)"]  # fmt: skip
     found = step_errors([*labelled("srun", 0, PEER), *crash], labelled=True)
     assert (found.first, found.who) == ((None, 11), "rank 1 on n2")
+
+
+def test_a_rank_that_others_terminate_is_named_where_no_rank_failed_before() -> None:
+    """local_ranks.py tells of the first only; srun ends the others by SIGTERM, too."""
+    found = step_errors(["local_ranks: error: vm: rank 1: Terminated"])
+    assert (found.first, found.who) == ((None, signal.SIGTERM), "rank 1 on vm")
+    found = step_errors(["srun: error: n1: task 0: Terminated"])
+    assert (found.first, found.who) == (None, "")
 
 
 TORCHRUN = """\

@@ -175,6 +175,13 @@ def again(step: int, rank: int, s: float | None) -> Edit:
     return edit
 
 
+def call_both_0(lines: list[list[str]]) -> None:
+    for step in lines:
+        step[1] = line(
+            **json.loads(unsealed(step)[1][len("@spans ") :].replace('rank":1', 'rank":0'))
+        )
+
+
 def cut_some(lines: list[list[str]]) -> None:
     for step in lines[:5]:
         step[1] = step[1].replace("}\n", "\n")
@@ -203,6 +210,10 @@ def cut_some(lines: list[list[str]]) -> None:
         (swap(3, 1, '"input"', '"In put"'), "line 8 of stdout.log: span 'In put': names are up"),
         (swap(3, 1, '"input"', '"wait"'), "line 8 of stdout.log: span 'wait': names are up"),
         (drop(1, range(10)), "rank 1 printed no step in stdout, the others did"),
+        (
+            call_both_0,
+            "rank 0 printed step 0 twice, with different numbers: two processes have one",
+        ),
         (
             drop(1, range(7, 10)),
             "rank 1 printed 7 of 10 steps, the first that it lacks is step 7; say 'meet: none'",
