@@ -23,6 +23,7 @@ from scalesweep.config.transformer import Transformer, load_transformer
 from scalesweep.config.yaml_loader import check_schema, load_yaml
 from scalesweep.core.errors import UserError, choices
 from scalesweep.core.files import canonical_json
+from scalesweep.core.formatting import written
 from scalesweep.core.paths import BENCHMARKS
 
 # Folder of the benchmarks that an import made, in its results folder.
@@ -138,7 +139,7 @@ class Benchmark:
         """
         for rule, reason in self.refuse:
             if rule(point):
-                values = ", ".join(f"{name} = {point[name]}" for name in sorted(rule.names))
+                values = ", ".join(f"{name} = {written(point[name])}" for name in sorted(rule.names))
                 raise UserError(f"{where}: {values}: {reason}")
         for divisor, number in self.divides:
             by, value = divisor(point), number(point)

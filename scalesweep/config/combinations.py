@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from scalesweep.config.benchmark import Benchmark, PointRule
 from scalesweep.config.grid import Grid
 from scalesweep.core.errors import UserError
+from scalesweep.core.formatting import written
 
 Point = Mapping[str, Any]
 
@@ -60,7 +61,7 @@ def check_values(
         used = {repr(values_of(point)) for point in points}
         for point in impossible:
             if repr(values_of(point)) not in used:
-                value = ", ".join(f"{name} = {point[name]}" for name in names)
+                value = ", ".join(f"{name} = {written(point[name])}" for name in names)
                 try:
                     benchmark.check_point(point, where)
                 except UserError as error:

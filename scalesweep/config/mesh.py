@@ -61,7 +61,7 @@ class Mesh:
         sizes = self._sizes(point)
         for role, size in sizes.items():
             if size is not None and not _is_count(size):
-                return f"{role} = {text_of(size)} is not a whole number of ranks"
+                return f"{role} = {text_of(size)} is not a whole number of 1 or more ranks"
         if None in sizes.values():
             return None
         factors = {role: int(size) for role, size in sizes.items() if role != EXPERTS}

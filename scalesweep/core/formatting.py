@@ -55,6 +55,11 @@ def text_of(value: Any) -> str:
     return short if float(short) == value else f"{value:.15g}"
 
 
+def written(value: Any) -> str:
+    """A parameter value as its user writes it in YAML."""
+    return "null" if value is None else text_of(value)
+
+
 def shorten(text: str, limit: int) -> str:
     """``text`` cut to ``limit`` characters, the cut shown."""
     return text if len(text) <= limit else text[: limit - 1] + "…"

@@ -115,8 +115,8 @@ def test_what_a_product_cannot_combine_is_left_out_with_the_reason(campaign_of: 
     assert len(campaign_of(f"{linked}\nextra: [{{rate: 2, size: 6}}]").experiments[0].points) == 4
     for body, message in (
         ("linked: [{rate: 200, size: 4}, {rate: 200, size: 600}]", "too much of both$"),
-        ("axes: {rate: [200], size: [4, 600]}", "rate = 200.0, size = 600: too much of both$"),
-        ("axes: {rate: [200, 1], size: [600, 700]}", "both; no point is left with rate = 200.0"),
+        ("axes: {rate: [200], size: [4, 600]}", "rate = 200, size = 600: too much of both$"),
+        ("axes: {rate: [200, 1], size: [600, 700]}", "both; no point is left with rate = 200"),
         ("axes: {size: [4]}\nextra: [{size: 505}]", "= 505 is not a multiple"),
         (f"{linked}\nextra: [{{rate: 200, size: 700}}]", "too much of both$"),
         (f"{linked}\nexclude: [rate == 1]", r"too much of both; .* left with size = 600"),
@@ -227,7 +227,7 @@ def test_repeats_of_each_linked_point_by_their_numbers(campaign_of: Load) -> Non
         ("linked: [{size: 1}, {ranks: 1}]", "all entries must set the same parameters"),
         ("axes: {size: [501]}", "is not a multiple of 2 = 2; nearest valid: 500 or 502"),
         ("axes: {ranks: [64]}", "64 ranks at ranks_per_node = 8 take 8 nodes, site toy has 4"),
-        ("fixed: {rate: 200, size: 200}", "rate = 200.0, size = 200: too much of both"),
+        ("fixed: {rate: 200, size: 200}", "rate = 200, size = 200: too much of both"),
         ("scaling: weak", "'ranks' takes one value only"),
         (
             "scaling: strong\naxes: {ranks: [1, 2]}",

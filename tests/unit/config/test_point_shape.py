@@ -81,7 +81,7 @@ def test_ranks_that_make_no_such_mesh_are_named_with_the_numbers() -> None:
         "dp": 2, "tp": 2, "pp": 2
     }  # fmt: skip
     for tp, number in ((3, "2.66666666666667"), (16, "0.5")):
-        fault = f"dp = {number} is not a whole number of ranks"
+        fault = f"dp = {number} is not a whole number of 1 or more ranks"
         assert derived.fault({"ranks": 8, "tp": tp, "pp": 1}) == fault
 
 
@@ -147,3 +147,14 @@ def test_a_product_of_axes_leaves_out_what_makes_no_mesh(torch: Benchmark, tmp_p
     reasons = {reason for _, reason in experiment.excluded}
     assert "torch_training: dp_replicate x dp_shard x tp x pp must be ranks" in reasons
     assert len(experiment.points) == 6 and len(experiment.excluded) == 10
+
+
+def test_values_that_do_not_go_together_are_named_as_they_are_written() -> None:
+    benchmark = load_benchmark("torch_training")
+    point = {**benchmark.defaults, "ranks": 4, "model": "mlp", "data_parallel": "none", "tp": 2}
+    with pytest.raises(UserError, match="dp_replicate = null, dp_shard = null, pp = 1, tp = 2: "):
+        benchmark.check_point(point, "c.yaml")
+    shards = {"data_parallel": "fsdp2", "tp": 1, "dp_shard": 8}
+    said = "dp_replicate = 0 is not a whole number of 1 or more ranks"
+    with pytest.raises(UserError, match=said):
+        benchmark.check_point({**point, **shards}, "c.yaml")

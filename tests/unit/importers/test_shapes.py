@@ -50,8 +50,8 @@ def test_a_table_keeps_the_mesh_and_the_model_of_its_map(tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("row", "reason"),
     [
-        ("8,3,1,true,10", "dp = 2.66666666666667 is not a whole number of ranks"),
-        ("8,16,1,true,10", "dp = 0.5 is not a whole number of ranks"),
+        ("8,3,1,true,10", "dp = 2.66666666666667 is not a whole number of 1 or more ranks"),
+        ("8,16,1,true,10", "dp = 0.5 is not a whole number of 1 or more ranks"),
         ("8,0,1,true,10", "fails: "),
         ("4096,4096,1,true,10", "transformer.sequence: must be a whole number above 0, not 0"),
     ],
