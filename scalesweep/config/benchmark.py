@@ -139,8 +139,8 @@ class Benchmark:
         """
         for rule, reason in self.refuse:
             if rule(point):
-                values = ", ".join(f"{name} = {written(point[name])}" for name in sorted(rule.names))
-                raise UserError(f"{where}: {values}: {reason}")
+                values = [f"{name} = {written(point[name])}" for name in sorted(rule.names)]
+                raise UserError(f"{where}: {', '.join(values)}: {reason}")
         for divisor, number in self.divides:
             by, value = divisor(point), number(point)
             if value % by:

@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 import sys
 from collections.abc import Sequence
 from typing import Any, TypeGuard
@@ -9,6 +10,7 @@ from typing import Any, TypeGuard
 PHASES = {"init": "first epoch", "later": "later epochs", "run": "whole run"}
 SIGNIFICANT = 4
 _LARGEST = sys.float_info.max
+_COMMA = re.compile(r",(?!\d{3}(?!\d))")
 _PLAIN = frozenset({int, str, bool, type(None)})
 
 
@@ -197,9 +199,9 @@ def counted(count: int, noun: str, plural: str | None = None) -> str:
 def listed(items: list[str], limit: int = 4) -> str:
     """Names in a sentence: ``a``, ``a and b``, ``a, b, c and 5 more``.
 
-    Names that hold commas are parted by semicolons.
+    Names that hold commas, other than those of thousands, are parted by semicolons.
     """
-    comma = "; " if any("," in item for item in items) else ", "
+    comma = "; " if any(map(_COMMA.search, items)) else ", "
     if len(items) > limit:
         items = [*items[: limit - 1], f"{len(items) - limit + 1} more"]
     if len(items) < 2:

@@ -294,6 +294,8 @@ def test_numbers_for_people() -> None:
     assert percent(0.5) == "50.0 %"
     assert duration(0.5) == "0.50 s" and duration(7265) == "2 h 01 min"
     assert listed(["a", "b", "c", "d", "e"], 3) == "a, b and 3 more"
+    assert listed(["460", "1,257"]) == "460 and 1,257"
+    assert listed(["1,257", "ranks 0,1000", "b"]) == "1,257; ranks 0,1000; and b"
     assert listed(["a, b", "c"]) == "a, b; and c"
 
 
