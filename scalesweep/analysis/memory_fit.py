@@ -28,6 +28,7 @@ LEAST_POINTS = 6  # with fewer, the spread is the default one
 DEFAULT_FRAGMENTS = 1.1
 _FRAGMENTS = np.arange(1.0, 1.405, 0.01)
 LEAST_FAILURES = 5
+_FOLDS = 20
 # A run may fail for other reasons and be called out of memory by its source.
 _OTHER_REASONS = 0.05
 SURE = 0.9  # probability from which a verdict is likely
@@ -121,6 +122,22 @@ def fit_memory(
     if len(failed) < LEAST_FAILURES or len(known) < 2 * LEAST_FAILURES:
         return fit
     return MemoryFit(constants, spread, _fragments(known, spread), len(peaks), len(failed))
+
+
+def fits_without(
+    measured: Sequence[tuple[Floats, float]], of: str = "most", overhead: float = 1e9
+) -> list[MemoryFit]:
+    """For each measured point the fit to the others: without it alone, or, of many, without it and
+    every ``_FOLDS``-th besides."""
+    folds = min(len(measured), _FOLDS)
+    fits = [
+        fit_memory(
+            [point for place, point in enumerate(measured) if place % folds != fold],
+            of=of, overhead=overhead,
+        )
+        for fold in range(folds)
+    ]  # fmt: skip
+    return [fits[place % folds] for place in range(len(measured))]
 
 
 def _terms(parts: Floats) -> Floats:

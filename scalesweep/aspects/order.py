@@ -13,6 +13,7 @@ FIGURES = (
     "first_epoch_figures",
     "waterfall_figures",
     "roofline_figures",
+    "memory_figures",
     "site_figures",
     "rank_figures",
     "step_figures",
@@ -61,6 +62,7 @@ ORDER = (
     "input_share",
     "input_cost",
     "data_loading",
+    "memory_prediction",
     "waiting",
     "slow_ranks",
     "timeline_signs",
@@ -78,4 +80,7 @@ ORDER = (
 )
 
 # Sections, by title; those that are not named here come last.
-SECTIONS = ("Steps", "Warm-up", "Accuracy", "Phases", "Layers", "Limits", "Parts", "Energy")
+SECTIONS = (
+    *("Steps", "Warm-up", "Accuracy", "Phases", "Layers", "Limits", "Memory", "Parts"),
+    "Energy",
+)

@@ -1,0 +1,59 @@
+"""The section of the page on memory."""
+
+from scalesweep.aspects.memory.table import WRONG, MemoryRow
+from scalesweep.core.formatting import number, percent
+from scalesweep.experiment.points_table import Cell, Column, Table, table_of
+from scalesweep.experiment.results import ExperimentResults, Row
+from scalesweep.experiment.sections import Section
+
+_ROW = "memory row"
+_NOTE = (
+    "Predicted bytes of the rank that needs the most, each point by a fit without it "
+    "(docs/methods/memory.md); the measured peak over what is expected of the rank that it is of."
+)
+
+
+def memory_table(results: ExperimentResults, limit: int) -> Table | None:
+    """Predicted and measured bytes of every point; None where there are none."""
+    rows = [{**row.row, _ROW: row} for row in results.of(MemoryRow)]
+    parts = [
+        Column("States", lambda row: _gb(_states(row[_ROW])), "weights"),
+        Column("Activations", lambda row: _gb(row[_ROW].activations), "activations"),
+        Column("Logits", lambda row: _gb(row[_ROW].logits), "logits"),
+        Column("Other", lambda row: _gb(row[_ROW].overhead), "overhead"),
+        Column("All", lambda row: _gb(row[_ROW].needed), "needed"),
+    ]
+    measured = [
+        Column("Measured [GB]", lambda row: _gb(row[_ROW].measured), "measured"),
+        Column("Measured / expected", _ratio, "ratio"),
+        Column("Predicted / device", _share, "device"),
+        Column("Verdict", lambda row: Cell(row[_ROW].verdict or "–"), "verdict"),
+        Column("Was", _outcome, "outcome"),
+    ]
+    groups = [("Predicted [GB]", parts), ("", measured)]
+    return table_of(results, rows, groups, limit) if rows else None
+
+
+def _states(row: MemoryRow) -> float:
+    return row.weights + row.gradients + row.optimizer
+
+
+def _gb(value: float | None) -> Cell:
+    return Cell("–" if value is None else number(value / 1e9))
+
+
+def _ratio(row: Row) -> Cell:
+    ratio = row[_ROW].ratio
+    return Cell("–" if ratio is None else number(ratio))
+
+
+def _share(row: Row) -> Cell:
+    memory = row[_ROW]
+    return Cell("–" if memory.device is None else percent(memory.needed / memory.device))
+
+
+def _outcome(row: Row) -> Cell:
+    return Cell(row[_ROW].outcome or "–", bad=row[_ROW].called == WRONG)
+
+
+SECTION = Section("Memory", ("memory",), memory_table, lambda _results: [_NOTE])

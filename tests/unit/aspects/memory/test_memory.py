@@ -1,0 +1,179 @@
+"""Tables, findings, section and figure of the memory model, of made-up tables of layouts."""
+
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from scalesweep.analysis.memory_fit import Constants, MemoryFit
+from scalesweep.aspects.memory.figure import memory_figures
+from scalesweep.aspects.memory.findings import memory_prediction
+from scalesweep.aspects.memory.section import memory_table
+from scalesweep.aspects.memory.table import MemoryFitRow, MemoryRow
+from scalesweep.config.memory import GIB, PointMemory, load_memory, point_memory
+from scalesweep.config.mesh import load_mesh
+from scalesweep.config.transformer import load_transformer
+from scalesweep.experiment.results import ExperimentResults
+from scalesweep.planning.memory_text import fit_of
+from tests.fakes.imported_table import imported
+
+DEVICE = 30  # GiB
+TRUE = Constants(1.1, 1.4, 0.9, 1.5e9)
+KNOWN = dict.fromkeys(("ranks", "dp", "tp", "pp", "batch"))
+MAP: dict[str, Any] = {
+    "name": "layouts",
+    "parameters": {
+        name: {"column": column}
+        for name, column in zip(KNOWN, ("gpus", "dp", "tp", "pp", "batch"), strict=True)
+    },
+    "metrics": {
+        "rate": {"column": "rate", "unit": "tokens/s", "better": "higher", "scope": "total"},
+        "peak": {"column": "peak", "unit": "GiB", "better": "lower", "scope": "rank"},
+    },
+    "failed": {
+        "column": "end",
+        "values": {"oom": "GPU_OUT_OF_MEMORY", "crashed": "NON_ZERO_EXIT"},
+    },
+    "mesh": ["dp", "tp", "pp"],
+    "transformer": {
+        "layers": 16, "width": 1024, "sequence": 2048, "heads": 16, "ffn_width": 4096,
+        "vocabulary": 50304, "tied": False, "micro_batch": "batch", "accumulation": 8,
+        "dtype": "'bfloat16'",
+    },
+    "memory": {"zero": 1, "device_gib": DEVICE, "peak": "peak", "rank": "first"},
+}  # fmt: skip
+
+
+def made_table(noise: float = 0.04, crash: bool = False) -> str:
+    """Layouts on 8 GPUs, whose peaks follow ``TRUE``: those that need more than 90 % of the device
+    run out of memory."""
+    generator = np.random.default_rng(1)
+    memory = load_memory(MAP["memory"], KNOWN, "m")
+    transformer = load_transformer(MAP["transformer"], KNOWN, "t")
+    mesh = load_mesh(MAP["mesh"], KNOWN, "a")
+    lines = ["gpus,dp,tp,pp,batch,rate,peak,end"]
+    for tp, pp, batch in product((1, 2, 4), (1, 2), (1, 2, 4, 8, 16, 32)):
+        dp = 8 // (tp * pp)
+        point = {"ranks": 8, "dp": dp, "tp": tp, "pp": pp, "batch": batch}
+        known = point_memory(memory, transformer, mesh, point, "p")
+        assert isinstance(known, PointMemory)
+        fit = MemoryFit(TRUE)
+        scatter = generator.lognormal(0, noise)
+        ran = fit.needed(known.parts) * scatter < 0.9 * DEVICE * GIB
+        head = f"8,{dp},{tp},{pp},{batch}"
+        if crash and batch == 2:
+            lines.append(f"{head},,,crashed")
+        elif ran:
+            peak = fit.needed(known.parts, "first") * scatter / GIB
+            lines.append(f"{head},{1000 * batch},{peak:.4f},ok")
+        else:
+            lines.append(f"{head},,,oom")
+    return "\n".join(lines) + "\n"
+
+
+def results_of(folder: Path, text: str, content: dict[str, Any]) -> ExperimentResults:
+    _, entry, tables = imported(folder, text, content)
+    return ExperimentResults(entry, tables)
+
+
+@pytest.fixture(scope="module")
+def layouts(tmp_path_factory: pytest.TempPathFactory) -> ExperimentResults:
+    return results_of(tmp_path_factory.mktemp("layouts"), made_table(), MAP)
+
+
+def test_every_point_is_predicted_and_judged(layouts: ExperimentResults) -> None:
+    rows = layouts.of(MemoryRow)
+    assert len(rows) == 36
+    failed = [row for row in rows if row.outcome == "out of memory"]
+    assert 5 < len(failed) < 20 and all(row.measured is None for row in failed)
+    for row in rows:
+        parts = row.weights + row.gradients + row.optimizer + row.activations + row.logits
+        assert parts + row.overhead == pytest.approx(row.needed)
+        assert row.expected <= row.needed * (1 + 1e-9)
+        assert row.device == DEVICE * GIB
+        if row.measured is not None:
+            assert row.ratio == pytest.approx(row.measured / row.expected)
+            assert 0.8 < (row.ratio or 0) < 1.25
+    judged = [row.called for row in rows if row.called]
+    assert judged.count("right") > 25 and judged.count("wrong") <= 1
+    # A pipeline's first stage has no logits, its last one does.
+    assert any(row.expected < 0.9 * row.needed for row in rows if row.point["pp"] == 2)
+
+
+def test_constants_come_back_and_the_plan_reads_them(
+    layouts: ExperimentResults, tmp_path: Path
+) -> None:
+    (row,) = layouts.of(MemoryFitRow)
+    assert (row.states, row.activations) == pytest.approx((1.1, 1.4), rel=0.1)
+    assert row.peaks + row.failures == 36 and row.failures > 5
+    assert row.error is not None and row.within is not None and row.error < row.within < 0.2
+    frame = layouts.tables["memory_fit"]
+    assert frame is not None
+    frame.to_csv(tmp_path / "memory_fit.csv", index=False)
+    fit = fit_of(tmp_path)
+    assert fit.constants.activations == pytest.approx(row.activations)
+    assert (fit.points, fit.failures) == (row.peaks, row.failures)
+
+
+def test_a_point_is_judged_without_its_own_peak(tmp_path: Path) -> None:
+    """One peak that is three times too high does not pull its own prediction."""
+    lines = made_table(noise=0.01).splitlines()
+    place = next(i for i, line in enumerate(lines) if line.endswith("ok"))
+    cells = lines[place].split(",")
+    cells[6] = str(3 * float(cells[6]))
+    odd = [*lines[:place], ",".join(cells), *lines[place + 1 :]]
+    results = results_of(tmp_path, "\n".join(odd) + "\n", MAP)
+    ratios = sorted(row.ratio for row in results.of(MemoryRow) if row.ratio is not None)
+    assert ratios[-1] == pytest.approx(3, rel=0.1)
+    assert ratios[-2] < 1.15
+
+
+def test_what_the_findings_say(layouts: ExperimentResults) -> None:
+    near, failed = memory_prediction(layouts)
+    assert near.text.startswith("Imported: The memory model predicts peaks of ")
+    assert "whether a point fits it calls right at " in near.text
+    assert {number.name for number in near.numbers} == {"error", "within", "right", "wrong"}
+    assert " of 36 ran out of memory; by the memory model these need " in failed.text
+    assert "of 32.2 GB: " in failed.text and "called 'will not fit', 0 'fits'" in failed.text
+
+
+def test_other_failures_are_no_failures_of_the_model(tmp_path: Path) -> None:
+    results = results_of(tmp_path, made_table(crash=True), MAP)
+    crashed = [row for row in results.of(MemoryRow) if row.point["batch"] == 2]
+    assert {row.outcome for row in crashed} == {"failed otherwise"}
+    assert not any(row.called for row in crashed)
+    *_, others = memory_prediction(results)
+    assert "6 points failed for other reasons than memory, or for none that is" in others.text
+    assert "6 would fit" in others.text
+
+
+def test_table_and_figure_of_the_page(layouts: ExperimentResults) -> None:
+    table = memory_table(layouts, 10)
+    assert table is not None and len(table.rows) == 36 and len(table.head) == 10
+    (drawing,) = memory_figures(layouts)
+    assert "out of memory" in drawing.caption and drawing.name == "memory"
+
+
+@pytest.mark.parametrize(
+    "gone", [("memory", None), ("transformer", "dtype"), ("transformer", "vocabulary")]
+)
+def test_nothing_is_said_of_what_is_not_known(tmp_path: Path, gone: tuple[str, Any]) -> None:
+    key, field = gone
+    content = {k: v for k, v in MAP.items() if k != key or field}
+    if field:
+        content[key] = {k: v for k, v in MAP[key].items() if k != field}
+    results = results_of(tmp_path, made_table(), content)
+    assert not results.of(MemoryRow) and not results.of(MemoryFitRow)
+    assert memory_prediction(results) == [] and memory_figures(results) == []
+    assert memory_table(results, 10) is None
+
+
+def test_a_peak_in_another_unit_is_none(tmp_path: Path) -> None:
+    content = {**MAP, "metrics": {**MAP["metrics"], "peak": {**MAP["metrics"]["peak"],
+                                                            "unit": "%"}}}  # fmt: skip
+    results = results_of(tmp_path, made_table(), content)
+    rows = results.of(MemoryRow)
+    assert len(rows) == 36 and all(row.measured is None for row in rows)
+    assert len(memory_prediction(results)) == 1  # of what ran out of memory
