@@ -45,7 +45,7 @@ def make_study(
 
     Options are runs that cost no more than ``budget`` (node-hours).
     """
-    study, left_out, stopped = Study(), _excluded(campaign), stopped_at(campaign)
+    study, left_out, stopped = Study(), excluded_points(campaign), stopped_at(campaign)
     machine = predicting_machine(summary, plan)  # as the page and `scalesweep predict` know it
     entries = {entry["name"]: entry for entry in plan["experiments"]}
     for experiment in campaign.experiments:
@@ -70,7 +70,7 @@ def make_study(
     return study
 
 
-def _excluded(campaign: Campaign) -> dict[str, Callable[[Mapping[str, Any]], bool]]:
+def excluded_points(campaign: Campaign) -> dict[str, Callable[[Mapping[str, Any]], bool]]:
     """By experiment whether the campaign's rules exclude a point."""
     excluded, content = {}, load_yaml(campaign.file)
     for experiment in campaign.experiments:

@@ -6,6 +6,9 @@ from collections.abc import Sequence
 
 import pandas as pd
 
+from scalesweep.adaptive.layout_forecast import HEAD as LAYOUT_HEAD
+from scalesweep.adaptive.layout_forecast import ForecastAt, cells_of, forecast_at
+from scalesweep.analysis.prediction.layouts.forecast import TRIALS
 from scalesweep.aspects.prediction.table import Prediction, prediction_rows
 from scalesweep.core.errors import UserError
 from scalesweep.core.formatting import PHASES, percent, with_interval
@@ -14,6 +17,7 @@ from scalesweep.experiment.results import ExperimentResults
 from scalesweep.planning.plan_text import aligned
 from scalesweep.smk.campaign_args import open_campaign
 from scalesweep.table.declared import numbers_of
+from scalesweep.tables.layout_runs import NEEDED, is_layout_study, layout_studies
 from scalesweep.tables.machine import UNKNOWN, Machine
 from scalesweep.tables.now import read_now
 from scalesweep.tables.points import ExperimentData
@@ -21,6 +25,7 @@ from scalesweep.tables.scaling import series_of
 from scalesweep.tables.witnesses import predicting_machine
 
 LARGEST = 10_000_000
+LAYOUTS_SHOWN = 10
 
 
 def run(args: argparse.Namespace) -> None:
@@ -32,6 +37,10 @@ def run(args: argparse.Namespace) -> None:
     texts = []
     for entry in plan["experiments"]:
         wanted = counts or entry.get("predict", [])
+        if wanted and is_layout_study(entry):
+            texts += layout_texts(ExperimentData(summary, entry), wanted)
+            if entry["scaling"] == "none":
+                continue
         if wanted and not entry["control"] and entry["scale"] in entry["axes"]:
             texts.append(text_of(summary, entry, wanted, machine))
     if not texts:
@@ -40,6 +49,37 @@ def run(args: argparse.Namespace) -> None:
             "an experiment's predict: {ranks: [...]}; the experiment has to vary its ranks"
         )
     print("\n\n".join(texts))
+
+
+def layout_texts(data: ExperimentData, counts: Sequence[int]) -> list[str]:
+    """The layouts that counts allow, the fastest first, of every study of an experiment."""
+    name = data.experiment["name"]
+    studies = layout_studies(data)
+    if not studies:
+        return [f"{name}: layouts are not predicted: {NEEDED}, and a rate that was measured"]
+    return [
+        layouts_text(name, forecast_at(study, count, TRIALS))
+        for study in studies
+        for count in counts
+    ]
+
+
+def layouts_text(name: str, forecast: ForecastAt) -> str:
+    """The layouts of one count as text."""
+    study = forecast.study
+    words = f", {study.words}" if study.words else ""
+    head = f"{name}{words}: layouts at {forecast.ranks:,} ranks, {study.measure[0]}"
+    if forecast.refused:
+        return f"{head}\n  refused: {forecast.refused}"
+    shown = forecast.layouts[:LAYOUTS_SHOWN]
+    table = aligned([LAYOUT_HEAD, *(cells_of(study, each) for each in shown)], left={0, 1, 2, 3})
+    lines = [head, *table]
+    left = len(forecast.layouts) - len(shown)
+    if left:
+        lines.append(f"and {left:,} slower ones")
+    if forecast.too_large:
+        lines.append(f"{forecast.too_large:,} more are expected not to fit into memory")
+    return "\n".join([*lines, *(f"note: {note}" for note in forecast.notes)])
 
 
 def counts_of(text: str) -> list[int]:

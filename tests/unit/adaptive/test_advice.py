@@ -80,7 +80,8 @@ def load(campaign_of: Load, tmp_path: Path) -> Callable[..., Campaign]:
 
 def advise(campaign: Campaign, budget: str = "2", target: str = "") -> None:
     run(argparse.Namespace(
-        campaign=str(campaign.file), site=None, results=None, budget=budget, target=target
+        campaign=str(campaign.file), site=None, results=None, budget=budget, target=target,
+        layouts="", ranks="",
     ))  # fmt: skip
 
 

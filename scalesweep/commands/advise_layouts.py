@@ -1,0 +1,114 @@
+"""Advise which layouts to try at a number of ranks that was not run."""
+
+import argparse
+import io
+from collections.abc import Sequence
+
+from scalesweep.adaptive.advice import excluded_points
+from scalesweep.adaptive.advice_points import prices_of
+from scalesweep.adaptive.advised_campaign import advised_campaign, write_advised
+from scalesweep.adaptive.layout_forecast import HEAD, ForecastAt, cells_of
+from scalesweep.adaptive.layout_trials import Trial, Trials, layout_trials
+from scalesweep.config.campaign import Campaign
+from scalesweep.config.yaml_loader import load_yaml
+from scalesweep.core import own_files
+from scalesweep.core.csv_cells import CsvWriter
+from scalesweep.core.errors import UserError
+from scalesweep.core.formatting import counted
+from scalesweep.core.own_files import publish
+from scalesweep.planning.plan import hours
+from scalesweep.planning.plan_text import aligned
+from scalesweep.state.stock import take_stock
+from scalesweep.tables.now import read_now
+
+TABLE, CAMPAIGN = "advice_layouts.csv", "advice.yaml"
+MOST = 100
+LARGEST = 10_000_000
+
+
+def advise_layouts(args: argparse.Namespace, campaign: Campaign, budget: float | None) -> None:
+    """Print the layouts to try; write them as a table, and as a campaign where runs can be started.
+    Nothing is run."""
+    if args.target:
+        raise UserError("advise: --layouts and --target ask for two things; name one of them")
+    count = whole(args.layouts or "5", "--layouts", MOST)
+    if not args.ranks:
+        raise UserError("advise: --layouts: for how many ranks? Add --ranks 256")
+    ranks = whole(args.ranks, "--ranks", LARGEST)
+    plan, summary = read_now(campaign)
+    prices = None if campaign.site.launch is None else prices_of(campaign)
+    chosen = layout_trials(
+        campaign, plan, summary, prices, excluded_points(campaign), ranks, count, budget
+    )
+    print(trials_text(campaign, chosen, ranks))
+    folder = campaign.results
+    folder.mkdir(parents=True, exist_ok=True)
+    publish(folder / TABLE, table_csv(chosen.trials))
+    path = folder / CAMPAIGN
+    more = [(t.experiment, t.point, 1) for t in chosen.trials if t.point is not None]
+    if not more:
+        own_files.make_way(path)  # one that was edited says what no advice does
+        own_files.remove(path)
+        return
+    states = take_stock(campaign, campaign.unique_runs(), remember=False)
+    head = f"What was measured, and the layouts to try on {ranks:,} ranks."
+    write_advised(advised_campaign(load_yaml(campaign.file), campaign, states, more, head), path)
+    print(f"\nto measure them: snakemake --configfile {path}")
+
+
+def whole(text: str, option: str, most: int) -> int:
+    """The whole number that an option names. Raises UserError."""
+    if text.isascii() and text.isdecimal() and len(text) < 10 and 1 <= int(text) <= most:
+        return int(text)
+    raise UserError(f"{option} {text}: must be a whole number from 1 to {most:,}")
+
+
+def trials_text(campaign: Campaign, chosen: Trials, ranks: int) -> str:
+    """The advice for people."""
+    lines = [
+        f"campaign {campaign.name} on site {campaign.site.name}: layouts to try on {ranks:,} ranks"
+    ]
+    for name, forecast in chosen.forecasts:
+        lines += ["", *_of_study(name, forecast, chosen.trials)]
+    lines += [f"left out: {why}" for why in chosen.left_out]
+    costs = [trial.node_hours for trial in chosen.trials if trial.node_hours is not None]
+    if costs:
+        lines += ["", f"{counted(len(costs), 'run')}: {hours(sum(costs))} node-hours at most"]
+    elif campaign.site.launch is None and chosen.trials:
+        lines += ["", f"{campaign.site.name} starts no runs (no 'launch'), so no campaign is "
+                  "written"]  # fmt: skip
+    return "\n".join(lines)
+
+
+def _of_study(name: str, forecast: ForecastAt, trials: Sequence[Trial]) -> list[str]:
+    study = forecast.study
+    head = f"{name}{f', {study.words}' if study.words else ''}: {study.measure[0]}"
+    if forecast.refused:
+        return [head, f"  refused: {forecast.refused}"]
+    own = [trial for trial in trials if trial.study is study]
+    rows = [
+        (*cells_of(study, trial.expected)[:3],
+         "" if trial.node_hours is None else hours(trial.node_hours),
+         trial.expected.why)
+        for trial in own
+    ]  # fmt: skip
+    table = aligned([(*HEAD[:3], "node-hours", HEAD[3]), *rows], left={0, 1, 2, 4})
+    return [head, *table, *(f"note: {note}" for note in forecast.notes)]
+
+
+def table_csv(trials: Sequence[Trial]) -> str:
+    """The layouts as CSV; ``low`` and ``high``: ends of the interval of 90 %."""
+    out = io.StringIO()
+    writer = CsvWriter(out)
+    writer.writerow(["experiment", "study", "ranks", "dp", "tp", "pp", "cp", "ep", "sharded",
+                     "micro_batch", "accumulation", "metric", "rate", "low", "high", "unit", "fits",
+                     "node_hours", "why"])  # fmt: skip
+    for trial in trials:
+        layout, rate, study = trial.expected.layout, trial.expected.rate, trial.study
+        writer.writerow([
+            trial.experiment, study.words, trial.ranks, layout.dp, layout.tp, layout.pp, layout.cp,
+            layout.ep, layout.sharded, layout.micro_batch, layout.accumulation, study.measure[0],
+            rate.value, rate.low, rate.high, study.unit, trial.expected.fits, trial.node_hours,
+            trial.expected.why,
+        ])  # fmt: skip
+    return out.getvalue()

@@ -1,0 +1,203 @@
+"""Layouts that were not run: what `predict` and `advise --layouts` say of a campaign."""
+
+import argparse
+import csv
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bench.lib.layout_truth import Program, bytes_of, seconds_of
+from scalesweep.analysis.prediction.layouts.runs import Layout
+from scalesweep.commands import advise, predict
+from scalesweep.config.campaign import Campaign, load_campaign
+from scalesweep.core.errors import UserError
+from scalesweep.tables.layout_runs import is_layout_study, layout_studies, study_parameters
+from scalesweep.tables.now import read_now
+from scalesweep.tables.points import ExperimentData
+from tests.fakes.records import write_unchecked
+
+PROGRAM = Program(scatter=0.0, slow=0.0)
+MESH = """mesh: [dp, tp, pp]
+transformer:
+  layers: "32"
+  width: "4096"
+  sequence: "4096"
+  parameters: "8000000000"
+  micro_batch: micro_batch
+  accumulation: accumulation
+  global_batch: global_batch
+"""
+PARAMETERS = "".join(
+    f"  {name}: {{type: integer, minimum: {0 if name == 'zero' else 1}, default: 1, doc: {name}}}\n"
+    for name in ("dp", "tp", "pp", "zero", "micro_batch", "accumulation", "global_batch")
+)
+BODY = """
+scaling: strong
+axes: {ranks: [8, 16, 32, 64], tp: [2, 4, 8], pp: [1, 2, 4], micro_batch: [1, 2], zero: [0, 1]}
+fixed: {ranks_per_node: 8, global_batch: 64}
+derive:
+  dp: ranks / (tp * pp)
+  accumulation: global_batch / (micro_batch * dp)
+"""
+RATE = {"unit": "tokens/s", "better": "higher", "scope": "total"}
+
+
+@pytest.fixture
+def campaign(toy: Path, campaign_of: Callable[..., Campaign], tmp_path: Path) -> Campaign:
+    """A campaign of layouts on up to 64 ranks."""
+    benchmark = toy / "benchmarks" / "toy" / "benchmark.yaml"
+    text = benchmark.read_text().replace("divides:", f"{PARAMETERS}divides:", 1)
+    benchmark.write_text(text.replace("work: {scope: rank, samples: size}\n", MESH))
+    site = toy / "sites" / "toy.yaml"
+    site.write_text(site.read_text().replace("nodes: 4", "nodes: 64"))
+    top = f"campaign: test\nsite: toy\nresults: {tmp_path / 'results'}\n"
+    return campaign_of(BODY, top)
+
+
+def layout_of(point: Any) -> Layout:
+    return Layout(
+        point["dp"], point["tp"], point["pp"], point["micro_batch"], point["accumulation"], 8,
+        sharded=point["zero"] > 0, work=PROGRAM.flop, layers=32.0, traffic=4096.0 * 4096,
+        weights=8e9,
+    )  # fmt: skip
+
+
+def finish(campaign: Campaign, upto: int) -> None:
+    """Finish the runs of up to so many ranks; those that need more than their device have none."""
+    for run in campaign.experiments[0].runs:
+        layout = layout_of(run.point)
+        if run.point["ranks"] > upto or bytes_of(PROGRAM, layout) > 80e9:
+            continue
+        rate = layout.global_batch * 4096 / seconds_of(PROGRAM, layout)
+        write_unchecked(
+            campaign.runs_folder, run.run_id, benchmark="toy", point=dict(run.point),
+            metrics={"tokens_per_second": {"value": rate, **RATE}}, resources={}, wall_s=60.0,
+            work={"samples_per_epoch": None},
+        )  # fmt: skip
+
+
+def ask(campaign: Campaign, **words: str) -> None:
+    known = {"site": None, "results": None, "budget": "", "target": "", "layouts": "", "ranks": ""}
+    advise.run(argparse.Namespace(campaign=str(campaign.file), **{**known, **words}))
+
+
+def table(campaign: Campaign) -> list[dict[str, str]]:
+    with (campaign.results / "advice_layouts.csv").open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+@pytest.mark.slow
+def test_five_layouts_have_the_best_among_them_and_their_file_measures_them(
+    campaign: Campaign, capsys: pytest.CaptureFixture[str]
+) -> None:
+    finish(campaign, 32)
+    ask(campaign, layouts="5", ranks="64")
+    said = capsys.readouterr().out
+    rows = table(campaign)
+    assert len(rows) == 5
+    assert all(int(row["dp"]) * int(row["tp"]) * int(row["pp"]) == 64 for row in rows)
+    times = {
+        layout: seconds_of(PROGRAM, layout)
+        for run in campaign.experiments[0].runs
+        if run.point["ranks"] == 64 and bytes_of(PROGRAM, layout := layout_of(run.point)) <= 80e9
+    }
+    names = ("dp", "tp", "pp", "micro_batch", "accumulation")
+    tried = [
+        time
+        for layout, time in times.items()
+        for row in rows
+        if [str(getattr(layout, name)) for name in names] == [row[name] for name in names]
+        and str(layout.sharded) == row["sharded"]
+    ]
+    assert min(tried) <= 1.05 * min(times.values())
+    assert "layouts to try on 64 ranks" in said
+    assert "fastest if links between nodes are 10 times slower" in said
+    assert "node-hours at most" in said
+    made = load_campaign(campaign.results / "advice.yaml")
+    asked = [run for run in made.experiments[0].runs if run.point["ranks"] == 64]
+    assert len(asked) == 5
+    assert {run.run_id for run in asked} <= {run.run_id for run in campaign.experiments[0].runs}
+    for row in rows:
+        assert float(row["low"]) < float(row["rate"]) < float(row["high"])
+        assert float(row["node_hours"]) > 0
+
+
+@pytest.mark.slow
+def test_a_budget_is_kept(campaign: Campaign, capsys: pytest.CaptureFixture[str]) -> None:
+    finish(campaign, 32)
+    ask(campaign, layouts="5", ranks="64")
+    each = [float(row["node_hours"]) for row in table(campaign)]
+    ask(campaign, layouts="5", ranks="64", budget=str(1.01 * (each[0] + each[1])))
+    rows = table(campaign)
+    assert 0 < sum(float(row["node_hours"]) for row in rows) <= 1.01 * (each[0] + each[1])
+    assert len(rows) < 5
+    assert "left out: dp=" in capsys.readouterr().out
+
+
+@pytest.mark.slow
+def test_counts_that_are_not_planned_are_chosen_from_the_same_settings(
+    campaign: Campaign, capsys: pytest.CaptureFixture[str]
+) -> None:
+    finish(campaign, 64)
+    ask(campaign, layouts="3", ranks="128")
+    rows = table(campaign)
+    assert len(rows) == 3
+    # 64 samples are no whole number for each of 128 replicas.
+    assert all(int(row["dp"]) <= 64 for row in rows)
+    made = load_campaign(campaign.results / "advice.yaml")
+    assert sum(run.point["ranks"] == 128 for run in made.experiments[0].runs) == 3
+
+
+@pytest.mark.slow
+def test_predictions_of_layouts(campaign: Campaign, capsys: pytest.CaptureFixture[str]) -> None:
+    finish(campaign, 32)
+    given = {"campaign": str(campaign.file), "site": None, "results": None}
+    predict.run(argparse.Namespace(**given, ranks="64,128,512"))
+    said = capsys.readouterr().out
+    assert "e, global batch 64: layouts at 64 ranks, tokens_per_second" in said
+    assert "another regime: 128 ranks are 4 times the largest measured number (32)" in said
+    assert "refused: 512 ranks are more than 4 times the largest measured number (32)" in said
+    assert "note: ordered by" in said
+
+
+def test_a_study_is_of_layouts_only(campaign: Campaign) -> None:
+    finish(campaign, 16)
+    plan, summary = read_now(campaign)
+    (entry,) = plan["experiments"]
+    assert is_layout_study(entry)
+    assert study_parameters(entry) == []
+    (study,) = layout_studies(ExperimentData(summary, entry))
+    assert study.batch == 64
+    assert study.measured.scales == [8, 16]
+    layout, seconds = study.measured.layouts[0], float(study.measured.seconds[0])
+    assert seconds == pytest.approx(seconds_of(PROGRAM, layout) / 4096)
+    assert study.rate(layout, seconds) == pytest.approx(layout.global_batch / seconds)
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        ({"layouts": "5"}, "for how many ranks"),
+        ({"layouts": "five", "ranks": "64"}, "--layouts five: must be a whole number"),
+        ({"layouts": "0", "ranks": "64"}, "--layouts 0: must be a whole number"),
+        ({"layouts": "5", "ranks": "64,128"}, "--ranks 64,128: must be a whole number"),
+        ({"layouts": "5", "ranks": "64", "target": "e"}, "ask for two things"),
+    ],
+)
+def test_what_cannot_be_asked_is_one_line(
+    campaign: Campaign, words: dict[str, str], why: str
+) -> None:
+    with pytest.raises(UserError, match=why):
+        ask(campaign, **words)
+
+
+def test_too_few_layouts_are_refused(
+    campaign: Campaign, capsys: pytest.CaptureFixture[str]
+) -> None:
+    finish(campaign, 8)
+    ask(campaign, layouts="5", ranks="64")
+    said = capsys.readouterr().out
+    assert "refused: 64 ranks are more than 4 times the largest measured number (8)" in said
+    assert not (campaign.results / "advice.yaml").exists()
