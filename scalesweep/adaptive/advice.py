@@ -20,6 +20,7 @@ from scalesweep.config.grid import exclusions
 from scalesweep.config.yaml_loader import load_yaml
 from scalesweep.core.formatting import text_of
 from scalesweep.core.plan_format import Plan
+from scalesweep.core.scaling_kinds import OF_SAMPLES
 from scalesweep.tables.pairwise import choice_groups, compared_parameters
 from scalesweep.tables.points import ExperimentData, Measure, Point
 from scalesweep.tables.wall_times import wall_times
@@ -58,7 +59,7 @@ def make_study(
             study, data, experiment, prices, wanted, budget, left_out[experiment.name],
             stopped[experiment.name], machine,
         )  # fmt: skip
-        if wanted.asks_series and data.scale in data.axes and experiment.scaling != "none":
+        if wanted.asks_series and data.scale in data.axes and experiment.scaling in OF_SAMPLES:
             ask_series(gather)
         elif wanted.experiment and wanted.asks_series and not wanted.anything:
             gather.refuse(

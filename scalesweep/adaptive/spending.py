@@ -26,6 +26,7 @@ from scalesweep.core.errors import UserError, choices
 from scalesweep.core.files import digest_of
 from scalesweep.core.plan_format import PlanRound, PlanSpend
 from scalesweep.core.record import read_failure
+from scalesweep.core.scaling_kinds import OF_SAMPLES
 from scalesweep.core.status import Status
 from scalesweep.jobs.dataset_staging import is_staged
 from scalesweep.jobs.job_requests import LEAST_LIMIT_S, canary_s, longest_s, request_for
@@ -366,7 +367,7 @@ def _is_governed(experiment: Experiment, rule: Spend) -> bool:
 def _first_points(campaign: Campaign, experiment: Experiment, budget: float) -> set[int]:
     """The points (by identity of the object) that an experiment begins with: those at the first
     counts, or all where none scales."""
-    if experiment.scaling == "none" or experiment.benchmark.scale not in experiment.axes:
+    if experiment.scaling not in OF_SAMPLES or experiment.benchmark.scale not in experiment.axes:
         return {id(point) for point in experiment.points}
     scale_of = experiment.benchmark.scale_of
     counts = sorted({scale_of(point) for point in experiment.points})

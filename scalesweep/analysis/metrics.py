@@ -6,7 +6,7 @@ in columns ``<metric>_<stat>_<phase>``, or ``<metric>_<phase>`` where it is one 
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 from scalesweep.core.formatting import PHASES
+from scalesweep.core.scaling_kinds import FLOP_RATE, MODEL
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,9 +62,17 @@ def kind_of(
     """The kind of a plain metric: as ``declared`` in benchmark.yaml, else what name and unit say.
 
     ``declared`` by name, or by stem and ``EVERY_KEY``. A rate of no link is extensive; one that
-    counts steps is not where ``scaling`` is weak: all ranks together take each of them. Empty for a
-    time, or anything else less of which is better: what it is of is not known.
+    counts steps is not where ``scaling`` is weak: all ranks together take each of them. Where it is
+    that of the model, samples are more work at every count, and FLOP/s alone has an ideal. Empty
+    for a time, or anything else less of which is better: what it is of is not known.
     """
+    if scaling == MODEL and not unit.endswith(FLOP_RATE):
+        scaled = _kind_of(name, unit, better, declared, scaling)
+        return INTENSIVE if scaled == EXTENSIVE else scaled
+    return _kind_of(name, unit, better, declared, scaling)
+
+
+def _kind_of(name: str, unit: str, better: str, declared: Mapping[str, str], scaling: str) -> str:
     if name in declared:
         return declared[name]
     keyed = [stem for stem in declared if stem.endswith(EVERY_KEY) and name.startswith(stem[:-1])]
@@ -218,7 +227,14 @@ def quantities_of(
     ``declared`` kinds and ``scaling`` as of ``kind_of``.
     """
     plain = summary.attrs.get("metrics", {}).get(benchmark, {})
-    epochs = {name: QUANTITIES[name] for name in EPOCH_METRICS}
+    # Of samples, which have no ideal where the model grows.
+    epochs = {
+        name: replace(quantity, kind=INTENSIVE)
+        if scaling == MODEL and quantity.scales
+        else quantity
+        for name, quantity in QUANTITIES.items()
+        if name in EPOCH_METRICS
+    }
     return epochs | {
         name: plain_quantity(
             name,

@@ -13,6 +13,7 @@ from scalesweep.aspects.prediction.table import Prediction, prediction_rows
 from scalesweep.core.errors import UserError
 from scalesweep.core.formatting import PHASES, percent, with_interval
 from scalesweep.core.plan_format import PlanExperiment
+from scalesweep.core.scaling_kinds import OF_SAMPLES
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.planning.plan_text import aligned
 from scalesweep.smk.campaign_args import open_campaign
@@ -106,7 +107,7 @@ def text_of(
 ) -> str:
     """The predictions of one experiment as text."""
     head = f"{entry['name']}: {entry['scaling']} scaling"
-    if entry["scaling"] == "none":
+    if entry["scaling"] not in OF_SAMPLES:
         return f"{entry['name']}: nothing is predicted: set its scaling to weak or strong"
     data = ExperimentData(summary, entry)
     points = data.points()

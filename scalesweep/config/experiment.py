@@ -57,6 +57,7 @@ from scalesweep.config.reserved_names import check_varying
 from scalesweep.config.site import Site
 from scalesweep.config.stop_rule import StopRule, stop_rule
 from scalesweep.core.errors import UserError
+from scalesweep.core.scaling_kinds import MODEL
 
 
 @dataclass(frozen=True)
@@ -184,7 +185,8 @@ def expand_experiment(
     check_varying(every, where)
     varying = tuple(name for name in every if name not in derivation.derived)
     whole = [*grid.points(), *extras] if rules and scaling != "none" else []
-    check_scaling(benchmark, scaling, varying, points if part or extras else series, where, whole)
+    all_of_them = part or extras or scaling == MODEL
+    check_scaling(benchmark, scaling, varying, points if all_of_them else series, where, whole)
     derived = derived_metrics(benchmark, spec.get("metrics", {}), f"{where}.metrics")
     check_main_metric(spec, derived, where)
     runs = planned_runs(benchmark, planned, spec)

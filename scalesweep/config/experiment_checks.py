@@ -10,6 +10,7 @@ from scalesweep.config.command_template import program_named
 from scalesweep.config.parameter import VARIABLE_PREFIX
 from scalesweep.config.site import Site, check_steps, template_for
 from scalesweep.core.errors import UserError, choices
+from scalesweep.core.scaling_kinds import NONE, OF_SAMPLES
 
 _VARIABLE = re.compile("[A-Za-z_][A-Za-z0-9_]*")
 # What the launcher, the scheduler or the way ranks are started tells a rank: another value would
@@ -164,6 +165,6 @@ def check_predicted(spec: Mapping[str, Any], where: str) -> tuple[int, ...]:
     """The counts of ``predict``, sorted. Raises UserError where nothing could be predicted."""
     if "predict" not in spec:
         return ()
-    if spec.get("scaling", "none") == "none":
+    if spec.get("scaling", NONE) not in OF_SAMPLES:
         raise UserError(f"{where}: needs the experiment's scaling; set scaling: weak or strong")
     return tuple(sorted(spec["predict"]["ranks"]))

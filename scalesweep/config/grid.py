@@ -10,10 +10,12 @@ from typing import Any
 from scalesweep.config.benchmark import Benchmark, PointRule
 from scalesweep.config.expressions import Expression
 from scalesweep.config.gpus import check_gpus
+from scalesweep.config.growing_model import check_growing_model
 from scalesweep.config.lazy_sequence import LazySequence
 from scalesweep.config.site import PLACEMENT, Site
 from scalesweep.core.errors import UserError
 from scalesweep.core.files import canonical_json
+from scalesweep.core.scaling_kinds import MODEL, OF_SAMPLES
 
 MAX_POINTS = 1_000_000
 
@@ -297,7 +299,9 @@ def check_scaling(
     ``whole``: the points before some were left out, where they were. An amount of work that is
     left at one scale alone is no mix-up then, if others of its series are at several.
     """
-    if scaling == "none" or benchmark.work is None:
+    if scaling == MODEL:
+        check_growing_model(benchmark, varying, points, f"{where}.scaling")
+    if scaling not in OF_SAMPLES or benchmark.work is None:
         return
     scale = benchmark.scale
     if scale not in varying:

@@ -9,6 +9,7 @@ from scalesweep.analysis.metrics import EPOCH_METRICS
 from scalesweep.config.benchmark import Benchmark
 from scalesweep.config.experiment_checks import check_metric
 from scalesweep.core.errors import UserError
+from scalesweep.core.scaling_kinds import NONE, OF_SAMPLES
 
 # Made of two scales of a series.
 EFFICIENCY, SPEEDUP = "efficiency", "speedup"
@@ -50,7 +51,7 @@ def stop_rule(benchmark: Benchmark, spec: Mapping[str, Any], where: str) -> Stop
         )
     metric = match[1]
     if metric in (EFFICIENCY, SPEEDUP):
-        if spec.get("scaling", "none") == "none":
+        if spec.get("scaling", NONE) not in OF_SAMPLES:
             raise UserError(
                 f"{where}.when: {metric} needs the experiment's scaling; set scaling: weak or "
                 "strong"

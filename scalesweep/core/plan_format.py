@@ -24,6 +24,7 @@ from scalesweep.core.fields import (
 )
 from scalesweep.core.files import is_whole, sealed
 from scalesweep.core.own_files import publish
+from scalesweep.core.scaling_kinds import KINDS as SCALINGS
 
 PLAN = "plan.json"
 
@@ -201,7 +202,7 @@ class PlanExperiment(TypedDict):
     derived: NotRequired[
         Annotated[dict[str, DerivedEntry], "metrics that the campaign states; without any: absent"]
     ]
-    scaling: Annotated[str, one_of("weak", "strong", "none"), "weak, strong or none"]
+    scaling: Annotated[str, one_of(*SCALINGS), "weak, strong, model or none"]
     scale: Annotated[str, 'what runs scale over: "ranks", or the benchmark\'s name for devices']
     scale_parameters: Annotated[list[str], "parameters that make up the scale"]
     layouts: NotRequired[

@@ -11,9 +11,11 @@ from typing import Any
 import yaml
 
 from scalesweep.config.benchmark import Benchmark
-from scalesweep.config.grid import Grid
+from scalesweep.config.grid import Grid, varying_parameters
+from scalesweep.config.growing_model import fault_of_growth
 from scalesweep.core.files import canonical_json
 from scalesweep.core.own_files import publish
+from scalesweep.core.scaling_kinds import MODEL, NONE
 from scalesweep.importers.imported_run import GPU
 from scalesweep.importers.repeat_names import plain_name
 from scalesweep.importers.write_records import Written
@@ -144,6 +146,9 @@ def _unused(name: str, taken: Mapping[str, Any]) -> str:
 def _groups(benchmark: Benchmark, runs: Sequence[Written], rules: Rules) -> list[_Group]:
     unique = {canonical_json(run.point): run.point for run in runs}
     points = list(unique.values())
+    if _model_grows(benchmark, points, rules):
+        what = "Points whose model grows with the scale."
+        return [_Group(rules.prefix + rules.scaling, what, True, tuple(points))]
     groups = [
         *_scaling_groups(benchmark, points, rules),
         *(
@@ -339,22 +344,32 @@ def _experiment(
 
 
 def _scaling(benchmark: Benchmark, group: _Group, rules: Rules) -> str:
-    """``weak`` if in every series each worker has the same work, ``strong`` if all together do."""
+    """``weak`` if in every series each worker has the same work, ``strong`` if all together do;
+    ``model`` where the source says so and the model grows."""
     if group.stated:
         return group.stated
+    if _model_grows(benchmark, group.points, rules):
+        return MODEL
     each: dict[str, set[float]] = {}
     total: dict[str, set[float]] = {}
     for point in group.points:
         work = benchmark.total_work(point)
         if not work:
-            return rules.stated
+            return NONE if rules.stated == MODEL else rules.stated
         key = _series_key(benchmark, point, rules, methods=False)
         each.setdefault(key, set()).add(work / benchmark.scale_of(point))
         total.setdefault(key, set()).add(work)
     for scaling, sizes in (("weak", each), ("strong", total)):
         if all(len(size) == 1 for size in sizes.values()):
             return scaling
-    return "none"
+    return NONE
+
+
+def _model_grows(benchmark: Benchmark, points: Sequence[Point], rules: Rules) -> bool:
+    """Whether the source states it, and its points bear it out."""
+    if rules.stated != MODEL:
+        return False
+    return fault_of_growth(benchmark, varying_parameters(benchmark, points), points) is None
 
 
 def _crossed(

@@ -20,6 +20,7 @@ from scalesweep.core.formatting import counted, listed
 from scalesweep.core.joined_experiments import BENCHMARK, benchmarks_of
 from scalesweep.core.plan_format import Plan
 from scalesweep.core.status import Status
+from scalesweep.experiment.constant_words import constant_words
 from scalesweep.experiment.points_table import Table, point_table
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.experiment.sections import Section
@@ -202,6 +203,7 @@ def _part(
     return {
         "id": name,
         "results": results,
+        "constant": constant_words(results.entry),
         "benchmarks": [*benchmarks_of(results.entry).items()],
         "counts": Counter(run["status"] for run in results.entry["runs"]),
         "card": card_section(page.plan, results, findings, targets, facts),

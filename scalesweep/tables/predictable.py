@@ -11,6 +11,7 @@ import numpy as np
 
 from scalesweep.analysis.metrics import EPOCH_PHASES
 from scalesweep.analysis.prediction.series import Series, make_series
+from scalesweep.core.scaling_kinds import OF_SAMPLES
 from scalesweep.tables.borders import borders_of, similar_series
 from scalesweep.tables.cost_parts import parts_of
 from scalesweep.tables.machine import Machine
@@ -48,7 +49,7 @@ def predictable(
     """
     scaling = str(data.experiment["scaling"])
     measures = [measure for measure in data.measures if _is_rate(data, measure)]
-    for group in groups if scaling != "none" else ():
+    for group in groups if scaling in OF_SAMPLES else ():
         for measure in measures:
             known = [(p, v) for p in group if (v := data.repeats(p, measure)).size and v.mean() > 0]
             if not known:

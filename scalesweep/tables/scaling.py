@@ -35,7 +35,7 @@ def _scaled(data: ExperimentData) -> Iterator[tuple[Measure, str, Quantity]]:
     stems = {"local_throughput": "local", "total_throughput": "total"}
     for metric, phase in data.measures:
         quantity = data.quantities[metric]
-        if (stem := stems.get(metric)) and phase in EPOCH_PHASES:
+        if (stem := stems.get(metric)) and phase in EPOCH_PHASES and quantity.scales:
             yield (metric, phase), stem, quantity
         elif phase == "run" and quantity.scales:
             yield (metric, phase), metric, quantity

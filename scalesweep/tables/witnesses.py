@@ -19,6 +19,7 @@ from scalesweep.core.files import canonical_json, read_regular, write_atomic
 from scalesweep.core.formatting import finite
 from scalesweep.core.own_files import set_aside
 from scalesweep.core.plan_format import Plan, PlanExperiment
+from scalesweep.core.scaling_kinds import OF_SAMPLES
 from scalesweep.tables.machine import (
     Finished,
     Machine,
@@ -194,7 +195,7 @@ def _of_line(line: str) -> Finished | None:
 def _scales(entry: PlanExperiment) -> bool:
     """Whether an experiment measures series over ranks."""
     over_ranks = entry["scale"] == "ranks" and "ranks" in entry["axes"]
-    return over_ranks and entry["scaling"] != "none" and not entry.get("control")
+    return over_ranks and entry["scaling"] in OF_SAMPLES and not entry.get("control")
 
 
 def _distinct(series: Sequence[Finished]) -> Iterator[Finished]:

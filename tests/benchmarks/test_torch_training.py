@@ -168,6 +168,8 @@ def test_training_is_that_of_cnn_training(tmp_path):
     rate = 8 * 4 / torch["step_times"].sum()
     assert values["samples_per_second"] == pytest.approx(rate, rel=0.2)
     assert values["flop_per_step"] == pytest.approx(8 * 3 * 2 * 40.8e6, rel=0.02)
+    operations = values["flop_per_step"] / 8 * values["samples_per_second"]
+    assert values["flop_per_second"] == pytest.approx(operations)
     assert native["work"] == {"samples_per_epoch": 32, "samples": 32, "phases": ["timed"]}
 
 

@@ -34,6 +34,7 @@ from scalesweep.aspects.breakdown.measured_steps import (
 )
 from scalesweep.aspects.breakdown.step_blocks import StepBlocks
 from scalesweep.core.files import canonical_json
+from scalesweep.core.scaling_kinds import MODEL
 from scalesweep.tables.machine import Machine
 from scalesweep.tables.machine_terms import (
     COMPUTE,
@@ -152,7 +153,10 @@ def _ratio(data: ExperimentData, steps: MeasuredSteps, base: MeasuredSteps) -> f
     """Work of a worker in a step over that at the reference; None where a run does not tell.
 
     Of a profile, which counts no samples, as the kind of scaling that its source states has it.
+    Where the model grows with the ranks samples do not tell the work.
     """
+    if data.experiment["scaling"] == MODEL:
+        return None
     if steps.accounts[0].form == PROFILE:
         of_ranks = base.accounts[0].ranks / steps.accounts[0].ranks
         return {"strong": of_ranks, "weak": 1.0}.get(str(data.experiment["scaling"]))

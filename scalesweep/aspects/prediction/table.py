@@ -23,6 +23,7 @@ from scalesweep.analysis.prediction.series import Series, refusal
 from scalesweep.aspects.prediction.target_times import TargetTime, target_rows
 from scalesweep.core.files import canonical_json
 from scalesweep.core.plan_format import PlanExperiment
+from scalesweep.core.scaling_kinds import OF_SAMPLES
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.experiment.results import Series as ScalingSeries
 from scalesweep.table.declared import DeclaredRow, Estimate, column
@@ -48,7 +49,7 @@ def runtime_rows(inputs: TableInputs) -> Iterator[Runtime]:
     scaling) is the same.
     """
     data = inputs.data
-    if data.experiment["scaling"] == "none" or data.scale not in data.axes:
+    if data.experiment["scaling"] not in OF_SAMPLES or data.scale not in data.axes:
         return
     pending = pending_groups(data, inputs.series)
     walls = wall_times(data) if pending else {}

@@ -20,6 +20,7 @@ from scalesweep.analysis.types import Floats
 from scalesweep.core.files import canonical_json
 from scalesweep.core.formatting import finite, listed
 from scalesweep.core.joined_experiments import parameters_at
+from scalesweep.core.scaling_kinds import OF_SAMPLES
 from scalesweep.table.declared import DeclaredRow, Estimate, column
 from scalesweep.tables.borders import borders_of
 from scalesweep.tables.cost_parts import parts_within
@@ -66,7 +67,7 @@ def target_rows(inputs: TableInputs) -> Iterator[TargetTime]:
     """A row per series whose runs train to a target, and count that was not measured."""
     data = inputs.data
     counts = data.experiment.get("predict") or []
-    scales = data.experiment["scaling"] != "none" and data.scale in data.axes
+    scales = data.experiment["scaling"] in OF_SAMPLES and data.scale in data.axes
     for group in inputs.series if scales and counts else ():
         points = [point for point in group if point.rows.size and _has_target(data, point)]
         measured = {int(point.values[data.scale]) for point in points}

@@ -150,12 +150,14 @@ class TorchTraining(Benchmark):
         params, samples = self.params, self.samples_per_step
         times = arrays["step_times"]
         speed = samples * len(times) / self.wall
+        operations = flops.per_sample(params)
         measured = {
             "samples_per_second": metric(speed, "samples/s", "higher"),
+            "flop_per_second": metric(speed * operations, "FLOP/s", "higher"),
             "step_time_max": metric(times.max(), "s"),
             "final_loss": metric(arrays["loss"][-1].mean(), "1", scope="rank"),
             "model_parameters": metric(self.sharing.values, "parameters", scope="rank"),
-            "flop_per_step": metric(samples * flops.per_sample(params), "FLOP"),
+            "flop_per_step": metric(samples * operations, "FLOP"),
         }
         if params["model"] == "transformer":
             tokens = speed * params["sequence"]
