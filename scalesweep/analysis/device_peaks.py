@@ -22,18 +22,22 @@ class Device:
     source: str
 
     def peak(self, dtype: str, float8_share: float | None) -> float | None:
-        """FLOP/s for numbers of a type; None where the device has none, or of float8 without its
-        share: two peaks mix.
+        """FLOP/s for numbers of a type (``mixed_peak``)."""
+        return mixed_peak(self.flops, dtype, float8_share)
 
-        With a share s of the FLOP in float8 and the rest in bfloat16 the least time of a FLOP is
-        s / P8 + (1 - s) / P16.
-        """
-        if dtype != _FLOAT8:
-            return self.flops.get(dtype)
-        if float8_share is None or _FLOAT8 not in self.flops:
-            return None
-        rest = (1 - float8_share) / self.flops[_BFLOAT16]
-        return 1 / (float8_share / self.flops[_FLOAT8] + rest)
+
+def mixed_peak(flops: Mapping[str, float], dtype: str, float8_share: float | None) -> float | None:
+    """FLOP/s for numbers of a type, of peaks by type; None where there is none, or of float8
+    without its share: two peaks mix.
+
+    With a share s of the FLOP in float8 and the rest in bfloat16 the least time of a FLOP is
+    s / P8 + (1 - s) / P16.
+    """
+    if dtype != _FLOAT8:
+        return flops.get(dtype)
+    if float8_share is None or not {_FLOAT8, _BFLOAT16} <= flops.keys():
+        return None
+    return 1 / (float8_share / flops[_FLOAT8] + (1 - float8_share) / flops[_BFLOAT16])
 
 
 def _device(

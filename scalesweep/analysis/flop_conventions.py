@@ -156,16 +156,21 @@ _NAME = re.compile(rf"({'|'.join(_STEMS)})(?:_(.+))?")
 
 
 class FlopMetric(NamedTuple):
-    """A metric that counts FLOP: what it is, and by which convention (None: its name lacks it)."""
+    """A metric that counts FLOP: what it is, and by which convention (None: one that is not known
+    here). ``named``: as its name has it; empty where that names none."""
 
     stem: str
     convention: Convention | None
+    named: str
 
 
 def flop_metric(name: str) -> FlopMetric | None:
     """What the name of a metric says of FLOP: ``mfu_palm``; None for any other metric."""
     match = _NAME.fullmatch(name)
-    return FlopMetric(match[1], _BY_NAME.get(match[2] or "")) if match else None
+    if match is None:
+        return None
+    named = match[2] or ""
+    return FlopMetric(match[1], _BY_NAME.get(named), named)
 
 
 def is_share(name: str) -> bool:
@@ -194,7 +199,7 @@ def unsure_convention(name: str) -> str | None:
     """Why a metric cannot be compared between programs: which FLOP it counts is not said; None
     where it can."""
     metric = flop_metric(name)
-    if metric is None or (metric.convention and metric.convention.name != UNSTATED):
+    if metric is None or metric.named not in ("", UNSTATED):
         return None
     return (
         "which FLOP it counts is not stated, and conventions differ by up to a factor of two; it "
@@ -208,7 +213,7 @@ def mixed_conventions(names: Iterable[str]) -> str | None:
     known: dict[str, str] = {}
     for name in names:
         if metric := flop_metric(name):
-            known.setdefault(metric.convention.name if metric.convention else name, name)
+            known.setdefault(metric.convention.name if metric.convention else metric.named, name)
     if len(known) < 2:
         return None
     first, second = list(known.values())[:2]

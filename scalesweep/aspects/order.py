@@ -52,6 +52,9 @@ ORDER = (
     "step_causes",
     "drift_in_runs",
     "against_machine",
+    "impossible_utilisation",
+    "printed_utilisation",
+    "best_utilisation",
     "step_against_roof",
     "binding_resource",
     "score",
@@ -81,6 +84,16 @@ ORDER = (
 
 # Sections, by title; those that are not named here come last.
 SECTIONS = (
-    *("Steps", "Warm-up", "Accuracy", "Phases", "Layers", "Limits", "Memory", "Parts"),
+    *(
+        "Steps",
+        "Warm-up",
+        "Accuracy",
+        "Phases",
+        "Utilisation",
+        "Layers",
+        "Limits",
+        "Memory",
+        "Parts",
+    ),
     "Energy",
 )

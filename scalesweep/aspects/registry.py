@@ -24,6 +24,7 @@ from scalesweep.aspects import (
     score,
     steps,
     training,
+    utilisation,
     warm_up,
 )
 from scalesweep.aspects.aspect import Aspect, Part
@@ -49,6 +50,7 @@ ASPECTS: tuple[Aspect, ...] = (
     score.ASPECT,
     steps.ASPECT,
     training.ASPECT,
+    utilisation.ASPECT,
     warm_up.ASPECT,
 )
 # Captions of the tables that people read and that lie in no folder of an aspect.

@@ -178,6 +178,10 @@ def _join_optional(
         entry.pop("ceiling", None)
     if not all(_same(part.get("layouts"), parts[0].get("layouts")) for part in parts):
         entry.pop("layouts", None)
+    if not all(_same(part.get("mesh"), parts[0].get("mesh")) for part in parts):
+        entry.pop("mesh", None)
+    if not all(_same(part.get("transformer"), parts[0].get("transformer")) for part in parts):
+        entry.pop("transformer", None)
     if repeats := _repeats(parts, dropped):
         entry["repeats"] = repeats
     if refused := sum(part.get("refused", 0) for part in parts):

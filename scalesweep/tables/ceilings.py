@@ -52,6 +52,7 @@ class Ceiling:
     disturbed: int = 0
     growing: bool = False
     intensity: float | None = None
+    devices: int = 0  # of a node, where the site says what they are; 0: not known
 
 
 def machine_ceilings(summary: pd.DataFrame, plan: Plan) -> list[Ceiling]:
@@ -150,7 +151,17 @@ def numbers_of(point: Mapping[str, Any]) -> str:
 def _stated(peaks: Mapping[str, Any]) -> list[Ceiling]:
     """The peaks that a site file states."""
     ceilings = [
-        Ceiling(COMPUTE, DATASHEET, dtype, float(value), None, None, 0, "data sheet")
+        Ceiling(
+            COMPUTE,
+            DATASHEET,
+            dtype,
+            float(value),
+            None,
+            None,
+            0,
+            "data sheet",
+            devices=int(peaks.get("devices", 0)),
+        )
         for dtype, value in peaks.get("flops", {}).items()
     ]
     if "bytes_per_s" in peaks:

@@ -1,0 +1,287 @@
+"""The table ``utilisation``: tokens, FLOP and shares of peaks, by each convention."""
+
+import logging
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from scalesweep.analysis.device_peaks import device_peak, mixed_peak
+from scalesweep.analysis.flop_conventions import (
+    CONVENTIONS,
+    COUNTED,
+    HFU,
+    MFU,
+    TokenFlop,
+    flop_metric,
+)
+from scalesweep.analysis.model_shape import ModelShape
+from scalesweep.analysis.roofline import COMPUTE, UNKNOWN, Reach, reach_of, share_interval
+from scalesweep.analysis.stats import positive_interval
+from scalesweep.analysis.types import Floats
+from scalesweep.analysis.utilisation import (
+    RateSource,
+    impossible,
+    rate_source,
+    token_flops,
+    unlike,
+)
+from scalesweep.config.point_shape import planned_shape
+from scalesweep.core.errors import UserError
+from scalesweep.core.joined_experiments import parameters_at
+from scalesweep.table.declared import Estimate, PointRow, column
+from scalesweep.tables.ceilings import DATASHEET, FLOAT32, MEASURED, Ceiling, numbers_in
+from scalesweep.tables.making import Maker, TableInputs, point_columns
+from scalesweep.tables.points import ExperimentData, Point
+
+_log = logging.getLogger(__name__)
+
+_FLOP_PER_STEP = "flop_per_step"  # metric: what a program's own counter found
+_JOULES = "energy_per_sample"
+# Printed to fewer digits than they are worked out from.
+_AGREE = 0.01
+
+
+@dataclass(frozen=True, kw_only=True)
+class Utilisation(PointRow, table="utilisation"):
+    """A point by a convention (docs/methods/utilisation.md)."""
+
+    convention: str = column("which FLOP are counted")
+    token_flop: float | None = column(
+        "FLOP of a token, forward and backward; missing where only the source knows",
+        "FLOP", default=None,
+    )  # fmt: skip
+    tokens: Estimate | None = column("tokens of all ranks in a second", "tokens/s", default=None)
+    rank_tokens: Estimate | None = column("the same of a rank", "tokens/s", default=None)
+    step: Estimate | None = column("time of a step", "s", default=None)
+    joule_tokens: Estimate | None = column(
+        "tokens for a joule, where power was sampled", "tokens/J", default=None
+    )
+    rank_flops: Estimate | None = column("model FLOP/s of a rank", "FLOP/s", default=None)
+    dtype: str | None = column("type of the numbers in products", default=None)
+    peak: float | None = column("data sheet's peak of a rank for these", "FLOP/s", default=None)
+    mfu: Estimate | None = column("model FLOP/s over the data sheet's peak", "1", default=None)
+    hfu: Estimate | None = column(
+        "the same with what is computed again; missing where that is not known", "1", default=None
+    )
+    ceiling: float | None = column(
+        "measured ceiling of a rank, where probes measured it", "FLOP/s", default=None
+    )
+    of_ceiling: Estimate | None = column(
+        "model FLOP/s over the measured ceiling; the interval holds the ceiling's too",
+        "1", default=None,
+    )  # fmt: skip
+    printed_mfu: float | None = column("MFU as the source prints it", "1", default=None)
+    printed_hfu: float | None = column("HFU as the source prints it", "1", default=None)
+    fault: str | None = column(
+        "why a share above 1 is left out, or the likely cause of a printed one that does not "
+        "follow from the rest of its row",
+        default=None,
+    )
+
+
+def utilisation_rows(inputs: TableInputs) -> Iterator[Utilisation]:
+    """A row per finished point and convention, where the benchmark declares a transformer."""
+    data = inputs.data
+    if "transformer" not in data.experiment:
+        return
+    for point in inputs.points:
+        every = parameters_at(data.experiment, point.values)
+        try:
+            shape = planned_shape(data.experiment, every)
+        except UserError as error:
+            _log.warning("%s: no utilisation: %s", data.experiment["name"], error)
+            return
+        rates = _rates(data, point, shape, int(every["ranks"])) if shape else None
+        if shape and rates:
+            yield from _rows(inputs, point, shape, rates, every)
+
+
+MAKERS = (Maker(Utilisation, utilisation_rows),)
+
+
+class _Rates(NamedTuple):
+    """Tokens/s of all ranks: of each repeat, and the interval of their mean."""
+
+    values: Floats
+    estimate: Estimate
+    ranks: int
+
+    def times(self, factor: float) -> Estimate:
+        """The estimate times a constant."""
+        low, high = self.estimate.low, self.estimate.high
+        return Estimate(
+            self.estimate.value * factor,
+            None if low is None else low * factor,
+            None if high is None else high * factor,
+        )
+
+    def over(self, constant: float) -> Estimate:
+        """A constant over the estimate."""
+        low, high = self.estimate.low, self.estimate.high
+        return Estimate(
+            constant / self.estimate.value,
+            constant / high if high else None,
+            constant / low if low else None,
+        )
+
+
+def _rates(data: ExperimentData, point: Point, shape: ModelShape, ranks: int) -> _Rates | None:
+    """Tokens/s of a point; None where its runs do not say it."""
+    there = {
+        name: {"unit": quantity.unit, "better": quantity.better, "scope": quantity.scope}
+        for name, quantity in data.quantities.items()
+        if data.repeats(point, (name, "run")).size
+    }
+    source = rate_source(there, data.experiment["main_metric"])
+    if source is None:
+        return None
+    values = data.repeats(point, (source.metric, "run"))
+    interval = data.interval(point, (source.metric, "run"))
+    ends = [_tokens(source, end, shape, ranks) for end in (interval.low, interval.high)]
+    tokens = [_tokens(source, value, shape, ranks) for value in values.tolist()]
+    if any(math.isnan(value) for value in tokens):
+        return None
+    mean = _tokens(source, float(values.mean()), shape, ranks)
+    return _Rates(np.array(tokens), Estimate.of(mean, min(ends), max(ends)), ranks)
+
+
+def _tokens(source: RateSource, value: float, shape: ModelShape, ranks: int) -> float:
+    if not value > 0:
+        return math.nan
+    tokens = source.tokens_per_second(value, shape, ranks)
+    return math.nan if tokens is None else tokens
+
+
+def _rows(
+    inputs: TableInputs,
+    point: Point,
+    shape: ModelShape,
+    rates: _Rates,
+    every: Mapping[str, Any],
+) -> Iterator[Utilisation]:
+    data = inputs.data
+    if shape.dtype == FLOAT32 and point.source == "measured":
+        shape = replace(shape, dtype=numbers_in(data, point))  # tf32 where that was in force
+    stated = device_peak(shape) or _peak(inputs, DATASHEET, shape, every)
+    probed = _peak(inputs, MEASURED, shape, every)
+    printed = _printed(data, point)
+    head = {
+        **point_columns(point),
+        "tokens": rates.times(1),
+        "rank_tokens": rates.times(1 / rates.ranks),
+        "step": rates.over(shape.global_batch * shape.sequence) if shape.global_batch else None,
+        "joule_tokens": _per_joule(data, point, shape),
+        "dtype": shape.dtype,
+        "peak": stated.value if isinstance(stated, Ceiling) else stated,
+        "ceiling": probed.value if probed else None,
+    }
+    flops = {**token_flops(shape), **_counted(data, point, shape)}
+    for name in CONVENTIONS:
+        shares = printed.get(name, {})
+        known: dict[str, Any] = {"printed_mfu": shares.get(MFU), "printed_hfu": shares.get(HFU)}
+        if name in flops:
+            row = Utilisation(**head, **known, convention=name, token_flop=flops[name].model)
+            row = _with_shares(row, shape, flops[name], rates, probed)
+            yield _judged(row, shape, flops[name], rates.ranks)
+        elif shares:
+            yield Utilisation(**head, **known, convention=name)
+
+
+def _with_shares(
+    row: Utilisation, shape: ModelShape, flop: TokenFlop, rates: _Rates, probed: Ceiling | None
+) -> Utilisation:
+    """The row with FLOP/s and what they are of peaks."""
+    each, peak = flop.model / rates.ranks, row.peak
+    row = replace(row, rank_flops=rates.times(each))
+    if peak is not None:
+        row = replace(row, mfu=rates.times(each / peak))
+        if shape.recompute == "none":
+            row = replace(row, hfu=row.mfu)
+        elif shape.recompute is not None and row.convention != COUNTED:
+            again = flop.hardware(shape.recompute) / rates.ranks
+            row = replace(row, hfu=rates.times(again / peak))
+    if probed is not None:
+        known = probed.low is not None and probed.high is not None
+        reach = reach_of(probed.value, probed.low or 0, probed.high or 0) if known else UNKNOWN
+        row = replace(row, of_ceiling=_of_ceiling(rates.values * each / probed.value, reach))
+    return row
+
+
+def _of_ceiling(shares: Floats, reach: Reach) -> Estimate:
+    bounds = share_interval(shares, reach)
+    return Estimate.of(float(shares.mean()), bounds.low, bounds.high)
+
+
+def _judged(row: Utilisation, shape: ModelShape, flop: TokenFlop, ranks: int) -> Utilisation:
+    """The row without shares that cannot be, and with what is wrong."""
+    if row.mfu and row.mfu.value > 1:
+        fault = f"MFU would be {row.mfu.value:.4g}: {impossible(row.mfu.value, ranks)}"
+        return replace(row, mfu=None, hfu=None, fault=fault)
+    if row.mfu and row.printed_mfu and abs(row.printed_mfu / row.mfu.value - 1) > _AGREE:
+        cause = unlike(row.printed_mfu, row.mfu.value, shape, flop, ranks)
+        because = f" ({cause})" if cause else ""
+        return replace(
+            row,
+            fault=f"the source prints {row.printed_mfu:.4g}, its own numbers give "
+            f"{row.mfu.value:.4g}{because}",
+        )
+    return row
+
+
+def _peak(
+    inputs: TableInputs, stated: str, shape: ModelShape, every: Mapping[str, Any]
+) -> Ceiling | None:
+    """A rank's part of a node's ceiling for a type of numbers; None where there is none.
+
+    The ranks on a node share it equally, or the devices that the site's data sheet is of.
+    """
+    of_type = {
+        ceiling.dtype: ceiling
+        for ceiling in inputs.machine.ceilings
+        if (ceiling.kind, ceiling.stated) == (COMPUTE, stated)
+    }
+    flops = {name: ceiling.value for name, ceiling in of_type.items()}
+    dtype = shape.dtype or ""
+    value = mixed_peak(flops, dtype, shape.float8_share)
+    if value is None:
+        return None
+    devices = next((c.devices for c in inputs.machine.ceilings if c.devices), 0)
+    here = min(int(every["ranks"]), int(every.get("ranks_per_node") or 1))
+    share = 1 / (devices or here)
+    ceiling = of_type.get(dtype)
+    if ceiling is None or ceiling.low is None or ceiling.high is None:
+        return Ceiling(COMPUTE, stated, dtype, value * share, None, None, 0, "")
+    return replace(ceiling, value=value * share, low=ceiling.low * share, high=ceiling.high * share)
+
+
+def _counted(data: ExperimentData, point: Point, shape: ModelShape) -> dict[str, TokenFlop]:
+    """FLOP of a token as the program's own counter found them."""
+    values = data.repeats(point, (_FLOP_PER_STEP, "run"))
+    if not values.size or shape.global_batch is None:
+        return {}
+    return {COUNTED: TokenFlop(float(values.mean()) / (shape.global_batch * shape.sequence), 0.0)}
+
+
+def _per_joule(data: ExperimentData, point: Point, shape: ModelShape) -> Estimate | None:
+    joules = data.repeats(point, (_JOULES, "run"))
+    if not joules.size or not (joules > 0).all():
+        return None
+    values = shape.sequence / joules
+    bounds = positive_interval(values)
+    return Estimate.of(float(values.mean()), bounds.low, bounds.high)
+
+
+def _printed(data: ExperimentData, point: Point) -> dict[str, dict[str, float]]:
+    """MFU and HFU that the runs of a point report themselves, by convention."""
+    printed: dict[str, dict[str, float]] = {}
+    for name in data.quantities:
+        metric = flop_metric(name)
+        if metric is None or metric.convention is None or metric.stem not in (MFU, HFU):
+            continue
+        values = data.repeats(point, (name, "run"))
+        if values.size:
+            printed.setdefault(metric.convention.name, {})[metric.stem] = float(values.mean())
+    return printed

@@ -1,0 +1,212 @@
+"""The table of utilisation, what is said of it, and its section."""
+
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from scalesweep.analysis.flop_conventions import CONVENTIONS
+from scalesweep.aspects.utilisation.findings import (
+    best_utilisation,
+    impossible_utilisation,
+    printed_utilisation,
+)
+from scalesweep.aspects.utilisation.section import SECTION
+from scalesweep.aspects.utilisation.table import Utilisation, utilisation_rows
+from scalesweep.core.joined_experiments import with_joined
+from scalesweep.core.plan_format import PlanExperiment
+from scalesweep.experiment.results import ExperimentResults
+from scalesweep.findings.base import NOTE, WARNING
+from scalesweep.table.declared import frame_of
+from scalesweep.tables.ceilings import DATASHEET, MEASURED, Ceiling
+from scalesweep.tables.machine import Machine
+from scalesweep.tables.making import TableInputs
+from scalesweep.tables.points import ExperimentData
+from tests.fakes.plan import whole_plan
+
+# GPT-2's shape, whose megatron_full is what PyTorch counts: 854,438,400 FLOP a token.
+MODEL = {
+    "layers": "12", "width": "768", "sequence": "1024", "parameters": "163037184", "heads": "12",
+    "ffn_width": "3072", "vocabulary": "50257", "tied": "false", "learned_positions": "true",
+    "recompute": "'full' if checkpointing else 'none'", "dtype": "dtype", "global_batch": "64",
+}  # fmt: skip
+PALM = 6 * 163_037_184 + 12 * 12 * 768 * 1024
+
+
+def inputs(
+    metrics: dict[str, tuple[str, str, list[float]]],
+    transformer: dict[str, str] | None = None,
+    ceilings: list[Ceiling] | None = None,
+    **point: Any,
+) -> tuple[TableInputs, PlanExperiment]:
+    """An experiment of one point with repeats; ``metrics``: unit, scope and values by name."""
+    values = {"ranks": 8, "ranks_per_node": 8, "dtype": "bfloat16", "checkpointing": False, **point}
+    count = len(next(iter(metrics.values()))[2])
+    runs = [
+        {"run_id": f"r{n}", "repeat": n, "point": values, "status": "done"} for n in range(count)
+    ]
+    entry: Any = {
+        "name": "train", "axes": [], "fixed": values, "runs": runs, "benchmark": "b",
+        "main_metric": next(iter(metrics)), "transformer": {**MODEL, **(transformer or {})},
+    }  # fmt: skip
+    plan = whole_plan({"experiments": [entry]})
+    summary = pd.DataFrame({
+        "run_id": [f"r{n}" for n in range(count)], "source": "measured", "samples": None,
+        "benchmark": "b",
+        **{f"{name}_mean_run": of[2] for name, of in metrics.items()},
+    })  # fmt: skip
+    summary.attrs["metrics"] = {
+        "b": {
+            name: {"unit": unit, "better": "higher", "scope": scope}
+            for name, (unit, scope, _) in metrics.items()
+        }
+    }
+    (experiment,) = plan["experiments"]
+    data = ExperimentData(summary, experiment)
+    machine = Machine(ceilings or [])
+    return TableInputs(data, data.points(), [], machine, None), experiment
+
+
+def rows(*args: Any, **more: Any) -> dict[str, Utilisation]:
+    table, _ = inputs(*args, **more)
+    return {row.convention: row for row in utilisation_rows(table)}
+
+
+TOKENS = {"tokens_per_second": ("tokens/s", "total", [1.0e6, 1.1e6, 0.9e6])}
+DEVICE = {"device": "'a100_40gb'"}
+
+
+def test_tokens_flop_and_shares_of_the_data_sheet() -> None:
+    of = rows(TOKENS, DEVICE)
+    assert set(of) == {name for name, it in CONVENTIONS.items() if it.flop}
+    palm = of["palm"]
+    assert palm.tokens and palm.rank_tokens and palm.step and palm.rank_flops and palm.mfu
+    assert (palm.tokens.value, palm.rank_tokens.value) == (1e6, 1.25e5)
+    assert palm.step.value == pytest.approx(64 * 1024 / 1e6)
+    assert palm.rank_flops.value == pytest.approx(PALM * 1.25e5)
+    assert palm.mfu.value == pytest.approx(PALM * 1.25e5 / 312e12) and palm.hfu == palm.mfu
+    # The interval is that of the rate, also of the step, where a faster one is shorter.
+    assert palm.tokens.low and palm.tokens.high and palm.mfu.low and palm.step.high
+    assert palm.mfu.low / palm.mfu.value == pytest.approx(palm.tokens.low / palm.tokens.value)
+    assert palm.step.high == pytest.approx(64 * 1024 / palm.tokens.low)
+    assert of["megatron_full"].token_flop == 854_438_400
+    full = rows(TOKENS, DEVICE, checkpointing=True)["palm"]
+    assert full.hfu and full.mfu and full.hfu.value / full.mfu.value == pytest.approx(4 / 3)
+    assert rows(TOKENS, {**DEVICE, "recompute": "null"})["palm"].hfu is None
+
+
+def test_what_the_program_counted_stands_beside_the_formulas() -> None:
+    step = 854_438_400.0 * 64 * 1024
+    of = rows({**TOKENS, "flop_per_step": ("1", "total", [step] * 3)}, DEVICE)
+    assert of["counted"].token_flop == pytest.approx(854_438_400)
+    assert of["counted"].mfu == of["megatron_full"].mfu
+    # What is computed again it does not count.
+    again = rows(
+        {**TOKENS, "flop_per_step": ("1", "total", [step] * 3)}, DEVICE, checkpointing=True
+    )
+    assert again["counted"].hfu is None and again["palm"].hfu
+
+
+def test_peaks_of_the_site_and_measured_ceilings() -> None:
+    sheet = Ceiling("compute", DATASHEET, "bfloat16", 8e15, None, None, 0, "data sheet", devices=8)
+    probed = Ceiling("compute", MEASURED, "bfloat16", 4e15, 3.9e15, 4.1e15, 5, "peak")
+    palm = rows(TOKENS, None, [sheet, probed])["palm"]
+    assert palm.peak == 1e15 and palm.ceiling == 5e14
+    assert palm.mfu and palm.of_ceiling and palm.of_ceiling.low and palm.tokens and palm.tokens.low
+    assert palm.of_ceiling.value == pytest.approx(2 * palm.mfu.value)
+    # The ceiling's interval widens that of the share.
+    own = palm.tokens.low / palm.tokens.value
+    assert palm.of_ceiling.low / palm.of_ceiling.value < own
+    # Four ranks on a node of eight devices do not have the other devices' peaks.
+    half = rows(TOKENS, None, [sheet], ranks=4, ranks_per_node=4)["palm"]
+    assert half.peak == 1e15
+    # Without a word of the type of numbers no peak is taken.
+    assert rows(TOKENS, {"dtype": "null"}, [sheet, probed])["palm"].mfu is None
+
+
+def test_float8_has_no_mfu_without_its_share() -> None:
+    h100 = {"device": "'h100_sxm'", "dtype": "'float8'"}
+    assert rows(TOKENS, h100)["palm"].mfu is None
+    whole = rows(TOKENS, {**h100, "float8_share": "1"})["palm"]
+    assert whole.peak == 1979e12 and whole.mfu
+    both = [
+        Ceiling("compute", DATASHEET, dtype, value, None, None, 0, "data sheet", devices=8)
+        for dtype, value in (("float8", 16e15), ("bfloat16", 8e15))
+    ]
+    part = rows(TOKENS, {"dtype": "'float8'", "float8_share": "0.5"}, both)["palm"]
+    assert part.peak == pytest.approx(1e15 / 0.75)
+
+
+def results_of(table: TableInputs, entry: PlanExperiment) -> ExperimentResults:
+    frame = frame_of(utilisation_rows(table))
+    assert frame is not None
+    return ExperimentResults(entry, {Utilisation.TABLE: frame})
+
+
+def test_a_share_above_all_of_the_peak_is_an_error_with_its_likely_cause() -> None:
+    each = {"rate": ("tokens/s", "rank", [1.0e6, 1.1e6, 0.9e6])}
+    table, entry = inputs(each, DEVICE)
+    palm = {row.convention: row for row in utilisation_rows(table)}["palm"]
+    assert palm.mfu is None and palm.hfu is None and palm.fault
+    assert "MFU would be 3.498" in palm.fault and "held against the peak of one" in palm.fault
+    results = results_of(table, entry)
+    (finding,) = impossible_utilisation(results)
+    assert finding.level == WARNING and "it is left out" in finding.text
+    assert best_utilisation(results) == []
+    shown = SECTION.table(results, 10)
+    assert shown and any(cell.text == "above 100 %" and cell.bad for cell in shown.rows[0])
+
+
+def test_a_printed_mfu_that_does_not_follow_is_named() -> None:
+    right = PALM * 1.25e5 / 312e12
+    said = {**TOKENS, "mfu_palm": ("1", "total", [right, right * 1.001, right * 0.999])}
+    table, entry = inputs(said, DEVICE)
+    results = results_of(table, entry)
+    assert printed_utilisation(results) == []
+    wrong = {**TOKENS, "mfu_palm": ("1", "total", [right * 312 / 989.5] * 3)}
+    table, entry = inputs(wrong, DEVICE)
+    results = results_of(table, entry)
+    (finding,) = printed_utilisation(results)
+    assert finding.level == NOTE and "1 of 1 printed MFU do not follow" in finding.text
+    assert "the peak of h100_sxm in bfloat16 gives it" in finding.text
+    # What no formula gives is kept as it is printed.
+    unstated = rows({**TOKENS, "mfu_unstated": ("1", "total", [0.3] * 3)}, DEVICE)["unstated"]
+    assert unstated.printed_mfu == pytest.approx(0.3) and unstated.mfu is None
+
+
+def test_the_best_point_is_told_with_the_convention_and_what_others_give() -> None:
+    joules = {"energy_per_sample": ("J", "total", [2.0, 2.1, 1.9])}
+    table, entry = inputs({**TOKENS, **joules}, DEVICE)
+    results = results_of(table, entry)
+    (finding,) = best_utilisation(results)
+    assert "palm's FLOP of a token (6 N + 12 L d T)" in finding.text
+    assert "by other conventions it is 32.0 % to 43.7 %" in finding.text
+    assert "513 tokens for a joule" in finding.text
+    shown = SECTION.table(results, 10)
+    assert shown is not None
+    texts = [cell.text for cell in shown.rows[0]]
+    assert "32.0 % to 43.7 %" in texts and "PaLM" not in " ".join(texts)
+    (note,) = SECTION.notes(results)
+    assert note.startswith("FLOP of a token are counted as 6 N + 12 L d T (palm: Chowdhery")
+    bare, entry = inputs(TOKENS)
+    assert "No peak is known" in SECTION.notes(results_of(bare, entry))[1]
+
+
+def test_nothing_is_made_where_no_tokens_are_known() -> None:
+    assert rows({"loss": ("1", "total", [1.0, 1.0])}) == {}
+    table, _ = inputs(TOKENS)
+    del table.data.experiment["transformer"]
+    assert not list(utilisation_rows(table))
+
+
+def test_parts_of_other_models_have_no_transformer_together() -> None:
+    parts: Any = [
+        {**inputs(TOKENS, {"layers": layers})[1], "benchmark": name, "name": f"both.{name}",
+         "part_of": "both"}
+        for layers, name in (("12", "x"), ("24", "y"))
+    ]  # fmt: skip
+    (joined,) = with_joined(whole_plan({"experiments": parts}))["experiments"]
+    assert "transformer" not in joined
+    parts[1]["transformer"] = parts[0]["transformer"]
+    (joined,) = with_joined(whole_plan({"experiments": parts}))["experiments"]
+    assert "transformer" in joined
