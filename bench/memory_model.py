@@ -10,8 +10,8 @@ wide layers are below 10,000; they give the operations per token that the playbo
 Printed per split (what is fitted, what is asked): how near predicted peaks are, and how often
 "fits" is right for rows that are not within 10 % of the device. Why a row failed the source does
 not say, so this is counted over all rows; without the failures that cannot be memory, because a
-layout that needs no less ran; and, of these, without those in which the source's pipeline leaves
-a stage without a block. The fit sees measured peaks only.
+layout that needs no less ran; of these, without those in which the source's pipeline leaves a stage
+without a block; and with these, called failing ("idle fail"). The fit sees measured peaks only.
 
     MEMORY_TABLE=FILE python -m bench.memory_model [--json FILE]
 """
@@ -29,7 +29,7 @@ import numpy as np
 
 from bench.lib.pairs import figure, write_json
 from scalesweep.analysis.memory_fit import FITS, UNCERTAIN, MemoryFit, fit_memory
-from scalesweep.analysis.memory_model import MemoryLayout, rank_bytes, stage_blocks
+from scalesweep.analysis.memory_model import MemoryLayout, has_idle_stage, rank_bytes
 from scalesweep.analysis.model_shape import ModelShape
 from scalesweep.analysis.types import Floats
 from scalesweep.planning.plan_text import aligned
@@ -92,10 +92,10 @@ class Row:
         """Bytes by stage and part."""
         return rank_bytes(self.shape, self.layout)
 
-    @property
-    def has_empty_stage(self) -> bool:
-        """Whether a stage but the last, which has the last layer, is left without a block."""
-        return 0 in stage_blocks(self.shape, self.layout)[:-1]
+    @cached_property
+    def has_idle_stage(self) -> bool:
+        """Whether the pipeline leaves a stage without a block."""
+        return has_idle_stage(self.shape, self.layout)
 
     def needs_no_more_than(self, other: "Row") -> bool:
         """Whether it cannot need more than another run in any part."""
@@ -126,15 +126,17 @@ def read_rows(path: Path) -> list[Row]:
 
 def judged(
     fit: MemoryFit, rows: Sequence[Row], counted: Sequence[Callable[[Row], bool]]
-) -> list[tuple[int, float, float, float]]:
-    """Per way of counting: rows beyond ``NEAR``, share of these called right, and, of all, the
-    share of likely verdicts and how many of those are right."""
+) -> list[tuple[int, float, float, float, float]]:
+    """Per way of counting: rows beyond ``NEAR``, shares of these called right by memory alone and
+    where a stage without a block is called failing too, and, of all, the share of likely verdicts
+    and how many of those are right."""
     result = []
     for counts in counted:
         asked = [row for row in rows if counts(row)]
         needed = np.array([fit.needed(row.parts) for row in asked])
         ran = np.array([row.ran for row in asked])
         share = needed * fit.fragments / DEVICE
+        idle = np.array([row.has_idle_stage for row in asked])
         far = np.abs(share - 1) > NEAR
         verdicts = np.array([fit.verdict(bytes_, DEVICE) for bytes_ in needed])
         likely = verdicts != UNCERTAIN
@@ -142,6 +144,7 @@ def judged(
             (
                 int(far.sum()),
                 float(((share < 1) == ran)[far].mean()),
+                float((((share < 1) & ~idle) == ran)[far].mean()),
                 float(likely.mean()),
                 float(((verdicts == FITS) == ran)[likely].mean()),
             )
@@ -178,11 +181,11 @@ def main() -> None:
     failed = [row for row in rows if not row.ran]
     ran = [row for row in rows if row.ran]
     other = {row for row in failed if any(map(row.needs_no_more_than, ran))}
-    empty = {row for row in failed if row.has_empty_stage}
+    empty = {row for row in failed if row.has_idle_stage}
     print(
         f"{len(rows):,} rows, {len(failed):,} failed; {len(other):,} of them not for memory (a "
         f"layout that needs no less ran); {len(empty - other):,} more have a stage without a block,"
-        f" as {sum(row.has_empty_stage for row in ran):,} that ran"
+        f" as {sum(row.has_idle_stage for row in ran):,} that ran"
     )
     counted = (
         lambda row: True,
@@ -197,7 +200,7 @@ def main() -> None:
         "90 % within",
         "all rows",
     )
-    head += ("can be memory", "no empty stage", "likely: share, right")
+    head += ("can be memory", "no idle stage", "idle fail", "likely: share, right")
     table: list[tuple[str, ...]] = [head]
     figures = []
     for name, fitted, asked in splits(rows):
@@ -213,14 +216,15 @@ def main() -> None:
                 f"{fit.spread:.2f}",
                 f"{np.median(np.abs(logs)):.1%}",
                 f"{np.quantile(np.abs(logs), 0.9):.1%}",
-                *(f"{right:.1%} of {count:,}" for count, right, _, _ in results),
-                f"{results[-1][2]:.1%} {results[-1][3]:.1%}",
+                *(f"{right:.1%} of {count:,}" for count, right, *_ in results),
+                f"{results[1][2]:.1%}",
+                f"{results[-1][3]:.1%} {results[-1][4]:.1%}",
             )
         )
         figures += [
             figure(f"memory, {name}: called right, {how}", result[1], "", bound, "higher")
             for how, result, bound in zip(
-                ("all rows", "failures that can be memory", "no empty stage"),
+                ("all rows", "failures that can be memory", "no idle stage"),
                 results, (None, None, RIGHT), strict=True,
             )
         ]  # fmt: skip

@@ -104,6 +104,11 @@ def stage_blocks(shape: ModelShape, layout: MemoryLayout) -> list[int]:
     return held
 
 
+def has_idle_stage(shape: ModelShape, layout: MemoryLayout) -> bool:
+    """Whether a stage of the pipeline is left without a block; the last one has the last layer."""
+    return 0 in stage_blocks(shape, layout)[:-1]
+
+
 def in_flight(layout: MemoryLayout, stage: int) -> float:
     """Micro-batches whose activations a stage (from 0) holds at once, at most.
 

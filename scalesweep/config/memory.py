@@ -61,10 +61,11 @@ class Memory:
 
 class PointMemory(NamedTuple):
     """Bytes of a point's ranks by stage and part (``memory_model.rank_bytes``), and of a rank's
-    device, None where that is not known."""
+    device, None where that is not known; whether a stage of the pipeline has no block."""
 
     parts: "Floats"
     device: float | None
+    idle_stage: bool
 
 
 def load_memory(content: Mapping[str, Any], known: Mapping[str, Any], where: str) -> Memory:
@@ -119,7 +120,12 @@ def point_memory(
     """The bytes of a point; what must be known and is not, in words; None where no transformer is
     trained. Raises UserError, starting with ``where``, for a value that cannot be."""
     # Not at the top: the Snakefile is parsed with this module, and few campaigns need it.
-    from scalesweep.analysis.memory_model import MemoryLayout, rank_bytes, unknown_of
+    from scalesweep.analysis.memory_model import (
+        MemoryLayout,
+        has_idle_stage,
+        rank_bytes,
+        unknown_of,
+    )
 
     shape = transformer.at(point, where)
     if shape is None:
@@ -149,7 +155,11 @@ def point_memory(
         passes=passes or 1,
         **values,
     )
-    return PointMemory(rank_bytes(shape, layout), None if device is None else device * GIB)
+    return PointMemory(
+        rank_bytes(shape, layout),
+        None if device is None else device * GIB,
+        has_idle_stage(shape, layout),
+    )
 
 
 def _checked(name: str, value: Any, key: str) -> Any:

@@ -83,11 +83,13 @@ def _others(results: ExperimentResults, rows: list[MemoryRow]) -> list[Finding]:
     if not failed:
         return []
     large, fitting = (sum(row.verdict == word for row in failed) for word in (TOO_LARGE, FITS))
+    idle = sum(row.verdict == FITS and row.idle_stage for row in failed)
     text = (
         f"{counted(len(failed), 'point')} failed for other reasons than memory, or for none "
         f"that is stated; by the memory model {large:,} of them {TOO_LARGE} and {fitting:,} would "
         "fit, so that these failed for something else"
     )
+    text += f" ({idle:,} leave a stage of the pipeline without a block)" if idle else ""
     worst = max(failed, key=lambda row: row.needed)
     evidence = declared_evidence(results, worst, ("needed", "device"))
     return [Finding(results.name, RULE, NOTE, marked(worst.source, f"{text}."), evidence)]

@@ -6,6 +6,7 @@ import pytest
 
 from scalesweep.analysis.memory_model import (
     MemoryLayout,
+    has_idle_stage,
     in_flight,
     rank_bytes,
     stage_blocks,
@@ -96,6 +97,10 @@ def test_blocks_of_stages():
     )  # fmt: skip
     assert stage_blocks(small, MemoryLayout(pp=2, stages="balanced")) == [10, 6]
     assert stage_blocks(small, MemoryLayout(pp=16, stages="balanced"))[-3:] == [0, 0, 0]
+    assert has_idle_stage(small, MemoryLayout(pp=16, stages="balanced"))
+    # The last stage has the last layer.
+    assert not has_idle_stage(small, MemoryLayout(pp=17))
+    assert has_idle_stage(small, MemoryLayout(pp=18))
 
 
 def test_optimisers_and_types():
