@@ -11,8 +11,11 @@ from scalesweep.core.cpu_limit import TookTooLongError, cpu_limit, reading_limit
 from scalesweep.core.errors import UserError
 from scalesweep.importers import (
     collective_logs,
+    dlio_summary,
+    huggingface_trainer,
     keras_csv,
     keras_multi_gpu,
+    lightning_csv,
     mlperf_beside,
     mlperf_log,
     mlperf_power,
@@ -34,12 +37,12 @@ RULES = {
     kind.BENCHMARK: kind.RULES
     for kind in (
         *(tf_cnn_reader, keras_multi_gpu, mlperf_runs, mlperf_training, keras_csv),
-        *(collective_logs, osu_latency),
+        *(collective_logs, osu_latency, huggingface_trainer, lightning_csv, dlio_summary),
     )
 } | TRAINING_RULES
 NAMES = (
     f"{TRAINING_PROGRAMS}, tf_cnn_benchmarks, keras-multi-gpu, MLPerf, OSU Micro-Benchmarks or "
-    "nccl-tests, and no history of Keras's CSVLogger"
+    "nccl-tests, and no result of Keras's or Lightning's CSVLogger, Hugging Face's Trainer or DLIO"
 )
 
 # The lines of a file, from the beginning with each call.
@@ -60,6 +63,12 @@ def _kinds(ranks: int | None, test: str | None = None) -> _Kinds:
         (collective_logs.SIGN, partial(collective_logs.read_runs, ranks=ranks, test=test)),
         (collective_logs.JSON_SIGN, partial(collective_logs.read_json, ranks=ranks)),
         (TRAINING_SIGN, partial(training_logs.read_runs, ranks=ranks)),
+        (lightning_csv.SIGN, partial(lightning_csv.read_rows, ranks=ranks)),
+        (
+            huggingface_trainer.SIGN,
+            lambda _lines, file: huggingface_trainer.read_file(file, ranks),
+        ),
+        (dlio_summary.SIGN, lambda _lines, file: dlio_summary.read_file(file)),
     )
 
 
@@ -134,8 +143,8 @@ def _read(file: Path, kinds: _Kinds) -> Iterator[Item]:
     except TookTooLongError:
         yield Refusal(file, "takes too long to read: not the log of a program")
     else:
-        part = mlperf_power.run_log_of(file) or mlperf_beside.is_beside(file)
-        if not there and not part:
+        parts = (mlperf_power.run_log_of, mlperf_beside.is_beside, huggingface_trainer.is_part)
+        if not there and not any(is_part(file) for is_part in parts):
             yield NotRead(file)
 
 

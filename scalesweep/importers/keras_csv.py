@@ -47,7 +47,9 @@ MADE = Made(
         "epochs_run": "epochs in the history",
     },
 )
-SIGN = re.compile(r'^\ufeff?"?epoch"?[,;\t](?=.*\b(?:val_)?(?:loss|acc|accuracy)\b)')
+SIGN = re.compile(
+    r'^\ufeff?"?epoch"?[,;\t](?!.*\btrain\Wdevice)(?=.*\b(?:val_)?(?:loss|acc|accuracy)\b)'
+)
 
 # Column -> array, and the metric's direction.
 _COLUMNS = {

@@ -1,0 +1,194 @@
+"""What Hugging Face's Trainer leaves: trainer_state.json, train_results.json, all_results.json.
+
+All three state one time and rate for the whole training, start-up, evaluations and checkpoints
+included (transformers, trainer.py: _inner_training_loop; trainer_utils.py: speed_metrics). Of
+those in a folder the first named is read: it knows the steps, and its last entry repeats the rest.
+Ranks are in none of them.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from scalesweep.compute.log_lines import PACKED
+from scalesweep.core.files import digest_of
+from scalesweep.importers.imported_run import (
+    ImportedRun,
+    ImportRefusedError,
+    Refusal,
+    file_dates,
+    shown,
+)
+from scalesweep.importers.json_file import (
+    count_in,
+    metric,
+    number_in,
+    plain_file_name,
+    read_object,
+)
+from scalesweep.importers.made_benchmark import Made, parameter_entry
+from scalesweep.importers.repeat_names import plain_name
+from scalesweep.importers.write_campaign import Rules
+
+BENCHMARK = "huggingface_trainer"
+RULES = Rules(scaling="scaling", comparisons=(), prefix="huggingface_trainer_")
+MADE = Made(
+    "Trainings of Hugging Face's Trainer, by the results that it leaves.",
+    {
+        "training": parameter_entry(
+            "string", "Name of its folder, without the number of a repeat.", None, True
+        ),
+        "per_device_batch_size": parameter_entry(
+            "integer", "train_batch_size of trainer_state.json.", "samples", False
+        ),
+    },
+    {
+        "steps_per_second": "steps over train_runtime, start-up and evaluations included",
+        "samples_per_second": "train_samples_per_second, of all ranks together",
+        "tokens_per_second": "train_tokens_per_second, as the trainer counts tokens",
+        "run_time": "train_runtime",
+        "final_loss": "train_loss: the mean over the training",
+    },
+)
+SIGN = re.compile(r'"train_runtime"\s*:')
+STATE = "trainer_state.json"
+_FILES = (STATE, "train_results.json", "all_results.json")
+# Folders whose names say nothing of the training.
+_INNER = re.compile(r"checkpoint-\d{1,9}|trainer_output|output|results?")
+# Rates are printed with three decimals: a rate below this is rounded by more than one per cent.
+_COARSE = 0.05
+# Samples and time agree with a rate of samples within this.
+_AGREES = 0.05
+
+
+def is_part(file: Path) -> bool:
+    """Whether another file of the same training beside this one is read for it."""
+    name = plain_file_name(file)
+    if name not in _FILES:
+        return False
+    better = _FILES[: _FILES.index(name)]
+    return any(
+        _holds_result(file.with_name(other + end)) for other in better for end in ("", *PACKED)
+    )
+
+
+def _holds_result(file: Path) -> bool:
+    """Whether a file is there and is one of a training that ended."""
+    if not file.is_file():
+        return False
+    try:
+        return bool(_entries(read_object(file)))
+    except (OSError, ImportRefusedError):
+        return False
+
+
+def read_file(file: Path, ranks: int | None = None) -> Iterator[ImportedRun | Refusal]:
+    """The training of a result file; nothing where the file is none or a better one is beside it.
+
+    ``ranks``: one if None, and the run's variant then says that they are not stated.
+    """
+    if plain_file_name(file) not in _FILES or is_part(file):
+        return
+    try:
+        yield _run(read_object(file), file, ranks)
+    except ImportRefusedError as error:
+        yield Refusal(file, str(error), benchmark=BENCHMARK)
+
+
+def _entries(content: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """What ended trainings say: of a state the entries of its history that have a time."""
+    history = content.get("log_history")
+    entries = history if isinstance(history, list) else [content]
+    return [entry for entry in entries if isinstance(entry, dict) and "train_runtime" in entry]
+
+
+def _run(content: Mapping[str, Any], file: Path, ranks: int | None) -> ImportedRun:
+    entries = _entries(content)
+    if not entries:
+        raise ImportRefusedError("no train_runtime: the training had not ended")
+    said = entries[-1]
+    seconds = number_in(said, "train_runtime", 0)
+    if seconds is None:
+        raise ImportRefusedError("no train_runtime: the training had not ended")
+    notes: dict[str, Any] = {
+        "importer": "Hugging Face Trainer",
+        "times": "one time for the whole training: start-up, evaluations, checkpoints included",
+        "dates": file_dates("the file"),
+        "assumed": {"ranks": "--ranks" if ranks else "one, as none are named (--ranks N)"},
+    }
+    for key in ("epoch", "total_flos", "train_samples"):
+        if (value := number_in(said, key)) is not None:
+            notes[key] = value
+    metrics = {"run_time": metric(seconds, "s", "lower")}
+    if (loss := number_in(said, "train_loss")) is not None:
+        metrics["final_loss"] = metric(loss, "1", "lower")
+    if len(entries) > 1:
+        # Rates of a resumed training count steps that an earlier call did.
+        notes["resumed"] = f"{len(entries) - 1} earlier calls: no rates"
+    else:
+        metrics |= _rates(said, seconds, notes)
+    point: dict[str, Any] = {"ranks": ranks or 1, "training": _name(file)}
+    if (batch := count_in(content, "train_batch_size")) is not None:
+        point["per_device_batch_size"] = batch
+    modified = datetime.fromtimestamp(file.stat().st_mtime, UTC)
+    return ImportedRun(
+        benchmark=BENCHMARK,
+        made=MADE,
+        point=point,
+        variant={} if ranks else {"ranks": "not stated"},
+        file=file,
+        source_digest=digest_of([sorted((str(key), repr(said[key])) for key in said)]),
+        started=modified,
+        ended=modified,
+        samples={},
+        samples_per_epoch=0,
+        metrics=metrics,
+        notes=notes,
+    )
+
+
+def _rates(
+    said: Mapping[str, Any], seconds: float, notes: dict[str, Any]
+) -> dict[str, dict[str, Any]]:
+    """Steps, samples and tokens per second, where they are known."""
+    rates: dict[str, dict[str, Any]] = {}
+    steps, printed = count_in(said, "step"), number_in(said, "train_steps_per_second", 0)
+    coarse: list[str] = []
+    if steps is not None:
+        rates["steps_per_second"] = metric(steps / seconds, "steps/s", "higher")
+    elif printed is not None:
+        rates["steps_per_second"] = metric(printed, "steps/s", "higher")
+        coarse += ["steps_per_second"] if printed < _COARSE else []
+    samples = number_in(said, "train_samples_per_second", 0)
+    if samples is not None and (printed is not None or _is_of_samples(said, samples, seconds)):
+        rates["samples_per_second"] = metric(samples, "samples/s", "higher")
+        coarse += ["samples_per_second"] if samples < _COARSE else []
+    elif samples is not None:
+        # transformers of before May 2021 divided steps by the time and called them samples.
+        notes["samples_per_second"] = (
+            f"{samples:g} in the file, without train_steps_per_second: an old version, which "
+            "counted steps; left out"
+        )
+    if (tokens := number_in(said, "train_tokens_per_second", 0)) is not None:
+        rates["tokens_per_second"] = metric(tokens, "tokens/s", "higher")
+    if coarse:
+        notes["rounded"] = f"printed with three decimals, more than 1 % off: {', '.join(coarse)}"
+    return rates
+
+
+def _is_of_samples(said: Mapping[str, Any], rate: float, seconds: float) -> bool:
+    """Whether a rate is that of the samples of all epochs."""
+    samples, epochs = number_in(said, "train_samples", 0), number_in(said, "epoch", 0)
+    if samples is None or epochs is None:
+        return False
+    return abs(samples * epochs / seconds / rate - 1) < _AGREES
+
+
+def _name(file: Path) -> str | None:
+    """The nearest folder whose name says something of the training."""
+    for folder in file.absolute().parents:
+        if folder.name and not _INNER.fullmatch(folder.name):
+            return plain_name(shown(folder.name))[:100] or None
+    return None
