@@ -87,7 +87,7 @@ def test_what_must_be_known_is_named(tmp_path: Path) -> None:
 def test_stages_without_a_block_are_named(tmp_path: Path) -> None:
     """Of an import: torch_training refuses them."""
     torch = load_benchmark("torch_training")
-    small = {"model": "transformer", "batch_size": 16}
+    small = {"model": "transformer", "batch_size": 16, "ranks": 16}
     assert torch.transformer and torch.memory
     entry: Any = {
         "name": "e",
