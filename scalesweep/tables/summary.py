@@ -102,7 +102,7 @@ def _summarise(
         for name in point:
             if name in _TAKEN or name in plain or name.startswith("_"):
                 raise UserError(f"a parameter cannot be named '{name}': the summary uses it")
-        warning = None if times else _warmup_warning(samples)
+        warning = None if times else _warmup_warning(record, samples)
         spans = span_warning(record, samples)
     except UserError as error:
         raise type(error)(f"{run_id}: {error}") from None
@@ -169,9 +169,9 @@ def _times(name: str, array: NDArray[Any], point: Mapping[str, Any]) -> Floats:
     return values
 
 
-def _warmup_warning(samples: Mapping[str, NDArray[Any]]) -> str | None:
+def _warmup_warning(record: Mapping[str, Any], samples: Mapping[str, NDArray[Any]]) -> str | None:
     """What the steady-state test says against the declared warm-up of a benchmark that times
-    steps."""
+    steps, and what to change, by a name that its user knows."""
     if "warmup_step_times" not in samples or "step_times" not in samples:
         return None
     warmup = samples["warmup_step_times"]
@@ -180,7 +180,14 @@ def _warmup_warning(samples: Mapping[str, NDArray[Any]]) -> str | None:
     if state.agrees:
         return None
     late = not state.drifting and state.detected is not None
-    advice = f"set warmup_batches: {state.detected}" if late else "raise batches"
+    if not late:
+        advice = "raise batches" if "batches" in record["point"] else "run more steps"
+    elif "warmup_batches" in record["point"]:
+        advice = f"set warmup_batches: {state.detected}"
+    elif "stamps" in record.get("notes", {}):
+        advice = f"set warmup: {state.detected} under stamps in benchmark.yaml"
+    else:
+        advice = f"let the first {state.detected} steps warm up"
     return f"{state.message.replace('values', 'steps')}; {advice}"
 
 

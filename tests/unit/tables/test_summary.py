@@ -412,13 +412,26 @@ def test_archives_are_bounded_before_anything_is_inflated(
                 Arrays((tmp_path / "samples.npz").read_bytes())
 
 
-def test_steps_that_become_steady_after_the_declared_warmup_are_told() -> None:
+@pytest.mark.parametrize(
+    ("point", "notes", "warm_up", "longer"),
+    [
+        ({"warmup_batches": 4, "batches": 40}, {}, "set warmup_batches: 10", "raise batches"),
+        ({}, {"stamps": {}}, "set warmup: 10 under stamps in benchmark.yaml", "run more steps"),
+        ({}, {}, "let the first 10 steps warm up", "run more steps"),
+    ],
+)
+def test_steps_that_become_steady_after_the_declared_warmup_are_told(
+    point: dict[str, Any], notes: dict[str, Any], warm_up: str, longer: str
+) -> None:
     steady = np.full((40, 2), 0.1) + np.random.default_rng(1).normal(0, 0.001, (40, 2))
     slow = np.vstack([np.linspace(0.5, 0.2, 6)[:, None] * np.ones(2), steady[6:]])
-    record = make_record(work={})
+    drifts = steady * np.linspace(2, 1, 40)[:, None]
+    record = make_record(work={}, notes=notes)
+    record["point"] |= point
     for timed, warnings in (
         (steady, None),
-        (slow, "steps are steady only from 10 on; set warmup_batches: 10"),
+        (slow, f"steps are steady only from 10 on; {warm_up}"),
+        (drifts, f"; {longer}"),
     ):
         samples = {"warmup_step_times": np.full((4, 2), 1.0), "step_times": timed}
         told = summarise_run(record, samples)["warnings"]
