@@ -14,6 +14,9 @@ import numpy as np
 from scalesweep.analysis.types import Floats
 
 CONSTANTS = ("states", "activations", "logits", "overhead")
+# Bytes that a rank has besides what the model counts: fits to PyTorch on the host, and to nanotron
+# on GPUs, gave 0.4 GB.
+DEFAULT_OVERHEAD = 5e8
 # Standard deviation of a constant about its default, as a share of it, before anything is measured.
 _DOUBT = (0.3, 0.3, 0.5, 1.0)
 _ROUNDS = 30
@@ -43,7 +46,7 @@ class Constants:
     states: float = 1.0
     activations: float = 1.0
     logits: float = 1.0
-    overhead: float = 1e9  # bytes
+    overhead: float = DEFAULT_OVERHEAD  # bytes
 
     @property
     def values(self) -> Floats:
@@ -94,22 +97,21 @@ def fit_memory(
     failed: Sequence[tuple[Floats, float]] = (),
     devices: Sequence[float] = (),
     of: str = "most",
-    overhead: float = 1e9,
 ) -> MemoryFit:
     """The constants that explain measured peaks, and the fragments that explain failures.
 
     ``measured``: parts (``memory_model.rank_bytes``) and peak in bytes of each point; ``failed``:
     parts of points that ran out of memory, and bytes of their device; ``devices``: the bytes of the
     device of each measured point, NaN where not known, or nothing. ``of``: which rank a peak is of
-    (``needed``). ``overhead``: its default.
+    (``needed``).
     """
-    constants = Constants(overhead=overhead)
+    constants = Constants()
     if not measured:
         return MemoryFit(constants)
     peaks = np.array([peak for _, peak in measured])
     for _ in range(3):  # which stage needs the most depends on the constants
         terms = np.array([_chosen(parts, constants, of) for parts, _ in measured])
-        constants = Constants(*map(float, _fitted(terms / peaks[:, None], constants, overhead)))
+        constants = Constants(*map(float, _fitted(terms / peaks[:, None], constants)))
     needed = np.array([MemoryFit(constants).needed(parts, of) for parts, _ in measured])
     spread = _spread(np.log(peaks / needed))
     fit = MemoryFit(constants, spread, DEFAULT_FRAGMENTS, len(peaks), len(failed))
@@ -124,16 +126,14 @@ def fit_memory(
     return MemoryFit(constants, spread, _fragments(known, spread), len(peaks), len(failed))
 
 
-def fits_without(
-    measured: Sequence[tuple[Floats, float]], of: str = "most", overhead: float = 1e9
-) -> list[MemoryFit]:
+def fits_without(measured: Sequence[tuple[Floats, float]], of: str = "most") -> list[MemoryFit]:
     """For each measured point the fit to the others: without it alone, or, of many, without it and
     every ``_FOLDS``-th besides."""
     folds = min(len(measured), _FOLDS)
     fits = [
         fit_memory(
             [point for place, point in enumerate(measured) if place % folds != fold],
-            of=of, overhead=overhead,
+            of=of,
         )
         for fold in range(folds)
     ]  # fmt: skip
@@ -163,7 +163,7 @@ def _chosen(parts: Floats, constants: Constants, of: str) -> Floats:
     return chosen
 
 
-def _fitted(shares: Floats, start: Constants, overhead: float) -> Floats:
+def _fitted(shares: Floats, start: Constants) -> Floats:
     """The constants that make the sum of ``shares`` (terms over their peak) 1, none below 0.
 
     By least squares of relative residuals, large ones by their size (Huber's weights), with the
@@ -171,8 +171,8 @@ def _fitted(shares: Floats, start: Constants, overhead: float) -> Floats:
     """
     from scipy.optimize import nnls
 
-    default = Constants(overhead=overhead).values
-    doubt = np.array(_DOUBT) * np.maximum(default, 1e-9)
+    default = Constants().values
+    doubt = np.array(_DOUBT) * default
     values = start.values
     for _ in range(_ROUNDS):
         residuals = np.abs(shares @ values - 1)

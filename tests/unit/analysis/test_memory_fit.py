@@ -14,7 +14,7 @@ from scalesweep.analysis.memory_fit import (
     fit_memory,
 )
 
-TRUE = np.array([1.2, 1.4, 0.8, 2e9])
+TRUE = np.array([1.2, 1.4, 0.8, 8e8])
 
 
 def made_points(count, stages=1, seed=0, noise=0.03):
