@@ -20,7 +20,7 @@ import argparse
 import csv
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -113,15 +113,20 @@ def read_rows(path: Path) -> list[Row]:
     with path.open(encoding="utf-8", newline="") as lines:
         for place, cells in enumerate(csv.DictReader(lines), start=2):
             try:
-                ran = cells["status"] == "ok"
-                counts = {name: int(cells[of]) for name, of in COLUMNS.items()}
-                peak = float(cells["gpu_memory_gb"]) * GIB if ran else float("nan")
-                if cells["model"] not in SHAPES:
-                    raise ValueError(f"model {cells['model']!r} is none of {', '.join(SHAPES)}")
+                rows[row_of(cells)] = None
             except (KeyError, ValueError) as error:
                 raise SystemExit(f"{path}:{place}: {error}") from None
-            rows[Row(model=cells["model"], ran=ran, peak=peak, **counts)] = None
     return list(rows)
+
+
+def row_of(cells: Mapping[str, str]) -> Row:
+    """The row of a line of the table. Raises KeyError and ValueError for a faulty one."""
+    ran = cells["status"] == "ok"
+    counts = {name: int(cells[of]) for name, of in COLUMNS.items()}
+    peak = float(cells["gpu_memory_gb"]) * GIB if ran else float("nan")
+    if cells["model"] not in SHAPES:
+        raise ValueError(f"model {cells['model']!r} is none of {', '.join(SHAPES)}")
+    return Row(model=cells["model"], ran=ran, peak=peak, **counts)
 
 
 def judged(

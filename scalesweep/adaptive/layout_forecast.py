@@ -5,7 +5,6 @@ from dataclasses import dataclass
 
 from scalesweep.analysis.prediction.layouts.candidates import layouts_like
 from scalesweep.analysis.prediction.layouts.cost import COMPUTE, PIPELINE, REST
-from scalesweep.analysis.prediction.layouts.fits import fits_as_neighbours
 from scalesweep.analysis.prediction.layouts.forecast import (
     HEDGED_FROM,
     LEVEL,
@@ -66,7 +65,7 @@ def forecast_at(
         return ForecastAt(study, ranks, refused="no layout ran")
     if why := beyond(measured, ranks):
         return ForecastAt(study, ranks, refused=why)
-    forecast = forecast_layouts(measured, fits_as_neighbours)
+    forecast = forecast_layouts(measured, study.fits)
     if isinstance(forecast, str):
         return ForecastAt(study, ranks, refused=forecast)
     known = {layout for layout, ran in zip(measured.layouts, measured.ran, strict=True) if ran}
@@ -74,13 +73,12 @@ def forecast_at(
     every = tuple(dict.fromkeys(layout for layout in asked if layout not in known))
     if not every:
         return ForecastAt(study, ranks, refused="no layout is left to be tried")
-    fits = fits_as_neighbours(measured, every)
+    fits = study.fits(measured, every)
     too_large = sum(fit is False for fit in fits)
     if too_large == len(every):
         return ForecastAt(
             study, ranks, too_large=too_large,
-            refused=f"none of {too_large:,} layouts is expected to fit into memory, by its nearest "
-            "measured layouts",
+            refused=f"none of {too_large:,} layouts is expected to fit into memory",
         )  # fmt: skip
     chosen = forecast.trials(every, fits, trials)
     expected = _expected(study, forecast, every, fits)

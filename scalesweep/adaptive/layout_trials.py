@@ -148,7 +148,8 @@ def _points(
         seen.add(identity)
         benchmark = experiment.benchmark
         try:
-            layout = layout_from(mesh_of(benchmark, point), shape_of(benchmark, point), point)
+            mesh, shape = mesh_of(benchmark, point), shape_of(benchmark, point)
+            layout = layout_from(mesh, shape, benchmark.memory, point)
         except UserError:
             continue
         if layout is None or layout.ranks != ranks:

@@ -13,6 +13,8 @@ from scalesweep.core.formatting import text_of
 from scalesweep.core.plan_format import PlanExperiment
 
 if TYPE_CHECKING:
+    from scalesweep.analysis.memory_model import MemoryLayout
+    from scalesweep.analysis.model_shape import ModelShape
     from scalesweep.analysis.types import Floats
 
 GIB = 2**30
@@ -102,12 +104,19 @@ def planned_point_memory(
     experiment: PlanExperiment, point: Mapping[str, Any]
 ) -> PointMemory | str | None:
     """The same as ``point_memory``, of a point of a plan with all its parameters."""
+    return _bytes_of(planned_memory_layout(experiment, point))
+
+
+def planned_memory_layout(
+    experiment: PlanExperiment, point: Mapping[str, Any]
+) -> "tuple[ModelShape, MemoryLayout, float | None] | str | None":
+    """The same as ``memory_layout``, of a point of a plan with all its parameters."""
     memory = planned_memory(experiment)
     if memory is None or "transformer" not in experiment:
         return None
     transformer = transformer_of_texts(experiment["transformer"])
     mesh = mesh_of_texts(experiment["mesh"]) if "mesh" in experiment else None
-    return point_memory(memory, transformer, mesh, point, experiment["benchmark"])
+    return memory_layout(memory, transformer, mesh, point, experiment["benchmark"])
 
 
 def point_memory(
@@ -119,13 +128,32 @@ def point_memory(
 ) -> PointMemory | str | None:
     """The bytes of a point; what must be known and is not, in words; None where no transformer is
     trained. Raises UserError, starting with ``where``, for a value that cannot be."""
+    return _bytes_of(memory_layout(memory, transformer, mesh, point, where))
+
+
+def _bytes_of(
+    known: "tuple[ModelShape, MemoryLayout, float | None] | str | None",
+) -> PointMemory | str | None:
+    """The bytes of a layout of ``memory_layout``, or why they are not known."""
+    if not isinstance(known, tuple):
+        return known
     # Not at the top: the Snakefile is parsed with this module, and few campaigns need it.
-    from scalesweep.analysis.memory_model import (
-        MemoryLayout,
-        has_idle_stage,
-        rank_bytes,
-        unknown_of,
-    )
+    from scalesweep.analysis.memory_model import has_idle_stage, rank_bytes
+
+    shape, layout, device = known
+    return PointMemory(rank_bytes(shape, layout), device, has_idle_stage(shape, layout))
+
+
+def memory_layout(
+    memory: Memory,
+    transformer: Transformer,
+    mesh: Mesh | None,
+    point: Mapping[str, Any],
+    where: str,
+) -> "tuple[ModelShape, MemoryLayout, float | None] | str | None":
+    """The model and the layout of a point, and bytes of a rank's device, as far as memory depends
+    on them; else as ``point_memory``."""
+    from scalesweep.analysis.memory_model import MemoryLayout, unknown_of
 
     shape = transformer.at(point, where)
     if shape is None:
@@ -155,11 +183,7 @@ def point_memory(
         passes=passes or 1,
         **values,
     )
-    return PointMemory(
-        rank_bytes(shape, layout),
-        None if device is None else device * GIB,
-        has_idle_stage(shape, layout),
-    )
+    return shape, layout, None if device is None else device * GIB
 
 
 def _checked(name: str, value: Any, key: str) -> Any:

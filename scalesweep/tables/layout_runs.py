@@ -5,10 +5,18 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from scalesweep.analysis.factors import determined, planned_points
+from scalesweep.analysis.memory_model import MemoryLayout
 from scalesweep.analysis.model_shape import ModelShape
+from scalesweep.analysis.prediction.layouts.fits import fits_as_neighbours
+from scalesweep.analysis.prediction.layouts.forecast import Fits
+from scalesweep.analysis.prediction.layouts.memory import MemoryJudge
 from scalesweep.analysis.prediction.layouts.runs import Layout, Measured, measured_of
 from scalesweep.config.expressions import Expression
+from scalesweep.config.memory import Memory, planned_memory, planned_memory_layout
+from scalesweep.config.mesh import value_at
 from scalesweep.config.point_shape import planned_mesh, planned_shape
 from scalesweep.core.causes import Cause
 from scalesweep.core.formatting import text_of
@@ -16,13 +24,17 @@ from scalesweep.core.joined_experiments import parameters_at
 from scalesweep.core.plan_format import PlanExperiment
 from scalesweep.core.status import Status
 from scalesweep.tables.pairwise import main_measures
+from scalesweep.tables.peaks import peak_bytes
 from scalesweep.tables.points import ExperimentData, Measure
 
-# Parameters that say whether what a rank holds is split over its replicas, beside ``dp_shard``.
+# Parameters that say whether what a rank holds is split over its replicas, where the benchmark does
+# not (``memory.zero``); and ``dp_shard``.
 SHARDING = ("zero", "zero_stage", "zero1")
+ZERO = "zero"
 # Where a source does not say why a run failed, another one of this layout is not worth trying
 # either: in published sweeps it is memory nearly always.
-TOO_LARGE = (Cause.OUT_OF_MEMORY, Cause.GPU_OUT_OF_MEMORY, Cause.NOT_STATED)
+OUT_OF_MEMORY = (Cause.OUT_OF_MEMORY, Cause.GPU_OUT_OF_MEMORY)
+TOO_LARGE = (*OUT_OF_MEMORY, Cause.NOT_STATED)
 # Ranks of a node that is not known.
 PER_NODE = 8
 _BATCH = ("micro_batch", "accumulation", "global_batch")
@@ -38,7 +50,8 @@ class LayoutStudy:
     is the global batch where that does not grow with the ranks.
 
     ``measured``: seconds are samples of a step over the rate of all ranks; what was measured is in
-    ``unit``, of each rank where ``of_a_rank``.
+    ``unit``, of each rank where ``of_a_rank``. ``fits``: what says whether a layout fits: the
+    memory model where the benchmark states what that takes, else the nearest measured layouts.
     """
 
     values: Mapping[str, Any]
@@ -48,6 +61,7 @@ class LayoutStudy:
     unit: str
     of_a_rank: bool
     measured: Measured
+    fits: Fits
 
     def rate(self, layout: Layout, seconds: float) -> float:
         """The rate, in ``unit``, of a layout whose steps take so long."""
@@ -73,13 +87,21 @@ def is_layout_study(entry: PlanExperiment) -> bool:
 
 
 def layout_from(
-    mesh: Mapping[str, int] | None, shape: ModelShape | None, point: Mapping[str, Any]
+    mesh: Mapping[str, int] | None,
+    shape: ModelShape | None,
+    memory: Memory | None,
+    point: Mapping[str, Any],
 ) -> Layout | None:
-    """The layout of a point with all its parameters; None where part of it is not known."""
+    """The layout of a point with all its parameters; None where part of it is not known.
+
+    ``memory``: what the benchmark says of it, by which a layout is sharded or not.
+    """
     if mesh is None or shape is None or not shape.micro_batch or not shape.accumulation:
         return None
     replicas = mesh.get("dp", mesh.get("dp_replicate", 1) * mesh.get("dp_shard", 1))
     sharded = mesh.get("dp_shard", 1) > 1 or any(point.get(name) for name in SHARDING)
+    if memory is not None and ZERO in memory.fields:
+        sharded = bool(value_at(memory.fields[ZERO], point))
     weights = float(shape.parameters or 0.0)
     known = weights > 0
     # PaLM's convention (arXiv 2204.02311): only the proportion of layouts to each other matters.
@@ -134,11 +156,52 @@ def layout_studies(data: ExperimentData) -> list[LayoutStudy]:
     unit = quantity.unit
     return [
         LayoutStudy(
-            values[key], batch, str(key[0]), measure, unit, quantity.scope == "rank", measured
+            values[key],
+            batch,
+            str(key[0]),
+            measure,
+            unit,
+            quantity.scope == "rank",
+            measured,
+            _fits(data, values[key], str(key[0])),
         )
         for key, of in runs.items()
         for batch, measured in _by_batch(of)
     ]
+
+
+def _fits(data: ExperimentData, values: Mapping[str, Any], source: str) -> Fits:
+    """What says of the layouts of a study whether they fit."""
+    entry = data.experiment
+    memory = planned_memory(entry)
+    if memory is None:
+        return fits_as_neighbours
+    read = _reader(entry)
+    rows = peak_bytes(data, memory)
+    like: dict[bool, tuple[ModelShape, MemoryLayout]] = {}
+    devices: list[float] = []
+    peaks: dict[Layout, float] = {}
+    for point in data.points():
+        layout = read(point.values)
+        if layout is None or any(point.values[n] != v for n, v in values.items()):
+            continue
+        known = planned_memory_layout(entry, parameters_at(entry, point.values))
+        if not isinstance(known, tuple) or known[2] is None:
+            continue
+        like.setdefault(layout.sharded, known[:2])
+        devices.append(known[2])
+        if rows is not None and point.source == source and np.isfinite(rows[point.rows]).all():
+            peaks[layout] = float(rows[point.rows].mean())
+    if not devices:
+        return fits_as_neighbours
+    failed = frozenset(
+        layout
+        for run in entry["runs"]
+        if run["status"] == Status.FAILED
+        and run["cause"] in OUT_OF_MEMORY
+        and (layout := read(run["point"])) is not None
+    )
+    return MemoryJudge(like, min(devices), peaks, failed, memory.rank)
 
 
 def study_parameters(entry: PlanExperiment) -> list[str]:
@@ -148,6 +211,8 @@ def study_parameters(entry: PlanExperiment) -> list[str]:
     texts = [*entry.get("mesh", {}).values()]
     texts += [text for key, text in entry.get("transformer", {}).items() if key in _BATCH]
     layout = {name for text in texts for name in Expression(text, entry["name"]).names}
+    if ZERO in (of_memory := entry.get("memory", {})):
+        layout |= set(Expression(of_memory[ZERO], entry["name"]).names)
     layout |= {"ranks", "ranks_per_node", entry["scale"], *entry.get("derived_parameters", {})}
     return [
         name
@@ -159,9 +224,12 @@ def study_parameters(entry: PlanExperiment) -> list[str]:
 
 
 def _reader(entry: PlanExperiment) -> Callable[[Mapping[str, Any]], Layout | None]:
+    memory = planned_memory(entry)
+
     def read(values: Mapping[str, Any]) -> Layout | None:
         point = parameters_at(entry, values)
-        return layout_from(planned_mesh(entry, point), planned_shape(entry, point), point)
+        mesh, shape = planned_mesh(entry, point), planned_shape(entry, point)
+        return layout_from(mesh, shape, memory, point)
 
     return read
 

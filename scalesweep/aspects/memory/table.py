@@ -26,13 +26,12 @@ from scalesweep.core.joined_experiments import parameters_at
 from scalesweep.core.status import Status
 from scalesweep.table.declared import DeclaredRow, PointRow, column
 from scalesweep.tables.making import Maker, TableInputs, point_columns
+from scalesweep.tables.peaks import peak_bytes
 from scalesweep.tables.points import ExperimentData, Point
 
 RAN, OUT_OF_MEMORY, FAILED = "ran", "out of memory", "failed otherwise"
 RIGHT, WRONG = "right", "wrong"
 _OUT_OF_MEMORY = {Cause.OUT_OF_MEMORY, Cause.GPU_OUT_OF_MEMORY}
-# Bytes of the units that a peak may be in.
-_UNITS = {"bytes": 1.0, "B": 1.0, "kB": 1e3, "MB": 1e6, "GB": 1e9, "MiB": 2.0**20, "GiB": 2.0**30}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -125,7 +124,7 @@ def memory_rows(inputs: TableInputs) -> Iterator[MemoryRow | MemoryFitRow]:
 
 def _judged(data: ExperimentData, points: Sequence[Point], memory: Memory) -> Iterator[_Judged]:
     """The points of which the model can say something."""
-    peak = _peak(data, memory)
+    peak = peak_bytes(data, memory)
     ends = _ends(data)
     for point in points:
         parameters = parameters_at(data.experiment, point.values)
@@ -139,17 +138,6 @@ def _judged(data: ExperimentData, points: Sequence[Point], memory: Memory) -> It
         key = canonical_json({name: point.values[name] for name in data.axes})
         outcome = RAN if point.rows.size else ends.get(key, "")
         yield _Judged(point, known.parts, known.idle_stage, known.device, measured, outcome)
-
-
-def _peak(data: ExperimentData, memory: Memory) -> Floats | None:
-    """Bytes of the measured peak of each row of the summary: of the first metric that there is."""
-    for name in memory.peaks:
-        quantity = data.quantities.get(name)
-        if quantity is not None and quantity.unit in _UNITS:
-            numbers = data.numbers(name, "mean", "run")
-            if np.isfinite(numbers).any():
-                return np.asarray(numbers * _UNITS[quantity.unit])
-    return None
 
 
 def _ends(data: ExperimentData) -> dict[str, str]:

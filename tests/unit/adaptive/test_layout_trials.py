@@ -6,9 +6,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from bench.lib.layout_truth import Program, bytes_of, seconds_of
+from scalesweep.analysis.prediction.layouts.memory import MemoryJudge
 from scalesweep.analysis.prediction.layouts.runs import Layout
 from scalesweep.commands import advise, predict
 from scalesweep.config.campaign import Campaign, load_campaign
@@ -29,6 +31,11 @@ transformer:
   accumulation: accumulation
   global_batch: global_batch
 """
+MEMORY = """  vocabulary: "131072"
+  tied: "false"
+  dtype: "'bfloat16'"
+memory: {zero: zero, device_gib: "80", peak: peak_memory}
+"""
 PARAMETERS = "".join(
     f"  {name}: {{type: integer, minimum: {0 if name == 'zero' else 1}, default: 1, doc: {name}}}\n"
     for name in ("dp", "tp", "pp", "zero", "micro_batch", "accumulation", "global_batch")
@@ -44,6 +51,9 @@ derive:
 RATE = {"unit": "tokens/s", "better": "higher", "scope": "total"}
 
 
+PEAK = {"unit": "GiB", "better": "lower", "scope": "total"}
+
+
 @pytest.fixture
 def campaign(toy: Path, campaign_of: Callable[..., Campaign], tmp_path: Path) -> Campaign:
     """A campaign of layouts on up to 64 ranks."""
@@ -54,6 +64,14 @@ def campaign(toy: Path, campaign_of: Callable[..., Campaign], tmp_path: Path) ->
     site.write_text(site.read_text().replace("nodes: 4", "nodes: 64"))
     top = f"campaign: test\nsite: toy\nresults: {tmp_path / 'results'}\n"
     return campaign_of(BODY, top)
+
+
+@pytest.fixture
+def with_memory(campaign: Campaign, toy: Path) -> Campaign:
+    """The same, of a benchmark that says what its memory depends on."""
+    benchmark = toy / "benchmarks" / "toy" / "benchmark.yaml"
+    benchmark.write_text(benchmark.read_text().replace(MESH, MESH + MEMORY))
+    return load_campaign(campaign.file)
 
 
 def layout_of(point: Any) -> Layout:
@@ -73,8 +91,11 @@ def finish(campaign: Campaign, upto: int) -> None:
         rate = layout.global_batch * 4096 / seconds_of(PROGRAM, layout)
         write_unchecked(
             campaign.runs_folder, run.run_id, benchmark="toy", point=dict(run.point),
-            metrics={"tokens_per_second": {"value": rate, **RATE}}, resources={}, wall_s=60.0,
-            work={"samples_per_epoch": None},
+            metrics={
+                "tokens_per_second": {"value": rate, **RATE},
+                "peak_memory": {"value": bytes_of(PROGRAM, layout) / 2**30, **PEAK},
+            },
+            resources={}, wall_s=60.0, work={"samples_per_epoch": None},
         )  # fmt: skip
 
 
@@ -174,6 +195,24 @@ def test_a_study_is_of_layouts_only(campaign: Campaign) -> None:
     layout, seconds = study.measured.layouts[0], float(study.measured.seconds[0])
     assert seconds == pytest.approx(seconds_of(PROGRAM, layout) / 4096)
     assert study.rate(layout, seconds) == pytest.approx(layout.global_batch / seconds)
+
+
+@pytest.mark.slow
+def test_the_memory_model_says_which_layouts_fit(with_memory: Campaign) -> None:
+    """By measured peaks, of layouts at a scale that was not run."""
+    finish(with_memory, 16)
+    plan, summary = read_now(with_memory)
+    (study,) = layout_studies(ExperimentData(summary, plan["experiments"][0]))
+    assert isinstance(study.fits, MemoryJudge)
+    assert len(study.fits.peaks) == int(study.measured.ran.sum())
+    assert study.fits.device == 80 * 2**30
+    layouts = tuple(layout_of(run.point) for run in with_memory.experiments[0].runs)
+    large = np.array([bytes_of(PROGRAM, layout) > 80e9 for layout in layouts])
+    fits = study.fits(study.measured, layouts)
+    likely = np.array([fit is not None for fit in fits])
+    called = np.array([fit is False for fit in fits])
+    assert likely.mean() > 0.7
+    assert (called == large)[likely].mean() > 0.9
 
 
 @pytest.mark.parametrize(

@@ -17,8 +17,9 @@ from scalesweep.analysis.prediction.layouts.rivals import COST, METHODS, Forecas
 from scalesweep.analysis.prediction.layouts.runs import Columns, Layout, Measured
 from scalesweep.analysis.types import Floats
 
-# Layouts that a method is fitted to at least, and that a scale must have to be forecast.
-LEAST_KNOWN, LEAST_THERE = 20, 6
+# Layouts that a method is fitted to at least (where no scale has so many below it: ``FEW_KNOWN``),
+# and that a scale must have to be forecast.
+LEAST_KNOWN, FEW_KNOWN, LEAST_THERE = 20, 8, 6
 TRIALS = 5
 LEVEL = 0.9
 # By how much (logarithm) each end of an interval lies beyond the quantile of errors
@@ -84,13 +85,13 @@ def loss_of(there: Measured, chosen: Sequence[int]) -> float:
     return 1 - tried / float(rates.max())
 
 
-def roll(measured: Measured, method: str, fits: Fits) -> list[Rolled]:
-    """The rolling forecasts of one method, by scale."""
+def roll(measured: Measured, method: str, fits: Fits, least: int) -> list[Rolled]:
+    """The rolling forecasts of one method, by scale, of those with ``least`` layouts below them."""
     rolled = []
     for ranks in measured.scales[1:]:
         known = measured.where(measured.scale < ranks)
         there = measured.where(measured.scale == ranks)
-        if known.ran.sum() < LEAST_KNOWN or there.ran.sum() < LEAST_THERE:
+        if known.ran.sum() < least or there.ran.sum() < LEAST_THERE:
             continue
         costs = METHODS[method](known)(there.layouts)
         slower = fit_cost(known).slower_between(SLOWER).seconds(there.layouts)
@@ -188,10 +189,13 @@ def forecast_layouts(measured: Measured, fits: Fits) -> LayoutForecast | str:
     why = refusal(measured)
     if why:
         return why
-    rolled = {method: roll(measured, method, fits) for method in METHODS}
-    if not rolled[COST]:
+    for least in (LEAST_KNOWN, FEW_KNOWN):
+        rolled = {method: roll(measured, method, fits, least) for method in METHODS}
+        if rolled[COST]:
+            break
+    else:
         return (
-            f"no measured scale can be forecast from smaller ones: it takes {LEAST_KNOWN} layouts "
+            f"no measured scale can be forecast from smaller ones: it takes {FEW_KNOWN} layouts "
             f"that ran, and {LEAST_THERE} more at a larger number of ranks"
         )
     scores = {
@@ -211,10 +215,10 @@ def _mean_loss(rolled: Sequence[Rolled]) -> float:
 def refusal(measured: Measured) -> str | None:
     """Why nothing is forecast from what was measured; None where something is."""
     count, scales = int(measured.ran.sum()), measured.scales
-    if count < LEAST_KNOWN + LEAST_THERE or len(scales) < 2:
+    if count < FEW_KNOWN + LEAST_THERE or len(scales) < 2:
         return (
             f"{count} layouts ran, at {len(scales)} numbers of ranks; a forecast takes "
-            f"{LEAST_KNOWN + LEAST_THERE} at two numbers at least"
+            f"{FEW_KNOWN + LEAST_THERE} at two numbers at least"
         )
     return None
 

@@ -123,10 +123,10 @@ def _layouts(count: int, dp: int) -> list[tuple[Layout, float | None, bool]]:
 @pytest.mark.parametrize(
     ("runs", "why"),
     [
-        ([], "0 layouts ran, at 0 numbers of ranks; a forecast takes 26 at two numbers at least"),
-        (_layouts(40, 8), "40 layouts ran, at 1 numbers of ranks; a forecast takes 26"),
-        ([*_layouts(10, 8), *_layouts(10, 16)], "20 layouts ran, at 2 numbers of ranks"),
-        ([*_layouts(10, 8), *_layouts(30, 16)], "no measured scale can be forecast from smaller"),
+        ([], "0 layouts ran, at 0 numbers of ranks; a forecast takes 14 at two numbers at least"),
+        (_layouts(40, 8), "40 layouts ran, at 1 numbers of ranks; a forecast takes 14"),
+        ([*_layouts(5, 8), *_layouts(5, 16)], "10 layouts ran, at 2 numbers of ranks"),
+        ([*_layouts(5, 8), *_layouts(30, 16)], "no measured scale can be forecast from smaller"),
     ],
 )
 def test_too_few_layouts_are_refused(
