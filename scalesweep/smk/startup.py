@@ -1,5 +1,6 @@
 """What happens while the Snakefile is parsed: the campaign is read, and the state of its runs."""
 
+import logging
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -15,10 +16,12 @@ from scalesweep.smk.campaign_args import is_odd, read_campaign, warn
 from scalesweep.smk.context import SnakemakeContext
 from scalesweep.smk.job_rules import JobRules
 from scalesweep.smk.preflight import Preflight
-from scalesweep.state.frameworks import leave_unsupported
+from scalesweep.state.frameworks import leave_unsupported, tell_lacking
 from scalesweep.state.results_folder import check_writable
 from scalesweep.state.run_state import RunState, beside_done, forget_unsupported
 from scalesweep.state.stock import newer, take_stock, tell_runs
+
+_log = logging.getLogger(__name__)
 
 # For a Slurm that does not answer: a call that only plans waits so long in vain.
 PATIENCE_S = 60.0
@@ -64,6 +67,9 @@ def prepare(
         }
         states = leave_unsupported(campaign.site, runs, again)
     warn(campaign, runs, odd, dry)
+    if RUN in verbs:  # a plan says it in its own lines
+        for line in tell_lacking(campaign.site, runs, states):
+            _log.warning("%s", line)
     submission = Submission(campaign, states, runs) if cluster else None
     context = SnakemakeContext(
         campaign,

@@ -5,7 +5,8 @@ framework, the runs are pending as if nothing had been.
 """
 
 import shutil
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from scalesweep.config.benchmark import Benchmark
@@ -14,6 +15,7 @@ from scalesweep.config.experiment import Experiment
 from scalesweep.config.repeats import Run
 from scalesweep.config.site import Site
 from scalesweep.core.causes import Cause
+from scalesweep.core.formatting import counted
 from scalesweep.core.paths import REPO
 from scalesweep.core.status import Status
 from scalesweep.state.run_state import RunState
@@ -50,6 +52,18 @@ def leave_unsupported(
         if not states[run_id].settled
     }
     return {**states, **lacking} if lacking else states
+
+
+def tell_lacking(
+    site: Site, runs: Mapping[str, tuple[Experiment, Run]], states: Mapping[str, RunState]
+) -> Sequence[str]:
+    """A line for each reason for which pending runs are not started: how many, what mends it."""
+    reasons = Counter(
+        why
+        for run_id, why in without_framework(site, runs).items()
+        if states[run_id].status == Status.UNSUPPORTED
+    )
+    return [f"{counted(n, 'run is', 'runs are')} unsupported: {why}" for why, n in reasons.items()]
 
 
 def without_framework(site: Site, runs: Mapping[str, tuple[Experiment, Run]]) -> Mapping[str, str]:
