@@ -48,6 +48,7 @@ ORDER = (
     "against_reads",
     "input_bound",
     "largest_loss",
+    "pipeline_idle",
     "first_epoch_loss",
     "step_causes",
     "drift_in_runs",
@@ -86,6 +87,7 @@ ORDER = (
 SECTIONS = (
     *(
         "Steps",
+        "Mesh",
         "Warm-up",
         "Accuracy",
         "Phases",

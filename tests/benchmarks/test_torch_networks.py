@@ -52,6 +52,9 @@ def test_operations_are_those_of_the_products(both):
     products = layers * 12 * width * width + width * vocabulary  # multiplications a token
     attention = layers * 2 * sequence * width
     assert facts["flop"] == [6 * sequence * (products + attention)] * 2
+    # Computed again is the forward pass of the blocks: without the last layer, and once.
+    blocks = 2 * sequence * (products - 32 * 50 + attention)
+    assert facts["recomputed"] == [[0], [blocks]]
     # Forward 3.8 G multiplications and additions (K. He et al., arXiv:1512.03385, table 1), three
     # times that with the backward pass, less the gradients of the images.
     forward = 2 * 3.8e9

@@ -14,6 +14,7 @@ import torch
 from harness import seeded
 from harness.program import ProgramError
 from torch_training import flops, inputs, memory, models
+from torch_training.mesh import Shape
 from torch_training.models.network import count, initial_values
 
 GPT2 = {
@@ -68,6 +69,10 @@ def transformer():
         "same_gradients": all(map(torch.equal, plain, again)),
         "shifted": bool(torch.equal(tokens[:, 1:], targets[:, :-1])),
         "flop": [flops.per_sample(TINY), flops.per_sample(TINY | {"checkpointing": "full"})],
+        "recomputed": [
+            flops.recomputed(TINY | {"checkpointing": kind}, Shape(1, 1, 1, 1))
+            for kind in ("none", "full")
+        ],
         "resnet50_flop": flops.per_sample(GPT2 | {"model": "resnet50"}),
     }
 

@@ -170,8 +170,12 @@ class TorchTraining(Benchmark):
 
     def notes(self, about_ranks: list[Any]) -> dict[str, Any]:
         """Return how ranks share, on what, and the sizes of batches."""
-        params = self.params
+        params, shape = self.params, self.sharing.shape
         own = params["batch_size"] * params["accumulation"]
+        operations = {
+            "flop": flops.of_ranks(params, shape),
+            "recomputed_flop": flops.recomputed(params, shape),
+        }
         return {
             "mode": {"strategy": self.sharing.by, "step_times": "of each rank"},
             "devices": [about["device"] for about in about_ranks],
@@ -180,6 +184,6 @@ class TorchTraining(Benchmark):
             "batch": {"global": self.samples_per_step, "per_device": params["batch_size"]},
             "exchange": self.sharing.exchange(),
             "layout": self.sharing.layout([about["share"] for about in about_ranks])
-            | {"flop": [each * own for each in flops.of_ranks(params, self.sharing.shape)]},
+            | {name: [each * own for each in of_ranks] for name, of_ranks in operations.items()},
             "peaks": {name: [rank.get(name) for rank in self.peaks] for name in self.peaks[0]},
         }

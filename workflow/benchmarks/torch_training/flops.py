@@ -44,6 +44,20 @@ def of_ranks(params: dict[str, Any], shape: Shape) -> list[int]:
     return [blocks + stem * (stage == 0) + head * (stage == last) for stage in stages]
 
 
+def recomputed(params: dict[str, Any], shape: Shape) -> list[int]:
+    """Return the operations that each rank computes again for a sample, in its backward pass: with
+    `checkpointing` full the forward pass of its blocks; stem and head are computed once."""
+    if params["checkpointing"] == "none":
+        return [0] * shape.ranks
+    with torch.device("meta"):
+        network = _network(params)
+        between = network.stem(models.example(params)[0])
+        with FlopCounterMode(display=False) as counter, sdpa_kernel(SDPBackend.MATH):
+            for block in network.blocks:
+                between = block(between)
+    return [int(counter.get_total_flops()) // (shape.pp * shape.tp)] * shape.ranks
+
+
 def _network(params: dict[str, Any]) -> Network:
     return models.build({**params, "checkpointing": "none"})
 

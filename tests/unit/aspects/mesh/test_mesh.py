@@ -1,0 +1,123 @@
+"""The step of ranks on a mesh taken apart, and idle pipelines beside the formula."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from scalesweep.analysis.mesh_step import ideal_idle, median_rank
+from scalesweep.analysis.mesh_step import pipeline_idle as idle_of
+from scalesweep.aspects.make_tables import make_tables
+from scalesweep.aspects.mesh.findings import pipeline_idle
+from scalesweep.aspects.mesh.section import mesh_table
+from scalesweep.aspects.mesh.table import MeshStep, PipelineIdle
+from scalesweep.experiment.results import ExperimentResults
+from scalesweep.tables.summary import build_summary
+from tests.fakes.epoch_study import Study
+from tests.fakes.plan import whole_plan
+
+PEAK = 1e12  # FLOP/s of the node, of which each of two ranks has half
+STEPS = 40
+FIXED = {"ranks": 2, "ranks_per_node": 2, "tp": 1, "virtual_stages": 1}
+
+
+def study_of(folder: Path, idle: tuple[float, ...], **notes: Any) -> Study:
+    """Runs of a pipeline of two stages and four micro-batches: 60 and 70 ms of passes, of which
+    forward is a third; ranks wait so that their idle time is ``idle`` of that, a run each."""
+    folder.mkdir(exist_ok=True)
+    study = Study(folder, "e", "none")
+    study.experiment |= {
+        "benchmark": "torch_training", "fixed": FIXED, "mesh": {"dp": "1", "tp": "tp", "pp": "2"},
+        "transformer": {"layers": "4", "width": "64", "sequence": "16", "accumulation": "4"},
+        "memory": {"virtual_stages": "virtual_stages", "peak": "", "rank": "most"},
+    }  # fmt: skip
+    passes = np.tile([0.060, 0.070], (STEPS, 1))
+    for share in idle:
+        waits = share * 0.065 - np.tile([-0.005, 0.005], (STEPS, 1))  # the busier rank waits less
+        optimizer, rest = np.full((STEPS, 2), 0.008), 0.002
+        spans = {
+            "span_forward": passes / 3, "span_backward": passes * 2 / 3,
+            "span_optimizer": optimizer, "span_compute": passes + optimizer,
+            "span_input": np.full((STEPS, 2), 0.001), "span_pipeline_wait": waits,
+            "span_data_parallel": np.zeros((STEPS, 2)), "span_communication": waits,
+            "span_between": np.zeros((STEPS, 2)),
+        }  # fmt: skip
+        step = passes + optimizer + waits + 0.001 + rest
+        layout = {"flop": [10e9, 14e9], "recomputed_flop": [2e9, 2e9]}
+        study.run(
+            FIXED, None, arrays={"step_times": step, **spans},
+            benchmark="torch_training", notes={"layout": layout | notes}, wall_s=60.0,
+        )  # fmt: skip
+    return study
+
+
+def results_of(study: Study, peaks: bool = True) -> ExperimentResults:
+    plan = whole_plan({
+        "experiments": [study.experiment], "site": "here",
+        **({"peaks": {"flops": {"float32": PEAK}}} if peaks else {}),
+    })  # fmt: skip
+    tables = make_tables(build_summary(study.records), plan, runs=study.root / "runs")
+    return ExperimentResults(plan["experiments"][0], tables["e"])
+
+
+def test_terms_add_up_to_the_step(tmp_path: Path) -> None:
+    rows = results_of(study_of(tmp_path, (0.5, 0.5))).of(MeshStep)
+    terms = {row.term: row.value.value for row in rows}
+    assert sum(terms.values()) == pytest.approx(rows[0].step)
+    # Of rank 0, whose computation is the lower of two.
+    assert terms["least"] == pytest.approx(1e3 * 10e9 / (PEAK / 2))
+    assert terms["recompute"] == pytest.approx(1e3 * 2e9 / (PEAK / 2))
+    assert terms["slower"] == pytest.approx(60 - 20 - 4)
+    assert (terms["optimizer"], terms["input"]) == (pytest.approx(8), pytest.approx(1))
+    # The other stage takes 10 ms longer, and who comes last waits for the rest of the bubble.
+    assert terms["imbalance"] == pytest.approx(10)
+    assert terms["pipeline"] == pytest.approx(0.5 * 65 - 5)
+    assert {row.peak_from for row in rows if row.peak} == {"data sheet"}
+
+
+def test_what_is_not_known_is_left_together(tmp_path: Path) -> None:
+    without = {row.term: row.value.value for row in results_of(
+        study_of(tmp_path / "a", (0.5,)), peaks=False
+    ).of(MeshStep)}  # fmt: skip
+    assert without["compute"] == pytest.approx(60) and "least" not in without
+    older = study_of(tmp_path / "b", (0.5,), recomputed_flop=None)
+    terms = {row.term: row.value.value for row in results_of(older).of(MeshStep)}
+    assert "recompute" not in terms and terms["slower"] == pytest.approx(60 - 20)
+
+
+def test_idle_stages_are_held_against_the_formula(tmp_path: Path) -> None:
+    results = results_of(study_of(tmp_path, (0.50, 0.52, 0.51)))
+    (row,) = results.of(PipelineIdle)
+    assert (row.stages, row.virtual_stages, row.micro_batches) == (2, 1, 4)
+    assert row.formula == 0.25 and row.idle.value == pytest.approx(0.51)
+    assert row.difference.low is not None and row.difference.low > 0.2
+    assert row.unequal == pytest.approx(70 / 65 - 1)
+    (finding,) = pipeline_idle(results)
+    assert finding.level == "note"
+    assert "at 1 of 1 point: at " in finding.text and "longer than 25.0 %" in finding.text
+    assert "stages of unequal length alone cause 7.7 %" in finding.text
+    table = mesh_table(results, 10)
+    assert table is not None and len(table.sources) == 1
+
+
+@pytest.mark.parametrize("idle", [(0.24, 0.26, 0.25), (0.5,), (0.2, 0.8)])
+def test_nothing_is_said_where_the_interval_holds_the_formula(
+    tmp_path: Path, idle: tuple[float, ...]
+) -> None:
+    """As the formula has it, a run without an interval, and two that scatter."""
+    assert pipeline_idle(results_of(study_of(tmp_path, idle))) == []
+
+
+def test_without_stamps_of_passes_there_is_nothing(tmp_path: Path) -> None:
+    study = study_of(tmp_path, (0.5,))
+    del study.experiment["mesh"]
+    results = results_of(study)
+    assert not results.of(MeshStep) and not results.of(PipelineIdle)
+    assert mesh_table(results, 10) is None
+
+
+def test_formulas_by_hand() -> None:
+    assert ideal_idle(4, 1, 8) == 3 / 8 and ideal_idle(4, 2, 8) == 3 / 16
+    assert median_rank(np.array([[1.0, 3.0, 2.0]])) == 2
+    assert idle_of(np.array([[1.0, 0.0]]), np.array([[3.0, 5.0]])) == (0.125, 0.25)
