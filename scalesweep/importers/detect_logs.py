@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from pathlib import Path
+from typing import Protocol
 
 from scalesweep.compute.log_lines import Line, has_packed_name, read_lines
 from scalesweep.core.cpu_limit import TookTooLongError, cpu_limit, reading_limit
@@ -48,7 +49,16 @@ NAMES = (
 # The lines of a file, from the beginning with each call.
 _Lines = Callable[[], Iterator[Line]]
 _Reader = Callable[[_Lines, Path], Iterable[ImportedRun | Refusal]]
-_Kinds = tuple[tuple[re.Pattern[str], _Reader], ...]
+
+
+class _Sign(Protocol):
+    """What finds the lines of a kind of log, as a compiled pattern does."""
+
+    def search(self, text: str, /) -> object | None:
+        """What shows that a line is of this kind, if it is."""
+
+
+_Kinds = tuple[tuple[_Sign, _Reader], ...]
 # Packed logs hold this many times their size, and more only if nothing much is in them.
 _PACKED = 30
 

@@ -13,8 +13,9 @@ AWS_FSDP = Program(
     name="AWS FSDP",
     benchmark="aws_fsdp",
     summary="Training by the FSDP test case of awsome-distributed-training, from its log.",
+    marks=(", Speed: ",),
     sign=re.compile(r"\bBatch \d{1,9} Loss: \S{1,20}, Speed: "),
-    progress=(line(r"\bBatch <step:i> Loss: <loss:w>, Speed: <rate> samples/sec(?=,|\s*$)"),),
+    progress=line(r"\bBatch <step:i> Loss: <loss:w>, Speed: <rate> samples/sec(?=,|\s*$)"),
     values={
         "rate": SAMPLES,
         "loss": FINAL_LOSS,
@@ -22,9 +23,12 @@ AWS_FSDP = Program(
     main="samples_per_second",
     averages=False,
     stated=(
-        Stated(line(r"Created model with total parameters: <model_parameters:i> \(")),
-        Stated(line(r"--train_batch_size=<micro_batch_size:i>\b")),
-        Stated(line(r"--max_context_width=<sequence_length:i>\b")),
+        Stated(
+            "total parameters: ",
+            line(r"Created model with total parameters: <model_parameters:i> \("),
+        ),
+        Stated("--train_batch_size=", line(r"--train_batch_size=<micro_batch_size:i>\b")),
+        Stated("--max_context_width=", line(r"--max_context_width=<sequence_length:i>\b")),
     ),
-    begins=re.compile(r"Creating Model\b"),
+    begins=("Creating Model",),
 )

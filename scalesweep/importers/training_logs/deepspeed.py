@@ -26,17 +26,21 @@ DEEPSPEED = Program(
     name="DeepSpeed",
     benchmark="deepspeed",
     summary="Training by DeepSpeed, from the lines of its timers.",
+    marks=("SamplesPerSec=",),
     sign=re.compile(r"(?:\d{1,9}/\d{1,9}|global_step=\d{1,9}), (?:RunningAvg)?SamplesPerSec="),
-    progress=(
-        line(
-            r"(?:\b\d+/|\bglobal_step=)<step:i>, (?:SamplesPerSec=<rate>|RunningAvgSamplesPerSec=",
-            r"[\d.]+, CurrSamplesPerSec=<current>), MemAllocated=[\d.]+GB, ",
-            r"MaxMemAllocated=<memory>GB\s*$",
-        ),
-        line(
-            r"\btime \(ms\) \| ",
-            r" \| ".join(f"(?:{_NAMED.get(it, it)}): <{it}>" for it in _PARTS),
-            r"\s*$",
+    progress=line(
+        r"(?:\b\d+/|\bglobal_step=)<step:i>, (?:SamplesPerSec=<rate>|RunningAvgSamplesPerSec=",
+        r"[\d.]+, CurrSamplesPerSec=<current>), MemAllocated=[\d.]+GB, ",
+        r"MaxMemAllocated=<memory>GB\s*$",
+    ),
+    more=(
+        (
+            "time (ms) | ",
+            line(
+                r"\btime \(ms\) \| ",
+                r" \| ".join(f"(?:{_NAMED.get(it, it)}): <{it}>" for it in _PARTS),
+                r"\s*$",
+            ),
         ),
     ),
     values={
@@ -48,9 +52,10 @@ DEEPSPEED = Program(
     main="samples_per_second",
     averages=True,
     stated=(
-        Stated(re.compile(r"\bworld size:\s{1,80}(?P<ranks>\d{1,7})\s*$")),
-        Stated(re.compile(r"\bworld_size=(?P<ranks>\d{1,7}), ")),
+        Stated("world size:", re.compile(r"\bworld size:\s{1,80}(?P<ranks>\d{1,7})\s*$")),
+        Stated("world_size=", re.compile(r"\bworld_size=(?P<ranks>\d{1,7}), ")),
         Stated(
+            " ...",
             re.compile(
                 r"\b(?P<name>train_batch_size|train_micro_batch_size_per_gpu|world_size) \.{3,60} "
                 r"(?P<value>\d{1,9})\s*$"
@@ -62,5 +67,5 @@ DEEPSPEED = Program(
             },
         ),
     ),
-    begins=re.compile(r"DeepSpeed info: version="),
+    begins=("DeepSpeed info: version=",),
 )

@@ -12,13 +12,14 @@ FMS_FSDP = Program(
     name="fms-fsdp",
     benchmark="fms_fsdp",
     summary="Pretraining by fms-fsdp, from its log.",
+    marks=("step: ",),
     sign=re.compile(r"^step: \d{1,9}\s*$"),
-    progress=(
-        line(r"^step: <step:i>\s*$"),
-        line(r"^loss: <loss:w>\s*$"),
-        line(r"^current step time: <s>\s*$"),
-        line(r"^current token per gpu per sec: <each>\s*$"),
-        line(r"^reserved memory: <memory:i>\s*$"),
+    progress=line(r"^step: <step:i>\s*$"),
+    more=(
+        ("loss: ", line(r"^loss: <loss:w>\s*$")),
+        ("current step time: ", line(r"^current step time: <s>\s*$")),
+        ("current token per gpu per sec: ", line(r"^current token per gpu per sec: <each>\s*$")),
+        ("reserved memory: ", line(r"^reserved memory: <memory:i>\s*$")),
     ),
     values={
         "s": STEP_S,
@@ -30,11 +31,14 @@ FMS_FSDP = Program(
     averages=True,
     stated=(
         Stated(
+            " Million params",
             re.compile(
                 r"--> (?P<model>\w\S{0,60}) has (?P<parameters_printed>[\d.]+) Million params"
-            )
+            ),
         ),
-        Stated(re.compile(r"Sharding strategy = (?P<data_parallel>\w{1,20})")),
+        Stated(
+            "Sharding strategy = ", re.compile(r"Sharding strategy = (?P<data_parallel>\w{1,20})")
+        ),
     ),
-    begins=re.compile(r"--> running with these configs"),
+    begins=("running with these configs",),
 )

@@ -16,13 +16,12 @@ GPT_NEOX = Program(
     name="GPT-NeoX",
     benchmark="gpt_neox",
     summary="Training by GPT-NeoX, from its log.",
+    marks=("samples/sec: ",),
     sign=re.compile(r"\bsamples/sec: [\d.]+ \| iteration "),
-    progress=(
-        line(
-            r"samples/sec: <rate> \| iteration +<step:i>/ *\d+ \| elapsed time per iteration ",
-            r"\(ms\): <ms> \|.{0,200}?approx flops per GPU: <flops> ?FLOPS \|(?=.{0,2000}\|\s*$)",
-            r"(?:.{0,200}?lm_loss: <loss:w> \|)?",
-        ),
+    progress=line(
+        r"samples/sec: <rate> \| iteration +<step:i>/ *\d+ \| elapsed time per iteration ",
+        r"\(ms\): <ms> \|.{0,200}?approx flops per GPU: <flops> ?FLOPS \|(?=.{0,2000}\|\s*$)",
+        r"(?:.{0,200}?lm_loss: <loss:w> \|)?",
     ),
     values={
         "rate": v.SAMPLES,
@@ -34,6 +33,7 @@ GPT_NEOX = Program(
     averages=True,
     stated=(
         Stated(
+            "..",
             _ARGUMENT,
             {
                 "world_size": "ranks",
@@ -47,6 +47,6 @@ GPT_NEOX = Program(
         ),
     ),
     settle=lambda facts: precision(facts) | ({"pp": 1} if facts.get("pp") == "0" else {}),
-    begins=re.compile(r"-{5,} arguments -{5,}"),
+    begins=("arguments -----",),
     also=("DeepSpeed",),
 )

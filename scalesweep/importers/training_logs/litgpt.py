@@ -12,12 +12,11 @@ LITGPT = Program(
     name="litgpt",
     benchmark="litgpt",
     summary="Pretraining by litgpt, from its log.",
+    marks=("iter time: ",),
     sign=re.compile(r"\biter \d{1,9} (?:\| )?step \d{1,9}\b.{0,100}\biter time: .{0,20}\bstep\)"),
-    progress=(
-        line(
-            r"\biter \d+ (?:\| )?step <step:i>(?: ?\|)?:? loss(?: train)?:? <loss:w>,.{0,60}?",
-            r"iter time: <ms> ?ms \((?:optimizer\.)?step\)",
-        ),
+    progress=line(
+        r"\biter \d+ (?:\| )?step <step:i>(?: ?\|)?:? loss(?: train)?:? <loss:w>,.{0,60}?",
+        r"iter time: <ms> ?ms \((?:optimizer\.)?step\)",
     ),
     values={
         "ms": Printed(
@@ -34,10 +33,15 @@ LITGPT = Program(
     main="micro_batch_time",
     averages=False,
     stated=(
-        Stated(re.compile(r"^Total parameters:? (?P<model_parameters>[\d,]{1,20})\s*$")),
-        Stated(re.compile(r"micro_batch_size=(?P<micro_batch_size>\d{1,9}),\s*$")),
-        Stated(re.compile(r"^.{0,4}'precision': '(?P<precision>[\w-]{1,30})',")),
-        Stated(re.compile(r"^.{0,4}'model_name': '(?P<model>[\w.-]{1,60})',")),
+        Stated(
+            "Total parameters",
+            re.compile(r"^Total parameters:? (?P<model_parameters>[\d,]{1,20})\s*$"),
+        ),
+        Stated(
+            "micro_batch_size=", re.compile(r"micro_batch_size=(?P<micro_batch_size>\d{1,9}),\s*$")
+        ),
+        Stated("'precision': ", re.compile(r"^.{0,4}'precision': '(?P<precision>[\w-]{1,30})',")),
+        Stated("'model_name': ", re.compile(r"^.{0,4}'model_name': '(?P<model>[\w.-]{1,60})',")),
     ),
-    begins=re.compile(r"^Time to instantiate model: "),
+    begins=("Time to instantiate model: ",),
 )

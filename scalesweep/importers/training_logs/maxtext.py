@@ -33,13 +33,12 @@ MAXTEXT = Program(
     name="MaxText",
     benchmark="maxtext",
     summary="Training by MaxText, from its log.",
+    marks=("completed step: ",),
     sign=re.compile(r"\bcompleted step: \d{1,9}, (?:steps/s: |seconds: )"),
-    progress=(
-        line(
-            r"\bcompleted step: <step:i>, seconds: <s>, TFLOP/s(?:/device)?: <tflops>",
-            r"(?:, Tokens/s/device: <each>)?(?:, [\w/]+: [\d.]+)*, (?:main_model_)?loss: <loss:w>",
-            r"(?=,|\s*$)",
-        ),
+    progress=line(
+        r"\bcompleted step: <step:i>, seconds: <s>, TFLOP/s(?:/device)?: <tflops>",
+        r"(?:, Tokens/s/device: <each>)?(?:, [\w/]+: [\d.]+)*, (?:main_model_)?loss: <loss:w>",
+        r"(?=,|\s*$)",
     ),
     values={
         "s": STEP_S,
@@ -50,10 +49,17 @@ MAXTEXT = Program(
     main="step_time",
     averages=False,
     stated=(
-        Stated(re.compile(r"\bConfig param (?P<name>\w{1,60}): (?P<value>\S{1,60})\s*$"), _NAMES),
-        Stated(re.compile(r"\bNum_devices: (?P<ranks>\d{1,7}), shape ")),
-        Stated(re.compile(r"\bnumber parameters: (?P<parameters_printed>[\d.]+ billion)")),
+        Stated(
+            "Config param ",
+            re.compile(r"\bConfig param (?P<name>\w{1,60}): (?P<value>\S{1,60})\s*$"),
+            _NAMES,
+        ),
+        Stated("Num_devices: ", re.compile(r"\bNum_devices: (?P<ranks>\d{1,7}), shape ")),
+        Stated(
+            "number parameters: ",
+            re.compile(r"\bnumber parameters: (?P<parameters_printed>[\d.]+ billion)"),
+        ),
     ),
     settle=_settle,
-    begins=re.compile(r"\bConfig param activations_in_float32: "),
+    begins=("Config param activations_in_float32: ",),
 )

@@ -21,12 +21,11 @@ NANOCHAT = Program(
     name="nanochat",
     benchmark="nanochat",
     summary="Pretraining by nanochat, from its log.",
+    marks=("| loss: ",),
     sign=re.compile(r"\bstep \d{1,9}/\d{1,9} \([\d.]+%\) \| loss: "),
-    progress=(
-        line(
-            r"\bstep <step:i>/\d+ \(\S+%\) \| loss: <loss:w> \|.{0,100}?dt: <ms>ms \| ",
-            r"tok/sec: <tokens:i> \| (?:bf16_)?mfu: <mfu>\*?(?= \|)",
-        ),
+    progress=line(
+        r"\bstep <step:i>/\d+ \(\S+%\) \| loss: <loss:w> \|.{0,100}?dt: <ms>ms \| ",
+        r"tok/sec: <tokens:i> \| (?:bf16_)?mfu: <mfu>\*?(?= \|)",
     ),
     values={
         "ms": STEP_MS,
@@ -38,16 +37,23 @@ NANOCHAT = Program(
     averages=False,
     stated=(
         Stated(
+            "Tokens / ",
             re.compile(
                 r"^Tokens / micro-batch / rank: (?P<micro_batch_size>\d+) x "
                 r"(?P<sequence_length>\d+) = (?P<each>[\d,]{1,20})\s*$"
-            )
+            ),
         ),
-        Stated(re.compile(r"^Tokens / micro-batch: (?P<every>[\d,]{1,20})\s*$")),
-        Stated(re.compile(r"^Total batch size (?P<tokens_per_step>[\d,]{1,20}) => ")),
-        Stated(re.compile(r"^Number of parameters: (?P<model_parameters>[\d,]{1,20})\b")),
+        Stated("Tokens / ", re.compile(r"^Tokens / micro-batch: (?P<every>[\d,]{1,20})\s*$")),
+        Stated(
+            "Total batch size ",
+            re.compile(r"^Total batch size (?P<tokens_per_step>[\d,]{1,20}) => "),
+        ),
+        Stated(
+            "Number of parameters: ",
+            re.compile(r"^Number of parameters: (?P<model_parameters>[\d,]{1,20})\b"),
+        ),
     ),
     settle=_settle,
-    begins=re.compile(r"^Tokens / micro-batch / rank: "),
-    spoils=re.compile(r"^[Ss]tep \d{1,9} \| (?:Validation bpb|CORE metric)"),
+    begins=("Tokens / micro-batch / rank: ",),
+    spoils=("Validation bpb", "CORE metric"),
 )

@@ -14,11 +14,10 @@ NANOGPT = Program(
     name="nanoGPT",
     benchmark="nanogpt",
     summary="Training by nanoGPT, from its log.",
+    marks=(": loss ",),
     sign=re.compile(r"(?:^|\s)iter \d{1,9}: loss \S{1,20}, time "),
-    progress=(
-        line(
-            r"(?:^|\s)iter <step:i>: loss <loss:w>, time <ms>ms(?:, mfu (?:-100\.00|<mfu>)%)?\s*$"
-        ),
+    progress=line(
+        r"(?:^|\s)iter <step:i>: loss <loss:w>, time <ms>ms(?:, mfu (?:-100\.00|<mfu>)%)?\s*$"
     ),
     values={
         "ms": STEP_MS,
@@ -35,14 +34,18 @@ NANOGPT = Program(
     main="step_time",
     averages=False,
     stated=(
-        Stated(line(r"tokens per iteration(?: will be)?: <tokens_per_step:i>\s*$")),
         Stated(
+            "tokens per iteration",
+            line(r"tokens per iteration(?: will be)?: <tokens_per_step:i>\s*$"),
+        ),
+        Stated(
+            "_size",
             re.compile(
                 r"^(?:Overriding: )?(?P<name>batch_size|block_size) ?= ?(?P<value>\d{1,9})\b"
             ),
             {"batch_size": "micro_batch_size", "block_size": "sequence_length"},
         ),
     ),
-    begins=re.compile(r"tokens per iteration(?: will be)?: "),
-    spoils=re.compile(r"\bstep \d{1,9}: train loss "),
+    begins=("tokens per iteration",),
+    spoils=(": train loss ",),
 )

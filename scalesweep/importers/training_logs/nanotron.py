@@ -26,14 +26,13 @@ NANOTRON = Program(
     name="nanotron",
     benchmark="nanotron",
     summary="Training by nanotron, from its log.",
+    marks=("iteration: ",),
     sign=re.compile(r"\biteration: \d{1,9} / \d{1,9} \| "),
-    progress=(
-        line(
-            r"\biteration: <step:i> / \d+ \|.{0,200}?elapsed_time_per_iteration_ms: <ms> \| ",
-            r"tokens_per_sec: <tokens> \| tokens_per_sec_per_gpu: <each> \| global_batch_size: ",
-            r"<global_batch_size:i> \| lm_loss: <loss:w> \|.{0,200}?",
-            r"model_tflops_per_gpu: <model> \| hardware_tflops_per_gpu: <hardware>(?= \|)",
-        ),
+    progress=line(
+        r"\biteration: <step:i> / \d+ \|.{0,200}?elapsed_time_per_iteration_ms: <ms> \| ",
+        r"tokens_per_sec: <tokens> \| tokens_per_sec_per_gpu: <each> \| global_batch_size: ",
+        r"<global_batch_size:i> \| lm_loss: <loss:w> \|.{0,200}?",
+        r"model_tflops_per_gpu: <model> \| hardware_tflops_per_gpu: <hardware>(?= \|)",
     ),
     values={
         "ms": v.STEP_MS,
@@ -46,6 +45,8 @@ NANOTRON = Program(
     main="tokens_per_second",
     averages=False,
     settings=("global_batch_size",),
-    stated=(Stated(re.compile(r"\b(?P<name>[a-z_]{2,30})=(?P<value>\d{1,9})(?=[,)])"), _NAMES),),
+    stated=(
+        Stated("=", re.compile(r"\b(?P<name>[a-z_]{2,30})=(?P<value>\d{1,9})(?=[,)])"), _NAMES),
+    ),
     settle=_settle,
 )

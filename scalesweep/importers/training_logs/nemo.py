@@ -13,15 +13,14 @@ NEMO = Program(
     name="NeMo",
     benchmark="nemo",
     summary="Training by NeMo 2 or BioNeMo, from the progress lines of its log.",
+    marks=("Training epoch ",),
     sign=re.compile(r"\bTraining epoch \d{1,9}, iteration \d{1,9}/\d{1,9} \| "),
-    progress=(
-        line(
-            r"\bTraining epoch \d+, iteration \d+/\d+ \|.{0,200}?",
-            r"(?:global_batch_size: <global_batch_size:i> \| )?global_step: <step:i> \|",
-            r"(?:.{0,99}?max_memory_reserved: <memory:i> \|)?.{0,200}?reduced_train_loss: <loss:w>",
-            r"(?: \|.{0,300}?train_step_timing in s: <s>)?(?: \| TFLOPS_per_GPU: <tflops>)?",
-            r"(?: \| tokens_per_sec_per_gpu: <each>)?(?= \||\s*$)",
-        ),
+    progress=line(
+        r"\bTraining epoch \d+, iteration \d+/\d+ \|.{0,200}?",
+        r"(?:global_batch_size: <global_batch_size:i> \| )?global_step: <step:i> \|",
+        r"(?:.{0,99}?max_memory_reserved: <memory:i> \|)?.{0,200}?reduced_train_loss: <loss:w>",
+        r"(?: \|.{0,300}?train_step_timing in s: <s>)?(?: \| TFLOPS_per_GPU: <tflops>)?",
+        r"(?: \| tokens_per_sec_per_gpu: <each>)?(?= \||\s*$)",
     ),
     values={
         "s": v.STEP_S,
@@ -33,6 +32,11 @@ NEMO = Program(
     main="step_time",
     averages=False,
     settings=("global_batch_size",),
-    stated=(Stated(line(r"distributed processes registered. Starting with <ranks:i> processes")),),
-    begins=re.compile(r"distributed_backend=nccl"),
+    stated=(
+        Stated(
+            "distributed processes registered",
+            line(r"distributed processes registered. Starting with <ranks:i> processes"),
+        ),
+    ),
+    begins=("distributed_backend=nccl",),
 )

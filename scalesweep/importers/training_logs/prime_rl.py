@@ -24,16 +24,15 @@ PRIME_RL = Program(
     name="prime-rl",
     benchmark="prime_rl",
     summary="Training by prime-rl, from its trainer's log.",
+    marks=("tokens_per_second: ", "| Loss: "),
     sign=re.compile(
         r"\bstep: \d{1,9}, loss: \S{1,20}, tokens_per_second: "
         r"|\bStep \d{1,9} \| Time: [\d.]+s \| Loss: "
     ),
-    progress=(
-        line(
-            r"\b(?:step: |Step )<step:i>(?:, loss: <loss:w>, tokens_per_second: <tokens>, mfu: ",
-            r"<mfu>\s*$| \| Time: <s>s \| Loss: <later_loss:w> \|.{0,100}?Throughput: ",
-            r"<later_tokens> tokens/s \| MFU: <later_mfu>% \| Peak Mem\.: <memory>(?:/\S+)? GiB)",
-        ),
+    progress=line(
+        r"\b(?:step: |Step )<step:i>(?:, loss: <loss:w>, tokens_per_second: <tokens>, mfu: ",
+        r"<mfu>\s*$| \| Time: <s>s \| Loss: <later_loss:w> \|.{0,100}?Throughput: ",
+        r"<later_tokens> tokens/s \| MFU: <later_mfu>% \| Peak Mem\.: <memory>(?:/\S+)? GiB)",
     ),
     values={
         "s": STEP_S,

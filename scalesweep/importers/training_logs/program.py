@@ -28,6 +28,8 @@ PARAMETERS: Mapping[str, tuple[str, str, str | None, bool]] = {
     "cp": ("integer", "Ranks that share a sequence (context parallel).", "ranks", False),
     "ep": ("integer", "Ranks that share experts (expert parallel).", "ranks", False),
 }
+# What is longer is no line of progress: a search in it would take long.
+LONGEST_LINE = 4000
 METHOD = ("data_parallel", "tp", "pp", "cp", "ep")
 
 STEP_TIME, TOKENS, SAMPLES = "step_time", "tokens_per_second", "samples_per_second"
@@ -54,9 +56,11 @@ class Printed(NamedTuple):
 class Stated(NamedTuple):
     """A line that states parameters: each named group of ``pattern`` is a fact of that name.
 
-    With groups ``name`` and ``value``, ``names`` says which names are which facts.
+    ``mark`` is in every such line: it is found far sooner than the pattern. With groups ``name``
+    and ``value``, ``names`` says which names are which facts.
     """
 
+    mark: str
     pattern: re.Pattern[str]
     names: Mapping[str, str] = {}
 
@@ -74,17 +78,27 @@ def within(steps: Sequence[int]) -> bool:
     return all(after - before == 1 for before, after in pairwise(steps))
 
 
+def _has(text: str, marks: tuple[str, ...]) -> bool:
+    """Whether one of the marks is in a text; a loop, as it is asked of every line."""
+    for mark in marks:  # noqa: SIM110
+        if mark in text:
+            return True
+    return False
+
+
 @dataclass(frozen=True)
 class Program:
     """A training program, by the lines that it prints.
 
-    ``sign`` begins a line of progress, and no line of another program; ``progress`` are its
-    patterns: the first has the group ``step``, what others find belongs to the step before them.
+    ``marks``, one of which is in every line of progress, are looked for before any pattern.
+    ``sign`` begins a line of progress, and no line of another program; ``progress`` is its
+    pattern, with the group ``step``; what ``more`` finds, mark and pattern, belongs to the step
+    before it.
     ``values`` and ``settings`` are by group: metrics, and facts that may change while it trains.
     ``stated`` are lines with facts; ``settle`` makes parameters (and ``ranks``,
     ``global_batch_size``, ``tokens_per_step``, ``gpu``) of facts that are none by themselves.
-    ``begins`` is a line that only a new start prints. The line of progress behind a line that
-    ``spoils`` matches holds more than steps (an evaluation). ``averages``: a line is the mean of
+    ``begins`` is text that only a new start prints. The line of progress behind a line with text
+    of ``spoils`` holds more than steps (an evaluation). ``averages``: a line is the mean of
     the steps since the line before. ``also``: signs of programs that this one runs on, whose lines
     are not read beside its own.
     """
@@ -92,18 +106,32 @@ class Program:
     name: str
     benchmark: str
     summary: str
+    marks: tuple[str, ...]
     sign: re.Pattern[str]
-    progress: tuple[re.Pattern[str], ...]
+    progress: re.Pattern[str]
     values: Mapping[str, Printed]
     main: str
     averages: bool
     settings: tuple[str, ...] = ()
     stated: tuple[Stated, ...] = ()
     settle: Callable[[Facts], Mapping[str, Any]] = no_more
-    begins: re.Pattern[str] | None = None
-    spoils: re.Pattern[str] | None = None
+    more: tuple[tuple[str, re.Pattern[str]], ...] = ()
+    begins: tuple[str, ...] = ()
+    spoils: tuple[str, ...] = ()
     also: tuple[str, ...] = ()
     parameters: Mapping[str, tuple[str, str, str | None, bool]] = field(default_factory=dict)
+
+    def prints(self, text: str) -> bool:
+        """Whether a line is one of progress, or the begin of one."""
+        return _has(text, self.marks) and self.sign.search(text) is not None
+
+    def begins_with(self, text: str) -> bool:
+        """Whether a line is one that only a new start prints."""
+        return _has(text, self.begins)
+
+    def is_spoiled_by(self, text: str) -> bool:
+        """Whether the next line of progress holds more than steps."""
+        return _has(text, self.spoils)
 
     @property
     def made(self) -> Made:

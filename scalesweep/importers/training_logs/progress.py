@@ -15,10 +15,8 @@ from typing import NamedTuple
 from scalesweep.compute.log_lines import Line
 from scalesweep.importers.imported_run import ImportRefusedError
 from scalesweep.importers.training_logs.printed_number import number_of, rounding_of
-from scalesweep.importers.training_logs.program import Program
+from scalesweep.importers.training_logs.program import LONGEST_LINE, Program
 
-# What is longer is no line of progress: a search in it would take long.
-LONGEST_LINE = 4000
 _STEP = re.compile(r"\d{1,12}", re.ASCII)
 # torchrun's label, also behind the time that a continuous integration service writes.
 _TORCH = re.compile(r"^(?:\S{1,40} )?\[(?:rank|default|trainer|worker)(\d{1,7})\]: ?")
@@ -72,7 +70,7 @@ def labelled_by_srun(lines: Iterable[Line], program: Program) -> bool:
     """Whether every line of progress begins as ``srun --label`` writes it."""
     labelled = False
     for line in lines:
-        if len(line.text) <= LONGEST_LINE and program.sign.search(line.text):
+        if len(line.text) <= LONGEST_LINE and program.prints(line.text):
             if line.rank is not None or not _SRUN.match(line.text):
                 return False
             labelled = True
@@ -93,7 +91,7 @@ def _unlabelled(line: Line, srun: bool) -> tuple[str, Printer]:
     text, rank = line.text, line.rank
     if srun and rank is None and (label := _SRUN.match(text)):
         text, rank = text[label.end() :], int(label[1])
-    if label := _TORCH.match(text):
+    if "]:" in text and (label := _TORCH.match(text)):
         return text[label.end() :], (rank, int(label[1]))
     return text, (rank, None)
 
@@ -111,9 +109,9 @@ class _Splitter:
     def add(self, text: str, line: int, printer: Printer) -> Iterator[Start]:
         """Take a line; yields a start that ends before it."""
         program = self.program
-        if program.begins and program.begins.search(text) and self.start.rows.get(printer):
+        if program.begins_with(text) and self.start.rows.get(printer):
             yield self._next()
-        if program.sign.search(text):
+        if program.prints(text):
             if (row := self._row(text, line)) is None:
                 self.start.broken.append(line)
                 return
@@ -121,13 +119,12 @@ class _Splitter:
                 yield self._next()
             self._keep(row, printer)
             return
-        rows = self.start.rows.get(printer)
-        for pattern in program.progress[1:] if rows else ():
-            for match in pattern.finditer(text):
-                assert rows is not None
-                _fill(rows[-1], match)
-                self.start.last_line = line
-        if program.spoils and program.spoils.search(text):
+        for mark, pattern in program.more:
+            if mark in text and (rows := self.start.rows.get(printer)):
+                for match in pattern.finditer(text):
+                    _fill(rows[-1], match)
+                    self.start.last_line = line
+        if program.is_spoiled_by(text):
             self.spoiled.add(printer)
         self._take_facts(text, line)
 
@@ -137,7 +134,7 @@ class _Splitter:
             yield self._next()
 
     def _row(self, text: str, line: int) -> Row | None:
-        match = self.program.progress[0].search(text)
+        match = self.program.progress.search(text)
         if match is None or not _STEP.fullmatch(match["step"].strip()):
             return None
         row = Row(int(match["step"]), line, {}, {}, {})
@@ -172,6 +169,8 @@ class _Splitter:
 
     def _take_facts(self, text: str, line: int) -> None:
         for stated in self.program.stated:
+            if stated.mark not in text:
+                continue
             for match in stated.pattern.finditer(text):
                 if stated.names:
                     if match["name"] in stated.names:

@@ -7,12 +7,8 @@ from scalesweep.compute.log_lines import Line
 from scalesweep.importers.imported_run import ImportedRun, ImportRefusedError, Refusal
 from scalesweep.importers.training_logs.build_run import run_of
 from scalesweep.importers.training_logs.program import Program
-from scalesweep.importers.training_logs.progress import (
-    LONGEST_LINE,
-    labelled_by_srun,
-    starts_of,
-)
-from scalesweep.importers.training_logs.registry import PROGRAMS, SIGN
+from scalesweep.importers.training_logs.progress import labelled_by_srun, starts_of
+from scalesweep.importers.training_logs.registry import SIGN
 
 
 def read_runs(
@@ -36,11 +32,8 @@ def _program_of(lines: Iterable[Line]) -> Program:
     """The one program whose lines of progress a log has. Raises ImportRefusedError for two."""
     seen: dict[str, tuple[Program, int]] = {}
     for line in lines:
-        if len(line.text) > LONGEST_LINE or not SIGN.search(line.text):
-            continue
-        for program in PROGRAMS:
-            if program.name not in seen and program.sign.search(line.text):
-                seen[program.name] = program, line.number
+        if program := SIGN.search(line.text):
+            seen.setdefault(program.name, (program, line.number))
     below = {name for program, _ in seen.values() for name in program.also}
     programs = [it for it in seen.values() if it[0].name not in below]
     if len(programs) > 1:

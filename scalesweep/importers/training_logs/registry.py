@@ -1,7 +1,5 @@
 """The training programs whose logs are read. A new one is a file beside this, and a line here."""
 
-import re
-
 from scalesweep.importers.training_logs import (
     aws_fsdp,
     deepspeed,
@@ -17,6 +15,7 @@ from scalesweep.importers.training_logs import (
     prime_rl,
     torchtitan,
 )
+from scalesweep.importers.training_logs.program import LONGEST_LINE, Program
 
 PROGRAMS = (
     torchtitan.TORCHTITAN, megatron.MEGATRON, gpt_neox.GPT_NEOX, nanotron.NANOTRON,
@@ -25,4 +24,22 @@ PROGRAMS = (
 )  # fmt: skip
 TRAINING_PROGRAMS = ", ".join(program.name for program in PROGRAMS)
 RULES = {program.benchmark: program.rules for program in PROGRAMS}
-SIGN = re.compile("|".join(f"(?:{program.sign.pattern})" for program in PROGRAMS))
+
+
+_MARKS = tuple((mark, program) for program in PROGRAMS for mark in program.marks)
+
+
+class _Sign:
+    """Finds the program that prints a line, as a pattern that many lines are searched for."""
+
+    def search(self, text: str) -> Program | None:
+        """The program whose line of progress a line is; None if it is none's."""
+        if len(text) > LONGEST_LINE:
+            return None
+        for mark, program in _MARKS:
+            if mark in text and program.sign.search(text):
+                return program
+        return None
+
+
+SIGN = _Sign()

@@ -31,12 +31,11 @@ TORCHTITAN = Program(
     name="torchtitan",
     benchmark="torchtitan",
     summary="Training by torchtitan, from its log.",
+    marks=("  loss: ",),
     sign=re.compile(r"\bstep: {1,8}\d{1,9}  loss: "),
-    progress=(
-        line(
-            r"\bstep: +<step:i>  loss: +<loss:w>(?:  grad_norm: +\S+)?  memory: +<memory>GiB",
-            r"\(\S+%\)  (?:tps|wps): +<tps>(?:  tflops: +<tflops>)?  mfu: +(?:N/A|<mfu>%)\s*$",
-        ),
+    progress=line(
+        r"\bstep: +<step:i>  loss: +<loss:w>(?:  grad_norm: +\S+)?  memory: +<memory>GiB",
+        r"\(\S+%\)  (?:tps|wps): +<tps>(?:  tflops: +<tflops>)?  mfu: +(?:N/A|<mfu>%)\s*$",
     ),
     values={
         "tps": v.TOKENS_EACH,
@@ -48,18 +47,31 @@ TORCHTITAN = Program(
     main="tokens_per_second",
     averages=True,
     stated=(
-        Stated(re.compile(r"Building device mesh with parallelism: (?P<mesh>[\w=, ]{1,200})")),
-        Stated(line(r"-D device mesh with (?P<mesh_names>[^]]+\]), (?P<mesh_sizes>[^]]+\])")),
-        Stated(line(r"\bModel (?P<model>\S+ \S+) size: <model_parameters:i> total parameters")),
         Stated(
+            "device mesh with parallelism: ",
+            re.compile(r"Building device mesh with parallelism: (?P<mesh>[\w=, ]{1,200})"),
+        ),
+        Stated(
+            "-D device mesh with ",
+            line(r"-D device mesh with (?P<mesh_names>[^]]+\]), (?P<mesh_sizes>[^]]+\])"),
+        ),
+        Stated(
+            " total parameters",
+            line(r"\bModel (?P<model>\S+ \S+) size: <model_parameters:i> total parameters"),
+        ),
+        Stated(
+            "sequence length ",
             line(
                 r"local batch size <micro_batch_size:i>, global batch size <global_batch_size:i>",
                 r",(?: gradient accumulation steps \d+,)? sequence length <sequence_length:i>,",
-            )
+            ),
         ),
-        Stated(re.compile(r"(?:CUDA|GPU) capacity: (?P<gpu>\S.{0,60}?)(?: \(\d\))? with \d")),
+        Stated(
+            " capacity: ",
+            re.compile(r"(?:CUDA|GPU) capacity: (?P<gpu>\S.{0,60}?)(?: \(\d\))? with \d"),
+        ),
     ),
     settle=_settle,
-    begins=re.compile(r"Starting job: |Building (?:\d-D )?device mesh with "),
-    spoils=re.compile(r"validate step: "),
+    begins=("Starting job: ", "device mesh with "),
+    spoils=("validate step: ",),
 )
