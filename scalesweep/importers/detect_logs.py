@@ -17,6 +17,7 @@ from scalesweep.importers import (
     keras_csv,
     keras_multi_gpu,
     lightning_csv,
+    megatron_golden,
     mlperf_beside,
     mlperf_log,
     mlperf_power,
@@ -39,13 +40,20 @@ RULES = {
     for kind in (
         *(tf_cnn_reader, keras_multi_gpu, mlperf_runs, mlperf_training, keras_csv),
         *(collective_logs, osu_latency, huggingface_trainer, lightning_csv, dlio_summary),
+        megatron_golden,
     )
 } | TRAINING_RULES
 NAMES = (
     f"{TRAINING_PROGRAMS}, tf_cnn_benchmarks, keras-multi-gpu, MLPerf, OSU Micro-Benchmarks or "
-    "nccl-tests, and no result of Keras's or Lightning's CSVLogger, Hugging Face's Trainer or DLIO"
+    "nccl-tests, and no result of Keras's or Lightning's CSVLogger, Hugging Face's Trainer, DLIO "
+    "or Megatron-LM's functional tests"
 )
 
+# What tells files that are read with others.
+_PARTS = (
+    mlperf_power.run_log_of, mlperf_beside.is_beside, huggingface_trainer.is_part,
+    megatron_golden.is_part,
+)  # fmt: skip
 # The lines of a file, from the beginning with each call.
 _Lines = Callable[[], Iterator[Line]]
 _Reader = Callable[[_Lines, Path], Iterable[ImportedRun | Refusal]]
@@ -79,6 +87,7 @@ def _kinds(ranks: int | None, test: str | None = None) -> _Kinds:
             lambda _lines, file: huggingface_trainer.read_file(file, ranks),
         ),
         (dlio_summary.SIGN, lambda _lines, file: dlio_summary.read_file(file)),
+        (megatron_golden.SIGN, lambda _lines, file: megatron_golden.read_file(file, ranks)),
     )
 
 
@@ -153,8 +162,7 @@ def _read(file: Path, kinds: _Kinds) -> Iterator[Item]:
     except TookTooLongError:
         yield Refusal(file, "takes too long to read: not the log of a program")
     else:
-        parts = (mlperf_power.run_log_of, mlperf_beside.is_beside, huggingface_trainer.is_part)
-        if not there and not any(is_part(file) for is_part in parts):
+        if not there and not any(is_part(file) for is_part in _PARTS):
             yield NotRead(file)
 
 
