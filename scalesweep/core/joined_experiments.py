@@ -182,6 +182,8 @@ def _join_optional(
         entry.pop("mesh", None)
     if not all(_same(part.get("transformer"), parts[0].get("transformer")) for part in parts):
         entry.pop("transformer", None)
+    if not all(_same(part.get("memory"), parts[0].get("memory")) for part in parts):
+        entry.pop("memory", None)
     if repeats := _repeats(parts, dropped):
         entry["repeats"] = repeats
     if refused := sum(part.get("refused", 0) for part in parts):

@@ -15,9 +15,11 @@ from scalesweep.aspects.memory.table import MemoryFitRow, MemoryRow
 from scalesweep.config.memory import GIB, PointMemory, load_memory, point_memory
 from scalesweep.config.mesh import load_mesh
 from scalesweep.config.transformer import load_transformer
+from scalesweep.core.joined_experiments import with_joined
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.planning.memory_text import fit_of
 from tests.fakes.imported_table import imported
+from tests.fakes.plan import whole_plan
 
 DEVICE = 30  # GiB
 TRUE = Constants(1.1, 1.4, 0.9, 1.5e9)
@@ -177,3 +179,16 @@ def test_a_peak_in_another_unit_is_none(tmp_path: Path) -> None:
     rows = results.of(MemoryRow)
     assert len(rows) == 36 and all(row.measured is None for row in rows)
     assert len(memory_prediction(results)) == 1  # of what ran out of memory
+
+
+def test_two_programs_have_one_memory_where_they_say_the_same() -> None:
+    parts: list[Any] = [
+        {"benchmark": name, "memory": {"zero": zero, "peak": "peak", "rank": "most"},
+         "part_of": "both"}
+        for name, zero in (("x", "0"), ("y", "1"))
+    ]  # fmt: skip
+    (joined,) = with_joined(whole_plan({"experiments": parts}))["experiments"]
+    assert "memory" not in joined
+    parts[1]["memory"] = parts[0]["memory"]
+    (joined,) = with_joined(whole_plan({"experiments": parts}))["experiments"]
+    assert joined["memory"] == parts[0]["memory"]
