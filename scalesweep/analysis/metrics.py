@@ -196,7 +196,14 @@ def split_column(name: str) -> Column | None:
     return Column(match[1], match[2] or "", match[3]) if match else None
 
 
-_ABBREVIATED = {"mae": "MAE", "energy delay": "energy-delay", "flop": "FLOP", "rss": "RSS"}
+_ABBREVIATED = {
+    "mfu": "MFU",
+    "hfu": "HFU",
+    "mae": "MAE",
+    "energy delay": "energy-delay",
+    "flop": "FLOP",
+    "rss": "RSS",
+}
 
 
 def plain_quantity(name: str, described: Mapping[str, str], kind: str = "") -> Quantity:

@@ -174,6 +174,8 @@ def expand_experiment(
         raise UserError(f"{where}: no point is left; all {len(excluded)} are excluded ({why})")
     others = other_rules(benchmark, grid)
     check_points(benchmark, site, grid, points, extras, others, where)
+    if benchmark.transformer:  # of every point that would take as long as all other checks
+        benchmark.transformer.at(points[0], f"{where}: {benchmark.name}")
 
     scaling = spec.get("scaling", "none")
     # A few points of a grid tell as much as all of them.

@@ -92,8 +92,8 @@ def utilisation_rows(inputs: TableInputs) -> Iterator[Utilisation]:
         try:
             shape = planned_shape(data.experiment, every)
         except UserError as error:
-            _log.warning("%s: no utilisation: %s", data.experiment["name"], error)
-            return
+            _log.warning("%s: a point without utilisation: %s", data.experiment["name"], error)
+            continue
         rates = _rates(data, point, shape, int(every["ranks"])) if shape else None
         if shape and rates:
             yield from _rows(inputs, point, shape, rates, every)

@@ -63,7 +63,7 @@ def test_calls_of_a_part_of_the_ranks_have_no_bus_bandwidth() -> None:
 
 def test_labels_write_abbreviations_as_the_field_does() -> None:
     described = {"unit": "bytes", "better": "lower", "scope": "rank"}
-    names = ("peak_rss", "flop_per_step", "peak_memory_allocated")
+    names = ("peak_rss", "flop_per_step", "peak_memory_allocated", "mfu_palm")
     assert [plain_quantity(name, described).label for name in names] == [
-        "Peak RSS", "FLOP per step", "Peak memory allocated",
+        "Peak RSS", "FLOP per step", "Peak memory allocated", "MFU palm",
     ]  # fmt: skip

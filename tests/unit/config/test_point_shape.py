@@ -1,13 +1,14 @@
 """Meshes and transformers: what benchmark.yaml says of a point, and points that cannot be."""
 
 import math
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from scalesweep.config.benchmark import Benchmark, load_benchmark
-from scalesweep.config.campaign import load_campaign
+from scalesweep.config.campaign import Campaign, load_campaign
 from scalesweep.config.mesh import Mesh, load_mesh, mesh_of_texts
 from scalesweep.config.point_shape import mesh_of, planned_mesh, planned_shape, shape_of
 from scalesweep.config.transformer import Transformer, load_transformer
@@ -158,3 +159,21 @@ def test_values_that_do_not_go_together_are_named_as_they_are_written() -> None:
     said = "dp_replicate = 0 is not a whole number of 1 or more ranks"
     with pytest.raises(UserError, match=said):
         benchmark.check_point({**point, **shards}, "c.yaml")
+
+
+def test_a_slip_in_a_model_is_told_when_planned(
+    toy: Path, campaign_of: Callable[[str], Campaign]
+) -> None:
+    file = toy / "benchmarks" / "toy" / "benchmark.yaml"
+    plain = file.read_text()
+    model = "transformer: {layers: 2, width: size * 8, sequence: size / RANKS}\n"
+    grid = "axes: {ranks: [1, 2]}\nfixed: {size: 3}\n"
+    file.write_text(plain + model.replace("RANKS", "2"))
+    with pytest.raises(
+        UserError, match=r"toy: transformer\.sequence: must be a whole .*, not 1\.5"
+    ):
+        campaign_of(grid)
+    file.write_text(plain + model.replace("RANKS", "1"))
+    (experiment,) = campaign_of(grid).experiments
+    shape = shape_of(experiment.benchmark, experiment.points[0])
+    assert shape is not None and (shape.layers, shape.width, shape.sequence) == (2, 24, 3)

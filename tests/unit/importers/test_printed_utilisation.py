@@ -12,6 +12,7 @@ from scalesweep.importers.printed_utilisation import check_utilisation
 from scalesweep.importers.table_map import TableMap, load_map
 from scalesweep.importers.table_runs import TableRuns, runs_of
 from tests.conftest import ROOT
+from tests.fakes.imported_table import imported
 
 MAP = ROOT / "resources" / "maps" / "llm_foundry.yaml"
 HEAD = (
@@ -136,3 +137,19 @@ def test_a_parameter_that_no_column_has_is_worked_out(read: Read) -> None:
     assert "t.csv:3: groups = ranks / (micro_batch - 1) cannot be worked out" in (
         runs.refusals[0].message
     )
+
+
+@pytest.mark.slow
+def test_the_table_of_an_import_has_all_conventions_beside_the_printed_one(tmp_path: Path) -> None:
+    text = (HEAD + ROWS).replace("|", ",")
+    _, _, tables = imported(tmp_path, text, yaml.safe_load(MAP.read_text()))
+    table = tables["utilisation"]
+    assert len(table) == 5 * 6
+    palm = table[table.convention == "palm"]
+    for name in ("mfu", "hfu"):
+        assert (palm[name] / palm[f"printed_{name}"] - 1).abs().max() < 3e-4
+    others = table[table.convention != "palm"]
+    assert others.printed_mfu.isna().all() and table.fault.isna().all()
+    # At 65,536 tokens PaLM's count is 1.58 times Megatron's.
+    far = table[table.sequence == 65_536].set_index("convention").mfu
+    assert far["palm"] / far["megatron"] == pytest.approx(1.58, abs=0.01)

@@ -199,6 +199,11 @@ def test_nothing_is_made_where_no_tokens_are_known() -> None:
     assert not list(utilisation_rows(table))
 
 
+def test_points_whose_model_cannot_be_are_left_out(caplog: pytest.LogCaptureFixture) -> None:
+    assert rows(TOKENS, {"heads": "768 / 100"}) == {}
+    assert "a point without utilisation: b: transformer.heads: must be a whole" in caplog.text
+
+
 def test_parts_of_other_models_have_no_transformer_together() -> None:
     parts: Any = [
         {**inputs(TOKENS, {"layers": layers})[1], "benchmark": name, "name": f"both.{name}",
