@@ -30,6 +30,7 @@ from scalesweep.importers.imported_run import ImportedRun, Item, NotRead, Refusa
 from scalesweep.importers.rank_map import RankMap
 from scalesweep.importers.source_files import files_below
 from scalesweep.importers.tf_cnn_log import is_srun_label
+from scalesweep.importers.training_logs import deepspeed_reports
 from scalesweep.importers.training_logs import read as training_logs
 from scalesweep.importers.training_logs.registry import RULES as TRAINING_RULES
 from scalesweep.importers.training_logs.registry import SIGN as TRAINING_SIGN
@@ -42,7 +43,7 @@ RULES = {
         *(collective_logs, osu_latency, huggingface_trainer, lightning_csv, dlio_summary),
         megatron_golden,
     )
-} | TRAINING_RULES
+} | {**TRAINING_RULES, **deepspeed_reports.RULES}
 NAMES = (
     f"{TRAINING_PROGRAMS}, tf_cnn_benchmarks, keras-multi-gpu, MLPerf, OSU Micro-Benchmarks or "
     "nccl-tests, and no result of Keras's or Lightning's CSVLogger, Hugging Face's Trainer, DLIO "
@@ -81,6 +82,7 @@ def _kinds(ranks: int | None, test: str | None = None) -> _Kinds:
         (collective_logs.SIGN, partial(collective_logs.read_runs, ranks=ranks, test=test)),
         (collective_logs.JSON_SIGN, partial(collective_logs.read_json, ranks=ranks)),
         (TRAINING_SIGN, partial(training_logs.read_runs, ranks=ranks)),
+        (deepspeed_reports.SIGN, partial(deepspeed_reports.read_reports, ranks=ranks)),
         (lightning_csv.SIGN, partial(lightning_csv.read_rows, ranks=ranks)),
         (
             huggingface_trainer.SIGN,
