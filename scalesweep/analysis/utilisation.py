@@ -104,9 +104,9 @@ def unlike(printed: float, computed: float, shape: ModelShape, flop: TokenFlop, 
     """
     ratio = printed / computed
     causes: list[tuple[float, float, str]] = [
-        (ranks, _NEAR, "FLOP/s of all ranks over the peak of one"),
-        (1 / ranks, _NEAR, "FLOP/s of one rank over the peak of all"),
-        (100, _NEAR, "a percentage that was taken for a share"),
+        (ranks, _NEAR, "FLOP/s of all ranks over the peak of one, perhaps"),
+        (1 / ranks, _NEAR, "FLOP/s of one rank over the peak of all, perhaps"),
+        (100, _NEAR, "a percentage that was taken for a share, perhaps"),
         *(
             (other.model / flop.model, _CLOSE, f"the convention {name} gives it")
             for name, other in token_flops(shape).items()
@@ -124,7 +124,8 @@ def unlike(printed: float, computed: float, shape: ModelShape, flop: TokenFlop, 
 
 
 def _peaks(shape: ModelShape) -> dict[str, float]:
-    """The peak that a model states over those of other devices and types, by their names."""
+    """The peak that a model states over others that authors take: of its device for other types,
+    and of other devices for its type; by their names."""
     device = DEVICES.get(shape.device or "")
     own = device.peak(shape.dtype, shape.float8_share) if device and shape.dtype else None
     if own is None:
@@ -133,5 +134,6 @@ def _peaks(shape: ModelShape) -> dict[str, float]:
         f"{name} in {dtype}": own / peak
         for name, other in DEVICES.items()
         for dtype, peak in other.flops.items()
-        if (name, dtype) != (shape.device, shape.dtype) and peak != own
+        if shape.device == name or dtype == shape.dtype
+        if peak != own
     }

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from scalesweep.analysis.flop_conventions import CONVENTIONS
 from scalesweep.aspects.utilisation.findings import chosen, shares_of_points
 from scalesweep.aspects.utilisation.table import Utilisation
-from scalesweep.core.formatting import percent, with_interval
+from scalesweep.core.formatting import percent, scaled_unit, with_interval
 from scalesweep.experiment.points_table import Cell, Column, Table, table_of
 from scalesweep.experiment.results import ExperimentResults, Row
 from scalesweep.experiment.sections import Section
@@ -20,13 +20,15 @@ def utilisation_table(results: ExperimentResults, limit: int) -> Table | None:
     shown = chosen(results)
     if not shown:
         return None
+    largest = max(row.rank_flops.value if row.rank_flops else 0.0 for row in shown)
+    factor, unit = scaled_unit("FLOP/s", largest)
     columns = [
         Column("Tokens/s of a rank", _of("rank_tokens"), "rank_tokens"),
-        Column("TFLOP/s of a rank", _of("rank_flops", 1e-12), "rank_flops"),
+        Column(f"{unit} of a rank", _of("rank_flops", factor), "rank_flops"),
         Column("MFU", _share("mfu"), "mfu"),
         Column("HFU", _share("hfu"), "hfu"),
         Column("Of the measured ceiling", _share("of_ceiling"), "of_ceiling"),
-        Column("MFU by all conventions", _others(results)),
+        *([Column("MFU by all conventions", _others(results))] if _known(shown, "mfu") else []),
         Column("Tokens/J", _of("joule_tokens"), "joule_tokens"),
     ]
     kept = [column for column in columns if not column.name or _known(shown, column.name)]
