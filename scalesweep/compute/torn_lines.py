@@ -14,7 +14,8 @@ from scalesweep.compute.log_lines import Line
 
 MARKER = "@spans "
 SEALED = re.compile(r"([0-9a-f]{8}) (?=\{)")
-_LONGEST = 1 << 20  # characters of a line that is put together
+# Characters of a line that is put together: a program may print dots and never end its line.
+_LONGEST = 1 << 16
 _decode = json.JSONDecoder().raw_decode
 
 
@@ -47,8 +48,11 @@ def put_together(lines: Iterable[Labelled], ranks: int) -> Iterator[Labelled]:
         at = text.find(MARKER)
         if at >= 0 and (rank is not None or ranks == 1) and _is_whole(text[at + len(MARKER) :]):
             if at:
-                before = begun.get(rank, line._replace(text=""))
-                begun[rank] = before._replace(text=(before.text + text[:at])[:_LONGEST])
+                before = begun.pop(rank, line._replace(text=""))
+                if len(before.text) + at > _LONGEST:
+                    yield before.text, rank, before
+                    before = line._replace(text="")
+                begun[rank] = before._replace(text=before.text + text[:at])
             stamp = line._replace(text=text[at:])
             yield stamp.text, rank, stamp
         elif rank in begun:

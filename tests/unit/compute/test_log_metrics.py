@@ -556,6 +556,14 @@ def test_a_log_that_is_no_file_is_refused_and_not_waited_for(tmp_path: Path) -> 
         list(read_lines(tmp_path / "pipe.log"))
 
 
+def test_a_line_that_never_ends_is_searched_in_pieces(tmp_path: Path) -> None:
+    """Dots, and stamps among them for hours."""
+    stamp = line(rank=0, step=3, s=0.1)
+    dots = metric(pattern=r"^(\d)[.]", match="all")
+    reading = read(tmp_path, (f"1{'.' * 999}{stamp}") * 150, dots)
+    assert list(reading.arrays["rate"].values) == [1.0, 1.0, 1.0]
+
+
 @pytest.mark.parametrize("ranks", [1, 2])
 def test_a_line_that_a_stamp_came_into_is_whole(tmp_path: Path, ranks: int) -> None:
     """A thread prints stamps past the buffer of what the program prints."""
