@@ -1,6 +1,6 @@
 """Which varying parameters are directions of a study, and which only follow others."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
 from scalesweep.core.files import canonical_json
@@ -14,12 +14,19 @@ def planned_points(experiment: PlanExperiment) -> list[PointValues]:
     return [run["point"] for run in experiment["runs"] if not run.get("repeat")]
 
 
+def _mark(value: Any) -> Hashable:
+    """What tells a value from others: 1, 1.0 and true are three."""
+    if isinstance(value, int | float | str):
+        return type(value), value
+    return canonical_json(value)
+
+
 def most_values(points: Points, given: Sequence[str], name: str) -> int:
     """The most values that ``name`` takes among points that agree in ``given``."""
-    values: dict[str, set[str]] = {}
+    values: dict[Hashable, set[Hashable]] = {}
     for point in points:
-        key = canonical_json([point.get(other) for other in given])
-        values.setdefault(key, set()).add(canonical_json(point.get(name)))
+        key = tuple([_mark(point.get(other)) for other in given])
+        values.setdefault(key, set()).add(_mark(point.get(name)))
     return max(map(len, values.values()), default=0)
 
 

@@ -154,7 +154,9 @@ def _each(results: ExperimentResults, makers: Sequence[_Maker]) -> list[Sketch]:
 def _many(results: ExperimentResults) -> list[_Lister]:
     """Kinds of figures whose number grows with the parameters that vary."""
     listers: list[_Lister] = []
-    if results.series and results.scale in results.leaders:
+    # Of layouts, of which each scale has others, the aspect draws the best.
+    study = bool(results.rows("best_layouts", ["layout"]))
+    if results.series and results.scale in results.leaders and not study:
         listers += [scaling_figures, size_figures]
     if len(results.leaders) > 1:
         listers += [heatmap_figures, group_figures, comparison_figures]

@@ -3,6 +3,7 @@
 # Figures of which an experiment has a few at most, by the functions that draw them; those that are
 # not named here come last.
 FIGURES = (
+    "layout_figures",
     "sweep_figures",
     "network_figures",
     "link_figures",
@@ -31,6 +32,10 @@ ORDER = (
     "machine_ceilings",
     "network_fit",
     "slow_links",
+    "best_layout",
+    "carried_layouts",
+    "spread_of_layouts",
+    "failed_layouts",
     "best_threads",
     "best_configuration",
     "best_value",
@@ -85,17 +90,7 @@ ORDER = (
 
 # Sections, by title; those that are not named here come last.
 SECTIONS = (
-    *(
-        "Steps",
-        "Mesh",
-        "Warm-up",
-        "Accuracy",
-        "Phases",
-        "Utilisation",
-        "Layers",
-        "Limits",
-        "Memory",
-        "Parts",
-    ),
+    *("Layouts", "Steps", "Mesh", "Warm-up", "Accuracy", "Phases", "Utilisation"),
+    *("Layers", "Limits", "Memory", "Parts"),
     "Energy",
 )

@@ -159,6 +159,11 @@ class ExperimentResults:
             result.setdefault(self.key(run["point"]), PointState()).count(run)
         return result
 
+    @cached_property
+    def warned(self) -> list[str]:
+        """The warnings of all runs that have any."""
+        return [str(row["warnings"]) for row in self.rows("runs", ["warnings"]) if row["warnings"]]
+
     def unfinished(self, row: Row) -> int:
         """How many runs of a point were cut or aborted."""
         return self.states.get(self.key(row), PointState()).unfinished

@@ -10,6 +10,9 @@ from scalesweep.analysis.repeats import MOST as MOST_REPEATS
 from scalesweep.aspects.breakdown.losses import REST
 from scalesweep.aspects.breakdown.losses import RULE as LOSS
 from scalesweep.aspects.breakdown.machine import EXCHANGE
+from scalesweep.aspects.layouts.card import layout_card
+from scalesweep.aspects.layouts.findings import BEST as BEST_LAYOUT
+from scalesweep.aspects.layouts.findings import OF_LAYOUTS
 from scalesweep.aspects.prediction.findings import RULE as PREDICTION
 from scalesweep.aspects.prediction.findings import SCORED
 from scalesweep.aspects.scaling.findings import (
@@ -46,10 +49,13 @@ def card_section(
 ) -> dict[str, Any]:
     """The card of an experiment for the template: sentences with links, next step, figure."""
     card = card_of(results, findings)
+    layouts = layout_card(results, findings)
     return {
+        "layouts": layouts,
         "sentences": [(sentence, evidence_links(sentence, there)) for sentence in card.sentences],
         "next": None if card.next is None else _next_step(plan, results, card.next, facts),
-        "chart": efficiency_chart(results, card.verdicts),
+        # Efficiencies of hundreds of layouts are no picture.
+        "chart": None if layouts else efficiency_chart(results, card.verdicts),
     }
 
 
@@ -154,7 +160,9 @@ def card_of(results: ExperimentResults, findings: Sequence[Finding]) -> Card:
     # How far predictions are to be trusted here comes before any of them.
     ahead = [*(finding for finding in findings if finding.rule == SCORED), *ahead]
     lines = _of_benchmarks(findings)
-    lines += [finding for finding in findings if finding.rule in (VERDICT, STATED)]
+    lines += _of_layouts(findings) or [
+        finding for finding in findings if finding.rule in (VERDICT, STATED)
+    ]
     said = lines[: max(room - (loss is not None) - bool(ahead), 1)]
     said += [loss] if loss else []
     said += ahead[: max(room - len(said), 0)]
@@ -176,6 +184,16 @@ def _of_benchmarks(findings: Sequence[Finding]) -> list[Finding]:
     of = [finding for finding in of if finding.level in (CONFIRMED, OPEN)]
     clear = [finding for finding in of if finding.level == CONFIRMED]
     return clear[-1:] or of[:1]
+
+
+def _of_layouts(findings: Sequence[Finding]) -> list[Finding]:
+    """The best layout of the largest scale of each setting, then what carried ones lose."""
+    largest: dict[str, Finding] = {}
+    for finding in findings:
+        if finding.rule == BEST_LAYOUT:
+            largest.setdefault(finding.evidence["setting"], finding)
+    lines = [*largest.values()]
+    return lines + [finding for finding in findings if lines and finding.rule in OF_LAYOUTS]
 
 
 def _attention(results: ExperimentResults, findings: Sequence[Finding]) -> list[Finding]:

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from scalesweep.analysis.blocks import Blocks, Layout, interval_of, layouts, start_seconds
+from scalesweep.analysis.factors import series_parameters
 from scalesweep.analysis.metrics import (
     EPOCH_METRICS,
     EPOCH_PHASES,
@@ -226,6 +227,11 @@ class ExperimentData:
             return None
         stated = self._stated[int(point.rows[0])].get(measure[0])
         return None if stated is None else Stated(float(values[0]), *stated)
+
+    @cached_property
+    def series_names(self) -> list[str]:
+        """Parameters that tell one scaling series from another."""
+        return series_parameters(self.experiment)
 
     @property
     def level(self) -> float:

@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from scalesweep.analysis.factors import series_parameters
 from scalesweep.analysis.prediction.series import Series, make_series
 from scalesweep.analysis.types import Floats
 from scalesweep.core.files import canonical_json
@@ -28,8 +27,9 @@ def pending_groups(
 def series_key(data: ExperimentData, point: Point) -> str:
     """What tells the series of a point from others; not its source."""
     strong = data.experiment["scaling"] == "strong" and bool(data.experiment["work"])
-    names = series_parameters(data.experiment)
-    return canonical_json([[point.values[n] for n in names], point.work if strong else None])
+    return canonical_json(
+        [[point.values[n] for n in data.series_names], point.work if strong else None]
+    )
 
 
 def wall_times(data: ExperimentData) -> dict[int, float]:

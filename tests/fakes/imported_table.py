@@ -25,7 +25,7 @@ def imported(
 ) -> tuple[Mapping[str, Any], PlanExperiment, dict[str, pd.DataFrame]]:
     """The only experiment of a table's import: in the campaign file, in the plan, its tables."""
     (folder / "table.csv").write_text(text)
-    (folder / "map.yaml").write_text(yaml.safe_dump(content))
+    (folder / "map.yaml").write_text(yaml.safe_dump(content, sort_keys=False))
     table_map = load_map(folder / "map.yaml", folder / "table.csv")
     table = runs_of(table_map)
     parameters = {

@@ -39,7 +39,8 @@ def best_configuration(results: ExperimentResults) -> list[Finding]:
     different scales where more of them are more work: the verdict is on those.
     """
     main = results.main
-    if main is None:
+    # Layouts compete at one scale (aspects.layouts).
+    if main is None or results.rows("best_layouts", ["layout"]):
         return []
     phase = main.steady_phase
     workload = [n for n in results.leaders if parameter_of(results.entry, n).get("workload")]

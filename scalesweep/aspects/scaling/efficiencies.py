@@ -139,8 +139,8 @@ def efficiency_columns(results: ExperimentResults, phase: str) -> list[str]:
 def _apart(results: ExperimentResults, metric: str) -> float:
     """By which share ranks of a run differ, at most, in what they print of the same total."""
     most = 0.0
-    for row in results.rows("runs", ["run_id", "warnings"]):
-        for name, low, high in _DISAGREE.findall(str(row.get("warnings") or "")):
+    for text in results.warned:
+        for name, low, high in _DISAGREE.findall(text):
             if name == metric:
                 least = float(low)
                 most = max(most, float(high) / least - 1 if least > 0 else math.inf)

@@ -1,0 +1,139 @@
+"""How often the best of many layouts is called clear though it is not, and what its lead is worth.
+
+Layouts of one scale with known true rates, measured with noise: all alike, two of them alike at the
+top of a wide spread, or spread alone. Noise is normal, heavy-tailed (Student's t with 3 degrees of
+freedom) or drifts (a random walk over the runs, in blocks of a repeat of each layout, beside as
+much normal noise), 2 % of each. Of many campaigns: the share of those in which the best is clear
+and is not the best, or another is as good; the mean of its lead over the next as measured, and from
+repeats that did not choose, each minus the true lead of the chosen one over the best of the others;
+and how often the bounds hold it. Repeats are compared by Welch's t, as those of imported runs are;
+measured runs in blocks have less noise.
+
+    python -m bench.best_layout [--campaigns 400] [--json FILE]
+"""
+
+import argparse
+import json
+import math
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from scalesweep.analysis.best_of_many import ahead_of_next
+from scalesweep.analysis.stats import SIGNIFICANT, LogError, log_ratio_error, ratio_p
+from scalesweep.analysis.types import Floats
+
+LAYOUTS, REPEATS = (5, 20, 200), (1, 3, 5)
+SIGMA = 0.02
+_Noise = Callable[[np.random.Generator, int, int], Floats]
+
+
+def _normal(rng: np.random.Generator, layouts: int, repeats: int) -> Floats:
+    return rng.normal(0, SIGMA, (layouts, repeats))
+
+
+def _heavy(rng: np.random.Generator, layouts: int, repeats: int) -> Floats:
+    # As far spread as the normal one: the variance of t with 3 degrees of freedom is 3.
+    return np.asarray(SIGMA * rng.standard_t(3, (layouts, repeats)) / math.sqrt(3))
+
+
+def _drift(rng: np.random.Generator, layouts: int, repeats: int) -> Floats:
+    walk = rng.normal(0, SIGMA / math.sqrt(layouts), layouts * repeats).cumsum()
+    walk = walk.reshape(repeats, layouts)
+    order = np.array([rng.permutation(layouts) for _ in range(repeats)])
+    return np.take_along_axis(walk, order, axis=1).T + _normal(rng, layouts, repeats)
+
+
+NOISE: dict[str, _Noise] = {"normal": _normal, "heavy-tailed": _heavy, "drift": _drift}
+
+
+def _alike(_rng: np.random.Generator, layouts: int) -> Floats:
+    return np.zeros(layouts)
+
+
+def _two(rng: np.random.Generator, layouts: int) -> Floats:
+    rates = _spread(rng, layouts)
+    rates[:2] = 0.0
+    return rates
+
+
+def _spread(rng: np.random.Generator, layouts: int) -> Floats:
+    # To a tenth of the best, as layouts of large scales are.
+    rates = -rng.uniform(0, math.log(10), layouts)
+    return np.asarray(rates - rates.max())
+
+
+TRUTH = {"all alike": _alike, "two best": _two, "spread": _spread}
+
+
+def campaign(rates: Floats, noise: Floats) -> dict[str, float]:
+    """What is said of one campaign: ``rates[layout]`` and ``noise[layout, repeat]`` as logarithms;
+    NaN of what is not known."""
+    values = list(rates[:, None] + noise)
+    best = int(np.argmax([of.mean() for of in values]))
+    lead = float(rates[best] - np.delete(rates, best).max())
+    plain = [np.exp(of) for of in values]
+
+    def error(top: int, bottom: int) -> LogError | None:
+        if noise.shape[1] < 2:
+            return None
+        return log_ratio_error(plain[top], plain[bottom])
+
+    ahead = ahead_of_next(values, error)
+    assert ahead is not None
+    others = [place for place in range(len(values)) if place != best]
+    chances = [
+        ratio_p(plain[best], plain[o], math.log(plain[best].mean() / plain[o].mean()))
+        for o in others
+    ]
+    clear = max(chances) <= SIGNIFICANT  # False of NaN
+    known = ahead.low is not None and ahead.high is not None
+    return {
+        "clear": float(clear),
+        "false": float(clear and lead <= 0),
+        "measured": ahead.measured - lead,
+        "apart": math.nan if ahead.apart is None else ahead.apart - lead,
+        "held": float((ahead.low or 0) <= lead <= (ahead.high or 0)) if known else math.nan,
+    }
+
+
+def study(campaigns: int) -> Iterator[dict[str, Any]]:
+    """A row for each kind of truth, noise, number of layouts and repeats."""
+    for truth, rates in TRUTH.items():
+        for name, noise in NOISE.items():
+            for layouts in LAYOUTS:
+                for repeats in REPEATS:
+                    rng = np.random.default_rng(20261125)
+                    rows = [
+                        campaign(rates(rng, layouts), noise(rng, layouts, repeats))
+                        for _ in range(campaigns)
+                    ]
+                    means = {key: float(np.mean([row[key] for row in rows])) for key in rows[0]}
+                    yield {
+                        "truth": truth, "noise": name, "layouts": layouts, "repeats": repeats,
+                        **means,
+                    }  # fmt: skip
+
+
+def main() -> None:
+    """Print a line for each row, shares and leads in percent."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--campaigns", type=int, default=400)
+    parser.add_argument("--json", type=Path)
+    args = parser.parse_args()
+    rows = []
+    for row in study(args.campaigns):
+        rows.append(row)
+        numbers = " ".join(
+            f"{key} {100 * row[key]:.2f}" for key in ("clear", "false", "measured", "apart", "held")
+        )
+        print(f"{row['truth']:9} {row['noise']:12} {row['layouts']:3} x {row['repeats']} {numbers}",
+              flush=True)  # fmt: skip
+    if args.json:
+        args.json.write_text(json.dumps(rows, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,128 @@
+"""What makes an experiment a study of layouts, and what its layouts are called."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from scalesweep.analysis.factors import fold_axes, planned_points
+from scalesweep.config.mesh import Mesh, mesh_of_texts
+from scalesweep.core.formatting import text_of
+from scalesweep.core.joined_experiments import parameters_at
+from scalesweep.core.layouts import LAYOUT, laid_out
+from scalesweep.core.plan_format import PlanExperiment, parameter_of
+
+Values = Mapping[str, Any]
+# Axes that take the ranks that are added: the others stay as they are where a layout is carried
+# over to a larger scale.
+_DATA = ("dp", "dp_replicate", "dp_shard")
+# What says of a transformer what is computed, where it is a parameter by itself.
+_WORKLOAD = ("parameters", "layers", "width", "sequence", "vocabulary", "global_batch")
+
+
+@dataclass(frozen=True)
+class LayoutStudy:
+    """An experiment whose points of one scale split their ranks in several ways.
+
+    ``workload``: independent parameters that say what is computed: layouts compare where they and
+    the scale are the same. ``free``: the other independent ones.
+    """
+
+    entry: PlanExperiment
+    mesh: Mesh
+    workload: Sequence[str]
+    free: Sequence[str]
+
+    def at(self, values: Values) -> dict[str, Any]:
+        """Every parameter of the point whose varying ones have these values."""
+        return parameters_at(self.entry, values)
+
+    def scale(self, values: Values) -> int:
+        """What the point is a study over: ranks, or devices."""
+        return int(self.at(values)[self.entry["scale"]])
+
+    def setting(self, values: Values) -> tuple[Any, ...]:
+        """What is computed at a point."""
+        return tuple(values[name] for name in self.workload)
+
+    def setting_text(self, values: Values) -> str:
+        """``model 8B, gbs 256``; empty where all points compute the same."""
+        return ", ".join(f"{name} {text_of(values[name])}" for name in self.workload)
+
+    def kept(self, values: Values) -> tuple[Any, ...]:
+        """The axes of a point's mesh that stay where it is carried over to more ranks."""
+        sizes = self.mesh.at(self.at(values)) or {}
+        return tuple(size for role, size in sizes.items() if role not in _DATA)
+
+    @cached_property
+    def _in_mesh(self) -> frozenset[str]:
+        return frozenset(self.mesh.names)
+
+    @cached_property
+    def roles(self) -> list[str]:
+        """The axes of the mesh that are not 1 everywhere."""
+        sizes = [self.mesh.at(point) or {} for point in planned_points(self.entry)]
+        return [role for role in self.mesh.axes if any(of.get(role, 1) != 1 for of in sizes)]
+
+    @cached_property
+    def others(self) -> list[str]:
+        """Free parameters of which the mesh does not tell."""
+        return [name for name in self.free if name not in self._in_mesh]
+
+    def sizes(self, values: Values) -> dict[str, int | None]:
+        """The ranks along each axis of the mesh that is not 1 everywhere."""
+        sizes = self.mesh.at(self.at(values)) or {}
+        return {role: sizes.get(role) for role in self.roles}
+
+    def text(self, values: Values) -> str:
+        """``dp 32 x tp 8 x pp 1, zero 0, mbs 8``, or the name that the benchmark gives a layout."""
+        words = []
+        if LAYOUT not in self.others:
+            sizes = self.sizes(values).items()
+            words = [" x ".join(f"{role} {text_of(size)}" for role, size in sizes)]
+        words += [
+            text_of(values[name]) if name == LAYOUT else f"{name} {text_of(values[name])}"
+            for name in self.others
+        ]
+        return ", ".join(filter(None, words))
+
+    def changes(self, old: Values, new: Values) -> list[str]:
+        """``mbs 4 -> 2``: the free parameters beside the mesh in which two points differ."""
+        return [
+            f"{name} {text_of(old[name])} → {text_of(new[name])}"
+            for name in self.others
+            if old[name] != new[name]
+        ]
+
+
+def study_of(entry: PlanExperiment) -> LayoutStudy | None:
+    """The study of layouts that an experiment is.
+
+    None where its benchmark declares no mesh, or all points of a scale that compute the same have
+    the same one.
+    """
+    if "mesh" not in entry:
+        return None
+    mesh = mesh_of_texts(entry["mesh"])
+    leaders = fold_axes(entry)[0]
+    texts = entry.get("transformer", {})
+    named = {str(texts[key]) for key in _WORKLOAD if key in texts}
+    inside = set(laid_out(entry))
+    workload = [
+        name
+        for name in leaders
+        if name != entry["scale"] and (parameter_of(entry, name)["workload"] or name in named)
+    ]
+    free = [
+        name
+        for name in leaders
+        if name not in {entry["scale"], *workload, *entry["scale_parameters"]}
+        and name not in inside
+    ]
+    study = LayoutStudy(entry, mesh, workload, free)
+    meshes: dict[Any, set[Any]] = {}
+    for point in planned_points(entry):
+        sizes = tuple((mesh.at(point) or {}).values())
+        key = (point.get(entry["scale"]), *(point.get(name) for name in workload))
+        meshes.setdefault(key, set()).add(sizes)
+    return study if any(len(sizes) > 1 for sizes in meshes.values()) else None

@@ -1,0 +1,58 @@
+"""Numbers of layouts as sentences and tables have them."""
+
+from collections.abc import Mapping, Sequence
+
+from scalesweep.aspects.layouts.table import BestLayout, LayoutPoint
+from scalesweep.core.formatting import percent, with_interval
+from scalesweep.experiment.results import ExperimentResults
+from scalesweep.table.declared import Estimate, numbers_of
+
+
+def best_layouts(results: ExperimentResults) -> Mapping[str, list[BestLayout]]:
+    """By what is computed the rows of its scales: measured ones where there are any."""
+    rows = results.of(BestLayout)
+    chosen = _source(results)
+    settings: dict[str, list[BestLayout]] = {}
+    for row in rows:
+        if row.source == chosen:
+            settings.setdefault(row.setting, []).append(row)
+    return settings
+
+
+def layouts_that_ran(results: ExperimentResults) -> list[LayoutPoint]:
+    """Layouts with a result, of the same source."""
+    chosen = _source(results)
+    return [row for row in results.of(LayoutPoint) if row.source == chosen]
+
+
+def _source(results: ExperimentResults) -> str | None:
+    return "measured" if "measured" in results.sources else next(iter(results.sources), None)
+
+
+def value_text(results: ExperimentResults, value: Estimate | None) -> str:
+    """A mean of the main metric with its interval and unit."""
+    main = results.main
+    if main is None:
+        return "–"
+    return with_interval(*numbers_of(value, main.factor), main.unit)
+
+
+def ahead_text(row: BestLayout) -> str:
+    """``3.1 [1.0, 5.2] %``, from repeats that did not choose where there are such."""
+    if row.ahead_apart is not None:
+        value, low, high = numbers_of(row.ahead_apart)
+        ends = (None, None) if low is None or high is None else (low - 1, high - 1)
+        return percent((value or 1) - 1, *ends)
+    return percent(None if row.ahead is None else row.ahead - 1)
+
+
+def loss_text(row: BestLayout) -> str:
+    """What the layout that was carried over loses, as ``ahead_text``."""
+    if row.carried_loss_apart is not None:
+        return percent(*numbers_of(row.carried_loss_apart))
+    return percent(row.carried_loss)
+
+
+def without_repeats(rows: Sequence[BestLayout]) -> bool:
+    """Whether nothing tells how far these margins are noise: no layout was measured twice."""
+    return all(row.ahead_apart is None for row in rows)

@@ -1,0 +1,201 @@
+"""Studies of layouts: the best of each scale, what is carried over, what failed."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from scalesweep.aspects.find import find
+from scalesweep.aspects.layouts.card import layout_card
+from scalesweep.aspects.layouts.figure import layout_figures
+from scalesweep.aspects.layouts.findings import best_layout, carried_layouts, failed_layouts
+from scalesweep.aspects.layouts.section import layout_table
+from scalesweep.aspects.layouts.table import BestLayout, LayoutPoint
+from scalesweep.experiment.results import ExperimentResults
+from scalesweep.findings.base import CONFIRMED, NOTE, OPEN
+from scalesweep.importers.table_map import load_map
+from scalesweep.importers.table_runs import runs_of
+from scalesweep.report.card_content import card_of
+from tests.fakes.imported_table import imported
+
+HEAD = "gpus,model,tp,pp,mbs,status,rate,memory,mfu\n"
+MAP: dict[str, Any] = {
+    "name": "layouts",
+    "parameters": {
+        "ranks": {"column": "gpus"},
+        "model": {"column": "model", "workload": True},
+        "dp": {"formula": "gpus / (tp * pp)", "derive": "ranks // (tp * pp)"},
+        "tp": {"column": "tp"},
+        "pp": {"column": "pp"},
+        "mbs": {"column": "mbs"},
+    },
+    "metrics": {
+        "rate": {"column": "rate", "unit": "tokens/s", "better": "higher", "scope": "rank"},
+        "memory": {"column": "memory", "unit": "GB", "better": "lower", "scope": "rank"},
+        "mfu_unstated": {"formula": "mfu / 100", "unit": "1", "better": "higher", "scope": "rank"},
+    },
+    "failed": {"column": "status", "values": {"oom": "GPU_OUT_OF_MEMORY", "hang": "HANG"}},
+    "mesh": ["dp", "tp", "pp"],
+    "scale": "gpus",
+    "scaling": "strong",
+}
+ROWS = (
+    "8,a,1,1,4,ok,100,60,40\n8,a,2,1,4,ok,90,40,36\n8,a,4,1,4,ok,80,45,32\n8,a,1,2,4,oom,,,\n"
+    "8,a,2,2,4,hang,,,\n16,a,1,1,4,oom,,,\n16,a,1,1,2,ok,60,50,24\n16,a,2,1,4,ok,80,30,32\n"
+    "16,a,4,1,4,ok,40,20,16\n32,a,1,1,2,oom,,,\n32,a,2,1,4,oom,,,\n"
+    "8,b,1,1,4,oom,,,\n8,b,2,1,4,oom,,,\n"
+)
+
+
+def study(folder: Path, rows: str, **changed: Any) -> ExperimentResults:
+    _, entry, tables = imported(folder, HEAD + rows, MAP | changed)
+    return ExperimentResults(entry, tables)
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory: pytest.TempPathFactory) -> ExperimentResults:
+    return study(tmp_path_factory.mktemp("small"), ROWS)
+
+
+def test_the_best_of_each_scale_and_what_carried_layouts_lose(small: ExperimentResults) -> None:
+    rows = {(row.setting, row.scale): row for row in small.of(BestLayout)}
+    first, second, none = (rows["model a", scale] for scale in (8, 16, 32))
+    assert (first.layout, first.next_layout) == (
+        "dp 8 x tp 1 x pp 1, mbs 4", "dp 4 x tp 2 x pp 1, mbs 4"
+    )  # fmt: skip
+    assert first.ahead == pytest.approx(100 / 90) and first.median == pytest.approx(0.9)
+    assert (first.ran, first.tried, first.failed) == (3, 5, 2)
+    assert first.causes == "GPU_OUT_OF_MEMORY 1, HANG 1"
+    assert (first.memory, first.memory_most, first.utilisation) == (60, 60, 0.4)
+    assert first.carried_from is None and first.ahead_apart is None and first.p is None
+    # The same axes with mbs 4 do not fit; with mbs 2 they do.
+    assert second.layout == "dp 8 x tp 2 x pp 1, mbs 4"
+    assert (second.carried_from, second.carried) == (8, "dp 16 x tp 1 x pp 1, mbs 2")
+    assert second.carried_changes == "mbs 4 → 2"
+    assert second.carried_fails == "GPU_OUT_OF_MEMORY"
+    assert second.carried_loss == pytest.approx(0.25)
+    for nothing in (none, rows["model b", 8]):
+        assert (nothing.layout, nothing.ran, nothing.value) == (None, 0, None)
+        assert nothing.failed == nothing.tried == 2
+
+
+def test_shares_and_the_front_of_memory(small: ExperimentResults) -> None:
+    ran = [row for row in small.of(LayoutPoint) if row.scale == 8]
+    # (rate, memory): 80 at 45 is beaten by 90 at 40.
+    assert [(row.share, row.memory, row.front) for row in ran] == [
+        (1.0, 60, True), (0.9, 40, True), (0.8, 45, False)
+    ]  # fmt: skip
+    table = layout_table(small, 100)
+    assert table is not None and len(table.sources) == 6
+    headings = [column.heading for _, part in table.groups for column in part]
+    assert headings[:2] == ["dp", "Rate [tokens/s]"] and headings[-1] == "On the front"
+
+
+def test_single_runs_confirm_no_best_layout(small: ExperimentResults) -> None:
+    best = best_layout(small)
+    assert [finding.level for finding in best] == [OPEN, OPEN]
+    assert "11.1 % ahead of the next (dp 4 x tp 2 x pp 1, mbs 4); one run each, not" in best[1].text
+    (carried,) = carried_layouts(small)
+    assert "at 16 gpus, with mbs 4 → 2, it loses 25.0 % (unchanged: GPU_OUT_OF_MEMORY)" in (
+        carried.text
+    )
+    a, b = failed_layouts(small)
+    assert "2 of 5 at 8 gpus (GPU_OUT_OF_MEMORY 1, HANG 1)" in a.text
+    assert "the most memory of one that ran is 60.0 GB, at 8 gpus" in a.text
+    assert "model b" in b.text and a.level == b.level == NOTE
+
+
+def test_the_first_screen_has_a_line_for_each_scale(small: ExperimentResults) -> None:
+    findings = find(small)
+    card = layout_card(small, findings)
+    assert card is not None
+    assert [(setting, [line[0] for line in lines]) for setting, lines in card.groups] == [
+        ("model a", ["8", "16", "32"]), ("model b", ["8"])
+    ]  # fmt: skip
+    a = card.groups[0][1]
+    assert a[0][-1] == "2 of 5 (GPU_OUT_OF_MEMORY 1, HANG 1)"
+    assert a[1][5] == "loses 25.0 % with mbs 4 → 2 (else GPU_OUT_OF_MEMORY)"
+    assert a[2][1:3] == ["none ran", "–"]
+    said = card_of(small, findings).sentences
+    assert "Best layout of model a at 16 gpus" in said[0].text
+    assert not {finding.rule for finding in said} & {"best", "verdict"}
+
+
+def test_figures_of_layouts(small: ExperimentResults) -> None:
+    names = [drawing.name for drawing in layout_figures(small)]
+    assert names == ["layouts-scale", "layouts-memory-1"]
+
+
+def repeated(values: dict[tuple[int, int], list[float]]) -> str:
+    """Rows of layouts by scale and tp, one for each repeat."""
+    return "".join(
+        f"{gpus},a,{tp},1,4,ok,{rate},{50 + place},30\n"
+        for (gpus, tp), rates in values.items()
+        for place, rate in enumerate(rates)
+    )
+
+
+def test_repeats_tell_the_best_and_correct_its_lead(tmp_path: Path) -> None:
+    rows = {
+        (8, 1): [100, 101, 99.5], (8, 2): [90, 90.5, 89.7], (8, 4): [70, 70.2, 69.9],
+        (16, 1): [60, 61, 59.2], (16, 2): [60.5, 59.4, 60.4], (16, 4): [50, 50.4, 49.8],
+    }  # fmt: skip
+    results = study(tmp_path, repeated(rows))
+    by_scale = {row.scale: row for row in results.of(BestLayout)}
+    lead = by_scale[8].ahead_apart
+    assert lead is not None and lead.low is not None and lead.high is not None
+    assert 1.05 < lead.low < 100 / 90 < lead.high and by_scale[8].p is not None
+    assert by_scale[8].p < 0.01
+    small = by_scale[16]
+    # Two that differ by noise alone: the lead vanishes where it did not choose.
+    assert small.ahead is not None and small.ahead_apart is not None
+    assert small.ahead_apart.value < small.ahead and small.p is not None and small.p > 0.2
+    assert small.ahead_apart.low is not None and small.ahead_apart.low < 1
+    assert small.carried_loss is not None and small.carried_loss >= 0
+    close, clear = best_layout(results)
+    assert (clear.level, close.level) == (CONFIRMED, OPEN)
+    assert "clear of the 2 others; next is dp 4 x tp 2, 11.2 [9.5, 13.5] % behind" in clear.text
+    assert "not told from all of the 2 others" in close.text
+    (judged,) = [f for f in find(results) if f.rule == "best layout" and f.level == CONFIRMED]
+    assert judged.evidence["scale"] == 8
+
+
+def test_ties_a_layout_alone_and_no_memory(tmp_path: Path) -> None:
+    rows = "8,a,1,1,4,ok,50,,\n8,a,2,1,4,ok,50,,\n16,a,1,1,4,ok,40,,\n16,a,2,1,4,oom,,,\n"
+    results = study(tmp_path, rows)
+    tie, alone = results.of(BestLayout)
+    assert tie.ahead == 1 and (tie.memory, tie.memory_most, tie.utilisation) == (None,) * 3
+    assert (alone.ran, alone.next_layout, alone.ahead, alone.median) == (1, None, None, 1)
+    assert alone.carried_loss == 0
+    texts = [finding.text for finding in best_layout(results)]
+    assert "no other of 2 layouts ran" in texts[0]
+    assert "level with the next" in texts[1]
+    assert [drawing.name for drawing in layout_figures(results)] == ["layouts-scale"]
+    assert all(row.front is None for row in results.of(LayoutPoint))
+
+
+def test_of_times_the_shortest_is_the_best(tmp_path: Path) -> None:
+    seconds = {"column": "rate", "unit": "s", "better": "lower", "scope": "total"}
+    rows = "8,a,1,1,4,ok,2,,\n8,a,2,1,4,ok,1,,\n8,a,4,1,4,ok,4,,\n"
+    metrics = {"step": seconds, "memory": MAP["metrics"]["memory"]}
+    results = study(tmp_path, rows, metrics=metrics, scaling="none")
+    (best,) = results.of(BestLayout)
+    assert best.layout is not None and best.layout.startswith("dp 4 x tp 2")
+    assert (best.ahead, best.median) == (2, 0.5)
+    assert [row.share for row in results.of(LayoutPoint)] == [1, 0.5, 0.25]
+
+
+@pytest.mark.parametrize("rate", ["0", "-3"])
+def test_rates_that_are_not_positive_are_refused(tmp_path: Path, rate: str) -> None:
+    (tmp_path / "t.csv").write_text(f"{HEAD}8,a,1,1,4,ok,{rate},1,1\n8,a,2,1,4,ok,9,1,1\n")
+    (tmp_path / "map.yaml").write_text(yaml.safe_dump(MAP))
+    runs = runs_of(load_map(tmp_path / "map.yaml", tmp_path / "t.csv"))
+    assert len(runs.runs) == 1 and "is not positive" in runs.refusals[0].message
+
+
+def test_one_mesh_for_each_scale_is_no_study_of_layouts(tmp_path: Path) -> None:
+    rows = "8,a,1,1,4,ok,10,1,1\n8,a,1,1,8,ok,11,1,1\n16,a,1,1,4,ok,10,1,1\n16,a,1,1,8,ok,9,1,1\n"
+    results = study(tmp_path, rows)
+    assert not results.of(BestLayout) and best_layout(results) == []
+    assert layout_table(results, 10) is None and layout_card(results, []) is None
