@@ -293,7 +293,13 @@ def _end(measured: _Measured, work: Path, spec: Order) -> _Verdict:
         )
     if outcome.ended_by_us:
         late = _judge_late(outcome, work, spec)
-        return _Verdict(late.cause, late.detail, {"stacks": late.groups} if late.groups else {})
+        detail = late.detail
+        if (limit := spec.get("memory_limit_bytes")) is not None:
+            # A program may ask for memory again and again, as OpenBLAS does for its threads.
+            from scalesweep.compute.memory_limit import under_limit
+
+            detail = under_limit(detail, limit)
+        return _Verdict(late.cause, detail, {"stacks": late.groups} if late.groups else {})
     hang_report.remove(work)
     if outcome.exit_code == 0 and outcome.stood_s > 0:
         return _Verdict(Cause.SUSPENDED, suspended(outcome.stood_s, outcome.wall_s))

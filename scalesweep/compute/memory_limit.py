@@ -35,6 +35,11 @@ def size_text(amount: int) -> str:
     return f"{amount / 2**30:.4g} GiB" if amount >= 2**30 else f"{amount / 2**20:.4g} MiB"
 
 
+def under_limit(detail: str, limit_bytes: int) -> str:
+    """The detail of a failure, with the limit that was there whether or not it is the cause."""
+    return f"{detail} (under the site's limit of {size_text(limit_bytes)} a rank)"
+
+
 def judged(cause: str, detail: str, lines: Iterable[str], limit_bytes: int) -> tuple[str, str]:
     """Cause and detail of a program that failed while each rank had a limit of so many bytes.
 
@@ -47,7 +52,7 @@ def judged(cause: str, detail: str, lines: Iterable[str], limit_bytes: int) -> t
         return cause, detail
     words = next((line for line in reversed([*lines]) if _OF_MEMORY.search(line)), "")
     if not words:
-        return cause, f"{detail} (under {limit})"
+        return cause, under_limit(detail, limit_bytes)
     shown = " ".join(words.split())
     shown = shown if len(shown) <= _MOST else f"{shown[: _MOST - 3]}..."
     return Cause.OUT_OF_MEMORY, f"no memory for the program, under {limit}: {shown}"

@@ -67,11 +67,13 @@ def test_bytes_come_from_the_program_or_from_pytorchs_words() -> None:
     assert [size_text(400 * MIB), size_text(3 * 2**30)] == ["400 MiB", "3 GiB"]
 
 
-def limited(folder: Path, mib: int, program: str) -> tuple[int, dict[str, Any]]:
+def limited(
+    folder: Path, mib: int, program: str, limit_s: float = 60.0
+) -> tuple[int, dict[str, Any]]:
     """A run of one rank with a limit; its exit code and failure.json."""
     words = ["sh", str(LAUNCHERS / "limited_rank.sh"), str(mib * 1024)]
     argv = [*words, sys.executable, "-c", program]
-    order = spec(folder, argv=argv, memory_limit_bytes=mib * MIB)
+    order = spec(folder, argv=argv, memory_limit_bytes=mib * MIB, time_limit_s=limit_s)
     check_schema({**order, "digest": "0" * 32}, "order", folder / "order.json")
     code = launch(order, ROOT)
     left = folder / order["run_id"] / "failure.json"
@@ -95,3 +97,11 @@ def test_a_limit_in_which_python_cannot_start_is_one_line(tmp_path: Path) -> Non
     _, left = limited(tmp_path, 1, "print('never')")
     assert left["cause"] == "OUT_OF_MEMORY" and "\n" not in left["detail"]
     assert "under the site's limit of 1 MiB a rank: " in left["detail"]
+
+
+@pytest.mark.slow
+def test_a_program_that_asks_again_and_again_ends_at_its_time_limit(tmp_path: Path) -> None:
+    again = "import time\nwhile True:\n try: bytearray(2**30)\n except MemoryError: time.sleep(.01)"
+    _, left = limited(tmp_path, 100, again, limit_s=1.0)
+    assert left["cause"] == "TIMEOUT"
+    assert left["detail"].endswith("(under the site's limit of 100 MiB a rank)")
