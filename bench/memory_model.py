@@ -143,7 +143,7 @@ def judged(
         share = needed * fit.fragments / DEVICE
         idle = np.array([row.has_idle_stage for row in asked])
         far = np.abs(share - 1) > NEAR
-        verdicts = np.array([fit.verdict(bytes_, DEVICE) for bytes_ in needed])
+        verdicts = np.array([fit.verdict(row.parts, DEVICE) for row in asked])
         likely = verdicts != UNCERTAIN
         result.append(
             (

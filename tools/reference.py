@@ -58,7 +58,8 @@ WORDS = {
     "null": "null",
 }
 TYPES = {
-    bool: "true or false", int: "integer", float: "number", str: "text", object: "number or text"
+    bool: "true or false", int: "integer", float: "number", str: "text", list: "list (JSON)",
+    object: "number or text",
 }  # fmt: skip
 DECLARED = re.compile(
     r"(<!-- declared tables: tools/reference.py writes what follows -->\n).*?(<!-- end -->)",

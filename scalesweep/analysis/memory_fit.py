@@ -7,7 +7,7 @@ the measured ones, so that few points change little. Residuals are ratios.
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -60,7 +60,8 @@ class MemoryFit:
 
     ``spread``: standard deviation of the logarithm of measured / predicted; ``fragments``: what a
     device must have of what tensors need; ``points`` and ``failures``: measured peaks, and runs out
-    of memory, that they rest on.
+    of memory, that they rest on; ``covariance``: of the constants over their defaults, 4 x 4 row by
+    row, nothing where none was fitted (then the spread has it).
     """
 
     constants: Constants = field(default_factory=Constants)
@@ -68,6 +69,7 @@ class MemoryFit:
     fragments: float = DEFAULT_FRAGMENTS
     points: int = 0
     failures: int = 0
+    covariance: tuple[float, ...] = ()
 
     def predicted(self, parts: Floats) -> Floats:
         """Bytes of the model's constants by part, ``[stages, 4]``: their sum is what a rank of each
@@ -79,14 +81,24 @@ class MemoryFit:
         the mean one (``mean``)."""
         return _rank_of(self.predicted(parts).sum(axis=1), of)
 
-    def probability(self, needed: float, device: float) -> float:
+    def spread_at(self, parts: Floats) -> float:
+        """Standard deviation of the logarithm of a point's needed bytes: of the residuals, and of
+        what the measured points leave open of the constants that it rests on."""
+        if not self.covariance:
+            return self.spread
+        stage = _terms(parts)[int(self.predicted(parts).sum(axis=1).argmax())]
+        shares = stage * Constants().values / float(stage @ self.constants.values)
+        covariance = np.reshape(self.covariance, (len(CONSTANTS), len(CONSTANTS)))
+        return math.sqrt(self.spread**2 + float(shares @ covariance @ shares))
+
+    def probability(self, parts: Floats, device: float) -> float:
         """How probable it is that a point does not fit a device of so many bytes."""
-        distance = math.log(needed * self.fragments / device) / self.spread
+        distance = math.log(self.needed(parts) * self.fragments / device) / self.spread_at(parts)
         return 0.5 * math.erfc(-distance / math.sqrt(2))
 
-    def verdict(self, needed: float, device: float) -> str:
+    def verdict(self, parts: Floats, device: float) -> str:
         """``FITS`` or ``TOO_LARGE`` where that is likely (``SURE``), else ``UNCERTAIN``."""
-        probability = self.probability(needed, device)
+        probability = self.probability(parts, device)
         if probability >= SURE:
             return TOO_LARGE
         return FITS if probability <= 1 - SURE else UNCERTAIN
@@ -111,10 +123,13 @@ def fit_memory(
     peaks = np.array([peak for _, peak in measured])
     for _ in range(3):  # which stage needs the most depends on the constants
         terms = np.array([_chosen(parts, constants, of) for parts, _ in measured])
-        constants = Constants(*map(float, _fitted(terms / peaks[:, None], constants)))
+        values, covariance = _fitted(terms / peaks[:, None], constants)
+        constants = Constants(*map(float, values))
     needed = np.array([MemoryFit(constants).needed(parts, of) for parts, _ in measured])
     spread = _spread(np.log(peaks / needed))
-    fit = MemoryFit(constants, spread, DEFAULT_FRAGMENTS, len(peaks), len(failed))
+    fit = MemoryFit(
+        constants, spread, points=len(peaks), failures=len(failed), covariance=covariance
+    )
     known = [
         (fit.needed(parts), device, False)
         for (parts, _), device in zip(measured, devices, strict=False)
@@ -123,7 +138,7 @@ def fit_memory(
     known += [(fit.needed(parts), device, True) for parts, device in failed]
     if len(failed) < LEAST_FAILURES or len(known) < 2 * LEAST_FAILURES:
         return fit
-    return MemoryFit(constants, spread, _fragments(known, spread), len(peaks), len(failed))
+    return replace(fit, fragments=_fragments(known, spread))
 
 
 def fits_without(measured: Sequence[tuple[Floats, float]], of: str = "most") -> list[MemoryFit]:
@@ -163,8 +178,9 @@ def _chosen(parts: Floats, constants: Constants, of: str) -> Floats:
     return chosen
 
 
-def _fitted(shares: Floats, start: Constants) -> Floats:
-    """The constants that make the sum of ``shares`` (terms over their peak) 1, none below 0.
+def _fitted(shares: Floats, start: Constants) -> tuple[Floats, tuple[float, ...]]:
+    """The constants that make the sum of ``shares`` (terms over their peak) 1, none below 0, and
+    their covariance over the defaults.
 
     By least squares of relative residuals, large ones by their size (Huber's weights), with the
     defaults as further observations.
@@ -187,7 +203,8 @@ def _fitted(shares: Floats, start: Constants) -> Floats:
         before, values = values, factors * default
         if np.allclose(before, values, rtol=1e-4):
             break
-    return values
+    covariance = scale**2 * np.linalg.inv(scaled.T @ scaled)
+    return values, tuple(covariance.ravel().tolist())
 
 
 def _spread(logs: Floats) -> float:

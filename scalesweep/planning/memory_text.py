@@ -1,5 +1,6 @@
 """Which points to run will not fit the memory of their ranks, in a line of the plan."""
 
+import json
 from pathlib import Path
 
 from scalesweep.analysis.memory_fit import CONSTANTS, TOO_LARGE, UNCERTAIN, Constants, MemoryFit
@@ -22,9 +23,9 @@ def fit_of(tables: Path) -> MemoryFit:
         constants = Constants(*(float(row[name]) for name in CONSTANTS))
         return MemoryFit(
             constants, float(row["spread"]), float(row["fragments"]), int(row["peaks"]),
-            int(row["failures"]),
+            int(row["failures"]), tuple(map(float, json.loads(row["covariance"] or "[]"))),
         )  # fmt: skip
-    except (OSError, StopIteration, KeyError, ValueError):
+    except (OSError, StopIteration, KeyError, ValueError, TypeError):
         return MemoryFit()
 
 
@@ -53,7 +54,7 @@ def memory_line(experiment: PlanExperiment, tables: Path) -> str:
             continue
         judged += 1
         needed = fit.needed(memory.parts)
-        verdict = fit.verdict(needed, memory.device)
+        verdict = fit.verdict(memory.parts, memory.device)
         if verdict in said:
             at = ", ".join(f"{name} {text_of(point[name])}" for name in names if name in point)
             size = f"{number(needed / 1e9)} of {number(memory.device / 1e9)} GB"

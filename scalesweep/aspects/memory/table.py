@@ -5,7 +5,7 @@ A point is judged by a fit that has not seen it.
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -71,6 +71,7 @@ class MemoryFitRow(DeclaredRow, table="memory_fit"):
     overhead: float = column("bytes that every rank has besides", "bytes")
     spread: float = column("standard deviation of log(measured / predicted)", "1")
     fragments: float = column("what a device must have of what tensors need", "1")
+    covariance: list[float] = column("covariance of the constants over their defaults, by rows")
     peaks: int = column("measured peaks that they are fitted to", "1")
     failures: int = column("runs out of memory that they are fitted to", "1")
     error: float | None = column(
@@ -112,6 +113,7 @@ def memory_rows(inputs: TableInputs) -> Iterator[MemoryRow | MemoryFitRow]:
                    strict=True)),
         spread=fit.spread,
         fragments=fit.fragments,
+        covariance=list(fit.covariance),
         peaks=fit.points,
         failures=fit.failures,
         error=float(np.median(errors)) if errors else None,
@@ -166,10 +168,7 @@ def _fits(judged: Sequence[_Judged], memory: Memory) -> tuple[MemoryFit, list[Me
     fit = fit_memory(measured, failed, devices, memory.rank)
     others = iter(fits_without(measured, memory.rank))
     fits = [fit if each.peak is None else next(others) for each in judged]
-    return fit, [
-        MemoryFit(each.constants, each.spread, fit.fragments, each.points, fit.failures)
-        for each in fits
-    ]
+    return fit, [replace(each, fragments=fit.fragments, failures=fit.failures) for each in fits]
 
 
 def _row(judged: _Judged, fit: MemoryFit, memory: Memory) -> MemoryRow:
@@ -178,7 +177,7 @@ def _row(judged: _Judged, fit: MemoryFit, memory: Memory) -> MemoryRow:
     states = fit.constants.states * parts[stage, :3]
     needed = fit.needed(parts)
     expected = fit.needed(parts, memory.rank)
-    verdict = "" if device is None else fit.verdict(needed, device)
+    verdict = "" if device is None else fit.verdict(parts, device)
     called = ""
     if verdict in (FITS, TOO_LARGE) and outcome in (RAN, OUT_OF_MEMORY):
         called = RIGHT if (verdict == FITS) == (outcome == RAN) else WRONG

@@ -1,5 +1,7 @@
 """Constants of the memory model from made-up peaks, and what verdicts say."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -68,12 +70,34 @@ def test_peaks_of_the_first_and_the_mean_rank():
         assert fit.needed(points[0][0]) >= fit.needed(points[0][0], of)
 
 
+def parts_of(needed):
+    """A point that needs so many bytes by the default constants."""
+    return np.array([[0, 0, 0, needed - Constants().overhead, 0]])
+
+
 def test_verdicts():
     fit = MemoryFit(spread=0.1, fragments=1.0)
-    assert fit.verdict(50e9, 80e9) == FITS
-    assert fit.verdict(78e9, 80e9) == UNCERTAIN
-    assert fit.verdict(94e9, 80e9) == TOO_LARGE
-    assert fit.probability(80e9, 80e9) == pytest.approx(0.5)
+    assert fit.verdict(parts_of(50e9), 80e9) == FITS
+    assert fit.verdict(parts_of(78e9), 80e9) == UNCERTAIN
+    assert fit.verdict(parts_of(94e9), 80e9) == TOO_LARGE
+    assert fit.probability(parts_of(80e9), 80e9) == pytest.approx(0.5)
+
+
+def test_points_that_are_alike_say_little_of_others():
+    """Eight peaks of one layout, to 1 %: of another one, which is nearly all logits, what the model
+    says stays as open as the default of logits is."""
+    alike = np.array([[1e9, 1e9, 2e9, 4e9, 0.1e9]])
+    terms = np.array([4e9, 4e9, 0.1e9, 1])
+    generator = np.random.default_rng(0)
+    peak = float(terms @ TRUE)
+    fit = fit_memory([(alike, peak * generator.lognormal(0, 0.01)) for _ in range(8)])
+    assert fit.spread == 0.05
+    assert fit.spread_at(alike) < 0.08
+    other = np.array([[1e9, 1e9, 2e9, 4e9, 60e9]])
+    assert fit.spread_at(other) > 0.3
+    device = 1.2 * fit.needed(other)
+    assert fit.verdict(other, device) == UNCERTAIN
+    assert fit.verdict(alike, 1.3 * fit.needed(alike)) == FITS
 
 
 def test_failures_say_what_fragments_take():
@@ -92,11 +116,10 @@ def test_likely_verdicts_are_right_nine_times_of_ten():
     said, right = 0, 0
     for seed in range(15):
         points = made_points(30, seed=seed, noise=0.15)
-        fit = MemoryFit(*[getattr(fit_memory(points[:15]), name)
-                          for name in ("constants", "spread")], fragments=1.0)  # fmt: skip
+        fit = replace(fit_memory(points[:15]), fragments=1.0)
         for parts, peak in points[15:]:
             device = 1.15 * float(np.median([peak for _, peak in points]))
-            verdict = fit.verdict(fit.needed(parts), device)
+            verdict = fit.verdict(parts, device)
             if verdict != UNCERTAIN:
                 said += 1
                 right += (verdict == TOO_LARGE) == (peak > device)

@@ -44,7 +44,7 @@ class MemoryJudge:
             if parts is None:
                 fits.append(None)
                 continue
-            verdict = fit.verdict(fit.needed(parts), self.device)
+            verdict = fit.verdict(parts, self.device)
             fits.append({FITS: True, TOO_LARGE: False}.get(verdict))
         return fits
 

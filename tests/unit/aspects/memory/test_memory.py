@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from scalesweep.analysis.memory_fit import Constants, MemoryFit
+from scalesweep.analysis.table_io import write_tables
 from scalesweep.aspects.memory.figure import memory_figures
 from scalesweep.aspects.memory.findings import memory_prediction
 from scalesweep.aspects.memory.section import memory_table
@@ -113,10 +114,11 @@ def test_constants_come_back_and_the_plan_reads_them(
     assert row.error is not None and row.within is not None and row.error < row.within < 0.2
     frame = layouts.tables["memory_fit"]
     assert frame is not None
-    frame.to_csv(tmp_path / "memory_fit.csv", index=False)
-    fit = fit_of(tmp_path)
+    write_tables({"e": {"memory_fit": frame}}, tmp_path)
+    fit = fit_of(tmp_path / "e")
     assert fit.constants.activations == pytest.approx(row.activations)
     assert (fit.points, fit.failures) == (row.peaks, row.failures)
+    assert len(fit.covariance) == 16 and fit.covariance == pytest.approx(row.covariance)
 
 
 def test_a_point_is_judged_without_its_own_peak(tmp_path: Path) -> None:
