@@ -61,7 +61,10 @@ def too_large(
     def exceeds(point: Mapping[str, Any]) -> bool:
         from scalesweep.analysis.memory_fit import MemoryFit  # few campaigns need it
 
-        judged = point_memory(memory, transformer, benchmark.mesh, point, where)
+        try:
+            judged = point_memory(memory, transformer, benchmark.mesh, point, where)
+        except UserError:  # a point that cannot be: its own check says why
+            return False
         if not isinstance(judged, PointMemory) or judged.device is None:
             return False
         return MemoryFit().needed(judged.parts) > float(most) * judged.device

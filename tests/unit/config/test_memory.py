@@ -169,3 +169,9 @@ def test_a_limit_without_a_model_or_a_device_is_refused(tmp_path: Path) -> None:
             tmp_path, benchmark="data_loading", skip_if_memory_exceeds=1, fixed={},
             axes={"ranks": [1, 2]},
         )  # fmt: skip
+
+
+def test_a_point_that_cannot_be_is_refused_for_what_it_is(tmp_path: Path) -> None:
+    fixed = {"model": "transformer", "ranks": 2, "ranks_per_node": 2, "tp": 4}
+    with pytest.raises(UserError, match=r"ranks = 2 is not a multiple of tp \* pp = 4"):
+        campaign(tmp_path, fixed=fixed, memory_gib_per_rank=8, skip_if_memory_exceeds=1.2)
