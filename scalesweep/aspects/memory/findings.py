@@ -57,6 +57,11 @@ def _nearness(
     return [Finding(results.name, RULE, NOTE, marked(source, f"{text}."), evidence, numbers)]
 
 
+def _source(rows: list[MemoryRow]) -> str | None:
+    """Where the points come from; what only failed does not say."""
+    return next((row.source for row in rows if row.source), "measured")
+
+
 def _failures(results: ExperimentResults, rows: list[MemoryRow]) -> list[Finding]:
     """What ran out of memory, and what the model says of it."""
     failed = [row for row in rows if row.outcome == OUT_OF_MEMORY]
@@ -74,7 +79,7 @@ def _failures(results: ExperimentResults, rows: list[MemoryRow]) -> list[Finding
         text += f"{right:,} called {TOO_LARGE!r}, {wrong:,} {FITS!r}"
     worst = max(failed, key=lambda row: row.needed)
     evidence = declared_evidence(results, worst, ("needed", "device"))
-    return [Finding(results.name, RULE, NOTE, marked(worst.source, f"{text}."), evidence)]
+    return [Finding(results.name, RULE, NOTE, marked(_source(rows), f"{text}."), evidence)]
 
 
 def _others(results: ExperimentResults, rows: list[MemoryRow]) -> list[Finding]:
@@ -92,7 +97,7 @@ def _others(results: ExperimentResults, rows: list[MemoryRow]) -> list[Finding]:
     text += f" ({idle:,} leave a stage of the pipeline without a block)" if idle else ""
     worst = max(failed, key=lambda row: row.needed)
     evidence = declared_evidence(results, worst, ("needed", "device"))
-    return [Finding(results.name, RULE, NOTE, marked(worst.source, f"{text}."), evidence)]
+    return [Finding(results.name, RULE, NOTE, marked(_source(rows), f"{text}."), evidence)]
 
 
 RULES = (Rule(memory_prediction, figures={RULE: ("memory",)}),)

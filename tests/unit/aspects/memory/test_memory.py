@@ -139,7 +139,9 @@ def test_what_the_findings_say(layouts: ExperimentResults) -> None:
     assert near.text.startswith("Imported: The memory model predicts peaks of ")
     assert "whether a point fits it calls right at " in near.text
     assert {number.name for number in near.numbers} == {"error", "within", "right", "wrong"}
-    assert " of 36 ran out of memory; by the memory model these need " in failed.text
+    assert failed.text.startswith(
+        "Imported: 6 points of 36 ran out of memory; by the memory model "
+    )
     assert "of 32.2 GB: " in failed.text and "called 'will not fit', 0 'fits'" in failed.text
 
 
