@@ -163,7 +163,7 @@ def test_the_recipes_time_what_their_frameworks_do(
     """The callbacks of docs/reference/stamps.md, called in the order in which Trainer and Lightning
     call them (transformers 5.23, lightning 2.6)."""
     page = (ROOT / "docs" / "reference" / "stamps.md").read_text()
-    _loop, trainer, lightning = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    _loop, _accumulated, trainer, lightning = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
     for rank, code in enumerate((trainer, lightning)):
         monkeypatch.setenv("RANK", str(rank))
         names = {"Spans": module.Spans, "TrainerCallback": object, "Callback": object}
@@ -186,6 +186,44 @@ def test_the_recipes_time_what_their_frameworks_do(
     # What lies between two steps is printed with the second.
     assert steps[1]["spans"]["validation"] >= 0.002 and steps[0]["spans"].get("validation", 0) == 0
     assert steps[2]["spans"]["checkpoint"] >= 0.002 and steps[6]["spans"]["validation"] >= 0.002
+
+
+def test_accumulated_batches_are_one_step(module: Any, tmp_path: Path) -> None:
+    """The loop of docs/reference/stamps.md, in which each batch takes as long."""
+    page = (ROOT / "docs" / "reference" / "stamps.md").read_text()
+    (loop,) = re.findall(r"```python\n(spans\.begin.*?)```", page, re.DOTALL)
+    spans = module.Spans(every_s=60)
+
+    def batches() -> Iterator[tuple[list[int], None]]:
+        for _ in range(9):  # the last one makes no step
+            time.sleep(0.001)
+            yield [0] * 8, None
+
+    def model(images: list[int]) -> float:
+        time.sleep(0.002)
+        return float(len(images))
+
+    class Loss(float):
+        def __truediv__(self, parts: float) -> "Loss":
+            return Loss(float(self) / parts)
+
+        def backward(self) -> None:
+            time.sleep(0.003)
+
+    optimizer = SimpleNamespace(step=lambda: time.sleep(0.001), zero_grad=lambda: None)
+    names = {
+        "spans": spans, "loader": batches(), "model": model, "optimizer": optimizer, "epoch": 0,
+        "criterion": lambda output, labels: Loss(output),
+    }  # fmt: skip
+    exec(loop, names)
+    spans.flush()
+    stamped = read(tmp_path)
+    arrays = {name: list(array.values) for name, array in stamped.arrays.items()}
+    assert len(arrays["step_times"]) == 2 and stamped.notes["batch"] == {"global": 32}
+    assert stamped.warnings == []
+    least = {"input": 0.004, "forward": 0.008, "backward": 0.012, "optimizer": 0.001}
+    for name, seconds in least.items():
+        assert min(arrays[f"span_{name}"]) >= seconds, name
 
 
 def _trainer_epoch(callback: Any, _epoch: int) -> None:
