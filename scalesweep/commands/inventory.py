@@ -65,7 +65,8 @@ def run(args: argparse.Namespace) -> None:
         print(f"\n{stale}")
     rereads = Counter(runs[run_id][0].benchmark.name for run_id in runs_to_reread(runs, states))
     for name, count in rereads.items():
-        print(f"to be re-read: the logs of {count} run(s): the patterns of {name} have changed")
+        logs = f"the logs of {counted(count, 'run')} of {name}"
+        print(f"to be re-read: {logs}: its patterns, or how scalesweep reads them, have changed")
     print(f"\nevery run: {campaign.results / 'plan.csv'}")
 
 

@@ -105,7 +105,7 @@ def test_changed_patterns_read_again_and_run_nothing(finished: Project) -> None:
     old = records(finished)
     edit(finished, r"'total: (\S+)'", r"'step 0: (\S+)'")
     plan = finished.snakemake("plan", "--configfile", "c.yaml")
-    told = "to be re-read: the logs of 4 run(s): the patterns of foreign have changed"
+    told = "to be re-read: the logs of 4 runs of foreign: its patterns, or how scalesweep reads"
     assert told in plan.stdout and "remaining time" not in plan.stdout
     dry = finished.snakemake("-n", "--configfile", "c.yaml")
     assert "Re-reading the logs of 4 run(s): how they are read has changed" in dry.stdout
