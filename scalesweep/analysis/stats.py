@@ -7,7 +7,7 @@ repeat, a ratio of values that are not positive) are NaN, never 0.
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
@@ -264,6 +264,15 @@ def ratio_interval(
     error = log_ratio_error(top, bottom)
     factor = float(np.exp(t_quantile(error.degrees, level=level) * error.error))
     return Interval(ratio / factor, ratio * factor, "t-log")
+
+
+def widened(interval: Interval, share: float) -> Interval:
+    """An interval of values that may all be off by a share of themselves to the same side, as
+    numbers are that are printed with few digits."""
+    if not share:
+        return interval
+    low, high = interval.low, interval.high
+    return replace(interval, low=low - share * abs(low), high=high + share * abs(high))
 
 
 def stated_interval(values: Stated) -> Interval:

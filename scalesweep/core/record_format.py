@@ -77,6 +77,9 @@ class RecordMetric(TypedDict):
 
     value: float
     std: NotRequired[Annotated[Amount, "sample standard deviation that a source states"]]
+    rounding: NotRequired[
+        Annotated[Amount, "by how much printing with few digits may have moved the value"]
+    ]
     count: NotRequired[Annotated[Positive, "of how many values"]]
     unit: str
     better: Better

@@ -4,7 +4,8 @@
 used by the end of each epoch; ``_phases``: seconds by phase; ``_energy``: joules by phase;
 ``_account``: where the time of a step went (``StepAccount``), ``_first_epoch``:
 that of the first of several epochs; ``_parts``: seconds by named part;
-``_stated``: standard deviation and count of the metrics whose source states them; ``_sweep``: what
+``_stated``: standard deviation and count of the metrics whose source states them; ``_rounded``: by
+how much printing may have moved metrics; ``_sweep``: what
 a probe measured by size (``tables.sweeps``); ``_facts``: where and with what it ran; ``_layers``:
 what each layer of a model computes, moves and takes; ``_canary``: what the machine did before and
 after it; ``_exchange``: what its ranks exchange in a step;
@@ -43,6 +44,7 @@ from scalesweep.tables.sweep_text import SWEEP, sweep_text
 ACCOUNT = "_account"
 FIRST_EPOCH = "_first_epoch"
 STATED = "_stated"
+ROUNDED = "_rounded"
 # [begin, end, kind of submission] of a training whose source says when it was (imported ones).
 TRAINED = "_trained"
 # [factor, runs that are asked for, runs dropped at either end] of MLPerf's score, likewise.
@@ -57,6 +59,7 @@ CURVES = (
         ACCOUNT,
         FIRST_EPOCH,
         STATED,
+        ROUNDED,
         TRAINED,
         SCORE_RULE,
         PARTS,
@@ -92,6 +95,7 @@ def curves_of(
         ACCOUNT: _account(record, samples),
         FIRST_EPOCH: _first_epoch(record, samples),
         STATED: _stated(record.get("metrics") or {}),
+        ROUNDED: _rounded(record.get("metrics") or {}),
         TRAINED: _trained(record.get("notes") or {}),
         SCORE_RULE: _score_rule(record.get("notes") or {}),
         PARTS: _numbers(record.get("parts"), "parts"),
@@ -187,6 +191,16 @@ def _stated(metrics: Mapping[str, Any]) -> str | None:
         if std is not None and count is not None and std >= 0 and count >= 2:
             stated[name] = [std, count]
     return json.dumps(stated) if stated else None
+
+
+def _rounded(metrics: Mapping[str, Any]) -> str | None:
+    """By how much printing with few digits may have moved a value, by metric."""
+    halves = {
+        name: half
+        for name, metric in metrics.items()
+        if (half := _finite(metric.get("rounding"), f"metric '{name}': rounding"))
+    }
+    return json.dumps(halves) if halves else None
 
 
 def _finite(value: Any, name: str) -> float | None:

@@ -147,6 +147,9 @@ def _statistics(data: ExperimentData, points: Sequence[Point]) -> dict[str, Floa
             rows[place, 2:5] = stated.std, span.low, span.high  # std, low, high of STATS
         for place, span in pooled_intervals(data, points, (metric, phase)).items():
             rows[place, 3:5] = span.low, span.high
+        for place, point in enumerate(points):
+            if share := data.rounded(point, (metric, phase)):
+                rows[place, 3:5] += np.abs(rows[place, 3:5]) * share * np.array([-1.0, 1.0])
         for stat, values in zip(STATS, rows.T, strict=True):
             result[column(metric, stat, phase)] = np.ascontiguousarray(values)
     return result

@@ -32,6 +32,7 @@ from scalesweep.analysis.stats import (
     stated_interval,
     stated_ratio_error,
     stated_ratio_interval,
+    widened,
 )
 from scalesweep.analysis.table_io import typed_values
 from scalesweep.analysis.types import Floats, Places
@@ -40,7 +41,7 @@ from scalesweep.core.files import canonical_json
 from scalesweep.core.joined_experiments import benchmarks_of, parameters_at
 from scalesweep.core.plan_format import PlanExperiment
 from scalesweep.core.status import Status
-from scalesweep.tables.epoch_curves import STATED
+from scalesweep.tables.epoch_curves import ROUNDED, STATED
 
 # Metric and phase.
 Measure = tuple[str, str]
@@ -233,6 +234,25 @@ class ExperimentData:
         """Parameters that tell one scaling series from another."""
         return series_parameters(self.experiment)
 
+    @cached_property
+    def _rounded(self) -> list[dict[str, float]]:
+        """By how much printing may have moved a metric, for every row of the summary."""
+        return [json.loads(text) if text else {} for text in self.texts(ROUNDED)]
+
+    @cached_property
+    def _is_rounded(self) -> bool:
+        return any(self._rounded)
+
+    def rounded(self, point: Point, measure: Measure) -> float:
+        """By what share of itself printing with few digits may have moved a point's mean: all its
+        runs may be rounded to the same side."""
+        if measure[1] != "run" or not self._is_rounded:
+            return 0.0
+        halves = [self._rounded[int(row)].get(measure[0], 0.0) for row in point.rows]
+        if not any(halves):
+            return 0.0
+        return max(halves) / abs(float(self.repeats(point, measure).mean()))
+
     @property
     def level(self) -> float:
         """Level at which intervals are taken that cover 95 %: a higher one where repeats were added
@@ -247,7 +267,8 @@ class ExperimentData:
         if stated:
             return stated_interval(stated)
         pooled = self.pooled(measure).get(place_of(point)) if point.rows.size else None
-        return pooled or mean_interval(self.repeats(point, measure), self.level)
+        interval = pooled or mean_interval(self.repeats(point, measure), self.level)
+        return widened(interval, self.rounded(point, measure))
 
     def pooled(self, measure: Measure) -> Mapping[int, Interval]:
         """Intervals of means that come from blocks, by the row of the point's first run."""
@@ -273,7 +294,8 @@ class ExperimentData:
         error = blocks.ratio_error(place_of(point), place_of(base)) if blocks else None
         if error:
             return interval_of(float(values.mean()) / float(others.mean()), error)
-        return ratio_interval(values, others, level=self.level)
+        share = self.rounded(point, measure) + self.rounded(base, measure)
+        return widened(ratio_interval(values, others, level=self.level), share)
 
     def log_error(
         self, point: Point, base: Point, measure: Measure
@@ -300,6 +322,8 @@ class ExperimentData:
         if stated_ratio_error(*sides) is None:
             return math.nan
         apart = math.log(float(values.mean()) / float(others.mean()) / null)
+        share = self.rounded(point, measure) + self.rounded(base, measure)
+        apart = math.copysign(max(0.0, abs(apart) - share), apart)  # printing may have made it
         blocks = self._blocks_of(point, measure)
         p = blocks.ratio_p(place_of(point), place_of(base), apart) if blocks else None
         p = ratio_p(sides[0], sides[1], apart) if p is None else p

@@ -252,9 +252,9 @@ LOGS = {
          "model_parameters": 8030261248, "micro_batch_size": 2, "sequence_length": 100,
          "batch_per_rank": 1},
         {"tokens_per_second_per_device": 1000, "tokens_per_second": 8000, "step_time": 0.1,
-         "samples_per_second": 80, "flops_per_device_torchtitan": 50e12, "mfu_torchtitan": 0.0506,
+         "samples_per_second": 80, "model_flop_rate_torchtitan": 50e12, "mfu_torchtitan": 0.0506,
          "peak_memory_reserved": 10 * GIB, "final_loss": 11.1},
-        ("tokens_per_second_per_device", "flops_per_device_torchtitan", "mfu_torchtitan",
+        ("tokens_per_second_per_device", "model_flop_rate_torchtitan", "mfu_torchtitan",
          "peak_memory_reserved"),
     ),
     "torchtitan of 2024": Log(
@@ -322,14 +322,14 @@ LOGS = {
     ),
     "nanoGPT": Log(
         "nanoGPT", nanogpt(9), 8, {"ranks": 8, "tokens_per_rank": 61440},
-        {"step_time": 0.1, "tokens_per_second": 4915200, "mfu_nanogpt": 0.35, "final_loss": 3},
+        {"step_time": 0.1, "tokens_per_second": 4915200, "nanogpt_mfu": 0.35, "final_loss": 3},
     ),
     "nanochat": Log(
         "nanochat", _nanochat(), None,
         {"ranks": 8, "micro_batch_size": 32, "sequence_length": 2048, "tokens_per_rank": 65536,
          "model_parameters": 560988160},
-        {"step_time": 1.0, "tokens_per_second": 524288, "mfu_nanochat": 0.5, "final_loss": 8.5},
-        ("mfu_nanochat",),
+        {"step_time": 1.0, "tokens_per_second": 524288, "nanochat_mfu": 0.5, "final_loss": 8.5},
+        ("nanochat_mfu",),
     ),
     "MaxText": Log(
         "MaxText", _maxtext(), None,
@@ -361,13 +361,13 @@ LOGS = {
     ),
     "prime-rl": Log(
         "prime-rl", "".join(_prime(step) for step in range(8)), 8, {"ranks": 8},
-        {"tokens_per_second": 80000, "mfu_prime_rl": 0.425, "final_loss": 9.5}, ("mfu_prime_rl",),
+        {"tokens_per_second": 80000, "prime_rl_mfu": 0.425, "final_loss": 9.5}, ("prime_rl_mfu",),
     ),
     "prime-rl, later": Log(
         "prime-rl", "".join(_later_prime(step) for step in range(8)), 8, {"ranks": 8},
-        {"step_time": 0.5, "tokens_per_second": 4000, "mfu_prime_rl": 0.015,
+        {"step_time": 0.5, "tokens_per_second": 4000, "prime_rl_mfu": 0.015,
          "peak_memory": 5 * GIB, "final_loss": 9.5},
-        ("mfu_prime_rl", "peak_memory"),
+        ("prime_rl_mfu", "peak_memory"),
     ),
     "NeMo": Log(
         "NeMo", "".join(_nemo(step) for step in range(8)), 8,

@@ -38,6 +38,8 @@ from scalesweep.importers.training_logs.progress import Row, Start, by_printer
 
 # With fewer lines nothing tells where a warm-up ends (analysis/steady_state.py).
 FEWEST_LINES = 4
+# Half of a last digit is kept where it is more than this share of a value.
+ROUNDED_FROM = 1e-3
 _WORDS = 100
 Flags = NDArray[np.bool_]  # by line
 # Facts that are no parameters of their own: what follows from them is (``_point``).
@@ -108,7 +110,6 @@ def run_of(start: Start, program: Program, file: Path, ranks: int | None) -> Imp
             "warm_up": warm,
             **({"first_step": streams[0][0].step} if streams[0][0].step > 1 else {}),
             **({"cut_lines": start.broken} if start.broken else {}),
-            **_rounding_notes(program, lines, kept),
         },
         unfinished="the times of its steps still drift at the end" if "drifting" in warm else "",
     )
@@ -270,9 +271,11 @@ def _metrics(
         printed = program.values[name]
         value = _mean(program, name, values if printed.way in (LAST, PEAK) else values[kept])
         if value is not None:
+            half = float(lines.rounding[name][kept].max())
             metrics[printed.metric] = {
                 "value": value, "unit": printed.unit, "better": printed.better,
                 "scope": printed.scope,
+                **({"rounding": half} if half > ROUNDED_FROM * abs(value) else {}),
             }  # fmt: skip
     for name, value in _derived({key: it["value"] for key, it in metrics.items()}, known).items():
         unit, better, scope, _ = DERIVED[name]
@@ -312,15 +315,3 @@ def _point(program: Program, known: Mapping[str, Any]) -> dict[str, Any]:
             each = total / known["ranks"]
             point[name] = int(each) if each == int(each) else each
     return point
-
-
-def _rounding_notes(program: Program, lines: _Lines, kept: Flags) -> dict[str, Any]:
-    """By how much rounding may move values that are printed with few digits, as shares."""
-    shares = {}
-    for name, halves in lines.rounding.items():
-        printed = program.values[name]
-        if printed.way in (SECONDS, RATE):
-            share = float(halves[kept].max() / np.nanmedian(lines.values[name][kept]))
-            if share > 1e-3:
-                shares[printed.metric] = round(share, 5)
-    return {"rounded_by_up_to": shares} if shares else {}

@@ -8,7 +8,7 @@ from typing import Any
 
 from scalesweep.importers.training_logs.patterns import line
 from scalesweep.importers.training_logs.program import Facts, Program, Stated
-from scalesweep.importers.training_logs.values import FINAL_LOSS, STEP_MS, TOKENS, mfu_percent
+from scalesweep.importers.training_logs.values import FINAL_LOSS, STEP_MS, TOKENS, own_mfu
 
 
 def _settle(facts: Facts) -> dict[str, Any]:
@@ -30,7 +30,7 @@ NANOCHAT = Program(
     values={
         "ms": STEP_MS,
         "tokens": TOKENS,
-        "mfu": mfu_percent("nanochat", "of an H100's peak unless its version knows the GPU"),
+        "mfu": own_mfu("nanochat", "of an H100's peak unless its version knows the GPU"),
         "loss": FINAL_LOSS,
     },
     main="tokens_per_second",

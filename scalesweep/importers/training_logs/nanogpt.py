@@ -22,7 +22,7 @@ NANOGPT = Program(
     values={
         "ms": STEP_MS,
         "mfu": Printed(
-            "mfu_nanogpt",
+            "nanogpt_mfu",
             "1",
             "total",
             "nanoGPT's MFU of the last line: an exponential mean, of one A100's peak",

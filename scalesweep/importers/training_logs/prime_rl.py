@@ -14,7 +14,7 @@ from scalesweep.importers.training_logs.values import (
     RESERVED,
     STEP_S,
     TOKENS,
-    mfu_percent,
+    own_mfu,
 )
 
 _TOKENS = TOKENS._replace(definition="tokens per second of all devices, a moving mean, as printed")
@@ -37,7 +37,7 @@ PRIME_RL = Program(
     values={
         "s": STEP_S,
         **dict.fromkeys(("tokens", "later_tokens"), _TOKENS),
-        **dict.fromkeys(("mfu", "later_mfu"), mfu_percent("prime_rl", "a moving mean")),
+        **dict.fromkeys(("mfu", "later_mfu"), own_mfu("prime_rl", "a moving mean")),
         "memory": RESERVED._replace(metric="peak_memory", definition=_MEMORY, times=GIB),
         **dict.fromkeys(("loss", "later_loss"), FINAL_LOSS),
     },

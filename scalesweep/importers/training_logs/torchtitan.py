@@ -10,7 +10,7 @@ from typing import Any
 
 from scalesweep.importers.training_logs import values as v
 from scalesweep.importers.training_logs.patterns import line
-from scalesweep.importers.training_logs.program import Facts, Program, Stated
+from scalesweep.importers.training_logs.program import Facts, Printed, Program, Stated
 
 
 def _settle(facts: Facts) -> dict[str, Any]:
@@ -39,8 +39,11 @@ TORCHTITAN = Program(
     ),
     values={
         "tps": v.TOKENS_EACH,
-        "tflops": v.tflops("torchtitan"),
-        "mfu": v.mfu_percent("torchtitan", "model FLOP/s over the peak that torchtitan knows"),
+        # By the convention of analysis/flop_conventions.py.
+        "tflops": v.tflops("torchtitan")._replace(metric="model_flop_rate_torchtitan"),
+        "mfu": Printed(
+            "mfu_torchtitan", "1", "rank", "of the peak that torchtitan knows", times=0.01
+        ),
         "memory": v.RESERVED._replace(times=v.GIB),
         "loss": v.FINAL_LOSS,
     },

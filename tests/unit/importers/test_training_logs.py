@@ -258,9 +258,10 @@ def test_mixed_facts_are_refused(read: Read) -> None:
 def test_rounding_is_kept_where_it_matters(read: Read) -> None:
     ((run,), _) = read(LOGS["nanotron"].text, LOGS["nanotron"].ranks)
     # 1.15K ms is within half of its last digit, 5 ms.
-    assert run.notes["rounded_by_up_to"]["step_time"] == pytest.approx(5 / 1150, rel=1e-3)
+    assert run.metrics["step_time"]["rounding"] == pytest.approx(0.005)
+    assert run.metrics["tokens_per_second"]["rounding"] == pytest.approx(50)
     ((fine,), _) = read(nanogpt(8), 8)
-    assert "rounded_by_up_to" not in fine.notes
+    assert "rounding" not in fine.metrics["step_time"]
 
 
 @given(st.sampled_from(sorted(LOGS)), st.data())
@@ -280,7 +281,7 @@ def test_a_cut_log_never_invents_a_value(read: Read, name: str, data: Any) -> No
     for run in runs:
         for metric, it in run.metrics.items():
             # A part of a log may hold fewer lines, another batch or no header, but no other rate.
-            if metric in ("final_loss", "mfu_nanogpt") or metric not in whole.metrics:
+            if metric in ("final_loss", "nanogpt_mfu") or metric not in whole.metrics:
                 continue
             assert it["value"] == pytest.approx(value(whole, metric), rel=0.25), metric
 
