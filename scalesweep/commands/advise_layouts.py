@@ -86,13 +86,14 @@ def _of_study(name: str, forecast: ForecastAt, trials: Sequence[Trial]) -> list[
     if forecast.refused:
         return [head, f"  refused: {forecast.refused}"]
     own = [trial for trial in trials if trial.study is study]
-    rows = [
-        (*cells_of(study, trial.expected)[:3],
-         "" if trial.node_hours is None else hours(trial.node_hours),
-         trial.expected.why)
-        for trial in own
-    ]  # fmt: skip
-    table = aligned([(*HEAD[:3], "node-hours", HEAD[3]), *rows], left={0, 1, 2, 4})
+    rows: list[tuple[str, ...]] = [HEAD, *(cells_of(study, trial.expected) for trial in own)]
+    left = {0, 1, 2, 3}
+    costs = [trial.node_hours for trial in own if trial.node_hours is not None]
+    if costs:
+        column = ["node-hours", *map(hours, costs)]
+        rows = [(*row[:3], cost, row[3]) for row, cost in zip(rows, column, strict=True)]
+        left = {0, 1, 2, 4}
+    table = aligned(rows, left=left)
     return [head, *table, *(f"note: {note}" for note in forecast.notes)]
 
 

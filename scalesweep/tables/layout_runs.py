@@ -235,16 +235,17 @@ def _reader(entry: PlanExperiment) -> Callable[[Mapping[str, Any]], Layout | Non
 
 
 def _rate(data: ExperimentData) -> Measure | None:
-    """The rate that the experiment is about, in the later epochs where it has some."""
+    """The rate that the experiment is about, else the first that it has; in the later epochs where
+    it has some."""
+    main = main_measures(data)
     order = {"later": 0, "run": 1, "first": 2}
-    measures = sorted(main_measures(data), key=lambda measure: order.get(measure[1], 3))
     rates = [
         measure
-        for measure in measures
+        for measure in data.measures
         if data.quantities[measure[0]].better == "higher"
-        and "/s" in data.quantities[measure[0]].unit
+        and data.quantities[measure[0]].unit.endswith("/s")
     ]
-    return rates[0] if rates else None
+    return min(rates, key=lambda m: (m not in main, order.get(m[1], 3)), default=None)
 
 
 def _by_batch(

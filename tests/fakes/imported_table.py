@@ -21,9 +21,10 @@ from scalesweep.tables.summary import build_summary
 
 
 def imported(
-    folder: Path, text: str, content: dict[str, Any]
+    folder: Path, text: str, content: dict[str, Any], crossed: bool = True
 ) -> tuple[Mapping[str, Any], PlanExperiment, dict[str, pd.DataFrame]]:
-    """The only experiment of a table's import: in the campaign file, in the plan, its tables."""
+    """The only experiment of a table's import: in the campaign file, in the plan, its tables;
+    ``crossed``: whether its points are all combinations of some values."""
     (folder / "table.csv").write_text(text)
     (folder / "map.yaml").write_text(yaml.safe_dump(content, sort_keys=False))
     table_map = load_map(folder / "map.yaml", folder / "table.csv")
@@ -45,10 +46,12 @@ def imported(
     written, refused = import_runs(table.runs, folder / "runs" / "imported")
     assert not refused and not table.refusals
     stated = table_map.scaling or "none"
-    rules = {made.name: Rules("scaling", (), stated=stated, crossed=True, derive=table_map.derive)}
+    rules = {
+        made.name: Rules("scaling", (), stated=stated, crossed=crossed, derive=table_map.derive)
+    }
     campaign = campaign_of(written, rules, "A table.", "imported", str(folder))
     known = former_rules(campaign)[made.name]
-    assert (known.stated, known.crossed, known.derive) == (stated, True, table_map.derive)
+    assert (known.stated, known.crossed, known.derive) == (stated, crossed, table_map.derive)
     write_campaign(campaign, folder / "campaign.yaml")
     loaded = load_campaign(folder / "campaign.yaml")
     runs = loaded.unique_runs()

@@ -2,6 +2,7 @@
 
 import argparse
 import csv
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bench.lib.layout_truth import Program, bytes_of, seconds_of
+from bench.lib.layout_truth import Program, bytes_of, layouts_on, seconds_of, sweep
 from scalesweep.analysis.prediction.layouts.memory import MemoryJudge
 from scalesweep.analysis.prediction.layouts.runs import Layout
 from scalesweep.commands import advise, predict
@@ -18,6 +19,7 @@ from scalesweep.core.errors import UserError
 from scalesweep.tables.layout_runs import is_layout_study, layout_studies, study_parameters
 from scalesweep.tables.now import read_now
 from scalesweep.tables.points import ExperimentData
+from tests.fakes.imported_table import imported
 from tests.fakes.records import write_unchecked
 
 PROGRAM = Program(scatter=0.0, slow=0.0)
@@ -195,6 +197,54 @@ def test_a_study_is_of_layouts_only(campaign: Campaign) -> None:
     layout, seconds = study.measured.layouts[0], float(study.measured.seconds[0])
     assert seconds == pytest.approx(seconds_of(PROGRAM, layout) / 4096)
     assert study.rate(layout, seconds) == pytest.approx(layout.global_batch / seconds)
+
+
+@pytest.mark.slow
+def test_imported_layouts_are_named_without_a_campaign(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Of a published table: layouts that ranks allow, also where failures have no stated cause."""
+    study = sweep(PROGRAM, (1, 2, 4), np.random.default_rng(3), 0.25)
+    lines = ["ranks,dp,tp,pp,zero,micro,steps,end,mfu,rate"]
+    for layout, seconds in zip(study.layouts, study.seconds.tolist(), strict=True):
+        cells = [layout.ranks, layout.dp, layout.tp, layout.pp, int(layout.sharded)]
+        ends = ["ok", 0.4, layout.global_batch / seconds / layout.ranks]
+        ends = ["failed", "", ""] if math.isnan(seconds) else ends
+        lines.append(",".join(map(str, [*cells, layout.micro_batch, layout.accumulation, *ends])))
+    names = {"micro_batch": "micro", "accumulation": "steps"}
+    mapped = ("ranks", "dp", "tp", "pp", "zero", "micro_batch", "accumulation")
+    content = {
+        "name": "published",
+        "parameters": {name: {"column": names.get(name, name)} for name in mapped},
+        "metrics": {
+            "a_share": {"column": "mfu", "unit": "1", "better": "higher", "scope": "rank"},
+            "speed": {"column": "rate", "unit": "samples/s", "better": "higher", "scope": "rank"},
+        },
+        "failed": {"column": "end", "values": {"failed": "NOT_STATED"}},
+        "mesh": ["dp", "tp", "pp"],
+        "transformer": {"layers": "32", "width": "4096", "sequence": "4096",
+                        "micro_batch": "micro_batch", "accumulation": "accumulation"},
+    }  # fmt: skip
+    imported(tmp_path, "\n".join(lines) + "\n", content, crossed=False)
+    capsys.readouterr()
+    campaign = load_campaign(tmp_path / "campaign.yaml")
+    ask(campaign, layouts="5", ranks="64")
+    said = capsys.readouterr().out
+    rows = table(campaign)
+    assert len(rows) == 5
+    assert {row["node_hours"] for row in rows} == {""}
+    assert {row["metric"] for row in rows} == {"speed"}
+    fitting = [x for x in layouts_on(PROGRAM, 8) if bytes_of(PROGRAM, x) < 8e10]
+    best = min(seconds_of(PROGRAM, layout) for layout in fitting)
+    first = {tuple(int(row[n]) for n in ("dp", "tp", "pp", "micro_batch")) for row in rows}
+    tried = [
+        seconds_of(PROGRAM, layout)
+        for layout in fitting
+        if (layout.dp, layout.tp, layout.pp, layout.micro_batch) in first
+    ]
+    assert min(tried) <= 1.05 * best
+    assert "starts no runs" in said
+    assert not (campaign.results / "advice.yaml").exists()
 
 
 @pytest.mark.slow
