@@ -75,7 +75,8 @@ class Message:
     """Collective calls of one size: how many, and the time of one (``std_s``: sample deviation).
 
     ``of_all_ranks`` is false of calls that are a step of a larger operation, as those within a node
-    of a hierarchical allreduce are.
+    of a hierarchical allreduce are. ``group`` names the ranks that take part, where the tool has a
+    name for them, ``group_ranks`` is how many they are where it says so.
     """
 
     operation: str
@@ -84,6 +85,8 @@ class Message:
     mean_s: float
     std_s: float | None = None
     of_all_ranks: bool = True
+    group: str = ""
+    group_ranks: int | None = None
 
     @property
     def algorithm_bandwidth(self) -> float:
@@ -95,7 +98,8 @@ class Message:
 
         None of what is no collective, or where not all ``ranks`` take part in each call.
         """
-        factor = bus_factor(self.operation, ranks) if self.of_all_ranks else None
+        taking_part = self.group_ranks or ranks
+        factor = bus_factor(self.operation, taking_part) if self.of_all_ranks else None
         return None if factor is None else self.algorithm_bandwidth * factor
 
 

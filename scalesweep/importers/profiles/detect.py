@@ -12,6 +12,7 @@ from scalesweep.importers.imported_run import Refusal, shown
 from scalesweep.importers.profiles import (
     horovod_timeline,
     hpctoolkit,
+    kineto,
     map_json,
     mpitrace,
     nsys,
@@ -54,6 +55,7 @@ def _readers(ranks: int | None, window: Window | None = None) -> tuple[_Reader, 
         (scorep.recognise, partial(scorep.read, ranks=ranks)),
         (hpctoolkit.recognise, partial(hpctoolkit.read, ranks=ranks)),
         (map_json.recognise, partial(map_json.read, ranks=ranks)),
+        (kineto.recognise, partial(kineto.read, ranks=ranks)),
     )
 
 

@@ -50,6 +50,14 @@ DEFINITIONS = {
     "algorithm_bandwidth": "bytes / mean time of a call",
     "bus_bandwidth": "algorithm bandwidth x bus factor (nccl-tests, doc/PERFORMANCE.md)",
     "calls": "collective calls of this size",
+    "computation": "kernels that are no collectives (CPU: operations), mean over the ranks",
+    "exposed_communication": "collectives while no computation runs, mean over the ranks",
+    "overlapped_communication": "collectives behind computation, mean over the ranks",
+    "copies": "copies from and to GPUs while nothing else runs, mean over the ranks",
+    "idle": "neither computation nor communication nor copies, mean over the ranks",
+    "overlap_share": "overlapped over all communication",
+    "step_time": "mean of the steps that the profiler recorded",
+    "steps": "steps that the profiler recorded",
 }
 
 
@@ -168,8 +176,12 @@ def _message_run(
         "operation": message.operation.lower(),
         "message_bytes": float(message.size),
         "folder": folder,
+        **({"group": message.group} if message.group else {}),
     }
     made.parameters[name] = {
+        "group": parameter_entry(
+            "string", "The ranks that take part, as the tool names them.", None, True
+        ),
         "operation": parameter_entry("string", "Collective operation.", None, True),
         "message_bytes": parameter_entry(
             "number", "Bytes of a call, of all fused tensors together.", "bytes", True
@@ -188,7 +200,7 @@ def _message_run(
     }
     made.metrics.setdefault(name, {}).update(_definitions(metrics))
     made.scaling[name] = "none"
-    key = [message.operation, message.size]
+    key = [message.operation, message.size, *([message.group] if message.group else [])]
     return _imported(profile, name, point, metrics, key)
 
 

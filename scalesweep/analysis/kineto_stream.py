@@ -1,0 +1,258 @@
+"""PyTorch's traces (Kineto) as a stream: of each event as much as an account of a rank needs.
+
+A trace is an object whose list ``traceEvents`` may have gigabytes. Its events begin with the key
+``ph``, and the bytes ``{ "ph"`` stand in no string of JSON, where a quote has a backslash before
+it: there a block is cut from the stream, and parsed as a list of its own. What is kept are begins
+and ends of kernels, copies, exchanges and, on CPUs, operations, as numbers in microseconds.
+"""
+
+import gc
+import re
+from array import array
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import IO, Any
+
+import numpy as np
+
+from scalesweep.analysis.types import Floats
+
+BLOCK = 4 << 20
+MOST_EVENTS = 60_000_000
+_LIST = re.compile(rb'"traceEvents"\s*:\s*\[')
+_MOST_HEAD = 16 << 20
+_ENDS = 200  # places at which the list may end
+_STEP = "ProfilerStep#"
+_GLOO = ("gloo:", "mpi:", "ucc:")
+_OPERATIONS = ("aten::", "mkldnn::", "onednn::", "quantized::", "fbgemm::", "CompiledFunction")
+_BETWEEN = re.compile(rb'\}\s*,\s*\{\s*(?="ph"\s*:)')
+_KINDS = (b'"kernel"', b'"gpu_mem', b'"user_annotation"')
+_NAMES = tuple(f'"{name}'.encode() for name in _OPERATIONS)
+_KEPT = frozenset(("kernel", "gpu_memcpy", "gpu_memset", "user_annotation"))
+# Bytes of an element, as PyTorch names types in traces.
+_BYTES = {
+    "Float": 4, "Half": 2, "BFloat16": 2, "Double": 8, "Int": 4, "Long": 8, "Byte": 1, "Char": 1,
+    "Short": 2, "Bool": 1, "Float8_e4m3fn": 1, "Float8_e5m2": 1, "ComplexFloat": 8,
+}  # fmt: skip
+
+
+class NoTraceError(ValueError):
+    """The text is no trace of Kineto's, or is cut."""
+
+
+@dataclass(frozen=True)
+class Collective:
+    """What calls of one kind share: ``size`` in bytes as nccl-tests counts it, None where the trace
+    does not say, ``ranks`` of the group likewise."""
+
+    operation: str
+    group: str
+    ranks: int | None
+    size: int | None
+
+
+@dataclass
+class Spans:
+    """Begins and ends in microseconds, in the order of the trace."""
+
+    begins: "array[float]" = field(default_factory=lambda: array("d"))
+    ends: "array[float]" = field(default_factory=lambda: array("d"))
+
+    def add(self, begin: float, length: float) -> None:
+        """Take one more."""
+        self.begins.append(begin)
+        self.ends.append(begin + length)
+
+    def matrix(self) -> Floats:
+        """``[event, 2]``."""
+        return np.column_stack([np.array(self.begins), np.array(self.ends)]).reshape(-1, 2)
+
+
+@dataclass
+class RankTrace:
+    """One rank's trace: ``calls`` by kind, with the sequence numbers that the trace has for them
+    (-1 where none); ``steps`` are the profiler's own."""
+
+    rank: int | None = None
+    world: int | None = None
+    kernels: Spans = field(default_factory=Spans)
+    copies: Spans = field(default_factory=Spans)
+    operations: Spans = field(default_factory=Spans)
+    steps: Spans = field(default_factory=Spans)
+    calls: dict[Collective, Spans] = field(default_factory=dict)
+    numbers: "dict[Collective, array[int]]" = field(default_factory=dict)
+    events: int = 0
+    on_gpu: bool = False
+
+
+def read_stream(stream: IO[bytes]) -> RankTrace:
+    """The trace in a stream of JSON; raises NoTraceError where it is none, or cut."""
+    import orjson  # only where a trace is read
+
+    head = b""
+    while (match := _LIST.search(head)) is None:
+        block = stream.read(BLOCK)
+        if not block or len(head) > _MOST_HEAD:
+            raise NoTraceError("no list traceEvents")
+        head += block
+    try:
+        about = orjson.loads(head[: match.start()] + b'"traceEvents": []}')
+    except orjson.JSONDecodeError as error:
+        raise NoTraceError(f"what stands before traceEvents: {error}") from None
+    trace = RankTrace()
+    info = about.get("distributedInfo")
+    if isinstance(info, dict):
+        trace.rank, trace.world = _count(info.get("rank"), 0), _count(info.get("world_size"), 1)
+    # The collector of cycles would look at each of millions of dicts, and there are none.
+    collecting = gc.isenabled()
+    gc.disable()
+    try:
+        _read_blocks(trace, stream, head[match.end() :], orjson.loads)
+    finally:
+        if collecting:
+            gc.enable()
+    return trace
+
+
+def _count(value: Any, least: int) -> int | None:
+    whole = isinstance(value, int) and not isinstance(value, bool)
+    return value if whole and least <= value < 2**31 else None
+
+
+def _read_blocks(trace: RankTrace, stream: IO[bytes], rest: bytes, loads: Any) -> None:
+    """Read all events; raises NoTraceError where what counts of them is no JSON, or the list has no
+    end."""
+    while block := stream.read(BLOCK):
+        rest += block
+        if (cut := _last_begin(rest)) is not None:
+            _take(trace, _wanted(trace, rest[:cut], loads))
+            rest = rest[cut + 1 :]
+        elif len(rest) > 64 * BLOCK:
+            raise NoTraceError("events do not begin with 'ph', as Kineto writes them")
+        if trace.events > MOST_EVENTS:
+            raise NoTraceError(f"more than {MOST_EVENTS:,} events")
+    events = _last(rest, loads)
+    trace.events += len(events)
+    _take(trace, events)
+
+
+def _wanted(trace: RankTrace, text: bytes, loads: Any) -> list[Any]:
+    """The events of a block that may count: looking for their kinds is faster than parsing all."""
+    text = text.strip()
+    if not (text.startswith(b"{") and text.endswith(b"}")):
+        raise NoTraceError(f"no event where one is expected: {text[:40]!r}")
+    events = _BETWEEN.split(text[1:-1])
+    trace.events += len(events)
+    kept = [event for event in events if any(kind in event for kind in _KINDS)]
+    if not trace.on_gpu:
+        kept += [event for event in events if any(name in event for name in _NAMES)]
+    if not kept:
+        return []
+    try:
+        parsed: list[Any] = loads(b"[{" + b"},{".join(kept) + b"}]")
+    except ValueError as error:
+        raise NoTraceError(f"an event that is no JSON: {error}") from None
+    return parsed
+
+
+def _last_begin(text: bytes) -> int | None:
+    """Where the comma before the last event stands; None where there is no other event."""
+    end = len(text)
+    while (place := text.rfind(b'"ph"', 0, end)) >= 0:
+        start = max(place - 64, 0)
+        before = text[start:place].rstrip()
+        outer = before[:-1].rstrip()
+        if before.endswith(b"{") and outer.endswith(b","):
+            return start + len(outer) - 1
+        end = place
+    return None
+
+
+def _last(text: bytes, loads: Any) -> list[Any]:
+    """The last events: up to the bracket behind which the rest of the object makes sense."""
+    end = len(text)
+    for _ in range(_ENDS):
+        end = text.rfind(b"]", 0, end)
+        if end < 0:
+            break
+        try:
+            events = loads(b"[" + text[:end] + b"]")
+            loads(b'{"traceEvents": []' + text[end + 1 :])
+        except ValueError:
+            continue
+        assert isinstance(events, list)
+        return events
+    raise NoTraceError("cut: its list of events has no end")
+
+
+def _take(trace: RankTrace, events: list[Any]) -> None:
+    """Keep what counts of a block of events."""
+    for event in events:
+        if not isinstance(event, dict) or event.get("ph") != "X":
+            continue
+        kind, name = event.get("cat"), event.get("name")
+        begin, length = event.get("ts"), event.get("dur")
+        if not (isinstance(begin, int | float) and isinstance(length, int | float)):
+            continue
+        if kind == "cpu_op":
+            # The most of a trace by far: looked at first, and only where no GPU computes.
+            if not trace.on_gpu and isinstance(name, str) and name.startswith(_OPERATIONS):
+                trace.operations.add(begin, length)
+        elif kind in _KEPT and isinstance(name, str) and length >= 0:
+            _keep(trace, kind, name, event, begin, length)
+
+
+def _keep(
+    trace: RankTrace, kind: str, name: str, event: Mapping[str, Any], begin: float, length: float
+) -> None:
+    """Keep a kernel, a copy, or what the profiler and the exchange wrote themselves."""
+    if kind == "user_annotation":
+        if name.startswith(_STEP):
+            trace.steps.add(begin, length)
+        elif name.startswith(_GLOO):
+            _call(trace, event.get("args"), name, begin, length)
+        return
+    trace.on_gpu = True
+    if kind != "kernel":
+        trace.copies.add(begin, length)
+    elif "nccl" in name or "NCCL" in name:
+        _call(trace, event.get("args"), name, begin, length)
+    else:
+        trace.kernels.add(begin, length)
+
+
+def _call(trace: RankTrace, args: Any, name: str, begin: float, length: float) -> None:
+    """Keep a call of a collective."""
+    said: Mapping[str, Any] = args if isinstance(args, dict) else {}
+    operation = _operation(said.get("Collective name"), name)
+    group = said.get("Process Group Description") or said.get("Process Group Name") or ""
+    kind = Collective(
+        operation, str(group)[:60], _count(said.get("Group size"), 1), _size(said, operation)
+    )
+    if kind not in trace.calls:
+        trace.calls[kind], trace.numbers[kind] = Spans(), array("q")
+    trace.calls[kind].add(begin, length)
+    number = _count(said.get("Seq"), 0)
+    trace.numbers[kind].append(-1 if number is None else number)
+
+
+def _operation(stated: Any, name: str) -> str:
+    """A collective in one word: ``_allgather_base`` and ``ncclDevKernel_AllGather_RING_LL`` are
+    ``allgather``."""
+    text = stated if isinstance(stated, str) and stated else name
+    word = re.sub(r"^(?:gloo|mpi|ucc):|^nccl(?:DevKernel|Kernel)?_?", "", text)
+    word = re.sub(r"[^a-z]", "", word.lower().removesuffix("_base").replace("_coalesced", ""))
+    for known in ("allreduce", "allgather", "reducescatter", "alltoall", "broadcast", "sendrecv"):
+        if known in word:
+            return known
+    return word[:30] or "unknown"
+
+
+def _size(said: Mapping[str, Any], operation: str) -> int | None:
+    """Bytes of a call: of the result of an allgather, else of what a rank puts in."""
+    width = _BYTES.get(str(said.get("dtype")))
+    key = "Out msg nelems" if operation == "allgather" else "In msg nelems"
+    count = said.get(key)
+    if not width or not isinstance(count, int) or isinstance(count, bool):
+        return None
+    return count * width if 0 < count < 2**53 else None

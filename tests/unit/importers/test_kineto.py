@@ -1,0 +1,202 @@
+"""Importing traces of PyTorch's profiler: ranks, steps, exposed exchange, stragglers."""
+
+import gzip
+import io
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from scalesweep.analysis import kineto_stream
+from scalesweep.analysis.kineto_account import account_of_rank, union
+from scalesweep.analysis.kineto_stream import NoTraceError, read_stream
+from scalesweep.analysis.profile import Profile, union_length
+from scalesweep.importers.profiles.detect import is_profile, read_source
+from scalesweep.importers.profiles.profile_runs import runs_of
+
+NCCL = "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)"
+
+
+def event(kind: str, name: str, begin: float, length: float, **args: Any) -> dict[str, Any]:
+    return {"ph": "X", "cat": kind, "name": name, "pid": 1, "tid": 7, "ts": begin, "dur": length,
+            "args": args}  # fmt: skip
+
+
+def allreduce(begin: float, length: float, number: int, **more: Any) -> dict[str, Any]:
+    said = {"Collective name": "allreduce", "In msg nelems": 1_000_000, "dtype": "Float",
+            "Group size": 2, "Process Group Description": "default_pg", "Seq": number}  # fmt: skip
+    return event("kernel", NCCL, begin, length, **{**said, **more})
+
+
+def text_of(events: Sequence[dict[str, Any]], rank: int | None = 0, world: int = 2) -> str:
+    """A trace in Kineto's own layout."""
+    info = {"backend": "nccl", "rank": rank, "world_size": world}
+    head: dict[str, Any] = {"schemaVersion": 1, "deviceProperties": []}
+    if rank is not None:
+        head["distributedInfo"] = info
+    body = ",".join("\n  " + json.dumps(each, indent=2).replace("\n", "\n  ") for each in events)
+    return (
+        f"\n {json.dumps(head, indent=2)[:-2]},\n"
+        f'    "traceEvents": [\n    {body}\n  ],\n  "traceName": "a/kineto.json"\n}}\n'
+    )
+
+
+def steps(late: float = 0.0, clock: float = 0.0, count: int = 4) -> list[dict[str, Any]]:
+    """Steps of 1000 us: 600 of kernels, from 500 on an allreduce that ends at 800 on all ranks, a
+    copy from 750 to 850. A rank that is late begins its exchange so much later."""
+    events = [{"ph": "M", "name": "process_name", "ts": 0, "pid": 1, "args": {"name": '}, {"ph"'}}]
+    for number in range(count):
+        at = 1_000_000 + 1000 * number + clock
+        events += [
+            event("user_annotation", f"ProfilerStep#{number}", at, 1000),
+            event("cpu_op", "aten::mm", at, 900),
+            event("kernel", "gemm", at, 400),
+            event("kernel", "gemm", at + 300, 300),
+            event("cuda_runtime", "cudaLaunchKernel", at, 5),
+            allreduce(at + 500 + late, 300 - late, number),
+            event("gpu_memcpy", "Memcpy HtoD", at + 750, 100),
+        ]
+    return events
+
+
+def write(folder: Path, *texts: str) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    for number, text in enumerate(texts):
+        with gzip.open(folder / f"rank{number}.pt.trace.json.gz", "wt") as file:
+            file.write(text)
+    return folder
+
+
+def one_of(folder: Path, *texts: str) -> Profile:
+    source = read_source(write(folder, *texts))
+    assert (source.refusals, source.others) == ([], [])
+    (profile,) = source.profiles
+    return profile
+
+
+def test_what_a_step_is_made_of(tmp_path: Path) -> None:
+    profile = one_of(tmp_path, text_of(steps()), text_of(steps(), 1))
+    assert (profile.ranks, profile.profiled_ranks) == (2, None)
+    found = {name: metric["value"] for name, metric in profile.metrics.items()}
+    us = 4e-6
+    assert found == pytest.approx({
+        "runtime": 1000 * us, "computation": 600 * us, "exposed_communication": 200 * us,
+        "overlapped_communication": 100 * us, "copies": 50 * us, "idle": 150 * us,
+        "overlap_share": 1 / 3, "step_time": 1e-3, "steps": 4,
+    })  # fmt: skip
+    assert profile.notes["exposed"] == [
+        {"group": "default_pg", "collective": "allreduce", "exposed_s": pytest.approx(200 * us)}
+    ]
+    assert profile.factors is not None and profile.factors.parallel == pytest.approx(0.6)
+
+
+def test_stragglers_whose_clocks_differ(tmp_path: Path) -> None:
+    """Rank 1 comes 150 us late by a clock that is 77 ms ahead."""
+    profile = one_of(tmp_path, text_of(steps()), text_of(steps(150, 77_000), 1))
+    late = profile.notes["lateness"]
+    assert late["latest"] == 1 and late["calls"] == 4
+    assert late["mean_s"] == pytest.approx({"0": 0.0, "1": 150e-6})
+    assert late["last_share"] == {"0": 0.0, "1": 1.0}
+    assert late["clock_ahead_s"]["1"] == pytest.approx(77e-3)
+    # The transfer is what the last rank to come takes: 4 MB in 150 us.
+    (message,) = profile.messages
+    assert (message.operation, message.size, message.count) == ("allreduce", 4_000_000, 4)
+    assert message.mean_s == pytest.approx(150e-6)
+    assert message.bus_bandwidth(2) == pytest.approx(4e6 / 150e-6)
+
+
+def test_calls_are_matched_by_number(tmp_path: Path) -> None:
+    """A recording that began one step later on a rank: its first call is the other's second."""
+    tail = [each for each in steps(150) if each["name"] != "ProfilerStep#0"][4:]
+    tail = [each for each in tail if each["ts"] >= 1_001_000]
+    profile = one_of(tmp_path, text_of(steps()), text_of(tail, 1))
+    assert profile.notes["lateness"]["calls"] == 3
+    assert profile.notes["lateness"]["mean_s"]["1"] == pytest.approx(150e-6)
+
+
+def test_bus_bandwidth_is_of_the_group_that_exchanges(tmp_path: Path) -> None:
+    events = [allreduce(1000 * n, 100, n, **{"Group size": 4, "Process Group Description": "tp"})
+              for n in range(4)]  # fmt: skip
+    made = runs_of(read_source(write(tmp_path, text_of(events, 0, 8))).profiles, tmp_path)
+    (run,) = [run for run in made.runs if run.benchmark == "messages_kineto"]
+    assert run.point["group"] == "tp" and run.point["ranks"] == 8
+    assert run.metrics["bus_bandwidth"]["value"] == pytest.approx(4e6 / 100e-6 * 2 * 3 / 4)
+    assert run.metrics["algorithm_bandwidth"]["value"] == pytest.approx(4e6 / 100e-6)
+
+
+def test_a_trace_of_cpus(tmp_path: Path) -> None:
+    events = [
+        event("cpu_op", "aten::linear", 0, 100),
+        event("cpu_op", "aten::mm", 10, 80),
+        event("user_annotation", "gloo:all_reduce", 90, 60),
+        event("cpu_op", "c10d::allreduce_", 60, 80),
+    ]
+    profile = one_of(tmp_path, text_of(events, None))
+    found = {name: metric["value"] for name, metric in profile.metrics.items()}
+    assert found["computation"] == pytest.approx(100e-6)
+    assert found["exposed_communication"] == pytest.approx(50e-6)
+    assert found["runtime"] == pytest.approx(150e-6)
+    assert profile.ranks == 1 and profile.messages == ()  # Gloo's calls have no sizes
+
+
+@pytest.mark.parametrize("block", [700, 4096])
+def test_blocks_of_any_length_give_the_same(monkeypatch: pytest.MonkeyPatch, block: int) -> None:
+    content = text_of(steps()).encode()
+    whole = read_stream(io.BytesIO(content))
+    monkeypatch.setattr(kineto_stream, "BLOCK", block)
+    parts = read_stream(io.BytesIO(content))
+    assert parts.events == whole.events == len(steps())
+    assert account_of_rank(parts) == account_of_rank(whole)
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ('{"schemaVersion": 1, "traceEventz": []}', "no list traceEvents"),
+        (text_of(steps())[:-400], "cut: its list of events has no end"),
+        ('{"schemaVersion": 1 "traceEvents": []}', "what stands before traceEvents"),
+    ],
+)
+def test_what_is_no_trace(text: str, reason: str) -> None:
+    with pytest.raises(NoTraceError, match=reason):
+        read_stream(io.BytesIO(text.encode()))
+
+
+def test_a_cut_trace_is_refused_and_the_others_are_read(tmp_path: Path) -> None:
+    source = read_source(write(tmp_path, text_of(steps())[:-400], text_of(steps(), 1)))
+    assert [profile.profiled_ranks for profile in source.profiles] == [1]
+    assert "cut" in source.refusals[0].reason
+    assert source.profiles[0].rank_times is None  # rank 0 is missing: no factors of all
+
+
+def test_other_traces_are_none_of_kinetos(tmp_path: Path) -> None:
+    path = tmp_path / "trace.json"
+    path.write_text('{"displayTimeUnit": "ns", "traceEvents": []}')
+    assert not is_profile(path)
+
+
+@settings(max_examples=50)
+@given(st.lists(st.tuples(st.floats(0, 100), st.floats(0, 20)), max_size=30))
+def test_union_covers_what_the_spans_do(spans: list[tuple[float, float]]) -> None:
+    table = np.array([[begin, begin + length] for begin, length in spans]).reshape(-1, 2)
+    joined = union(table)
+    assert (joined[1:, 0] >= joined[:-1, 1]).all()
+    assert (joined[:, 1] - joined[:, 0]).sum() == pytest.approx(union_length(map(tuple, table)))
+
+
+@settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.data())
+def test_damage_never_stops_the_reader(tmp_path: Path, data: st.DataObject) -> None:
+    text = text_of(steps(count=2)).encode()
+    begin = data.draw(st.integers(0, len(text)))
+    end = data.draw(st.integers(begin, min(len(text), begin + 200)))
+    damaged = text[:begin] + data.draw(st.binary(max_size=12)) + text[end:]
+    (tmp_path / "trace.json").write_bytes(damaged)
+    source = read_source(tmp_path)
+    for profile in source.profiles:
+        assert all(np.isfinite(metric["value"]) for metric in profile.metrics.values())
