@@ -13,6 +13,7 @@ from scalesweep.config.log_patterns import RESERVED
 from scalesweep.config.reserved_names import OF_RUNS, OF_TABLES
 from scalesweep.core.causes import Cause
 from scalesweep.core.errors import UserError
+from scalesweep.importers.layout_draft import add_layouts
 from scalesweep.importers.table_file import INDEX, Table, is_percentage
 
 _OF = r"(?:(?:n|no|nr|num|number_of|total|count_of)_?)?"
@@ -120,6 +121,7 @@ def draft_of(table: Table) -> str:
         raise UserError(f"{table.file}: holds no row that can be read")
     guess = _guess(table)
     content = _content(table, guess)
+    add_layouts(content, table)
     parts = [
         f"# Draft of a map for {table.file.name}: check every line, then complete it.",
         "# Metrics: unit, better (higher or lower), scope (total: all ranks together, or rank).",
