@@ -47,3 +47,21 @@ def test_layouts_say_what_they_wait_for(small_campaigns: Project) -> None:
         (1, 1, 1): set(), (2, 1, 1): {"sharded"}, (2, 2, 1): {"tensor"},
         (2, 1, 2): {"pipeline"},
     }  # fmt: skip
+
+
+def test_the_step_of_a_mesh_is_taken_apart(small_campaigns: Project) -> None:
+    """Terms add up to the step; exchange by the axis that the layout has; a pipeline's idle time
+    stands beside the formula."""
+    steps = table(small_campaigns, "torch_scaling_layouts", "mesh_steps")
+    for _, rows in steps.groupby(["tp", "pp"]):
+        assert rows["value"].sum() == pytest.approx(rows["step"].iloc[0])
+    terms = steps.set_index(["tp", "pp", "term"])["value"]
+    assert terms[2, 1, "tensor"] > 0 and (2, 1, "pipeline") not in terms.index
+    assert terms[1, 2, "pipeline"] > 0 and (1, 2, "tensor") not in terms.index
+    # The campaign's own probe says what products of float32 could reach.
+    assert (terms.xs("least", level="term") > 0).all()
+    assert (terms.xs("recompute", level="term") == 0).all()
+    idle = table(small_campaigns, "torch_scaling_layouts", "pipeline_idle")
+    (row,) = idle.to_dict("records")
+    assert (row["stages"], row["virtual_stages"], row["micro_batches"]) == (2, 1, 2)
+    assert row["formula"] == 0.5 and row["idle"] > 0
