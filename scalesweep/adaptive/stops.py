@@ -249,7 +249,7 @@ def _series_of(
 def _telling(experiment: Experiment) -> list[str]:
     """Varying parameters whose values tell one series from another (as the tables have it)."""
     benchmark = experiment.benchmark
-    work = benchmark.work_parameters if experiment.scaling == "strong" else frozenset()
+    work = benchmark.size_parameters if experiment.scaling == "strong" else frozenset()
     along = {"ranks", benchmark.scale, *work}
     return [
         name

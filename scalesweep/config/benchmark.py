@@ -253,6 +253,13 @@ class Benchmark:
         """The parameters that decide how much a rank has to do."""
         return self.work.names if self.work else frozenset()
 
+    @property
+    def size_parameters(self) -> frozenset[str]:
+        """Those of ``work_parameters`` that set an amount, and not how ranks share it: layouts at
+        the same work are series of their own."""
+        layout = self.mesh.names - {"ranks"} if self.mesh else frozenset()
+        return self.work_parameters - layout
+
     def run_id(self, point: Mapping[str, Any], repeat: int) -> str:
         """``<benchmark>-r<ranks>-<digest>``: what was measured, whatever campaign asked for it.
 

@@ -235,7 +235,9 @@ class PlanExperiment(TypedDict):
     ]
     axes: Annotated[list[str], "parameters with more than one value, the scale first"]
     linked: Annotated[list[str], "parameters that the campaign sets together"]
-    work: Annotated[list[str], "parameters that decide the work of a rank"]
+    work: Annotated[
+        list[str], "parameters that decide the work of a rank, without those of the mesh"
+    ]
     fixed: Annotated[PointValues, "the other parameters and their values"]
     derived_parameters: NotRequired[
         Annotated[

@@ -251,7 +251,9 @@ def marked(source: Any, text: str, capital: bool = True) -> str:
     ``capital`` is False where a sentence starts with a parameter's name.
     """
     text = text[:1].upper() + text[1:] if capital else text
-    return text if source == "measured" else f"{str(source).capitalize()}: {text}"
+    if source in ("measured", None):  # None: of points without a result
+        return text
+    return f"{str(source).capitalize()}: {text}"
 
 
 def figure_of(

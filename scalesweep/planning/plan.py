@@ -179,7 +179,7 @@ def _experiment_entry(
         "scale_parameters": sorted(benchmark.scale_parameters),
         "axes": list(experiment.axes),
         "linked": list(experiment.linked),
-        "work": sorted(benchmark.work_parameters),
+        "work": sorted(benchmark.size_parameters),
         "fixed": {k: v for k, v in first.items() if k not in {*experiment.axes, *worked_out}},
         "parameters": _parameters(benchmark),
         "runs": runs,

@@ -6,13 +6,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
+from scalesweep.analysis.factors import series_parameters
 from scalesweep.config.benchmark import Benchmark, load_benchmark
 from scalesweep.config.campaign import Campaign, load_campaign
 from scalesweep.config.mesh import Mesh, load_mesh, mesh_of_texts
 from scalesweep.config.point_shape import mesh_of, planned_mesh, planned_shape, shape_of
 from scalesweep.config.transformer import Transformer, load_transformer
 from scalesweep.core.errors import UserError
+from scalesweep.core.status import Status
+from scalesweep.planning.plan import build_plan
+from scalesweep.state.run_state import RunState
 
 KNOWN = dict.fromkeys(("ranks", "dp", "tp", "pp", "cp", "ep", "width", "full", "kind"))
 
@@ -177,3 +182,29 @@ def test_a_slip_in_a_model_is_told_when_planned(
     (experiment,) = campaign_of(grid).experiments
     shape = shape_of(experiment.benchmark, experiment.points[0])
     assert shape is not None and (shape.layers, shape.width, shape.sequence) == (2, 24, 3)
+
+
+def test_layouts_at_the_same_work_are_series_of_their_own(tmp_path: Path) -> None:
+    """In strong scaling the parameters of the work tell no series apart; those of the mesh do."""
+    content = {
+        "campaign": "c", "site": "local", "results": str(tmp_path / "results"),
+        "experiments": {"e": {
+            "benchmark": "torch_training", "scaling": "strong",
+            "axes": {"ranks": [2, 4], "tp": [1, 2], "pp": [1, 2], "micro": [1, 2]},
+            "derive": {
+                "batch_size": "micro", "accumulation": "8 / (micro * (ranks // (tp * pp)))",
+                "micro_batches": "1 if pp > 1 else null",
+            },
+            "require": ["tp * pp <= ranks", "accumulation >= pp"],
+            "fixed": {
+                "model": "transformer", "layers": 2, "width": 32, "heads": 2, "sequence": 8,
+                "vocabulary": 50, "ranks_per_node": 4,
+            },
+        }},
+    }  # fmt: skip
+    (tmp_path / "c.yaml").write_text(yaml.safe_dump(content, sort_keys=False))
+    loaded = load_campaign(tmp_path / "c.yaml")
+    new = dict.fromkeys(loaded.unique_runs(), RunState(Status.NEW))
+    (entry,) = build_plan(loaded, new)["experiments"]
+    assert series_parameters(entry) == ["tp", "pp", "micro"]
+    assert {"batch_size", "accumulation"} <= {*entry["work"]}

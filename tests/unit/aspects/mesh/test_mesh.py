@@ -13,6 +13,7 @@ from scalesweep.aspects.mesh.findings import pipeline_idle
 from scalesweep.aspects.mesh.section import mesh_table
 from scalesweep.aspects.mesh.table import MeshStep, PipelineIdle
 from scalesweep.experiment.results import ExperimentResults
+from scalesweep.findings.base import marked
 from scalesweep.tables.summary import build_summary
 from tests.fakes.epoch_study import Study
 from tests.fakes.plan import whole_plan
@@ -121,3 +122,8 @@ def test_formulas_by_hand() -> None:
     assert ideal_idle(4, 1, 8) == 3 / 8 and ideal_idle(4, 2, 8) == 3 / 16
     assert median_rank(np.array([[1.0, 3.0, 2.0]])) == 2
     assert idle_of(np.array([[1.0, 0.0]]), np.array([[3.0, 5.0]])) == (0.125, 0.25)
+
+
+def test_a_point_without_a_result_has_no_source_to_tell() -> None:
+    assert marked(None, "three points failed.") == "Three points failed."
+    assert marked("imported", "three points.") == "Imported: Three points."
