@@ -204,7 +204,7 @@ def test_imported_layouts_are_named_without_a_campaign(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Of a published table: layouts that ranks allow, also where failures have no stated cause."""
-    study = sweep(PROGRAM, (1, 2, 4), np.random.default_rng(3), 0.25)
+    study = sweep(PROGRAM, (1, 2, 4), np.random.default_rng(3), 0.4)
     lines = ["ranks,dp,tp,pp,zero,micro,steps,end,mfu,rate"]
     for layout, seconds in zip(study.layouts, study.seconds.tolist(), strict=True):
         cells = [layout.ranks, layout.dp, layout.tp, layout.pp, int(layout.sharded)]
