@@ -150,8 +150,11 @@ CONVENTIONS: Mapping[str, Convention] = {convention.name: convention for convent
 _BY_NAME = {name: it for it in _ALL for name in (it.name, *it.aliases)}
 
 # What a utilisation or a rate of FLOP is called, before its convention.
-MFU, HFU, MODEL_RATE, HARDWARE_RATE = "mfu", "hfu", "model_flop_rate", "hardware_flop_rate"
-_STEMS = (MFU, HFU, MODEL_RATE, HARDWARE_RATE)
+MFU, HFU = "mfu", "hfu"
+_STEMS = (
+    *(MFU, HFU, "model_flop_rate", "hardware_flop_rate"),
+    *("flops_per_device", "hardware_flops_per_device"),  # as logs of training programs have it
+)
 _NAME = re.compile(rf"({'|'.join(_STEMS)})(?:_(.+))?")
 
 

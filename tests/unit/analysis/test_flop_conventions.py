@@ -94,6 +94,9 @@ def test_two_conventions_are_not_put_together() -> None:
     fault = mixed_conventions(["mfu_palm", "tokens", "mfu_megatron"])
     assert fault and fault.startswith("mfu_palm and mfu_megatron count FLOP by two conventions")
     assert mixed_conventions(["mfu", "mfu_palm"])
+    # Programs whose count is not known here count by one of their own.
+    rates = ["flops_per_device_gpt_neox", "flops_per_device_megatron"]
+    assert mixed_conventions(rates) and not mixed_conventions(rates[:1] * 2)
 
 
 def test_peaks_are_dense_and_of_float8_only_with_its_share() -> None:
