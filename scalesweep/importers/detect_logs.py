@@ -190,12 +190,14 @@ def _items(file: Path, kinds: _Kinds) -> Iterator[ImportedRun | Refusal]:
 def _scan(file: Path, kinds: _Kinds) -> tuple[list[_Reader], bool]:
     """The readers of the kinds of log in a file, and whether labels of ``srun --label`` are."""
     wanted = dict(kinds)
-    readers: list[_Reader] = []
+    readers: dict[_Sign, _Reader] = {}
     srun_labels = False
     for line in read_lines(file):
         srun_labels = srun_labels or (line.rank is None and is_srun_label(line.text))
         for sign in [sign for sign in wanted if sign.search(line.text)]:
-            readers.append(wanted.pop(sign))
+            readers[sign] = wanted.pop(sign)
         if not wanted and srun_labels:
             break
-    return readers, srun_labels
+    if mlperf_log.SIGN in readers:  # whose runs print the lines of their framework, too
+        readers.pop(TRAINING_SIGN, None)
+    return list(readers.values()), srun_labels

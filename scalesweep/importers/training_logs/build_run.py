@@ -38,6 +38,8 @@ from scalesweep.importers.training_logs.progress import Row, Start, by_printer
 
 # With fewer lines nothing tells where a warm-up ends (analysis/steady_state.py).
 FEWEST_LINES = 4
+# Fewer show no trend (analysis/steady_state.py).
+FEWEST_DRIFTING = 10
 # Half of a last digit is kept where it is more than this share of a value.
 ROUNDED_FROM = 1e-3
 _WORDS = 100
@@ -194,6 +196,20 @@ def _seconds(program: Program, lines: _Lines) -> Floats | None:
     return None
 
 
+def steady_from(times: Floats) -> tuple[int | None, bool]:
+    """The first time from which on they are steady, None if they never are; and whether they still
+    drift. What drifts in its first half only counts from there on."""
+    state = steady_state(times, 0)
+    if state.drifting and len(times) >= 2 * FEWEST_DRIFTING:
+        half = len(times) // 2
+        later = steady_state(times[half:], 0)
+        if later.detected is not None and not later.drifting:
+            return half + later.detected, False
+    if state.detected is None or state.detected >= len(times) - 1:
+        return None, False
+    return state.detected, state.drifting
+
+
 def _kept(program: Program, lines: _Lines, rows: Sequence[Row]) -> tuple[Flags, dict[str, Any]]:
     """Which lines count, and what is said of those that do not: warm-up, evaluations, changes."""
     times = _seconds(program, lines)
@@ -206,22 +222,22 @@ def _kept(program: Program, lines: _Lines, rows: Sequence[Row]) -> tuple[Flags, 
             f"({FEWEST_LINES} are needed)",
             rows[-1].line,
         )
-    state = steady_state(times[usable], 0)
-    if state.detected is None or state.detected >= len(usable) - 1:
+    first, drifting = steady_from(times[usable])
+    if first is None:
         raise ImportRefusedError(
             f"the times of {len(usable)} lines of progress never become steady", rows[-1].line
         )
     kept = np.zeros(len(lines.steps), bool)
-    kept[usable[state.detected :]] = True
+    kept[usable[first:]] = True
     said: dict[str, Any] = {
-        "lines": int(usable[state.detected]),
+        "lines": int(usable[first]),
         "found": "where the times become steady (analysis/steady_state.py)",
     }
     if spoiled := int(lines.spoiled.sum()):
         said["with_evaluation"] = spoiled
     if changed := int(lines.changed.sum()):
         said["before_a_change"] = changed
-    if state.drifting:
+    if drifting:
         said["drifting"] = True
     return kept, said
 

@@ -1,5 +1,6 @@
 """Logs of training programs: values, units, warm-up, starts, labels, and what is refused."""
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -9,10 +10,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from scalesweep.compute.log_lines import read_lines
 from scalesweep.core.errors import UserError
 from scalesweep.importers.detect_logs import read_source
 from scalesweep.importers.imported_run import ImportedRun, Refusal
+from scalesweep.importers.training_logs.build_run import run_of
+from scalesweep.importers.training_logs.progress import starts_of
 from scalesweep.importers.training_logs.registry import PROGRAMS
+from tests.conftest import ROOT
 from tests.fakes.training_logs import LOGS, megatron, nanogpt, titan, titan_steps
 
 Read = Callable[..., tuple[list[ImportedRun], list[Refusal]]]
@@ -118,6 +123,24 @@ def test_memory_of_0_is_none(read: Read) -> None:
     assert "peak_memory_reserved" not in run.metrics
 
 
+def test_the_declaration_of_the_docs_reads_a_log(tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "guide" / "training_logs.md").read_text()
+    (text,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    names: dict[str, Any] = {}
+    exec(compile(text, "my_trainer.py", "exec"), names)
+    log = "world size 4, batch 8\n" + "".join(
+        f"my_trainer step {step}: {900 if step == 1 else 100}.0 ms, 8,000 tok/s, loss 2.5\n"
+        for step in range(1, 9)
+    )
+    (tmp_path / "train.log").write_text(log)
+    lines = list(read_lines(tmp_path / "train.log"))
+    (start,) = starts_of(lines, names["MY_TRAINER"], srun=False)
+    run = run_of(start, names["MY_TRAINER"], tmp_path / "train.log", None)
+    assert run.point == {"ranks": 4, "batch_per_rank": 2}
+    assert value(run, "step_time") == pytest.approx(0.1)
+    assert value(run, "samples_per_second") == pytest.approx(80)
+
+
 def test_every_program_has_a_log() -> None:
     assert {log.program for log in LOGS.values()} == {program.name for program in PROGRAMS}
 
@@ -138,6 +161,12 @@ def test_lines_of_two_programs_are_refused_with_the_line(read: Read) -> None:
     assert runs == []
     assert "a line of nanoGPT in a log of torchtitan" in refusal.reason
     assert refusal.line == titan(8).count("\n") + 4
+
+
+def test_a_run_of_mlperf_is_not_also_one_of_its_framework(read: Read) -> None:
+    entry = ':::MLLOG {"namespace": "", "time_ms": 1, "event_type": "INTERVAL_START", "key": "x"}\n'
+    with pytest.raises(UserError, match="holds no log of"):  # MLPerf's reader finds no run in it
+        read(entry + LOGS["NeMo"].text, 8)
 
 
 def test_ranks_are_needed_where_nothing_states_them(read: Read) -> None:
@@ -193,6 +222,10 @@ def test_damage_is_refused_by_line(read: Read, change: Any, reason: str | None) 
 def test_times_that_still_drift_count_in_no_mean(read: Read) -> None:
     ((run,), _) = read("".join(megatron(step, 100.0 * 1.03**step) for step in range(1, 31)), 8)
     assert run.unfinished == "the times of its steps still drift at the end"
+    settled = [100.0 * 1.03 ** max(0, 12 - step) for step in range(1, 41)]
+    ((run,), _) = read("".join(megatron(n, ms) for n, ms in enumerate(settled, 1)), 8)
+    assert run.unfinished == ""
+    assert value(run, "step_time") == pytest.approx(0.1, rel=0.01)
     rng = np.random.default_rng(0)
     noisy = "".join(megatron(step, rng.normal(100, 5)) for step in range(1, 31))
     ((run,), _) = read(noisy, 8)
