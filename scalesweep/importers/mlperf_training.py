@@ -307,10 +307,12 @@ def _progress(
 ) -> _Progress | None:
     """The samples trained by the last event that says it and is not behind run_stop.
 
-    ``samples_count`` counts samples. ``epoch_num`` counts samples where it is large (of GPT-3
+    ``samples_count`` counts samples. ``epoch_num`` counts samples where it ever is large (of GPT-3
     tokens), else epochs or parts of one, of ``train_samples``.
     """
     last: _Progress | None = None
+    epochs = [event.metadata.get("epoch_num") for event in job.events]
+    samples = any(is_number(epoch) and epoch > _MOST_EPOCHS for epoch in epochs)
     for event in job.events:
         if event.key not in ("eval_accuracy", "eval_error", "epoch_stop", "block_stop", "run_stop"):
             continue
@@ -318,20 +320,23 @@ def _progress(
             continue
         count = event.metadata.get("samples_count")
         if not is_number(count):
-            count = _of_epochs(event.metadata.get("epoch_num"), job, name, point)
+            epoch = event.metadata.get("epoch_num")
+            count = _of_epochs(epoch, samples, job, name, point)
         if is_number(count) and 0 < count < math.inf and (last is None or count >= last.samples):
             last = _Progress(float(count), event.ms)
     return last
 
 
-def _of_epochs(epoch: Any, job: Job, name: str, point: Mapping[str, Any]) -> float | None:
-    """Samples of so many epochs; None where the log does not say."""
+def _of_epochs(
+    epoch: Any, is_samples: bool, job: Job, name: str, point: Mapping[str, Any]
+) -> float | None:
+    """Samples of so many epochs, or of what ``epoch_num`` counts; None where nothing says it."""
     if not is_number(epoch) or not 0 < epoch < math.inf:
         return None
     if name in _TOKENS:
         length = point.get("max_sequence_length")
         return epoch / length if length else None
-    if epoch > _MOST_EPOCHS:
+    if is_samples:
         return float(epoch)
     if name in _BATCHES:
         return None  # numbered from 0, so that the last one counts before it has begun

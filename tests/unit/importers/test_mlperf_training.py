@@ -206,6 +206,17 @@ def test_rates_count_where_the_clock_agrees(
     assert ("left out" in run.notes["throughput"]) == (expected is None)
 
 
+def test_epoch_num_counts_samples_from_the_start(tmp_path: Path) -> None:
+    """OpenFold's are 3840, 7680, ... of 594,595 train_samples."""
+    early = line("eval_accuracy", T0 + 90_000, 0.7, epoch_num=3840)
+    lines = rated("openfold", 70.0, epoch_num=39_900)
+    submission(
+        tmp_path, [[line("train_samples", T0 + 700, 594_595), *lines[:-5], early, *lines[-5:]]]
+    )
+    found = values(one_of(tmp_path))
+    assert found["samples_to_target"] == 39_900 and found["throughput"] == 70.0
+
+
 def test_epochs_of_retinanet_count_batches(tmp_path: Path) -> None:
     ended = [line("epoch_stop", T0 + 1000 + 200_000 * n, epoch_num=n - 1) for n in (1, 2)]
     lines = [line("train_samples", T0 + 700, 1000), *rated("retinanet", 40.0, epoch_num=2)]
