@@ -96,7 +96,7 @@ def test_idle_stages_are_held_against_the_formula(tmp_path: Path) -> None:
     assert row.unequal == pytest.approx(70 / 65 - 1)
     (finding,) = pipeline_idle(results)
     assert finding.level == "note"
-    assert "at 1 of 1 point: at " in finding.text and "longer than 25.0 %" in finding.text
+    assert "at 1 of 1 point, by 95 % intervals: at " in finding.text and "longer than 25.0 %" in finding.text
     assert "stages of unequal length alone cause 7.7 %" in finding.text
     table = mesh_table(results, 10)
     assert table is not None and len(table.sources) == 1
