@@ -31,9 +31,9 @@ def pipeline_idle(results: ExperimentResults) -> list[Finding]:
     way = "longer" if most.difference.value > 0 else "shorter"
     text = (
         f"stages of pipelines idle for another time than (p - 1) / (v m) says at {len(apart):,} "
-        f"of {counted(len(known), 'point')}, by 95 % intervals: at {results.describe(most.row)} for "
-        f"{percent(*numbers_of(most.idle))} of what they compute, {way} than "
-        f"{percent(most.formula)}"
+        f"of {counted(len(known), 'point')}, by 95 % intervals: at "
+        f"{results.describe(most.row)} for {percent(*numbers_of(most.idle))} of what they "
+        f"compute, {way} than {percent(most.formula)}"
     )
     if way == "longer":
         text += (

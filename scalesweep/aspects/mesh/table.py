@@ -181,7 +181,7 @@ def _steps(point: Point, measured: _Measured, peak: Ceiling | None) -> Iterator[
         values = np.array([terms[term] for terms in measured.terms]) * _MS
         known = term in ("least", "recompute") and peak is not None
         yield MeshStep(
-            **point_columns(point), term=term, value=_estimate(values), step=step,
+            **point_columns(point), term=term, value=estimate(values), step=step,
             share=float(values.mean()) / step, peak=peak.value if known and peak else None,
             peak_from=peak.where if known and peak else "",
         )  # fmt: skip
@@ -197,7 +197,7 @@ def _idle(data: ExperimentData, point: Point, measured: _Measured) -> Iterator[P
     idle = np.array(measured.idle)
     yield PipelineIdle(
         **point_columns(point), stages=stages, virtual_stages=virtual, micro_batches=micro_batches,
-        formula=formula, idle=_estimate(idle), difference=_estimate(idle - formula),
+        formula=formula, idle=estimate(idle), difference=estimate(idle - formula),
         unequal=float(np.mean(measured.unequal)),
     )  # fmt: skip
 
@@ -215,7 +215,8 @@ def _schedule(data: ExperimentData, point: Mapping[str, Any]) -> tuple[int, int,
     return None if count is None else (stages, int(count), shape.accumulation)
 
 
-def _estimate(values: Floats) -> Estimate:
+def estimate(values: Floats) -> Estimate:
+    """The mean over runs with its 95 % interval by Student's t."""
     bounds = linear_interval(values)
     return Estimate.of(float(values.mean()), bounds.low, bounds.high)
 
