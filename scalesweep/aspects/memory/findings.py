@@ -77,6 +77,7 @@ def _failures(results: ExperimentResults, rows: list[MemoryRow]) -> list[Finding
         right, wrong = (sum(row.called == word for row in known) for word in (RIGHT, WRONG))
         text += f"; by the memory model these need {span} of {number(device / 1e9)} GB: "
         text += f"{right:,} called {TOO_LARGE!r}, {wrong:,} {FITS!r}"
+        text += f", {left:,} left open" if (left := len(known) - right - wrong) else ""
     worst = max(failed, key=lambda row: row.needed)
     evidence = declared_evidence(results, worst, ("needed", "device"))
     return [Finding(results.name, RULE, NOTE, marked(_source(rows), f"{text}."), evidence)]
