@@ -111,6 +111,8 @@ def _neox() -> str:
             f"(ms): {1500 if step == 10 else 1000}.0 | learning rate: 2.0E-06 | approx flops per "
             "GPU: 50.0TFLOPS | lm_loss: 1.100000E+01 | number of skipped iterations:   0 | "
             "number of nan iterations:   0 |\n"
+            "time (ms) | forward: 300.00 | backward: 500.00 | backward-backward: 499.00 | "
+            "backward-allreduce: 0.00 | optimizer: 150.00 | batch generator: 0.50\n"
         )
     return text
 
@@ -281,22 +283,27 @@ LOGS = {
         "Megatron-LM",
         "".join(
             megatron(n, 900.0 if n == 1 else 100.0)
-            + "Step Time : 0.10s GPU utilization: 58.5MODEL_TFLOP/s/GPU\n"
+            + "[Rank 0] (after 1 iterations) memory (MB) | allocated: 11.5 | max allocated: 12.5 | "
+            "reserved: 12.0 | max reserved: 16.0\n"
+            "[Rank 7] (after 1 iterations) memory (MB) | allocated: 1.5 | max allocated: 2.5 | "
+            "reserved: 3.0 | max reserved: 4.0\n"
+            "Step Time : 0.10s GPU utilization: 58.5MODEL_TFLOP/s/GPU\n"
             for n in range(1, 9)
         ),
         8,
         {"ranks": 8, "batch_per_rank": 8},
         {"step_time": 0.1, "samples_per_second": 640, "flops_per_device_megatron_bridge": 58.5e12,
-         "final_loss": 2.5},
-        ("flops_per_device_megatron_bridge",),
+         "peak_memory_allocated": 12.5 * 2**20, "peak_memory_reserved": 2**24, "final_loss": 2.5},
+        ("flops_per_device_megatron_bridge", "peak_memory_allocated", "peak_memory_reserved"),
     ),
     "GPT-NeoX": Log(
         "GPT-NeoX", _neox(), None,
         {"ranks": 16, "tp": 2, "pp": 1, "micro_batch_size": 4, "sequence_length": 2048,
          "precision": "float16", "batch_per_rank": 2},
         {"samples_per_second": 32, "step_time": 1.0, "flops_per_device_gpt_neox": 50e12,
+         "time_forward": 0.3, "time_update": 0.15, "time_input": 0.0005,
          "tokens_per_second": 32 * 2048, "final_loss": 11},
-        ("flops_per_device_gpt_neox",),
+        ("flops_per_device_gpt_neox", "time_forward", "time_update", "time_input"),
     ),
     "DeepSpeed": Log(
         "DeepSpeed", _deepspeed(), 4, {"ranks": 4},

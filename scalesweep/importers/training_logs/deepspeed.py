@@ -5,8 +5,8 @@ ranks; what wall_clock_breakdown, the FLOPS profiler and the comms logger print 
 import re
 
 from scalesweep.importers.training_logs.patterns import line
-from scalesweep.importers.training_logs.program import MEAN, Printed, Program, Stated
-from scalesweep.importers.training_logs.values import GIB, RESERVED, SAMPLES
+from scalesweep.importers.training_logs.program import Program, Stated
+from scalesweep.importers.training_logs.values import GIB, RESERVED, SAMPLES, part
 
 _PARTS = ("forward", "backward", "backward_inner", "backward_allreduce", "update")
 _NAMED = {
@@ -15,11 +15,6 @@ _NAMED = {
     "backward_allreduce": "backward_allreduce|bwd_allreduce",
 }  # fmt: skip
 _MEMORY = "largest memory that PyTorch allocated so far"
-
-
-def _part(name: str) -> Printed:
-    text = f"time of {name} in a step, by wall_clock_breakdown of rank 0"
-    return Printed(f"time_{name}", "s", "rank", text, MEAN, 1e-3, "lower")
 
 
 DEEPSPEED = Program(
@@ -47,7 +42,7 @@ DEEPSPEED = Program(
         "rate": SAMPLES,
         "current": SAMPLES,
         "memory": RESERVED._replace(metric="peak_memory_allocated", definition=_MEMORY, times=GIB),
-        **{part: _part(part) for part in _PARTS},
+        **{name: part(name, "wall_clock_breakdown") for name in _PARTS},
     },
     main="samples_per_second",
     averages=True,

@@ -23,7 +23,19 @@ GPT_NEOX = Program(
         r"\(ms\): <ms> \|.{0,200}?approx flops per GPU: <flops> ?FLOPS \|(?=.{0,2000}\|\s*$)",
         r"(?:.{0,200}?lm_loss: <loss:w> \|)?",
     ),
+    more=(
+        (
+            "| batch generator: ",
+            line(
+                r"\| forward: <forward> \|.{0,200}\| optimizer: <update> ",
+                r"\| batch generator: <input>",
+            ),
+        ),
+    ),
     values={
+        "forward": v.part("forward", "GPT-NeoX"),
+        "update": v.part("update", "GPT-NeoX"),
+        "input": v.part("input", "GPT-NeoX"),
         "rate": v.SAMPLES,
         "ms": v.STEP_MS,
         "flops": v.tflops("gpt_neox")._replace(times=1.0),

@@ -42,13 +42,21 @@ MEGATRON = Program(
         r"(?:.{0,400}?global batch size: +<global_batch_size:i> \|)?(?=.{0,2000}\|\s*$)",
         r"(?:.{0,200}?lm loss: <loss:w> \|)?",
     ),
-    more=(("GPU utilization: ", line(r"GPU utilization: <bridge> ?(?:MODEL_)?TFLOP/s/GPU")),),
+    more=(
+        ("GPU utilization: ", line(r"GPU utilization: <bridge> ?(?:MODEL_)?TFLOP/s/GPU")),
+        (
+            " memory (MB) | ",
+            line(r"\| max allocated: <allocated> \|.{0,60}? max reserved: <reserved>"),
+        ),
+    ),
     values={
         "ms": v.STEP_MS,
         "s": v.STEP_S,
         "tflops": v.tflops("megatron"),
         "each": v.TOKENS_EACH,
         "bridge": v.tflops("megatron_bridge", way=MEAN),
+        "allocated": v.RESERVED._replace(metric="peak_memory_allocated", times=2.0**20),
+        "reserved": v.RESERVED._replace(times=2.0**20),
         "energy": Printed("energy_per_step_per_device", "J", "rank", "of a GPU", better="lower"),
         "power": Printed("power_per_device", "W", "rank", "mean power of a GPU", better="lower"),
         "loss": v.FINAL_LOSS,

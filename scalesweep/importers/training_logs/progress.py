@@ -15,7 +15,7 @@ from typing import NamedTuple
 from scalesweep.compute.log_lines import Line
 from scalesweep.importers.imported_run import ImportRefusedError
 from scalesweep.importers.training_logs.printed_number import number_of, rounding_of
-from scalesweep.importers.training_logs.program import LONGEST_LINE, Program
+from scalesweep.importers.training_logs.program import LONGEST_LINE, PEAK, Program
 
 _STEP = re.compile(r"\d{1,12}", re.ASCII)
 # torchrun's label, also behind the time that a continuous integration service writes.
@@ -122,11 +122,19 @@ class _Splitter:
         for mark, pattern in program.more:
             if mark in text and (rows := self.start.rows.get(printer)):
                 for match in pattern.finditer(text):
+                    before = dict(rows[-1].values)
                     _fill(rows[-1], match)
+                    self._keep_peaks(rows[-1], before)
                     self.start.last_line = line
         if program.is_spoiled_by(text):
             self.spoiled.add(printer)
         self._take_facts(text, line)
+
+    def _keep_peaks(self, row: Row, before: dict[str, float]) -> None:
+        """Of memory that several ranks print behind a line, the largest."""
+        for name, value in before.items():
+            if name in row.values and self.program.values[name].way == PEAK:
+                row.values[name] = max(value, row.values[name])
 
     def end(self) -> Iterator[Start]:
         """The last start."""

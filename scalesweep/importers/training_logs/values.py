@@ -41,3 +41,9 @@ def tflops(program: str, what: str = "model", way: str = RATE) -> Printed:
 def own_mfu(program: str, definition: str) -> Printed:
     """An MFU in percent that only ``program`` defines so: nothing else is compared with it."""
     return Printed(f"{program}_mfu", "1", "rank", definition, MEAN, 0.01)
+
+
+def part(name: str, timer: str) -> Printed:
+    """The time of a part of a step in ms, by the timers of ``timer`` on the rank that prints."""
+    text = f"time of {name} in a step, by {timer} on the rank that prints"
+    return Printed(f"time_{name}", "s", "rank", text, MEAN, 1e-3, "lower")
