@@ -68,7 +68,8 @@ def forecast_at(
     forecast = forecast_layouts(measured, study.fits)
     if isinstance(forecast, str):
         return ForecastAt(study, ranks, refused=forecast)
-    known = {layout for layout, ran in zip(measured.layouts, measured.ran, strict=True) if ran}
+    tried = (measured.ran | measured.too_large).tolist()
+    known = {layout for layout, end in zip(measured.layouts, tried, strict=True) if end}
     asked = layouts_like(measured, ranks) if layouts is None else layouts
     every = tuple(dict.fromkeys(layout for layout in asked if layout not in known))
     if not every:

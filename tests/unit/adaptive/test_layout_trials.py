@@ -290,3 +290,10 @@ def test_too_few_layouts_are_refused(
     said = capsys.readouterr().out
     assert "refused: 64 ranks are more than 4 times the largest measured number (8)" in said
     assert not (campaign.results / "advice.yaml").exists()
+
+
+def test_a_campaign_without_layouts_is_refused_in_one_line(
+    campaign_of: Callable[..., Campaign],
+) -> None:
+    with pytest.raises(UserError, match="no experiment splits equal ranks in several ways"):
+        ask(campaign_of("axes: {ranks: [1, 2]}"), layouts="5", ranks="64")

@@ -24,7 +24,7 @@ TRIALS = 5
 LEVEL = 0.9
 # By how much (logarithm) each end of an interval lies beyond the quantile of errors
 # (bench.layouts calibrates it on scales up to 16 nodes).
-BEYOND = 0.20
+BEYOND = 0.25
 # Weight of rolling forecasts a doubling before the newest ones.
 DISCOUNT = 0.65
 # Weight of the errors of all layouts beside those of similar ones.
@@ -181,7 +181,8 @@ def error_bounds(judged: Sequence[Rolled], layouts: tuple[Layout, ...]) -> tuple
     tail = (1 - LEVEL) / 2
     low = errors[order][np.argmax(shares >= tail, axis=1)]
     high = errors[order][np.argmax(shares >= 1 - tail, axis=1)]
-    return low - BEYOND, high + BEYOND
+    # What is forecast lies within its own interval, also where errors had one sign.
+    return np.minimum(low - BEYOND, 0.0), np.maximum(high + BEYOND, 0.0)
 
 
 def forecast_layouts(measured: Measured, fits: Fits) -> LayoutForecast | str:
