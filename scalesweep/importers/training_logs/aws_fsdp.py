@@ -7,7 +7,7 @@ import re
 
 from scalesweep.importers.training_logs.patterns import line
 from scalesweep.importers.training_logs.program import Program, Stated
-from scalesweep.importers.training_logs.values import FINAL_LOSS, SAMPLES
+from scalesweep.importers.training_logs.values import FINAL_LOSS, SAMPLES, tflops
 
 AWS_FSDP = Program(
     name="AWS FSDP",
@@ -15,9 +15,13 @@ AWS_FSDP = Program(
     summary="Training by the FSDP test case of awsome-distributed-training, from its log.",
     marks=(", Speed: ",),
     sign=re.compile(r"\bBatch \d{1,9} Loss: \S{1,20}, Speed: "),
-    progress=line(r"\bBatch <step:i> Loss: <loss:w>, Speed: <rate> samples/sec(?=,|\s*$)"),
+    progress=line(
+        r"\bBatch <step:i> Loss: <loss:w>, Speed: <rate> samples/sec",
+        r"(?:, Model TFLOPS/GPU: <tflops>)?(?=,|\s*$)",
+    ),
     values={
         "rate": SAMPLES,
+        "tflops": tflops("aws_fsdp"),  # of SageMaker's variant
         "loss": FINAL_LOSS,
     },
     main="samples_per_second",

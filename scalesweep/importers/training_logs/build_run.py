@@ -40,6 +40,8 @@ from scalesweep.importers.training_logs.progress import Row, Start, by_printer
 FEWEST_LINES = 4
 # Fewer show no trend (analysis/steady_state.py).
 FEWEST_DRIFTING = 10
+# Several lines before the steady ones that are faster by this share were no warm-up.
+FASTER = 0.05
 # Half of a last digit is kept where it is more than this share of a value.
 ROUNDED_FROM = 1e-3
 _WORDS = 100
@@ -113,8 +115,17 @@ def run_of(start: Start, program: Program, file: Path, ranks: int | None) -> Imp
             **({"first_step": streams[0][0].step} if streams[0][0].step > 1 else {}),
             **({"cut_lines": start.broken} if start.broken else {}),
         },
-        unfinished="the times of its steps still drift at the end" if "drifting" in warm else "",
+        unfinished=_unfinished(warm),
     )
+
+
+def _unfinished(warm: Mapping[str, Any]) -> str:
+    """Why the mean of a run's lines stands for nothing; empty where it does."""
+    if "drifting" in warm:
+        return "the times of its steps still drift at the end"
+    if step := warm.get("slower_after"):
+        return f"its steps became slower at step {step} and stayed so: no warm-up"
+    return ""
 
 
 def _settled(program: Program, facts: Mapping[str, str], start: Start) -> dict[str, Any]:
@@ -210,6 +221,13 @@ def steady_from(times: Floats) -> tuple[int | None, bool]:
     return state.detected, state.drifting
 
 
+def slowed_down(times: Floats, first: int) -> bool:
+    """Whether the times before the first steady one were faster: nothing warms up so."""
+    if first < FEWEST_LINES:
+        return False
+    return bool(np.median(times[:first]) < (1 - FASTER) * np.median(times[first:]))
+
+
 def _kept(program: Program, lines: _Lines, rows: Sequence[Row]) -> tuple[Flags, dict[str, Any]]:
     """Which lines count, and what is said of those that do not: warm-up, evaluations, changes."""
     times = _seconds(program, lines)
@@ -237,6 +255,8 @@ def _kept(program: Program, lines: _Lines, rows: Sequence[Row]) -> tuple[Flags, 
         said["with_evaluation"] = spoiled
     if changed := int(lines.changed.sum()):
         said["before_a_change"] = changed
+    if slowed_down(times[usable], first):
+        said["slower_after"] = lines.steps[usable[first]]
     if drifting:
         said["drifting"] = True
     return kept, said

@@ -58,6 +58,11 @@ def test_what_a_log_says(read: Read, name: str) -> None:
 # with samples and with multi-token prediction, GPT-NeoX above 1,000 TFLOP/s,
 # lit-gpt of 2023.
 OTHERS = {
+    "2026-01-02 03:04:05 I [train.py:103] Batch {step} Loss: 7.5, Speed: 9.5 samples/sec, Model "
+    "TFLOPS/GPU: 150.5, lr: 0.000010, gradnorm: 1.5": {
+        "samples_per_second": 9.5,
+        "flops_per_device_aws_fsdp": 150.5e12,
+    },
     "[20260102 03:04:05][rank-7/8][INFO ] [--------trainer.py:25] : iteration {step}/ "
     "5000 | consumed samples: 564224 | elapsed time per iteration (ms): 2000.0/2100.5 | "
     "hip mem usage/free: 1GB/2GB | throughput per GPU (TFLOP/s/GPU): 579.5/573.5 | "
@@ -230,6 +235,15 @@ def test_times_that_still_drift_count_in_no_mean(read: Read) -> None:
     noisy = "".join(megatron(step, rng.normal(100, 5)) for step in range(1, 31))
     ((run,), _) = read(noisy, 8)
     assert run.unfinished == ""
+
+
+def test_a_slowdown_in_the_middle_is_no_warm_up(read: Read) -> None:
+    slower = "".join(megatron(step, 100 if step < 15 else 300) for step in range(1, 31))
+    ((run,), _) = read(slower, 8)
+    assert run.unfinished == "its steps became slower at step 15 and stayed so: no warm-up"
+    faster = "".join(megatron(step, 300 if step < 8 else 100) for step in range(1, 31))
+    ((run,), _) = read(faster, 8)
+    assert (run.unfinished, run.notes["warm_up"]["lines"]) == ("", 7)
 
 
 def test_a_cut_last_line_is_left_out(read: Read) -> None:
