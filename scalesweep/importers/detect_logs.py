@@ -68,6 +68,12 @@ class _Sign(Protocol):
 
 
 _Kinds = tuple[tuple[_Sign, _Reader], ...]
+# Files whose signs may stand in tables and reports too are known by their names besides.
+_NAMED: dict[_Sign, Callable[[Path], bool]] = {
+    huggingface_trainer.SIGN: huggingface_trainer.has_name,
+    dlio_summary.SIGN: dlio_summary.has_name,
+    megatron_golden.SIGN: megatron_golden.has_name,
+}
 # Packed logs hold this many times their size, and more only if nothing much is in them.
 _PACKED = 30
 
@@ -189,7 +195,7 @@ def _items(file: Path, kinds: _Kinds) -> Iterator[ImportedRun | Refusal]:
 
 def _scan(file: Path, kinds: _Kinds) -> tuple[list[_Reader], bool]:
     """The readers of the kinds of log in a file, and whether labels of ``srun --label`` are."""
-    wanted = dict(kinds)
+    wanted = {sign: read for sign, read in kinds if sign not in _NAMED or _NAMED[sign](file)}
     readers: dict[_Sign, _Reader] = {}
     srun_labels = False
     for line in read_lines(file):

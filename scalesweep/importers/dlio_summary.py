@@ -59,10 +59,13 @@ _MOST_EPOCHS = 100_000
 _AGREES = 1e-3
 
 
+def has_name(file: Path) -> bool:
+    """Whether a file is called as DLIO's summaries are."""
+    return plain_file_name(file).endswith(_FILE)
+
+
 def read_file(file: Path) -> Iterator[ImportedRun | Refusal]:
-    """The run of a summary; nothing where the file is called otherwise."""
-    if not plain_file_name(file).endswith(_FILE):
-        return
+    """The run of a summary, or its refusal."""
     try:
         yield _run(read_object(file), file)
     except ImportRefusedError as error:

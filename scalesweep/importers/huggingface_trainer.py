@@ -63,6 +63,11 @@ _COARSE = 0.05
 _AGREES = 0.05
 
 
+def has_name(file: Path) -> bool:
+    """Whether a file is called as the trainer's are."""
+    return plain_file_name(file) in _FILES
+
+
 def is_part(file: Path) -> bool:
     """Whether another file of the same training beside this one is read for it."""
     name = plain_file_name(file)
@@ -85,11 +90,11 @@ def _holds_result(file: Path) -> bool:
 
 
 def read_file(file: Path, ranks: int | None = None) -> Iterator[ImportedRun | Refusal]:
-    """The training of a result file; nothing where the file is none or a better one is beside it.
+    """The training of a result file; nothing where a better one is beside it.
 
     ``ranks``: one if None, and the run's variant then says that they are not stated.
     """
-    if plain_file_name(file) not in _FILES or is_part(file):
+    if is_part(file):
         return
     try:
         yield _run(read_object(file), file, ranks)

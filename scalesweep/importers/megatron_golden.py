@@ -70,16 +70,20 @@ def is_part(file: Path) -> bool:
     return file.name == CONFIG and any(file.parent.glob("golden_values*.json*"))
 
 
+def has_name(file: Path) -> bool:
+    """Whether a file is called as golden values are."""
+    return _FILE.fullmatch(plain_file_name(file)) is not None
+
+
 def read_file(file: Path, ranks: int | None = None) -> Iterator[ImportedRun | Refusal]:
-    """The run of golden values; nothing where the file is called otherwise.
+    """The run of golden values, or its refusal.
 
     ``ranks``: one if None, and the run's variant then says that they are not stated.
     """
     match = _FILE.fullmatch(plain_file_name(file))
-    if match is None:
-        return
+    platform = match["platform"] if match else None
     try:
-        yield _run(read_object(file), file, match["platform"], ranks)
+        yield _run(read_object(file), file, platform, ranks)
     except ImportRefusedError as error:
         yield Refusal(file, str(error), benchmark=BENCHMARK)
 

@@ -8,9 +8,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from scalesweep.importers import TABLE
 from scalesweep.importers.detect_logs import read_items, read_source
 from scalesweep.importers.imported_run import ImportedRun, NotRead, Refusal
 from scalesweep.importers.rank_map import RankMap
+from scalesweep.importers.which_importer import kind_of
 from tests.fakes.mllog import values
 
 # The last entry of trainer_state.json of NukumizuKazuhiko/ab-verifier-qwen2.5-0.5b 801c45d1.
@@ -89,6 +91,12 @@ def test_coarse_rates_are_named(tmp_path: Path) -> None:
             "train_steps_per_second": 0.016}  # fmt: skip
     run = one_of(write(tmp_path, all_results=slow))
     assert run.notes["rounded"].endswith(": steps_per_second")
+
+
+def test_a_table_with_such_a_column_stays_a_table(tmp_path: Path) -> None:
+    table = tmp_path / "runs.jsonl"
+    table.write_text("".join(f"{json.dumps({**LAST, 'ranks': n})}\n" for n in (1, 2)))
+    assert kind_of(table) == TABLE
 
 
 @pytest.mark.parametrize(
