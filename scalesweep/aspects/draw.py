@@ -159,7 +159,8 @@ def _many(results: ExperimentResults) -> list[_Lister]:
     if results.series and results.scale in results.leaders and not study:
         listers += [scaling_figures, size_figures]
     if len(results.leaders) > 1:
-        listers += [heatmap_figures, group_figures, comparison_figures]
+        # Nor means over layouts that differ in more than one way.
+        listers += [heatmap_figures, *([] if study else [group_figures]), comparison_figures]
     return listers
 
 

@@ -4,6 +4,7 @@
 # not named here come last.
 FIGURES = (
     "layout_figures",
+    "front_figures",
     "sweep_figures",
     "network_figures",
     "link_figures",

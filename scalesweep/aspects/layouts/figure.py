@@ -40,27 +40,39 @@ _Ran = Mapping[str, Mapping[int, Sequence[LayoutPoint]]]
 
 
 def layout_figures(results: ExperimentResults) -> list[Drawing]:
-    """The best of each scale beside the median and the layout that was carried over; then of what
-    is computed the layouts of each scale against their memory."""
+    """The best of each scale beside the median and the layout that was carried over."""
+    settings, ran = _shown(results)
+    several = any(len([row for row in rows if row.layout]) > 1 for rows in settings.values())
+    if results.main is None or not several:
+        return []
+    return [_by_scale(results, results.main, settings, ran)]
+
+
+def front_figures(results: ExperimentResults) -> list[Drawing]:
+    """Of each of what is computed the layouts of each scale against their memory."""
+    settings, ran = _shown(results)
     main = results.main
+    if main is None:
+        return []
+    drawings = [
+        _against_memory(results, main, setting, rows, ran[setting], place)
+        for place, (setting, rows) in enumerate(settings.items(), 1)
+    ]
+    return [drawing for drawing in drawings if drawing is not None]
+
+
+def _shown(results: ExperimentResults) -> tuple[dict[str, Sequence[BestLayout]], _Ran]:
+    """What is computed and has a layout that ran, as far as figures have room: the best of its
+    scales, and all that ran."""
     settings = {
         setting: rows
         for setting, rows in best_layouts(results).items()
         if any(row.layout is not None for row in rows)
     }
-    if main is None or not settings:
-        return []
     ran: dict[str, dict[int, list[LayoutPoint]]] = {}
     for layout in layouts_that_ran(results):
         ran.setdefault(layout.setting, {}).setdefault(layout.scale, []).append(layout)
-    kept = dict(list(settings.items())[:MAX_SETTINGS])
-    drawings = []
-    if any(len([row for row in rows if row.layout]) > 1 for rows in kept.values()):
-        drawings.append(_by_scale(results, main, kept, ran))
-    for number_, (setting, rows) in enumerate(kept.items(), 1):
-        if drawing := _against_memory(results, main, setting, rows, ran[setting], number_):
-            drawings.append(drawing)
-    return drawings
+    return dict(list(settings.items())[:MAX_SETTINGS]), ran
 
 
 def _by_scale(
@@ -243,4 +255,4 @@ def _front(ax: Axes, main: Measure, measure: Measure, layouts: Sequence[LayoutPo
     ax.plot(x, y, color=GREEN, marker="o", markersize=3.5, lw=1.1, drawstyle="steps-post")
 
 
-FIGURES = (layout_figures,)
+FIGURES = (layout_figures, front_figures)

@@ -8,7 +8,7 @@ import yaml
 
 from scalesweep.aspects.find import find
 from scalesweep.aspects.layouts.card import layout_card
-from scalesweep.aspects.layouts.figure import layout_figures
+from scalesweep.aspects.layouts.figure import front_figures, layout_figures
 from scalesweep.aspects.layouts.findings import best_layout, carried_layouts, failed_layouts
 from scalesweep.aspects.layouts.section import layout_table
 from scalesweep.aspects.layouts.table import BestLayout, LayoutPoint
@@ -123,7 +123,7 @@ def test_the_first_screen_has_a_line_for_each_scale(small: ExperimentResults) ->
 
 
 def test_figures_of_layouts(small: ExperimentResults) -> None:
-    names = [drawing.name for drawing in layout_figures(small)]
+    names = [drawing.name for make in (layout_figures, front_figures) for drawing in make(small)]
     assert names == ["layouts-scale", "layouts-memory-1"]
 
 
@@ -172,6 +172,7 @@ def test_ties_a_layout_alone_and_no_memory(tmp_path: Path) -> None:
     assert "no other of 2 layouts ran" in texts[0]
     assert "level with the next" in texts[1]
     assert [drawing.name for drawing in layout_figures(results)] == ["layouts-scale"]
+    assert front_figures(results) == []
     assert all(row.front is None for row in results.of(LayoutPoint))
 
 
