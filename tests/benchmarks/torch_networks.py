@@ -5,6 +5,7 @@ Keras's layout of weights, and facts of the transformer as JSON on standard outp
 """
 
 import json
+import resource
 import sys
 from hashlib import blake2b
 
@@ -86,6 +87,7 @@ def out_of_memory():
         MemoryError("Unable to allocate 3.00 TiB"),
         RuntimeError("DataLoader worker (pid 7) is killed by signal: Killed. "),
         RuntimeError("mat1 and mat2 shapes cannot be multiplied"),
+        RuntimeError("can't start new thread"),  # nothing limits its memory
     ]
     ends = []
     for error in raised:
@@ -96,7 +98,20 @@ def out_of_memory():
             ends.append([ended.code, str(ended)])
         except RuntimeError:
             ends.append(None)
-    return ends
+    return [*ends, thread_beyond_the_limit()]
+
+
+def thread_beyond_the_limit():
+    """The same of a thread that has no room below RLIMIT_DATA, with the words of the message."""
+    _, most = resource.getrlimit(resource.RLIMIT_DATA)
+    resource.setrlimit(resource.RLIMIT_DATA, (memory.of_status("VmData") + (1 << 20), most))
+    try:
+        with memory.told_when_out("in timed steps"):
+            raise RuntimeError(memory.NO_THREAD)
+    except ProgramError as ended:
+        return [ended.code, str(ended)]
+    finally:
+        resource.setrlimit(resource.RLIMIT_DATA, (most, most))
 
 
 def main():

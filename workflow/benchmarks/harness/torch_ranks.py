@@ -343,8 +343,11 @@ def disconnect() -> None:
     The process group stays (`end`). What does not end within LEAVE_S is left to the process's end.
     """
     leaving = threading.Thread(target=_leave, name="leave", daemon=True)
-    leaving.start()
-    leaving.join(LEAVE_S)
+    try:
+        leaving.start()
+        leaving.join(LEAVE_S)
+    except RuntimeError:  # no memory for its stack, at the end of a run that is measured
+        _leave()
     _now.store = None
 
 

@@ -1,6 +1,7 @@
 """The most memory that a rank has held, in bytes; and what is said when there is no more."""
 
 import re
+import resource
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,6 +16,8 @@ HOST = re.compile(r"DefaultCPUAllocator|Cannot allocate memory|not enough memory
 GPU = re.compile(r"CUDA out of memory|CUDA error: out of memory|CUBLAS_STATUS_ALLOC_FAILED")
 KILLED = re.compile(r"DataLoader worker .* is killed by signal: Killed")
 STATUS = Path("/proc/self/status")
+NO_THREAD = "can't start new thread"
+STACK = 8 << 20  # bytes of a thread's, where it is not limited
 ASKED = re.compile(r"you tried to allocate (\d+) bytes")
 
 
@@ -50,6 +53,16 @@ def in_vain(said: str) -> dict[str, int]:
         **({"asked_bytes": int(asked[1])} if asked else {}),
         **({"held_bytes": held} if (held := of_status("VmData")) else {}),
     }
+
+
+def no_room_for_a_thread(said: str) -> bool:
+    """Return whether a thread was not started because its stack is beyond RLIMIT_DATA: too many
+    processes are told in the same words."""
+    limit, held = resource.getrlimit(resource.RLIMIT_DATA)[0], of_status("VmData")
+    if NO_THREAD not in said or held is None or limit == resource.RLIM_INFINITY:
+        return False
+    stack = resource.getrlimit(resource.RLIMIT_STACK)[0]
+    return held + (STACK if stack == resource.RLIM_INFINITY else stack) > limit
 
 
 def in_words(amounts: dict[str, int]) -> str:
@@ -91,7 +104,7 @@ def told_when_out(what: str) -> Iterator[None]:
             raise ProgramError(
                 EXIT_GPU_MEMORY, f"out of memory on the GPU, {what}: {first}"
             ) from None
-        if HOST.search(said) or KILLED.search(said):
+        if HOST.search(said) or KILLED.search(said) or no_room_for_a_thread(said):
             amounts = in_vain(said)
             message = f"out of memory on the host, {what}{in_words(amounts)}: {first}"
             raise ProgramError(EXIT_HOST_MEMORY, message, amounts) from None
