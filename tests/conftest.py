@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from tests.fakes.snakemake_calls import call
+from tests.scheduling import SMALL_CAMPAIGNS, SMALL_CAMPAIGNS_MINUTES, LongestFirst, group_of
 
 # To rewrite the assertions of all tests takes each worker longer than to import the result: it is
 # kept, also where PYTHONDONTWRITEBYTECODE is set. What tests start keeps that setting.
@@ -25,8 +26,13 @@ PARTS = ("Snakefile", "scalesweep", "workflow", "config", "profiles", "resources
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Try tests that compare measured times again: a busy moment passes, a defect does not."""
+    """Try tests that compare measured times again: a busy moment passes, a defect does not.
+
+    Those that share the small campaigns wait for 77 runs, half an hour on a slow machine.
+    """
     for item in items:
+        if group_of(item.nodeid) == SMALL_CAMPAIGNS:
+            item.add_marker(pytest.mark.timeout(60 * SMALL_CAMPAIGNS_MINUTES + 60))
         if item.get_closest_marker("measured"):
             item.add_marker(pytest.mark.flaky(reruns=2, only_rerun=["AssertionError"]))
 
@@ -36,8 +42,6 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     """Give whole groups of tests to the workers of `make test`, the longest first."""
     if config.getoption("dist") != "loadfile":
         return None
-    from tests.scheduling import LongestFirst
-
     return LongestFirst(config, log)
 
 
@@ -47,19 +51,21 @@ class Project:
 
     path: Path
 
-    def snakemake(self, *words: str) -> subprocess.CompletedProcess[str]:
-        """Call Snakemake there as a user would, for 15 minutes at most."""
-        return self._call("snakemake", words)
+    def snakemake(self, *words: str, minutes: int = 15) -> subprocess.CompletedProcess[str]:
+        """Call Snakemake there as a user would, for so long at most."""
+        return self._call("snakemake", words, minutes)
 
     def scalesweep(self, *words: str) -> subprocess.CompletedProcess[str]:
         """Call the command of this copy there as a user would, for 15 minutes at most."""
         return self._call("scalesweep", words)
 
-    def _call(self, module: str, words: Sequence[str]) -> subprocess.CompletedProcess[str]:
+    def _call(
+        self, module: str, words: Sequence[str], minutes: int = 15
+    ) -> subprocess.CompletedProcess[str]:
         home = self.path / "home"
         home.mkdir(exist_ok=True)
         env = {**os.environ, "HOME": str(home), "PYTHONPATH": ""}
-        return call(module, words, self.path, env, seconds=900)
+        return call(module, words, self.path, env, seconds=60 * minutes)
 
     def write(self, name: str, text: str) -> Path:
         """Write a file below the project."""

@@ -11,6 +11,8 @@ SMALL = (
     "test_nt3_campaign", "test_studies", "test_torch_campaign",
 )  # fmt: skip
 SMALL_CAMPAIGNS = "small campaigns"
+# For their runs, on a slow machine whose cores others use too: 3 minutes on a quiet one.
+SMALL_CAMPAIGNS_MINUTES = 40
 # Seconds of the groups that take longest (docs/testing.md). They are begun first, so that the
 # workers end together.
 SECONDS = {

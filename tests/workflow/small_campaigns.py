@@ -11,6 +11,7 @@ import yaml
 
 from tests.conftest import Project, make_project
 from tests.fakes.torch_python import TORCH
+from tests.scheduling import SMALL_CAMPAIGNS_MINUTES
 from tests.workflow.warm_site import start_warm
 
 CAMPAIGNS = Path(__file__).resolve().parents[2] / "config" / "campaigns"
@@ -199,7 +200,7 @@ def run_small_campaigns(folder: Path) -> Project:
     """Run them in a project of their own."""
     project = start_warm(make_project(folder / "project"))
     project.write("c.yaml", yaml.safe_dump(merged(), sort_keys=False))
-    done = project.snakemake("--configfile", "c.yaml")
+    done = project.snakemake("--configfile", "c.yaml", minutes=SMALL_CAMPAIGNS_MINUTES)
     assert done.returncode == 0, done.stdout + done.stderr
     return project
 

@@ -122,8 +122,10 @@ def test_trainings_become_a_score(project: Project, tmp_path: Path) -> None:
     (source / "result_3.txt").write_text("".join(lines))
     code, told = run_import(project, source, "--ranks", "{mlperf: 32, history.log: 2}")
     assert code == 0, told
-    assert "imported: 5 runs, refused: 1" in told and "MLPerf's benchmark 'deepcam'" in told
+    assert "imported: 6 runs, refused: 0" in told
     results = project.path / "results" / "imported"
+    (row,) = table(results, "mlperf_training_other_points", "runs")
+    assert row["task"] == "deepcam"
     runs = table(results, "mlperf_other_points", "runs")
     assert [row["status"] for row in runs] == ["done"] * 3 + ["unfinished"]
     assert [row["epochs_run_mean_run"] for row in runs[:3]] == ["3.0", "5.0", "4.0"]
