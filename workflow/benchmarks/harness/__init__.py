@@ -11,6 +11,9 @@ import sys
 # Before TensorFlow's first import: the tf.keras that Horovod 0.28 knows, and no start-up chatter.
 os.environ.setdefault("TF_USE_LEGACY_KERAS", "1")
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+# TensorFlow leaves oneDNN out on CPUs without AVX512-VNNI and the like, and convolutions of NCHW
+# with it: the same kernels everywhere, unless the site says otherwise.
+os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "1")
 
 
 def import_without(*packages: str) -> None:
