@@ -84,11 +84,12 @@ def check_late(folder, name):
     # Each without what the other rank has of it, which is late for nobody and waits for nobody.
     assert near(arrays[own][:, 1] - arrays[own][:, 0], planted), own
     assert near(arrays[waits][:, 0] - arrays[waits][:, 1], planted), waits
+    # What is elsewhere is there in every step; other work on the same cores is not.
     for other in (*COARSE[:1], *COMPUTE, REST):
         if other != own:
-            assert np.median(arrays[other][:, 1]) < planted.mean() / 2, other
-        assert np.median(arrays[other][:, 0]) < planted.mean() / 2, other
-    assert np.median(arrays[waits][:, 1]) < planted.mean() / 2
+            assert np.min(arrays[other][:, 1]) < planted.mean() / 2, other
+        assert np.min(arrays[other][:, 0]) < planted.mean() / 2, other
+    assert np.min(arrays[waits][:, 1]) < planted.mean() / 2
 
 
 def check_common(folder, name, where):
@@ -100,7 +101,7 @@ def check_common(folder, name, where):
         assert near(arrays[where][:, rank] - plain[where][:, rank].min(), planted)
         for other in COARSE:
             if other != where:
-                assert np.median(arrays[other][:, rank]) < planted.mean() / 2, other
+                assert np.min(arrays[other][:, rank]) < planted.mean() / 2, other
 
 
 CHECKS = {

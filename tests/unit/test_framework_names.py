@@ -15,7 +15,8 @@ PACKAGE = Path(scalesweep.__file__).parent
 NAMES = re.compile(r"horovod|tensorflow|torch|\bddp\b|\bfsdp2?\b", re.IGNORECASE)
 # Readers of what a tool writes or of how it is started, and what looks after its installation.
 READERS = (
-    "importers/*", "importers/profiles/*", "aspects/profiles/*", "report/profiles_section.py",
+    "importers/*", "importers/profiles/*", "importers/training_logs/*", "aspects/profiles/*",
+    "report/profiles_section.py",
     "analysis/horovod_trace.py", "analysis/timeline_account.py", "analysis/trace_*.py",
     "analysis/torch_trace.py", "analysis/default_parts.py",
     "compute/horovod_settings.py", "compute/external_program.py", "compute/torch_labels.py",
@@ -27,6 +28,8 @@ READERS = (
     "core/exchange_notes.py",
     # A site's file, whose single Python is that of the framework of before.
     "config/site.py",
+    # Conventions of FLOP have the names of those who publish by them.
+    "analysis/flop_conventions.py",
     # The one list of kinds of profiles, by the names that users give.
     "core/profilers.py",
 )  # fmt: skip
