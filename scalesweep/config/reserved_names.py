@@ -26,6 +26,7 @@ OF_TABLES = frozenset(
         *("cv", "best", "next", "next_mean", "next_low", "next_high", "compared", "clear"),
         *("epoch", "reached", "energy_runs", "runs", "seconds", "seconds_low", "seconds_high"),
         *("share", "share_low", "share_high", "energy", "energy_low", "energy_high", "host"),
+        *("asked", "dropped", "factor"),
         *("domain", "counted", "watts", "worst", "score", "standard", "no_interval", "stale"),
         *("threads_per_core", "stated", "part", "base_ranks", "next_no_interval"),
         *("in_blocks", "interval_from", "others_share", "at_once", "models_per_minute"),
