@@ -251,8 +251,8 @@ def test_the_page_of_hundreds_of_runs_takes_as_long_as_they_are_many(tmp_path: P
         Fake(f"e{i}", {"a": list(range(10)), "b": list(range(10))}, repeats=2) for i in range(4)
     ]
     took = []
-    for number in (1, 1, 4):  # the first time with what is imported
-        root = make_results(tmp_path / str(len(took)), fakes[:number])
+    for many in (1, 1, 4):  # the first time with what is imported
+        root = make_results(tmp_path / str(len(took)), fakes[:many])
         start = time.process_time()
         page = render(root, figures=False)
         took.append(time.process_time() - start)
