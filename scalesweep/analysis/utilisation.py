@@ -78,8 +78,13 @@ def token_flops(shape: ModelShape) -> dict[str, TokenFlop]:
     return flops
 
 
-def impossible(share: float, ranks: int) -> str:
-    """The likely cause of a share of a peak above 1, in words."""
+def impossible(share: float, ranks: int, *, recomputes: bool = False) -> str:
+    """The likely cause of a share of a peak above 1, in words.
+
+    ``recomputes``: only with what the backward pass computes again is it above 1.
+    """
+    if recomputes:
+        return "less is computed again than is stated, or the peak is of a slower device, probably"
     causes = []
     if 0.05 < share / 100 <= 1:
         causes.append("a percentage that was taken for a share")

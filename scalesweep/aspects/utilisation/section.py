@@ -55,10 +55,11 @@ def _of(name: str, factor: float = 1) -> Callable[[Row], Cell]:
 def _share(name: str) -> Callable[[Row], Cell]:
     def make(row: Row) -> Cell:
         share: Estimate | None = getattr(row[_ROW], name)
-        impossible = name == "mfu" and row[_ROW].fault is not None
+        fault = row[_ROW].fault or ""
         if share is None:
-            return Cell("above 100 %" if impossible else "–", impossible)
-        return Cell(percent(share.value, share.low, share.high), impossible)
+            above = fault.startswith(f"{name.upper()} would be")
+            return Cell("above 100 %" if above else "–", above)
+        return Cell(percent(share.value, share.low, share.high), name == "mfu" and bool(fault))
 
     return make
 

@@ -217,9 +217,11 @@ def _of_ceiling(shares: Floats, reach: Reach) -> Estimate:
 
 def _judged(row: Utilisation, shape: ModelShape, flop: TokenFlop, ranks: int) -> Utilisation:
     """The row without shares that cannot be, and with what is wrong."""
-    if row.mfu and row.mfu.value > 1:
-        fault = f"MFU would be {row.mfu.value:.4g}: {impossible(row.mfu.value, ranks)}"
-        return replace(row, mfu=None, hfu=None, fault=fault)
+    for name, share in (("MFU", row.mfu), ("HFU", row.hfu)):
+        if share and share.value > 1:
+            cause = impossible(share.value, ranks, recomputes=share is row.hfu)
+            fault = f"{name} would be {share.value:.4g}: {cause}"
+            return replace(row, mfu=None, hfu=None, fault=fault)
     if row.mfu and row.printed_mfu and abs(row.printed_mfu / row.mfu.value - 1) > _AGREE:
         cause = unlike(row.printed_mfu, row.mfu.value, shape, flop, ranks)
         because = f" ({cause})" if cause else ""

@@ -157,6 +157,20 @@ def test_a_share_above_all_of_the_peak_is_an_error_with_its_likely_cause() -> No
     assert shown and any(cell.text == "above 100 %" and cell.bad for cell in shown.rows[0])
 
 
+def test_more_hardware_flop_than_the_peak_is_an_error_too() -> None:
+    peak = 312e12
+    share = {"rate": ("tokens/s", "rank", [0.8 * peak / PALM] * 3)}
+    table, entry = inputs(share, DEVICE, checkpointing=True)
+    palm = {row.convention: row for row in utilisation_rows(table)}["palm"]
+    assert palm.mfu is None and palm.hfu is None and palm.fault
+    assert "HFU would be 1.067: less is computed again than is stated" in palm.fault
+    (finding,) = impossible_utilisation(results_of(table, entry))
+    assert finding.level == WARNING and "HFU would be 1.067" in finding.text
+    table, _ = inputs(share, DEVICE, checkpointing=False)
+    kept = {row.convention: row for row in utilisation_rows(table)}["palm"]
+    assert kept.mfu and kept.mfu.value == pytest.approx(0.8) and kept.fault is None
+
+
 def test_a_printed_mfu_that_does_not_follow_is_named() -> None:
     right = PALM * 1.25e5 / 312e12
     said = {**TOKENS, "mfu_palm": ("1", "total", [right, right * 1.001, right * 0.999])}
