@@ -219,7 +219,7 @@ def _judged(row: Utilisation, shape: ModelShape, flop: TokenFlop, ranks: int) ->
     """The row without shares that cannot be, and with what is wrong."""
     for name, share in (("MFU", row.mfu), ("HFU", row.hfu)):
         if share and share.value > 1:
-            cause = impossible(share.value, ranks, recomputes=share is row.hfu)
+            cause = impossible(share.value, ranks, recomputes=name == "HFU")
             fault = f"{name} would be {share.value:.4g}: {cause}"
             return replace(row, mfu=None, hfu=None, fault=fault)
     if row.mfu and row.printed_mfu and abs(row.printed_mfu / row.mfu.value - 1) > _AGREE:
