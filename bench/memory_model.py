@@ -9,9 +9,10 @@ wide layers are below 10,000; they give the operations per token that the playbo
 
 Printed per split (what is fitted, what is asked): how near predicted peaks are, and how often
 "fits" is right for rows that are not within 10 % of the device. Why a row failed the source does
-not say, so this is counted over all rows; without the failures that cannot be memory, because a
-layout that needs no less ran; of these, without those in which the source's pipeline leaves a stage
-without a block; and with these, called failing ("idle fail"). The fit sees measured peaks only.
+not say, so this is counted over all rows by memory alone; where a layout that nanotron cannot start
+is called failing too (its 1F1B takes stages - 1 micro-batches; a stage that gets no part of the
+model); and without failures that cannot be memory, because a layout that needs no less ran. The fit
+sees measured peaks only.
 
     MEMORY_TABLE=FILE python -m bench.memory_model [--json FILE]
 """
@@ -20,7 +21,7 @@ import argparse
 import csv
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -29,7 +30,13 @@ import numpy as np
 
 from bench.lib.pairs import figure, write_json
 from scalesweep.analysis.memory_fit import FITS, UNCERTAIN, MemoryFit, fit_memory
-from scalesweep.analysis.memory_model import MemoryLayout, has_idle_stage, rank_bytes
+from scalesweep.analysis.memory_model import (
+    EMPTY_STAGE,
+    FEW_PASSES,
+    MemoryLayout,
+    obstacle,
+    rank_bytes,
+)
 from scalesweep.analysis.model_shape import ModelShape
 from scalesweep.analysis.types import Floats
 from scalesweep.planning.plan_text import aligned
@@ -42,6 +49,9 @@ SHAPES = {
     "80B": (80, 8192, 64, 28672, False),
 }
 VOCABULARY, SEQUENCE = 131072, 4096
+# Sums in float32, beside the gradients of a whole backward pass in bfloat16, which are added to
+# them when it is over (optim/gradient_accumulator.py).
+GRADIENT_BYTES = 6.0
 COLUMNS = {
     **{name: name for name in ("nodes", "dp", "tp", "pp", "zero")},
     "micro_batch": "mbs",
@@ -84,7 +94,7 @@ class Row:
         """How its ranks share a step."""
         return MemoryLayout(
             shards=self.dp, zero=self.zero, tp=self.tp, pp=self.pp, passes=self.passes,
-            stages="balanced",
+            stages="balanced", least_passes="stages - 1", gradient_bytes=GRADIENT_BYTES,
         )  # fmt: skip
 
     @cached_property
@@ -93,9 +103,9 @@ class Row:
         return rank_bytes(self.shape, self.layout)
 
     @cached_property
-    def has_idle_stage(self) -> bool:
-        """Whether the pipeline leaves a stage without a block."""
-        return has_idle_stage(self.shape, self.layout)
+    def obstacle(self) -> str:
+        """What keeps the run from starting whatever memory there is."""
+        return obstacle(self.shape, self.layout)
 
     def needs_no_more_than(self, other: "Row") -> bool:
         """Whether it cannot need more than another run in any part."""
@@ -129,32 +139,36 @@ def row_of(cells: Mapping[str, str]) -> Row:
     return Row(model=cells["model"], ran=ran, peak=peak, **counts)
 
 
-def judged(
-    fit: MemoryFit, rows: Sequence[Row], counted: Sequence[Callable[[Row], bool]]
-) -> list[tuple[int, float, float, float, float]]:
-    """Per way of counting: rows beyond ``NEAR``, shares of these called right by memory alone and
-    where a stage without a block is called failing too, and, of all, the share of likely verdicts
-    and how many of those are right."""
-    result = []
-    for counts in counted:
-        asked = [row for row in rows if counts(row)]
-        needed = np.array([fit.needed(row.parts) for row in asked])
-        ran = np.array([row.ran for row in asked])
-        share = needed * fit.fragments / DEVICE
-        idle = np.array([row.has_idle_stage for row in asked])
-        far = np.abs(share - 1) > NEAR
-        verdicts = np.array([fit.verdict(row.parts, DEVICE) for row in asked])
-        likely = verdicts != UNCERTAIN
-        result.append(
-            (
-                int(far.sum()),
-                float(((share < 1) == ran)[far].mean()),
-                float((((share < 1) & ~idle) == ran)[far].mean()),
-                float(likely.mean()),
-                float(((verdicts == FITS) == ran)[likely].mean()),
-            )
-        )
-    return result
+@dataclass(frozen=True)
+class Called:
+    """How "fits" was called for rows beyond ``NEAR``: by memory alone (``memory``), and where what
+    will not start is called failing too (``both``), as shares; by the latter, failures called
+    running (``fitting``) and runs called failing (``failing``); of all rows the share of likely
+    verdicts (``likely``, by memory alone) and how many of these are right (``sure``)."""
+
+    count: int
+    memory: float
+    both: float
+    fitting: int
+    failing: int
+    likely: float
+    sure: float
+
+
+def judged(fit: MemoryFit, rows: Sequence[Row]) -> Called:
+    """How a fit calls rows."""
+    share = np.array([fit.needed(row.parts) for row in rows]) * fit.fragments / DEVICE
+    ran = np.array([row.ran for row in rows])
+    starts = np.array([not row.obstacle for row in rows])
+    far = np.abs(share - 1) > NEAR
+    verdicts = np.array([fit.verdict(row.parts, DEVICE) for row in rows])
+    likely = verdicts != UNCERTAIN
+    runs = (share < 1) & starts
+    return Called(
+        int(far.sum()), float(((share < 1) == ran)[far].mean()), float((runs == ran)[far].mean()),
+        int((runs & ~ran & far).sum()), int((~runs & ran & far).sum()), float(likely.mean()),
+        float(((verdicts == FITS) == ran)[likely].mean()),
+    )  # fmt: skip
 
 
 def splits(rows: Sequence[Row]) -> list[tuple[str, list[Row], list[Row]]]:
@@ -186,32 +200,25 @@ def main() -> None:
     failed = [row for row in rows if not row.ran]
     ran = [row for row in rows if row.ran]
     other = {row for row in failed if any(map(row.needs_no_more_than, ran))}
-    empty = {row for row in failed if row.has_idle_stage}
-    print(
-        f"{len(rows):,} rows, {len(failed):,} failed; {len(other):,} of them not for memory (a "
-        f"layout that needs no less ran); {len(empty - other):,} more have a stage without a block,"
-        f" as {sum(row.has_idle_stage for row in ran):,} that ran"
-    )
-    counted = (
-        lambda row: True,
-        lambda row: row not in other,
-        lambda row: row not in other and row not in empty,
-    )
+    print(f"{len(rows):,} rows, {len(failed):,} failed; {len(other):,} of these not for memory (a "
+          "layout that needs no less ran)")  # fmt: skip
+    for why in (EMPTY_STAGE, FEW_PASSES):
+        there = [row for row in rows if row.obstacle == why]
+        print(f"{why}: {sum(not row.ran for row in there):,} failed, "
+              f"{sum(row.ran for row in there):,} ran")  # fmt: skip
     head: tuple[str, ...] = (
-        "fitted, asked",
-        "constants",
-        "spread",
-        "error",
-        "90 % within",
-        "all rows",
+        *("fitted, asked", "constants", "spread", "error", "90 % within", "memory alone"),
+        *("and what starts", "failed, called running", "of these not memory"),
+        *("ran, called failing", "without not memory", "likely: share, right"),
     )
-    head += ("can be memory", "no idle stage", "idle fail", "likely: share, right")
     table: list[tuple[str, ...]] = [head]
     figures = []
     for name, fitted, asked in splits(rows):
         fit = fit_memory([(r.parts, r.peak) for r in fitted if r.ran], of="first")
         logs = np.log([r.peak / fit.needed(r.parts, "first") for r in asked if r.ran])
-        results = judged(fit, asked, counted)
+        every = judged(fit, asked)
+        memory = judged(fit, [row for row in asked if row not in other])
+        can_be = judged(fit, [r for r in asked if r not in other and not r.obstacle])
         constants = fit.constants
         table.append(
             (
@@ -221,18 +228,23 @@ def main() -> None:
                 f"{fit.spread:.2f}",
                 f"{np.median(np.abs(logs)):.1%}",
                 f"{np.quantile(np.abs(logs), 0.9):.1%}",
-                *(f"{right:.1%} of {count:,}" for count, right, *_ in results),
-                f"{results[1][2]:.1%}",
-                f"{results[-1][3]:.1%} {results[-1][4]:.1%}",
+                f"{every.memory:.1%} of {every.count:,}",
+                f"{every.both:.1%}",
+                f"{every.fitting:,}",
+                f"{every.fitting - memory.fitting:,}",
+                f"{every.failing:,}",
+                f"{memory.both:.1%} of {memory.count:,}",
+                f"{can_be.likely:.1%} {can_be.sure:.1%}",
             )
         )
         figures += [
-            figure(f"memory, {name}: called right, {how}", result[1], "", bound, "higher")
-            for how, result, bound in zip(
-                ("all rows", "failures that can be memory", "no idle stage"),
-                results, (None, None, RIGHT), strict=True,
+            figure(f"memory, {name}: called right, {how}", value, "", bound, "higher")
+            for how, value, bound in (
+                ("all rows, memory alone", every.memory, None),
+                ("all rows, with what will not start", every.both, RIGHT),
+                ("without failures that are not memory", memory.both, RIGHT),
             )
-        ]  # fmt: skip
+        ]
     print("\n".join(aligned(table, left={0, 1})))
     write_json({"figures": figures}, args.json)
 

@@ -7,17 +7,23 @@ masks and with attention in a fused kernel, which keeps no scores. Both as Megat
 theoretical_memory_usage.py counts them. docs/methods/memory.md has the formulas.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
 from scalesweep.analysis.model_shape import ModelShape
+from scalesweep.analysis.pipeline_stages import EVEN, Stage, stages_of
 from scalesweep.analysis.types import Floats
 
 OPTIMIZERS = ("sgd", "momentum", "adam", "adamw")
 SCHEDULES = ("1f1b", "gpipe", "interleaved")
-SPLITS = ("even", "balanced")
+# Micro-batches that a step must have for the schedule to start, by the stages of the pipeline.
+LEAST_PASSES: Mapping[str, Callable[[int], int]] = {
+    "one": lambda p: 1, "stages - 1": lambda p: p - 1, "stages": lambda p: p,
+}  # fmt: skip
+EMPTY_STAGE = "a stage of the pipeline has nothing to do"
+FEW_PASSES = "the schedule takes more micro-batches than a step has"
 PARTS = ("weights", "gradients", "optimizer", "activations", "logits")
 
 _MOMENTS = {"sgd": 0, "momentum": 1, "adam": 2, "adamw": 2}
@@ -38,7 +44,8 @@ class MemoryLayout:
     ``sequence_parallel``: whether tensor-parallel ranks share what lies between the matrices of a
     block as well; ``split_vocabulary``: whether they share the first and the last layer;
     ``stages``: whether the pipeline's ranks have as many blocks each, or, ``balanced``, as many
-    operations with those of the last layer. Bytes that are None follow from the model's dtype.
+    operations with those of the last layer; ``least_passes``: how many micro-batches the schedule
+    takes, one of ``LEAST_PASSES``. Bytes that are None follow from the model's dtype.
     """
 
     shards: int = 1
@@ -49,7 +56,8 @@ class MemoryLayout:
     schedule: str = "1f1b"
     virtual_stages: int = 1
     passes: int = 1
-    stages: str = "even"
+    stages: str = EVEN
+    least_passes: str = "one"
     sequence_parallel: bool = True
     split_vocabulary: bool = True
     optimizer: str = "adam"
@@ -79,34 +87,22 @@ def rank_bytes(shape: ModelShape, layout: MemoryLayout) -> Floats:
 
     ``shape`` is one of which ``unknown_of`` names nothing.
     """
-    blocks = stage_blocks(shape, layout)
-    return np.array([_of_stage(shape, layout, blocks, stage) for stage in range(layout.pp)])
+    stages = pipeline_stages(shape, layout)
+    return np.array([_of_stage(shape, layout, stage, place) for place, stage in enumerate(stages)])
 
 
-def stage_blocks(shape: ModelShape, layout: MemoryLayout) -> list[int]:
-    """Blocks that each stage of the pipeline holds.
-
-    ``even``: the first stages have one more where they do not divide. ``balanced``: a stage ends
-    with the block that takes the multiplications so far beyond its share of all; the last layer
-    counts as many as it has weights (nanotron, models/base.py).
-    """
-    if layout.stages == "even":
-        least, more = divmod(shape.layers, layout.pp)
-        return [least + (stage < more) for stage in range(layout.pp)]
-    block, last = _block_weights(shape), (shape.vocabulary or 0) * shape.width
-    share = (shape.layers * block + last) / layout.pp
-    held = [0] * layout.pp
-    stage = 0
-    for place in range(1, shape.layers + 1):
-        held[stage] += 1
-        if place * block > share * (stage + 1) and stage + 1 < layout.pp:
-            stage += 1
-    return held
+def pipeline_stages(shape: ModelShape, layout: MemoryLayout) -> list[Stage]:
+    """What each stage of the pipeline holds."""
+    block = _attention_weights(shape) + _wide_weights(shape)
+    head = float((shape.vocabulary or 0) * shape.width)
+    return stages_of(shape.layers, layout.pp, layout.stages, block, head)
 
 
-def has_idle_stage(shape: ModelShape, layout: MemoryLayout) -> bool:
-    """Whether a stage of the pipeline is left without a block; the last one has the last layer."""
-    return 0 in stage_blocks(shape, layout)[:-1]
+def obstacle(shape: ModelShape, layout: MemoryLayout) -> str:
+    """What keeps a run from starting whatever memory it has; empty where nothing is known."""
+    if not all(stage.busy for stage in pipeline_stages(shape, layout)):
+        return EMPTY_STAGE
+    return FEW_PASSES if layout.passes < LEAST_PASSES[layout.least_passes](layout.pp) else ""
 
 
 def in_flight(layout: MemoryLayout, stage: int) -> float:
@@ -149,29 +145,30 @@ def _attention_weights(shape: ModelShape) -> float:
 
 def _block_weights(shape: ModelShape) -> float:
     """Weights of a block: attention, the wide layers and two normalisations."""
-    wide = _matrices(shape) * shape.width * _ffn_width(shape)
-    return _attention_weights(shape) + wide + 2 * shape.width
+    return _attention_weights(shape) + _wide_weights(shape) + 2 * shape.width
 
 
-def _of_stage(
-    shape: ModelShape, layout: MemoryLayout, blocks: Sequence[int], stage: int
-) -> list[float]:
-    """Bytes of ``PARTS`` on a rank of a stage."""
-    first, last = stage == 0, stage == layout.pp - 1
+def _wide_weights(shape: ModelShape) -> float:
+    return _matrices(shape) * shape.width * _ffn_width(shape)
+
+
+def _of_stage(shape: ModelShape, layout: MemoryLayout, stage: Stage, place: int) -> list[float]:
+    """Bytes of ``PARTS`` on a rank of the stage at a place (from 0)."""
+    first, last = stage.embedding, stage.head
     table = (shape.vocabulary or 0) * shape.width
     block = _block_weights(shape) / layout.tp
     tables = first + last - (first and last and bool(shape.tied))
-    held = blocks[stage] * block + tables * table / _of_vocabulary(layout)
+    held = stage.blocks * block + tables * table / _of_vocabulary(layout)
     states = _state_bytes(shape, layout)
     shards = layout.shards * layout.cp
     kept = [n / (shards if layout.zero >= z else 1) for n, z in zip(states, (3, 2, 1), strict=True)]
     gathered = _GATHERED * block if layout.zero >= 3 and shards > 1 else 0
-    flying = in_flight(layout, stage)
+    flying = in_flight(layout, place)
     return [
         kept[0] * held + states[0] * gathered,
         kept[1] * held,
         kept[2] * held,
-        _activation_bytes(shape, layout, blocks[stage], flying),
+        _activation_bytes(shape, layout, stage.blocks, flying),
         _logit_bytes(shape, layout) * flying if last else 0.0,
     ]
 

@@ -23,6 +23,7 @@ RANKS = ("most", "first", "mean")
 _WORDS = {
     "schedule": ("1f1b", "gpipe", "interleaved"),
     "stages": ("even", "balanced"),
+    "least_passes": ("one", "stages - 1", "stages"),
     "optimizer": ("sgd", "momentum", "adam", "adamw"),
 }
 _FLAGS = ("sequence_parallel", "split_vocabulary")
@@ -63,11 +64,12 @@ class Memory:
 
 class PointMemory(NamedTuple):
     """Bytes of a point's ranks by stage and part (``memory_model.rank_bytes``), and of a rank's
-    device, None where that is not known; whether a stage of the pipeline has no block."""
+    device, None where that is not known; ``obstacle``: what keeps a run from starting whatever
+    memory there is (``memory_model.obstacle``)."""
 
     parts: "Floats"
     device: float | None
-    idle_stage: bool
+    obstacle: str
 
 
 def load_memory(content: Mapping[str, Any], known: Mapping[str, Any], where: str) -> Memory:
@@ -138,10 +140,10 @@ def _bytes_of(
     if not isinstance(known, tuple):
         return known
     # Not at the top: the Snakefile is parsed with this module, and few campaigns need it.
-    from scalesweep.analysis.memory_model import has_idle_stage, rank_bytes
+    from scalesweep.analysis.memory_model import obstacle, rank_bytes
 
     shape, layout, device = known
-    return PointMemory(rank_bytes(shape, layout), device, has_idle_stage(shape, layout))
+    return PointMemory(rank_bytes(shape, layout), device, obstacle(shape, layout))
 
 
 def memory_layout(

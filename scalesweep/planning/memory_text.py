@@ -43,13 +43,14 @@ def memory_line(experiment: PlanExperiment, tables: Path) -> str:
     names = [*experiment["axes"], *experiment["linked"]]
     said: dict[str, list[tuple[float, str]]] = {TOO_LARGE: [], UNCERTAIN: []}
     missing: dict[str, None] = {}
-    judged = idle = 0
+    stopped: dict[str, int] = {}
+    judged = 0
     for point in points.values():
         memory = planned_point_memory(experiment, point)
         if isinstance(memory, str):
             missing[memory] = None
-        elif memory is not None and memory.idle_stage:
-            idle += 1
+        elif memory is not None and memory.obstacle:
+            stopped[memory.obstacle] = stopped.get(memory.obstacle, 0) + 1
         if not isinstance(memory, PointMemory) or memory.device is None:
             continue
         judged += 1
@@ -65,8 +66,7 @@ def memory_line(experiment: PlanExperiment, tables: Path) -> str:
         for verdict, words in ((TOO_LARGE, "will not fit, likely"), (UNCERTAIN, "may not fit"))
         if (texts := said[verdict])
     ]
-    if idle:
-        parts.append(f"{counted(idle, 'point')} with a stage of the pipeline that has no block")
+    parts += [f"{counted(n, 'point')} will not start: {why}" for why, n in stopped.items()]
     if missing:
         parts.append(f"not judged without {listed([*missing], 2)}")
     if not parts:

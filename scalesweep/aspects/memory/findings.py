@@ -1,5 +1,7 @@
 """Findings on memory: how near the model comes, and what ran out of it."""
 
+from collections import Counter
+
 from scalesweep.analysis.memory_fit import FITS, TOO_LARGE
 from scalesweep.aspects.memory.table import (
     FAILED,
@@ -10,7 +12,7 @@ from scalesweep.aspects.memory.table import (
     MemoryFitRow,
     MemoryRow,
 )
-from scalesweep.core.formatting import counted, number, percent
+from scalesweep.core.formatting import counted, listed, number, percent
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.findings.base import NOTE, Finding, Rule, declared_evidence, marked, number_of
 
@@ -89,13 +91,14 @@ def _others(results: ExperimentResults, rows: list[MemoryRow]) -> list[Finding]:
     if not failed:
         return []
     large, fitting = (sum(row.verdict == word for row in failed) for word in (TOO_LARGE, FITS))
-    idle = sum(row.verdict == FITS and row.idle_stage for row in failed)
+    stopped = Counter(row.obstacle for row in failed if row.verdict == FITS and row.obstacle)
     text = (
         f"{counted(len(failed), 'point')} failed for other reasons than memory, or for none "
         f"that is stated; by the memory model {large:,} of them {TOO_LARGE} and {fitting:,} would "
         "fit, so that these failed for something else"
     )
-    text += f" ({idle:,} leave a stage of the pipeline without a block)" if idle else ""
+    known = [f"of {n:,} {why}" for why, n in stopped.most_common()]
+    text += f" ({listed(known, len(known))})" if known else ""
     worst = max(failed, key=lambda row: row.needed)
     evidence = declared_evidence(results, worst, ("needed", "device"))
     return [Finding(results.name, RULE, NOTE, marked(_source(rows), f"{text}."), evidence)]

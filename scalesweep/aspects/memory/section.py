@@ -27,7 +27,7 @@ def memory_table(results: ExperimentResults, limit: int) -> Table | None:
         Column("Measured [GB]", lambda row: _gb(row[_ROW].measured), "measured"),
         Column("Measured / expected", _ratio, "ratio"),
         Column("Predicted / device", _share, "device"),
-        Column("Verdict", lambda row: Cell(row[_ROW].verdict or "–"), "verdict"),
+        Column("Verdict", _verdict, "verdict"),
         Column("Was", _outcome, "outcome"),
     ]
     groups = [("Predicted [GB]", parts), ("", measured)]
@@ -50,6 +50,10 @@ def _ratio(row: Row) -> Cell:
 def _share(row: Row) -> Cell:
     memory = row[_ROW]
     return Cell("–" if memory.device is None else percent(memory.needed / memory.device))
+
+
+def _verdict(row: Row) -> Cell:
+    return Cell("will not start" if row[_ROW].obstacle else row[_ROW].verdict or "–")
 
 
 def _outcome(row: Row) -> Cell:

@@ -55,7 +55,9 @@ class MemoryRow(PointRow, table="memory"):
     device: float | None = column("bytes that the rank has", "bytes")
     verdict: str = column("fits, uncertain or will not fit; empty where the device is not known")
     outcome: str = column("ran, out of memory or failed otherwise; empty where nothing was run")
-    idle_stage: bool = column("a stage of the pipeline, other than the last, has no block")
+    obstacle: str = column(
+        "what keeps a run from starting whatever memory there is; empty where nothing is known"
+    )
     called: str = column(
         "right or wrong; empty where the verdict is uncertain, or a run failed otherwise"
     )
@@ -88,7 +90,7 @@ class _Judged(NamedTuple):
 
     point: Point
     parts: Floats
-    idle_stage: bool
+    obstacle: str
     device: float | None
     peak: float | None
     outcome: str
@@ -139,7 +141,7 @@ def _judged(data: ExperimentData, points: Sequence[Point], memory: Memory) -> It
             measured = float(np.mean(values)) if np.isfinite(values).all() else None
         key = canonical_json({name: point.values[name] for name in data.axes})
         outcome = RAN if point.rows.size else ends.get(key, "")
-        yield _Judged(point, known.parts, known.idle_stage, known.device, measured, outcome)
+        yield _Judged(point, known.parts, known.obstacle, known.device, measured, outcome)
 
 
 def _ends(data: ExperimentData) -> dict[str, str]:
@@ -172,7 +174,7 @@ def _fits(judged: Sequence[_Judged], memory: Memory) -> tuple[MemoryFit, list[Me
 
 
 def _row(judged: _Judged, fit: MemoryFit, memory: Memory) -> MemoryRow:
-    point, parts, idle_stage, device, peak, outcome = judged
+    point, parts, obstacle, device, peak, outcome = judged
     stage = int(fit.predicted(parts).sum(axis=1).argmax())
     states = fit.constants.states * parts[stage, :3]
     needed = fit.needed(parts)
@@ -197,7 +199,7 @@ def _row(judged: _Judged, fit: MemoryFit, memory: Memory) -> MemoryRow:
         device=device,
         verdict=verdict,
         outcome=outcome,
-        idle_stage=idle_stage,
+        obstacle=obstacle,
         called=called,
     )
 

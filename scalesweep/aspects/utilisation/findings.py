@@ -45,7 +45,8 @@ def printed_utilisation(results: ExperimentResults) -> list[Finding]:
     first = wrong[0]
     text = (
         f"{len(wrong)} of {len(printed)} printed MFU do not follow from tokens/s, model and peak "
-        f"of their own rows, by more than 1 %; {results.describe(first.row)}: {first.fault}"
+        "of their own rows, by more than 1 % and half of the last digit; "
+        f"{results.describe(first.row)}: {first.fault}"
     )
     numbers = ("printed_mfu", "mfu")
     return [_made(results, "printed_utilisation", NOTE, first, text, numbers)]

@@ -2,7 +2,7 @@
 
 import logging
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -40,8 +40,9 @@ _log = logging.getLogger(__name__)
 
 _FLOP_PER_STEP = "flop_per_step"  # metric: what a program's own counter found
 _JOULES = "energy_per_sample"
-# Printed to fewer digits than they are worked out from.
+# Besides half of the last digit that a source prints.
 _AGREE = 0.01
+_DIGITS = range(1, 7)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,6 +88,7 @@ def utilisation_rows(inputs: TableInputs) -> Iterator[Utilisation]:
     data = inputs.data
     if "transformer" not in data.experiment:
         return
+    halves = _half_digits(data, inputs.points)
     for point in inputs.points:
         every = parameters_at(data.experiment, point.values)
         try:
@@ -96,7 +98,7 @@ def utilisation_rows(inputs: TableInputs) -> Iterator[Utilisation]:
             continue
         rates = _rates(data, point, shape, int(every["ranks"])) if shape else None
         if shape and rates:
-            yield from _rows(inputs, point, shape, rates, every)
+            yield from _rows(inputs, point, shape, rates, every, halves)
 
 
 MAKERS = (Maker(Utilisation, utilisation_rows),)
@@ -161,6 +163,7 @@ def _rows(
     shape: ModelShape,
     rates: _Rates,
     every: Mapping[str, Any],
+    halves: Mapping[str, float],
 ) -> Iterator[Utilisation]:
     data = inputs.data
     if shape.dtype == FLOAT32 and point.source == "measured":
@@ -185,7 +188,7 @@ def _rows(
         if name in flops:
             row = Utilisation(**head, **known, convention=name, token_flop=flops[name].model)
             row = _with_shares(row, shape, flops[name], rates, probed)
-            yield _judged(row, shape, flops[name], rates.ranks)
+            yield _judged(row, shape, flops[name], rates.ranks, halves.get(name, 0.0))
         elif shares:
             yield Utilisation(**head, **known, convention=name)
 
@@ -215,14 +218,18 @@ def _of_ceiling(shares: Floats, reach: Reach) -> Estimate:
     return Estimate.of(float(shares.mean()), bounds.low, bounds.high)
 
 
-def _judged(row: Utilisation, shape: ModelShape, flop: TokenFlop, ranks: int) -> Utilisation:
-    """The row without shares that cannot be, and with what is wrong."""
+def _judged(
+    row: Utilisation, shape: ModelShape, flop: TokenFlop, ranks: int, half: float
+) -> Utilisation:
+    """The row without shares that cannot be, and with what is wrong; ``half``: of the last digit of
+    printed ones."""
     for name, share in (("MFU", row.mfu), ("HFU", row.hfu)):
         if share and share.value > 1:
             cause = impossible(share.value, ranks, recomputes=name == "HFU")
             fault = f"{name} would be {share.value:.4g}: {cause}"
             return replace(row, mfu=None, hfu=None, fault=fault)
-    if row.mfu and row.printed_mfu and abs(row.printed_mfu / row.mfu.value - 1) > _AGREE:
+    near = half + _AGREE * row.mfu.value if row.mfu else 0.0
+    if row.mfu and row.printed_mfu and abs(row.printed_mfu - row.mfu.value) > near:
         cause = unlike(row.printed_mfu, row.mfu.value, shape, flop, ranks)
         because = f" ({cause})" if cause else ""
         return replace(
@@ -287,3 +294,19 @@ def _printed(data: ExperimentData, point: Point) -> dict[str, dict[str, float]]:
         if values.size:
             printed.setdefault(metric.convention.name, {})[metric.stem] = float(values.mean())
     return printed
+
+
+def _half_digits(data: ExperimentData, points: Sequence[Point]) -> dict[str, float]:
+    """Half of the last digit of the MFU that sources print, by convention; only where all of an
+    experiment end with it."""
+    halves = {}
+    for name in data.quantities:
+        metric = flop_metric(name)
+        if metric is None or metric.convention is None or metric.stem != MFU:
+            continue
+        values = np.concatenate([data.repeats(point, (name, "run")) for point in points])
+        for digits in _DIGITS:
+            if values.size and np.abs(values - values.round(digits)).max() < 1e-9:
+                halves[metric.convention.name] = 0.5 * 10.0**-digits
+                break
+    return halves

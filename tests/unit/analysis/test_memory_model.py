@@ -5,11 +5,13 @@ from dataclasses import replace
 import pytest
 
 from scalesweep.analysis.memory_model import (
+    EMPTY_STAGE,
+    FEW_PASSES,
     MemoryLayout,
-    has_idle_stage,
     in_flight,
+    obstacle,
+    pipeline_stages,
     rank_bytes,
-    stage_blocks,
     unknown_of,
 )
 from scalesweep.analysis.model_shape import ModelShape
@@ -19,6 +21,10 @@ LLAMA_8B = ModelShape(
     layers=32, width=4096, sequence=8192, heads=32, kv_heads=8, ffn_width=14336, gated=True,
     vocabulary=128256, tied=False, micro_batch=1, accumulation=1, dtype="bfloat16",
 )  # fmt: skip
+
+
+def blocks_of(shape: ModelShape, layout: MemoryLayout) -> list[int]:
+    return [stage.blocks for stage in pipeline_stages(shape, layout)]
 
 
 @pytest.mark.parametrize(
@@ -89,18 +95,34 @@ def test_logits_are_the_last_stage_s():
 
 
 def test_blocks_of_stages():
-    assert stage_blocks(LLAMA_8B, MemoryLayout(pp=3)) == [11, 11, 10]
+    assert blocks_of(LLAMA_8B, MemoryLayout(pp=3)) == [11, 11, 10]
     # 16 blocks of 67 million weights and a last layer of 268: as much as four blocks.
     small = ModelShape(
         layers=16, width=2048, sequence=4096, heads=32, ffn_width=8192, gated=True,
         vocabulary=131072, tied=True, micro_batch=1, dtype="bfloat16",
     )  # fmt: skip
-    assert stage_blocks(small, MemoryLayout(pp=2, stages="balanced")) == [10, 6]
-    assert stage_blocks(small, MemoryLayout(pp=16, stages="balanced"))[-3:] == [0, 0, 0]
-    assert has_idle_stage(small, MemoryLayout(pp=16, stages="balanced"))
+    # Ten blocks are half of all and not beyond it.
+    assert blocks_of(small, MemoryLayout(pp=2, stages="balanced")) == [11, 5]
+    eight = MemoryLayout(pp=8, stages="balanced")
+    assert blocks_of(small, eight) == [3, 3, 2, 3, 2, 3, 0, 0]
+    # The last layer is on the last but one, the loss on the last.
+    assert [stage.head for stage in pipeline_stages(small, eight)].index(True) == 6
+    assert not obstacle(small, eight)
+    parts = rank_bytes(small, eight)
+    assert parts[6, 4] > 0
+    assert not parts[7].any()
+    assert obstacle(small, MemoryLayout(pp=16, stages="balanced")) == EMPTY_STAGE
     # The last stage has the last layer.
-    assert not has_idle_stage(small, MemoryLayout(pp=17))
-    assert has_idle_stage(small, MemoryLayout(pp=18))
+    assert not obstacle(small, MemoryLayout(pp=17))
+    assert obstacle(small, MemoryLayout(pp=18)) == EMPTY_STAGE
+
+
+@pytest.mark.parametrize(("least", "passes"), [("one", 1), ("stages - 1", 3), ("stages", 4)])
+def test_a_schedule_takes_so_many_micro_batches(least, passes):
+    layout = MemoryLayout(pp=4, least_passes=least, passes=passes)
+    assert not obstacle(LLAMA_8B, layout)
+    assert obstacle(LLAMA_8B, replace(layout, passes=passes - 1)) == FEW_PASSES
+    assert not obstacle(LLAMA_8B, MemoryLayout(least_passes=least))
 
 
 def test_optimisers_and_types():

@@ -84,7 +84,7 @@ def test_what_must_be_known_is_named(tmp_path: Path) -> None:
     assert line == "memory in e (by the default constants): not judged without dtype"
 
 
-def test_stages_without_a_block_are_named(tmp_path: Path) -> None:
+def test_points_that_will_not_start_are_named(tmp_path: Path) -> None:
     """Of an import: torch_training refuses them."""
     torch = load_benchmark("torch_training")
     small = {"model": "transformer", "batch_size": 16, "ranks": 16}
@@ -102,6 +102,6 @@ def test_stages_without_a_block_are_named(tmp_path: Path) -> None:
         ],
     }
     assert memory_line(entry, tmp_path) == (
-        "memory in e (by the default constants): 1 point with a stage of the pipeline that has no "
-        "block"
+        "memory in e (by the default constants): 1 point will not start: a stage of "
+        "the pipeline has nothing to do"
     )

@@ -183,6 +183,11 @@ def test_a_printed_mfu_that_does_not_follow_is_named() -> None:
     (finding,) = printed_utilisation(results)
     assert finding.level == NOTE and "1 of 1 printed MFU do not follow" in finding.text
     assert "the peak of h100_sxm in bfloat16 gives it" in finding.text
+    # Half of the last printed digit is no difference: 0.437 as 0.4, and not as 0.5.
+    for printed, faults in ((0.4, 0), (0.5, 1)):
+        rounded = {**TOKENS, "mfu_palm": ("1", "total", [printed] * 3)}
+        table, entry = inputs(rounded, DEVICE)
+        assert len(printed_utilisation(results_of(table, entry))) == faults
     # What no formula gives is kept as it is printed.
     unstated = rows({**TOKENS, "mfu_unstated": ("1", "total", [0.3] * 3)}, DEVICE)["unstated"]
     assert unstated.printed_mfu == pytest.approx(0.3) and unstated.mfu is None
