@@ -255,6 +255,20 @@ def _import(parser: Parser) -> None:
         "--as", dest="kind", choices=SOURCES, metavar="KIND",
         help=f"what the source is, where it may be several: {', '.join(SOURCES)}",
     )  # fmt: skip
+    parser.set_defaults(report=True)  # of several imports into one folder, only the last makes one
+
+
+def _gallery(parser: Parser) -> None:
+    parser.add_argument(
+        "name", nargs="?", metavar="NAME", help="a study; without one the studies are listed"
+    )
+    parser.add_argument(
+        "source", nargs="?", metavar="SOURCE",
+        help="checkout or download of the study; default: its shipped numbers, if there are any",
+    )  # fmt: skip
+    parser.add_argument(
+        "--results", metavar="FOLDER", help="results folder; default: results/gallery/NAME"
+    )
 
 
 def _doctor(parser: Parser) -> None:
@@ -315,6 +329,11 @@ COMMANDS = {
         "import_source", "import published results: logs, profiles, tables", _import,
         ("scalesweep import logs/ --ranks '{n128: 128, n256: 256}'",
          "scalesweep import table.csv --map table.map.yaml"),
+    ),
+    "gallery": Command(
+        "gallery", "import a published study, and compare what it prints with what comes out",
+        _gallery,
+        ("scalesweep gallery", "scalesweep gallery llm_foundry ~/llm-foundry"),
     ),
     "doctor": Command(
         "doctor", "check what a campaign needs on a machine", _doctor,

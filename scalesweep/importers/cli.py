@@ -126,7 +126,7 @@ def _write_campaign(
     description: str,
     own: Mapping[str, Rules],
 ) -> None:
-    """Write the campaign of all imports of a site, and its report."""
+    """Write the campaign of all imports of a site, and, with ``args.report``, its report."""
     if not all(run.benchmark.name in own for run in runs):
         description = "Published results, imported."
     doubts = doubtful(runs)
@@ -141,6 +141,8 @@ def _write_campaign(
         }  # fmt: skip
     write_campaign(content, campaign)
     print(f"campaign: {campaign}")
+    if not args.report:
+        return
     options = {"history": args.history, "baseline": args.baseline}
     named = {key: text for key, text in options.items() if text}
     command = report_command(campaign, args.site, args.results, named)

@@ -1,0 +1,1 @@
+"""Published studies, imported and compared with what they print: `scalesweep gallery`."""
