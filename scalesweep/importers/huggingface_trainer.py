@@ -4,8 +4,12 @@ All three state one time and rate for the whole training, start-up, evaluations 
 included (transformers, trainer.py: _inner_training_loop; trainer_utils.py: speed_metrics). Of
 those in a folder the first named is read: it knows the steps, and its last entry repeats the rest.
 Ranks are in none of them.
+
+A training that went on from a checkpoint has one time for its last part only, while steps, rates
+and ``train_loss`` (the losses of that part over all steps) are of the whole.
 """
 
+import math
 import re
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
@@ -61,6 +65,10 @@ _INNER = re.compile(r"checkpoint-\d{1,9}|trainer_output|output|results?")
 _COARSE = 0.05
 # Samples and time agree with a rate of samples within this.
 _AGREES = 0.05
+# Losses are logged with four decimals.
+_HALF_DIGIT = 5e-5
+# A sum of losses is that of the training within this.
+_SUM_AGREES = 0.02
 
 
 def has_name(file: Path) -> bool:
@@ -127,12 +135,12 @@ def _run(content: Mapping[str, Any], file: Path, ranks: int | None) -> ImportedR
         if (value := number_in(said, key)) is not None:
             notes[key] = value
     metrics = {"run_time": metric(seconds, "s", "lower")}
-    if (loss := number_in(said, "train_loss")) is not None:
-        metrics["final_loss"] = metric(loss, "1", "lower")
-    if len(entries) > 1:
-        # Rates of a resumed training count steps that an earlier call did.
-        notes["resumed"] = f"{len(entries) - 1} earlier calls: no rates"
+    resumed = _resumed(entries, content)
+    if resumed:
+        notes["resumed"] = resumed
     else:
+        if (loss := _loss_in(said, "train_loss")) is not None:
+            metrics["final_loss"] = metric(loss, "1", "lower")
         metrics |= _rates(said, seconds, notes)
     point: dict[str, Any] = {"ranks": ranks or 1, "training": _name(file)}
     if (batch := count_in(content, "train_batch_size")) is not None:
@@ -151,7 +159,45 @@ def _run(content: Mapping[str, Any], file: Path, ranks: int | None) -> ImportedR
         samples_per_epoch=0,
         metrics=metrics,
         notes=notes,
+        unfinished=f"the training was resumed ({resumed}): its time is of the last part only"
+        if resumed
+        else "",
     )
+
+
+def _resumed(entries: list[Mapping[str, Any]], content: Mapping[str, Any]) -> str:
+    """How a state shows that an earlier call did a part of the steps; empty where nothing does.
+
+    ``train_loss`` is the sum of all losses since the call began over all steps (transformers,
+    trainer.py: _inner_training_loop): the logged ones, each the mean of the steps since the one
+    before, must not sum up to more.
+    """
+    if len(entries) > 1:
+        return f"{len(entries) - 1} earlier calls"
+    steps, loss = count_in(entries[0], "step"), _loss_in(entries[0], "train_loss")
+    history = content.get("log_history")
+    if steps is None or loss is None or not isinstance(history, list):
+        return ""
+    logged, before = 0.0, 0
+    for entry in history:
+        if not isinstance(entry, dict) or "loss" not in entry:
+            continue
+        step, mean = count_in(entry, "step"), _loss_in(entry, "loss")
+        if step is None or mean is None or step <= before:
+            return ""
+        logged += (mean - _HALF_DIGIT) * (step - before)
+        before = step
+    if logged <= 0 or logged <= (abs(loss) + _HALF_DIGIT) * steps * (1 + _SUM_AGREES):
+        return ""
+    return f"train_loss is {loss:.4g}, the mean of the logged losses {logged / before:.4g}"
+
+
+def _loss_in(entry: Mapping[str, Any], key: str) -> float | None:
+    """A loss; None where it is not there, or no finite number as of a training that diverged."""
+    value = entry.get(key)
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return number_in(entry, key)
 
 
 def _rates(

@@ -47,8 +47,10 @@ MADE = Made(
         "epochs_run": "epochs in the history",
     },
 )
+# Lightning's CSVLogger has a column of steps, and several rows in an epoch.
 SIGN = re.compile(
-    r'^\ufeff?"?epoch"?[,;\t](?!.*\btrain\Wdevice)(?=.*\b(?:val_)?(?:loss|acc|accuracy)\b)'
+    r'^\ufeff?"?epoch"?[,;\t](?!.*\btrain\Wdevice)(?!(?:.*[,;\t])?"?step"?(?:[,;\t]|\s*$))'
+    r"(?=.*\b(?:val_)?(?:loss|acc|accuracy)\b)"
 )
 
 # Column -> array, and the metric's direction.

@@ -45,7 +45,7 @@ MADE = Made(
         "samples_per_second": "the same of samples, of all devices together",
         "items_per_second": "the same of items (tokens), of all devices together",
         "mfu": "median of the monitor's model FLOP utilisation of a device",
-        "run_time": "the last train/time",
+        "run_time": "the last train/time: evaluations are not in it",
     },
 )
 # Column names are f"{stage}{separator}{key}"; the separator may be another.
@@ -57,6 +57,9 @@ _LONGEST = 100_000
 _MOST_ROWS = 5_000_000
 # At least so many windows, or the start-up may be most of what is known.
 _FEW = 3
+# A time that grows by so many times more a batch in one place is not the training's: Lightning
+# 2.2 adds a time up again with every evaluation (throughput_monitor.py, on_validation_end).
+_JUMP = 20
 _WHOLE = 0.02
 
 
@@ -139,7 +142,9 @@ def _run(
             metrics[name] = metric(float(np.median(values)) * world, unit, "higher")
     if len(mfu := _positive(columns, "train/device/mfu")):
         metrics["mfu"] = metric(float(np.median(mfu)), "1", "higher", "rank")
-    if len(times := _positive(columns, "train/time")):
+    times = _positive(columns, "train/time")
+    wrong = _jumps(columns)
+    if len(times) and not wrong:
         metrics["run_time"] = metric(float(times.max()), "s", "lower")
     modified = datetime.fromtimestamp(file.stat().st_mtime, UTC)
     numbers = [[name, list(values)] for name, values in sorted(columns.items()) if values]
@@ -149,6 +154,7 @@ def _run(
         "rows": rows,
         "dates": file_dates("the file"),
         "assumed": {"ranks": origin},
+        **({"run_time": wrong} if wrong else {}),
     }
     return ImportedRun(
         benchmark=BENCHMARK,
@@ -178,6 +184,22 @@ def _world(columns: Mapping[str, Sequence[float]], ranks: int | None) -> tuple[i
             raise ImportRefusedError(f"all devices' batches/s are {ratio:g} times one device's")
         return round(ratio), "all devices' batches/s over one device's"
     return (ranks, "--ranks") if ranks else (1, _UNKNOWN)
+
+
+def _jumps(columns: Mapping[str, Sequence[float]]) -> str:
+    """Why train/time is no time; empty where it is one, or nothing shows that it is none."""
+    times, batches = (np.array(columns.get(f"train/{it}", [])) for it in ("time", "batches"))
+    if len(times) != len(batches) or len(times) < 2 * _FEW:
+        return ""
+    done = np.diff(batches)
+    each = (np.diff(times)[done > 0]) / done[done > 0]
+    usual = float(np.median(each)) if len(each) else 0.0
+    if usual > 0 and each.max() > _JUMP * usual:
+        return (
+            f"left out: train/time grows by {each.max():.3g} s a batch in one place and by "
+            f"{usual:.3g} s else: it stood still, or evaluations are added up, as by Lightning 2.2"
+        )
+    return ""
 
 
 def _positive(columns: Mapping[str, Sequence[float]], name: str) -> Floats:

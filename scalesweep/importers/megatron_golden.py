@@ -56,7 +56,9 @@ MADE = Made(
         "final_loss": "lm loss of the last iteration",
     },
 )
-SIGN = re.compile(r'"iteration-time"\s*:')
+# Until September 2024 files held the mean of the times alone.
+_MEANS = ("iteration_timing_avg", "train_step_timing_avg")
+SIGN = re.compile(rf'"(?:iteration-time|{"|".join(_MEANS)})"\s*:')
 CONFIG = "model_config.yaml"
 _FILE = re.compile(r"golden_values(?:_(?P<platform>.{1,120}))?\.json")
 _TIME, _MEMORY, _LOSS = "iteration-time", "mem-max-allocated-bytes", "lm loss"
@@ -93,6 +95,8 @@ def _run(
 ) -> ImportedRun:
     series = {name: _series(content, name) for name in (_TIME, _MEMORY, _LOSS)}
     times = series[_TIME]
+    if _TIME not in content and (mean := next((it for it in _MEANS if it in content), None)):
+        raise ImportRefusedError(f"no {_TIME}, only their mean ({mean}), as until September 2024")
     if not times.size or times.min() <= 0:
         raise ImportRefusedError(f"{_TIME}: no times above 0")
     settings, unread = _settings(file.absolute().parent / CONFIG)

@@ -1,5 +1,5 @@
-"""litgpt pretrain (litgpt/pretrain.py): a line per micro-batch; only those marked ``(step)`` ended
-with the optimiser, and are read: the time is of that micro-batch, not of the whole step.
+"""litgpt (litgpt/pretrain.py, litgpt/finetune): a line per micro-batch. Only those of ``(step)``
+ended with the optimiser, and are read: the time is of that micro-batch, not of the whole step.
 """
 
 import re
@@ -11,7 +11,7 @@ from scalesweep.importers.training_logs.values import FINAL_LOSS
 LITGPT = Program(
     name="litgpt",
     benchmark="litgpt",
-    summary="Pretraining by litgpt, from its log.",
+    summary="Training by litgpt, from its log.",
     marks=("iter time: ",),
     sign=re.compile(r"\biter \d{1,9} (?:\| )?step \d{1,9}\b.{0,100}\biter time: .{0,20}\bstep\)"),
     progress=line(

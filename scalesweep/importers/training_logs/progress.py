@@ -2,7 +2,8 @@
 
 Every start is a run of its own, one that goes on from a checkpoint too: it compiles and warms up
 again. Lines of several ranks are told apart by their labels (horovodrun, mpirun, ``srun --label``,
-torchrun); without labels, by coming as often for each step.
+torchrun); those without labels, and those of a label that names a node, by coming as often for
+each step.
 """
 
 import math
@@ -53,7 +54,7 @@ class Start:
     facts: dict[str, Fact] = field(default_factory=dict)
     # Lines that begin as progress and do not go on so.
     broken: list[int] = field(default_factory=list)
-    counts: Counter[int] = field(default_factory=Counter)
+    counts: dict[Printer, Counter[int]] = field(default_factory=dict)
 
     def state(self, name: str, text: str, line: int) -> None:
         """Take a fact; raises ImportRefusedError where another was stated before."""
@@ -154,17 +155,19 @@ class _Splitter:
         return row
 
     def _begins_anew(self, row: Row, printer: Printer) -> bool:
-        """Whether a line is of another start: its step was there, or a later one was."""
+        """Whether a line is of another start: its step was there, or a later one was.
+
+        Ranks that share a label, or have none, each print every step, some a bit later than
+        others: only more lines of a step than of those before are of another start.
+        """
         rows = self.start.rows.get(printer)
         if not rows or row.step > rows[-1].step:
             return False
-        if printer != (None, None):
+        counts = self.start.counts[printer]
+        if row.step not in counts:
             return True
-        # Ranks without labels: each prints every step, some a bit later than others.
-        most = max(self.start.counts.values())
-        if row.step == rows[-1].step:
-            return False
-        return self.start.counts[row.step] >= most or row.step not in self.start.counts
+        others = [count for step, count in counts.items() if step != row.step]
+        return bool(others) and counts[row.step] >= max(others)
 
     def _keep(self, row: Row, printer: Printer) -> None:
         if not self.start.rows and not self.start.first_line:
@@ -172,7 +175,7 @@ class _Splitter:
         row.spoiled = printer in self.spoiled
         self.spoiled.discard(printer)
         self.start.rows.setdefault(printer, []).append(row)
-        self.start.counts[row.step] += 1
+        self.start.counts.setdefault(printer, Counter())[row.step] += 1
         self.start.last_line = max(row.line, self.start.last_line)
 
     def _take_facts(self, text: str, line: int) -> None:
@@ -228,8 +231,7 @@ def by_printer(start: Start) -> list[list[Row]]:
         raise ImportRefusedError("only a damaged line of progress", start.broken[0])
     streams: list[list[Row]] = []
     for printer in sorted(start.rows, key=lambda it: (it[0] or 0, it[1] or 0)):
-        rows = start.rows[printer]
-        streams.extend([rows] if printer != (None, None) else _by_occurrence(rows))
+        streams.extend(_by_occurrence(start.rows[printer]))
     if (None, None) in start.rows and len(start.rows) > 1:
         line = start.rows[(None, None)][0].line
         raise ImportRefusedError("some lines have a rank's label, others have none", line)
@@ -263,8 +265,8 @@ def _by_occurrence(rows: list[Row]) -> list[list[Row]]:
     if wrong:
         line = next(row.line for row in rows if row.step == wrong[0])
         raise ImportRefusedError(
-            f"{places[wrong[0]]} lines of step {wrong[0]} without a rank's label, {len(streams)} "
-            "of others: lines of several ranks or runs are mixed",
+            f"{places[wrong[0]]} lines of step {wrong[0]} without a label of their rank's own, "
+            f"{len(streams)} of others: lines of several ranks or runs are mixed",
             line,
         )
     return [sorted(stream, key=lambda row: row.step) for stream in streams]

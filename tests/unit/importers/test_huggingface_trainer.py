@@ -82,8 +82,26 @@ def test_old_versions_counted_steps_and_called_them_samples(tmp_path: Path) -> N
 
 def test_a_resumed_training_has_no_rates(tmp_path: Path) -> None:
     run = one_of(write(tmp_path, trainer_state=state({**LAST, "step": 60}, LAST)))
-    assert set(run.metrics) == {"run_time", "final_loss"}
-    assert run.notes["resumed"] == "1 earlier calls: no rates"
+    assert set(run.metrics) == {"run_time"}
+    assert run.unfinished.startswith("the training was resumed (1 earlier calls)")
+
+
+def test_a_resumed_training_is_known_by_its_losses(tmp_path: Path) -> None:
+    """As CoralReefFish/whisper-tiny-nbaiLab 975bb203: train_loss is the sum of the last part's
+    losses over all steps."""
+    logged = [{"loss": 2.0, "step": 40}, {"loss": 1.0, "step": 80}, {"loss": 0.5, "step": 120}]
+    whole = {"log_history": [*logged, {**LAST, "train_loss": 3.5 / 3}]}
+    assert one_of(write(tmp_path / "whole", trainer_state=whole)).unfinished == ""
+    part = {"log_history": [*logged, {**LAST, "train_loss": 1.5 / 3}]}
+    run = one_of(write(tmp_path / "part", trainer_state=part))
+    assert set(run.metrics) == {"run_time"}
+    assert run.notes["resumed"] == "train_loss is 0.5, the mean of the logged losses 1.167"
+    # A loss that is none tells nothing, and is no reason to refuse the times.
+    nan = float("nan")
+    torn = {"log_history": [{"loss": nan, "step": 40}, {**LAST, "train_loss": nan}]}
+    run = one_of(write(tmp_path / "torn", trainer_state=torn))
+    assert (run.unfinished, "final_loss" in run.metrics) == ("", False)
+    assert values(run)["steps_per_second"] == pytest.approx(120 / 80.2776)
 
 
 def test_coarse_rates_are_named(tmp_path: Path) -> None:

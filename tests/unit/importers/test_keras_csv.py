@@ -116,9 +116,11 @@ def test_what_is_no_history(tmp_path: Path) -> None:
     (tmp_path / "history.csv").write_text("epoch,local_times,global_times\n0,[1.0],[1.0]\n")
     (tmp_path / "model.txt").write_text("[Global_Params]\nloss = 'mse'\nepochs = 400\n")
     (tmp_path / "training.log").write_text(OLD + ROWS)
+    # Lightning's CSVLogger: several rows in an epoch, most without a validation.
+    (tmp_path / "metrics.csv").write_text("epoch,step,train_loss,val_loss\n0,49,2.6,\n0,99,,2.4\n")
     runs, refusals, others = read_source(tmp_path)
     assert len(runs) == 1 and refusals == []
-    assert [file.name for file in others] == ["history.csv", "model.txt"]
+    assert [file.name for file in others] == ["history.csv", "metrics.csv", "model.txt"]
 
 
 def test_records(read: Read, tmp_path: Path) -> None:

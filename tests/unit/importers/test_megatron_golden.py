@@ -44,6 +44,14 @@ def write(folder: Path, content: Any, name: str = "golden_values_dev_dgx_h100.js
     return folder
 
 
+def test_a_mean_alone_is_refused(tmp_path: Path) -> None:
+    content = {**golden(None), "iteration_timing_avg": 0.3}
+    del content["iteration-time"]
+    runs, (refusal,), _ = read_source(write(tmp_path / "old", content, "golden_values_dev.json"))
+    assert runs == []
+    assert "only their mean (iteration_timing_avg), as until September 2024" in refusal.reason
+
+
 @pytest.mark.parametrize(
     "times",
     [

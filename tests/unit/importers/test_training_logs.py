@@ -196,6 +196,16 @@ def test_lines_of_all_ranks_are_a_mean_and_no_total(read: Read) -> None:
     # Without labels each step comes as often as there are ranks that print it.
     ((bare,), _) = read(together.replace("[rank0]:", "").replace("[rank1]:", ""), 4)
     assert bare.metrics == run.metrics
+    # With srun's label of the node alone, which several ranks share.
+    shared = "".join(
+        f"{node}: {line}\n"
+        for pair in zip(*(text.splitlines() for text in lines), strict=True)
+        for node, line in enumerate([pair[0], pair[1]])
+        for _ in range(2)
+    )
+    ((by_node,), _) = read(shared, 4)
+    assert by_node.notes["printers"] == 4
+    assert value(by_node, "tokens_per_second") == pytest.approx(4 * each, rel=1e-3)
     # With srun's label of the node before torchrun's, which are equal on all nodes.
     nodes = together.replace("[rank1]:", "1: [rank0]:").replace("\n[rank0]:", "\n0: [rank0]:")
     ((of_nodes,), _) = read("0: " + nodes, 4)
@@ -263,6 +273,9 @@ def test_each_start_in_a_file_is_a_run(read: Read) -> None:
     assert runs[1].notes["first_step"] == 5
     # Nothing states the second one's parameters: missing stays missing.
     assert set(runs[1].point) == {"ranks"}
+    # It goes on with the step that was printed last.
+    runs, refusals = read(first + titan_steps(8, first=8, tps=900), 8)
+    assert (len(runs), refusals) == (2, [])
     runs, _ = read(first + titan(8, tps=900))
     assert runs[0].point == runs[1].point
     assert runs[0].source_digest != runs[1].source_digest
