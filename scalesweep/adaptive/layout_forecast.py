@@ -1,21 +1,24 @@
 """Layouts at a number of ranks: forecasts of each, and which ones to try and why."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
+from scalesweep.analysis.choose_best_of import Options
 from scalesweep.analysis.prediction.layouts.candidates import layouts_like
 from scalesweep.analysis.prediction.layouts.cost import COMPUTE, PIPELINE, REST
 from scalesweep.analysis.prediction.layouts.forecast import (
-    HEDGED_FROM,
     LEVEL,
-    SLOWER,
     LayoutForecast,
     beyond,
     forecast_layouts,
 )
 from scalesweep.analysis.prediction.layouts.rivals import COST
 from scalesweep.analysis.prediction.layouts.runs import Layout
-from scalesweep.core.formatting import with_interval
+from scalesweep.analysis.prediction.layouts.worth import FACTORS
+from scalesweep.core.formatting import counted, with_interval
 from scalesweep.table.declared import Estimate
 from scalesweep.tables.layout_runs import LayoutStudy
 
@@ -27,6 +30,7 @@ PART_WORDS: Mapping[str, str] = {
 }  # fmt: skip
 # Parts of a step that are named.
 NAMED = 3
+TOO_LARGE = "expected not to fit into memory"
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,22 +48,32 @@ class Expected:
 
 @dataclass(frozen=True, eq=False)
 class ForecastAt:
-    """The layouts of a study at so many ranks: all that are expected to fit, the fastest first, and
-    those to try, the most promising first; or why there are none (``refused``)."""
+    """The layouts of a study at so many ranks that are expected to fit, the fastest first, with
+    what trying each is worth (``options``, in their order); or why there are none (``refused``).
+
+    ``left``: the others, with why they are not tried.
+    """
 
     study: LayoutStudy
     ranks: int
     layouts: Sequence[Expected] = ()
-    trials: Sequence[Expected] = ()
-    too_large: int = 0
+    options: Options | None = None
+    left: Sequence[tuple[Layout, str]] = ()
     notes: Sequence[str] = ()
     refused: str = ""
+
+    @property
+    def left_out(self) -> list[str]:
+        """How many layouts are left out, by why."""
+        counts = Counter(why for _, why in self.left)
+        return [f"{counted(n, 'layout')}: {why}" for why, n in counts.most_common()]
 
 
 def forecast_at(
     study: LayoutStudy, ranks: int, trials: int, layouts: Sequence[Layout] | None = None
 ) -> ForecastAt:
-    """What is expected of ``layouts`` (without: of all that so many ranks allow)."""
+    """What is expected of ``layouts`` (without: of all that so many ranks allow), of which up to
+    ``trials`` may be tried."""
     measured = study.measured
     if not measured.scales:
         return ForecastAt(study, ranks, refused="no layout ran")
@@ -71,26 +85,33 @@ def forecast_at(
     tried = (measured.ran | measured.too_large).tolist()
     known = {layout for layout, end in zip(measured.layouts, tried, strict=True) if end}
     asked = layouts_like(measured, ranks) if layouts is None else layouts
-    every = tuple(dict.fromkeys(layout for layout in asked if layout not in known))
+    left: list[tuple[Layout, str]] = []
+    starting: list[Layout] = []
+    for layout in dict.fromkeys(layout for layout in asked if layout not in known):
+        if obstacle := study.obstacle(layout):
+            left.append((layout, obstacle))
+        else:
+            starting.append(layout)
+    every = tuple(starting)
     if not every:
-        return ForecastAt(study, ranks, refused="no layout is left to be tried")
+        none = f"none of {len(left):,} layouts would start: {left[0][1]}" if left else ""
+        return ForecastAt(study, ranks, left=left, refused=none or "no layout is left to be tried")
     fits = study.fits(measured, every)
-    too_large = sum(fit is False for fit in fits)
-    if too_large == len(every):
+    left += [(x, TOO_LARGE) for x, fit in zip(every, fits, strict=True) if fit is False]
+    if all(fit is False for fit in fits):
         return ForecastAt(
-            study, ranks, too_large=too_large,
-            refused=f"none of {too_large:,} layouts is expected to fit into memory",
+            study, ranks, left=left,
+            refused=f"none of {len(every):,} layouts is expected to fit into memory",
         )  # fmt: skip
-    chosen = forecast.trials(every, fits, trials)
     expected = _expected(study, forecast, every, fits)
-    order = sorted(range(len(every)), key=lambda i: -expected[i].rate.value)
-    hedge = chosen[-1] if HEDGED_FROM <= trials <= len(chosen) else None
-    return ForecastAt(
-        study, ranks,
-        [expected[i] for i in order if fits[i] is not False],
-        [_hedged(expected[i]) if i == hedge else expected[i] for i in chosen],
-        too_large, list(_notes(forecast, ranks)),
-    )  # fmt: skip
+    order = sorted(
+        (i for i, fit in enumerate(fits) if fit is not False),
+        key=lambda i: -expected[i].rate.value,
+    )
+    kept = tuple(every[i] for i in order)
+    options = forecast.worth(kept, [fits[i] for i in order], trials)
+    notes = list(_notes(forecast, ranks))
+    return ForecastAt(study, ranks, [expected[i] for i in order], options, left, notes)
 
 
 def _expected(
@@ -118,9 +139,15 @@ def _where_time_goes(parts: Mapping[str, float]) -> str:
     return ", ".join(f"{PART_WORDS[part]} {100 * share:.0f} %" for part, share in named)
 
 
-def _hedged(expected: Expected) -> Expected:
-    why = f"fastest if links between nodes are {SLOWER:g} times slower; {expected.why}"
-    return Expected(expected.layout, expected.rate, expected.fits, expected.slower, why)
+def why_tried(options: Options, place: int, others: Sequence[int]) -> str:
+    """Why a layout is tried beside others: for what is expected, or for slower links."""
+    own = (1 - options.weight) * float(options.chance[place])
+    if others and options.added(place, others) > 2 * own:
+        before = options.shares[:, list(others)].max(axis=1)
+        added = options.shares[:, place] - before
+        factor = FACTORS[int(np.argmax(added))]
+        return f"ahead of the others if links between nodes are {factor:g} times slower"
+    return "among the fastest expected"
 
 
 def _notes(forecast: LayoutForecast, ranks: int) -> Sequence[str]:

@@ -2,6 +2,12 @@
 
 from typing import Any
 
+# CBC's time for one programme; those of a campaign take some hundredths of a second.
+SECONDS = 20.0
+# A whole budget is spent for a gain of so much at least, and of choices that gain the same the
+# cheapest is taken.
+THRIFT = 2e-3
+
 
 def cbc(seconds: float, mip: bool = True) -> Any:
     """A solver for PuLP's ``LpProblem.solve``: one thread, at most so many seconds, no log.

@@ -43,9 +43,9 @@ def advise_layouts(args: argparse.Namespace, campaign: Campaign, budget: float |
     print(trials_text(campaign, chosen, ranks))
     folder = campaign.results
     folder.mkdir(parents=True, exist_ok=True)
-    publish(folder / TABLE, table_csv(chosen.trials))
+    publish(folder / TABLE, table_csv(chosen.decisions))
     path = folder / CAMPAIGN
-    more = [(t.experiment, t.point, 1) for t in chosen.trials if t.point is not None]
+    more = [(t.experiment, t.point, 1) for t in chosen.chosen if t.point is not None]
     if not more:
         own_files.make_way(path)  # one that was edited says what no advice does
         own_files.remove(path)
@@ -69,12 +69,12 @@ def trials_text(campaign: Campaign, chosen: Trials, ranks: int) -> str:
         f"campaign {campaign.name} on site {campaign.site.name}: layouts to try on {ranks:,} ranks"
     ]
     for name, forecast in chosen.forecasts:
-        lines += ["", *_of_study(name, forecast, chosen.trials)]
+        lines += ["", *_of_study(name, forecast, chosen.chosen)]
     lines += [f"left out: {why}" for why in chosen.left_out]
-    costs = [trial.node_hours for trial in chosen.trials if trial.node_hours is not None]
+    costs = [trial.node_hours for trial in chosen.chosen if trial.node_hours is not None]
     if costs:
         lines += ["", f"{counted(len(costs), 'run')}: {hours(sum(costs))} node-hours at most"]
-    elif campaign.site.launch is None and chosen.trials:
+    elif campaign.site.launch is None and chosen.chosen:
         lines += ["", f"{campaign.site.name} starts no runs (no 'launch'), so no campaign is "
                   "written"]  # fmt: skip
     return "\n".join(lines)
@@ -85,8 +85,13 @@ def _of_study(name: str, forecast: ForecastAt, trials: Sequence[Trial]) -> list[
     head = f"{name}{f', {study.words}' if study.words else ''}: {study.measure[0]}"
     if forecast.refused:
         return [head, f"  refused: {forecast.refused}"]
-    own = [trial for trial in trials if trial.study is study]
-    rows: list[tuple[str, ...]] = [HEAD, *(cells_of(study, trial.expected) for trial in own)]
+    own = [trial for trial in trials if trial.study is study and trial.expected is not None]
+    if not own:
+        return [head, "  none of its layouts can be paid for"]
+    rows: list[tuple[str, ...]] = [HEAD]
+    for trial in own:
+        *cells, why = cells_of(study, trial.expected) if trial.expected else ("",) * len(HEAD)
+        rows.append((*cells, f"{trial.reason}; {why}"))
     left = {0, 1, 2, 3}
     costs = [trial.node_hours for trial in own if trial.node_hours is not None]
     if costs:
@@ -98,18 +103,22 @@ def _of_study(name: str, forecast: ForecastAt, trials: Sequence[Trial]) -> list[
 
 
 def table_csv(trials: Sequence[Trial]) -> str:
-    """The layouts as CSV; ``low`` and ``high``: ends of the interval of 90 %."""
+    """Every layout and what was decided, as CSV; ``low`` and ``high``: ends of the interval of
+    90 %, ``gain``: what it adds to those that are chosen (before it, of a chosen one)."""
     out = io.StringIO()
     writer = CsvWriter(out)
     writer.writerow(["experiment", "study", "ranks", "dp", "tp", "pp", "cp", "ep", "sharded",
-                     "micro_batch", "accumulation", "metric", "rate", "low", "high", "unit", "fits",
-                     "node_hours", "why"])  # fmt: skip
+                     "micro_batch", "accumulation", "decision", "reason", "gain", "metric", "rate",
+                     "low", "high", "unit", "fits", "node_hours", "why"])  # fmt: skip
     for trial in trials:
-        layout, rate, study = trial.expected.layout, trial.expected.rate, trial.study
+        layout, study, expected = trial.layout, trial.study, trial.expected
+        rate = expected.rate if expected else None
         writer.writerow([
             trial.experiment, study.words, trial.ranks, layout.dp, layout.tp, layout.pp, layout.cp,
-            layout.ep, layout.sharded, layout.micro_batch, layout.accumulation, study.measure[0],
-            rate.value, rate.low, rate.high, study.unit, trial.expected.fits, trial.node_hours,
-            trial.expected.why,
+            layout.ep, layout.sharded, layout.micro_batch, layout.accumulation,
+            "chosen" if trial.chosen else "refused", trial.reason, trial.gain, study.measure[0],
+            *((rate.value, rate.low, rate.high) if rate else (None, None, None)), study.unit,
+            expected.fits if expected else None, trial.node_hours,
+            expected.why if expected else None,
         ])  # fmt: skip
     return out.getvalue()

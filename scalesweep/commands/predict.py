@@ -78,8 +78,7 @@ def layouts_text(name: str, forecast: ForecastAt) -> str:
     left = len(forecast.layouts) - len(shown)
     if left:
         lines.append(f"and {left:,} slower ones")
-    if forecast.too_large:
-        lines.append(f"{forecast.too_large:,} more are expected not to fit into memory")
+    lines += [f"left out: {why}" for why in forecast.left_out]
     return "\n".join([*lines, *(f"note: {note}" for note in forecast.notes)])
 
 

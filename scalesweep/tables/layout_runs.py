@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from scalesweep.analysis.factors import determined, planned_points
-from scalesweep.analysis.memory_model import MemoryLayout
+from scalesweep.analysis.memory_model import EMPTY_STAGE, MemoryLayout
 from scalesweep.analysis.model_shape import ModelShape
+from scalesweep.analysis.pipeline_stages import EVEN, stages_of
 from scalesweep.analysis.prediction.layouts.fits import fits_as_neighbours
 from scalesweep.analysis.prediction.layouts.forecast import Fits
 from scalesweep.analysis.prediction.layouts.memory import MemoryJudge
@@ -44,6 +45,15 @@ NEEDED = (
 )
 
 
+def empty_stage(layout: Layout) -> str:
+    """Why a layout would not start of which nothing but its layers is known: a stage that has no
+    block, neither the first nor the last one."""
+    known = layout.layers > 1 and not all(
+        stage.busy for stage in stages_of(int(layout.layers), layout.pp, EVEN, 1.0, 0.0)
+    )
+    return EMPTY_STAGE if known else ""
+
+
 @dataclass(frozen=True, eq=False)
 class LayoutStudy:
     """The layouts of one model, source and global batch: ``values`` tell it from others, ``batch``
@@ -51,7 +61,8 @@ class LayoutStudy:
 
     ``measured``: seconds are samples of a step over the rate of all ranks; what was measured is in
     ``unit``, of each rank where ``of_a_rank``. ``fits``: what says whether a layout fits: the
-    memory model where the benchmark states what that takes, else the nearest measured layouts.
+    memory model where the benchmark states what that takes, else the nearest measured layouts;
+    ``obstacle``: what keeps one from starting, in words, or nothing.
     """
 
     values: Mapping[str, Any]
@@ -62,6 +73,7 @@ class LayoutStudy:
     of_a_rank: bool
     measured: Measured
     fits: Fits
+    obstacle: Callable[[Layout], str] = empty_stage
 
     def rate(self, layout: Layout, seconds: float) -> float:
         """The rate, in ``unit``, of a layout whose steps take so long."""
@@ -163,9 +175,11 @@ def layout_studies(data: ExperimentData) -> list[LayoutStudy]:
             unit,
             quantity.scope == "rank",
             measured,
-            _fits(data, values[key], str(key[0])),
+            fits,
+            fits.obstacle if isinstance(fits, MemoryJudge) else empty_stage,
         )
         for key, of in runs.items()
+        for fits in (_fits(data, values[key], str(key[0])),)
         for batch, measured in _by_batch(of)
     ]
 

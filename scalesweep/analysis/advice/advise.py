@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import combinations
 
-from scalesweep.analysis.advice.choice import SECONDS, THRIFT, Choice, Item, choose, thrifty
+from scalesweep.analysis.advice.choice import Choice, Item, choose, thrifty
 from scalesweep.analysis.advice.widths import (
     Additions,
     Known,
@@ -27,6 +27,7 @@ from scalesweep.analysis.advice.widths import (
     ratio_width,
     widths,
 )
+from scalesweep.analysis.cbc import SECONDS, THRIFT
 
 # New counts of a series in one choice.
 TOGETHER = 3

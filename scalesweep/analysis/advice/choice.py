@@ -8,13 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from scalesweep.analysis.cbc import cbc
-
-# CBC's time for one programme; those of a campaign take some hundredths of a second.
-SECONDS = 20.0
-# A whole budget is spent for a gain of so much at least, and of choices that gain the same the
-# cheapest is taken.
-THRIFT = 2e-3
+from scalesweep.analysis.cbc import SECONDS, THRIFT, cbc
 
 
 @dataclass(frozen=True)

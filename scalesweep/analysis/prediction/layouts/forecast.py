@@ -1,7 +1,7 @@
 """How fast layouts will be at a number of ranks at which none was run, with intervals.
 
 Rolling forecasts judge everything: of each measured scale from the smaller ones. The method whose
-five best layouts lost least orders the layouts to try. Times are those of the cost model, and its
+five first layouts lost least orders the layouts to try. Times are those of the cost model, and its
 errors give the intervals: quantiles of the errors of forecasts of similar layouts, wider by
 ``BEYOND``, because a further doubling may bring what none before it has shown.
 """
@@ -12,9 +12,11 @@ from functools import cached_property
 
 import numpy as np
 
+from scalesweep.analysis.choose_best_of import Options, choose_best_of
 from scalesweep.analysis.prediction.layouts.cost import CostModel, fit_cost
 from scalesweep.analysis.prediction.layouts.rivals import COST, METHODS, Forecaster
 from scalesweep.analysis.prediction.layouts.runs import Columns, Layout, Measured
+from scalesweep.analysis.prediction.layouts.worth import FACTORS, spread_of, worth_of
 from scalesweep.analysis.types import Floats
 
 # Layouts that a method is fitted to at least (where no scale has so many below it: ``FEW_KNOWN``),
@@ -32,8 +34,6 @@ OTHERS = 1e-3
 # Ranks over the largest measured number: up to ``TRUSTED`` rolling forecasts judge the step, up to
 # ``FARTHEST`` a prediction is given as one of another regime, beyond it none.
 TRUSTED, FARTHEST = 2.0, 4.0
-# Trials of which one is spent on links between nodes that are slower by ``SLOWER`` than forecast.
-HEDGED_FROM, SLOWER = 3, 10.0
 # What a rival has to lose less than the cost model to take its place, as a share of the best rate.
 HANDICAP = 0.05
 # Share of layouts of the newest scale that intervals of before must have held.
@@ -64,19 +64,6 @@ def first_of(costs: Floats, fits: Sequence[bool | None], count: int = TRIALS) ->
     return [int(i) for i in order if fits[i] is not False and np.isfinite(costs[i])][:count]
 
 
-def trials_of(
-    order: Floats, slower: Floats, fits: Sequence[bool | None], count: int = TRIALS
-) -> list[int]:
-    """Which layouts to try: the first by ``order``, and from ``HEDGED_FROM`` trials on in the place
-    of the last one the fastest of the others where links between nodes are ``slower``."""
-    chosen = first_of(order, fits, count)
-    if count < HEDGED_FROM or len(chosen) < count:
-        return chosen
-    kept = chosen[:-1]
-    others = [i for i in first_of(slower, fits, count) if i not in kept]
-    return [*kept, *others[:1]]
-
-
 def loss_of(there: Measured, chosen: Sequence[int]) -> float:
     """By which share of the best rate at a scale the best of the chosen layouts falls short."""
     rates = np.where(there.ran, 1 / np.where(there.ran, there.seconds, 1.0), 0.0)
@@ -94,8 +81,7 @@ def roll(measured: Measured, method: str, fits: Fits, least: int) -> list[Rolled
         if known.ran.sum() < least or there.ran.sum() < LEAST_THERE:
             continue
         costs = METHODS[method](known)(there.layouts)
-        slower = fit_cost(known).slower_between(SLOWER).seconds(there.layouts)
-        chosen = trials_of(costs, slower, fits(known, there.layouts))
+        chosen = first_of(costs, fits(known, there.layouts))
         ran = there.where(there.ran)
         truth = np.log(ran.seconds) - np.log([x.global_batch / x.ranks for x in ran.layouts])
         rolled.append(
@@ -121,15 +107,23 @@ class LayoutForecast:
         low, high = error_bounds(self.judged, layouts)
         return middle, middle * np.exp(low), middle * np.exp(high)
 
+    def worth(
+        self, layouts: tuple[Layout, ...], fits: Sequence[bool | None], count: int = TRIALS
+    ) -> Options:
+        """What trying each of these layouts is worth; nothing where it is said not to fit."""
+        work = np.log(np.array([x.global_batch / x.ranks for x in layouts], np.float64))
+        slower = [
+            np.log(self.cost.slower_between(factor).seconds(layouts)) - work for factor in FACTORS
+        ]
+        spread = spread_of(self.rolled[self.method][-1].errors)
+        possible = [fit is not False for fit in fits]
+        return worth_of(self.order(layouts), spread, slower, possible, count)
+
     def trials(
         self, layouts: tuple[Layout, ...], fits: Sequence[bool | None], count: int = TRIALS
     ) -> list[int]:
-        """Which of these layouts to try, the most promising first."""
-        return trials_of(self.order(layouts), self.hedge(layouts), fits, count)
-
-    def hedge(self, layouts: tuple[Layout, ...]) -> Floats:
-        """The time of a step of each layout if links between nodes are slower by ``SLOWER``."""
-        return self.cost.slower_between(SLOWER).seconds(layouts)
+        """Which of these layouts to try whatever they cost, what adds most first."""
+        return choose_best_of([self.worth(layouts, fits, count)])[0]
 
     @property
     def judged(self) -> list[Rolled]:

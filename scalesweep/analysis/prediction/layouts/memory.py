@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from scalesweep.analysis.memory_fit import FITS, TOO_LARGE, fit_memory
-from scalesweep.analysis.memory_model import MemoryLayout, rank_bytes
+from scalesweep.analysis.memory_model import MemoryLayout, obstacle, rank_bytes
 from scalesweep.analysis.model_shape import ModelShape
 from scalesweep.analysis.prediction.layouts.runs import Layout, Measured
 from scalesweep.analysis.types import Floats
@@ -54,20 +54,28 @@ class MemoryJudge:
             self._parts[layout] = self._of(layout)
         return self._parts[layout]
 
+    def obstacle(self, layout: Layout) -> str:
+        """What keeps a layout from starting whatever memory there is; empty where nothing is known
+        or no run was sharded as it is."""
+        known = self._like(layout)
+        return obstacle(*known) if known else ""
+
     def _of(self, layout: Layout) -> Floats | None:
+        known = self._like(layout)
+        return np.asarray(rank_bytes(*known), np.float64) if known else None
+
+    def _like(self, layout: Layout) -> tuple[ModelShape, MemoryLayout] | None:
+        """Shape and layout by which a layout is judged."""
         if layout.sharded not in self.like:
             return None
         shape, memory = self.like[layout.sharded]
-        return np.asarray(
-            rank_bytes(
-                replace(
-                    shape, micro_batch=layout.micro_batch, accumulation=layout.accumulation,
-                    global_batch=layout.global_batch,
-                ),
-                replace(
-                    memory, shards=layout.dp, tp=layout.tp, pp=layout.pp, cp=layout.cp,
-                    passes=layout.accumulation,
-                ),
+        return (
+            replace(
+                shape, micro_batch=layout.micro_batch, accumulation=layout.accumulation,
+                global_batch=layout.global_batch,
             ),
-            np.float64,
+            replace(
+                memory, shards=layout.dp, tp=layout.tp, pp=layout.pp, cp=layout.cp,
+                passes=layout.accumulation,
+            ),
         )  # fmt: skip

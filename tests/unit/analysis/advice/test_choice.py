@@ -5,7 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from scalesweep.analysis.advice.choice import THRIFT, Choice, Item, choose, thrifty
+from scalesweep.analysis.advice.choice import Choice, Item, choose, thrifty
+from scalesweep.analysis.cbc import THRIFT
 
 
 def exhaustive(items: list[Item], budget: float) -> Choice:

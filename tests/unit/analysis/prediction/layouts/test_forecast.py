@@ -15,6 +15,7 @@ from bench.lib.layout_truth import (
     seconds_of,
     sweep,
 )
+from scalesweep.analysis.choose_best_of import choose_best_of
 from scalesweep.analysis.prediction.layouts.fits import fits_as_neighbours
 from scalesweep.analysis.prediction.layouts.forecast import (
     TRIALS,
@@ -24,10 +25,11 @@ from scalesweep.analysis.prediction.layouts.forecast import (
     forecast_layouts,
     loss_of,
     refusal,
-    trials_of,
 )
 from scalesweep.analysis.prediction.layouts.rivals import METHODS
 from scalesweep.analysis.prediction.layouts.runs import Layout, Measured, measured_of
+from scalesweep.analysis.prediction.layouts.worth import SLOW, worth_of
+from scalesweep.analysis.types import Floats
 
 
 def _split(study: Measured, nodes: int) -> tuple[Measured, Measured]:
@@ -83,13 +85,29 @@ def test_a_network_that_collapsed_is_another_regime_from_then_on() -> None:
     assert loss_of(there, five) < loss_of(there, unaware)
 
 
-def test_one_trial_is_for_slower_links() -> None:
-    order, slower = np.arange(8.0), np.arange(8.0)[::-1].copy()
-    assert trials_of(order, slower, [None] * 8, 5) == [0, 1, 2, 3, 7]
-    assert trials_of(order, slower, [None] * 8, 2) == [0, 1]
-    fits = [None] * 7 + [False]
-    assert trials_of(order, slower, fits, 5) == [0, 1, 2, 3, 6]
-    assert trials_of(order, slower, [False] * 8, 5) == []
+def test_a_trial_is_for_slower_links_only_where_the_others_do_not_cover_them() -> None:
+    costs, possible = np.arange(8.0) / 5, [True] * 8
+    opposite = [costs[::-1].copy()] * 2
+
+    def chosen(slower: list[Floats], possible: list[bool], count: int = 5) -> list[int]:
+        return choose_best_of([worth_of(costs, 0.2, slower, possible, count)])[0]
+
+    assert sorted(chosen(opposite, possible)) == [0, 1, 2, 3, 7]
+    assert chosen([costs, costs], possible) == [0, 1, 2, 3, 4]
+    assert chosen(opposite, possible, 1) == [0]
+    assert sorted(chosen(opposite, [True] * 7 + [False])) == [0, 1, 2, 3, 6]
+    assert chosen(opposite, [False] * 8) == []
+
+
+def test_the_chance_to_be_the_best_is_that_of_gumbel_s_law() -> None:
+    """Against draws: the costs' errors are of minus Gumbel's law, so that the smallest wins."""
+    costs, spread = np.array([0.0, 0.1, 0.4]), 0.2
+    options = worth_of(costs, spread, [], [True] * 3, 2)
+    scale = spread * np.sqrt(6) / np.pi
+    errors = np.random.default_rng(4).gumbel(0, scale, (40_000, 3))
+    shares = np.bincount((costs - errors).argmin(axis=1), minlength=3) / 40_000
+    assert options.chance == pytest.approx(shares, abs=0.01)
+    assert options.gain([0, 1]) == pytest.approx((1 - SLOW) * options.chance[:2].sum())
 
 
 def test_what_half_the_scale_did_best_comes_first() -> None:
