@@ -53,12 +53,15 @@ def _counts(comparisons: Sequence[Comparison]) -> str:
 
 
 def _largest(comparisons: Sequence[Comparison]) -> str:
-    """The largest difference of those that agree."""
-    differences = [
-        abs(comparison.difference)
+    """The largest difference of those that agree, if their digits allow 1 % at most."""
+    agreeing = [
+        (abs(comparison.difference), comparison.published)
         for comparison in comparisons
         if comparison.verdict == AGREES and comparison.difference is not None
     ]
+    differences = [difference for difference, _ in agreeing]
+    if any(number.half_digit > 0.01 * abs(number.value) for _, number in agreeing):
+        return ""
     return f"; largest difference of these {100 * max(differences):.2g} %" if differences else ""
 
 

@@ -1,5 +1,6 @@
 """Published numbers: what a check reads them from, as they are printed."""
 
+import math
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -80,6 +81,7 @@ def same(cell: Cell, wanted: object) -> bool:
     if _TRUTH.issuperset(texts):
         return texts[0] == texts[1]
     try:
-        return float(str(cell).replace(",", "")) == float(str(wanted).replace(",", ""))
+        numbers = [float(str(value).replace(",", "")) for value in (cell, wanted)]
+        return math.isclose(*numbers, rel_tol=1e-12)
     except ValueError:
         return str(cell) == str(wanted)

@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from fnmatch import fnmatch
 from functools import cache
 from pathlib import Path
+from typing import Any
 
+from scalesweep.analysis.stats import olympic_mean
 from scalesweep.config.formula import Formula, by_alias
 from scalesweep.config.yaml_loader import load_yaml
 from scalesweep.core.csv_cells import text_of_cell
@@ -20,6 +22,7 @@ from scalesweep.importers.cli import CAMPAIGN
 AGREES, KNOWN, DIFFERS, MISSING = "agrees", "known", "differs", "missing"
 # A number whose last digit is rounded the other way, and no more, agrees.
 _ROUNDING = 1e-9
+OLYMPIC = "olympic"
 _COMBINE: Mapping[str, Callable[[Sequence[float]], float]] = {
     "median": statistics.median, "mean": statistics.fmean, "sum": sum, "max": max, "min": min,
 }  # fmt: skip
@@ -77,12 +80,22 @@ def _constants(campaign: Path) -> dict[str, dict[str, str]]:
         return {}
     return {
         name: {
-            **{key: str(value) for key, value in spec.get("fixed", {}).items()},
-            **{key: str(values[0]) for key, values in spec.get("axes", {}).items()
-               if isinstance(values, list) and len(values) == 1},
+            key: str(values[0])
+            for key, values in _values(spec).items()
+            if all(value == values[0] for value in values)
         }
         for name, spec in load_yaml(campaign)["experiments"].items()
-    }  # fmt: skip
+    }
+
+
+def _values(spec: Mapping[str, Any]) -> dict[str, list[Any]]:
+    """The values of each parameter of an experiment, as an import writes it."""
+    values = {key: [value] for key, value in spec.get("fixed", {}).items()}
+    for group in spec.get("linked", ()), spec.get("points", ()):
+        for entry in group:
+            for key, value in entry.items():
+                values.setdefault(key, []).append(value)
+    return values | {key: [*each] for key, each in spec.get("axes", {}).items()}
 
 
 def compare(study: Study, results: Path, imported: Mapping[str, Path]) -> list[Comparison]:
@@ -149,6 +162,8 @@ def _value(
     if not values:
         which = "a number" if fitting else "these"
         raise NoRowError(f"table {made.table} has no row with {which}: {said}")
+    if made.combine == OLYMPIC:
+        return olympic_mean(values, len(fitting) - len(values))
     if made.combine:
         return float(_COMBINE[made.combine](values))
     if max(values) - min(values) > 1e-12 * abs(max(values)):
@@ -168,7 +183,8 @@ def _constant(value: object, number: PublishedNumber, where: str) -> object:
     column = value["column"]
     if column not in number.row:
         raise UserError(f"{where}: published rows have no column {column!r}")
-    return number.row[column]
+    value = number.row[column]
+    return "" if value is None else value
 
 
 def _of_row(text: str, row: Mapping[str, str], where: str) -> float | None:

@@ -27,7 +27,9 @@ from scalesweep.importers.made_benchmark import Made, parameter_entry
 from scalesweep.importers.write_campaign import Rules
 
 BENCHMARK = "dlio_training"
-RULES = Rules(scaling="scaling", comparisons=(), prefix="dlio_training_", with_scale=("files",))
+RULES = Rules(
+    scaling="scaling", comparisons=(), prefix="dlio_training_", with_scale=("data_files",)
+)
 MADE = Made(
     "Trainings whose reading DLIO (MLPerf Storage) emulates, by their summaries.",
     {
@@ -35,7 +37,7 @@ MADE = Made(
             "integer", "Bytes of a sample: what is read a second over samples a second.",
             "bytes", True,
         ),
-        "files": parameter_entry("integer", "Files of the training's data set.", None, False),
+        "data_files": parameter_entry("integer", "Files of the training's data set.", None, False),
         "samples_per_file": parameter_entry("integer", "Samples in a file.", "samples", True),
     },
     {
@@ -102,7 +104,10 @@ def _run(content: Mapping[str, Any], file: Path) -> ImportedRun:
         metrics["utilisation"] = metric(use, "%", "higher")
     if end > start:
         metrics["run_time"] = metric((end - start).total_seconds(), "s", "lower")
-    for name, key in (("files", "num_files_train"), ("samples_per_file", "num_samples_per_file")):
+    for name, key in (
+        ("data_files", "num_files_train"),
+        ("samples_per_file", "num_samples_per_file"),
+    ):
         if (count := count_in(content, key)) is not None:
             point[name] = count
     samples = {"throughput_by_epoch": rates, "utilisation_by_epoch": uses}

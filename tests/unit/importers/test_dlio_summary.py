@@ -46,7 +46,7 @@ def test_a_summary(tmp_path: Path) -> None:
     assert refusals == []
     assert run.benchmark == "dlio_training"
     assert run.point == {
-        "ranks": 6, "ranks_per_node": 2, "sample_bytes": 146_600_628, "files": 28000,
+        "ranks": 6, "ranks_per_node": 2, "sample_bytes": 146_600_628, "data_files": 28000,
         "samples_per_file": 1,
     }  # fmt: skip
     assert values(run) == pytest.approx({

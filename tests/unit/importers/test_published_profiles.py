@@ -1,6 +1,6 @@
 """Tables of profilers that were published: their functions come out of an import as printed.
 
-``tests/published``: the kernels that Nsight Systems and the functions that TAU saw in a run of
+``gallery/exarl``: the kernels that Nsight Systems and the functions that TAU saw in a run of
 ExaRL and of TensorFlow's example for images (github.com/exalearn/EXARL, issue 84).
 """
 
@@ -23,7 +23,7 @@ from tests.conftest import ROOT
 from tests.fakes.plan import whole_plan
 from tests.fakes.table_inputs import of_files
 
-PUBLISHED = ROOT / "tests" / "published"
+PUBLISHED = ROOT / "gallery" / "exarl"
 
 
 def made_of(path: Path, ranks: int | None = None) -> MadeRuns:
@@ -52,8 +52,8 @@ def table_of(results: Path, written: list[Written]) -> tuple[list[FunctionTime],
 
 
 def test_every_kernel_of_nsight_systems_keeps_its_numbers(tmp_path: Path) -> None:
-    lines = (PUBLISHED / "exarl84_nsys.txt").read_text().splitlines()[2:]
-    made = made_of(PUBLISHED / "exarl84_nsys.txt")
+    lines = (PUBLISHED / "nsys.txt").read_text().splitlines()[2:]
+    made = made_of(PUBLISHED / "nsys.txt")
     rows, page = table_of(tmp_path, imported(tmp_path, made))
     assert len(rows) == len(lines) == 44
     for row, line in zip(rows, lines, strict=True):
@@ -79,7 +79,7 @@ def test_every_kernel_of_nsight_systems_keeps_its_numbers(tmp_path: Path) -> Non
 
 
 def test_taus_functions_and_their_time_in_mpi(tmp_path: Path) -> None:
-    made = made_of(PUBLISHED / "exarl84_pprof.txt", 8)
+    made = made_of(PUBLISHED / "pprof.txt", 8)
     parts = made.runs[0].parts
     assert parts["mpi"] == pytest.approx(268.3, abs=0.05)
     assert sum(parts.values()) == pytest.approx(1832.7, abs=0.05)
@@ -95,7 +95,7 @@ def test_taus_functions_and_their_time_in_mpi(tmp_path: Path) -> None:
 
 def test_an_import_again_writes_functions_to_records_of_before(tmp_path: Path) -> None:
     """A record that another version wrote without functions is replaced, and only that."""
-    made = made_of(PUBLISHED / "exarl84_pprof.txt", 8)
+    made = made_of(PUBLISHED / "pprof.txt", 8)
     (whole,) = made.runs
     for functions in ({}, whole.functions):
         object.__setattr__(whole, "functions", functions)
