@@ -2,13 +2,15 @@
 
 import argparse
 import io
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from scalesweep.adaptive.advice import excluded_points
 from scalesweep.adaptive.advice_points import prices_of
 from scalesweep.adaptive.advised_campaign import advised_campaign, write_advised
 from scalesweep.adaptive.layout_forecast import HEAD, ForecastAt, cells_of
 from scalesweep.adaptive.layout_trials import Trial, Trials, layout_trials
+from scalesweep.analysis.prediction.layouts.forecast import LEVEL
+from scalesweep.aspects.prediction.layouts import KEPT_LAYOUTS, Made, keep_layouts
 from scalesweep.config.campaign import Campaign
 from scalesweep.config.yaml_loader import load_yaml
 from scalesweep.core import own_files
@@ -19,6 +21,7 @@ from scalesweep.core.own_files import publish
 from scalesweep.planning.plan import hours
 from scalesweep.planning.plan_text import aligned
 from scalesweep.state.stock import take_stock
+from scalesweep.table.declared import numbers_of
 from scalesweep.tables.now import read_now
 
 TABLE, CAMPAIGN = "advice_layouts.csv", "advice.yaml"
@@ -44,6 +47,7 @@ def advise_layouts(args: argparse.Namespace, campaign: Campaign, budget: float |
     folder = campaign.results
     folder.mkdir(parents=True, exist_ok=True)
     publish(folder / TABLE, table_csv(chosen.decisions))
+    keep_layouts(_made(chosen.decisions), folder / KEPT_LAYOUTS)
     path = folder / CAMPAIGN
     more = [(t.experiment, t.point, 1) for t in chosen.chosen if t.point is not None]
     if not more:
@@ -54,6 +58,21 @@ def advise_layouts(args: argparse.Namespace, campaign: Campaign, budget: float |
     head = f"What was measured, and the layouts to try on {ranks:,} ranks."
     write_advised(advised_campaign(load_yaml(campaign.file), campaign, states, more, head), path)
     print(f"\nto measure them: snakemake --configfile {path}")
+
+
+def _made(decisions: Sequence[Trial]) -> Iterator[Made]:
+    """What is expected of every layout that is a point of the campaign."""
+    for trial in decisions:
+        if trial.expected is None or trial.point is None:
+            continue
+        study, rate = trial.study, trial.expected.rate
+        metric, phase = study.measure
+        value, low, high = (end or 0.0 for end in numbers_of(rate))
+        yield Made(
+            trial.experiment, trial.point, metric, phase, study.unit, study.source,
+            int(study.measured.ran.sum()), study.measured.scales[-1], trial.chosen, LEVEL,
+            value, low, high,
+        )  # fmt: skip
 
 
 def whole(text: str, option: str, most: int) -> int:

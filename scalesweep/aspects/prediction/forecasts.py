@@ -8,7 +8,7 @@ predictions are to be trusted on this site.
 
 import json
 import logging
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -34,8 +34,18 @@ _log = logging.getLogger(__name__)
 Kept = Mapping[str, Any]
 
 
-def read_kept(path: Path) -> list[Kept]:
-    """The predictions of a file, oldest first; lines that are not whole are left out, and said."""
+def _whole(content: Any) -> bool:
+    return (
+        isinstance(content, dict)
+        and isinstance(content.get("point"), dict)
+        and all(isinstance(content.get(n), str) for n in ("experiment", "metric", "phase", "made"))
+        and finite(*(content.get(name) for name in (*_NUMBERS, "points", "smallest", "largest")))
+    )
+
+
+def read_kept(path: Path, whole: Callable[[Any], bool] = _whole) -> list[Kept]:
+    """The predictions of a file, oldest first; lines that are not ``whole`` are left out, and
+    said."""
     try:
         lines = path.read_text(errors="replace").splitlines()
     except FileNotFoundError:
@@ -49,20 +59,11 @@ def read_kept(path: Path) -> list[Kept]:
             content = json.loads(line)
         except (ValueError, RecursionError):
             content = None
-        if _whole(content):
+        if whole(content):
             kept.append(content)
         elif line.strip():
             _log.warning("%s: line %d is no prediction and is left out", path, number)
     return kept
-
-
-def _whole(content: Any) -> bool:
-    return (
-        isinstance(content, dict)
-        and isinstance(content.get("point"), dict)
-        and all(isinstance(content.get(n), str) for n in ("experiment", "metric", "phase", "made"))
-        and finite(*(content.get(name) for name in (*_NUMBERS, "points", "smallest", "largest")))
-    )
 
 
 def keep_predictions(
@@ -81,15 +82,21 @@ def keep_predictions(
             if (identity := _identity(prediction)) not in known:
                 known.add(identity)
                 new.append(json.dumps({"made": made, **prediction}))
-    if new:
-        try:
-            # A line that a killed process has cut off is ended, and left out when it is read.
-            cut = path.is_file() and not path.read_bytes().endswith(b"\n")
-            with path.open("a") as file:
-                file.write(("\n" if cut else "") + "\n".join(new) + "\n")
-        except OSError as error:
-            raise UserError(f"{path}: cannot be written: {error.strerror}") from None
+    add_lines(path, new)
     return len(new)
+
+
+def add_lines(path: Path, new: Sequence[str]) -> None:
+    """Add lines to a file of kept predictions. Raises UserError if it cannot be written."""
+    if not new:
+        return
+    try:
+        # A line that a killed process has cut off is ended, and left out when it is read.
+        cut = path.is_file() and not path.read_bytes().endswith(b"\n")
+        with path.open("a") as file:
+            file.write(("\n" if cut else "") + "\n".join(new) + "\n")
+    except OSError as error:
+        raise UserError(f"{path}: cannot be written: {error.strerror}") from None
 
 
 def _predicted(experiment: PlanExperiment, table: Path) -> Iterable[dict[str, Any]]:

@@ -13,9 +13,19 @@ import pytest
 from bench.lib.layout_truth import Program, bytes_of, layouts_on, seconds_of, sweep
 from scalesweep.analysis.prediction.layouts.memory import MemoryJudge
 from scalesweep.analysis.prediction.layouts.runs import Layout
+from scalesweep.aspects.prediction.findings import scored_layouts
+from scalesweep.aspects.prediction.layouts import (
+    KEPT_LAYOUTS,
+    ScoredLayout,
+    layout_forecast_rows,
+    read_layouts,
+)
+from scalesweep.aspects.prediction.section import prediction_section
 from scalesweep.commands import advise, predict
 from scalesweep.config.campaign import Campaign, load_campaign
 from scalesweep.core.errors import UserError
+from scalesweep.experiment.results import ExperimentResults
+from scalesweep.table.declared import frame_of
 from scalesweep.tables.layout_runs import is_layout_study, layout_studies, study_parameters
 from scalesweep.tables.now import read_now
 from scalesweep.tables.points import ExperimentData
@@ -84,11 +94,12 @@ def layout_of(point: Any) -> Layout:
     )  # fmt: skip
 
 
-def finish(campaign: Campaign, upto: int) -> None:
-    """Finish the runs of up to so many ranks; those that need more than their device have none."""
+def finish(campaign: Campaign, upto: int, above: int = 0) -> None:
+    """Finish the runs of more than ``above`` and up to ``upto`` ranks; those that need more than
+    their device have none."""
     for run in campaign.experiments[0].runs:
         layout = layout_of(run.point)
-        if run.point["ranks"] > upto or bytes_of(PROGRAM, layout) > 80e9:
+        if not above < run.point["ranks"] <= upto or bytes_of(PROGRAM, layout) > 80e9:
             continue
         rate = layout.global_batch * 4096 / seconds_of(PROGRAM, layout)
         write_unchecked(
@@ -159,6 +170,43 @@ def test_five_layouts_have_the_best_among_them_and_their_file_measures_them(
     for row in rows:
         assert float(row["low"]) < float(row["rate"]) < float(row["high"])
         assert float(row["node_hours"]) > 0
+
+
+@pytest.mark.slow
+def test_expected_rates_are_kept_and_scored_when_layouts_are_measured(campaign: Campaign) -> None:
+    finish(campaign, 32)
+    ask(campaign, layouts="5", ranks="64")
+    file = campaign.results / KEPT_LAYOUTS
+    kept = read_layouts(file)
+    assert len(kept) == sum(bool(row["rate"]) for row in decisions(campaign)) > 5
+    assert sum(each["chosen"] for each in kept) == 5
+    ask(campaign, layouts="5", ranks="64")
+    assert read_layouts(file) == kept  # nothing new was measured
+    with file.open("a") as lines:
+        lines.write('{"half')
+    finish(campaign, 64, above=32)
+    plan, summary = read_now(campaign)
+    data = ExperimentData(summary, plan["experiments"][0])
+    rows = list(layout_forecast_rows(data, read_layouts(file)))
+    ran = [each for each in kept if bytes_of(PROGRAM, layout_of(each["point"])) <= 80e9]
+    assert len(rows) == len(ran) > 5
+    assert sum(row.chosen for row in rows) == sum(each["chosen"] for each in ran) > 0
+    assert {row.level for row in rows} == {0.9}
+    for row in rows:
+        low, high = row.expected.low, row.expected.high
+        assert low is not None and high is not None
+        assert row.hit == (low <= row.measured <= high)
+        assert row.error == pytest.approx(row.measured / row.expected.value - 1)
+    results = ExperimentResults(data.experiment, {ScoredLayout.TABLE: frame_of(rows)})
+    (finding,) = scored_layouts(results)
+    hits = sum(row.hit for row in rows)
+    assert finding.text.startswith(
+        f"Of {len(rows)} layouts with an expected rate that have been measured since, {hits} were "
+        "within the interval of 90 %; the error is "
+    )
+    section = prediction_section(results, 100)
+    assert section is not None and section.layouts is not None
+    assert section.predicted is None and section.forecasts is None
 
 
 @pytest.mark.slow
