@@ -1,58 +1,150 @@
-"""What share of imported logs of training programs is left unfinished because its times drift.
+"""How often the warm-up of an imported log of a training program is found wrong, or not at all.
 
-``python -m bench.log_warm_up`` prints, for kinds of noise and numbers of lines, the share of runs
-whose times are said to drift still, or never to become steady, and the error of the mean of those
-that count. Three first lines are slow (20, 3 and 1.5 times); simulated, seeded, some seconds.
+``python -m bench.log_warm_up [SEED]`` prints, for shapes of warm-up and noise and for numbers of
+lines, the share of runs that are left unfinished, and the share of all that count with a mean more
+than 5 % off that of the lines behind the true warm-up. Where the times never become steady, every
+run that counts is off. The rule was tuned on seeds 1, 20261126 and 20261127; simulated, half a
+minute.
 """
 
+import sys
 from collections.abc import Callable, Mapping
 
 import numpy as np
 
 from scalesweep.analysis.types import Floats
-from scalesweep.importers.training_logs.build_run import slowed_down, steady_from
+from scalesweep.importers.training_logs.build_run import slow_end, slowed_down, steady_from
 
-RUNS, LINES, SLOW = 300, (8, 30, 300), (20.0, 3.0, 1.5)
-_DRAW = np.random.default_rng(1)
-
-
-def _waves(count: int, memory: float) -> Floats:
-    """Noise that remembers so much of itself from line to line, with a deviation of 5 %."""
-    errors = _DRAW.standard_normal(count)
-    for place in range(1, count):
-        errors[place] = memory * errors[place - 1] + (1 - memory**2) ** 0.5 * errors[place]
-    return np.asarray(0.05 * errors)
+RUNS, LINES, SLOW = 400, (8, 30, 300), (20.0, 3.0, 1.5)
+OFF = 0.05
+FRESH = 20261201
+Draw = np.random.Generator
+# Times of so many lines, and how many of them are warm-up; None: they never become steady.
+Shape = Callable[[Draw, int], tuple[Floats, int | None]]
 
 
-KINDS: Mapping[str, Callable[[int], Floats]] = {
-    "normal, 3 %": lambda n: 0.03 * _DRAW.standard_normal(n),
-    "normal, 10 %": lambda n: 0.1 * _DRAW.standard_normal(n),
-    "heavy tails (t with 2 degrees), 5 %": lambda n: 0.05 * _DRAW.standard_t(2, n),
-    "memory of 0.7, 5 %": lambda n: _waves(n, 0.7),
-    "memory of 0.95, 5 %": lambda n: _waves(n, 0.95),
-    "a step in 50 twice as long": lambda n: np.log1p(_DRAW.random(n) < 0.02),
-    "half as fast from the middle on": lambda n: (
-        0.02 * _DRAW.standard_normal(n) + np.log1p(np.arange(n) > n / 2)
+def _noise(draw: Draw, count: int, deviation: float = 0.02, memory: float = 0.0) -> Floats:
+    """Times around 1, of which each remembers so much of the one before."""
+    errors = draw.standard_normal(count)
+    if memory:
+        for place in range(1, count):
+            errors[place] = memory * errors[place - 1] + (1 - memory**2) ** 0.5 * errors[place]
+    return np.asarray(np.exp(deviation * errors))
+
+
+def _compiled(times: Floats) -> tuple[Floats, int]:
+    """The same with first lines that compile."""
+    slow = min(len(SLOW), len(times) // 4)
+    times[:slow] *= SLOW[:slow]
+    return times, slow
+
+
+def _after(change: Callable[[Draw, Floats], None], steady: bool = True) -> Shape:
+    """Noise of 2 %, then a change; three first lines compile."""
+
+    def shape(draw: Draw, count: int) -> tuple[Floats, int | None]:
+        times = _noise(draw, count)
+        change(draw, times)
+        times, slow = _compiled(times)
+        return times, slow if steady else None
+
+    return shape
+
+
+def _cache(share: float, by: float) -> Shape:
+    """A first epoch that fills a cache: so much slower, for a share of all lines."""
+
+    def shape(draw: Draw, count: int) -> tuple[Floats, int]:
+        times, end = _noise(draw, count), int(share * count)
+        times[:end] *= by
+        times[0] *= 5
+        return times, end
+
+    return shape
+
+
+def _late(times: Floats, begin: float, by: float) -> None:
+    times[int(begin * len(times)) :] *= by
+
+
+def _rising(times: Floats, by: float) -> None:
+    times *= 1 + by * np.arange(len(times)) / len(times)
+
+
+def _stalls(draw: Draw, times: Floats) -> None:
+    times *= np.where(draw.random(len(times)) < 0.05, draw.uniform(2, 10, len(times)), 1.0)
+
+
+def _checkpoints(draw: Draw, times: Floats) -> None:
+    every = max(5, len(times) // 6)
+    times[every::every] *= 6
+
+
+def _recompiles(draw: Draw, times: Floats) -> None:
+    times[len(times) // 2 :][:2] *= 20
+
+
+def _two_lengths(draw: Draw, times: Floats) -> None:
+    times *= np.where(draw.random(len(times)) < 0.5, 1.3, 1.0)
+
+
+def _settling(draw: Draw, count: int) -> tuple[Floats, int | None]:
+    times = _noise(draw, count)
+    times *= 1 + 0.5 * np.exp(-3 * np.arange(count) / count)
+    return times, None
+
+
+SHAPES: Mapping[str, Shape] = {
+    "compiles, noise of 2 %": _after(lambda draw, times: None),
+    "compiles, noise of 10 %": lambda d, n: _compiled(_noise(d, n, 0.1)),
+    "heavy tails (t with 2 degrees), 5 %": lambda d, n: _compiled(
+        np.exp(0.05 * d.standard_t(2, n))
     ),
-    "rising by 20 %": lambda n: 0.02 * _DRAW.standard_normal(n) + 0.2 * np.arange(n) / n,
+    "memory of 0.7, 5 %": lambda d, n: _compiled(_noise(d, n, 0.05, 0.7)),
+    "memory of 0.95, 5 %": lambda d, n: _compiled(_noise(d, n, 0.05, 0.95)),
+    "first third fills a cache, 30 % slower": _cache(1 / 3, 1.3),
+    "first half fills a cache, 30 % slower": _cache(1 / 2, 1.3),
+    "first 70 % fill a cache, 30 % slower": _cache(0.7, 1.3),
+    "first third 8 % slower": _cache(1 / 3, 1.08),
+    "one step in 20 stalls, 2 to 10 times": _after(_stalls),
+    "a checkpoint six times in the run, 6 times": _after(_checkpoints),
+    "two steps compile again in the middle": _after(_recompiles),
+    "two lengths of step, 30 % apart": _after(_two_lengths),
+    "settling until the end, 50 to 2 %": _settling,
+    "rising by 10 %": _after(lambda draw, times: _rising(times, 0.1), steady=False),
+    "rising by 20 %": _after(lambda draw, times: _rising(times, 0.2), steady=False),
+    "twice as long from the middle on": _after(
+        lambda draw, times: _late(times, 0.5, 2.0), steady=False
+    ),
+    "20 % slower after a third": _after(lambda draw, times: _late(times, 1 / 3, 1.2), steady=False),
+    "50 % slower in the last fifth": _after(
+        lambda draw, times: _late(times, 0.8, 1.5), steady=False
+    ),
 }
 
 
+def outcome(shape: Shape, draw: Draw, count: int) -> tuple[bool, bool]:
+    """Whether a run counts, and whether its mean is off."""
+    times, warm = shape(draw, count)
+    first, drifts = steady_from(times)
+    if first is None or drifts or slowed_down(times, first) or slow_end(times, first) is not None:
+        return False, False
+    if warm is None:
+        return True, True
+    return True, abs(times[first:].mean() / times[warm:].mean() - 1) > OFF
+
+
 def main() -> None:
-    """Print a line for each kind of noise and number of lines."""
-    for name, noise in KINDS.items():
+    """Print a line for each shape: shares by number of lines."""
+    seed = int(sys.argv[1]) if len(sys.argv) > 1 else FRESH
+    print(f"seed {seed}, {RUNS} runs of {', '.join(map(str, LINES))} lines: unfinished / off, %")
+    for name, shape in SHAPES.items():
+        cells = []
         for count in LINES:
-            errors = []
-            for _ in range(RUNS):
-                times = np.exp(noise(count))
-                slow = min(len(SLOW), count // 4)
-                times[:slow] *= SLOW[:slow]
-                first, drifts = steady_from(times)
-                if first is not None and not drifts and not slowed_down(times, first):
-                    errors.append(abs(times[first:].mean() / times[slow:].mean() - 1))
-            lost = 100 * (1 - len(errors) / RUNS)
-            off = f"{100 * np.quantile(errors, 0.95):.1f} %" if errors else "-"
-            print(f"{name}, {count} lines: unfinished {lost:.1f} %, mean off by {off} (95 of 100)")
+            draw = np.random.default_rng([seed, count])
+            counts, offs = np.transpose([outcome(shape, draw, count) for _ in range(RUNS)])
+            cells.append(f"{100 * (1 - counts.mean()):.1f} / {100 * offs.mean():.1f}")
+        print(f"| {name} | {' | '.join(cells)} |")
 
 
 if __name__ == "__main__":

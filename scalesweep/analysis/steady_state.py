@@ -10,6 +10,8 @@ from scalesweep.analysis.stats import MAD_TO_STD, finite_values
 from scalesweep.analysis.types import Floats
 from scalesweep.core.errors import UserError
 
+FEWEST_DRIFTING = 10
+
 
 @dataclass(frozen=True, slots=True)
 class SteadyState:
@@ -27,11 +29,12 @@ class SteadyState:
     message: str
 
 
-def _drifts(series: Floats, tolerance: float) -> bool:
+def _drifts(series: Floats, tolerance: float, fewest: int) -> bool:
     """Whether a series still rises or falls: Mann and Kendall's trend test at 1 %, and the
-    medians of its first and last third differ by more than ``tolerance`` of the median.
+    medians of its first and last third differ by more than ``tolerance`` of the median. False for
+    fewer values than ``fewest``.
     """
-    if series.size < 10:
+    if series.size < fewest:
         return False
     third = series.size // 3
     change = abs(float(np.median(series[-third:]) - np.median(series[:third])))
@@ -55,7 +58,11 @@ def _medians(values: Floats) -> Any:
 
 
 def steady_state(
-    series: ArrayLike, declared: int, tolerance: float = 0.05, width: float = 5.0
+    series: ArrayLike,
+    declared: int,
+    tolerance: float = 0.05,
+    width: float = 5.0,
+    fewest_drifting: int = FEWEST_DRIFTING,
 ) -> SteadyState:
     """Compare a declared warm-up count with where ``series`` becomes steady.
 
@@ -63,23 +70,24 @@ def steady_state(
     ranks counts), the warm-up included; ``declared`` leading values are dropped by declaration.
     Steady is what lies within ``width`` robust standard deviations, or ``tolerance`` of the
     value if that is more, around the median of the second half, together with the median of the
-    five values that follow. Dropping more than needed is no disagreement.
+    five values that follow. Dropping more than needed is no disagreement. Fewer values than
+    ``fewest_drifting`` are not said to drift.
     Raises UserError if the declared warm-up leaves nothing.
     """
     array: NDArray[Any] = finite_values(series)
     if array.ndim == 2:
         array = _medians(array)
-    (state,) = _steady_states(array[None], declared, tolerance, width)
+    (state,) = _steady_states(array[None], declared, tolerance, width, fewest_drifting)
     return state
 
 
 def steady_states(series: ArrayLike, declared: int) -> list[SteadyState]:
     """``steady_state`` of each ``series[i]`` of an array ``[i, step, rank]``."""
-    return _steady_states(_medians(finite_values(series)), declared, 0.05, 5.0)
+    return _steady_states(_medians(finite_values(series)), declared, 0.05, 5.0, FEWEST_DRIFTING)
 
 
 def _steady_states(
-    rows: Floats, declared: int, tolerance: float, width: float
+    rows: Floats, declared: int, tolerance: float, width: float, fewest_drifting: int
 ) -> list[SteadyState]:
     """``steady_state`` of every row of ``rows[row, step]``."""
     n = rows.shape[1]
@@ -94,11 +102,13 @@ def _steady_states(
     spreads = width * MAD_TO_STD * _medians(np.abs(tails - centres[:, None]))
     bands = np.maximum(spreads, tolerance * np.abs(centres))
     states = zip(rows, centres.tolist(), bands.tolist(), strict=True)
-    return [_steady_from(row, declared, tolerance, *around) for row, *around in states]
+    return [
+        _steady_from(row, declared, tolerance, fewest_drifting, *around) for row, *around in states
+    ]
 
 
 def _steady_from(
-    array: Floats, declared: int, tolerance: float, centre: float, band: float
+    array: Floats, declared: int, tolerance: float, fewest: int, centre: float, band: float
 ) -> SteadyState:
     """State of a series that is steady within ``band`` around ``centre``."""
     values = array.tolist()
@@ -112,7 +122,7 @@ def _steady_from(
         if abs(middle - centre) <= band:
             detected = index
             break
-    drifting = detected == n or _drifts(array[detected:], tolerance)
+    drifting = detected == n or _drifts(array[detected:], tolerance, fewest)
     message = ""
     if detected > declared:
         message = f"warm-up declared: {declared}, but values are steady only from {detected} on"

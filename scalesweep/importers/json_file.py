@@ -2,6 +2,7 @@
 
 import json
 import math
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ from scalesweep.compute.log_lines import PACKED, open_packed
 from scalesweep.importers.imported_run import ImportRefusedError
 
 MOST_BYTES = 64 << 20
+_LEAST, _MOST = 1e-150, 1e150
 
 
 def plain_file_name(file: Path) -> str:
@@ -30,11 +32,20 @@ def read_object(file: Path) -> dict[str, Any]:
     if len(data) > MOST_BYTES:
         raise ImportRefusedError(f"more than {MOST_BYTES:,} bytes")
     try:
-        content = json.loads(data)
+        content = json.loads(data, object_pairs_hook=_object)
     except (ValueError, RecursionError):
         raise ImportRefusedError("not JSON: cut or damaged?") from None
     if not isinstance(content, dict):
         raise ImportRefusedError(f"a {type(content).__name__} of JSON, not an object")
+    return content
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object of JSON; raises ImportRefusedError where a key comes twice: one would be lost."""
+    content = dict(pairs)
+    if len(content) < len(pairs):
+        ((key, _),) = Counter(key for key, _ in pairs).most_common(1)
+        raise ImportRefusedError(f"the key {key[:40]!r} comes twice")
     return content
 
 
@@ -72,7 +83,5 @@ def metric(value: float, unit: str, better: str, scope: str = "total") -> dict[s
 
 
 def _is_size(value: float) -> bool:
-    try:
-        return math.isfinite(value)
-    except OverflowError:
-        return False
+    """Whether a number is none beyond what is measured: its ratios are finite, too."""
+    return value == 0 or _LEAST < abs(value) < _MOST

@@ -13,7 +13,7 @@ import warnings
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
-from typing import Any, TypeGuard
+from typing import Any, NamedTuple, TypeGuard
 
 from scalesweep.compute.log_lines import Line
 from scalesweep.importers.imported_run import ImportRefusedError
@@ -45,8 +45,10 @@ _OTHER_KEYS = (
 )
 _KEYS = frozenset((*_RUN_KEYS, *_OTHER_KEYS, *_EPOCH_KEYS))
 _LONGEST = 20_000  # characters of an event
+_KEY = re.compile(r'"key": *"(\w{1,60})"')
 _MOST_EVENTS = 500_000
 _LATEST_MS = 4e12
+_LARGEST = 2**1000
 # Ranks that all write a line do so within this.
 _STRAGGLE_MS = 10_000.0
 
@@ -62,12 +64,20 @@ class Event:
     line: int
 
 
+class Damaged(NamedTuple):
+    """A line that is no whole event: where, how it begins, and whether what it was of is needed."""
+
+    line: int
+    text: str
+    needed: bool
+
+
 @dataclass
 class Job:
     """The events of one run, those before its run_start included."""
 
     events: list[Event] = field(default_factory=list)
-    damaged: list[tuple[int, str]] = field(default_factory=list)
+    damaged: list[Damaged] = field(default_factory=list)
     began: float | None = None
     ended: bool = False
 
@@ -155,16 +165,19 @@ class Epoch:
 def read_runs(lines: Iterable[Line]) -> list[Job]:
     """The runs of a log in order, unfinished ones too.
 
-    Of lines with ranks' labels those of the lowest rank count, and those without a label.
-    Raises ImportRefusedError if there are too many events or none is whole.
+    Of lines with ranks' labels those of the lowest rank count, and of what that rank does not print
+    (ranks that evaluate may print run_stop) those of the lowest that does; and those without a
+    label. Raises ImportRefusedError if there are too many events or none is whole.
     """
-    lowest: int | None = None
-    kept: list[tuple[int | None, Event | tuple[int, str]]] = []
+    lowest: dict[str, int] = {}
+    kept: list[tuple[int | None, Event | Damaged]] = []
     for line, rank, event in _events(lines):
-        if rank is not None and (lowest is None or rank < lowest):
-            lowest = rank
-            kept = [entry for entry in kept if entry[0] is None]
-        if rank is None or rank == lowest:
+        key = _key(event)
+        if rank is not None and rank < lowest.get(key, rank + 1):
+            if key in lowest:
+                kept = [it for it in kept if it[0] is None or _key(it[1]) != key]
+            lowest[key] = rank
+        if rank is None or rank == lowest[key]:
             kept.append((rank, event))
         if len(kept) > _MOST_EVENTS:
             raise ImportRefusedError(f"more than {_MOST_EVENTS:,} events", line)
@@ -174,8 +187,12 @@ def read_runs(lines: Iterable[Line]) -> list[Job]:
     return whole or jobs
 
 
-def _events(lines: Iterable[Line]) -> Iterator[tuple[int, int | None, Event | tuple[int, str]]]:
-    """Line, rank, and the event or (its line and text) what is damaged."""
+def _key(event: Event | Damaged) -> str:
+    return event.key if isinstance(event, Event) else ""
+
+
+def _events(lines: Iterable[Line]) -> Iterator[tuple[int, int | None, Event | Damaged]]:
+    """Line, rank, and the event or what is damaged."""
     for line in lines:
         before, *texts = line.text.split(_MARK)
         rank = line.rank
@@ -186,7 +203,8 @@ def _events(lines: Iterable[Line]) -> Iterator[tuple[int, int | None, Event | tu
                 continue  # of somebody who speaks of such lines
             event = _event(text, line.number)
             if event is None:
-                yield line.number, rank, (line.number, text.strip()[:60])
+                damaged = Damaged(line.number, text.strip()[:60], _is_needed(text))
+                yield line.number, rank, damaged
             elif event.key in _KEYS or _is_setting(event.key):
                 yield line.number, rank, event
 
@@ -207,6 +225,14 @@ def read_events(lines: Iterable[Line], keys: Collection[str]) -> Iterator[Event]
 
 def _is_setting(key: str) -> bool:
     return key.startswith(("submission_", "opt_"))
+
+
+def _is_needed(text: str) -> bool:
+    """Whether what a damaged line was of is needed, as far as its key shows."""
+    keys = _KEY.findall(text[:_LONGEST])
+    if len(keys) != 1 or keys[0].startswith("submission_"):
+        return True
+    return keys[0] in _KEYS and keys[0] != "init_start"
 
 
 def _event(text: str, line: int) -> Event | None:
@@ -231,8 +257,10 @@ def _event(text: str, line: int) -> Event | None:
 
 
 def is_number(value: Any) -> TypeGuard[int | float]:
-    """Whether a value of JSON is a number, NaN included."""
-    return isinstance(value, int | float) and not isinstance(value, bool)
+    """Whether a value of JSON is a number, NaN included, and none too large for one."""
+    if isinstance(value, float):
+        return True
+    return isinstance(value, int) and not isinstance(value, bool) and abs(value) < _LARGEST
 
 
 def _instance(event: Event) -> str:
@@ -240,7 +268,7 @@ def _instance(event: Event) -> str:
     return str(names[0]) if names else ""
 
 
-def _split(entries: Sequence[Event | tuple[int, str]]) -> list[Job]:
+def _split(entries: Sequence[Event | Damaged]) -> list[Job]:
     """The jobs of a log in order: a job ends where an event comes that it cannot have.
 
     Lines of several instances in one log are told apart by their instance. Raises
@@ -252,9 +280,9 @@ def _split(entries: Sequence[Event | tuple[int, str]]) -> list[Job]:
     named = {_instance(entry) for entry in entries if isinstance(entry, Event)} - {""}
     current: dict[str, Job] = {}
     last: Job | None = None
-    pending: list[tuple[int, str]] = []
+    pending: list[Damaged] = []
     for entry in entries:
-        if isinstance(entry, tuple):
+        if isinstance(entry, Damaged):
             # Behind a run that has ended it is of the next.
             (pending if last is None or last.ended else last.damaged).append(entry)
             continue
@@ -270,7 +298,7 @@ def _split(entries: Sequence[Event | tuple[int, str]]) -> list[Job]:
         last.ended = last.ended or (entry.key == "run_stop" and last.began is not None)
     if pending and not jobs:
         raise ImportRefusedError(
-            f"a damaged line and no intact one: {pending[0][1]!a}", pending[0][0]
+            f"a damaged line and no intact one: {pending[0].text!a}", pending[0].line
         )
     return jobs
 

@@ -7,15 +7,18 @@ result_summarizer.py: _compute_power_node, _compute_power_sw):
     E = conversion_eff x sum W_i (t_i - t_{i-1}) x time to train / (t_stop - t_start)
 
 with t_0 = power_measurement_start, and the last reading's time for a stop that is not there or not
-after it; those of a switch are conversion_eff x interconnect_power_est x time to train.
+after it; those of a switch are conversion_eff x interconnect_power_est x time to train. A switch
+that was measured instead (Dell in v4.1) counts as a node does; the summary counts 0 J for it.
 """
 
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from scalesweep.compute.log_lines import read_lines
 from scalesweep.core.files import natural_order
@@ -30,6 +33,8 @@ KEYS = (_START, _READING, _STOP, _EFFICIENCY, _ESTIMATE)
 _MOST_WATTS = 1e9
 # MLPerf's readings are two seconds apart; a gap above this is told.
 _GAP_S = 60.0
+# A reading so many times as high as nearly all others, of so many at least, is told.
+_SPIKE, _FEWEST = 3.0, 20
 
 
 @dataclass(frozen=True)
@@ -91,10 +96,14 @@ def energy_of(log: Path, seconds: float) -> Energy | None:
             "formula": "mean power of the measurement x the run's time (MLCommons)",
             "joules": {part.name: part.joules for part in (*nodes, *switches)},
             "measured_joules": {part.name: part.measured for part in nodes},
-            "readings": sum(len(part.watts) for part in nodes),
-            **({"hints": hints} if (hints := [it for part in nodes for it in part.hints]) else {}),
+            "readings": sum(len(part.watts) for part in (*nodes, *switches)),
+            **({"hints": hints} if (hints := _hints((*nodes, *switches))) else {}),
         },
     )
+
+
+def _hints(parts: Sequence[_Part]) -> list[str]:
+    return [hint for part in parts for hint in part.hints]
 
 
 def _events(path: Path) -> Iterator[tuple[str, float, float | None, int]]:
@@ -154,20 +163,31 @@ def _node(path: Path, seconds: float) -> _Part:
         hints.append(f"{path.name}: {gap / 1000:.0f} s without a reading")
     if negative:
         hints.append(f"{path.name}: {negative} readings below 0 W are left out")
+    if len(watts) >= _FEWEST and max(watts) > _SPIKE * (most := float(np.quantile(watts, 0.95))):
+        hints.append(
+            f"{path.name}: readings of up to {max(watts):.6g} W count, where 95 % are at most "
+            f"{most:.6g} W"
+        )
     measured = (1.0 if efficiency is None else efficiency) * total / 1000
     joules = measured * seconds * 1000 / (end - start)
     return _Part(path.stem, joules, measured, watts, hints)
 
 
 def _switch(path: Path, seconds: float) -> _Part:
-    """Joules of a switch by its estimate; raises ImportRefusedError without one."""
-    efficiency, watts = 1.0, None
+    """Joules of a switch by its estimate, or as of a node where it was measured; raises
+    ImportRefusedError without either."""
+    efficiency, watts, measured = 1.0, None, False
     for key, _, value, _ in _events(path):
+        measured = measured or key == _READING
         if key == _EFFICIENCY and value is not None:
             efficiency = value
         elif key == _ESTIMATE:
             watts = value
             break
+    if watts is None and measured:
+        part = _node(path, seconds)
+        hint = f"{path.name}: measured, not estimated; MLCommons' summary counts 0 J for it"
+        return replace(part, hints=[*part.hints, hint])
     if watts is None:
-        raise ImportRefusedError(f"{_shown(path)}: no {_ESTIMATE}")
+        raise ImportRefusedError(f"{_shown(path)}: neither {_ESTIMATE} nor {_READING}")
     return _Part(path.stem, efficiency * watts * seconds, None, (), ())

@@ -6,6 +6,7 @@ Results"). The logs tell one time for the whole job, so that arrays are [epoch, 
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -65,7 +66,12 @@ def read_jobs(
         try:
             # A run that was started again after it was killed may not say all of it once more.
             submission |= _submission(job)
-            yield _run(job, file, ranks, submission)
+            run = _run(job, file, ranks, submission)
+            if skipped := [it.line for it in job.damaged if not it.needed]:
+                run = replace(run, notes={**run.notes, "damaged_lines": skipped})
+            yield run
+            if reason := run.notes.get("energy", {}).get("left_out"):
+                yield Refusal(file, f"its energy: {reason}", benchmark=run.benchmark)
         except ImportRefusedError as error:
             yield Refusal(file, str(error), error.line, BENCHMARK)
 
@@ -93,16 +99,16 @@ def _run(job: Job, file: Path, ranks: int | None, submission: Mapping[str, Any])
     """The run of one job; an unfinished one ends with its last event.
 
     ``submission``: what ``submission_*`` lines state. Raises ImportRefusedError if the job names no
-    benchmark, has no run_start, a damaged line within it, or a run_stop before its
-    run_start.
+    benchmark, has no run_start, a damaged line of what is needed within it, or a run_stop before
+    its run_start.
     """
     name = submission.get("submission_benchmark")
     if name is None:
         raise ImportRefusedError("no submission_benchmark line names the benchmark", job.first_line)
     if job.began is None:
         raise ImportRefusedError("no run_start", job.last_line)
-    for line, text in job.damaged:
-        if line < job.last_line or job.ended:
+    for line, text, needed in job.damaged:
+        if needed and (line < job.last_line or job.ended):
             raise ImportRefusedError(f"a damaged line: {text!a}", line)
     start, stop = job.moment("run_start"), job.moment("run_stop")
     assert start is not None

@@ -101,7 +101,8 @@ def run_of(
 
     ``ranks`` is the number of ranks where neither log nor description tells it; ``submission`` is
     what ``submission_*`` lines state. Raises ImportRefusedError if nothing tells the ranks, or what
-    lies beside the log cannot be read.
+    lies beside the log cannot be read; where that are power logs, ``notes.energy`` says why the run
+    has no energy.
     """
     start, stop = job.moment("run_start"), job.moment("run_stop")
     assert start is not None
@@ -132,9 +133,12 @@ def run_of(
         notes[SCORE] = {
             "factor": score_factor(file), "runs": _RUNS.get(name), "dropped": _DROPPED.get(name, 1),
         }  # fmt: skip
-        if power := energy_of(file, (stop - start) / 1000):
-            notes["energy"] = power.notes
-            metrics |= power.metrics
+        try:
+            if power := energy_of(file, (stop - start) / 1000):
+                notes["energy"] = power.notes
+                metrics |= power.metrics
+        except ImportRefusedError as error:
+            notes["energy"] = {"left_out": str(error)}
     variant = _variant(submission, system, kind)
     begin = job.moment("init_start")
     evaluated = [[event.ms, repr(event.value)] for event in _evaluations(job)]

@@ -38,10 +38,14 @@ from scalesweep.importers.training_logs.progress import Row, Start, by_printer
 
 # With fewer lines nothing tells where a warm-up ends (analysis/steady_state.py).
 FEWEST_LINES = 4
-# Fewer show no trend (analysis/steady_state.py).
-FEWEST_DRIFTING = 10
+# Fewer show no trend, even where each is above the one before (analysis/steady_state.py).
+FEWEST_DRIFTING = 6
+# Halves of fewer lines are not looked at by themselves.
+FEWEST_IN_HALF = 10
 # Several lines before the steady ones that are faster by this share were no warm-up.
 FASTER = 0.05
+# Last lines that are all slower by this share than so many of those before are another state.
+SLOWER, NEARLY_ALL = 0.15, 0.9
 # Half of a last digit is kept where it is more than this share of a value.
 ROUNDED_FROM = 1e-3
 _WORDS = 100
@@ -210,10 +214,10 @@ def _seconds(program: Program, lines: _Lines) -> Floats | None:
 def steady_from(times: Floats) -> tuple[int | None, bool]:
     """The first time from which on they are steady, None if they never are; and whether they still
     drift. What drifts in its first half only counts from there on."""
-    state = steady_state(times, 0)
-    if state.drifting and len(times) >= 2 * FEWEST_DRIFTING:
+    state = steady_state(times, 0, fewest_drifting=FEWEST_DRIFTING)
+    if state.drifting and len(times) >= 2 * FEWEST_IN_HALF:
         half = len(times) // 2
-        later = steady_state(times[half:], 0)
+        later = steady_state(times[half:], 0, fewest_drifting=FEWEST_DRIFTING)
         if later.detected is not None and not later.drifting:
             return half + later.detected, False
     if state.detected is None or state.detected >= len(times) - 1:
@@ -226,6 +230,19 @@ def slowed_down(times: Floats, first: int) -> bool:
     if first < FEWEST_LINES:
         return False
     return bool(np.median(times[:first]) < (1 - FASTER) * np.median(times[first:]))
+
+
+def slow_end(times: Floats, first: int) -> int | None:
+    """From which of the times on all are slower than nearly all before, from the first steady one
+    on, to the end; None where the last are as the others."""
+    steady = times[first:]
+    for begin in range(len(steady) - FEWEST_LINES, 2 * len(steady) // 3 - 1, -1):
+        before, last = steady[:begin], float(steady[begin:].min())
+        if len(before) < FEWEST_LINES or last < (1 + SLOWER) * float(np.median(before)):
+            return None
+        if last > float(np.quantile(before, NEARLY_ALL)):
+            return first + begin
+    return None
 
 
 def _kept(program: Program, lines: _Lines, rows: Sequence[Row]) -> tuple[Flags, dict[str, Any]]:
@@ -257,6 +274,8 @@ def _kept(program: Program, lines: _Lines, rows: Sequence[Row]) -> tuple[Flags, 
         said["before_a_change"] = changed
     if slowed_down(times[usable], first):
         said["slower_after"] = lines.steps[usable[first]]
+    elif (end := slow_end(times[usable], first)) is not None:
+        said["slower_after"] = lines.steps[usable[end]]
     if drifting:
         said["drifting"] = True
     return kept, said

@@ -333,11 +333,57 @@ def test_a_power_log_without_its_end(tmp_path: Path) -> None:
         (power([5.0, 6.0])[:-40], "a damaged line"),
     ],
 )
-def test_a_run_whose_power_is_damaged_is_refused(tmp_path: Path, text: str, reason: str) -> None:
+def test_a_run_whose_power_is_damaged_has_no_energy(tmp_path: Path, text: str, reason: str) -> None:
     results = submission(tmp_path, [lines_of()])
     with_power(results, {"node_0.txt": power([5.0, 6.0]), "node_1.txt": text})
-    said = reason_of(tmp_path)
-    assert said.startswith("power/result_0/node_1.txt: ") and reason in said.replace("'", "")
+    (run,), (refusal,), _ = read_source(tmp_path)
+    assert "time_to_target" in run.metrics and "energy" not in run.metrics
+    said = refusal.reason
+    assert said.startswith("its energy: power/result_0/node_1.txt: ")
+    assert reason in said.replace("'", "")
+
+
+def test_a_switch_that_was_measured_counts_as_a_node(tmp_path: Path) -> None:
+    """As Dell's of v4.1, for which MLCommons' summary finds no estimate and counts nothing."""
+    results = submission(tmp_path, [lines_of(600.0)])
+    with_power(results, {"node_0.txt": power([1.0, 50.0]), "sw_0.txt": power([1.0, 7.0])})
+    run = one_of(tmp_path)
+    assert values(run)["energy"] == pytest.approx(57.0 * 600)
+    assert run.notes["energy"]["hints"] == [
+        "sw_0.txt: measured, not estimated; MLCommons' summary counts 0 J for it"
+    ]
+
+
+def test_an_end_that_only_another_rank_prints(tmp_path: Path) -> None:
+    """As of UNet3D's ranks that only evaluate, under srun --label (Oracle's and smc's of v4.0)."""
+    labelled = [
+        f"{57 if 'run_stop' in text else rank}: {text}"
+        for text in lines_of(600.0)
+        for rank in ((8, 0) if "eval_accuracy" in text or "block" in text else (0,))
+    ]
+    submission(tmp_path, [labelled])
+    run = one_of(tmp_path)
+    assert (run.unfinished, values(run)["time_to_target"]) == ("", 600.0)
+
+
+def test_a_spike_of_power_is_named(tmp_path: Path) -> None:
+    results = submission(tmp_path, [lines_of(600.0)])
+    with_power(results, {"node_0.txt": power([100.0] * 30 + [9000.0, 100.0])})
+    (hint,) = one_of(tmp_path).notes["energy"]["hints"]
+    assert hint == "node_0.txt: readings of up to 9000 W count, where 95 % are at most 100 W"
+
+
+def test_a_damaged_line_of_what_is_not_needed_is_skipped(tmp_path: Path) -> None:
+    """As in Lambda's runs of v4.1, whose submitter had replaced words."""
+    cut = line("opt_name", T0, "adamw").replace('"metadata"', "Lambda", 1)
+    assert "Lambda" in cut
+    text = lines_of()
+    submission(tmp_path / "a", [[cut, *text]])
+    run = one_of(tmp_path / "a")
+    assert run.notes["damaged_lines"] == [1]
+    needed = line("global_batch_size", T0, 8).replace('"metadata"', "Lambda", 1)
+    submission(tmp_path / "b", [[needed, *text]])
+    assert reason_of(tmp_path / "b").startswith("a damaged line: ")
 
 
 def test_power_without_its_run_is_named(tmp_path: Path) -> None:

@@ -251,6 +251,13 @@ def test_a_slowdown_in_the_middle_is_no_warm_up(read: Read) -> None:
     slower = "".join(megatron(step, 100 if step < 15 else 300) for step in range(1, 31))
     ((run,), _) = read(slower, 8)
     assert run.unfinished == "its steps became slower at step 15 and stayed so: no warm-up"
+    last = "".join(megatron(step, 100 + step % 3 if step < 27 else 120) for step in range(1, 31))
+    ((run,), _) = read(last, 8)
+    assert run.unfinished == "its steps became slower at step 27 and stayed so: no warm-up"
+    spikes = "".join(megatron(step, 600 if step % 9 == 0 else 100) for step in range(1, 31))
+    assert read(spikes, 8)[0][0].unfinished == ""
+    short = "".join(megatron(step, 100.0 * 1.05**step) for step in range(1, 9))
+    assert "drift" in read(short, 8)[0][0].unfinished
     faster = "".join(megatron(step, 300 if step < 8 else 100) for step in range(1, 31))
     ((run,), _) = read(faster, 8)
     assert (run.unfinished, run.notes["warm_up"]["lines"]) == ("", 7)
