@@ -50,10 +50,8 @@ def test_rows_have_the_model_that_their_mfu_implies_and_its_memory(tmp_path: Pat
     assert all(0.7 < ratio < 1.5 for ratio in ratios)
     failed = [row for row in rows if row.measured is None]
     assert {row.outcome for row in failed} == {"failed otherwise"}
-    # 8B on one node: 97 of 85 GB, which few peaks leave open.
-    assert sorted((str(row.point["model"]), row.verdict) for row in failed) == [
-        ("1B", "will not fit"), ("8B", "uncertain"),
-    ]  # fmt: skip
+    # The logits of 32 samples of 1B take 454 GB of 85; 8B on one node needs 115.
+    assert [row.verdict for row in failed] == ["will not fit"] * 2
     assert all(row.needed > (row.device or 0) for row in failed)
 
 
