@@ -271,6 +271,18 @@ def _gallery(parser: Parser) -> None:
     )
 
 
+def _normal(parser: Parser) -> None:
+    parser.add_argument("folder", metavar="RESULTS", help="results folder with finished trainings")
+    parser.add_argument(
+        "--device", default="", metavar="NAME",
+        help="what each rank computes on, such as h100_sxm, where the benchmark does not say it",
+    )  # fmt: skip
+    parser.add_argument(
+        "--gallery", default="results/gallery", metavar="FOLDER",
+        help="where studies were imported; default: results/gallery",
+    )  # fmt: skip
+
+
 def _doctor(parser: Parser) -> None:
     _campaign(parser, "the site to check, instead of the campaign's")
     _slurm(parser)
@@ -334,6 +346,10 @@ COMMANDS = {
         "gallery", "import a published study, and compare what it prints with what comes out",
         _gallery,
         ("scalesweep gallery", "scalesweep gallery llm_foundry ~/llm-foundry"),
+    ),
+    "normal": Command(
+        "normal", "place training rates beside comparable published ones", _normal,
+        ("scalesweep normal results", "scalesweep normal results --device h100_sxm"),
     ),
     "doctor": Command(
         "doctor", "check what a campaign needs on a machine", _doctor,
