@@ -18,6 +18,7 @@ import csv
 import os
 import sys
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -38,12 +39,16 @@ from scalesweep.analysis.prediction.layouts.forecast import (
     forecast_layouts,
     loss_of,
 )
+from scalesweep.analysis.prediction.layouts.links import Link, expected_costs
 from scalesweep.analysis.prediction.layouts.memory import MemoryJudge
 from scalesweep.analysis.prediction.layouts.rivals import METHODS
 from scalesweep.analysis.prediction.layouts.runs import Layout, Measured, measured_of
 from scalesweep.planning.plan_text import aligned
 
 SEED, SWEEPS, DRAWS = 43, 40, 500  # no seed that constants were chosen with
+PROBE_SEED = 802
+PROBED = ((1, 2), (2, 4), (2, 8), (4, 8), (8, 16))  # nodes up to which, and of what is forecast
+FACTORS = {"none": 0.0, "right": 1.0, "twice too fast": 2.0, "twice too slow": 0.5}
 TABLE = "LAYOUTS_TABLE"
 STEPS = ((2, 4), (4, 8), (8, 16), (16, 32), (32, 64), (16, 64))
 OURS, RANDOM = "chosen", "random"
@@ -161,6 +166,41 @@ def simulated(sweeps: int) -> dict[str, list[Score]]:
     return kinds
 
 
+def probed(sweeps: int) -> Iterable[str]:
+    """What probes of links do for simulated sweeps of few scales: right, or twice too fast or slow;
+    medians and 90 % quantiles of errors of the cost model, loss of five trials, what intervals
+    hold."""
+    random = np.random.default_rng(PROBE_SEED)
+    rows: dict[tuple[str, str], list[list[float]]] = {}
+    for _ in range(sweeps):
+        program = draw_program(random)
+        study = sweep(program, (1, 2, 4, 8, 16), random)
+        for known, target in PROBED:
+            there = study.where(study.scale == target * PER_NODE)
+            ran = there.where(there.ran)
+            for words, factor in FACTORS.items():
+                inside = Link(program.inside * factor, program.latency / (factor or 1))
+                between = Link(
+                    program.between / (1 + 2 / program.crowd) * factor,
+                    3 * program.latency / (factor or 1),
+                )
+                costs = expected_costs(inside, between, 2, weights_known=True) if factor else {}
+                before = replace(study.where(study.scale <= known * PER_NODE), expected=costs)
+                fits = fits_as_neighbours(before, there.layouts)
+                away = np.abs(np.log(ran.seconds / fit_cost(before).seconds(ran.layouts)))
+                forecast = forecast_layouts(before, fits_as_neighbours)
+                loss = held = np.nan
+                if not isinstance(forecast, str):
+                    loss = loss_of(there, forecast.trials(there.layouts, fits))
+                    _, low, high = forecast.seconds(ran.layouts)
+                    held = float(((ran.seconds >= low) & (ran.seconds <= high)).mean())
+                row = [float(np.median(away)), float(np.quantile(away, 0.9)), loss, held]
+                rows.setdefault((f"{known} to {target}", words), []).append(row)
+    for (step, words), values in rows.items():
+        shares = (f"{100 * v:.1f} %" for v in np.mean(values, axis=0))
+        yield f"nodes {step}, probes {words}: " + ", ".join(shares)
+
+
 def foreign(studies: Mapping[str, Study]) -> Iterable[tuple[str, float]]:
     """What five trials on 32 nodes lose by the constants of each other model."""
     for name, (study, _) in studies.items():
@@ -224,6 +264,8 @@ def main() -> int:
               f"{100 * float(np.mean([s.fits for s in scores])):.1f} %")  # fmt: skip
         bound = 100 * BOUND_LOSS if kind == "simulated" else None
         figures.append(figure(f"{kind}: median loss of five", 100 * loss, "%", bound))
+    print("errors of times (median, 90 %), loss of five trials, intervals of 90 % hold:")
+    print("\n".join(probed(args.sweeps)))
     results = [s for name, study in studies.items() for step in STEPS
                if (s := score(name, study, *step))]  # fmt: skip
     if results:

@@ -161,6 +161,8 @@ def _notes(forecast: LayoutForecast, ranks: int) -> Sequence[str]:
         f"ordered by {by}: from fewer ranks, its first five lost {lost} against the best layout "
         "there"
     ]
+    if forecast.measured.expected:
+        notes.append("what exchange costs is fitted beside what probes of the network say of it")
     warning = forecast.warning(ranks)
     return [*notes, warning] if warning else notes
 

@@ -28,6 +28,7 @@ from scalesweep.tables.layout_runs import (
     layout_from,
     layout_studies,
 )
+from scalesweep.tables.machine import known_machine
 from scalesweep.tables.points import ExperimentData
 from scalesweep.tables.wall_times import wall_times
 
@@ -103,12 +104,13 @@ def layout_trials(
     forecasts: list[tuple[str, ForecastAt]] = []
     left_out: list[str] = []
     experiments = {experiment.name: experiment for experiment in campaign.experiments}
+    machine = known_machine(summary, plan)
     for entry in plan["experiments"]:
         if not is_layout_study(entry):
             continue
         name = entry["name"]
         data = ExperimentData(summary, entry)
-        studies = layout_studies(data)
+        studies = layout_studies(data, machine)
         if not studies:
             left_out.append(f"{name}: {NEEDED}, and a rate that was measured")
         for study in studies:

@@ -39,7 +39,7 @@ def run(args: argparse.Namespace) -> None:
     for entry in plan["experiments"]:
         wanted = counts or entry.get("predict", [])
         if wanted and is_layout_study(entry):
-            texts += layout_texts(ExperimentData(summary, entry), wanted)
+            texts += layout_texts(ExperimentData(summary, entry), wanted, machine)
             if entry["scaling"] == "none":
                 continue
         if wanted and not entry["control"] and entry["scale"] in entry["axes"]:
@@ -52,10 +52,12 @@ def run(args: argparse.Namespace) -> None:
     print("\n\n".join(texts))
 
 
-def layout_texts(data: ExperimentData, counts: Sequence[int]) -> list[str]:
+def layout_texts(
+    data: ExperimentData, counts: Sequence[int], machine: Machine = UNKNOWN
+) -> list[str]:
     """The layouts that counts allow, the fastest first, of every study of an experiment."""
     name = data.experiment["name"]
-    studies = layout_studies(data)
+    studies = layout_studies(data, machine)
     if not studies:
         return [f"{name}: layouts are not predicted: {NEEDED}, and a rate that was measured"]
     return [

@@ -24,9 +24,11 @@ from scalesweep.core.formatting import text_of
 from scalesweep.core.joined_experiments import parameters_at
 from scalesweep.core.plan_format import PlanExperiment
 from scalesweep.core.status import Status
+from scalesweep.tables.layout_links import probed_costs
+from scalesweep.tables.machine import UNKNOWN, Machine, sending_point
 from scalesweep.tables.pairwise import main_measures
 from scalesweep.tables.peaks import peak_bytes
-from scalesweep.tables.points import ExperimentData, Measure
+from scalesweep.tables.points import ExperimentData, Measure, Point
 
 # Parameters that say whether what a rank holds is split over its replicas, where the benchmark does
 # not (``memory.zero``); and ``dp_shard``.
@@ -38,6 +40,7 @@ OUT_OF_MEMORY = (Cause.OUT_OF_MEMORY, Cause.GPU_OUT_OF_MEMORY)
 TOO_LARGE = (*OUT_OF_MEMORY, Cause.NOT_STATED)
 # Ranks of a node that is not known.
 PER_NODE = 8
+MEASURED = "measured"  # source
 _BATCH = ("micro_batch", "accumulation", "global_batch")
 NEEDED = (
     "a forecast of layouts takes the benchmark's mesh, and of its transformer micro_batch and "
@@ -136,8 +139,11 @@ def _per_node(point: Mapping[str, Any]) -> int:
     return per_node if per_node > 1 else PER_NODE
 
 
-def layout_studies(data: ExperimentData) -> list[LayoutStudy]:
-    """The studies of an experiment, in the order of the plan; none where nothing was measured."""
+def layout_studies(data: ExperimentData, machine: Machine = UNKNOWN) -> list[LayoutStudy]:
+    """The studies of an experiment, in the order of the plan; none where nothing was measured.
+
+    ``machine``: what probes say of it; only studies that were measured on it heed that.
+    """
     entry = data.experiment
     measure = _rate(data)
     if measure is None or not is_layout_study(entry):
@@ -147,6 +153,7 @@ def layout_studies(data: ExperimentData) -> list[LayoutStudy]:
     names = study_parameters(entry)
     runs: dict[tuple[Any, ...], list[tuple[Layout, float | None, bool]]] = {}
     values: dict[tuple[Any, ...], dict[str, Any]] = {}
+    probed: dict[tuple[Any, ...], Mapping[str, float]] = {}
     for point in data.points():
         rates = data.repeats(point, measure)
         layout = reader(point.values)
@@ -155,6 +162,8 @@ def layout_studies(data: ExperimentData) -> list[LayoutStudy]:
         every = layout.ranks if quantity.scope == "rank" else 1
         key = (point.source, *(text_of(point.values[name]) for name in names))
         values.setdefault(key, {name: point.values[name] for name in names})
+        if key not in probed:
+            probed[key] = _probed(data, machine, point, layout, quantity.unit)
         for rate in rates.tolist():
             runs.setdefault(key, []).append((layout, layout.global_batch / (rate * every), False))
     for run in entry["runs"]:
@@ -180,8 +189,18 @@ def layout_studies(data: ExperimentData) -> list[LayoutStudy]:
         )
         for key, of in runs.items()
         for fits in (_fits(data, values[key], str(key[0])),)
-        for batch, measured in _by_batch(of)
+        for batch, measured in _by_batch(of, probed[key])
     ]
+
+
+def _probed(
+    data: ExperimentData, machine: Machine, point: Point, layout: Layout, unit: str
+) -> Mapping[str, float]:
+    """What probes say of the exchange of a study, by a point of it."""
+    shape = planned_shape(data.experiment, parameters_at(data.experiment, point.values))
+    if point.source != MEASURED or shape is None:
+        return {}
+    return probed_costs(machine, sending_point(data, point), layout.per_node, shape, unit)
 
 
 def _fits(data: ExperimentData, values: Mapping[str, Any], source: str) -> Fits:
@@ -263,7 +282,7 @@ def _rate(data: ExperimentData) -> Measure | None:
 
 
 def _by_batch(
-    runs: Iterable[tuple[Layout, float | None, bool]],
+    runs: Iterable[tuple[Layout, float | None, bool]], probed: Mapping[str, float]
 ) -> list[tuple[int | None, Measured]]:
     """The runs of each global batch that was measured at several scales; all of them where none
     was, because the batch grows with the ranks."""
@@ -274,8 +293,8 @@ def _by_batch(
             scales.setdefault(layout.global_batch, set()).add(layout.ranks)
     batches = sorted(batch for batch, ranks in scales.items() if len(ranks) > 1)
     if not batches:
-        return [(None, measured_of(every))]
+        return [(None, measured_of(every, probed))]
     return [
-        (batch, measured_of([run for run in every if run[0].global_batch == batch]))
+        (batch, measured_of([run for run in every if run[0].global_batch == batch], probed))
         for batch in batches
     ]

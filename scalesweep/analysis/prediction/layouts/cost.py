@@ -21,6 +21,10 @@ from scalesweep.analysis.types import Floats
 TOLERATED = 0.5
 ROUNDS = 7
 LEAST = 1e-30
+# Standard deviation of what a term costs over what probes say: programs hide exchange behind
+# computation, or send more than they must.
+DOUBT = 1.0
+LEAST_SPREAD = 0.05
 
 
 @dataclass(frozen=True, eq=False)
@@ -186,6 +190,7 @@ def fit_cost(measured: Measured) -> CostModel:
 
     Least squares of logarithms by reweighting: with weights 1/(y p) of a fit p to y, squares of
     differences are those of logarithms to first order. Runs beyond ``TOLERATED`` pull less (Huber).
+    That a term costs what probes say (``Measured.expected``), to ``DOUBT``, is an observation more.
     """
     from scipy.optimize import nnls
 
@@ -194,13 +199,22 @@ def fit_cost(measured: Measured) -> CostModel:
     sizes = np.sqrt(((terms / seconds[:, None]) ** 2).sum(axis=0))
     sizes[sizes == 0] = 1.0
     scaled = terms / sizes
+    known = [place for place, name in enumerate(TERMS) if measured.expected.get(name)]
+    # Of a coefficient over what is expected of it.
+    probed = np.zeros((len(known), len(sizes)))
+    for row, place in enumerate(known):
+        probed[row, place] = 1 / (measured.expected[[*TERMS][place]] * sizes[place])
+    spread = LEAST_SPREAD
     weight, sure = 1 / seconds, np.ones(len(seconds))
     coefficients = np.zeros(len(sizes))
     for _ in range(ROUNDS):
         each = weight * sure
-        coefficients = nnls(scaled * each[:, None], seconds * each)[0]
+        prior = spread / DOUBT
+        rows = np.vstack([scaled * each[:, None], probed * prior])
+        coefficients = nnls(rows, np.concatenate([seconds * each, np.full(len(known), prior)]))[0]
         fitted = np.maximum(scaled @ coefficients, LEAST)
         away = np.abs(np.log(seconds / fitted))
+        spread = max(LEAST_SPREAD, 1.4826 * float(np.median(away)))
         sure = np.sqrt(1 / np.sqrt(np.maximum(away / TOLERATED, 1.0)))
         weight = 1 / np.sqrt(seconds * fitted)
     return CostModel(coefficients / sizes)

@@ -1,7 +1,7 @@
 """Layouts and what was measured of them, as columns of numbers."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 
 import numpy as np
@@ -83,7 +83,7 @@ class Columns:
         return np.stack([*logs, self.sharded / 1.5], axis=1)
 
 
-_NAMES = frozenset(field.name for field in fields(Layout))
+_NAMES = frozenset(known.name for known in fields(Layout))
 # Doublings of each axis that make two layouts as different as any other.
 _SCALES = {"dp": 3.0, "tp": 2.0, "pp": 2.0, "cp": 2.0, "ep": 2.0, "micro_batch": 3.0,
            "accumulation": 3.0}  # fmt: skip
@@ -94,12 +94,14 @@ class Measured:
     """Layouts that were run: ``seconds[layout]`` of a step, NaN where a run failed.
 
     ``seconds`` may be in any unit of time that is the same for all, such as samples over tokens/s.
-    ``too_large``: those that ran out of memory.
+    ``too_large``: those that ran out of memory. ``expected``: what a unit of terms of the cost
+    model takes by probes (``links.expected_costs``), in the same unit of time.
     """
 
     layouts: tuple[Layout, ...]
     seconds: Floats
     too_large: Bools
+    expected: Mapping[str, float] = field(default_factory=dict)
 
     @cached_property
     def ran(self) -> Bools:
@@ -119,10 +121,12 @@ class Measured:
     def where(self, chosen: Bools) -> "Measured":
         """Some of them."""
         kept = tuple(self.layouts[i] for i in np.flatnonzero(chosen))
-        return Measured(kept, self.seconds[chosen], self.too_large[chosen])
+        return Measured(kept, self.seconds[chosen], self.too_large[chosen], self.expected)
 
 
-def measured_of(runs: Sequence[tuple[Layout, float | None, bool]]) -> Measured:
+def measured_of(
+    runs: Sequence[tuple[Layout, float | None, bool]], expected: Mapping[str, float] | None = None
+) -> Measured:
     """Of ``(layout, seconds or None, ran out of memory)``; a layout that was run several times
     counts once, by the geometric mean of its times."""
     times: dict[Layout, list[float]] = {}
@@ -135,4 +139,4 @@ def measured_of(runs: Sequence[tuple[Layout, float | None, bool]]) -> Measured:
     values = [float(np.exp(np.log(v).mean())) if v else np.nan for v in times.values()]
     seconds_of = np.array(values, np.float64)
     failed = np.array([large[layout] for layout in times], np.bool_) & ~np.isfinite(seconds_of)
-    return Measured(tuple(times), seconds_of, failed)
+    return Measured(tuple(times), seconds_of, failed, expected or {})
