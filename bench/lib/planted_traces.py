@@ -1,0 +1,91 @@
+"""Traces as Kineto writes them of GPUs, of which each part is known; and Gloo's, from PyTorch."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from bench.lib.projects import ROOT
+
+BEGIN_US = 3_743_411_000_000.0
+# Of a step, in ms.
+STEP, COMPUTATION, EXPOSED, OVERLAPPED, COPIES = 10.0, 6.0, 1.5, 1.0, 0.5
+NCCL = "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)"
+
+
+def _event(cat: str, name: str, at: float, length: float, tid: int, **args: Any) -> dict[str, Any]:
+    return {"ph": "X", "cat": cat, "name": name, "pid": 0, "tid": tid, "ts": round(at, 3),
+            "dur": round(length, 3), "args": args}  # fmt: skip
+
+
+def events(steps: int, kernels: int, late_ms: float) -> Iterator[dict[str, Any]]:
+    """Steps of ``kernels`` kernels of two streams that overlap, an allreduce that ends 7.5 ms after
+    the step's begin on all ranks, and a copy of 1 ms, half of it behind the allreduce."""
+    number = 0
+    for step in range(steps):
+        at = BEGIN_US + 1e3 * STEP * step
+        yield _event("user_annotation", f"ProfilerStep#{step}", at, 1e3 * STEP, 1)
+        size = 1e3 * COMPUTATION / kernels
+        work: list[tuple[str, str, float, float, int, dict[str, Any]]] = [
+            ("kernel", "gemm", at + size * k, size, 7 + 4 * (k % 2), {}) for k in range(kernels)
+        ]
+        said = {"Collective name": "allreduce", "In msg nelems": 1 << 20, "dtype": "Float",
+                "Group size": 2, "Process Group Name": "0", "Process Group Ranks": "[0, 1]",
+                "Process Group Description": "default_pg", "Seq": step}  # fmt: skip
+        begin = 1e3 * (COMPUTATION - OVERLAPPED + late_ms)
+        work.append(("kernel", NCCL, at + begin, 7.5e3 - begin, 20, said))
+        work.append(("gpu_memcpy", "Memcpy DtoH (Device -> Pinned)", at + 7e3, 1e3, 7, {}))
+        for k, (cat, name, when, length, stream, args) in enumerate(work):
+            number += 1
+            call = at + 1e3 * STEP * k / (2 * len(work))
+            launch = "cudaMemcpyAsync" if cat == "gpu_memcpy" else "cudaLaunchKernel"
+            yield _event("cpu_op", "aten::mm", call, 2, 1, **{"External id": number})
+            yield _event("cuda_runtime", launch, call + 1, 1, 1, correlation=number)
+            yield _event(cat, name, when, length, stream, correlation=number, stream=stream,
+                         device=0, **{"External id": number}, **args)  # fmt: skip
+
+
+def write_planted(folder: Path, steps: int, kernels: int, late_ms: float) -> None:
+    """Two ranks, of which the second is late by ``late_ms`` in each step."""
+    folder.mkdir(parents=True)
+    for rank in (0, 1):
+        info = {"backend": "nccl", "rank": rank, "world_size": 2}
+        head = json.dumps({"schemaVersion": 1, "distributedInfo": info}, indent=1)[:-2]
+        with (folder / f"rank{rank}.json").open("w") as file:
+            file.write(f'{head},\n "traceEvents": [\n  ')
+            for place, event in enumerate(events(steps, kernels, late_ms * rank)):
+                file.write((",\n  " if place else "") + json.dumps(event))
+            file.write('\n ],\n "traceName": "planted.json"\n}\n')
+
+
+_GLOO = """
+import sys, torch, torch.distributed as dist
+from torch.profiler import ProfilerActivity, profile
+rank, folder = int(sys.argv[1]), sys.argv[2]
+torch.set_num_threads(1)
+dist.init_process_group("gloo", init_method="file://" + folder + "/.store", rank=rank, world_size=2)
+model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(256, 256))
+optimizer = torch.optim.SGD(model.parameters(), 0.01)
+with profile(activities=[ProfilerActivity.CPU]) as profiler:
+    for _ in range(20):
+        optimizer.zero_grad()
+        model(torch.ones(64, 256)).sum().backward()
+        optimizer.step()
+        profiler.step()
+profiler.export_chrome_trace(folder + "/rank" + str(rank) + ".json")
+dist.barrier()
+"""
+
+
+def write_gloo(folder: Path, python: Path) -> None:
+    """Two ranks of DistributedDataParallel on the host; raises CalledProcessError."""
+    folder.mkdir(parents=True)
+    words = [[str(python), "-c", _GLOO, str(rank), str(folder)] for rank in (0, 1)]
+    variables = {**os.environ, "GLOO_SOCKET_IFNAME": "lo"}
+    ranks = [subprocess.Popen(each, cwd=ROOT, env=variables, stderr=sys.stderr) for each in words]
+    for process, each in zip(ranks, words, strict=True):
+        if process.wait(120):
+            raise subprocess.CalledProcessError(process.returncode, each)
