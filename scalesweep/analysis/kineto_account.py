@@ -1,21 +1,17 @@
-"""Where the time of ranks goes by their traces (``kineto_stream``), and who comes late.
+"""Where the time of ranks goes by their traces (``kineto_stream``).
 
-Of a rank's window (the profiler's steps, else from its first to its last activity):
+Of a rank's windows (``windows_of``):
 
 * computation: kernels that are no collectives; on a CPU operations, all threads together;
 * communication: collectives; overlapped where computation runs at the same time, else exposed;
 * copies: from and to a GPU, while neither runs; idle: nothing of all these.
 
-Computation, exposed communication, copies and idle add up to the window. HolisticTraceAnalysis
+Computation, exposed communication, copies and idle add up to the windows. HolisticTraceAnalysis
 (breakdown_analysis.py, communication_analysis.py) defines computation and overlap the same way.
-
-A call of a collective ends on all its ranks at about the same time, however late the last of them
-came. So ranks' clocks are aligned by the median difference of these ends, the last to begin is the
-straggler, and its time is what the transfer takes without waiting.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -23,16 +19,28 @@ from scalesweep.analysis.kineto_stream import Collective, RankTrace
 from scalesweep.analysis.types import Floats
 
 _S = 1e-6
-# So few calls tell no clock.
-_FEW = 3
-# Of point to point, ranks do not all take part in each call.
-NOT_COLLECTIVE = ("send", "recv", "sendrecv")
+PROFILER, OPTIMIZER, WHOLE = (
+    "the profiler's steps", "from end to end of the optimiser's steps", "the whole trace",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class KindAccount:
+    """Of a rank's calls of one kind in its windows: how many, with how many bytes (None: not
+    known), and their seconds, what overlaps once."""
+
+    calls: int
+    size: int | None
+    exposed_s: float
+    overlapped_s: float
 
 
 @dataclass(frozen=True)
 class RankAccount:
-    """Seconds of a rank's window, and of its exposed communication by kind of call."""
+    """Seconds of a rank's windows, and of its communication by kind of call, all sizes together;
+    ``steps`` is 0 where the windows are no steps (``window`` says what they are)."""
 
+    window: str
     window_s: float
     steps: int
     computation_s: float
@@ -40,24 +48,12 @@ class RankAccount:
     exposed_s: float
     copies_s: float
     idle_s: float
-    exposed_by: Mapping[Collective, float]
+    by_kind: Mapping[Collective, KindAccount]
 
     @property
     def overlapped_s(self) -> float:
         """Communication behind computation."""
         return self.communication_s - self.exposed_s
-
-
-@dataclass(frozen=True)
-class Lateness:
-    """How late each rank begins its collectives, after the first of them: ``mean_s[rank]``, and in
-    which share of the calls it is the last; ``offset_s[rank]`` is what its clock is ahead of the
-    first rank's."""
-
-    mean_s: Floats
-    last_share: Floats
-    offset_s: Floats
-    calls: int
 
 
 class _Cover:
@@ -81,11 +77,6 @@ class _Cover:
         """The time covered within spans that do not overlap."""
         return float((self.until(spans[:, 1]) - self.until(spans[:, 0])).sum())
 
-    @property
-    def length(self) -> float:
-        """All that is covered."""
-        return float(self.before[-1])
-
 
 def union(spans: Floats) -> Floats:
     """Spans ``[span, 2]`` that overlap as one each, in order."""
@@ -98,94 +89,113 @@ def union(spans: Floats) -> Floats:
     return np.column_stack([spans[first, 0], ends])
 
 
-def _clipped(spans: Floats, window: tuple[float, float]) -> Floats:
-    inside = np.clip(spans, *window)
-    return inside[inside[:, 1] > inside[:, 0]]
+def windows_between(ends: Floats, met: Floats) -> Floats:
+    """Windows ``[step, 2]`` from each end of a step to the next, but for those in which the ranks
+    ``met`` between steps (ends of that)."""
+    ends = np.sort(ends)
+    windows = np.column_stack([ends[:-1], ends[1:]])
+    meetings = np.searchsorted(np.sort(met), windows, side="right")
+    kept: Floats = windows[(meetings[:, 0] == meetings[:, 1]) & (windows[:, 1] > windows[:, 0])]
+    return kept
+
+
+def windows_of(trace: RankTrace) -> tuple[Floats, int, str]:
+    """Windows ``[window, 2]`` in microseconds, how many steps they are, and what they are.
+
+    The profiler's steps; else, where one optimiser steps, from the end of each of its steps to the
+    next; else from the first to the last activity, which are no steps.
+    """
+    steps = trace.steps.matrix()
+    if len(steps := steps[steps[:, 1] > steps[:, 0]]):
+        return _joined(union(steps)), min(len(steps), len(trace.step_numbers)), PROFILER
+    if len(trace.optimizer) == 1:
+        (spans,) = trace.optimizer.values()
+        windows = windows_between(spans.matrix()[:, 1], trace.met.matrix()[:, 1])
+        if len(windows) > 1:
+            return windows, len(windows), OPTIMIZER
+    calls = [spans.matrix() for spans in trace.calls.values()]
+    every = np.concatenate([_working(trace), trace.copies.matrix(), *calls])
+    if not len(every):
+        return every, 0, WHOLE
+    return np.array([[every[:, 0].min(), every[:, 1].max()]]), 0, WHOLE
+
+
+def _joined(steps: Floats) -> Floats:
+    """Windows of steps that follow on each other: the profiler itself takes a moment between two,
+    and where it pauses for steps it does not record, a new window begins."""
+    pauses = steps[1:, 0] - steps[:-1, 1] > np.median(steps[:, 1] - steps[:, 0])
+    firsts = np.concatenate([[True], pauses])
+    windows: Floats = np.column_stack([steps[firsts, 0], steps[np.append(pauses, True), 1]])
+    return windows
+
+
+def step_begins(trace: RankTrace) -> Floats:
+    """When the steps of a trace begin, in microseconds, in order; empty where none are known."""
+    steps = trace.steps.matrix()
+    if not len(steps):
+        windows, count, _ = windows_of(trace)
+        steps = windows if count else steps
+    begins: Floats = np.sort(steps[:, 0])
+    return begins
+
+
+def _working(trace: RankTrace) -> Floats:
+    return trace.kernels.matrix() if trace.on_gpu else trace.operations.matrix()
 
 
 def account_of_rank(trace: RankTrace) -> RankAccount | None:
     """The account of a rank; None of a trace in which nothing of it ran."""
-    working = trace.kernels.matrix() if trace.on_gpu else trace.operations.matrix()
+    windows, steps, window = windows_of(trace)
+    length = float((windows[:, 1] - windows[:, 0]).sum())
     calls = {kind: spans.matrix() for kind, spans in trace.calls.items()}
-    copies, steps = trace.copies.matrix(), trace.steps.matrix()
-    every = np.concatenate([working, copies, *calls.values()])
-    if not len(every):
+    nothing = np.zeros((0, 2))
+    every_call = np.concatenate([nothing, *calls.values()])
+    working, copies = _working(trace), trace.copies.matrix()
+    if not length > 0 or not len(working) + len(copies) + len(every_call):
         return None
-    bounds = steps if len(steps) else every
-    window = float(bounds[:, 0].min()), float(bounds[:, 1].max())
-    if not window[0] < window[1]:
+    computing = _Cover(working)
+    busy = _Cover(np.concatenate([computing.spans, every_call]))
+    copied = _Cover(np.concatenate([busy.spans, copies]))
+    computation, anything = computing.of(windows), busy.of(windows)
+    by_kind = {}
+    for kind, every in _by_operation(calls).items():
+        spans = np.concatenate(list(every.values()))
+        own = _Cover(spans).of(windows)
+        exposed = _Cover(np.concatenate([computing.spans, spans])).of(windows) - computation
+        counts = {size: _inside(windows, each) for size, each in every.items()}
+        if sum(counts.values()) or own > 0:
+            by_kind[kind] = KindAccount(
+                sum(counts.values()), _total(counts), exposed * _S, (own - exposed) * _S
+            )
+    if not anything and not copied.of(windows):
         return None
-    calls = {kind: _clipped(spans, window) for kind, spans in calls.items()}
-    computing = _Cover(_clipped(working, window))
-    communicating = _Cover(np.concatenate([np.zeros((0, 2)), *calls.values()]))
-    copying = _Cover(_clipped(copies, window))
-    busy = _Cover(np.concatenate([computing.spans, communicating.spans]))
-    exposed = communicating.length - computing.of(communicating.spans)
-    copied = copying.length - busy.of(copying.spans)
-    length = window[1] - window[0]
-    by_kind = {
-        kind: (float((whole[:, 1] - whole[:, 0]).sum()) - computing.of(whole)) * _S
-        for kind, spans in calls.items()
-        if len(whole := union(spans))
-    }
     return RankAccount(
+        window=window,
         window_s=length * _S,
-        steps=len(steps),
-        computation_s=computing.length * _S,
-        communication_s=communicating.length * _S,
-        exposed_s=exposed * _S,
-        copies_s=copied * _S,
-        idle_s=(length - busy.length - copied) * _S,
-        exposed_by=by_kind,
+        steps=steps,
+        computation_s=computation * _S,
+        communication_s=_Cover(every_call).of(windows) * _S,
+        exposed_s=(anything - computation) * _S,
+        copies_s=(copied.of(windows) - anything) * _S,
+        idle_s=(length - copied.of(windows)) * _S,
+        by_kind=by_kind,
     )
 
 
-def matched_calls(traces: Sequence[RankTrace]) -> dict[Collective, Floats]:
-    """Begins and ends ``[call, rank, 2]`` in seconds of the calls that all ranks made.
-
-    They are matched by the trace's sequence numbers where it has them, else by their order, which
-    tells only where all ranks made equally many.
-    """
-    shared = set.intersection(*(set(trace.calls) for trace in traces)) if traces else set()
-    matched = {}
-    for kind in sorted(shared, key=repr):
-        if kind.operation in NOT_COLLECTIVE:
-            continue
-        tables = [trace.calls[kind].matrix() * _S for trace in traces]
-        numbers = [np.array(trace.numbers[kind]) for trace in traces]
-        if all((each >= 0).all() and len(np.unique(each)) == len(each) for each in numbers):
-            common = numbers[0]
-            for each in numbers[1:]:
-                common = np.intersect1d(common, each)
-            tables = [
-                table[np.flatnonzero(np.isin(each, common))[
-                    np.argsort(each[np.isin(each, common)], kind="stable")
-                ]]
-                for table, each in zip(tables, numbers, strict=True)
-            ]  # fmt: skip
-        else:
-            tables = [table[np.argsort(table[:, 0], kind="stable")] for table in tables]
-        if len({len(table) for table in tables}) == 1 and len(tables[0]):
-            matched[kind] = np.stack(tables, axis=1)
-    return matched
+def _by_operation(calls: Mapping[Collective, Floats]) -> dict[Collective, dict[int | None, Floats]]:
+    """Spans of calls by kind without their size, and by size."""
+    every: dict[Collective, dict[int | None, Floats]] = {}
+    for kind, spans in calls.items():
+        every.setdefault(replace(kind, size=None), {})[kind.size] = spans
+    return every
 
 
-def lateness_of(matched: Mapping[Collective, Floats]) -> Lateness | None:
-    """Who comes late to the collectives of all ranks; None where these are too few to tell."""
-    if not matched:
-        return None
-    calls = np.concatenate(list(matched.values()))
-    if len(calls) < _FEW or calls.shape[1] < 2:
-        return None
-    offset = np.median(calls[:, :, 1] - calls[:, :1, 1], axis=0)
-    begins = calls[:, :, 0] - offset
-    late = begins - begins.min(axis=1, keepdims=True)
-    last = np.bincount(late.argmax(axis=1), minlength=calls.shape[1]) / len(calls)
-    return Lateness(late.mean(axis=0), last, offset, len(calls))
+def _inside(windows: Floats, spans: Floats) -> int:
+    """How many spans begin in one of the windows."""
+    place = np.searchsorted(windows[:, 0], spans[:, 0], side="right") - 1
+    return int(((place >= 0) & (spans[:, 0] < windows[place, 1])).sum())
 
 
-def transfer_times(calls: Floats) -> Floats:
-    """Seconds that each call takes once all of its ranks are there: those of the last to begin,
-    which are the fewest. ``calls`` ``[call, rank, 2]``."""
-    shortest: Floats = (calls[:, :, 1] - calls[:, :, 0]).min(axis=1)
-    return shortest
+def _total(counts: Mapping[int | None, int]) -> int | None:
+    """Bytes of so many calls of each size."""
+    return None if None in counts else sum((size or 0) * count for size, count in counts.items())

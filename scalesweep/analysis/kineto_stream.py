@@ -4,6 +4,9 @@ A trace is an object whose list ``traceEvents`` may have gigabytes. Its events b
 ``ph``, and the bytes ``{ "ph"`` stand in no string of JSON, where a quote has a backslash before
 it: there a block is cut from the stream, and parsed as a list of its own. What is kept are begins
 and ends of kernels, copies, exchanges and, on CPUs, operations, as numbers in microseconds.
+
+Kineto of 2021 calls kinds otherwise ("Kernel", "Operator"); who rewrites a trace moves what stands
+beside the events behind them. Both are read.
 """
 
 import gc
@@ -20,15 +23,31 @@ from scalesweep.analysis.types import Floats
 BLOCK = 4 << 20
 MOST_EVENTS = 60_000_000
 _LIST = re.compile(rb'"traceEvents"\s*:\s*\[')
+_NO_NUMBER = re.compile(rb":\s*-?(?:NaN|nan|Infinity|inf)\b")
 _MOST_HEAD = 16 << 20
+_UNDEFINED = "undefined"  # what PyTorch calls a group that nobody has described
+_MOST_TIME = 1e17  # microseconds: a thousand years and more are none
 _ENDS = 200  # places at which the list may end
 _STEP = "ProfilerStep#"
+_OPTIMIZER = "Optimizer.step#"
+BETWEEN = "scalesweep: ranks meet"  # workflow/benchmarks/harness/torch_ranks.py
 _GLOO = ("gloo:", "mpi:", "ucc:")
 _OPERATIONS = ("aten::", "mkldnn::", "onednn::", "quantized::", "fbgemm::", "CompiledFunction")
 _BETWEEN = re.compile(rb'\}\s*,\s*\{\s*(?="ph"\s*:)')
 _KINDS = (b'"kernel"', b'"gpu_mem', b'"user_annotation"')
 _NAMES = tuple(f'"{name}'.encode() for name in _OPERATIONS)
 _KEPT = frozenset(("kernel", "gpu_memcpy", "gpu_memset", "user_annotation"))
+# What Kineto of 2021 called them, and how to find their events.
+_OLD = {"Kernel": "kernel", "Memcpy": "gpu_memcpy", "Memset": "gpu_memset", "Operator": "cpu_op"}
+_OLD_KINDS = (b'"Kernel"', b'"Memcpy"', b'"Memset"', b'"ProfilerStep#', b'"Optimizer.step#')
+# Signs of work on a device whose own times the trace does not have, or that are not read.
+_UNSEEN = {
+    b'LaunchKernel"': "starts kernels on GPUs and shows none: record the activities of GPUs too",
+    b'"urEnqueueKernelLaunch': "starts kernels on XPUs and shows none: record those of XPUs too",
+    b'"mtia_ccp_events"': "computes on MTIA, whose events are not read",
+    b'"hpu_op"': "computes on HPU, whose events are not read",
+}
+_COLLECTIVE_KERNEL = re.compile(r"nccl|rccl|oneccl", re.IGNORECASE)
 # Bytes of an element, as PyTorch names types in traces.
 _BYTES = {
     "Float": 4, "Half": 2, "BFloat16": 2, "Double": 8, "Int": 4, "Long": 8, "Byte": 1, "Char": 1,
@@ -43,12 +62,14 @@ class NoTraceError(ValueError):
 @dataclass(frozen=True)
 class Collective:
     """What calls of one kind share: ``size`` in bytes as nccl-tests counts it, None where the trace
-    does not say, ``ranks`` of the group likewise."""
+    does not say, ``ranks`` of the group and which they are (``members``) likewise: groups of
+    different ranks may have one name."""
 
     operation: str
     group: str
     ranks: int | None
     size: int | None
+    members: tuple[int, ...] | None = None
 
 
 @dataclass
@@ -71,7 +92,12 @@ class Spans:
 @dataclass
 class RankTrace:
     """One rank's trace: ``calls`` by kind, with the sequence numbers that the trace has for them
-    (-1 where none); ``steps`` are the profiler's own."""
+    (-1 where none); ``steps`` are the profiler's own, with their ``step_numbers``.
+
+    ``optimizer``: ends of steps of the optimiser by its name, ``met``: ends of what our own
+    programs do between steps. ``base_s``: what times are counted from. ``unseen``: why the work of
+    a device is not in the trace, empty where it is.
+    """
 
     rank: int | None = None
     world: int | None = None
@@ -79,10 +105,18 @@ class RankTrace:
     copies: Spans = field(default_factory=Spans)
     operations: Spans = field(default_factory=Spans)
     steps: Spans = field(default_factory=Spans)
+    step_numbers: set[str] = field(default_factory=set)
+    optimizer: dict[str, Spans] = field(default_factory=dict)
+    met: Spans = field(default_factory=Spans)
     calls: dict[Collective, Spans] = field(default_factory=dict)
     numbers: "dict[Collective, array[int]]" = field(default_factory=dict)
+    groups: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    base_s: float = 0.0
     events: int = 0
     on_gpu: bool = False
+    old: bool = False
+    negative: int = 0
+    unseen: str = ""
 
 
 def read_stream(stream: IO[bytes]) -> RankTrace:
@@ -100,9 +134,7 @@ def read_stream(stream: IO[bytes]) -> RankTrace:
     except orjson.JSONDecodeError as error:
         raise NoTraceError(f"what stands before traceEvents: {error}") from None
     trace = RankTrace()
-    info = about.get("distributedInfo")
-    if isinstance(info, dict):
-        trace.rank, trace.world = _count(info.get("rank"), 0), _count(info.get("world_size"), 1)
+    _about(trace, about)
     # The collector of cycles would look at each of millions of dicts, and there are none.
     collecting = gc.isenabled()
     gc.disable()
@@ -112,6 +144,37 @@ def read_stream(stream: IO[bytes]) -> RankTrace:
         if collecting:
             gc.enable()
     return trace
+
+
+def _about(trace: RankTrace, written: Mapping[str, Any]) -> None:
+    """Note what stands beside the events: before them, or behind."""
+    base = written.get("baseTimeNanoseconds")
+    if isinstance(base, int) and not isinstance(base, bool):
+        trace.base_s = base * 1e-9
+    info = written.get("distributedInfo")
+    if not isinstance(info, dict):
+        return
+    trace.rank, trace.world = _count(info.get("rank"), 0), _count(info.get("world_size"), 1)
+    if trace.rank is not None and trace.world is not None and trace.rank >= trace.world:
+        raise NoTraceError(f"says that it is of rank {trace.rank} of {trace.world} ranks")
+    config = info.get("pg_config")
+    for group in config if isinstance(config, list) else ():
+        members = _members(group.get("ranks")) if isinstance(group, dict) else None
+        if members is not None:
+            trace.groups[str(group.get("pg_name"))] = members
+
+
+def _members(value: Any) -> tuple[int, ...] | None:
+    """The ranks of a group, in order; None where a trace has cut them ("[0, 1, ..., 15]")."""
+    if isinstance(value, str):
+        words = value.strip("[] ").split(",")
+        value = [int(word) if word.strip().isdecimal() else None for word in words]
+    if not isinstance(value, list) or not value:
+        return None
+    numbers = [_count(each, 0) for each in value]
+    if None in numbers or len(set(numbers)) < len(numbers):
+        return None
+    return tuple(sorted(number for number in numbers if number is not None))
 
 
 def _count(value: Any, least: int) -> int | None:
@@ -131,19 +194,31 @@ def _read_blocks(trace: RankTrace, stream: IO[bytes], rest: bytes, loads: Any) -
             raise NoTraceError("events do not begin with 'ph', as Kineto writes them")
         if trace.events > MOST_EVENTS:
             raise NoTraceError(f"more than {MOST_EVENTS:,} events")
-    events = _last(rest, loads)
+    _seen(trace, rest)
+    events, behind = _last(rest, loads)
     trace.events += len(events)
+    _about(trace, behind)
     _take(trace, events)
+
+
+def _seen(trace: RankTrace, block: bytes) -> None:
+    """Note which names of kinds a block has, and of what devices the work is not there."""
+    if not trace.events:
+        trace.old = b'"Operator"' in block or b'"Kernel"' in block
+    if not trace.unseen and not trace.on_gpu:
+        trace.unseen = next((words for kind, words in _UNSEEN.items() if kind in block), "")
 
 
 def _wanted(trace: RankTrace, text: bytes, loads: Any) -> list[Any]:
     """The events of a block that may count: looking for their kinds is faster than parsing all."""
+    _seen(trace, text)
     text = text.strip()
     if not (text.startswith(b"{") and text.endswith(b"}")):
         raise NoTraceError(f"no event where one is expected: {text[:40]!r}")
     events = _BETWEEN.split(text[1:-1])
     trace.events += len(events)
-    kept = [event for event in events if any(kind in event for kind in _KINDS)]
+    kinds = (*_KINDS, *_OLD_KINDS) if trace.old else _KINDS
+    kept = [event for event in events if any(kind in event for kind in kinds)]
     if not trace.on_gpu:
         kept += [event for event in events if any(name in event for name in _NAMES)]
     if not kept:
@@ -151,8 +226,15 @@ def _wanted(trace: RankTrace, text: bytes, loads: Any) -> list[Any]:
     try:
         parsed: list[Any] = loads(b"[{" + b"},{".join(kept) + b"}]")
     except ValueError as error:
+        _refuse_no_numbers(b",".join(kept))
         raise NoTraceError(f"an event that is no JSON: {error}") from None
     return parsed
+
+
+def _refuse_no_numbers(text: bytes) -> None:
+    """Raise NoTraceError where text has what no JSON has, and Python's json would write."""
+    if _NO_NUMBER.search(text):
+        raise NoTraceError("holds NaN or Infinity, which are no JSON")
 
 
 def _last_begin(text: bytes) -> int | None:
@@ -168,8 +250,9 @@ def _last_begin(text: bytes) -> int | None:
     return None
 
 
-def _last(text: bytes, loads: Any) -> list[Any]:
-    """The last events: up to the bracket behind which the rest of the object makes sense."""
+def _last(text: bytes, loads: Any) -> tuple[list[Any], dict[str, Any]]:
+    """The last events, up to the bracket behind which the rest of the object makes sense, and that
+    rest."""
     end = len(text)
     for _ in range(_ENDS):
         end = text.rfind(b"]", 0, end)
@@ -177,11 +260,11 @@ def _last(text: bytes, loads: Any) -> list[Any]:
             break
         try:
             events = loads(b"[" + text[:end] + b"]")
-            loads(b'{"traceEvents": []' + text[end + 1 :])
+            behind = loads(b'{"traceEvents": []' + text[end + 1 :])
         except ValueError:
             continue
-        assert isinstance(events, list)
-        return events
+        return events, behind
+    _refuse_no_numbers(text)
     raise NoTraceError("cut: its list of events has no end")
 
 
@@ -194,11 +277,23 @@ def _take(trace: RankTrace, events: list[Any]) -> None:
         begin, length = event.get("ts"), event.get("dur")
         if not (isinstance(begin, int | float) and isinstance(length, int | float)):
             continue
+        if not (isinstance(kind, str) and isinstance(name, str)):
+            continue
+        if trace.old:
+            kind = _OLD.get(kind, kind)
+            if kind == "cpu_op" and name.startswith((_STEP, _OPTIMIZER)):
+                kind = "user_annotation"
         if kind == "cpu_op":
             # The most of a trace by far: looked at first, and only where no GPU computes.
-            if not trace.on_gpu and isinstance(name, str) and name.startswith(_OPERATIONS):
-                trace.operations.add(begin, length)
-        elif kind in _KEPT and isinstance(name, str) and length >= 0:
+            if trace.on_gpu or not name.startswith(_OPERATIONS):
+                continue
+        elif kind not in _KEPT:
+            continue
+        if length < 0 or not abs(begin) < _MOST_TIME or length > _MOST_TIME:
+            trace.negative += 1
+        elif kind == "cpu_op":
+            trace.operations.add(begin, length)
+        else:
             _keep(trace, kind, name, event, begin, length)
 
 
@@ -209,13 +304,18 @@ def _keep(
     if kind == "user_annotation":
         if name.startswith(_STEP):
             trace.steps.add(begin, length)
+            trace.step_numbers.add(name[len(_STEP) :])
+        elif name.startswith(_OPTIMIZER):
+            trace.optimizer.setdefault(name, Spans()).add(begin, length)
+        elif name == BETWEEN:
+            trace.met.add(begin, length)
         elif name.startswith(_GLOO):
             _call(trace, event.get("args"), name, begin, length)
         return
     trace.on_gpu = True
     if kind != "kernel":
         trace.copies.add(begin, length)
-    elif "nccl" in name or "NCCL" in name:
+    elif _COLLECTIVE_KERNEL.search(name):
         _call(trace, event.get("args"), name, begin, length)
     else:
         trace.kernels.add(begin, length)
@@ -225,9 +325,14 @@ def _call(trace: RankTrace, args: Any, name: str, begin: float, length: float) -
     """Keep a call of a collective."""
     said: Mapping[str, Any] = args if isinstance(args, dict) else {}
     operation = _operation(said.get("Collective name"), name)
-    group = said.get("Process Group Description") or said.get("Process Group Name") or ""
+    own = str(said.get("Process Group Name") or "")
+    group = said.get("Process Group Description") or ""
     kind = Collective(
-        operation, str(group)[:60], _count(said.get("Group size"), 1), _size(said, operation)
+        operation,
+        str(own if group in ("", _UNDEFINED) else group)[:60],
+        _count(said.get("Group size"), 1),
+        _size(said, operation),
+        _members(said.get("Process Group Ranks")) or trace.groups.get(own),
     )
     if kind not in trace.calls:
         trace.calls[kind], trace.numbers[kind] = Spans(), array("q")
@@ -239,7 +344,9 @@ def _call(trace: RankTrace, args: Any, name: str, begin: float, length: float) -
 def _operation(stated: Any, name: str) -> str:
     """A collective in one word: ``_allgather_base`` and ``ncclDevKernel_AllGather_RING_LL`` are
     ``allgather``."""
-    text = stated if isinstance(stated, str) and stated else name
+    if not (isinstance(stated, str) and stated) and "Generic" in name:
+        return "unknown"  # RCCL has one kernel for all
+    text = stated if isinstance(stated, str) and stated else name.partition("(")[0]
     word = re.sub(r"^(?:gloo|mpi|ucc):|^nccl(?:DevKernel|Kernel)?_?", "", text)
     word = re.sub(r"[^a-z]", "", word.lower().removesuffix("_base").replace("_coalesced", ""))
     for known in ("allreduce", "allgather", "reducescatter", "alltoall", "broadcast", "sendrecv"):

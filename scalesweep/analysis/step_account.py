@@ -97,7 +97,7 @@ TERMS = {
     "barrier": "Barrier",
     "unattributed": "Unattributed",
 }
-STEPS, EPOCHS, PROFILE, NOEXCHANGE = "steps", "epochs", "profile", "noexchange"
+STEPS, EPOCHS, PROFILE, NOEXCHANGE, TRACE = "steps", "epochs", "profile", "noexchange", "trace"
 # What a step is called in each form.
 FIRST = "first"  # of several epochs (``first_epoch``)
 STEP_WORDS = {
@@ -106,9 +106,10 @@ STEP_WORDS = {
     FIRST: "first epoch",
     PROFILE: "run",
     NOEXCHANGE: "step",
+    TRACE: "step",
 }
 # The finer account first, where repeats have several.
-FINEST = (STEPS, NOEXCHANGE, PROFILE, EPOCHS, FIRST)
+FINEST = (STEPS, NOEXCHANGE, TRACE, PROFILE, EPOCHS, FIRST)
 # How serialisation and transfer are defined: here, every step ends in a collective.
 COLLECTIVE = "collective"
 # A rank waits for input if it does so for this share of a step.
@@ -122,7 +123,8 @@ class StepAccount:
     ``form``: STEPS; EPOCHS where the run kept its epochs only: a step is then an epoch, input
     and computation are one term, and an imbalance that alternates within an epoch goes unseen;
     PROFILE where another tool measured a whole run (``profile_account``), which is then the step;
-    NOEXCHANGE where a run without exchange says what a step computes (``companion_account``).
+    NOEXCHANGE where a run without exchange says what a step computes (``companion_account``);
+    TRACE where the traces of its ranks do (``kineto_breakdown``).
     ``per_epoch`` is the number of steps that the samples of an epoch are shared among.
     ``variant`` is how ``factors`` define serialisation and transfer, empty where they have neither.
     ``slowest`` is the rank with the largest C, ``slowest_input`` its part of the persistent
@@ -180,8 +182,11 @@ class StepAccount:
         """The efficiency factors of the run, each multiplicative; their product is the last.
 
         Of a profile, and against a run without exchange, communication efficiency takes the place
-        of serialisation and transfer, which follow it where they are known.
+        of serialisation and transfer, which follow it where they are known. A trace also shows time
+        that is none of these: of it there is parallel efficiency alone.
         """
+        if self.form == TRACE:
+            return {"parallel_efficiency": self.mean_busy / self.elapsed}
         factors = {"load_balance": self.mean_busy / self.max_busy}
         if self.form in (PROFILE, NOEXCHANGE):
             factors["communication"] = self.max_busy / self.elapsed
@@ -195,6 +200,8 @@ class StepAccount:
     def additive(self) -> dict[str, float]:
         """The same as losses of the elapsed time: what the factors lack adds up to what the last
         lacks."""
+        if self.form == TRACE:
+            return self.factors()
         terms = {"load_balance": 1 - (self.max_busy - self.mean_busy) / self.elapsed}
         if self.communication is not None:
             terms["communication"] = self.max_busy / self.elapsed
@@ -206,7 +213,7 @@ class StepAccount:
     @property
     def additive_variant(self) -> str:
         """How ``additive`` defines serialisation and transfer; empty where it has neither."""
-        if self.form not in (PROFILE, NOEXCHANGE):
+        if self.form not in (PROFILE, NOEXCHANGE, TRACE):
             return COLLECTIVE
         return PYPOP if self.communication is None else ""
 

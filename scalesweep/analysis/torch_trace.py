@@ -23,6 +23,8 @@ from typing import Any
 
 import numpy as np
 
+from scalesweep.analysis.kineto_account import windows_between
+from scalesweep.analysis.kineto_stream import BETWEEN
 from scalesweep.analysis.trace_account import (
     COMMUNICATION,
     COMPUTATION,
@@ -42,7 +44,6 @@ from scalesweep.analysis.trace_operations import (
 from scalesweep.analysis.types import Floats
 from scalesweep.analysis.xplane import Event
 
-BETWEEN = "scalesweep: ranks meet"  # workflow/benchmarks/harness/torch_ranks.py
 _STEP = "Optimizer.step#"
 _BATCH = "enumerate(DataLoader)#"
 _GRADIENT = "autograd::engine::evaluate_function:"
@@ -175,21 +176,12 @@ def _nested(events: list[tuple[Event, int | None]]) -> Iterator[_HostEvent]:
 
 def _windows(events: Iterable[Event]) -> Floats:
     """Begin and end of each step's window ``[step, 2]``; none where two optimisers take turns."""
-    marks = sorted(
-        (event for event in events if event.name.startswith(_STEP) or event.name == BETWEEN),
-        key=lambda event: event.end,
-    )
-    windows = []
-    last: float | None = None
-    names = {mark.name for mark in marks if mark.name != BETWEEN}
-    for mark in marks if len(names) == 1 else ():
-        if mark.name == BETWEEN:
-            last = None
-            continue
-        if last is not None:
-            windows.append((last, mark.end))
-        last = mark.end
-    return np.array(windows, np.float64).reshape(-1, 2)
+    ends: dict[str, list[float]] = {}
+    for event in events:
+        if event.name.startswith(_STEP) or event.name == BETWEEN:
+            ends.setdefault(event.name, []).append(event.end)
+    met = np.array(ends.pop(BETWEEN, []))
+    return windows_between(np.array(*ends.values()), met) if len(ends) == 1 else np.zeros((0, 2))
 
 
 def torch_account(trace: TorchTrace) -> TraceAccount | None:

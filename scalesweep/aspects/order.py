@@ -76,6 +76,7 @@ ORDER = (
     "waiting",
     "slow_ranks",
     "timeline_signs",
+    "late_ranks",
     "drift",
     "canary",
     "at_equal_machines",

@@ -23,6 +23,7 @@ from scalesweep.core.profilers import (
 )
 from scalesweep.core.status import Status
 from scalesweep.experiment.results import ExperimentResults
+from scalesweep.report.trace_tables import trace_tables
 from scalesweep.table.declared import Estimate
 
 MAX_RUNS = 24
@@ -92,6 +93,7 @@ def profiles_section(
         "exchange": _exchange(results),
         "traces": _traces(results),
         "operations": _operations(results),
+        **trace_tables(results),
     }
 
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from scalesweep.analysis.network_fit import message_seconds
 from scalesweep.analysis.prediction.series import Collective, Parts
-from scalesweep.analysis.step_account import EPOCHS, PROFILE, StepAccount
+from scalesweep.analysis.step_account import EPOCHS, PROFILE, TRACE, StepAccount
 from scalesweep.analysis.types import Floats
 from scalesweep.core.plan_format import parameter_of
 from scalesweep.tables.epoch_curves import ACCOUNT
@@ -123,7 +123,7 @@ def _shares(data: ExperimentData, points: Sequence[Point]) -> dict[str, Floats] 
         for point in points
     ]
     forms = {account.form for of_point in accounts for account in of_point}
-    if len(forms) != 1 or PROFILE in forms or not all(accounts):
+    if len(forms) != 1 or forms & {PROFILE, TRACE} or not all(accounts):
         return None
     shares: dict[str, Floats] = {}
     whole = np.array([sum(account.elapsed for account in of_point) for of_point in accounts])

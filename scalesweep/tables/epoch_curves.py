@@ -24,6 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scalesweep.analysis.first_epoch import first_epoch_account
+from scalesweep.analysis.kineto_breakdown import trace_breakdown
 from scalesweep.analysis.metrics import ACCURACY_CURVES, EPOCH_CURVES
 from scalesweep.analysis.profile_account import profile_account
 from scalesweep.analysis.step_account import STEPS, account_of, span_problem
@@ -134,6 +135,7 @@ def _account(record: Mapping[str, Any], samples: Mapping[str, NDArray[Any]]) -> 
     ranks, notes = record["point"].get("ranks", 1), record.get("notes") or {}
     notes = notes if isinstance(notes, dict) else {}
     account = account_of(samples, notes, ranks, run_seconds(record))
+    account = account or trace_breakdown(record.get("metrics") or {}, ranks)
     account = account or profile_account(record.get("metrics") or {}, ranks)
     if account is not None and account.form == STEPS:  # time stamps: it computes on these cores
         account = replace(account, clock_mhz=_clock(record, ranks))

@@ -22,7 +22,7 @@ from scalesweep.analysis.stats import (
     positive_interval,
     ratio_interval,
 )
-from scalesweep.analysis.step_account import PROFILE, STEPS, TERMS, StepAccount
+from scalesweep.analysis.step_account import PROFILE, STEPS, TERMS, TRACE, StepAccount
 from scalesweep.analysis.step_work import BETWEEN, COMPUTE_PARTS, NAMED, PIPELINE, SHARDED, TENSOR
 from scalesweep.analysis.types import Floats
 from scalesweep.aspects.breakdown.accounts import finest_of
@@ -80,6 +80,7 @@ LABELS = {
     "global_efficiency": "Global efficiency",
 }
 _MS = 1e3
+_OF_TOOLS = (PROFILE, TRACE)  # they know no samples
 # Time of the reference without a name, over an activity that it does not name, that is nothing.
 _NAMELESS = 0.1
 
@@ -113,7 +114,8 @@ def efficiency_rows(
         return replace(of_point, least=least_of(data, point, of_point.accounts[0], machine))
 
     measured = by_throughput([[measured_of(point) for point in points] for points in series])
-    profiled = any(each.accounts[0].form == PROFILE for group in measured for each in group if each)
+    forms = {each.accounts[0].form for group in measured for each in group if each}
+    profiled = not forms.isdisjoint(_OF_TOOLS)
     scaled = profiled or data.scale in data.axes
     groups = [
         [each for each in group if each and (scaled or each.accounts[0].form == STEPS)]
@@ -157,7 +159,7 @@ def _ratio(data: ExperimentData, steps: MeasuredSteps, base: MeasuredSteps) -> f
     """
     if data.experiment["scaling"] == MODEL:
         return None
-    if steps.accounts[0].form == PROFILE:
+    if steps.accounts[0].form in _OF_TOOLS:
         of_ranks = base.accounts[0].ranks / steps.accounts[0].ranks
         return {"strong": of_ranks, "weak": 1.0}.get(str(data.experiment["scaling"]))
     here, there = steps.local_samples, base.local_samples

@@ -32,7 +32,9 @@ class LedgerRow(_BreakdownRow):
     """A term of a point's ledger, with what it takes more than in the ideal step."""
 
     repeats: int = column("runs with an account", "1")
-    form: str = column("of the accounts: `steps`, `noexchange`, `epochs`, `profile` or `first`")
+    form: str = column(
+        "of the accounts: `steps`, `noexchange`, `trace`, `epochs`, `profile` or `first`"
+    )
     kind: str = column(
         "`ledger`, `part` (of computation), `multiplicative`, `additive` or `machine`"
     )

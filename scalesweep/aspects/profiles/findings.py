@@ -16,6 +16,7 @@ from scalesweep.analysis.timeline_account import (
     REDUCTION,
     WAIT,
 )
+from scalesweep.aspects.profiles.late_findings import late_ranks
 from scalesweep.aspects.profiles.timeline import TimelinePhase
 from scalesweep.core.formatting import counted, finite, number, percent
 from scalesweep.experiment.results import ExperimentResults
@@ -174,4 +175,4 @@ _RULES: tuple[Callable[[Timeline], _Said], ...] = (
     _stalls, _evictions, _late_rank, _queue, _wait, _reduction, _gap,
 )  # fmt: skip
 
-RULES = (Rule(timeline_signs),)
+RULES = (Rule(timeline_signs), Rule(late_ranks))

@@ -1,5 +1,5 @@
-"""The tables `trace` and `operations`: where the time of a step goes in traces of a framework's own
-profiler, by part, and by device and type of operation.
+"""The tables `trace`, `operations` and `trace_stamps`: where the time of a step goes in traces of a
+framework's own profiler, by part, by device and type of operation, and beside time stamps.
 
 Of runs under ``profile: tensorflow`` or ``profile: torch``, from the files that their ranks left.
 """
@@ -12,12 +12,14 @@ from typing import Any
 import numpy as np
 
 from scalesweep.analysis.torch_trace import (
+    TorchTrace,
     read_torch_trace,
     torch_account,
     torch_operations,
     unpacked,
 )
 from scalesweep.analysis.trace_account import PARTS, TraceAccount, trace_account
+from scalesweep.analysis.trace_and_stamps import SideBySide
 from scalesweep.analysis.trace_operations import (
     OperationTime,
     TraceOperations,
@@ -26,6 +28,12 @@ from scalesweep.analysis.trace_operations import (
 )
 from scalesweep.analysis.xplane import read_xplane
 from scalesweep.aspects.profiles.functions import profile_files
+from scalesweep.aspects.profiles.trace_stamps import (
+    TraceBeside,
+    beside_of,
+    beside_rows,
+    stamps_of,
+)
 from scalesweep.core.errors import UserError
 from scalesweep.core.files import read_regular
 from scalesweep.core.profilers import TENSORFLOW, TORCH
@@ -80,8 +88,9 @@ class TraceOperation(DeclaredRow, table="operations", leading=("run_id",)):
     traced_ranks: int = column("ranks whose trace shows steps", "1")
 
 
-def trace_rows(inputs: TableInputs) -> Iterator[TracePart | TraceOperation]:
-    """A row per traced run and part of a step, and per device and type of operation.
+def trace_rows(inputs: TableInputs) -> Iterator[TracePart | TraceOperation | TraceBeside]:
+    """A row per traced run and part of a step, per device and type of operation, and per quantity
+    that its stamps know too.
 
     Of at most MAX_RUNS runs, MAX_RANKS ranks of each, and files of at most MAX_BYTES: larger ones
     are for a viewer.
@@ -96,45 +105,54 @@ def trace_rows(inputs: TableInputs) -> Iterator[TracePart | TraceOperation]:
     ]
     for run in traced[:MAX_RUNS]:
         try:
-            traces = _traces(runs / run["run_id"], run["kind"])
+            traces, beside = _traces(runs / run["run_id"], run["kind"])
         except (UserError, OSError, KeyError, TypeError, ValueError):
             data.unread.append(run["run_id"])
             continue
         if traces:
             yield from _rows(run, [account for account, _ in traces], data.axes)
             yield from _operations(run, [each for _, each in traces], data.axes)
+        yield from beside_rows(run, beside, runs, data.axes)
 
 
-def _of_tensorflow(content: bytes) -> _Trace:
+def _of_tensorflow(content: bytes) -> tuple[_Trace, None]:
     lines = read_xplane(content)
-    return trace_account(lines), trace_operations(lines)
+    return (trace_account(lines), trace_operations(lines)), None
 
 
-def _of_torch(content: bytes) -> _Trace:
+def _of_torch(content: bytes) -> tuple[_Trace, TorchTrace]:
     trace = read_torch_trace(unpacked(content, MAX_TEXT_BYTES))
-    return torch_account(trace), torch_operations(trace)
+    return (torch_account(trace), torch_operations(trace)), trace
 
 
 # Kind of profile -> how the names of its ranks' files end, and their reader.
-_READERS: Mapping[str, tuple[str, Callable[[bytes], _Trace]]] = {
+_READERS: Mapping[str, tuple[str, Callable[[bytes], tuple[_Trace, TorchTrace | None]]]] = {
     TENSORFLOW: (".xplane.pb", _of_tensorflow),
     TORCH: (".json.gz", _of_torch),
 }
 
 
-def _traces(folder: Path, kind: str) -> list[tuple[TraceAccount, TraceOperations]]:
-    """The accounts of a run's ranks that show steps, with their operations."""
+def _traces(
+    folder: Path, kind: str
+) -> tuple[list[tuple[TraceAccount, TraceOperations]], list[SideBySide]]:
+    """The accounts of a run's ranks that show steps, with their operations; and those of ranks
+    whose stamps show the same steps."""
     suffix, read_trace = _READERS[kind]
     files = [path for path in profile_files(folder) if path.name.endswith(suffix)]
     places = np.linspace(0, len(files) - 1, min(len(files), MAX_RANKS)).round().astype(int)
     chosen = [files[place] for place in places.tolist()]
-    read = [read_regular(path, MAX_BYTES) for path in chosen if path.stat().st_size <= MAX_BYTES]
-    traces = []
-    for content in read:
-        account, operations = read_trace(content)
+    stamps = stamps_of(folder) if kind == TORCH else []
+    traces, beside = [], []
+    for path in chosen:
+        if path.stat().st_size > MAX_BYTES:
+            continue
+        (account, operations), trace = read_trace(read_regular(path, MAX_BYTES))
         if account is not None and operations is not None:
             traces.append((account, operations))
-    return traces
+        rank = path.name.removesuffix(suffix).removeprefix("rank")
+        if trace is not None and rank.isdecimal() and (both := beside_of(trace, stamps, int(rank))):
+            beside.append(both)
+    return traces, beside
 
 
 def _rows(

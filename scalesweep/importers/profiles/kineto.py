@@ -6,16 +6,15 @@ from typing import Any
 
 import numpy as np
 
-from scalesweep.analysis.kineto_account import (
-    Lateness,
-    RankAccount,
-    account_of_rank,
+from scalesweep.analysis.kineto_account import RankAccount, account_of_rank
+from scalesweep.analysis.kineto_calls import NOTE, call_tables
+from scalesweep.analysis.kineto_lateness import (
+    Matched,
     lateness_of,
     matched_calls,
     transfer_times,
 )
 from scalesweep.analysis.kineto_stream import Collective, NoTraceError, RankTrace, read_stream
-from scalesweep.analysis.pop import PopFactors, rank_factors
 from scalesweep.analysis.profile import Message, Profile, RankTimes
 from scalesweep.compute.log_lines import open_packed
 from scalesweep.importers.imported_run import Refusal
@@ -23,12 +22,17 @@ from scalesweep.importers.profiles.source import ReadResult, metric
 
 TOOL = "kineto"
 MAX_SIZES = 200
-MAX_KINDS = 50
+# Of a rewritten trace, which may begin with anything: names of kinds that only Kineto has.
+_SIGNS = (
+    '"schemaVersion"', '"distributedInfo"', '"cpu_op"', '"python_function"', '"cuda_runtime"',
+    '"Trace iteration"', '"ProfilerStep#', '"cat": "Kernel"',
+)  # fmt: skip
 
 
 def recognise(head: str) -> bool:
     """Whether a file begins as a trace of Kineto's does."""
-    return head.lstrip().startswith("{") and '"schemaVersion"' in head and '"traceEvents"' in head
+    begins = head.lstrip().startswith("{") and '"traceEvents"' in head
+    return begins and any(sign in head for sign in _SIGNS)
 
 
 def read(files: Sequence[Path], ranks: int | None = None) -> ReadResult:
@@ -40,8 +44,14 @@ def read(files: Sequence[Path], ranks: int | None = None) -> ReadResult:
         try:
             with open_packed(file) as stream:
                 trace = read_stream(stream)
-        except (NoTraceError, EOFError) as error:
+        except NoTraceError as error:
             result.refusals.append(Refusal(file, str(error)))
+            continue
+        except OSError as error:
+            result.refusals.append(Refusal(file, error.strerror or "cannot be read"))
+            continue
+        if trace.unseen and not trace.on_gpu:
+            result.refusals.append(Refusal(file, trace.unseen))
             continue
         if trace.rank is None:
             recordings.append({0: (file, trace)})
@@ -69,27 +79,30 @@ def _takes(recording: Mapping[int, tuple[Path, RankTrace]], trace: RankTrace) ->
 
 def _profile(recording: Mapping[int, tuple[Path, RankTrace]], ranks: int | None) -> Profile | None:
     """The profile of a recording's ranks; None where one of them shows nothing."""
-    traces = [trace for _, trace in recording.values()]
-    accounts = {rank: account_of_rank(trace) for rank, (_, trace) in recording.items()}
+    traces = {rank: trace for rank, (_, trace) in recording.items()}
+    accounts = {rank: account_of_rank(trace) for rank, trace in traces.items()}
     known = {rank: account for rank, account in accounts.items() if account is not None}
     if len(known) < len(accounts):
         return None
-    world = traces[0].world
-    matched = matched_calls(traces) if len(traces) > 1 else {}
-    late = lateness_of(matched)
+    world = next(iter(traces.values())).world
+    matched = matched_calls(traces) if len(traces) > 1 else []
     elapsed = np.array([account.window_s for account in known.values()])
     useful = np.array([account.computation_s for account in known.values()])
     exposed = np.array([account.exposed_s for account in known.values()])
-    messages, left_out = _messages(traces, matched)
+    messages, left_out = _messages(list(traces.values()), matched)
+    calls = call_tables(traces, known, matched, lateness_of(matched))
     notes: dict[str, Any] = {
-        "window": "the profiler's steps" if traces[0].steps.begins else "the whole trace",
+        "window": next(iter(known.values())).window,
         "ranks": {str(rank): _numbers(account) for rank, account in known.items()},
-        "exposed": _exposed(list(known.values())),
+        NOTE: calls.to_json(),
         "call_time": "of a call that all ranks' traces show, that of the last rank to begin"
         if matched else "of one rank, waiting for others included",
     }  # fmt: skip
-    if late is not None:
-        notes["lateness"] = _late(late, list(recording))
+    steps = {str(rank): account.steps for rank, account in known.items()}
+    if len(set(steps.values())) > 1:
+        notes["steps_of_ranks"] = steps
+    if impossible := sum(trace.negative for trace in traces.values()):
+        notes["impossible_events"] = f"{impossible} events of impossible times were left out"
     if left_out:
         notes["messages_left_out"] = f"{left_out} sizes that took the least time"
     complete = world is not None and len(traces) == world
@@ -100,19 +113,18 @@ def _profile(recording: Mapping[int, tuple[Path, RankTrace]], ranks: int | None)
         profiled_ranks=None if complete else len(traces),
         elapsed_s=float(elapsed.max()),
         rank_times=RankTimes(elapsed, useful, exposed) if complete else None,
-        factors=_factors(useful, float(elapsed.max())) if complete else None,
         messages=messages,
-        metrics=_metrics(list(known.values())),
+        metrics=_metrics(list(known.values()), complete),
         notes=notes,
     )
 
 
-def _factors(useful: Any, runtime: float) -> PopFactors | None:
-    return rank_factors(useful, runtime) if (useful > 0).all() and runtime > 0 else None
+def _metrics(accounts: Sequence[RankAccount], complete: bool) -> dict[str, dict[str, object]]:
+    """Means over the ranks, and of a step where steps are known.
 
-
-def _metrics(accounts: Sequence[RankAccount]) -> dict[str, dict[str, object]]:
-    """Means over the ranks, and of a step where the profiler's steps are known."""
+    Of all ranks (``complete``) their balance too. No communication efficiency: what a trace shows
+    beside computation is not all communication.
+    """
     seconds = {
         "runtime": [account.window_s for account in accounts],
         "computation": [account.computation_s for account in accounts],
@@ -128,9 +140,16 @@ def _metrics(accounts: Sequence[RankAccount]) -> dict[str, dict[str, object]]:
     if total > 0:
         overlap = sum(account.overlapped_s for account in accounts) / total
         metrics["overlap_share"] = metric(overlap, "1", "higher")
-    if steps := min(account.steps for account in accounts):
+    useful = [account.computation_s / (account.steps or 1) for account in accounts]
+    if complete and max(useful) > 0:
+        busy = float(np.mean([account.computation_s / account.window_s for account in accounts]))
+        balance = float(np.mean(useful)) / max(useful)
+        metrics["parallel_efficiency"] = metric(busy, "1", "higher")
+        metrics["load_balance"] = metric(balance, "1", "higher")
+    if all(account.steps for account in accounts):
         length = float(np.mean([account.window_s / account.steps for account in accounts]))
         metrics["step_time"] = metric(length, "s", "lower")
+        steps = float(np.mean([account.steps for account in accounts]))
         metrics["steps"] = metric(steps, "steps", "higher")
     return metrics
 
@@ -147,39 +166,8 @@ def _numbers(account: RankAccount) -> dict[str, float]:
     }
 
 
-def _exposed(accounts: Sequence[RankAccount]) -> list[dict[str, Any]]:
-    """Exposed seconds by process group and collective, mean over the ranks, the most first."""
-    seconds: dict[tuple[str, str], float] = {}
-    for account in accounts:
-        for kind, value in account.exposed_by.items():
-            key = kind.group, kind.operation
-            seconds[key] = seconds.get(key, 0.0) + value / len(accounts)
-    most = sorted(seconds.items(), key=lambda item: -item[1])[:MAX_KINDS]
-    return [
-        {"group": group, "collective": operation, "exposed_s": value}
-        for (group, operation), value in most
-    ]
-
-
-def _late(late: Lateness, ranks: Sequence[int]) -> dict[str, Any]:
-    """Who comes late, by rank."""
-    worst = int(late.mean_s.argmax())
-    return {
-        "calls": late.calls,
-        "clocks": "aligned by the median difference of the ends of calls",
-        "latest": ranks[worst],
-        "mean_s": {str(rank): float(s) for rank, s in zip(ranks, late.mean_s, strict=True)},
-        "last_share": {
-            str(rank): float(share) for rank, share in zip(ranks, late.last_share, strict=True)
-        },
-        "clock_ahead_s": {
-            str(rank): float(s) for rank, s in zip(ranks, late.offset_s, strict=True)
-        },
-    }
-
-
 def _messages(
-    traces: Sequence[RankTrace], matched: Mapping[Collective, Any]
+    traces: Sequence[RankTrace], matched: Sequence[Matched]
 ) -> tuple[tuple[Message, ...], int]:
     """Calls by operation, group and size, where the size is known."""
     times: dict[Collective, Any] = {}
@@ -188,7 +176,8 @@ def _messages(
             if kind.size is not None and kind not in times:
                 table = spans.matrix() * 1e-6
                 times[kind] = table[:, 1] - table[:, 0]
-    times |= {kind: transfer_times(calls) for kind, calls in matched.items() if kind in times}
+    shared = {each.kind: transfer_times(each.calls) for each in matched}
+    times |= {kind: seconds for kind, seconds in shared.items() if kind in times}
     messages = [
         Message(
             kind.operation,

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from scalesweep.analysis import kineto_calls
 from scalesweep.analysis.pop import VARIANTS, PopFactors
 from scalesweep.analysis.profile import (
     Message,
@@ -23,6 +24,8 @@ from scalesweep.importers.made_benchmark import parameter_entry
 from scalesweep.importers.profiles.source import metric
 from scalesweep.importers.write_records import PRINTED
 
+# Of the whole recording.
+NOTES = (kineto_calls.NOTE, NOTE)
 # What a metric of a profile means, for the report.
 DEFINITIONS = {
     "parallel_efficiency": "load balance x communication efficiency = mean useful time / run time",
@@ -57,7 +60,7 @@ DEFINITIONS = {
     "idle": "neither computation nor communication nor copies, mean over the ranks",
     "overlap_share": "overlapped over all communication",
     "step_time": "mean of the steps that the profiler recorded",
-    "steps": "steps that the profiler recorded",
+    "steps": "steps that the profiler recorded, mean over the ranks",
 }
 
 
@@ -230,7 +233,7 @@ def _imported(
             "dates": file_dates("the profile"),
             **({PRINTED: "times of a call are rounded"} if key else {}),
             # The account of a whole timeline is not that of its messages of one size.
-            **{name: note for name, note in profile.notes.items() if not (key and name == NOTE)},
+            **{name: note for name, note in profile.notes.items() if not (key and name in NOTES)},
         },
         samples={},
         samples_per_epoch=0,

@@ -1,0 +1,235 @@
+"""Traces of other versions, devices and programs, and damaged ones: one clear line each."""
+
+import gzip
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from scalesweep.analysis import kineto_stream
+from scalesweep.analysis.kineto_account import OPTIMIZER, PROFILER, account_of_rank, windows_of
+from scalesweep.analysis.kineto_calls import NOTE, CallTables
+from scalesweep.analysis.kineto_stream import NoTraceError, RankTrace, read_stream
+from scalesweep.importers.profiles.detect import read_source
+from tests.unit.importers.test_kineto import allreduce, event, one_of, steps, text_of, write
+
+
+def read(text: str) -> RankTrace:
+    return read_stream(io.BytesIO(text.encode()))
+
+
+def refusal(folder: Path, *texts: str) -> str:
+    source = read_source(write(folder, *texts))
+    assert source.profiles == [] and source.others == []
+    (refused,) = source.refusals
+    assert "\n" not in refused.reason
+    return refused.reason
+
+
+def step(begin: float, number: int, *more: dict[str, Any]) -> list[dict[str, Any]]:
+    return [event("user_annotation", f"ProfilerStep#{number}", begin, 1000), *more]
+
+
+def test_what_stands_behind_the_events_is_read_too(tmp_path: Path) -> None:
+    """Who rewrites a trace, or Kineto on demand, puts the rank there."""
+    for rank in (0, 1):
+        body = {"traceEvents": steps(), "distributedInfo": {"rank": rank, "world_size": 2},
+                "baseTimeNanoseconds": 1_700_000_000_000_000_000}  # fmt: skip
+        (tmp_path / f"{rank}.json").write_text(json.dumps(body))
+    (profile,) = read_source(tmp_path).profiles
+    assert (profile.ranks, profile.profiled_ranks) == (2, None)
+    trace = read((tmp_path / "1.json").read_text())
+    assert (trace.rank, trace.world) == (1, 2)
+
+
+def test_kinds_of_2021() -> None:
+    events = [
+        event("Operator", "ProfilerStep#1", 0, 1000),
+        event("Operator", "aten::mm", 0, 900),
+        event("Kernel", "gemm", 100, 400),
+        event("Memcpy", "Memcpy HtoD", 600, 100),
+    ]
+    account = account_of_rank(read(text_of(events)))
+    assert account is not None and account.steps == 1
+    assert account.computation_s == pytest.approx(400e-6)
+    assert account.copies_s == pytest.approx(100e-6)
+
+
+def test_groups_of_one_name_are_not_matched_with_each_other(tmp_path: Path) -> None:
+    """Two groups "tp" of two ranks each: those of ranks 2 and 3 begin 400 us later in each step,
+    which is no lateness."""
+    texts = []
+    for rank in range(4):
+        pair, late = rank // 2, 100 * (rank % 2)
+        members = f"[{2 * pair}, {2 * pair + 1}]"
+        events = []
+        for number in range(6):
+            at = 1000 * number + 400 * pair
+            more = {"Process Group Description": "tp", "Process Group Ranks": members}
+            events += step(1000 * number, number, event("kernel", "gemm", at, 50),
+                           allreduce(at + 100 + late, 200 - late, number, **more))  # fmt: skip
+        texts.append(text_of(events, rank, 4))
+    late = CallTables.from_json(one_of(tmp_path, *texts).notes[NOTE]).late
+    assert [(row.rank, row.members) for row in late] == [
+        (0, "0, 1"), (1, "0, 1"), (2, "2, 3"), (3, "2, 3"),
+    ]  # fmt: skip
+    assert [row.mean_s for row in late] == pytest.approx([0, 100e-6, 0, 100e-6])
+
+
+def test_calls_whose_ends_do_not_coincide_are_other_calls(tmp_path: Path) -> None:
+    """No numbers, no members: what two ranks called at different times tells of no lateness."""
+
+    def made(shift: float) -> list[dict[str, Any]]:
+        events = []
+        for number in range(30):
+            at = 1000 * number + shift * ((number * 7) % 5)
+            call = allreduce(at, 50, number)
+            del call["args"]["Seq"]
+            events += step(1000 * number, number, call)
+        return events
+
+    profile = one_of(tmp_path, text_of(made(0)), text_of(made(150), 1))
+    assert CallTables.from_json(profile.notes[NOTE]).late == []
+    assert profile.notes["call_time"].startswith("of one rank")
+
+
+def test_a_group_without_a_description_goes_by_its_name() -> None:
+    call = allreduce(0, 100, 0, **{"Process Group Description": "undefined",
+                                   "Process Group Name": "3"})  # fmt: skip
+    head = text_of([call])
+    config = '"pg_config": [{"pg_name": "3", "ranks": [1, 0]}]'
+    (kind,) = read(head.replace('"backend": "nccl"', f'"backend": "nccl", {config}')).calls
+    assert (kind.group, kind.members) == ("3", (0, 1))
+
+
+def test_one_kernel_of_rccl_for_all_operations() -> None:
+    events = [event("kernel", "ncclDevKernel_Generic(ncclDevKernelArgsStorage<4096ul>)", 0, 100)]
+    (kind,) = read(text_of(events)).calls
+    assert kind.operation == "unknown"
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "words"),
+    [
+        ("cuda_runtime", "cudaLaunchKernel", "starts kernels on GPUs and shows none"),
+        ("cuda_runtime", "hipLaunchKernel", "starts kernels on GPUs and shows none"),
+        ("xpu_runtime", "urEnqueueKernelLaunchWithArgsExp", "starts kernels on XPUs"),
+        ("mtia_ccp_events", "dma_request", "computes on MTIA"),
+        ("hpu_op", "gemm", "computes on HPU"),
+    ],
+)
+def test_a_device_whose_work_is_not_there(tmp_path: Path, kind: str, name: str, words: str) -> None:
+    """Its operations on the host are no computation."""
+    events = [event("cpu_op", "aten::mm", 0, 100), event(kind, name, 10, 5)]
+    assert words in refusal(tmp_path, text_of(events))
+
+
+def test_kernels_of_an_xpu_are_read() -> None:
+    events = [event("cpu_op", "aten::mm", 0, 100), event("kernel", "gemm_kernel", 10, 50),
+              event("xpu_runtime", "urEnqueueKernelLaunch", 1, 2)]  # fmt: skip
+    account = account_of_rank(read(text_of(events)))
+    assert account is not None and account.computation_s == pytest.approx(50e-6)
+
+
+def test_a_packed_trace_that_was_cut(tmp_path: Path) -> None:
+    """One rank's file is refused with its reason; the other is read."""
+    write(tmp_path, text_of(steps()), text_of(steps(), 1))
+    path = tmp_path / "rank0.pt.trace.json.gz"
+    path.write_bytes(path.read_bytes()[:-200])
+    source = read_source(tmp_path)
+    assert "packed file is damaged" in source.refusals[0].reason
+    assert [profile.profiled_ranks for profile in source.profiles] == [1]
+
+
+def test_times_that_cannot_be_are_left_out_and_counted(tmp_path: Path) -> None:
+    times = ((1_000_000, -5), (10**30, 5), (1_000_000, 10**25), (-1e300, 5))
+    bad = [event("kernel", "gemm", begin, length) for begin, length in times]
+    profile = one_of(tmp_path, text_of([*steps(), *bad], None))
+    assert profile.metrics["computation"]["value"] == pytest.approx(4 * 600e-6)
+    assert profile.notes["impossible_events"].startswith("4 events")
+
+
+@pytest.mark.parametrize("block", [700, 1 << 22])
+def test_numbers_that_are_none_are_refused_by_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, block: int
+) -> None:
+    monkeypatch.setattr(kineto_stream, "BLOCK", block)
+    text = text_of(steps()).replace('"dur": 300', '"dur": NaN', 1)
+    assert "NaN" in refusal(tmp_path, text)
+
+
+def test_a_rank_beyond_its_world() -> None:
+    with pytest.raises(NoTraceError, match="rank 5 of 2 ranks"):
+        read(text_of(steps(), 5, 2))
+
+
+def test_without_the_profilers_steps_those_of_the_optimiser_count() -> None:
+    """The windows between their ends; the first one's begin is not known. Windows in which our own
+    ranks meet are none."""
+    events = []
+    for number in range(6):
+        at = 1000 * number
+        events += [event("cpu_op", "aten::mm", at, 400),
+                   event("user_annotation", "Optimizer.step#SGD.step", at + 800, 100)]  # fmt: skip
+    events.append(event("user_annotation", "scalesweep: ranks meet", 3950, 10))
+    windows, count, kind = windows_of(read(text_of(events)))
+    assert (kind, count) == (OPTIMIZER, 4)
+    assert (windows[:, 1] - windows[:, 0]).tolist() == [1000.0] * 4
+    other = event("user_annotation", "Optimizer.step#Adam.step", 500, 100)
+    assert windows_of(read(text_of([*events, other])))[1] == 0  # two optimisers take turns
+
+
+def test_a_pause_of_the_profiler_is_no_time_of_steps() -> None:
+    events = [each for n in (0, 1, 10, 11)
+              for each in step(1000 * n, n, event("kernel", "gemm", 1000 * n, 500))]  # fmt: skip
+    account = account_of_rank(read(text_of(events)))
+    assert account is not None and (account.window, account.steps) == (PROFILER, 4)
+    assert account.window_s == pytest.approx(4e-3)
+
+
+def test_nested_annotations_count_once() -> None:
+    inner = event("user_annotation", "ProfilerStep#0", 100, 200)
+    account = account_of_rank(read(text_of([*step(0, 0, event("kernel", "g", 0, 500)), inner])))
+    assert account is not None and account.steps == 1
+    assert account.window_s == pytest.approx(1e-3)
+
+
+def test_what_begins_as_no_kineto_trace_may_be_one(tmp_path: Path) -> None:
+    """Metadata of whoever collected it stand first; their keys are not ours to know."""
+    text = json.dumps({"metadata": {"note": "x" * 20_000}, "traceEvents": steps()})
+    with gzip.open(tmp_path / "a.json.gz", "wt") as file:
+        file.write(text)
+    (profile,) = read_source(tmp_path).profiles
+    assert profile.metrics["steps"]["value"] == 4
+
+
+_VALUES = st.one_of(
+    st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=5),
+    st.sampled_from(["[0, 1, ..., 7]", "[-1]", "[[0]]", [0, 0], [1, "a"], {}, "kernel", "Operator",
+                     "nccl:all_reduce", "ProfilerStep#", 2**63, -(2**63), 1e308]),
+)  # fmt: skip
+
+
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.data())
+def test_no_value_of_an_event_stops_the_reader(tmp_path: Path, data: st.DataObject) -> None:
+    """Any value in any key, of some events of two ranks."""
+    texts = []
+    for rank in (0, 1):
+        events = steps(count=2)
+        for _ in range(data.draw(st.integers(1, 3))):
+            one = data.draw(st.sampled_from(events))
+            args = one.get("args")
+            place = args if isinstance(args, dict) and args and data.draw(st.booleans()) else one
+            place[data.draw(st.sampled_from(sorted(place)))] = data.draw(_VALUES)
+        texts.append(text_of(events, rank))
+    source = read_source(write(tmp_path, *texts))
+    assert source.others == []
+    for profile in source.profiles:
+        assert all(np.isfinite(metric["value"]) for metric in profile.metrics.values())
+        CallTables.from_json(json.loads(json.dumps(profile.notes[NOTE])))
