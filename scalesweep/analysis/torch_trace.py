@@ -1,7 +1,8 @@
 """Where the time of a step goes in a trace of PyTorch's profiler (Kineto): one rank.
 
-A step's window ends where the optimiser's step ends and begins where the one before it ended;
-windows in which our ranks meet between steps (``BETWEEN``) are left out. Within a window count, in
+A step's window ends where the optimiser's step ends and begins where the one before it ended, on
+the GPU where there is one: the host is ahead of it, most in the first steps. Windows in which our
+ranks meet between steps (``BETWEEN``) are left out. Within a window count, in
 the order of ``trace_account``, what overlaps once:
 
 1. computation: an operation runs on the host; with GPUs: a kernel that is no collective;
@@ -18,7 +19,7 @@ by gzip: events with a name, a begin and a length in microseconds (Chrome's trac
 import re
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -55,6 +56,7 @@ _OPERATION = re.compile(
 _EXCHANGE = re.compile(r"(?:gloo|mpi|ucc):")
 _CALL_OF_EXCHANGE = re.compile(r"(?:c10d|_c10d_functional|_dtensor)::")
 _NCCL = re.compile(r"nccl", re.IGNORECASE)
+_GPU_MARK = "gpu_user_annotation"  # from the first to the last kernel started inside of a mark
 _HOST, _COPIES = ("cpu_op", "user_annotation"), ("gpu_memcpy", "gpu_memset")
 _US = 1e-6
 _ROUNDING_S = 5e-9  # times are written in nanoseconds
@@ -120,6 +122,7 @@ def read_torch_trace(content: bytes) -> TorchTrace:
     origin = min((event["ts"] for event in whole), default=0.0)
     threads: dict[Any, list[tuple[Event, int | None]]] = {}
     kernels = []
+    on_gpu: dict[int, float] = {}
     for event in whole:
         begin = (event["ts"] - origin) * _US
         read = Event(event["name"], begin, begin + event["dur"] * _US)
@@ -131,8 +134,10 @@ def read_torch_trace(content: bytes) -> TorchTrace:
         elif event["cat"] == "kernel" or event["cat"] in _COPIES:
             device = f"GPU:{args['device']}" if isinstance(args.get("device"), int) else "GPU:?"
             kernels.append(_Kernel(read, event["cat"], device, number))
+        elif event["cat"] == _GPU_MARK and number is not None:
+            on_gpu[number] = max(read.end, on_gpu.get(number, 0.0))
     host = [each for events in threads.values() for each in _nested(events)]
-    return TorchTrace(_windows(each.event for each in host), host, kernels)
+    return TorchTrace(_windows(_ended(host, on_gpu)), host, kernels)
 
 
 def _is_whole(event: Any) -> bool:
@@ -172,6 +177,19 @@ def _nested(events: list[tuple[Event, int | None]]) -> Iterator[_HostEvent]:
     for place, (event, number) in enumerate(events):
         own_s = max(own[place], 0.0)
         yield _HostEvent(event, own_s, place in exchanging, *inside[place], number)
+
+
+def _ended(host: list[_HostEvent], on_gpu: Mapping[int, float]) -> Iterator[Event]:
+    """The host's events; the optimiser's steps end where the GPU is done with them.
+
+    ``on_gpu``: ends on the GPU by the number that an event of the host has.
+    """
+    for each in host:
+        end = on_gpu.get(-1 if each.number is None else each.number)
+        if end is None or not each.event.name.startswith(_STEP):
+            yield each.event
+        else:
+            yield replace(each.event, end=max(each.event.end, end))
 
 
 def _windows(events: Iterable[Event]) -> Floats:

@@ -46,6 +46,23 @@ def test_the_account_of_a_gpu() -> None:
     assert found.shares == pytest.approx(expected)
 
 
+def test_steps_on_a_gpu_end_where_it_has_done_them() -> None:
+    """The host is 40 ms ahead from its second step on: between its ends lie 2 and 10 ms, on the GPU
+    30 and 30, and kernels of 24 in each."""
+    events = [event("cpu_op", "aten::mm", 0, 1, **{"External id": 99})]
+    for step, (host, gpu) in enumerate(zip((48, 50, 60), (50, 80, 110), strict=True)):
+        name, number = "Optimizer.step#AdamW.step", {"External id": step + 1}
+        events += [
+            event("user_annotation", name, host - 1, 1, **number),
+            event("gpu_user_annotation", name, gpu - 4, 4, 7, **number),
+            event("gpu_user_annotation", name, gpu - 5, 1, 8, **number),  # another stream
+            event("kernel", "gemm", gpu - 24, 24, 7, device=0, **{"External id": 99}),
+        ]
+    found = account(events)
+    assert (found.steps, found.step_s) == (2, pytest.approx(0.030))
+    assert found.shares["computation"] == pytest.approx(0.8)
+
+
 def test_an_operation_that_waits_for_others_computes_in_those_it_calls() -> None:
     """An operation of DTensor calls its own on each rank, and the exchange in between."""
     waiting = [
