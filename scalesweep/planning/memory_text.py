@@ -40,7 +40,7 @@ def memory_line(experiment: PlanExperiment, tables: Path) -> str:
         if run.get("to_run", True) and not run["reused"]
     }
     fit = fit_of(tables)
-    names = [*experiment["axes"], *experiment["linked"]]
+    names = dict.fromkeys([*experiment["axes"], *experiment["linked"]])  # may be in both
     said: dict[str, list[tuple[float, str]]] = {TOO_LARGE: [], UNCERTAIN: []}
     missing: dict[str, None] = {}
     stopped: dict[str, int] = {}
