@@ -342,14 +342,16 @@ def _judge(outcome: Outcome, work: Path, spec: Order) -> _Verdict:
     cause, detail = _cause(outcome, work, spec, step)
     # What the kernel kills has not reached a limit of its own.
     limit = None if outcome.oom else spec.get("memory_limit_bytes")
-    if limit is not None or cause == Cause.OUT_OF_MEMORY:
-        from scalesweep.compute.memory_limit import judged, memory_facts
+    if limit is not None or cause in (Cause.OUT_OF_MEMORY, Cause.GPU_OUT_OF_MEMORY):
+        from scalesweep.compute.memory_limit import gpu_memory_facts, judged, memory_facts
 
         if limit is not None:
             cause, detail = judged(cause, detail, step.words or step.own, limit)
         if cause == Cause.OUT_OF_MEMORY and (
             facts := memory_facts(detail, _native_error(work)[2], limit)
         ):
+            more = {**more, "memory": facts}
+        if cause == Cause.GPU_OUT_OF_MEMORY and (facts := gpu_memory_facts(detail)):
             more = {**more, "memory": facts}
     if step.who and spec["params"]["ranks"] > 1:
         detail = f"{detail} ({step.who})"

@@ -23,6 +23,14 @@ _OF_MEMORY = re.compile(
     re.IGNORECASE,
 )
 _ASKED = re.compile(r"you tried to allocate (\d{1,18}) bytes")  # PyTorch's DefaultCPUAllocator
+_SIZE = r"(\d{1,12}(?:\.\d{1,2})?) (bytes|[KMGT]iB)"
+# PyTorch's allocator on a GPU; sizes are rounded to hundredths of their unit.
+_OF_GPU = {
+    "asked_bytes": re.compile(rf"Tried to allocate {_SIZE}"),
+    "held_bytes": re.compile(rf"{_SIZE} (?:is allocated by PyTorch|already allocated)"),
+    "device_bytes": re.compile(rf"{_SIZE} total capacity|total capacity of {_SIZE}"),
+}
+_UNITS = {"bytes": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40}
 _MOST = 200  # characters of a line that is shown
 # What a program of the harness says of its memory in native_error.json, in bytes.
 _SAID = ("asked_bytes", "held_bytes")
@@ -56,6 +64,18 @@ def judged(cause: str, detail: str, lines: Iterable[str], limit_bytes: int) -> t
     shown = " ".join(words.split())
     shown = shown if len(shown) <= _MOST else f"{shown[: _MOST - 3]}..."
     return Cause.OUT_OF_MEMORY, f"no memory for the program, under {limit}: {shown}"
+
+
+def gpu_memory_facts(detail: str) -> dict[str, int]:
+    """What failure.json says of a program that ran out of a GPU's memory, by PyTorch's words in
+    ``detail``, in bytes: ``asked_bytes`` for which there was no room, ``held_bytes`` in the tensors
+    of the rank by then, ``device_bytes`` of the GPU. What they do not say is left out."""
+    facts = {}
+    for name, pattern in _OF_GPU.items():
+        if match := pattern.search(detail):
+            number, unit = (part for part in match.groups() if part is not None)
+            facts[name] = round(float(number) * _UNITS[unit])
+    return facts
 
 
 def memory_facts(detail: str, said: Mapping[str, Any], limit_bytes: int | None) -> dict[str, int]:

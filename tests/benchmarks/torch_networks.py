@@ -80,7 +80,7 @@ def transformer():
 
 def out_of_memory():
     """Exit codes and messages by what PyTorch raises."""
-    said = "CUDA out of memory. Tried to allocate 20.00 GiB.\nIf reserved"
+    said = "CUDA out of memory. Tried to allocate 20.00 GiB. If reserved but unallocated memory is"
     raised = [
         torch.OutOfMemoryError(said),
         RuntimeError("NCCL Error 1: unhandled cuda error: CUDA error: out of memory"),

@@ -8,7 +8,12 @@ from typing import Any
 import pytest
 
 from scalesweep.compute.launcher import launch
-from scalesweep.compute.memory_limit import judged, memory_facts, size_text
+from scalesweep.compute.memory_limit import (
+    gpu_memory_facts,
+    judged,
+    memory_facts,
+    size_text,
+)
 from scalesweep.config.yaml_loader import check_schema
 from scalesweep.core.paths import LAUNCHERS
 from tests.conftest import ROOT
@@ -65,6 +70,42 @@ def test_bytes_come_from_the_program_or_from_pytorchs_words() -> None:
     assert memory_facts("", left, 9) == {"limit_bytes": 9, "asked_bytes": 5, "held_bytes": 7}
     assert memory_facts("", {"asked_bytes": "5", "held_bytes": True}, None) == {}
     assert [size_text(400 * MIB), size_text(3 * 2**30)] == ["400 MiB", "3 GiB"]
+
+
+def test_bytes_of_a_gpu_come_from_pytorchs_words() -> None:
+    """Of version 2.11 on an H200, with 1.50 GiB too much; of 1.13; and of NCCL."""
+    new = (
+        "CUDA out of memory. Tried to allocate 1.50 GiB. GPU 0 has a total capacity of 139.80 GiB "
+        "of which 1.13 GiB is free. Including non-PyTorch memory, this process has 138.66 GiB "
+        "memory in use. Of the allocated memory 136.81 GiB is allocated by PyTorch, and 1.18 GiB "
+        "is reserved by PyTorch but unallocated."
+    )
+    assert gpu_memory_facts(new) == {
+        "asked_bytes": 3 * 2**29,
+        "held_bytes": round(136.81 * 2**30),
+        "device_bytes": round(139.80 * 2**30),
+    }
+    old = (
+        "Tried to allocate 20.00 MiB (GPU 0; 15.78 GiB total capacity; 512 bytes already allocated;"
+    )
+    assert gpu_memory_facts(f"CUDA out of memory. {old}") == {
+        "asked_bytes": 20 * 2**20, "held_bytes": 512, "device_bytes": round(15.78 * 2**30),
+    }  # fmt: skip
+    assert gpu_memory_facts("CUDA error: out of memory") == {}
+
+
+def test_a_run_out_of_a_gpus_memory_leaves_its_bytes(tmp_path: Path) -> None:
+    said = "CUDA out of memory. Tried to allocate 2.00 GiB."
+    program = (
+        "import json, os, sys; out = os.path.dirname(sys.argv[1]);"
+        f"json.dump({{'exit_code': 79, 'message': {said!r}}},"
+        " open(f'{out}/native_error.json', 'w')); sys.exit(79)"
+    )
+    order = spec(tmp_path, argv=[sys.executable, "-c", program, "{run_file}"])
+    assert launch(order, ROOT) == 1
+    left = json.loads((tmp_path / order["run_id"] / "failure.json").read_text())
+    assert left["cause"] == "GPU_OUT_OF_MEMORY"
+    assert left["memory"] == {"asked_bytes": 2 * 2**30}
 
 
 def limited(

@@ -101,6 +101,8 @@ def told_when_out(what: str) -> Iterator[None]:
         said = next((text for text in map(str, errors) if HOST.search(text)), str(error))
         first = said.strip().partition("\n")[0][:300]
         if isinstance(error, torch.OutOfMemoryError) or GPU.search(said):
+            # What follows is advice on settings of the allocator.
+            first = said.strip().partition("\n")[0].partition(" If reserved")[0][:500]
             raise ProgramError(
                 EXIT_GPU_MEMORY, f"out of memory on the GPU, {what}: {first}"
             ) from None
