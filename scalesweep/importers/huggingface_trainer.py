@@ -111,10 +111,17 @@ def read_file(file: Path, ranks: int | None = None) -> Iterator[ImportedRun | Re
 
 
 def _entries(content: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """What ended trainings say: of a state the entries of its history that have a time."""
+    """What ended trainings say: of a state the entries of its history that have a time.
+
+    With ``include_num_input_tokens_seen`` each logged loss has one too: that since the begin.
+    """
     history = content.get("log_history")
     entries = history if isinstance(history, list) else [content]
-    return [entry for entry in entries if isinstance(entry, dict) and "train_runtime" in entry]
+    return [
+        entry
+        for entry in entries
+        if isinstance(entry, dict) and "train_runtime" in entry and "loss" not in entry
+    ]
 
 
 def _run(content: Mapping[str, Any], file: Path, ranks: int | None) -> ImportedRun:

@@ -86,6 +86,20 @@ def test_a_resumed_training_has_no_rates(tmp_path: Path) -> None:
     assert run.unfinished.startswith("the training was resumed (1 earlier calls)")
 
 
+def test_logged_losses_with_times_are_no_trainings(tmp_path: Path) -> None:
+    """As transformers 5.17 writes them with include_num_input_tokens_seen."""
+    logged = [
+        {"loss": 6.95, "step": 5, "num_input_tokens_seen": 81920, "train_runtime": 1.6497,
+         "train_tokens_per_second": 49656.123},
+        {"loss": 6.9, "step": 120, "train_runtime": 3.2, "train_tokens_per_second": 298006.812},
+    ]  # fmt: skip
+    run = one_of(write(tmp_path, trainer_state=state(*logged, {**LAST, "train_loss": 6.9})))
+    assert (run.unfinished, values(run)["run_time"]) == ("", 80.2776)
+    assert values(run)["samples_per_second"] == 23.917
+    cut = write(tmp_path / "cut", trainer_state=state(*logged))  # not ended
+    assert read_source(cut)[0] == []
+
+
 def test_a_resumed_training_is_known_by_its_losses(tmp_path: Path) -> None:
     """As CoralReefFish/whisper-tiny-nbaiLab 975bb203: train_loss is the sum of the last part's
     losses over all steps."""
