@@ -53,6 +53,7 @@ class Ceiling:
     growing: bool = False
     intensity: float | None = None
     devices: int = 0  # of a node, where the site says what they are; 0: not known
+    ranks: int = 0  # on a node, that measured it; 0: nobody did
 
 
 def machine_ceilings(summary: pd.DataFrame, plan: Plan) -> list[Ceiling]:
@@ -104,6 +105,7 @@ def _measured(
         disturbed=sum(best.disturbed),
         growing=sweep is not None and bool(growth(*sweep.best_rates())),
         intensity=_intensity_at_best(sweep) if kind == COMPUTE else None,
+        ranks=min(int(every["ranks"]), int(every.get("ranks_per_node") or 1)),
     )
 
 

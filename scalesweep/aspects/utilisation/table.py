@@ -245,7 +245,8 @@ def _peak(
 ) -> Ceiling | None:
     """A rank's part of a node's ceiling for a type of numbers; None where there is none.
 
-    The ranks on a node share it equally, or the devices that the site's data sheet is of.
+    The ranks on a node share it equally, or the devices that the site's data sheet is of. What a
+    probe measured with fewer ranks than a node has devices is of as many devices.
     """
     of_type = {
         ceiling.dtype: ceiling
@@ -259,8 +260,10 @@ def _peak(
         return None
     devices = next((c.devices for c in inputs.machine.ceilings if c.devices), 0)
     here = min(int(every["ranks"]), int(every.get("ranks_per_node") or 1))
-    share = 1 / (devices or here)
     ceiling = of_type.get(dtype)
+    if devices and ceiling is not None and ceiling.ranks:
+        devices = min(devices, ceiling.ranks)
+    share = 1 / (devices or here)
     if ceiling is None or ceiling.low is None or ceiling.high is None:
         return Ceiling(COMPUTE, stated, dtype, value * share, None, None, 0, "")
     return replace(ceiling, value=value * share, low=ceiling.low * share, high=ceiling.high * share)

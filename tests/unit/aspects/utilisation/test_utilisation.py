@@ -1,5 +1,6 @@
 """The table of utilisation, what is said of it, and its section."""
 
+from dataclasses import replace
 from typing import Any
 
 import pandas as pd
@@ -117,6 +118,9 @@ def test_peaks_of_the_site_and_measured_ceilings() -> None:
     # The ceiling's interval widens that of the share.
     own = palm.tokens.low / palm.tokens.value
     assert palm.of_ceiling.low / palm.of_ceiling.value < own
+    # One rank of the probe on a node of eight devices measured one of them.
+    one = replace(probed, value=5e14, low=4.9e14, high=5.1e14, ranks=1)
+    assert rows(TOKENS, None, [sheet, one])["palm"].ceiling == 5e14
     # Four ranks on a node of eight devices do not have the other devices' peaks.
     half = rows(TOKENS, None, [sheet], ranks=4, ranks_per_node=4)["palm"]
     assert half.peak == 1e15
