@@ -55,7 +55,7 @@ def allow_tf32(allowed):
     tf32["allowed"] = allowed
 
 
-def tf32_state():
+def tf32_state(convolutions):
     return tf32["allowed"], capabilities
 
 

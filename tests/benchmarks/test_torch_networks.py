@@ -62,6 +62,13 @@ def test_operations_are_those_of_the_products(both):
     assert facts["resnet50_flop"] == pytest.approx(3 * forward - first, rel=0.02)
 
 
+def test_tf32_is_allowed_for_convolutions_and_not_for_matrix_products(both):
+    *_, facts = both
+    assert facts["tf32"] == {
+        "products": False, "convolutions": True, "in": ["resnet20", "resnet50"],
+    }  # fmt: skip
+
+
 def test_memory_of_the_gpu_and_of_the_host_are_told_apart(both):
     *_, facts = both
     assert [end and end[0] for end in facts["out_of_memory"]] == [79, 79, 71, 71, None, None, 71]

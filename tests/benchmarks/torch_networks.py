@@ -12,9 +12,9 @@ from hashlib import blake2b
 import numpy as np
 import torch
 
-from harness import seeded
+from harness import seeded, torch_ranks
 from harness.program import ProgramError
-from torch_training import flops, inputs, memory, models
+from torch_training import benchmark, flops, inputs, memory, models
 from torch_training.mesh import Shape
 from torch_training.models.network import count, initial_values
 
@@ -22,6 +22,7 @@ GPT2 = {
     "model": "transformer", "layers": 12, "width": 768, "heads": 12, "sequence": 1024,
     "vocabulary": 50257, "tied_weights": True, "checkpointing": "none", "seed": 1,
 }  # fmt: skip
+KINDS = ("products", "convolutions")
 TINY = GPT2 | {"layers": 2, "width": 32, "heads": 2, "sequence": 8, "vocabulary": 50}
 
 
@@ -118,7 +119,10 @@ def main():
     torch.set_num_threads(1)
     seed = int(sys.argv[2])
     np.savez(sys.argv[1], **residual("resnet20", seed), **residual("resnet50", seed))
-    print(json.dumps(transformer() | {"out_of_memory": out_of_memory()}))
+    tf32 = {kind: torch_ranks.tf32_state(kind == "convolutions")[0] for kind in KINDS}
+    names = ("mlp", "resnet20", "resnet50", "transformer")
+    tf32["in"] = [n for n in names if benchmark.convolves(n)]
+    print(json.dumps(transformer() | {"out_of_memory": out_of_memory(), "tf32": tf32}))
 
 
 if __name__ == "__main__":

@@ -58,6 +58,11 @@ class Benchmark(ABC):
         """Return this rank's inter-op and intra-op threads, 0 for the framework's choice."""
         return self.params["inter_threads"], self.params["intra_threads"]
 
+    def convolves(self) -> bool:
+        """Return whether most of what is computed are convolutions, and not matrix products: by
+        PyTorch's defaults only they may use TF32."""
+        return False
+
     def about_rank(self) -> Any:  # noqa: B027 (optional)
         """Return what else `notes` needs to know of this rank, as JSON."""
 
@@ -119,7 +124,9 @@ def execute(run: Run, load: Load, framework: str = "tensorflow") -> None:
             arrays = benchmark.gather()
             threads, first = benchmark.threads(), ranks.first_on_host()
             mine = facts.rank_facts(*threads, first, clocks.mean_mhz)
-            known = ranks.gather_json([mine, benchmark.about_rank(), tf32.facts()])
+            known = ranks.gather_json(
+                [mine, benchmark.about_rank(), tf32.facts(benchmark.convolves())]
+            )
         if ranks.rank() == 0:
             samples = cast(Arrays, arrays)  # of all ranks: they are here
             notes = benchmark.notes([about for _, about, _ in known])

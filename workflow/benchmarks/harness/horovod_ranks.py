@@ -113,8 +113,9 @@ def allow_tf32(allowed: bool) -> None:
     tf.config.experimental.enable_tensor_float_32_execution(allowed)
 
 
-def tf32_state() -> tuple[bool, list[tuple[int, int] | None]]:
-    """Return whether it is allowed, as TensorFlow does by default, and what the GPUs can do."""
+def tf32_state(convolutions: bool) -> tuple[bool, list[tuple[int, int] | None]]:
+    """Return whether it is allowed, as TensorFlow does by default for both, and what the GPUs can
+    do."""
     gpus = tf.config.get_visible_devices("GPU") or tf.config.list_physical_devices("GPU")
     details = [tf.config.experimental.get_device_details(gpu) for gpu in gpus]
     allowed = bool(tf.config.experimental.tensor_float_32_execution_enabled())

@@ -89,8 +89,9 @@ class Implementation(Protocol):
     def allow_tf32(self, allowed: bool) -> None:
         """Allow or forbid TensorFloat-32 (`harness.tf32`)."""
 
-    def tf32_state(self) -> tuple[bool, list[tuple[int, int] | None]]:
-        """Return whether TensorFloat-32 is allowed, and the compute capability of each GPU."""
+    def tf32_state(self, convolutions: bool) -> tuple[bool, list[tuple[int, int] | None]]:
+        """Return whether TensorFloat-32 is allowed for convolutions, or else for matrix products,
+        and the compute capability of each GPU."""
 
     def start_profiler(self, folder: Path, rank: int) -> None:
         """Start the framework's own profiler."""

@@ -28,9 +28,10 @@ def choose(asked: bool | None) -> tuple[int, str] | None:
     return EXIT_UNSUPPORTED, "tf32 true: no GPU of compute capability 8.0 or more here"
 
 
-def facts() -> dict[str, Any]:
-    """Return what this rank computes on, whether that has TF32, and whether it is in force."""
-    allowed, gpus = ranks.implementation().tf32_state()
+def facts(convolutions: bool = False) -> dict[str, Any]:
+    """Return what this rank computes on, whether that has TF32, and whether it is in force for
+    convolutions, or else for matrix products."""
+    allowed, gpus = ranks.implementation().tf32_state(convolutions)
     supported = bool(gpus) and all(map(_has_it, gpus))
     override = os.environ.get(OVERRIDE)
     return {

@@ -210,6 +210,11 @@ def device() -> torch.device:
     return _now.device
 
 
+def device_name() -> str:
+    """Return the name of this rank's GPU, or CPU."""
+    return torch.cuda.get_device_name(_now.device) if _now.device.type == "cuda" else "CPU"
+
+
 def rank() -> int:
     """Return the number of this rank."""
     return _now.place.rank
@@ -305,9 +310,11 @@ def allow_tf32(allowed: bool) -> None:
     torch.backends.cudnn.allow_tf32 = allowed
 
 
-def tf32_state() -> tuple[bool, list[tuple[int, int] | None]]:
-    """Return whether matrix products or convolutions may use it, and what the GPU can do."""
-    allowed = torch.backends.cuda.matmul.allow_tf32 or torch.backends.cudnn.allow_tf32
+def tf32_state(convolutions: bool) -> tuple[bool, list[tuple[int, int] | None]]:
+    """Return whether it is allowed, as PyTorch does by default for convolutions and not for matrix
+    products, and what the GPU can do."""
+    of = torch.backends.cudnn if convolutions else torch.backends.cuda.matmul
+    allowed = bool(of.allow_tf32)
     gpus = [_now.device] if _now.device.type == "cuda" else []
     return allowed, [torch.cuda.get_device_capability(gpu) for gpu in gpus]
 

@@ -46,6 +46,11 @@ def build(
     return shared, optimizers.make(params, shared.parameters())
 
 
+def convolves(model: str) -> bool:
+    """Return whether nearly all operations of a network are those of convolutions."""
+    return model.startswith("resnet")
+
+
 @contextmanager
 def told_without_compiler() -> Iterator[None]:
     """Raise ProgramError (code 69) where torch.compile finds no compiler."""
@@ -120,12 +125,14 @@ class TorchTraining(Benchmark):
             **{name: ranks.gather(each) for name, each in self.timed.seconds.items()},
         }
 
+    def convolves(self) -> bool:
+        """Return whether the network is made of convolutions."""
+        return convolves(self.params["model"])
+
     def about_rank(self) -> dict[str, Any]:
         """Return the device of this rank and its threads."""
-        gpu = self.device.type == "cuda"
-        name = torch.cuda.get_device_name(self.device) if gpu else "CPU"
         return {
-            "device": name,
+            "device": torch_ranks.device_name(),
             "threads": [torch.get_num_interop_threads(), torch.get_num_threads()],
             "share": self.sharing.about(),
         }
