@@ -24,7 +24,7 @@ def test_an_unknown_program_is_2_and_one_line(name):
         f"benchmarks: no program {name!r}; allowed: allreduce, cnn_training, cnn_training.stage, "
         "compute_peak, copy_bandwidth, cosmoflow_data.stage, cosmoflow_training, data_loading, "
         "file_read, file_read.stage, input_pipeline, memory_bandwidth, nt3, nt3.stage, "
-        "pair_latency, step_layers, torch_training, torch_training.stage\n"
+        "pair_latency, step_layers, torch_peak, torch_training, torch_training.stage\n"
     )
 
 

@@ -10,7 +10,8 @@ from scalesweep.experiment.results import ExperimentResults
 
 # What probes measure, in words; imported and foreign ones by their benchmark's name.
 WHAT = {
-    "compute_peak": "arithmetic", "memory_bandwidth": "memory", "file_read": "reading files",
+    "compute_peak": "arithmetic", "torch_peak": "arithmetic", "memory_bandwidth": "memory",
+    "file_read": "reading files",
     "allreduce": "bus bandwidth of a collective", "copy_bandwidth": "copies",
 }  # fmt: skip
 

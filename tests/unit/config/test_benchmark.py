@@ -118,6 +118,7 @@ FINGERPRINTS: dict[tuple[str, int], str] = {
     ("pair_latency", 1): "0be4529f5b1d73e4",
     ("input_pipeline", 1): "5b83dfbd3bbacd0c",
     ("torch_training", 1): "24145c6e55506c2c",
+    ("torch_peak", 1): "263b346fe3ad1249",
 }
 
 

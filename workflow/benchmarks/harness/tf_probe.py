@@ -1,26 +1,20 @@
-"""The frame of a probe: a benchmark that times a sweep of calls and reports the best rate."""
+"""Probes in TensorFlow, whose ranks are Horovod's."""
 
-import time
-from abc import abstractmethod
-from collections.abc import Iterable
-from typing import Any
+from typing import Any, ClassVar
 
-import numpy as np
 import tensorflow as tf
 
-from harness import ranks, tf_training, watch
-from harness.frame import Arrays, Benchmark
-from harness.native import Metric, Work
-from harness.program import EXIT_UNSUPPORTED, ProgramError
-from harness.sweep import SECONDS, Case, Clock, Sweep, ceiling_metrics, rates, run_sweep
+from harness import ranks, tf_training
+from harness.probe import SweepProbe
 
 
-class Probe(Benchmark):
-    """A benchmark with the parameters repeats, seconds_per_repeat and seconds_per_value."""
+class Probe(SweepProbe):
+    """A probe whose calls are TensorFlow's."""
 
-    rate_name: str  # the main metric
-    rate_unit: str
-    sweep: Sweep
+    lacking: ClassVar[tuple[type[Exception], ...]] = (
+        tf.errors.UnimplementedError,
+        tf.errors.InvalidArgumentError,
+    )
 
     def start(self) -> None:
         """Start the ranks as training does, each on a GPU of its own where there are any."""
@@ -32,63 +26,9 @@ class Probe(Benchmark):
         tf_training.start(shared | horovod)
         ranks.barrier()
 
-    def threads(self) -> tuple[int, int]:
-        """Return this rank's threads: `threads` within an operation, one operation at a time."""
-        return 0, self.params["threads"]
-
-    @abstractmethod
-    def make_sweep(self) -> Sweep:
-        """Return the sweep without values yet."""
-
-    @abstractmethod
-    def cases(self) -> Iterable[Case]:
-        """Return what is timed, in the order of growing work."""
-
-    def measure(self) -> None:
-        """Time the sweep. Raises ProgramError (code 69) where nothing of it can be measured."""
-        params = self.params
-        self.sweep = self.make_sweep()
-        clock = Clock(time.perf_counter, ranks.barrier, _largest)
-        repeats, least = params["repeats"], params["seconds_per_repeat"]
-        with self.phases("timed"):
-            try:
-                run_sweep(
-                    self.sweep, self.cases(), repeats, least, params["seconds_per_value"], clock
-                )
-            except (tf.errors.UnimplementedError, tf.errors.InvalidArgumentError) as error:
-                line = str(error.message).splitlines()[0][:200]
-                raise ProgramError(EXIT_UNSUPPORTED, f"{self.asked()}: {line}") from None
-        if not self.sweep.values:
-            why = next(iter(self.sweep.left_out.values()), "nothing was asked for")
-            raise ProgramError(
-                EXIT_UNSUPPORTED, f"{self.asked()}: {why}" if ranks.rank() == 0 else ""
-            )
-
-    def asked(self) -> str:
-        """Return the parameters, in words, that a machine may not be able to do."""
-        return self.sweep.by
-
-    def gather(self) -> dict[str, np.ndarray | None]:
-        """Gather the times of all ranks: ``[value, repeat, rank]``."""
-        return {SECONDS: ranks.gather(np.array(self.sweep.seconds))}
-
-    def work(self) -> Work:
-        """Return nothing: a probe handles no samples."""
-        return {}
-
-    def metrics(self, arrays: Arrays) -> dict[str, Metric]:
-        """Return the best rate and the median of its repeats."""
-        return ceiling_metrics(self.rate_name, self.rate_unit, rates(self.sweep, arrays[SECONDS]))
-
-    def notes(self, about_ranks: list[Any]) -> dict[str, Any]:
-        """Return what the times are of."""
-        return {"sweep": self.sweep.note()}
-
-
-def _largest(value: float) -> float:
-    """Return the largest of every rank's numbers, on every rank."""
-    watch.advance()
-    return float(max(ranks.gather_json(value)))
+    def why_lacking(self, error: Exception) -> str:
+        """Return TensorFlow's message without the node that it names."""
+        return str(getattr(error, "message", error))
 
 
 def wait(result: Any) -> Any:
