@@ -136,7 +136,11 @@ def layout_trials(
         for name, forecast in forecasts
         for layout, why in forecast.left
     ]
-    left_out += [f"{name}: {why}" for name, forecast in forecasts for why in forecast.left_out]
+    left_out += [
+        f"{', '.join(filter(None, (name, forecast.study.words)))}: {why}"
+        for name, forecast in forecasts
+        for why in forecast.left_out
+    ]
     barred = Counter(why for each in asked for why in each.barred.values())
     left_out += [f"{counted(n, 'layout')}: {why}" for why, n in barred.most_common()]
     return Trials(decisions, forecasts, left_out)
