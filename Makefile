@@ -11,7 +11,7 @@ help:
 	@echo "make check  install .venv, lint, run the fast unit tests: for every edit"
 	@echo "make test   install .venv, run the tests (TESTS=PATH: only these)"
 	@echo "make readme run the README's commands in a fresh clone, and check what they leave"
-	@echo "make docs   build the documentation's site in site/, with search; links are checked"
+	@echo "make docs   build the documentation's site in site/, with search; links are checked; and the gallery's reports"
 	@echo "make lint   ruff, mypy, snakefmt, snakemake --lint, the documentation"
 	@echo "make slurm-up, make slurm-down   boot and stop a Slurm of 4 nodes on this machine"
 	@echo "make bench  measure what this project claims about speed (BENCH=\"noop execute\": only these)"
@@ -61,9 +61,11 @@ lint: setup
 	python tools/names.py
 	python tools/causes.py --check
 	python tools/schemas.py --check
+	python tools/gallery.py --check
 
 docs: setup
 	@$(DOCS) -b html . site
+	@python tools/gallery.py --site $(CURDIR)/site
 	@echo "documentation: $(CURDIR)/site/docs/index.html"
 
 format: setup

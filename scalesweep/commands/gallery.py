@@ -9,6 +9,7 @@ from scalesweep.core.errors import UserError
 from scalesweep.core.own_files import publish
 from scalesweep.gallery.bring import bring
 from scalesweep.gallery.comparison_text import FILE, as_csv, lines
+from scalesweep.gallery.page import PAGE, study_page
 from scalesweep.gallery.recompute import DIFFERS, MISSING, compare
 from scalesweep.gallery.study import load_study, study_names
 from scalesweep.smk.campaign_args import check_path
@@ -40,9 +41,10 @@ def run(args: argparse.Namespace) -> None:
         import_source.run(words)
     comparisons = compare(study, results, {each.part.name: each.path for each in brought})
     publish(results / FILE, as_csv(comparisons))
+    publish(results / PAGE, study_page(study, comparisons))
     for line in lines(comparisons):
         print(line)
-    print(f"all numbers: {results / FILE}")
+    print(f"all numbers: {results / FILE}, {results / PAGE}")
     bad = [each.verdict for each in comparisons if each.verdict in (DIFFERS, MISSING)]
     if bad:
         raise UserError(

@@ -21,11 +21,11 @@ def lines(comparisons: Sequence[Comparison]) -> Iterator[str]:
     """A line for each check, and for its numbers; the last says how many agree."""
     for check, group in groupby(comparisons, key=lambda comparison: comparison.check):
         numbers = list(group)
-        yield f"{check.name} ({check.where}): {_counts(numbers)}{_largest(numbers)}"
+        yield f"{check.name} ({check.where}): {counts(numbers)}{largest(numbers)}"
         for comparison in numbers:
             if len(numbers) <= EACH or comparison.verdict != AGREES:
                 yield f"  {line(comparison)}"
-    yield f"published numbers: {_counts(comparisons)}"
+    yield f"published numbers: {counts(comparisons)}"
 
 
 def line(comparison: Comparison) -> str:
@@ -42,7 +42,7 @@ def line(comparison: Comparison) -> str:
     return f"{said}: {comparison.reason}" if comparison.reason else said
 
 
-def _counts(comparisons: Sequence[Comparison]) -> str:
+def counts(comparisons: Sequence[Comparison]) -> str:
     """How many got each verdict, such as ``14 of 16 agree, 2 known to differ``."""
     verdicts = [comparison.verdict for comparison in comparisons]
     text = f"{verdicts.count(AGREES)} of {len(verdicts)} agree"
@@ -52,7 +52,7 @@ def _counts(comparisons: Sequence[Comparison]) -> str:
     return text
 
 
-def _largest(comparisons: Sequence[Comparison]) -> str:
+def largest(comparisons: Sequence[Comparison]) -> str:
     """The largest difference of those that agree, if their digits allow 1 % at most."""
     agreeing = [
         (abs(comparison.difference), comparison.published)

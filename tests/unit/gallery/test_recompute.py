@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from scalesweep.gallery import comparison_text
+from scalesweep.gallery.page import index_page, study_page
 from scalesweep.gallery.recompute import AGREES, DIFFERS, KNOWN, MISSING, Comparison, compare
 from scalesweep.gallery.study import load_study
 from tests.fakes.gallery import SMALL, TABLE, write_study
@@ -103,6 +104,23 @@ def test_lists_truth_values_and_what_is_combined(tmp_path: Path, results: Path) 
         recomputed={**made, "value": "rate_eff_run", "over": {"ranks": 2}},
     )  # fmt: skip
     assert row.verdict == AGREES
+
+
+def test_the_page_has_every_number_and_names_what_differs(tmp_path: Path, results: Path) -> None:
+    rows = compared(tmp_path, results)
+    page = study_page(load_study("small", tmp_path), rows)
+    assert page.count('scope="row"') == 3 and "<script" not in page
+    assert '<td class="bad">differs: an error of the source' in page
+    assert "2 of 3 agree, 1 differ" in page and 'href="report.html"' in page
+    study = {
+        "name": "a<b",
+        "title": "t",
+        "counts": "1 of 1 agree",
+        "page": "a/p.html",
+        "report": "",
+    }
+    index = index_page([study])
+    assert '<a href="a/p.html">a&lt;b</a>' in index and "a<b" not in index
 
 
 def test_all_numbers_are_a_file(tmp_path: Path, results: Path) -> None:
