@@ -130,8 +130,14 @@ def scored_layouts(results: ExperimentResults) -> list[Finding]:
     text = (
         f"Of {counted(len(rows), 'layout')} with an expected rate that have been measured since, "
         f"{hits} {'was' if hits == 1 else 'were'} within the interval of {100 * rows[-1].level:g} "
-        f"%; the error is {percent(typical)} in the median."
+        f"%; the error is {percent(typical)} in the median"
     )
+    # Those that looked best are more often worse than expected than all together.
+    if 0 < len(advised := [row for row in rows if row.chosen]) < len(rows):
+        text += (
+            f" (of {len(advised)} that were advised, {sum(row.hit for row in advised)} within it)"
+        )
+    text += "."
     evidence = declared_evidence(results, rows[-1], ("hit", "error"))
     return [Finding(results.name, SCORED, NOTE, text, evidence)]
 

@@ -204,6 +204,9 @@ def test_expected_rates_are_kept_and_scored_when_layouts_are_measured(campaign: 
         f"Of {len(rows)} layouts with an expected rate that have been measured since, {hits} were "
         "within the interval of 90 %; the error is "
     )
+    advised = [row for row in rows if row.chosen]
+    within = sum(row.hit for row in advised)
+    assert finding.text.endswith(f" (of {len(advised)} that were advised, {within} within it).")
     section = prediction_section(results, 100)
     assert section is not None and section.layouts is not None
     assert section.predicted is None and section.forecasts is None
