@@ -47,7 +47,7 @@ _UNSEEN = {
     b'"mtia_ccp_events"': "computes on MTIA, whose events are not read",
     b'"hpu_op"': "computes on HPU, whose events are not read",
 }
-_COLLECTIVE_KERNEL = re.compile(r"nccl|rccl|oneccl", re.IGNORECASE)
+_LIBRARIES = ("nccl", "NCCL", "rccl", "oneccl")  # in the names of their kernels
 # Bytes of an element, as PyTorch names types in traces.
 _BYTES = {
     "Float": 4, "Half": 2, "BFloat16": 2, "Double": 8, "Int": 4, "Long": 8, "Byte": 1, "Char": 1,
@@ -315,7 +315,7 @@ def _keep(
     trace.on_gpu = True
     if kind != "kernel":
         trace.copies.add(begin, length)
-    elif _COLLECTIVE_KERNEL.search(name):
+    elif any(library in name for library in _LIBRARIES):
         _call(trace, event.get("args"), name, begin, length)
     else:
         trace.kernels.add(begin, length)

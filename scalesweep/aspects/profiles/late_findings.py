@@ -22,7 +22,7 @@ def late_ranks(results: ExperimentResults) -> list[Finding]:
         if row.run_id not in shown:
             continue
         where = f"at {results.describe(row.point)} " if results.axes else ""
-        group = f"group {row.group}" if row.group else "their group"
+        group = f"group {row.group}" if row.group else "a group without a name"
         text = (
             f"in a trace {where}rank {row.rank} begins the collectives of {group} last of ranks "
             f"{row.members}, throughout the recording: {percent(row.last_share)} of {row.calls:,} "
