@@ -103,14 +103,13 @@ def windows_of(trace: RankTrace) -> tuple[Floats, int, str]:
     """Windows ``[window, 2]`` in microseconds, how many steps they are, and what they are.
 
     The profiler's steps; else, where one optimiser steps, from the end of each of its steps to the
-    next; else from the first to the last activity, which are no steps.
+    next, on a GPU by its time; else from the first to the last activity, which are no steps.
     """
     steps = trace.steps.matrix()
     if len(steps := steps[steps[:, 1] > steps[:, 0]]):
         return _joined(union(steps)), min(len(steps), len(trace.step_numbers)), PROFILER
     if len(trace.optimizer) == 1:
-        (spans,) = trace.optimizer.values()
-        windows = windows_between(spans.matrix()[:, 1], trace.met.matrix()[:, 1])
+        windows = windows_between(_optimizer_ends(trace), trace.met.matrix()[:, 1])
         if len(windows) > 1:
             return windows, len(windows), OPTIMIZER
     calls = [spans.matrix() for spans in trace.calls.values()]
@@ -118,6 +117,15 @@ def windows_of(trace: RankTrace) -> tuple[Floats, int, str]:
     if not len(every):
         return every, 0, WHOLE
     return np.array([[every[:, 0].min(), every[:, 1].max()]]), 0, WHOLE
+
+
+def _optimizer_ends(trace: RankTrace) -> Floats:
+    """When the steps of the one optimiser of a trace were done: on a GPU, where it has them. The
+    host is ahead of that, most in the first steps."""
+    ((name, spans),) = trace.optimizer.items()
+    ends: Floats = spans.matrix()[:, 1]
+    on_gpu = [trace.done_on_gpu.get(number, -np.inf) for number in trace.optimizer_ids[name]]
+    return np.maximum(ends, on_gpu)
 
 
 def _joined(steps: Floats) -> Floats:

@@ -35,11 +35,14 @@ _GLOO = ("gloo:", "mpi:", "ucc:")
 _OPERATIONS = ("aten::", "mkldnn::", "onednn::", "quantized::", "fbgemm::", "CompiledFunction")
 _BETWEEN = re.compile(rb'\}\s*,\s*\{\s*(?="ph"\s*:)')
 _KINDS = (b'"kernel"', b'"gpu_mem', b'"user_annotation"')
+# Of the marks on a GPU only the optimiser's count; few blocks of a trace have one.
+_RARE = b'"Optimizer.step#'
 _NAMES = tuple(f'"{name}'.encode() for name in _OPERATIONS)
-_KEPT = frozenset(("kernel", "gpu_memcpy", "gpu_memset", "user_annotation"))
+_GPU_MARK = "gpu_user_annotation"
+_KEPT = frozenset(("kernel", "gpu_memcpy", "gpu_memset", "user_annotation", _GPU_MARK))
 # What Kineto of 2021 called them, and how to find their events.
 _OLD = {"Kernel": "kernel", "Memcpy": "gpu_memcpy", "Memset": "gpu_memset", "Operator": "cpu_op"}
-_OLD_KINDS = (b'"Kernel"', b'"Memcpy"', b'"Memset"', b'"ProfilerStep#', b'"Optimizer.step#')
+_OLD_KINDS = (b'"Kernel"', b'"Memcpy"', b'"Memset"', b'"ProfilerStep#')
 # Signs of work on a device whose own times the trace does not have, or that are not read.
 _UNSEEN = {
     b'LaunchKernel"': "starts kernels on GPUs and shows none: record the activities of GPUs too",
@@ -94,9 +97,10 @@ class RankTrace:
     """One rank's trace: ``calls`` by kind, with the sequence numbers that the trace has for them
     (-1 where none); ``steps`` are the profiler's own, with their ``step_numbers``.
 
-    ``optimizer``: ends of steps of the optimiser by its name, ``met``: ends of what our own
-    programs do between steps. ``base_s``: what times are counted from. ``unseen``: why the work of
-    a device is not in the trace, empty where it is.
+    ``optimizer``: steps of the optimiser by its name, ``optimizer_ids``: the numbers that they have
+    in the trace (-1 where none), ``done_on_gpu``: when a GPU was done with a number; ``met``: ends
+    of what our own programs do between steps. ``base_s``: what times are counted from. ``unseen``:
+    why the work of a device is not in the trace, empty where it is.
     """
 
     rank: int | None = None
@@ -107,6 +111,8 @@ class RankTrace:
     steps: Spans = field(default_factory=Spans)
     step_numbers: set[str] = field(default_factory=set)
     optimizer: dict[str, Spans] = field(default_factory=dict)
+    optimizer_ids: "dict[str, array[int]]" = field(default_factory=dict)
+    done_on_gpu: dict[int, float] = field(default_factory=dict)
     met: Spans = field(default_factory=Spans)
     calls: dict[Collective, Spans] = field(default_factory=dict)
     numbers: "dict[Collective, array[int]]" = field(default_factory=dict)
@@ -218,6 +224,8 @@ def _wanted(trace: RankTrace, text: bytes, loads: Any) -> list[Any]:
     events = _BETWEEN.split(text[1:-1])
     trace.events += len(events)
     kinds = (*_KINDS, *_OLD_KINDS) if trace.old else _KINDS
+    if _RARE in text:
+        kinds = (*kinds, _RARE)
     kept = [event for event in events if any(kind in event for kind in kinds)]
     if not trace.on_gpu:
         kept += [event for event in events if any(name in event for name in _NAMES)]
@@ -307,10 +315,20 @@ def _keep(
             trace.step_numbers.add(name[len(_STEP) :])
         elif name.startswith(_OPTIMIZER):
             trace.optimizer.setdefault(name, Spans()).add(begin, length)
+            number = _number(event.get("args"))
+            trace.optimizer_ids.setdefault(name, array("q")).append(
+                -1 if number is None else number
+            )
         elif name == BETWEEN:
             trace.met.add(begin, length)
         elif name.startswith(_GLOO):
             _call(trace, event.get("args"), name, begin, length)
+        return
+    if kind == _GPU_MARK:
+        number = _number(event.get("args"))
+        if name.startswith(_OPTIMIZER) and number is not None:
+            end = begin + length
+            trace.done_on_gpu[number] = max(end, trace.done_on_gpu.get(number, end))
         return
     trace.on_gpu = True
     if kind != "kernel":
@@ -319,6 +337,11 @@ def _keep(
         _call(trace, event.get("args"), name, begin, length)
     else:
         trace.kernels.add(begin, length)
+
+
+def _number(args: Any) -> int | None:
+    """The number by which events on the host and on a GPU belong together; None where none is."""
+    return _count(args.get("External id"), 0) if isinstance(args, dict) else None
 
 
 def _call(trace: RankTrace, args: Any, name: str, begin: float, length: float) -> None:

@@ -101,6 +101,27 @@ def test_what_a_step_is_made_of(tmp_path: Path) -> None:
     assert calls[0].bus_bandwidth == pytest.approx(4e6 / 300e-6) and not calls[0].waiting
 
 
+def test_steps_of_the_optimiser_end_on_the_gpu(tmp_path: Path) -> None:
+    """The host is ahead from its second step on: its ends are 20 and 100 us apart, the GPU's 300,
+    of which kernels take 240. Collectives have marks on the GPU, too."""
+    events = []
+    for number, (host, gpu) in enumerate(zip((480, 500, 600), (500, 800, 1100), strict=True)):
+        name, own = "Optimizer.step#AdamW.step", {"External id": number + 1}
+        events += [
+            event("user_annotation", name, host - 10, 10, **own),
+            event("kernel", "gemm", gpu - 240, 240),
+            event("gpu_user_annotation", "nccl:all_reduce", gpu - 60, 200),
+            event("gpu_user_annotation", name, gpu - 40, 40, **own),
+            event("gpu_user_annotation", name, gpu - 60, 10, **own),  # another stream
+        ]
+    found = one_of(tmp_path, text_of(events, world=1)).metrics
+    assert found["step_time"]["value"] == pytest.approx(300e-6)
+    assert found["computation"]["value"] == pytest.approx(480e-6)
+    host = [each for each in events if each["cat"] != "gpu_user_annotation"]
+    found = one_of(tmp_path / "host", text_of(host, world=1)).metrics
+    assert found["step_time"]["value"] == pytest.approx(60e-6)
+
+
 def test_stragglers_whose_clocks_differ(tmp_path: Path) -> None:
     """Rank 1 comes 150 us late by a clock that is 77 ms ahead."""
     profile = one_of(tmp_path, text_of(steps()), text_of(steps(150, 77_000), 1))
