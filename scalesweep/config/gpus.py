@@ -60,8 +60,8 @@ def check_gpus(benchmark: Benchmark, site: Site, point: Mapping[str, Any], where
     ranks = site.ranks_on_node(point)
     needed = int(benchmark.gpus(point)) * ranks
     if needed > available:
-        values = ", ".join(f"{name} = {point[name]}" for name in sorted(benchmark.gpus.names))
+        values = [f"{name} = {point[name]}" for name in sorted(benchmark.gpus.names)]
+        at = f"{where}: {', '.join(values)}" if values else where  # the same at all points
         raise UserError(
-            f"{where}: {values}: {counted(ranks, 'rank')} on a node would need {needed} GPUs, "
-            f"{there}"
+            f"{at}: {counted(ranks, 'rank')} on a node would need {needed} GPUs, {there}"
         )

@@ -47,6 +47,16 @@ def test_points_that_fit(points: Points, body: str, more: str) -> None:
     assert points(body, more) > 0
 
 
+def test_a_number_that_depends_on_nothing_is_refused_without_values(
+    toy: Path, points: Points
+) -> None:
+    file = toy / "benchmarks" / "toy" / "benchmark.yaml"
+    file.write_text(file.read_text().replace("gpus: size", "gpus: '1'"))
+    with pytest.raises(UserError) as error:
+        points("axes: {ranks: [8]}, fixed: {ranks_per_node: 8}", "gpus_per_node: 4\n")
+    assert "experiments.e: 8 ranks on a node would need 8 GPUs, site toy has" in str(error.value)
+
+
 @pytest.mark.parametrize(
     ("body", "wrong"),
     [
