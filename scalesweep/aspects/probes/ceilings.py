@@ -8,7 +8,7 @@ import numpy as np
 from scalesweep.analysis.best_rate import BestRate, best_rate, growth
 from scalesweep.analysis.metrics import column
 from scalesweep.aspects.probes.table import NetworkRow, SweepRow
-from scalesweep.core.formatting import finite, text_of
+from scalesweep.core.formatting import finite, plain, text_of
 from scalesweep.core.plan_format import parameter_of
 from scalesweep.experiment.results import ExperimentResults, Key, Row
 
@@ -112,7 +112,7 @@ def ceilings(results: ExperimentResults) -> list[Ceiling]:
     for best, row, ids in best_of.values():
         other = None if median is None else median.value(row, "mean", RUN)
         scaled = None if other is None or median is None else other / median.factor * main.factor
-        what = ", ".join(text_of(row[name]) for name in kinds)
+        what = ", ".join(filter(None, (kind_words(name, row[name]) for name in kinds)))
         # A list is of what the sweep goes through: the one that counted is named behind it.
         lines = [name for name in rest if not text_of(row[name]).startswith("[")]
         how = [results.describe(row, lines)] if lines else []
@@ -121,6 +121,15 @@ def ceilings(results: ExperimentResults) -> list[Ceiling]:
         where = ", ".join(how)
         result.append(Ceiling(what, where, row, main.unit, best, ids, scaled, grows, by))
     return result
+
+
+def kind_words(name: str, value: object) -> str:
+    """A parameter that says what is computed, in words: its value, with its name where that is no
+    more than yes or no; empty where it is null, the framework's default."""
+    value = plain(value)
+    if value is None:
+        return ""
+    return f"{name} {text_of(value)}" if isinstance(value, bool) else text_of(value)
 
 
 def _at(results: ExperimentResults, row: Row) -> tuple[str, str, str]:

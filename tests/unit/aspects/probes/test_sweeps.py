@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from scalesweep.aspects.probes.campaign import ceilings_section
-from scalesweep.aspects.probes.ceilings import ceilings, is_probe, networks
+from scalesweep.aspects.probes.ceilings import ceilings, is_probe, kind_words, networks
 from scalesweep.aspects.probes.figure import network_figures, sweep_figures
 from scalesweep.aspects.probes.findings import machine_ceilings, network_fit
 from scalesweep.aspects.scaling.findings import other_phases, scaling_verdict, verdicts
@@ -279,3 +279,8 @@ def test_the_report_answers_how_fast_the_machine_is() -> None:
     html = render("ceilings.html.j2", {"ceilings": lines}, {})
     assert "How fast is this machine?" in html and "GFLOP/s" in html
     assert render("ceilings.html.j2", {"ceilings": []}, {}).strip() == ""
+
+
+def test_kinds_of_work_in_words() -> None:
+    row = {"dtype": "float32", "tf32": True, "operation": None}
+    assert [kind_words(name, value) for name, value in row.items()] == ["float32", "tf32 true", ""]
