@@ -3,7 +3,7 @@
 from bisect import insort
 from collections.abc import Mapping, Sequence
 
-from scalesweep.analysis.flop_conventions import CONVENTIONS
+from scalesweep.analysis.flop_conventions import CONVENTIONS, COUNTED
 from scalesweep.aspects.utilisation.table import Utilisation
 from scalesweep.core.formatting import counted, number, percent
 from scalesweep.experiment.results import ExperimentResults, Key
@@ -71,12 +71,27 @@ def best_utilisation(results: ExperimentResults) -> list[Finding]:
     others = shares_of_points(results)[point_key(results, best.row)]
     if others[0] != others[-1]:
         text += f"; by other conventions it is {percent(others[0])} to {percent(others[-1])}"
-    if best.of_ceiling:
-        reach = best.of_ceiling
-        text += f"; of the measured ceiling it is {percent(reach.value, reach.low, reach.high)}"
+    text += _of_ceiling(results, best)
     if best.joule_tokens:
         text += f"; {number(best.joule_tokens.value)} tokens for a joule"
     return [_made(results, "utilisation", NOTE, best, text, ("mfu", "mfu_low", "mfu_high", "peak"))]
+
+
+def _of_ceiling(results: ExperimentResults, best: Utilisation) -> str:
+    """What share of the measured ceiling a point reaches: by what the framework counted, where that
+    is known, as conventions may count what nothing computes (embeddings); empty without a ceiling.
+    """
+    key = point_key(results, best.row)
+    counts = (row for row in results.of(Utilisation) if row.convention == COUNTED)
+    own = next((row for row in counts if point_key(results, row.row) == key), best)
+    reach = own.of_ceiling
+    if reach is None:
+        return ""
+    share = percent(reach.value, reach.low, reach.high)
+    if own.convention == COUNTED:
+        return f"; as the framework counts FLOP it is {share} of the measured ceiling"
+    above = ": the convention counts more than is computed" if reach.value > 1 else ""
+    return f"; of the measured ceiling it is {share}{above}"
 
 
 def chosen(results: ExperimentResults) -> list[Utilisation]:

@@ -215,6 +215,24 @@ def test_the_best_point_is_told_with_the_convention_and_what_others_give() -> No
     assert "No peak is known" in SECTION.notes(results_of(bare, entry))[1]
 
 
+def test_a_share_of_the_ceiling_is_of_what_the_framework_counted() -> None:
+    """PaLM's FLOP have those of embeddings: by it the point is above what a probe measured."""
+    sheet = Ceiling("compute", DATASHEET, "bfloat16", 3e14, None, None, 0, "data sheet", devices=1)
+    ceiling = PALM * 1.25e5 / 1.08
+    probed = Ceiling("compute", MEASURED, "bfloat16", ceiling, None, None, 1, "peak", ranks=1)
+    step = 854_438_400 * 1024 * 64
+    said = {**TOKENS, "flop_per_step": ("1", "total", [step] * 3)}
+    for metrics, words in (
+        (said, "; as the framework counts FLOP it is 84."),
+        (TOKENS, "; of the measured ceiling it is 108"),
+    ):
+        table, entry = inputs(metrics, None, [sheet, probed])
+        (finding,) = best_utilisation(results_of(table, entry))
+        assert words in finding.text
+        above = "the convention counts more than is computed" in finding.text
+        assert above == (metrics is TOKENS)
+
+
 def test_nothing_is_made_where_no_tokens_are_known() -> None:
     assert rows({"loss": ("1", "total", [1.0, 1.0])}) == {}
     table, _ = inputs(TOKENS)
