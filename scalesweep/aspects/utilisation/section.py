@@ -86,6 +86,12 @@ def _notes(results: ExperimentResults) -> list[str]:
         f"{convention.source}); the table utilisation has all conventions "
         "(docs/methods/utilisation.md)."
     ]
+    if any(row.of_ceiling and row.of_ceiling.value > 1 for row in rows):
+        lines.append(
+            "Above 100 % of the measured ceiling: the convention counts FLOP that nothing does, "
+            "such as those of embeddings (counted in the table has what the framework counted), or "
+            "the probes met another machine."
+        )
     if any(row.dtype == "float8" and row.mfu is None for row in rows):
         lines.append(
             "Points in float8 have no MFU: two peaks mix, and which share of the FLOP is in float8 "

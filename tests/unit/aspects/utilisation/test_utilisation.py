@@ -231,6 +231,8 @@ def test_a_share_of_the_ceiling_is_of_what_the_framework_counted() -> None:
         assert words in finding.text
         above = "the convention counts more than is computed" in finding.text
         assert above == (metrics is TOKENS)
+        notes = " ".join(SECTION.notes(results_of(table, entry)))
+        assert "Above 100 % of the measured ceiling" in notes
 
 
 def test_nothing_is_made_where_no_tokens_are_known() -> None:
