@@ -9,10 +9,12 @@ from pathlib import Path
 from scalesweep.core.errors import UserError
 from scalesweep.core.own_files import publish
 from scalesweep.gallery.markdown_tables import tables_as_csv
+from scalesweep.gallery.plotly_points import points_as_csv
 from scalesweep.gallery.study import Import, Study
 
 # Below the results folder: tables that were read out of files of other kinds.
 TABLES = "source_tables"
+PLOTLY = "plotly"
 
 
 @dataclass(frozen=True)
@@ -79,7 +81,8 @@ def _as_tables(part: Import, path: Path, results: Path) -> Iterator[Path]:
     if path.suffix == ".csv":
         yield path
         return
-    text = tables_as_csv(path, part.only, part.columns)
+    read = points_as_csv if part.tables == PLOTLY else tables_as_csv
+    text = read(path, part.only, part.columns)
     table = results / TABLES / f"{part.name}.csv"
     table.parent.mkdir(parents=True, exist_ok=True)
     publish(table, text)

@@ -36,10 +36,18 @@ def line(comparison: Comparison) -> str:
     if unit and not number.printed.endswith(unit.strip()):
         said += unit
     if comparison.recomputed is not None:
-        said += f", recomputed {comparison.recomputed:.6g}{unit}"
+        said += f", recomputed {digits_of(comparison)}{unit}"
         if comparison.verdict != AGREES and comparison.difference is not None:
             said += f" ({100 * comparison.difference:+.3g} %)"
     return f"{said}: {comparison.reason}" if comparison.reason else said
+
+
+def digits_of(comparison: Comparison) -> str:
+    """The recomputed number with one digit more than is printed, six at least; a dash for none."""
+    if comparison.recomputed is None:
+        return "–"
+    printed = sum(map(str.isdigit, comparison.published.printed.lstrip("-0.")))
+    return f"{comparison.recomputed:.{max(printed + 1, 6)}g}"
 
 
 def counts(comparisons: Sequence[Comparison]) -> str:

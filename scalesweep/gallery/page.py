@@ -7,7 +7,7 @@ from typing import Any
 from markupsafe import Markup
 
 from scalesweep.core.paths import RESOURCES
-from scalesweep.gallery.comparison_text import EACH, counts, largest
+from scalesweep.gallery.comparison_text import EACH, counts, digits_of, largest
 from scalesweep.gallery.recompute import AGREES, DIFFERS, KNOWN, MISSING, Comparison
 from scalesweep.gallery.study import Study
 from scalesweep.report.html_assets import Assets, render
@@ -53,13 +53,11 @@ def index_page(studies: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _row(comparison: Comparison) -> dict[str, str]:
-    number, made, difference = (
-        comparison.published, comparison.recomputed, comparison.difference,
-    )  # fmt: skip
+    number, difference = comparison.published, comparison.difference
     return {
         "label": number.label or comparison.check.name,
         "published": number.printed,
-        "recomputed": "–" if made is None else f"{made:.6g}",
+        "recomputed": digits_of(comparison),
         "difference": "–" if difference is None else f"{100 * difference:+.2g} %",
         "verdict": comparison.verdict,
         "kind": _KINDS[comparison.verdict],

@@ -24,7 +24,7 @@ class Import:
     name: str
     files: tuple[str, ...]
     shipped: Path | None
-    tables: str | None  # markdown
+    tables: str | None  # markdown, plotly
     columns: Mapping[str, str]
     only: str | None
     map: Path | None

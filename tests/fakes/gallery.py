@@ -1,5 +1,6 @@
 """A study of the gallery, imported without Snakemake: its tables, no figures, no report."""
 
+import json
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
@@ -81,3 +82,21 @@ def write_study(gallery: Path, content: dict[str, Any], table: str = TABLE) -> N
     (folder / "table.csv").write_text(table)
     (folder / "map.yaml").write_text(yaml.safe_dump(MAP))
     (folder / "study.yaml").write_text(yaml.safe_dump(content))
+
+
+def plotly_page(panels: dict[str, list[str]]) -> str:
+    """A page with a figure of Plotly: the texts of the points of each of its parts."""
+    share = 1 / len(panels)
+    traces = [
+        {"text": texts, "mode": "markers", "xaxis": "x" if place == 0 else f"x{place + 1}"}
+        for place, texts in enumerate(panels.values())
+    ]
+    layout: dict[str, Any] = {
+        f"xaxis{'' if place == 0 else place + 1}": {"domain": [place * share, (place + 1) * share]}
+        for place in range(len(panels))
+    }
+    layout["annotations"] = [
+        {"text": f"<b>{name}</b>", "x": (place + 0.5) * share, "xref": "paper"}
+        for place, name in enumerate(panels)
+    ]
+    return f'<div>Plotly.newPlot("id", {json.dumps(traces)}, {json.dumps(layout)}, {{}})</div>'

@@ -1,5 +1,8 @@
 """Studies come out: of what is shipped, and of small files in the form of their sources."""
 
+import contextlib
+import csv
+import json
 from argparse import Namespace
 from collections.abc import Callable
 from pathlib import Path
@@ -8,8 +11,9 @@ import pytest
 
 from scalesweep.commands import gallery
 from scalesweep.core.errors import UserError
+from scalesweep.gallery.recompute import AGREES, DIFFERS, MISSING
 from scalesweep.gallery.study import load_study, study_names
-from tests.fakes.gallery import tables_only
+from tests.fakes.gallery import plotly_page, tables_only
 
 Run = Callable[..., list[str]]
 SHIPPED = [name for name in study_names() if load_study(name).is_shipped]
@@ -59,3 +63,64 @@ def test_llm_foundry_of_a_checkout(run: Run, tmp_path: Path) -> None:
 def test_without_a_name_the_studies_are_listed(run: Run) -> None:
     lines = run("")
     assert [line.split()[0] for line in lines] == study_names()
+
+
+def verdicts(run: Run, name: str, source: Path) -> dict[str, str]:
+    """The verdict of each number of a study, by its value."""
+    with contextlib.suppress(UserError):  # a small input lacks most of the numbers
+        run(name, source)
+    with Path(f"results/gallery/{name}/published.csv").open() as file:
+        return {row["published"]: row["verdict"] for row in csv.DictReader(file)}
+
+
+def test_osu_of_a_page(run: Run, tmp_path: Path) -> None:
+    rows = {4: 12.45, 1024: 22.69, 65536: 124.29, 1048576: 2159.0}
+    page = tmp_path / "README.md"
+    command = "flux run -N4 --tasks-per-node=96 osu_allreduce"
+    table = "\n".join(f"{size:<8}{time:>20.2f}" for size, time in rows.items())
+    head = "# OSU MPI Allreduce Latency Test v5.8\n# Size       Avg Latency(us)"
+    page.write_text(f"```\n{command}\n{head}\n{table}\n```\n")
+    assert verdicts(run, "osu_usernetes", page) == {
+        "12.45": AGREES, "22.69": AGREES, "124.29": AGREES, "2159.77": DIFFERS
+    }  # fmt: skip
+
+
+def test_the_playbook_of_its_figure(run: Run, tmp_path: Path) -> None:
+    def text(nodes: int, micro: int, rate: int) -> str:
+        accumulation = 256 // (8 * nodes * micro)
+        return (
+            f"<b>Configuration:</b><br>Nodes: {nodes}<br>MBS: {micro}<br>GradAcc: {accumulation}"
+            f"<br>GBS: 256<br>DP: {8 * nodes}<br>PP: 1<br>TP: 1<br>ZeRO: 0<br><br>MFU:\t 40.0%"
+            f"<br>tok/s/gpu:\t {rate:,}<br>tok/s: {rate * 8 * nodes:,}<br>GPU memory: 50.2 GB"
+        )
+
+    failed = text(1, 4, 1).replace("MFU:\t 40.0%", "MFU:\t nan%")
+    points = [text(1, 1, 7503), text(1, 2, 6000), text(4, 1, 6000), failed]
+    page = tmp_path / "benchmarks_interactive.html"
+    page.write_text(plotly_page({"1B": [text(1, 1, 9000)], "8B": points}))
+    found = verdicts(run, "ultrascale_playbook", page)
+    assert found == {"7503": AGREES, "5428": MISSING, "3101": MISSING}
+
+
+def test_storage_of_summaries(run: Run, tmp_path: Path) -> None:
+    for org in ("DDN", "Hammerspace", "Micron"):
+        (tmp_path / "Closed" / org / "results").mkdir(parents=True)
+    for at, rate in enumerate((12554.490584774769, 12556.490584774769)):
+        for org, accelerators in (("DDN", 64), ("Hammerspace", 2), ("Micron", 3)):
+            content = {
+                "start": f"2024-08-17T22:55:{at:02}", "end": f"2024-08-17T23:55:{at + 1:02}",
+                "num_accelerators": accelerators, "num_hosts": 1, "hostname": org,
+                "num_files_train": 2976198, "num_samples_per_file": 1,
+                "metric": {
+                    "train_throughput_samples_per_second": [rate],
+                    "train_throughput_mean_samples_per_second": rate,
+                    "train_io_mean_MB_per_second": rate * 2.6974544,
+                    "train_au_percentage": [70.0], "train_au_mean_percentage": 70.0,
+                },
+            }  # fmt: skip
+            folder = tmp_path / "Closed" / org / "results" / f"run{at}"
+            folder.mkdir()
+            (folder / "summary.json").write_text(json.dumps(content))
+    found = verdicts(run, "mlperf_storage_v1", tmp_path)
+    assert found["12555.491"] == AGREES
+    assert list(found.values()).count(MISSING) == 60
