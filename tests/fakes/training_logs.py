@@ -159,7 +159,8 @@ def _nanochat() -> str:
     return (
         "Tokens / micro-batch / rank: 32 x 2048 = 65,536\nTokens / micro-batch: 524,288\n"
         "Total batch size 524,288 => gradient accumulation steps: 1\n"
-        "Number of parameters: 560,988,160\n"
+        "Parameter counts:\nwte                     : 41,943,040\n"
+        "total                   : 560,988,160\n"
     ) + "".join(
         f"step {step:05}/21400 ({step / 214:.2f}%) | loss: 8.500000 | lrm: 1.00 | dt: "
         f"{5000 if step == 0 else 1000}.00ms | tok/sec: {104858 if step == 0 else 524288:,} | mfu: "
@@ -198,7 +199,11 @@ def _litgpt() -> str:
 
 
 def _fms() -> str:
-    return "--> running with these configs train_config()\n" + "".join(
+    return (
+        "--> running with these configs train_config(model_variant='7b', batch_size=2, "
+        "seq_length=4096, sharding_strategy='hsdp', fsdp_activation_checkpointing=False)\n"
+        "--> model has 6738.415616 Million params\n"
+    ) + "".join(
         f"step: {step}\nloss: 2.5\nLR: 0.0001\ntokens seen: 1000\ngradient norm: 0.5\n"
         f"reserved memory: 4000000000\nallocated memory: 3000000000\ncurrent step time: "
         f"{9.0 if step == 100 else 2.0}\noverall step time: 2.5\ncurrent token per gpu per sec: "
@@ -361,7 +366,9 @@ LOGS = {
         8, {"ranks": 8}, {"samples_per_second": 9.5, "final_loss": 7.25},
     ),
     "fms-fsdp": Log(
-        "fms-fsdp", _fms(), 8, {"ranks": 8},
+        "fms-fsdp", _fms(), 8,
+        {"ranks": 8, "model": "7b", "micro_batch_size": 2, "sequence_length": 4096,
+         "data_parallel": "hsdp"},
         {"step_time": 2.0, "tokens_per_second_per_device": 4500, "tokens_per_second": 36000,
          "peak_memory_reserved": 4e9, "final_loss": 2.5},
         ("tokens_per_second_per_device", "peak_memory_reserved"),

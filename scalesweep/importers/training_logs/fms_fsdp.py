@@ -1,5 +1,5 @@
 """fms-fsdp (fms_fsdp/utils/train_utils.py): rank 0 prints one value a line, means
-since the last.
+since the last. The configuration that it prints first has the batch of a rank.
 """
 
 import re
@@ -31,14 +31,25 @@ FMS_FSDP = Program(
     averages=True,
     stated=(
         Stated(
+            "running with these configs",
+            re.compile(r"\b(?P<name>[a-z_]{2,30})='?(?P<value>[\w.-]{1,60})'?(?=[,)])"),
+            {
+                "model_variant": "variant",
+                "seq_length": "sequence_length",
+                "batch_size": "micro_batch_size",
+                "sharding_strategy": "data_parallel",
+            },
+        ),
+        Stated(
             " Million params",
             re.compile(
-                r"--> (?P<model>\w\S{0,60}) has (?P<parameters_printed>[\d.]+) Million params"
+                r"--> (?:model|(?P<model>\w\S{0,60})) has (?P<parameters_printed>[\d.]+) Million params"
             ),
         ),
         Stated(
             "Sharding strategy = ", re.compile(r"Sharding strategy = (?P<data_parallel>\w{1,20})")
         ),
     ),
+    settle=lambda facts: {"model": name} if (name := facts.get("variant")) else {},
     begins=("running with these configs",),
 )

@@ -52,6 +52,7 @@ NANOCHAT = Program(
             "Number of parameters: ",
             re.compile(r"^Number of parameters: (?P<model_parameters>[\d,]{1,20})\b"),
         ),
+        Stated("total  ", re.compile(r"^total {2,40}: (?P<model_parameters>[\d,]{1,20})\s*$")),
     ),
     settle=_settle,
     begins=("Tokens / micro-batch / rank: ",),
