@@ -43,7 +43,8 @@ FMS_FSDP = Program(
         Stated(
             " Million params",
             re.compile(
-                r"--> (?:model|(?P<model>\w\S{0,60})) has (?P<parameters_printed>[\d.]+) Million params"
+                r"--> (?:model|(?P<model>\w\S{0,60})) has "
+                r"(?P<parameters_printed>[\d.]+) Million params"
             ),
         ),
         Stated(

@@ -69,6 +69,13 @@ TORCHTITAN = Program(
                 r",(?: gradient accumulation steps \d+,)? sequence length <sequence_length:i>,",
             ),
         ),
+        Stated(  # since August 2026
+            " tokens per train step",
+            line(
+                r"\b<tokens_per_step:i> tokens per train step,.{0,120}? ",
+                r"maximum context length <sequence_length:i>,",
+            ),
+        ),
         Stated(
             " capacity: ",
             re.compile(r"(?:CUDA|GPU) capacity: (?P<gpu>\S.{0,60}?)(?: \(\d\))? with \d"),

@@ -123,6 +123,17 @@ def test_lines_of_other_versions(read: Read, line: str) -> None:
         assert value(run, metric) == pytest.approx(number, rel=1e-9)
 
 
+def test_torchtitan_of_august_2026_states_tokens(read: Read) -> None:
+    header = (
+        "[titan] 2026-08-21 03:04:05,006 - root - INFO - Trainer is initialized with 16384 tokens "
+        "per DP rank, 131072 tokens per train step, gradient accumulation steps 1, maximum context "
+        "length 8192, total steps 50 (warmup 2)\n"
+    )
+    ((run,), _) = read(header + titan_steps(9), 8)
+    assert run.point == {"ranks": 8, "sequence_length": 8192, "tokens_per_rank": 16384}
+    assert value(run, "step_time") == pytest.approx(131072 / 8000)
+
+
 def test_memory_of_0_is_none(read: Read) -> None:
     ((run,), _) = read(titan_steps(9).replace("memory: 10.00GiB", "memory:  0.00GiB"), 8)
     assert "peak_memory_reserved" not in run.metrics
