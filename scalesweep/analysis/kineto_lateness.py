@@ -94,7 +94,11 @@ def _taking_part(kind: Collective, traces: Mapping[int, RankTrace]) -> tuple[int
 
 def _same_calls(kind: Collective, traces: Sequence[RankTrace]) -> Matched | None:
     """The calls that all ranks recorded; None where nothing tells which these are."""
-    tables = [trace.calls[kind].matrix() * _S for trace in traces]
+    # Newer traces count from a time of their own, which need not be that of the other ranks.
+    bases = [trace.base_s - traces[0].base_s for trace in traces]
+    tables = [
+        trace.calls[kind].matrix() * _S + base for trace, base in zip(traces, bases, strict=True)
+    ]
     numbers = [np.array(trace.numbers[kind]) for trace in traces]
     if all((each >= 0).all() and len(np.unique(each)) == len(each) for each in numbers):
         common = numbers[0]

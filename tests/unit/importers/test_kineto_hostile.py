@@ -81,6 +81,19 @@ def test_groups_of_one_name_are_not_matched_with_each_other(tmp_path: Path) -> N
     assert [row.mean_s for row in late] == pytest.approx([0, 100e-6, 0, 100e-6])
 
 
+def test_times_may_be_counted_from_another_time_on_each_rank(tmp_path: Path) -> None:
+    """Of rank 1 from one second later, with a clock that is 3 ms ahead."""
+    bases = [
+        text_of(steps(100 * rank, -997_000 * rank), rank).replace(
+            '"schemaVersion": 1', f'"schemaVersion": 1, "baseTimeNanoseconds": {base}'
+        )
+        for rank, base in ((0, 1_700_000_000_000_000_000), (1, 1_700_000_001_000_000_000))
+    ]
+    first, second = CallTables.from_json(one_of(tmp_path, *bases).notes[NOTE]).late
+    assert (first.ahead_s, second.ahead_s) == pytest.approx((0, 3e-3), abs=1e-6)
+    assert second.mean_s == pytest.approx(100e-6, abs=1e-6)
+
+
 def test_calls_whose_ends_do_not_coincide_are_other_calls(tmp_path: Path) -> None:
     """No numbers, no members: what two ranks called at different times tells of no lateness."""
 
