@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from scalesweep.compute.log_lines import Line
 from scalesweep.importers.imported_run import ImportRefusedError
+from scalesweep.importers.training_logs.patterns import bare, uncollected
 from scalesweep.importers.training_logs.printed_number import number_of, rounding_of
 from scalesweep.importers.training_logs.program import LONGEST_LINE, PEAK, Program
 
@@ -71,8 +72,8 @@ def labelled_by_srun(lines: Iterable[Line], program: Program) -> bool:
     """Whether every line of progress begins as ``srun --label`` writes it."""
     labelled = False
     for line in lines:
-        if len(line.text) <= LONGEST_LINE and program.prints(line.text):
-            if line.rank is not None or not _SRUN.match(line.text):
+        if len(line.text) <= LONGEST_LINE and program.prints(bare(line.text)):
+            if line.rank is not None or not _SRUN.match(uncollected(line.text)):
                 return False
             labelled = True
     return labelled
@@ -89,7 +90,7 @@ def starts_of(lines: Iterable[Line], program: Program, srun: bool) -> Iterator[S
 
 
 def _unlabelled(line: Line, srun: bool) -> tuple[str, Printer]:
-    text, rank = line.text, line.rank
+    text, rank = uncollected(line.text), line.rank
     if srun and rank is None and (label := _SRUN.match(text)):
         text, rank = text[label.end() :], int(label[1])
     if "]:" in text and (label := _TORCH.match(text)):

@@ -15,6 +15,7 @@ from scalesweep.importers.training_logs import (
     prime_rl,
     torchtitan,
 )
+from scalesweep.importers.training_logs.patterns import bare
 from scalesweep.importers.training_logs.program import LONGEST_LINE, Program
 
 PROGRAMS = (
@@ -37,7 +38,7 @@ class _Sign:
         if len(text) > LONGEST_LINE:
             return None
         for mark, program in _MARKS:
-            if mark in text and program.sign.search(text):
+            if mark in text and program.sign.search(bare(text)):
                 return program
         return None
 

@@ -53,6 +53,31 @@ def test_what_a_log_says(read: Read, name: str) -> None:
     assert run.notes["warm_up"]["lines"] == log.warm_up
 
 
+# What collectors of logs put in front of every line, launchers' labels behind it.
+COLLECTED = (
+    "2026-01-02T03:04:05.123456789Z ", "2026-01-02T03:04:05.123456789Z stdout F [rank0]:",
+    "worker-1  | ", "(pretraining, pid=4112, ip=10.1.99.25) ", "wandb: ",
+    "Jan 02 03:04:05 node1 job[77]: 0: ", "stdout: \x1b[36m", "[default0]:", " 0: ",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("front", COLLECTED)
+def test_what_collectors_put_in_front_changes_nothing(read: Read, front: str) -> None:
+    for name in ("torchtitan", "Megatron-LM", "nanoGPT", "nanochat", "litgpt", "fms-fsdp"):
+        log = LOGS[name]
+        collected = "".join(f"{front}{line}\n" for line in log.text.splitlines())
+        ((run,), refusals) = read(collected, log.ranks)
+        assert (refusals, run.point) == ([], log.point), name
+        assert {key: value(run, key) for key in log.metrics} == pytest.approx(dict(log.metrics))
+
+
+def test_a_loss_that_is_none_leaves_the_times(read: Read) -> None:
+    ((run,), _) = read(re.sub(r"loss: +[\d.]+", "loss:      nan", titan_steps(9)), 8)
+    ((whole,), _) = read(titan_steps(9), 8)
+    assert "final_loss" not in run.metrics
+    assert set(run.metrics) == set(whole.metrics) - {"final_loss"}
+
+
 # Lines as other versions print them, with the numbers changed: AMD's Primus on Megatron-LM,
 # Megatron-DeepSpeed (argonne-lcf), Megatron-LM of 2020, NeMo with FLOP/s and with tokens, MaxText
 # with samples and with multi-token prediction, GPT-NeoX above 1,000 TFLOP/s,
