@@ -13,7 +13,18 @@ from scalesweep.commands import gallery
 from scalesweep.core.errors import UserError
 from scalesweep.gallery.recompute import AGREES, DIFFERS, MISSING
 from scalesweep.gallery.study import load_study, study_names
+from tests.fakes import logs as fake
 from tests.fakes.gallery import plotly_page, tables_only
+from tests.fakes.mllog import T0
+from tests.unit.importers.test_mlperf_training import (
+    COREWEAVE,
+    FACTOR,
+    SYSTEM,
+    lines_of,
+    power,
+    submission,
+    with_power,
+)
 
 Run = Callable[..., list[str]]
 SHIPPED = [name for name in study_names() if load_study(name).is_shipped]
@@ -124,3 +135,46 @@ def test_storage_of_summaries(run: Run, tmp_path: Path) -> None:
     found = verdicts(run, "mlperf_storage_v1", tmp_path)
     assert found["12555.491"] == AGREES
     assert list(found.values()).count(MISSING) == 60
+
+
+def test_mlperf_training_of_three_submissions(run: Run, tmp_path: Path) -> None:
+    logs = [lines_of(t, ms=T0 + n * 10**8, org="IBM+CoreWeave+NVIDIA")
+            for n, t in enumerate(COREWEAVE)]  # fmt: skip
+    system = {**SYSTEM, "number_of_nodes": "624", "submitter": "IBM+CoreWeave+NVIDIA"}
+    submission(tmp_path / "IBM+CoreWeave+NVIDIA", logs, factor=FACTOR, system=system)
+    # 124.4959333333 minutes are 7469.756 s, of 1.1666666666666667 times 6402.648 s.
+    logs = [lines_of(6402.648, ms=T0 + n * 10**8, org="Nebius") for n in range(3)]
+    system = {**SYSTEM, "number_of_nodes": "256", "submitter": "Nebius"}
+    submission(tmp_path / "Nebius", logs, factor=1.1666666666666667, system=system)
+    submission(tmp_path / "GigaComputing", [lines_of(600.0, org="GigaComputing")])
+    found = verdicts(run, "mlperf_training_v5_0", tmp_path)
+    assert found["27.33"] == found["124.4959333333"] == AGREES
+    assert list(found.values()).count(MISSING) == 7
+
+
+def test_energy_of_mlperf(run: Run, tmp_path: Path) -> None:
+    org = "Sustainable Metal Cloud"
+    logs = [lines_of(600.0, task="bert", ms=T0 + n * 10**8, org=org) for n in range(2)]
+    system = {**SYSTEM, "number_of_nodes": "2", "submitter": org}
+    results = submission(tmp_path / "smc-ac-power", logs, task="bert", system=system)
+    watts = 1815144.40 / 600
+    for number in range(2):
+        text = power([watts, watts, watts], ms=T0 + number * 10**8)
+        with_power(results, {"node_0.txt": text}, f"result_{number}")
+    found = verdicts(run, "mlperf_power_v4_0", tmp_path)
+    assert found["1815144.40"] == AGREES and list(found.values()).count(MISSING) == 9
+
+
+def test_raw_logs_of_keras_multi_gpu(run: Run, tmp_path: Path) -> None:
+    logs = tmp_path / "experiments" / "tensorflow" / "tf_cnn_benchmarks" / "results"
+    logs.mkdir(parents=True)
+    one = fake.one(5165.54, data_format="NCHW")
+    two = fake.one(6063.88, "--local_parameter_device cpu", devices=2, data_format="NCHW")
+    (logs / "benchmark_batch_results_cifar10_az-2xm-60.txt").write_text(one + two)
+    keras = tmp_path / "experiments" / "keras_tensorflow"
+    keras.mkdir()
+    for name in ("7gforce", "az-2x-m60"):
+        text = fake.keras()
+        (keras / f"benchmark_inception3_resnet50_results_{name}.txt").write_text(text)
+    found = verdicts(run, "keras_multi_gpu_logs", tmp_path)
+    assert found["58.70%"] == found["1.17x"] == AGREES
