@@ -73,20 +73,20 @@ def campaign(rates: Floats, noise: Floats) -> dict[str, float]:
     """What is said of one campaign: ``rates[layout]`` and ``noise[layout, repeat]`` as logarithms;
     NaN of what is not known."""
     values = list(rates[:, None] + noise)
-    best = int(np.argmax([of.mean() for of in values]))
-    lead = float(rates[best] - np.delete(rates, best).max())
     plain = [np.exp(of) for of in values]
+    best = int(np.argmax([of.mean() for of in plain]))
+    lead = float(rates[best] - np.delete(rates, best).max())
 
     def error(top: int, bottom: int) -> LogError | None:
         if noise.shape[1] < 2 or len(values) > MANY:
             return None
         return log_ratio_error(plain[top], plain[bottom])
 
-    ahead = ahead_of_next(values, error)
+    ahead = ahead_of_next(plain, error)
     assert ahead is not None
     # The closest first: the first one that it is not told from settles that it is not clear.
     others = sorted((place for place in range(len(values)) if place != best),
-                    key=lambda place: -values[place].mean())  # fmt: skip
+                    key=lambda place: -plain[place].mean())  # fmt: skip
     clear = all(
         ratio_p(plain[best], plain[o], math.log(plain[best].mean() / plain[o].mean()))
         <= SIGNIFICANT  # False of NaN

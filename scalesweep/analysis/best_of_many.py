@@ -33,30 +33,32 @@ class Ahead(NamedTuple):
     high: float | None
 
 
-def ahead_of_next(values: Sequence[Floats], error: Errors, level: float = 0.95) -> Ahead | None:
-    """How far the best is ahead of the next.
+def ahead_of_next(
+    values: Sequence[Floats], error: Errors, level: float = 0.95, sign: int = 1
+) -> Ahead | None:
+    """How far the one with the best mean is ahead of the next.
 
-    ``values[place]``: logarithms of a value's repeats, larger being better. None where there is
-    no other.
+    ``values[place]``: a value's repeats, all above 0; ``sign``: -1 where lower ones are better.
+    None where there is no other.
     """
     if len(values) < 2:
         return None
-    means = np.array([of.mean() for of in values])
+    means = _means(values, sign)
     best = int(means.argmax())
     others = np.delete(means, best)
     measured = float(means[best] - others.max())
-    apart = _held_out(values, lambda kept: tuple(np.argsort(kept)[:-3:-1]))
+    apart = _held_out(values, lambda kept: tuple(np.argsort(kept)[:-3:-1]), sign)
     return Ahead(measured, apart, *_bounds(best, means, error, level))
 
 
 def behind_best(
-    values: Sequence[Floats], place: int, error: Errors, level: float = 0.95
+    values: Sequence[Floats], place: int, error: Errors, level: float = 0.95, sign: int = 1
 ) -> Ahead | None:
     """How far the value at ``place``, which these repeats have not chosen, is ahead of the best of
     the others, or behind it (below 0); as ``ahead_of_next``."""
     if len(values) < 2:
         return None
-    means = np.array([of.mean() for of in values])
+    means = _means(values, sign)
 
     def pair(kept: Floats) -> tuple[int, int]:
         others = kept.copy()
@@ -64,10 +66,18 @@ def behind_best(
         return place, int(others.argmax())
 
     measured = float(means[place] - np.delete(means, place).max())
-    return Ahead(measured, _held_out(values, pair), *_bounds(place, means, error, level))
+    return Ahead(measured, _held_out(values, pair, sign), *_bounds(place, means, error, level))
 
 
-def _held_out(values: Sequence[Floats], pair: Callable[[Floats], tuple[int, ...]]) -> float | None:
+def _means(values: Sequence[Floats], sign: int) -> Floats:
+    """Logarithms of the means, larger being better. Of the arithmetic ones, which the layouts are
+    ordered by: where repeats scatter unlike, geometric ones may have another order."""
+    return np.asarray(sign * np.log([of.mean() for of in values]), np.float64)
+
+
+def _held_out(
+    values: Sequence[Floats], pair: Callable[[Floats], tuple[int, ...]], sign: int
+) -> float | None:
     """Mean over the repeats of the difference between two values that the other repeats choose.
 
     None where one that is chosen was not measured once more.
@@ -81,10 +91,10 @@ def _held_out(values: Sequence[Floats], pair: Callable[[Floats], tuple[int, ...]
     for repeat in range(counts.max()):
         out = np.where(np.isnan(table[:, repeat]) | (counts < 2), 0.0, table[:, repeat])
         left = counts - (~np.isnan(table[:, repeat]) & (counts > 1))
-        first, second = pair((sums - out) / left)
+        first, second = pair(sign * np.log((sums - out) / left))
         if counts[first] < 2 or counts[second] < 2:
             return None
-        differences.append(table[first, repeat] - table[second, repeat])
+        differences.append(sign * math.log(table[first, repeat] / table[second, repeat]))
     known = [difference for difference in differences if math.isfinite(difference)]
     return float(np.mean(known)) if known else None
 

@@ -122,6 +122,7 @@ def _entry(table_map: TableMap, row: Row, side: Side) -> _Entry | None:
             metrics[name] = value
     unfinished, failed = _end(table_map, row)
     if not metrics and not unfinished:
+        _check_end(table_map, row)
         return None
     point: dict[str, Cell] = {}
     for name, parameter in table_map.parameters.items():
@@ -154,6 +155,17 @@ def _end(table_map: TableMap, row: Row) -> tuple[str, str]:
             if (cause := words.get(word.lower())) is not None:
                 return f"{source.what}: {word[:80]}", cause
     return "", ""
+
+
+def _check_end(table_map: TableMap, row: Row) -> None:
+    """Raise RefusedRowError for a row without a value that says with a word that the map does not
+    have how it ended: a failed run would vanish from every count."""
+    word = str(table_map.failed.text(row) or "").strip() if table_map.failed else ""
+    if word and table_map.failed and not table_map.side_by_side:
+        raise RefusedRowError(
+            f"no value, and {table_map.failed.what}: {word[:40]!a} is no word of a failed run; if "
+            "it is one, name it under failed"
+        )
 
 
 def _possible(table_map: TableMap, entry: _Entry, runs: TableRuns) -> bool:

@@ -63,7 +63,7 @@ def _best(results: ExperimentResults, row: BestLayout, among: str, silent: bool)
         why = "one run each" if row.alone else "not every layout has two runs that differ"
         text = f"{head}, {lead} the next ({row.next_layout}); {why}, not confirmed"
     else:
-        known = f"; next is {row.next_layout}, {ahead_text(row)} behind"
+        known = f"; {ahead_text(row)} ahead of the next ({row.next_layout})"
         if row.ahead_apart is not None and row.ahead is not None:
             all_ = percent(row.ahead - 1)
             known += f" in repeats that did not choose them ({all_} in those that did)"

@@ -217,8 +217,8 @@ class _Source:
             )  # fmt: skip
         best = group.points[0]
         second = group.points[1] if len(group.points) > 1 else None
-        logs = [self._logs(point) for point in group.points]
-        margin = ahead_of_next(logs, self._errors(group.points), self.data.level)
+        repeats = [self.data.repeats(point, self.measure) for point in group.points]
+        margin = ahead_of_next(repeats, self._errors(group.points), self.data.level, self.sign)
         memories = [m for p in group.points if (m := self._number(p, self.memory)) is not None]
         chances = [self.data.ratio_p(best, other, self.measure) for other in group.points[1:]]
         return BestLayout(
@@ -232,12 +232,8 @@ class _Source:
             median=float(np.median([self._share(point, best) for point in group.points])),
             memory=self._number(best, self.memory), memory_most=max(memories, default=None),
             utilisation=self._number(best, self.mfu),
-            **self._carried(group, before, logs), **shared,
+            **self._carried(group, before, repeats), **shared,
         )  # fmt: skip
-
-    def _logs(self, point: Point) -> Floats:
-        """Logarithms of a point's repeats, larger being better."""
-        return np.asarray(self.sign * np.log(self.data.repeats(point, self.measure)), np.float64)
 
     def _errors(self, points: Sequence[Point]) -> Any:
         def error(top: int, bottom: int) -> LogError | None:
@@ -246,7 +242,7 @@ class _Source:
         return error
 
     def _carried(
-        self, group: _Group, before: _Group | None, logs: Sequence[Floats]
+        self, group: _Group, before: _Group | None, values: Sequence[Floats]
     ) -> dict[str, Any]:
         """What becomes of the best layout of the next smaller scale: the layout here with the same
         axes but the data-parallel ones, of several the one with the most other parameters alike,
@@ -275,7 +271,8 @@ class _Source:
         }
         if taken is best or len(group.points) < 2:
             return known
-        loss = behind_best(logs, ran[_key(taken)], self._errors(group.points), self.data.level)
+        errors, place = self._errors(group.points), ran[_key(taken)]
+        loss = behind_best(values, place, errors, self.data.level, self.sign)
         p = self.data.ratio_p(taken, best, self.measure)
         among = len(group.points) - 1  # the best was chosen among them
         chance = None if math.isnan(p) else min(1.0, among * p)

@@ -115,3 +115,12 @@ def test_the_draft_of_a_sweep_of_layouts_names_its_mesh(tmp_path: Path) -> None:
 def test_no_mesh_is_drafted_where_its_product_is_not_the_ranks(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text("gpus,dp,tp,tok_s\n8,8,2,10\n8,4,2,11\n16,4,1,19\n")
     assert "mesh" not in yaml.safe_load(draft_of(read_table(tmp_path / "t.csv")))
+
+
+def test_a_row_without_a_value_that_ends_in_an_unknown_word_is_named(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text(f"{HEAD}{ROWS}16,1,crashed,\n16,2,,\n16,4,odd,7\n")
+    (tmp_path / "map.yaml").write_text(yaml.safe_dump(MAP))
+    runs = runs_of(load_map(tmp_path / "map.yaml", tmp_path / "t.csv"))
+    (refusal,) = runs.refusals
+    assert refusal.line == 7 and "'crashed' is no word of a failed run" in refusal.message
+    assert runs.empty == 1 and len(runs.runs) == 6

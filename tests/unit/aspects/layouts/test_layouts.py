@@ -155,10 +155,18 @@ def test_repeats_tell_the_best_and_correct_its_lead(tmp_path: Path) -> None:
     assert small.carried_loss is not None and small.carried_loss >= 0
     close, clear = best_layout(results)
     assert (clear.level, close.level) == (CONFIRMED, OPEN)
-    assert "clear of the 2 others; next is dp 4 x tp 2, 11.2 [9.5, 13.5] % behind" in clear.text
+    assert "clear of the 2 others; 11.2 [9.5, 13.5] % ahead of the next (dp 4 x tp 2)" in clear.text
     assert "not told from all of the 2 others" in close.text
     (judged,) = [f for f in find(results) if f.rule == "best layout" and f.level == CONFIRMED]
     assert judged.evidence["scale"] == 8
+
+
+def test_the_lead_is_of_the_layout_with_the_highest_mean(tmp_path: Path) -> None:
+    # One that scatters has a lower geometric mean than arithmetic one: tp 2 would be ahead.
+    rows = {(4, 1): [9, 9.1], (4, 2): [8, 8.1], (8, 1): [50, 150.1], (8, 2): [95, 96]}
+    best = study(tmp_path, repeated(rows)).of(BestLayout)[1]
+    assert best.layout == "dp 8 x tp 1" and best.ahead == pytest.approx(100.05 / 95.5)
+    assert best.ahead_apart is not None and best.ahead_apart.value < 1
 
 
 def test_ties_a_layout_alone_and_no_memory(tmp_path: Path) -> None:
