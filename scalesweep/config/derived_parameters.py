@@ -83,6 +83,10 @@ class Derivation:
                 return fault
         return None
 
+    def whole(self, points: Iterable[Point]) -> list[Point]:
+        """Those whose derived parameters are all there: others have no work."""
+        return [point for point in points if self.broken(point) is None]
+
     def sources(self, names: Collection[str]) -> frozenset[str]:
         """``names`` and all that they are derived from."""
         result = set(names)

@@ -186,7 +186,7 @@ def expand_experiment(
     every = varying_parameters(benchmark, points if part else few)
     check_varying(every, where)
     varying = tuple(name for name in every if name not in derivation.derived)
-    whole = [*grid.points(), *extras] if rules and scaling != "none" else []
+    whole = derivation.whole([*grid.points(), *extras]) if rules and scaling != "none" else []
     all_of_them = part or extras or scaling == MODEL
     check_scaling(benchmark, scaling, varying, points if all_of_them else series, where, whole)
     derived = derived_metrics(benchmark, spec.get("metrics", {}), f"{where}.metrics")

@@ -8,6 +8,7 @@ from typing import Any
 from scalesweep.config.benchmark import Benchmark
 from scalesweep.config.command_template import program_named
 from scalesweep.config.parameter import VARIABLE_PREFIX
+from scalesweep.config.reserved_names import check_text
 from scalesweep.config.site import Site, check_steps, template_for
 from scalesweep.core.errors import UserError, choices
 from scalesweep.core.scaling_kinds import NONE, OF_SAMPLES
@@ -112,6 +113,7 @@ def check_variables(benchmark: Benchmark, spec: Mapping[str, Any], where: str) -
                 f"{where}.fixed.{key}: set a variable with one value as env: {{{name}: ...}}"
             )
     for name, place in variables_of(spec).items():
+        check_text(name, f"{where}.{place}")
         if not _VARIABLE.fullmatch(name):
             raise UserError(f"{where}.{place}: a variable's name has letters, digits and '_'")
         if _OF_LAUNCHERS.fullmatch(name):

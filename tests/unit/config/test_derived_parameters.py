@@ -52,6 +52,24 @@ def test_runs_are_those_of_a_campaign_that_sets_the_values(
     assert spec["params"]["size"] == 12 and not {"total", "lanes"} & spec["params"].keys()
 
 
+def test_points_without_a_derived_value_are_no_part_of_the_check_of_scaling(
+    campaign_of: Callable[[str], Campaign],
+) -> None:
+    with pytest.raises(UserError, match="strong keeps the total number of samples the same"):
+        campaign_of(GRID.replace("total / lanes", "total // (ranks - 1)"))
+
+
+@pytest.mark.parametrize(
+    "spec",
+    ["derive: {true: ranks}", "metrics: {1: {formula: ranks, unit: s}}", "env: {true: x}"],
+)
+def test_names_that_yaml_reads_as_other_values_are_refused(
+    campaign_of: Callable[[str], Campaign], spec: str
+) -> None:
+    with pytest.raises(UserError, match=r"YAML reads the name (true|1) as no text"):
+        campaign_of(f"axes: {{ranks: [1, 2]}}\n{spec}\n")
+
+
 def test_points_that_cannot_be_are_excluded_with_the_reason(
     campaign_of: Callable[[str], Campaign],
 ) -> None:
