@@ -55,9 +55,10 @@ def kind_of(source: Path) -> str:
         if reason := not_text(source):
             raise UserError(f"{shown(source)}: {reason}")
         hints = f"; {_command(table, TABLE)}" if table else ""
+        looked = f" by its first {_MOST_FILES} files" if _has_more(source) else ""
         raise UserError(
-            f"{shown(source)}: not recognised as {', '.join(_WHAT.values())}{hints}; --as KIND "
-            "reads it all the same, and says what is wrong"
+            f"{shown(source)}: not recognised{looked} as {', '.join(_WHAT.values())}{hints}; --as "
+            "KIND reads it all the same, and says what is wrong"
         )
     (kind,) = paths
     if table == source:
@@ -103,6 +104,11 @@ def _files(source: Path) -> Iterator[Path]:
             if (path := Path(root, name)).is_file() and count < _MOST_FILES:
                 count += 1
                 yield path
+
+
+def _has_more(source: Path) -> bool:
+    """Whether a folder holds more files than are looked at."""
+    return source.is_dir() and sum(1 for _ in _files(source)) >= _MOST_FILES
 
 
 def _is_table(file: Path) -> bool:

@@ -388,6 +388,11 @@ def test_what_a_source_is(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> N
     ):
         with pytest.raises(UserError, match=re.escape(told)):
             kind_of(source)
+    (tmp_path / "many").mkdir()
+    for number in range(200):
+        (tmp_path / "many" / f"{number:03}.txt").touch()
+    with pytest.raises(UserError, match="not recognised by its first 200 files as logs"):
+        kind_of(tmp_path / "many")
     shutil.copytree(result, tmp_path / "none" / "gpu")
     (tmp_path / "none" / "log.txt").write_text(fake.one(1000.0))
     with pytest.raises(UserError, match=r"several ways: add --as cosmoflow \(.*\) or --as logs"):
