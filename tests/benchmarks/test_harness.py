@@ -25,7 +25,7 @@ def test_harness_starts_no_tensorflow():
     modules = "epochs, facts, frame, page_cache, phases, profiling, program, ranks, result, mllog"
     modules += ", spans, staging, tf32"
     benchmarks = [path.parent.name for path in BENCHMARKS.glob("*/main.py")]
-    assert len(benchmarks) == 13
+    assert len(benchmarks) == 14
     code = f"import sys; from harness import {modules}; "
     code += "".join(f"import {name}.main; " for name in benchmarks) + "print(*sys.modules)"
     done = subprocess.run(

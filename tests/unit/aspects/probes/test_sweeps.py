@@ -272,6 +272,9 @@ def test_the_report_answers_how_fast_the_machine_is() -> None:
     assert float32.value.startswith("18") and float32.value.endswith("] GFLOP/s")
     assert (float32.median, float32.runs) == ("95.4 %", "3")
     assert float32.where == "threads 2, matrix size 128"
+    other = compute()
+    other.entry.update(benchmark="other_peak", ceiling="compute")
+    assert ceilings_section([other])[0].what == "Arithmetic: float32"
     assert "8 ranks" in bus.where or "ranks" in bus.where
     assert fitted.what == "Latency and bandwidth of allreduce"
     assert "µs" in fitted.value and "GB/s" in fitted.value
