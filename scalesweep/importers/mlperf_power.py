@@ -33,6 +33,9 @@ KEYS = (_START, _READING, _STOP, _EFFICIENCY, _ESTIMATE)
 _MOST_WATTS = 1e9
 # MLPerf's readings are two seconds apart; a gap above this is told.
 _GAP_S = 60.0
+# A measurement during less of the run than this share is told.
+_COVERED = 0.9
+Span = tuple[float, float]  # begin and end, ms
 # A reading so many times as high as nearly all others, of so many at least, is told.
 _SPIKE, _FEWEST = 3.0, 20
 
@@ -48,13 +51,14 @@ class Energy:
 @dataclass(frozen=True)
 class _Part:
     """Joules of a node or a switch during the run, and of a node during the whole measurement;
-    ``watts`` of each of its readings."""
+    ``watts`` of each of its readings, and the share of the run during which they were taken."""
 
     name: str
     joules: float
     measured: float | None
     watts: Sequence[float]
     hints: Sequence[str]
+    covered: float = 1.0
 
 
 def run_log_of(file: Path) -> Path | None:
@@ -66,12 +70,14 @@ def run_log_of(file: Path) -> Path | None:
     return folder.parent.parent / f"{folder.name}.txt"
 
 
-def energy_of(log: Path, seconds: float) -> Energy | None:
-    """Joules of a run of so many seconds by the power logs beside its log; None without any.
+def energy_of(log: Path, run: Span, of_system: int | None = None) -> Energy | None:
+    """Joules of a run by the power logs beside its log; None without any.
 
-    Raises ImportRefusedError, with the file, where one of them is damaged: a sum without a node
-    would be none.
+    ``run``: its begin and end (Unix time, ms); ``of_system``: the nodes of its system, where that
+    is known. Raises ImportRefusedError, with the file, where one of them is damaged or lacking: a
+    sum without a node would be none.
     """
+    seconds = (run[1] - run[0]) / 1000
     folder = log.absolute().parent / FOLDER / log.name.partition(".")[0]
     files = [path for path in folder.glob("*.txt") if _FILE.fullmatch(path.name)]
     parts: dict[str, list[_Part]] = {"node": [], "sw": []}
@@ -79,10 +85,14 @@ def energy_of(log: Path, seconds: float) -> Energy | None:
         match = _FILE.fullmatch(path.name)
         assert match is not None
         reader = _node if match["kind"] == "node" else _switch
-        parts[match["kind"]].append(reader(path, seconds))
+        parts[match["kind"]].append(reader(path, run))
     nodes, switches = parts["node"], parts["sw"]
     if not nodes:
         return None
+    if of_system and len(nodes) < of_system:
+        raise ImportRefusedError(
+            f"{FOLDER}/{folder.name} has logs of {len(nodes)} nodes, the system has {of_system}"
+        )
     joules = math.fsum(part.joules for part in (*nodes, *switches))
     values = {"energy": (joules, "J"), "mean_power": (joules / seconds, "W")}
     return Energy(
@@ -97,6 +107,7 @@ def energy_of(log: Path, seconds: float) -> Energy | None:
             "joules": {part.name: part.joules for part in (*nodes, *switches)},
             "measured_joules": {part.name: part.measured for part in nodes},
             "readings": sum(len(part.watts) for part in (*nodes, *switches)),
+            **({"share_of_run_measured": shares} if (shares := _shares(nodes)) else {}),
             **({"hints": hints} if (hints := _hints((*nodes, *switches))) else {}),
         },
     )
@@ -104,6 +115,12 @@ def energy_of(log: Path, seconds: float) -> Energy | None:
 
 def _hints(parts: Sequence[_Part]) -> list[str]:
     return [hint for part in parts for hint in part.hints]
+
+
+def _shares(parts: Sequence[_Part]) -> dict[str, float]:
+    """Of nodes that were measured during less of the run, by the clocks of both logs: the mean
+    power of another time may be another one."""
+    return {part.name: part.covered for part in parts if part.covered < _COVERED}
 
 
 def _events(path: Path) -> Iterator[tuple[str, float, float | None, int]]:
@@ -129,7 +146,14 @@ def _shown(path: Path) -> str:
     return f"{FOLDER}/{path.parent.name}/{path.name}"
 
 
-def _node(path: Path, seconds: float) -> _Part:
+def _conversion(path: Path, efficiency: float) -> float:
+    """What a reading is multiplied by; raises ImportRefusedError where nothing can come out."""
+    if efficiency > 0:
+        return efficiency
+    raise ImportRefusedError(f"{_shown(path)}: {_EFFICIENCY} {efficiency:g} is not above 0")
+
+
+def _node(path: Path, run: Span) -> _Part:
     """Joules of a node; raises ImportRefusedError without a measurement."""
     events = sorted(_events(path), key=lambda event: event[1])
     start = next((ms for key, ms, _, _ in events if key == _START), None)
@@ -152,6 +176,8 @@ def _node(path: Path, seconds: float) -> _Part:
             gap, before = max(gap, ms - before), ms
             watts.append(value)
     end = before if stop is None else stop
+    if watts and not max(watts) > 0:
+        raise ImportRefusedError(f"{_shown(path)}: every {_READING} is 0")
     if not watts or end <= start:
         raise ImportRefusedError(f"{_shown(path)}: no power_reading within the measurement")
     hints = (
@@ -168,12 +194,14 @@ def _node(path: Path, seconds: float) -> _Part:
             f"{path.name}: readings of up to {max(watts):.6g} W count, where 95 % are at most "
             f"{most:.6g} W"
         )
-    measured = (1.0 if efficiency is None else efficiency) * total / 1000
-    joules = measured * seconds * 1000 / (end - start)
-    return _Part(path.stem, joules, measured, watts, hints)
+    length = run[1] - run[0]
+    covered = max(0.0, min(end, run[1]) - max(start, run[0])) / length
+    measured = _conversion(path, 1.0 if efficiency is None else efficiency) * total / 1000
+    joules = measured * length / (end - start)
+    return _Part(path.stem, joules, measured, watts, hints, covered)
 
 
-def _switch(path: Path, seconds: float) -> _Part:
+def _switch(path: Path, run: Span) -> _Part:
     """Joules of a switch by its estimate, or as of a node where it was measured; raises
     ImportRefusedError without either."""
     efficiency, watts, measured = 1.0, None, False
@@ -185,9 +213,12 @@ def _switch(path: Path, seconds: float) -> _Part:
             watts = value
             break
     if watts is None and measured:
-        part = _node(path, seconds)
+        part = _node(path, run)
         hint = f"{path.name}: measured, not estimated; MLCommons' summary counts 0 J for it"
         return replace(part, hints=[*part.hints, hint])
     if watts is None:
         raise ImportRefusedError(f"{_shown(path)}: neither {_ESTIMATE} nor {_READING}")
-    return _Part(path.stem, efficiency * watts * seconds, None, (), ())
+    if watts < 0:
+        raise ImportRefusedError(f"{_shown(path)}: {_ESTIMATE} {watts:g} is below 0")
+    joules = _conversion(path, efficiency) * watts * (run[1] - run[0]) / 1000
+    return _Part(path.stem, joules, None, (), ())

@@ -73,7 +73,7 @@ def read_jobs(
             if reason := run.notes.get("energy", {}).get("left_out"):
                 yield Refusal(file, f"its energy: {reason}", benchmark=run.benchmark)
         except ImportRefusedError as error:
-            yield Refusal(file, str(error), error.line, BENCHMARK)
+            yield Refusal(file, str(error), error.line, _benchmark(submission))
 
 
 class _Watch:
@@ -88,6 +88,12 @@ class _Watch:
             if self.old is None and OLD.search(line.text):
                 self.old = line.number
             yield line
+
+
+def _benchmark(submission: Mapping[str, Any]) -> str:
+    """The benchmark that a refused run would be of."""
+    name = str(submission.get("submission_benchmark", NAME)).lower()
+    return BENCHMARK if name == NAME else mlperf_training.BENCHMARK
 
 
 def _submission(job: Job) -> dict[str, Any]:

@@ -134,7 +134,7 @@ def run_of(
             "factor": score_factor(file), "runs": _RUNS.get(name), "dropped": _DROPPED.get(name, 1),
         }  # fmt: skip
         try:
-            if power := energy_of(file, (stop - start) / 1000):
+            if power := energy_of(file, (start, stop), system.nodes):
                 notes["energy"] = power.notes
                 metrics |= power.metrics
         except ImportRefusedError as error:

@@ -50,7 +50,8 @@ class Rules:
     of a rank, where a source states it: points that share them scale weakly, points whose totals
     are equal scale strongly; neither is known of points without any of them. ``with_scale`` are
     chosen anew at each scale, as the batch of trainings to a target is: points of a series may
-    differ in them.
+    differ in them. ``shared`` are parameters that say how workers share the work, null of one
+    worker: it is the base of a series where only one way to share continues it.
     """
 
     scaling: str
@@ -63,6 +64,7 @@ class Rules:
     derive: Mapping[str, str] = field(default_factory=dict)
     per_rank: tuple[str, ...] = ()
     with_scale: tuple[str, ...] = ()
+    shared: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -276,9 +278,30 @@ def _series(benchmark: Benchmark, points: Sequence[Point], rules: Rules) -> Iter
     groups: dict[str, list[Point]] = {}
     for point in points:
         groups.setdefault(_series_key(benchmark, point, rules), []).append(point)
+    if rules.shared:
+        _join_alone(benchmark, groups, rules)
     for group in groups.values():
         if len({benchmark.scale_of(point) for point in group}) > 1:
             yield from group
+
+
+def _join_alone(benchmark: Benchmark, groups: dict[str, list[Point]], rules: Rules) -> None:
+    """Put the points of one worker, which shares nothing, into the only series that goes on from
+    them."""
+    anyhow = replace(rules, derive={**rules.derive, **dict.fromkeys(rules.shared, "")})
+    for key, group in list(groups.items()):
+        first = group[0]
+        alone = all(benchmark.scale_of(point) == 1 for point in group)
+        if not alone or any(first[name] is not None for name in rules.shared):
+            continue
+        wanted = _series_key(benchmark, first, anyhow)
+        others = [
+            other
+            for name, other in groups.items()
+            if name != key and _series_key(benchmark, other[0], anyhow) == wanted
+        ]
+        if len(others) == 1 and all(benchmark.scale_of(point) > 1 for point in others[0]):
+            others[0][:0] = groups.pop(key)
 
 
 def _bases(

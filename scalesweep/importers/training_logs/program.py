@@ -153,4 +153,5 @@ class Program:
             comparisons=(Comparison("layouts", METHOD, "How ranks share model and batch."),),
             prefix=f"{self.benchmark}_",
             per_rank=("batch_per_rank", "tokens_per_rank"),
+            shared=("data_parallel",),
         )

@@ -281,6 +281,10 @@ def with_power(results: Path, files: dict[str, str], run: str = "result_0") -> N
     folder.mkdir(parents=True)
     for name, text in files.items():
         (folder / name).write_text(text)
+    nodes = sum(name.startswith("node_") for name in files)
+    system = results.parents[2] / "systems" / f"{results.parent.name}.json"
+    if system.is_file():
+        system.write_text(json.dumps({**json.loads(system.read_text()), "number_of_nodes": nodes}))
 
 
 def test_joules_of_nodes_and_switches(tmp_path: Path) -> None:
@@ -309,6 +313,44 @@ def test_readings_below_zero_are_left_out(tmp_path: Path) -> None:
     assert values(run)["energy"] == pytest.approx(1000.0 * 600)
     assert run.notes["energy"]["measured_joules"] == {"node_0": 4000.0}
     assert run.notes["energy"]["hints"] == ["node_0.txt: 1 readings below 0 W are left out"]
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        (line("conversion_eff", T0, 0.0) + power([5.0, 6.0]), "conversion_eff 0 is not above 0"),
+        (line("conversion_eff", T0, -1.0) + power([5.0, 6.0]), "conversion_eff -1 is not above 0"),
+        (power([0.0] * 9), "every power_reading is 0"),
+        (power([5.0, 6.0]), "has logs of 1 nodes, the system has 4"),
+    ],
+)
+def test_no_energy_comes_of_nothing(tmp_path: Path, text: str, reason: str) -> None:
+    results = submission(tmp_path, [lines_of()])
+    with_power(results, {"node_0.txt": text})
+    if "system" in reason:
+        system = tmp_path / "systems" / "machine_n4.json"
+        system.write_text(json.dumps(SYSTEM))
+    (run,), (refusal,), _ = read_source(tmp_path)
+    assert "time_to_target" in run.metrics and "energy" not in run.metrics
+    assert refusal.reason.startswith("its energy: power/result_0") and reason in refusal.reason
+
+
+def test_power_of_another_time_is_told(tmp_path: Path) -> None:
+    """MLCommons' formula asks for no common clock: the note says what was measured of the run."""
+    results = submission(tmp_path, [lines_of(600.0)])
+    watts = [1000.0] * 400
+    with_power(
+        results, {"node_0.txt": power(watts), "node_1.txt": power(watts, ms=T0 - 86_400_000)}
+    )
+    run = one_of(tmp_path)
+    assert values(run)["energy"] == pytest.approx(2 * 1000.0 * 600)
+    assert run.notes["energy"]["share_of_run_measured"] == {"node_1": 0.0}
+
+
+def test_a_refusal_names_the_benchmark_that_it_is_of(tmp_path: Path) -> None:
+    submission(tmp_path, [lines_of(seconds=-5.0)])
+    _, (refusal,), _ = read_source(tmp_path)
+    assert refusal.benchmark == "mlperf_training"
 
 
 def test_a_power_log_without_its_end(tmp_path: Path) -> None:
@@ -398,14 +440,14 @@ def test_of_two_copies_the_one_with_energy_counts(tmp_path: Path) -> None:
     """Submissions with power repeat the logs of those without (smc and smc-ac-power of v4.0)."""
     submission(tmp_path / "org", [lines_of()])
     results = submission(tmp_path / "org-power", [lines_of()])
-    with_power(results, {"node_0.txt": power([5.0, 6.0])})
+    with_power(results, {f"node_{n}.txt": power([5.0, 6.0]) for n in range(4)})
     out = tmp_path / "out" / "runs" / "imported"
     runs, _, _ = read_source(tmp_path)
     written, refusals = import_runs(runs, out)
     assert [refusal.copy for refusal in refusals] == [True]
     (folder,) = {run.run_id for run in written}
     record = read_record(out / folder / "record.json")
-    assert record["metrics"]["energy"]["value"] == pytest.approx(3600)
+    assert record["metrics"]["energy"]["value"] == pytest.approx(4 * 3600)
     again, copies = import_runs(reversed(runs), out)
     assert len(again) == 1 and len(copies) == 1 and "org/results" in copies[0].message
     assert "energy" in read_record(out / folder / "record.json")["metrics"]

@@ -12,11 +12,13 @@ from hypothesis import strategies as st
 
 from scalesweep.compute.log_lines import read_lines
 from scalesweep.core.errors import UserError
-from scalesweep.importers.detect_logs import read_source
+from scalesweep.importers.detect_logs import RULES, read_source
 from scalesweep.importers.imported_run import ImportedRun, Refusal
 from scalesweep.importers.training_logs.build_run import run_of
 from scalesweep.importers.training_logs.progress import starts_of
 from scalesweep.importers.training_logs.registry import PROGRAMS
+from scalesweep.importers.write_campaign import campaign_of
+from scalesweep.importers.write_records import import_runs
 from tests.conftest import ROOT
 from tests.fakes.training_logs import LOGS, megatron, nanogpt, titan, titan_steps
 
@@ -408,3 +410,33 @@ def test_any_text_between_ends_in_a_run_or_a_reason(
     assert all(refusal.reason for refusal in refusals)
     for run in runs:
         assert all(np.isfinite(it["value"]) for it in run.metrics.values())
+
+
+def test_one_gpu_is_the_base_of_the_series_that_goes_on_from_it(tmp_path: Path) -> None:
+    """It shards nothing, so its log names no way to share the model: that is no other method."""
+
+    def log(name: str, sharded: int, copies: int, rate: float) -> None:
+        text = titan(9, rate).replace("dp_replicate=2, dp_shard=2", f"dp_replicate={copies}, "
+                                      f"dp_shard={sharded}").replace("tp=2", "tp=1")  # fmt: skip
+        ranks = sharded * copies
+        (tmp_path / name).write_text(
+            text.replace("global batch size 8", f"global batch size {2 * ranks}")
+        )
+
+    def series() -> dict[str, list[int]]:
+        runs = read_source(tmp_path)[0]
+        written = import_runs(runs, tmp_path / "out")[0]
+        content = campaign_of(written, RULES, "", "imported", "results")
+        return {
+            name: [point["ranks"] for point in spec["linked"]]
+            for name, spec in content["experiments"].items()
+        }
+
+    log("1.log", 1, 1, 1000.0)
+    log("4.log", 4, 1, 900.0)
+    log("8.log", 8, 1, 800.0)
+    assert series() == {"torchtitan_weak_scaling": [1, 4, 8]}
+    # Two ways to share go on from it: it is the base of neither.
+    log("4d.log", 1, 4, 850.0)
+    log("8d.log", 1, 8, 750.0)
+    assert series()["torchtitan_weak_scaling"] == [4, 4, 8, 8]
