@@ -122,9 +122,8 @@ def layout_trials(
             if forecast.options is not None:
                 asked.append(_priced(data, forecast, experiments.get(name), points, prices, budget))
     if not forecasts:
-        raise UserError(
-            f"{campaign.file}: no experiment splits equal ranks in several ways, or {NEEDED}"
-        )
+        none = "no experiment splits equal ranks in several ways, by a mesh of its benchmark"
+        raise UserError(f"{campaign.file}: {'; '.join(left_out) or none}")
     chosen = choose_best_of([each.options for each in asked], budget)
     decisions = [
         trial

@@ -244,15 +244,19 @@ def study_parameters(entry: PlanExperiment) -> list[str]:
     texts = [*entry.get("mesh", {}).values()]
     texts += [text for key, text in entry.get("transformer", {}).items() if key in _BATCH]
     layout = {name for text in texts for name in Expression(text, entry["name"]).names}
+    ways = {name: Expression(name, entry["name"]) for name in SHARDING if name in entry["axes"]}
     if ZERO in (of_memory := entry.get("memory", {})):
-        layout |= set(Expression(of_memory[ZERO], entry["name"]).names)
+        ways[ZERO] = Expression(of_memory[ZERO], entry["name"])
+    for way in ways.values():
+        # A layout is sharded or it is not: sharded in several ways (ZeRO 1 and 3) it is studied
+        # in each of them apart.
+        if len({text_of(value) for point in points if (value := value_at(way, point))}) < 2:
+            layout |= way.names
     layout |= {"ranks", "ranks_per_node", entry["scale"], *entry.get("derived_parameters", {})}
     return [
         name
         for name in entry["axes"]
-        if name not in layout
-        and name not in SHARDING
-        and not determined(entry["scale"], name, points)
+        if name not in layout and not determined(entry["scale"], name, points)
     ]
 
 

@@ -269,6 +269,25 @@ def test_a_study_is_of_layouts_only(campaign: Campaign) -> None:
     assert study.rate(layout, seconds) == pytest.approx(layout.global_batch / seconds)
 
 
+def test_layouts_that_are_sharded_in_two_ways_are_studied_apart() -> None:
+    """Their rates were averaged as those of one layout."""
+    points = [
+        {"ranks": ranks, "dp": ranks, "zero": zero} for ranks in (8, 16) for zero in (0, 1, 3)
+    ]
+
+    def apart(*levels: int, **more: Any) -> list[str]:
+        entry: Any = {
+            "name": "e", "axes": ["ranks", "dp", "zero"], "scale": "ranks", "fixed": {},
+            "mesh": {"dp": "dp"}, **more,
+            "runs": [{"point": point} for point in points if point["zero"] in levels],
+        }  # fmt: skip
+        return study_parameters(entry)
+
+    assert apart(0, 1, 3) == ["zero"]
+    assert apart(0, 3) == []
+    assert apart(0, 1, 3, memory={"zero": "3 if zero > 0 else 0"}) == []
+
+
 @pytest.mark.slow
 def test_imported_layouts_are_named_without_a_campaign(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -360,6 +379,11 @@ def test_too_few_layouts_are_refused(
     said = capsys.readouterr().out
     assert "refused: 64 ranks are more than 4 times the largest measured number (8)" in said
     assert not (campaign.results / "advice.yaml").exists()
+
+
+def test_where_nothing_was_measured_the_message_says_what_is_missing(campaign: Campaign) -> None:
+    with pytest.raises(UserError, match=r"e: a forecast of layouts takes .* a rate that was mea"):
+        ask(campaign, layouts="5", ranks="64")
 
 
 def test_a_campaign_without_layouts_is_refused_in_one_line(

@@ -49,7 +49,8 @@ class Layout:
         """The layout as text."""
         parts = [f"dp={self.dp} tp={self.tp} pp={self.pp}"]
         parts += [f"{n}={v}" for n, v in (("cp", self.cp), ("ep", self.ep)) if v > 1]
-        parts.append("sharded" if self.sharded else "not sharded")
+        # Without a word: not sharded, or not known to be.
+        parts += ["sharded"] if self.sharded else []
         parts.append(f"micro-batch {self.micro_batch} x {self.accumulation}")
         return " ".join(parts)
 
