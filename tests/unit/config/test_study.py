@@ -84,7 +84,7 @@ def test_copies_that_snakedeploy_makes_are_no_other_file(study: Path) -> None:
 
 def test_unknown_names_are_told_with_all_known_ones(study: Path) -> None:
     for call, allowed in (
-        (load_benchmark, "tf_cnn_benchmarks, torch_training, toy"),
+        (load_benchmark, "tf_cnn_benchmarks, torch_peak, torch_training, toy"),
         (load_site, "here, imported, local"),
         (find_campaign, "limits_small, mine, nt3"),
     ):
