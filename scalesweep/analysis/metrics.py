@@ -42,6 +42,12 @@ class Quantity:
 
 
 RATE = "samples/s"
+# Bytes of the units that an amount of memory may be in.
+BYTES: Mapping[str, float] = {
+    "bytes": 1.0, "B": 1.0, "kB": 1e3, "MB": 1e6, "GB": 1e9, "TB": 1e12,
+    "KiB": 2.0**10, "MiB": 2.0**20, "GiB": 2.0**30, "TiB": 2.0**40,
+}  # fmt: skip
+_OF_MEMORY = re.compile(r"mem|rss|hbm", re.IGNORECASE)
 
 # What becomes of a metric as ranks are added. Extensive: the work of all ranks, which grows with
 # them, or a rank's share of it. Intensive: bandwidth of a link, utilisation, MFU. Latency: the time
@@ -54,6 +60,11 @@ EVERY_KEY = "_*"
 _OF_A_LINK = re.compile(r"(?:.*_)?(?:bandwidth|bw|busbw|algbw|utili[sz]ation|mfu|hfu)(?:_.*)?")
 # What a rate counts that is larger the more ranks share it: in weak scaling its ideal is no larger.
 _OF_STEPS = re.compile(r"(?:step|iteration|iter|it|batch(?:e)?|epoch|update|call)s?/s")
+
+
+def is_memory(name: str, unit: str) -> bool:
+    """Whether a metric is memory in use, by its name and unit."""
+    return bool(_OF_MEMORY.search(name)) and unit in BYTES
 
 
 def kind_of(

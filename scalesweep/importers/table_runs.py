@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from scalesweep.analysis.flop_conventions import is_share
+from scalesweep.analysis.metrics import BYTES, is_memory
 from scalesweep.analysis.utilisation import impossible
 from scalesweep.config.formula import Number
 from scalesweep.core.errors import UserError
@@ -27,6 +28,7 @@ from scalesweep.importers.table_map import (
 from scalesweep.importers.write_records import PRINTED
 
 MAX_RANKS = 9_999_999
+MOST_MEMORY = 1e15  # bytes, of all ranks
 _BOOLEANS = {"true": True, "false": False, "yes": True, "no": False}
 
 
@@ -205,6 +207,10 @@ def _metric(metric: MetricMap, row: Row, side: Side) -> dict[str, Any] | None:
     entry: dict[str, Any] = {
         "value": mean, "unit": metric.unit, "better": metric.better, "scope": metric.scope,
     }  # fmt: skip
+    if is_memory(metric.name, metric.unit) and not 0 <= mean * BYTES[metric.unit] < MOST_MEMORY:
+        raise RefusedRowError(
+            f"{values.mean.what}: {mean:g} {metric.unit} is no amount of memory: another unit?"
+        )
     std = values.std.number(row) if values.std else None
     count = values.count.number(row) if values.count else None
     if std is not None and values.std:

@@ -8,6 +8,7 @@ from scalesweep.aspects.layouts.table import BestLayout
 from scalesweep.aspects.layouts.words import (
     ahead_text,
     best_layouts,
+    failed_text,
     loss_text,
     value_text,
     without_repeats,
@@ -68,8 +69,10 @@ def _line(results: ExperimentResults, row: BestLayout, clear: bool) -> list[str]
         return [f"{row.scale:,}", "none ran", "–", "–", "–", "–", failed]
     ahead = "level with it" if row.ahead == 1 else ahead_text(row)
     ahead += ", clear" if clear else ""
+    failures = failed_text(row)
+    layout = f"{row.layout} ({failures})" if failures else row.layout
     return [
-        f"{row.scale:,}", row.layout, value_text(results, row.value),
+        f"{row.scale:,}", layout, value_text(results, row.value),
         ahead if row.next_layout else "no other ran",
         percent(row.median) if row.ran > 1 else "–", _carried(row), failed,
     ]  # fmt: skip

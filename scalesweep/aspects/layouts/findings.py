@@ -7,6 +7,7 @@ from scalesweep.aspects.layouts.table import BestLayout
 from scalesweep.aspects.layouts.words import (
     ahead_text,
     best_layouts,
+    failed_text,
     layouts_that_ran,
     loss_text,
     value_text,
@@ -53,6 +54,8 @@ def best_layout(results: ExperimentResults) -> list[Finding]:
 def _best(results: ExperimentResults, row: BestLayout, among: str, silent: bool) -> Finding:
     value = value_text(results, row.value)
     head = f"best layout{_of(row)} at {results.scaled(row.scale)}: {row.layout} with {value}"
+    if failures := failed_text(row):
+        head += f" ({failures})"
     rivals = f"the {row.ran - 1:,} others" if row.ran > 2 else "the only other"
     level = OPEN
     if row.next_layout is None:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from scalesweep.analysis.best_of_many import Ahead, ahead_of_next, behind_best
-from scalesweep.analysis.metrics import Quantity
+from scalesweep.analysis.metrics import Quantity, is_memory
 from scalesweep.analysis.stats import LogError
 from scalesweep.analysis.types import Floats
 from scalesweep.aspects.layouts.study import LayoutStudy, study_of
@@ -21,8 +21,6 @@ from scalesweep.tables.making import Maker, TableInputs, point_columns
 from scalesweep.tables.pairwise import main_measures
 from scalesweep.tables.points import ExperimentData, Measure, Point
 
-_MEMORY = re.compile(r"mem|rss|hbm", re.IGNORECASE)
-_BYTES = re.compile(r"bytes|[kMGT]?i?B")
 _UTILISATION = re.compile(r"(?:^|_)mfu(?:_|$)")
 
 
@@ -38,6 +36,7 @@ class BestLayout(PointRow, table="best_layouts"):
     metric: str = column("the main metric")
     better: str = column("whether higher or lower values of it are better")
     value: Estimate | None = column("its mean over the runs of the best layout")
+    runs_failed: int = column("runs of the best layout that failed", "1")
     ran: int = column("layouts with a result", "1")
     tried: int = column("layouts that are planned", "1")
     failed: int = column("layouts of which every run failed", "1")
@@ -131,7 +130,8 @@ class _Source:
         known = {name: data.quantities[name] for name in names}
         self.memory = next((n for n, q in known.items() if _is_memory(q)), None)
         self.mfu = next((n for n in known if _UTILISATION.search(n)), None)
-        self.ends = _ends(data)
+        self.failures = _failures(data)
+        self.ends = _ends(data, self.failures)
 
     def rows(self) -> Iterator[BestLayout | LayoutPoint]:
         """Settings in the order of the plan, each from the smallest scale to the largest."""
@@ -210,6 +210,7 @@ class _Source:
             values = {name: v if name in known else None for name, v in first.values.items()}
             return BestLayout(
                 point=values, source=self.source, repeats=0, planned=0, layout=None, value=None,
+                runs_failed=0,
                 next_layout=None, next_value=None, ahead=None, ahead_apart=None, p=None,
                 median=math.nan, carried_from=None, carried=None, carried_changes="",
                 carried_fails="", carried_loss=None, carried_loss_apart=None, carried_p=None,
@@ -223,7 +224,7 @@ class _Source:
         chances = [self.data.ratio_p(best, other, self.measure) for other in group.points[1:]]
         return BestLayout(
             **point_columns(best), layout=self.study.text(best.values),
-            value=self._estimate(best),
+            value=self._estimate(best), runs_failed=len(self.failures.get(_key(best), ())),
             next_layout=self.study.text(second.values) if second else None,
             next_value=self._estimate(second) if second else None,
             ahead=math.exp(margin.measured) if margin else None,
@@ -290,17 +291,24 @@ def _key(point: Point) -> str:
     return canonical_json(dict(point.values))
 
 
-def _ends(data: ExperimentData) -> dict[str, str]:
-    """By point the cause of failure of those without a result of which a run failed."""
-    causes: dict[str, str] = {}
-    done = set()
+def _failures(data: ExperimentData) -> dict[str, list[str]]:
+    """By point the causes of its runs that failed, in their order."""
+    causes: dict[str, list[str]] = {}
     for run in data.experiment["runs"]:
-        key = canonical_json({name: run["point"][name] for name in data.axes})
-        if run["status"] == Status.DONE:
-            done.add(key)
-        elif run["status"] == Status.FAILED:
-            causes.setdefault(key, run["cause"])
-    return {key: cause for key, cause in causes.items() if key not in done}
+        if run["status"] == Status.FAILED:
+            key = canonical_json({name: run["point"][name] for name in data.axes})
+            causes.setdefault(key, []).append(run["cause"])
+    return causes
+
+
+def _ends(data: ExperimentData, failures: Mapping[str, Sequence[str]]) -> dict[str, str]:
+    """By point the cause of failure of those without a result of which a run failed."""
+    done = {
+        canonical_json({name: run["point"][name] for name in data.axes})
+        for run in data.experiment["runs"]
+        if run["status"] == Status.DONE
+    }
+    return {key: causes[0] for key, causes in failures.items() if key not in done}
 
 
 def _counts(causes: Mapping[str, int]) -> str:
@@ -311,7 +319,7 @@ def _counts(causes: Mapping[str, int]) -> str:
 
 def _is_memory(quantity: Quantity) -> bool:
     """Whether a metric is the memory that a rank, or its device, has in use."""
-    return bool(_MEMORY.search(quantity.name) and _BYTES.fullmatch(quantity.unit))
+    return is_memory(quantity.name, quantity.unit)
 
 
 def _largest(chances: Sequence[float]) -> float | None:

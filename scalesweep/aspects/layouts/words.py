@@ -37,6 +37,14 @@ def value_text(results: ExperimentResults, value: Estimate | None) -> str:
     return with_interval(*numbers_of(value, main.factor), main.unit)
 
 
+def failed_text(row: BestLayout) -> str:
+    """``2 of 5 runs failed`` of the best layout; empty where none did."""
+    if not row.runs_failed:
+        return ""
+    runs = row.runs_failed + row.repeats
+    return f"{row.runs_failed:,} of {runs:,} runs failed"
+
+
 def ahead_text(row: BestLayout) -> str:
     """``3.1 [1.0, 5.2] %``, from repeats that did not choose where there are such."""
     if row.ahead_apart is not None:

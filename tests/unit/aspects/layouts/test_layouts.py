@@ -169,6 +169,28 @@ def test_the_lead_is_of_the_layout_with_the_highest_mean(tmp_path: Path) -> None
     assert best.ahead_apart is not None and best.ahead_apart.value < 1
 
 
+def test_a_best_layout_of_which_runs_failed_says_so(tmp_path: Path) -> None:
+    rows = "4,a,1,1,4,ok,9,5,4\n4,a,2,1,4,ok,8,5,4\n8,a,1,1,4,ok,100,5,40\n8,a,2,1,4,ok,90,5,40\n"
+    results = study(tmp_path, f"{rows}8,a,1,1,4,oom,,,\n8,a,1,1,4,hang,,,\n8,a,2,1,4,oom,,,\n")
+    row = results.of(BestLayout)[1]
+    assert (row.runs_failed, row.failed) == (2, 0)
+    findings = find(results)
+    assert any("dp 8 x tp 1 with 100 tokens/s (2 of 3 runs failed)" in f.text for f in findings)
+    card = layout_card(results, findings)
+    assert card is not None
+    assert [line[1] for line in card.groups[0][1]] == [
+        "dp 4 x tp 1", "dp 8 x tp 1 (2 of 3 runs failed)"
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("amount", ["-5", "60000000000"])
+def test_what_is_no_amount_of_memory_is_refused(tmp_path: Path, amount: str) -> None:
+    (tmp_path / "t.csv").write_text(f"{HEAD}8,a,1,1,4,ok,9,{amount},1\n8,a,2,1,4,ok,9,0,1\n")
+    (tmp_path / "map.yaml").write_text(yaml.safe_dump(MAP))
+    runs = runs_of(load_map(tmp_path / "map.yaml", tmp_path / "t.csv"))
+    assert len(runs.runs) == 1 and "GB is no amount of memory" in runs.refusals[0].message
+
+
 def test_ties_a_layout_alone_and_no_memory(tmp_path: Path) -> None:
     rows = "8,a,1,1,4,ok,50,,\n8,a,2,1,4,ok,50,,\n16,a,1,1,4,ok,40,,\n16,a,2,1,4,oom,,,\n"
     results = study(tmp_path, rows)
