@@ -157,10 +157,11 @@ def test_energy_of_mlperf(run: Run, tmp_path: Path) -> None:
     logs = [lines_of(600.0, task="bert", ms=T0 + n * 10**8, org=org) for n in range(2)]
     system = {**SYSTEM, "number_of_nodes": "2", "submitter": org}
     results = submission(tmp_path / "smc-ac-power", logs, task="bert", system=system)
-    watts = 1815144.40 / 600
+    watts = 1815144.40 / 600 / 2
     for number in range(2):
         text = power([watts, watts, watts], ms=T0 + number * 10**8)
-        with_power(results, {"node_0.txt": text}, f"result_{number}")
+        nodes = {f"node_{node}.txt": text for node in range(2)}
+        with_power(results, nodes, f"result_{number}")
     found = verdicts(run, "mlperf_power_v4_0", tmp_path)
     assert found["1815144.40"] == AGREES and list(found.values()).count(MISSING) == 9
 
