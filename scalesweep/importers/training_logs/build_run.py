@@ -46,6 +46,13 @@ FEWEST_IN_HALF = 10
 FASTER = 0.05
 # Last lines that are all slower by this share than so many of those before are another state.
 SLOWER, NEARLY_ALL = 0.15, 0.9
+# Lines without labels are of two runs where one of each step takes this much longer than another
+# in the median, and this much in nearly every step. Simulated with noise that no two ranks share,
+# although ranks wait for each other: of 2 to 64 ranks 5 % of noise is never two runs, 10 % in at
+# most 1 %; two runs that differ by 25 % are found in 97 % of 8 steps.
+MOST_APART, APART_EACH, APART_SHARE, FEWEST_APART = 1.2, 1.1, 0.9, 8
+# Rates of all and of a device, of three digits each.
+RATES_APART = 0.05
 # Half of a last digit is kept where it is more than this share of a value.
 ROUNDED_FROM = 1e-3
 _WORDS = 100
@@ -87,7 +94,10 @@ def run_of(start: Start, program: Program, file: Path, ranks: int | None) -> Imp
             f"{len(streams)} ranks print lines of each step, of {count} in all", start.first_line
         )
     known = {**known, "ranks": count}
+    _check_layout(known, start.first_line)
     kept, warm = _kept(program, lines, streams[0])
+    if len(streams) > len(start.rows):
+        _check_alike(program, lines, kept, streams)
     arrays = _arrays(program, lines, kept, warm)
     modified = datetime.fromtimestamp(file.stat().st_mtime, UTC)
     evidence = [
@@ -107,7 +117,7 @@ def run_of(start: Start, program: Program, file: Path, ranks: int | None) -> Imp
         variant={GPU: shown(str(gpu))[:_WORDS]} if gpu else {},
         samples=arrays,
         samples_per_epoch=0,
-        metrics=_metrics(program, lines, kept, known),
+        metrics=_metrics(program, lines, kept, known, start.first_line),
         notes={
             "importer": f"{program.name} log",
             "lines": [start.first_line, start.last_line],
@@ -121,6 +131,35 @@ def run_of(start: Start, program: Program, file: Path, ranks: int | None) -> Imp
         },
         unfinished=_unfinished(warm),
     )
+
+
+def _check_layout(known: Mapping[str, Any], line: int) -> None:
+    """Raises ImportRefusedError where the ranks cannot share the model as the log says."""
+    axes = [name for name in ("tp", "pp", "cp") if known.get(name)]
+    size = math.prod(known[name] for name in axes)
+    if known["ranks"] % size:
+        said = " x ".join(axes)
+        raise ImportRefusedError(f"{known['ranks']} ranks, no multiple of {said} = {size}", line)
+
+
+def _check_alike(
+    program: Program, lines: _Lines, kept: Flags, streams: Sequence[Sequence[Row]]
+) -> None:
+    """Raises ImportRefusedError where lines without labels of their own are of runs of unlike
+    speed: ranks of one run take the same time for a step."""
+    times = _times(program, lines)
+    assert times is not None  # ``_kept`` needs them
+    times = times[kept]
+    medians = np.median(times, axis=0)
+    slow, fast = int(medians.argmax()), int(medians.argmin())
+    apart = medians[slow] > MOST_APART * medians[fast]
+    always = (times[:, slow] > APART_EACH * times[:, fast]).mean() >= APART_SHARE
+    if len(times) >= FEWEST_APART and apart and always:
+        raise ImportRefusedError(
+            f"the lines of each step differ by {medians[slow] / medians[fast] - 1:.0%} in their "
+            "times, and no label tells them apart: lines of several runs are mixed",
+            streams[-1][0].line,
+        )
 
 
 def _unfinished(warm: Mapping[str, Any]) -> str:
@@ -199,15 +238,14 @@ def _first_value(metric: str, name: str, values: Floats, streams: Sequence[Seque
     return begin
 
 
-def _seconds(program: Program, lines: _Lines) -> Floats | None:
-    """Times of lines, up to a factor, [line]: printed, or one over a rate; None without either."""
+def _times(program: Program, lines: _Lines) -> Floats | None:
+    """Times of lines, up to a factor, [line, printer]: printed, or one over a rate; None without
+    either."""
     for way in (SECONDS, RATE):
         for name, values in lines.values.items():
             if program.values[name].way == way and np.isfinite(values[~lines.without]).all():
                 with np.errstate(divide="ignore"):  # of lines that do not count
-                    times = values if way == SECONDS else 1.0 / values
-                median: Floats = np.median(times, axis=1)
-                return median
+                    return values if way == SECONDS else 1.0 / values
     return None
 
 
@@ -247,9 +285,10 @@ def slow_end(times: Floats, first: int) -> int | None:
 
 def _kept(program: Program, lines: _Lines, rows: Sequence[Row]) -> tuple[Flags, dict[str, Any]]:
     """Which lines count, and what is said of those that do not: warm-up, evaluations, changes."""
-    times = _seconds(program, lines)
-    if times is None:
+    each = _times(program, lines)
+    if each is None:
         raise ImportRefusedError("lines of progress without a time or a rate", rows[-1].line)
+    times = np.median(each, axis=1)
     usable = np.flatnonzero(~(lines.spoiled | lines.changed | lines.without))
     if len(usable) < FEWEST_LINES:
         raise ImportRefusedError(
@@ -318,9 +357,12 @@ def _finite(value: float) -> float | None:
 
 
 def _metrics(
-    program: Program, lines: _Lines, kept: Flags, known: Mapping[str, Any]
+    program: Program, lines: _Lines, kept: Flags, known: Mapping[str, Any], line: int
 ) -> dict[str, dict[str, Any]]:
-    """Metrics of the lines that count, and those that follow from them and what is stated."""
+    """Metrics of the lines that count, and those that follow from them and what is stated.
+
+    Raises ImportRefusedError where rates of all and of a device are those of other ranks.
+    """
     metrics: dict[str, dict[str, Any]] = {}
     for name, values in lines.values.items():
         printed = program.values[name]
@@ -332,6 +374,14 @@ def _metrics(
                 "scope": printed.scope,
                 **({"rounding": half} if half > ROUNDED_FROM * abs(value) else {}),
             }  # fmt: skip
+    if TOKENS in metrics and f"{TOKENS}_per_device" in metrics:
+        ratio = metrics[TOKENS]["value"] / metrics[f"{TOKENS}_per_device"]["value"]
+        if abs(ratio / known["ranks"] - 1) > RATES_APART:
+            raise ImportRefusedError(
+                f"tokens per second of all over those of a device are {ratio:.4g}, of "
+                f"{known['ranks']} ranks",
+                line,
+            )
     for name, value in _derived({key: it["value"] for key, it in metrics.items()}, known).items():
         unit, better, scope, _ = DERIVED[name]
         metrics.setdefault(name, {"value": value, "unit": unit, "better": better, "scope": scope})

@@ -18,7 +18,7 @@ def _settle(facts: Facts) -> dict[str, Any]:
     sizes = dict(re.findall(r"\b(pp|dp_\w+|cp|tp)=(\d{1,7})", facts.get("mesh", "")))
     if names := re.findall(r"\w+", facts.get("mesh_names", "")):
         sizes = dict(zip(names, re.findall(r"\d+", facts["mesh_sizes"]), strict=False))
-    if not sizes:
+    if not sizes or ("tp" not in sizes and "mesh" in facts):  # none, or cut before its last axes
         return {}
     number = {name: int(size) for name, size in sizes.items()}
     shared, copies = number.get("dp_shard", number.get("dp", 1)), number.get("dp_replicate", 1)

@@ -440,3 +440,44 @@ def test_one_gpu_is_the_base_of_the_series_that_goes_on_from_it(tmp_path: Path) 
     log("4d.log", 1, 4, 850.0)
     log("8d.log", 1, 8, 750.0)
     assert series()["torchtitan_weak_scaling"] == [4, 4, 8, 8]
+
+
+def alternating(slower: float, lines: int = 14) -> str:
+    """Two runs that were appended to the same file at the same time, line by line."""
+    return "".join(megatron(step, ms) for step in range(1, lines) for ms in (100.0, 100.0 * slower))
+
+
+def test_two_runs_in_one_file_are_no_ranks_of_one(read: Read) -> None:
+    runs, (refusal,) = read(alternating(1.6), 8)
+    assert runs == [] and "differ by 60% in their times" in refusal.reason
+    # Ranks of a run take the same time, up to their clocks.
+    (run,), refusals = read(alternating(1.01), 8)
+    assert refusals == [] and value(run, "step_time") == pytest.approx(0.1005)
+
+
+@pytest.mark.parametrize("cut", ["dp_repl", "dp_shard=2, cp=1, ", "tp"])
+def test_a_cut_mesh_states_no_ranks(read: Read, cut: str) -> None:
+    """What is left of it would be a mesh of one or four GPUs."""
+    whole, steps = titan(9).split("cp=1, tp=2, ep=1, etp=1\n")
+    text = f"{whole}cp=1, tp=2, ep=1, etp=1"
+    text = text[: text.index(cut)] + "[rank1]: another line\n" + steps
+    runs, (refusal,) = read(text)
+    assert runs == [] and refusal.reason.endswith("--ranks N")
+    assert read(text, 8)[0][0].point["ranks"] == 8
+
+
+def test_ranks_that_cannot_be_are_refused(read: Read) -> None:
+    steps = "".join(megatron(step, 100.0) for step in range(1, 12))
+    head = "  tensor_model_parallel_size ..... 4\n  world_size ..... 6\n"
+    runs, (refusal,) = read(head + steps)
+    assert (runs, refusal.reason) == ([], "6 ranks, no multiple of tp = 4")
+
+
+def test_rates_of_all_and_of_a_device_tell_the_ranks(read: Read) -> None:
+    """nanotron prints both; its header is lost, and ``--ranks`` names other ones."""
+    log = LOGS["nanotron"]
+    ranks = log.point["ranks"]
+    steps = "".join(text for text in log.text.splitlines(True) if "iteration: " in text)
+    runs, (refusal,) = read(steps, 4 * ranks)
+    assert runs == [] and refusal.reason.endswith(f"are {ranks}, of {4 * ranks} ranks")
+    assert read(steps, ranks)[0][0].point["ranks"] == ranks
