@@ -127,7 +127,9 @@ def _compared(check: Check, number: PublishedNumber, tables: Tables, study: Stud
         if small and all(same(number.row.get(name), value) for name, value in known.rows.items()):
             return Comparison(check, number, made, KNOWN, known.because)
     reason = (
-        "an error of the source: its own values give another number" if check.own_values else ""
+        "an error of the source or of its copy: its own values give another number"
+        if check.own_values
+        else ""
     )
     return Comparison(check, number, made, DIFFERS, reason)
 

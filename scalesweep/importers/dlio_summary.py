@@ -59,6 +59,7 @@ _IO = "train_io_mean_MB_per_second"
 _MOST_EPOCHS = 100_000
 # A stated mean is that of its list within this.
 _AGREES = 1e-3
+_FAR = 0.1
 
 
 def has_name(file: Path) -> bool:
@@ -140,11 +141,17 @@ def _by_epoch(said: Mapping[str, Any], key: str) -> Floats:
 
 
 def _mean(said: Mapping[str, Any], key: str, values: Floats, notes: dict[str, Any]) -> float | None:
-    """The stated mean, else that of the epochs; where they differ, notes say so."""
+    """The stated mean, else that of the epochs; where they differ, notes say so.
+
+    Raises ImportRefusedError where they are far apart: one of both is wrong.
+    """
     stated = number_in(said, key, 0)
     own = float(values.mean()) if values.size else None
     if stated is not None and own is not None and abs(own / stated - 1) > _AGREES:
-        notes[key] = f"{stated:g} in the file; the mean of its epochs is {own:g}"
+        apart = f"{stated:g} in the file; the mean of its epochs is {own:g}"
+        if abs(own / stated - 1) > _FAR:
+            raise ImportRefusedError(f"{key} is {apart}")
+        notes[key] = apart
     return own if stated is None else stated
 
 

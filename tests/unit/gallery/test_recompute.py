@@ -37,8 +37,8 @@ def test_a_wrong_published_number_is_named(tmp_path: Path, results: Path) -> Non
     lines = list(comparison_text.lines(rows))
     assert lines[-1] == "published numbers: 2 of 3 agree, 1 differ"
     assert lines[3] == (
-        "  differs gpus 4: 66%, recomputed 60 % (-9.09 %): an error of the source: its own values "
-        "give another number"
+        "  differs gpus 4: 66%, recomputed 60 % (-9.09 %): an error of the source or of its copy: "
+        "its own values give another number"
     )
 
 
@@ -110,7 +110,7 @@ def test_the_page_has_every_number_and_names_what_differs(tmp_path: Path, result
     rows = compared(tmp_path, results)
     page = study_page(load_study("small", tmp_path), rows)
     assert page.count('scope="row"') == 3 and "<script" not in page
-    assert '<td class="bad">differs: an error of the source' in page
+    assert '<td class="bad">differs: an error of the source or of its copy' in page
     assert "2 of 3 agree, 1 differ" in page and 'href="report.html"' in page
     study = {
         "name": "a<b",

@@ -65,6 +65,10 @@ def test_means_come_from_the_epochs_where_they_are_not_stated(tmp_path: Path) ->
     said = {**HPE["metric"], "train_au_mean_percentage": 99.0}
     (run,), _, _ = read_source(write(tmp_path, {**HPE, "metric": said}))
     assert "the mean of its epochs is 90.7" in run.notes["train_au_mean_percentage"]
+    # A mean that is far from its epochs would make up the bytes of a sample, too.
+    said = {**HPE["metric"], "train_throughput_mean_samples_per_second": 1e6}
+    runs, (refusal,), _ = read_source(write(tmp_path, {**HPE, "metric": said}))
+    assert runs == [] and "is 1e+06 in the file; the mean of its epochs is 58.5" in refusal.reason
 
 
 def test_files_of_macos_are_named_and_left_out(tmp_path: Path) -> None:
