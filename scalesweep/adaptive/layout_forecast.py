@@ -94,8 +94,15 @@ def forecast_at(
             starting.append(layout)
     every = tuple(starting)
     if not every:
-        none = f"none of {len(left):,} layouts would start: {left[0][1]}" if left else ""
-        return ForecastAt(study, ranks, left=left, refused=none or "no layout is left to be tried")
+        if left:
+            why = f"none of {len(left):,} layouts would start: {left[0][1]}"
+        elif any(layout.ranks == ranks for layout in measured.layouts):
+            why = "no layout is left to be tried"
+        else:
+            why = (
+                f"no split of the layouts that ran, and no batch of theirs, divides {ranks:,} ranks"
+            )
+        return ForecastAt(study, ranks, left=left, refused=why)
     fits = study.fits(measured, every)
     left += [(x, TOO_LARGE) for x, fit in zip(every, fits, strict=True) if fit is False]
     if all(fit is False for fit in fits):

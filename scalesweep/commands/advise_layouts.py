@@ -43,7 +43,7 @@ def advise_layouts(args: argparse.Namespace, campaign: Campaign, budget: float |
     chosen = layout_trials(
         campaign, plan, summary, prices, excluded_points(campaign), ranks, count, budget
     )
-    print(trials_text(campaign, chosen, ranks))
+    print(trials_text(campaign, chosen, ranks, budget))
     folder = campaign.results
     folder.mkdir(parents=True, exist_ok=True)
     publish(folder / TABLE, table_csv(chosen.decisions))
@@ -82,7 +82,7 @@ def whole(text: str, option: str, most: int) -> int:
     raise UserError(f"{option} {text}: must be a whole number from 1 to {most:,}")
 
 
-def trials_text(campaign: Campaign, chosen: Trials, ranks: int) -> str:
+def trials_text(campaign: Campaign, chosen: Trials, ranks: int, budget: float | None = None) -> str:
     """The advice for people."""
     lines = [
         f"campaign {campaign.name} on site {campaign.site.name}: layouts to try on {ranks:,} ranks"
@@ -94,8 +94,9 @@ def trials_text(campaign: Campaign, chosen: Trials, ranks: int) -> str:
     if costs:
         lines += ["", f"{counted(len(costs), 'run')}: {hours(sum(costs))} node-hours at most"]
     elif campaign.site.launch is None and chosen.chosen:
-        lines += ["", f"{campaign.site.name} starts no runs (no 'launch'), so no campaign is "
-                  "written"]  # fmt: skip
+        heeded = "" if budget is None else ", and the budget is not heeded"
+        name = campaign.site.name
+        lines += ["", f"{name} starts no runs (no 'launch'), so no campaign is written{heeded}"]
     return "\n".join(lines)
 
 

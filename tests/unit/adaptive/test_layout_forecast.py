@@ -47,6 +47,11 @@ def test_what_never_ran_is_refused(measured: Measured) -> None:
     assert forecast_at(_study(failed), 32, 5).refused == "no layout ran"
 
 
+def test_ranks_that_no_layout_divides_are_refused_as_such(measured: Measured) -> None:
+    ranks = int(max(measured.scale)) + 1
+    assert f"divides {ranks} ranks" in forecast_at(_study(measured), ranks, 5).refused
+
+
 def test_what_was_tried_there_is_not_advised_again(measured: Measured) -> None:
     """Neither what ran nor what was too large; a node that failed is another matter."""
     first = forecast_at(_study(measured), 32, 5).layouts

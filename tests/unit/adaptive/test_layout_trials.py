@@ -132,8 +132,9 @@ def test_five_layouts_have_the_best_among_them_and_their_file_measures_them(
     campaign: Campaign, capsys: pytest.CaptureFixture[str]
 ) -> None:
     finish(campaign, 32)
-    ask(campaign, layouts="5", ranks="64")
+    ask(campaign, layouts="5", ranks="64", budget="1")
     said = capsys.readouterr().out
+    assert "so no campaign is written, and the budget is not heeded" in said
     rows = table(campaign)
     assert len(rows) == 5
     assert all(int(row["dp"]) * int(row["tp"]) * int(row["pp"]) == 64 for row in rows)
