@@ -5,7 +5,7 @@
 // high, ideal, share}], sources: [texts] or null, predicted: [{texts (of the axes), x, measure, y, low, high}]}; columns are arrays by row. Fields of the chart have
 // names of our own: what a campaign calls its parameters is data there, never part of an expression.
 (() => {
-  const { element } = window.scalesweep
+  const { element, library } = window.scalesweep
   const MAX_SERIES = 40
   const SHOWN_FIRST = 12
   const COLOURS = 6 // --s1 to --s6 of the style sheet
@@ -16,6 +16,8 @@
   const SHAPES = ['circle', 'triangle-up', 'square', 'diamond', 'cross', 'triangle-down', 'triangle-right']
   const SIGNS = { circle: '●', 'triangle-up': '▲', square: '■', diamond: '◆', cross: '✚',
     'triangle-down': '▼', 'triangle-right': '▶' }
+
+  const counted = (count, noun) => `${count.toLocaleString('en-US')} ${noun}${count === 1 ? '' : 's'}`
 
   const tone = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim()
 
@@ -56,6 +58,7 @@
 
   // Draw a chart of so many marks in place of the view before; returns its view.
   const embed = async (plot, spec, marks, before) => {
+    library('charts')
     const drawn = await window.vegaEmbed(plot, spec, { actions: false, ast: true, renderer: marks > MANY ? 'canvas' : 'svg' })
     if (before) before.finalize()
     return drawn.view
@@ -73,15 +76,17 @@
       const axes = data.axes.map((axis, place) => [`a${place}`, axis.title])
       const measures = data.measures.map((measure, place) => [`m${place}`, measure.title])
       const scale = Math.max(data.axes.findIndex((axis) => axis.scale), 0)
-      const group = data.axes.findIndex((axis, place) => place !== scale && axis.leader === place)
-      ;[this.yLabel, this.y] = choice('Vertical axis', measures, 'm0')
+      const start = data.start ?? {}
+      this.whole = new Set(start.whole ?? [])
+      const group = start.by ?? data.axes.findIndex((axis, place) => place !== scale && axis.leader === place)
+      ;[this.yLabel, this.y] = choice('Vertical axis', measures, `m${start.measure ?? 0}`)
       ;[this.xLabel, this.x] = choice('Horizontal axis', [...axes, ...measures], `a${scale}`)
       ;[this.byLabel, this.by] = choice('Series', [['', 'none'], ...axes], group < 0 ? '' : `a${group}`)
       // A point without a result has no source; it is a hole in the lines of all.
       this.kinds = [...new Set(data.sources ?? [''])].filter((source) => source !== null)
       const spread = data.axes[scale].number && wide(data.axes[scale].values)
       ;[this.logX, this.xBox] = tick('log horizontal', spread)
-      ;[this.logY, this.yBox] = tick('log vertical', spread && data.axes[scale].scale && wide(data.measures[0].mean))
+      ;[this.logY, this.yBox] = tick('log vertical', start.measure === undefined && spread && data.axes[scale].scale && wide(data.measures[0].mean))
       this.filters = element('div', { className: 'picks' })
       this.filters.setAttribute('role', 'group')
       this.filters.setAttribute('aria-label', 'Points to show')
@@ -138,7 +143,7 @@
         const axis = this.data.axes[place]
         const values = [...new Set(axis.texts)]
         const [label, select] = choice(axis.title, [['', 'all'], ...values.map((text, n) => [String(n), text])],
-          many ? '0' : '')
+          many && !this.whole.has(place) ? '0' : '')
         const keep = () => this.kept.set(place, select.value === '' ? null : values[Number(select.value)])
         select.addEventListener('change', () => { keep(); this.name() })
         keep()
@@ -288,7 +293,7 @@
       const decades = logs.length === 0 ? [] : Array.from({ length: Math.ceil((last - first) / stride) }, (_, n) =>
         steps.map((step) => step * 10 ** (first + n * stride))).flat()
       const up = (field) => ({ field, type: 'quantitative', title: y.title,
-        scale: log.y ? { type: 'log', nice: false, padding: 10 } : { type: 'linear', zero: y.share === true, nice: true },
+        scale: log.y ? { type: 'log', nice: false, padding: 10, ...(from === to ? { domain: [10 ** from / 2, 10 ** from * 2] } : {}) } : { type: 'linear', zero: y.share === true, nice: true },
         axis: { ...(log.y ? { values: decades } : { tickCount: 6 }), ...(y.share ? { format: '.0%' } : {}) } })
       const colour = { field: 's', type: 'nominal', legend: null,
         scale: { domain: order, range: shown.map(([, place]) => this.colour(place)) } }
@@ -350,10 +355,10 @@
       const points = values.filter((one) => one.y !== null && !one.ahead).length
       const predicted = values.filter((one) => one.mark).length
       const ideal = y.ideal && values.some((one) => one.ideal !== null)
-      this.said.textContent = `${points} points${this.holes ? `, ${this.holes} without a result` : ''}`
+      this.said.textContent = `${counted(points, 'point')}${this.holes ? `, ${this.holes} without a result` : ''}`
         + `${this.below ? `, ${this.below} omitted because they are not above 0` : ''}; bands or bars: 95 % intervals of the mean`
         + `${ideal ? '; dashed: ideal' : ''}${predicted ? `; hollow, dotted: ${predicted} predicted` : ''}${this.left ? `; ${this.left} more series not shown: choose another grouping or fewer points` : ''}.`
-      const description = `${y.title} over ${x.title}: ${points} points; the table has their numbers`
+      const description = `${y.title} over ${x.title}: ${counted(points, 'point')}; the table has their numbers`
       this.view = await embed(this.plot, this.spec(values, description), values.length, this.view)
       this.holder.dataset.drawn = String(points)
     }

@@ -192,7 +192,7 @@
       const holes = values.filter((cell) => cell.text === 'no result').length
       const dull = values.length - points - holes // not above zero, on a logarithmic scale
       const held = this.words.length ? `; held: ${this.words.join(', ')}` : ''
-      this.said.textContent = `${points} points, a cell each${dull ? `, ${dull} without a colour, because they are not above 0` : ''}${holes ? `, ${holes} without a result` : ''}${held}; blank: not planned, or excluded. Hover for 95 % intervals of the mean.`
+      this.said.textContent = `${points} point${points === 1 ? '' : 's'}, a cell each${dull ? `, ${dull} without a colour, because they are not above 0` : ''}${holes ? `, ${holes} without a result` : ''}${held}; blank: not planned, or excluded. Hover for 95 % intervals of the mean.`
       const sides = [this.y, this.x].map((side) => this.data.axes[Number(side.value)].title)
       const description = `${this.measure.title} by ${sides.join(' and ')}${held}: ${points} points; the table has their numbers`
       this.view = await embed(this.plot, this.spec(values, description), values.length, this.view)

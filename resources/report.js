@@ -1,8 +1,8 @@
 // The report: builds its tables and charts when they come near the screen.
 (() => {
-  const { tables, charts } = window.scalesweep
-  const read = (id) => JSON.parse(document.getElementById(id).textContent)
-  const data = read('report-data')
+  const { tables, charts, nearby } = window.scalesweep
+  let parsed = null
+  const data = () => (parsed ??= JSON.parse(document.getElementById('report-data').textContent))
 
   // Lists with few distinct values come as levels and places.
   const unpacked = (list) => {
@@ -34,15 +34,16 @@
 
   const cache = new Map()
   const table = (name) => {
-    if (!cache.has(name)) cache.set(name, resolve(data.tables[name]))
+    if (!cache.has(name)) cache.set(name, resolve(data().tables[name]))
     return cache.get(name)
   }
 
   const woken = new Map()
+  const charted = (name) => data().charts[name] !== undefined
   const wakeTable = (holder) => {
     const name = holder.dataset.table
     if (!woken.has(name)) {
-      const runs = data.tables[`${name.split('-')[0]}-runs`]
+      const runs = data().tables[`${name.split('-')[0]}-runs`]
       woken.set(name, tables.make(holder, table(name), runs ? runsOf(table(`${name.split('-')[0]}-runs`)) : null))
     }
     return woken.get(name)
@@ -56,7 +57,7 @@
   const wakeChart = (holder) => {
     const name = holder.dataset.chart
     if (woken.has(name)) return
-    const chart = data.charts[name]
+    const chart = data().charts[name]
     const from = table(chart.table)
     woken.set(name, charts.make(holder, {
       rows: from.rows,
@@ -64,18 +65,14 @@
       measures: chart.measures.map((one) => measure(from, one)),
       sources: chart.source === null ? null : from.raw[chart.source].values,
       predicted: chart.predicted ?? [],
+      start: chart.start,
     }))
   }
 
-  const near = new IntersectionObserver((entries) => {
-    for (const { isIntersecting, target } of entries) {
-      if (!isIntersecting) continue
-      near.unobserve(target)
-      if (target.dataset.table) wakeTable(target)
-      else wakeChart(target)
-    }
-  }, { rootMargin: '400px' })
-  for (const holder of document.querySelectorAll('[data-table], [data-chart]')) near.observe(holder)
+  nearby(document.querySelectorAll('[data-table], [data-chart]'), (target) => {
+    if (target.dataset.table) wakeTable(target)
+    else wakeChart(target)
+  })
 
   // What an address leads to is unfolded, with all that it is in.
   const reveal = (target) => {
@@ -102,14 +99,14 @@
 
   // Colours of charts are read when they are drawn.
   matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => {
-    for (const [name, one] of woken) if (data.charts[name]) one.draw()
+    for (const [name, one] of woken) if (charted(name)) one.draw()
   })
 
   // On paper there is no turning of pages, and nothing to unfold.
   const PRINTED = 200
   let unfolded = []
   const pages = (rows) => {
-    for (const [name, one] of woken) if (!data.charts[name]) one.table.page.len(rows).draw(false)
+    for (const [name, one] of woken) if (!charted(name)) one.table.page.len(rows).draw(false)
   }
   addEventListener('beforeprint', () => {
     for (const holder of document.querySelectorAll('[data-chart]')) wakeChart(holder)

@@ -6,7 +6,7 @@
 // and filter by), `raw` all that an export has, named as in the Parquet file; `points` are the
 // places of each row's runs.
 (() => {
-  const $ = window.jQuery
+  const { library } = window.scalesweep
   const PAGE = 15
   const MAX_CHOICES = 200
 
@@ -73,7 +73,7 @@
       }
       const text = shown.texts[row]
       if (kind !== 'display') return text
-      return $.fn.dataTable.util.escapeHtml(shown.number ? unbroken(text) : text)
+      return window.jQuery.fn.dataTable.util.escapeHtml(shown.number ? unbroken(text) : text)
     },
     createdCell: (cell, _data, { row }) => {
       if (place === 0) cell.scope = 'row'
@@ -138,6 +138,7 @@
 
   // Make the table in `holder` (a div with data-table) interactive; its rows come from `data`.
   const make = (holder, data, runs) => {
+    library('tables')
     const label = holder.getAttribute('aria-label')
     const name = holder.dataset.table
     const rows = data.rows
@@ -152,7 +153,7 @@
       className: 'small',
       action: () => save(`${name}.${text.toLowerCase()}`, type, make(data.raw, current())),
     })
-    const table = $(node).DataTable({
+    const table = window.jQuery(node).DataTable({
       // Objects: DataTables takes a value that equals its row's data for one that is missing.
       data: Array.from({ length: rows }, (_, row) => ({ row })),
       columns: data.shown.map((shown, place) => column(shown, place, runs)),
@@ -175,5 +176,5 @@
     } }
   }
 
-  window.scalesweep = { element, tables: { make, frame, PAGE } }
+  Object.assign(window.scalesweep, { element, tables: { make, frame, PAGE } })
 })()

@@ -56,6 +56,34 @@ def series_parameters(experiment: PlanExperiment) -> list[str]:
     return names + _splits(experiment, points, names)
 
 
+# The axes of a mesh that take the ranks which the others leave.
+DATA_PARALLEL = ("dp", "dp_replicate", "dp_shard")
+
+
+def layout_followers(experiment: PlanExperiment) -> list[str]:
+    """Varying parameters of a layout that its other choices leave no room for.
+
+    With so many ranks the data-parallel axes of the mesh take what tp, pp, ... leave, and the
+    accumulation takes what micro-batch and data-parallel ranks leave of the global batch: where all
+    planned points agree, comparing two values of tp "with all else equal" lets these follow.
+    """
+    roles = [experiment.get("mesh", {}).get(role) for role in DATA_PARALLEL]
+    candidates = [*roles, experiment.get("transformer", {}).get("accumulation")]
+    if not any(roles):
+        return []
+    points = planned_points(experiment)
+    free = list(experiment["axes"])
+    followers = []
+    for name in candidates:
+        if name not in free or name == experiment["scale"]:
+            continue
+        rest = [other for other in free if other != name]
+        if most_values(points, rest, name) <= 1:
+            free = rest
+            followers.append(name)
+    return followers
+
+
 def _splits(experiment: PlanExperiment, points: Points, names: Sequence[str]) -> list[str]:
     """Parts of the scale, other than ranks, that ``scale`` and ``names`` leave open."""
     scale = experiment["scale"]

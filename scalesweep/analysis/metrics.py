@@ -208,12 +208,16 @@ def split_column(name: str) -> Column | None:
 
 
 _ABBREVIATED = {
+    "mfu unstated": "MFU (FLOP not stated)",
+    "hfu unstated": "HFU (FLOP not stated)",
     "mfu": "MFU",
     "hfu": "HFU",
     "mae": "MAE",
     "energy delay": "energy-delay",
     "flop": "FLOP",
     "rss": "RSS",
+    "cpu": "CPU",
+    "gpu": "GPU",
 }
 
 

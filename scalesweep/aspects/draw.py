@@ -154,13 +154,13 @@ def _each(results: ExperimentResults, makers: Sequence[_Maker]) -> list[Sketch]:
 def _many(results: ExperimentResults) -> list[_Lister]:
     """Kinds of figures whose number grows with the parameters that vary."""
     listers: list[_Lister] = []
-    # Of layouts, of which each scale has others, the aspect draws the best.
+    # Of layouts the aspect draws the best, and pairs that differ in one choice: a plane has few of
+    # hundreds, and a mean would be over unlike ones.
     study = bool(results.rows("best_layouts", ["layout"]))
     if results.series and results.scale in results.leaders and not study:
         listers += [scaling_figures, size_figures]
     if len(results.leaders) > 1:
-        # Nor means over layouts that differ in more than one way.
-        listers += [heatmap_figures, *([] if study else [group_figures]), comparison_figures]
+        listers += [*([] if study else [heatmap_figures, group_figures]), comparison_figures]
     return listers
 
 

@@ -4,6 +4,7 @@
 # not named here come last.
 FIGURES = (
     "layout_figures",
+    "effect_figures",
     "front_figures",
     "sweep_figures",
     "network_figures",
@@ -14,6 +15,8 @@ FIGURES = (
     "ledger_figures",
     "first_epoch_figures",
     "waterfall_figures",
+    "mesh_figures",
+    "stage_figures",
     "roofline_figures",
     "memory_figures",
     "site_figures",

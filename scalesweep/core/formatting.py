@@ -106,7 +106,8 @@ def as_given(value: Any) -> str:
     text = number(value, SIGNIFICANT)
     if not finite(value) or "e" in text or "e" in repr(float(value)):
         return text
-    own = len(repr(float(value)).partition(".")[2].rstrip("0"))
+    # 0.403 that was 40.3 / 100 is 0.40299999999999997.
+    own = len(repr(float(f"{value:.12g}")).partition(".")[2].rstrip("0"))
     whole, _, fraction = text.partition(".")
     return f"{whole}.{fraction[:own]}" if fraction[:own] else whole
 

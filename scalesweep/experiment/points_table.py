@@ -76,8 +76,10 @@ class Table:
 
 
 def point_table(results: ExperimentResults, limit: int, scaling: bool | None = None) -> Table:
-    """Points, with efficiency if ``scaling`` (None: where what they scale over varies)."""
-    scaling = bool(results.series) if scaling is None else scaling
+    """Points, with efficiency if ``scaling`` (None: where what they scale over varies along a
+    series; layouts of a published sweep may have a series each)."""
+    if scaling is None:
+        scaling = any(len(series.rows) > 1 for series in results.series)
     rows = _by_series(results) if scaling else results.points
     return table_of(results, rows, _value_columns(results, scaling), limit, scaling)
 
@@ -122,7 +124,9 @@ def _by_series(results: ExperimentResults) -> list[Row]:
 def _heading(results: ExperimentResults, name: str) -> str:
     """Heading of a parameter's column, with its unit."""
     unit = parameter_of(results.entry, name).get("unit")
-    return name if name == results.scale else f"{name} [{unit}]" if unit else name
+    # Axes of a mesh count ranks, as everybody who reads their names knows.
+    plain_name = name == results.scale or name in results.entry.get("mesh", {}).values()
+    return name if plain_name else f"{name} [{unit}]" if unit else name
 
 
 def _run_cell(results: ExperimentResults, row: Row) -> Cell:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from scalesweep.analysis.factors import fold_axes, series_parameters
+from scalesweep.analysis.factors import fold_axes, planned_points, series_parameters
 from scalesweep.analysis.metrics import QUANTITIES, column, split_column
 from scalesweep.analysis.repeat_rule import COVERAGE
 from scalesweep.analysis.table_io import without_attrs
@@ -104,8 +104,15 @@ class ExperimentResults:
     @cached_property
     def columns(self) -> list[str]:
         """Those of the axes that tables of the page and of papers show: not what the name of a
-        layout says."""
-        inside = laid_out(self.entry)
+        layout says, nor ranks where each is one of the devices that runs scale over."""
+        inside = {*laid_out(self.entry)}
+        points = planned_points(self.entry)
+        inside |= {
+            name
+            for name in self.entry["scale_parameters"]
+            if name != self.scale
+            and all(point.get(name) == point.get(self.scale) for point in points)
+        }
         return [name for name in self.axes if name not in inside]
 
     @cached_property

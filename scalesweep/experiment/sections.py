@@ -14,6 +14,7 @@ class Section(NamedTuple):
     ``figures``: how the names begin of those that it shows. ``table`` takes the results and how
     many rows the page has room for, and returns None where there is none. ``of_runs``: sentences
     on how runs were measured, by facts of them; they are shown without figure and table too.
+    ``leads``: it answers what such an experiment is for, and stands before its general figures.
     """
 
     title: str
@@ -21,3 +22,4 @@ class Section(NamedTuple):
     table: Callable[[ExperimentResults, int], Table | None]
     notes: Callable[[ExperimentResults], list[str]]
     of_runs: Callable[[ExperimentResults, Mapping[str, RunFacts]], list[str]] | None = None
+    leads: bool = False

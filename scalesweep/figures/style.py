@@ -311,6 +311,32 @@ def in_lines(text: str, room: int) -> str:
     return "\n".join(textwrap.wrap(text, room, max_lines=3, placeholder=" …"))
 
 
+# So many dots of a panel are one image in it: an element for each would be most of a page.
+MANY_DOTS = 300
+
+
+def scatter(
+    ax: Axes,
+    places: Sequence[tuple[float, float]],
+    colour: str,
+    area: float,
+    alpha: float,
+    **more: Any,
+) -> None:
+    """Dots without outlines, of ``area`` points^2; of more than ``MANY_DOTS`` an image."""
+    x, y = zip(*places, strict=True) if places else ((), ())
+    ax.scatter(
+        x,
+        y,
+        s=area,
+        color=colour,
+        alpha=alpha,
+        linewidths=0,
+        rasterized=len(places) > MANY_DOTS,
+        **more,
+    )
+
+
 def evenly(items: Sequence[Any], limit: int = MAX_LINES) -> list[Any]:
     """At most ``limit`` of these (as many lines as can be distinguished), evenly from all."""
     if len(items) <= limit:

@@ -8,6 +8,7 @@ import numpy as np
 from scalesweep.analysis.metrics import column
 from scalesweep.analysis.multiple import holm_p
 from scalesweep.analysis.stats import SIGNIFICANT, MeanRatio, one_sidedness, ratio_of
+from scalesweep.core.causes import Cause
 from scalesweep.core.formatting import (
     PHASES,
     counted,
@@ -259,7 +260,8 @@ def coverage(results: ExperimentResults) -> list[Finding]:
         parts[0] += f" ({accepted:,} of them accepted although they differ from the plan)"
     if counts[Status.FAILED]:
         tally = listed([f"{cause} {count}" for cause, count in sorted(causes.items())])
-        parts.append(f"{counts[Status.FAILED]:,} failed ({tally})")
+        alone = "the source does not say why" if [*causes] == [Cause.NOT_STATED] else tally
+        parts.append(f"{counts[Status.FAILED]:,} failed ({alone})")
     if counts[Status.UNSUPPORTED]:
         parts.append(f"{counts[Status.UNSUPPORTED]:,} unsupported on this machine")
     if counts[Status.STALE]:

@@ -138,6 +138,7 @@ class RefusalList:
         if key not in kinds and len(kinds) >= _MOST_KINDS:
             key = row["what"], row["benchmark"], ""
         kind = kinds.setdefault(key, Kind(row["what"], row["benchmark"], row["reason"]))
+        kind.reason = _shared(kind.reason, row["reason"])
         kind.count += 1
         if kind.count <= NAMED:
             place = row["file"] + (f":{row['line']}" if row["line"] else "")
@@ -156,3 +157,12 @@ class RefusalList:
 
     def _is_source(self, file: Path) -> bool:
         return file.absolute().is_relative_to(shown(self._source.absolute()))
+
+
+def _shared(reason: str, other: str) -> str:
+    """A reason in which a number, or a name, that others of its kind have another of is ``…``."""
+    known, given = _VARIABLE.findall(reason), _VARIABLE.findall(other)
+    if reason == other or len(known) != len(given):
+        return reason
+    words = iter([mine if mine == its else "…" for mine, its in zip(known, given, strict=True)])
+    return _VARIABLE.sub(lambda _: next(words), reason)

@@ -58,7 +58,7 @@ def memory_line(experiment: PlanExperiment, tables: Path) -> str:
         verdict = fit.verdict(memory.parts, memory.device)
         if verdict in said:
             at = ", ".join(f"{name} {text_of(point[name])}" for name in names if name in point)
-            size = f"{number(needed / 1e9)} of {number(memory.device / 1e9)} GB"
+            size = f"{number(needed / 2**30)} of {number(memory.device / 2**30)} GiB"
             said[verdict].append((needed / memory.device, f"{size} at {at}" if at else size))
     parts = [
         f"{counted(len(texts), 'point')} of {judged:,} {words}: "

@@ -82,7 +82,9 @@ def _next_step(
 # Sentences of a card, what to do next included.
 MOST = 5
 # Rules whose sentences have a place of their own on a card, or none.
-_PLACED = frozenset({VERDICT, STATED, OTHER_PHASES, LOSS, PREDICTION, SCORED, "coverage"})
+_PLACED = frozenset(
+    {VERDICT, STATED, OTHER_PHASES, LOSS, PREDICTION, SCORED, BEST_LAYOUT, *OF_LAYOUTS, "coverage"}
+)
 # Three repeats are the fewest whose interval is of use.
 FEWEST = 3
 _DO: Mapping[str, str] = {
@@ -160,9 +162,10 @@ def card_of(results: ExperimentResults, findings: Sequence[Finding]) -> Card:
     # How far predictions are to be trusted here comes before any of them.
     ahead = [*(finding for finding in findings if finding.rule == SCORED), *ahead]
     lines = _of_benchmarks(findings)
-    lines += _of_layouts(findings) or [
-        finding for finding in findings if finding.rule in (VERDICT, STATED)
-    ]
+    # Of a study of layouts the card has a table; what is in it is not said once more.
+    tabled = any(finding.rule == BEST_LAYOUT for finding in findings)
+    if not tabled:
+        lines += [finding for finding in findings if finding.rule in (VERDICT, STATED)]
     said = lines[: max(room - (loss is not None) - bool(ahead), 1)]
     said += [loss] if loss else []
     said += ahead[: max(room - len(said), 0)]
@@ -172,7 +175,7 @@ def card_of(results: ExperimentResults, findings: Sequence[Finding]) -> Card:
         if finding.rule not in _PLACED and finding not in attention and finding not in lines
     ]
     # Where there is no verdict, what is not confirmed, and then what is only noted, is the answer.
-    levels = (CONFIRMED,) if lines else (CONFIRMED, OPEN, NOTE)
+    levels = (CONFIRMED,) if lines or tabled else (CONFIRMED, OPEN, NOTE)
     more = [finding for level in levels for finding in answers if finding.level == level]
     said += more[: max(room - len(said), 0)]
     return Card([*said, *attention], then, every)
@@ -184,16 +187,6 @@ def _of_benchmarks(findings: Sequence[Finding]) -> list[Finding]:
     of = [finding for finding in of if finding.level in (CONFIRMED, OPEN)]
     clear = [finding for finding in of if finding.level == CONFIRMED]
     return clear[-1:] or of[:1]
-
-
-def _of_layouts(findings: Sequence[Finding]) -> list[Finding]:
-    """The best layout of the largest scale of each setting, then what carried ones lose."""
-    largest: dict[str, Finding] = {}
-    for finding in findings:
-        if finding.rule == BEST_LAYOUT:
-            largest.setdefault(finding.evidence["setting"], finding)
-    lines = [*largest.values()]
-    return lines + [finding for finding in findings if lines and finding.rule in OF_LAYOUTS]
 
 
 def _attention(results: ExperimentResults, findings: Sequence[Finding]) -> list[Finding]:

@@ -43,12 +43,16 @@ from scalesweep.tables.provenance import RunFacts, differences, group
 
 @dataclass(frozen=True)
 class ShownSection:
-    """A heading within an experiment: sentences, figures and a table (None: there is none)."""
+    """A heading within an experiment: sentences, figures and a table (None: there is none).
+
+    ``leads``: it stands before the general figures.
+    """
 
     title: str
     notes: list[str]
     figures: list[dict[str, Any]]
     table: Table | None
+    leads: bool
 
 
 @cache
@@ -82,7 +86,7 @@ def training_sections(
         of_runs = section.of_runs(results, facts) if section.of_runs else []
         if drawn or table is not None or of_runs:
             notes = [*section.notes(results), *of_runs]
-            shown.append(ShownSection(title, notes, drawn, table))
+            shown.append(ShownSection(title, notes, drawn, table, section.leads))
     return shown
 
 
@@ -200,8 +204,22 @@ def _part(
     findings = _findings(results)
     csv = _csv_links(page.tables / results.name, links)
     targets = anchors(name, [*page.data["tables"]], drawn, csv)
+    failures = failed_points(results, runs, links, page.room)
+    elsewhere = failed_elsewhere(results, runs)
+    prediction = prediction_section(results, page.rows)
+    headings = [
+        *_headings(name, training, leads=True),
+        *([("Explore", f"{name}-explore")] if f"{name}-chart" in page.data["charts"] else []),
+        ("Scaling" if points.scaling else "Points", f"{name}-points-section"),
+        *([("Predictions", f"{name}-prediction")] if prediction is not None else []),
+        *_headings(name, training, leads=False),
+        *([("Failed runs", f"{name}-failed")] if failures["rows"] else []),
+        *([("Failed runs", f"{name}-failed-elsewhere")] if elsewhere else []),
+        ("Runs", f"{name}-all-runs"),
+    ]
     return {
         "id": name,
+        "parts": headings,
         "results": results,
         "constant": constant_words(results.entry),
         "benchmarks": [*benchmarks_of(results.entry).items()],
@@ -211,21 +229,31 @@ def _part(
         "collapsed": _collapsed(findings),
         "states": _states(findings),
         "figures": [figure for figure in drawn if section_of(figure["name"]) is None],
-        "training": training,
+        "leading": [section for section in training if section.leads],
+        "training": [section for section in training if not section.leads],
         "table": points,
         "csv": csv,
-        "failures": failed_points(results, runs, links, page.room),
-        "failed_elsewhere": failed_elsewhere(results, runs),
+        "failures": failures,
+        "failed_elsewhere": elsewhere,
         "excluded": excluded_points(results),
         "fixed": fixed_parameters(results),
         "unsupported": points_without_result(results, Status.UNSUPPORTED),
         "stale": points_without_result(results, Status.STALE),
         "accepted": accepted_points(results),
         "unfinished": points_without_result(results, Status.UNFINISHED),
-        "prediction": prediction_section(results, page.rows),
+        "prediction": prediction,
         "profiles": profiles_section(results, runs, links.to),
         "unlike": _unlike(results, facts),
     }
+
+
+def _headings(name: str, sections: Sequence[ShownSection], leads: bool) -> list[tuple[str, str]]:
+    """Headings of sections with their ids."""
+    return [
+        (section.title, f"{name}-{section.title.lower()}-section")
+        for section in sections
+        if section.leads == leads
+    ]
 
 
 def _add_data(

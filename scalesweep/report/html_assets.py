@@ -31,6 +31,7 @@ from scalesweep.core.visible import INVISIBLE, visible
 
 VENDOR = RESOURCES / "vendor"  # made from packages, not committed
 _CHARTS = "vl-convert-python"
+LIBRARIES = "libraries.js"  # what runs the others; the first of a page's scripts
 # The last statement of DataTables' bundle hands its parts to other modules.
 _EXPORT = re.compile(r"\bexport\s*\{([^{}]*)\}\s*;?")
 _WANTED = "jQuery"
@@ -40,15 +41,17 @@ METHODS = {"stats": stats, "blocks": blocks, "outliers": outliers}
 
 @dataclass(frozen=True)
 class Assets:
-    """Scripts and styles of a page, ready to be embedded."""
+    """Scripts and styles of a page, ready to be embedded; ``libraries`` run when one is needed."""
 
+    libraries: Mapping[str, Markup]
     scripts: tuple[Markup, ...]
     styles: tuple[Markup, ...]
 
     @property
     def policy(self) -> Markup:
         """Content of the page's Content-Security-Policy."""
-        digests = " ".join(f"'sha256-{_digest(script)}'" for script in self.scripts)
+        every = (*self.libraries.values(), *self.scripts)
+        digests = " ".join(f"'sha256-{_digest(script)}'" for script in every)
         return Markup(
             "default-src 'none'; style-src 'unsafe-inline'; img-src data: blob:;"
             f" script-src {digests}"
@@ -60,11 +63,20 @@ def assets(own: Sequence[str], charts: bool = True) -> Assets:
 
     Raises UserError where an installed package is not laid out as the locked one is.
     """
-    scripts = [_vega()] if charts else []
-    scripts += [_tables(), *((RESOURCES / name).read_text("utf-8") for name in own)]
+    libraries = {"tables": _tables(), **({"charts": _vega()} if charts else {})}
+    scripts = [(RESOURCES / name).read_text("utf-8") for name in (LIBRARIES, *own)]
     styles = [_bundle("dt_bundle.css")]
     styles += [(RESOURCES / "report.css").read_text("utf-8")]
-    return Assets(tuple(map(_inline_script, scripts)), tuple(map(Markup, styles)))
+    return Assets(
+        {name: _inline_script(_enclosed(text)) for name, text in libraries.items()},
+        tuple(map(_inline_script, scripts)),
+        tuple(map(Markup, styles)),
+    )
+
+
+def _enclosed(module: str) -> str:
+    """A module without exports as a script that runs where it is put, with names of its own."""
+    return f'(function(){{"use strict";\n{module}\n}}).call(undefined)'
 
 
 @cache
@@ -153,6 +165,11 @@ def with_code(text: str) -> Markup:
     )
 
 
+def breakable(text: str) -> Markup:
+    """A heading that may break behind an underscore."""
+    return Markup("_<wbr>").join(escape(part) for part in text.split("_"))
+
+
 def render(template: str, context: Mapping[str, Any], filters: Mapping[str, Any]) -> str:
     """A page from a template in resources/; every value is escaped unless it is Markup."""
     environment = Environment(
@@ -169,6 +186,7 @@ def render(template: str, context: Mapping[str, Any], filters: Mapping[str, Any]
         "value": text_of,
         "figure_number": number,
         "with_code": with_code,
+        "breakable": breakable,
         "embedded": embedded,
         **filters,
     }

@@ -13,6 +13,8 @@ from typing import Any
 from urllib.parse import quote
 
 from scalesweep.analysis.metrics import column, split_column
+from scalesweep.aspects.layouts.study import study_of
+from scalesweep.aspects.layouts.table import BestLayout
 from scalesweep.aspects.prediction.table import Prediction, known
 from scalesweep.core.formatting import PHASES, as_given, duration, finite, plain, text_of
 from scalesweep.core.plan_format import PlanRun
@@ -343,11 +345,37 @@ def chart_data(results: ExperimentResults, table: Table, data: Data) -> Data | N
         for made in _charted(measure, phase, places)
     ]
     several = len(results.sources) > 1 or "measured" not in results.sources
-    chart = {"axes": axes, "measures": measures, "source": places["source"] if several else None}
+    chart: Data = {
+        "axes": axes,
+        "measures": measures,
+        "source": places["source"] if several else None,
+    }
     predicted = predicted_marks(
         results, [data["raw"][measure["mean"]]["name"] for measure in measures]
     )
+    if start := _layout_start(results, data["raw"], measures):
+        chart["start"] = start
     return chart | ({"predicted": predicted} if predicted else {})
+
+
+def _layout_start(
+    results: ExperimentResults, raw: Sequence[Data], measures: Sequence[Data]
+) -> Data | None:
+    """What a chart of layouts begins with: all of them, by the first axis of their mesh that is
+    chosen (``by``), with their utilisation where there is one (``measure``); None of other studies.
+    ``whole``: the axes whose points are not held at one value."""
+    study = study_of(results.entry)
+    if study is None:
+        return None
+    held = {results.scale, *study.workload}
+    start: Data = {"whole": [n for n, name in enumerate(results.columns) if name not in held]}
+    chosen = [name for name in study.free if name in results.columns]
+    if chosen:
+        start["by"] = results.columns.index(chosen[0])
+    metric = next((row.utilisation_metric for row in results.of(BestLayout)), None)
+    wanted = {f"{metric}_mean_{phase}" for phase in PHASES}
+    places = [n for n, one in enumerate(measures) if raw[one["mean"]]["name"] in wanted]
+    return start | ({"measure": places[0]} if metric and places else {})
 
 
 def _charted(measure: Measure, phase: str, places: Mapping[str, int]) -> list[Data]:

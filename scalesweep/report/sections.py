@@ -1,5 +1,7 @@
 """Small parts of the page: what failed or has no result, jobs, imports, fixed parameters."""
 
+import os
+import re
 from collections import Counter
 from collections.abc import Container, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -136,7 +138,7 @@ def _stacks(failure: Mapping[str, Any]) -> list[dict[str, str]]:
     ]
 
 
-MAX_REASON_POINTS = 12
+MAX_REASON_POINTS = 4
 
 
 def excluded_points(results: ExperimentResults) -> list[dict[str, Any]]:
@@ -248,21 +250,34 @@ def imported_section(plan: Plan, links: Links) -> dict[str, Any] | None:
     if imported is None:
         return None
     refused = imported["refused"]
+    texts = [*imported["doubts"], *(place for one in refused for place in one["places"])]
+    folder = _common_folder(texts)
     return {
         "refused": [
             {
                 "reason": refusal["reason"],
                 "count": refusal["count"],
-                "places": ", ".join(refusal["places"])
+                "places": ", ".join(place.replace(folder, "") for place in refusal["places"])
                 + _more(refusal["count"] - len(refusal["places"])),
             }
             for refusal in refused[:MAX_REASONS]
         ],
         "left_out": max(len(refused) - MAX_REASONS, 0),
         "total": sum(refusal["count"] for refusal in refused),
-        "doubts": imported["doubts"],
+        "doubts": [doubt.replace(folder, "") for doubt in imported["doubts"]],
         "list": links.to(Path(imported["list"])),
     }
+
+
+_PATH = re.compile(r"(?<![^\s(])/[^\s:,;()]+/")
+
+
+def _common_folder(texts: Sequence[str]) -> str:
+    """The folder that all paths in these texts are in, with a slash at its end: readers of a page
+    know their source. A path that cannot be shortened stands for itself."""
+    folders = {path for text in texts for path in _PATH.findall(text)}
+    common = os.path.commonpath(folders).rstrip("/") if folders else ""
+    return f"{common}/" if common else "\0"
 
 
 def _more(count: int) -> str:

@@ -46,7 +46,8 @@ def bare(page: str) -> str:
         digest = base64.b64encode(hashlib.sha256(found[1].encode()).digest()).decode()
         return "" if digest in allowed else found[0]
 
-    page = re.sub(r'<script type="module">(.*?)</script>', other, page, flags=re.S)
+    ours = r'<script type="(?:module|text/plain)"(?: id="library-\w+")?>(.*?)</script>'
+    page = re.sub(ours, other, page, flags=re.S)
     page = re.sub(r'<script type="application/json" id="[\w-]+">[^<]*</script>', "", page)
     return re.sub(r"<style>.*?</style>", "", page, flags=re.S)
 
@@ -54,7 +55,7 @@ def bare(page: str) -> str:
 class Outline(HTMLParser):
     """Tags, ids, links and headings of a page."""
 
-    void = frozenset({"meta", "link", "br", "img", "input", "hr"})
+    void = frozenset({"meta", "link", "br", "img", "input", "hr", "wbr"})
 
     def __init__(self) -> None:
         super().__init__()

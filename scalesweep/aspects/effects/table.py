@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from scalesweep.analysis.factors import fold_axes, planned_points
+from scalesweep.analysis.factors import fold_axes, layout_followers, planned_points
 from scalesweep.analysis.stats import LogError, joined, t_quantile
 from scalesweep.core.files import canonical_json
 from scalesweep.core.formatting import text_of
@@ -24,7 +24,10 @@ class Effect(DeclaredRow, table="effects"):
 
     parameter: str = column("the parameter; what follows it changes with it")
     value: str = column("its value")
-    base: str = column("the value it is compared with: the default where planned, else the first")
+    base: str = column(
+        "the value it is compared with: the default where planned, else the first, or the smallest "
+        "number where there is no default"
+    )
     phase: str = column("init (first epoch), later, or run")
     metric: str = column("the main metric")
     better: str = column("whether higher or lower values of it are better")
@@ -56,10 +59,20 @@ class Effect(DeclaredRow, table="effects"):
 Group = Mapping[Any, Point]
 
 
+def values_of(experiment: PlanExperiment, name: str) -> list[Any]:
+    """The values of a parameter in the order of the plan; numbers of one without a default, of a
+    published table whose rows are in any order, by size."""
+    values = list(dict.fromkeys(point[name] for point in planned_points(experiment)))
+    numbers = all(type(value) in (int, float) for value in values)
+    return (
+        sorted(values) if numbers and parameter_of(experiment, name)["default"] is None else values
+    )
+
+
 def base_value(experiment: PlanExperiment, name: str) -> Any:
     """What the values of a parameter are compared with: the smallest scale; else the default where
-    planned, else the first planned value."""
-    values = list(dict.fromkeys(point[name] for point in planned_points(experiment)))
+    planned, else the first of them."""
+    values = values_of(experiment, name)
     if name == experiment["scale"]:
         return min(values)
     default = parameter_of(experiment, name)["default"]
@@ -69,7 +82,8 @@ def base_value(experiment: PlanExperiment, name: str) -> Any:
 def effect_rows(inputs: TableInputs) -> Iterator[Effect]:
     """A row per parameter, value, phase and source, where two parameters or more vary."""
     data = inputs.data
-    leaders = fold_axes(data.experiment)[0]
+    follow = layout_followers(data.experiment)
+    leaders = [name for name in fold_axes(data.experiment)[0] if name not in follow]
     if len(leaders) < 2:
         return
     for name in leaders:
@@ -107,10 +121,10 @@ def _of_parameter(
 ) -> Iterator[Effect]:
     """Rows of the values of a parameter in the order of the plan, in one phase, of one source."""
     usable = {
-        rest: {value: point for value, point in group.items() if _mean(data, point, measure)}
+        rest: {value: point for value, point in group.items() if mean_of(data, point, measure)}
         for rest, group in groups.items()
     }
-    values = list(dict.fromkeys(point[name] for point in planned_points(data.experiment)))
+    values = values_of(data.experiment, name)
     metric, phase = measure
     better = data.quantities[metric].better
     against = _against_best(data, name, values, measure, list(usable.values()), better == "higher")
@@ -123,13 +137,15 @@ def _of_parameter(
         )
         if not pairs or (value == base and value not in against):
             continue
-        ratios = [_mean(data, top, measure) / _mean(data, bottom, measure) for top, bottom in pairs]
+        ratios = [
+            mean_of(data, top, measure) / mean_of(data, bottom, measure) for top, bottom in pairs
+        ]
         known = value != base
         of_best, best_in, settings = against.get(value, (None, None, None))
         yield Effect(
             parameter=name, value=text_of(value), base=text_of(base), phase=phase, metric=metric,
             better=better, source=source,
-            ratio=_mean_ratio(data, pairs, measure) if known else Estimate(1.0),
+            ratio=mean_ratio(data, pairs, measure) if known else Estimate(1.0),
             median=float(np.median(ratios)), least=min(ratios), most=max(ratios),
             pairs=len(pairs), higher=sum(ratio > 1 for ratio in ratios),
             without=wanted - measured, not_positive=measured - len(pairs),
@@ -137,26 +153,27 @@ def _of_parameter(
         )  # fmt: skip
 
 
-def _mean(data: ExperimentData, point: Point, measure: Measure) -> float:
+def mean_of(data: ExperimentData, point: Point, measure: Measure) -> float:
     """The mean of a point; 0 where it has none, or none that a ratio can be taken of."""
     repeats = data.repeats(point, measure)
     return max(0.0, float(repeats.mean())) if repeats.size else 0.0
 
 
-def _mean_ratio(
+def mean_ratio(
     data: ExperimentData,
     pairs: Sequence[tuple[Point, Point]],
     measure: Measure,
     among: int = 1,
 ) -> Estimate:
-    """Geometric mean of the pairs' ratios; its interval from the errors of all of them.
+    """Geometric mean of the ratios of pairs; its interval from the errors of all of them.
 
     The mean of n logarithms with errors e_i has the error sqrt(sum e_i^2) / n, Student's t after
     Welch and Satterthwaite. Errors from a variance that points share have no more degrees of
     freedom together than each has.
     """
     logs = [
-        math.log(_mean(data, top, measure) / _mean(data, bottom, measure)) for top, bottom in pairs
+        math.log(mean_of(data, top, measure) / mean_of(data, bottom, measure))
+        for top, bottom in pairs
     ]
     value = math.exp(sum(logs) / len(logs))
     errors = [data.log_error(top, bottom, measure) for top, bottom in pairs]
@@ -190,7 +207,7 @@ def _against_best(
     sign = 1 if higher else -1
     logs = np.array(
         [
-            [sign * math.log(_mean(data, group[value], measure)) for value in values]
+            [sign * math.log(mean_of(data, group[value], measure)) for value in values]
             for group in full
         ]
     )
@@ -202,7 +219,7 @@ def _against_best(
         ratio = (
             Estimate(1.0)
             if place == best
-            else _mean_ratio(data, pairs, measure, among=len(values) - 1)
+            else mean_ratio(data, pairs, measure, among=len(values) - 1)
         )
         rows[value] = (ratio, int(counts[place]), len(full))
     return rows

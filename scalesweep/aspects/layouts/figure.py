@@ -7,8 +7,9 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.ticker import FuncFormatter, PercentFormatter
+from matplotlib.ticker import FuncFormatter, MaxNLocator, PercentFormatter
 
+from scalesweep.aspects.layouts.effects_figure import effect_figures
 from scalesweep.aspects.layouts.table import BestLayout, LayoutPoint
 from scalesweep.aspects.layouts.words import best_layouts, layouts_that_ran
 from scalesweep.core.formatting import counted, number
@@ -28,6 +29,7 @@ from scalesweep.figures.style import (
     log_axis,
     points_shown,
     scale_axis,
+    scatter,
     tick,
 )
 
@@ -125,7 +127,6 @@ def _by_scale(
         "Each grey dot is a layout that ran. "
         + ("Below: the utilisation of the best. " if measure else "")
         + "Carried over: the best layout of the next smaller scale, with more data-parallel ranks.",
-        "",
     )  # fmt: skip
     alt = f"{head}: " + "; ".join(
         f"{setting or 'best'} {_value(main, last)} at {results.scaled(last.scale)}"
@@ -157,9 +158,10 @@ def _draw_scales(
     ran: Mapping[int, Sequence[LayoutPoint]],
 ) -> None:
     """Dots of all layouts, lines of the best, of the median, and of those carried over."""
-    dots = [(scale, layout.per_rank * main.factor) for scale, of in ran.items() for layout in of]
-    x, y = zip(*dots, strict=True)
-    ax.scatter(x, y, s=_DOT, color=HOLE, alpha=0.35, linewidths=0, zorder=1)
+    dots = [
+        (float(scale), layout.per_rank * main.factor) for scale, of in ran.items() for layout in of
+    ]
+    scatter(ax, dots, HOLE, _DOT, 0.35, zorder=1)
     best = [(scale, of[0].per_rank * main.factor) for scale, of in ran.items()]
     medians = [(r.scale, ran[r.scale][0].per_rank * main.factor * _times(main, r.median))
                for r in rows if r.layout]  # fmt: skip
@@ -211,8 +213,7 @@ def _against_memory(
     what = f", {setting}" if setting else ""
     head = f"{results.name}: {main.label.lower()} against memory{what}{results.mark}"
     heading(figure, head, "")
-    grid = figure.subplots(lines, columns, squeeze=False, sharex=True, sharey=True)
-    values = [layout.per_rank * main.factor for of in known.values() for layout in of]
+    grid = figure.subplots(lines, columns, squeeze=False, sharex=True)
     for ax in grid.flat[len(known) :]:
         ax.set_visible(False)
     for ax, (scale, layouts) in zip(grid.flat, known.items(), strict=False):
@@ -220,7 +221,9 @@ def _against_memory(
         ax.set_title(results.scaled(scale), fontsize=8.5, fontweight="normal")
         ax.xaxis.set_major_formatter(FuncFormatter(tick))
         ax.xaxis.set_tick_params(labelbottom=True)
-    log_axis(grid[0, 0], values)
+        ax.yaxis.set_major_locator(MaxNLocator(5, steps=[1, 2, 2.5, 5, 10]))
+        ax.yaxis.set_major_formatter(FuncFormatter(tick))
+        ax.set_ylim(bottom=0)
     grid[0, 0].set_xlim(left=0)
     figure.supxlabel(measure.axis_label, fontsize=9, color=INK)
     each = f" per {results.scale.removesuffix('s')}" if _divided({setting: ran}) else ""
@@ -229,7 +232,8 @@ def _against_memory(
     points = [layout.row for layouts in known.values() for layout in layouts]
     text = caption(
         results, points, [rows[0].phase],
-        "Green: the front, layouts that no other one of their scale beats with less memory.", "",
+        "Green: the front, layouts that no other one of their scale beats with as little memory. "
+        "Each scale has a vertical axis of its own.",
     )  # fmt: skip
     fronts = [sum(bool(layout.front) for layout in layouts) for layouts in known.values()]
     alt = f"{head}: {counted(len(points), 'layout')}, {sum(fronts)} of them on the fronts."
@@ -248,11 +252,9 @@ def _front(ax: Axes, main: Measure, measure: Measure, layouts: Sequence[LayoutPo
 
     rest = places([layout for layout in layouts if not layout.front])
     front = places([layout for layout in layouts if layout.front])
-    if rest:
-        x, y = zip(*rest, strict=True)
-        ax.scatter(x, y, s=_DOT, color=HOLE, alpha=0.5, linewidths=0)
+    scatter(ax, rest, HOLE, _DOT, 0.5)
     x, y = zip(*front, strict=True)
     ax.plot(x, y, color=GREEN, marker="o", markersize=3.5, lw=1.1, drawstyle="steps-post")
 
 
-FIGURES = (layout_figures, front_figures)
+FIGURES = (layout_figures, effect_figures, front_figures)

@@ -19,7 +19,11 @@ def layout_table(results: ExperimentResults, limit: int) -> Table | None:
     if study is None or main is None or not ran:
         return None
     shown = [role for role in study.roles if role not in results.columns]
-    derived = [n for n in results.entry.get("derived_parameters", {}) if n not in shown]
+    derived = [
+        name
+        for name in results.entry.get("derived_parameters", {})
+        if name not in (*shown, *results.entry["fixed"])
+    ]
 
     def row_of(row: LayoutPoint) -> Row:
         more: dict[str, Any] = derived_values(results.entry, row.point)
@@ -99,4 +103,4 @@ _SCALING = {
     "model": "The model grows with the ranks.",
     "none": "What is held over the scales is not stated.",
 }
-SECTION = Section("Layouts", ("layouts-",), layout_table, _notes)
+SECTION = Section("Layouts", ("layouts-",), layout_table, _notes, leads=True)

@@ -5,7 +5,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from scalesweep.analysis.factors import fold_axes, planned_points
+from scalesweep.analysis.factors import (
+    DATA_PARALLEL,
+    fold_axes,
+    layout_followers,
+    planned_points,
+)
 from scalesweep.config.mesh import Mesh, mesh_of_texts
 from scalesweep.core.formatting import text_of
 from scalesweep.core.joined_experiments import parameters_at
@@ -13,9 +18,6 @@ from scalesweep.core.layouts import LAYOUT, laid_out
 from scalesweep.core.plan_format import PlanExperiment, parameter_of
 
 Values = Mapping[str, Any]
-# Axes that take the ranks that are added: the others stay as they are where a layout is carried
-# over to a larger scale.
-_DATA = ("dp", "dp_replicate", "dp_shard")
 # What says of a transformer what is computed, where it is a parameter by itself.
 _WORKLOAD = ("parameters", "layers", "width", "sequence", "vocabulary", "global_batch")
 
@@ -25,7 +27,8 @@ class LayoutStudy:
     """An experiment whose points of one scale split their ranks in several ways.
 
     ``workload``: independent parameters that say what is computed: layouts compare where they and
-    the scale are the same. ``free``: the other independent ones.
+    the scale are the same. ``free``: the other independent ones, without what they leave no choice
+    of (``layout_followers``).
     """
 
     entry: PlanExperiment
@@ -52,7 +55,7 @@ class LayoutStudy:
     def kept(self, values: Values) -> tuple[Any, ...]:
         """The axes of a point's mesh that stay where it is carried over to more ranks."""
         sizes = self.mesh.at(self.at(values)) or {}
-        return tuple(size for role, size in sizes.items() if role not in _DATA)
+        return tuple(size for role, size in sizes.items() if role not in DATA_PARALLEL)
 
     @cached_property
     def _in_mesh(self) -> frozenset[str]:
@@ -107,7 +110,7 @@ def study_of(entry: PlanExperiment) -> LayoutStudy | None:
     leaders = fold_axes(entry)[0]
     texts = entry.get("transformer", {})
     named = {str(texts[key]) for key in _WORKLOAD if key in texts}
-    inside = set(laid_out(entry))
+    inside = {*laid_out(entry), *layout_followers(entry)}
     workload = [
         name
         for name in leaders

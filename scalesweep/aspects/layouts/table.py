@@ -13,6 +13,7 @@ from scalesweep.analysis.best_of_many import Ahead, ahead_of_next, behind_best
 from scalesweep.analysis.metrics import Quantity, is_memory
 from scalesweep.analysis.stats import LogError
 from scalesweep.analysis.types import Floats
+from scalesweep.aspects.layouts.effects import MAKER as EFFECTS
 from scalesweep.aspects.layouts.study import LayoutStudy, study_of
 from scalesweep.core.files import canonical_json
 from scalesweep.core.status import Status
@@ -341,4 +342,4 @@ def _loss(behind: Ahead) -> Estimate | None:
     return Estimate(1 - share.value, 1 - share.high, 1 - share.low)
 
 
-MAKERS = (Maker((BestLayout, LayoutPoint), layout_rows),)
+MAKERS = (Maker((BestLayout, LayoutPoint), layout_rows), EFFECTS)

@@ -7,7 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
-from scalesweep.aspects.memory.table import OUT_OF_MEMORY, MemoryFitRow, MemoryRow
+from scalesweep.aspects.memory.table import GIB, OUT_OF_MEMORY, MemoryFitRow, MemoryRow
 from scalesweep.core.formatting import counted, number, percent
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.figures.style import (
@@ -62,10 +62,10 @@ def _draw(
     ax: Axes, measured: Sequence[MemoryRow], failed: Sequence[MemoryRow], spread: float
 ) -> None:
     """Draw dots, crosses, the line of equals with its band, and the device."""
-    expected = [row.expected / 1e9 for row in measured]
-    peaks = [(row.measured or math.nan) / 1e9 for row in measured]
-    needed = [row.needed / 1e9 for row in failed]
-    devices = [(row.device or math.nan) / 1e9 for row in failed]
+    expected = [row.expected / GIB for row in measured]
+    peaks = [(row.measured or math.nan) / GIB for row in measured]
+    needed = [row.needed / GIB for row in failed]
+    devices = [(row.device or math.nan) / GIB for row in failed]
     values = [*expected, *peaks, *needed]
     ends = [min(values) / 1.15, max(values) * 1.15]
     band = math.exp(2 * spread)
@@ -78,9 +78,9 @@ def _draw(
         ax.scatter(needed, devices, s=22, color=ORANGE, marker="x", lw=1, label="out of memory")
     known = {row.device for row in measured if row.device} | {row.device for row in failed}
     if len(known) == 1:
-        device = (known.pop() or math.nan) / 1e9
+        device = (known.pop() or math.nan) / GIB
         if ends[0] < device < 3 * ends[1]:
-            label = f"the device has {number(device)} GB"
+            label = f"the device has {number(device)} GiB"
             ax.axhline(device, color=INK, linestyle=":", lw=1.1, label=label)
             ends[1] = max(ends[1], 1.15 * device)
     ax.set_xscale("log")
@@ -89,8 +89,8 @@ def _draw(
     ax.xaxis.set_major_locator(FixedLocator(log_ticks(*ends)))
     ax.xaxis.set_minor_locator(NullLocator())
     ax.xaxis.set_major_formatter(FuncFormatter(tick))
-    ax.set_xlabel("Expected by the model [GB]")
-    ax.set_ylabel("Measured [GB]")
+    ax.set_xlabel("Expected by the model [GiB]")
+    ax.set_ylabel("Measured [GiB]")
 
 
 FIGURES = (memory_figures,)

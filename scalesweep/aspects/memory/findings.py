@@ -5,6 +5,7 @@ from collections import Counter
 from scalesweep.analysis.memory_fit import FITS, TOO_LARGE
 from scalesweep.aspects.memory.table import (
     FAILED,
+    GIB,
     OUT_OF_MEMORY,
     RAN,
     RIGHT,
@@ -75,9 +76,9 @@ def _failures(results: ExperimentResults, rows: list[MemoryRow]) -> list[Finding
     if known:
         low, high = min(row.needed for row in known), max(row.needed for row in known)
         device = known[0].device or 0
-        span = number(low / 1e9) if low == high else f"{number(low / 1e9)} to {number(high / 1e9)}"
+        span = number(low / GIB) if low == high else f"{number(low / GIB)} to {number(high / GIB)}"
         right, wrong = (sum(row.called == word for row in known) for word in (RIGHT, WRONG))
-        text += f"; by the memory model these need {span} of {number(device / 1e9)} GB: "
+        text += f"; by the memory model these need {span} of {number(device / GIB)} GiB: "
         text += f"{right:,} called {TOO_LARGE!r}, {wrong:,} {FITS!r}"
         text += f", {left:,} left open" if (left := len(known) - right - wrong) else ""
     worst = max(failed, key=lambda row: row.needed)

@@ -1,6 +1,6 @@
 """The section of the page on memory."""
 
-from scalesweep.aspects.memory.table import WRONG, MemoryRow
+from scalesweep.aspects.memory.table import GIB, WRONG, MemoryRow
 from scalesweep.core.formatting import number, percent
 from scalesweep.experiment.points_table import Cell, Column, Table, table_of
 from scalesweep.experiment.results import ExperimentResults, Row
@@ -8,8 +8,9 @@ from scalesweep.experiment.sections import Section
 
 _ROW = "memory row"
 _NOTE = (
-    "Predicted bytes of the rank that needs the most, each point by a fit without it "
-    "(docs/methods/memory.md); the measured peak over what is expected of the rank that it is of."
+    "Predicted: what the rank that needs the most memory takes, by a model fitted to all other "
+    "points (docs/methods/memory.md). Measured / expected: the measured peak over what the model "
+    "expects of the rank that was measured."
 )
 
 
@@ -17,20 +18,20 @@ def memory_table(results: ExperimentResults, limit: int) -> Table | None:
     """Predicted and measured bytes of every point; None where there are none."""
     rows = [{**row.row, _ROW: row} for row in results.of(MemoryRow)]
     parts = [
-        Column("States", lambda row: _gb(_states(row[_ROW])), "weights"),
-        Column("Activations", lambda row: _gb(row[_ROW].activations), "activations"),
-        Column("Logits", lambda row: _gb(row[_ROW].logits), "logits"),
-        Column("Other", lambda row: _gb(row[_ROW].overhead), "overhead"),
-        Column("All", lambda row: _gb(row[_ROW].needed), "needed"),
+        Column("Weights, gradients, optimiser", lambda row: _gib(_states(row[_ROW])), "weights"),
+        Column("Activations", lambda row: _gib(row[_ROW].activations), "activations"),
+        Column("Logits", lambda row: _gib(row[_ROW].logits), "logits"),
+        Column("Other", lambda row: _gib(row[_ROW].overhead), "overhead"),
+        Column("Sum", lambda row: _gib(row[_ROW].needed), "needed"),
     ]
     measured = [
-        Column("Measured [GB]", lambda row: _gb(row[_ROW].measured), "measured"),
+        Column("Measured [GiB]", lambda row: _gib(row[_ROW].measured), "measured"),
         Column("Measured / expected", _ratio, "ratio"),
         Column("Predicted / device", _share, "device"),
         Column("Verdict", _verdict, "verdict"),
-        Column("Was", _outcome, "outcome"),
+        Column("Outcome", _outcome, "outcome"),
     ]
-    groups = [("Predicted [GB]", parts), ("", measured)]
+    groups = [("Predicted [GiB]", parts), ("", measured)]
     return table_of(results, rows, groups, limit) if rows else None
 
 
@@ -38,8 +39,8 @@ def _states(row: MemoryRow) -> float:
     return row.weights + row.gradients + row.optimizer
 
 
-def _gb(value: float | None) -> Cell:
-    return Cell("–" if value is None else number(value / 1e9))
+def _gib(value: float | None) -> Cell:
+    return Cell("–" if value is None else number(value / GIB))
 
 
 def _ratio(row: Row) -> Cell:

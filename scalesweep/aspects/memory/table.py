@@ -29,6 +29,7 @@ from scalesweep.tables.making import Maker, TableInputs, point_columns
 from scalesweep.tables.peaks import peak_bytes
 from scalesweep.tables.points import ExperimentData, Point
 
+GIB = 2**30  # bytes
 RAN, OUT_OF_MEMORY, FAILED = "ran", "out of memory", "failed otherwise"
 RIGHT, WRONG = "right", "wrong"
 _OUT_OF_MEMORY = {Cause.OUT_OF_MEMORY, Cause.GPU_OUT_OF_MEMORY}

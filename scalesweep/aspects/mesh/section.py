@@ -10,6 +10,7 @@ from scalesweep.experiment.results import ExperimentResults, Row
 from scalesweep.experiment.sections import Section
 
 _TERMS, _IDLE = "mesh terms", "pipeline row"
+NOTABLE = 0.001  # of the step
 LABELS = {
     "least": "Least time", "recompute": "Recompute", "slower": "Slower kernels",
     "compute": "Passes", "optimizer": "Optimiser", "input": "Input", "host": "Host",
@@ -31,7 +32,7 @@ def mesh_table(results: ExperimentResults, limit: int) -> Table | None:
         {**group[0].row, _TERMS: {row.term: row for row in group}, _IDLE: idle.get(key)}
         for key, group in terms.items()
     ]
-    shown = [name for name in TERMS if any(name in row[_TERMS] for row in rows)]
+    shown = [name for name in TERMS if any(_notable(row[_TERMS].get(name)) for row in rows)]
     columns = [Column(LABELS[name], _cell(name), name) for name in shown]
     columns.append(Column("Step", lambda row: Cell(number(_any(row).step)), "step"))
     groups = [("Of a step [ms]", columns)]
@@ -41,6 +42,11 @@ def mesh_table(results: ExperimentResults, limit: int) -> Table | None:
             Column("By unequal stages", _unequal, "unequal"),
         ]))  # fmt: skip
     return table_of(results, rows, groups, limit)
+
+
+def _notable(term: MeshStep | None) -> bool:
+    """Whether a term is more than a thousandth of its step; the table mesh_steps has all."""
+    return term is not None and abs(term.share) >= NOTABLE
 
 
 def _key(results: ExperimentResults, row: Row) -> str:
@@ -55,7 +61,7 @@ def _any(row: Row) -> MeshStep:
 def _cell(name: str) -> Callable[[Row], Cell]:
     def cell(row: Row) -> Cell:
         term = row[_TERMS].get(name)
-        return Cell("–" if term is None else f"{number(term.value.value)} ({percent(term.share)})")
+        return Cell("–" if term is None else number(term.value.value))
 
     return cell
 
@@ -83,7 +89,16 @@ def _notes(results: ExperimentResults) -> list[str]:
         if peaks
         else "Without a measured ceiling or a peak in the site file computation has no least time."
     )
-    return [f"Terms add up to the step. {least}"]
+    notes = [
+        "Terms add up to the step; those below a thousandth of it at all points are in the table "
+        f"mesh_steps only. {least}"
+    ]
+    if results.of(PipelineIdle):
+        notes.append(
+            "Idle / computing: how long the stages of a pipeline wait for each other, over their "
+            "forward and backward passes; p stages, v of them on a rank, m micro-batches."
+        )
+    return notes
 
 
 SECTION = Section("Mesh", ("mesh",), mesh_table, _notes)

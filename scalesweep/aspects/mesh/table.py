@@ -1,4 +1,4 @@
-"""The tables ``mesh_steps`` and ``pipeline_idle``."""
+"""The tables ``mesh_steps``, ``pipeline_idle`` and ``pipeline_stages``."""
 
 import json
 import logging
@@ -68,6 +68,21 @@ class PipelineIdle(PointRow, table="pipeline_idle"):
     )
 
 
+@dataclass(frozen=True, kw_only=True)
+class PipelineStage(PointRow, table="pipeline_stages"):
+    """A stage of a pipeline whose program numbers its ranks stage by stage (the mesh that
+    torch_training notes): its ranks' passes and waiting in a step."""
+
+    stage: int = column("the stage (of several on a rank the first), from 0", "1")
+    ranks: int = column("ranks that compute it", "1")
+    busy: Estimate = column("forward and backward pass, mean over steps and ranks", "ms")
+    busy_quarter: float = column("a quarter of the steps are below, mean over runs", "ms")
+    busy_three_quarters: float = column("a quarter of the steps are above, mean over runs", "ms")
+    idle: Estimate = column("waiting for neighbours, mean over steps and ranks", "ms")
+    idle_quarter: float = column("a quarter of the steps are below, mean over runs", "ms")
+    idle_three_quarters: float = column("a quarter of the steps are above, mean over runs", "ms")
+
+
 @dataclass
 class _Measured:
     """What the runs of a point say, a value for each run."""
@@ -76,10 +91,13 @@ class _Measured:
     steps: list[float] = field(default_factory=list)
     idle: list[float] = field(default_factory=list)
     unequal: list[float] = field(default_factory=list)
+    # Of each run [quartile of steps and their mean at last, stage], s; None without its mesh.
+    stages: list[tuple[Floats, Floats] | None] = field(default_factory=list)
+    ranks: int = 0
 
 
-def mesh_rows(inputs: TableInputs) -> Iterator[MeshStep | PipelineIdle]:
-    """The rows of both tables, from the arrays of the runs, which are read once.
+def mesh_rows(inputs: TableInputs) -> Iterator[MeshStep | PipelineIdle | PipelineStage]:
+    """The rows of all three tables, from the arrays of the runs, which are read once.
 
     Of a benchmark that declares a mesh, and of runs with stamps of forward and backward pass.
     """
@@ -97,6 +115,7 @@ def mesh_rows(inputs: TableInputs) -> Iterator[MeshStep | PipelineIdle]:
             _add(inputs, row, accounts[row], peak, measured)
         yield from _steps(point, measured, peak)
         yield from _idle(data, point, measured)
+        yield from _stages(point, measured)
 
 
 def _accounts(data: ExperimentData) -> dict[int, StepAccount]:
@@ -142,9 +161,24 @@ def _add(
     waits = rank_matrix(samples, "span_pipeline_wait", ranks)
     passes = [each for name in _PASSES if (each := rank_matrix(samples, name, ranks)) is not None]
     if waits is not None and len(passes) == len(_PASSES):
-        idle, unequal = pipeline_idle(waits, np.sum(passes, axis=0))
+        busy: Floats = np.sum(passes, axis=0)
+        idle, unequal = pipeline_idle(waits, busy)
         measured.idle.append(idle)
         measured.unequal.append(unequal)
+        count = (layout.get("mesh") or {}).get("pp")
+        by_stage = None
+        if isinstance(count, int) and count > 1 and ranks % count == 0:
+            by_stage = _by_stage(busy, count), _by_stage(waits, count)
+        measured.stages.append(by_stage)
+        measured.ranks = ranks
+
+
+def _by_stage(times: Floats, stages: int) -> Floats:
+    """Quartiles over the steps, then their mean, of the mean rank of each stage, s; ``times``: s
+    ``[step, rank]``, ranks numbered stage by stage."""
+    of_stage = times.reshape(len(times), stages, -1).mean(axis=2)
+    quartiles = np.quantile(of_stage, (0.25, 0.75), axis=0)
+    return np.asarray(np.vstack([quartiles, of_stage.mean(axis=0)]), np.float64)
 
 
 def _of_rank(values: Any, rank: int, ranks: int) -> float | None:
@@ -202,6 +236,24 @@ def _idle(data: ExperimentData, point: Point, measured: _Measured) -> Iterator[P
     )  # fmt: skip
 
 
+def _stages(point: Point, measured: _Measured) -> Iterator[PipelineStage]:
+    known = [of for of in measured.stages if of is not None]
+    if not known or len(known) < len(measured.stages):
+        return
+    # [run, quartiles and mean, stage]
+    busy, idle = (np.array([of[which] for of in known]) * _MS for which in (0, 1))
+    stages = busy.shape[2]
+    for stage in range(stages):
+        (busy_low, busy_high, _), (idle_low, idle_high, _) = (
+            times[:, :, stage].mean(axis=0).tolist() for times in (busy, idle)
+        )
+        yield PipelineStage(
+            **point_columns(point), stage=stage, ranks=measured.ranks // stages,
+            busy=estimate(busy[:, 2, stage]), busy_quarter=busy_low, busy_three_quarters=busy_high,
+            idle=estimate(idle[:, 2, stage]), idle_quarter=idle_low, idle_three_quarters=idle_high,
+        )  # fmt: skip
+
+
 def _schedule(data: ExperimentData, point: Mapping[str, Any]) -> tuple[int, int, int] | None:
     """Stages, virtual stages and micro-batches of a point; None where one is not known, or there
     is no pipeline."""
@@ -221,4 +273,4 @@ def estimate(values: Floats) -> Estimate:
     return Estimate.of(float(values.mean()), bounds.low, bounds.high)
 
 
-MAKERS = (Maker((MeshStep, PipelineIdle), mesh_rows),)
+MAKERS = (Maker((MeshStep, PipelineIdle, PipelineStage), mesh_rows),)

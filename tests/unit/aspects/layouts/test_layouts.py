@@ -6,8 +6,11 @@ from typing import Any
 import pytest
 import yaml
 
+from scalesweep.analysis.factors import layout_followers
 from scalesweep.aspects.find import find
 from scalesweep.aspects.layouts.card import layout_card
+from scalesweep.aspects.layouts.effects import LayoutEffect
+from scalesweep.aspects.layouts.effects_figure import effect_figures
 from scalesweep.aspects.layouts.figure import front_figures, layout_figures
 from scalesweep.aspects.layouts.findings import best_layout, carried_layouts, failed_layouts
 from scalesweep.aspects.layouts.section import layout_table
@@ -115,11 +118,86 @@ def test_the_first_screen_has_a_line_for_each_scale(small: ExperimentResults) ->
     ]  # fmt: skip
     a = card.groups[0][1]
     assert a[0][-1] == "2 of 5 (GPU_OUT_OF_MEMORY 1, HANG 1)"
-    assert a[1][5] == "loses 25.0 % with mbs 4 → 2 (else GPU_OUT_OF_MEMORY)"
-    assert a[2][1:3] == ["none ran", "–"]
-    said = card_of(small, findings).sentences
-    assert "Best layout of model a at 16 gpus" in said[0].text
-    assert not {finding.rule for finding in said} & {"best", "verdict"}
+    assert [column.heading for column in card.columns[:8]] == [
+        "gpus", "dp", "tp", "pp", "mbs", "Rate [tokens/s]", "MFU (FLOP not stated)", "Memory [GB]"
+    ]  # fmt: skip
+    assert a[0][:8] == ["8", "8", "1", "1", "4", "100", "40.0 %", "60.0"]
+    assert a[1][-2] == "loses 25.0 % with mbs 4 → 2 (else GPU_OUT_OF_MEMORY)"
+    assert a[2][1:6] == ["–"] * 5 and len(a[2]) == len(card.columns)
+    # What the table has is not said once more.
+    rules = {finding.rule for finding in card_of(small, findings).sentences}
+    assert rules == {"coverage"}
+
+
+def test_a_layout_with_many_choices_is_one_text(tmp_path: Path) -> None:
+    names = [f"choice_{n}" for n in range(8)]
+    changed = MAP["parameters"] | {name: {"column": name} for name in names}
+    values = (["0"] * 8, ["1"] * 8)
+    head = HEAD.rstrip() + "," + ",".join(names) + "\n"
+    rows = "".join(
+        f"8,a,{tp},1,4,ok,{rate},10,30,{','.join(value)}\n"
+        for (tp, rate), value in zip(((1, 90), (2, 80)), values, strict=True)
+    )
+    # One parameter decides on all: each is a follower, so that they vary by themselves.
+    rows += "".join(
+        f"8,a,4,1,4,ok,70,10,30,{','.join('1' if m == n else '0' for m in range(8))}\n"
+        for n in range(8)
+    )
+    rows += f"16,a,1,1,4,ok,60,10,30,{','.join('0' * 8)}\n"
+    _, entry, tables = imported(tmp_path, head + rows, MAP | {"parameters": changed})
+    results = ExperimentResults(entry, tables)
+    card = layout_card(results, find(results))
+    assert card is not None and card.columns[1].heading == "Best layout"
+    assert card.groups[0][1][0][1].startswith("dp 8 x tp 1 x pp 1, mbs 4, choice_0 0")
+
+
+def test_what_one_choice_changes_at_each_scale(tmp_path: Path) -> None:
+    rows = (
+        "8,a,1,1,2,ok,100,60,40\n8,a,2,1,2,ok,80,40,36\n8,a,2,1,4,ok,120,45,32\n"
+        "8,a,1,1,4,ok,200,45,32\n16,a,1,1,4,ok,50,1,1\n16,a,2,1,4,ok,75,1,1\n"
+    )
+    results = study(tmp_path, rows)
+    of = {(row.scale, row.parameter, row.value): row for row in results.of(LayoutEffect)}
+    # tp 2 against 1 at 8: 80 / 100 and 120 / 200; data-parallel ranks follow.
+    both = of[8, "tp", "2"]
+    assert (both.base, both.pairs, both.higher) == ("1", 2, 0)
+    assert both.median == pytest.approx(0.7) and both.quarter == pytest.approx(0.65)
+    assert both.ratio.value == pytest.approx((0.8 * 0.6) ** 0.5) and both.ratio.low is None
+    assert of[16, "tp", "2"].median == pytest.approx(1.5) and of[16, "tp", "2"].higher == 1
+    assert of[8, "mbs", "4"].median == pytest.approx((2 + 1.5) / 2)
+    assert (16, "mbs", "4") not in of
+    (drawing,) = effect_figures(results)
+    assert drawing.name == "layouts-effects" and "5 pairs" in drawing.caption
+
+
+def test_data_parallel_ranks_and_accumulation_follow(tmp_path: Path) -> None:
+    table = (
+        "gpus,dp,tp,mbs,acc,rate\n8,8,1,2,4,100\n8,4,2,2,8,80\n16,16,1,2,2,180\n16,8,2,2,4,170\n"
+    )
+    parameters = {
+        "ranks": {"column": "gpus"}, "dp": {"column": "dp"}, "tp": {"column": "tp"},
+        "mbs": {"column": "mbs"}, "acc": {"column": "acc"},
+    }  # fmt: skip
+    shape = {
+        "layers": "4",
+        "width": "64",
+        "sequence": "16",
+        "accumulation": "acc",
+        "micro_batch": "mbs",
+    }
+    known = {
+        "name": "e", "parameters": parameters, "mesh": ["dp", "tp"], "transformer": shape,
+        "metrics": {"rate": MAP["metrics"]["rate"]},
+    }  # fmt: skip
+    _, entry, tables = imported(tmp_path, table, known)
+    assert layout_followers(entry) == ["dp", "acc"]
+    results = ExperimentResults(entry, tables)
+    best = {row.scale: row for row in results.of(BestLayout)}
+    # The layout of 8 ranks is there at 16, with half the accumulation: nothing else changed.
+    assert best[16].layout == "dp 16 x tp 1" and best[16].carried_loss == 0
+    assert best[16].carried_changes == ""
+    # Without the ranks that they follow, nothing follows.
+    assert layout_followers({**entry, "mesh": {}}) == []
 
 
 def test_figures_of_layouts(small: ExperimentResults) -> None:
@@ -178,9 +256,7 @@ def test_a_best_layout_of_which_runs_failed_says_so(tmp_path: Path) -> None:
     assert any("dp 8 x tp 1 with 100 tokens/s (2 of 3 runs failed)" in f.text for f in findings)
     card = layout_card(results, findings)
     assert card is not None
-    assert [line[1] for line in card.groups[0][1]] == [
-        "dp 4 x tp 1", "dp 8 x tp 1 (2 of 3 runs failed)"
-    ]  # fmt: skip
+    assert [line[-1] for line in card.groups[0][1]] == ["–", "of the best 2 of 3 runs failed"]
 
 
 @pytest.mark.parametrize("amount", ["-5", "60000000000"])

@@ -142,7 +142,7 @@ def test_what_the_findings_say(layouts: ExperimentResults) -> None:
     assert failed.text.startswith(
         "Imported: 6 points of 36 ran out of memory; by the memory model "
     )
-    assert "of 32.2 GB: " in failed.text and "called 'will not fit', 0 'fits'" in failed.text
+    assert "of 30.0 GiB: " in failed.text and "called 'will not fit', 0 'fits'" in failed.text
 
 
 def test_other_failures_are_no_failures_of_the_model(tmp_path: Path) -> None:
