@@ -12,7 +12,7 @@
   const FEW = 12 // values of a parameter that all get a tick
   const MANY_TICKS = 24
   const MAX_DECADES = 12 // lines of a logarithmic axis that spans many
-  const MANY = 1500 // marks, from which on a canvas is faster than SVG
+  const MANY = 200 // marks, from which on a canvas is faster than SVG, and a text for each takes longer than drawing it
   const SHAPES = ['circle', 'triangle-up', 'square', 'diamond', 'cross', 'triangle-down', 'triangle-right']
   const SIGNS = { circle: '●', 'triangle-up': '▲', square: '■', diamond: '◆', cross: '✚',
     'triangle-down': '▼', 'triangle-right': '▶' }
@@ -326,7 +326,7 @@
       const tips = [['point', 'point'], ['range', '95 % interval'], ...(this.data.sources ? [['source', 'source']] : [])]
       const marks = (which, mark, more) => layer.push({
         transform: [{ filter: { field: 'y', valid: true } }, which],
-        mark: { type: 'point', size: 65, opacity: 1, ...mark },
+        mark: { type: 'point', size: 65, opacity: 1, ...(values.length > MANY ? { aria: false } : {}), ...mark },
         encoding: { x: across, y: up('y'), color: colour, shape, detail,
           ...shift,
           tooltip: [{ field: 'y', type: 'quantitative', title: y.title, format: y.share ? '.4p' : ',.6~g' },

@@ -1,9 +1,8 @@
 // The comparison: its tables sort by what their cells hold (data-order), and can be searched.
 (() => {
   const LONG = 25
-  const { library, nearby, tables } = window.scalesweep
-  nearby(document.querySelectorAll('table.data'), (target) => {
-    library('tables')
+  const { nearby, tables } = window.scalesweep
+  nearby(document.querySelectorAll('table.data'), () => 'tables', (target) => {
     target.closest('.scroll')?.classList.add('live')
     window.jQuery(target).DataTable(tables.frame(target.tBodies[0].rows.length, LONG))
   })

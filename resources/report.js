@@ -69,7 +69,7 @@
     }))
   }
 
-  nearby(document.querySelectorAll('[data-table], [data-chart]'), (target) => {
+  nearby(document.querySelectorAll('[data-table], [data-chart]'), (target) => (target.dataset.table ? 'tables' : 'charts'), (target) => {
     if (target.dataset.table) wakeTable(target)
     else wakeChart(target)
   })

@@ -125,6 +125,10 @@ def test_a_limit_of_memory_stands_in_front_of_every_rank(campaign_of: Load) -> N
         assert order["argv"][place : place + 3] == words
         assert order["argv"][place + 3 :] == free["argv"][place:]
         assert order["memory_limit_bytes"] == 2**29 and "memory_limit_bytes" not in free
+    # What asks how fast the machine is, is not limited.
+    probe = replace(experiment, benchmark=replace(experiment.benchmark, ceiling="compute"))
+    order = run_spec(limited, probe, probe.runs[0])
+    assert "memory_limit_bytes" not in order and words[1] not in order["argv"]
 
 
 def test_a_profiler_that_is_not_here_is_refused_before_anything_runs(

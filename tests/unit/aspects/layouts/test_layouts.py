@@ -148,7 +148,7 @@ def test_a_layout_with_many_choices_is_one_text(tmp_path: Path) -> None:
     results = ExperimentResults(entry, tables)
     card = layout_card(results, find(results))
     assert card is not None and card.columns[1].heading == "Best layout"
-    assert card.groups[0][1][0][1].startswith("dp 8 x tp 1 x pp 1, mbs 4, choice_0 0")
+    assert card.groups[0][1][0][1].startswith("dp 8 x tp 1, choice_0 0, choice_1 0")
 
 
 def test_what_one_choice_changes_at_each_scale(tmp_path: Path) -> None:
