@@ -1,5 +1,6 @@
 """A table's import without the command, up to its tables."""
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -7,9 +8,10 @@ from typing import Any
 import pandas as pd
 import yaml
 
+from scalesweep.analysis.table_io import write_tables
 from scalesweep.aspects.make_tables import make_tables
 from scalesweep.config.campaign import load_campaign
-from scalesweep.core.plan_format import PlanExperiment
+from scalesweep.core.plan_format import Plan, PlanExperiment
 from scalesweep.importers.made_benchmark import make_benchmark, parameter_entry
 from scalesweep.importers.table_map import load_map
 from scalesweep.importers.table_runs import runs_of
@@ -17,7 +19,7 @@ from scalesweep.importers.write_campaign import Rules, campaign_of, former_rules
 from scalesweep.importers.write_records import import_runs
 from scalesweep.planning.plan import build_plan
 from scalesweep.state.run_state import scan
-from scalesweep.tables.summary import build_summary
+from scalesweep.tables.summary import build_summary, write_summary
 
 
 def imported(
@@ -25,6 +27,24 @@ def imported(
 ) -> tuple[Mapping[str, Any], PlanExperiment, dict[str, pd.DataFrame]]:
     """The only experiment of a table's import: in the campaign file, in the plan, its tables;
     ``crossed``: whether its points are all combinations of some values."""
+    spec, plan, summary = _imported(folder, text, content, crossed)
+    (entry,) = plan["experiments"]
+    return spec, entry, make_tables(summary, plan)[entry["name"]]
+
+
+def write_imported(folder: Path, text: str, content: dict[str, Any]) -> Path:
+    """What a page of a table's import is made of, but for figures (``tests.fakes.pages.render``
+    draws them); returns the folder."""
+    _, plan, summary = _imported(folder, text, content, True)
+    (folder / "plan.json").write_text(json.dumps(plan))
+    write_summary(summary, folder / "summary.parquet")
+    write_tables(make_tables(summary, plan), folder / "tables")
+    return folder
+
+
+def _imported(
+    folder: Path, text: str, content: dict[str, Any], crossed: bool
+) -> tuple[Mapping[str, Any], Plan, pd.DataFrame]:
     (folder / "table.csv").write_text(text)
     (folder / "map.yaml").write_text(yaml.safe_dump(content, sort_keys=False))
     table_map = load_map(folder / "map.yaml", folder / "table.csv")
@@ -58,6 +78,5 @@ def imported(
     assert set(runs) == {run.run_id for run in written}
     plan = build_plan(loaded, scan(loaded.runs_folder, runs, remember=False))
     records = [loaded.runs_folder / run_id / "record.json" for run_id in runs]
-    (entry,) = plan["experiments"]
     (spec,) = campaign["experiments"].values()
-    return spec, entry, make_tables(build_summary(records), plan)[entry["name"]]
+    return spec, plan, build_summary(records)

@@ -6,9 +6,18 @@ from typing import Any
 
 import pytest
 
+from tests.fakes.imported_table import write_imported
 from tests.fakes.pages import HOSTILE, render
 from tests.fakes.results import Fake, demo, make_results
-from tests.report.visits import CONTRAST, NEEDED, Visit, check_report
+from tests.report.visits import (
+    CONTRAST,
+    NEEDED,
+    Visit,
+    check_chart,
+    check_filter,
+    check_report,
+    check_sorting,
+)
 
 pytestmark = [pytest.mark.browser, NEEDED]
 
@@ -20,6 +29,95 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> str:
     root = make_results(tmp_path_factory.mktemp("browser"), fakes)
     render(root)
     return (root / "report.html").as_uri()
+
+
+# Layouts of two scales: tokens/s of a rank grow with the micro-batch and fall with tp.
+LAYOUTS: dict[str, Any] = {
+    "name": "sweep",
+    "parameters": {
+        "ranks": {"column": "ranks"}, "dp": {"column": "dp", "unit": "ranks"},
+        "tp": {"column": "tp", "unit": "ranks"}, "micro_batch": {"column": "mbs"},
+    },
+    "metrics": {
+        "tokens_per_second": {
+            "column": "rate", "unit": "tokens/s", "better": "higher", "scope": "rank"
+        },
+        "mfu_unstated": {"column": "mfu", "unit": "1", "better": "higher", "scope": "rank"},
+        "gpu_memory": {"column": "memory", "unit": "GiB", "better": "lower", "scope": "rank"},
+    },
+    "failed": {"column": "status", "values": {"oom": "GPU_OUT_OF_MEMORY"}},
+    "mesh": ["dp", "tp"],
+}  # fmt: skip
+LAYOUT_ROWS = "ranks,dp,tp,mbs,rate,mfu,memory,status\n" + "".join(
+    f"{ranks},{ranks // tp},{tp},{mbs},"
+    + (
+        f"{1000 * mbs**0.5 / tp},{0.1 * mbs**0.5 / tp},{10 * mbs / tp},ok"
+        if mbs < 16 * tp
+        else ",,,oom"
+    )
+    + "\n"
+    for ranks in (8, 16)
+    for tp in (1, 2, 4)
+    for mbs in (1, 2, 4, 8, 16, 32)
+)
+
+
+@pytest.fixture(scope="module")
+def layouts(tmp_path_factory: pytest.TempPathFactory) -> str:
+    root = write_imported(tmp_path_factory.mktemp("layouts"), LAYOUT_ROWS, LAYOUTS)
+    render(root)
+    return (root / "report.html").as_uri()
+
+
+def test_a_study_of_layouts_answers_first_and_runs_what_is_looked_at(
+    browser: Any, layouts: str
+) -> None:
+    visit = Visit(browser, layouts)
+    page = visit.page
+    # At first no library has been run, and no table or chart is built.
+    assert page.evaluate("[typeof jQuery, typeof vegaEmbed]") == ["undefined", "undefined"]
+    assert page.locator(".live, [data-drawn]").count() == 0
+    # The first screen: a line for each scale, then why layouts failed.
+    rows = page.locator("#findings table.layouts tbody tr")
+    assert [row.locator("> *").all_inner_texts()[:6] for row in rows.all()] == [
+        ["8", "8", "1", "8", "2,828", "28.3\xa0%"], ["16", "16", "1", "8", "2,828", "28.3\xa0%"]
+    ]  # fmt: skip
+    assert rows.first.inner_text().rstrip().endswith("3 of 18 (GPU_OUT_OF_MEMORY 3)")
+    assert rows.first.bounding_box()["y"] < 900
+    # Then the section, before the chart of everything and the table of all points.
+    headings = page.locator("#e1 h3").all_inner_texts()
+    assert headings[:3] == ["Layouts", "Explore", "Points"]
+    figures = [one.get_attribute("id") for one in page.locator("#e1 figure").all()]
+    assert figures == ["e1-layouts-scale", "e1-layouts-effects", "e1-layouts-memory-1"]
+    for link in page.locator("nav.parts a").all():
+        target = str(link.get_attribute("href"))
+        assert page.locator(target).count() == 1, target
+    visit.wake()
+    check_sorting(visit, "e1-layouts")
+    check_filter(visit, "e1-layouts")
+    # All layouts that ran, by the first choice, with their utilisation.
+    chart = page.locator('[data-chart="e1-chart"]')
+    assert chart.get_by_label("Vertical axis").locator("option:checked").inner_text() == (
+        "MFU (FLOP not stated), whole run"
+    )
+    assert chart.get_attribute("data-drawn") == "30"
+    check_chart(chart)
+    assert visit.violations() == []
+    assert visit.said == [] and visit.asked == [layouts]
+    visit.context.close()
+
+
+@pytest.mark.parametrize(("scheme", "width"), [("dark", 1280), ("light", 390)])
+def test_a_study_of_layouts_is_readable(
+    browser: Any, layouts: str, scheme: str, width: int
+) -> None:
+    visit = Visit(browser, layouts, width, scheme)
+    visit.wake()
+    size = visit.page.evaluate("[document.documentElement.scrollWidth, innerWidth]")
+    assert size[0] <= size[1]
+    assert visit.page.evaluate(CONTRAST)["bad"] == []
+    assert visit.said == []
+    visit.context.close()
 
 
 def test_what_a_report_must_do(browser: Any, address: str) -> None:
@@ -298,7 +396,7 @@ def test_hostile_names_do_nothing(browser: Any, tmp_path: Path) -> None:
     value = held.locator("option").nth(1).inner_text()
     assert value in chart.locator(".note").inner_text()
     assert visit.said == []
-    assert visit.page.locator("script").count() == 7  # of ours: six, and the data
+    assert visit.page.locator("script").count() == 8  # two libraries, five of ours, and the data
     assert visit.page.locator("img").count() == 0
     size = visit.page.evaluate("[document.documentElement.scrollWidth, innerWidth]")
     assert size[0] <= size[1]

@@ -9,9 +9,10 @@ import pytest
 from scalesweep.analysis.mesh_step import ideal_idle, median_rank
 from scalesweep.analysis.mesh_step import pipeline_idle as idle_of
 from scalesweep.aspects.make_tables import make_tables
+from scalesweep.aspects.mesh.figure import mesh_figures, stage_figures
 from scalesweep.aspects.mesh.findings import differs, pipeline_idle
 from scalesweep.aspects.mesh.section import mesh_table
-from scalesweep.aspects.mesh.table import MeshStep, PipelineIdle, estimate
+from scalesweep.aspects.mesh.table import MeshStep, PipelineIdle, PipelineStage, estimate
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.findings.base import marked
 from scalesweep.tables.summary import build_summary
@@ -111,6 +112,30 @@ def test_nothing_is_said_where_the_interval_holds_the_formula(
 ) -> None:
     """As the formula has it, a run without an interval, and two that scatter."""
     assert pipeline_idle(results_of(study_of(tmp_path, idle))) == []
+
+
+def test_stages_of_a_pipeline_by_step(tmp_path: Path) -> None:
+    results = results_of(study_of(tmp_path, (0.5, 0.6), mesh={"pp": 2, "dp": 1}))
+    first, second = results.of(PipelineStage)
+    assert [(row.stage, row.ranks) for row in (first, second)] == [(0, 1), (1, 1)]
+    assert (first.busy.value, second.busy.value) == (pytest.approx(60), pytest.approx(70))
+    # The rank that computes for 10 ms longer waits for as much less.
+    assert first.idle.value == pytest.approx(0.55 * 65 + 5)
+    assert second.idle.value == pytest.approx(0.55 * 65 - 5)
+    # Steps of a run are alike here; runs are not.
+    assert first.idle_quarter == pytest.approx(first.idle_three_quarters)
+    assert first.idle.low is not None and first.idle.low < first.idle.value
+    (steps,) = mesh_figures(results)
+    (stages,) = stage_figures(results)
+    assert (steps.name, stages.name) == ("mesh-steps", "mesh-stages")
+    assert "(p - 1) / (v m)" in steps.caption
+    assert "stage 0 " in stages.alt and stages.alt.endswith("%.")
+
+
+def test_whose_ranks_are_numbered_is_not_guessed(tmp_path: Path) -> None:
+    results = results_of(study_of(tmp_path, (0.5,)))
+    assert results.of(PipelineIdle) and not results.of(PipelineStage)
+    assert stage_figures(results) == [] and len(mesh_figures(results)) == 1
 
 
 def test_without_stamps_of_passes_there_is_nothing(tmp_path: Path) -> None:
