@@ -47,6 +47,9 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_it_is_complete_and_small(browser: Any, large: Path) -> None:
     assert large.stat().st_size < 10e6
     visit = Visit(browser, large.as_uri())
+    # Until somebody scrolls no library runs and nothing is built, however many runs there are.
+    assert visit.page.evaluate("[typeof jQuery, typeof vegaEmbed]") == ["undefined", "undefined"]
+    assert visit.page.locator(".live, [data-drawn]").count() == 0
     visit.wake()
     ids = [visit.data(f"e{n}-runs")["raw"][0]["values"] for n in range(1, 6)]
     assert len({run_id for some in ids for run_id in some}) == 10_192
