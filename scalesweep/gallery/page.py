@@ -68,4 +68,4 @@ def _row(comparison: Comparison) -> dict[str, str]:
 def _render(**given: Any) -> str:
     style = Markup((RESOURCES / "report.css").read_text("utf-8"))
     empty: dict[str, Any] = {"facts": (), "links": (), "checks": (), "studies": ()}
-    return render(TEMPLATE, {**empty, **given, "assets": Assets((), (style,))}, {})
+    return render(TEMPLATE, {**empty, **given, "assets": Assets({}, (), (style,))}, {})
