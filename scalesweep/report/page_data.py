@@ -374,7 +374,7 @@ def _layout_start(
         start["by"] = results.columns.index(chosen[0])
     metric = next((row.utilisation_metric for row in results.of(BestLayout)), None)
     wanted = {f"{metric}_mean_{phase}" for phase in PHASES}
-    places = [n for n, one in enumerate(measures) if raw[one["mean"]]["name"] in wanted]
+    places = [n for n, measure in enumerate(measures) if raw[measure["mean"]]["name"] in wanted]
     return start | ({"measure": places[0]} if metric and places else {})
 
 

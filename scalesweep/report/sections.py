@@ -250,7 +250,7 @@ def imported_section(plan: Plan, links: Links) -> dict[str, Any] | None:
     if imported is None:
         return None
     refused = imported["refused"]
-    texts = [*imported["doubts"], *(place for one in refused for place in one["places"])]
+    texts = [*imported["doubts"], *(place for refusal in refused for place in refusal["places"])]
     folder = _common_folder(texts)
     return {
         "refused": [
