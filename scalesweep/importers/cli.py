@@ -5,7 +5,7 @@ import itertools
 import logging
 import subprocess
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from scalesweep.config.site import load_site
@@ -13,7 +13,7 @@ from scalesweep.config.yaml_loader import load_yaml
 from scalesweep.core.errors import UserError
 from scalesweep.importers import COSMOFLOW, LOGS, PROFILES, TABLE, cosmoflow, detect_logs
 from scalesweep.importers.doubtful_runs import doubtful
-from scalesweep.importers.imported_run import Item, Refusal, shown
+from scalesweep.importers.imported_run import ImportedRun, Item, Refusal, shown
 from scalesweep.importers.rank_map import read_ranks
 from scalesweep.importers.refusal_list import COPY, NOT_READ, REFUSED, RefusalList
 from scalesweep.importers.which_importer import hint
@@ -67,6 +67,14 @@ def check_arguments(args: argparse.Namespace, kind: str) -> None:
             )
 
 
+def _noting_warm_up(items: Iterable[Item], lines: set[int]) -> Iterator[Item]:
+    """The same items; ``lines`` gets how many lines of progress each log had before steady ones."""
+    for item in items:
+        if isinstance(item, ImportedRun) and (warm_up := item.notes.get("warm_up")):
+            lines.add(warm_up["lines"])
+        yield item
+
+
 def deliver(
     args: argparse.Namespace,
     kind: str,
@@ -95,10 +103,13 @@ def deliver(
             ", ".join(store.unreadable[:3]),
         )
     imported = 0
+    warm_up: set[int] = set()
+    unfinished = 0
     with RefusalList(results, source) as refused:
-        for item in itertools.chain(refusals, write_runs(runs, store)):
+        for item in itertools.chain(refusals, write_runs(_noting_warm_up(runs, warm_up), store)):
             if isinstance(item, Written):
                 imported += 1
+                unfinished += bool(item.unfinished)
             else:
                 refused.add(item)
         for line in refused.lines():
@@ -106,6 +117,12 @@ def deliver(
     copies = refused.counts(COPY)
     also = f", copies: {copies}" if copies else ""
     print(f"imported: {imported} runs, refused: {refused.counts(REFUSED)}{also}")
+    if warm_up:
+        least, most = min(warm_up), max(warm_up)
+        each = f"{most}" if least == most else f"{least} to {most}"
+        print(f"left out as warm-up: the first {each} lines of progress of each start")
+    if unfinished:
+        print(f"unfinished: {unfinished} runs, which count in no mean")
     if refused.new:
         print(f"what was not imported: {refused.path}")
     where = hint(source, kind) if refused.counts(NOT_READ) or not imported else ""

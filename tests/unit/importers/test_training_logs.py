@@ -10,6 +10,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from scalesweep.commands import import_source
+from scalesweep.commands.interface import parser_of
 from scalesweep.compute.log_lines import read_lines
 from scalesweep.core.errors import UserError
 from scalesweep.importers.detect_logs import RULES, read_source
@@ -20,6 +22,7 @@ from scalesweep.importers.training_logs.registry import PROGRAMS
 from scalesweep.importers.write_campaign import campaign_of
 from scalesweep.importers.write_records import import_runs
 from tests.conftest import ROOT
+from tests.fakes.gallery import tables_only
 from tests.fakes.training_logs import LOGS, megatron, nanogpt, titan, titan_steps
 
 Read = Callable[..., tuple[list[ImportedRun], list[Refusal]]]
@@ -481,3 +484,22 @@ def test_rates_of_all_and_of_a_device_tell_the_ranks(read: Read) -> None:
     runs, (refusal,) = read(steps, 4 * ranks)
     assert runs == [] and refusal.reason.endswith(f"are {ranks}, of {4 * ranks} ranks")
     assert read(steps, ranks)[0][0].point["ranks"] == ranks
+
+
+def test_import_says_what_is_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    tables_only(monkeypatch)
+    logs = tmp_path / "logs"
+    logs.mkdir()
+    (logs / "good.log").write_text(titan(9))
+    later = titan_steps(8, 10, tps=500.0).splitlines(True)[1:]
+    (logs / "slower.log").write_text(titan(9) + "".join(later))
+    import_source.run(parser_of("import").read([str(logs)]))
+    said = capsys.readouterr().out.splitlines()
+    assert said[:3] == [
+        "imported: 2 runs, refused: 0",
+        "left out as warm-up: the first 1 to 9 lines of progress of each start",
+        "unfinished: 1 runs, which count in no mean",
+    ]
