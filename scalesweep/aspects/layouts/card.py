@@ -84,13 +84,19 @@ def layout_card(results: ExperimentResults, findings: Sequence[Finding]) -> Layo
         "the best of many."
         if without_repeats(rows)
         else "Leads and losses are of repeats that had no part in the choice of the best; clear: "
-        "the best is told from every other layout."
+        "the best is told from every other layout" + _in_jobs(rows)
     )
     if {cause for row in rows for cause in _causes(row)} == {Cause.NOT_STATED}:
         note += " The source does not say why layouts failed."
     more = len(settings) - MAX_SETTINGS
     note += f" The table best_layouts has {more} more settings." if more > 0 else ""
     return LayoutCard(columns, groups, note)
+
+
+def _in_jobs(rows: Sequence[BestLayout]) -> str:
+    """The end of what "clear" means; of imported runs with what is not known of them."""
+    imported = any(row.source == "imported" for row in rows)
+    return ", if each repeat was a job of its own: the source does not say." if imported else "."
 
 
 def _choices(study: LayoutStudy) -> list[str]:
