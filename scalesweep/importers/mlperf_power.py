@@ -31,6 +31,8 @@ _START, _READING, _STOP = "power_measurement_start", "power_reading", "power_mea
 _EFFICIENCY, _ESTIMATE = "conversion_eff", "interconnect_power_est"
 KEYS = (_START, _READING, _STOP, _EFFICIENCY, _ESTIMATE)
 _MOST_WATTS = 1e9
+# A loss of half, for readings behind it; a percentage is far above.
+_MOST_EFFICIENCY = 2.0
 # MLPerf's readings are two seconds apart; a gap above this is told.
 _GAP_S = 60.0
 # A measurement during less of the run than this share is told.
@@ -148,9 +150,12 @@ def _shown(path: Path) -> str:
 
 def _conversion(path: Path, efficiency: float) -> float:
     """What a reading is multiplied by; raises ImportRefusedError where nothing can come out."""
-    if efficiency > 0:
+    if 0 < efficiency <= _MOST_EFFICIENCY:
         return efficiency
-    raise ImportRefusedError(f"{_shown(path)}: {_EFFICIENCY} {efficiency:g} is not above 0")
+    raise ImportRefusedError(
+        f"{_shown(path)}: {_EFFICIENCY} {efficiency:g} is not above 0 and at most "
+        f"{_MOST_EFFICIENCY:g}"
+    )
 
 
 def _node(path: Path, run: Span) -> _Part:

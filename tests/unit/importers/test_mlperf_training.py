@@ -320,6 +320,7 @@ def test_readings_below_zero_are_left_out(tmp_path: Path) -> None:
     [
         (line("conversion_eff", T0, 0.0) + power([5.0, 6.0]), "conversion_eff 0 is not above 0"),
         (line("conversion_eff", T0, -1.0) + power([5.0, 6.0]), "conversion_eff -1 is not above 0"),
+        (line("conversion_eff", T0, 95.0) + power([5.0, 6.0]), "95 is not above 0 and at most 2"),
         (power([0.0] * 9), "every power_reading is 0"),
         (power([5.0, 6.0]), "has logs of 1 nodes, the system has 4"),
     ],
