@@ -155,7 +155,7 @@ def test_mlperf_training_of_three_submissions(run: Run, tmp_path: Path) -> None:
 def test_energy_of_mlperf(run: Run, tmp_path: Path) -> None:
     org = "Sustainable Metal Cloud"
     logs = [lines_of(600.0, task="bert", ms=T0 + n * 10**8, org=org) for n in range(2)]
-    system = {**SYSTEM, "number_of_nodes": "1", "accelerators_per_node": 8, "submitter": org}
+    system = {**SYSTEM, "number_of_nodes": "2", "submitter": org}
     results = submission(tmp_path / "smc-ac-power", logs, task="bert", system=system)
     watts = 1815144.40 / 600 / 2
     for number in range(2):
