@@ -51,7 +51,9 @@ def campaign_of(toy: Path) -> Callable[[str], Campaign]:
         path = toy / "campaign.yaml"
         indented = "".join(f"    {line}\n" for line in body.strip("\n").splitlines())
         path.write_text(f"{head}experiments:\n  e:\n    benchmark: toy\n{indented}")
-        return load_campaign(path)
+        # Never into the checkout's own results, where a second call would find its runs done.
+        own = "results:" in head or Path.cwd() == toy
+        return load_campaign(path, results=None if own else str(toy / "results"))
 
     return load
 

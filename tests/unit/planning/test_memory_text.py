@@ -47,7 +47,7 @@ def test_the_plan_names_points_that_will_not_fit(tmp_path: Path) -> None:
     )
     linked = [{"batch_size": 64, "checkpointing": "none"}]
     line = plan_of(tmp_path, memory_gib_per_rank=14, axes={"seed": [1]}, linked=linked)
-    assert line.endswith(": 80.6 of 15.0 GB at batch_size 64, checkpointing none")
+    assert line.endswith(": 75.1 of 14.0 GiB at batch_size 64, checkpointing none")
     assert plan_of(tmp_path, memory_gib_per_rank=900) == ""
     assert plan_of(tmp_path) == ""  # the site does not say what a node has
     assert plan_of(tmp_path, "done", memory_gib_per_rank=14) == ""  # nothing is left to run
