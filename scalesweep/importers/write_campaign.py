@@ -354,7 +354,7 @@ def _experiment(
     return {
         "benchmark": benchmark.name,
         "description": f"{group.description} ({settings})" if settings else group.description,
-        "scaling": _scaling(benchmark, group, rules) if group.scales else "none",
+        "scaling": _scaling(benchmark, group, rules),
         **({"derive": dict(rules.derive)} if rules.derive else {}),
         **(
             (rules.crossed and _crossed(benchmark, points, numbers, rules.derive))
@@ -369,6 +369,8 @@ def _experiment(
 def _scaling(benchmark: Benchmark, group: _Group, rules: Rules) -> str:
     """``weak`` if in every series each worker has the same work, ``strong`` if all together do;
     ``model`` where the source says so and the model grows."""
+    if not group.scales:  # layouts are compared at one scale, and hold what the source states
+        return rules.stated if benchmark.mesh and rules.stated != MODEL else NONE
     if group.stated:
         return group.stated
     if _model_grows(benchmark, group.points, rules):

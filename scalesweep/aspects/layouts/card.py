@@ -80,8 +80,8 @@ def layout_card(results: ExperimentResults, findings: Sequence[Finding]) -> Layo
         for setting, of in list(settings.items())[:MAX_SETTINGS]
     ]
     note = (
-        "One run of each layout: no lead is confirmed, and a part of each is due to the choice of "
-        "the best of many."
+        "The first layouts have one result each: no lead is confirmed, and a part of each is due "
+        "to the choice of the best of many."
         if without_repeats(rows)
         else "Leads and losses are of repeats that had no part in the choice of the best; clear: "
         "the best is told from every other layout" + _in_jobs(rows)

@@ -67,7 +67,8 @@ def layout_effect_rows(inputs: TableInputs) -> Iterator[LayoutEffect]:
                 continue
             base = base_value(data.experiment, name)
             groups = _groups(study, ran, name)
-            for setting, scale in sorted({key[:2] for key in groups}, key=lambda key: key[1]):
+            places = dict.fromkeys(key[:2] for key in groups)
+            for setting, scale in sorted(places, key=lambda place: place[1]):
                 of = [group for key, group in groups.items() if key[:2] == (setting, scale)]
                 for value in values_of(data.experiment, name):
                     pairs = [(g[value], g[base]) for g in of if value in g and base in g]
