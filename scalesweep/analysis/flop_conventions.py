@@ -34,7 +34,9 @@ class TokenFlop(NamedTuple):
         """The same with what the backward pass computes again: a forward pass is a third.
 
         ``full``: 8N + 16LdT for 6N + 12LdT (llm-foundry, scripts/train/benchmarking/README.md);
-        ``selective``: attention alone (Korthikanti et al., arXiv 2205.05198, section 5).
+        ``selective``: attention's two products alone, so that s/(6h) becomes 2s/(9h) in the terms
+        of Korthikanti et al. (arXiv 2205.05198, appendix A). Equation 8 there prints s/(3h); an
+        author calls that an error, 2/9 being right (NVIDIA/Megatron-LM, issue 523).
         """
         again = {"none": 0.0, "selective": self.attention, "full": self.weights + self.attention}
         return self.model + again[recompute] / 3

@@ -72,7 +72,8 @@ def test_recomputation_adds_a_forward_pass() -> None:
     flop = token_flops(GPT2)["palm"]
     assert flop.hardware("full") == pytest.approx(8 * 163_037_184 + 16 * 12 * 768 * 1024)
     assert flop.hardware("none") == flop.model
-    assert flop.hardware("selective") == flop.model + 4 * 12 * 768 * 1024
+    # One more forward pass of attention's two products, each 2 s h for a token in a layer.
+    assert flop.hardware("selective") == flop.model + 12 * 2 * (2 * 1024 * 768)
     # The last layer is no part of a block and is not computed again.
     exact = token_flops(GPT2)["megatron"]
     assert exact.hardware("full") == (exact.model - exact.rest) * 4 / 3 + 6 * 768 * 50_257
