@@ -20,10 +20,10 @@ HEAD = """\
 <!-- tools/gallery.py writes this page from gallery/*/study.yaml. -->
 # Studies of the gallery
 
-`scalesweep gallery NAME SOURCE` imports a study and prints what it publishes beside what comes out
-([guide](guide/gallery.md)).
-`make docs` also imports those whose numbers are shipped, and writes what comes out, with their
-reports, to `site/gallery/index.html`.
+`scalesweep gallery NAME SOURCE` imports a study, and compares the numbers that it publishes with those
+that scalesweep works out ([guide](guide/gallery.md)).
+`make docs` does so for studies whose numbers are shipped, and writes `site/gallery/index.html` with
+the comparisons and reports.
 """
 
 
@@ -32,18 +32,18 @@ def listed() -> str:
     parts = [HEAD]
     for study in map(load_study, study_names()):
         shipped = "nothing: its numbers are shipped" if study.is_shipped else study.needs
-        checks = "; ".join(f"{check.name} ({check.where})" for check in study.checks)
+        checks = "".join(f"\n  * {check.name}: {check.where}" for check in study.checks)
         parts.append(
             f"## {study.name}\n\n{study.title}.\n\n"
             f"* **Citation**: {study.citation}.\n* **Source**: {study.source}.\n"
             f"* **Licence**: {study.licence}.\n* **SOURCE**: {shipped}.\n"
-            f"* **Compared**: {checks}.\n"
+            f"* **Compared**, each with where it is published:{checks}\n"
         )
     return "\n".join(parts)
 
 
 def entry(study: Study, site: Path) -> dict[str, Any]:
-    """What the index says of a study, whose pages are written first if its numbers are shipped."""
+    """The row of a study in the index; its pages are written first if its numbers are shipped."""
     from scalesweep.commands import gallery
 
     row = {"name": study.name, "title": study.title, "page": "", "report": ""}

@@ -23,6 +23,8 @@ PAGES = sorted(
         "docs/**/*.md",
         "bench/*.md",
         "config/*.md",
+        "gallery/*/README.md",
+        "resources/*/README.md",
         "workflow/benchmarks/*/*.md",
     )
     for path in ROOT.glob(pattern)

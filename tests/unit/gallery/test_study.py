@@ -20,6 +20,10 @@ def test_every_study_can_be_read_and_has_its_readme() -> None:
         assert study.checks and study.imports
         readme = (GALLERY / name / "README.md").read_text()
         assert f"scalesweep gallery {name}" in readme
+        words = " ".join(readme.split())
+        for stated in (study.source, study.citation, study.licence):
+            assert f": {stated}." in words, name
+        assert "Must come out: " in words
         assert len(readme.strip().splitlines()) <= 16
 
 
