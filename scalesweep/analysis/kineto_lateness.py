@@ -31,7 +31,7 @@ _BLOCK_CALLS, _MOST_BLOCKS = 8, 24
 _COINCIDE = 0.25
 # Who is named as late is the latest in each of so many parts of the recording, which has so many
 # steps, and is the last of so many calls, by so many standard errors of the parts
-# (bench/kineto_lateness.py has how often that is wrong).
+# (bench/late_ranks.py simulates how often that is wrong).
 PARTS, FEWEST_STEPS, LAST_SHARE, ERRORS = 8, 40, 0.5, 10.0
 
 
