@@ -20,8 +20,8 @@ HEAD = """\
 <!-- tools/gallery.py writes this page from gallery/*/study.yaml. -->
 # Studies of the gallery
 
-`scalesweep gallery NAME SOURCE` imports a study, and compares the numbers that it publishes with those
-that scalesweep works out ([guide](guide/gallery.md)).
+`scalesweep gallery NAME SOURCE` imports a study, and compares the numbers that it publishes with
+those that scalesweep works out ([guide](guide/gallery.md)).
 `make docs` does so for studies whose numbers are shipped, and writes `site/gallery/index.html` with
 the comparisons and reports.
 """
