@@ -151,6 +151,7 @@ def layout_of(row: Row) -> Layout:
     """The layout of a row, with the work of its model."""
     shape = row.shape
     wide, tables = shape.ffn_width or 0, 1 if shape.tied else 2
+    assert shape.layers and shape.width
     weights = float(shape.layers * (4 * shape.width**2 + 3 * shape.width * wide))
     weights += tables * (shape.vocabulary or 0) * shape.width
     flop = (6 * weights + 12 * shape.layers * shape.width * SEQUENCE) * SEQUENCE

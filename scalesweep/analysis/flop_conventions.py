@@ -57,8 +57,10 @@ class Convention:
     aliases: tuple[str, ...] = ()
 
 
-def _attention(shape: ModelShape) -> float:
+def _attention(shape: ModelShape) -> float | None:
     """12 L d T: two products of 2 d T each in every block, three times."""
+    if shape.layers is None or shape.width is None:
+        return None
     return 12.0 * shape.layers * shape.width * shape.sequence
 
 
@@ -67,46 +69,52 @@ def _parameters_only(shape: ModelShape) -> TokenFlop | None:
 
 
 def _palm(shape: ModelShape) -> TokenFlop | None:
-    if shape.parameters is None:
+    attention = _attention(shape)
+    if shape.parameters is None or attention is None:
         return None
-    return TokenFlop(6 * shape.parameters, _attention(shape))
+    return TokenFlop(6 * shape.parameters, attention)
 
 
 def _positions(shape: ModelShape) -> int | None:
     """Parameters of learned vectors of positions; None where it is not known if there are any."""
     if shape.learned_positions is None:
         return None
-    return shape.sequence * shape.width if shape.learned_positions else 0
+    if not shape.learned_positions:
+        return 0
+    return None if shape.width is None else shape.sequence * shape.width
 
 
 def _nanogpt(shape: ModelShape) -> TokenFlop | None:
-    positions = _positions(shape)
-    if shape.parameters is None or positions is None:
+    positions, attention = _positions(shape), _attention(shape)
+    if shape.parameters is None or positions is None or attention is None:
         return None
-    return TokenFlop(6 * (shape.parameters - positions), _attention(shape))
+    return TokenFlop(6 * (shape.parameters - positions), attention)
 
 
 def _torchtitan(shape: ModelShape) -> TokenFlop | None:
-    positions = _positions(shape)
-    if None in (shape.parameters, positions, shape.vocabulary, shape.tied):
+    positions, attention = _positions(shape), _attention(shape)
+    if None in (shape.parameters, positions, attention, shape.vocabulary, shape.tied):
         return None
-    assert shape.parameters and positions is not None and shape.vocabulary
+    assert shape.parameters and positions is not None and attention is not None
+    assert shape.vocabulary and shape.width
     # The table of tokens is looked up; a tied one is the matrix of the last layer too.
     looked_up = positions + (0 if shape.tied else shape.vocabulary * shape.width)
-    return TokenFlop(6 * (shape.parameters - looked_up), _attention(shape))
+    return TokenFlop(6 * (shape.parameters - looked_up), attention)
 
 
 def _products(shape: ModelShape) -> TokenFlop | None:
     """The products of the blocks and of the last layer one by one, with attention in full."""
-    if shape.ffn_width is None or shape.vocabulary is None:
+    attention = _attention(shape)
+    if shape.ffn_width is None or shape.vocabulary is None or attention is None:
         return None
+    assert shape.layers and shape.width
     if shape.kv_heads is not None and shape.heads is None:
         return None
     queries = 1.0 if shape.kv_heads is None or not shape.heads else shape.kv_heads / shape.heads
     per_block = shape.width * (1 + queries) + shape.ffn_width * (1.5 if shape.gated else 1.0)
     return TokenFlop(
         12.0 * shape.layers * shape.width * per_block,
-        _attention(shape),
+        attention,
         6.0 * shape.width * shape.vocabulary,
     )
 

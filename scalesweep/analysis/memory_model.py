@@ -71,6 +71,8 @@ def unknown_of(shape: ModelShape) -> str:
     missing = [
         name
         for name, known in (
+            ("layers", shape.layers),
+            ("width", shape.width),
             ("vocabulary", shape.vocabulary),
             ("tied", shape.tied is not None),
             ("micro_batch", shape.micro_batch),
@@ -94,8 +96,8 @@ def rank_bytes(shape: ModelShape, layout: MemoryLayout) -> Floats:
 def pipeline_stages(shape: ModelShape, layout: MemoryLayout) -> list[Stage]:
     """What each stage of the pipeline holds."""
     block = _attention_weights(shape) + _wide_weights(shape)
-    head = float((shape.vocabulary or 0) * shape.width)
-    return stages_of(shape.layers, layout.pp, layout.stages, block, head)
+    head = float((shape.vocabulary or 0) * _width(shape))
+    return stages_of(_layers(shape), layout.pp, layout.stages, block, head)
 
 
 def obstacle(shape: ModelShape, layout: MemoryLayout) -> str:
@@ -125,9 +127,17 @@ def _ffn_width(shape: ModelShape) -> float:
     """Width between the two (or, gated, three) matrices; from the parameters where not stated."""
     if shape.ffn_width:
         return shape.ffn_width
-    tables = (1 if shape.tied else 2) * (shape.vocabulary or 0) * shape.width
-    of_block = ((shape.parameters or 0) - tables) / shape.layers
-    return max(of_block - _attention_weights(shape), 0) / (_matrices(shape) * shape.width)
+    tables = (1 if shape.tied else 2) * (shape.vocabulary or 0) * _width(shape)
+    of_block = ((shape.parameters or 0) - tables) / _layers(shape)
+    return max(of_block - _attention_weights(shape), 0) / (_matrices(shape) * _width(shape))
+
+
+def _layers(shape: ModelShape) -> int:
+    return shape.layers or 0  # ``unknown_of`` names what is not known
+
+
+def _width(shape: ModelShape) -> int:
+    return shape.width or 0
 
 
 def _matrices(shape: ModelShape) -> int:
@@ -140,22 +150,22 @@ def _key_share(shape: ModelShape) -> float:
 
 
 def _attention_weights(shape: ModelShape) -> float:
-    return (2 + 2 * _key_share(shape)) * shape.width**2
+    return (2 + 2 * _key_share(shape)) * _width(shape) ** 2
 
 
 def _block_weights(shape: ModelShape) -> float:
     """Weights of a block: attention, the wide layers and two normalisations."""
-    return _attention_weights(shape) + _wide_weights(shape) + 2 * shape.width
+    return _attention_weights(shape) + _wide_weights(shape) + 2 * _width(shape)
 
 
 def _wide_weights(shape: ModelShape) -> float:
-    return _matrices(shape) * shape.width * _ffn_width(shape)
+    return _matrices(shape) * _width(shape) * _ffn_width(shape)
 
 
 def _of_stage(shape: ModelShape, layout: MemoryLayout, stage: Stage, place: int) -> list[float]:
     """Bytes of ``PARTS`` on a rank of the stage at a place (from 0)."""
     first, last = stage.embedding, stage.head
-    table = (shape.vocabulary or 0) * shape.width
+    table = (shape.vocabulary or 0) * _width(shape)
     block = _block_weights(shape) / layout.tp
     tables = first + last - (first and last and bool(shape.tied))
     held = stage.blocks * block + tables * table / _of_vocabulary(layout)
@@ -202,11 +212,11 @@ def _activation_bytes(shape: ModelShape, layout: MemoryLayout, blocks: int, flyi
     recomputation the input of each block, and all of the one that is computed again.
     """
     each = _ACTIVATION_BYTES.get(str(shape.dtype), 2) * _tokens(shape, layout)
-    around = 4 * shape.width / (layout.tp if layout.sequence_parallel else 1)
+    around = 4 * _width(shape) / (layout.tp if layout.sequence_parallel else 1)
     wide = (4 if shape.gated else 2) * _ffn_width(shape)
-    inside = ((2 + 2 * _key_share(shape)) * shape.width + wide) / layout.tp
+    inside = ((2 + 2 * _key_share(shape)) * _width(shape) + wide) / layout.tp
     if shape.recompute == "full":
-        kept = shape.width / (layout.tp if layout.sequence_parallel else 1)
+        kept = _width(shape) / (layout.tp if layout.sequence_parallel else 1)
         return each * (blocks * flying * kept + (around + inside) * (blocks > 0))
     return each * blocks * flying * (around + inside)
 

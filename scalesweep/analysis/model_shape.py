@@ -27,9 +27,9 @@ class ModelShape:
     of ``device_peaks.DEVICES``.
     """
 
-    layers: int
-    width: int
     sequence: int
+    layers: int | None = None
+    width: int | None = None
     parameters: float | None = None
     heads: int | None = None
     kv_heads: int | None = None

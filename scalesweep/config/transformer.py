@@ -13,10 +13,10 @@ from scalesweep.config.mesh import value_at
 from scalesweep.core.errors import UserError, choices
 from scalesweep.core.formatting import text_of
 
-_NEEDED = ("layers", "width", "sequence")
+_NEEDED = "sequence"  # without it there are no tokens
 _COUNTS = (
-    *_NEEDED, "heads", "kv_heads", "ffn_width", "vocabulary", "micro_batch", "accumulation",
-    "global_batch",
+    _NEEDED, "layers", "width", "heads", "kv_heads", "ffn_width", "vocabulary", "micro_batch",
+    "accumulation", "global_batch",
 )  # fmt: skip
 _FLAGS = ("gated", "tied", "learned_positions")
 _WORDS = {"recompute": RECOMPUTE, "dtype": DTYPES, "device": tuple(DEVICES)}
@@ -37,15 +37,14 @@ class Transformer:
         return texts | ({_WHEN: self.when.text} if self.when else {})
 
     def at(self, point: Mapping[str, Any], where: str) -> ModelShape | None:
-        """The shape at a point; None where the model is none, or layers, width or sequence are not
-        known.
+        """The shape at a point; None where the model is none, or its sequence is not known.
 
         Raises UserError, starting with ``where``, for a value that a field cannot have.
         """
         if self.when and not value_at(self.when, point):
             return None
         values = {name: value_at(of, point) for name, of in self.fields.items()}
-        if any(values[name] is None for name in _NEEDED):
+        if values[_NEEDED] is None:
             return None
         checked = {
             name: _checked(name, value, where)

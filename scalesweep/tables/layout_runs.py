@@ -113,6 +113,8 @@ def layout_from(
     """
     if mesh is None or shape is None or not shape.micro_batch or not shape.accumulation:
         return None
+    if shape.layers is None or shape.width is None:
+        return None
     replicas = mesh.get("dp", mesh.get("dp_replicate", 1) * mesh.get("dp_shard", 1))
     sharded = mesh.get("dp_shard", 1) > 1 or any(point.get(name) for name in SHARDING)
     if memory is not None and ZERO in memory.fields:

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,8 @@ import pytest
 import yaml
 
 from scalesweep.analysis.factors import series_parameters
+from scalesweep.analysis.memory_model import unknown_of
+from scalesweep.analysis.utilisation import token_flops
 from scalesweep.config.benchmark import Benchmark, load_benchmark
 from scalesweep.config.campaign import Campaign, load_campaign
 from scalesweep.config.mesh import Mesh, load_mesh, mesh_of_texts
@@ -18,6 +21,7 @@ from scalesweep.core.errors import UserError
 from scalesweep.core.status import Status
 from scalesweep.planning.plan import build_plan
 from scalesweep.state.run_state import RunState
+from scalesweep.tables.layout_runs import layout_from
 
 KNOWN = dict.fromkeys(("ranks", "dp", "tp", "pp", "cp", "ep", "width", "full", "kind"))
 
@@ -115,10 +119,25 @@ def test_what_a_source_does_not_state_of_a_model_is_not_known() -> None:
     checked = model(recompute="'full' if full else 'none'", heads="width / 64")
     shape = checked.at({"width": 768, "full": None}, "t")
     assert shape is not None and shape.recompute is None and shape.heads == 12
-    assert checked.at({"width": None, "full": True}, "t") is None
+    assert model(sequence="width").at({"width": None, "full": True}, "t") is None
     stated = model(recompute="'none' if full is null else 'full'")
     shape = stated.at({"width": 768, "full": None}, "t")
     assert shape is not None and shape.recompute == "none"
+
+
+def test_of_a_model_without_width_only_what_needs_none_follows() -> None:
+    sized = model(
+        parameters="8e9", ffn_width="11008", vocabulary="32000", tied="false", dtype="'bfloat16'",
+        learned_positions="false", micro_batch="1",
+    )  # fmt: skip
+    unknown, known = (sized.at({"width": width, "full": None}, "t") for width in (None, 4096))
+    assert unknown is not None and known is not None and unknown.width is None
+    assert token_flops(unknown) == {"parameters_only": (48e9, 0.0, 0.0)}
+    assert len(token_flops(known)) == 6
+    assert (unknown_of(unknown), unknown_of(known)) == ("width", "")
+    mesh = {"dp": 2}
+    assert layout_from(mesh, replace(unknown, accumulation=1), None, {"ranks": 2}) is None
+    assert layout_from(mesh, replace(known, accumulation=1), None, {"ranks": 2}) is not None
 
 
 @pytest.mark.parametrize(
