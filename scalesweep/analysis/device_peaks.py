@@ -88,6 +88,22 @@ DEVICES: Mapping[str, Device] = {
     "mi300x": _device(_MI300X, 5.3, float32=163.4, half=1307.4, tf32=653.7, float8=2614.9),
 }
 
+# What drivers, and so logs, call devices; names that several devices have are not among them.
+DRIVER_NAMES: Mapping[str, str] = {
+    **dict.fromkeys(("Tesla V100-SXM2-16GB", "Tesla V100-SXM2-32GB"), "v100_sxm2"),
+    **dict.fromkeys(("Tesla V100-PCIE-16GB", "Tesla V100-PCIE-32GB"), "v100_pcie"),
+    **dict.fromkeys(("NVIDIA A100-SXM4-40GB", "NVIDIA A100-PCIE-40GB"), "a100_40gb"),
+    "NVIDIA A100-SXM4-80GB": "a100_80gb_sxm",
+    "NVIDIA A100 80GB PCIe": "a100_80gb_pcie",
+    "NVIDIA H100 80GB HBM3": "h100_sxm",
+    "NVIDIA H100 PCIe": "h100_pcie",
+    "NVIDIA H100 NVL": "h100_nvl",
+    "NVIDIA H200": "h200",
+    "NVIDIA B200": "b200",
+    "AMD Instinct MI250X": "mi250x_die",  # a device to its driver is a die
+    "AMD Instinct MI300X": "mi300x",
+}
+
 
 def device_peak(shape: ModelShape) -> float | None:
     """The data sheet's FLOP/s of the device and type of numbers that a model states; None where it

@@ -278,6 +278,11 @@ def _normal(parser: Parser) -> None:
         help="what each rank computes on, such as h100_sxm, where the benchmark does not say it",
     )  # fmt: skip
     parser.add_argument(
+        "--dtype", default="", metavar="TYPE",
+        help="type of the numbers in products, such as bfloat16, where the benchmark does not say "
+        "it",
+    )  # fmt: skip
+    parser.add_argument(
         "--gallery", default="results/gallery", metavar="FOLDER",
         help="where studies were imported; default: results/gallery",
     )  # fmt: skip

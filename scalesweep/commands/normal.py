@@ -8,10 +8,16 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from scalesweep.core.csv_cells import CsvWriter
+from scalesweep.core.formatting import counted
 from scalesweep.core.own_files import publish
 from scalesweep.gallery.normal import Placed, place, sentence
 from scalesweep.gallery.normal_figure import figure_svg
-from scalesweep.gallery.training_rates import check_device, gallery_rates, rates_of_results
+from scalesweep.gallery.training_rates import (
+    check_device,
+    check_dtype,
+    gallery_rates,
+    rates_of_results,
+)
 
 FOLDER = "normal"
 SAID = 20  # points with a sentence of their own
@@ -26,19 +32,19 @@ def run(args: argparse.Namespace) -> None:
     """Write a table and a figure into the results folder, and print a sentence for each point."""
     results = Path(args.folder)
     device = check_device(args.device)
-    rates = rates_of_results(results, str(results), device)
+    rates = rates_of_results(results, str(results), device, check_dtype(args.dtype))
     gallery = gallery_rates(Path(args.gallery), results)
     placed = [place(rate, gallery) for rate in rates]
     out = results / FOLDER
     out.mkdir(exist_ok=True)
     publish(out / "normal.csv", _table(placed))
-    said = [each for each in placed if each.verdict]
+    said = [each for each in placed if each.references]
     for each in said[:SAID]:
         print(sentence(each))
     if len(said) > SAID:
         print(f"and {len(said) - SAID} more, in the table")
-    for reason, count in Counter(each.reason for each in placed if not each.verdict).items():
-        print(f"not judged: {count} points: {reason}")
+    for reason, count in Counter(each.reason for each in placed if not each.references).items():
+        print(f"not judged: {counted(count, 'point')}: {reason}")
     if not placed:
         print("not judged: the folder has no finished point")
     print(f"table: {out / 'normal.csv'}")

@@ -73,7 +73,7 @@ def unfit(rate: TrainingRate) -> str:
     """Why a point can be compared with none; empty if it can."""
     shape, source = rate.shape, rate.source
     if shape is None:
-        return (
+        return rate.why or (
             "its benchmark declares no transformer, of whose training alone the gallery has rates"
         )
     if rate.tokens is None:
@@ -82,7 +82,7 @@ def unfit(rate: TrainingRate) -> str:
         return f"it is {source}"
     for value, words in (
         (shape.parameters, "its number of parameters is not stated (transformer.parameters)"),
-        (shape.dtype, "the type of its numbers is not stated (transformer.dtype)"),
+        (shape.dtype, "the type of its numbers is not stated (transformer.dtype, or --dtype)"),
         (shape.device, "its device is not stated (transformer.device, or --device)"),
     ):
         if value is None:
@@ -134,14 +134,15 @@ def _verdict(mine: Estimate, values: Sequence[float]) -> str:
 def sentence(placed: Placed) -> str:
     """What is said of a point."""
     rate, values = placed.rate, placed.values
-    if not placed.verdict:
+    if not placed.references:
         return f"{rate.label}: not judged: {placed.reason}."
     assert rate.tokens and rate.shape
     mine = f"{rate.label}: {number(rate.tokens.value, 4)} tokens/s of a rank"
     studies = len({other.origin for other in placed.references})
+    ends = dict.fromkeys((number(values[0], 4), number(values[-1], 4)))
     theirs = (
-        f"{len(values)} comparable published points ({counted(studies, 'study', 'studies')}): "
-        f"{number(values[0], 4)} to {number(values[-1], 4)}"
+        f"{counted(len(values), 'comparable published point')} "
+        f"({counted(studies, 'study', 'studies')}): {' to '.join(ends)}"
     )
     chance = f"of {len(values) + 1} alike any is the %s with {100 / (len(values) + 1):.0f} %%"
     verdicts = {
@@ -149,5 +150,6 @@ def sentence(placed: Placed) -> str:
         BELOW: f"lower than all of them ({chance % 'lowest'})",
         ABOVE: f"higher than all of them ({chance % 'highest'})",
         UNCLEAR: "at their edge, within its interval",
+        NOT_JUDGED: f"not judged: {FEWEST} are needed",
     }
     return f"{mine}; {theirs}; {verdicts[placed.verdict]}."

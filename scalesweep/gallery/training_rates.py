@@ -1,11 +1,11 @@
 """Tokens/s of trainings, of a results folder and of the gallery, and what makes them comparable."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from scalesweep.analysis.device_peaks import DEVICES
-from scalesweep.analysis.model_shape import ModelShape
+from scalesweep.analysis.model_shape import DTYPES, ModelShape
 from scalesweep.analysis.utilisation import rate_source
 from scalesweep.aspects.utilisation.table import Utilisation
 from scalesweep.config.point_shape import planned_shape
@@ -25,7 +25,8 @@ class TrainingRate:
     """Tokens/s of a rank at a point.
 
     ``origin``: the study or the results folder; ``label``: the point; ``source``: measured,
-    simulated or imported. ``shape`` is None where the benchmark declares no transformer.
+    simulated or imported. ``shape`` is None where the benchmark declares no transformer, or ``why``
+    says what else is missing.
     """
 
     origin: str
@@ -34,6 +35,14 @@ class TrainingRate:
     ranks: int
     shape: ModelShape | None
     tokens: Estimate | None
+    why: str = ""
+
+
+def check_dtype(name: str) -> str:
+    """The name of a type of numbers; raises UserError for one that data sheets do not have."""
+    if name and name not in DTYPES:
+        raise UserError(f"--dtype {name}: {choices(name, DTYPES)}")
+    return name
 
 
 def check_device(name: str) -> str:
@@ -43,22 +52,26 @@ def check_device(name: str) -> str:
     return name
 
 
-def rates_of_results(results: Path, origin: str, device: str = "") -> list[TrainingRate]:
+def rates_of_results(
+    results: Path, origin: str, device: str = "", dtype: str = ""
+) -> list[TrainingRate]:
     """A rate for each finished point of a results folder; without a transformer, one without.
 
-    ``device`` is what ranks compute on, where the benchmark does not say it. Raises UserError for a
-    folder without a plan and tables.
+    ``device`` is what ranks compute on, and ``dtype`` the type of the numbers in products, where
+    the benchmark does not say it. Raises UserError for a folder without a plan and tables.
     """
     if not (results / PLAN).is_file():
         raise UserError(f"{results}: no results folder: it has no {PLAN}")
     rates: list[TrainingRate] = []
     for entry in read_plan(results / PLAN)["experiments"]:
         loaded = load_results(entry, results / "tables")
-        rates += _of_experiment(loaded, origin, device)
+        rates += _of_experiment(loaded, origin, device, dtype)
     return list(dict.fromkeys(rates))
 
 
-def _of_experiment(loaded: ExperimentResults, origin: str, device: str) -> Iterator[TrainingRate]:
+def _of_experiment(
+    loaded: ExperimentResults, origin: str, device: str, dtype: str
+) -> Iterator[TrainingRate]:
     entry = loaded.entry
     if "transformer" not in entry:
         if loaded.points:
@@ -72,11 +85,30 @@ def _of_experiment(loaded: ExperimentResults, origin: str, device: str) -> Itera
             continue
         seen.add(label)
         shape = planned_shape(entry, every)
-        if shape is not None and shape.device is None and device:
-            shape = replace(shape, device=device)
+        if shape is not None:
+            shape = replace(
+                shape, device=shape.device or device or None, dtype=shape.dtype or dtype or None
+            )
         yield TrainingRate(
             origin, label, row.source or "", int(every["ranks"]), shape, row.rank_tokens
         )
+    yield from _without_rate(loaded, origin, seen)
+
+
+def _without_rate(
+    loaded: ExperimentResults, origin: str, seen: Collection[str]
+) -> Iterator[TrainingRate]:
+    """The finished points of which no tokens/s of a transformer are known, with the reason."""
+    points = {loaded.key(run["point"]): run["point"] for run in loaded.entry["runs"]}
+    for row in loaded.points:
+        label = f"{loaded.entry['name']}: {loaded.describe(row)}"
+        if label in seen:
+            continue
+        every = parameters_at(loaded.entry, points[loaded.key(row)])
+        shape = planned_shape(loaded.entry, every)
+        why = "" if shape else "no dense transformer, or not its tokens of a sample, is stated"
+        source = str(row.get("source") or "")
+        yield TrainingRate(origin, label, source, int(every["ranks"]), shape, None, why)
 
 
 def gallery_rates(imported: Path, results: Path) -> list[TrainingRate]:

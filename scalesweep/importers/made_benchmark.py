@@ -6,7 +6,7 @@ the id of any run.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +32,7 @@ class Made:
     summary: str
     parameters: Mapping[str, Mapping[str, Any]]
     metrics: Mapping[str, str | Mapping[str, str]]
+    declared: Mapping[str, Any] = field(default_factory=dict)
 
 
 def parameter_entry(kind: str, doc: str, unit: str | None, workload: bool) -> dict[str, Any]:

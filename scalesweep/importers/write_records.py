@@ -195,7 +195,7 @@ class RecordStore:
             # Made again, so that what a later version adds to it is there.
             self._benchmarks[run.benchmark] = make_benchmark(
                 self._results, run.benchmark, run.made.summary, run.made.parameters,
-                run.made.metrics,
+                run.made.metrics, declared=run.made.declared,
             )  # fmt: skip
         benchmark = self._benchmark(run.benchmark)
         point = _complete(benchmark, run, self.startable)

@@ -257,7 +257,7 @@ LOGS = {
         "torchtitan", titan(9), None,
         {"ranks": 8, "tp": 2, "pp": 1, "cp": 1, "data_parallel": "hsdp", "model": "llama3 8B",
          "model_parameters": 8030261248, "micro_batch_size": 2, "sequence_length": 100,
-         "batch_per_rank": 1},
+         "batch_per_rank": 1, "device": "h100_sxm"},
         {"tokens_per_second_per_device": 1000, "tokens_per_second": 8000, "step_time": 0.1,
          "samples_per_second": 80, "model_flop_rate_torchtitan": 50e12, "mfu_torchtitan": 0.0506,
          "peak_memory_reserved": 10 * GIB, "final_loss": 11.1},
@@ -333,7 +333,8 @@ LOGS = {
          "hardware_flops_per_device_nanotron"),
     ),
     "nanoGPT": Log(
-        "nanoGPT", nanogpt(9), 8, {"ranks": 8, "tokens_per_rank": 61440},
+        "nanoGPT", nanogpt(9), 8,
+        {"ranks": 8, "tokens_per_rank": 61440, "model_parameters": 123590000},
         {"step_time": 0.1, "tokens_per_second": 4915200, "nanogpt_mfu": 0.35, "final_loss": 3},
     ),
     "nanochat": Log(
@@ -368,7 +369,7 @@ LOGS = {
     "fms-fsdp": Log(
         "fms-fsdp", _fms(), 8,
         {"ranks": 8, "model": "7b", "micro_batch_size": 2, "sequence_length": 4096,
-         "data_parallel": "hsdp"},
+         "data_parallel": "hsdp", "model_parameters": 6738415616},
         {"step_time": 2.0, "tokens_per_second_per_device": 4500, "tokens_per_second": 36000,
          "peak_memory_reserved": 4e9, "final_loss": 2.5},
         ("tokens_per_second_per_device", "peak_memory_reserved"),

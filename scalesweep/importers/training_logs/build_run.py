@@ -21,6 +21,14 @@ from scalesweep.importers.imported_run import (
     file_dates,
     shown,
 )
+from scalesweep.importers.training_logs.contradiction import contradiction
+from scalesweep.importers.training_logs.model_facts import (
+    DESCRIBING,
+    MODEL,
+    device_of,
+    flag,
+    stated,
+)
 from scalesweep.importers.training_logs.program import (
     DERIVED,
     LAST,
@@ -82,7 +90,8 @@ def run_of(start: Start, program: Program, file: Path, ranks: int | None) -> Imp
     """
     streams = by_printer(start)
     lines = _read(program, streams)
-    facts = {name: fact.text for name, fact in start.facts.items()} | dict(lines.settings)
+    facts = {name: fact.text for name, fact in start.facts.items() if fact.text}
+    facts |= lines.settings
     known = _settled(program, facts, start)
     count = known.get("ranks") or ranks
     if not isinstance(count, int):
@@ -101,9 +110,12 @@ def run_of(start: Start, program: Program, file: Path, ranks: int | None) -> Imp
     arrays = _arrays(program, lines, kept, warm)
     modified = datetime.fromtimestamp(file.stat().st_mtime, UTC)
     evidence = [
-        program.name, sorted(facts.items()),
+        program.name, sorted(it for it in facts.items() if it[0] not in DESCRIBING),
         [[[row.step, sorted(row.values.items())] for row in rows] for rows in streams],
     ]  # fmt: skip
+    metrics = _metrics(program, lines, kept, known, start.first_line)
+    if doubt := contradiction(metrics, known):
+        raise ImportRefusedError(doubt, start.first_line)
     gpu = known.get("gpu")
     return ImportedRun(
         benchmark=program.benchmark,
@@ -117,7 +129,7 @@ def run_of(start: Start, program: Program, file: Path, ranks: int | None) -> Imp
         variant={GPU: shown(str(gpu))[:_WORDS]} if gpu else {},
         samples=arrays,
         samples_per_epoch=0,
-        metrics=_metrics(program, lines, kept, known, start.first_line),
+        metrics=metrics,
         notes={
             "importer": f"{program.name} log",
             "lines": [start.first_line, start.last_line],
@@ -179,12 +191,18 @@ def _settled(program: Program, facts: Mapping[str, str], start: Start) -> dict[s
         whole = text.replace(",", "")
         if kinds.get(name) == "string" or name == "gpu":
             known[name] = shown(text)[:_WORDS]
+        elif kinds.get(name) == "boolean":
+            known |= stated(**{name: flag(text)})
         elif (name in kinds or name in _CONVERTED) and whole.isascii() and whole.isdigit():
             known[name] = int(whole[:18])
     known |= program.settle(facts)
+    known |= device_of(known.get("gpu"))
     line = min((fact.line for fact in start.facts.values()), default=start.first_line)
+    known = {
+        name: value for name, value in known.items() if name not in MODEL or value is False or value
+    }
     for name, value in known.items():
-        if isinstance(value, int | float) and not 0 < value < 1e18:
+        if not isinstance(value, bool | str) and not 0 < value < 1e18:
             raise ImportRefusedError(f"{name} is {value}", line)
     return known
 

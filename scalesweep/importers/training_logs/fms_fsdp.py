@@ -4,6 +4,7 @@ since the last. The configuration that it prints first has the batch of a rank.
 
 import re
 
+from scalesweep.importers.training_logs.model_facts import count, stated
 from scalesweep.importers.training_logs.patterns import line
 from scalesweep.importers.training_logs.program import Program, Stated
 from scalesweep.importers.training_logs.values import FINAL_LOSS, RESERVED, STEP_S, TOKENS_EACH
@@ -51,6 +52,9 @@ FMS_FSDP = Program(
             "Sharding strategy = ", re.compile(r"Sharding strategy = (?P<data_parallel>\w{1,20})")
         ),
     ),
-    settle=lambda facts: {"model": name} if (name := facts.get("variant")) else {},
+    settle=lambda facts: stated(
+        model=facts.get("variant"),
+        model_parameters=count(f"{facts.get('parameters_printed', '')} million"),
+    ),
     begins=("running with these configs",),
 )

@@ -3,15 +3,32 @@ iterations since the last line. Its configuration gives ranks, batch, sequence a
 """
 
 import re
+from typing import Any
 
 from scalesweep.importers.training_logs import values as v
 from scalesweep.importers.training_logs.megatron import precision
+from scalesweep.importers.training_logs.model_facts import count, flag, mixture, stated
 from scalesweep.importers.training_logs.patterns import line
-from scalesweep.importers.training_logs.program import Program, Stated
+from scalesweep.importers.training_logs.program import Facts, Program, Stated
 
 _ARGUMENT = re.compile(
     r"^[^.]{0,80}?\b(?P<name>\w{1,60}) \.{1,80} (?P<value>[\w.]{1,40}?)\.{3,80}(?:default|updated)"
 )
+_LEARNED = {"learned": True, "rotary": False, "none": False}
+
+
+def _settle(facts: Facts) -> dict[str, Any]:
+    """Number format, stages and model by the configuration."""
+    untied = flag(facts.get("untied"))
+    return precision(facts) | stated(
+        pp=1 if facts.get("pp") == "0" else None,
+        family=mixture(facts.get("experts")),
+        model_parameters=count(facts.get("counted_parameters")),
+        tied=None if untied is None else not untied,
+        learned_positions=_LEARNED.get(facts.get("positions", "")),
+    )
+
+
 GPT_NEOX = Program(
     name="GPT-NeoX",
     benchmark="gpt_neox",
@@ -55,10 +72,18 @@ GPT_NEOX = Program(
                 "params_dtype": "dtype",
                 "train_batch_size": "global_batch_size",
                 "seq_length": "sequence_length",
+                "num_layers": "layers",
+                "hidden_size": "width",
+                "num_attention_heads": "heads",
+                "no_weight_tying": "untied",
+                "pos_emb": "positions",
+                "moe_num_experts": "experts",
             },
         ),
+        Stated("(new size: ", line(r"padded vocab \(size: .{0,60}\(new size: <vocabulary:i>\)")),
+        Stated(" total params: ", line(r"> total params: <counted_parameters:i>\s*$")),
     ),
-    settle=lambda facts: precision(facts) | ({"pp": 1} if facts.get("pp") == "0" else {}),
+    settle=_settle,
     begins=("arguments -----",),
     also=("DeepSpeed",),
 )

@@ -6,6 +6,7 @@ from which on they are. The configuration that it prints gives the parameters.
 import re
 from typing import Any
 
+from scalesweep.importers.training_logs.model_facts import count, mixture, stated
 from scalesweep.importers.training_logs.patterns import line
 from scalesweep.importers.training_logs.program import Facts, Program, Stated
 from scalesweep.importers.training_logs.values import FINAL_LOSS, STEP_S, TOKENS_EACH, tflops
@@ -13,6 +14,11 @@ from scalesweep.importers.training_logs.values import FINAL_LOSS, STEP_S, TOKENS
 _NAMES = {
     "model_name": "model", "max_target_length": "sequence_length", "dtype": "precision",
     "global_batch_size_to_train_on": "global_batch_size", "num_slices": "slices",
+    "num_decoder_layers": "layers", "emb_dim": "width", "num_query_heads": "heads",
+    "num_kv_heads": "kv_heads", "head_dim": "head_width", "mlp_dim": "ffn_width",
+    "vocab_size": "vocabulary", "logits_via_embedding": "tied", "num_experts": "experts",
+    "trainable_position_size": "positions", "quantization": "quantized",
+    "remat_policy": "recomputed", "attention_type": "latent",
     **{f"{net}_{axis}_parallelism": f"{net}_{axis}" for net in ("ici", "dcn")
        for axis in ("tensor", "pipeline", "expert", "context")},
 }  # fmt: skip
@@ -26,7 +32,27 @@ def _settle(facts: Facts) -> dict[str, Any]:
         sizes = [facts.get(f"{net}_{axis}", "") for net in ("ici", "dcn")]
         if all(size.isdigit() for size in sizes):
             known[name] = int(sizes[0]) * int(sizes[1])
-    return known
+    return known | _model(facts)
+
+
+def _model(facts: Facts) -> dict[str, Any]:
+    """The model by the configuration, and the parameters that are counted."""
+    quantized, positions = facts.get("quantized", ""), facts.get("positions")
+    heads, wide = count(facts.get("heads")), count(facts.get("head_width"))
+    other = facts.get("latent") == "mla" or (
+        None not in (heads, wide) and heads * wide != count(facts.get("width"))  # type: ignore[operator]
+    )
+    activations = facts.get("activations")
+    return stated(
+        family=mixture(facts.get("experts")),
+        model_parameters=count(facts.get("parameters_printed")),
+        gated=None if activations is None else "," in activations,
+        learned_positions=None if positions is None else bool(count(positions)),
+        recompute="full" if facts.get("recomputed") == "full" else None,
+        quantization=("float8" if "fp8" in quantized else quantized) or None,
+        # Formulas of FLOP take the heads to be as wide as a token.
+        ffn_width=0 if other else None,
+    )
 
 
 MAXTEXT = Program(
@@ -53,6 +79,10 @@ MAXTEXT = Program(
             "Config param ",
             re.compile(r"\bConfig param (?P<name>\w{1,60}): (?P<value>\S{1,60})\s*$"),
             _NAMES,
+        ),
+        Stated(
+            "mlp_activations: ",
+            re.compile(r"\bConfig param mlp_activations: (?P<activations>\[[^]]{1,60}\])\s*$"),
         ),
         Stated("Num_devices: ", re.compile(r"\bNum_devices: (?P<ranks>\d{1,7}), shape ")),
         Stated(

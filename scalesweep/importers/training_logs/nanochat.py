@@ -6,15 +6,17 @@ Its MFU is of an H100's peak, unless a version knows the GPU.
 import re
 from typing import Any
 
+from scalesweep.importers.training_logs.model_facts import stated
 from scalesweep.importers.training_logs.patterns import line
 from scalesweep.importers.training_logs.program import Facts, Program, Stated
 from scalesweep.importers.training_logs.values import FINAL_LOSS, STEP_MS, TOKENS, own_mfu
 
 
 def _settle(facts: Facts) -> dict[str, Any]:
-    """Ranks: tokens of a micro-batch of all ranks over those of one."""
+    """Ranks: tokens of a micro-batch of all ranks over those of one; the GPU."""
+    gpu = stated(gpu=facts.get("gpu_shown"))
     each, every = (int(facts.get(name, "0").replace(",", "")) for name in ("each", "every"))
-    return {"ranks": every // each} if each and every and every % each == 0 else {}
+    return gpu | ({"ranks": every // each} if each and every and every % each == 0 else {})
 
 
 NANOCHAT = Program(
@@ -52,6 +54,7 @@ NANOCHAT = Program(
             "Number of parameters: ",
             re.compile(r"^Number of parameters: (?P<model_parameters>[\d,]{1,20})\b"),
         ),
+        Stated("Peak FLOPS", re.compile(r"^GPU: (?P<gpu_shown>\S.{0,60}?) \| Peak FLOPS")),
         Stated("total  ", re.compile(r"^total {2,40}: (?P<model_parameters>[\d,]{1,20})\s*$")),
     ),
     settle=_settle,

@@ -6,6 +6,7 @@ one A100, whatever the GPU is and however many there are. An iteration with an e
 
 import re
 
+from scalesweep.importers.training_logs.model_facts import count, stated
 from scalesweep.importers.training_logs.patterns import line
 from scalesweep.importers.training_logs.program import LAST, Printed, Program, Stated
 from scalesweep.importers.training_logs.values import FINAL_LOSS, STEP_MS
@@ -45,7 +46,13 @@ NANOGPT = Program(
             ),
             {"batch_size": "micro_batch_size", "block_size": "sequence_length"},
         ),
+        # Without the vectors of positions, 0.6 % of GPT-2's.
+        Stated(
+            "number of parameters: ",
+            line(r"^number of parameters: <counted_parameters>\s*$"),
+        ),
     ),
+    settle=lambda facts: stated(model_parameters=count(facts.get("counted_parameters"))),
     begins=("tokens per iteration",),
     spoils=(": train loss ",),
 )

@@ -7,19 +7,29 @@ import re
 from typing import Any
 
 from scalesweep.importers.training_logs import values as v
+from scalesweep.importers.training_logs.model_facts import count, stated
 from scalesweep.importers.training_logs.patterns import line
 from scalesweep.importers.training_logs.program import Facts, Program, Stated
 
 _NAMES = {
     name: name for name in ("dp", "pp", "tp", "sequence_length", "micro_batch_size")
-} | {"context_parallel_size": "cp"}  # fmt: skip
+} | {
+    "context_parallel_size": "cp", "num_hidden_layers": "layers", "hidden_size": "width",
+    "num_attention_heads": "heads", "num_key_value_heads": "kv_heads",
+    "intermediate_size": "ffn_width", "vocab_size": "vocabulary",
+}  # fmt: skip
 
 
 def _settle(facts: Facts) -> dict[str, Any]:
     """Ranks: those of data, pipeline and tensor parallelism (and context, where it has any)."""
+    model = stated(
+        model_parameters=count(facts.get("counted_parameters")),
+        precision=facts.get("precision_shown"),
+    )
     if not {"dp", "pp", "tp"} <= set(facts):
-        return {}
-    return {"ranks": math.prod(int(facts.get(name, 1)) for name in ("dp", "pp", "tp", "cp"))}
+        return model
+    ranks = math.prod(int(facts.get(name, 1)) for name in ("dp", "pp", "tp", "cp"))
+    return {"ranks": ranks, **model}
 
 
 NANOTRON = Program(
@@ -47,6 +57,15 @@ NANOTRON = Program(
     settings=("global_batch_size",),
     stated=(
         Stated("=", re.compile(r"\b(?P<name>[a-z_]{2,30})=(?P<value>\d{1,9})(?=[,)])"), _NAMES),
+        Stated(
+            "tie_word_embeddings=",
+            re.compile(r"\btie_word_embeddings=(?P<tied>True|False)(?=[,)])"),
+        ),
+        Stated("dtype=torch.", re.compile(r"\bdtype=torch\.(?P<precision_shown>\w{1,20})(?=[,)])")),
+        Stated(
+            "Total number of parameters: ",
+            line(r"\bTotal number of parameters: <counted_parameters> \("),
+        ),
     ),
     settle=_settle,
 )

@@ -7,6 +7,7 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 from scalesweep.importers.made_benchmark import Made, parameter_entry
+from scalesweep.importers.training_logs.model_facts import MODEL, TRANSFORMER
 from scalesweep.importers.write_campaign import Comparison, Rules
 
 # How the values of many lines become one: the mean of times; of rates that of their times; the
@@ -27,6 +28,7 @@ PARAMETERS: Mapping[str, tuple[str, str, str | None, bool]] = {
     "pp": ("integer", "Stages of a pipeline.", "ranks", False),
     "cp": ("integer", "Ranks that share a sequence (context parallel).", "ranks", False),
     "ep": ("integer", "Ranks that share experts (expert parallel).", "ranks", False),
+    **MODEL,
 }
 # What is longer is no line of progress: a search in it would take long.
 LONGEST_LINE = 4000
@@ -143,6 +145,7 @@ class Program:
             self.summary,
             {name: parameter_entry(*entry) for name, entry in parameters.items()},
             {self.main: metrics[self.main], **metrics},
+            {"transformer": dict(TRANSFORMER)},
         )
 
     @property

@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from scalesweep.compute.log_lines import Line
 from scalesweep.importers.imported_run import ImportRefusedError
+from scalesweep.importers.training_logs.model_facts import DESCRIBING
 from scalesweep.importers.training_logs.patterns import bare, uncollected
 from scalesweep.importers.training_logs.printed_number import number_of, rounding_of
 from scalesweep.importers.training_logs.program import LONGEST_LINE, PEAK, Program
@@ -58,9 +59,12 @@ class Start:
     counts: dict[Printer, Counter[int]] = field(default_factory=dict)
 
     def state(self, name: str, text: str, line: int) -> None:
-        """Take a fact; raises ImportRefusedError where another was stated before."""
+        """Take a fact; raises ImportRefusedError where another was stated before. One that only
+        describes the model is without text then: not known."""
         before = self.facts.setdefault(name, Fact(text, line))
-        if before.text != text:
+        if before.text != text and name in DESCRIBING:
+            self.facts[name] = Fact("", line)
+        elif before.text != text:
             raise ImportRefusedError(
                 f"{name} is {text[:40]}, and {before.text[:40]} in line {before.line}: lines of "
                 "several runs are mixed",

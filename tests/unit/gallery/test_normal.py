@@ -28,6 +28,7 @@ from scalesweep.gallery.normal_figure import figure_svg
 from scalesweep.gallery.training_rates import (
     TrainingRate,
     check_device,
+    check_dtype,
     gallery_rates,
     rates_of_results,
 )
@@ -96,7 +97,13 @@ def test_what_is_not_comparable_is_left_out_with_the_reason(
 def test_two_points_are_too_few() -> None:
     placed = place(rate(100.0), GALLERY[:2])
     assert placed.verdict == NOT_JUDGED and len(placed.references) == 2
-    assert "2 comparable points in the gallery, fewer than 3" in sentence(placed)
+    assert "2 comparable points in the gallery, fewer than 3" in placed.reason
+    assert sentence(placed) == (
+        "p: 100.0 tokens/s of a rank; 2 comparable published points (1 study): 9,000 to 10,000; "
+        "not judged: 3 are needed."
+    )
+    alone = sentence(place(rate(100.0), GALLERY[:1]))
+    assert "1 comparable published point (1 study): 9,000; not judged" in alone
 
 
 @pytest.mark.parametrize(
@@ -193,7 +200,7 @@ def test_the_points_of_a_results_folder(
         "normal, within what is published.",
         "lower than all of them (of 4 alike any is the lowest with 25 %).",
     ]
-    assert lines[2].startswith("not judged: 1 points: 0 comparable points in the gallery")
+    assert lines[2].startswith("not judged: 1 point: 0 comparable points in the gallery")
     with Path("mine/normal/normal.csv").open() as file:
         rows = list(csv.DictReader(file))
     assert [row["verdict"] for row in rows] == [WITHIN, BELOW, ""]
@@ -207,3 +214,5 @@ def test_what_is_no_results_folder_is_named(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"--device h100: .*allowed: v100_sxm2"):
         check_device("h100")
     assert check_device("h200") == "h200"
+    with pytest.raises(UserError, match=r"--dtype bf16: .*allowed: float32"):
+        check_dtype("bf16")
