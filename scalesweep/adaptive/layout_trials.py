@@ -207,8 +207,8 @@ def _decisions(asked: _Asked, places: Sequence[int], budget: float | None) -> It
 
 
 def _longest(data: ExperimentData, study: LayoutStudy) -> float:
-    """The longest that a run of the fastest measured layout may take, in seconds, by the walls of
-    all runs over how much slower their steps were; 0 where none is recorded."""
+    """The longest that a run of the fastest layout may take, in seconds: UNSEEN times the shortest
+    measured wall time; 0 where none is recorded."""
     walls = wall_times(data)
     rows = [row for point in data.points() for row in point.rows.tolist() if row in walls]
     return UNSEEN * min((walls[row] for row in rows), default=0.0)

@@ -64,6 +64,11 @@ def _files(study: Study, source: Path | None) -> Iterator[tuple[Import, Path]]:
             raise UserError(
                 f"{source}: holds no {' or '.join(part.files)}; SOURCE is {study.needs}"
             )
+        if len(matches) > 1 and (part.tables or study.reads_numbers_of(part)):
+            raise UserError(
+                f"{source}: {len(matches)} files match {' or '.join(part.files)}, and"
+                f" {study.name}: {part.name} reads one: name it as SOURCE"
+            )
         yield from ((part, path) for path in matches)
 
 

@@ -30,7 +30,8 @@ class MarkdownTable:
 def read_tables(path: Path) -> Iterator[MarkdownTable]:
     """The tables of a file, in order. Raises UserError if it is no text or too large."""
     try:
-        content = path.read_bytes()[: MAX_BYTES + 1]
+        with path.open("rb") as file:
+            content = file.read(MAX_BYTES + 1)
         text = content.decode()
     except OSError as error:
         raise UserError(f"{path}: {error.strerror}") from None

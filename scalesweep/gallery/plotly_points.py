@@ -54,7 +54,8 @@ def _texts(path: Path) -> Iterator[str]:
 def _figure(path: Path) -> tuple[list[Any], dict[str, Any]]:
     """Traces and layout of the figure in a page."""
     try:
-        content = path.read_bytes()[: MAX_BYTES + 1]
+        with path.open("rb") as file:
+            content = file.read(MAX_BYTES + 1)
         page = content.decode()
     except OSError as error:
         raise UserError(f"{path}: {error.strerror}") from None

@@ -95,6 +95,13 @@ class Study:
         """Whether all that it imports is in the repository."""
         return all(part.shipped for part in self.imports)
 
+    def reads_numbers_of(self, part: Import) -> bool:
+        """Whether a check takes its published numbers from the file that ``part`` imports."""
+        return any(
+            not isinstance(check.published, list) and check.published.get("rows_of") == part.name
+            for check in self.checks
+        )
+
 
 def study_names(gallery: Path = GALLERY) -> list[str]:
     """The names of all studies, in order."""

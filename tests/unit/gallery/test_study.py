@@ -78,6 +78,24 @@ def test_a_source_that_is_another_folder(tmp_path: Path) -> None:
         bring(load_study("small", tmp_path), None, tmp_path / "results", "imported")
 
 
+def test_a_source_with_several_files_for_one_table(tmp_path: Path) -> None:
+    content = {**SMALL, "imports": [{**SMALL["imports"][0], "files": ["*.csv"]}]}
+    write_study(tmp_path, content)
+    study = load_study("small", tmp_path)
+    source = tmp_path / "checkout"
+    source.mkdir()
+    for name in ("a.csv", "b.csv"):
+        (source / name).write_text("gpus,rate,printed\n1,100.0,100%\n")
+    with pytest.raises(UserError) as error:
+        bring(study, source, tmp_path / "results", "imported")
+    assert str(error.value) == (
+        f"{source}: 2 files match *.csv, and small: rates reads one: name it as SOURCE"
+    )
+    assert [each.path for each in bring(study, source / "b.csv", tmp_path, "x")] == [
+        source / "b.csv"
+    ]
+
+
 def test_a_source_where_nothing_is_read(tmp_path: Path) -> None:
     write_study(tmp_path, SMALL)
     study = load_study("small", tmp_path)
