@@ -1,4 +1,4 @@
-"""Import a published study of the gallery, and compare what it prints with what comes out."""
+"""Import a published study of the gallery, and compare its numbers with recomputed ones."""
 
 import argparse
 from pathlib import Path

@@ -348,7 +348,7 @@ COMMANDS = {
          "scalesweep import table.csv --map table.map.yaml"),
     ),
     "gallery": Command(
-        "gallery", "import a published study, and compare what it prints with what comes out",
+        "gallery", "import a published study, and compare its numbers with recomputed ones",
         _gallery,
         ("scalesweep gallery", "scalesweep gallery llm_foundry ~/llm-foundry"),
     ),
