@@ -169,7 +169,7 @@ def _notes(forecast: LayoutForecast, ranks: int) -> Sequence[str]:
         "there"
     ]
     if forecast.measured.expected:
-        notes.append("what exchange costs is fitted beside what probes of the network say of it")
+        notes.append("the costs of exchange are fitted to probes of the network, too")
     warning = forecast.warning(ranks)
     return [*notes, warning] if warning else notes
 

@@ -94,7 +94,7 @@ def trials_text(campaign: Campaign, chosen: Trials, ranks: int, budget: float | 
     if costs:
         lines += ["", f"{counted(len(costs), 'run')}: {hours(sum(costs))} node-hours at most"]
     elif campaign.site.launch is None and chosen.chosen:
-        heeded = "" if budget is None else ", and the budget is not heeded"
+        heeded = "" if budget is None else ", and the budget is ignored"
         name = campaign.site.name
         lines += ["", f"{name} starts no runs (no 'launch'), so no campaign is written{heeded}"]
     return "\n".join(lines)

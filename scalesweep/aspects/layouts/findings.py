@@ -74,7 +74,7 @@ def _best(results: ExperimentResults, row: BestLayout, among: str, silent: bool)
         level = CONFIRMED if clear else OPEN
         # How imported repeats were run is not known: those of one job differ less than jobs do.
         jobs = " if each repeat was a job of its own" if row.source == "imported" else ""
-        said = f", clear of {rivals}{jobs}" if clear else f"; not told from all of {rivals}"
+        said = f", clear of {rivals}{jobs}" if clear else f"; not clear of all {rivals}"
         text = f"{head}{said}{known}"
     evidence = declared_evidence(results, row, ("value", "value_low", "value_high", "ahead"))
     evidence |= {"setting": row.setting, "scale": row.scale}

@@ -86,9 +86,9 @@ def _notes(results: ExperimentResults) -> list[str]:
         notes.append("On the front: no other layout of its scale is better with less memory.")
     if without_repeats(rows):
         notes.append(
-            "At no scale did the first layouts run twice with different results, so that no lead "
-            "has an interval, and a part of each is due to the choice of the best of many: measure "
-            "the first few again."
+            "At no scale did the first layouts run twice with different results, so no lead has "
+            "an interval, and part of each lead comes from choosing the best of many: measure the "
+            "first few again."
         )
     else:
         notes.append(

@@ -172,7 +172,7 @@ def _layouts(
     level = f"{100 * rows[-1].level:g} %"
     names = (
         *("Layout", "Made", "From layouts", "On ranks to", f"Expected [{level}]", "Measured"),
-        *("Measured over expected", f"Within {level}", "Was advised"),
+        *("Measured over expected", f"Within {level}", "Advised"),
     )
     head = _headings(names, (names[0], names[1], *names[7:]))
     cells = []

@@ -88,9 +88,9 @@ def _notes(results: ExperimentResults) -> list[str]:
     ]
     if any(row.of_ceiling and row.of_ceiling.value > 1 for row in rows):
         lines.append(
-            "Above 100 % of the measured ceiling: the convention counts FLOP that nothing does, "
-            "such as those of embeddings (counted in the table has what the framework counted), or "
-            "the probes met another machine."
+            "Above 100 % of the measured ceiling: the convention counts FLOP that are not "
+            "computed, such as those of embeddings (row counted of the table has the framework's "
+            "count), or the probes ran on another machine."
         )
     if any(row.dtype == "float8" and row.mfu is None for row in rows):
         lines.append(

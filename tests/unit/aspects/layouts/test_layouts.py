@@ -234,7 +234,7 @@ def test_repeats_tell_the_best_and_correct_its_lead(tmp_path: Path) -> None:
     close, clear = best_layout(results)
     assert (clear.level, close.level) == (CONFIRMED, OPEN)
     assert "clear of the 2 others if each repeat was a job of its own; 11.2 [9.5" in clear.text
-    assert "not told from all of the 2 others" in close.text
+    assert "not clear of all the 2 others" in close.text
     card = layout_card(results, find(results))
     assert card is not None and "a job of its own: the source does not say." in card.note
     (judged,) = [f for f in find(results) if f.rule == "best layout" and f.level == CONFIRMED]
