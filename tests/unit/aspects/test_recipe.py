@@ -68,7 +68,7 @@ def test_the_aspect_reaches_tables_figures_findings_and_page(
     index = json.loads((root / "figures" / "index.json").read_text())
     assert "warmup" in [figure["name"] for figure in index]
     assert (
-        "<h3>Start-up</h3>" in page
+        ">Start-up</h3>" in page
         and "First / later epochs" in page
         and "the slowest start" in page
     )
