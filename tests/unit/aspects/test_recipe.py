@@ -68,9 +68,7 @@ def test_the_aspect_reaches_tables_figures_findings_and_page(
     index = json.loads((root / "figures" / "index.json").read_text())
     assert "warmup" in [figure["name"] for figure in index]
     assert (
-        ">Start-up</h3>" in page
-        and "First / later epochs" in page
-        and "the slowest start" in page
+        ">Start-up</h3>" in page and "First / later epochs" in page and "the slowest start" in page
     )
     assert registry.shown_tables()["warmup"] == warmup.tables["warmup"]
 
