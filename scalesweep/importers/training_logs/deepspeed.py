@@ -6,7 +6,7 @@ import re
 
 from scalesweep.importers.training_logs.patterns import line
 from scalesweep.importers.training_logs.program import Program, Stated
-from scalesweep.importers.training_logs.values import GIB, RESERVED, SAMPLES, part
+from scalesweep.importers.training_logs.values import ALLOCATED, GIB, SAMPLES, part
 
 _PARTS = ("forward", "backward", "backward_inner", "backward_allreduce", "update")
 _NAMED = {
@@ -14,8 +14,11 @@ _NAMED = {
     "backward_inner": "backward_inner|bwd_inner",
     "backward_allreduce": "backward_allreduce|bwd_allreduce",
 }  # fmt: skip
-_MEMORY = "largest memory that PyTorch allocated so far"
-
+_ARGUMENTS = {
+    "train_batch_size": "global_batch_size", "world_size": "ranks",
+    "train_micro_batch_size_per_gpu": "micro_batch_size",
+}  # fmt: skip
+_ARGUMENT = re.compile(rf"\b(?P<name>{'|'.join(_ARGUMENTS)}) \.{{3,60}} (?P<value>\d{{1,9}})\s*$")
 
 DEEPSPEED = Program(
     name="DeepSpeed",
@@ -41,7 +44,7 @@ DEEPSPEED = Program(
     values={
         "rate": SAMPLES,
         "current": SAMPLES,
-        "memory": RESERVED._replace(metric="peak_memory_allocated", definition=_MEMORY, times=GIB),
+        "memory": ALLOCATED._replace(times=GIB),
         **{name: part(name, "wall_clock_breakdown") for name in _PARTS},
     },
     main="samples_per_second",
@@ -49,18 +52,7 @@ DEEPSPEED = Program(
     stated=(
         Stated("world size:", re.compile(r"\bworld size:\s{1,80}(?P<ranks>\d{1,7})\s*$")),
         Stated("world_size=", re.compile(r"\bworld_size=(?P<ranks>\d{1,7}), ")),
-        Stated(
-            " ...",
-            re.compile(
-                r"\b(?P<name>train_batch_size|train_micro_batch_size_per_gpu|world_size) \.{3,60} "
-                r"(?P<value>\d{1,9})\s*$"
-            ),
-            {
-                "train_batch_size": "global_batch_size",
-                "world_size": "ranks",
-                "train_micro_batch_size_per_gpu": "micro_batch_size",
-            },
-        ),
+        Stated(" ...", _ARGUMENT, _ARGUMENTS),
     ),
     begins=("DeepSpeed info: version=",),
 )

@@ -14,6 +14,13 @@ from scalesweep.importers.training_logs.program import Facts, Program, Stated
 _ARGUMENT = re.compile(
     r"^[^.]{0,80}?\b(?P<name>\w{1,60}) \.{1,80} (?P<value>[\w.]{1,40}?)\.{3,80}(?:default|updated)"
 )
+_NAMES = {
+    "world_size": "ranks", "model_parallel_size": "tp", "pipe_parallel_size": "pp",
+    "train_batch_size": "global_batch_size", "train_micro_batch_size_per_gpu": "micro_batch_size",
+    "params_dtype": "dtype", "seq_length": "sequence_length", "num_layers": "layers",
+    "hidden_size": "width", "num_attention_heads": "heads", "no_weight_tying": "untied",
+    "pos_emb": "positions", "moe_num_experts": "experts",
+}  # fmt: skip
 _LEARNED = {"learned": True, "rotary": False, "none": False}
 
 
@@ -61,25 +68,7 @@ GPT_NEOX = Program(
     main="samples_per_second",
     averages=True,
     stated=(
-        Stated(
-            "..",
-            _ARGUMENT,
-            {
-                "world_size": "ranks",
-                "model_parallel_size": "tp",
-                "pipe_parallel_size": "pp",
-                "train_micro_batch_size_per_gpu": "micro_batch_size",
-                "params_dtype": "dtype",
-                "train_batch_size": "global_batch_size",
-                "seq_length": "sequence_length",
-                "num_layers": "layers",
-                "hidden_size": "width",
-                "num_attention_heads": "heads",
-                "no_weight_tying": "untied",
-                "pos_emb": "positions",
-                "moe_num_experts": "experts",
-            },
-        ),
+        Stated("..", _ARGUMENT, _NAMES),
         Stated("(new size: ", line(r"padded vocab \(size: .{0,60}\(new size: <vocabulary:i>\)")),
         Stated(" total params: ", line(r"> total params: <counted_parameters:i>\s*$")),
     ),

@@ -26,7 +26,10 @@ RESERVED = Printed(
     PEAK,
     better="lower",
 )
-GIB = 2.0**30
+ALLOCATED = RESERVED._replace(
+    metric="peak_memory_allocated", definition="largest memory that PyTorch allocated so far"
+)
+MIB, GIB = 2.0**20, 2.0**30
 
 
 def tflops(program: str, what: str = "model", way: str = RATE) -> Printed:
