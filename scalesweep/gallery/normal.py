@@ -74,7 +74,7 @@ def unfit(rate: TrainingRate) -> str:
     shape, source = rate.shape, rate.source
     if shape is None:
         return rate.why or (
-            "its benchmark declares no transformer, of whose training alone the gallery has rates"
+            "its benchmark declares no transformer, and the gallery has rates of transformers only"
         )
     if rate.tokens is None:
         return "its tokens/s are not known"
@@ -144,7 +144,8 @@ def sentence(placed: Placed) -> str:
         f"{counted(len(values), 'comparable published point')} "
         f"({counted(studies, 'study', 'studies')}): {' to '.join(ends)}"
     )
-    chance = f"of {len(values) + 1} alike any is the %s with {100 / (len(values) + 1):.0f} %%"
+    count = len(values) + 1
+    chance = f"if all {count} were alike, it would be the %s in {100 / count:.0f} %% of cases"
     verdicts = {
         WITHIN: "normal, within what is published",
         BELOW: f"lower than all of them ({chance % 'lowest'})",

@@ -70,8 +70,9 @@ def test_what_is_said() -> None:
         "p: 9,800 tokens/s of a rank; 3 comparable published points (1 study): 9,000 to 11,000; "
         "normal, within what is published."
     )
-    assert "lower than all of them (of 4 alike any is the lowest with 25 %)" in sentence(
-        place(rate(5000.0), GALLERY)
+    assert (
+        "lower than all of them (if all 4 were alike, it would be the lowest in 25 % of cases)"
+        in sentence(place(rate(5000.0), GALLERY))
     )
 
 
@@ -198,7 +199,7 @@ def test_the_points_of_a_results_folder(
     lines = capsys.readouterr().out.splitlines()
     assert [line.rpartition("; ")[2] for line in lines[:2]] == [
         "normal, within what is published.",
-        "lower than all of them (of 4 alike any is the lowest with 25 %).",
+        "lower than all of them (if all 4 were alike, it would be the lowest in 25 % of cases).",
     ]
     assert lines[2].startswith("not judged: 1 point: 0 comparable points in the gallery")
     with Path("mine/normal/normal.csv").open() as file:
