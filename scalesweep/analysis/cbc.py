@@ -4,8 +4,8 @@ from typing import Any
 
 # CBC's time for one programme; those of a campaign take some hundredths of a second.
 SECONDS = 20.0
-# A whole budget is spent for a gain of so much at least, and of choices that gain the same the
-# cheapest is taken.
+# What spending a whole budget must gain at least; of choices that gain the same the cheapest is
+# taken.
 THRIFT = 2e-3
 
 

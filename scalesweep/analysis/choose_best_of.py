@@ -15,8 +15,8 @@ import numpy as np
 from scalesweep.analysis.cbc import SECONDS, THRIFT, cbc
 from scalesweep.analysis.types import Floats
 
-# Options of one question that the programme looks at: those of the highest chance, and of each
-# scenario those of the highest share.
+# The programme considers so many options of a question: those with the highest chance, and in each
+# scenario those with the highest share.
 LIKELY, BEST_THERE = 80, 15
 
 

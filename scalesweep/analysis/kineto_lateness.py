@@ -29,9 +29,9 @@ FEW_CALLS = 3  # so few tell no clock
 _BLOCK_CALLS, _MOST_BLOCKS = 8, 24
 # The ends of a call lie within this share of its time, else the calls are others (median).
 _COINCIDE = 0.25
-# Who is named as late is the latest in each of so many parts of the recording, which has so many
-# steps, and is the last of so many calls, by so many standard errors of the parts
-# (bench/late_ranks.py simulates how often that is wrong).
+# A rank is named as late if it is the latest in each of PARTS parts of a recording of FEWEST_STEPS
+# steps or more, by ERRORS standard errors of these parts, and the last in LAST_SHARE of the calls.
+# bench/late_ranks.py simulates how often that is wrong.
 PARTS, FEWEST_STEPS, LAST_SHARE, ERRORS = 8, 40, 0.5, 10.0
 
 

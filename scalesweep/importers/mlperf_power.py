@@ -35,10 +35,10 @@ _MOST_WATTS = 1e9
 _MOST_EFFICIENCY = 2.0
 # MLPerf's readings are two seconds apart; a gap above this is told.
 _GAP_S = 60.0
-# A measurement during less of the run than this share is told.
+# Notes name a node that was measured during less of the run than this share.
 _COVERED = 0.9
 Span = tuple[float, float]  # begin and end, ms
-# A reading so many times as high as nearly all others, of so many at least, is told.
+# Notes name readings so many times as high as nearly all others, of so many at least.
 _SPIKE, _FEWEST = 3.0, 20
 
 
