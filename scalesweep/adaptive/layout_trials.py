@@ -159,7 +159,7 @@ def _priced(
     nothing = [None] * len(forecast.layouts)
     if prices is None or points is None or experiment is None:
         return _Asked(name, forecast, options, nothing, nothing, {})
-    longest, limit_s = _longest(data, forecast.study), prices.limit_s(experiment)
+    longest, limit_s = _longest(data), prices.limit_s(experiment)
     there: list[PointOf | None] = []
     hours: list[float | None] = []
     barred: dict[int, str] = {}
@@ -206,7 +206,7 @@ def _decisions(asked: _Asked, places: Sequence[int], budget: float | None) -> It
         )  # fmt: skip
 
 
-def _longest(data: ExperimentData, study: LayoutStudy) -> float:
+def _longest(data: ExperimentData) -> float:
     """The longest that a run of the fastest layout may take, in seconds: UNSEEN times the shortest
     measured wall time; 0 where none is recorded."""
     walls = wall_times(data)

@@ -166,7 +166,7 @@ def derived_parameters(
     ``spec``: of the experiment; ``where`` starts messages. Raises UserError for a name that is set
     elsewhere, cannot be derived, or is not known.
     """
-    said = {name: _stated(name, entry) for name, entry in spec.get("derive", {}).items()}
+    said = {name: _stated(entry) for name, entry in spec.get("derive", {}).items()}
     values = {
         name: Expression(str(entry["value"]), f"{where}.derive.{name}")
         for name, entry in said.items()
@@ -246,7 +246,7 @@ def check_same(
             )
 
 
-def _stated(name: str, entry: Any) -> Mapping[str, Any]:
+def _stated(entry: Any) -> Mapping[str, Any]:
     return entry if isinstance(entry, Mapping) else {"value": entry}
 
 

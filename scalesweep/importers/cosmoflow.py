@@ -62,7 +62,7 @@ class CosmoflowRun:
     global_times: Floats
 
     def imported(self) -> ImportedRun:
-        """The run for ``records.import_runs``; reads the history's date and digest."""
+        """The run for ``write_records.write_runs``; reads the history's date and digest."""
         history = _there(self.folder / HISTORY)
         # The history's own age is the only date that the original leaves.
         modified = datetime.fromtimestamp(history.stat().st_mtime, UTC)

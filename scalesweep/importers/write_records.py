@@ -78,20 +78,6 @@ class Written:
         return natural_order(Path(self.file)), self.line, self.digest
 
 
-def import_runs(
-    runs: Iterable[ImportedRun], runs_folder: Path, startable: bool = False
-) -> tuple[list[Written], list[Refusal]]:
-    """Write a record for every run below ``runs_folder``: what ``write_runs`` yields, as lists."""
-    written: list[Written] = []
-    refusals: list[Refusal] = []
-    for result in write_runs(runs, RecordStore(runs_folder, startable)):
-        if isinstance(result, Written):
-            written.append(result)
-        elif isinstance(result, Refusal):
-            refusals.append(result)
-    return written, refusals
-
-
 def write_runs(
     items: Iterable[ImportedRun | Refusal | NotRead], store: "RecordStore"
 ) -> Iterator[Written | Refusal | NotRead]:

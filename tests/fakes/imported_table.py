@@ -16,10 +16,10 @@ from scalesweep.importers.made_benchmark import make_benchmark, parameter_entry
 from scalesweep.importers.table_map import load_map
 from scalesweep.importers.table_runs import runs_of
 from scalesweep.importers.write_campaign import Rules, campaign_of, former_rules, write_campaign
-from scalesweep.importers.write_records import import_runs
 from scalesweep.planning.plan import build_plan
 from scalesweep.state.run_state import scan
 from scalesweep.tables.summary import build_summary, write_summary
+from tests.fakes.imported_runs import import_runs
 
 
 def imported(

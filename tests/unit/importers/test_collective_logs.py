@@ -17,7 +17,7 @@ from scalesweep.importers.detect_logs import RULES, is_log, read_source
 from scalesweep.importers.imported_run import ImportedRun, Refusal
 from scalesweep.importers.launch_words import UNKNOWN, launched
 from scalesweep.importers.write_campaign import campaign_of
-from scalesweep.importers.write_records import import_runs
+from tests.fakes.imported_runs import import_runs
 
 Read = Callable[..., tuple[list[ImportedRun], list[Refusal]]]
 

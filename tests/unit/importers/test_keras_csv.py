@@ -10,7 +10,7 @@ import pytest
 from scalesweep.core.record import read_record
 from scalesweep.importers.detect_logs import read_source
 from scalesweep.importers.imported_run import ImportedRun, Refusal
-from scalesweep.importers.write_records import import_runs
+from tests.fakes.imported_runs import import_runs
 
 Read = Callable[..., tuple[list[ImportedRun], list[Refusal]]]
 OLD = "epoch,acc,loss,val_acc,val_loss\n"

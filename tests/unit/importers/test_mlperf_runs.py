@@ -14,9 +14,9 @@ from scalesweep.config.campaign import load_campaign
 from scalesweep.core.record import read_record
 from scalesweep.importers.detect_logs import RULES, read_source
 from scalesweep.importers.write_campaign import campaign_of, write_campaign
-from scalesweep.importers.write_records import import_runs
 from tests.conftest import ROOT
 from tests.fakes import mllog as fake
+from tests.fakes.imported_runs import import_runs
 from tests.fakes.mllog import T0, Read, line, one, swap, training, values, why
 
 

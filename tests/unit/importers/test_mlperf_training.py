@@ -14,7 +14,7 @@ from scalesweep.core.record import read_record
 from scalesweep.importers.detect_logs import read_items, read_source
 from scalesweep.importers.imported_run import ImportedRun, NotRead, Refusal
 from scalesweep.importers.rank_map import RankMap
-from scalesweep.importers.write_records import import_runs
+from tests.fakes.imported_runs import import_runs
 from tests.fakes.mllog import T0, line, values
 
 SYSTEM = {"submitter": "ORG", "number_of_nodes": "4", "accelerators_per_node": 4,

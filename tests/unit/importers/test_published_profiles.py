@@ -16,10 +16,11 @@ from scalesweep.importers.made_benchmark import make_benchmark
 from scalesweep.importers.profiles.detect import read_source
 from scalesweep.importers.profiles.profile_runs import MadeRuns, runs_of
 from scalesweep.importers.rank_map import RankMap
-from scalesweep.importers.write_records import Written, import_runs
+from scalesweep.importers.write_records import Written
 from scalesweep.report.profiles_section import MAX_TOOL_FUNCTIONS, profiles_section
 from scalesweep.table.declared import frame_of
 from tests.conftest import ROOT
+from tests.fakes.imported_runs import import_runs
 from tests.fakes.plan import whole_plan
 from tests.fakes.table_inputs import of_files
 

@@ -13,8 +13,8 @@ from scalesweep.config.point_shape import shape_of
 from scalesweep.importers.detect_logs import read_source
 from scalesweep.importers.imported_run import ImportedRun, Refusal
 from scalesweep.importers.training_logs import build_run, progress
-from scalesweep.importers.write_records import import_runs
 from tests.fakes.gallery import tables_only
+from tests.fakes.imported_runs import import_runs
 from tests.fakes.training_logs import LOGS, STAMP, megatron, titan, titan_steps
 
 Read = Callable[..., tuple[list[ImportedRun], list[Refusal]]]

@@ -22,10 +22,10 @@ from scalesweep.importers.table_map import TableMap, load_map
 from scalesweep.importers.table_printed import check_printed
 from scalesweep.importers.table_runs import TableRuns, runs_of
 from scalesweep.importers.write_campaign import campaign_of, write_campaign
-from scalesweep.importers.write_records import import_runs
 from scalesweep.planning.plan import build_plan
 from scalesweep.state.run_state import scan
 from scalesweep.tables.summary import build_summary
+from tests.fakes.imported_runs import import_runs
 
 # Weak scaling of a training with real and dummy input; efficiencies of the rounded throughputs.
 TRAINING = """;ranks;samples;times;throughputs;ideal;eff;samples_dummy;times_dummy;throughputs_dummy;eff_dummy

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from scalesweep.importers.write_records import import_runs
 from tests.fakes import logs as fake
+from tests.fakes.imported_runs import import_runs
 from tests.fakes.logs import POINT, Read, command, labelled, one, rate, run
 
 

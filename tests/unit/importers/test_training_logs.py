@@ -20,9 +20,9 @@ from scalesweep.importers.training_logs.build_run import run_of
 from scalesweep.importers.training_logs.progress import starts_of
 from scalesweep.importers.training_logs.registry import PROGRAMS
 from scalesweep.importers.write_campaign import campaign_of
-from scalesweep.importers.write_records import import_runs
 from tests.conftest import ROOT
 from tests.fakes.gallery import tables_only
+from tests.fakes.imported_runs import import_runs
 from tests.fakes.training_logs import LOGS, megatron, nanogpt, titan, titan_steps
 
 Read = Callable[..., tuple[list[ImportedRun], list[Refusal]]]

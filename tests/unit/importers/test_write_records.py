@@ -13,8 +13,8 @@ from scalesweep.core.errors import UserError
 from scalesweep.core.record import read_record
 from scalesweep.importers.detect_logs import RULES, read_source
 from scalesweep.importers.write_campaign import campaign_of, write_campaign
-from scalesweep.importers.write_records import import_runs
 from tests.fakes import logs as fake
+from tests.fakes.imported_runs import import_runs
 from tests.fakes.logs import LINES, TEXT, Read, one, rate
 
 
