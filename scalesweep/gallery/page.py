@@ -36,7 +36,7 @@ def study_page(study: Study, comparisons: Sequence[Comparison]) -> str:
         ("Source", study.source), ("Citation", study.citation), ("Licence", study.licence),
         ("Published numbers", counts(comparisons)),
     ]  # fmt: skip
-    lead = ["What the study publishes, beside what comes out of its own data after the import."]
+    lead = ["Each published number beside the one that scalesweep works out from the study's data."]
     links = [("report.html", "The report of the import")]
     return _render(title=study.title, lead=lead, facts=facts, links=links, checks=checks)
 
@@ -45,9 +45,9 @@ def index_page(studies: Sequence[Mapping[str, Any]]) -> str:
     """The list of studies: ``name``, ``title``, ``counts``, and the addresses ``page`` and
     ``report``, empty where there is none."""
     lead = [
-        "Published studies of distributed training, imported by scalesweep and compared with what "
-        "they print. Pages are built of the numbers that may be shipped; others need a checkout or "
-        "download: scalesweep gallery NAME SOURCE.",
+        "Published studies of distributed training, imported by scalesweep: each published number "
+        "beside the recomputed one. Studies whose numbers may be shipped have a page and a report "
+        "here; others need a checkout or download: scalesweep gallery NAME SOURCE.",
     ]
     return _render(title="Published studies, recomputed", lead=lead, studies=studies)
 
