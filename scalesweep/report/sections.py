@@ -196,11 +196,15 @@ def fixed_parameters(results: ExperimentResults) -> dict[str, Any]:
     several benchmarks those of each one too (``of``).
 
     What runs scale over is among those that were set, whatever its value: the reader needs it to
-    understand every number. So is what is computed (``workload``), and what benchmarks share and
-    have other values of.
+    understand every number. So is what is computed (``workload``) as far as it is known, and what
+    benchmarks share and have other values of.
     """
     constants = results.entry["fixed"]
-    computed = {name for name in constants if parameter_of(results.entry, name)["workload"]}
+    computed = {
+        name
+        for name, value in constants.items()
+        if parameter_of(results.entry, name)["workload"] and value is not None
+    }
     shown = {results.scale, "ranks"} | computed
     differing = differing_settings(results.entry)
     of = [

@@ -22,21 +22,27 @@ def contradiction(metrics: Mapping[str, Mapping[str, Any]], known: Mapping[str, 
 
     Too few are none: of a mixture of experts a token meets a small part of the parameters.
     """
-    each, size = metrics.get(f"{TOKENS}_per_device"), known.get("model_parameters")
+    each, size = _tokens_of_a_device(metrics, known["ranks"]), known.get("model_parameters")
     if each is None or size is None:
         return ""
     length, width = known.get("sequence_length", 0), known.get("width", NARROWEST)
     needed = 6.0 * size * (1 + length / (6 * width))
     flops = {name: _flops(name, float(it["value"]), known) for name, it in metrics.items()}
     for name, value in flops.items():
-        if value > FACTOR * needed * each["value"]:
+        if value > FACTOR * needed * each:
             return (
                 f"{name} of {number(float(metrics[name]['value']), 3)} is "
-                f"{number(value / (needed * each['value']), 2)} times what "
-                f"{number(each['value'], 4)} tokens/s of a device need at most with {size:,} "
+                f"{number(value / (needed * each), 2)} times what "
+                f"{number(each, 4)} tokens/s of a device need at most with {size:,} "
                 "parameters: was a number printed with other commas and points?"
             )
     return ""
+
+
+def _tokens_of_a_device(metrics: Mapping[str, Mapping[str, Any]], ranks: int) -> float | None:
+    if printed := metrics.get(f"{TOKENS}_per_device"):
+        return float(printed["value"])
+    return float(metrics[TOKENS]["value"]) / ranks if TOKENS in metrics else None
 
 
 def _flops(name: str, value: float, known: Mapping[str, Any]) -> float:

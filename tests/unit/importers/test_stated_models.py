@@ -10,9 +10,13 @@ from scalesweep.commands import import_source, normal
 from scalesweep.commands.interface import parser_of
 from scalesweep.config.benchmark import load_benchmark
 from scalesweep.config.point_shape import shape_of
+from scalesweep.core.plan_format import PLAN, read_plan
+from scalesweep.experiment.load import load_results
 from scalesweep.importers.detect_logs import read_source
 from scalesweep.importers.imported_run import ImportedRun, Refusal
 from scalesweep.importers.training_logs import build_run, progress
+from scalesweep.importers.training_logs.model_facts import DESCRIBING
+from scalesweep.report.sections import fixed_parameters
 from tests.fakes.gallery import tables_only
 from tests.fakes.imported_runs import import_runs
 from tests.fakes.training_logs import LOGS, STAMP, megatron, titan, titan_steps
@@ -252,7 +256,7 @@ _STATE = progress.Start.state
 
 def _former(start: progress.Start, name: str, text: str, line: int) -> None:
     """Take a fact as versions without models did."""
-    if name not in progress.DESCRIBING:
+    if name not in DESCRIBING:
         _STATE(start, name, text, line)
 
 
@@ -304,6 +308,11 @@ def test_an_imported_log_is_placed_beside_published_rates(
     assert sorted(said("--dtype", "bfloat16")) == sorted(
         [beside, beside, f"{judged} what is published.", *unknown]
     )
+    # The report names what is known of the model beside what was set, and counts the rest.
+    entry = read_plan(Path("mine") / PLAN)["experiments"][0]
+    groups = fixed_parameters(load_results(entry, Path("mine/tables")))
+    named, rest = ({it["name"] for it in groups[name]} for name in ("set", "defaults"))
+    assert "device" in named and {"family", "gated", "layers"} <= rest
 
 
 def test_numbers_that_contradict_each_other_are_refused(read: Read) -> None:
@@ -320,6 +329,11 @@ def test_numbers_that_contradict_each_other_are_refused(read: Read) -> None:
     # Without TFLOP/s the share of the device's peak says it too.
     runs, (refusal,) = read(head + wrong.replace("tflops: 350.00  ", ""))
     assert runs == [] and refusal.reason.startswith("mfu_torchtitan of 0.354 is ")
+    # Megatron-LM prints no tokens/s, but the time of a step: 8,192 x 64 / 8 tokens in 0.1 s.
+    for tflops, refused in ((32000.0, False), (600000.0, True)):
+        more = f" throughput per GPU (TFLOP/s/GPU): {tflops} |"
+        steps = "".join(megatron(n, 900 if n == 10 else 100, more=more) for n in range(10, 80, 10))
+        assert bool(read(dump(**LLAMA_8B) + steps)[1]) is refused
     # Of a long sample attention is most of it.
     long = head.replace("sequence length 8192", "sequence length 262144")
     slow = lines.replace("tps: 6,998", "tps: 548").replace("tps: 700", "tps: 55")
