@@ -1,10 +1,12 @@
 """GPT-NeoX on DeepSpeed (megatron/logging.py): samples per second of all ranks, mean of the
-iterations since the last line. Its configuration gives ranks, batch, sequence and layout.
+iterations since the last line. Its configuration gives batch, sequence and layout; the ranks
+are those that train, not those for which the launcher computed the batch (global_num_gpus).
 """
 
 import re
 from typing import Any
 
+from scalesweep.importers.imported_run import ImportRefusedError
 from scalesweep.importers.training_logs import values as v
 from scalesweep.importers.training_logs.megatron import precision
 from scalesweep.importers.training_logs.model_facts import count, flag, mixture, stated
@@ -12,10 +14,12 @@ from scalesweep.importers.training_logs.patterns import line
 from scalesweep.importers.training_logs.program import Facts, Program, Stated
 
 _ARGUMENT = re.compile(
-    r"^[^.]{0,80}?\b(?P<name>\w{1,60}) \.{1,80} (?P<value>[\w.]{1,40}?)\.{3,80}(?:default|updated)"
+    r"^[^.]{0,80}?\b(?P<name>\w{1,60}) \.{1,80} (?!None\.)(?P<value>[\w.]{1,40}?)\.{3,80}"
+    r"(?:default|updated)"
 )
 _NAMES = {
-    "world_size": "ranks", "model_parallel_size": "tp", "pipe_parallel_size": "pp",
+    "world_size": "ranks", "global_num_gpus": "planned",
+    "model_parallel_size": "tp", "pipe_parallel_size": "pp",
     "train_batch_size": "global_batch_size", "train_micro_batch_size_per_gpu": "micro_batch_size",
     "params_dtype": "dtype", "seq_length": "sequence_length", "num_layers": "layers",
     "hidden_size": "width", "num_attention_heads": "heads", "no_weight_tying": "untied",
@@ -25,7 +29,17 @@ _LEARNED = {"learned": True, "rotary": False, "none": False}
 
 
 def _settle(facts: Facts) -> dict[str, Any]:
-    """Number format, stages and model by the configuration."""
+    """Number format, stages and model by the configuration.
+
+    Raises ImportRefusedError where other ranks train than the batch was computed for: the printed
+    samples per second are of a batch that no step had.
+    """
+    ranks, planned = facts.get("ranks"), facts.get("planned")
+    if None not in (ranks, planned) and ranks != planned:
+        raise ImportRefusedError(
+            f"{ranks} ranks train, and the batch is of {planned} GPUs (global_num_gpus): the "
+            "samples per second are of a batch that no step had"
+        )
     untied = flag(facts.get("untied"))
     return precision(facts) | stated(
         pp=1 if facts.get("pp") == "0" else None,
@@ -69,6 +83,7 @@ GPT_NEOX = Program(
     averages=True,
     stated=(
         Stated("..", _ARGUMENT, _NAMES),
+        Stated("using world size: ", line(r"\busing world size: <ranks:i> and model-parallel ")),
         Stated("(new size: ", line(r"padded vocab \(size: .{0,60}\(new size: <vocabulary:i>\)")),
         Stated(" total params: ", line(r"> total params: <counted_parameters:i>\s*$")),
     ),

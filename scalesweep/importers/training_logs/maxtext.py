@@ -37,7 +37,10 @@ def _settle(facts: Facts) -> dict[str, Any]:
 
 def _model(facts: Facts) -> dict[str, Any]:
     """The model by the configuration, and the parameters that are counted."""
-    quantized, positions = facts.get("quantized", ""), facts.get("positions")
+    # Versions of 2026 print the names of enumerations, QuantizationType.NONE for an empty value.
+    quantized = facts.get("quantized", "").rpartition("QuantizationType.")[2].lower()
+    quantized = "" if quantized == "none" else quantized
+    positions = facts.get("positions")
     heads, wide = count(facts.get("heads")), count(facts.get("head_width"))
     other = facts.get("latent") == "mla" or (
         None not in (heads, wide) and heads * wide != count(facts.get("width"))  # type: ignore[operator]

@@ -34,6 +34,8 @@ DESCRIBING = frozenset(MODEL) | {
     *("grouped", "head_width", "latent", "most_positions", "mtp", "norm", "positions"),
     *("precision_shown", "qk_norm", "qkv_biases", "query_groups", "rank_parameters", "recomputed"),
     *("quantized", "sparse", "untied"),
+    # Read since later versions; what was imported before stays the same run.
+    *("devices", "nodes", "planned", "samples_at_start"),
 }
 _16_BIT = {
     "bfloat16": ["bfloat16", "bf16", "bf16-true", "bf16-mixed"],
