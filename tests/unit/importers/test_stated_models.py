@@ -176,7 +176,9 @@ def test_what_maxtext_prints_of_the_model(read: Read) -> None:
         "learned_positions": False, "recompute": "full",
     }  # fmt: skip
     assert known == {**LOGS["MaxText"].point, **expected}
-    assert point(read, head(quantization="fp8"))["quantization"] == "float8"
+    assert point(read, head(quantization="QuantizationType.NONE")) == known
+    for narrow in ("fp8", "QuantizationType.FP8"):
+        assert point(read, head(quantization=narrow))["quantization"] == "float8"
     assert point(read, head(num_experts=8))["family"] == "mixture of experts"
     assert "ffn_width" not in point(read, head(attention_type="mla"))
     assert "ffn_width" not in point(read, head(head_dim=64))

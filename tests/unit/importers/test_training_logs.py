@@ -86,7 +86,7 @@ def test_a_loss_that_is_none_leaves_the_times(read: Read) -> None:
 # Lines as other versions print them, with the numbers changed: AMD's Primus on Megatron-LM,
 # Megatron-DeepSpeed (argonne-lcf), Megatron-LM of 2020, NeMo with FLOP/s and with tokens, MaxText
 # with samples and with multi-token prediction, GPT-NeoX above 1,000 TFLOP/s,
-# lit-gpt of 2023.
+# lit-gpt of 2023 and litgpt of March 2024, nanotron since March 2025.
 OTHERS = {
     "2026-01-02 03:04:05 I [train.py:103] Batch {step} Loss: 7.5, Speed: 9.5 samples/sec, Model "
     "TFLOPS/GPU: 150.5, lr: 0.000010, gradnorm: 1.5": {
@@ -142,6 +142,19 @@ OTHERS = {
     "iter {step} step {step}: loss 11.5, LR: 0.000000, iter time: 2432.5ms (optimizer.step) ": {
         "micro_batch_time": 2.4325,
     },
+    "iter 18{step}0 | step {step}: loss 1.5, iter time: 263.75 ms (optimizer.step)": {
+        "micro_batch_time": 0.26375,
+    },
+    "04/07/2026 03:04:05 [INFO|DP=0|node1]: iteration: {step} / 100 | consumed_tokens: 1.5B | "
+    "time_per_iteration_ms: 1.15K | tokens_per_sec: 228K | tokens_per_sec_per_gpu: 28.5K | "
+    "global_batch_size: 262K | grad_norm: 1.25 | lm_loss: 2.5 | z_loss: 0.01 | lr: 1e-05 | "
+    "model_tflops_per_gpu: 38.5 | eta: 1 day, 2:03:04": {
+        "step_time": 1.15,
+        "tokens_per_second": 228000,
+        "tokens_per_second_per_device": 28500,
+        "flops_per_device_nanotron": 38.5e12,
+        "final_loss": 2.5,
+    },
 }
 
 
@@ -151,6 +164,59 @@ def test_lines_of_other_versions(read: Read, line: str) -> None:
     assert refusals == []
     for metric, number in OTHERS[line].items():
         assert value(run, metric) == pytest.approx(number, rel=1e-9)
+
+
+def test_the_batch_of_nanotron_is_in_samples_where_its_lines_print_tokens(read: Read) -> None:
+    (later,) = (line for line in OTHERS if " time_per_iteration_ms: " in line)
+    steps = "".join(later.format(step=step) + "\n" for step in range(1, 9))
+    ((run,), _) = read(steps, 8)
+    assert run.point == {"ranks": 8} and "samples_per_second" not in run.metrics
+    start = "mbs: 2 | grad_accum: 4 | cp: 1 | sequence_length: 4096 | global_batch_size: 64 | x\n"
+    ((run,), _) = read(start + steps, 8)
+    assert run.point == {"ranks": 8, "micro_batch_size": 2, "batch_per_rank": 8}
+
+
+def test_an_iteration_of_nanotron_that_loads_other_data_does_not_count(read: Read) -> None:
+    lines = LOGS["nanotron"].text.splitlines()
+    lines[6] = lines[6].replace("1.15K", "99.5K")
+    ((slow,), _) = read("\n".join(lines))
+    lines.insert(6, "[Training Stage: Annealing] Clearing the previous training stage's dataloader")
+    ((run,), refusals) = read("\n".join(lines))
+    assert refusals == [] and value(slow, "step_time") > 10
+    assert value(run, "step_time") == pytest.approx(1.15)
+
+
+def test_ranks_of_gpt_neox_are_those_that_train(read: Read) -> None:
+    text = LOGS["GPT-NeoX"].text
+    launched = text.replace("16........................updated", "None...................default")
+    world = (
+        "NeoXArgs.configure_distributed_args() using world size: {} and model-parallel size: 2\n"
+    )
+    planned = "  global_num_gpus ................. 16..........................updated\n"
+    place = text.index(" samples/sec")
+
+    def beside(*lines: str) -> Any:
+        shift = place + len(launched) - len(text)
+        return read(launched[:shift] + "".join(lines) + launched[shift:])
+
+    ((run,), refusals) = beside(world.format(16), planned)
+    assert (refusals, run.point["ranks"], run.point["batch_per_rank"]) == ([], 16, 2)
+    for unknown in (beside(), beside(planned)):
+        assert "does not state the number of GPUs" in unknown[1][0].reason
+    (_, (refusal,)) = beside(world.format(4), planned)
+    assert "4 ranks train, and the batch is of 16 GPUs (global_num_gpus)" in refusal.reason
+
+
+def test_what_litgpt_states(read: Read) -> None:
+    text = LOGS["litgpt"].text
+    given = "{'checkpoint_dir': PosixPath('x'),\n 'devices': 4,\n"
+    batch = " 'train': TrainArgs(log_interval=1,\n    global_batch_size=64,\n"
+    ((run,), _) = read(given + batch + text)
+    assert (run.point["ranks"], run.point["batch_per_rank"]) == (4, 16)
+    ((run,), _) = read(given + " 'num_nodes': 2,\n" + batch + text)
+    assert (run.point["ranks"], run.point["batch_per_rank"]) == (8, 8)
+    _, (refusal,) = read(given.replace("4", "'auto'") + text)
+    assert "litgpt does not state the number of GPUs" in refusal.reason
 
 
 def test_torchtitan_of_august_2026_states_tokens(read: Read) -> None:
