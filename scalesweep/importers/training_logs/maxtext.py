@@ -63,7 +63,8 @@ MAXTEXT = Program(
     benchmark="maxtext",
     summary="Training by MaxText, from its log.",
     marks=("completed step: ",),
-    sign=re.compile(r"\bcompleted step: \d{1,9}, (?:steps/s: |seconds: )"),
+    # Lines while the batch still grows have no rates, and begin with [Rampup Batch Size Phase].
+    sign=re.compile(r"(?<!Phase\], )\bcompleted step: \d{1,9}, (?:steps/s: |seconds: )"),
     progress=line(
         r"\bcompleted step: <step:i>, seconds: <s>, TFLOP/s(?:/device)?: <tflops>",
         r"(?:, Tokens/s/device: <each>)?(?:, [\w/]+: [\d.]+)*, (?:main_model_)?loss: <loss:w>",

@@ -86,7 +86,7 @@ def test_a_loss_that_is_none_leaves_the_times(read: Read) -> None:
 # Lines as other versions print them, with the numbers changed: AMD's Primus on Megatron-LM,
 # Megatron-DeepSpeed (argonne-lcf), Megatron-LM of 2020, NeMo with FLOP/s and with tokens, MaxText
 # with samples and with multi-token prediction, GPT-NeoX above 1,000 TFLOP/s,
-# lit-gpt of 2023 and litgpt of March 2024, nanotron since March 2025.
+# lit-gpt of 2023 and litgpt of March 2024, nanotron since March 2025, prime-rl since June 2026.
 OTHERS = {
     "2026-01-02 03:04:05 I [train.py:103] Batch {step} Loss: 7.5, Speed: 9.5 samples/sec, Model "
     "TFLOPS/GPU: 150.5, lr: 0.000010, gradnorm: 1.5": {
@@ -144,6 +144,18 @@ OTHERS = {
     },
     "iter 18{step}0 | step {step}: loss 1.5, iter time: 263.75 ms (optimizer.step)": {
         "micro_batch_time": 0.26375,
+    },
+    "03:04:05 SUCCESS Step {step} |   350ms | Loss 9.5000 | Entropy 0.2100 | Mismatch KL 0.0006 | "
+    "Grad. Norm 28.2 | LR 1.00e-06 | Throughput 4000 tokens/s | MFU 1.5% | Peak Mem. 5.0/23.5 GiB "
+    "(21.1%)": {
+        "tokens_per_second": 4000,
+        "prime_rl_mfu": 0.015,
+        "peak_memory": 5 * 2**30,
+        "final_loss": 9.5,
+    },
+    "SUCCESS Step {step} |  1m 23s | Loss 9.5000 | LR 1.00e-06 | Throughput 4000 tokens/s | MFU "
+    "1.5% | Peak Mem. 5.0 GiB | Max Vio 1.0000": {
+        "tokens_per_second": 4000,
     },
     "04/07/2026 03:04:05 [INFO|DP=0|node1]: iteration: {step} / 100 | consumed_tokens: 1.5B | "
     "time_per_iteration_ms: 1.15K | tokens_per_sec: 228K | tokens_per_sec_per_gpu: 28.5K | "
@@ -205,6 +217,15 @@ def test_ranks_of_gpt_neox_are_those_that_train(read: Read) -> None:
         assert "does not state the number of GPUs" in unknown[1][0].reason
     (_, (refusal,)) = beside(world.format(4), planned)
     assert "4 ranks train, and the batch is of 16 GPUs (global_num_gpus)" in refusal.reason
+
+
+def test_lines_of_maxtext_without_rates_while_the_batch_grows_do_not_count(read: Read) -> None:
+    growing = "[Rampup Batch Size Phase], completed step: 0, seconds: 1.250, loss: 9.5\n"
+    log = LOGS["MaxText"]
+    grown = log.text.replace("completed step: 0", growing + "completed step: 0")
+    ((run,), refusals) = read(grown)
+    assert refusals == [] and grown != log.text
+    assert {name: value(run, name) for name in log.metrics} == pytest.approx(dict(log.metrics))
 
 
 def test_what_litgpt_states(read: Read) -> None:
