@@ -1,6 +1,8 @@
 """MaxText (metric_logger.py): a line per step, per device. The first steps are not times: step 0
 compiles, and steps behind it are dispatched without waiting; where the times become steady shows
-from which on they are. The configuration that it prints gives the parameters.
+from which on they are. The configuration that it prints gives the parameters. Lines are printed a
+step late, so the time of an evaluation is in the second line behind its result; in the first where
+it is fine-tuned by preferences (DPO). Neither counts.
 """
 
 import re
@@ -95,5 +97,7 @@ MAXTEXT = Program(
         ),
     ),
     settle=_settle,
+    spoils=("Completed eval after train step ", "eval metrics after step: "),
+    spoiled_lines=2,
     begins=("Config param activations_in_float32: ",),
 )

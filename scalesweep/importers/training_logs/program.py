@@ -99,10 +99,10 @@ class Program:
     ``values`` and ``settings`` are by group: metrics, and facts that may change while it trains.
     ``stated`` are lines with facts; ``settle`` makes parameters (and ``ranks``,
     ``global_batch_size``, ``tokens_per_step``, ``gpu``) of facts that are none by themselves.
-    ``begins`` is text that only a new start prints. The line of progress behind a line with text
-    of ``spoils`` holds more than steps (an evaluation). ``averages``: a line is the mean of
-    the steps since the line before. ``also``: signs of programs that this one runs on, whose lines
-    are not read beside its own.
+    ``begins`` is text that only a new start prints. The lines of progress, ``spoiled_lines`` of
+    them, behind a line with text of ``spoils`` hold more than steps (an evaluation). ``averages``:
+    a line is the mean of the steps since the line before. ``also``: signs of programs that this one
+    runs on, whose lines are not read beside its own.
     """
 
     name: str
@@ -120,6 +120,7 @@ class Program:
     more: tuple[tuple[str, re.Pattern[str]], ...] = ()
     begins: tuple[str, ...] = ()
     spoils: tuple[str, ...] = ()
+    spoiled_lines: int = 1
     also: tuple[str, ...] = ()
     parameters: Mapping[str, tuple[str, str, str | None, bool]] = field(default_factory=dict)
 

@@ -110,7 +110,8 @@ class _Splitter:
         self.start = Start()
         # Facts behind the first line of progress: of this start, or of the next.
         self.pending: list[tuple[str, str, int]] = []
-        self.spoiled: set[Printer] = set()
+        # How many of the next lines of a printer hold more than steps.
+        self.spoiled: Counter[Printer] = Counter()
 
     def add(self, text: str, line: int, printer: Printer) -> Iterator[Start]:
         """Take a line; yields a start that ends before it."""
@@ -133,7 +134,7 @@ class _Splitter:
                     self._keep_peaks(rows[-1], before)
                     self.start.last_line = line
         if program.is_spoiled_by(text):
-            self.spoiled.add(printer)
+            self.spoiled[printer] = program.spoiled_lines
         self._take_facts(text, line)
 
     def _keep_peaks(self, row: Row, before: dict[str, float]) -> None:
@@ -177,8 +178,8 @@ class _Splitter:
     def _keep(self, row: Row, printer: Printer) -> None:
         if not self.start.rows and not self.start.first_line:
             self.start.first_line = row.line
-        row.spoiled = printer in self.spoiled
-        self.spoiled.discard(printer)
+        row.spoiled = self.spoiled[printer] > 0
+        self.spoiled[printer] -= row.spoiled
         self.start.rows.setdefault(printer, []).append(row)
         self.start.counts.setdefault(printer, Counter())[row.step] += 1
         self.start.last_line = max(row.line, self.start.last_line)

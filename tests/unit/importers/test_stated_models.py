@@ -184,6 +184,18 @@ def test_what_maxtext_prints_of_the_model(read: Read) -> None:
     assert "ffn_width" not in point(read, head(head_dim=64))
 
 
+def test_what_litgpt_states(read: Read) -> None:
+    text = LOGS["litgpt"].text
+    given = "{'checkpoint_dir': PosixPath('x'),\n 'devices': 4,\n"
+    batch = " 'train': TrainArgs(log_interval=1,\n    global_batch_size=64,\n"
+    ((run,), _) = read(given + batch + text)
+    assert (run.point["ranks"], run.point["batch_per_rank"]) == (4, 16)
+    ((run,), _) = read(given + " 'num_nodes': 2,\n" + batch + text)
+    assert (run.point["ranks"], run.point["batch_per_rank"]) == (8, 8)
+    _, (refusal,) = read(given.replace("4", "'auto'") + text)
+    assert "litgpt does not state the number of GPUs" in refusal.reason
+
+
 def test_what_other_programs_print_of_the_model(read: Read) -> None:
     neox = "".join(
         f"  {name} {'.' * (32 - len(name))} {text}.........default\n"

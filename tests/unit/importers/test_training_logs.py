@@ -228,16 +228,18 @@ def test_lines_of_maxtext_without_rates_while_the_batch_grows_do_not_count(read:
     assert {name: value(run, name) for name in log.metrics} == pytest.approx(dict(log.metrics))
 
 
-def test_what_litgpt_states(read: Read) -> None:
-    text = LOGS["litgpt"].text
-    given = "{'checkpoint_dir': PosixPath('x'),\n 'devices': 4,\n"
-    batch = " 'train': TrainArgs(log_interval=1,\n    global_batch_size=64,\n"
-    ((run,), _) = read(given + batch + text)
-    assert (run.point["ranks"], run.point["batch_per_rank"]) == (4, 16)
-    ((run,), _) = read(given + " 'num_nodes': 2,\n" + batch + text)
-    assert (run.point["ranks"], run.point["batch_per_rank"]) == (8, 8)
-    _, (refusal,) = read(given.replace("4", "'auto'") + text)
-    assert "litgpt does not state the number of GPUs" in refusal.reason
+@pytest.mark.parametrize("late", [0, 1])
+def test_an_evaluation_of_maxtext_is_in_one_of_the_next_two_lines(read: Read, late: int) -> None:
+    log = LOGS["MaxText"]
+    lines = log.text.splitlines()
+    first = next(n for n, line in enumerate(lines) if "completed step: 5" in line)
+    lines[first + late] = lines[first + late].replace("seconds: 4.000", "seconds: 99.000")
+    ((slow,), _) = read("\n".join(lines))
+    lines.insert(first, "Completed eval after train step 5, loss=0.693, perplexity=2.000")
+    ((run,), refusals) = read("\n".join(lines))
+    assert refusals == [] and value(slow, "step_time") > 10
+    assert value(run, "step_time") == pytest.approx(4.0)
+    assert run.notes["warm_up"]["with_evaluation"] == 2
 
 
 def test_torchtitan_of_august_2026_states_tokens(read: Read) -> None:
