@@ -21,10 +21,12 @@ _NAMES = {
     "world_size": "ranks", "global_num_gpus": "planned",
     "model_parallel_size": "tp", "pipe_parallel_size": "pp",
     "train_batch_size": "global_batch_size", "train_micro_batch_size_per_gpu": "micro_batch_size",
-    "params_dtype": "dtype", "seq_length": "sequence_length", "num_layers": "layers",
+    "params_dtype": "dtype", "precision": "precision_shown",
+    "seq_length": "sequence_length", "num_layers": "layers",
     "hidden_size": "width", "num_attention_heads": "heads", "no_weight_tying": "untied",
     "pos_emb": "positions", "moe_num_experts": "experts",
 }  # fmt: skip
+_FORMATS = {"fp16": "float16", "fp32": "float32", "bfloat16": "bfloat16"}
 _LEARNED = {"learned": True, "rotary": False, "none": False}
 
 
@@ -41,7 +43,8 @@ def _settle(facts: Facts) -> dict[str, Any]:
             "samples per second are of a batch that no step had"
         )
     untied = flag(facts.get("untied"))
-    return precision(facts) | stated(
+    shown = stated(precision=_FORMATS.get(facts.get("precision_shown", "")))
+    return (precision(facts) or shown) | stated(
         pp=1 if facts.get("pp") == "0" else None,
         family=mixture(facts.get("experts")),
         model_parameters=count(facts.get("counted_parameters")),

@@ -1,5 +1,6 @@
 """What logs state of the model: its parameters, its transformer, and whether its rate is normal."""
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -207,6 +208,10 @@ def test_what_other_programs_print_of_the_model(read: Read) -> None:
     known = point(read, f"{neox} > total params: 162,322,944\n{LOGS['GPT-NeoX'].text}")
     assert (known["model_parameters"], known["layers"], known["width"]) == (162322944, 12, 768)
     assert (known["tied"], known["learned_positions"]) == (True, False) and "family" not in known
+    for shown, dtype in (("fp16", "float16"), ("bfloat16", "bfloat16")):
+        line = f"  precision ....................... {shown}....................updated"
+        text = re.sub("  params_dtype .*", line, LOGS["GPT-NeoX"].text)
+        assert point(read, text)["precision"] == dtype
     head = "01/02/2026 03:04:05 [INFO|DP=0|PP=0|TP=0]: "
     nanotron = (
         f"{head}model=ModelArgs(model_config=LlamaConfig(hidden_size=2048, intermediate_size=8192, "
