@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from scalesweep.core.errors import UserError
+from scalesweep.gallery.source_text import read_source_text
 
-MAX_BYTES = 16 << 20
 SECTION = "section"  # the column that every table gets: the headings that it stands under
 _RULE = re.compile(r"\s*\|?\s*:?-+:?\s*(\|\s*:?-+:?\s*)*\|?\s*")
 _HEADING = re.compile(r"(#{1,6}) +(.*)")
@@ -29,16 +29,7 @@ class MarkdownTable:
 
 def read_tables(path: Path) -> Iterator[MarkdownTable]:
     """The tables of a file, in order. Raises UserError if it is no text or too large."""
-    try:
-        with path.open("rb") as file:
-            content = file.read(MAX_BYTES + 1)
-        text = content.decode()
-    except OSError as error:
-        raise UserError(f"{path}: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise UserError(f"{path}: is no text in UTF-8") from None
-    if len(content) > MAX_BYTES:
-        raise UserError(f"{path}: larger than {MAX_BYTES >> 20} MiB")
+    text = read_source_text(path)
     lines = text.splitlines()
     headings: list[str] = []
     words, at = "", 0

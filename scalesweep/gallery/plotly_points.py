@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from scalesweep.core.errors import UserError
+from scalesweep.gallery.source_text import read_source_text
 
-MAX_BYTES = 64 << 20
 _CALL = "Plotly.newPlot("
 _BREAK = re.compile(r"<br\s*/?>")
 _TAG = re.compile(r"<[^>]*>")
@@ -53,16 +53,7 @@ def _texts(path: Path) -> Iterator[str]:
 
 def _figure(path: Path) -> tuple[list[Any], dict[str, Any]]:
     """Traces and layout of the figure in a page."""
-    try:
-        with path.open("rb") as file:
-            content = file.read(MAX_BYTES + 1)
-        page = content.decode()
-    except OSError as error:
-        raise UserError(f"{path}: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise UserError(f"{path}: is no text in UTF-8") from None
-    if len(content) > MAX_BYTES:
-        raise UserError(f"{path}: larger than {MAX_BYTES >> 20} MiB")
+    page = read_source_text(path)
     decoder, at = json.JSONDecoder(), page.find(_CALL)
     try:
         start = page.index("[", page.index(",", at))
