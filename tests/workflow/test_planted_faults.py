@@ -103,6 +103,7 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> Callable[[int], Cards]
 def check(said: list[str], sentence: str) -> None:
     """What is clear is the fault, with its size, and nothing else; a verdict says no cause."""
     others = [text for text in said if not text.startswith("Run 1 rank")]
+    assert len(others) == 1, said
     (text,) = others
     match = re.search(sentence, text)
     assert match, text
