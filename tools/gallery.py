@@ -44,26 +44,21 @@ def listed() -> str:
 
 def entry(study: Study, site: Path) -> dict[str, Any]:
     """The row of a study in the index; its pages are written first if its numbers are shipped."""
-    from scalesweep.commands import gallery
+    from scalesweep.commands.gallery import import_study
+    from scalesweep.gallery.comparison_text import counts
 
     row = {"name": study.name, "title": study.title, "page": "", "report": ""}
     if not study.is_shipped:
         return {**row, "counts": f"SOURCE is needed: {study.needs}"}
     results = site / ".gallery" / study.name
-    said = io.StringIO()
-    with contextlib.redirect_stdout(said):
-        gallery.run(argparse.Namespace(name=study.name, source="", results=str(results)))
+    with contextlib.redirect_stdout(io.StringIO()):
+        comparisons = import_study(study, None, results)
     folder = site / "gallery" / study.name
     folder.mkdir(parents=True, exist_ok=True)
     for name in ("published.html", "report.html"):
         shutil.copyfile(results / name, folder / name)
-    (counts,) = (
-        line.partition(": ")[2]
-        for line in said.getvalue().splitlines()
-        if line.startswith("published numbers: ")
-    )
     pages = {"page": f"{study.name}/published.html", "report": f"{study.name}/report.html"}
-    return {**row, **pages, "counts": counts}
+    return {**row, **pages, "counts": counts(comparisons)}
 
 
 def main() -> None:

@@ -1,7 +1,7 @@
 """What of a user's source a study imports, as words of `scalesweep import`."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatch
 from pathlib import Path
@@ -26,20 +26,23 @@ class Brought:
     words: tuple[str, ...]
 
 
-def bring(study: Study, source: Path | None, results: Path, site: str) -> list[Brought]:
-    """What is imported of ``source``, or of what the repository holds if that is None.
-
-    Writes tables that are read out of other files below ``results``. Raises UserError for a source
-    that does not hold what the study needs.
-    """
-    brought = [
-        Brought(part, path, _words(part, path, results, site))
-        for part, file in _files(study, source)
-        for path in (_as_tables(part, file, results) if part.tables and source else [file])
-    ]
-    if not brought:
+def files_of(study: Study, source: Path | None) -> list[tuple[Import, Path]]:
+    """What a study reads of ``source``, or of what the repository holds if that is None; writes
+    nothing. Raises UserError for a source that does not hold what the study needs."""
+    files = list(_files(study, source))
+    if not files:
         raise UserError(f"{study.name}: holds nothing to import; SOURCE is {study.needs}")
-    return brought
+    return files
+
+
+def bring(files: Sequence[tuple[Import, Path]], results: Path, site: str) -> list[Brought]:
+    """What is imported of ``files_of``; tables that are read out of other files are written below
+    ``results``. Raises UserError for a file that has none."""
+    return [
+        Brought(part, path, _words(part, path, results, site))
+        for part, file in files
+        for path in (_as_tables(part, file, results) if part.tables else [file])
+    ]
 
 
 def _files(study: Study, source: Path | None) -> Iterator[tuple[Import, Path]]:

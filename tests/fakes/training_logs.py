@@ -9,9 +9,15 @@ foundation-model-stack/fms-fsdp (train_utils.py), PrimeIntellect-ai/prime-rl (PR
 NVIDIA-BioNeMo/bionemo-recipes (PR 740).
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
+
+from scalesweep.importers.detect_logs import read_source
+from scalesweep.importers.imported_run import ImportedRun, Refusal
+
+Read = Callable[..., tuple[list[ImportedRun], list[Refusal]]]
 
 DATE = "2024-05-06 07:08:09,010 - root - INFO - "
 NOW = "[2026-01-02 03:04:05,006] [INFO] "
@@ -390,3 +396,14 @@ LOGS = {
         {"step_time": 0.125, "samples_per_second": 32, "final_loss": 1.5},
     ),
 }  # fmt: skip
+
+
+def log_reader(folder: Path) -> Read:
+    """What writes a text into a log of a folder, and reads it."""
+
+    def read(text: str, ranks: int | None = None) -> tuple[list[ImportedRun], list[Refusal]]:
+        (folder / "train.log").write_text(text)
+        runs, refusals, _ = read_source(folder, ranks)
+        return runs, refusals
+
+    return read

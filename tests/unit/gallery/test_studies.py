@@ -54,6 +54,13 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureF
     return call
 
 
+def test_a_wrong_source_leaves_no_results_folder(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "other").mkdir()
+    with pytest.raises(UserError, match="other: holds no"):
+        run("llm_foundry", tmp_path / "other")
+    assert [path.name for path in tmp_path.iterdir()] == ["other"]
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", SHIPPED)
 def test_what_is_shipped_comes_out(run: Run, name: str) -> None:

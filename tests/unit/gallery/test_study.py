@@ -8,7 +8,7 @@ import yaml
 
 from scalesweep.core.errors import UserError
 from scalesweep.core.paths import GALLERY
-from scalesweep.gallery.bring import bring
+from scalesweep.gallery.bring import bring, files_of
 from scalesweep.gallery.study import load_study, study_names
 from tests.fakes.gallery import SMALL, write_study
 
@@ -66,16 +66,16 @@ def test_a_source_that_is_another_folder(tmp_path: Path) -> None:
     study = load_study("small", tmp_path)
     (tmp_path / "other").mkdir()
     with pytest.raises(UserError) as error:
-        bring(study, tmp_path / "other", tmp_path / "results", "imported")
+        files_of(study, tmp_path / "other")
     assert str(error.value) == (
         f"{tmp_path / 'other'}: holds no docs/table.csv; SOURCE is a checkout of nothing"
     )
     with pytest.raises(UserError, match="no such file or folder; SOURCE is a checkout"):
-        bring(study, tmp_path / "none", tmp_path / "results", "imported")
+        files_of(study, tmp_path / "none")
     del content["imports"][0]["shipped"]
     (tmp_path / "small" / "study.yaml").write_text(yaml.safe_dump(content))
     with pytest.raises(UserError, match="small: its numbers are not shipped: name SOURCE"):
-        bring(load_study("small", tmp_path), None, tmp_path / "results", "imported")
+        files_of(load_study("small", tmp_path), None)
 
 
 def test_a_source_with_several_files_for_one_table(tmp_path: Path) -> None:
@@ -87,11 +87,11 @@ def test_a_source_with_several_files_for_one_table(tmp_path: Path) -> None:
     for name in ("a.csv", "b.csv"):
         (source / name).write_text("gpus,rate,printed\n1,100.0,100%\n")
     with pytest.raises(UserError) as error:
-        bring(study, source, tmp_path / "results", "imported")
+        files_of(study, source)
     assert str(error.value) == (
         f"{source}: 2 files match *.csv, and small: rates reads one: name it as SOURCE"
     )
-    assert [each.path for each in bring(study, source / "b.csv", tmp_path, "x")] == [
+    assert [each.path for each in bring(files_of(study, source / "b.csv"), tmp_path, "x")] == [
         source / "b.csv"
     ]
 
@@ -100,4 +100,4 @@ def test_a_source_where_nothing_is_read(tmp_path: Path) -> None:
     write_study(tmp_path, SMALL)
     study = load_study("small", tmp_path)
     with pytest.raises(UserError, match="small: reads no SOURCE: all of its numbers are shipped"):
-        bring(study, tmp_path, tmp_path / "results", "imported")
+        files_of(study, tmp_path)

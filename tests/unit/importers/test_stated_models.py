@@ -1,7 +1,6 @@
 """What logs state of the model: its parameters, its transformer, and whether its rate is normal."""
 
 import re
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,27 +12,18 @@ from scalesweep.config.benchmark import load_benchmark
 from scalesweep.config.point_shape import shape_of
 from scalesweep.core.plan_format import PLAN, read_plan
 from scalesweep.experiment.load import load_results
-from scalesweep.importers.detect_logs import read_source
-from scalesweep.importers.imported_run import ImportedRun, Refusal
 from scalesweep.importers.training_logs import build_run, progress
 from scalesweep.importers.training_logs.model_facts import DESCRIBING
 from scalesweep.report.sections import fixed_parameters
 from tests.fakes.gallery import tables_only
 from tests.fakes.imported_runs import import_runs
-from tests.fakes.training_logs import LOGS, STAMP, megatron, titan, titan_steps
-
-Read = Callable[..., tuple[list[ImportedRun], list[Refusal]]]
+from tests.fakes.training_logs import LOGS, STAMP, Read, log_reader, megatron, titan, titan_steps
 
 
 @pytest.fixture
 def read(tmp_path: Path) -> Read:
     """Write a text into a log and read it."""
-
-    def reader(text: str, ranks: int | None = None) -> Any:
-        (tmp_path / "train.log").write_text(text)
-        return read_source(tmp_path, ranks)[:2]
-
-    return reader
+    return log_reader(tmp_path)
 
 
 def dump(**values: Any) -> str:

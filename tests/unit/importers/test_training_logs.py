@@ -1,7 +1,6 @@
 """Logs of training programs: values, units, warm-up, starts, labels, and what is refused."""
 
 import re
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,7 @@ from scalesweep.commands.interface import parser_of
 from scalesweep.compute.log_lines import read_lines
 from scalesweep.core.errors import UserError
 from scalesweep.importers.detect_logs import RULES, read_source
-from scalesweep.importers.imported_run import ImportedRun, Refusal
+from scalesweep.importers.imported_run import ImportedRun
 from scalesweep.importers.training_logs.build_run import run_of
 from scalesweep.importers.training_logs.progress import starts_of
 from scalesweep.importers.training_logs.registry import PROGRAMS
@@ -23,20 +22,13 @@ from scalesweep.importers.write_campaign import campaign_of
 from tests.conftest import ROOT
 from tests.fakes.gallery import tables_only
 from tests.fakes.imported_runs import import_runs
-from tests.fakes.training_logs import LOGS, megatron, nanogpt, titan, titan_steps
-
-Read = Callable[..., tuple[list[ImportedRun], list[Refusal]]]
+from tests.fakes.training_logs import LOGS, Read, log_reader, megatron, nanogpt, titan, titan_steps
 
 
 @pytest.fixture
 def read(tmp_path: Path) -> Read:
     """Write a text into a log and read it."""
-
-    def reader(text: str, ranks: int | None = None) -> Any:
-        (tmp_path / "train.log").write_text(text)
-        return read_source(tmp_path, ranks)[:2]
-
-    return reader
+    return log_reader(tmp_path)
 
 
 def value(run: ImportedRun, metric: str) -> float:
