@@ -1,5 +1,5 @@
 # make demo: set up, run the demo campaign, print the report's path.   make test: set up, test.
-.PHONY: help setup demo torch study check test readme docs lint format bench soak screenshots lock slurm-up slurm-down clean
+.PHONY: help setup demo torch study check test gates size readme docs lint format bench soak screenshots lock slurm-up slurm-down clean
 
 VENV := .venv/bin
 export PATH := $(CURDIR)/$(VENV):$(PATH)
@@ -10,6 +10,8 @@ help:
 	@echo "make study DIR=FOLDER   make a study of your own: campaign, site and benchmark that run at once"
 	@echo "make check  install .venv, lint, run the fast unit tests: for every edit"
 	@echo "make test   install .venv, run the tests (TESTS=PATH: only these)"
+	@echo "make gates  the gates at full length (at most 40 minutes): before something large lands"
+	@echo "make size   lines by package and words of the documentation, beside their budgets"
 	@echo "make readme run the README's commands in a fresh clone, and check what they leave"
 	@echo "make docs   build the documentation's site in site/, with search; links are checked; and the gallery's reports"
 	@echo "make lint   ruff, mypy, snakefmt, snakemake --lint, the documentation"
@@ -41,6 +43,13 @@ check: lint
 test: setup
 	@pytest -n 4 --dist loadfile $(or $(TESTS),--ignore $(README))
 
+# What must survive any rewrite (tests/acceptance), at full length.
+gates: setup
+	@GATES=whole pytest -n 2 --dist loadfile tests/acceptance
+
+size:
+	@python3 tools/size.py
+
 # The demo measures: with nothing else on the machine, its sentences are those of a quiet one.
 README := tests/workflow/test_readme.py
 readme: setup
@@ -59,6 +68,7 @@ lint: setup
 	python tools/reference.py --check
 	$(DOCS) -b dummy . site
 	python tools/names.py
+	python tools/size.py --check
 	python tools/causes.py --check
 	python tools/schemas.py --check
 	python tools/gallery.py --check
