@@ -11,6 +11,8 @@ TABLES = {
     "points": "tables/{experiment}/points.csv",
 }
 REPORT = "report.html"
+# What Snakemake is asked for to get the tables alone.
+TABLES_RULE = "tables"
 # What a finding is when it claims something and the claim stands.
 CLEAR = "clear"
 
