@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -111,47 +112,43 @@ def test_mpi_tells_its_version_only_when_in_use(monkeypatch, said, version):
     assert facts.mpi_version() is None
 
 
-@pytest.mark.measured
 def test_since_start(monkeypatch):
     monkeypatch.delenv("SCALESWEEP_STARTED", raising=False)
     assert 0 < phases.since_start() < 3600
-    monkeypatch.setenv("SCALESWEEP_STARTED", str(time.time() - 5))
-    assert phases.since_start() == pytest.approx(5, abs=0.5)
+    before = time.time()
+    monkeypatch.setenv("SCALESWEEP_STARTED", str(before - 5))
+    assert 5 <= phases.since_start() <= 5 + time.time() - before
     monkeypatch.setenv("SCALESWEEP_STARTED", str(time.time() + 500))  # another host's clock
     assert 0 <= phases.since_start() < 3600
 
 
-@pytest.mark.measured
 def test_phases_add_up_and_survive_errors():
-    timer = phases.Phases()
+    timer, began = phases.Phases(), time.perf_counter()
     for _ in range(2):
         with pytest.raises(KeyError), timer("a"):
             time.sleep(0.01)
             raise KeyError
-    assert 0.02 <= timer.seconds["a"] < 1
+    assert 0.02 <= timer.seconds["a"] <= time.perf_counter() - began
 
 
-@pytest.mark.measured
-def test_epochs_order_of_events_and_times():
-    events = []
+def test_epochs_order_of_events_and_times(monkeypatch):
+    events, clock = [], SimpleNamespace(now=1000)
+    monkeypatch.setattr(epochs, "time", SimpleNamespace(perf_counter=lambda: clock.now))
 
     def barrier(ok):
         events.append("barrier")
-        time.sleep(0.02)
+        clock.now += 20
         return ok
 
     def work(prepared):
         events.append(prepared)
-        time.sleep(0.01)
+        clock.now += 10
         return True
 
     times = epochs.time_epochs(2, lambda epoch: f"work {epoch}", work, barrier)
     assert events == ["barrier", "work 0", "barrier", "barrier", "work 1", "barrier"]
-    for local, total in zip(times.local, times.total, strict=True):
-        assert local >= 0.01
-        assert total >= local + 0.02
-    # The opening barrier is not part of the time (the better epoch, as the machine may be busy).
-    assert min(times.local) < 0.028
+    # The opening barrier is not part of the time.
+    assert (times.local, times.total) == ([10, 10], [30, 30])
 
 
 def test_epochs_stop_together_after_a_failure():
@@ -266,7 +263,7 @@ def test_two_ranks_of_torch_gather_in_pieces_and_fail_together(tmp_path):
         assert json.loads(text)["distributedInfo"]["rank"] == rank
         account = torch_account(read_torch_trace(text))
         # Windows end with the optimiser: three of four steps, none with what was gathered after.
-        assert account is not None and account.steps == 3 and account.step_s < 1
+        assert account is not None and account.steps == 3
         assert all(account.shares[part] > 0 for part in ("computation", "communication"))
 
 

@@ -2,6 +2,7 @@
 
 import json
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -39,8 +40,9 @@ def test_two_ranks_look_before_and_after(tmp_path: Path) -> None:
     words = [sys.executable, str(CANARY), "--out", "{out}", "--workers", "2", "--seconds", "0.01"]
     words += ["--read", "{out}"]
     both = ["bash", "-c", '"$@" & "$@" & wait', "-", *words]
+    began = time.monotonic()
     assert launch(watched(tmp_path, both, read=True), REPO) == 0
-    found = record(tmp_path)
+    took, found = time.monotonic() - began, record(tmp_path)
     assert found["canary"].keys() == {"before", "after"}
     for look in found["canary"].values():
         assert len(look["hosts"]) == len(look["compute"]) == len(look["memory"]) == 1
@@ -50,7 +52,7 @@ def test_two_ranks_look_before_and_after(tmp_path: Path) -> None:
         assert len(look["read"]) == 1 and look["read"][0] > 1e6
         assert "allreduce" not in look and "left_out" not in look
     # The time of the run is its own.
-    assert found["wall_s"] < sum(look["seconds"] for look in found["canary"].values()) + 30
+    assert found["wall_s"] + sum(look["seconds"] for look in found["canary"].values()) < took
     work = tmp_path / "toy-r2-0123456789ab" / "attempt-1"
     assert sorted(path.name for path in work.glob("canary*")) == [
         "canary-after.log", "canary-before.log",

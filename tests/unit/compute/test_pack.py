@@ -65,7 +65,7 @@ def launch(order: Path, digest: str, hosts: Sequence[str]) -> int:
     if kind == "killed":
         os.kill(os.getpid(), signal.SIGKILL)
     if kind == "stuck":
-        time.sleep(60)
+        time.sleep(3600)
     if kind == "wrong":
         raise ValueError("a mistake of ours")
     if kind == "taken":
@@ -162,7 +162,8 @@ def test_runs_on_nodes_of_their_own_begin_in_order_and_share_none(
                 assert until <= began or ended <= since, (run_id, other)
     assert when["one-1"][0] < when["stuck"][1] and when["two-1"][0] < when["stuck"][1]
     # While one hangs the others go on; what needs its node waits until it has been killed.
-    assert when["two-2"][0] < when["stuck"][0] + 2.2 <= when["four"][0]
+    killed = (runs / "stuck" / "failure.json").stat().st_mtime
+    assert when["two-2"][0] < killed <= when["four"][0]
     causes = {i: (read_failure(runs / i) or {}).get("cause") for i in sizes}
     assert {i for i, cause in causes.items() if cause} == {"stuck", "killed"}
 
@@ -207,7 +208,7 @@ def test_a_group_of_which_a_run_has_failed_is_left_out_in_a_job_or_not(
 
 
 def test_called_off_it_ends_what_it_has_begun(runs: Path) -> None:
-    path = made(runs, "stuck", "good-1", needs_s=60.0)
+    path = made(runs, "stuck", "good-1", needs_s=3600.0)
     if (pid := os.fork()) == 0:
         with contextlib.suppress(SystemExit):
             run_pack(path, launch)
@@ -218,5 +219,4 @@ def test_called_off_it_ends_what_it_has_begun(runs: Path) -> None:
         time.sleep(0.01)
     os.kill(pid, signal.SIGTERM)
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 1
-    assert time.monotonic() - since < 30  # it has waited for the end of one that was called off too
     assert begun(runs, path.stem) == ["stuck"] and not (runs / "stuck" / "failure.json").exists()

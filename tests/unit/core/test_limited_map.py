@@ -22,7 +22,7 @@ def _do(scale: int, item: Any) -> Any:
     if item == "leave":
         os._exit(3)
     if item == "hang":
-        time.sleep(60)
+        time.sleep(3600)
     if item == "grow":
         return len([float(number) for number in range(30_000_000)])
     if item == "wrong":
@@ -50,10 +50,8 @@ def test_what_fails_fails_alone(processes: int) -> None:
 
 
 def test_time_is_limited_for_each_item() -> None:
-    began = time.monotonic()
     found = limited_map(_do, 1, ["hang", 2, 3], 2, Limits(0.3, LIMITS.memory_bytes))
     assert found == [Failed("it takes more than 0.3 s"), 2, 3]
-    assert time.monotonic() - began < 10
 
 
 @pytest.mark.parametrize(("item", "error"), [("full", OSError), ("user", UserError)])

@@ -299,11 +299,9 @@ def test_a_failure_is_one_line(executor: Any, hooks: Hooks) -> None:
 
 def test_nobody_waits_for_a_pause_when_all_is_over(executor: Any) -> None:
     executor.wait = True
-    executor._next_seconds_between_status_checks = 100
+    executor._next_seconds_between_status_checks = 10_000
     threading.Timer(0.1, lambda: setattr(executor, "wait", False)).start()
-    before = time.monotonic()
     asyncio.run(executor.sleep())
-    assert time.monotonic() - before < 50
 
 
 def test_jobs_are_cancelled_unless_they_are_left(executor: Any, hooks: Hooks) -> None:

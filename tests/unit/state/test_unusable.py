@@ -3,7 +3,6 @@
 import csv
 import json
 import os
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -80,9 +79,7 @@ def test_what_is_no_file_blocks_nothing(
     path = tmp_path / RUN / name
     path.unlink(missing_ok=True)
     make(path)
-    began = time.monotonic()
     state = scan(tmp_path, [RUN], quarantine=True, verify=True)[RUN]
-    assert time.monotonic() - began < 20
     if name == POWER:  # the record tells of none
         assert state.status == "done"
     elif make in (loop, gone) and name != SAMPLES:

@@ -22,7 +22,7 @@ def well() -> Checks:
 def hangs() -> Checks:
     yield Check("c", OK, "before it hangs")
     subprocess.Popen(["sleep", "86431"])
-    time.sleep(100)
+    time.sleep(86431)
 
 
 def breaks() -> Checks:
@@ -56,16 +56,14 @@ def sleepers() -> list[bytes]:
 
 def test_each_has_its_own_deadline_and_end(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(checks, "GRACE_S", 0.2)
-    begin = time.monotonic()
     groups = [
         Group(("c", "d", "e"), 0.5, hangs),
-        Group(("a", "b"), 5, well),
-        Group(("f", "g"), 5, breaks),
-        Group(("h",), 5, complains),
-        Group(("i",), 5, dies),
+        Group(("a", "b"), 60, well),
+        Group(("f", "g"), 60, breaks),
+        Group(("h",), 60, complains),
+        Group(("i",), 60, dies),
     ]
     found = {check.name: outcome(check) for check in carry_out(groups)}
-    assert time.monotonic() - begin < 50  # less than `hangs` takes
     assert found == {
         "a": (OK, "as it must be"),
         "b": (OK, "too"),

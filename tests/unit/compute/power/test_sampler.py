@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from scalesweep.compute.power.energy import read_host
+from scalesweep.compute.power.sampler import Sampler
 from tests.conftest import ROOT
 from tests.fakes.sysfs import RANGE, Rising, deny, described, write, zone
 
@@ -96,15 +97,10 @@ def test_it_measures_what_the_counters_count(tmp_path: Path) -> None:
     assert not said["lost"] and not said["refused"] and said["missing"] is None
 
 
-@pytest.mark.measured
-def test_samples_lie_on_a_grid_of_the_clock(running: Running) -> None:
-    running.wait_for(8)
-    running.end()
-    times = [float(line.split(",")[0]) for line in
-             (running.out / "power-n1.csv").read_text().splitlines()[1:]]  # fmt: skip
-    # All but the first and the last; a busy machine makes some late, never early.
-    late = sorted((at / INTERVAL_S) % 1 for at in times[1:-1])
-    assert late[0] < 0.5 and times == sorted(times)
+def test_samples_lie_on_a_grid_of_the_clock(tmp_path: Path) -> None:
+    after = Sampler(tmp_path, "n1", 0.5)._after
+    # By the time of day, which is 3.25 s ahead of the clock that is looked at.
+    assert [after(at, 3.25) for at in (1.0, 1.24, 1.25)] == [1.25, 1.75, 1.75]
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGUSR1])

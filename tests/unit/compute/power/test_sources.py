@@ -165,7 +165,7 @@ def test_nothing_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
 def test_a_meter_leaves_alone_what_fails_again_and_again(tmp_path: Path) -> None:
     counter = zone(tmp_path, "intel-rapl:0", "package-0", 1)
     other = zone(tmp_path, "intel-rapl:1", "package-1", 2)
-    meter = Meter(find_rapl(str(tmp_path)).readers)
+    meter, began = Meter(find_rapl(str(tmp_path)).readers), time.time()
     assert [reading.value for reading in meter.sample()] == [1, 2]
     counter.unlink()
     assert [reading.value for reading in meter.sample()] == [2]
@@ -178,7 +178,7 @@ def test_a_meter_leaves_alone_what_fails_again_and_again(tmp_path: Path) -> None
     write(other, 3)
     assert [reading.domain for reading in meter.sample()] == ["rapl:package-0"]
     at, why = meter.lost["rapl:package-1"]
-    assert 0 < time.time() - at < 60 and "garbage" in why
+    assert began <= at <= time.time() and "garbage" in why
 
 
 class FakeNvml:
@@ -301,10 +301,11 @@ def test_nvidia_smi_where_nvml_is_missing(
     (domain,) = meter.domains
     assert domain.device == "0000:3b:00.0" and domain.kind == "power"
     assert [reading.value for reading in meter.sample()] == [61.5]
+    began = time.time()
     time.sleep(0.2)
     assert len(list(meter.receive())) >= 2
     last = list(meter.close())
-    assert last and abs(last[-1].time - time.time()) < 5
+    assert last and began <= last[-1].time <= time.time()
     words = (tmp_path / "words").read_text()
     assert "--query-gpu=index,pci.bus_id,power.draw" in words and "-lms=250" in words
     # What the program itself had just started may need a moment.
