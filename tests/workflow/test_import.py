@@ -13,7 +13,6 @@ from scalesweep.config.yaml_loader import check_schema
 from tests.conftest import Project
 from tests.fakes import logs
 from tests.fakes.published import LOCAL, TOTAL, write_result
-from tests.report.visits import NEEDED, check_report, chromium
 
 pytestmark = pytest.mark.slow
 
@@ -52,21 +51,6 @@ def test_published_results_become_tables(project: Project, tmp_path: Path) -> No
     before = {p: p.stat().st_mtime_ns for p in results.glob("runs/imported/*/record.json")}
     assert run_import(project, source).returncode == 0  # a second time changes nothing
     assert before == {p: p.stat().st_mtime_ns for p in results.glob("runs/imported/*/record.json")}
-
-
-@NEEDED
-@pytest.mark.browser
-def test_the_report_of_imported_results(project: Project, tmp_path: Path) -> None:
-    source = tmp_path / "published"
-    for ranks in (1, 2, 4):
-        for threads in ((2, 12), (4, 24)):
-            times = [[9.0 / threads[0] + 0.1 * epoch] * ranks for epoch in range(5)]
-            name = f"gpu-n{ranks}-inter{threads[0]}-intra{threads[1]}"
-            write_result(source / name, ranks, times, times, threads)
-    done = run_import(project, source)
-    assert done.returncode == 0, done.stdout + done.stderr
-    with chromium() as browser:
-        check_report(browser, project.path / "results" / "imported" / "report.html")
 
 
 def test_what_cannot_be_trusted_is_refused_and_the_rest_imported(

@@ -1,0 +1,275 @@
+"""Pages in a real browser, from their files and offline: what only a browser can tell.
+
+The gate of the page (tests/acceptance/test_page.py) holds that a report is sound and inert.
+"""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from scalesweep.commands.compare import compare
+from scalesweep.compare.inputs import read_sides
+from scalesweep.config.campaign import Campaign
+from scalesweep.config.history_settings import HistorySettings
+from scalesweep.history.run import write_history
+from scalesweep.history.settled import keep
+from scalesweep.history.store import append
+from tests.fakes.history import FakeSession, make_history, make_session, settled_of
+from tests.fakes.imported_table import write_imported
+from tests.fakes.pages import render
+from tests.fakes.results import Fake, demo, make_results
+from tests.report.visits import NEEDED, Visit, check_report, chromium
+
+pytestmark = [pytest.mark.browser, pytest.mark.slow, NEEDED]
+
+RUN = "b-r1-000000000000"  # of the session of the history whose results are still there
+# Layouts of two scales: tokens/s of a rank grow with the micro-batch and fall with tp.
+LAYOUTS: dict[str, Any] = {
+    "name": "sweep",
+    "parameters": {
+        "ranks": {"column": "ranks"}, "dp": {"column": "dp", "unit": "ranks"},
+        "tp": {"column": "tp", "unit": "ranks"}, "micro_batch": {"column": "mbs"},
+    },
+    "metrics": {
+        "tokens_per_second": {
+            "column": "rate", "unit": "tokens/s", "better": "higher", "scope": "rank"
+        },
+        "mfu_unstated": {"column": "mfu", "unit": "1", "better": "higher", "scope": "rank"},
+    },
+    "failed": {"column": "status", "values": {"oom": "GPU_OUT_OF_MEMORY"}},
+    "mesh": ["dp", "tp"],
+}  # fmt: skip
+LAYOUT_ROWS = "ranks,dp,tp,mbs,rate,mfu,status\n" + "".join(
+    f"{ranks},{ranks // tp},{tp},{mbs},"
+    + (f"{1000 * mbs**0.5 / tp},{0.1 * mbs**0.5 / tp},ok" if mbs < 16 * tp else ",,oom")
+    + "\n"
+    for ranks in (8, 16)
+    for tp in (1, 2, 4)
+    for mbs in (1, 2, 4, 8, 16, 32)
+)
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with chromium() as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The report of a campaign like the demo's, with predictions."""
+    first, second, _, *others = demo()
+    root = make_results(
+        tmp_path_factory.mktemp("report"), [replace(first, predict=[2048, 4096]), second, *others]
+    )
+    render(root)
+    return root / "report.html"
+
+
+@pytest.fixture(scope="module")
+def layouts(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = write_imported(tmp_path_factory.mktemp("layouts"), LAYOUT_ROWS, LAYOUTS)
+    render(root)
+    return root / "report.html"
+
+
+@pytest.fixture(scope="module")
+def comparison(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("comparison")
+    for name, factor in (("before", 1.0), ("after", 1.1)):
+        speed = lambda point, factor=factor: factor * point["batch_size"]  # noqa: E731
+        axes = {"ranks": [1, 2, 4, 8], "batch_size": [1, 2, 4, 8]}
+        make_results(root / name, [Fake("io", axes, speed=speed)], name)
+    here = cast(Campaign, SimpleNamespace(results=root, site=SimpleNamespace(name="x")))
+    compare(*read_sides(str(root / "before"), str(root / "after"), here), root)
+    return root / "compare.html"
+
+
+@pytest.fixture(scope="module")
+def history(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("history")
+    make_history(folder)
+    keep(folder, replace(settled_of(9, 10), first_bad=True))
+    results = folder / "results"
+    (results / "runs" / "there" / RUN).mkdir(parents=True)
+    (results / "runs" / "there" / RUN / "record.json").write_text("{}")
+    (results / "report.html").write_text("<title>the report</title>")
+    session = make_session(FakeSession(0, {"p": [1.0]}, site="there"))
+    for rows in session.rows.values():
+        for row in rows:
+            dict.update(row, results=str(results))  # type: ignore[arg-type]
+    append(folder, [session])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("scalesweep.history.page.MAX_FIGURES", 1)  # each takes a quarter of a second
+        write_history(HistorySettings(folder))
+    return folder / "history.html"
+
+
+def test_what_a_report_must_do(browser: Any, report: Path) -> None:
+    check_report(browser, report)
+
+
+@pytest.mark.parametrize("name", ["layouts", "comparison", "history"])
+def test_other_pages_are_sound_on_a_phone_in_the_dark(
+    browser: Any, name: str, request: pytest.FixtureRequest
+) -> None:
+    page: Path = request.getfixturevalue(name)
+    with Visit(browser, page, 390, "dark") as visit:
+        visit.wake()
+        visit.check_sound()
+
+
+def test_a_finding_leads_to_its_rows_and_these_to_their_runs(browser: Any, report: Path) -> None:
+    with Visit(browser, report) as visit:
+        # The verdict is above the fold. A link unfolds what it leads to.
+        verdict = visit.page.locator(".study").first.locator(".findings li").first.bounding_box()
+        assert verdict["y"] + verdict["height"] < 900
+        assert visit.page.locator("#e1 > details.whole").get_attribute("open") is None
+        visit.page.locator('nav a[href="#e1"]').click()
+        visit.page.wait_for_function("document.querySelector('#e1 > details.whole').open")
+        visit.page.locator(".study .every > summary").first.click()
+        finding = visit.page.locator(".findings li", has_text="Not decided: 1,024 ranks").first
+        finding.get_by_role("link", name="rows").click()
+        visit.page.wait_for_selector('[data-table="e1-points"].live')
+        assert visit.shown("e1-points") == 1
+        table = visit.table("e1-points")
+        assert table.locator("tbody th").first.inner_text() == "1024"
+        unfold = table.get_by_role("button", name="2/3")
+        unfold.focus()
+        visit.page.keyboard.press("Enter")
+        assert unfold.get_attribute("aria-expanded") == "true"
+        runs = table.locator(".of-point li")
+        assert runs.count() == 3 and "failed: TIMEOUT" in runs.nth(2).inner_text()
+        links = [one.get_attribute("href") for one in table.locator(".of-point a").all()]
+        assert len(links) == 4  # two records, a failure and its log
+        assert all((report.parent / link).is_file() for link in links)
+
+
+def test_charts_bridge_no_hole_and_draw_the_last_choice(browser: Any, report: Path) -> None:
+    with Visit(browser, report) as visit:
+        visit.wake()
+        chart = visit.page.locator('[data-chart="e1-chart"]')
+        assert "10 points, 1 without a result" in chart.inner_text()
+        drawn = [one.get_attribute("d") for one in chart.locator(".mark-line path").all()]
+        # Predicted, ideal, and what was measured.
+        assert sorted(path.count("M") for path in drawn) == [1, 1, 2]
+        hollow = chart.locator(".mark-symbol path[fill='transparent']").all()
+        assert len(hollow) == 2
+        assert "source: predicted" in str(hollow[0].get_attribute("aria-label"))
+        # Of choices in quick succession the last one is drawn.
+        vertical = chart.get_by_label("Vertical axis")
+        last = vertical.locator("option").last.inner_text()
+        vertical.evaluate(
+            """e => { for (const place of [0, 1, 2, 3, e.options.length - 1]) {
+              e.selectedIndex = place; e.dispatchEvent(new Event('change')) } }"""
+        )
+        visit.wait_drawn(chart, f"{last} over ")
+        # A heat map has a cell for each point that was not excluded.
+        chart = visit.page.locator('[data-chart="e2-chart"]')
+        chart.get_by_label("Drawn as").select_option(label="heat map")
+        cells = chart.locator(".mark-rect path[aria-label]")
+        cells.nth(28).wait_for()
+        assert cells.count() == 29
+        values = chart.locator(".mark-text.role-mark text").all_text_contents()
+        assert len(values) == 29 and values.count("no result") == 2
+        assert visit.said == []
+
+
+def test_on_paper_is_everything_and_without_scripts_are_the_tables(
+    browser: Any, report: Path
+) -> None:
+    with Visit(browser, report, 718) as visit:  # A4 less its margins
+        visit.page.evaluate("dispatchEvent(new Event('beforeprint'))")
+        visit.page.wait_for_function(
+            "() => [...document.querySelectorAll('[data-chart]')].every(one => one.dataset.drawn)"
+        )
+        visit.page.emulate_media(media="print")
+        assert not visit.page.is_visible("nav")
+        chart = visit.page.locator("[data-chart]").first
+        assert chart.locator(".plot svg").first.is_visible()
+        assert not chart.locator(".picks").first.is_visible()
+        assert visit.page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    context = browser.new_context(java_script_enabled=False, offline=True)
+    page = context.new_page()
+    page.goto(report.as_uri())
+    assert page.locator('[data-table="e1-points"] tbody tr').count() == 11
+    context.close()
+
+
+def test_figures_are_whole_and_large_enough_on_a_phone(browser: Any, report: Path) -> None:
+    with Visit(browser, report, 390) as visit:
+        # The smallest regular text is 8 units high; keep it above 7 pixels.
+        sizes = visit.page.eval_on_selector_all(
+            ".card svg",
+            "all => all.map(s => s.getBoundingClientRect().width / s.viewBox.baseVal.width)",
+        )
+        assert sizes and all(8 * size > 7 for size in sizes)
+        outside = visit.page.evaluate(
+            """() => [...document.querySelectorAll('.card svg, .small-chart')].flatMap(s => {
+              const b = s.getBoundingClientRect()
+              return [...s.querySelectorAll('text')].filter(t => {
+                const r = t.getBoundingClientRect()
+                return r.left < b.left - 1 || r.right > b.right + 1
+                  || r.top < b.top - 1 || r.bottom > b.bottom + 1
+              }).map(t => t.textContent)
+            })"""
+        )
+        assert outside == []
+
+
+def test_a_study_of_layouts_answers_first_and_runs_what_is_looked_at(
+    browser: Any, layouts: Path
+) -> None:
+    with Visit(browser, layouts) as visit:
+        page = visit.page
+        # Until somebody scrolls no library runs, and no table or chart is built.
+        assert page.evaluate("[typeof jQuery, typeof vegaEmbed]") == ["undefined", "undefined"]
+        assert page.locator(".live, [data-drawn]").count() == 0
+        # The first screen: a line for each scale, then why layouts failed.
+        rows = page.locator("#findings table.layouts tbody tr")
+        assert [row.locator("> *").all_inner_texts()[:4] for row in rows.all()] == [
+            ["8", "8", "1", "8"], ["16", "16", "1", "8"]
+        ]  # fmt: skip
+        assert "3 of 18 (GPU_OUT_OF_MEMORY 3)" in rows.first.inner_text()
+        assert rows.first.bounding_box()["y"] < 900
+        for link in page.locator("nav.parts a").all():
+            target = str(link.get_attribute("href"))
+            assert page.locator(target).count() == 1, target
+        visit.wake()
+        assert page.locator('[data-chart="e1-chart"]').get_attribute("data-drawn") == "30"
+
+
+def test_a_history_changes_with_its_choices_and_leads_to_reports(
+    browser: Any, history: Path
+) -> None:
+    with Visit(browser, history) as visit:
+        visit.wake()
+        # The gravest series comes first; what it is over and its unit can be chosen.
+        chart = visit.page.locator("[data-chart]").first
+        assert chart.get_attribute("data-drawn") == "14"
+        visit.wait_drawn(chart, "step_time, relative (lower is better) over commits: ranks 2")
+        which, over, unit = chart.locator(".picks:not(.show) select").all()[:3]
+        for select, choice, wanted in (
+            (over, "dates of the sessions", "over dates: ranks 2"),
+            (unit, "as measured", "step_time [s] over dates"),
+            (which, "ranks 4: step_time (no change)", "over dates: ranks 4"),
+        ):
+            select.select_option(label=choice)
+            visit.wait_drawn(chart, wanted)
+        mark = chart.locator(".mark-symbol path").last
+        mark.scroll_into_view_if_needed()
+        mark.click(force=True)
+        assert "(no longer there)" in chart.locator(".session").inner_text()
+        there = visit.page.get_by_role("group", name="Chart of b on there,")
+        there.locator(".picks select").last.select_option(index=1)
+        links = {one.inner_text(): one.get_attribute("href") for one in there.locator("a").all()}
+        assert links == {
+            "report": "./results/report.html",
+            RUN: f"./results/runs/there/{RUN}/record.json",
+        }
+        there.get_by_role("link", name="report").click()
+        assert visit.page.title() == "the report"
