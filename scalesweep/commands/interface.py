@@ -255,7 +255,10 @@ def _import(parser: Parser) -> None:
         "--as", dest="kind", choices=SOURCES, metavar="KIND",
         help=f"what the source is, where it may be several: {', '.join(SOURCES)}",
     )  # fmt: skip
-    parser.set_defaults(report=True)  # of several imports into one folder, only the last makes one
+    parser.add_argument(
+        "--no-report", dest="report", action="store_false",
+        help="of several imports into one folder only the last needs a report",
+    )  # fmt: skip
 
 
 def _gallery(parser: Parser) -> None:
