@@ -13,8 +13,7 @@ from pathlib import Path
 from scalesweep.adaptive.stops import KeptStop, Scale, StopSeries
 from scalesweep.analysis.metrics import (
     EPOCH_PHASES,
-    INTENSIVE,
-    LATENCY,
+    EXTENSIVE,
     QUANTITIES,
     column,
     kind_of,
@@ -99,13 +98,13 @@ def _metric(experiment: Experiment, rule: StopRule, rows: Sequence[Row]) -> str:
 
 
 def _has_ideal(experiment: Experiment, metric: str, rows: Sequence[Row]) -> bool:
-    """Whether a metric changes with the work of a rank: an extensive one, or a time of work."""
+    """Whether a metric that the experiment is about is a rate or a time of work."""
     said = next((row.meanings[metric] for row in rows if metric in row.meanings), None)
     if metric in QUANTITIES or said is None:
         return True
     kinds, scaling = experiment.benchmark.kinds, experiment.scaling
-    kind = kind_of(metric, said["unit"], said["better"], kinds, scaling)
-    return kind not in (INTENSIVE, LATENCY)
+    kind = kind_of(metric, said["unit"], said["better"], kinds, scaling, main=True)
+    return kind == EXTENSIVE
 
 
 def _values(rows: Mapping[str, Row], metric: str) -> Values:

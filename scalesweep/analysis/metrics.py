@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 from scalesweep.core.formatting import PHASES
-from scalesweep.core.scaling_kinds import FLOP_RATE, MODEL
+from scalesweep.core.scaling_kinds import FLOP_RATE, MODEL, OF_SAMPLES
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +32,13 @@ class Quantity:
 
     @property
     def scales(self) -> bool:
-        """Whether it is a rate that grows with the ranks: it has an ideal, efficiency, speedup."""
+        """Whether it is a rate or a time of work: it has an ideal, efficiency and speedup."""
         return self.kind == EXTENSIVE
+
+    @property
+    def of_time(self) -> bool:
+        """Whether the less of it there is, the faster the work: of metrics that scale."""
+        return self.better == "lower"
 
     @property
     def axis_label(self) -> str:
@@ -49,17 +54,19 @@ BYTES: Mapping[str, float] = {
 }  # fmt: skip
 _OF_MEMORY = re.compile(r"mem|rss|hbm", re.IGNORECASE)
 
-# What becomes of a metric as ranks are added. Extensive: the work of all ranks, which grows with
-# them, or a rank's share of it. Intensive: bandwidth of a link, utilisation, MFU. Latency: the time
-# of an operation. Only the first has an ideal.
+# What becomes of a metric as ranks are added. Extensive: a rate of work, of all ranks or a rank's
+# share of it, or a time of work. Intensive: bandwidth of a link, utilisation, MFU. Latency: the
+# time of an operation. Only the first has an ideal.
 EXTENSIVE, INTENSIVE, LATENCY = "extensive", "intensive", "latency"
 KINDS = (EXTENSIVE, INTENSIVE, LATENCY)
 # Behind the name of a metric with a value for each key: the kind of all of them.
 EVERY_KEY = "_*"
 # nccl-tests print busbw and algbw.
 _OF_A_LINK = re.compile(r"(?:.*_)?(?:bandwidth|bw|busbw|algbw|utili[sz]ation|mfu|hfu)(?:_.*)?")
+_STEP = r"(?:(?:time)?step|iteration|iter|it|batch(?:e)?|epoch|update|call)s?"
 # What a rate counts that is larger the more ranks share it: in weak scaling its ideal is no larger.
-_OF_STEPS = re.compile(r"(?:step|iteration|iter|it|batch(?:e)?|epoch|update|call)s?/s")
+_OF_STEPS = re.compile(rf"{_STEP}/s")
+_TIME = re.compile(rf"(?:ns|us|µs|ms|s|sec|seconds|min|minutes|h|hours|d|days)(?:/{_STEP})?")
 
 
 def is_memory(name: str, unit: str) -> bool:
@@ -67,30 +74,48 @@ def is_memory(name: str, unit: str) -> bool:
     return bool(_OF_MEMORY.search(name)) and unit in BYTES
 
 
+def contradiction(kind: str, unit: str, better: str) -> str:
+    """Why a metric of this unit and direction cannot be of a declared kind; empty if it can."""
+    timed = _TIME.fullmatch(unit) is not None
+    if kind == INTENSIVE or (timed == (better == "lower") and (timed or kind != LATENCY)):
+        return ""
+    rate = "a rate (better: higher) or " if kind == EXTENSIVE else ""
+    return f"{kind} is for {rate}a time (better: lower), and this is {unit!r}, better: {better}"
+
+
 def kind_of(
-    name: str, unit: str, better: str, declared: Mapping[str, str], scaling: str = "none"
+    name: str,
+    unit: str,
+    better: str,
+    declared: Mapping[str, str],
+    scaling: str = "none",
+    main: bool = False,
 ) -> str:
     """The kind of a plain metric: as ``declared`` in benchmark.yaml, else what name and unit say.
 
     ``declared`` by name, or by stem and ``EVERY_KEY``. A rate of no link is extensive; one that
     counts steps is not where ``scaling`` is weak: all ranks together take each of them. Where it is
-    that of the model, samples are more work at every count, and FLOP/s alone has an ideal. Empty
-    for a time, or anything else less of which is better: what it is of is not known.
+    that of the model, samples are more work at every count, and FLOP/s alone has an ideal. A time
+    is one of work where it is the ``main`` metric, in weak and strong scaling; empty for another
+    time, or anything else less of which is better: what it is of is not known.
     """
-    if scaling == MODEL and not unit.endswith(FLOP_RATE):
-        scaled = _kind_of(name, unit, better, declared, scaling)
-        return INTENSIVE if scaled == EXTENSIVE else scaled
-    return _kind_of(name, unit, better, declared, scaling)
-
-
-def _kind_of(name: str, unit: str, better: str, declared: Mapping[str, str], scaling: str) -> str:
-    if name in declared:
-        return declared[name]
-    keyed = [stem for stem in declared if stem.endswith(EVERY_KEY) and name.startswith(stem[:-1])]
-    if keyed:
-        return declared[max(keyed, key=len)]
-    if better != "higher":
+    kind = _kind_of(name, unit, better, declared, scaling, main)
+    if kind == EXTENSIVE and better == "lower" and scaling not in OF_SAMPLES:
         return ""
+    if scaling == MODEL and kind == EXTENSIVE and not unit.endswith(FLOP_RATE):
+        return INTENSIVE
+    return kind
+
+
+def _kind_of(
+    name: str, unit: str, better: str, declared: Mapping[str, str], scaling: str, main: bool
+) -> str:
+    keyed = [stem for stem in declared if stem.endswith(EVERY_KEY) and name.startswith(stem[:-1])]
+    stated = declared.get(name) or (declared[max(keyed, key=len)] if keyed else "")
+    if stated:
+        return "" if contradiction(stated, unit, better) else stated
+    if better != "higher":
+        return EXTENSIVE if main and _TIME.fullmatch(unit) else ""
     of_steps = scaling == "weak" and _OF_STEPS.fullmatch(unit)
     if not unit.endswith("/s") or of_steps or _OF_A_LINK.fullmatch(name):
         return INTENSIVE
@@ -243,10 +268,11 @@ def quantities_of(
     benchmark: str,
     declared: Mapping[str, str] | None = None,
     scaling: str = "none",
+    main: str | None = None,
 ) -> dict[str, Quantity]:
     """Every quantity a run of ``benchmark`` may have: those of the epochs, then its plain ones.
 
-    ``declared`` kinds and ``scaling`` as of ``kind_of``.
+    ``declared`` kinds and ``scaling`` as of ``kind_of``; ``main``: name of the main metric.
     """
     plain = summary.attrs.get("metrics", {}).get(benchmark, {})
     # Of samples, which have no ideal where the model grows.
@@ -261,7 +287,9 @@ def quantities_of(
         name: plain_quantity(
             name,
             described,
-            kind_of(name, described["unit"], described["better"], declared or {}, scaling),
+            kind_of(
+                name, described["unit"], described["better"], declared or {}, scaling, name == main
+            ),
         )
         for name, described in plain.items()
         if name not in epochs
@@ -298,7 +326,8 @@ def units_of(
             model = QUANTITIES[f"total_{scaled[2]}"]
             unit = base.unit if scaled[2] == "ideal" else model.unit
             label = f"{model.label}: {base.label}"
-            quantity = Quantity(parts.metric, label, unit, "higher", base.scope, model.formula)
+            better = base.better if scaled[2] == "ideal" else "higher"
+            quantity = Quantity(parts.metric, label, unit, better, base.scope, model.formula)
         if quantity is not None:
             result[name] = {
                 "label": quantity.label,

@@ -9,6 +9,7 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from scalesweep.analysis.metrics import contradiction
 from scalesweep.config.command_template import Command, load_command, program_named
 from scalesweep.config.expressions import Expression
 from scalesweep.config.launcher_template import LAUNCHER_PLACES, fill_launcher
@@ -341,6 +342,14 @@ def load_benchmark(
     work = content.get("work")
     extract = load_extract(content["result"], path)
     defaults = {key: parameter.default for key, parameter in parameters.items()}
+    kinds = {
+        **(extract.kinds if extract else {}),
+        **{name: metric["kind"] for name, metric in metrics.items() if "kind" in metric},
+    }
+    for metric, kind in kinds.items():
+        meant = extract.meaning_of(metric) if extract else None
+        if meant and (fault := contradiction(kind, meant["unit"], meant["better"])):
+            raise UserError(f"{path}: {metric}: kind: {fault}")
     nullable = [key for key, parameter in parameters.items() if "null" in parameter.types]
     workers = _workers(content["workers"], path, expression) if "workers" in content else None
     if workers and workers.name in parameters:
@@ -371,10 +380,7 @@ def load_benchmark(
         compare={
             name: metric["compare"] for name, metric in metrics.items() if "compare" in metric
         },
-        kinds={
-            **(extract.kinds if extract else {}),
-            **{name: metric["kind"] for name, metric in metrics.items() if "kind" in metric},
-        },
+        kinds=kinds,
         data=_data_set(content["data"], folder, path, expression) if "data" in content else None,
         env=content.get("env", {}),
         command=load_command(content["command"], parameters, nullable, path),

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from scalesweep.analysis.flop_conventions import mixed_conventions
-from scalesweep.analysis.metrics import ENERGY, EPOCH_METRICS
+from scalesweep.analysis.metrics import ENERGY, EPOCH_METRICS, contradiction
 from scalesweep.config.benchmark import Benchmark
 from scalesweep.config.formula import Formula, by_alias
 from scalesweep.config.log_patterns import RESERVED
@@ -67,13 +67,17 @@ def derived_metrics(
         formula = Formula(text, f"{here}.formula", aliases, "metric or parameter of the runs")
         if fault := mixed_conventions([name, *formula.reads.values()]):
             raise UserError(f"{here}: {fault}")
+        unit, kind = entry["unit"], entry.get("kind", "")
+        better = entry.get("better") or _direction(unit, here)
+        if kind and (fault := contradiction(kind, unit, better)):
+            raise UserError(f"{here}.kind: {fault}")
         derived[name] = DerivedMetric(
             formula=text,
             reads=formula.reads,
-            unit=entry["unit"],
-            better=entry.get("better") or _direction(entry["unit"], here),
+            unit=unit,
+            better=better,
             scope=entry.get("scope", "total"),
-            kind=entry.get("kind", ""),
+            kind=kind,
             doc=entry.get("doc", ""),
         )
     place, _, key = where.rpartition(".")

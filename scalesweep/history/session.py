@@ -13,6 +13,7 @@ from scalesweep.analysis.factors import series_parameters
 from scalesweep.analysis.metrics import (
     EPOCH_METRICS,
     EPOCH_PHASES,
+    EXTENSIVE,
     NEVER,
     Quantity,
     column,
@@ -134,9 +135,9 @@ def ideal_of(quantity: Quantity) -> str:
     ``total``: a rate of all of them, which grows; ``rank``: that of one, which stays; ``time``: as
     the kind of scaling says; empty: nothing is known.
     """
-    if quantity.scales:
+    if quantity.scales and not quantity.of_time:
         return quantity.scope
-    timed = quantity.unit in SECONDS and quantity.better == "lower" and not quantity.kind
+    timed = quantity.unit in SECONDS and quantity.of_time and quantity.kind in ("", EXTENSIVE)
     return "time" if timed else ""
 
 

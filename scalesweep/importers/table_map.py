@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from scalesweep.analysis.flop_conventions import is_share, unnamed_convention
+from scalesweep.analysis.metrics import contradiction
 from scalesweep.config.derived_parameters import in_order
 from scalesweep.config.expressions import Expression
 from scalesweep.config.formula import Formula, Number, by_alias
@@ -345,6 +346,9 @@ class _Reader:
         Raises UserError if no column is named, or one at both places.
         """
         key = f"metrics.{name}"
+        kind = spec.get("kind")
+        if kind and (fault := contradiction(kind, spec["unit"], spec["better"])):
+            raise self._error(f"{key}.kind", fault)
         values: dict[Side, Values] = {}
         shared = {part: spec[part] for part in ("std", "count", "efficiency") if part in spec}
         if side is None:
@@ -370,7 +374,7 @@ class _Reader:
             scope=spec["scope"],
             doc=spec.get("doc", f"{words} of the published table"),
             ddof=spec.get("ddof", 1),
-            kind=spec.get("kind"),
+            kind=kind,
             values=values,
         )
 

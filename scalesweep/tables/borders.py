@@ -74,8 +74,8 @@ def similar_series(
         }
         if len(known) > 1 and not any(point in own for point in group):
             counts = np.array(sorted(known))
-            rates = np.array([known[count] for count in counts.tolist()])
-            growths.append(Growth(counts, counts / rates))
+            values = np.array([known[count] for count in counts.tolist()])
+            growths.append(Growth(counts, data.costs(measure, counts, values)))
     for witness in witnesses(machine, data, own, measure):
         if not any(_shares_points(witness, other) for other in growths):
             growths.append(witness)

@@ -105,7 +105,11 @@ def _quantities(
     by_name: dict[str, dict[str, Quantity]] = {}
     for benchmark in benchmarks_of(experiment):
         quantities = quantities_of(
-            summary, benchmark, experiment.get("kinds"), experiment["scaling"]
+            summary,
+            benchmark,
+            experiment.get("kinds"),
+            experiment["scaling"],
+            experiment["main_metric"],
         )
         # Of another experiment that shares runs.
         foreign = derived_names(summary, benchmark) - own.keys()
@@ -215,6 +219,13 @@ class ExperimentData:
         """Means of the point's runs, without missing ones."""
         values = self.numbers(measure[0], "mean", measure[1])[point.rows]
         return np.asarray(values[np.isfinite(values)], np.float64)
+
+    def costs(self, measure: Measure, counts: Floats, values: Floats) -> Floats:
+        """What a unit of work costs by values of a rate, or a time, at counts of the scale
+        (``analysis.prediction.series``)."""
+        if not self.quantities[measure[0]].of_time:
+            return counts / values
+        return values * counts if self.experiment["scaling"] == "strong" else values
 
     @cached_property
     def _stated(self) -> list[dict[str, list[float]]]:

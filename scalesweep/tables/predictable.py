@@ -1,6 +1,6 @@
-"""The series whose rates at counts that were not measured can be predicted.
+"""The series whose rates and times at counts that were not measured can be predicted.
 
-Those of all ranks together: total throughput, and plain metrics in something/s.
+Those of all ranks together: total throughput, plain metrics in something/s, and times of work.
 """
 
 from collections.abc import Iterator, Sequence
@@ -24,17 +24,23 @@ GOOD = 0.8  # efficiency below which the count is said
 
 @dataclass(frozen=True, eq=False)
 class MeasuredSeries:
-    """A scaling series of one measure with what its rate is multiplied by to be a cost."""
+    """A scaling series of one measure: a rate (the count over the cost), or a time (``timed``)."""
 
     measure: Measure
     points: Sequence[Point]  # with a result, by scale
-    rates: Sequence[float]
     series: Series
+    timed: bool
 
     @property
     def counts(self) -> list[int]:
         """Its measured counts."""
         return [int(count) for count in self.series.ranks]
+
+    def value(self, cost: float, count: float) -> float:
+        """The measure where a unit of work costs so much at a count."""
+        if not self.timed:
+            return count / cost
+        return cost / count if self.series.scaling == "strong" else cost
 
 
 def predictable(
@@ -42,13 +48,13 @@ def predictable(
     groups: Sequence[Sequence[Point]],
     machine: Machine | None = None,
 ) -> Iterator[MeasuredSeries]:
-    """Every series of an experiment in every rate that can be predicted.
+    """Every series of an experiment in every rate or time that can be predicted.
 
     ``groups``: the points of each series, by scale; ``machine``: what its probes say, for the
     parts of the costs, which are left out where it is None.
     """
     scaling = str(data.experiment["scaling"])
-    measures = [measure for measure in data.measures if _is_rate(data, measure)]
+    measures = [measure for measure in data.measures if _is_of_all(data, measure)]
     for group in groups if scaling in OF_SAMPLES else ():
         for measure in measures:
             known = [(p, v) for p in group if (v := data.repeats(p, measure)).size and v.mean() > 0]
@@ -58,24 +64,24 @@ def predictable(
             counts = np.array([float(point.values[data.scale]) for point in points])
             if len(set(counts)) < len(counts):
                 continue  # two ways to a count (devices of more or fewer ranks)
-            rates = [float(values.mean()) for _, values in known]
+            means = np.array([float(values.mean()) for _, values in known])
+            costs = data.costs(measure, counts, means)
             elsewhere = {} if machine is None else machine.scatter
             run = scatter_of(data, points[-1], measure, elsewhere)
             errors = np.array([relative_error(data, point, measure, run) for point in points])
-            costs = counts / np.array(rates)
             parts = None if machine is None else parts_of(data, points, costs, measure, machine)
             similar = similar_series(data, points, groups, measure, machine)
             series = make_series(
                 counts, costs, scaling, errors, parts, borders_of(data, points, machine), similar
             )
-            yield MeasuredSeries(measure, points, rates, series)
+            yield MeasuredSeries(measure, points, series, data.quantities[measure[0]].of_time)
 
 
-def _is_rate(data: ExperimentData, measure: Measure) -> bool:
-    """Whether a measure is an extensive rate of all ranks together."""
+def _is_of_all(data: ExperimentData, measure: Measure) -> bool:
+    """Whether a measure is a rate of all ranks together, or a time of work."""
     quantity = data.quantities[measure[0]]
     epochs = measure[0] == "total_throughput" and measure[1] in EPOCH_PHASES
-    plain = measure[1] == "run" and quantity.scope == "total"
+    plain = measure[1] == "run" and (quantity.scope == "total" or quantity.of_time)
     return quantity.scales and (epochs or plain)
 
 

@@ -31,7 +31,7 @@ def series_of(data: ExperimentData, points: Sequence[Point]) -> list[list[int]]:
 
 
 def _scaled(data: ExperimentData) -> Iterator[tuple[Measure, str, Quantity]]:
-    """Extensive rates, which have an ideal: measure, stem of its columns, meaning."""
+    """Rates and times of work, which have an ideal: measure, stem of its columns, meaning."""
     stems = {"local_throughput": "local", "total_throughput": "total"}
     for metric, phase in data.measures:
         quantity = data.quantities[metric]
@@ -62,14 +62,14 @@ def scaling_table(
     words = pooled_words(data, points)
     for measure, stem, quantity in _scaled(data):
         parts = [f"{stem}_ideal", f"{stem}_eff", f"{stem}_eff_low", f"{stem}_eff_high"]
-        if quantity.scope == "total":
+        if quantity.scope == "total" or quantity.of_time:
             parts += [f"{stem}_speedup", f"{stem}_speedup_low", f"{stem}_speedup_high"]
         efficiencies = np.full((len(points), 8), math.nan)
         for group in groups:
             finished = [position for position in group if points[position].rows.size]
             if finished:
                 chosen = [points[i] for i in finished]
-                rows = _against_base(data, measure, chosen, quantity.scope)
+                rows = _against_base(data, measure, chosen, quantity)
                 first = chosen[0]
                 alone = chosen[-1].values[data.scale] == first.values[data.scale]
                 if alone or first.values[data.scale] > smallest[first.source]:
@@ -102,24 +102,33 @@ def _bases(
 
 
 def _against_base(
-    data: ExperimentData, measure: Measure, points: Sequence[Point], scope: str
+    data: ExperimentData, measure: Measure, points: Sequence[Point], quantity: Quantity
 ) -> list[list[float]]:
     """Ideal, efficiency and speedup, the last two with bounds, of points sorted by scale; last
-    the degrees of freedom of bounds that come from blocks."""
-    base = data.repeats(points[0], measure)
+    the degrees of freedom of bounds that come from blocks.
+
+    A rate ideally grows with the share of the work that is done; a time falls with it in strong
+    scaling, and stays in weak scaling.
+    """
+    base, timed = data.repeats(points[0], measure), quantity.of_time
     if base.size == 0:
         return [[math.nan] * 8 for _ in points]
+    scope = "total" if timed else quantity.scope
+    grows = not timed or data.experiment["scaling"] == "strong"
     result = []
     for position, point in enumerate(points):
-        factor = _share(data, point, scope) / _share(data, points[0], scope)
-        ideal = factor * float(base.mean())
+        factor = _share(data, point, scope) / _share(data, points[0], scope) if grows else 1.0
+        ideal = float(base.mean()) * (1 / factor if timed else factor)
         values = data.repeats(point, measure)
         row = [ideal, *[math.nan] * 7]
         if position == 0:
             row[1] = row[4] = 1.0
         elif values.size and ideal > 0:
-            speedup = float(values.mean()) / float(base.mean())
-            bounds = data.ratio(point, points[0], measure)
+            top, bottom = (points[0], point) if timed else (point, points[0])
+            speedup = float(data.repeats(top, measure).mean()) / float(
+                data.repeats(bottom, measure).mean()
+            )
+            bounds = data.ratio(top, bottom, measure)
             row[1:4] = [speedup / factor, bounds.low / factor, bounds.high / factor]
             row[4:] = [speedup, bounds.low, bounds.high, bounds.degrees]
         result.append(row)

@@ -12,6 +12,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from scalesweep.analysis.prediction.topology import Growth
@@ -85,12 +86,12 @@ def campaign_series(summary: pd.DataFrame, plan: Plan) -> list[Finished]:
 
 
 def finished_series(data: ExperimentData, plan: Plan) -> Iterator[Finished]:
-    """The series of an experiment over ranks, of one layout each, in every extensive rate."""
+    """The series of an experiment over ranks, of one layout each, in every rate or time of work."""
     experiment = data.experiment
     points = data.points()
-    rates = [measure for measure in data.measures if data.quantities[measure[0]].scales]
+    measures = [measure for measure in data.measures if data.quantities[measure[0]].scales]
     for group in series_of(data, points):
-        for measure in rates:
+        for measure in measures:
             known = [
                 (points[i], float(values.mean()))
                 for i in group
@@ -101,10 +102,12 @@ def finished_series(data: ExperimentData, plan: Plan) -> Iterator[Finished]:
             counts = tuple(float(Layout.of(point).ranks) for point in every)
             if len(layouts) != 1 or len(set(counts)) < max(len(counts), 2):
                 continue
+            ranks, values = np.array(counts), np.array([value for _, value in known])
+            rates = ranks / data.costs(measure, ranks, values)
             yield Finished(
                 plan["site"], plan["campaign"], experiment["name"], experiment["benchmark"],
                 experiment["scaling"], str(known[0][0].source), measure, layouts.pop(), counts,
-                tuple(rate for _, rate in known), transport_of(every[0]),
+                tuple(rates.tolist()), transport_of(every[0]),
             )  # fmt: skip
 
 

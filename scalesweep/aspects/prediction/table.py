@@ -1,7 +1,7 @@
 """The tables of counts that were not measured (docs/methods/prediction.md).
 
 ``prediction`` has rates of all ranks together (total throughput, and plain metrics in
-something/s). Its rows have the source ``predicted``, and are in no other table.
+something/s) and times of work. Its rows have the source ``predicted``, and are in no other table.
 """
 
 import math
@@ -103,11 +103,13 @@ class Prediction(DeclaredRow, table="prediction"):
     metric: str = column("what is predicted")
     phase: str = column("`init`, `later` or `run`")
     unit: str = column("the unit of `value`")
-    value: Estimate | None = column("the predicted rate", ends=("low", "high"), default=None)
+    value: Estimate | None = column(
+        "the predicted rate or time", ends=("low", "high"), default=None
+    )
     low_50: float | None = column("lower end of the 50 % interval of `value`", default=None)
     high_50: float | None = column("upper end of the 50 % interval of `value`", default=None)
     efficiency: Estimate | None = column(
-        "the rate of a rank over that at the smallest count", "1", default=None
+        "what a unit of work costs at the smallest count over what it costs here", "1", default=None
     )
     term_share: float | None = column("share of the cost that `term` has", "1", default=None)
     part_share: float | None = column("share of the step that `part` has", "1", default=None)
@@ -196,7 +198,7 @@ def _rows(
         if no:
             yield Prediction(point=point, **head, refused=no)
             continue
-        numbers = _numbers(forecast, possible.index(count))
+        numbers = _numbers(measured, forecast, possible.index(count))
         cost = _cost(data.experiment, measured, numbers["value"], count)
         yield Prediction(point=point, **head, **numbers, node_hours=cost)
 
@@ -214,18 +216,19 @@ def _rolled(series: Series) -> dict[str, Any]:
     }
 
 
-def _numbers(forecast: Forecast, place: int) -> dict[str, Any]:
-    """What is predicted at one target: a rate is the count over the cost."""
-    count, cost = float(forecast.targets[place]), float(forecast.cost[place])
-    (low, high), (low_50, high_50) = forecast.interval(0.95), forecast.interval(0.5)
+def _numbers(measured: MeasuredSeries, forecast: Forecast, place: int) -> dict[str, Any]:
+    """What is predicted at one target."""
+    count = float(forecast.targets[place])
+    costs = (forecast.cost, *forecast.interval(0.95), *forecast.interval(0.5))
+    value, *ends = (measured.value(float(cost[place]), count) for cost in costs)
     efficiency = (float(values[place]) for values in forecast.efficiency())
     term, share = forecast.dominating(place)
     part, part_share = forecast.growing_part(place) or (None, math.nan)
     models = [f"{formula} {weight:.0%}" for formula, weight in forecast.weighted[:MODELS_NAMED]]
     return {
-        "value": Estimate(count / cost, count / float(high[place]), count / float(low[place])),
-        "low_50": count / float(high_50[place]),
-        "high_50": count / float(low_50[place]),
+        "value": Estimate(value, min(ends[:2]), max(ends[:2])),
+        "low_50": min(ends[2:]),
+        "high_50": max(ends[2:]),
         "efficiency": Estimate(*efficiency),
         "term": term,
         "term_share": share,
