@@ -216,6 +216,18 @@ class Benchmark:
             defaults={**self.defaults, **dict.fromkeys(known)},
         )
 
+    def scaled_over(self, name: str | None, where: str) -> "Benchmark":
+        """The same where an experiment scales over an integer parameter (None: as it is)."""
+        if name is None or name == self.scale:
+            return self
+        if "integer" not in self.parameter(name, where).types:
+            every = sorted(n for n, p in self.parameters.items() if "integer" in p.types)
+            raise UserError(f"{where}: {name!r} takes no whole numbers; {choices(name, every)}")
+        check_varying([name], where)
+        return replace(
+            self, workers=Workers(name, Expression(name, where), self.parameters[name].doc)
+        )
+
     def with_quantities(self, quantities: Mapping[str, Parameter]) -> "Benchmark":
         """The same with parameters that an experiment has for itself, outside of run ids."""
         if not quantities:
@@ -441,7 +453,10 @@ def _ceiling(content: Mapping[str, Any], path: Path) -> str | None:
 def _workers(content: Mapping[str, Any], path: Path, expression: Any) -> Workers:
     count = expression(content["count"], "workers.count")
     if "ranks" not in count.names:
-        raise UserError(f"{path}: workers.count: '{count.text}' does not depend on ranks")
+        raise UserError(
+            f"{path}: workers.count: '{count.text}' does not depend on ranks; "
+            "an experiment names another parameter by scale: NAME"
+        )
     check_parameter(content["name"], f"{path}: workers.name")
     check_varying([content["name"]], f"{path}: workers.name")
     return Workers(content["name"], count, content["doc"])

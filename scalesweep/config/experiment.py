@@ -123,7 +123,9 @@ def expand_experiment(
     """
     own = load_benchmark(spec["benchmark"], f"{where}.benchmark", beside=folder)
     env = check_variables(own, spec, where)
-    own, derivation = derived_parameters(own, spec, where)
+    own, derivation = derived_parameters(
+        own.scaled_over(spec.get("scale"), f"{where}.scale"), spec, where
+    )
     # What follows from the benchmark's file knows its own parameters only.
     benchmark = own.with_variables(variables)
     axes = {

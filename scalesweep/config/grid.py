@@ -281,7 +281,8 @@ def varying_parameters(
     names = [
         name for name in benchmark.parameters if any(point[name] != first[name] for point in points)
     ]
-    if benchmark.workers and len({benchmark.scale_of(point) for point in points}) > 1:
+    others = benchmark.workers and benchmark.scale not in names
+    if others and len({benchmark.scale_of(point) for point in points}) > 1:
         names.append(benchmark.scale)
     return tuple(sorted(names, key=lambda name: name != benchmark.scale))
 
@@ -299,11 +300,13 @@ def check_scaling(
     ``whole``: the points before some were left out, where they were. An amount of work that is
     left at one scale alone is no mix-up then, if others of its series are at several.
     """
+    scale = benchmark.scale
+    if scale in benchmark.parameters and any((point[scale] or 0) < 1 for point in points):
+        raise UserError(f"{where}.scale: {scale} must be 1 or more at every point")
     if scaling == MODEL:
         check_growing_model(benchmark, varying, points, f"{where}.scaling")
     if scaling not in OF_SAMPLES or benchmark.work is None:
         return
-    scale = benchmark.scale
     if scale not in varying:
         raise UserError(f"{where}.scaling: {scaling}, but '{scale}' takes one value only")
     reason = _lonely_work(benchmark, scaling, varying, points, whole)

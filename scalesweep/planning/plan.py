@@ -294,7 +294,7 @@ def _parameters(benchmark: Benchmark) -> dict[str, ParameterInfo]:
         name: {"unit": p.unit, "doc": p.doc, "default": p.default, "workload": p.workload}
         for name, p in benchmark.parameters.items()
     }
-    if benchmark.workers:
+    if benchmark.workers and benchmark.scale not in parameters:
         parameters[benchmark.scale] = {
             "unit": None, "doc": benchmark.workers.doc, "default": None, "workload": False
         }  # fmt: skip

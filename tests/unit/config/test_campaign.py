@@ -229,6 +229,8 @@ def test_repeats_of_each_linked_point_by_their_numbers(campaign_of: Load) -> Non
         ("axes: {ranks: [64]}", "64 ranks at ranks_per_node = 8 take 8 nodes, site toy has 4"),
         ("fixed: {rate: 200, size: 200}", "rate = 200, size = 200: too much of both"),
         ("scaling: weak", "'ranks' takes one value only"),
+        ("scale: sizes", "e.scale: benchmark toy has no parameter 'sizes'; did you mean size?"),
+        ("scale: behaviour", "e.scale: 'behaviour' takes no whole numbers; allowed: ranks"),
         (
             "scaling: strong\naxes: {ranks: [1, 2]}",
             "but 1 occurs at 1 rank only (1 at 1 rank, 2 at 2 ranks); scaling: weak fits, which "
