@@ -232,7 +232,10 @@ def load_campaign(
         unknown = {**programs_without_path(*asked, programs, where), **unknown}
         check_own_launch(*asked, where)
         check_alone(experiment, machine, where)
-    digest = digest_of([content, site_name, *([] if profile is None else [profile])])
+    # What tables say of metrics is in the files of the benchmarks.
+    files = sorted({experiment.benchmark.folder / "benchmark.yaml" for experiment in experiments})
+    made_of = [content, *(file.read_text() for file in files)]
+    digest = digest_of([*made_of, site_name, *([] if profile is None else [profile])])
     return Campaign(
         name=content["campaign"],
         description=content.get("description", ""),
