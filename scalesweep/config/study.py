@@ -63,8 +63,11 @@ def default_campaign() -> Path:
     return own if own.is_file() else REPO / DEFAULT_CAMPAIGN
 
 
-def campaign_file(named: str | None) -> Path:
-    """The file of a campaign that is named by its path or name, or of the default one."""
+def campaign_file(named: str | None, results: str | None = None) -> Path:
+    """The file of a campaign that is named by its path or name; else that of an import in the
+    folder ``results``, or the default one."""
+    if not named and results and (made := Path(results) / "campaign.yaml").is_file():
+        return shown(made)
     if not named:
         return shown(default_campaign())
     return shown(Path(named) if is_file(named) else find_campaign(named))

@@ -59,7 +59,7 @@ def open_campaign(args: argparse.Namespace, write: bool = True, tell: bool = Fal
     options = {**vars(args), "profile": getattr(args, "profiler", None)}
     in_slurm = bool(getattr(args, "profile", None))
     campaign = read_campaign(
-        campaign_file(args.campaign), options, in_slurm, write, OPTION
+        campaign_file(args.campaign, options["results"]), options, in_slurm, write, OPTION
     ).campaign
     if tell:
         runs = campaign.unique_runs()

@@ -122,4 +122,4 @@ def _campaign_file(configfiles: Sequence[Path], options: Mapping[str, str]) -> P
         )
     if configfiles:
         return shown(configfiles[0])
-    return campaign_file(options.get("campaign"))
+    return campaign_file(options.get("campaign"), options.get("results"))
