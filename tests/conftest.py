@@ -6,7 +6,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -16,6 +16,8 @@ import pytest
 
 from tests.fakes.snakemake_calls import call
 from tests.scheduling import SMALL_CAMPAIGNS, SMALL_CAMPAIGNS_MINUTES, LongestFirst, group_of
+from tests.slurm.cluster import Cluster
+from tests.slurm.jobs import REASON, clear
 
 # To rewrite the assertions of all tests takes each worker longer than to import the result: it is
 # kept, also where PYTHONDONTWRITEBYTECODE is set. What tests start keeps that setting.
@@ -121,3 +123,19 @@ def write_yaml(tmp_path: Path) -> Callable[[str], Path]:
         return path
 
     return write
+
+
+@pytest.fixture(scope="session")
+def booted() -> Iterator[Cluster]:
+    """One test cluster for all files of a worker; tests of booting boot their own."""
+    if REASON:
+        pytest.skip(REASON)
+    with Cluster(tempfile.mkdtemp(prefix="slurm-")) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def cluster(booted: Cluster) -> Iterator[Cluster]:
+    """The cluster; what a file leaves in its queue is cancelled."""
+    yield booted
+    clear(booted)

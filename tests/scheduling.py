@@ -38,6 +38,8 @@ def group_of(nodeid: str) -> str:
     folder, _, name = path.partition("/")
     if folder == "workflow" and name in SMALL:
         return SMALL_CAMPAIGNS
+    if folder == "acceptance" and "slurm" in nodeid.partition("::")[2]:
+        return WAITING[1]
     return WAITING[name in SECOND] if folder == "slurm" else path
 
 

@@ -13,6 +13,10 @@ TABLES = {
 REPORT = "report.html"
 # What Snakemake is asked for to get the tables alone.
 TABLES_RULE = "tables"
+# A row a planned run: run_id, status (new, done, failed), cause.
+PLAN = "plan.csv"
+# Of every finished run; its folder is named by the run's id.
+RECORDS = "runs/*/*/record.json"
 # What a finding is when it claims something and the claim stands.
 CLEAR = "clear"
 
@@ -21,5 +25,19 @@ Row = dict[str, str]
 
 def read(results: Path, table: str, experiment: str) -> list[Row]:
     """The rows of a table of an experiment: text, empty where nothing is known."""
-    with (results / TABLES[table].format(experiment=experiment)).open(newline="") as file:
+    return _rows(results / TABLES[table].format(experiment=experiment))
+
+
+def plan(results: Path) -> list[Row]:
+    """The rows of the plan."""
+    return _rows(results / PLAN)
+
+
+def records(results: Path) -> dict[str, bytes]:
+    """Run id -> record of every finished run."""
+    return {path.parent.name: path.read_bytes() for path in results.glob(RECORDS)}
+
+
+def _rows(path: Path) -> list[Row]:
+    with path.open(newline="") as file:
         return list(csv.DictReader(file))

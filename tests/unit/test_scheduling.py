@@ -25,7 +25,8 @@ SLOW = ("tests/workflow/test_campaigns.py::test_a", "tests/slurm/test_b.py::T::t
 def test_groups_are_files_and_two_of_slurm() -> None:
     assert [group_of(test) for test in SLOW] == ["workflow/test_campaigns", "slurm"]
     assert {group_of(f"tests/workflow/{name}.py::test_a") for name in SMALL} == {SMALL_CAMPAIGNS}
-    assert group_of(f"tests/slurm/{SECOND[0]}.py::test_a") == "slurm, part 2"
+    part_2 = (f"tests/slurm/{SECOND[0]}.py::test_a", "tests/acceptance/test_a.py::test_on_slurm")
+    assert {group_of(test) for test in part_2} == {"slurm, part 2"}
 
 
 def test_a_worker_gets_what_takes_longest(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,132 @@
+"""Each measurement is paid for once: only failed or new runs start, and run ids stay."""
+
+import hashlib
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.acceptance import places
+from tests.conftest import Project
+from tests.slurm.cluster import Cluster, wait_until
+from tests.slurm.support import slurm_project
+
+pytestmark = pytest.mark.slow
+
+BENCHMARK = """\
+name: counted
+version: 1
+summary: Prints a rate, and says that it was started.
+parameters:
+  ranks: {type: integer, minimum: 1, default: 1, unit: ranks, doc: number of ranks}
+  ranks_per_node: {type: integer, minimum: 1, default: 1, unit: ranks, doc: ranks on a node}
+  size: {type: integer, minimum: 1, default: 1, unit: items, doc: size}
+work: {scope: rank, samples: size}
+command: ["{python}", "{benchmark}/main.py", "{size}"]
+result:
+  extract:
+    - {metric: rate, pattern: 'rate: (\\S+)', unit: items/s, better: higher, scope: total}
+"""
+PROGRAM = """\
+import sys
+from pathlib import Path
+size = sys.argv[1]
+with Path("starts").open("a") as file:
+    file.write(f"{size}\\n")
+if size in Path("refused").read_text().split():
+    sys.exit("error: refused")
+print("rate:", 100 + int(size))
+"""
+CAMPAIGN = """\
+campaign: counted
+site: {site}
+experiments:
+  sizes: {{benchmark: counted, axes: {{size: {sizes}}}}}
+"""
+# Another campaign and experiment, other words, another order: the same runs.
+RENAMED = """\
+# A comment.
+campaign: of_another_name
+description: Other words.
+site: {site}
+experiments:
+  renamed: {{axes: {{size: [6, 5, 4, 3, 2, 1]}}, benchmark: counted, description: What it does.}}
+"""
+CAMPAIGNS = Path(__file__).resolve().parents[2] / "config" / "campaigns"
+IDS = Path(__file__).with_name("run_ids.txt")
+
+Call = Callable[..., tuple[int, str]]
+
+
+def check(project: Project, call: Call, site: str) -> None:
+    """Four points, two of which fail; then six: the program must have started for what it says."""
+    folder, results = project.path / "workflow/benchmarks/counted", project.path / "results"
+    folder.mkdir()
+    (folder / "benchmark.yaml").write_text(BENCHMARK)
+    (folder / "main.py").write_text(PROGRAM)
+
+    def called(text: str, refused: str = "", exit_code: int = 0) -> list[str]:
+        """Call Snakemake on this campaign; sizes of the runs that it started."""
+        (project.path / "starts").write_text("")
+        project.write("refused", refused)
+        project.write("c.yaml", text)
+        code, said = call("--configfile", "c.yaml")
+        assert code == exit_code, said
+        return sorted((project.path / "starts").read_text().split())
+
+    four = CAMPAIGN.format(site=site, sizes="[1, 2, 3, 4]")
+    assert called(four, refused="3 4", exit_code=1) == ["1", "2", "3", "4"]
+    status = {row["size"]: row["status"] for row in places.plan(results)}
+    assert status == {"1": "done", "2": "done", "3": "failed", "4": "failed"}
+    done = places.records(results)
+    assert len(done) == 2
+
+    six = CAMPAIGN.format(site=site, sizes="[1, 2, 3, 4, 5, 6]")
+    assert called(six) == ["3", "4", "5", "6"]
+    after = places.records(results)
+    assert len(after) == 6 and {run_id: after[run_id] for run_id in done} == done
+
+    assert called(RENAMED.format(site=site)) == []
+    (results / places.REPORT).unlink()
+    assert called(six) == [] and (results / places.REPORT).exists()
+    assert places.records(results) == after
+
+
+def test_two_failed_and_two_new_of_six_are_four_runs(project: Project) -> None:
+    def call(*words: str) -> tuple[int, str]:
+        done = project.snakemake(*words)
+        return done.returncode, done.stderr
+
+    check(project, call, "toy")
+
+
+@pytest.mark.slurm
+def test_two_failed_and_two_new_of_six_are_four_jobs_on_slurm(
+    cluster: Cluster, tmp_path: Path
+) -> None:
+    project = slurm_project(tmp_path / "p", cluster)
+    before = project.submitted()
+    check(project, project.slurm, "toy_cluster")
+    assert wait_until(lambda: project.submitted() >= before + 8, 60)
+    assert project.submitted() == before + 8
+
+
+def ids_of(project: Project, campaign: Path) -> str:
+    """A campaign's line of run_ids.txt, of the plan that `snakemake plan` writes."""
+    results = project.path / "planned"
+    words = ("--configfile", str(campaign), "--config", f"results={results}")
+    done = project.snakemake("plan", *words)
+    assert done.returncode == 0, done.stderr
+    ids = sorted({row["run_id"] for row in places.plan(results)} - {""})
+    shutil.rmtree(results)
+    return f"{campaign.stem} {len(ids)} {hashlib.sha256(' '.join(ids).encode()).hexdigest()[:16]}"
+
+
+def test_run_ids_of_the_shipped_campaigns(project: Project, whole: bool) -> None:
+    # In the quick form those that run here: every benchmark is among them.
+    paths = sorted(CAMPAIGNS.glob("*.yaml" if whole else "*_small.yaml"))
+    listed = {line.split()[0]: line for line in IDS.read_text().splitlines()}
+    assert sorted(listed) == sorted(path.stem for path in CAMPAIGNS.glob("*.yaml"))
+    # Who bumps the version of a benchmark puts these lines into run_ids.txt.
+    assert [ids_of(project, path) for path in paths] == [listed[path.stem] for path in paths]
