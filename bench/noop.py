@@ -4,12 +4,12 @@ Pairs in one run, in turn: a call in a project whose campaign of N made-up runs 
 and the same call with an empty Snakefile that finds the same profiles and plugins. Wall seconds,
 and CPU seconds, which a busy machine disturbs less; medians of the pairs' ratios or differences.
 
-(a) `snakemake -n` and `snakemake` with 10,000 and 100,000 finished runs. (b) Parsing alone
-(`--list-rules`), as `snakemake` does it and as each job of a cluster does. (c) Ten points more:
-until the first job's shell is there, against a whole call with the empty Snakefile. Every run is
-a point of its own: repeats of a point would cost less.
+(a) `snakemake -n` and `snakemake` with 10,000 finished runs. (b) Parsing alone (`--list-rules`),
+as `snakemake` does it and as each job of a cluster does. (c) Ten points more: until the first
+job's shell is there, against a whole call with the empty Snakefile. Every run is a point of its
+own: repeats of a point would cost less. `tests/acceptance/test_noop.py` holds the bound of (a).
 
-    python -m bench.noop [--json FILE] [--rounds N] [--runs N N]
+    python -m bench.noop [--json FILE] [--rounds N] [--runs N]
 """
 
 import argparse
@@ -23,28 +23,26 @@ from pathlib import Path
 from typing import Any
 
 from bench.lib.pairs import figure, write_json
-from bench.lib.projects import (
-    Cost,
-    campaign,
-    empty_project,
-    finish,
-    project,
-    run_ids,
-    snakemake,
-    timed,
-)
+from bench.lib.projects import Cost, empty_project, snakemake, timed
 from scalesweep.core.orphans import marked
+from tests.acceptance.made import Program, write_campaign
+from tests.conftest import Project, make_project
 
 NEW = 10
 NOTHING = "Nothing to be done"
-BOUNDS = {10_000: 1.5, 100_000: 2.0}
-# These are asked for at this many runs.
-START_BOUND, PARSE_BOUND_S, BOUND_RUNS = 2.0, 0.3, 10_000
+# At this many runs.
+BOUND_RUNS, BOUND, START_BOUND, PARSE_BOUND_S = 10_000, 1.5, 2.0, 0.3
 MB = 1e6
 TOLD = (
     *("seconds", "empty_seconds", "ratio", "cpu_seconds", "empty_cpu_seconds", "cpu_ratio"),
     *("peak_bytes", "empty_peak_bytes"),
 )
+
+PROGRAM = Program(
+    "finished", {"size": 1}, {"rate": {"unit": "items/s", "better": "higher", "scope": "total"}}
+)
+# Starts the new runs of (c), which are killed at once.
+SITE = "site: made\nnodes: 4\ncores_per_node: 64\nlaunch: {single: [sleep], multi: [sleep]}\n"
 
 Pairs = Sequence[tuple[Cost, Cost]]
 Figures = list[dict[str, Any]]
@@ -84,6 +82,21 @@ def medians(pairs: Pairs) -> dict[str, float]:
     }
 
 
+def finished(folder: Path, count: int) -> Project:
+    """A project with a finished campaign of so many points, and one of ten more."""
+    project = make_project(folder)
+    PROGRAM.write(project)
+    project.write("config/sites/made.yaml", SITE)
+    for name, last in (("all", count), ("more", count + NEW)):
+        axes = {"size": {"from": 1, "to": last, "step": 1}}
+        experiments = {"e": {"benchmark": PROGRAM.name, "axes": axes}}
+        write_campaign(project, name, experiments, results="results")
+    for size in range(1, count + 1):
+        PROGRAM.record(folder / "results", {"size": size}, 0, {"rate": 1 + size / 7})
+    timed(snakemake("-c2", "--configfile", "all.yaml"), folder)
+    return project
+
+
 def noops(folder: Path, empty: Path, count: int, rounds: int) -> Iterator[tuple[str, Any, Figures]]:
     """Nothing to be done: name, medians and figures of each call."""
     for words in (("-n",), ()):
@@ -94,7 +107,7 @@ def noops(folder: Path, empty: Path, count: int, rounds: int) -> Iterator[tuple[
         )
         row, name = medians(pairs), f"{' '.join(('snakemake', *words))}, {count:,} finished runs"
         yield name, row, [
-            figure(name, row["ratio"], "x empty", BOUNDS.get(count)),
+            figure(name, row["ratio"], "x empty", BOUND if count == BOUND_RUNS else None),
             figure(f"{name}, CPU", row["cpu_ratio"], "x empty"),
         ]  # fmt: skip
 
@@ -124,10 +137,9 @@ def ten_more(
     folder: Path, empty: Path, count: int, rounds: int
 ) -> Iterator[tuple[str, Any, Figures]]:
     """Ten more points, until the first job is there."""
-    campaign(folder, "more.yaml", points=count, extra=NEW)
-    runs = folder / "results" / "runs" / "local"
-    new = [runs / run_id for run_id in run_ids(folder, "more.yaml")[-NEW:]]
-    assert not any(path.exists() for path in new)
+    sizes = range(count + 1, count + NEW + 1)
+    ids = [PROGRAM.run_id({**PROGRAM.defaults, "size": size}, 0) for size in sizes]
+    new = [folder / "results" / "runs" / "made" / run_id for run_id in ids]
     pairs = in_turn(
         partial(first_job, folder, "more.yaml", new),
         partial(timed, snakemake("-c1"), empty, NOTHING),
@@ -161,7 +173,7 @@ def first_job(folder: Path, name: str, new: Sequence[Path]) -> Cost:
 def main() -> None:
     """Measure and print a table; with --json also write it."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--runs", type=int, nargs="+", default=list(BOUNDS), help="finished runs")
+    parser.add_argument("--runs", type=int, default=BOUND_RUNS, help="finished runs")
     parser.add_argument("--rounds", type=int, default=7, help="pairs of each")
     parser.add_argument("--json", type=Path)
     args = parser.parse_args()
@@ -171,16 +183,13 @@ def main() -> None:
     print(" " * 48, *(f"{head:>7}" for head in heads))
     with tempfile.TemporaryDirectory() as scratch:
         empty = empty_project(Path(scratch) / "empty")
-        for count in args.runs:
-            folder = project(Path(scratch) / str(count))
-            finish(folder, campaign(folder, "all.yaml", points=count))
-            for concern in (noops, parsing, ten_more):
-                for name, row, figures in concern(folder, empty, count, args.rounds):
-                    numbers = [row[key] / (MB if "bytes" in key else 1) for key in TOLD]
-                    print(f"{name:48}", *(f"{number:7.2f}" for number in numbers), flush=True)
-                    by_size[name] = row
-                    rows += figures
-            shutil.rmtree(folder)
+        folder = finished(Path(scratch) / "ours", args.runs).path
+        for concern in (noops, parsing, ten_more):
+            for name, row, figures in concern(folder, empty, args.runs, args.rounds):
+                numbers = [row[key] / (MB if "bytes" in key else 1) for key in TOLD]
+                print(f"{name:48}", *(f"{number:7.2f}" for number in numbers), flush=True)
+                by_size[name] = row
+                rows += figures
     write_json({"rounds": args.rounds, "found": by_size, "figures": rows}, args.json)
 
 

@@ -68,26 +68,6 @@ def campaign(
     return name
 
 
-def finish(folder: Path, name: str) -> None:
-    """Have all runs of a campaign done, and everything behind them."""
-    script = [sys.executable, str(ROOT / "bench" / "lib" / "finish.py"), name]
-    # The library of the project that is timed, not this one's.
-    env = {**environment(), "PYTHONPATH": str(folder)}
-    subprocess.run(script, cwd=folder, check=True, env=env)
-
-
-def run_ids(folder: Path, name: str) -> list[str]:
-    """Ids of a campaign's runs, in the order of the file."""
-    script = (
-        "import sys; from pathlib import Path;"
-        " from scalesweep.config.campaign import load_campaign;"
-        "print(*load_campaign(Path(sys.argv[1])).unique_runs(), sep='\\n')"
-    )
-    command = [sys.executable, "-c", script, name]
-    done = subprocess.run(command, cwd=folder, check=True, capture_output=True, text=True)
-    return done.stdout.split()
-
-
 def environment() -> dict[str, str]:
     """As a user has it: Python keeps what it has compiled."""
     return {name: v for name, v in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}

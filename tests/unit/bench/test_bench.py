@@ -1,4 +1,4 @@
-"""The table of `make bench`, and that a finished campaign is planned without reading records."""
+"""The table of `make bench`, and what its scripts share."""
 
 import argparse
 import json
@@ -6,18 +6,15 @@ import re
 import sys
 from importlib import import_module
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-import scalesweep.state.run_state
 from bench import table
 from bench.lib import projects
 from bench.lib.made_runs import Made
 from bench.lib.pairs import figure, within
 from bench.lib.steps import step_words
 from scalesweep.config.campaign import load_campaign
-from scalesweep.smk.startup import prepare
 from tests.conftest import ROOT
 
 # In the place of a benchmark.
@@ -89,37 +86,6 @@ def test_every_script_gives_figures() -> None:
     for name in table.SCRIPTS:
         text = (ROOT / "bench" / f"{name}.py").read_text()
         assert "figure(" in text and '"figures"' in text and "--json" in text, name
-
-
-@pytest.mark.slow
-def test_a_finished_campaign_is_planned_without_reading_a_record(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, toy: Path
-) -> None:
-    folder = projects.project(tmp_path / "project")
-    name = projects.campaign(folder, "all.yaml", points=200, site="toy")
-    projects.finish(folder, name)
-    monkeypatch.chdir(folder)
-    runs = folder / "results" / "runs" / "toy"
-    index = (runs / ".index.json").stat().st_mtime_ns
-    monkeypatch.setattr(scalesweep.state.run_state, "read_record", _refuse)
-    monkeypatch.setattr(scalesweep.state.run_state, "verify_files", _refuse)
-
-    def nothing_to_do() -> tuple[str, ...]:
-        context, _, _ = prepare([Path(name)], {}, cluster=False, dry=False)
-        return context.awaited
-
-    assert nothing_to_do() == ()
-    assert (runs / ".index.json").stat().st_mtime_ns == index  # nor is it written again
-    states = list((folder / "results" / ".state").iterdir())
-    assert len(states) == 1  # the report is of this state
-    # One more point: its run alone is to be done, and still nothing is read.
-    projects.campaign(folder, name, points=200, extra=1, site="toy")
-    (new,) = nothing_to_do()
-    assert not (runs / new).exists()
-
-
-def _refuse(*_: Any) -> None:
-    raise AssertionError("a record was read")
 
 
 def test_ids_do_not_depend_on_how_many_repeats_are_asked_for(toy: Path, tmp_path: Path) -> None:
