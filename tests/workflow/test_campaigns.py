@@ -47,16 +47,6 @@ def finished(finished_once: Project, tmp_path: Path) -> Project:
     return Project(shutil.copytree(finished_once.path, tmp_path / "project"))
 
 
-def test_a_finished_campaign_has_nothing_to_do(finished: Project) -> None:
-    report = finished.path / "results" / "report.html"
-    assert "toys" in report.read_text()
-    before = finished.records()
-    again = finished.snakemake("--configfile", "c.yaml")
-    assert again.returncode == 0
-    assert "Nothing to be done" in again.stdout + again.stderr
-    assert finished.records() == before
-
-
 def test_a_call_prints_a_line_for_each_run_and_ends_with_the_report(finished: Project) -> None:
     said = (finished.path / "first.txt").read_text()
     jobs = said.partition("Job stats:")[2].partition("\n\n")[2].splitlines()
@@ -115,15 +105,6 @@ def test_a_broken_record_runs_again_alone(finished: Project) -> None:
     assert done.returncode == 0, done.stderr
     assert changed(before, finished.records()) == {folder.name}
     assert (folder / "record.json.broken").exists()
-
-
-def test_new_points_and_repeats_run_alone(finished: Project) -> None:
-    before = finished.records()
-    finished.write("c.yaml", CAMPAIGN.replace("[1, 2]", "[1, 2, 4]").replace("ts: 2", "ts: 3"))
-    done = finished.snakemake("--configfile", "c.yaml")
-    assert done.returncode == 0, done.stderr
-    after = finished.records()
-    assert len(after) == 9 and not changed(before, {k: after[k] for k in before})
 
 
 def test_the_new_axis_at_its_default_runs_only_the_new_value(finished: Project) -> None:
