@@ -9,6 +9,7 @@ TABLES = {
     "findings": "tables/{experiment}/findings.csv",
     "scaling": "tables/{experiment}/scaling.csv",
     "points": "tables/{experiment}/points.csv",
+    "prediction": "tables/{experiment}/prediction.csv",
 }
 REPORT = "report.html"
 # What Snakemake is asked for to get the tables alone.

@@ -1,14 +1,12 @@
-"""The bench of predictions: rivals, laws, and the coverage that the documentation states."""
+"""The bench of predictions: rivals, laws, and the weights of clusters."""
 
 import numpy as np
 import pytest
 
 from bench.lib.prediction_calibration import published
 from bench.lib.prediction_laws import STRONG, WEAK, simulate
-from bench.lib.prediction_left_out import BORDERS, SIMILAR, left_out, rows_of, scores
 from bench.lib.prediction_rivals import RIVALS
-from bench.lib.prediction_series import PUBLIC
-from bench.prediction import OURS, halves, ours, score, sets_of_series
+from bench.prediction import OURS, halves
 from scalesweep.analysis.prediction.series import make_series
 
 RANKS = 2.0 ** np.arange(6)
@@ -37,45 +35,6 @@ def test_twelve_kinds_of_laws_are_positive_and_repeatable() -> None:
         for change in (False, True):
             one, other = (simulate(kind, np.random.default_rng(3), change) for _ in range(2))
             assert (one.cost > 0).all() and (one.cost == other.cost).all()
-
-
-@pytest.mark.slow
-def test_simulated_coverage_is_what_the_documentation_states() -> None:
-    for name, (many, cut) in sets_of_series(8).items():
-        one = score(ours, many, cut)
-        assert one.covered_95 > (0.9 if name.endswith("regime") else 0.93), name
-
-
-@pytest.mark.slow
-def test_published_coverage_and_error_are_within_their_bounds() -> None:
-    """By the shipped calibration; ``bench.prediction`` leaves each cluster out."""
-    rows = [row for one in PUBLIC for row in rows_of(one, SIMILAR)]
-    found = scores(rows)
-    assert found["all"].rows == 268 and found["all"].refused <= 0.35
-    for name in ("all", "weak", "from three counts", "across a node's border", "within"):
-        assert 0.85 <= found[name].in_90 <= 0.96, name
-        assert 0.90 <= found[name].in_95 < 1, name
-    for name in ("weak", "strong"):
-        own, *others = found[name].errors
-        assert own <= min(others), name
-    # Of the rows that are shown; an absolute bound would be of other rows wherever more are.
-    own, *others = found["strong"].errors
-    assert found["strong"].refused <= 0.35 and own <= 0.8 * min(others)
-    alone = [row for one in PUBLIC for row in rows_of(one, BORDERS)]
-    assert all(row.refused for row in alone if row.across)
-    assert all("measure" in row.refused for row in rows if row.refused)
-
-
-@pytest.mark.slow
-def test_a_cluster_that_was_left_out_is_held() -> None:
-    """DLPerf has the widest steps at a node's border of all, and most series."""
-    mine = [one for one in PUBLIC if one.cluster == "DLPerf"]
-    found = scores(left_out(SIMILAR, 2, mine))
-    for name in ("all", "across a node's border", "within"):
-        assert 0.8 <= found[name].in_90 <= 0.97, name
-    # A calibration without it knows no step like its own, and its likes tell.
-    own, last, *_ = found["across a node's border"].errors
-    assert own < 0.6 * last
 
 
 @pytest.mark.slow
