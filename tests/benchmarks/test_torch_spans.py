@@ -139,6 +139,7 @@ def attempt(check):
 def test_parts_add_up_to_their_step_on_every_rank(measured):
     paths = sorted(measured(0).glob("*.npz"))
     assert len(paths) == len(CHECKS) + 3  # those without a fault
+    planted = arrays_of(measured(0), "ddp-clipping")["planted"].max()
     for path in paths:
         arrays = arrays_of(path.parent, path.stem)
         waits = [name for name in arrays if name.endswith(("_parallel", "_wait"))]
@@ -147,14 +148,15 @@ def test_parts_add_up_to_their_step_on_every_rank(measured):
             np.testing.assert_allclose(arrays[whole], sum(arrays[name] for name in parts))
         assert (arrays[REST] >= -1e-9).all() and (arrays["span_between"] >= 0).all()
         if LATE.get(path.stem, [None])[0] != REST:
-            assert arrays[REST].min() < 0.02, path.stem  # a quarter of what is planted
+            assert arrays[REST].min() < planted / 4, path.stem
 
 
 def test_a_gpu_is_timed_by_its_stream_and_its_host_waits_for_nothing(measured):
     """Work of known length on a made up stream that is behind the host."""
     made = json.loads((measured(0) / "made.json").read_text())
     gpu = made["gpu"]
-    assert gpu["method"] == "hooks and events on the GPU's stream" and gpu["host_s"] < 5
+    assert gpu["method"] == "hooks and events on the GPU's stream"
+    assert gpu["host_s"] < gpu["step_times"][0]
     expected = {
         "span_input": 1, "span_data_parallel": 4, "span_communication": 4, "span_backward": 16,
         "span_optimizer": 32,

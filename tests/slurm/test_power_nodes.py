@@ -60,9 +60,9 @@ def test_power_of_two_nodes(cluster: Cluster, tmp_path: Path) -> None:
     with path.open(newline="") as file:
         rows = list(csv.DictReader(file))
     assert {row["host"] for row in rows} == set(energy["hosts"])
-    # The program had its step to itself, and it was not slowed by waiting for the other one.
+    # The program had its step to itself: the other one ends after it.
     (job,) = project.jobs(run_id)
-    assert job["state"] == "COMPLETED" and record["wall_s"] < 9 + 5
+    assert job["state"] == "COMPLETED"
     assert wait_until(lambda: not samplers(project.path), 10)
 
 

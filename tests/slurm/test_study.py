@@ -64,7 +64,8 @@ def test_doctor_and_run_in_a_study(cluster: Cluster, tmp_path: Path) -> None:
     assert states["launcher"] == ("ok", "2 ranks on node1, node2 started")
     # Both nodes are this machine, with one clock: what is measured is the error of the method.
     assert states["clocks"][0] == "ok"
-    assert float(re.search(r"is (\S+) ms ahead", states["clocks"][1])[1]) < 5  # type: ignore[index]
+    found = re.search(r"is (\S+) ms ahead of .*, give or take (\S+) ms", states["clocks"][1])
+    assert found and float(found[1]) <= float(found[2]) + 0.1
     assert states["Horovod"][0] == "skipped" and states["srun and PMIx"][0] == "ok"
     assert not study.cluster.run("squeue", "-h", "--name=scalesweep-doctor").strip()
 
