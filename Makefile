@@ -55,23 +55,38 @@ README := tests/workflow/test_readme.py
 readme: setup
 	@pytest $(README)
 
+# Parts that know nothing of each other run at the same time, the longest first; the output of each
+# is in one piece.
+LINT := lint-types lint-pages lint-workflow lint-generated lint-style
+.PHONY: $(LINT)
+lint: setup
+	@$(MAKE) --no-print-directory --keep-going --output-sync --jobs=$(shell nproc) $(LINT)
+
+lint-types:
+	mypy
+
 # Every link and anchor is checked, and a warning is an error. The pages open without a server.
 DOCS := sphinx-build --quiet --fail-on-warning --keep-going -c docs -d site/.doctrees
-lint: setup
-	ruff check .
-	ruff format --check .
-	mypy
-	PYTHONPATH=workflow/benchmarks lint-imports --no-logo
-	snakefmt --check Snakefile workflow/rules
-	tools/lint_workflow.sh
-	python tools/parameters.py --check
-	python tools/reference.py --check
+lint-pages:
 	$(DOCS) -b dummy . site
-	python tools/names.py
-	python tools/size.py --check
+
+lint-workflow:
+	tools/lint_workflow.sh
+	snakefmt --check Snakefile workflow/rules
+
+lint-generated:
+	python tools/reference.py --check
+	python tools/parameters.py --check
 	python tools/causes.py --check
 	python tools/schemas.py --check
 	python tools/gallery.py --check
+
+lint-style:
+	ruff check .
+	ruff format --check .
+	PYTHONPATH=workflow/benchmarks lint-imports --no-logo
+	python tools/names.py
+	python tools/size.py --check
 
 docs: setup
 	@$(DOCS) -b html . site
