@@ -5,25 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from bench.ceilings import outcome
-from bench.lib.disturbed import DISTURBANCES
 from scalesweep.analysis.best_rate import LARGER, SMALLER, best_rate, growth
-
-ROUNDS = 400
-
-
-@pytest.mark.parametrize("name", DISTURBANCES)
-def test_confirmed_ceilings_are_seldom_false(name: str) -> None:
-    """A short version of bench/ceilings.py: 7 %, and three standard errors of the simulation."""
-    most = 0.07 + 3 * math.sqrt(0.07 * 0.93 / ROUNDS)
-    for runs in (5, 10):
-        assert outcome(DISTURBANCES[name], runs, ROUNDS).false <= most, runs
-
-
-def test_undisturbed_runs_confirm_a_ceiling_and_disturbed_ones_do_not() -> None:
-    assert outcome(DISTURBANCES["none, noise 1 %"], 5, ROUNDS).confirmed > 0.95
-    wild = outcome(DISTURBANCES["each run, up to half"], 5, ROUNDS)
-    assert wild.confirmed < 0.2 and wild.mean_false > 0.5
 
 
 def test_the_best_run_counts_and_disturbed_ones_are_named() -> None:

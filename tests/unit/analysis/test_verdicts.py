@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from bench.lib.evenings import NOISE, alarmed, decay, trends
+from bench.lib.evenings import NOISE, decay, trends
 from bench.lib.planted import KINDS, Kind, plant
 from scalesweep.analysis.levels import Series, find_spikes, read_series, segments
 from scalesweep.analysis.session_noise import chance_of_each, read_noise
@@ -246,19 +246,6 @@ def test_a_page_pays_for_the_number_of_its_verdicts() -> None:
     many = corrected([one] * 20 + others)
     assert [v.kind for v in many[:20]] == [REGRESSION] * 20
     assert corrected([Verdict(TOO_EARLY)])[0].kind == TOO_EARLY
-
-
-@pytest.mark.parametrize(
-    ("noise", "most"),
-    [("white", 0.05), ("heavy-tailed (t, 3 degrees)", 0.05), ("slow weekends", 0.05),
-     ("AR(0.6), 2 %", 0.1)],
-)  # fmt: skip
-@pytest.mark.slow
-def test_along_the_evenings_few_series_get_a_false_verdict(noise: str, most: float) -> None:
-    """A short version of bench/history.py: on 36 evenings, three standard errors more."""
-    series = 14
-    ever, _ = alarmed(NOISE[noise], 36, series)
-    assert ever <= most + 3 * math.sqrt(most * (1 - most) / series)
 
 
 def test_a_slow_decay_is_a_trend_and_no_regression() -> None:

@@ -133,7 +133,7 @@ def test_nothing_is_said_of_noise_and_nothing_is_clear_of_one_run(tmp_path: Path
 @pytest.mark.slow
 def test_how_often_files_are_blamed_where_ranks_lose_as_much_by_waiting(tmp_path: Path) -> None:
     """Of equal losses, or of none at all, files are called the cause in at most 5 %."""
-    blamed, draws = {"equal": 0, "none": 0}, 100
+    blamed, draws = {"equal": 0, "none": 0}, 15
     for number in range(draws):
         for kind, change in (("equal", {"reading": BASE + 20, "slow": 20.0}), ("none", {})):
             root = tmp_path / f"{kind}{number}"
@@ -146,4 +146,4 @@ def test_how_often_files_are_blamed_where_ranks_lose_as_much_by_waiting(tmp_path
             )
             finding = said(study)
             blamed[kind] += finding.level == CONFIRMED and finding.evidence["term"] == "input"
-    assert max(blamed.values()) <= 5, blamed
+    assert max(blamed.values()) <= 2, blamed  # three of 15 would be rare at 5 %

@@ -1,6 +1,5 @@
 """Step times by rank: the table, who is named a straggler and who must not be, the figures."""
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -291,30 +290,6 @@ def test_steps_that_wait_for_all_ranks_name_none(tmp_path: Path) -> None:
     found = only(slow_ranks(study_of(tmp_path, ranked(coupled))))
     assert found.level == "note"
     assert "where steps wait for all ranks, this does not show which one" in found.text
-
-
-def unsteady(draw: Draw, ranks: int, _repeat: int) -> Array:
-    """Every rank of every run has a speed of its own, and now and then a step takes long."""
-    own = np.exp(0.08 * draw.standard_normal((1, ranks)) + 0.05 * draw.standard_normal((20, ranks)))
-    return 0.1 * own * np.where(draw.random((20, ranks)) < 0.02, 8, 1)
-
-
-@pytest.mark.parametrize(
-    ("times", "changes"),
-    [
-        (steady(20, 0.1), {"ranks": 64, "per_host": 8}),
-        (steady(4, 0.15), {"ranks": 4, "per_host": 1, "repeats": 1, "array": "local_times"}),
-        (unsteady, {"ranks": 12, "per_host": 3}),
-    ],
-)
-@pytest.mark.slow
-def test_noise_seldom_makes_a_straggler(
-    tmp_path: Path, times: Callable[[Draw, int, int], Array], changes: dict[str, Any]
-) -> None:
-    """Of 100 such runs at most five were named when measured; here 20 of each."""
-    fakes = [ranked(times, name=f"n{seed}", seed=seed, **changes) for seed in range(20)]
-    studies = make_training(tmp_path, *fakes)
-    assert sum(bool(named(study)) for study in studies.values()) <= 1
 
 
 # --- figures ---

@@ -179,13 +179,12 @@ def test_the_training_of_another_results_folder(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("repeats", [3, 5])
-def test_how_often_a_bound_is_claimed_where_rates_are_equal(repeats: int) -> None:
-    """At most 5 % of campaigns of four counts; the level is that before Holm's procedure."""
+def test_how_often_a_bound_is_claimed_where_rates_are_equal() -> None:
+    """In 5 % of campaigns of four counts; six of 40 would be rare. Before Holm's procedure."""
     equal: Sequence[int] = (1, 4, 16, 64)
     rates = {ranks: 2.0 * ranks for ranks in equal}
     wrong = sum(
-        said(rates, rates, noise=0.05, seed=seed, repeats=repeats).level == CONFIRMED
-        for seed in range(200)
+        said(rates, rates, noise=0.05, seed=seed, repeats=3).level == CONFIRMED
+        for seed in range(40)
     )
-    assert wrong <= 10
+    assert wrong <= 5

@@ -12,15 +12,6 @@ from tests.fakes.planted_steps import Program, always, in_turn, planted_run
 CAMPAIGNS = 8
 
 
-@pytest.mark.parametrize("noise", NOISES)
-def test_noise_seldom_makes_a_cause(noise: str) -> None:
-    """16 campaigns on 2 and 8 ranks; bench.step_causes has more of them."""
-    said = [
-        clear_causes(NOISES[noise], ranks, seed) for ranks in (2, 8) for seed in range(CAMPAIGNS)
-    ]
-    assert sum(map(bool, said)) <= 2, said
-
-
 def test_the_longest_third_of_noise_is_no_stall() -> None:
     """In seeds 39, 54 and 58 it was."""
     assert not any(clear_causes(NOISES["loud"], 2, seed) for seed in range(39, 60))
