@@ -198,63 +198,6 @@ def test_check_full_puts_every_run_into_the_dag(finished: Project) -> None:
     assert listed.stdout.count("Running toy-r") == 4
 
 
-@pytest.mark.parametrize(
-    ("words", "told"),
-    [
-        (
-            ["--config", "stie=x"],
-            "--config stie: unknown; did you mean site? allowed: campaign, site",
-        ),
-        (
-            ["--config", "budget_node_hours=5"],
-            "--config budget_node_hours: `snakemake` does not read it; read by: `scalesweep advise "
-            "--budget NODE_HOURS`; in a campaign write `budget: {node_hours: 5}`",
-        ),
-        (["--config", "check=half"], "--config check=half: allowed: check=full"),
-        (["--config", "site=mars"], "c.yaml: site: no site 'mars'"),
-    ],
-)
-def test_mistakes_on_the_command_line(project: Project, words: list[str], told: str) -> None:
-    project.write("c.yaml", CAMPAIGN)
-    done = project.snakemake("--configfile", "c.yaml", *words)
-    assert done.returncode != 0
-    assert f"error: {told}" in done.stderr or f"error: {project.path}" in done.stderr
-    assert told.rpartition(": ")[2] in done.stderr and "Traceback" not in done.stderr
-    assert not Path(project.path, "results").exists()
-
-
-def test_a_mistake_in_the_campaign_is_one_line_and_runs_nothing(project: Project) -> None:
-    project.write("c.yaml", CAMPAIGN.replace("ranks: [1, 2]", "rank: [1, 2]"))
-    done = project.snakemake("--configfile", "c.yaml")
-    assert done.returncode != 0
-    lines = [line for line in done.stderr.splitlines() if line.startswith("error:")]
-    assert lines == [
-        "error: c.yaml: experiments.scaling.axes.rank: benchmark toy has no parameter 'rank'; "
-        "did you mean ranks? allowed: behaviour, ranks, ranks_per_node, rate, size, threads"
-    ]
-    assert "Traceback" not in done.stderr
-    assert not Path(project.path, "results").exists()
-
-
-def test_a_launcher_that_is_not_here_is_told_before_anything_runs(project: Project) -> None:
-    project.write("c.yaml", CAMPAIGN.replace("site: toy", "site: elsewhere"))
-    project.write(
-        "config/sites/elsewhere.yaml",
-        "site: elsewhere\nnodes: 9\nlaunch: {single: [no-such-srun], multi: [no-such-srun]}\n",
-    )
-    assert project.snakemake("plan", "--configfile", "c.yaml").returncode == 0
-    for _ in range(2):  # the first leaves no lock behind
-        done = project.snakemake("--configfile", "c.yaml")
-        assert done.returncode != 0
-        lines = [line for line in done.stderr.splitlines() if line.startswith("error:")]
-        assert lines == [
-            "error: site elsewhere starts runs with 'no-such-srun', which is not on this machine; "
-            "name another site (--config site=NAME; of scalesweep: --site NAME)"
-        ]
-        assert "Traceback" not in done.stderr
-    assert not list(project.path.glob("results/runs/*/*/attempt-*"))
-
-
 def test_an_unsupported_point_is_neither_failed_nor_tried_again(project: Project) -> None:
     project.write("c.yaml", CAMPAIGN.replace("repeats: 2", "repeats: 1") + (
         "  odd:\n    benchmark: toy\n    axes: {behaviour: [good, unsupported]}\n"

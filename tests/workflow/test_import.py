@@ -77,12 +77,9 @@ def test_what_cannot_be_trusted_is_refused_and_the_rest_imported(
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        ((), "scalesweep import: the following arguments are required: SOURCE"),
-        (("/no/such/folder",), "/no/such/folder: no such file or folder"),
         (("007", "--as", "cosmoflow"), "007: not a folder; `scalesweep import 007 --as logs`"),
         (("007", "--map", "m.yaml", "--ranks", "2"), "--ranks: 007 is read as table, which"),
         (("both",), "both: can be read in several ways: add --as cosmoflow (result folders of"),
-        (("config",), "config: not recognised as logs of training programs, "),
         (("007", "--results", "both"), "--results: both: holds files that scalesweep did not make"),
     ],
 )

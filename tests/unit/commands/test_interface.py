@@ -75,8 +75,6 @@ def test_help_names_each_option_and_its_examples_parse(
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (["predcit"], "scalesweep predcit: no such command; did you mean predict? allowed: run, "),
-        (["predict", "--rank", "3"], "scalesweep predict: --rank: unknown; did you mean --ranks?;"),
         (["predict", "a.yaml", "b.yaml"], "scalesweep predict: b.yaml: unknown; see"),
         (["compare"], "scalesweep compare: the following arguments are required: BASE; see"),
         (["history", "--fail-on", "all"], "scalesweep history: argument --fail-on: invalid choice"),
