@@ -11,6 +11,7 @@ TABLES = {
     "points": "tables/{experiment}/points.csv",
     "prediction": "tables/{experiment}/prediction.csv",
 }
+FIGURES = {"scaling": "figures/{experiment}/scaling*.svg"}
 REPORT = "report.html"
 # What Snakemake is asked for to get the tables alone.
 TABLES_RULE = "tables"
