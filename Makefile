@@ -13,7 +13,7 @@ help:
 	@echo "make gates  the gates at full length (at most 40 minutes): before something large lands"
 	@echo "make size   lines by package and words of the documentation, beside their budgets"
 	@echo "make readme run the README's commands in a fresh clone, and check what they leave"
-	@echo "make docs   build the documentation's site in site/, with search; links are checked; and the gallery's reports"
+	@echo "make docs   build the documentation's site in site/, with search; links are checked"
 	@echo "make lint   ruff, mypy, snakefmt, snakemake --lint, the documentation"
 	@echo "make slurm-up, make slurm-down   boot and stop a Slurm of 4 nodes on this machine"
 	@echo "make bench  measure what this project claims about speed (BENCH=\"noop execute\": only these)"
@@ -79,7 +79,6 @@ lint-generated:
 	python tools/parameters.py --check
 	python tools/causes.py --check
 	python tools/schemas.py --check
-	python tools/gallery.py --check
 
 lint-style:
 	ruff check .
@@ -90,7 +89,6 @@ lint-style:
 
 docs: setup
 	@$(DOCS) -b html . site
-	@python tools/gallery.py --site $(CURDIR)/site
 	@echo "documentation: $(CURDIR)/site/docs/index.html"
 
 format: setup

@@ -27,7 +27,6 @@ TITLES = {
     "site": "Keys of a site",
     "benchmark": "Keys of benchmark.yaml",
     "table_map": "Keys of a map of a table",
-    "gallery_study": "Keys of a study of the gallery",
 }
 JSON_FILES = ("native", "record", "order", "plan")
 # Objects whose keys have a table of their own: place in the schema -> heading.
@@ -44,9 +43,6 @@ SECTIONS = {
     ("benchmark", "data"): "A data set",
     ("benchmark", "result.stamps"): "How stamps are read: `result.stamps`",
     ("benchmark", "result.extract[]"): "A metric that is extracted: an entry of `result.extract`",
-    ("gallery_study", "imports[]"): "What is imported: an entry of `imports`",
-    ("gallery_study", "checks[]"): "Published numbers: an entry of `checks`",
-    ("gallery_study", "checks[].recomputed"): "Where they come out: `recomputed`",
     ("table_map", "parameters.NAME"): "A parameter",
     ("table_map", "metrics.NAME"): "A metric",
     ("table_map", "transformer"): "A transformer",

@@ -261,19 +261,6 @@ def _import(parser: Parser) -> None:
     )  # fmt: skip
 
 
-def _gallery(parser: Parser) -> None:
-    parser.add_argument(
-        "name", nargs="?", metavar="NAME", help="a study; without one the studies are listed"
-    )
-    parser.add_argument(
-        "source", nargs="?", metavar="SOURCE",
-        help="checkout or download of the study; default: its shipped numbers, if there are any",
-    )  # fmt: skip
-    parser.add_argument(
-        "--results", metavar="FOLDER", help="results folder; default: results/gallery/NAME"
-    )
-
-
 def _normal(parser: Parser) -> None:
     parser.add_argument("folder", metavar="RESULTS", help="results folder with finished trainings")
     parser.add_argument(
@@ -284,10 +271,6 @@ def _normal(parser: Parser) -> None:
         "--dtype", default="", metavar="TYPE",
         help="type of the numbers in products, such as bfloat16, where the benchmark does not say "
         "it",
-    )  # fmt: skip
-    parser.add_argument(
-        "--gallery", default="results/gallery", metavar="FOLDER",
-        help="where studies were imported; default: results/gallery",
     )  # fmt: skip
 
 
@@ -349,11 +332,6 @@ COMMANDS = {
         "import_source", "import published results: logs, profiles, tables", _import,
         ("scalesweep import logs/ --ranks '{n128: 128, n256: 256}'",
          "scalesweep import table.csv --map table.map.yaml"),
-    ),
-    "gallery": Command(
-        "gallery", "import a published study, and compare its numbers with recomputed ones",
-        _gallery,
-        ("scalesweep gallery", "scalesweep gallery llm_foundry ~/llm-foundry"),
     ),
     "normal": Command(
         "normal", "place training rates beside comparable published ones", _normal,

@@ -1,18 +1,30 @@
 """Where a results folder keeps what the gates read: what moves is one line here."""
 
 import csv
+import json
+from functools import cache
 from pathlib import Path
 
 # What a gate asks for -> the file of an experiment in the results folder.
 TABLES = {
     "causes": "tables/{experiment}/step_causes.csv",
+    "comparisons": "tables/{experiment}/comparisons.csv",
+    "effects": "tables/{experiment}/effects.csv",
+    "epochs": "tables/{experiment}/epochs.csv",
     "findings": "tables/{experiment}/findings.csv",
-    "scaling": "tables/{experiment}/scaling.csv",
+    "functions": "tables/{experiment}/functions.csv",
+    "parts": "tables/{experiment}/parts.csv",
     "points": "tables/{experiment}/points.csv",
     "prediction": "tables/{experiment}/prediction.csv",
+    "runs": "tables/{experiment}/runs.csv",
+    "scaling": "tables/{experiment}/scaling.csv",
+    "score": "tables/{experiment}/score.csv",
+    "sweep": "tables/{experiment}/sweep.csv",
+    "utilisation": "tables/{experiment}/utilisation.csv",
 }
 FIGURES = {"scaling": "figures/{experiment}/scaling*.svg"}
 REPORT = "report.html"
+NORMAL = "normal/normal.csv"
 # What Snakemake is asked for to get the tables alone.
 TABLES_RULE = "tables"
 # A row a planned run: run_id, status (new, done, failed), cause.
@@ -43,3 +55,17 @@ def records(results: Path) -> dict[str, bytes]:
 def _rows(path: Path) -> list[Row]:
     with path.open(newline="") as file:
         return list(csv.DictReader(file))
+
+
+def experiments(results: Path, table: str) -> list[str]:
+    """The experiments that have a table."""
+    place = results / TABLES[table].format(experiment="*")
+    return sorted(path.parent.name for path in place.parent.parent.glob(f"*/{place.name}"))
+
+
+@cache
+def fixed(results: Path, experiment: str) -> Row:
+    """The parameters that an experiment holds constant, which are no columns of its tables."""
+    plan = json.loads((results / "plan.json").read_text())
+    (values,) = (each["fixed"] for each in plan["experiments"] if each["name"] == experiment)
+    return {name: str(value) for name, value in values.items()}

@@ -66,7 +66,7 @@ def imported(tmp_path_factory: pytest.TempPathFactory) -> Project:
             project.write(f"{name}.yaml", yaml.safe_dump(table_map, sort_keys=False))
             run_import(f"{name}.csv", "--map", f"{name}.yaml")
         for name in ("nsys.txt", "pprof.txt"):
-            run_import(str(ROOT / "gallery" / "exarl" / name), "--ranks", "1")
+            run_import(str(ROOT / "tests" / "published" / "exarl" / name), "--ranks", "1")
         published.write_result(project.path / "daint" / "n2", 2, published.LOCAL, published.TOTAL)
         run_import("daint")
     done = project.snakemake("report", "--configfile", "results/imported/campaign.yaml")

@@ -1,7 +1,7 @@
 """Tables of profilers that were published: their functions come out of an import as printed.
 
-``gallery/exarl``: the kernels that Nsight Systems and the functions that TAU saw in a run of
-ExaRL and of TensorFlow's example for images (github.com/exalearn/EXARL, issue 84).
+``tests/published/exarl``: the kernels that Nsight Systems and the functions that TAU saw in a run
+of ExaRL and of TensorFlow's example for images (github.com/exalearn/EXARL, issue 84).
 """
 
 from collections.abc import Mapping
@@ -24,7 +24,7 @@ from tests.fakes.imported_runs import import_runs
 from tests.fakes.plan import whole_plan
 from tests.fakes.table_inputs import of_files
 
-PUBLISHED = ROOT / "gallery" / "exarl"
+PUBLISHED = ROOT / "tests" / "published" / "exarl"
 
 
 def made_of(path: Path, ranks: int | None = None) -> MadeRuns:

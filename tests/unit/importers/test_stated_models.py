@@ -15,7 +15,7 @@ from scalesweep.experiment.load import load_results
 from scalesweep.importers.training_logs import build_run, progress
 from scalesweep.importers.training_logs.model_facts import DESCRIBING
 from scalesweep.report.sections import fixed_parameters
-from tests.fakes.gallery import tables_only
+from tests.fakes.import_tables import tables_only
 from tests.fakes.imported_runs import import_runs
 from tests.fakes.training_logs import LOGS, STAMP, Read, log_reader, megatron, titan, titan_steps
 
@@ -301,14 +301,14 @@ def test_an_imported_log_is_placed_beside_published_rates(
 
     def said(*options: str) -> list[str]:
         normal.run(parser_of("normal").read(["mine", *options]))
-        return [it.split(" tokens/s", 1)[-1] for it in capsys.readouterr().out.splitlines()[:-2]]
+        return [it.split(" tokens/s", 1)[-1] for it in capsys.readouterr().out.splitlines()[:-1]]
 
     lines = said()
-    judged = " of a rank; 3 comparable published points (1 study): 8,612 to 10,643; normal, within"
-    beside = " of a rank; 1 comparable published point (1 study): 6,667; not judged: 3 are needed."
+    judged = " of a rank; 3 comparable published rates: 8,612 to 10,643; within"
+    beside = " of a rank; 1 comparable published rate: 6,667; not judged: 3 are needed."
     unknown = [
         "not judged: 1 point: its number of parameters is not stated (transformer.parameters)",
-        "not judged: 1 point: no dense transformer, or not its tokens of a sample, is stated",
+        "not judged: 1 point: it declares no transformer, or states too little of it",
     ]
     dtype = "not judged: 1 point: the type of its numbers is not stated (transformer.dtype, or "
     assert sorted(lines) == sorted(

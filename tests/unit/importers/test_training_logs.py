@@ -20,7 +20,7 @@ from scalesweep.importers.training_logs.progress import starts_of
 from scalesweep.importers.training_logs.registry import PROGRAMS
 from scalesweep.importers.write_campaign import campaign_of
 from tests.conftest import ROOT
-from tests.fakes.gallery import tables_only
+from tests.fakes.import_tables import tables_only
 from tests.fakes.imported_runs import import_runs
 from tests.fakes.training_logs import LOGS, Read, log_reader, megatron, nanogpt, titan, titan_steps
 

@@ -1,1 +1,0 @@
-"""Published studies, imported and compared with what they print: `scalesweep gallery`."""
