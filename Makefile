@@ -1,5 +1,5 @@
 # make demo: set up, run the demo campaign, print the report's path.   make test: set up, test.
-.PHONY: help setup demo torch study check test gates size readme docs lint format bench soak screenshots lock slurm-up slurm-down clean
+.PHONY: help setup demo torch study check test gates size readme docs lint format bench screenshots lock slurm-up slurm-down clean
 
 VENV := .venv/bin
 export PATH := $(CURDIR)/$(VENV):$(PATH)
@@ -17,8 +17,6 @@ help:
 	@echo "make lint   ruff, mypy, snakefmt, snakemake --lint, the documentation"
 	@echo "make slurm-up, make slurm-down   boot and stop a Slurm of 4 nodes on this machine"
 	@echo "make bench  measure what this project claims about speed (BENCH=\"noop execute\": only these)"
-	@echo "make soak   kill every process of a campaign, in every phase; mutate the folders of runs;"
-	@echo "            with SLURM=1 kill on a real Slurm of its own, daemons and nodes too"
 	@echo "make screenshots  update the pictures in docs/images from the demo's report"
 	@echo "make lock   resolve requirements.lock again"
 
@@ -98,12 +96,6 @@ format: setup
 
 bench: setup
 	@python -m bench.table $(BENCH)
-
-# kill -9 of everything in every phase, KILLS=n at least so many; then FOLDERS=n hostile folders of
-# runs. SEED=n repeats one.
-soak: setup
-	@python -m tests.soak.$(if $(SLURM),slurm,kills) $(if $(KILLS),--kills $(KILLS)) $(if $(SEED),--seed $(SEED))
-	$(if $(SLURM),,@python -m tests.soak.mutations $(if $(FOLDERS),--folders $(FOLDERS)) $(if $(SEED),--seed $(SEED)))
 
 screenshots: setup
 	@python tools/screenshots.py

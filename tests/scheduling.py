@@ -19,7 +19,7 @@ SECONDS = {
     "slurm": 440, "slurm, part 2": 400, SMALL_CAMPAIGNS: 180, "workflow/test_campaigns": 110,
     "workflow/test_planted_faults": 90, "workflow/test_foreign": 50,
     "workflow/test_imported_logs": 45,
-    "soak/test_kills": 35, "workflow/test_import": 30,
+    "workflow/test_import": 30,
 }  # fmt: skip
 # They mostly wait: a worker that gets one gets nothing else, and the others have the cores.
 WAITING = ("slurm", "slurm, part 2")

@@ -2,6 +2,8 @@
 
 import subprocess
 import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +16,7 @@ from tests.conftest import ROOT
 def order(folder: Path, script: str, **changes: Any) -> dict[str, Any]:
     """An order to run a Python script, the words behind it being the run file and its folder."""
     return {
-        "run_id": folder.name, "benchmark": "steps", "version": 1, "params": {"ranks": 1},
+        "run_id": folder.name, "benchmark": "toy", "version": 1, "params": {"ranks": 1},
         "repeat": 0, "site": "here", "folder": str(folder), "data": None, "node_local": "/tmp",
         "argv": [sys.executable, "-c", script, "{run_file}", "{out}"], "env": {}, "prologue": [],
         "time_limit_s": 120.0, "asked": None, "profile": "none", **changes,
@@ -37,3 +39,11 @@ def alive(pid: int) -> bool:
         return bool(psutil.Process(pid).status() != psutil.STATUS_ZOMBIE)
     except psutil.Error:
         return False
+
+
+def wait_until(true: Callable[[], bool], what: str, seconds: float = 60.0) -> None:
+    """Wait for a condition; fails if it does not come true."""
+    deadline = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < deadline, f"{what}: not within {seconds:g} s"
+        time.sleep(0.02)

@@ -18,7 +18,10 @@ from scalesweep.smk import results_lock
 from scalesweep.smk.context import MARKER
 from scalesweep.smk.results_lock import Claims
 from tests.conftest import Project
-from tests.soak.campaign import WORDS, make_soaked, wait_until
+from tests.soak.launching import wait_until
+
+CAMPAIGN = "campaign: c\nsite: toy\nexperiments: {{e: {{benchmark: toy, axes: {{size: {}}}}}}}\n"
+WORDS = ("--configfile", "c.yaml")
 
 
 def call(project: Project, *words: str) -> "subprocess.Popen[str]":
@@ -36,14 +39,15 @@ def errors(said: str) -> list[str]:
 
 
 @pytest.mark.slow
-def test_a_second_snakemake_is_refused_and_a_killed_one_hinders_nobody(tmp_path: Path) -> None:
-    project = make_soaked(tmp_path / "one", sizes=2, repeats=1)
+def test_a_second_snakemake_is_refused_and_a_killed_one_hinders_nobody(
+    project: Project, tmp_path: Path
+) -> None:
+    project.write("c.yaml", CAMPAIGN.format("[1, 2]"))
+    project.write("hold", "0")
     other = Project(shutil.copytree(project.path, tmp_path / "other"))
-    runs = tmp_path / "shared" / "runs" / "soak"
-    (project.path / "hold-timed").touch()
+    runs = tmp_path / "shared" / "runs" / "toy"
     first = call(project)
-    told = "*/attempt-1/rank-0.txt"
-    wait_until(lambda: any("timed" in path.read_text() for path in runs.glob(told)), "a run")
+    wait_until(lambda: bool(list(runs.glob("*/attempt-1/*.log"))), "a run")
 
     second, third = call(project), call(other)
     lookers = [call(other, word) for word in ("plan", "--dry-run", "report")]
@@ -59,6 +63,7 @@ def test_a_second_snakemake_is_refused_and_a_killed_one_hinders_nobody(tmp_path:
 
     # Killed, with a run at work: the next call, at once and from elsewhere, needs no --unlock.
     first.kill()
+    (other.path / "hold").unlink()
     (attempt,) = runs.glob("*/attempt-1")
     again = call(other, f"{attempt.parent}/{MARKER}")
     first.communicate(timeout=60)
@@ -66,12 +71,11 @@ def test_a_second_snakemake_is_refused_and_a_killed_one_hinders_nobody(tmp_path:
     assert again.returncode == 0, said
     assert sorted(path.name for path in runs.glob("*/attempt-*")) == ["attempt-1", "attempt-2"]
     assert (attempt.parent / "record.json").exists()
-    assert not list(runs.glob("*/attempt-*/beside.txt"))
 
 
 @pytest.mark.slow
-def test_ctrl_c_while_the_campaign_is_read_is_one_line(tmp_path: Path) -> None:
-    project = make_soaked(tmp_path / "one", sizes=1, repeats=1)
+def test_ctrl_c_while_the_campaign_is_read_is_one_line(project: Project) -> None:
+    project.write("c.yaml", CAMPAIGN.format("[1]"))
     startup = project.path / "scalesweep" / "smk" / "startup.py"
     whole, then = startup.read_text(), "    options = read_options("
     assert then in whole
@@ -88,27 +92,25 @@ def test_ctrl_c_while_the_campaign_is_read_is_one_line(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_record_outlives_the_failure_of_its_job(tmp_path: Path) -> None:
-    project = make_soaked(tmp_path / "one", sizes=1, repeats=1)
+def test_a_record_outlives_the_failure_of_its_job(project: Project) -> None:
+    project.write("c.yaml", CAMPAIGN.format("[1]"))
     launch = project.path / "scalesweep" / "commands" / "launch.py"
     # Killed between its record and its end, which are milliseconds apart.
     whole, then = launch.read_text(), "    if code == 0 and marker is not None:\n"
     assert then in whole
     launch.write_text(whole.replace(then, f"    import os\n    os.kill(os.getpid(), 9)\n{then}"))
-    (run_id,) = project.run_ids
-    marker = project.runs / run_id / MARKER
-    words = [str(marker.relative_to(project.path)), *WORDS]
-    failed = project.snakemake(*words, "--no-hooks")
+    failed = project.snakemake(*WORDS, "--no-hooks")
     assert failed.returncode == 1 and "a job execution failed" in failed.stderr
-    project.check()
-    assert list(project.seen) == [run_id] and not marker.exists()
+    (record,) = project.path.glob("results/runs/toy/*/record.json")
+    marker = record.with_name(MARKER)
+    assert not marker.exists()
     # A call for this very run finds that it is done, and a plain call has nothing to run.
     launch.write_text(whole)
-    again = project.snakemake(*words, "--no-hooks")
+    again = project.snakemake(str(marker.relative_to(project.path)), *WORDS, "--no-hooks")
     assert again.returncode == 0 and marker.exists()
-    log = (project.runs / run_id / "launcher.log").read_text()
-    assert log == f"{run_id}: already finished, skipped\n"
-    assert "Nothing to be done" in project.snakemake(*words).stderr
+    log = record.with_name("launcher.log").read_text()
+    assert log == f"{record.parent.name}: already finished, skipped\n"
+    assert project.snakemake(*WORDS).returncode == 0
     assert [path.name for path in marker.parent.glob("attempt-*")] == ["attempt-1"]
 
 

@@ -1,6 +1,8 @@
 """A disk that is full: the cause is told, nothing is damaged, and the next call goes on."""
 
+import os
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -8,9 +10,8 @@ import pytest
 
 from scalesweep.compute.launcher import launch
 from scalesweep.core.record import read_failure, read_record
-from tests.conftest import ROOT
-from tests.soak.campaign import WORDS, make_soaked, wait_until
-from tests.soak.launching import order, start
+from tests.conftest import ROOT, Project
+from tests.soak.launching import order, start, wait_until
 
 # What programs do: fill the disk down to so many bytes.
 FILL = """
@@ -90,37 +91,51 @@ def test_not_even_a_failure_finds_space(disk: Path) -> None:
     assert sorted(path.name for path in folder.iterdir()) == [".lock", "attempt-1"]
 
 
+CAMPAIGN = "campaign: c\nsite: toy\nexperiments: {e: {benchmark: toy, axes: {size: [1, 2, 3]}}}\n"
+WORDS = ("--configfile", "c.yaml")
+
+
 @pytest.mark.slow
-def test_a_campaign_goes_on_once_there_is_space(disk: Path, tmp_path: Path) -> None:
-    project = make_soaked(tmp_path / "project", sizes=3, repeats=1)
-    (project.path / "results").symlink_to(disk / "results")
+def test_a_campaign_goes_on_once_there_is_space(disk: Path, project: Project) -> None:
+    project.write("c.yaml", CAMPAIGN)
     (disk / "results").mkdir()
-    records = project.runs.glob
+    (project.path / "results").symlink_to(disk / "results")
     script = project.path / "workflow" / "scripts" / "inventory.py"
     wait = "import time; from pathlib import Path\nwhile Path('hold').exists(): time.sleep(0.01)\n"
     script.write_text(wait + script.read_text())
 
     def call(until: int) -> tuple[int, list[str]]:
         """Fill the disk when there are so many records; exit code and errors of the call."""
-        (project.path / "said").unlink(missing_ok=True)
         # Neither a further run nor what is made of them goes on before the disk is full.
-        (project.path / "hold").write_text(str(until))
-        with project.start() as snakemake:
-            wait_until(lambda: len(list(records("*/record.json"))) >= until, "records")
+        project.write("hold", str(until))
+        words = [sys.executable, "-m", "snakemake", *WORDS]
+        with (
+            (project.path / "said").open("w") as said,
+            subprocess.Popen(
+                words,
+                cwd=project.path,
+                stdout=said,
+                stderr=said,
+                env={**os.environ, "PYTHONPATH": ""},
+            ) as snakemake,
+        ):
+            wait_until(lambda: len(project.records()) >= until, "records")
             filler = fill(disk)
             (project.path / "hold").unlink()
             snakemake.wait()
         filler.unlink()
-        said = (project.path / "said").read_text()
-        assert "Traceback" not in said
-        return snakemake.returncode, [line for line in said.splitlines() if "error: " in line]
+        text = (project.path / "said").read_text()
+        assert "Traceback" not in text
+        return snakemake.returncode, [line for line in text.splitlines() if "error: " in line]
 
     # Runs that find no space, and an aggregation that finds none.
+    before: dict[str, int] = {}
     for until in (1, 3):
         code, errors = call(until)
         assert code != 0 and any("No space left on device" in line for line in errors), errors
-        assert set(project.check().values()) <= {"done", "failed", "new"}
-        assert len(project.seen) == until
+        records = project.records()
+        assert len(records) == until and before.items() <= records.items()
+        before = records
     # None from the start: nothing is begun.
     filler = fill(disk)
     done = project.snakemake(*WORDS)
@@ -129,12 +144,9 @@ def test_a_campaign_goes_on_once_there_is_space(disk: Path, tmp_path: Path) -> N
     filler.unlink()
     done = project.snakemake(*WORDS)
     assert done.returncode == 0, done.stderr
-    project.check()
-    project.check_tables()
-    assert not list(disk.rglob("*.tmp"))
+    assert project.records() == before and not list(disk.rglob("*.tmp"))
     # Read-only, with runs to be added: told before anything starts.
-    more = (project.path / "c.yaml").read_text().replace("repeats: 1", "repeats: 2")
-    project.write("more.yaml", more)
+    project.write("more.yaml", CAMPAIGN.replace("[1, 2, 3]", "[1, 2, 3, 4]"))
     subprocess.run(["mount", "-o", "remount,ro", disk], check=True)
     refused = "error: results: cannot write to this folder: Read-only file system"
     # What a verb prints Snakemake keeps in a log there, too.

@@ -13,8 +13,7 @@ from scalesweep.compute.launcher import launch
 from scalesweep.core.orphans import MARK, end_orphans, mark, marked
 from scalesweep.core.record import read_failure
 from tests.conftest import ROOT
-from tests.soak.campaign import wait_until
-from tests.soak.launching import alive, order, start
+from tests.soak.launching import alive, order, start, wait_until
 
 # A rank with a session of its own that does not listen to SIGTERM, and what has started it.
 RANK = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print(flush=True); "
