@@ -123,7 +123,7 @@ def _against_base(
         row = [ideal, *[math.nan] * 7]
         if position == 0:
             row[1] = row[4] = 1.0
-        elif values.size and ideal > 0:
+        elif values.size and ideal > 0 and not (timed and values.mean() <= 0):
             top, bottom = (points[0], point) if timed else (point, points[0])
             speedup = float(data.repeats(top, measure).mean()) / float(
                 data.repeats(bottom, measure).mean()

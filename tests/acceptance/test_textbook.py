@@ -82,6 +82,7 @@ def numbers(finding: Mapping[str, str]) -> list[dict[str, float]]:
 def test_a_weak_time_ideally_stays(project: Project) -> None:
     rows = "".join(f"{n},{time},{time / 10},{n / time}\n" for n, time in GROWING.items())
     more = "  start: {column: start_s, unit: s, better: lower, scope: total}\n"
+    more += more.replace("start:", "read:").replace("total", "total, kind: extensive")
     more += "  rate: {column: rate, unit: samples/s, better: higher, scope: total}\n"
     columns = map_of("weak") + more
     folder = imported(project, "weak", f"nodes,time_s,start_s,rate\n{rows}", columns)
@@ -92,7 +93,8 @@ def test_a_weak_time_ideally_stays(project: Project) -> None:
         assert number(row, "time", "eff") == pytest.approx(ratio)
         assert number(row, "rate", "speedup") == pytest.approx(ratio * nodes)
         assert number(row, "rate", "eff") == pytest.approx(ratio)
-        assert not any(name.startswith("start_eff") for name in row)  # not the main time
+        assert number(row, "read", "eff") == pytest.approx(ratio)  # as it is declared
+        assert not any(name.startswith("start_eff") for name in row)  # nor the main time
 
 
 def test_predict_answers_for_the_folder_that_it_is_given(project: Project, strong: Path) -> None:
