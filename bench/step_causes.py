@@ -1,6 +1,6 @@
 """How often a cause of longer steps is called clear: where there is none, and where one is planted.
 
-Campaigns of three repeats of 60 steps on 2, 3 and 8 ranks (tests/fakes/planted_steps.py), with
+Campaigns of three repeats of 60 steps on 2, 3 and 8 ranks (tests/acceptance/faults.py), with
 noise of several kinds; the planted ones have one rank that computes 8 % longer, one that stalls,
 and one that spends time between its steps.
 
@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from bench.lib.pairs import figure, line, write_json
+from tests.acceptance.faults import Program, always, every
 from tests.fakes.null_steps import NOISES, clear_causes
-from tests.fakes.planted_steps import Program, always, every
 
 RANKS = (2, 3, 8)
 FALSE, POWER = 0.05, 0.9

@@ -17,7 +17,7 @@ SMALL_CAMPAIGNS_MINUTES = 40
 # workers end together.
 SECONDS = {
     "slurm": 440, "slurm, part 2": 400, SMALL_CAMPAIGNS: 180, "workflow/test_campaigns": 110,
-    "workflow/test_planted_faults": 90, "workflow/test_foreign": 50,
+    "acceptance/test_planted_runs": 60, "workflow/test_foreign": 50,
     "workflow/test_imported_logs": 45,
     "workflow/test_import": 30,
 }  # fmt: skip

@@ -7,7 +7,8 @@ from pathlib import Path
 
 # What a gate asks for -> the file of an experiment in the results folder.
 TABLES = {
-    "causes": "tables/{experiment}/step_causes.csv",
+    "breakdown": "tables/{experiment}/efficiency.csv",
+    "causes": "tables/{experiment}/causes.csv",
     "comparisons": "tables/{experiment}/comparisons.csv",
     "effects": "tables/{experiment}/effects.csv",
     "epochs": "tables/{experiment}/epochs.csv",
@@ -33,6 +34,12 @@ PLAN = "plan.csv"
 RECORDS = "runs/*/*/record.json"
 # What a finding is when it claims something and the claim stands.
 CLEAR = "clear"
+# Rules that say whether a series is efficient, and what makes its steps longer.
+VERDICT = "verdict"
+STEP_RULES = frozenset({"largest loss", "causes"})
+# Columns of `causes`, and of `breakdown`, whose terms of a step are the rows of a kind.
+CAUSE = {"cause": "cause", "ranks": "step_ranks", "ms": "longer_ms", "sure": "sure"}
+TERM = {"term": "term", "loss": "loss", "kind": "kind", "step": "ledger"}
 
 Row = dict[str, str]
 

@@ -6,7 +6,7 @@ from scalesweep.analysis.step_delays import EVERY, causes_of
 from scalesweep.analysis.step_work import step_work
 from scalesweep.aspects.steps.cause_words import NOTABLE
 from scalesweep.aspects.steps.replays import ALL, RunSteps, cause_rows
-from tests.fakes.planted_steps import Noise, Program, planted_run
+from tests.acceptance.faults import Noise, Program, planted_run
 
 # What the rule was not made for, too: tails, memory, ranks of unequal speed in each run.
 NOISES: Mapping[str, Noise] = {

@@ -10,7 +10,8 @@ import pytest
 from scalesweep.analysis.table_io import read_table
 from scalesweep.core.plan_format import read_plan
 from scalesweep.report.export_tables import write_all
-from tests.fakes.planted_steps import RATE, Program, always, planted_study
+from tests.acceptance.faults import Program, always
+from tests.fakes.planted_steps import RATE, planted_study
 from tests.fakes.results import Fake, make_results
 from tests.fakes.training import Training, make_training, nt3
 from tests.recompute.arithmetic import (

@@ -5,7 +5,7 @@ import pytest
 
 from scalesweep.analysis.resolution import resolution_of
 from scalesweep.analysis.types import Floats
-from tests.fakes.planted_steps import Arrays, Noise, Program, every, planted_run
+from tests.acceptance.faults import Arrays, Noise, Program, every, planted_run
 
 
 def counted(arrays: Arrays, tick: float, how: str = "rint") -> Arrays:

@@ -17,7 +17,7 @@ from scalesweep.analysis.step_account import account_of
 from scalesweep.analysis.step_delays import causes_of, gain
 from scalesweep.analysis.step_work import StepWork, step_work
 from scalesweep.core.paths import REPO
-from tests.fakes.planted_steps import Arrays, Noise, Program, always, in_turn, on_any, planted_run
+from tests.acceptance.faults import Arrays, Noise, Program, always, in_turn, on_any, planted_run
 
 QUIET = Noise(0.5, 0.2)
 ROWS: Mapping[str, Program] = {

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from scalesweep.analysis.step_account import account_of
-from tests.fakes.planted_steps import Noise, Program, planted_run
+from tests.acceptance.faults import Noise, Program, planted_run
 
 
 @pytest.mark.parametrize("name", ["span_communication", "span_validation"])

@@ -18,7 +18,7 @@ from scalesweep.compute.stamp_arrays import Stamped, read_stamps
 from scalesweep.compute.stamp_standings import judge
 from scalesweep.core.npy import write_npz
 from scalesweep.core.record import OF_STAMPS
-from tests.fakes.planted_steps import Noise, Program, always, planted_run
+from tests.acceptance.faults import Noise, Program, always, planted_run
 from tests.fakes.stamps import UNIX, line, lines_of
 
 WARM = 4

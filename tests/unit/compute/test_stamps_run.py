@@ -18,9 +18,9 @@ from scalesweep.jobs.run_spec import run_spec
 from scalesweep.state.reextract import reread, runs_to_reread
 from scalesweep.state.run_state import scan
 from scalesweep.tables.summary import build_summary
+from tests.acceptance.faults import Noise, Program, always, planted_run
 from tests.conftest import ROOT
 from tests.fakes.foreign import patterns
-from tests.fakes.planted_steps import Noise, Program, always, planted_run
 from tests.fakes.stamps import lines_of
 
 # Prints what lies in a file for its rank; under ``hang`` one rank stops in the middle.

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from scalesweep.findings.base import CONFIRMED, OPEN, Finding
-from tests.fakes.planted_steps import Arrays, Fault, Noise, always, every
+from tests.acceptance.faults import Arrays, Fault, Noise, always, every
 from tests.unit.findings.test_planted_steps import faulty, measured
 
 LOSSES = ("largest loss", "causes")

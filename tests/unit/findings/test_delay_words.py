@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.fakes.planted_steps import Arrays, Fault, Noise, Program, always
+from tests.acceptance.faults import Arrays, Fault, Noise, Program, always
 from tests.unit.findings.test_planted_steps import faulty, measured
 from tests.unit.findings.test_planted_truth import ALL_FOUR, said_of_loss
 

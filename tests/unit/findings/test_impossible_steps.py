@@ -11,15 +11,8 @@ import pytest
 from scalesweep.aspects.find import find
 from scalesweep.aspects.steps.causes import point_causes
 from scalesweep.findings.base import CONFIRMED
-from tests.fakes.planted_steps import (
-    Arrays,
-    Noise,
-    Program,
-    always,
-    both,
-    every,
-    planted_study,
-)
+from tests.acceptance.faults import Arrays, Noise, Program, always, both, every
+from tests.fakes.planted_steps import planted_study
 from tests.unit.findings.test_planted_steps import clear, faulty, measured
 
 

@@ -11,7 +11,7 @@ from scalesweep.analysis.step_account import TERMS, account_of, span_problem
 from scalesweep.aspects.breakdown.efficiency import PART
 from scalesweep.aspects.breakdown.table import EfficiencyRow
 from scalesweep.findings.base import CONFIRMED, Finding
-from tests.fakes.planted_steps import Arrays, Program, always, every, planted_run
+from tests.acceptance.faults import Arrays, Program, always, every, planted_run
 from tests.unit.findings.test_planted_steps import Measured, faulty, measured
 
 GRADIENTS, LAYERS, STAGES = "span_data_parallel", "span_tensor_parallel", "span_pipeline_wait"

@@ -18,7 +18,7 @@ from scalesweep.core.paths import REPO
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.findings.base import CONFIRMED, Finding
 from scalesweep.report.card_content import card_of
-from tests.fakes.planted_steps import (
+from tests.acceptance.faults import (
     Arrays,
     Fault,
     Noise,
@@ -28,9 +28,9 @@ from tests.fakes.planted_steps import (
     every,
     in_turn,
     on_any,
-    planted_study,
     within,
 )
+from tests.fakes.planted_steps import planted_study
 
 CLEAR = ("largest loss", "causes", "stragglers")
 

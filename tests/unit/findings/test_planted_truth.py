@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from scalesweep.aspects.steps.causes import point_causes
-from tests.fakes.planted_steps import (
+from tests.acceptance.faults import (
     Arrays,
     Fault,
     Noise,

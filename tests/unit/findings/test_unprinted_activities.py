@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.fakes.planted_steps import Arrays, Program, always, every
+from tests.acceptance.faults import Arrays, Program, always, every
 from tests.unit.findings.test_planted_steps import clear, faulty, measured
 from tests.unit.findings.test_planted_truth import ALL_FOUR, said_of_loss
 

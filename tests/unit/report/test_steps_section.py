@@ -7,7 +7,8 @@ import pytest
 from scalesweep.aspects.draw import plan_figures
 from scalesweep.report.experiment_part import training_sections
 from scalesweep.report.page_data import table_data
-from tests.fakes.planted_steps import Program, every, planted_study
+from tests.acceptance.faults import Program, every
+from tests.fakes.planted_steps import planted_study
 from tests.fakes.ranks import ranked, steady, study_of
 
 

@@ -6,8 +6,8 @@ import pytest
 from scalesweep.analysis.step_delays import causes_of, delays_of, gain, lower_median
 from scalesweep.analysis.step_work import step_work
 from scalesweep.aspects.steps.replays import RunSteps, cause_rows
+from tests.acceptance.faults import Program, always, in_turn, planted_run
 from tests.fakes.null_steps import NOISES, clear_causes
-from tests.fakes.planted_steps import Program, always, in_turn, planted_run
 
 CAMPAIGNS = 8
 

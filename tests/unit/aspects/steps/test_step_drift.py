@@ -10,7 +10,8 @@ from scalesweep.analysis.step_distribution import likeness
 from scalesweep.aspects.find import find
 from scalesweep.aspects.steps.findings import RULE
 from scalesweep.findings.base import CONFIRMED, Finding
-from tests.fakes.planted_steps import Arrays, Noise, Program, planted_study, within
+from tests.acceptance.faults import Arrays, Noise, Program, within
+from tests.fakes.planted_steps import planted_study
 from tests.unit.findings.test_planted_steps import faulty
 
 

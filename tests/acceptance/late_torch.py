@@ -1,6 +1,6 @@
-"""Helper of test_planted_faults: torch_training, whose program is unchanged, with faults.
+"""Helper of test_planted_runs: torch_training, whose program is unchanged, with faults.
 
-``planted_training.py BENCHMARKS torch_training --run FILE``, by a Python with PyTorch, does what
+``late_torch.py BENCHMARKS torch_training --run FILE``, by a Python with PyTorch, does what
 ``BENCHMARKS torch_training --run FILE`` does, and is late in the timed steps of several ranks as
 ``PLANTED`` says in the environment: ``forward 1 80`` is a place (forward, input, exchange), a rank
 or ``all``, and ms of a step.
