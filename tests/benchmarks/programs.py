@@ -2,6 +2,7 @@
 
 import atexit
 import functools
+import importlib
 import json
 import os
 import socket
@@ -26,6 +27,21 @@ GLOO = {"HOROVOD_CONTROLLER": "gloo", "HOROVOD_CPU_OPERATIONS": "gloo"}
 TENSORFLOW, PYTORCH = "programs", "torch programs"
 # Of scripts in this folder, which import benchmarks without being started by them.
 HELPER = {"PYTHONPATH": f"{BENCHMARKS}{os.pathsep}{ROOT}"}
+
+
+class Later:
+    """A module that is imported once something of it is asked for.
+
+    TensorFlow would cost each worker of pytest seconds and half a GB to collect a file with it.
+    """
+
+    def __init__(self, name):
+        self._name = name
+
+    def __getattr__(self, attribute):
+        if attribute.startswith("_"):  # as pytest asks while it collects
+            raise AttributeError(attribute)
+        return getattr(importlib.import_module(self._name), attribute)
 
 
 def entry(program):

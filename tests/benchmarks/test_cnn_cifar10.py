@@ -7,11 +7,13 @@ import pickle
 import numpy as np
 import pytest
 
-from cnn_training import cifar, images
+from cnn_training import cifar
 from harness.program import ProgramError
 from tests.benchmarks.cnn_programs import CIFAR10, steps
+from tests.benchmarks.programs import Later
 
 pytestmark = pytest.mark.slow
+images = Later("cnn_training.images")
 
 
 class Python2Pickler(pickle._Pickler):

@@ -5,13 +5,14 @@ import json
 import numpy as np
 import pytest
 
-from cnn_training import cifar, images, records
+from cnn_training import cifar, records
 from harness.program import ProgramError
 from tests.benchmarks.cnn_programs import CIFAR10, PROGRAM, start, steps
-from tests.benchmarks.programs import read, warm
+from tests.benchmarks.programs import Later, read, warm
 from tests.benchmarks.test_cnn_cifar10 import COUNTS, write
 
 pytestmark = pytest.mark.slow
+images = Later("cnn_training.images")
 
 PER_FILE = 64
 TRAINED, CHECKED = 256, 128

@@ -5,14 +5,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import tensorflow as tf
 
-from cnn_training import images, records
+from cnn_training import records
 from harness.program import ProgramError
 from tests.benchmarks.cnn_programs import CIFAR10, DECLARED, LENET, PROGRAM, steps
-from tests.benchmarks.programs import warm
+from tests.benchmarks.programs import Later, warm
 
 pytestmark = pytest.mark.slow
+tf = Later("tensorflow")
+images = Later("cnn_training.images")
 
 FILES, PER_FILE = 4, 8
 SMALL = {"input": "tfrecords", "data_images": FILES * PER_FILE, "images_per_file": PER_FILE}

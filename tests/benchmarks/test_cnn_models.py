@@ -5,12 +5,13 @@ import re
 
 import numpy as np
 import pytest
-import tensorflow as tf
 
-from cnn_training import models
+from tests.benchmarks.programs import Later
 from tests.fakes.inheritance import shadowed
 
 pytestmark = pytest.mark.slow
+tf = Later("tensorflow")
+models = Later("cnn_training.models")
 
 # As tf_cnn_benchmarks prints them: with 11 classes, moving statistics and the step counter.
 PUBLISHED_CIFAR10 = {

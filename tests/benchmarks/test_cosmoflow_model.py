@@ -2,13 +2,14 @@
 
 import numpy as np
 import pytest
-import tensorflow as tf
 
-from cosmoflow_training import model
-from harness.tf_training import Schedule, scaled_rate, set_seeds
+from tests.benchmarks.programs import Later
 from tests.fakes.inheritance import shadowed
 
 pytestmark = pytest.mark.slow
+tf = Later("tensorflow")
+model = Later("cosmoflow_training.model")
+tf_training = Later("harness.tf_training")
 
 
 def count(network):
@@ -55,7 +56,7 @@ def test_results_and_gradients_are_those_of_the_originals_order(kernel_size):
     sizes = {"sample_shape": (9, 8, 12, 4), "conv_layers": 3, "filters": 4}
     sizes["kernel_size"] = kernel_size
     numbers = np.random.default_rng(3)
-    set_seeds(3, rank=0)
+    tf_training.set_seeds(3, rank=0)
     network = model.build(**sizes)
     for variable in network.trainable_variables:
         if len(variable.shape) == 1:  # biases, which begin as zero
@@ -108,18 +109,18 @@ def test_predictions_are_float32_and_reach_beyond_the_targets(precision):
 
 def test_learning_rate_by_step():
     """The published run on 128 GPUs: 0.001 x 256 / 64, four epochs of warm-up, two decays."""
-    peak = scaled_rate(0.001, "linear", 256 / 64)
+    peak = tf_training.scaled_rate(0.001, "linear", 256 / 64)
     assert peak == pytest.approx(0.004)
-    assert scaled_rate(0.001, "sqrt", 4.0) == pytest.approx(0.002)
-    assert scaled_rate(0.001, "none", 4.0) == pytest.approx(0.001)
-    schedule = Schedule(0.001, peak, 4, (32, 64), (0.25, 0.125), 1024)
+    assert tf_training.scaled_rate(0.001, "sqrt", 4.0) == pytest.approx(0.002)
+    assert tf_training.scaled_rate(0.001, "none", 4.0) == pytest.approx(0.001)
+    schedule = tf_training.Schedule(0.001, peak, 4, (32, 64), (0.25, 0.125), 1024)
     expected = {0: 0.001, 2 * 1024: 0.0025, 4 * 1024: 0.004, 32 * 1024 - 1: 0.004}
     expected |= {32 * 1024: 0.001, 64 * 1024 - 1: 0.001, 64 * 1024: 0.0005, 190 * 1024: 0.0005}
     for step, rate in expected.items():
         assert schedule(step) == pytest.approx(rate), step
     rising = [schedule(step) for step in range(4 * 1024 + 1)]
     np.testing.assert_allclose(np.diff(rising), 0.003 / 4096, rtol=1e-6)
-    assert Schedule(0.1, 0.3, 0, (), (), 5)(0) == 0.3
+    assert tf_training.Schedule(0.1, 0.3, 0, (), (), 5)(0) == 0.3
 
 
 def test_the_layer_shadows_nothing_of_keras():

@@ -4,12 +4,13 @@ import math
 
 import numpy as np
 import pytest
-import tensorflow as tf
 
-from nt3 import model
 from tests.benchmarks import nt3_programs
+from tests.benchmarks.programs import Later
 
 pytestmark = pytest.mark.slow
+tf = Later("tensorflow")
+model = Later("nt3.model")
 
 FULL = nt3_programs.DEFAULTS
 ORIGINAL = 154_922_918

@@ -8,9 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from nt3 import dataset, formats, loading, preprocessing
+from nt3 import dataset, formats, loading
 from tests.benchmarks import nt3_programs
+from tests.benchmarks.programs import Later
 
+preprocessing = Later("nt3.preprocessing")
 TABLES = dataset.Tables(200, 40, 12, "csv")
 WHOLE = loading.Part(0, 40, True)
 
