@@ -37,9 +37,18 @@ study: setup
 check: lint
 	@pytest -n 2 --dist loadfile -m "not slow and not slurm and not browser" tests/unit
 
-# Two of the workers wait for Slurm most of their time (tests/scheduling.py).
+# Tests of Slurm mostly wait: they have workers of their own, each with a cluster. Of the others the
+# folders whose files take longest come first, so that the workers end together.
+LONGEST := $(addprefix tests/,acceptance workflow benchmarks report soak)
+OTHERS := $(filter-out $(LONGEST),$(patsubst %/,%,$(wildcard tests/*/)))
 test: setup
-	@pytest -n 4 --dist loadfile $(or $(TESTS),--ignore $(README))
+ifdef TESTS
+	@pytest -n 2 --dist loadfile $(TESTS)
+else
+	@log=$$(mktemp); pytest -n 2 --dist loadfile -m slurm tests/slurm tests/acceptance >$$log 2>&1 & slurm=$$!; \
+	pytest -n 2 --dist loadfile --no-loadscope-reorder -m "not slurm" --ignore $(README) \
+	    $(LONGEST) $(OTHERS); rest=$$?; wait $$slurm; slurm=$$?; cat $$log; rm $$log; exit $$((rest | slurm))
+endif
 
 # What must survive any rewrite (tests/acceptance), at full length.
 gates: setup

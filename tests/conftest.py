@@ -10,12 +10,10 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from tests.fakes.snakemake_calls import call
-from tests.scheduling import SMALL_CAMPAIGNS, SMALL_CAMPAIGNS_MINUTES, LongestFirst, group_of
 from tests.slurm.cluster import Cluster
 from tests.slurm.jobs import REASON, clear
 
@@ -28,23 +26,10 @@ PARTS = ("Snakefile", "scalesweep", "workflow", "config", "profiles", "resources
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Try tests that compare measured times again: a busy moment passes, a defect does not.
-
-    Those that share the small campaigns wait for 77 runs, half an hour on a slow machine.
-    """
+    """Try tests that compare measured times again: a busy moment passes, a defect does not."""
     for item in items:
-        if group_of(item.nodeid) == SMALL_CAMPAIGNS:
-            item.add_marker(pytest.mark.timeout(60 * SMALL_CAMPAIGNS_MINUTES + 60))
         if item.get_closest_marker("measured"):
             item.add_marker(pytest.mark.flaky(reruns=2, only_rerun=["AssertionError"]))
-
-
-@pytest.hookimpl(optionalhook=True)
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """Give whole groups of tests to the workers of `make test`, the longest first."""
-    if config.getoption("dist") != "loadfile":
-        return None
-    return LongestFirst(config, log)
 
 
 @dataclass

@@ -9,7 +9,6 @@ import pytest
 from tests.slurm.cluster import Cluster, missing_packages, wait_until
 
 REASON = missing_packages()
-# All of them run on one worker (tests/scheduling.py), which boots one cluster for them.
 needs_slurm = [
     pytest.mark.slurm,
     pytest.mark.slow,
