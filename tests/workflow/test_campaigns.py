@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import Project, make_project
+from tests.fakes.folder_tree import tree
 
 pytestmark = pytest.mark.slow
 
@@ -47,22 +48,6 @@ def finished(finished_once: Project, tmp_path: Path) -> Project:
     return Project(shutil.copytree(finished_once.path, tmp_path / "project"))
 
 
-def test_a_call_prints_a_line_for_each_run_and_ends_with_the_report(finished: Project) -> None:
-    said = (finished.path / "first.txt").read_text()
-    jobs = said.partition("Job stats:")[2].partition("\n\n")[2].splitlines()
-    starts = [line for line in jobs if line.startswith("Running ")]
-    assert [re.findall(r"\((\d) of 4\)", line) for line in starts] == [["1"], ["2"], ["3"], ["4"]]
-    assert jobs[:4] == starts
-    assert sorted(jobs[4:9]) == [
-        "Collecting Slurm accounting of jobs", "Collecting run states in results/runs/toy",
-        "Drawing figures", "Making tables", "Summarising finished runs",
-    ]  # fmt: skip
-    assert jobs[9] == "Writing results/report.html"
-    assert re.fullmatch(r"runs: 4 of 4 done, elapsed [\d.]+ \w+( [\d.]+ s)?", jobs[10])
-    assert jobs[11] == "report: results/report.html"
-    assert len(jobs) == 14  # where Snakemake's log is, and the elapsed time
-
-
 def test_lost_figures_and_tables_are_made_again(finished: Project) -> None:
     before = finished.records()
     results = finished.path / "results"
@@ -72,47 +57,6 @@ def test_lost_figures_and_tables_are_made_again(finished: Project) -> None:
     assert done.returncode == 0, done.stderr
     assert (results / "figures" / "index.json").is_file() and (results / "plan.csv").is_file()
     assert finished.records() == before
-
-
-def test_cosmetic_edits_run_nothing(finished: Project) -> None:
-    before = finished.records()
-    finished.write("c.yaml", "# a comment\n" + CAMPAIGN.replace("scaling:\n", "renamed:\n", 1))
-    program = finished.path / "workflow" / "benchmarks" / "toy" / "main.py"
-    program.write_text(program.read_text() + "\n# a comment\n")
-    done = finished.snakemake("--configfile", "c.yaml")
-    assert done.returncode == 0, done.stderr
-    assert finished.records() == before
-    assert "renamed" in (finished.path / "results" / "report.html").read_text()
-
-
-def test_a_deleted_record_runs_again_alone(finished: Project) -> None:
-    before = finished.records()
-    lost = sorted(before)[0]
-    (finished.path / "results" / "runs" / "toy" / lost / "record.json").unlink()
-    done = finished.snakemake("--configfile", "c.yaml")
-    assert done.returncode == 0, done.stderr
-    assert changed(before, finished.records()) == {lost}
-
-
-def test_a_broken_record_runs_again_alone(finished: Project) -> None:
-    before = finished.records()
-    folder = finished.path / "results" / "runs" / "toy" / sorted(before)[1]
-    record = folder / "record.json"
-    record.write_text(record.read_text()[:200])
-    plan = finished.snakemake("plan", "--configfile", "c.yaml")
-    assert re.search(rf"^failed: BAD_RECORD: .*\({folder.name}\)$", plan.stdout, re.M)
-    done = finished.snakemake("--configfile", "c.yaml")
-    assert done.returncode == 0, done.stderr
-    assert changed(before, finished.records()) == {folder.name}
-    assert (folder / "record.json.broken").exists()
-
-
-def test_the_new_axis_at_its_default_runs_only_the_new_value(finished: Project) -> None:
-    before = finished.records()
-    finished.write("c.yaml", CAMPAIGN.replace("[1, 2]}", "[1, 2], rate: [1, 2]}"))
-    done = finished.snakemake("--configfile", "c.yaml")
-    assert done.returncode == 0, done.stderr
-    assert len(changed(before, finished.records())) == 4
 
 
 def test_failure_is_data(project: Project) -> None:
@@ -190,14 +134,6 @@ def test_a_results_folder_that_was_moved_still_reads(finished: Project) -> None:
     assert not (finished.path / "results" / "runs").exists()
 
 
-def test_check_full_puts_every_run_into_the_dag(finished: Project) -> None:
-    listed = finished.snakemake(
-        "--configfile", "c.yaml", "--config", "check=full", "-n", "--forcerun", "run"
-    )
-    assert listed.returncode == 0, listed.stderr
-    assert listed.stdout.count("Running toy-r") == 4
-
-
 def test_an_unsupported_point_is_neither_failed_nor_tried_again(project: Project) -> None:
     project.write("c.yaml", CAMPAIGN.replace("repeats: 2", "repeats: 1") + (
         "  odd:\n    benchmark: toy\n    axes: {behaviour: [good, unsupported]}\n"
@@ -262,3 +198,23 @@ def test_the_same_runs_on_another_site_stand_beside(finished: Project) -> None:
     assert {float(row["ratio"]) for row in rows} == {1.0}
     again = finished.snakemake("--configfile", "c.yaml")
     assert "Nothing to be done" in again.stdout + again.stderr
+
+
+def test_a_results_folder_of_others_is_refused_and_nothing_is_written(project: Project) -> None:
+    project.write("c.yaml", CAMPAIGN)
+    thesis = project.path / "thesis"
+    thesis.mkdir()
+    (thesis / "report.html").write_text("mine")
+    for words in (("plan",), ()):
+        before = tree(project.path)
+        done = project.snakemake(*words, "--configfile", "c.yaml", "--config", "results=thesis")
+        lines = [line for line in done.stderr.splitlines() if line.startswith("error: ")]
+        assert done.returncode != 0 and len(lines) == 1, done.stderr
+        assert "holds files that scalesweep did not make (report.html)" in lines[0]
+        kept = {".snakemake", "__pycache__", "home"}
+        new = [
+            name
+            for name in tree(project.path).keys() - before.keys()
+            if kept.isdisjoint(Path(name).parts)
+        ]
+        assert new == [] and (thesis / "report.html").read_text() == "mine"

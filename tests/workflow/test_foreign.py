@@ -189,17 +189,6 @@ def test_stale_runs_are_neither_counted_nor_run_again(finished: Project) -> None
     assert "Accepted runs" in (finished.path / "results" / "report.html").read_text()
 
 
-def test_records_of_a_newer_version_are_left_alone(finished: Project) -> None:
-    for path in finished.path.glob("results/runs/toy/*/record.json"):
-        path.write_text(path.read_text().replace('"schema": 3', '"schema": 9'))
-    unchanged = tree(finished.path / "results")
-    for words in ((), ("-n",), ("plan",)):
-        done = finished.snakemake(*words, "--configfile", "c.yaml")
-        lines = [line for line in done.stderr.splitlines() if line.startswith("error:")]
-        assert done.returncode == 1 and len(lines) == 1 and "(schema 9)" in lines[0]
-        assert tree(finished.path / "results") == unchanged and starts(finished) == 6
-
-
 def test_a_bad_result_is_told_and_mended_without_a_run(tmp_path: Path) -> None:
     project = foreign_project(tmp_path / "project")
     project.write("c.yaml", CAMPAIGN.replace("ranks: [1, 2], size: [4, 8]", "size: [4, 8]"))
@@ -229,40 +218,6 @@ def test_what_two_ranks_print_without_labels_is_counted_once(tmp_path: Path) -> 
     assert record["notes"]["extract"]["metrics"]["total_rate"]["duplicates"] == (
         "as many as if every rank had printed it; 2 matches are 1 of each of 2 ranks"
     )
-
-
-@pytest.mark.parametrize(
-    ("programs", "told"),
-    [
-        (
-            "",
-            "c.yaml: experiments.rates: benchmark foreign starts the program 'speaker', whose path "
-            "is unknown; add to config/sites/toy.yaml, or to this file, "
-            "'programs: {speaker: /path}'",
-        ),
-        (
-            "programs: {speaker: /no/such/file.py}",
-            "foreign: programs.speaker: '/no/such/file.py': no such file on this machine",
-        ),
-        (
-            "programs: {speaker: no-such-program}",
-            "foreign: programs.speaker: 'no-such-program': a name without a slash, not found in "
-            "PATH on this machine",
-        ),
-        ("programs: {speaker: 3}", 'c.yaml: programs.speaker: 3 is not text; write "3" in quotes'),
-    ],
-)
-def test_a_program_that_is_not_there_is_one_line(tmp_path: Path, programs: str, told: str) -> None:
-    project = foreign_project(tmp_path / "project")
-    project.write("c.yaml", CAMPAIGN.replace("programs: {speaker: ./speaker.py}", programs))
-    done = project.snakemake("--configfile", "c.yaml")
-    assert done.returncode != 0 and "Traceback" not in done.stderr
-    lines = [line for line in done.stderr.splitlines() if line.startswith("error:")]
-    assert lines == [f"error: {told}"] and starts(project) == 0
-    # On another machine it may well be there: a plan warns of a program without a path.
-    plan = project.snakemake("plan", "--configfile", "c.yaml")
-    assert (plan.returncode == 0) == ("not text" not in told)
-    assert (f"warning: {told} before it runs" in plan.stderr) == ("is unknown" in told)
 
 
 def test_the_campaign_of_tf_cnn_benchmarks(tmp_path: Path) -> None:
@@ -307,3 +262,24 @@ def test_the_campaign_of_keras_multi_gpu(tmp_path: Path) -> None:
     speedups = two["median_images_per_second_speedup_run"].round(2).to_dict()
     assert speedups == {"kuza55": 1.62, "avolkov1": 1.87, "fchollet": 1.62}
     assert set(two["env.CUDA_VISIBLE_DEVICES"]) == {"0,1"} and len(rows) == 6
+
+
+def test_learners_and_actors(project: Project) -> None:
+    """Efficiency by role: the learner saturates at 4 ranks, more actors only wait for it."""
+    shutil.copytree(FOREIGN / "actors", project.path / "workflow" / "benchmarks" / "actors")
+    project.write("config/sites/toy.yaml", SITE.format(launcher=FOREIGN / "launcher.py", words=""))
+    program = project.path / "workflow" / "benchmarks" / "actors" / "actors.py"
+    campaign = {
+        "campaign": "roles", "site": "toy", "programs": {"actors": str(program)},
+        "experiments": {"roles": {"benchmark": "actors", "axes": {"ranks": [2, 4, 6]}}},
+    }  # fmt: skip
+    project.write("c.yaml", yaml.safe_dump(campaign))
+    done = project.snakemake("--configfile", "c.yaml")
+    assert done.returncode == 0, done.stdout + done.stderr
+    rows = pd.read_parquet(project.path / "results/tables/roles/scaling.parquet")
+    learner = rows["utilisation_learner_mean_run"].tolist()
+    assert learner == pytest.approx([0.3736, 0.9740, 0.9740], abs=5e-5)
+    actor = rows["utilisation_actor_mean_run"].tolist()
+    assert actor[0] == 1.0 and actor[-1] < 0.6
+    efficiency = rows["batches_per_second_eff_run"].tolist()
+    assert efficiency[-1] == pytest.approx(64.935 / 6 / (24.907 / 2), rel=1e-3)
