@@ -15,6 +15,7 @@ from tests.acceptance.faults import (
     Noise,
     Program,
     always,
+    both,
     every,
     in_turn,
     planted_run,
@@ -92,6 +93,7 @@ NINETEEN = {
     "compute_13": late("compute", 13), "input_13": late("input", 13),
     "checkpoint_500": stalls("between", 500, 25, 0), "network_13": slow_network(13),
 }  # fmt: skip
+ALL = (0, 1, 2, 3)
 MORE = {
     "nothing": slow_network(0), "nothing_4": replace(slow_network(0), ranks=4),
     "straggler_4": replace(late("compute", 30, 2), ranks=4),
@@ -100,6 +102,15 @@ MORE = {
                          [("compute", "1", 30), ("input", "2", 20)], ranks=4),
     "straggler_and_checkpoint_4": Case({"compute": always(30, 1), "between": every(400, 20, 3)},
                                        [("compute", "1", 30), ("between", "3", 400)], ranks=4),
+    "pauses_4": Case({"between": every(300, 3, *ALL)}, [("between", "0, 1, 2, 3", 300)], ranks=4),
+    "pauses_and_logging_4": Case(
+        {"between": both(every(300, 3, *ALL), always(40, 0))},
+        [("between", "0, 1, 2, 3", 300), ("between", "0", 40)], ranks=4,
+    ),
+    "pauses_and_input_4": Case(
+        {"between": every(300, 3, *ALL), "input": every(200, 5, *ALL)},
+        [("between", "0, 1, 2, 3", 300), ("input", "0, 1, 2, 3", 200)], ranks=4,
+    ),
 }  # fmt: skip
 CASES = {**NINETEEN, **MORE}
 # ms of computation by which runs differ: 2 % of a step; and 8 %, one run of six being disturbed by

@@ -181,21 +181,6 @@ def one_point(study: ExperimentResults) -> PointCauses:
     return point
 
 
-def test_two_stragglers_of_different_causes_hide_each_other(tmp_path: Path) -> None:
-    """Rank 1 of 3 computes 30 ms longer, rank 2 reads 20 ms longer: the first costs 10."""
-    program = faulty(compute=always(30, 1), input=always(20, 2))
-    study, _, found = measured(tmp_path, program, ranks=3)
-    point = one_point(study)
-    gains = {(one.cause, tuple(one.ranks)): one.numbers["gain_ms"] for one in point.causes}
-    assert gains["compute", (1,)] == pytest.approx(10, abs=1.5)
-    assert gains["input", (2,)] == pytest.approx(0, abs=0.5)
-    assert point.together.numbers["gain_ms"] == pytest.approx(30, abs=1.5)
-    (loss,) = clear(found)
-    assert "for a reason of its own" in loss.text
-    assert "rank 1 computes" in loss.text and "rank 2 waits" in loss.text
-    assert not [one for one in found if one.rule == "stragglers"]
-
-
 @pytest.mark.parametrize("ranks", [4, 16])
 def test_half_of_the_ranks_are_late_by_all_of_it(tmp_path: Path, ranks: int) -> None:
     """Against the latest of the others in each step it was 9.09 ms of 10 on 16 ranks."""
@@ -204,34 +189,6 @@ def test_half_of_the_ranks_are_late_by_all_of_it(tmp_path: Path, ranks: int) -> 
     (cause,) = [one for one in one_point(study).causes if one.pattern == "every"]
     assert (cause.cause, cause.ranks) == ("compute", list(late))
     assert cause.numbers["longer_ms"] == pytest.approx(10, rel=0.05)
-
-
-UNLIKE: dict[str, tuple[Program, str]] = {
-    "sizes": (
-        faulty(compute=both(always(50, 1), always(8, 2))),
-        r"ranks 1 and 2 compute (49|50)\S* and (7|8)\S* ms longer in every step:",
-    ),
-    "parts": (
-        faulty(compute=both(within(60, 0, 30, 1), within(20, 30, 60, 2))),
-        r"one rank at a time computes 20\S* to (59|60)\S* ms longer \(rank 1 (59|60)\S* ms in "
-        r"steps 1 to 30 and rank 2 (19|20)\S* ms in 31 to 60 of 60\):",
-    ),
-    "stalls": (
-        faulty(compute=both(every(500, 10, 1), every(250, 20, 2))),
-        r"ranks 1 and 2 compute (499|500) and (249|250) ms longer in 6 of 60 steps, every 10th "
-        r"\(6 on rank 1 and 3 on rank 2\):",
-    ),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("row", UNLIKE)
-def test_of_ranks_that_are_late_unlike_each_other_each_ones_share_is_said(
-    tmp_path: Path, row: str
-) -> None:
-    program, sentence = UNLIKE[row]
-    _, _, found = measured(tmp_path, program, ranks=4)
-    (loss,) = clear(found)
-    assert re.search(sentence, loss.text), loss.text
 
 
 HIDDEN: dict[str, tuple[Program, tuple[str, ...], str]] = {
@@ -315,17 +272,6 @@ def test_a_part_that_differs_between_runs_is_not_said_of_all(
     else:
         assert re.search("A rank, another in each run, computes .* in a part of the 60", said)
         assert not [one for one in clear(found) if "ranks 0, 1 and 2" in one.text]
-
-
-@pytest.mark.parametrize("late", [0, 2, 5])
-def test_eight_ranks_in_any_order(tmp_path: Path, late: int) -> None:
-    program = faulty(compute=always(30, late), between=every(400, 20, (late + 3) % 8))
-    study, ledger, _ = measured(tmp_path, program, ranks=8)
-    named = {(one.cause, one.pattern, tuple(one.ranks)) for one in one_point(study).causes}
-    assert named == {("compute", "every", (late,)), ("between", "rare", ((late + 3) % 8,))}
-    assert ledger.parts["persistent"].value == pytest.approx(30, abs=2)
-    # The straggler hides as much of each stall.
-    assert ledger.parts["stalls"].value == pytest.approx((400 - 30) * 3 / 60, abs=1.5)
 
 
 @pytest.mark.parametrize("ranks", [2, 4])
@@ -436,26 +382,6 @@ def test_one_repeat_confirms_no_cause(tmp_path: Path) -> None:
     assert not clear(found)
     (cause,) = [one for one in found if one.rule == "causes"]
     assert "one run, not confirmed" in cause.text
-
-
-@pytest.mark.parametrize(
-    ("row", "words"),
-    [
-        ("both ranks late", "rank 1 computes .* in every step and rank 0 waits .* for input in"),
-        ("slow reader", "rank 1 waits .* longer for input in every step"),
-        ("logging on rank 0", "rank 0 spends .* longer between its steps in every step"),
-        ("alternating", "another rank in each step .* computes .* longer"),
-    ],
-)
-def test_a_machine_that_others_disturb_changes_no_name(
-    tmp_path: Path, row: str, words: str
-) -> None:
-    """In one of seven steps something of a rank takes 3 ms longer, on all ranks at times."""
-    program, _, term, size, _, _ = ROWS[row]
-    _, ledger, found = measured(tmp_path, program, noise=Noise(1, 0.5, spikes=0.15))
-    assert ledger.parts[term].value == pytest.approx(size, abs=3)
-    (loss,) = [one for one in found if one.rule == "largest loss"]
-    assert re.search(words, loss.text), loss.text
 
 
 def test_asynchronous_training_has_no_causes(tmp_path: Path) -> None:
