@@ -1,6 +1,6 @@
 """What intervals of ratios cover that take the canary as covariate, by simulation.
 
-Campaigns as in bench/intervals.py (tests/fakes/blocks.py: steady, states, trend, heavy tails,
+Campaigns (tests/fakes/blocks.py: steady, states, trend, heavy tails,
 unequal variances), in which the machine explains a share of the variance of a run within its block,
 and a canary sees the machine with noise of its own. Of four kinds of canary one sees anything.
 Printed per case: how often a covariate is chosen, the coverage of the interval that the rule gives

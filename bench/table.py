@@ -29,8 +29,6 @@ from scalesweep.planning.plan_text import aligned
 SCRIPTS = (
     *("noop", "execute", "summaries", "report", "refresh", "gather", "slurm_job", "power"),
     *(
-        "intervals",
-        "clear",
         "comparisons",
         "prediction",
         "layouts",

@@ -24,7 +24,7 @@ scatters as chance makes one in a hundred (F test) has no share in this: it keep
 
 All that is of intervals. A claim is judged by a p value that rests on no such test (``ratio_p``).
 
-Pure functions on NumPy arrays. bench/intervals.py simulates coverage and width.
+Pure functions on NumPy arrays. tests/acceptance/test_clear.py simulates coverage.
 """
 
 import math

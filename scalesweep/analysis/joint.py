@@ -7,7 +7,7 @@ if it exceeds each other one, and 0: the p value of that claim is the largest of
 against each (an intersection-union test; Berger, Technometrics 24, 1982). Choosing the largest by
 the same data needs no further correction: with two equal effects the two-sided test at 5 % names
 one of them in 5 % of cases, with more of them in fewer (Gutmann and Maymin, Annals of Statistics
-15, 1987). bench/clear.py simulates it for noise that is heavy-tailed, skewed or unequal.
+15, 1987). tests/acceptance/test_clear.py simulates it.
 
 Pure functions on NumPy arrays.
 """

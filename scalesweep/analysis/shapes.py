@@ -8,7 +8,7 @@ at: how far the repeats of a point fall into two groups (the least share of thei
 within two groups, whichever they are cut into), over all points by Fisher's method (Statistical
 Methods for Research Workers, 1932, 21.1); and the sum of the points' third moments.
 
-Pure functions on NumPy arrays. bench/clear.py simulates what follows for claims.
+Pure functions on NumPy arrays. tests/acceptance/test_clear.py simulates claims.
 """
 
 import math

@@ -18,7 +18,7 @@ and what lies between is no choice between the two.
 Repeats whose noise is skewed or has outliers say less of a variance than those of normal noise: the
 weight of a point's own is that of noise with excess kurtosis (``stats.cautious_degrees``).
 
-Pure functions on NumPy arrays. bench/clear.py simulates how often a claim is false.
+Pure functions on NumPy arrays. tests/acceptance/test_clear.py simulates how often a claim is false.
 """
 
 import math

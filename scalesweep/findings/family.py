@@ -8,8 +8,8 @@ screen is a part of this family.
 
 Lists that are searched for what is odd among many (stragglers) are a family of their own: their
 false discoveries are kept at LISTS. Estimates that claim no difference (a ceiling, a latency) have
-an interval, and warnings have the level of their own test. bench/clear.py measures what the two
-come to; docs/methods/clear.md has the figures, and where 5 % is not kept.
+an interval, and warnings have the level of their own test. tests/acceptance/test_clear.py measures
+what the two come to; docs/methods/clear.md has the figures, and where 5 % is not kept.
 """
 
 from collections.abc import Mapping, Sequence

@@ -24,6 +24,11 @@ TABLES = {
     "utilisation": "tables/{experiment}/utilisation.csv",
 }
 FIGURES = {"scaling": "figures/{experiment}/scaling*.svg"}
+# What an interval is of -> table and bounds, of a metric in a phase.
+INTERVALS = {
+    "mean": ("points", "{metric}_low_{phase}", "{metric}_high_{phase}"),
+    "efficiency": ("scaling", "{stem}_eff_low_{phase}", "{stem}_eff_high_{phase}"),
+}
 REPORT = "report.html"
 NORMAL = "normal/normal.csv"
 # What Snakemake is asked for to get the tables alone.
@@ -47,6 +52,17 @@ Row = dict[str, str]
 def read(results: Path, table: str, experiment: str) -> list[Row]:
     """The rows of a table of an experiment: text, empty where nothing is known."""
     return _rows(results / TABLES[table].format(experiment=experiment))
+
+
+def intervals(
+    results: Path, experiment: str, of: str, metric: str, phase: str
+) -> list[tuple[Row, float, float]]:
+    """The rows that have an interval, with its bounds."""
+    table, *columns = INTERVALS[of]
+    words = {"metric": metric, "stem": metric.removesuffix("_throughput"), "phase": phase}
+    low, high = (column.format(**words) for column in columns)
+    rows = read(results, table, experiment)
+    return [(row, float(row[low]), float(row[high])) for row in rows if row[low]]
 
 
 def plan(results: Path) -> list[Row]:

@@ -1,7 +1,4 @@
-"""Intervals from randomised blocks: against least squares, by simulation, and where there is none.
-
-bench/intervals.py simulates more kinds, sizes and campaigns.
-"""
+"""Intervals from randomised blocks: against least squares, and where there is none."""
 
 import math
 from collections.abc import Sequence
@@ -14,7 +11,6 @@ from scalesweep.analysis import blocks as module
 from scalesweep.analysis.blocks import Blocks, Layout, interval_of, layouts, start_seconds
 from scalesweep.analysis.stats import LogError
 from scalesweep.analysis.types import Floats
-from tests.fakes.blocks import coverage, growing
 
 # Four points in three blocks, whose residuals scatter alike.
 LOGS = np.array(
@@ -179,30 +175,5 @@ def test_prior_degrees_solve_their_equation(degrees: float) -> None:
     assert math.isinf(module._prior_degrees(0.0)) and math.isinf(module._prior_degrees(-1.0))
 
 
-# Shares of 200 campaigns with 6 points each scatter by 1 %.
-@pytest.mark.parametrize(
-    ("kind", "repeats", "sharper"),
-    [("steady", 3, 0.94), ("states", 3, 0.6), ("trend", 5, 0.6), ("heavy", 3, 0.97),
-     ("thrice", 3, 1.01)],
-)  # fmt: skip
-def test_intervals_cover_what_they_promise_and_are_sharper(
-    kind: str, repeats: int, sharper: float
-) -> None:
-    found = coverage(kind, 6, repeats, 200)
-    assert 0.92 <= found.ratio <= 0.975
-    assert 0.92 <= found.mean <= (1.0 if kind == "trend" else 0.975)
-    assert found.ratio_width < sharper and found.mean_width <= 1
-    # Drift is in the intervals of points alone, though it cancels.
-    assert kind not in ("states", "trend") or found.ratio_before > 0.985
-
-
 def test_no_error_gives_no_width() -> None:
     assert interval_of(3.0, LogError(0.0, 4.0)).low == 3.0
-
-
-@pytest.mark.parametrize("ratio", [3.0, 10.0])
-def test_noise_that_grows_with_the_scale_is_covered_and_hides_no_quiet_pair(ratio: float) -> None:
-    found = growing(4, 3, ratio, 400)
-    # 400 campaigns: three standard errors of 95 % are 3.3 %.
-    assert 0.91 <= found.noisiest <= 0.98
-    assert found.power >= 0.85 * found.power_alone > 0.4

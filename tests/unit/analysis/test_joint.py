@@ -1,7 +1,4 @@
-"""The largest of several effects: against hand values, and how often chance names one.
-
-bench/clear.py simulates more sizes, kinds of noise and campaigns.
-"""
+"""The largest of several effects: against hand values."""
 
 import math
 from collections.abc import Sequence
@@ -14,8 +11,6 @@ from scipy import stats
 from scalesweep.analysis.joint import lead_of
 from scalesweep.analysis.stats import cautious_degrees, one_sidedness
 from scalesweep.analysis.types import Floats
-from tests.fakes.losses import named
-from tests.fakes.noise import KINDS, NORMAL, SKEWED
 
 A, B = np.array([12.0, 15.0, 13.5]), np.array([7.0, 9.5, 9.0])
 
@@ -54,26 +49,3 @@ def test_what_has_no_scatter_is_never_clear() -> None:
     for lead in (single, same):
         assert lead is not None and lead.p == 1 and math.isnan(lead.low)
     assert lead_of({}) is None
-
-
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("sd", [3, 5, 8])
-@pytest.mark.slow
-def test_the_wrong_loss_is_seldom_named_the_largest(kind: str, sd: float) -> None:
-    assert named((12, 10), sd, 3, kind, 300)[0] <= 0.05
-    # The interval of the first against the value of the second names it in 15 to 35 %.
-    # Of 300 campaigns 5 % is within 8 %: three standard errors.
-    for equal in (2, 4, 6):
-        assert named((12,) * equal, sd, 3, kind, 300)[0] <= 0.08
-
-
-@pytest.mark.parametrize("reference", [0.1, 1.0])
-def test_a_noisy_skewed_loss_hides_no_other(reference: float) -> None:
-    """Three repeats of a skewed loss agree by chance, below its mean: 6 % at 300 in Welch's t."""
-    wrong, _ = named((12, 10), (10, 1), 3, SKEWED, 300, reference=reference)
-    assert wrong <= 0.08  # three standard errors above 5 %
-
-
-def test_real_gaps_are_still_named() -> None:
-    assert named((30, 10, 2, 1), 3, 3, NORMAL, 200)[1] >= 0.9
-    assert named((30, 10, 2, 1), 5, 5, NORMAL, 200)[1] >= 0.9

@@ -1,14 +1,10 @@
-"""Claims are judged together: Holm by hand, and campaigns in which nothing is there.
-
-bench/clear.py simulates more campaigns of more kinds of noise.
-"""
+"""Claims are judged together: Holm by hand."""
 
 import pytest
 
 from scalesweep.analysis.multiple import holm_cut
 from scalesweep.findings.base import CONFIRMED, OPEN, SILENT, Claim, Finding, claim_of
 from scalesweep.findings.family import LEVEL, clear_to, judged
-from tests.fakes.no_difference import false_sentences
 
 
 def test_holm_steps_down_until_one_fails() -> None:
@@ -39,11 +35,3 @@ def test_sentences_on_one_test_share_its_claim() -> None:
     same = [made(0.03, "a"), made(0.03, "a")]
     assert [one.level for one in judged(same)] == [CONFIRMED, CONFIRMED]
     assert claim_of(float("nan"), "a").p == claim_of(None, "a").p == 1
-
-
-@pytest.mark.parametrize(("name", "kind"), [("scaling", "growing"), ("grid", "skewed")])
-@pytest.mark.slow
-def test_where_nothing_is_there_hardly_anything_is_clear(name: str, kind: str) -> None:
-    found = list(false_sentences(name, kind, 3, 24))
-    # 4 or fewer of 24 in 99.4 % of cases, if the share is 5 %.
-    assert sum(map(bool, found)) <= 4, [one.text for sentences in found for one in sentences]
