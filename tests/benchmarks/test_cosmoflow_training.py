@@ -8,7 +8,7 @@ import pytest
 
 from cosmoflow_data import files
 from harness.program import Run
-from tests.benchmarks.programs import Program, entry, read
+from tests.benchmarks.programs import Program, read
 
 SMALL = {
     "sample_shape": [16, 16, 16, 4],
@@ -52,7 +52,7 @@ def log_of(out):
 @pytest.mark.slow
 @pytest.mark.measured
 def test_one_rank(tmp_path, data):
-    done, out = start(tmp_path, data, how=entry)
+    done, out = start(tmp_path, data)
     native, samples = read(done, out)
     assert done.stderr == ""
     order = ["import", "init", "data_staging", "build", "broadcast"]
@@ -144,7 +144,7 @@ def test_runs_of_one_seed_agree_and_repeats_differ(tmp_path, data, ranks):
 def test_two_ranks_stop_together_at_the_mean_error(tmp_path, data):
     changes = {"ranks": 2, "ranks_per_node": 2, "epochs": 40, "target_mae": 0.2}
     changes |= {"shuffle": "before_shard", "decay_epochs": [20]}
-    done, out = start(tmp_path, data, how=entry, **changes)
+    done, out = start(tmp_path, data, **changes)
     native, samples = read(done, out)
     ran = int(value(native, "epochs_run"))
     assert 1 < ran < 40

@@ -8,7 +8,7 @@ import pytest
 
 from cosmoflow_data import dataset
 from cosmoflow_data.files import files_in_data_set, files_of_rank
-from tests.benchmarks.programs import Program, entry, read, start_helper, warm
+from tests.benchmarks.programs import Program, read, start_helper, warm
 
 SHAPE = [32, 32, 32, 4]
 SMALL = {
@@ -42,7 +42,7 @@ def sums(ranks):
 
 @pytest.mark.slow
 def test_one_rank(tmp_path, data):
-    done, out = start(tmp_path, data, how=entry, drop_page_cache=True)
+    done, out = start(tmp_path, data, drop_page_cache=True)
     assert done.stderr == ""
     native, samples = read(done, out)
     assert set(native["phases"]) == {

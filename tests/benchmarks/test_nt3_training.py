@@ -25,7 +25,7 @@ def data(tmp_path_factory):
 @pytest.fixture(scope="module")
 def one_rank(data, tmp_path_factory):
     """A run of one rank with all metrics; several tests look at it."""
-    done, out = start(tmp_path_factory.mktemp("one"), data, how=entry)
+    done, out = start(tmp_path_factory.mktemp("one"), data)
     assert done.stderr == ""
     return read(done, out)
 
