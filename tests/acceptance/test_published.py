@@ -28,6 +28,7 @@ from typing import Any
 import pytest
 import yaml
 
+from tests.acceptance import studies
 from tests.acceptance.places import NORMAL, Row, experiments, fixed, read
 from tests.conftest import ROOT, Project, make_project
 
@@ -48,6 +49,8 @@ CHECKS = [
     if name in SHIPPED or (SOURCES / name).is_dir()
     for check in study["checks"]
 ]
+# Rows of docs/studies.md that are held by nothing else.
+IMPORTED = [row for row in studies.rows("import") if row.tests == ("import",)]
 ROUNDING = 1e-9
 COMBINE: Mapping[str, Callable[[Sequence[float]], float]] = {
     "max": max, "median": statistics.median,
@@ -121,6 +124,14 @@ def test_numbers_come_out(
     numbers = published(PUBLISHED / study, check["published"])
     assert numbers
     assert [why for number in numbers if (why := differs(check, *number, rows))] == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("row", IMPORTED, ids=lambda row: row.name)
+def test_rows_that_are_imported(results_of: Callable[[str], Path], row: studies.Row) -> None:
+    """What a row of docs/studies.md names is in the results; of others it names what runs leave."""
+    results = results_of(SHIPPED[0])
+    assert [each for each in row.wanted if not studies.is_there(results, each, "")] == []
 
 
 @pytest.mark.slow

@@ -11,7 +11,6 @@ import pytest
 
 from scalesweep.config.yaml_loader import check_schema
 from tests.conftest import Project
-from tests.fakes import logs
 from tests.fakes.published import LOCAL, TOTAL, write_result
 
 pytestmark = pytest.mark.slow
@@ -72,26 +71,6 @@ def test_what_cannot_be_trusted_is_refused_and_the_rest_imported(
     assert "Refused on import" in report and str(history.relative_to(source)) in report
     assert "2 more runs of data_loading refused on import" in report
     assert "<dd>date unknown</dd>" in report  # the files' age is no date of their runs
-
-
-@pytest.mark.parametrize(
-    ("words", "told"),
-    [
-        (("007", "--as", "cosmoflow"), "007: not a folder; `scalesweep import 007 --as logs`"),
-        (("007", "--map", "m.yaml", "--ranks", "2"), "--ranks: 007 is read as table, which"),
-        (("both",), "both: can be read in several ways: add --as cosmoflow (result folders of"),
-        (("007", "--results", "both"), "--results: both: holds files that scalesweep did not make"),
-    ],
-)
-def test_mistakes(project: Project, words: tuple[str, ...], told: str) -> None:
-    (project.path / "007").write_text(logs.one(1000.0))
-    write_result(project.path / "both" / "gpu-n2-inter2-intra12", 2, LOCAL, TOTAL)
-    (project.path / "both" / "log.txt").write_text(logs.one(1000.0))
-    done = project.scalesweep("import", *words)
-    assert (done.returncode, done.stdout) == (1, "")
-    (line,) = done.stderr.splitlines()
-    assert line.startswith(f"error: {told}")
-    assert not (project.path / "results" / "imported").exists() or "as cosmoflow" in " ".join(words)
 
 
 # The form of what pprof prints (exalearn/EXARL issue 84), its numbers rounded.
