@@ -1,7 +1,7 @@
 """A run is whole or pending: kill anything at any time, nothing is lost, nothing done twice.
 
-A seed (``KILLED_SEED``) draws what is killed and when: the call of Snakemake, or any process that
-works for it. Signals take turns: kill -9, SIGTERM and Ctrl-C, which reaches all of a call.
+Signals take turns: kill -9, SIGTERM and Ctrl-C, which reaches all of a call. The first three are
+the call's; a seed (``KILLED_SEED``) draws the others from it and all processes that work for it.
 """
 
 import contextlib
@@ -14,6 +14,7 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
@@ -89,9 +90,10 @@ class Killed:
 
     def __init__(self, project: Project, start: Start, site: str, sizes: int, seconds: float):
         """Nothing has run yet."""
-        self.project, self._start, self.sizes = project, start, sizes
+        self.project, self._start, self.sizes, self.seconds = project, start, sizes, seconds
         self.results = project.path / "results"
-        self.kills = 0
+        # Signals sent, and how many runs these may have ended.
+        self.kills = self.hit = 0
         self.seen: dict[str, bytes] = {}
         self.draw = random.Random(SEED)
         folder = project.path / "workflow" / "benchmarks" / "killable"
@@ -106,7 +108,7 @@ class Killed:
         """Start a call of Snakemake, whose words go to the file ``out``."""
         return self._start("--configfile", "c.yaml", *words)
 
-    def starts(self) -> list[dict[str, object]]:
+    def starts(self) -> list[dict[str, Any]]:
         """What the program has told each time that it was started."""
         return [
             json.loads(line) for line in (self.project.path / "starts").read_text().splitlines()
@@ -122,29 +124,45 @@ class Killed:
                     found.append(process)
         return [process for process in found if process.pid != self.process.pid]
 
-    def kill(self, number: int) -> tuple[bool, signal.Signals]:
+    def kill(self) -> tuple[bool, signal.Signals]:
         """Bring one kill about; whether it was the call's, and its signal."""
-        sent, whole = SIGNALS[number % 3], self.draw.random() < 0.5
-        if self.process.poll() is not None:
-            self.process = self.call()
-        before = len(self.starts())
-        if self.draw.random() < 0.8:  # else while the campaign is read
-            assert wait_until(
-                lambda: len(self.starts()) > before or self.process.poll() is not None, END_S
-            )
-        time.sleep(self.draw.uniform(0, 1))
-        self.kills += 1
-        if whole or not (others := self.alive()):
-            with contextlib.suppress(ProcessLookupError):
-                if sent == signal.SIGINT:  # a terminal sends it to the whole group
-                    os.killpg(self.process.pid, sent)
+        sent = SIGNALS[self.kills % 3]
+        while True:
+            assert len(places.records(self.results)) < self.sizes, "no run is left to be killed"
+            if self.process.poll() is not None:
+                self.process = self.call()
+            if self.draw.random() < 0.8:  # else while the campaign is read
+                self._await_start(len(self.starts()))
+            time.sleep(self.draw.uniform(0, self.seconds))
+            whole = self.kills < len(SIGNALS) or self.draw.random() < 0.5
+            with contextlib.suppress(psutil.Error, ProcessLookupError, IndexError):
+                victim = psutil.Process(self.process.pid) if whole else self._other()
+                if victim.status() == psutil.STATUS_ZOMBIE:
+                    continue
+                words = " ".join(Path(word).name for word in victim.cmdline()[:3])
+                if whole and sent == signal.SIGINT:  # a terminal sends it to the whole group
+                    self.hit += self._at_work()
+                    os.killpg(victim.pid, sent)
                 else:
-                    self.process.send_signal(sent)
-            self.process.wait(END_S)
-            return True, sent
-        with contextlib.suppress(psutil.Error):
-            self.draw.choice(others).send_signal(sent)
-        return False, sent
+                    self.hit += 1
+                    victim.send_signal(sent)
+                self.kills += 1
+                print(sent.name, "call" if whole else words, f"{len(self.starts())} starts")
+                if whole:
+                    self.process.wait(END_S)
+                return whole, sent
+
+    def _await_start(self, before: int) -> None:
+        """Wait until the program is started once more, or the call has ended."""
+        wait_until(lambda: len(self.starts()) > before or self.process.poll() is not None, END_S)
+
+    def _at_work(self) -> int:
+        """How many runs a Ctrl-C may end: on Slurm several are at work."""
+        alive = {process.pid for process in self.alive()}
+        return max(1, sum(any(pid in alive for pid, _ in one["pids"]) for one in self.starts()))
+
+    def _other(self) -> psutil.Process:
+        return self.draw.choice(self.alive())
 
     def check(self) -> None:
         """Each record is whole, has its own run's number, and is the one that it was."""
@@ -157,7 +175,7 @@ class Killed:
         assert not (self.project.path / "twice").exists()
 
     def finish(self) -> None:
-        """Call Snakemake until all is done: each run once, and again for each kill at most."""
+        """Call until all is done: each run once, and again where a kill may have ended it."""
         for _ in range(3):
             code = self.process.wait(CALL_S)
             self.check()
@@ -168,11 +186,11 @@ class Killed:
         assert len(self.seen) == self.sizes
         told = self.starts()
         print(f"{self.kills} kills, {len(told)} starts of {self.sizes} runs (seed {SEED})")
-        assert len(told) <= self.sizes + self.kills
+        assert len(told) <= self.sizes + self.hit
         done = {
             path.parent.name: path.stat().st_mtime for path in self.results.glob(places.RECORDS)
         }
-        assert [one for one in told if float(str(one["time"])) > done[str(one["run"])]] == []
+        assert [one for one in told if one["time"] > done[one["run"]]] == []
         self.process = self.call()
         assert self.process.wait(CALL_S) == 0 and len(self.starts()) == len(told)
         assert not self.alive()
@@ -209,10 +227,10 @@ def test_killed_here(tmp_path: Path, whole: bool) -> None:
                 start_new_session=True,
             )  # fmt: skip
 
-    killed = Killed(project, start, "toy", sizes=12 if whole else 5, seconds=0.5)
+    killed = Killed(project, start, "toy", sizes=40 if whole else 5, seconds=1)
     try:
-        for number in range(15 if whole else 4):
-            killed.kill(number)
+        for _ in range(15 if whole else 4):
+            killed.kill()
             killed.check()
         killed.finish()
         killed.two_at_once()
@@ -231,11 +249,11 @@ def test_killed_on_slurm(cluster: Cluster, tmp_path: Path, whole: bool) -> None:
         words = ("sacct", "-nXPa", "--state=CANCELLED", f"-j{','.join(sorted(jobs))}", "-ojobid")
         return set(cluster.run(*words).split()) if jobs else set()
 
-    killed = Killed(project, project.start, "toy_cluster", sizes=12 if whole else 4, seconds=4)
+    killed = Killed(project, project.start, "toy_cluster", sizes=40 if whole else 6, seconds=4)
     try:
-        for number in range(15 if whole else 3):
+        for _ in range(15 if whole else 3):
             jobs = queue()
-            of_the_call, sent = killed.kill(number)
+            of_the_call, sent = killed.kill()
             # docs/guide/slurm.md: Ctrl-C cancels the jobs of a call, else they stay.
             if of_the_call and sent == signal.SIGINT:
                 assert wait_until(lambda: not queue(), END_S), killed.project.path
