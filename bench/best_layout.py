@@ -13,7 +13,6 @@ imported runs are; measured runs in blocks have less noise.
 """
 
 import argparse
-import json
 import math
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -21,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+from bench.lib.pairs import figure, write_json
 from scalesweep.analysis.best_of_many import ahead_of_next
 from scalesweep.analysis.stats import SIGNIFICANT, LogError, log_ratio_error, ratio_p
 from scalesweep.analysis.types import Floats
@@ -28,6 +28,7 @@ from scalesweep.analysis.types import Floats
 LAYOUTS, REPEATS = (5, 20, 200), (1, 3, 5)
 MANY = 100  # of more layouts the bounds take too long
 SIGMA = 0.02
+MOST = 5.0  # percent of campaigns whose best is clear, and is not
 _Noise = Callable[[np.random.Generator, int, int], Floats]
 
 
@@ -134,8 +135,14 @@ def main() -> None:
         )
         print(f"{row['truth']:9} {row['noise']:12} {row['layouts']:3} x {row['repeats']} {numbers}",
               flush=True)  # fmt: skip
-    if args.json:
-        args.json.write_text(json.dumps(rows, indent=1) + "\n")
+    figures = [
+        figure(
+            f"{row['layouts']} layouts, {row['truth']}, {row['noise']}, {row['repeats']} repeats: "
+            "falsely clear", 100 * row["false"], "%", MOST,
+        )
+        for row in rows if row["repeats"] > 1
+    ]  # fmt: skip
+    write_json({"rows": rows, "figures": figures}, args.json)
 
 
 if __name__ == "__main__":

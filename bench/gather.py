@@ -35,7 +35,7 @@ def gather(ranks: int) -> dict[str, Any]:
         launcher = ROOT / "workflow" / "launchers" / "horovodrun.py"
         each = STEPS * RANKS // ranks
         words = [sys.executable, launcher, "--gloo", "-np", ranks, sys.executable]
-        words += [ROOT / "bench" / "gather_ranks.py", report, Path(scratch) / "out", ranks]
+        words += [ROOT / "bench" / "lib" / "gather_ranks.py", report, Path(scratch) / "out", ranks]
         words += [each, TIMES * each]
         done = subprocess.run(
             [str(word) for word in words], check=False, capture_output=True, text=True

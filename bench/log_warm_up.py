@@ -1,21 +1,24 @@
 """How often the warm-up of an imported log of a training program is found wrong, or not at all.
 
-``python -m bench.log_warm_up [SEED]`` prints, for shapes of warm-up and noise and for numbers of
-lines, the share of runs that are left unfinished, and the share of all that count with a mean more
-than 5 % off that of the lines behind the true warm-up. Where the times never become steady, every
-run that counts is off. The rule was tuned on seeds 1, 20261126 and 20261127; simulated, half a
-minute.
+For shapes of warm-up and noise and for numbers of lines: the share of runs that are left
+unfinished, and the share of all that count with a mean more than 5 % off that of the lines behind
+the true warm-up. Where the times never become steady, every run that counts is off. The rule was
+tuned on seeds 1, 20261126 and 20261127; simulated, half a minute.
+
+    python -m bench.log_warm_up [--json FILE] [--runs N] [--seed N]
 """
 
-import sys
+import argparse
 from collections.abc import Callable, Mapping
+from pathlib import Path
 
 import numpy as np
 
+from bench.lib.pairs import figure, write_json
 from scalesweep.analysis.types import Floats
 from scalesweep.importers.training_logs.build_run import slow_end, slowed_down, steady_from
 
-RUNS, LINES, SLOW = 400, (8, 30, 300), (20.0, 3.0, 1.5)
+LINES, SLOW = (8, 30, 300), (20.0, 3.0, 1.5)
 OFF = 0.05
 FRESH = 20261201
 Draw = np.random.Generator
@@ -136,15 +139,25 @@ def outcome(shape: Shape, draw: Draw, count: int) -> tuple[bool, bool]:
 
 def main() -> None:
     """Print a line for each shape: shares by number of lines."""
-    seed = int(sys.argv[1]) if len(sys.argv) > 1 else FRESH
-    print(f"seed {seed}, {RUNS} runs of {', '.join(map(str, LINES))} lines: unfinished / off, %")
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--json", type=Path)
+    parser.add_argument("--runs", type=int, default=400, help="of each shape and length")
+    parser.add_argument("--seed", type=int, default=FRESH)
+    args = parser.parse_args()
+    lines, rows = ", ".join(map(str, LINES)), []
+    print(f"seed {args.seed}, {args.runs} runs of {lines} lines: unfinished / off, %")
     for name, shape in SHAPES.items():
         cells = []
         for count in LINES:
-            draw = np.random.default_rng([seed, count])
-            counts, offs = np.transpose([outcome(shape, draw, count) for _ in range(RUNS)])
+            draw = np.random.default_rng([args.seed, count])
+            counts, offs = np.transpose([outcome(shape, draw, count) for _ in range(args.runs)])
             cells.append(f"{100 * (1 - counts.mean()):.1f} / {100 * offs.mean():.1f}")
+            rows.append(
+                figure(f"{name}, {count} lines: unfinished", 100 * (1 - counts.mean()), "%")
+            )
+            rows.append(figure(f"{name}, {count} lines: off", 100 * offs.mean(), "%"))
         print(f"| {name} | {' | '.join(cells)} |")
+    write_json({"figures": rows}, args.json)
 
 
 if __name__ == "__main__":

@@ -77,7 +77,7 @@ def compare_compute(rounds: int) -> dict:
         take_turns({name: jobs[name] for name in ("compute_peak", rival)}, 2 * rounds), products
     )
     return {
-        "flops": {name: flop("matmul", SIZE) / seconds for name, seconds in first.items()},
+        "flops": {name: flop(params, SIZE) / seconds for name, seconds in first.items()},
         "best_hand_written": rival,
         "over_best": pair[rival] / pair["compute_peak"],
     }

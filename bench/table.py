@@ -26,33 +26,10 @@ RESULTS = ROOT / "results" / "bench"
 from scalesweep.core.host import host_facts
 from scalesweep.planning.plan_text import aligned
 
-SCRIPTS = (
-    *("noop", "execute", "summaries", "report", "refresh", "gather", "slurm_job", "power"),
-    *(
-        "comparisons",
-        "prediction",
-        "layouts",
-        "data_loading",
-        "cnn_training",
-        "cosmoflow_training",
-        "torch_loop",
-        "torch_stamps",
-        "nt3",
-    ),
-    *(
-        "probes",
-        "ceilings",
-        "history",
-        "repeats",
-        "advice",
-        "covariate",
-        "slurm_pack",
-        "slurm_load",
-        "step_causes",
-        "spans_protocol",
-        "memory_model",
-    ),
-)
+SCRIPTS = sorted(
+    path.stem for path in Path(__file__).parent.glob("*.py")
+    if path.stem not in ("__init__", "table")
+)  # fmt: skip
 # Share of the cores' time that others used while nothing was measured, in the seconds before a
 # script: more than this is other work. (The load average still has the script before in it.)
 BUSY, LOOK_S = 0.1, 2.0

@@ -8,7 +8,7 @@ import sys
 import time
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "workflow" / "benchmarks"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "workflow" / "benchmarks"))
 
 import numpy as np
 

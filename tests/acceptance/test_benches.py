@@ -1,0 +1,97 @@
+"""Every bench of the folder bench/ ends with figures: each in its shortest form."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conftest import ROOT
+from tests.fakes.torch_python import needs_torch
+from tests.slurm.cluster import missing_packages
+
+pytestmark = pytest.mark.slow
+
+NAMES = sorted(
+    path.stem
+    for path in (ROOT / "bench").glob("*.py")
+    if path.stem not in ("__init__", "table")  # which runs the others
+)
+SMALL = "--repeats 1 --largest 2 --rounds 1"
+SHORTEST = {
+    "advice": "--most 1",
+    "best_layout": "--campaigns 1",
+    "ceilings": "--rounds 20",
+    "cnn_training": "--rounds 1 --steps 1",
+    "comparisons": "--comparisons 5",
+    "covariate": "--rounds 20",
+    "data_loading": "--rounds 1 --shape 8 8 8 4 --samples 32",
+    "execute": "--runs 100 --starts 3",
+    "gather": "--ranks 2",
+    "history": "--series 1 --years 1 --sessions 40",
+    "late_ranks": "--recordings 2",
+    "layouts": "--sweeps 1",
+    "log_warm_up": "--runs 2",
+    "noop": "--runs 100 --rounds 1",
+    "nt3": "--rounds 1 --rows 4",
+    "power": "--rounds 1",
+    "prediction": "--series 1",
+    "probes": "--rounds 1",
+    "refresh": SMALL,
+    "repeats": "--rounds 2",
+    "report": SMALL,
+    "slurm_job": "--points 100 --rounds 1",
+    "slurm_load": "--jobs 2",
+    "slurm_pack": "--repeats 1",
+    "spans_protocol": "--rounds 1",
+    "step_causes": "--campaigns 1",
+    "summaries": SMALL,
+    "torch_loop": "--rounds 1",
+    "torch_stamps": "--rounds 1",
+    # Where no environment can be made, what it compares with is left out.
+    "traces": "--venv /dev/null/none --megabytes 1",
+}
+# Their shortest form takes more than 10 s.
+LONG = (
+    *(
+        "advice",
+        "execute",
+        "history",
+        "noop",
+        "prediction",
+        "probes",
+        "refresh",
+        "repeats",
+        "report",
+    ),
+    *("slurm_job", "slurm_load", "slurm_pack", "summaries", "torch_loop", "torch_stamps"),
+)
+WITHOUT_SLURM = missing_packages()
+
+
+def case(name: str) -> Any:
+    marks = [pytest.mark.whole] if name in LONG else []
+    if name.startswith("slurm_"):
+        marks += [
+            pytest.mark.slurm,
+            pytest.mark.skipif(bool(WITHOUT_SLURM), reason=str(WITHOUT_SLURM)),
+        ]
+    if name.startswith("torch_"):
+        marks.append(needs_torch)
+    if name == "memory_model":
+        reason = "MEMORY_TABLE names no published sweep of layouts"
+        marks.append(pytest.mark.skipif("MEMORY_TABLE" not in os.environ, reason=reason))
+    return pytest.param(name, marks=marks)
+
+
+@pytest.mark.parametrize("name", map(case, NAMES))
+def test_a_bench_ends_with_figures(name: str, tmp_path: Path) -> None:
+    words = [sys.executable, "-m", f"bench.{name}", "--json", str(tmp_path / "figures.json")]
+    words += SHORTEST.get(name, "").split()
+    done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    figures = json.loads((tmp_path / "figures.json").read_text())["figures"]
+    assert figures and all({"name", "value", "unit", "bound"} <= row.keys() for row in figures)
