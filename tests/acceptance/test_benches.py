@@ -87,7 +87,7 @@ def case(name: str) -> Any:
     return pytest.param(name, marks=marks)
 
 
-@pytest.mark.parametrize("name", map(case, NAMES))
+@pytest.mark.parametrize("name", [case(name) for name in NAMES])
 def test_a_bench_ends_with_figures(name: str, tmp_path: Path) -> None:
     words = [sys.executable, "-m", f"bench.{name}", "--json", str(tmp_path / "figures.json")]
     words += SHORTEST.get(name, "").split()
