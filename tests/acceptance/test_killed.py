@@ -27,6 +27,7 @@ from tests.slurm.support import slurm_project
 pytestmark = pytest.mark.slow
 
 SEED = int(os.environ.get("KILLED_SEED", "1"))
+SIZES = 4
 SIGNALS = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT)
 # What an uninterrupted call may take, and one that was told to end.
 CALL_S, END_S = 400, 60
@@ -88,9 +89,9 @@ Start = Callable[..., "subprocess.Popen[str]"]
 class Killed:
     """A campaign that is killed and called again, and what it must not do."""
 
-    def __init__(self, project: Project, start: Start, site: str, sizes: int, seconds: float):
+    def __init__(self, project: Project, start: Start, site: str, seconds: float):
         """Nothing has run yet."""
-        self.project, self._start, self.sizes, self.seconds = project, start, sizes, seconds
+        self.project, self._start, self._site, self.seconds = project, start, site, seconds
         self.results = project.path / "results"
         # Signals sent, and how many runs these may have ended.
         self.kills = self.hit = 0
@@ -101,8 +102,14 @@ class Killed:
         (folder / "benchmark.yaml").write_text(BENCHMARK)
         (folder / "main.py").write_text(PROGRAM)
         project.write("starts", "")
-        project.write("c.yaml", CAMPAIGN.format(site=site, sizes=sizes, seconds=seconds))
+        self._plan(SIZES)
         self.process = self.call()
+
+    def _plan(self, sizes: int) -> None:
+        """Write the campaign of so many points; more are added when none is left to be killed."""
+        self.sizes = sizes
+        text = CAMPAIGN.format(site=self._site, sizes=sizes, seconds=self.seconds)
+        self.project.write("c.yaml", text)
 
     def call(self, *words: str) -> "subprocess.Popen[str]":
         """Start a call of Snakemake, whose words go to the file ``out``."""
@@ -128,8 +135,9 @@ class Killed:
         """Bring one kill about; whether it was the call's, and its signal."""
         sent = SIGNALS[self.kills % 3]
         while True:
-            assert len(places.records(self.results)) < self.sizes, "no run is left to be killed"
             if self.process.poll() is not None:
+                if len(places.records(self.results)) == self.sizes:
+                    self._plan(self.sizes + SIZES)
                 self.process = self.call()
             if self.draw.random() < 0.8:  # else while the campaign is read
                 self._await_start(len(self.starts()))
@@ -227,7 +235,7 @@ def test_killed_here(tmp_path: Path, whole: bool) -> None:
                 start_new_session=True,
             )  # fmt: skip
 
-    killed = Killed(project, start, "toy", sizes=40 if whole else 5, seconds=1)
+    killed = Killed(project, start, "toy", seconds=1)
     try:
         for _ in range(15 if whole else 4):
             killed.kill()
@@ -249,7 +257,7 @@ def test_killed_on_slurm(cluster: Cluster, tmp_path: Path, whole: bool) -> None:
         words = ("sacct", "-nXPa", "--state=CANCELLED", f"-j{','.join(sorted(jobs))}", "-ojobid")
         return set(cluster.run(*words).split()) if jobs else set()
 
-    killed = Killed(project, project.start, "toy_cluster", sizes=40 if whole else 6, seconds=4)
+    killed = Killed(project, project.start, "toy_cluster", seconds=4)
     try:
         for _ in range(15 if whole else 3):
             jobs = queue()

@@ -31,7 +31,7 @@ def written(path: Path, content: Any) -> None:
 
 def changed(content: dict[str, Any], values: dict[str, Any]) -> dict[str, Any]:
     """A file's content with these values at its keys, named from the top."""
-    copy = yaml.safe_load(yaml.safe_dump(content))
+    copy: dict[str, Any] = yaml.safe_load(yaml.safe_dump(content))
     for name, value in values.items():
         *folders, key = name.split(".")
         place = copy
