@@ -97,6 +97,7 @@ class Killed:
         self.kills = self.hit = 0
         self.seen: dict[str, bytes] = {}
         self.draw = random.Random(SEED)
+        self.before_kill: Callable[[], None] = lambda: None
         folder = project.path / "workflow" / "benchmarks" / "killable"
         folder.mkdir()
         (folder / "benchmark.yaml").write_text(BENCHMARK)
@@ -148,6 +149,7 @@ class Killed:
                 if victim.status() == psutil.STATUS_ZOMBIE:
                     continue
                 words = " ".join(Path(word).name for word in victim.cmdline()[:3])
+                self.before_kill()
                 if whole and sent == signal.SIGINT:  # a terminal sends it to the whole group
                     self.hit += self._at_work()
                     os.killpg(victim.pid, sent)
@@ -258,17 +260,22 @@ def test_killed_on_slurm(cluster: Cluster, tmp_path: Path, whole: bool) -> None:
         return set(cluster.run(*words).split()) if jobs else set()
 
     killed = Killed(project, project.start, "toy_cluster", seconds=4)
+    jobs: set[str] = set()
+    killed.before_kill = lambda: jobs.update(queue())
+    stay: set[str] = set()
     try:
         for _ in range(15 if whole else 3):
-            jobs = queue()
+            jobs.clear()
             of_the_call, sent = killed.kill()
             # docs/guide/slurm.md: Ctrl-C cancels the jobs of a call, else they stay.
             if of_the_call and sent == signal.SIGINT:
-                assert wait_until(lambda: not queue(), END_S), killed.project.path
-            elif of_the_call:
-                assert cancelled(jobs) == set()
+                assert wait_until(lambda: not queue(), END_S)
+                stay -= jobs
+            else:
+                stay |= jobs
             killed.check()
         killed.finish()
+        assert stay and cancelled(stay) == set()
         killed.two_at_once()
     finally:
         killed.end()
