@@ -8,10 +8,16 @@ cd "$(dirname "$0")/.."
 PYTHON=${PYTHON:-python3}
 PACKAGES=(torch==2.13.0 numpy==2.4.6)
 
+tell_next() {
+    echo "torch: PyTorch is in .torch, where the site 'local' looks for it. Next:"
+    echo "       source .venv/bin/activate            # which 'make setup', or 'pip install -e .', fills"
+    echo "       scalesweep run torch_scaling_small   # DDP, FSDP2, tensor and pipeline parallelism here"
+}
+
 command -v "$PYTHON" >/dev/null || { echo "error: $PYTHON is missing: apt-get install python3" >&2; exit 1; }
 stamp=.torch/.stamp
 wanted="$(cksum <tools/torch.sh) $("$PYTHON" -c 'import sys; print("%d.%d" % sys.version_info[:2])')"
-[ -x .torch/bin/python ] && [ -f "$stamp" ] && [ "$(cat "$stamp")" = "$wanted" ] && exit 0
+[ -x .torch/bin/python ] && [ -f "$stamp" ] && [ "$(cat "$stamp")" = "$wanted" ] && tell_next && exit 0
 
 "$PYTHON" -c 'import ensurepip, venv' 2>/dev/null ||
     { echo "error: Python's venv is missing: apt-get install python3-venv" >&2; exit 1; }
@@ -31,3 +37,4 @@ trap 'rm -rf .torch; echo "error: PyTorch was not installed; make torch tries ag
     { echo "error: this PyTorch has no torch.distributed with Gloo" >&2; exit 1; }
 echo "$wanted" >"$stamp"
 trap - EXIT
+tell_next
