@@ -1,5 +1,5 @@
 # make demo: set up, run the demo campaign, print the report's path.   make test: set up, test.
-.PHONY: help setup demo torch study check test gates size readme docs lint format bench screenshots lock slurm-up slurm-down clean
+.PHONY: help setup dev demo torch check test gates size readme docs lint format bench screenshots lock slurm-up slurm-down clean
 
 VENV := .venv/bin
 export PATH := $(CURDIR)/$(VENV):$(PATH)
@@ -7,7 +7,6 @@ export PATH := $(CURDIR)/$(VENV):$(PATH)
 help:
 	@echo "make demo   install .venv, run the demo campaign, print the report's path"
 	@echo "make torch  install PyTorch into .torch, an environment of its own, for benchmarks that use it"
-	@echo "make study DIR=FOLDER   make a study of your own: campaign, site and benchmark that run at once"
 	@echo "make check  install .venv, lint, run the fast unit tests: for every edit"
 	@echo "make test   install .venv, run the tests (TESTS=PATH: only these)"
 	@echo "make gates  the gates at full length (at most 40 minutes): before something large lands"
@@ -18,10 +17,14 @@ help:
 	@echo "make slurm-up, make slurm-down   boot and stop a Slurm of 4 nodes on this machine"
 	@echo "make bench  measure what this project claims about speed (BENCH=\"noop execute\": only these)"
 	@echo "make screenshots  update the pictures in docs/images from the demo's report"
-	@echo "make lock   resolve requirements.lock again"
+	@echo "make lock   resolve requirements.lock and requirements-dev.lock again"
 
+# The locked environment with TensorFlow and Horovod; dev: and what tests and documentation need.
 setup:
 	@tools/setup.sh
+
+dev:
+	@tools/setup.sh dev
 
 demo: setup
 	@snakemake
@@ -29,9 +32,6 @@ demo: setup
 
 torch:
 	@tools/torch.sh
-
-study: setup
-	@$(if $(DIR),,$(error name the folder: make study DIR=FOLDER))python -m scalesweep study "$(DIR)"
 
 # What starts no TensorFlow, Snakemake, Slurm or browser, and computes for no seconds (docs/testing.md).
 check: lint
@@ -41,7 +41,7 @@ check: lint
 # folders whose files take longest come first, so that the workers end together.
 LONGEST := $(addprefix tests/,acceptance workflow benchmarks report soak)
 OTHERS := $(filter-out $(LONGEST),$(patsubst %/,%,$(wildcard tests/*/)))
-test: setup
+test: dev
 ifdef TESTS
 	@pytest -n 2 --dist loadfile $(TESTS)
 else
@@ -51,7 +51,7 @@ else
 endif
 
 # What must survive any rewrite (tests/acceptance), at full length.
-gates: setup
+gates: dev
 	@GATES=whole pytest -n 2 --dist loadfile tests/acceptance
 
 size:
@@ -59,14 +59,14 @@ size:
 
 # The demo measures: with nothing else on the machine, its sentences are those of a quiet one.
 README := tests/workflow/test_readme.py
-readme: setup
+readme: dev
 	@pytest $(README)
 
 # Parts that know nothing of each other run at the same time, the longest first; the output of each
 # is in one piece.
 LINT := lint-types lint-pages lint-workflow lint-generated lint-style
 .PHONY: $(LINT)
-lint: setup
+lint: dev
 	@$(MAKE) --no-print-directory --keep-going --output-sync --jobs=$(shell nproc) $(LINT)
 
 lint-types:
@@ -94,19 +94,19 @@ lint-style:
 	python tools/names.py
 	python tools/size.py --check
 
-docs: setup
+docs: dev
 	@$(DOCS) -b html . site
 	@echo "documentation: $(CURDIR)/site/docs/index.html"
 
-format: setup
+format: dev
 	ruff check --fix .
 	ruff format .
 	snakefmt Snakefile workflow/rules
 
-bench: setup
+bench: dev
 	@python -m bench.table $(BENCH)
 
-screenshots: setup
+screenshots: dev
 	@python tools/screenshots.py
 
 # A real Slurm on this machine, the one the tests boot (its packages: tests/slurm/cluster.py).
@@ -118,10 +118,11 @@ slurm-up:
 slurm-down:
 	@python3 tests/slurm/cluster.py down --folder $(SLURM_FOLDER)
 
-# The lock holds hashes and no download address; uv.lock and pylock.toml would.
-lock: setup
-	.tools/bin/uv pip compile --system-certs --quiet --universal --generate-hashes --no-header --group dev \
-	    --upgrade pyproject.toml -o requirements.lock
+# The locks hold hashes and no download address; uv.lock and pylock.toml would.
+COMPILE := .tools/bin/uv pip compile --system-certs --quiet --universal --generate-hashes --no-header --upgrade
+lock: dev
+	$(COMPILE) --group setup pyproject.toml -o requirements.lock
+	$(COMPILE) --group dev -c requirements.lock -o requirements-dev.lock
 
 clean:
 	rm -rf .venv .tools .torch .snakemake .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Set up .venv from requirements.lock: all packages by hash, Horovod compiled against the locked
-# TensorFlow. Does nothing (in milliseconds) if .venv is already of this lock.
+# Set up .venv from requirements.lock, with the word "dev" from requirements-dev.lock too: all packages
+# by hash, Horovod compiled against the locked TensorFlow, and this checkout, editable. Does nothing (in
+# milliseconds) if .venv is already of these locks. What tests and documentation need stays once it is there.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -22,9 +23,11 @@ esac
 mpi=0
 command -v mpicxx >/dev/null && mpi=1
 
+locks=(requirements.lock)
+[ "${1:-}" != dev ] && [ ! -x .venv/bin/pytest ] || locks+=(requirements-dev.lock)
 stamp=.venv/.stamp
-wanted="$(cat requirements.lock pyproject.toml tools/setup.sh | cksum) python $version mpi $mpi"
-[ -x .venv/bin/scalesweep ] && [ -f "$stamp" ] && [ "$(cat "$stamp")" = "$wanted" ] && exit 0
+wanted="$(cat "${locks[@]}" pyproject.toml tools/setup.sh | cksum) $PWD python $version mpi $mpi"
+[ -f "$stamp" ] && [ "$(cat "$stamp")" = "$wanted" ] && exit 0
 
 need gcc gcc
 need g++ g++
@@ -60,28 +63,13 @@ built=$(grep -o 'mpi [01]$' "$stamp" 2>/dev/null || true)
 again=()
 [ ! -d .venv ] || [ "$built" = "mpi $mpi" ] || again=(--reinstall-package horovod)
 rm -f "$stamp"
-.tools/bin/uv venv --quiet --allow-existing --no-python-downloads --python "$PYTHON" .venv
+.tools/bin/uv venv --quiet --relocatable --allow-existing --no-python-downloads --python "$PYTHON" .venv
 # The setting means nothing to Horovod: it keeps builds with and without MPI apart in uv's cache.
 # Compiled now, or every rank of every run would, where Python may not keep what it has compiled.
 .tools/bin/uv pip sync --system-certs --quiet --compile-bytecode --require-hashes --python .venv/bin/python \
-    --config-settings-package "horovod:mpi=$mpi" "${again[@]}" requirements.lock
-# Snakemake finds the executor of profiles/slurm on the path of its Python only. Relative to the
-# folder of this file, so that a folder that was moved takes its own.
-for site in .venv/lib/python3.*/site-packages; do echo ../../../../plugins >"$site/scalesweep-plugins.pth"; done
-# The same holds for the command: it is started by the Python beside it, and imports from here.
-cat >.venv/bin/scalesweep <<'END'
-#!/bin/sh
-'''exec' "$(dirname -- "$(realpath -- "$0")")/python" "$0" "$@"
-' '''
-import sys
-from pathlib import Path
-
-sys.path[0] = str(Path(__file__).resolve().parents[2])
-from scalesweep.commands import main
-
-main()
-END
-chmod +x .venv/bin/scalesweep
+    --config-settings-package "horovod:mpi=$mpi" "${again[@]}" "${locks[@]}"
+# The command scalesweep, and on the path of Snakemake's Python the executor of profiles/slurm.
+.tools/bin/uv pip install --offline --quiet --python .venv/bin/python --no-build-isolation --no-deps -e .
 TF_USE_LEGACY_KERAS=1 TF_CPP_MIN_LOG_LEVEL=3 .venv/bin/python -c 'import horovod.tensorflow' ||
     { echo "error: Horovod was compiled but cannot be imported" >&2; exit 1; }
 echo "setup: bundling the charts' library (seconds)"

@@ -1,8 +1,8 @@
 """The executor of ``snakemake --profile slurm``: Snakemake's Slurm executor, with hooks.
 
 Snakemake imports an executor by its name, at top level, before it parses the command line, so this
-package lies apart from ``scalesweep`` and imports nothing of it: tools/setup.sh puts this folder on
-the path of .venv. The Snakefile says what the hooks do (``Executor.hooks``). Without them this is
+package lies apart from ``scalesweep`` and imports nothing of it: the installation puts it on
+Python's path. The Snakefile says what the hooks do (``Executor.hooks``). Without them this is
 Snakemake's Slurm executor.
 
 * Before a job is submitted, what it reads is written (``Hooks.before``).

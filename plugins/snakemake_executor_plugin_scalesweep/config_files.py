@@ -9,8 +9,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-_ROOT = Path(__file__).resolve().parents[2]
-
 
 def explain_config_files() -> None:
     """Wrap the reader of Snakemake's settings; leave a Snakemake without it as it is."""
@@ -56,7 +54,6 @@ def _contains_itself(content: Any) -> bool:
 
 def _explain(path: Path, error: Exception) -> str:
     """What is wrong with a file: as for every YAML file of the workflow."""
-    sys.path.insert(0, str(_ROOT))
     from scalesweep.config.yaml_loader import load_yaml
     from scalesweep.core.errors import UserError
 

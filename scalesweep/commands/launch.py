@@ -9,7 +9,7 @@ from scalesweep.compute.job_spec import await_order, read_order
 from scalesweep.compute.launcher import launch
 from scalesweep.compute.left_out import left_out
 from scalesweep.compute.placement import placed
-from scalesweep.core.paths import REPO
+from scalesweep.core.paths import CHECKOUT
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -58,7 +58,7 @@ def _launch(path: Path, digest: str, marker: Path | None, hosts: Sequence[str] =
         return 1
     order = placed(await_order(path, digest) if digest else read_order(path), hosts)
     try:
-        code = launch(order, REPO)
+        code = launch(order, CHECKOUT)
     except OSError as error:
         error.filename = error.filename or order["folder"]  # a full disk names no file
         raise

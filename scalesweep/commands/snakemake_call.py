@@ -9,7 +9,7 @@ from pathlib import Path
 
 from scalesweep.config.study import find_campaign, is_file
 from scalesweep.core.errors import UserError
-from scalesweep.core.paths import REPO
+from scalesweep.core.paths import PROFILES, SNAKEFILE
 from scalesweep.smk.report_command import setting
 
 # Where Snakemake looks for a Snakefile.
@@ -76,17 +76,18 @@ def _check_rest(args: argparse.Namespace, words: Sequence[str]) -> None:
 
 
 def _snakefile(here: Path) -> list[str]:
-    """``-s CLONE/Snakefile``, unless Snakemake finds it here, or a study's that uses it."""
-    if here == REPO or any(_uses_ours(here / name) for name in _SNAKEFILES):
+    """``-s SNAKEFILE``, unless Snakemake finds it here, or a study's that uses it."""
+    if any(_uses_ours(here / name) for name in _SNAKEFILES):
         return []
-    return ["-s", str(REPO / "Snakefile")]
+    return ["-s", str(SNAKEFILE)]
 
 
 def _uses_ours(snakefile: Path) -> bool:
-    return snakefile.is_file() and str(REPO / "Snakefile") in snakefile.read_text(errors="replace")
+    text = snakefile.read_text(errors="replace") if snakefile.is_file() else ""
+    return "scalesweep" in text or str(SNAKEFILE) in text
 
 
 def _profile(name: str) -> str:
-    """A profile of this repository by its path, where the working folder has none of its name."""
-    shipped = REPO / "profiles" / name
+    """A shipped profile by its path, where the working folder has none of its name."""
+    shipped = PROFILES / name
     return str(shipped) if not Path(name).exists() and shipped.is_dir() else name

@@ -6,12 +6,10 @@ import shutil
 from pathlib import Path
 
 from scalesweep.core.errors import UserError
-from scalesweep.core.paths import REPO, RESOURCES
+from scalesweep.core.paths import PROFILES, RESOURCES
 from scalesweep.smk.campaign_args import check_path
 
 SKELETON = RESOURCES / "study"
-# In the texts of the skeleton: where this repository is.
-_CLONE = "CLONE"
 
 
 def write_study(folder: Path) -> None:
@@ -24,12 +22,10 @@ def write_study(folder: Path) -> None:
             raise UserError(f"{folder}: the folder is not empty; name a new one")
     elif folder.exists() or folder.is_symlink():
         raise UserError(f"{folder}: is not a folder; name a new one")
-    shutil.copytree(
-        SKELETON, folder, dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__")
-    )
-    for path in folder.rglob("*"):
-        if path.suffix in (".md", ".yaml"):
-            path.write_text(path.read_text().replace(_CLONE, shlex.quote(str(REPO))))
+    ignore = shutil.ignore_patterns("__pycache__")
+    shutil.copytree(SKELETON, folder, dirs_exist_ok=True, ignore=ignore)
+    shutil.copytree(PROFILES, folder / "profiles")
+    (folder / "slurm").symlink_to("profiles/slurm")  # where --profile slurm is looked for
 
 
 def run(args: argparse.Namespace) -> None:
@@ -38,5 +34,4 @@ def run(args: argparse.Namespace) -> None:
     check_path("FOLDER", folder)
     write_study(folder)
     print(f"study: {folder} (its README.md says what is where)")
-    words = ["snakemake", "-s", f"{REPO}/Snakefile", "--directory", str(folder)]
-    print(f"run it: {shlex.join(words)}")
+    print(f"run it: cd {shlex.quote(str(folder))} && snakemake")

@@ -61,13 +61,13 @@ _BY_ERROR = (1, 128 + signal.SIGABRT, 256 - signal.SIGABRT)
 _SUMMARY_S = 300.0
 
 
-def launch(spec: Order, root: Path) -> int:
+def launch(spec: Order, root: Path | None) -> int:
     """Run one attempt of the run that ``spec`` describes; 0 if a record was written, else 1.
 
     ``spec``: run_id, profile, benchmark, version, params, repeat, site, folder, data, node_local,
     argv, env, prologue, time_limit_s, asked, power, and for a foreign program extract (see
     ``scalesweep.jobs.run_spec.run_spec``); order, where the run is one of a campaign, is kept
-    as it is. ``root`` is the repository whose git state is recorded.
+    as it is. ``root`` is the repository whose git state is recorded, if there is one.
     """
     folder = Path(spec["folder"])
     folder.mkdir(parents=True, exist_ok=True)
@@ -118,7 +118,7 @@ class _Verdict(NamedTuple):
     more: Mapping[str, Any] = MappingProxyType({})
 
 
-def _measure(spec: Order, attempt: _Attempt, root: Path) -> _Measured:
+def _measure(spec: Order, attempt: _Attempt, root: Path | None) -> _Measured:
     """Run the program and sample its power."""
     work = attempt.work
     program = _program(spec)

@@ -97,11 +97,11 @@ def environment(spec: Order) -> dict[str, str]:
     return {**env, "PYTHONUNBUFFERED": "1", **spec["env"]}
 
 
-def run_program(spec: Order, work: Path, root: Path) -> Outcome:
+def run_program(spec: Order, work: Path, root: Path | None) -> Outcome:
     """Start the program in a process group of its own and wait for it within its time limit.
 
-    ``root`` is the repository whose git state is recorded, with that of the user's study; git reads
-    them while the program runs.
+    ``root`` is the repository whose git state is recorded (None: there is none), with that of the
+    user's study; git reads them while the program runs.
     """
     run_file = work / "run.json"
     content: RunFile = {
@@ -196,14 +196,14 @@ class _CodeState(threading.Thread):
     ``git``: of scalesweep's repository; ``study``: of the user's, if there is one.
     """
 
-    def __init__(self, spec: Order, root: Path) -> None:
+    def __init__(self, spec: Order, root: Path | None) -> None:
         super().__init__(daemon=True)
         self._spec, self._root = spec, root
         self.state: dict[str, Any] = {"git": None}
         self.start()
 
     def run(self) -> None:
-        state: dict[str, Any] = {"git": git_state(self._root)}
+        state: dict[str, Any] = {"git": self._root and git_state(self._root)}
         if "study" in self._spec:
             state["study"] = git_state(Path(self._spec["study"]), ("config", "benchmarks"))
         self.state = state

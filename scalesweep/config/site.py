@@ -16,7 +16,7 @@ from scalesweep.config.sbatch_options import check_extra
 from scalesweep.config.study import OWN_SITES, file_names, find_file, shown
 from scalesweep.config.yaml_loader import check_schema, load_yaml
 from scalesweep.core.errors import UserError, choices
-from scalesweep.core.paths import LAUNCHERS, REPO, SITES
+from scalesweep.core.paths import CHECKOUT, LAUNCHERS, SITES
 
 _DEFAULT = "tensorflow"  # the framework of a single Python
 PLACEMENT = frozenset({"ranks", "ranks_per_node"})  # parameters of every benchmark
@@ -267,12 +267,12 @@ def _pythons(content: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _located(program: str) -> str:
-    """A path made absolute: of the working folder if it is there, else of scalesweep's own; a word
-    without a slash is left for the shell to find."""
+    """A path made absolute: of the working folder if it is there, else of scalesweep's checkout, if
+    there is one; a word without a slash is left for the shell to find."""
     if "/" not in program and not program.startswith("~"):
         return program
     path = Path(program).expanduser()
-    return str(path.absolute() if path.exists() else REPO / path)
+    return str(path.absolute() if path.exists() else (CHECKOUT or Path.cwd()) / path)
 
 
 def _templates(launch: Mapping[str, Any] | None) -> Mapping[str, tuple[str, ...]] | None:

@@ -26,7 +26,7 @@ from scalesweep.core.own_files import (
     remove,
     replace_sealed,
 )
-from scalesweep.core.paths import REPO, RESOURCES
+from scalesweep.core.paths import PACKAGE, RESOURCES
 
 INDEX = "index.json"
 _FORMAT = 1
@@ -40,10 +40,10 @@ def code_digest(*distributions: str) -> str:
     (installed packages). Computed in every process, so that it cannot be out of date.
     """
     digest = hashlib.blake2b(digest_size=16)
-    files = [*sorted((REPO / "scalesweep").rglob("*.py")), *sorted(RESOURCES.glob("*.j2"))]
+    files = [*sorted(PACKAGE.rglob("*.py")), *sorted(RESOURCES.glob("*.j2"))]
     for path in files:
         content = path.read_bytes()
-        digest.update(f"{path.relative_to(REPO)}\0{len(content)}\0".encode())
+        digest.update(f"{path.name}\0{len(content)}\0".encode())
         digest.update(content)
     for name in distributions:
         digest.update(f"{name} {version(name)}\0".encode())

@@ -1,12 +1,17 @@
-"""Where the parts of this repository are."""
+"""Where the parts of scalesweep are: in a checkout, or in the package that a wheel installs."""
 
 from pathlib import Path
 
-REPO = Path(__file__).resolve().parents[2]
+PACKAGE = Path(__file__).resolve().parents[1]
+_SHIPPED = PACKAGE / "shipped"  # made by pyproject.toml, in wheels only
+CHECKOUT = None if _SHIPPED.is_dir() else PACKAGE.parent
+REPO = CHECKOUT or _SHIPPED
+SNAKEFILE = REPO / "Snakefile"
 BENCHMARKS = REPO / "workflow" / "benchmarks"
 CANARY = REPO / "workflow" / "canary" / "canary.py"
 LAUNCHERS = REPO / "workflow" / "launchers"
 SCHEMAS = REPO / "workflow" / "schemas"
 RESOURCES = REPO / "resources"
+PROFILES = REPO / "profiles"
 SITES = REPO / "config" / "sites"
 CAMPAIGNS = REPO / "config" / "campaigns"

@@ -11,7 +11,7 @@ from typing import Any
 
 from scalesweep.config.benchmark import Benchmark
 from scalesweep.core.host import git_state
-from scalesweep.core.paths import BENCHMARKS, REPO
+from scalesweep.core.paths import BENCHMARKS, CHECKOUT
 from scalesweep.importers.imported_run import MEASURED_COMMIT
 from scalesweep.importers.write_records import IMPORTED
 
@@ -96,7 +96,7 @@ def _recorded(
         if isinstance(file.get("git"), dict):
             return file["git"], Path(file["path"]).parent
     if benchmark.folder.resolve().is_relative_to(BENCHMARKS):
-        return (None, None) if benchmark.extract else (record.get("git"), REPO)
+        return (None, None) if benchmark.extract else (record.get("git"), CHECKOUT)
     return record.get("study"), benchmark.folder
 
 

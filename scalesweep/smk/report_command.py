@@ -6,7 +6,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from scalesweep.core.paths import REPO
+from scalesweep.core.paths import SNAKEFILE
 
 # What Snakemake takes for a text as it is, unless it can be read as a number or truth value.
 _PLAIN = re.compile(r"[A-Za-z_./@+~][\w./@+~-]*", re.ASCII)
@@ -34,7 +34,7 @@ def report_command(
     ``options``: further keys of ``--config``. It may be called from a hook, and while another
     Snakemake makes runs.
     """
-    words = [sys.executable, "-m", "snakemake", "--snakefile", str(REPO / "Snakefile")]
+    words = [sys.executable, "-m", "snakemake", "--snakefile", str(SNAKEFILE)]
     words += ["--cores", "1", "--quiet", "all", "--configfile", str(campaign)]
     settings = {"pending": "ignore", "site": site, "results": results, **(options or {})}
     words += ["--config", *(setting(key, value) for key, value in settings.items())]

@@ -33,14 +33,13 @@ def configfiles(workflow: Any) -> Sequence[Path]:
 
 
 def heed_handlers(workflow: Any) -> None:
-    """Let the handlers of this workflow (onstart, onsuccess, onerror) count where it is a module.
+    """Let handlers of this workflow (onstart, onsuccess, onerror) count beside those of a study.
 
-    Snakemake ignores those of modules. Those of the study's own Snakefile are called too, after
-    or before these, in the order of the files.
+    Of one that includes it Snakemake calls the last ones only; of one that uses it as a module none
+    of these. They are called in the order of the files.
     """
-    if not workflow.modifier.is_main_snakefile():
-        for name in ("onstart", "onsuccess", "onerror"):
-            setattr(workflow, name, _adding(workflow, f"_{name}"))
+    for name in ("onstart", "onsuccess", "onerror"):
+        setattr(workflow, name, _adding(workflow, f"_{name}"))
 
 
 def _adding(workflow: Any, name: str) -> Callable[[Handler], Handler]:

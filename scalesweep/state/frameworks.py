@@ -16,7 +16,7 @@ from scalesweep.config.repeats import Run
 from scalesweep.config.site import Site
 from scalesweep.core.causes import Cause
 from scalesweep.core.formatting import counted
-from scalesweep.core.paths import REPO
+from scalesweep.core.paths import CHECKOUT, REPO
 from scalesweep.core.status import Status
 from scalesweep.state.run_state import RunState
 
@@ -27,16 +27,18 @@ def lacks_framework(site: Site, benchmark: Benchmark) -> str | None:
     name = benchmark.framework
     if name is None or benchmark.python is not None or site.launch is None:
         return None
-    own = REPO / f".{name}" / "bin" / "python"
+    own = (CHECKOUT or Path.cwd()) / f".{name}" / "bin" / "python"
+    by_hand = f"python3 -m venv .{name} && .{name}/bin/pip install {name} numpy"
+    makes = f"make {name}" if CHECKOUT else by_hand
     known = site.frameworks.get(name)
     if known is None or known.python is None:
         return (
             f"{site.file} names no Python that has {name}: add 'python: {{{name}: PATH}}' to it "
-            f"(`make {name}` makes {own})"
+            f"(`{makes}` makes {own})"
         )
     if site.prologue or _may_be_there(site, known.python):
         return None
-    mend = f"`make {name}` makes it" if Path(known.python) == own else "correct the path"
+    mend = f"`{makes}` makes it" if Path(known.python) == own else "correct the path"
     return f"{site.file}: python.{name}: {known.python!r} is not there: {mend}"
 
 

@@ -7,7 +7,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.conftest import ROOT
 from tests.fakes.torch_python import TORCH, needs_torch
 from tests.slurm.cluster import Cluster
 from tests.slurm.jobs import needs_slurm
@@ -27,11 +26,10 @@ experiments:
 PYTHON = shutil.which("python3", path="/usr/bin:/bin") or "python3"
 
 
-def call(study: SlurmProject, *words: str) -> str:
-    """Call Snakemake as docs/guide/study.md says; returns what it says."""
-    code, said = study.slurm("-s", f"{ROOT}/Snakefile", *words)
-    assert code == 0, said
-    return said
+def make_study(folder: Path, cluster: Cluster) -> SlurmProject:
+    words = [Path(sys.executable).with_name("scalesweep"), "study", folder]
+    subprocess.run(words, check=True, stdout=subprocess.DEVNULL)
+    return SlurmProject(folder, cluster)
 
 
 def ask_doctor(study: SlurmProject) -> tuple[str, dict[str, tuple[str, str]]]:
@@ -49,8 +47,7 @@ def ask_doctor(study: SlurmProject) -> tuple[str, dict[str, tuple[str, str]]]:
 
 
 def test_doctor_and_run_in_a_study(cluster: Cluster, tmp_path: Path) -> None:
-    shutil.copytree(ROOT / "resources" / "study", tmp_path / "study")
-    study = SlurmProject(tmp_path / "study", cluster, profile=f"{ROOT}/profiles/slurm")
+    study = make_study(tmp_path / "study", cluster)
     study.write("config/config.yaml", CAMPAIGN)
     site = SITE.replace("toy_cluster", "mine").replace("srun, ", "srun, --label, ")
     study.write("config/sites/mine.yaml", f"{site}python: {PYTHON}\nslurm: {{}}\n")
@@ -69,7 +66,8 @@ def test_doctor_and_run_in_a_study(cluster: Cluster, tmp_path: Path) -> None:
     assert states["Horovod"][0] == "skipped" and states["srun and PMIx"][0] == "ok"
     assert not study.cluster.run("squeue", "-h", "--name=scalesweep-doctor").strip()
 
-    call(study, "--until", "run")
+    code, said = study.slurm("--until", "run")
+    assert code == 0, said
     (record,) = (json.loads(p.read_text()) for p in study.path.glob("results/runs/*/*/record.json"))
     assert record["study"] is None  # in no repository
     assert record["resources"]["slurm"]["nodes"] == 2
@@ -80,8 +78,7 @@ def test_doctor_and_run_in_a_study(cluster: Cluster, tmp_path: Path) -> None:
 def test_ranks_of_pytorch_meet_across_nodes_by_the_words_of_the_site(
     cluster: Cluster, tmp_path: Path
 ) -> None:
-    shutil.copytree(ROOT / "resources" / "study", tmp_path / "study")
-    study = SlurmProject(tmp_path / "study", cluster, profile=f"{ROOT}/profiles/slurm")
+    study = make_study(tmp_path / "study", cluster)
     points = "{benchmark: torch_training, fixed: {ranks: 2, ranks_per_node: 1, model: mlp}}"
     study.write("config/config.yaml", f"campaign: c\nsite: mine\nexperiments:\n  e: {points}\n")
     site = SITE.replace("toy_cluster", "mine")

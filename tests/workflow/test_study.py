@@ -1,4 +1,4 @@
-"""A study of one's own: made, run, and used with scalesweep as a Snakemake module."""
+"""A study of one's own: made, run, extended, and with scalesweep as a Snakemake module."""
 
 import json
 import os
@@ -16,27 +16,21 @@ from tests.fakes.snakemake_calls import call
 
 pytestmark = pytest.mark.slow
 
-# What `snakedeploy deploy-workflow CLONE . --branch main` (0.17) leaves in workflow/Snakefile, but
-# that it forgets the folder of a CLONE that is a local path.
-DEPLOYED = f"""\
-from snakemake.utils import min_version
-
-
-min_version("6.10.0")
+INCLUDED = (ROOT / "resources" / "study" / "Snakefile").read_text()
+MODULE = """\
+from scalesweep.core.paths import SNAKEFILE
 
 
 configfile: "config/config.yaml"
 
 
-# declare {ROOT} as a module
 module scalesweep:
     snakefile:
-        "{ROOT}/Snakefile"
+        SNAKEFILE
     config:
         config
 
 
-# use all rules from {ROOT}
 use rule * from scalesweep
 """
 OWN = """
@@ -77,10 +71,10 @@ def study(tmp_path_factory: pytest.TempPathFactory) -> Path:
     words = (sys.executable, "-m", "scalesweep", "study", str(folder))
     made = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False)
     assert (made.returncode, made.stderr) == (0, "")
-    assert f"snakemake -s {ROOT}/Snakefile --directory '{folder}'" in made.stdout
+    assert made.stdout.endswith(f"run it: cd '{folder}' && snakemake\n")
     for command in (("init", "-q"), ("add", "."), ("commit", "-qm", "A new study")):
         git(folder, *command)
-    done = snakemake(folder.parent, "-s", f"{ROOT}/Snakefile", "--directory", str(folder))
+    done = snakemake(folder)
     assert done.returncode == 0, done.stderr
     return folder
 
@@ -100,19 +94,20 @@ def test_a_new_study_runs_to_its_report_at_once(study: Path) -> None:
     assert git(study, "status", "--porcelain") == ""  # results are not committed
 
 
-def test_as_a_module_it_has_the_same_runs_and_rules_of_its_own(study: Path, tmp_path: Path) -> None:
-    deployed = shutil.copytree(study, tmp_path / "deployed")
+@pytest.mark.parametrize("snakefile", [INCLUDED, MODULE])
+def test_rules_and_handlers_of_its_own_work_beside_ours(
+    study: Path, tmp_path: Path, snakefile: str
+) -> None:
+    deployed = shutil.copytree(study, tmp_path / "deployed", symlinks=True)
     # What snakedeploy copies too: sites have the names of those that are shipped, and are the same.
     shutil.copytree(ROOT / "config" / "sites", deployed / "config" / "sites", dirs_exist_ok=True)
-    shutil.copytree(ROOT / "profiles", deployed / "profiles")
-    (deployed / "workflow").mkdir()
-    (deployed / "workflow" / "Snakefile").write_text(DEPLOYED + OWN)
+    (deployed / "Snakefile").write_text(snakefile + OWN)
     lost = next(deployed.glob("results/runs/my_machine/monte_carlo-r1-*"))
     shutil.rmtree(lost)
     done = snakemake(deployed, "words", "all")
     assert done.returncode == 0, done.stderr
     assert re.search(r"^run +1$", done.stderr, re.M) and (lost / "record.json").is_file()
-    assert "runs: 1 of 1 done" in done.stderr  # from a handler, which Snakemake ignores in modules
+    assert "runs: 1 of 1 done" in done.stderr  # from a handler
     assert "the study's own handler" in done.stdout
     assert int((deployed / "words.txt").read_text().split()[0]) > 100
 
@@ -121,7 +116,7 @@ def test_a_second_file_of_a_name_is_one_line(study: Path) -> None:
     site = study / "config" / "sites" / "local.yaml"
     site.write_text("site: local\nnodes: 1\n")
     try:
-        done = snakemake(study, "-s", f"{ROOT}/Snakefile", "plan", "--config", "site=local")
+        done = snakemake(study, "plan", "--config", "site=local")
     finally:
         site.unlink()
     assert done.returncode != 0 and "Traceback" not in done.stderr
@@ -130,12 +125,12 @@ def test_a_second_file_of_a_name_is_one_line(study: Path) -> None:
         in done.stderr
     )
     shipped = ("--config", "campaign=nt3_small", "site=local")
-    plan = snakemake(study, "-s", f"{ROOT}/Snakefile", "plan", *shipped, "results=other")
+    plan = snakemake(study, "plan", *shipped, "results=other")
     assert "campaign nt3_small on site local" in plan.stdout
     # The command prints the same call, and becomes it.
     words = ("plan", "nt3_small", "--site", "local", "--results", "007")
     again = snakemake(study, *words, module="scalesweep")
-    line = f"+ snakemake -s {ROOT}/Snakefile plan --config campaign=nt3_small site=local"
+    line = "+ snakemake plan --config campaign=nt3_small site=local"
     assert again.stderr.startswith(f"{line} 'results= \"007\" '\n")
     assert again.stdout == plan.stdout.replace("other/", "007/")
     wrong = snakemake(study, "run", "--", "predict", module="scalesweep")

@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 
 from scalesweep.compute.job_spec import Order
 from scalesweep.compute.program import run_program
-from scalesweep.core.paths import REPO
 from scalesweep.core.record import last_lines
 
 # In front of what a program has to say, whatever a launcher puts in front of that.
@@ -27,7 +26,7 @@ def run(order: Order) -> Said:
     """Start the program of an order, wait for its end, and collect what it says."""
     work = Path(order["folder"])
     work.mkdir(parents=True, exist_ok=True)
-    outcome = run_program(order, work, REPO)
+    outcome = run_program(order, work, None)
     facts = said_in((work / "stdout.log").read_text(errors="replace"))
     if outcome.ended_by_us:
         wrong = f"no end within {order['time_limit_s']:g} s"

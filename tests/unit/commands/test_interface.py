@@ -208,7 +208,7 @@ def test_completion_in_bash(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
 
 
 def test_the_installed_command(tmp_path: Path) -> None:
-    """What tools/setup.sh writes, from another folder and through a link."""
+    """What tools/setup.sh installs, from another folder and through a link."""
     (tmp_path / "link").symlink_to(Path(sys.executable).with_name("scalesweep"))
     done = subprocess.run(
         [tmp_path / "link", "--version"], cwd=tmp_path, capture_output=True, text=True, check=False

@@ -147,7 +147,7 @@ def test_code_has_a_digest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     (tmp_path / "scalesweep").mkdir()
     source = tmp_path / "scalesweep" / "a.py"
     source.write_text("1")
-    monkeypatch.setattr(kept_files, "REPO", tmp_path)
+    monkeypatch.setattr(kept_files, "PACKAGE", tmp_path / "scalesweep")
     monkeypatch.setattr(kept_files, "RESOURCES", tmp_path / "scalesweep")
 
     def digest(*names: str) -> str:

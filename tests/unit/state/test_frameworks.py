@@ -128,8 +128,8 @@ def test_make_torch_mends_the_clone_s_own(
     on: Callable[[str], Campaign], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("scalesweep.config.site.REPO", tmp_path)
-    monkeypatch.setattr("scalesweep.state.frameworks.REPO", tmp_path)
+    monkeypatch.setattr("scalesweep.config.site.CHECKOUT", tmp_path)
+    monkeypatch.setattr("scalesweep.state.frameworks.CHECKOUT", tmp_path)
     campaign = on(f"python: {{torch: .torch/bin/python}}\n{PLAIN}")
     (line,) = told(campaign)
     path = tmp_path / ".torch" / "bin" / "python"

@@ -1,0 +1,126 @@
+"""scalesweep installed from its wheel without TensorFlow, by a user with an empty home."""
+
+import csv
+import json
+import subprocess
+import sys
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import ROOT
+from tests.fakes.torch_python import TORCH, needs_torch
+
+pytestmark = pytest.mark.slow
+
+UV = ROOT / ".tools" / "bin" / "uv"
+SHIPPED = ("Snakefile", "workflow", "profiles", "resources", "config")
+NO_NETWORK = ("error sending request", "dns error", "Failed to fetch", "Could not connect")
+TRAINING = """\
+campaign: training
+site: mine
+experiments:
+  weak_scaling:
+    benchmark: torch_training
+    scaling: weak
+    axes: {ranks: [1, 2]}
+    fixed: {ranks_per_node: 2, model: mlp, batch_size: 8, warmup_batches: 1, batches: 4}
+"""
+SITE = """\
+site: mine
+nodes: 1
+oversubscribe: true
+python: {torch: TORCH}
+launch: {single: [], multi: ["{python}", "{launchers}/local_ranks.py", "{ranks}"]}
+"""
+
+Call = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel, as `uv build` makes it of this checkout."""
+    folder = tmp_path_factory.mktemp("wheel")
+    python = ROOT / ".venv" / "bin" / "python"  # which has the build backend
+    words = [UV, "build", "--quiet", "--wheel", "--no-build-isolation", "--python", python]
+    subprocess.run([*words, "--out-dir", folder, ROOT], check=True)
+    return next(folder.glob("*.whl"))
+
+
+@pytest.fixture(scope="module")
+def call(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Call:
+    """Calls a program of an environment that has the wheel and what it asks for, and no more."""
+    venv, home = tmp_path_factory.mktemp("venv"), tmp_path_factory.mktemp("home")
+    subprocess.run([UV, "venv", "--quiet", "--python", sys.executable, venv], check=True)
+    words = [UV, "pip", "install", "--system-certs", "--quiet", "--python", venv, wheel]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    if any(text in done.stderr for text in NO_NETWORK):
+        pytest.skip(f"no network to install from: {done.stderr.strip().splitlines()[-1]}")
+    assert done.returncode == 0, done.stderr
+    # As in a user's repository, whose commit is not that of scalesweep.
+    git = ["git", "-C", venv, "-c", "user.name=n", "-c", "user.email=e"]
+    subprocess.run([*git, "init", "-q"], check=True)
+    subprocess.run([*git, "commit", "-q", "--allow-empty", "-m", "first"], check=True)
+
+    def call(cwd: Path, *words: str) -> "subprocess.CompletedProcess[str]":
+        env = {"PATH": f"{venv}/bin:/usr/bin:/bin", "HOME": str(home), "LANG": "C.UTF-8"}
+        return subprocess.run(
+            [venv / "bin" / words[0], *words[1:]], cwd=cwd, env=env, timeout=600,
+            capture_output=True, text=True, check=False,
+        )  # fmt: skip
+
+    return call
+
+
+def write_study(call: Call, folder: Path) -> Path:
+    made = call(folder, "scalesweep", "study", "mine")
+    assert (made.returncode, made.stderr) == (0, "")
+    return folder / "mine"
+
+
+def records(study: Path) -> list[dict[str, object]]:
+    return [json.loads(path.read_text()) for path in study.glob("results/runs/*/*/record.json")]
+
+
+def test_the_wheel_has_every_file_of_the_checkout(wheel: Path) -> None:
+    words = ("git", "ls-files", "-co", "--exclude-standard", "scalesweep", "plugins", *SHIPPED)
+    files = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    names = {f"scalesweep/shipped/{n}" if n.startswith(SHIPPED) else n for n in files.splitlines()}
+    inside = {n for n in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in n}
+    assert inside == {name.removeprefix("plugins/") for name in names}
+
+
+def test_a_study_of_an_external_program(call: Call, tmp_path: Path) -> None:
+    study = write_study(call, tmp_path)
+    done = call(study, "snakemake")
+    assert done.returncode == 0, done.stderr
+    assert [record["git"] for record in records(study)] == [None] * 6
+    assert (study / "results" / "report.html").stat().st_size > 100_000
+    with (study / "results" / "tables" / "weak_scaling" / "scaling.csv").open() as file:
+        assert [row["ranks"] for row in csv.DictReader(file)] == ["1", "2"]
+    assert "Nothing to be done" in call(study, "scalesweep", "run").stderr
+    # Its executor is found, and its profile.
+    plan = call(study, "snakemake", "plan", "--profile", "slurm", "--config", "site=piz_daint")
+    assert plan.returncode == 0 and "sbatch --nodes=1 --ntasks=2" in plan.stdout, plan.stderr
+    doctor = call(study, "scalesweep", "doctor")
+    assert doctor.returncode == 0 and "2 ranks on" in doctor.stdout, doctor.stdout
+
+
+def test_what_a_site_has_no_python_for_is_told(call: Call, tmp_path: Path) -> None:
+    study = write_study(call, tmp_path)
+    doctor = call(study, "scalesweep", "doctor", "torch_scaling_small", "--results", "other")
+    assert doctor.returncode == 1
+    path = study / ".torch" / "bin" / "python"
+    assert f"python.torch: '{path}' is not there: `python3 -m venv .torch" in doctor.stdout
+
+
+@needs_torch
+def test_a_study_of_pytorch_in_an_environment_of_the_user(call: Call, tmp_path: Path) -> None:
+    study = write_study(call, tmp_path)
+    (study / "config" / "config.yaml").write_text(TRAINING)
+    (study / "config" / "sites" / "mine.yaml").write_text(SITE.replace("TORCH", str(TORCH)))
+    done = call(study, "snakemake")
+    assert done.returncode == 0, done.stderr
+    assert len(records(study)) == 2 and (study / "results" / "report.html").is_file()
