@@ -33,6 +33,15 @@ class Parser(argparse.ArgumentParser):
         """The options that have a few values."""
         return [action for action in self._actions if action.option_strings and action.choices]
 
+    def _several(self) -> set[str]:
+        """Options that may be named several times."""
+        return {
+            word
+            for action in self._actions
+            if isinstance(action, argparse._AppendAction)
+            for word in action.option_strings
+        }
+
     def described(self) -> list[tuple[str, str]]:
         """Each argument as it is typed, and what it means."""
         return [
@@ -61,7 +70,7 @@ class Parser(argparse.ArgumentParser):
                 where = name or (before if before in options else "an argument")
                 self.error(f"{where}: is empty; leave it out, or name a value")
             if name in options:
-                if name in named:
+                if name in named and name not in self._several():
                     self.error(f"{name}: is named twice; name it once")
                 named.append(name)
 
@@ -284,11 +293,53 @@ def _study(parser: Parser) -> None:
     parser.add_argument("folder", metavar="FOLDER", help="folder to make, new or empty")
 
 
+def _sweep(parser: Parser) -> None:
+    parser.add_argument("--ranks", default="1", metavar="1,2,4", help="rank counts; default: 1")
+    parser.add_argument(
+        "--param",
+        action="append",
+        metavar="NAME=V,V",
+        help="values of a parameter; may be repeated",
+    )
+    parser.add_argument(
+        "--metric", action="append", metavar="'NAME UNIT lower|higher: PATTERN'",
+        help="a number that the command prints, the group of the pattern; the first one is shown;"
+        " default: the wall time",
+    )  # fmt: skip
+    parser.add_argument(
+        "--repeats", default="3", metavar="N", help="runs of each point; default: 3"
+    )
+    parser.add_argument(
+        "--scale", default="ranks", metavar="NAME",
+        help="the parameter that it scales over; default: ranks",
+    )  # fmt: skip
+    parser.add_argument(
+        "--scaling", default="strong", choices=("strong", "weak", "none"), metavar="KIND",
+        help="strong (the same work at each scale, the default), weak (the work grows), or none",
+    )  # fmt: skip
+    parser.add_argument(
+        "--out", default="sweep", metavar="FOLDER",
+        help="where campaign, site, benchmark and results go; default: sweep",
+    )  # fmt: skip
+    parser.add_argument("--slurm", action="store_true", help="runs are jobs of Slurm")
+    parser.add_argument(
+        "--ranks-per-node", default="1", metavar="N",
+        help="ranks on a node of Slurm; default: 1",
+    )  # fmt: skip
+    parser.usage = "scalesweep sweep [OPTION ...] -- COMMAND"
+
+
 def _completion(parser: Parser) -> None:
     parser.add_argument("shell", choices=("bash", "zsh"), metavar="bash|zsh", help="the shell")
 
 
 COMMANDS = {
+    "sweep": Command(
+        "sweep", "measure a command over a grid, without a YAML file", _sweep,
+        ("scalesweep sweep --ranks 1,2,4 -- mpirun -np {ranks} ./app",
+         "scalesweep sweep --param threads=1,2,4 --scale threads"
+         " --metric 'time s lower: took ([\\d.]+)' -- env OMP_NUM_THREADS={threads} ./app"),
+    ),
     "run": Command(
         "snakemake_call", "run what is pending of a campaign, and write its report", _run,
         ("scalesweep run", "scalesweep run cosmoflow_io --profile slurm -- --jobs 20"),
@@ -365,11 +416,11 @@ def read(words: Sequence[str]) -> tuple[str, argparse.Namespace]:
     if name not in COMMANDS:
         raise UserError(f"scalesweep {name}: no such command; {choices(name, COMMANDS)}")
     command, own, rest = COMMANDS[name], list(words[1:]), []
-    if command.module == "snakemake_call" and "--" in own:
+    if command.module in ("snakemake_call", "sweep") and "--" in own:
         at = own.index("--")
         own, rest = own[:at], own[at + 1 :]
     args = parser_of(name).read(own)
-    args.command, args.snakemake = name, rest
+    args.command, args.line, args.snakemake, args.words = name, list(words[1:]), rest, rest
     return command.module, args
 
 

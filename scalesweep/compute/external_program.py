@@ -19,7 +19,7 @@ from scalesweep.compute.log_metrics import (
     metrics_of,
     read_metrics,
 )
-from scalesweep.compute.native_format import NativeParts
+from scalesweep.compute.native_format import Meaning, NativeParts
 from scalesweep.compute.stamp_arrays import Stamped, read_stamps
 from scalesweep.core.exchange_notes import EXCHANGE, of_horovod
 from scalesweep.core.files import write_atomic
@@ -28,6 +28,9 @@ from scalesweep.core.host_list import expand
 from scalesweep.core.npy import write_npz
 from scalesweep.core.record import EPOCH_TIMES, EXTRACTED
 
+# What is measured of a program of which nothing is read.
+WALL_TIME = "wall_time"
+WALL_TIME_MEANS: Meaning = {"unit": "s", "better": "lower", "scope": "total"}
 ATTEMPT = "attempt.json"
 ATTEMPT_SCHEMA = 1  # of this file; what it says of ranks becomes columns with the record
 # As for native programs (workflow/benchmarks/harness/facts.py), of whatever framework: what an
@@ -124,6 +127,8 @@ def read_result(work: Path, extract: Patterns) -> tuple[NativeParts, Reading]:
     if stamps := extract.get("stamps"):
         stamped = read_stamps(stamps, work, ranks, srun_labels, record.get("wall_s"))
         _add_stamps(stamped, record, reading, notes)
+    elif not metrics:
+        reading.metrics = {WALL_TIME: {"value": record["wall_s"], **WALL_TIME_MEANS}}
     (work / EXTRACTED).unlink(missing_ok=True)
     if reading.arrays:
         write_npz(work / EXTRACTED, reading.arrays)

@@ -1,4 +1,4 @@
-"""``result`` of a benchmark.yaml: ``native``, or how what a program prints is read."""
+"""``result`` of a benchmark.yaml: ``native``, ``wall_time``, or how what it prints is read."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -7,6 +7,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from scalesweep.analysis.metrics import EVERY_KEY, QUANTITIES
+from scalesweep.compute.external_program import WALL_TIME, WALL_TIME_MEANS
 from scalesweep.compute.job_spec import STREAMS, StampsOrder
 from scalesweep.compute.log_metrics import (
     Metric,
@@ -39,7 +40,8 @@ _AS_STEPS = {"match": "all", "scope": "rank", "unit": "s"}
 
 @dataclass(frozen=True)
 class Extract:
-    """The metrics of a foreign program, and the digest of what they are read with.
+    """The metrics of a foreign program, and the digest of what they are read with. Without metrics
+    and stamps it is its wall time that is measured.
 
     ``kinds`` of those that state it (``analysis.metrics.kind_of``): they change no number.
     ``stamps``: how the stamps of its steps are read; None where it prints none.
@@ -50,8 +52,15 @@ class Extract:
     kinds: Mapping[str, str] = field(default_factory=dict)
     stamps: StampsOrder | None = None
 
+    @property
+    def wall_time(self) -> bool:
+        """Whether the wall time is all that is measured."""
+        return not self.metrics and self.stamps is None
+
     def names(self, metric: str) -> bool:
         """Whether a record may have a metric of this name."""
+        if self.wall_time:
+            return metric == WALL_TIME
         if self.stamps is not None and metric.startswith((*MEANINGS, "step_time_", "span_")):
             return True
         return any(
@@ -61,6 +70,8 @@ class Extract:
 
     def meaning_of(self, metric: str) -> Meaning | None:
         """Unit, direction and scope of a metric; None where only its runs can say."""
+        if self.wall_time:
+            return WALL_TIME_MEANS if metric == WALL_TIME else None
         if self.stamps is not None and metric in MEANINGS:
             return MEANINGS[metric]
         return next(
@@ -80,12 +91,14 @@ class Extract:
     def main_metric(self) -> str | None:
         """The first metric that has one value, without any the rate of stamps; None if there is
         none."""
-        usual = None if self.stamps is None else _OF_STAMPS
+        usual = WALL_TIME if self.wall_time else None if self.stamps is None else _OF_STAMPS
         return next((entry.metric for entry in self.metrics if not keyed(entry)), usual)
 
     @property
     def allowed(self) -> list[str]:
         """The metrics by name, ``_<key>`` behind those that have a value for each key."""
+        if self.wall_time:
+            return [WALL_TIME]
         patterns = [m.metric + ("_<key>" if keyed(m) else "") for m in self.metrics]
         return patterns + (list(MEANINGS) if self.stamps is not None else [])
 
@@ -102,6 +115,8 @@ def load_extract(result: Any, path: Path) -> Extract | None:
     """
     if result == "native":
         return None
+    if result == WALL_TIME:
+        return Extract((), digest_of_metrics(()))
     metrics: list[Metric] = []
     kinds: dict[str, str] = {}
     for index, entry in enumerate(result.get("extract", ())):

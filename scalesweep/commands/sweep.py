@@ -1,0 +1,293 @@
+"""Measure a command over a grid without writing YAML first.
+
+Writes campaign, site and benchmark into a folder, as one would write them by hand, and runs them:
+the same line again runs only what failed or is new.
+"""
+
+import argparse
+import csv
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NoReturn
+
+import yaml
+
+from scalesweep.compute.external_program import WALL_TIME
+from scalesweep.core.errors import UserError
+from scalesweep.core.files import write_atomic
+from scalesweep.core.formatting import number, percent, with_interval
+from scalesweep.core.paths import BENCHMARKS, REPO
+
+EXPERIMENT = "sweep"
+# Above the campaign: the line that wrote it.
+LINE = "# scalesweep sweep "
+_NAME = re.compile(r"[a-z][a-z0-9_]*")
+_PLACE = re.compile(r"(?<![{$])\{([A-Za-z_]\w*)\}(?!\})")
+# As many ranks as anybody starts on one machine: without Slurm all of them are on one node.
+_ONE_NODE = 1024
+_SRUN = ["srun", "-N", "{nodes}", "-n", "{ranks}", "-c", "{cpus_per_rank}"]
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """What a line asks for. ``values``: of ranks and of each parameter, in their order."""
+
+    command: tuple[str, ...]
+    values: Mapping[str, Sequence[Any]]
+    metrics: Sequence[Mapping[str, str]]
+    scale: str
+    scaling: str
+    repeats: int
+    slurm: bool
+    ranks_per_node: int
+
+    def files(self) -> dict[str, dict[str, Any]]:
+        """The content of each file, by its path in the folder."""
+        return {
+            "config/config.yaml": self._campaign(),
+            "config/sites/here.yaml": self._site(),
+            f"benchmarks/{self.name}/benchmark.yaml": self._benchmark(),
+        }
+
+    @property
+    def name(self) -> str:
+        """The benchmark: the last word that is a file, else the first; shipped names are taken."""
+        files = [word for word in self.command if Path(word).is_file()]
+        stem = Path(files[-1] if files else self.command[0]).stem
+        name = re.sub(r"[^a-z0-9]+", "_", stem.lower()).strip("_")
+        own = _NAME.fullmatch(name) and not (BENCHMARKS / name).exists()
+        return name if own else f"my_{name}".rstrip("_")
+
+    def _campaign(self) -> dict[str, Any]:
+        axes = {name: list(values) for name, values in self.values.items()}
+        experiment = {
+            "benchmark": self.name,
+            "scaling": self.scaling,
+            **({"scale": self.scale} if self.scale != "ranks" else {}),
+            "axes": axes,
+            **({"fixed": {"ranks_per_node": self.ranks_per_node}} if self.slurm else {}),
+            "repeats": self.repeats,
+        }
+        return {"campaign": EXPERIMENT, "site": "here", "experiments": {EXPERIMENT: experiment}}
+
+    def _site(self) -> dict[str, Any]:
+        launch: dict[str, Any] = {"single": [], "multi": []}
+        if not self.slurm:
+            return {"site": "here", "nodes": 1, "oversubscribe": True, "launch": launch}
+        nodes = -(-max(self.values["ranks"]) // self.ranks_per_node)
+        if "ranks" not in places(self.command):
+            launch = {"single": _SRUN, "multi": _SRUN}
+        return {"site": "here", "nodes": nodes, "launch": launch, "slurm": {}}
+
+    def _benchmark(self) -> dict[str, Any]:
+        one = {"type": "integer", "minimum": 1, "default": 1, "unit": "ranks"}
+        parameters: dict[str, Any] = {
+            "ranks": {**one, "doc": "Processes."},
+            "ranks_per_node": {**one, "default": _ONE_NODE, "doc": "Processes on a node."},
+        }
+        for name, values in self.values.items():
+            if name != "ranks":
+                kind, default = _type(values)
+                doc = f"{name} of the command."
+                parameters[name] = {"type": kind, "default": default, "doc": doc}
+        result = {"extract": [dict(metric) for metric in self.metrics]}
+        # The program starts in the study's folder: the command is meant for the caller's.
+        here = ["env", f"--chdir={Path.cwd()}"]
+        words = [str(Path(word).absolute()) if _is_file(word) else word for word in self.command]
+        return {
+            "name": self.name,
+            "version": 1,
+            "summary": shlex.join(self.command),
+            "parameters": parameters,
+            "command": [*here, *words],
+            "result": result if self.metrics else WALL_TIME,
+        }
+
+
+def places(command: Sequence[str]) -> set[str]:
+    """What the braces of a command name."""
+    return {name for word in command for name in _PLACE.findall(word)}
+
+
+def read_sweep(args: argparse.Namespace) -> Sweep:
+    """What a line asks for; raises UserError."""
+    if not args.words:
+        _refuse("no command; put it after `--`, as in `-- ./app -n {ranks}`")
+    values = {"ranks": _counts(args.ranks), **dict(map(_parameter, args.param or ()))}
+    command = tuple(args.words)
+    for name in sorted(places(command) - values.keys()):
+        _refuse(f"{{{name}}} in the command: no value; give --param {name}=VALUE,VALUE")
+    for name in sorted(values.keys() - places(command)):
+        if name != "ranks" or (len(values["ranks"]) > 1 and not args.slurm):
+            _refuse(
+                f"{name}: the command does not use it; write {{{name}}} where its value belongs"
+            )
+    if args.scale not in values or _type(values[args.scale])[0] != "integer":
+        allowed = [name for name, of in values.items() if _type(of)[0] == "integer"]
+        _refuse(f"--scale {args.scale}: is no integer parameter; allowed: {', '.join(allowed)}")
+    alone = len(values[args.scale]) == 1
+    return Sweep(
+        command=command,
+        values=values,
+        metrics=[_metric(text) for text in args.metric or ()],
+        scale=args.scale,
+        scaling="none" if alone else args.scaling,
+        repeats=_whole("--repeats", args.repeats),
+        slurm=args.slurm,
+        ranks_per_node=_whole("--ranks-per-node", args.ranks_per_node),
+    )
+
+
+def run(args: argparse.Namespace) -> None:
+    """Write the files, run what is pending, print the table. Exits with Snakemake's code."""
+    sweep = read_sweep(args)
+    folder = Path(args.out).expanduser().absolute()
+    write_sweep(sweep, folder, args.line)
+    words = [sys.executable, "-m", "snakemake", "-s", str(REPO / "Snakefile"), "--directory"]
+    words += [str(folder), *(["--profile", str(REPO / "profiles" / "slurm")] if args.slurm else [])]
+    code = subprocess.run(words, check=False).returncode
+    results = folder / "results"
+    table = results / "tables" / EXPERIMENT
+    if (table / "points.csv").is_file():
+        print("\n".join(["", *shown_table(sweep, table)]))
+        print(f"report: {results / 'report.html'}\nedit and run again: {folder}")
+    sys.exit(code)
+
+
+def write_sweep(sweep: Sweep, folder: Path, line: Sequence[str]) -> None:
+    """Write campaign, site and benchmark; raises UserError for files that somebody edited, and for
+    a folder of another command, whose runs would count as this one's."""
+    campaign = folder / "config" / "config.yaml"
+    new = _texts(sweep, line)
+    if campaign.is_file():
+        first = campaign.read_text().partition("\n")[0]
+        if not first.startswith(LINE):
+            _refuse(f"{campaign}: was not written by this command; name another folder with --out")
+        from scalesweep.commands.interface import read
+
+        past_line = shlex.split(first.removeprefix(LINE))
+        past = read_sweep(read(["sweep", *past_line])[1])
+        if past.command != sweep.command:
+            _refuse(f"--out {folder}: measures `{shlex.join(past.command)}`; name another folder")
+        for path, text in _texts(past, past_line).items():
+            if not (folder / path).is_file() or (folder / path).read_text() != text:
+                _refuse(
+                    f"{folder / path}: was edited; run `scalesweep run` in {folder}, or name "
+                    "another folder with --out"
+                )
+    elif folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        _refuse(f"--out {folder}: is not an empty folder; name another one")
+    for path, text in new.items():
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        write_atomic(folder / path, text)
+
+
+def shown_table(sweep: Sweep, tables: Path) -> Iterator[str]:
+    """A line for each point: its values, what was measured, and how it scales."""
+    from tabulate import tabulate
+
+    scaled = tables / "scaling.csv"
+    with (scaled if scaled.is_file() else tables / "points.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    metric = sweep.metrics[0]["metric"] if sweep.metrics else WALL_TIME
+    unit = sweep.metrics[0]["unit"] if sweep.metrics else "s"
+    head = [name for name in sweep.values if len(sweep.values[name]) > 1 or name == sweep.scale]
+    lines = [[*head, "repeats", f"{metric} [95 %] {unit}", "speedup", "efficiency"]]
+    for row in rows:
+        mean, low, high, speedup, *efficiency = (
+            float(cell) if (cell := row.get(f"{metric}_{stat}_run")) else None
+            for stat in ("mean", "low", "high", "speedup", "eff", "eff_low", "eff_high")
+        )
+        lines.append(
+            [
+                *(row.get(name, "") for name in head),
+                f"{row['repeats']} of {row['planned']}",
+                with_interval(mean, low, high),
+                "" if speedup is None else number(speedup),
+                "" if speedup is None else percent(*efficiency),
+            ]
+        )
+    kept = [i for i in range(len(lines[0])) if any(line[i] for line in lines[1:])]
+    lines = [[line[i] for i in kept] for line in lines]
+    yield from tabulate(lines[1:], lines[0], "plain", disable_numparse=True).splitlines()
+
+
+def _texts(sweep: Sweep, line: Sequence[str]) -> dict[str, str]:
+    """The text of each file; above the campaign the line that wrote it."""
+    texts = {
+        path: yaml.safe_dump(content, sort_keys=False, default_flow_style=None, width=100)
+        for path, content in sweep.files().items()
+    }
+    texts["config/config.yaml"] = f"{LINE}{shlex.join(line)}\n{texts['config/config.yaml']}"
+    return texts
+
+
+def _counts(text: str) -> list[int]:
+    return [_whole("--ranks", part) for part in text.split(",")]
+
+
+def _whole(option: str, text: str) -> int:
+    """A whole number of at least 1; raises UserError."""
+    if not text.strip().isdecimal() or int(text) < 1:
+        _refuse(f"{option} {text}: must be whole numbers of 1 or more")
+    return int(text)
+
+
+def _parameter(text: str) -> tuple[str, list[Any]]:
+    """Name and values of ``NAME=VALUE,VALUE``; raises UserError."""
+    name, equals, values = text.partition("=")
+    if not equals or not _NAME.fullmatch(name) or not values:
+        _refuse(f"--param {text}: must be NAME=VALUE,VALUE; a name has lower-case letters, 0-9, _")
+    return name, _same_type([_value(part) for part in values.split(",")])
+
+
+def _value(text: str) -> Any:
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text
+
+
+def _same_type(values: list[Any]) -> list[Any]:
+    return [str(value) for value in values] if any(isinstance(v, str) for v in values) else values
+
+
+def _type(values: Sequence[Any]) -> tuple[str, Any]:
+    """The type of a parameter, and a default that no later value changes: ids depend on it."""
+    if any(isinstance(value, str) for value in values):
+        return "string", ""
+    return ("number", 0) if any(isinstance(value, float) for value in values) else ("integer", 0)
+
+
+def _metric(text: str) -> dict[str, str]:
+    """An entry of ``result.extract``; raises UserError."""
+    head, colon, pattern = text.partition(":")
+    words = head.split()
+    try:
+        groups = re.compile(pattern.strip()).groups
+    except re.error as error:
+        _refuse(f"--metric {text}: '{pattern.strip()}' is not a regular expression ({error})")
+    usable = len(words) == 3 and words[2] in ("lower", "higher") and _NAME.fullmatch(words[0])
+    if not usable or not colon or groups != 1:
+        _refuse(
+            f"--metric {text}: must be 'NAME UNIT lower|higher: PATTERN', with one group "
+            r"for the number, as in 'time s lower: took ([\d.]+)'"
+        )
+    name, unit, better = words
+    given = {"metric": name, "pattern": pattern.strip(), "unit": unit, "better": better}
+    return {**given, "scope": "total"}
+
+
+def _is_file(word: str) -> bool:
+    return ("/" in word or "." in word) and Path(word).is_file()
+
+
+def _refuse(text: str) -> NoReturn:
+    raise UserError(f"scalesweep sweep: {text}")
