@@ -16,31 +16,28 @@ PARTS = {
     "span_compute": ("span_forward", "span_backward", "span_optimizer"),
     "span_communication": ("span_data_parallel", "span_tensor_parallel", "span_pipeline_wait"),
 }
-# An activity may be longer by this share and so many seconds than the time that it is part of.
-_SHARE, _S = 0.05, 1e-3
 
 
 def move_out(rows: Rows) -> None:
     """Take activities out of the steps of a rank that hold them, into the time before the next.
 
-    A step holds what does not fit between it and the one before, and does fit beside its spans.
+    A step holds what fits beside its spans better than between it and the one before.
     """
     names = [name for name in ACTIVITIES if name in rows.columns]
     if not names or not rows.has(SECONDS):
         return
     seconds, between = rows.columns[SECONDS], rows.columns.get(BETWEEN)
     before = _times_before(rows)
-    for place, key in enumerate(rows.keys):
+    # From the last step on: what is moved out counts before the next, which has been looked at.
+    for place in reversed(range(len(rows.keys))):
         taken = {n: v for n in names if (v := _known(rows, n, place)) > 0}
         if not taken:
             continue
         inside = _inside(taken, before(place), seconds[place] - _spans(rows, place))
-        if not inside:
-            continue
         total = math.fsum(taken[name] for name in inside)
         seconds[place] = max(seconds[place] - total, 0.0)
         following = place + 1
-        known = following < len(rows.keys) and follows(key, rows.keys[following])
+        known = following < len(rows.keys) and follows(rows.keys[place], rows.keys[following])
         if known and between is not None:
             between[following] += total
         for name in inside:
@@ -51,15 +48,24 @@ def move_out(rows: Rows) -> None:
 
 def _inside(taken: dict[str, float], before: float | None, room: float) -> Sequence[str]:
     """Which activities lie within the step: ``before`` are the seconds since the step before, None
-    where they are not known, ``room`` those of the step that no span counts."""
-    for count in range(len(taken) + 1):
-        for names in combinations(taken, count):
-            within = math.fsum(taken[name] for name in names)
-            without = math.fsum(taken.values()) - within
-            outside = before is None or without <= before * (1 + _SHARE) + _S
-            if outside and (names or before is not None) and within * (1 - _SHARE) <= room:
-                return names
-    return ()
+    where they are not known, ``room`` those of the step that no span counts.
+
+    Those by which the least is too long for its place; of several, by which the least is left over.
+    """
+
+    def misfit(inside: Sequence[str]) -> tuple[float, float]:
+        within = math.fsum(taken[name] for name in inside)
+        outside = math.fsum(taken.values()) - within
+        spare = [room - within] if inside else []
+        if before is not None and len(inside) < len(taken):
+            spare.append(before - outside)
+        too_long = -math.fsum(min(each, 0.0) for each in spare)
+        return round(too_long, 6), math.fsum(spare)
+
+    sets = [names for count in range(len(taken) + 1) for names in combinations(taken, count)]
+    if before is None:  # what fits is inside
+        return next((names for names in sets[1:] if not misfit(names)[0]), ())
+    return min(sets, key=misfit)
 
 
 def _times_before(rows: Rows) -> Callable[[int], float | None]:

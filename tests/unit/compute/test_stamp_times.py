@@ -138,3 +138,19 @@ def test_what_precedes_the_first_step_stays_before_it(tmp_path: Path) -> None:
     stamped = read(tmp_path, [steps])
     assert "span_validation" not in stamped.arrays
     assert "span validation is left out" in stamped.warnings[0]
+
+
+def test_logging_of_any_length_within_each_step_is_taken_out_of_it(tmp_path: Path) -> None:
+    """``with spans.span("logging")`` around the usual print, which takes 0 to 4 ms."""
+    steps, shift = steps_of(0, 50), 0.0
+    took = [0.004 * (7 * place % 50) / 50 for place in range(50)]
+    for each, seconds in zip(steps, took, strict=True):
+        each["begin"] += shift
+        each["s"] += seconds
+        each["spans"]["logging"] = seconds
+        shift += seconds
+    stamped = read(tmp_path, [steps])
+    assert stamped.metrics["step_times"]["value"] == pytest.approx(SECONDS, rel=1e-4)
+    assert list(stamped.arrays["span_logging"].values)[1:] == pytest.approx(took[:-1], abs=1e-6)
+    between = stamped.arrays["span_between"].values
+    assert list(between)[1:] == pytest.approx([PAUSE + each for each in took[:-1]], abs=1e-5)
