@@ -291,6 +291,14 @@ def _doctor(parser: Parser) -> None:
 
 def _study(parser: Parser) -> None:
     parser.add_argument("folder", metavar="FOLDER", help="folder to make, new or empty")
+    parser.add_argument(
+        "--from", dest="script", default="", metavar="SCRIPT",
+        help="a training script in Python: its options become parameters, a trial on one rank shows"
+        " what it prints; words after `--` are handed to it",
+    )  # fmt: skip
+    parser.add_argument(
+        "--python", default="", metavar="PATH", help="the Python that starts the script"
+    )
 
 
 def _sweep(parser: Parser) -> None:
@@ -394,7 +402,7 @@ COMMANDS = {
     ),
     "study": Command(
         "study", "make a study: a campaign, a site and a benchmark that run at once", _study,
-        ("scalesweep study ~/my_study",),
+        ("scalesweep study ~/my_study", "scalesweep study my_study --from train.py -- --epochs 1"),
     ),
     "completion": Command(
         "completion", "print what completes commands and options in a shell", _completion,
@@ -416,7 +424,7 @@ def read(words: Sequence[str]) -> tuple[str, argparse.Namespace]:
     if name not in COMMANDS:
         raise UserError(f"scalesweep {name}: no such command; {choices(name, COMMANDS)}")
     command, own, rest = COMMANDS[name], list(words[1:]), []
-    if command.module in ("snakemake_call", "sweep") and "--" in own:
+    if command.module in ("snakemake_call", "study", "sweep") and "--" in own:
         at = own.index("--")
         own, rest = own[:at], own[at + 1 :]
     args = parser_of(name).read(own)

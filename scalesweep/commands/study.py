@@ -3,6 +3,7 @@
 import argparse
 import shlex
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 
 from scalesweep.core.errors import UserError
@@ -13,25 +14,63 @@ SKELETON = RESOURCES / "study"
 
 
 def write_study(folder: Path) -> None:
-    """Write a new study into ``folder``.
+    """Write a new study into ``folder``; raises UserError or OSError if it cannot be written."""
+    check_new(folder)
+    ignore = shutil.ignore_patterns("__pycache__")
+    shutil.copytree(SKELETON, folder, dirs_exist_ok=True, ignore=ignore)
+    write_rules(folder)
 
-    Raises UserError if the folder has files, or is none; OSError if it cannot be written.
-    """
+
+def write_rules(folder: Path) -> None:
+    """Write what makes ``snakemake`` and ``snakemake --profile slurm`` work in a study."""
+    folder.mkdir(parents=True, exist_ok=True)
+    shutil.copy(SKELETON / "Snakefile", folder)
+    shutil.copytree(PROFILES, folder / "profiles", dirs_exist_ok=True)
+    link = folder / "slurm"  # where --profile slurm is looked for
+    if not link.is_symlink():
+        link.symlink_to("profiles/slurm")
+
+
+def check_new(folder: Path) -> None:
+    """Raise UserError if the folder has files, or is none."""
     if folder.is_dir():
         if any(folder.iterdir()):
             raise UserError(f"{folder}: the folder is not empty; name a new one")
     elif folder.exists() or folder.is_symlink():
         raise UserError(f"{folder}: is not a folder; name a new one")
-    ignore = shutil.ignore_patterns("__pycache__")
-    shutil.copytree(SKELETON, folder, dirs_exist_ok=True, ignore=ignore)
-    shutil.copytree(PROFILES, folder / "profiles")
-    (folder / "slurm").symlink_to("profiles/slurm")  # where --profile slurm is looked for
 
 
 def run(args: argparse.Namespace) -> None:
     """Write the study, and say how to run it."""
     folder = Path(args.folder).expanduser().absolute()
     check_path("FOLDER", folder)
-    write_study(folder)
-    print(f"study: {folder} (its README.md says what is where)")
+    if args.script:
+        write_study_of(Path(args.script).expanduser().absolute(), folder, args.python, args.words)
+    elif args.words or args.python:
+        raise UserError("scalesweep study: --python and words after `--` need --from SCRIPT")
+    else:
+        write_study(folder)
+        print(f"study: {folder} (its README.md says what is where)")
     print(f"run it: cd {shlex.quote(str(folder))} && snakemake")
+
+
+def write_study_of(script: Path, folder: Path, python: str, arguments: Sequence[str]) -> None:
+    """Write a study of a script, and say what was seen of it, and what was not."""
+    from scalesweep.commands.study_from import look_at, python_of, try_it, write_files
+
+    check_new(folder)
+    seen = look_at(script, arguments)
+    python = python or python_of(seen)
+    print(f"trying {script.name} on one rank with {python}", flush=True)
+    try_it(seen, python, arguments)
+    write_rules(folder)
+    write_files(seen, folder, python, arguments)
+    for source in (SKELETON / ".gitignore", RESOURCES / "spans" / "scalesweep_spans.py"):
+        shutil.copy(source, folder)
+    for name, spec in seen.parameters.items():
+        print(f"parameter {name}: default {spec['default']}")
+    for metric in seen.metrics:
+        print(f"metric {metric['metric']} ({metric['unit']}): {metric['pattern']}")
+    for line in seen.missing:
+        print(f"not seen: {line}")
+    print(f"study: {folder}; look at benchmarks/{seen.name}/benchmark.yaml first")

@@ -17,11 +17,12 @@ from typing import Any, NoReturn
 
 import yaml
 
+from scalesweep.commands.study import check_new, write_rules
 from scalesweep.compute.external_program import WALL_TIME
 from scalesweep.core.errors import UserError
 from scalesweep.core.files import write_atomic
 from scalesweep.core.formatting import number, percent, with_interval
-from scalesweep.core.paths import BENCHMARKS, REPO
+from scalesweep.core.paths import BENCHMARKS
 
 EXPERIMENT = "sweep"
 # Above the campaign: the line that wrote it.
@@ -148,14 +149,13 @@ def run(args: argparse.Namespace) -> None:
     sweep = read_sweep(args)
     folder = Path(args.out).expanduser().absolute()
     write_sweep(sweep, folder, args.line)
-    words = [sys.executable, "-m", "snakemake", "-s", str(REPO / "Snakefile"), "--directory"]
-    words += [str(folder), *(["--profile", str(REPO / "profiles" / "slurm")] if args.slurm else [])]
-    code = subprocess.run(words, check=False).returncode
+    words = [sys.executable, "-m", "snakemake", *(["--profile", "slurm"] if args.slurm else [])]
+    code = subprocess.run(words, cwd=folder, check=False).returncode
     results = folder / "results"
     table = results / "tables" / EXPERIMENT
     if (table / "points.csv").is_file():
         print("\n".join(["", *shown_table(sweep, table)]))
-        print(f"report: {results / 'report.html'}\nedit and run again: {folder}")
+        print(f"report: {results / 'report.html'}\nedit and run again in {folder}: snakemake")
     sys.exit(code)
 
 
@@ -180,8 +180,9 @@ def write_sweep(sweep: Sweep, folder: Path, line: Sequence[str]) -> None:
                     f"{folder / path}: was edited; run `scalesweep run` in {folder}, or name "
                     "another folder with --out"
                 )
-    elif folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        _refuse(f"--out {folder}: is not an empty folder; name another one")
+    else:
+        check_new(folder)
+    write_rules(folder)
     for path, text in new.items():
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
         write_atomic(folder / path, text)
