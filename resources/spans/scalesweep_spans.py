@@ -37,7 +37,7 @@ class Spans:
         self._synchronize, self._unix = synchronize, time.time() - time.perf_counter()
         self._seconds, self._name, self._since = {}, None, time.perf_counter()
         self._step, self._begin, self._peak = 0, None, 0
-        self._inside, self._loop, self._thread = 0, None, None
+        self._inside, self._loop, self._thread, self._rest = 0, None, None, None
         self._lines, self._lock, self._pid = collections.deque(), threading.Lock(), os.getpid()
         folder, self._file = os.environ.get("SCALESWEEP_SPANS"), 1
         if folder:
@@ -103,12 +103,31 @@ class Spans:
                 batch = next(batches)
             except StopIteration:
                 return self._drop()
-            self.at()
+            self.at(self._rest)
             try:
                 yield batch
             except GeneratorExit:  # the loop was left
                 return self._drop() if self._loop is mine else None
             self.end(**{name: v(batch) if callable(v) else v for name, v in about.items()})
+
+    def ddp(self, model):
+        """Count for ``communication`` what is left of the exchange of a DistributedDataParallel
+        model when its gradients are there, and the rest of each step for ``compute``."""
+        from torch.distributed.algorithms.ddp_comm_hooks import default_hooks
+
+        def exchange(group, bucket):
+            if not bucket.is_last():
+                return default_hooks.allreduce_hook(group, bucket)
+            self.at("communication")
+            return default_hooks.allreduce_hook(group, bucket).then(arrived)
+
+        def arrived(done):
+            self.at("compute")
+            return done.value()
+
+        model.register_comm_hook(None, exchange)
+        self._rest = "compute"
+        return model
 
     def _drop(self):
         self.at()

@@ -173,9 +173,9 @@ def metrics_of(lines: Sequence[str]) -> list[dict[str, Any]]:
     """Entries of ``result.extract`` for the rates and times in lines of one form, rates first."""
     if not lines:
         return []
-    found = [metric for metric in _candidates(lines[-1]) if _fits(metric, lines)]
-    names = Counter(metric["metric"] for metric in found)
-    apart = [metric for metric in found if names[metric["metric"]] == 1]
+    fitting = [metric for metric in _candidates(lines[-1]) if _fits(metric, lines)]
+    names = Counter(metric["metric"] for metric in fitting)
+    apart = [metric for metric in fitting if names[metric["metric"]] == 1]
     return sorted(apart, key=lambda metric: metric["better"] == "lower")
 
 
@@ -228,7 +228,7 @@ def _fits(metric: dict[str, Any], lines: Sequence[str]) -> bool:
 def write_files(seen: Seen, folder: Path, python: str, arguments: Sequence[str]) -> None:
     """Write campaign, site and benchmark into a new study."""
     framework = {"framework": "torch"} if "torch" in seen.imports else {}
-    one = {"type": "integer", "minimum": 1, "default": 1, "unit": "ranks"}
+    count = {"type": "integer", "minimum": 1, "default": 1, "unit": "ranks"}
     here = ["env", f"--chdir={seen.script.parent}"]
     benchmark = {
         "name": seen.name,
@@ -236,8 +236,8 @@ def write_files(seen: Seen, folder: Path, python: str, arguments: Sequence[str])
         "summary": f"The script {seen.script.name}.",
         **framework,
         "parameters": {
-            "ranks": {**one, "doc": "Processes."},
-            "ranks_per_node": {**one, "default": 64, "doc": "Processes on a node."},
+            "ranks": {**count, "doc": "Processes."},
+            "ranks_per_node": {**count, "default": 64, "doc": "Processes on a node."},
             **seen.parameters,
         },
         "command": [*here, "{python}", str(seen.script), *arguments, *seen.words],

@@ -86,10 +86,10 @@ class Sweep:
         return {"site": "here", "nodes": nodes, "launch": launch, "slurm": {}}
 
     def _benchmark(self) -> dict[str, Any]:
-        one = {"type": "integer", "minimum": 1, "default": 1, "unit": "ranks"}
+        count = {"type": "integer", "minimum": 1, "default": 1, "unit": "ranks"}
         parameters: dict[str, Any] = {
-            "ranks": {**one, "doc": "Processes."},
-            "ranks_per_node": {**one, "default": _ONE_NODE, "doc": "Processes on a node."},
+            "ranks": {**count, "doc": "Processes."},
+            "ranks_per_node": {**count, "default": _ONE_NODE, "doc": "Processes on a node."},
         }
         for name, values in self.values.items():
             if name != "ranks":
