@@ -118,7 +118,9 @@ class JobRules:
 
     def _resource(self, name: str, shape: Callable[[Wildcards, int], Shape]) -> Resource:
         def resource(wildcards: Wildcards, attempt: int) -> int | str | None:
-            return shape(wildcards, attempt).resources().get(name)
+            value = shape(wildcards, attempt).resources().get(name)
+            # Of an unknown memory Snakemake wants a number; for 0 its plugin asks for none.
+            return 0 if value is None and name == "mem_mb" else value
 
         return resource
 

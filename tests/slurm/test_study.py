@@ -89,3 +89,16 @@ def test_ranks_of_pytorch_meet_across_nodes_by_the_words_of_the_site(
     )  # fmt: skip
     assert states["PyTorch"][0] == "ok" and states["core binding"][0] == "ok"
     assert "Horovod" not in states
+
+
+def test_a_sweep_runs_as_jobs_by_one_line(cluster: Cluster, tmp_path: Path) -> None:
+    study = SlurmProject(tmp_path, cluster)
+    words = ["sweep", "--ranks", "1,2", "--repeats", "1", "--slurm", "--metric"]
+    words += [r"rank 1 higher: rank (\d)", "--", "bash", "-c", "echo rank $SLURM_PROCID"]
+    done = study.scalesweep(*words)
+    assert done.returncode == 0, done.stdout + done.stderr
+    records = [
+        json.loads(p.read_text()) for p in tmp_path.glob("sweep/results/runs/*/*/record.json")
+    ]
+    nodes = {each["point"]["ranks"]: each["resources"]["slurm"]["nodes"] for each in records}
+    assert nodes == {1: 1, 2: 2}
