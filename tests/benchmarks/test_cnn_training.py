@@ -1,14 +1,13 @@
 """The CNN training benchmark as the launcher starts it: one process per rank, ``--run FILE``."""
 
 import json
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 from cnn_training import metrics
 from tests.benchmarks.cnn_programs import DECLARED, PROGRAM, start
-from tests.benchmarks.programs import entry, read, start_helper, warm
+from tests.benchmarks.programs import read, start_helper, warm
 
 
 def value(native, name):
@@ -42,28 +41,11 @@ def test_the_main_metric_is_one():
     assert DECLARED["main_metric"] == "total_images_per_second"
 
 
-@pytest.mark.parametrize(
-    ("params", "words"),
-    [
-        ({"variable_update": "horovod", "devices_per_rank": 2}, ["horovod", "one device"]),
-        ({"variable_update": "replicated", "ranks": 2}, ["replicated", "one rank"]),
-        ({"variable_update": "horovod", "all_reduce": "ring"}, ["all_reduce ring", "auto only"]),
-    ],
-)
-def test_wrong_parameters_are_2_and_one_line(tmp_path, params, words):
-    done, out = start(tmp_path, **params)
-    assert (done.returncode == 2) or params.get("ranks", 1) > 1
-    error = json.loads((out / "native_error.json").read_text())
-    assert error["exit_code"] == 2
-    for word in words:
-        assert word in error["message"]
-
-
 @pytest.mark.slow
 @pytest.mark.measured
 def test_one_rank(tmp_path):
     done, out = start(
-        tmp_path, how=entry, model="resnet20", data_set="cifar10", optimizer="adam", intra_threads=1
+        tmp_path, model="resnet20", data_set="cifar10", optimizer="adam", intra_threads=1
     )
     native, samples = read(done, out)
     assert done.stderr == ""
@@ -110,7 +92,7 @@ def test_two_ranks_on_horovod_with_its_knobs(tmp_path):
         "autotune": True,
         "compression": "fp16",
     }
-    done, out = start(tmp_path, how=entry, ranks=2, ranks_per_node=2, **knobs)
+    done, out = start(tmp_path, ranks=2, ranks_per_node=2, **knobs)
     native, samples = read(done, out)
     assert samples["step_times"].shape == (6, 2)
     assert samples["loss"].shape == (6, 2)
@@ -135,75 +117,24 @@ def test_two_ranks_on_horovod_with_its_knobs(tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("update", "synchronous", "more"),
-    [
-        ("parameter_server", False, {"warmup_batches": 0}),
-        ("distributed_replicated", True, {"input": "pipeline", "devices_per_rank": 2}),
-        ("collective_all_reduce", True, {"input": "pipeline", "precision": "mixed_bfloat16"}),
-    ],
-)
-def test_two_ranks_on_tensorflows_own_connections(tmp_path, update, synchronous, more):
-    done, out = start(tmp_path, ranks=2, ranks_per_node=2, variable_update=update, **more)
+def test_two_ranks_on_tensorflows_own_connections(tmp_path):
+    more = {"input": "pipeline", "devices_per_rank": 2, "warmup_batches": 0}
+    done, out = start(
+        tmp_path, ranks=2, ranks_per_node=2, variable_update="distributed_replicated", **more
+    )
     native, samples = read(done, out)
     assert samples["step_times"].shape == samples["loss"].shape == (6, 2)
-    assert samples["warmup_step_times"].shape == (more.get("warmup_batches", 2), 2)
+    assert samples["warmup_step_times"].shape == (0, 2)
     assert (samples["step_times"] > 0).all()
     mode = native["notes"]["mode"]
-    assert mode["synchronous"] is synchronous
+    assert mode["synchronous"] is True
     assert mode["communication"] == "gRPC"
-    assert ("rank 0" in mode["step_times"]) == (update != "collective_all_reduce")
-    devices = more.get("devices_per_rank", 1)
-    assert native["notes"]["batch"]["global"] == 2 * devices * 4
-    assert native["work"]["samples_per_epoch"] == 2 * devices * 4 * 6
-    assert [len(each) for each in native["notes"]["devices"]] == [devices, devices]
+    assert "rank 0" in mode["step_times"]
+    assert native["notes"]["batch"]["global"] == 2 * 2 * 4
+    assert native["work"]["samples_per_epoch"] == 2 * 2 * 4 * 6
+    assert [len(each) for each in native["notes"]["devices"]] == [2, 2]
     # Horovod only gathers here, so it is told to look for work less often.
     assert native["environment"]["variables"]["HOROVOD_CYCLE_TIME"] == "10"
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "params",
-    [
-        {"xla": True, "variable_update": "replicated", "devices_per_rank": 2},
-        pytest.param(
-            {"precision": "mixed_bfloat16", "data_format": "NCHW", "model": "alexnet"}
-            | {"data_set": "cifar10"},
-            marks=pytest.mark.skipif(
-                "avx512" not in Path("/proc/cpuinfo").read_text(),
-                reason="oneDNN has no bfloat16 without AVX-512, and NCHW is oneDNN's",
-            ),
-        ),
-    ],
-)
-def test_compiled_and_mixed_precision_steps(tmp_path, params):
-    native, samples = read(*start(tmp_path, **params))
-    assert samples["loss"][-1, 0] < samples["loss"][0, 0]
-    assert native["phases"]["timed"] > 0
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("params", "env", "words"),
-    [
-        ({"variable_update": "replicated", "all_reduce": "nccl"}, {}, "all_reduce nccl"),
-        (
-            {"variable_update": "parameter_server", "parameter_device": "gpu"},
-            {},
-            "parameter_device gpu",
-        ),
-        # Without oneDNN, TensorFlow's kernels for CPUs know NHWC only.
-        ({"data_format": "NCHW"}, {"TF_ENABLE_ONEDNN_OPTS": "0"}, "data_format NCHW: "),
-    ],
-)
-def test_what_cannot_be_done_here_is_69_and_one_line(tmp_path, params, env, words):
-    done, out = start(tmp_path, env=env, **params)
-    assert done.returncode == 69, done.stderr
-    error = json.loads((out / "native_error.json").read_text())
-    assert error["exit_code"] == 69
-    assert words in error["message"]
-    assert f"cnn_training: {error['message']}\n" == done.stderr.splitlines(keepends=True)[-1]
-    assert not (out / "native.json").exists()
 
 
 @pytest.mark.slow
@@ -245,26 +176,7 @@ def test_ranks_of_a_host_take_its_gpus_in_turn(given_by_slurm):
 
 
 @pytest.mark.slow
-def test_divergence_is_65(tmp_path):
-    done, out = start(tmp_path, learning_rate=1e30)
-    assert done.returncode == 65, done.stderr
-    error = json.loads((out / "native_error.json").read_text())
-    assert "the loss is nan" in error["message"]
-    assert "learning_rate 1e+30" in error["message"]
-    assert not (out / "native.json").exists()
-
-
-@pytest.mark.slow
-def test_too_few_threads_for_servers_are_2_on_all_ranks(tmp_path):
-    done, out = start(tmp_path, ranks=2, variable_update="parameter_server", inter_threads=1)
-    assert done.returncode != 0
-    error = json.loads((out / "native_error.json").read_text())
-    assert error["exit_code"] == 2
-    assert "inter_threads 1" in error["message"]
-
-
-@pytest.mark.slow
-def test_images_from_files_and_none_there(tmp_path):
+def test_images_from_files_and_broken_ones(tmp_path):
     data = tmp_path / "set"
     done = PROGRAM.stage(data, {"train": 2}, how=warm, data_set="cifar10", images_per_file=16)
     assert done.returncode == 0, done.stderr
@@ -276,16 +188,12 @@ def test_images_from_files_and_none_there(tmp_path):
     assert (samples["loss"][:, 0] != samples["loss"][:, 1]).all()
 
     path = data / "train" / "part-000001.tfrecord"
-    whole = path.read_bytes()
-    for name, code in (("missing", 66), ("cut", 65)):
-        path.unlink() if name == "missing" else path.write_bytes(whole[:-1000])
-        (tmp_path / name).mkdir()
-        done, out = start(tmp_path / name, data=data, **files)
-        assert done.returncode != 0
-        error = json.loads((out / "native_error.json").read_text())
-        assert error["exit_code"] == code
-        assert str(path) in error["message"]
-        assert "graph" not in error["message"].lower()
-        if name == "cut":
-            assert error["message"].endswith("remove it, and the next `snakemake` makes it again")
-        assert not (out / "native.json").exists()
+    path.write_bytes(path.read_bytes()[:-1000])
+    done, out = start(tmp_path / "cut", data=data, **files)
+    assert done.returncode != 0
+    error = json.loads((out / "native_error.json").read_text())
+    assert error["exit_code"] == 65
+    assert str(path) in error["message"]
+    assert "graph" not in error["message"].lower()
+    assert error["message"].endswith("remove it, and the next `snakemake` makes it again")
+    assert not (out / "native.json").exists()

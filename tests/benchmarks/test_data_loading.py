@@ -1,7 +1,6 @@
 """The data-loading benchmark as the launcher starts it: one process per rank, ``--run FILE``."""
 
 import json
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -72,21 +71,6 @@ def test_one_rank(tmp_path, data):
 
 
 @pytest.mark.slow
-@pytest.mark.measured
-def test_two_ranks_gather_every_rank(tmp_path, data):
-    done, out = start(tmp_path, data, ranks=2, ranks_per_node=2, shuffle="before_shard")
-    native, samples = read(done, out)
-    assert samples["local_times"].shape == (3, 2)
-    assert native["work"]["samples_per_epoch"] == 40
-    assert len(native["resources"]["hosts"]) == 2
-    assert len({rank["pid"] for rank in native["environment"]["ranks"]}) == 2
-    # All ranks leave the closing barrier together, so their epochs end alike.
-    spread = np.ptp(samples["global_times"], axis=1)
-    assert (spread < 0.5 * samples["global_times"].max(axis=1) + 0.05).all()
-    assert native["notes"]["touched"]["sum_y"] == pytest.approx(sums(2)[1], abs=1e-5)
-
-
-@pytest.mark.slow
 def test_cache_and_node_local_copy(tmp_path, data):
     done, out = start(
         tmp_path, data, cache="memory", stage_to_node_local=True, validation_samples_per_rank=0
@@ -115,36 +99,6 @@ def test_compressed_data(tmp_path):
 
 
 @pytest.mark.slow
-def test_missing_data_is_66_and_one_line(tmp_path, data):
-    done, out = start(tmp_path, data, samples_per_rank=64)
-    assert done.returncode == 66
-    assert done.stderr.count("\n") == 1
-    assert "32 of 64 train files" in done.stderr
-    error = json.loads((out / "native_error.json").read_text())
-    assert error["exit_code"] == 66
-    assert not (out / "native.json").exists()
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("damage", ["cut short", "empty", "a sample too many"])
-def test_broken_data_is_65_and_one_line(tmp_path, data, damage):
-    broken = tmp_path / "set"
-    for split, count in (("train", 16), ("valid", 4)):
-        (broken / split).mkdir(parents=True)
-        for index in range(count):
-            path = Path(dataset.file_path(broken, split, index))
-            path.write_bytes(Path(dataset.file_path(data, split, index)).read_bytes())
-    whole = path.read_bytes()
-    path.write_bytes({"cut short": whole[:1000], "empty": b""}.get(damage, whole + whole))
-    done, out = start(tmp_path, broken, epochs=1)
-    assert done.returncode == 65, done.stderr
-    assert done.stderr.count("\n") == 1
-    if damage == "cut short":
-        assert f"{path} is damaged (" in done.stderr
-    assert not (out / "native.json").exists()
-
-
-@pytest.mark.slow
 def test_nothing_is_read_ahead(data):
     report = json.loads(start_helper("read_ahead.py", data).stdout)
 
@@ -155,24 +109,6 @@ def test_nothing_is_read_ahead(data):
 
     assert not reads_ahead(report["right"])
     assert reads_ahead(report["wrong"])  # else this test could not fail
-
-
-@pytest.mark.parametrize(
-    ("params", "words"),
-    [
-        ({"batch_size": 5}, ["samples_per_rank 16", "batch_size 5", "15 or 20", "4 or 8"]),
-        ({"validation_samples_per_rank": 6}, ["validation_samples_per_rank 6", "4 or 8"]),
-        ({"samples_per_file": 3}, ["samples_per_file 3"]),
-        ({"cache": "memory", "shuffle": "after_shard"}, ["shuffle must be off"]),
-        ({"stage_to_node_local": True, "shuffle": "before_shard"}, ["stage_to_node_local"]),
-    ],
-)
-def test_wrong_parameters_are_2_and_one_line(tmp_path, params, words):
-    done, _ = start(tmp_path, tmp_path, **params)
-    assert done.returncode == 2
-    assert done.stderr.count("\n") == 1
-    for word in words:
-        assert word in done.stderr
 
 
 @pytest.mark.parametrize("shuffle", ["off", "before_shard", "after_shard"])

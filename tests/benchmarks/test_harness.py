@@ -16,7 +16,7 @@ import pytest
 from harness import epochs, facts, page_cache, phases, program, result
 from harness.native import Native, metric
 from scalesweep.analysis.torch_trace import read_torch_trace, torch_account
-from tests.benchmarks.programs import BENCHMARKS, HELPER, helper, start_torch
+from tests.benchmarks.programs import BENCHMARKS, start_helper, start_torch
 from tests.benchmarks.typed import check
 from tests.fakes.torch_python import needs_torch
 
@@ -242,12 +242,7 @@ def test_page_cache_residency_and_drop(tmp_path):
 
 @pytest.mark.slow
 def test_two_ranks_of_horovod_gather_in_pieces_and_fail_together(tmp_path):
-    # Horovod's own program here; elsewhere it is started by ours, which starts faster.
-    horovodrun = str(Path(sys.executable).with_name("horovodrun"))
-    report = [tmp_path / "report", "tensorflow"]
-    words = [horovodrun, "--gloo", "-np", "2", *helper("gather_ranks.py", *report)]
-    env = os.environ | HELPER
-    subprocess.run(words, check=True, capture_output=True, timeout=240, env=env)
+    start_helper("gather_ranks.py", tmp_path / "report", "tensorflow", ranks=2)
     check_gathered(json.loads((tmp_path / "report").read_text()))
 
 

@@ -57,9 +57,3 @@ def test_a_rank_times_recurrent_layers(tmp_path):
     assert more == product
     assert layers["flop_forward"][first] == 2 * product + 2 * 3 * 650 * (6 + 9)
     assert (samples["layer_both"] > 0).all()
-
-
-def test_parameters_are_checked_before_tensorflow_starts(tmp_path):
-    done, _ = PROGRAM.start(tmp_path, model="nt3", data_format="NCHW")
-    assert done.returncode == 2
-    assert "data_format NCHW: model nt3 is there in NHWC only" in done.stderr

@@ -33,11 +33,3 @@ def test_products_of_two_ranks_are_counted_and_timed(tmp_path, dtype):
     assert all(calls % 4 == 0 for calls in sweep["calls"])  # of a chain
     if native["notes"]["tf32"]["device"] == "CPU":
         assert native["notes"]["devices"] == ["CPU", "CPU"]
-
-
-def test_sizes_that_are_not_in_order_are_one_line(tmp_path):
-    path, _ = PROGRAM.write_run(tmp_path, None, sizes=[64, 32])
-    words = [*warm(PROGRAM.name, PYTORCH), "--run", str(path)]
-    (done,) = start_torch_ranks(words, 1)
-    assert done.returncode == 2
-    assert done.stderr == "torch_peak: sizes must be in increasing order, not [64, 32]\n"

@@ -1,0 +1,173 @@
+"""How programs fail: exit code and one line, of parameters, of data and of what is not there."""
+
+import importlib
+import json
+import shutil
+
+import pytest
+
+from harness.program import ProgramError
+from tests.benchmarks import cnn_programs, nt3_programs, test_cosmoflow_training
+from tests.benchmarks.programs import Program, warm
+
+COSMOFLOW, CNN, NT3 = test_cosmoflow_training.PROGRAM, cnn_programs.PROGRAM, nt3_programs.PROGRAM
+LOADING = Program("data_loading", {"samples_per_rank": 16, "validation_samples_per_rank": 4})
+PIPELINES = Program("input_pipeline", {"samples_per_rank": 16, "samples_per_file": 4})
+LAYERS, ALLREDUCE = Program("step_layers", {}), Program("allreduce", {})
+
+# Program, parameters that do not go together, words of the line.
+WRONG = [
+    (CNN, {"variable_update": "horovod", "devices_per_rank": 2}, ["horovod", "one device"]),
+    (CNN, {"variable_update": "replicated", "ranks": 2}, ["replicated", "one rank"]),
+    (CNN, {"variable_update": "horovod", "all_reduce": "ring"}, ["all_reduce ring", "auto only"]),
+    (COSMOFLOW, {"batch_size": 5}, ["samples_per_rank 64", "batch_size 5"]),
+    (COSMOFLOW, {"validation_samples_per_rank": 6}, ["validation_samples_per_rank 6", "4 or 8"]),
+    (COSMOFLOW, {"samples_per_file": 3}, ["samples_per_file 3"]),
+    (COSMOFLOW, {"conv_layers": 5}, ["5 conv_layers", "[16, 16, 16, 4]"]),
+    (COSMOFLOW, {"cache": "memory"}, ["shuffle must be off"]),
+    (COSMOFLOW, {"target_mae": 0.1, "validation_samples_per_rank": 0}, ["must not be 0"]),
+    (COSMOFLOW, {"target_mae": 0.1, "input": "dummy"}, ["input dummy"]),
+    (COSMOFLOW, {"decay_epochs": [4, 2], "decay_factors": [0.5, 0.2]}, ["must ascend"]),
+    (COSMOFLOW, {"decay_epochs": [2, 4]}, ["decay_factors"]),
+    (NT3, {"total_epochs": 3, "ranks": 2}, ["total_epochs 3 is not a multiple of ranks 2"]),
+    (NT3, {"partition": "samples", "ranks": 3}, ["train_samples 80 is not a multiple of ranks 3"]),
+    (NT3, {"batch_size": 30}, ["train_samples of a rank 80", "batch_size 30"]),
+    (NT3, {"features": 28}, ["kernels [20, 10] and pools [1, 10]", "28 features"]),
+    (NT3, {"target_accuracy": 0.5, "validate": False}, ["target_accuracy", "validate"]),
+    (LOADING, {"batch_size": 5}, ["samples_per_rank 16", "batch_size 5", "15 or 20", "4 or 8"]),
+    (LOADING, {"cache": "memory", "shuffle": "after_shard"}, ["shuffle must be off"]),
+    (LOADING, {"stage_to_node_local": True, "shuffle": "before_shard"}, ["stage_to_node_local"]),
+    (PIPELINES, {"batch_size": 5}, ["samples_per_rank 16 is not a multiple of batch_size 5"]),
+    (PIPELINES, {"pipeline": "cached", "shard": "after_reading"}, ["shard must be before_shuffle"]),
+    (PIPELINES, {"pipeline": "processes", "shard": "after_reading"}, ["not after_reading"]),
+    (LAYERS, {"model": "nt3", "data_format": "NCHW"}, ["NCHW: model nt3 is there in NHWC only"]),
+    (ALLREDUCE, {"sizes": [64, 4]}, ["increasing order"]),
+    (ALLREDUCE, {"sizes": [4, 6]}, ["6 is not a multiple of 4"]),
+    (
+        Program("copy_bandwidth", {}),
+        {"host_memory": "pinned", "direction": "host_to_host"},
+        ["of copies"],
+    ),
+    (Program("torch_peak", {}), {"sizes": [64, 32]}, ["increasing order, not [64, 32]"]),
+]
+# Program, parameters, exit code, words of the line; of runs that have no data set.
+FAILING = [
+    (CNN, {"learning_rate": 1e30}, 65, ["the loss is nan", "learning_rate 1e+30"]),
+    (CNN, {"variable_update": "replicated", "all_reduce": "nccl"}, 69, ["all_reduce nccl"]),
+    (
+        CNN,
+        {"variable_update": "parameter_server", "parameter_device": "gpu"},
+        69,
+        ["parameter_device gpu"],
+    ),
+    (
+        CNN,
+        {"variable_update": "parameter_server", "inter_threads": 1, "ranks": 2},
+        2,
+        ["inter_threads 1"],
+    ),
+    (COSMOFLOW, {"input": "dummy", "precision": "mixed_float16"}, 69, ["mixed_float16: "]),
+    (NT3, {}, 66, ["names no data set"]),
+]
+
+
+@pytest.mark.parametrize(("program", "params", "words"), WRONG)
+def test_wrong_parameters_are_2_and_one_line(program, params, words):
+    check = importlib.import_module(f"{program.name}.main").check_parameters
+    check(program.defaults | program.small)
+    with pytest.raises(ProgramError) as caught:
+        check(program.defaults | program.small | params)
+    assert caught.value.code == 2
+    assert [word for word in words if word not in str(caught.value)] == []
+
+
+def test_parameters_are_checked_before_tensorflow_is_imported(tmp_path):
+    (tmp_path / "tensorflow.py").write_text("raise SystemExit('TensorFlow is imported')\n")
+    done, out = COSMOFLOW.start(tmp_path, env={"PYTHONPATH": str(tmp_path)}, batch_size=5)
+    assert not (out / "mlperf.log").exists()
+    told(COSMOFLOW, done, out, 2, ["batch_size 5"])
+
+
+def told(program, done, out, code, words, ranks=1):
+    """A run that failed has an exit code, one line and no result."""
+    assert done.returncode == code or (ranks > 1 and done.returncode), done.stderr
+    error = json.loads((out / "native_error.json").read_text())
+    assert error["exit_code"] == code, error
+    assert [word for word in words if word not in error["message"]] == [], error
+    line = f"{program.name}: {error['message']}\n"
+    assert done.stderr.count(line) == 1
+    assert ranks > 1 or done.stderr.endswith(line)
+    assert "Graph execution error" not in done.stderr
+    assert not (out / "native.json").exists()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("program", "params", "code", "words"), FAILING)
+def test_runs_that_fail(tmp_path, program, params, code, words):
+    done, out = program.start(tmp_path, **params)
+    told(program, done, out, code, words, params.get("ranks", 1))
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    """A data set of CosmoFlow for two ranks."""
+    return COSMOFLOW.staged(tmp_path_factory, {"train": 32, "valid": 8})
+
+
+def damaged(how, content):
+    """A file of four samples, broken."""
+    sample = content[: len(content) // 4]
+    return {"cut": content[:5000], "empty": b"", "long": content + sample, "twice": 2 * content}[
+        how
+    ]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("how", "file", "params", "code", "words"),
+    [
+        ("cut", 3, {}, 65, ["part-000003.tfrecord is damaged ("]),
+        ("twice", 3, {}, 65, ["more than 16 batches"]),
+        ("long", 3, {}, 65, ["bytes, not"]),
+        ("empty", 20, {"ranks": 2}, 65, ["rank 1: input ended"]),  # rank 0, which waits, is silent
+        ("empty", 3, {"samples_per_rank": 256}, 66, ["32 of 64 train files"]),
+        ("empty", 40, {"base_learning_rate": 1e30}, 65, ["training diverged in epoch 0: loss is"]),
+    ],
+)
+def test_data_that_cannot_be_used(tmp_path, data, how, file, params, code, words):
+    broken = shutil.copytree(data, tmp_path / "set")
+    path = broken / "train" / f"part-{file:06d}.tfrecord"
+    if path.exists():
+        path.write_bytes(damaged(how, path.read_bytes()))
+    done, out = COSMOFLOW.start(tmp_path / "run", broken, **{"epochs": 1} | params)
+    told(COSMOFLOW, done, out, code, words, params.get("ranks", 1))
+
+
+@pytest.mark.slow
+def test_a_table_of_which_the_second_rank_reads_the_broken_line(tmp_path):
+    broken = tmp_path / "set"
+    assert NT3.stage(broken, {"train": 1, "test": 1}, how=warm).returncode == 0
+    table = broken / "train" / "part-000000.csv"
+    lines = table.read_text().splitlines()
+    lines[70] = lines[70].replace(",", ",x", 1)
+    table.write_text("\n".join(lines) + "\n")
+    two = {"ranks": 2, "partition": "samples", "csv_reader": "numpy"}
+    done, out = NT3.start(tmp_path / "run", broken, **two)
+    told(NT3, done, out, 65, [f"{table} line 71, column 2: 'x"], 2)
+
+
+@pytest.mark.slow
+def test_a_reader_and_a_mode_of_memory_that_are_not_here_are_69(tmp_path):
+    data = tmp_path / "set"
+    assert NT3.stage(data, {"train": 1, "test": 1}, how=warm).returncode == 0
+    hidden = tmp_path / "hidden" / "pandas"
+    hidden.mkdir(parents=True)
+    (hidden / "__init__.py").write_text("raise ImportError('not here')\n")
+    done, out = NT3.start(tmp_path / "pandas", data, env={"PYTHONPATH": str(hidden.parent)})
+    told(NT3, done, out, 69, ["csv_reader pandas", "the Python package pandas"])
+    # No machine is in both modes.
+    modes = {mode: NT3.start(tmp_path / mode, data, memory_mode=mode) for mode in ("flat", "cache")}
+    refused = {mode: each for mode, each in modes.items() if each[0].returncode}
+    assert refused
+    for mode, (done, out) in refused.items():
+        told(NT3, done, out, 69, [f"memory_mode {mode}: host "])
