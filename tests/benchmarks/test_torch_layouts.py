@@ -29,35 +29,26 @@ INTERLEAVED = PP | {"pp_schedule": "interleaved", "virtual_stages": 2}
 SHARED = {"ddp": {}, "hybrid": HYBRID, "tp": TP, "tp fsdp2": TP | FSDP, "pp": PP, "both": BOTH}
 CASES = {
     **SHARED,
-    "accumulated": TWICE | {"batch_size": 2},
     "fsdp2": FSDP,
-    "tp zero2": TP | FSDP | {"reshard_after_forward": False},
     "zero2": FSDP | {"reshard_after_forward": False},
     "hybrid accumulated": HYBRID | TWICE | {"batch_size": 2},
-    "tp accumulated": TP | TWICE | {"batch_size": 4},
     "gpipe": PP | {"pp_schedule": "gpipe"},
     "interleaved": INTERLEAVED,
-    "pp accumulated": PP | TWICE | {"batch_size": 4, "micro_batches": 2},
     "pp fsdp2": PP | FSDP,
-    "interleaved fsdp2": INTERLEAVED | FSDP,
-    "four stages": {"pp": 4, "batch_size": 16},
     "mlp": {"model": "mlp"},
     "mlp tp": TP | {"model": "mlp"},
-    "mlp tp fsdp2": TP | FSDP | {"model": "mlp"},
-    "mlp pp": PP | {"model": "mlp"},
     "tied": {"tied_weights": True, "static_graph": True},
     "tied tp": TP | {"tied_weights": True, "gradient_as_bucket_view": True},
-    "tied tp fsdp2": TP | FSDP | {"tied_weights": True},
     "one shard": TP | FSDP | {"tp": 4, "batch_size": 16},
     "ddp alone": {"alone": True},
     "hybrid alone": HYBRID | {"alone": True},
     "tp alone": TP | {"alone": True},
 }
 AGAIN = {"checkpointing": "full"}
-CASES |= {f"{name} again": SHARED[name] | AGAIN for name in ("hybrid", "tp fsdp2", "both")}
+CASES |= {f"{name} again": SHARED[name] | AGAIN for name in ("tp fsdp2", "both")}
 CASES |= {
-    f"{name} bfloat16": case | {"precision": "mixed_bfloat16"} | AGAIN
-    for name, case in [*SHARED.items(), ("mlp pp", CASES["mlp pp"])]
+    f"{name} bfloat16": SHARED[name] | {"precision": "mixed_bfloat16"} | AGAIN
+    for name in ("hybrid", "both")
 }
 
 
@@ -80,7 +71,7 @@ def trained(tmp_path_factory):
 
 def test_shards_train_as_copies_do_to_the_last_digit(trained):
     # Of two data-parallel ranks: more summands are added up in another order by each collective.
-    for name, copies in (("tp fsdp2", "tp"), ("tp zero2", "tp"), ("pp fsdp2", "pp")):
+    for name, copies in (("tp fsdp2", "tp"), ("pp fsdp2", "pp")):
         for rank, copy in zip(trained[name].ranks, trained[copies].ranks, strict=True):
             assert rank["losses"] == copy["losses"], name
     assert np.diff(trained["ddp"].losses).max() < -0.01  # it learns
@@ -89,7 +80,7 @@ def test_shards_train_as_copies_do_to_the_last_digit(trained):
 @pytest.mark.parametrize("name", [name for name in CASES if "alone" not in name])
 def test_every_layout_trains_as_ddp_does(trained, name):
     reference = {"mlp": "mlp", "tied": "tied"}.get(name.split()[0], "ddp")
-    near = (2e-2 if reference == "mlp" else 2e-4) if "bfloat16" in name else 5e-7
+    near = 2e-4 if "bfloat16" in name else 5e-7
     assert trained[name].losses == pytest.approx(trained[reference].losses, rel=near)
     if "bfloat16" in name:
         assert (trained[name].losses != trained[reference].losses).all()
@@ -126,10 +117,8 @@ def test_records_say_what_ranks_exchange(trained):
     assert (fsdp2["all_reduced_bytes"], hybrid["all_reduced_bytes"]) == (0, whole / 2)
     assert sum(hybrid["messages"]) == 2 * whole - around + whole + whole / 2
     # A rank of tp exchanges the gradients of its share of the layers, in either way.
-    for name, copies in (("tp fsdp2", "tp"), ("mlp tp fsdp2", "mlp tp")):
-        exchange = trained[name].exchange
-        assert exchange["tensor_bytes"] == trained[copies].exchange["tensor_bytes"]
     shares = trained["tp fsdp2"].exchange
+    assert shares["tensor_bytes"] == trained["tp"].exchange["tensor_bytes"]
     assert shares["reduce_scattered_bytes"] == sum(shares["tensor_bytes"]) < whole
     accumulated = trained["hybrid accumulated"].exchange
     assert accumulated["gathered_bytes"] == 2 * fsdp2["gathered_bytes"]
