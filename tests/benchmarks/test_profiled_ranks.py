@@ -1,7 +1,6 @@
 """A benchmark program under a profiler: every rank leaves its own."""
 
 import json
-import pstats
 import re
 import subprocess
 import sys
@@ -10,12 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from scalesweep.analysis.horovod_trace import read_trace
-from scalesweep.analysis.timeline_account import IDLE, REDUCTION, timeline_account
 from scalesweep.analysis.trace_account import COMMUNICATION, COMPUTATION, INPUT, trace_account
 from scalesweep.analysis.trace_operations import CPU, mean_over, trace_operations
 from scalesweep.analysis.xplane import read_xplane
-from scalesweep.core.profilers import TIMELINE, environment, lacks
+from scalesweep.core.profilers import environment, lacks
 from tests.benchmarks.programs import Program, read, warm
 from tests.conftest import ROOT
 
@@ -39,14 +36,6 @@ def run(folder: Path, kind: str, ranks: int) -> Path:
     env = environment(kind, folder / "out")
     read(*PROGRAM.start(folder, env=env, ranks=ranks, how=warm))
     return folder / "out" / "profile"
-
-
-def test_cprofile_of_two_ranks(tmp_path):
-    folder = run(tmp_path, "cprofile", 2)
-    assert sorted(path.name for path in folder.iterdir()) == ["rank0.prof", "rank1.prof"]
-    for path in folder.iterdir():
-        functions = {name for _, _, name in pstats.Stats(str(path)).stats}
-        assert {"execute", "take_steps"} <= functions
 
 
 @pytest.mark.measured
@@ -87,13 +76,3 @@ def without_exchange(folder, **params):
     env = environment("noexchange", folder)
     native, samples = read(*PROGRAM.start(folder, env=env, ranks=2, how=warm, **params))
     return native["notes"], samples
-
-
-def test_horovod_timeline_sees_the_reductions(tmp_path):
-    folder = run(tmp_path, "horovod_timeline", 2)
-    text = (folder / TIMELINE).read_text()
-    assert "gradient_0" in text
-    account = timeline_account(read_trace(text))
-    assert account is not None
-    assert 0 < account.shares[REDUCTION] < 1
-    assert 0 < account.shares[IDLE] < 1
