@@ -3,6 +3,7 @@
 import argparse
 import shlex
 import shutil
+import signal
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -45,6 +46,8 @@ def run(args: argparse.Namespace) -> None:
     folder = Path(args.folder).expanduser().absolute()
     check_path("FOLDER", folder)
     if args.script:
+        for number in (signal.SIGTERM, signal.SIGHUP):  # a trial ends with this command
+            signal.signal(number, signal.default_int_handler)
         write_study_of(Path(args.script).expanduser().absolute(), folder, args.python, args.words)
     elif args.words or args.python:
         raise UserError("scalesweep study: --python and words after `--` need --from SCRIPT")
@@ -60,7 +63,7 @@ def write_study_of(script: Path, folder: Path, python: str, arguments: Sequence[
 
     check_new(folder)
     seen = look_at(script, arguments)
-    python = python or python_of(seen)
+    python = str(Path(python).absolute()) if "/" in python else python or python_of(seen)
     print(f"trying {script.name} on one rank with {python}", flush=True)
     try_it(seen, python, arguments)
     write_rules(folder)

@@ -10,6 +10,7 @@ import os
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -18,23 +19,28 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import yaml
 
 from scalesweep.config.reserved_names import OF_TABLES, check_parameter
 from scalesweep.core.errors import UserError
-from scalesweep.core.paths import LAUNCHERS
 
-# Enough of a trial to see what repeats.
-STEPS, SECONDS = 20, 120.0
+# Enough of a trial to see what repeats; GRACE: from SIGTERM to SIGKILL.
+STEPS, SECONDS, GRACE = 20, 120.0, 3.0
 _NUMBER = re.compile(r"(?<![\w.])[+-]?\d[\d,]*(?:\.\d+)?(?:[eE][+-]?\d+)?(?![\w.]*\d)")
 _KINDS = {"int": "integer", "float": "number", "str": "string"}
-# How a word next to a number says what it is: pattern, unit, direction.
+# How a word next to a number says what it is. Behind the number it has to follow at once.
 _RATE = re.compile(
     r"(\w+)\s?(?:/|_per_|\sper\s)\s?s(?:ec(?:ond)?s?)?\b|\b(?:throughput|tps|wps)\b", re.I
 )
-_TIME = re.compile(r"\b(?:\w*_)?(time|took|dt|elapsed|duration)\b|^\s?(ms|s|sec)\b", re.I)
+_TIME = re.compile(
+    r"\b(?:\w*_)?(?:time|took|dt|elapsed|duration)\b|\b(?:ms|s|secs?|seconds)/\w+", re.I
+)
+_UNIT = re.compile(r"(?:ms|s|secs?|seconds)\b", re.I)
+_BAR = re.compile(r"%\|[^|]*\|")  # of tqdm
+_ESCAPE = re.compile(r"\x1b\[[\d;?]*[A-Za-z]")
+_ERROR = re.compile(r"\s*(?:\[rank\d+\]: )?[\w.]+(?:Error|Exception|Exit)\b|.*\berror: ")
 
 
 @dataclass
@@ -62,15 +68,22 @@ def look_at(script: Path, arguments: Sequence[str]) -> Seen:
         raise UserError(f"--from {script}: is not a Python program ({error})") from None
     seen = Seen(script)
     given = {word.partition("=")[0] for word in arguments}
+    calls: list[ast.Call] = []
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             seen.imports |= {alias.name.partition(".")[0] for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
             seen.imports.add((node.module or "").partition(".")[0])
-        elif isinstance(node, ast.Call) and getattr(node.func, "attr", "") == "add_argument":
-            _add_option(node, given, seen)
-    if "argparse" not in seen.imports:
-        seen.missing.append("options: the script has none of argparse; put yours into `command`")
+        elif isinstance(node, ast.Call):
+            calls.append(node)
+    named = {getattr(call.func, "attr", "") for call in calls}
+    if "add_subparsers" in named or "add_argument" not in named:
+        what = "has subcommands" if "add_subparsers" in named else "has none of argparse"
+        seen.missing.append(f"options: the script {what}; put yours into `command`")
+        return seen
+    for call in calls:
+        if getattr(call.func, "attr", "") == "add_argument":
+            _add_option(call, given, seen)
     return seen
 
 
@@ -78,16 +91,20 @@ def _add_option(call: ast.Call, given: set[str], seen: Seen) -> None:
     """Add a parameter for an option of argparse, or say why there is none."""
     names = [arg.value for arg in call.args if isinstance(arg, ast.Constant)]
     option = max((str(name) for name in names), key=len, default="")
-    if given & set(map(str, names)):
-        return
+    place = not option.startswith("-")
+    if not option or given & set(map(str, names)) or (place and given):
+        return  # words behind `--` are taken to hold what has no dash
     about: dict[str, Any] = {"type": "str"}
     for keyword in call.keywords:
-        with contextlib.suppress(ValueError):
-            value = keyword.value
-            is_type = keyword.arg == "type" and isinstance(value, ast.Name)
-            about[keyword.arg or ""] = value.id if is_type else ast.literal_eval(value)  # type: ignore[attr-defined]
+        value = keyword.value
+        if keyword.arg in ("type", "action"):
+            known = isinstance(value, ast.Name | ast.Constant)
+            about[keyword.arg] = getattr(value, "id", getattr(value, "value", "")) if known else "?"
+            continue
+        with contextlib.suppress(ValueError, TypeError):
+            about[keyword.arg or ""] = ast.literal_eval(value)
     name = option.lstrip("-").replace("-", "_").lower()
-    if not option.startswith("--") or about.get("required"):
+    if about.get("required") or (place and about.get("nargs") not in ("?", "*")):
         seen.missing.append(f"{option}: needs a value; give it after `--`, or in `command`")
         return
     default, flag = about.get("default"), str(about.get("action", ""))
@@ -99,13 +116,18 @@ def _add_option(call: ast.Call, given: set[str], seen: Seen) -> None:
     kind = "boolean" if flag == "store_true" else _KINDS.get(str(about["type"]))
     if isinstance(default, int | float) and not isinstance(default, bool) and kind == "string":
         kind = "number" if isinstance(default, float) else "integer"
-    if not usable or kind is None or (flag and kind != "boolean") or "nargs" in about:
+    plain = {"integer": int, "number": int | float, "string": str}.get(kind or "", bool)
+    fits = default is None or isinstance(default, plain)
+    if (
+        not (usable and kind and fits and option.startswith("--")) or name in seen.parameters
+        or (flag and kind != "boolean") or "nargs" in about
+    ):  # fmt: skip
         seen.missing.append(f"{option}: stays at the script's default; it is no plain value")
         return
     doc = str(about.get("help") or f"{option} of the script.")
     spec: dict[str, Any] = {"type": kind, "default": bool(default) if flag else default, "doc": doc}
-    if "choices" in about:
-        spec["enum"] = list(about["choices"])
+    if isinstance(choices := about.get("choices"), list | tuple):
+        spec["enum"] = [*choices, *([None] if default is None else [])]
     if flag or default is None:
         if not flag:
             spec["type"] = [kind, "null"]
@@ -124,49 +146,87 @@ def python_of(seen: Seen) -> str:
         code = f"import {', '.join(wanted)}" if wanted else ""
         if subprocess.run([python, "-c", code], capture_output=True, check=False).returncode == 0:
             return str(Path(python).absolute())
-    raise UserError(
-        f"--python: no Python here has {' and '.join(wanted)}; name one that does: --python PATH"
+    seen.missing.append(
+        f"its Python: none here has {' and '.join(wanted)}; name one by --python, or in the site"
     )
+    return sys.executable
 
 
 def try_it(seen: Seen, python: str, arguments: Sequence[str]) -> None:
     """Run the script on one rank until it has printed some steps, and propose patterns."""
-    words = [python, str(LAUNCHERS / "local_ranks.py"), "1", python, str(seen.script), *arguments]
-    lines: list[str] = []
-    with tempfile.TemporaryFile("w+") as output:
-        process = subprocess.Popen(
-            words, cwd=seen.script.parent, stdin=subprocess.DEVNULL, stdout=output,
-            stderr=subprocess.STDOUT, start_new_session=True,
-            env={**os.environ, "PYTHONUNBUFFERED": "1"},
-        )  # fmt: skip
-        end = time.monotonic() + SECONDS
-        while True:
-            code = process.poll()
-            output.seek(0)
-            text = output.read().replace("\r", "\n")
-            lines = [re.sub(r"^\[0\]<std\w+>:", "", line) for line in text.splitlines()]
-            if code is not None or len(progress(lines)) >= STEPS or time.monotonic() > end:
-                break
-            time.sleep(0.2)
-        if code is None:
-            os.killpg(process.pid, signal.SIGTERM)  # local_ranks ends its rank
-            process.wait()
-    if code:
-        last = next((line for line in reversed(lines) if line.strip()), "it printed nothing")
-        seen.missing.append(f"a trial on one rank: exit code {code}: {last}")
-    seen.metrics = metrics_of(progress(lines))
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        port = probe.getsockname()[1]
+    place = {"RANK": 0, "LOCAL_RANK": 0, "WORLD_SIZE": 1, "LOCAL_WORLD_SIZE": 1}
+    meeting = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "PYTHONUNBUFFERED": 1}
+    environ = {name: str(value) for name, value in {**place, **meeting}.items()}
+    with (
+        tempfile.TemporaryFile("w+", errors="replace") as stdout,
+        tempfile.TemporaryFile("w+", errors="replace") as stderr,
+    ):
+        try:
+            process = subprocess.Popen(
+                [python, str(seen.script), *arguments], cwd=seen.script.parent,
+                stdin=subprocess.DEVNULL, stdout=stdout, stderr=stderr, start_new_session=True,
+                env={"GLOO_SOCKET_IFNAME": "lo", **os.environ, **environ},
+            )  # fmt: skip
+        except OSError as error:
+            raise UserError(f"--python {python}: cannot be started ({error.strerror})") from None
+        start = time.monotonic()
+        try:
+            while True:
+                code, seconds = process.poll(), time.monotonic() - start
+                printed = {"stdout": _lines(stdout), "stderr": _lines(stderr)}
+                steps = {stream: progress(lines) for stream, lines in printed.items()}
+                if code is not None or max(map(len, steps.values())) >= STEPS or seconds > SECONDS:
+                    break
+                time.sleep(0.2)
+        finally:
+            _end(process)
+    stream = max(steps, key=lambda stream: (bool(metrics_of(steps[stream])), len(steps[stream])))
+    said = [*printed["stdout"], *printed["stderr"]]
+    errors = [line for line in said if _ERROR.match(line)]
+    last = (errors if code and errors else steps[stream] or said or ["nothing"])[-1]
+    if code is None:
+        seen.missing.append(
+            f"how long it runs: the trial was ended after {seconds:.0f} s; a run takes all of it"
+        )
+    elif code:
+        how = f"exit code {code}" if code > 0 else signal.strsignal(-code)
+        seen.missing.append(f"a trial on one rank: {how}; it printed: {last.strip()[:200]}")
+    seen.metrics = metrics_of(steps[stream])
+    for metric in seen.metrics if stream == "stderr" else ():
+        metric["from"] = stream
     if not seen.metrics:
-        seen.missing.append("its speed: no line with a rate or a time repeats; see `result`")
+        shown = "" if code else f"; it printed: {last.strip()[:100]}"
+        seen.missing.append(f"its speed: no line with a rate or a time repeats{shown}")
+
+
+def _lines(output: TextIO) -> list[str]:
+    output.seek(0)
+    return [line for line in _ESCAPE.sub("", output.read()).split("\n") if line.strip()]
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """End a trial and all that it has started."""
+    with contextlib.suppress(ProcessLookupError):
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGTERM)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(GRACE)
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
 
 
 def progress(lines: Sequence[str]) -> list[str]:
-    """The lines that look like progress: those of the form, its numbers apart, that is printed most
-    often, three times at least."""
-    forms = [_NUMBER.sub("0", line) if _NUMBER.search(line) else "" for line in lines]
-    most = Counter(filter(None, forms)).most_common(1)
-    if not most or most[0][1] < 3:
-        return []
-    return [line for line, form in zip(lines, forms, strict=True) if form == most[0][0]]
+    """The lines that look like progress: those of a form, its numbers apart, that is printed three
+    times at least, and states a rate or a time if one does."""
+    forms: dict[str, list[str]] = {}
+    for line in lines:
+        if _NUMBER.search(line):
+            form = " ".join(_NUMBER.sub("0", _BAR.sub("", line)).split())
+            forms.setdefault(form, []).append(line)
+    often = (same for same in forms.values() if len(same) >= 3)
+    return max(often, key=lambda same: (bool(metrics_of(same)), len(same)), default=[])
 
 
 def metrics_of(lines: Sequence[str]) -> list[dict[str, Any]]:
@@ -182,42 +242,38 @@ def metrics_of(lines: Sequence[str]) -> list[dict[str, Any]]:
 def _candidates(line: str) -> Iterator[dict[str, Any]]:
     end = 0
     numbers = list(_NUMBER.finditer(line))
-    for place, number in enumerate(numbers):
-        before = line[end : number.start()]
-        following = numbers[place + 1].start() if place + 1 < len(numbers) else len(line)
-        after, end = line[number.end() : following], number.end()
-        for text, side in ((after[:12], "after"), (before, "before")):
-            rate, took = _RATE.search(text), _TIME.search(text)
-            if not (rate or took) or (side == "after" and text[:1] not in ("", " ", "m", "s", "i")):
-                continue
-            what = (rate or took).group(0).strip() if (rate or took) else ""  # type: ignore[union-attr]
-            name = re.sub(r"[^a-z0-9]+", "_", what.lower()).strip("_")
-            if name in ("s", "ms", "sec"):
-                name = "step_seconds" if name != "ms" else "step_ms"
-            label = before.strip(" ,;|()[]")
-            pattern = (
-                rf"{_text(label[-30:])}\s*(\S*\d)"
-                if side == "before"
-                else rf"(\S*\d)\s*{_text(what)}"
-            )
-            unit = (
-                f"{rate.group(1) or 'items'}/s"
-                if rate
-                else "ms"
-                if re.match(r"\s?ms\b", after)
-                else "s"
-            )
-            yield {
-                "metric": name if re.match("[a-z]", name) else f"rate_{name}",
-                "pattern": pattern, "unit": unit, "better": "higher" if rate else "lower",
-                "scope": "rank", "match": "median", "skip": 2,
-            }  # fmt: skip
-            break
+    for number, following in zip(numbers, [*numbers[1:], None], strict=True):
+        before = line[end : number.start()].strip(" ,;|()[]")
+        last = following.start() if following else len(line)
+        after = line[number.end() : last].lstrip(" ")
+        behind = _RATE.match(after) or _UNIT.match(after)
+        if behind and following and not after[behind.end() :].strip(" :="):
+            behind = None  # it stands before the next number
+        end = last - len(after) + (behind.end() if behind else 0)
+        what = behind or _RATE.search(before) or _TIME.search(before)
+        if not what:
+            continue
+        text = what[0].strip()
+        rate = what.re is _RATE
+        words = re.findall(r"[A-Za-z]\w+", before)
+        pattern = rf"{_text(before)}\s*(\S*\d)"
+        if behind and (rate or not words):
+            pattern = rf"(\S*\d)\s*{_text(text)}"
+        ms = text == "ms" or re.search(r"\bms\b", before)
+        unit = f"{what[1] or 'items'}/s" if rate else "ms" if ms else "s"
+        if behind and not rate:
+            text = f"{words[-1] if words else 'step'} {unit}"
+        name = re.sub(r"[^a-z0-9]+", "_", text.lower()).strip("_")
+        yield {
+            "metric": name if re.match("[a-z]", name) else f"rate_{name}",
+            "pattern": pattern, "unit": unit, "better": "higher" if rate else "lower",
+            "scope": "rank", "match": "median", "skip": 2,
+        }  # fmt: skip
 
 
 def _text(text: str) -> str:
-    """A text as a pattern in which any space is as good as another."""
-    return r"\s+".join(map(re.escape, text.split()))
+    """The last words of a text as a pattern in which any space is as good as another."""
+    return r"\s+".join(map(re.escape, text.split()[-4:]))
 
 
 def _fits(metric: dict[str, Any], lines: Sequence[str]) -> bool:
@@ -227,8 +283,12 @@ def _fits(metric: dict[str, Any], lines: Sequence[str]) -> bool:
 
 def write_files(seen: Seen, folder: Path, python: str, arguments: Sequence[str]) -> None:
     """Write campaign, site and benchmark into a new study."""
-    framework = {"framework": "torch"} if "torch" in seen.imports else {}
     count = {"type": "integer", "minimum": 1, "default": 1, "unit": "ranks"}
+    framework: dict[str, Any] = {}
+    if "torch" in seen.imports:  # ranks with as many threads as cores each would crawl
+        framework = {"framework": "torch", "env": {"OMP_NUM_THREADS": "omp_num_threads"}}
+        threads = {**count, "unit": "threads", "doc": "OMP_NUM_THREADS, as torchrun sets it."}
+        seen.parameters["omp_num_threads"] = threads
     here = ["env", f"--chdir={seen.script.parent}"]
     benchmark = {
         "name": seen.name,
