@@ -54,10 +54,9 @@ def test_pipelines_go_ahead_as_far_as_they_say(data):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("shard", ["after_shuffle", "after_reading"])
 @pytest.mark.measured
-def test_ranks_take_each_sample_once(tmp_path, data, shard):
-    changes = {"pipeline": "combined", "shard": shard, "step_gflop": 0.6}
+def test_ranks_take_each_sample_once(tmp_path, data):
+    changes = {"pipeline": "combined", "shard": "after_reading", "step_gflop": 0.6}
     done, out = start(tmp_path, data, ranks=2, ranks_per_node=2, **changes)
     native, samples = read(done, out)
     assert native["work"] == {
@@ -65,10 +64,7 @@ def test_ranks_take_each_sample_once(tmp_path, data, shard):
         "bytes_per_epoch": 32 * dataset.Format(tuple(SHAPE)).file_bytes,
     }
     assert native["notes"]["touched"]["sum_y"] == pytest.approx([sum_y(2)] * 3, abs=1e-5)
-    times = (2 if shard == "after_reading" else 1, 0.02)
-    assert native["metrics"]["bytes_read_per_byte"]["value"] == pytest.approx(
-        times[0], rel=times[1]
-    )
+    assert native["metrics"]["bytes_read_per_byte"]["value"] == pytest.approx(2, rel=0.02)
     assert samples["local_times"].shape == (3, 2)
     assert (samples["span_input"] > 0).all() and (samples["span_compute"] > 0).all()
     rest = samples["local_times"] - samples["span_input"] - samples["span_compute"]
@@ -139,7 +135,7 @@ def test_workers_end_with_their_rank(tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("pipeline", ["generator", "py_function", "processes"])
+@pytest.mark.parametrize("pipeline", ["generator", "processes"])
 def test_python_makes_the_same_samples(tmp_path, data, pipeline):
     done, out = start(tmp_path, data, pipeline=pipeline, epochs=2)
     native, samples = read(done, out)
@@ -186,28 +182,13 @@ def test_a_cache_reads_files_once_and_cold_files_are_cold(tmp_path, data):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("pipeline", ["serial", "generator", "processes"])
-def test_a_damaged_file_is_65_and_named(tmp_path, data, pipeline):
+def test_a_damaged_file_is_65_and_named(tmp_path, data):
     broken = tmp_path / "set" / "train"
     broken.mkdir(parents=True)
     (tmp_path / "set" / "valid").mkdir()
     for index in range(4):
         content = (data / "train" / f"part-{index:06d}.tfrecord").read_bytes()
         (broken / f"part-{index:06d}.tfrecord").write_bytes(content[: 1000 if index == 2 else None])
-    done, _ = start(tmp_path, tmp_path / "set", pipeline=pipeline)
+    done, _ = start(tmp_path, tmp_path / "set", pipeline="processes")
     assert done.returncode == 65 and done.stderr.count("\n") == 1
     assert "part-000002.tfrecord is damaged" in done.stderr
-
-
-@pytest.mark.parametrize(
-    ("params", "words"),
-    [
-        ({"batch_size": 5}, "samples_per_rank 16 is not a multiple of batch_size 5"),
-        ({"pipeline": "cached", "shard": "after_reading"}, "shard must be before_shuffle"),
-        ({"pipeline": "processes", "shard": "after_reading"}, "not after_reading"),
-    ],
-)
-def test_wrong_parameters_are_2_and_one_line(tmp_path, params, words):
-    done, _ = start(tmp_path, tmp_path, **params)
-    assert done.returncode == 2
-    assert done.stderr.count("\n") == 1 and words in done.stderr
