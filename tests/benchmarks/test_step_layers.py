@@ -44,16 +44,3 @@ def test_a_rank_times_its_layers(tmp_path):
     # A convolution takes longer with its gradients, and longer than nothing.
     assert (medians[0] > np.median(samples["layer_forward"], axis=0)[0]).all()
     assert (medians[0] > 10 * np.median(samples["layer_launch"], axis=0)).all()
-
-
-def test_a_rank_times_recurrent_layers(tmp_path):
-    small = {"model": "gru", "sequence_steps": 3, "batch_size": 2, "rounds": 1, "least_ms": 0}
-    native, samples = read(*PROGRAM.start(tmp_path, data_set="imagenet", **small))
-    layers = native["notes"]["layers"]
-    assert layers["kind"].count("gru") == 2  # the first has no gradient by its input
-    first, second = (place for place, kind in enumerate(layers["kind"]) if kind == "gru")
-    product = 2 * 3 * 2 * 650 * 3 * 650  # batch, steps
-    more = layers["flop_backward"][second] - layers["flop_backward"][first]
-    assert more == product
-    assert layers["flop_forward"][first] == 2 * product + 2 * 3 * 650 * (6 + 9)
-    assert (samples["layer_both"] > 0).all()
