@@ -54,20 +54,11 @@ SHORTEST = {
     # Where no environment can be made, what it compares with is left out.
     "traces": "--venv /dev/null/none --megabytes 1",
 }
-# Their shortest form takes more than 10 s.
+# Their shortest form takes more than 4 s of CPU.
 LONG = (
-    *(
-        "advice",
-        "execute",
-        "history",
-        "noop",
-        "prediction",
-        "probes",
-        "refresh",
-        "repeats",
-        "report",
-    ),
-    *("slurm_job", "slurm_load", "slurm_pack", "summaries", "torch_loop", "torch_stamps"),
+    *("advice", "cnn_training", "comparisons", "data_loading", "execute", "gather", "history"),
+    *("noop", "nt3", "power", "prediction", "probes", "refresh", "repeats", "report"),
+    *("slurm_job", "slurm_load", "slurm_pack", "summaries", "torch_loop", "torch_stamps", "traces"),
 )
 WITHOUT_SLURM = missing_packages()
 
