@@ -36,7 +36,7 @@ PARTS = {
     "step": (2, {"largest loss", "first epoch", "causes"}),
 }
 OTHERS = 1
-EXPERIMENTS, FEW = 400, 20
+EXPERIMENTS, FEW = 400, 12
 COVERED = (0.93, 0.97)
 # Of a hundred effects of seven standard errors, how many are clear; by issue 4 in 90 of each kind.
 POWER, TODAY = 90, {"mode": 75}

@@ -53,6 +53,7 @@ CASES: dict[str, tuple[dict[str, Any], tuple[str, str]]] = {
     ),
     "horovod_reader": ({"benchmark": "late_horovod", "fixed": {"late_rank": 0}}, ("input", "0")),
 }  # fmt: skip
+QUICK = ("ddp_straggler", "horovod_reader")
 
 
 def late_python(project: Project, kind: str, python: Path) -> str:
@@ -64,7 +65,7 @@ def late_python(project: Project, kind: str, python: Path) -> str:
 
 
 @pytest.fixture(scope="module")
-def measured(tmp_path_factory: pytest.TempPathFactory) -> Callable[[int], Path]:
+def measured(tmp_path_factory: pytest.TempPathFactory, whole: bool) -> Callable[[int], Path]:
     """``measured(n)``: results of the n-th measurement."""
     folders: dict[int, Path] = {}
 
@@ -82,7 +83,7 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> Callable[[int], Path]:
             folder.mkdir()
             (folder / "benchmark.yaml").write_text(yaml.safe_dump(HOROVOD))
             usual = {"axes": {"ranks": [2]}, "repeats": 3}
-            experiments = {name: usual | keys for name, (keys, _) in CASES.items()}
+            experiments = {name: usual | CASES[name][0] for name in CASES if whole or name in QUICK}
             head = {"campaign": "planted", "site": "local", "results": "results"}
             project.write("c.yaml", yaml.safe_dump(head | {"experiments": experiments}))
             done = project.snakemake("tables", "--configfile", "c.yaml")
@@ -105,7 +106,10 @@ def check(results: Path, name: str) -> None:
     assert rules & STEP_RULES
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=() if name in QUICK else pytest.mark.whole) for name in CASES],
+)
 def test_a_real_fault_comes_back_with_rank_and_kind(
     measured: Callable[[int], Path], name: str
 ) -> None:
