@@ -70,7 +70,7 @@ def test_a_new_parameter_at_its_default_changes_no_id(point: dict[str, Any], rep
     assert larger.run_id(resolved(larger, {**point, "new": 4}), repeat) != before
 
 
-@settings(max_examples=500)
+@settings(max_examples=200)
 @given(points, points, st.integers(0, 3), st.integers(0, 3))
 @pytest.mark.slow
 def test_distinct_runs_have_distinct_ids(

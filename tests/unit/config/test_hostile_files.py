@@ -159,7 +159,7 @@ def test_the_files_are_valid_as_they_are(planned: Callable[..., str | None]) -> 
 
 
 COMMON = settings(
-    max_examples=250,
+    max_examples=100,
     deadline=5000,  # none takes seconds
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )

@@ -121,7 +121,7 @@ def test_missing_and_not_text(tmp_path: Path) -> None:
         load_yaml(path)
 
 
-@settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.text(alphabet="ab:-[]{}&*<>!|'\"#\n\t 01.%@`~?,"))
 def test_any_text_loads_or_is_refused(write_yaml: Write, text: str) -> None:
     try:
@@ -130,7 +130,7 @@ def test_any_text_loads_or_is_refused(write_yaml: Write, text: str) -> None:
         assert "\n" not in str(error)
 
 
-@settings(max_examples=500)
+@settings(max_examples=200)
 @given(st.text(alphabet="ab()[]<>=!+-*/%. 019'\",:_andorif\n"))
 def test_any_expression_is_checked_or_refused(text: str) -> None:
     try:

@@ -39,7 +39,7 @@ from tests.fakes.records import make_record, times
 
 RUN = "data_loading-r2-0"
 SETTINGS = settings(
-    max_examples=150,
+    max_examples=75,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 METRIC = {"value": 1.5, "unit": "s", "better": "lower", "scope": "total"}

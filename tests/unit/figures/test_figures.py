@@ -257,9 +257,11 @@ def test_heat_map_over_the_scale_has_efficiencies_and_holes(tmp_path: Path) -> N
 @pytest.mark.slow
 def test_many_series_stay_readable(tmp_path: Path) -> None:
     fake = Fake("e", {"ranks": [1, 2, 4], "a": list(range(20))}, "weak", repeats=2)
-    drawings = draw(one(tmp_path, fake))
-    assert len([d for d in drawings if d.name.endswith("init")]) == 1 + MAX_SERIES_FIGURES
-    assert "8 more series" in named(drawings, "overview-init").caption
+    sketches = scaling.scaling_figures(one(tmp_path, fake))
+    names = [sketch.name for sketch in sketches if sketch.name.endswith("init")]
+    assert names[0] == "overview-init" and len(names) == 1 + MAX_SERIES_FIGURES
+    (overview,) = sketches[0].draw()
+    assert "8 more series" in overview.caption
     looks = [json.dumps(look(i)) for i in range(18)]
     assert len(set(looks)) == 18
 
@@ -369,7 +371,7 @@ def test_ticks_are_bounded_however_far_apart_values_are(tmp_path: Path) -> None:
     bounds = [row["total_eff_high_later"] for row in studies["apart"].scaling]
     assert max(bound for bound in bounds if bound is not None) > 100
     for study in studies.values():
-        drawings = draw(study)
+        drawings = figures_of(study)
         assert drawings
         for drawing in drawings:
             for ax in drawing.figure.axes:

@@ -132,7 +132,7 @@ def signature(found: ImportedRun) -> Any:
 
 
 @given(st.integers(0, len(LONG)), st.booleans())
-@settings(max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @pytest.mark.slow
 def test_a_cut_log_never_invents_a_run(read: Read, place: int, at_line: bool) -> None:
     whole, _ = read(LONG)
@@ -145,7 +145,7 @@ def test_a_cut_log_never_invents_a_run(read: Read, place: int, at_line: bool) ->
 
 
 @given(st.integers(0, len(LONG)), st.binary(max_size=30), st.integers(0, 60))
-@settings(max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @pytest.mark.slow
 def test_no_damage_raises_anything_but_a_word_to_the_user(
     read: Read, place: int, noise: bytes, lost: int
