@@ -13,7 +13,7 @@ from tests.benchmarks.programs import start_helper
 
 pytestmark = pytest.mark.slow
 
-STEPS = 4
+STEPS = 3
 # Float32, summed in another order; single weights are of the size of 0.1.
 TOLERANCE = {"rtol": 1e-4, "atol": 2e-6}
 
@@ -73,9 +73,8 @@ def one_process(tmp_path_factory):
         "hierarchical_copy": {
             "variable_update": "replicated",
             "all_reduce": "hierarchical_copy",
+            "xla": True,
         },
-        "reduction_to_one": {"variable_update": "replicated", "all_reduce": "reduction_to_one"},
-        "collective_all_reduce": {"variable_update": "collective_all_reduce"},
         "ring": {"variable_update": "collective_all_reduce", "all_reduce": "ring"},
         "distributed_replicated": {"variable_update": "distributed_replicated"},
         "independent": {"variable_update": "independent"},
@@ -98,8 +97,6 @@ def expected(one_process):
         ("parameter_server", 1),
         ("replicated", 2),
         ("hierarchical_copy", 2),
-        ("reduction_to_one", 2),
-        ("collective_all_reduce", 2),
         ("ring", 2),
         ("distributed_replicated", 3),
     ],
@@ -152,14 +149,13 @@ def test_ranks_on_horovod_are_as_one_and_independent_ones_are_not(tmp_path, expe
     assert distance(alone[0][1][0], alone[1][1][0]) > 1e-3
 
 
-@pytest.mark.parametrize("devices", [1, 2])
 @pytest.mark.measured
-def test_ranks_on_tensorflows_collectives_are_as_one(tmp_path, expected, devices):
-    case = {"variable_update": "collective_all_reduce", "ranks": 2, "devices_per_rank": devices}
-    (found,) = train(tmp_path, [case | {"batch_size": 16 // devices}], ranks=2)
+def test_ranks_on_tensorflows_collectives_are_as_one(tmp_path, expected):
+    case = {"variable_update": "collective_all_reduce", "ranks": 2, "devices_per_rank": 2}
+    (found,) = train(tmp_path, [case | {"batch_size": 8}], ranks=2)
     for arrays, copies in found:
         assert arrays["losses"].shape == (STEPS,)
-        assert len(copies) == devices
+        assert len(copies) == 2
         check_same(copies, expected)
         check_spans(arrays)
 
