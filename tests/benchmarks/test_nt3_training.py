@@ -1,13 +1,11 @@
 """The NT3 program as the launcher starts it: one process per rank, ``--run FILE``."""
 
-import json
-
 import numpy as np
 import pytest
 
 from tests.benchmarks import nt3_programs
 from tests.benchmarks.nt3_programs import start
-from tests.benchmarks.programs import entry, read, start_helper, start_ranks
+from tests.benchmarks.programs import read, start_helper
 
 pytestmark = pytest.mark.slow
 
@@ -70,20 +68,18 @@ def test_one_rank(one_rank, data):
     assert memory["nodes"] or memory["mode"] is None
 
 
-def test_equal_runs_agree_and_other_seeds_do_not(one_rank, data, tmp_path):
+def test_equal_runs_agree_and_repeats_do_not(one_rank, data, tmp_path):
     _, first = one_rank
     _, again = read(*start(tmp_path / "again", data, csv_reader="numpy"))
-    _, other = read(*start(tmp_path / "other", data, seed=2))
     _, repeat = read(*start(tmp_path / "repeat", data, repeat=1))
     for name in ("loss", "validation_loss"):
         np.testing.assert_allclose(again[name], first[name], rtol=TOLERANCE)
-        for different in (other, repeat):
-            assert np.abs(different[name] / first[name] - 1).min() > 100 * TOLERANCE
+        assert np.abs(repeat[name] / first[name] - 1).min() > 100 * TOLERANCE
 
 
 def test_two_ranks_share_the_epochs(data, tmp_path):
     params = {"ranks": 2, "total_epochs": 4, "warmup_epochs": 1, "fusion_threshold_mb": 3}
-    native, samples = read(*start(tmp_path / "one", data, **params))
+    native, samples = read(*start(tmp_path, data, **params))
     assert samples["loss"].shape == (2, 2)
     assert samples["data_loading_times"].shape == (1, 2)
     # Each in an order of its own over all samples; the same weights, tested on the same rows.
@@ -98,9 +94,6 @@ def test_two_ranks_share_the_epochs(data, tmp_path):
     # Four steps an epoch: the last of the warm-up is three quarters up; then the peak.
     np.testing.assert_allclose(samples["learning_rate"], [[0.0175] * 2, [0.02] * 2])
     assert native["environment"]["variables"]["HOROVOD_FUSION_THRESHOLD"] == str(3 << 20)
-    _, again = read(*start(tmp_path / "two", data, **params))
-    for name in ("loss", "validation_loss"):
-        np.testing.assert_allclose(again[name], samples[name], rtol=TOLERANCE)
 
 
 def test_two_ranks_train_as_one_with_twice_the_batch(data, tmp_path):
@@ -132,77 +125,3 @@ def test_training_stops_at_the_target(data, tmp_path):
     assert epochs < 50 and value(native, "epochs_run") == epochs
     assert samples["validation_accuracy"][-1, 0] >= 0.2
     assert value(native, "time_to_target") == samples["epoch_ends"][-1, 0]
-
-
-def test_without_validation_the_end_is_tested_all_the_same(data, tmp_path):
-    native, samples = read(*start(tmp_path, data, validate=False, optimizer="adam"))
-    assert "validation_loss" not in samples and "validation" not in native["phases"]
-    assert 0 <= value(native, "test_accuracy") <= 1
-
-
-@pytest.mark.parametrize(
-    ("params", "words"),
-    [
-        ({"total_epochs": 3, "ranks": 2}, ["total_epochs 3 is not a multiple of ranks 2"]),
-        ({"partition": "samples", "ranks": 3}, ["train_samples 80 is not a multiple of ranks 3"]),
-        ({"batch_size": 30}, ["train_samples of a rank 80", "batch_size 30"]),
-        ({"features": 28}, ["kernels [20, 10] and pools [1, 10]", "28 features"]),
-        ({"target_accuracy": 0.5, "validate": False}, ["target_accuracy", "validate"]),
-    ],
-)
-def test_wrong_parameters_are_2_and_one_line(data, tmp_path, params, words):
-    path, out = nt3_programs.write_run(tmp_path, data, **params)
-    done = start_ranks([*entry("nt3"), "--run", str(path)], ranks=1)
-    assert done.returncode == 2
-    error = json.loads((out / "native_error.json").read_text())
-    assert done.stderr == f"nt3: {error['message']}\n"
-    for word in words:
-        assert word in error["message"]
-
-
-def told(done, out, code, *words):
-    """The one line of a run that failed with an exit code."""
-    error = json.loads((out / "native_error.json").read_text())
-    assert error["exit_code"] == code, error
-    for word in words:
-        assert word in error["message"], error
-    assert not (out / "native.json").exists()
-    line = f"nt3: {error['message']}\n"
-    assert done.stderr == line or (line in done.stderr and "exited with non-zero" in done.stderr)
-
-
-def test_missing_and_broken_tables(data, tmp_path):
-    told(*start(tmp_path / "none", None), 66, "names no data set")
-    told(*start(tmp_path / "other", data, features=500), 66, "features 400, not 500")
-    broken = tmp_path / "broken"
-    assert nt3_programs.stage(broken).returncode == 0
-    table = broken / "train" / "part-000000.csv"
-    lines = table.read_text().splitlines()
-    lines[70] = lines[70].replace(",", ",x", 1)
-    table.write_text("\n".join(lines) + "\n")
-    # Of two ranks that share the rows, only the second one reads that line.
-    two = {"ranks": 2, "partition": "samples", "csv_reader": "numpy"}
-    told(*start(tmp_path / "text", broken, **two), 65, f"{table} line 71, column 2: 'x")
-    (broken / "test" / "part-000000.csv").unlink()
-    told(*start(tmp_path / "gone", broken), 66, "no table", "test/part-000000.csv")
-
-
-def test_divergence_is_65(data, tmp_path):
-    told(*start(tmp_path, data, learning_rate=1e25, total_epochs=4), 65, "training diverged")
-
-
-def test_what_this_machine_cannot_do_is_69(data, tmp_path):
-    hidden = tmp_path / "hidden" / "pandas"
-    hidden.mkdir(parents=True)
-    (hidden / "__init__.py").write_text("raise ImportError('not here')\n")
-    env = {"PYTHONPATH": str(hidden.parent)}
-    done, out = start(tmp_path / "pandas", data, env=env)
-    told(done, out, 69, "csv_reader pandas", "the Python package pandas")
-    assert done.returncode == 69
-    read(*start(tmp_path / "numpy", data, env=env, csv_reader="numpy"))
-    # No machine is in both modes.
-    modes = {mode: start(tmp_path / mode, data, memory_mode=mode) for mode in ("flat", "cache")}
-    refused = {mode: each for mode, each in modes.items() if each[0].returncode}
-    assert refused
-    for mode, (done, out) in refused.items():
-        told(done, out, 69, f"memory_mode {mode}: host ")
