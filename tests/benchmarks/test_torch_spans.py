@@ -1,7 +1,6 @@
 """Where the time of a PyTorch step goes: faults planted in the program come out where they are."""
 
 import json
-import os
 import subprocess
 
 import numpy as np
@@ -41,17 +40,15 @@ LATE = {
 
 @pytest.fixture(scope="module")
 def measured(tmp_path_factory):
-    """``measured(n)``: the folder of the n-th measurement of all cases; ``measured(n, "compiled")``
-    of those of compiled networks."""
+    """``measured(n)``: the folder of the n-th measurement of all cases."""
     folders = {}
 
-    def measure(number, *kind):
-        if (number, *kind) not in folders:
-            folder = folders[number, *kind] = tmp_path_factory.mktemp("planted")
+    def measure(number):
+        if number not in folders:
+            folder = folders[number] = tmp_path_factory.mktemp("planted")
             words = [str(TORCH), *helper("torch_planted.py", folder)[1:]]
-            env = os.environ | {"TORCHINDUCTOR_CACHE_DIR": str(tmp_path_factory.getbasetemp())}
             ranks = [
-                subprocess.Popen([*words, str(rank), "2", json.dumps(DEFAULTS), *kind], env=env)
+                subprocess.Popen([*words, str(rank), "2", json.dumps(DEFAULTS)])
                 for rank in range(2)
             ]
             try:
@@ -59,7 +56,7 @@ def measured(tmp_path_factory):
             finally:
                 for rank in ranks:
                     rank.kill()
-        return folders[number, *kind]
+        return folders[number]
 
     return measure
 
@@ -105,7 +102,7 @@ def check_common(folder, name, where):
 
 
 CHECKS = {
-    **{name: (check_late,) for name in LATE if not name.startswith("compiled")},
+    **dict.fromkeys(LATE, (check_late,)),
     "ddp-reader": (check_common, "span_input"),
     "ddp-network": (check_common, "span_communication"),
 }
@@ -114,21 +111,9 @@ CHECKS = {
 @pytest.mark.parametrize("name", CHECKS)
 def test_planted_faults_are_in_the_array_that_names_them(measured, name):
     check, *more = CHECKS[name]
-    attempt(lambda number: check(measured(number), name, *more))
-
-
-def test_compiled_networks_train_alike_and_their_waits_are_seen(measured):
-    def check(number):
-        for name in ("compiled_ddp-straggler", "compiled_tensors-straggler"):
-            check_late(measured(number, "compiled"), name)
-
-    attempt(check)
-
-
-def attempt(check):
     for number in range(ATTEMPTS):
         try:
-            check(number)
+            check(measured(number), name, *more)
         except AssertionError:
             if number == ATTEMPTS - 1:
                 raise
