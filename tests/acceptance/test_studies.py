@@ -53,9 +53,9 @@ SAID = {
 
 
 @pytest.fixture(scope="module")
-def ran(tmp_path_factory: pytest.TempPathFactory) -> Project:
+def ran(tmp_path_factory: pytest.TempPathFactory, whole: bool) -> Project:
     """The shipped small campaigns, finished; tests leave it as it is."""
-    return run_all(tmp_path_factory.mktemp("small"))
+    return run_all(tmp_path_factory.mktemp("small"), whole)
 
 
 def table(project: Project, experiment: str, name: str) -> pd.DataFrame:
@@ -194,6 +194,7 @@ def test_tables_of_each_format_are_staged_once(ran: Project, tmp_path: Path) -> 
     assert "stage" in planned.stdout
 
 
+@pytest.mark.whole
 @needs_torch
 def test_one_network_in_two_frameworks(ran: Project) -> None:
     points = table(ran, "frameworks_resnet20", "points").set_index("benchmark")
@@ -217,6 +218,7 @@ def test_one_network_in_two_frameworks(ran: Project) -> None:
     assert "horovod" in versions[0] and "torch" in versions[1]
 
 
+@pytest.mark.whole
 @needs_torch
 def test_layouts_train_alike_and_their_steps_are_taken_apart(ran: Project) -> None:
     scaling = table(ran, "torch_scaling_weak_scaling", "scaling")

@@ -25,14 +25,15 @@ exec "{python}" "$@"
 """
 
 
-def start_warm(project: Project) -> Project:
-    """Let the site ``local`` of this copy of the project start its programs so; returns it."""
+def start_warm(project: Project, torch: bool) -> Project:
+    """Let the site ``local`` of this copy of the project start its programs so, those of PyTorch
+    if any are; returns it."""
     tensorflow = write_python(project.path / "warm_python", sys.executable, TENSORFLOW)
-    torch = TORCH.exists() and write_python(project.path / "warm_torch", TORCH, PYTORCH)
+    warm_torch = torch and write_python(project.path / "warm_torch", TORCH, PYTORCH)
     site = Path(project.path, "config", "sites", "local.yaml")
     text, pythons = re.subn(
         r"(  tensorflow: )null.*\n  torch: \S+",
-        rf"\g<1>{tensorflow}\n  torch: {torch or TORCH}",
+        rf"\g<1>{tensorflow}\n  torch: {warm_torch or TORCH}",
         site.read_text(),
     )
     assert pythons == 1
