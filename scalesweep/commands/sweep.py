@@ -8,6 +8,7 @@ import argparse
 import csv
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -131,6 +132,9 @@ def read_sweep(args: argparse.Namespace) -> Sweep:
     if args.scale not in values or _type(values[args.scale])[0] != "integer":
         allowed = [name for name, of in values.items() if _type(of)[0] == "integer"]
         _refuse(f"--scale {args.scale}: is no integer parameter; allowed: {', '.join(allowed)}")
+    if not (args.slurm or places(command[:1]) or shutil.which(command[0])):
+        quoted = "; leave out the quotes around the command" if " " in command[0] else ""
+        _refuse(f"{command[0]}: no such program{quoted}")
     alone = len(values[args.scale]) == 1
     return Sweep(
         command=command,
@@ -172,8 +176,11 @@ def write_sweep(sweep: Sweep, folder: Path, line: Sequence[str]) -> None:
 
         past_line = shlex.split(first.removeprefix(LINE))
         past = read_sweep(read(["sweep", *past_line])[1])
-        if past.command != sweep.command:
-            _refuse(f"--out {folder}: measures `{shlex.join(past.command)}`; name another folder")
+        measured = next((folder / "results" / "runs").glob("*/*/record.json"), None)
+        if past.command != sweep.command and measured:
+            _refuse(
+                f"--out {folder}: has runs of `{shlex.join(past.command)}`; name another folder"
+            )
         for path, text in _texts(past, past_line).items():
             if not (folder / path).is_file() or (folder / path).read_text() != text:
                 _refuse(

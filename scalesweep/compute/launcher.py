@@ -12,7 +12,7 @@ import re
 import shutil
 import signal
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import MappingProxyType
@@ -388,6 +388,7 @@ def _cause(outcome: Outcome, work: Path, spec: Order, step: "StepErrors") -> tup
     # A single rank has no others: srun may tell its end before it passes on its words.
     silent = step.ranks and not step.words and spec["params"]["ranks"] > 1
     said = said or (own[-1].strip() if own and not silent else "")
+    said = said or _framed(last_lines(work / "stderr.log"))
     if reason and not step.guilty and step.left:
         said = f"{step.left} had ended with exit code 0 before: {said}"
     return Cause.NON_ZERO_EXIT, f"exit code {code}" + (f": {said}" if said else "")
@@ -431,6 +432,13 @@ def _said(lines: list[str], benchmark: str) -> str:
         if text.startswith("cannot start"):
             return text
     return ""
+
+
+def _framed(lines: Sequence[str]) -> str:
+    """The first line between rules, where Open MPI's mpirun says why it starts nothing."""
+    texts = [line.strip() for line in lines]
+    rule = next((place for place, text in enumerate(texts) if re.fullmatch("-{20,}", text)), None)
+    return "" if rule is None else next(filter(None, texts[rule + 1 :]), "")
 
 
 def _last_lines(work: Path) -> list[str]:

@@ -72,6 +72,7 @@ def test_the_wall_time_is_measured_where_no_metric_is_named(project: Project) ->
 @pytest.mark.parametrize(
     ("words", "wrong"),
     [
+        (["--", "no_such_program"], "no such program"),
         (["--ranks", "1,2", "--", "ls"], "write {ranks} where its value belongs"),
         (["--", "ls", "{size}"], "give --param size=VALUE,VALUE"),
         (["--ranks", "two", "--", "ls"], "must be whole numbers of 1 or more"),
@@ -79,6 +80,7 @@ def test_the_wall_time_is_measured_where_no_metric_is_named(project: Project) ->
         (["--param", "a=x,y", "--scale", "a", "--", "ls", "{a}"], "allowed: ranks"),
         (["--metric", "time: (", "--", "ls"], "is not a regular expression"),
         (["--metric", r"time s: (\d+)", "--", "ls"], "NAME UNIT lower|higher: PATTERN"),
+        (["--", "ls -l"], "leave out the quotes"),
         ([], "put it after `--`"),
     ],
 )
