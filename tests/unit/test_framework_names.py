@@ -26,6 +26,8 @@ READERS = (
     # Names of variables that launchers set; records as they were before ``notes.exchange``.
     "config/experiment_checks.py", "compute/program.py", "tables/provenance.py",
     "core/exchange_notes.py",
+    # A study of a script that is read for what it imports.
+    "commands/study_from.py",
     # A site's file, whose single Python is that of the framework of before.
     "config/site.py",
     # Conventions of FLOP have the names of those who publish by them.
