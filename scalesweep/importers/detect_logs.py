@@ -17,7 +17,6 @@ from scalesweep.importers import (
     keras_csv,
     keras_multi_gpu,
     lightning_csv,
-    megatron_golden,
     mlperf_beside,
     mlperf_log,
     mlperf_power,
@@ -30,7 +29,6 @@ from scalesweep.importers.imported_run import ImportedRun, Item, NotRead, Refusa
 from scalesweep.importers.rank_map import RankMap
 from scalesweep.importers.source_files import files_below
 from scalesweep.importers.tf_cnn_log import is_srun_label
-from scalesweep.importers.training_logs import deepspeed_reports
 from scalesweep.importers.training_logs import read as training_logs
 from scalesweep.importers.training_logs.registry import RULES as TRAINING_RULES
 from scalesweep.importers.training_logs.registry import SIGN as TRAINING_SIGN
@@ -41,20 +39,15 @@ RULES = {
     for kind in (
         *(tf_cnn_reader, keras_multi_gpu, mlperf_runs, mlperf_training, keras_csv),
         *(collective_logs, osu_latency, huggingface_trainer, lightning_csv, dlio_summary),
-        megatron_golden,
     )
-} | {**TRAINING_RULES, **deepspeed_reports.RULES}
+} | TRAINING_RULES
 NAMES = (
     f"{TRAINING_PROGRAMS}, tf_cnn_benchmarks, keras-multi-gpu, MLPerf, OSU Micro-Benchmarks or "
-    "nccl-tests, and no result of Keras's or Lightning's CSVLogger, Hugging Face's Trainer, DLIO "
-    "or Megatron-LM's functional tests"
+    "nccl-tests, and no result of Keras's or Lightning's CSVLogger, Hugging Face's Trainer or DLIO"
 )
 
 # What tells files that are read with others.
-_PARTS = (
-    mlperf_power.run_log_of, mlperf_beside.is_beside, huggingface_trainer.is_part,
-    megatron_golden.is_part,
-)  # fmt: skip
+_PARTS = (mlperf_power.run_log_of, mlperf_beside.is_beside, huggingface_trainer.is_part)
 # The lines of a file, from the beginning with each call.
 _Lines = Callable[[], Iterator[Line]]
 _Reader = Callable[[_Lines, Path], Iterable[ImportedRun | Refusal]]
@@ -72,7 +65,6 @@ _Kinds = tuple[tuple[_Sign, _Reader], ...]
 _NAMED: dict[_Sign, Callable[[Path], bool]] = {
     huggingface_trainer.SIGN: huggingface_trainer.has_name,
     dlio_summary.SIGN: dlio_summary.has_name,
-    megatron_golden.SIGN: megatron_golden.has_name,
 }
 # Packed logs hold this many times their size, and more only if nothing much is in them.
 _PACKED = 30
@@ -88,14 +80,12 @@ def _kinds(ranks: int | None, test: str | None = None) -> _Kinds:
         (collective_logs.SIGN, partial(collective_logs.read_runs, ranks=ranks, test=test)),
         (collective_logs.JSON_SIGN, partial(collective_logs.read_json, ranks=ranks)),
         (TRAINING_SIGN, partial(training_logs.read_runs, ranks=ranks)),
-        (deepspeed_reports.SIGN, partial(deepspeed_reports.read_reports, ranks=ranks)),
         (lightning_csv.SIGN, partial(lightning_csv.read_rows, ranks=ranks)),
         (
             huggingface_trainer.SIGN,
             lambda _lines, file: huggingface_trainer.read_file(file, ranks),
         ),
         (dlio_summary.SIGN, lambda _lines, file: dlio_summary.read_file(file)),
-        (megatron_golden.SIGN, lambda _lines, file: megatron_golden.read_file(file, ranks)),
     )
 
 

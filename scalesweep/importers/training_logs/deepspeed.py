@@ -1,5 +1,5 @@
 """DeepSpeed (deepspeed/utils/timer.py): three generations of one line, samples per second of all
-ranks; what wall_clock_breakdown, the FLOPS profiler and the comms logger print beside it.
+ranks, and what wall_clock_breakdown prints beside it.
 """
 
 import re

@@ -38,9 +38,6 @@ GOOD = {
     "train_results.json": json.dumps({"train_runtime": 80.5, "train_steps_per_second": 1.5}),
     "metrics.csv": f"epoch,step,{_RATES}\n" + "".join(
         f"0,{n},{n + 1.5},4.{n},32.5\n" for n in range(9)),
-    "golden_values_dev.json": json.dumps(
-        {"iteration-time": {"values": {"1": 6.5, "2": 0.25, "3": 0.25}},
-         "lm loss": {"values": [10.5, 9.5]}}, indent=1),
     "summary.json": json.dumps(_DLIO, indent=1),
     "result_0.txt": "".join(_MLPERF),
 }  # fmt: skip
