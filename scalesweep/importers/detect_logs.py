@@ -19,7 +19,6 @@ from scalesweep.importers import (
     lightning_csv,
     mlperf_beside,
     mlperf_log,
-    mlperf_power,
     mlperf_runs,
     mlperf_training,
     osu_latency,
@@ -47,7 +46,7 @@ NAMES = (
 )
 
 # What tells files that are read with others.
-_PARTS = (mlperf_power.run_log_of, mlperf_beside.is_beside, huggingface_trainer.is_part)
+_PARTS = (mlperf_beside.is_beside, huggingface_trainer.is_part)
 # The lines of a file, from the beginning with each call.
 _Lines = Callable[[], Iterator[Line]]
 _Reader = Callable[[_Lines, Path], Iterable[ImportedRun | Refusal]]

@@ -41,8 +41,10 @@ class System:
 
 
 def is_beside(file: Path) -> bool:
-    """Whether a file is one that is read with the logs that it lies beside."""
+    """Whether a file describes the logs that it lies beside: no log itself."""
     folder = file.absolute().parent
+    if folder.parent.name == "power":  # power/RESULT/node_*.txt, which is not read
+        return True
     described = folder.name == "systems" and (folder.parent / "results").is_dir()
     return file.name == SCALING or (described and file.suffix == ".json")
 

@@ -16,8 +16,9 @@ from scalesweep.analysis.types import Floats
 from scalesweep.compute.log_lines import Line
 from scalesweep.core.files import digest_of
 from scalesweep.core.formatting import counted
-from scalesweep.importers import mlperf_power, mlperf_training
+from scalesweep.importers import mlperf_training
 from scalesweep.importers.imported_run import ImportedRun, ImportRefusedError, Refusal, shown
+from scalesweep.importers.mlperf_beside import is_beside
 from scalesweep.importers.mlperf_log import OLD, Epoch, Event, Job, epochs_of, is_number, read_runs
 from scalesweep.importers.mlperf_outcome import (
     TRAINED,
@@ -47,10 +48,7 @@ def read_jobs(
 
     ``ranks`` is the number of ranks where the log does not tell it.
     """
-    if (run_log := mlperf_power.run_log_of(file)) is not None:
-        if not run_log.is_file():
-            reason = f"power of a run whose log is not there: {run_log.name}"
-            yield Refusal(file, reason, benchmark=mlperf_training.BENCHMARK)
+    if is_beside(file):
         return
     watched = _Watch(lines())
     try:
@@ -70,8 +68,6 @@ def read_jobs(
             if skipped := [it.line for it in job.damaged if not it.needed]:
                 run = replace(run, notes={**run.notes, "damaged_lines": skipped})
             yield run
-            if reason := run.notes.get("energy", {}).get("left_out"):
-                yield Refusal(file, f"its energy: {reason}", benchmark=run.benchmark)
         except ImportRefusedError as error:
             yield Refusal(file, str(error), error.line, _benchmark(submission))
 

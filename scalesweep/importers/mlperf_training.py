@@ -29,7 +29,6 @@ from scalesweep.importers.mlperf_outcome import (
     submission_kind,
     unfinished,
 )
-from scalesweep.importers.mlperf_power import energy_of
 from scalesweep.importers.write_campaign import Rules
 
 BENCHMARK = "mlperf_training"
@@ -51,8 +50,6 @@ MADE = Made(
         "step_time": "median of the steps' (or blocks') times that the log tracks",
         "throughput": "median of the rates that the log tracks, of all ranks together",
         "samples_to_target": "samples trained when the target was reached",
-        "energy": "joules of nodes and switches from run_start to run_stop, as MLPerf counts them",
-        "mean_power": "energy over that time",
     },
 )
 # Direction of what eval_accuracy (in MLPerf HPC also eval_error) is, by benchmark: MLPerf Training
@@ -101,8 +98,7 @@ def run_of(
 
     ``ranks`` is the number of ranks where neither log nor description tells it; ``submission`` is
     what ``submission_*`` lines state. Raises ImportRefusedError if nothing tells the ranks, or what
-    lies beside the log cannot be read; where that are power logs, ``notes.energy`` says why the run
-    has no energy.
+    lies beside the log cannot be read.
     """
     start, stop = job.moment("run_start"), job.moment("run_stop")
     assert start is not None
@@ -133,12 +129,6 @@ def run_of(
         notes[SCORE] = {
             "factor": score_factor(file), "runs": _RUNS.get(name), "dropped": _DROPPED.get(name, 1),
         }  # fmt: skip
-        try:
-            if power := energy_of(file, (start, stop), system.nodes):
-                notes["energy"] = power.notes
-                metrics |= power.metrics
-        except ImportRefusedError as error:
-            notes["energy"] = {"left_out": str(error)}
     variant = _variant(submission, system, kind)
     begin = job.moment("init_start")
     evaluated = [[event.ms, repr(event.value)] for event in _evaluations(job)]

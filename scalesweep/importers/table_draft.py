@@ -13,7 +13,6 @@ from scalesweep.config.log_patterns import RESERVED
 from scalesweep.config.reserved_names import OF_RUNS, OF_TABLES
 from scalesweep.core.causes import Cause
 from scalesweep.core.errors import UserError
-from scalesweep.importers.layout_draft import add_layouts
 from scalesweep.importers.table_file import INDEX, Table, is_percentage
 
 _OF = r"(?:(?:n|no|nr|num|number_of|total|count_of)_?)?"
@@ -121,7 +120,6 @@ def draft_of(table: Table) -> str:
         raise UserError(f"{table.file}: holds no row that can be read")
     guess = _guess(table)
     content = _content(table, guess)
-    add_layouts(content, table)
     parts = [
         f"# Draft of a map for {table.file.name}: check every line, then complete it.",
         "# Metrics: unit, better (higher or lower), scope (total: all ranks together, or rank).",
@@ -226,11 +224,7 @@ def _guess(table: Table) -> _Guess:
                 guess.ranks, guess.scale = name, scale
     for name in table.columns:
         words = sorted({str(row.cells[name]).strip() for row in table.rows if row.cells[name]})
-        if name != guess.ranks and name in table.parameters:
-            guess.parameters.append(name)
-        elif name in table.metrics:
-            guess.metrics.append(name)
-        elif why := _unread(table, name):
+        if why := _unread(table, name):
             guess.unread[name] = why
             guess.ignore.append(name)
         elif guess.unfinished is None and (failed := _failed(words)):

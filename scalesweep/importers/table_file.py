@@ -1,4 +1,4 @@
-"""A table as it was published: CSV with any separator, Parquet, JSON lines, or a file of Extra-P.
+"""A table as it was published: CSV with any separator, Parquet or JSON lines.
 
 Nothing is guessed where two readings give two numbers: a comma that may be a decimal comma or stand
 between thousands is refused until the map says which.
@@ -9,7 +9,7 @@ import io
 import json
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,6 @@ from typing import Any
 from scalesweep.compute.log_lines import open_packed
 from scalesweep.core.csv_cells import text_of_cell
 from scalesweep.core.errors import UserError
-from scalesweep.importers import extra_p_file
 from scalesweep.importers.imported_run import Refusal
 
 MAX_BYTES = 64 << 20
@@ -57,8 +56,7 @@ class Table:
     """What a file holds; ``refusals`` are rows that cannot be read, ``notes`` what to know of it.
 
     ``decimal`` is the mark that its numbers have, None where they show none; ``thousands`` what a
-    map says that stands between thousands. ``parameters`` and ``metrics``: the columns that the
-    file itself says are some.
+    map says that stands between thousands.
     """
 
     file: Path
@@ -69,8 +67,6 @@ class Table:
     separator: str | None = None
     decimal: str | None = "."
     thousands: str | None = None
-    parameters: tuple[str, ...] = ()
-    metrics: tuple[str, ...] = ()
 
     def number(self, cell: Cell) -> float | int | None:
         """The number in a cell, None where it is empty; 95 % is 0.95.
@@ -176,8 +172,6 @@ def read_table(
                 f"{file}: {what}, which no installed library reads: save the sheet as CSV"
             )
     text = _text(content, file)
-    if (items := extra_p_file.measurements(text)) is not None:
-        return _extra_p(items, file)
     start = text.lstrip()[:1]
     if start == "{":
         return _json_lines(text, file)
@@ -348,43 +342,6 @@ def _json_lines(text: str, file: Path) -> Table:
     _check_columns(tuple(columns), file)
     whole = [Row(row.line, {name: row.cells.get(name) for name in columns}) for row in rows]
     return Table(file, tuple(columns), tuple(whole), tuple(refusals))
-
-
-def _extra_p(items: Iterable[extra_p_file.Item], file: Path) -> Table:
-    """The table of a file of Extra-P's. Values of one metric at one point and call path are its
-    repeats, whether they are in one line or in several."""
-    rows: dict[str, tuple[int, dict[str, Cell]]] = {}
-    refusals: list[Refusal] = []
-    seen: dict[str, int] = {}
-    names: dict[str, dict[str, None]] = {"parameter": {}, "metric": {}}
-    try:
-        for item in items:
-            if isinstance(item, extra_p_file.Unread):
-                refusals.append(Refusal(file, item.reason, item.place))
-                continue
-            names["parameter"].update(dict.fromkeys(item.point))
-            names["metric"].update(dict.fromkeys([item.metric]))
-            head = json.dumps([item.point, item.callpath], sort_keys=True)
-            key = f"{head} {item.metric}"
-            for value in item.values:
-                seen[key] = repeat = seen.get(key, -1) + 1
-                fresh: dict[str, Cell] = {
-                    **item.point, extra_p_file.CALLPATH: item.callpath, extra_p_file.REPEAT: repeat
-                }  # fmt: skip
-                rows.setdefault(f"{head} {repeat}", (item.place, fresh))[1][item.metric] = value
-            if len(rows) > MAX_ROWS:
-                raise UserError(f"{file}: more than {MAX_ROWS} rows")
-    except extra_p_file.DamagedFileError as error:
-        where = f"{file}:{error.place}" if error.place else f"{file}"
-        raise UserError(f"{where}: {error}") from None
-    companions = (extra_p_file.CALLPATH, extra_p_file.REPEAT)
-    columns = (*names["parameter"], *companions, *names["metric"])
-    _check_columns(columns, file)
-    whole = [Row(at, {name: held.get(name) for name in columns}) for at, held in rows.values()]
-    return Table(
-        file, columns, tuple(whole), tuple(refusals),
-        parameters=tuple(names["parameter"]), metrics=tuple(names["metric"]),
-    )  # fmt: skip
 
 
 def _object(line: str) -> dict[str, Cell]:

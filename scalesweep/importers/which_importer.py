@@ -9,15 +9,7 @@ from pathlib import Path
 
 from scalesweep.compute.log_lines import open_packed
 from scalesweep.core.errors import UserError
-from scalesweep.importers import (
-    COSMOFLOW,
-    LOGS,
-    PROFILES,
-    TABLE,
-    cosmoflow,
-    detect_logs,
-    extra_p_file,
-)
+from scalesweep.importers import COSMOFLOW, LOGS, PROFILES, TABLE, cosmoflow, detect_logs
 from scalesweep.importers.imported_run import shown
 from scalesweep.importers.profiles.detect import is_profile, not_text
 
@@ -112,17 +104,14 @@ def _has_more(source: Path) -> bool:
 
 
 def _is_table(file: Path) -> bool:
-    """Whether a file's name is that of a table and, of text, its first lines have equal columns; or
-    its first lines are those of a file of Extra-P's."""
+    """Whether a file's name is that of a table and, of text, its first lines have equal columns."""
     suffixes = [suffix.lower() for suffix in file.suffixes[-2:]]
     kind = next((suffix for suffix in suffixes if suffix in _TABLES), None)
-    if kind not in (None, ".csv", ".tsv"):
-        return True
+    if kind not in (".csv", ".tsv"):
+        return kind is not None
     try:
         with open_packed(file) as content:
             text = content.read(_HEAD).decode("utf-8-sig", "replace")
-        if kind is None:
-            return extra_p_file.begins(text)
         csv.Sniffer().sniff(text, ",;\t")
     except (OSError, csv.Error):
         return False

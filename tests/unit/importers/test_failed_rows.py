@@ -11,7 +11,6 @@ from scalesweep.experiment.results import ExperimentResults
 from scalesweep.importers.table_draft import draft_of
 from scalesweep.importers.table_file import read_table
 from scalesweep.importers.table_map import load_map
-from scalesweep.importers.table_runs import runs_of
 from scalesweep.report.links import Links
 from scalesweep.report.sections import failed_elsewhere, failed_points
 from tests.fakes.imported_table import imported
@@ -86,41 +85,3 @@ def test_the_draft_tells_failed_from_cut(tmp_path: Path) -> None:
         "OOM": "OUT_OF_MEMORY", "failed": "NOT_STATED", "timeout": "TIMEOUT"
     }  # fmt: skip
     assert content["unfinished"]["values"] == ["cancelled"]
-
-
-def test_the_draft_of_a_sweep_of_layouts_names_its_mesh(tmp_path: Path) -> None:
-    head = "model,nodes,dp,tp,pp,mbs,gradacc,gbs,status,tok_s_gpu,gpu_memory_gb\n"
-    rows = "".join(
-        f"{model},{nodes},{8 * nodes // tp},{tp},1,{mbs},{256 // (mbs * 8 * nodes // tp)},256,ok,"
-        f"{1000 + nodes + tp},{10 + tp + 0.5}\n"
-        for model in ("1B", "8B") for nodes in (1, 2, 4) for tp in (1, 2, 4) for mbs in (1, 2)
-    )  # fmt: skip
-    (tmp_path / "t.csv").write_text(f"{head}{rows}8B,8,32,2,1,1,4,256,failed,,\n")
-    text = draft_of(read_table(tmp_path / "t.csv"))
-    content = yaml.safe_load(text)
-    assert content["mesh"] == ["dp", "tp", "pp"] and "scale" not in content
-    parameters = content["parameters"]
-    assert parameters["ranks"] == {"formula": "8 * nodes"}
-    assert parameters["ranks_per_node"] == {"value": 8}
-    assert parameters["model"]["workload"] and parameters["gbs"]["workload"]
-    assert parameters["dp"]["derive"] == "ranks // (tp * pp)"
-    assert parameters["gradacc"]["derive"] == "gbs / (mbs * dp)"
-    assert content["metrics"]["gpu_memory_gb"]["unit"] == "GB"
-    (tmp_path / "map.yaml").write_text(text)
-    runs = runs_of(load_map(tmp_path / "map.yaml", tmp_path / "t.csv"))
-    assert len(runs.runs) == rows.count("\n") and runs.runs[0].point["ranks"] == 8
-    assert [refusal.line for refusal in runs.refusals] == [rows.count("\n") + 2]
-
-
-def test_no_mesh_is_drafted_where_its_product_is_not_the_ranks(tmp_path: Path) -> None:
-    (tmp_path / "t.csv").write_text("gpus,dp,tp,tok_s\n8,8,2,10\n8,4,2,11\n16,4,1,19\n")
-    assert "mesh" not in yaml.safe_load(draft_of(read_table(tmp_path / "t.csv")))
-
-
-def test_a_row_without_a_value_that_ends_in_an_unknown_word_is_named(tmp_path: Path) -> None:
-    (tmp_path / "t.csv").write_text(f"{HEAD}{ROWS}16,1,crashed,\n16,2,,\n16,4,odd,7\n")
-    (tmp_path / "map.yaml").write_text(yaml.safe_dump(MAP))
-    runs = runs_of(load_map(tmp_path / "map.yaml", tmp_path / "t.csv"))
-    (refusal,) = runs.refusals
-    assert refusal.line == 7 and "'crashed' is no word of a failed run" in refusal.message
-    assert runs.empty == 1 and len(runs.runs) == 6

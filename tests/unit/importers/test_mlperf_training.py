@@ -1,4 +1,4 @@
-"""Importing MLPerf Training's logs, with what lies beside them: system, factor, power."""
+"""Importing MLPerf Training's logs, with what lies beside them: system and factor."""
 
 import json
 from collections.abc import Sequence
@@ -10,7 +10,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from scalesweep.analysis.stats import olympic_mean
-from scalesweep.core.record import read_record
 from scalesweep.importers.detect_logs import read_items, read_source
 from scalesweep.importers.imported_run import ImportedRun, NotRead, Refusal
 from scalesweep.importers.rank_map import RankMap
@@ -263,138 +262,10 @@ def test_what_lies_beside_is_checked(
     assert reason in reason_of(tmp_path)
 
 
-# --- power
-
-
-def power(watts: Sequence[float], step: int = 2000, stop: bool = True, ms: int = T0) -> str:
-    """A node's log: readings ``step`` ms apart, the first at the start's own time."""
-    times = [ms + number * step for number in range(len(watts))]
-    lines = [line("power_measurement_start", ms)]
-    lines += [line("power_reading", at, value) for at, value in zip(times, watts, strict=True)]
-    if stop:
-        lines.append(line("power_measurement_stop", times[-1]))
-    return "".join(lines)
-
-
-def with_power(results: Path, files: dict[str, str], run: str = "result_0") -> None:
-    folder = results / "power" / run
-    folder.mkdir(parents=True)
-    for name, text in files.items():
-        (folder / name).write_text(text)
-    nodes = sum(name.startswith("node_") for name in files)
-    system = results.parents[2] / "systems" / f"{results.parent.name}.json"
-    if system.is_file():
-        system.write_text(json.dumps({**json.loads(system.read_text()), "number_of_nodes": nodes}))
-
-
-def test_joules_of_nodes_and_switches(tmp_path: Path) -> None:
-    results = submission(tmp_path, [lines_of(600.0)])
-    odd = power([{"value": 400.0}, {"value": 100.0}, {"value": 300.0}])  # type: ignore[list-item]
-    efficient = line("conversion_eff", T0, 0.5)
-    with_power(results, {
-        "node_0.txt": power([1000.0, 2000.0, 3000.0, 4000.0]),
-        "node_1.txt": efficient + odd,
-        "sw_0.txt": line("interconnect_power_est", T0, {"value": 100.0}, switch_id="sw_01"),
-    })  # fmt: skip
-    run = one_of(tmp_path)
-    # A reading holds since the one before: (2000 + 3000 + 4000) x 2 s over 6 s; (100 + 300) / 2.
-    joules = 3000.0 * 600 + 0.5 * 200.0 * 600 + 100.0 * 600
-    assert values(run)["energy"] == pytest.approx(joules)
-    assert values(run)["mean_power"] == pytest.approx(joules / 600)
-    assert run.notes["energy"]["joules"] == pytest.approx(
-        {"node_0": 1.8e6, "node_1": 6e4, "sw_0": 6e4}
-    )
-
-
-def test_readings_below_zero_are_left_out(tmp_path: Path) -> None:
-    results = submission(tmp_path, [lines_of(600.0)])
-    with_power(results, {"node_0.txt": power([10.0, -9.0, 1000.0])})
-    run = one_of(tmp_path)
-    assert values(run)["energy"] == pytest.approx(1000.0 * 600)
-    assert run.notes["energy"]["measured_joules"] == {"node_0": 4000.0}
-    assert run.notes["energy"]["hints"] == ["node_0.txt: 1 readings below 0 W are left out"]
-
-
-@pytest.mark.parametrize(
-    ("text", "reason"),
-    [
-        (line("conversion_eff", T0, 0.0) + power([5.0, 6.0]), "conversion_eff 0 is not above 0"),
-        (line("conversion_eff", T0, -1.0) + power([5.0, 6.0]), "conversion_eff -1 is not above 0"),
-        (line("conversion_eff", T0, 95.0) + power([5.0, 6.0]), "95 is not above 0 and at most 2"),
-        (power([0.0] * 9), "every power_reading is 0"),
-        (power([5.0, 6.0]), "has logs of 1 nodes, the system has 4"),
-    ],
-)
-def test_no_energy_comes_of_nothing(tmp_path: Path, text: str, reason: str) -> None:
-    results = submission(tmp_path, [lines_of()])
-    with_power(results, {"node_0.txt": text})
-    if "system" in reason:
-        system = tmp_path / "systems" / "machine_n4.json"
-        system.write_text(json.dumps(SYSTEM))
-    (run,), (refusal,), _ = read_source(tmp_path)
-    assert "time_to_target" in run.metrics and "energy" not in run.metrics
-    assert refusal.reason.startswith("its energy: power/result_0") and reason in refusal.reason
-
-
-def test_power_of_another_time_is_told(tmp_path: Path) -> None:
-    """MLCommons' formula asks for no common clock: the note says what was measured of the run."""
-    results = submission(tmp_path, [lines_of(600.0)])
-    watts = [1000.0] * 400
-    with_power(
-        results, {"node_0.txt": power(watts), "node_1.txt": power(watts, ms=T0 - 86_400_000)}
-    )
-    run = one_of(tmp_path)
-    assert values(run)["energy"] == pytest.approx(2 * 1000.0 * 600)
-    assert run.notes["energy"]["share_of_run_measured"] == {"node_1": 0.0}
-
-
 def test_a_refusal_names_the_benchmark_that_it_is_of(tmp_path: Path) -> None:
     submission(tmp_path, [lines_of(seconds=-5.0)])
     _, (refusal,), _ = read_source(tmp_path)
     assert refusal.benchmark == "mlperf_training"
-
-
-def test_a_power_log_without_its_end(tmp_path: Path) -> None:
-    """Most of v4.0 have a stop with the time of their start."""
-    results = submission(tmp_path, [lines_of(600.0)])
-    text = power([1.0, 2000.0, 4000.0], 90_000, stop=False)
-    with_power(results, {"node_0.txt": text + line("power_measurement_stop", T0)})
-    run = one_of(tmp_path)
-    assert values(run)["energy"] == pytest.approx(3000.0 * 600)
-    assert run.notes["energy"]["hints"] == [
-        "node_0.txt: no power_measurement_stop after its start; the last reading ends it",
-        "node_0.txt: 90 s without a reading",
-    ]
-
-
-@pytest.mark.parametrize(
-    ("text", "reason"),
-    [
-        (line("power_reading", T0, 5.0), "no power_measurement_start"),
-        (power([5.0]), "no power_reading within"),
-        (power([5.0, "x"]), "power_reading x is no number"),  # type: ignore[list-item]
-        (power([5.0, 6.0])[:-40], "a damaged line"),
-    ],
-)
-def test_a_run_whose_power_is_damaged_has_no_energy(tmp_path: Path, text: str, reason: str) -> None:
-    results = submission(tmp_path, [lines_of()])
-    with_power(results, {"node_0.txt": power([5.0, 6.0]), "node_1.txt": text})
-    (run,), (refusal,), _ = read_source(tmp_path)
-    assert "time_to_target" in run.metrics and "energy" not in run.metrics
-    said = refusal.reason
-    assert said.startswith("its energy: power/result_0/node_1.txt: ")
-    assert reason in said.replace("'", "")
-
-
-def test_a_switch_that_was_measured_counts_as_a_node(tmp_path: Path) -> None:
-    """As Dell's of v4.1, for which MLCommons' summary finds no estimate and counts nothing."""
-    results = submission(tmp_path, [lines_of(600.0)])
-    with_power(results, {"node_0.txt": power([1.0, 50.0]), "sw_0.txt": power([1.0, 7.0])})
-    run = one_of(tmp_path)
-    assert values(run)["energy"] == pytest.approx(57.0 * 600)
-    assert run.notes["energy"]["hints"] == [
-        "sw_0.txt: measured, not estimated; MLCommons' summary counts 0 J for it"
-    ]
 
 
 def test_an_end_that_only_another_rank_prints(tmp_path: Path) -> None:
@@ -407,13 +278,6 @@ def test_an_end_that_only_another_rank_prints(tmp_path: Path) -> None:
     submission(tmp_path, [labelled])
     run = one_of(tmp_path)
     assert (run.unfinished, values(run)["time_to_target"]) == ("", 600.0)
-
-
-def test_a_spike_of_power_is_named(tmp_path: Path) -> None:
-    results = submission(tmp_path, [lines_of(600.0)])
-    with_power(results, {"node_0.txt": power([100.0] * 30 + [9000.0, 100.0])})
-    (hint,) = one_of(tmp_path).notes["energy"]["hints"]
-    assert hint == "node_0.txt: readings of up to 9000 W count, where 95 % are at most 100 W"
 
 
 def test_a_damaged_line_of_what_is_not_needed_is_skipped(tmp_path: Path) -> None:
@@ -429,37 +293,12 @@ def test_a_damaged_line_of_what_is_not_needed_is_skipped(tmp_path: Path) -> None
     assert reason_of(tmp_path / "b").startswith("a damaged line: ")
 
 
-def test_power_without_its_run_is_named(tmp_path: Path) -> None:
-    results = submission(tmp_path, [lines_of()])
-    with_power(results, {"node_0.txt": power([5.0, 6.0])}, "result_7")
-    runs, (refusal,), _ = read_source(tmp_path)
-    assert len(runs) == 1
-    assert refusal.reason == "power of a run whose log is not there: result_7.txt"
-
-
-def test_of_two_copies_the_one_with_energy_counts(tmp_path: Path) -> None:
-    """Submissions with power repeat the logs of those without (smc and smc-ac-power of v4.0)."""
-    submission(tmp_path / "org", [lines_of()])
-    results = submission(tmp_path / "org-power", [lines_of()])
-    with_power(results, {f"node_{n}.txt": power([5.0, 6.0]) for n in range(4)})
-    out = tmp_path / "out" / "runs" / "imported"
-    runs, _, _ = read_source(tmp_path)
-    written, refusals = import_runs(runs, out)
-    assert [refusal.copy for refusal in refusals] == [True]
-    (folder,) = {run.run_id for run in written}
-    record = read_record(out / folder / "record.json")
-    assert record["metrics"]["energy"]["value"] == pytest.approx(4 * 3600)
-    again, copies = import_runs(reversed(runs), out)
-    assert len(again) == 1 and len(copies) == 1 and "org/results" in copies[0].message
-    assert "energy" in read_record(out / folder / "record.json")["metrics"]
-
-
 @settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.data())
 def test_damage_never_stops_the_reader(tmp_path: Path, data: st.DataObject) -> None:
     folder = tmp_path / "fuzz"
     if not folder.exists():
-        with_power(submission(folder, [lines_of()], factor=1.1), {"node_0.txt": power([5.0, 6.0])})
+        submission(folder, [lines_of()], factor=1.1)
     files = sorted(path for path in folder.rglob("*") if path.is_file())
     file = data.draw(st.sampled_from(files))
     whole = file.read_bytes()

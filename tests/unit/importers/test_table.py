@@ -562,26 +562,3 @@ def test_a_time_of_a_run_that_did_not_finish_is_no_result(tmp_path: Path) -> Non
             (tmp_path / "map.yaml").read_text().replace("column: end", "column: ends")
         )
         load_map(tmp_path / "map.yaml", tmp_path / "table.csv")
-
-
-# extra-p/extrap, docs/file-formats.md, JSON Lines: the format; a metric and repeats each line.
-EXTRA_P = (
-    '{"params":{"ranks":2},"callpath":"train","metric":"throughput","value":[100.5,101.25]}\n'
-    '{"params":{"ranks":2},"callpath":"train","metric":"time","value":[2.0,1.98]}\n'
-    '{"params":{"ranks":4},"callpath":"train","metric":"throughput","value":[190.0,191.0]}\n'
-    '{"params":{"ranks":4},"callpath":"train","metric":"time","value":[1.1,1.2]}\n'
-)
-
-
-def test_json_lines_of_extra_p(tmp_path: Path) -> None:
-    file = tmp_path / "extra_p.jsonl"
-    file.write_text(EXTRA_P + '{"params":{"ranks":8},"metric":"time","value":["x"]}\n')
-    table = read_table(file)
-    assert table.columns == ("ranks", "callpath", "repeat", "throughput", "time")
-    assert [row.cells["throughput"] for row in table.rows] == [100.5, 101.25, 190.0, 191.0]
-    assert [refusal.line for refusal in table.refusals] == [5]
-    (tmp_path / "map.yaml").write_text(draft_of(table))
-    runs = runs_of(load_map(tmp_path / "map.yaml", file)).runs
-    assert [run.point["ranks"] for run in runs] == [2, 2, 4, 4]
-    assert {name for run in runs for name in run.metrics} == {"throughput", "time"}
-    assert runs[0].metrics["time"]["value"] == 2.0
