@@ -11,8 +11,8 @@ from scalesweep.analysis.paired import LEAST_PAIRS
 from scalesweep.config.campaign import Campaign
 from scalesweep.config.experiment import Experiment
 from scalesweep.config.experiment_checks import check_metric
-from scalesweep.config.expressions import Expression
 from scalesweep.core.errors import UserError
+from scalesweep.core.expressions import Expression
 from scalesweep.core.formatting import text_of
 from scalesweep.jobs.dataset_staging import Staging
 from scalesweep.state.programs import program_files

@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 
 from scalesweep.analysis.metrics import contradiction
 from scalesweep.config.command_template import Command, load_command, program_named
-from scalesweep.config.expressions import Expression
 from scalesweep.config.launcher_template import LAUNCHER_PLACES, fill_launcher
 from scalesweep.config.layout import Layout, load_layout
 from scalesweep.config.log_patterns import STAMP_METRICS, Extract, check_main_metric, load_extract
@@ -23,6 +22,7 @@ from scalesweep.config.study import OWN_BENCHMARKS, file_names, find_file
 from scalesweep.config.transformer import Transformer, load_transformer
 from scalesweep.config.yaml_loader import check_schema, load_yaml
 from scalesweep.core.errors import UserError, choices
+from scalesweep.core.expressions import Expression
 from scalesweep.core.files import canonical_json
 from scalesweep.core.formatting import written
 from scalesweep.core.paths import BENCHMARKS

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from scalesweep.config.expressions import Expression
 from scalesweep.core.errors import UserError
+from scalesweep.core.expressions import Expression
 
 # Filled in here, and by the launcher, which alone knows the attempt's folder.
 FOR_THE_SITE = ("python", "benchmark", "benchmarks")

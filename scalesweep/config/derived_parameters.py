@@ -12,11 +12,11 @@ from typing import Any
 
 from scalesweep.config.benchmark import Benchmark
 from scalesweep.config.combinations import LeftOut
-from scalesweep.config.expressions import Expression
 from scalesweep.config.grid import Grid, exclusions
 from scalesweep.config.parameter import Parameter
 from scalesweep.config.reserved_names import check_parameter
 from scalesweep.core.errors import UserError
+from scalesweep.core.expressions import Expression
 
 Point = Mapping[str, Any]
 _ANY = ("integer", "number", "boolean", "string")  # of a quantity that a campaign gives itself

@@ -29,7 +29,6 @@ from scalesweep.config.experiment_checks import (
     check_predicted,
     check_variables,
 )
-from scalesweep.config.expressions import Expression
 from scalesweep.config.grid import (
     MAX_POINTS,
     Grid,
@@ -57,6 +56,7 @@ from scalesweep.config.reserved_names import check_varying
 from scalesweep.config.site import Site
 from scalesweep.config.stop_rule import StopRule, stop_rule
 from scalesweep.core.errors import UserError
+from scalesweep.core.expressions import Expression
 from scalesweep.core.scaling_kinds import MODEL
 
 

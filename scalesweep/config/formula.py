@@ -5,8 +5,8 @@ import math
 import re
 from collections.abc import Iterable, Mapping
 
-from scalesweep.config.expressions import Expression
 from scalesweep.core.errors import UserError, choices
+from scalesweep.core.expressions import Expression
 
 Number = int | float
 # What takes or makes more than a number.

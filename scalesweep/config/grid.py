@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from scalesweep.config.benchmark import Benchmark, PointRule
-from scalesweep.config.expressions import Expression
 from scalesweep.config.gpus import check_gpus
 from scalesweep.config.growing_model import check_growing_model
 from scalesweep.config.lazy_sequence import LazySequence
 from scalesweep.config.site import PLACEMENT, Site
 from scalesweep.core.errors import UserError
+from scalesweep.core.expressions import Expression
 from scalesweep.core.files import canonical_json
 from scalesweep.core.scaling_kinds import MODEL, OF_SAMPLES
 

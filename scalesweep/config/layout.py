@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from scalesweep.analysis.factors import most_values
-from scalesweep.config.expressions import Expression
 from scalesweep.core.errors import UserError, choices
+from scalesweep.core.expressions import Expression
 from scalesweep.core.files import canonical_json
 from scalesweep.core.formatting import text_of
 from scalesweep.core.layouts import LAYOUT, values_text

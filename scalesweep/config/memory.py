@@ -5,10 +5,10 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from scalesweep.config.expressions import Expression
 from scalesweep.config.mesh import Mesh, mesh_of_texts, value_at
 from scalesweep.config.transformer import Transformer, transformer_of_texts
 from scalesweep.core.errors import UserError, choices
+from scalesweep.core.expressions import Expression
 from scalesweep.core.formatting import text_of
 from scalesweep.core.plan_format import PlanExperiment
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from scalesweep.config.expressions import Expression
 from scalesweep.core.errors import UserError
+from scalesweep.core.expressions import Expression
 from scalesweep.core.formatting import text_of
 
 # What the ranks of an axis share: copies of the model, shards of one, or both (dp); layers by

@@ -8,9 +8,9 @@ from typing import Any
 
 from scalesweep.analysis.device_peaks import DEVICES
 from scalesweep.analysis.model_shape import DTYPES, RECOMPUTE, ModelShape
-from scalesweep.config.expressions import Expression
 from scalesweep.config.mesh import value_at
 from scalesweep.core.errors import UserError, choices
+from scalesweep.core.expressions import Expression
 from scalesweep.core.formatting import text_of
 
 _NEEDED = "sequence"  # without it there are no tokens

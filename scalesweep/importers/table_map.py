@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 from scalesweep.analysis.flop_conventions import is_share, unnamed_convention
 from scalesweep.analysis.metrics import contradiction
 from scalesweep.config.derived_parameters import in_order
-from scalesweep.config.expressions import Expression
 from scalesweep.config.formula import Formula, Number, by_alias
 from scalesweep.config.log_patterns import RESERVED
 from scalesweep.config.memory import Memory, load_memory
@@ -22,6 +21,7 @@ from scalesweep.config.transformer import Transformer, load_transformer
 from scalesweep.config.yaml_loader import check_schema, load_yaml
 from scalesweep.core.causes import Cause
 from scalesweep.core.errors import UserError
+from scalesweep.core.expressions import Expression
 from scalesweep.importers.table_file import Cell, Row, Table, read_table
 
 # Ranks on a node: where a map says it, prediction knows the borders of nodes.

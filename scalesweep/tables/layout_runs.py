@@ -15,11 +15,11 @@ from scalesweep.analysis.prediction.layouts.fits import fits_as_neighbours
 from scalesweep.analysis.prediction.layouts.forecast import Fits
 from scalesweep.analysis.prediction.layouts.memory import MemoryJudge
 from scalesweep.analysis.prediction.layouts.runs import Layout, Measured, measured_of
-from scalesweep.config.expressions import Expression
 from scalesweep.config.memory import Memory, planned_memory, planned_memory_layout
 from scalesweep.config.mesh import value_at
 from scalesweep.config.point_shape import planned_mesh, planned_shape
 from scalesweep.core.causes import Cause
+from scalesweep.core.expressions import Expression
 from scalesweep.core.formatting import text_of
 from scalesweep.core.joined_experiments import parameters_at
 from scalesweep.core.plan_format import PlanExperiment
