@@ -82,7 +82,6 @@ ORDER = (
     "late_ranks",
     "drift",
     "canary",
-    "at_equal_machines",
     "oversubscribed",
     "other_main_metric",
     "until_precise",

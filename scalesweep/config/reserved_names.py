@@ -33,7 +33,6 @@ OF_TABLES = frozenset(
         *("threads_per_core", "stated", "part", "base_ranks", "next_no_interval"),
         *("in_blocks", "interval_from", "others_share", "at_once", "models_per_minute"),
         *("p_value", "next_p", "ratio_p"),
-        *("canary", "canary_ratio", "canary_low", "canary_high"),
     )
 )
 

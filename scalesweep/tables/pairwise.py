@@ -6,16 +6,13 @@ same number of ranks (or devices); parameters that only follow another one do no
 parameters (a variable update with its all-reduce) are compared together, as one choice.
 """
 
-import json
 import math
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from scalesweep.analysis.blocks import Layout, interval_of
-from scalesweep.analysis.covariate import Covariate, choose
 from scalesweep.analysis.factors import fold_axes, planned_points
 from scalesweep.analysis.stats import (
     SIGNIFICANT,
@@ -25,57 +22,10 @@ from scalesweep.analysis.stats import (
     without_interval,
 )
 from scalesweep.analysis.table_io import typed_values
-from scalesweep.analysis.types import Floats, Places
 from scalesweep.core.files import canonical_json
 from scalesweep.core.formatting import number, text_of
-from scalesweep.core.joined_experiments import BENCHMARK
 from scalesweep.core.plan_format import PlanExperiment, parameter_of
-from scalesweep.tables.canary_rates import CANARY, KINDS
-from scalesweep.tables.points import ExperimentData, Measure, Point, place_of
-
-
-def covariates(data: ExperimentData, measure: Measure) -> dict[Hashable, Covariate]:
-    """By ``place_of`` a point the covariate of its repeats of a quantity, where one is used.
-
-    Only runs that form blocks and have a canary before each of them.
-    """
-    rates = _before(data)
-    if not rates:
-        return {}
-    values = data.numbers(measure[0], "mean", measure[1])
-    covariates: dict[Hashable, Covariate] = {}
-    for layout in data.layouts:
-        blocks = layout.blocks(values)
-        if blocks is None:
-            continue
-        kinds = {
-            kind: logs
-            for kind, of_runs in rates.items()
-            if np.isfinite(logs := of_runs[_rows(layout, blocks.places)]).all()
-        }
-        if covariate := choose(blocks, kinds):
-            covariates.update(dict.fromkeys(blocks.places, covariate))
-    return covariates
-
-
-def _rows(layout: Layout, places: Mapping[Hashable, int]) -> Places:
-    """Rows of the summary ``[point, block]`` in the order of the blocks' places."""
-    where = {point: number for number, point in enumerate(layout.points)}
-    return layout.runs[[where[point] for point in sorted(places, key=places.__getitem__)]]
-
-
-def _before(data: ExperimentData) -> dict[str, Floats]:
-    """By kind the logarithm of its rate before each run of the summary; NaN where there is none."""
-    texts = data.texts(CANARY)
-    if not any(texts):
-        return {}
-    looks = [json.loads(text).get("before", {}) if text else {} for text in texts]
-    return {
-        kind: np.array([math.log(float(of[kind][1])) if kind in of else math.nan for of in looks])
-        for kind in KINDS
-        if any(kind in of for of in looks)
-    }
-
+from scalesweep.tables.points import ExperimentData, Measure, Point
 
 # Parameters that are compared as one.
 Choice = tuple[str, ...]
@@ -125,24 +75,20 @@ def make_comparisons(data: ExperimentData, points: Sequence[Point]) -> dict[str,
 
     ``comparisons``: a row per value other than the reference: `ratio` of the means with its 95 %
     interval (``low``, ``high``), the p value ``p`` of its being 1, and what these come from
-    (``interval_from``), or why it has ``no_interval``; where a canary is used as covariate
-    (``analysis.covariate``) also which, and the ratio
-    at equal machines with its interval: ``canary``, ``canary_ratio``, ``canary_low``,
-    ``canary_high``. ``best``: a row per group of points that differ in one parameter: the best
-    value and the next, why they have ``no_interval``, and ``p``, the largest p value of the best
-    against each other one (``next_p``: against the next), whether it is ``clear`` at 5 %. Both per
-    parameter, source, metric and phase. Findings judge these p values among all of an experiment.
+    (``interval_from``), or why it has ``no_interval``. ``best``: a row per group of points that
+    differ in one parameter: the best value and the next, why they have ``no_interval``, and ``p``,
+    the largest p value of the best against each other one (``next_p``: against the next), whether
+    it is ``clear`` at 5 %. Both per parameter, source, metric and phase. Findings judge these p
+    values among all of an experiment.
     """
     leaders = fold_axes(data.experiment)[0]
     ratios: list[dict[str, Any]] = []
     best: list[dict[str, Any]] = []
-    known = {measure: covariates(data, measure) for measure in main_measures(data)}
     for names in compared_parameters(data.experiment):
         reference = reference_value(data.experiment, names)
         for group in choice_groups(points, leaders, names):
             for measure in main_measures(data):
-                row = (names, reference, measure, leaders)
-                ratios += _ratios(data, group, *row, known[measure])
+                ratios += _ratios(data, group, names, reference, measure, leaders)
                 best += _best(data, group, names, measure, leaders)
     tables = {"comparisons": ratios, "best": best}
     return {name: _frame(rows) for name, rows in tables.items() if rows}
@@ -168,12 +114,11 @@ def _ratios(
     reference: str | bool | None,
     measure: Measure,
     leaders: Sequence[str],
-    known: Mapping[Hashable, Covariate],
 ) -> Iterator[dict[str, Any]]:
     """Rows of the points of a group over the one at ``reference``: ratio of means, 95 % interval,
     p.
 
-    ``known``: covariates by point. There is no row for the reference and for points without
+    There is no row for the reference and for points without
     repeats.
     """
     base = data.repeats(group[reference], measure) if reference in group else np.empty(0)
@@ -198,28 +143,7 @@ def _ratios(
             else without_interval(repeats, base) or None,
             "repeats": repeats.size,
             "reference_repeats": base.size,
-            **_with_canary(known, point, group[reference]),
         }
-
-
-def _with_canary(
-    known: Mapping[Hashable, Covariate], point: Point, base: Point
-) -> dict[str, str | float]:
-    """The ratio at equal machines; empty where no canary is used as covariate.
-
-    Nor is it for points of different benchmarks, whose canaries may have had different Pythons.
-    """
-    rates = known.get(place_of(point))
-    if point.values.get(BENCHMARK) != base.values.get(BENCHMARK):
-        return {}
-    if rates is None or place_of(base) not in rates.places:
-        return {}
-    if (ratio := rates.ratio(place_of(point), place_of(base))) is None:
-        return {}
-    value, error = ratio
-    span = interval_of(math.exp(value), error)
-    names = ("canary", "canary_ratio", "canary_low", "canary_high")
-    return dict(zip(names, (rates.kind, math.exp(value), span.low, span.high), strict=True))
 
 
 def _how(interval: Interval) -> str | None:

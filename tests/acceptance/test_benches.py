@@ -27,7 +27,6 @@ SHORTEST = {
     "ceilings": "--rounds 20",
     "cnn_training": "--rounds 1 --steps 1",
     "comparisons": "--comparisons 5",
-    "covariate": "--rounds 20",
     "data_loading": "--rounds 1 --shape 8 8 8 4 --samples 32",
     "execute": "--runs 100 --starts 3",
     "gather": "--ranks 2",

@@ -5,14 +5,13 @@ from typing import Any
 
 from scalesweep.analysis.canary import LEAST_RUNS, between, during
 from scalesweep.aspects.machine_check.table import COLUMNS, Look
-from scalesweep.core.formatting import counted, finite, listed, percent, with_interval
+from scalesweep.core.formatting import counted, percent
 from scalesweep.core.joined_experiments import BENCHMARK
 from scalesweep.experiment.results import ExperimentResults, Key
-from scalesweep.findings.base import NOTE, WARNING, Finding, Rule, evidence_of
+from scalesweep.findings.base import NOTE, WARNING, Finding, Rule
 from scalesweep.tables.canary_rates import WHEN, WORDS
 
 RULE = "canary"
-MOST_RATIOS = 6
 # What depends on how many ranks and nodes take part: compared only among as many.
 _SHARED = ("allreduce", "read")
 _SIZES = ("ranks", "ranks_per_node")
@@ -44,36 +43,6 @@ def canary(results: ExperimentResults) -> list[Finding]:
             f"of {counted(len(runs), 'run')}."
         )
     return [_finding(results, NOTE, text, {"runs": len(runs)})]
-
-
-def at_equal_machines(results: ExperimentResults) -> list[Finding]:
-    """Ratios with the canary as covariate next to those without; nothing where none is used."""
-    main = results.main
-    if main is None:
-        return []
-    rows = [
-        row
-        for row in results.rows("comparisons")
-        if finite(row.get("canary_low"), row.get("low")) and row["source"] == "measured"
-        and (row["metric"], row["phase"]) == (main.metric, main.steady_phase)
-    ]  # fmt: skip
-    if not rows:
-        return []
-    ratios = [
-        f"{row['value']} over {row['reference']} "
-        f"{with_interval(row['canary_ratio'], row['canary_low'], row['canary_high'])} "
-        f"instead of {with_interval(row['ratio'], row['low'], row['high'])}"
-        for row in rows
-    ]
-    kinds = listed([WORDS[kind] for kind in dict.fromkeys(str(row["canary"]) for row in rows)])
-    text = (
-        f"What the machine did before the runs ({kinds}) explains part of what their repeats "
-        f"differ by. Ratios of the {main.label.lower()} at equal machines: "
-        f"{listed(ratios, MOST_RATIOS)}. All other sentences, figures and intervals are without."
-    )
-    names = ("ratio", "low", "high", "canary_ratio", "canary_low", "canary_high")
-    evidence = evidence_of(results, "comparisons", rows[0], names)
-    return [Finding(results.name, RULE, NOTE, text, evidence)]
 
 
 def _comparable(
@@ -146,4 +115,4 @@ def _finding(
     return Finding(results.name, RULE, level, text, evidence)
 
 
-RULES = (Rule(canary), Rule(at_equal_machines))
+RULES = (Rule(canary),)
