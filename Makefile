@@ -85,7 +85,6 @@ lint-generated:
 	python tools/reference.py --check
 	python tools/parameters.py --check
 	python tools/causes.py --check
-	python tools/schemas.py --check
 
 lint-style:
 	ruff check .

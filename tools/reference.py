@@ -28,7 +28,6 @@ TITLES = {
     "benchmark": "Keys of benchmark.yaml",
     "table_map": "Keys of a map of a table",
 }
-JSON_FILES = ("native", "record", "order", "plan")
 # Objects whose keys have a table of their own: place in the schema -> heading.
 SECTIONS = {
     ("campaign", "experiments.NAME"): "An experiment",
@@ -179,49 +178,6 @@ def tables() -> str:
     return DECLARED.sub(lambda match: f"{match[1]}\n{made}\n{match[2]}", page)
 
 
-def value_type(schema: dict[str, Any]) -> str:
-    """The type of a value in a JSON file, in words; objects that have a name are links."""
-    if "$ref" in schema:
-        name = schema["$ref"].rpartition("/")[2]
-        return f"[{name}](#{name.lower()})"
-    if choices := schema.get("anyOf"):
-        return " or ".join(map(value_type, choices))
-    if values := schema.get("enum", [schema["const"]] if "const" in schema else []):
-        return ", ".join(f"`{value}`" for value in values)
-    kinds = schema.get("type", "value")
-    text = " or ".join(
-        WORDS.get(kind, kind) for kind in ([kinds] if isinstance(kinds, str) else kinds)
-    )
-    inner = schema.get("items") or schema.get("additionalProperties")
-    return f"{text} of {value_type(inner)}" if isinstance(inner, dict) and inner else text
-
-
-def fields(schema: dict[str, Any]) -> str:
-    """A table of the keys of an object in a JSON file."""
-    lines = ["| key | type | meaning |", "|---|---|---|"]
-    for key, content in schema.get("properties", {}).items():
-        optional = "" if key in schema.get("required", ()) else ", optional"
-        cells = (f"`{key}`", value_type(content) + optional, content.get("description", ""))
-        lines.append("| " + " | ".join(text.replace("|", "\\|") for text in cells) + " |")
-    return "\n".join(lines) + "\n"
-
-
-def json_files() -> str:
-    """The page of the JSON files between steps."""
-    text = [
-        "<!-- tools/reference.py writes this page from workflow/schemas. -->",
-        "# JSON files, key by key\n",
-        "[Files](files.md) says who writes and reads them. Times are in seconds, sizes in bytes.\n",
-    ]
-    for name in JSON_FILES:
-        schema = load_yaml(SCHEMAS / f"{name}.yaml")
-        text += [f"## {name}.json\n\n{schema['description']}\n", fields(schema)]
-        for key, content in schema.get("$defs", {}).items():
-            if content.get("properties"):
-                text += [f"### {key}\n\n{content.get('description', '')}\n", fields(content)]
-    return "\n".join(text).replace("<run_id>.<kind>", "`<run_id>.<kind>`")
-
-
 def options() -> str:
     """Keys of --config, by the calls of Snakemake that read them."""
     lines = ["| key | read by | meaning |", "|---|---|---|"]
@@ -269,7 +225,7 @@ def main() -> None:
     """Write all pages, or say which are stale."""
     wanted = {f"{name}.md": keys(name) for name in TITLES}
     wanted["benchmark.md"] += reserved()
-    wanted |= {"tables.md": tables(), "commands.md": commands(), "json_files.md": json_files()}
+    wanted |= {"tables.md": tables(), "commands.md": commands()}
     stale = [
         name
         for name, text in wanted.items()

@@ -1,7 +1,6 @@
 """The job specification: all that a job needs to run, as a file, so that it reads no campaign.
 
 The launcher reads one small file, here and in a Slurm job, whose nodes wait meanwhile.
-``workflow/schemas/order.yaml`` is the JSON Schema of it, made from the types here.
 """
 
 import contextlib

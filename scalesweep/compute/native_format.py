@@ -1,7 +1,6 @@
 """native.json: what a program leaves of a run, as types.
 
-``workflow/schemas/native.yaml`` is the same as a JSON Schema, made from the types here. The
-benchmarks, which import nothing of scalesweep, have types of their own;
+The benchmarks, which import nothing of scalesweep, have types of their own;
 ``scalesweep.compute.program_output`` checks what they leave. Standard library only, for the
 launcher.
 """
@@ -62,7 +61,7 @@ class Environment(TypedDict):
 
 
 class Native(TypedDict):
-    """native.json (``workflow/schemas/native.yaml``)."""
+    """native.json."""
 
     phases: Annotated[dict[str, Amount], "seconds"]
     phase_spans: NotRequired[

@@ -1,8 +1,7 @@
 """What is to be said of a field of a file beyond its type, for annotations of TypedDicts.
 
-In ``Annotated[TYPE, ...]`` text is the field's description and a ``rule`` has keywords of JSON
-Schema; ``tools/schemas.py`` writes ``workflow/schemas`` from both, and nothing reads them at run
-time. Standard library only, for the launcher.
+In ``Annotated[TYPE, ...]`` text is the field's description and a ``rule`` its bounds, in words of
+JSON Schema; nothing reads them at run time. Standard library only, for the launcher.
 """
 
 from typing import Annotated, Any

@@ -1,7 +1,6 @@
 """plan.json: its fields as types, the one function that writes it and the one that reads it.
 
-``workflow/schemas/plan.yaml`` is the same as a JSON Schema, made from the types here. Times are in
-seconds unless the name says otherwise.
+Times are in seconds unless the name says otherwise.
 """
 
 import json

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from scalesweep.config.yaml_loader import check_schema
 from tests.conftest import ROOT
 from tests.fakes.snakemake_calls import call
 
@@ -82,10 +81,7 @@ def study(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_new_study_runs_to_its_report_at_once(study: Path) -> None:
     records = [json.loads(path.read_text()) for path in study.glob("results/runs/*/*/record.json")]
     assert len(records) == 6
-    for order in study.glob("results/runs/*/*/order.json"):
-        check_schema(json.loads(order.read_text()), "order", order)
     for record in records:
-        check_schema(record, "record", study)
         assert record["study"] == {"commit": git(study, "rev-parse", "HEAD"), "dirty": False}
         assert record["git"] is None or record["git"]["commit"] != record["study"]["commit"]
         assert record["command"][-2] == str(study / "benchmarks" / "monte_carlo" / "monte_carlo.py")

@@ -11,7 +11,6 @@ import pytest
 from scalesweep.compute import canary
 from scalesweep.compute.launcher import launch
 from scalesweep.config.campaign import load_campaign
-from scalesweep.config.yaml_loader import check_schema
 from scalesweep.core.paths import CANARY, REPO
 from scalesweep.core.record import read_record
 from scalesweep.jobs.run_spec import canary_order, run_spec
@@ -31,7 +30,6 @@ def watched(
 def record(folder: Path) -> dict[str, Any]:
     path = folder / "toy-r2-0123456789ab" / "record.json"
     found = read_record(path)
-    check_schema(found, "record", path)
     return found
 
 
@@ -142,8 +140,6 @@ def test_a_campaign_asks_for_it_and_no_run_id_changes(tmp_path: Path) -> None:
     without = run_spec(found["without"], found["without"].experiments[0], run)
     assert "canary" not in without
     assert {name: value for name, value in order.items() if name != "canary"} == without
-    written = json.loads(json.dumps({**order, "digest": "0" * 32}))
-    check_schema(written, "order", tmp_path / "order.json")
     words = order["canary"]["argv"]
     cores = campaign.site.cores_per_node
     ours = [campaign.site.python, str(CANARY), "--out", "{out}", "--workers", str(cores)]
@@ -171,5 +167,4 @@ def test_several_ranks_sum_up_an_array_and_the_plan_says_what_that_costs(tmp_pat
     ours = canary_order(campaign, [], {"ranks": 2, "ranks_per_node": 2}, None, "torch")["argv"]
     assert ours[0] == campaign.site.python_for("torch") and ours[-1] == "--allreduce=torch"
     plan = build_plan(campaign, take_stock(campaign, campaign.unique_runs()))
-    check_schema(json.loads(json.dumps(plan)), "plan", path)
     assert "canary: up to 30 s more for each of 2 runs, 40 s in all" in plan_text(plan)
