@@ -79,8 +79,8 @@ if SWEEP.submission:
 
 RESULTS = SWEEP.results
 RUNS = SWEEP.runs_folder
-PROGRESS = Progress(SWEEP, Executor.hooks.drop if SWEEP.submission else None)
-one_line_a_job(workflow, PROGRESS.so_far, PROGRESS.left_out.__contains__)
+PROGRESS = Progress(SWEEP)
+one_line_a_job(workflow, PROGRESS.so_far)
 
 
 rule all:

@@ -8,9 +8,6 @@ Snakemake's Slurm executor.
 * Before a job is submitted, what it reads is written (``Hooks.before``).
 * The hooks say what the job runs (``Hooks.command``), where the Slurm executor has it start
   Snakemake, which starts Snakemake.
-* Runs that may share a job (``Hooks.packs``) are gathered until no more are ready, and submitted
-  together as the hooks say (``Hooks.allocations``, ``Hooks.pack``). Each is over when it has left
-  what it was to make (``Hooks.left``), whatever its job still does for others.
 * While Slurm does not answer, a submission is tried again (``Hooks.is_away``), unless the job is
   in the queue in spite of it (``Hooks.queued``). Where it takes no more jobs of this user
   (``Hooks.full``), jobs wait here until some have ended, and so many are not exceeded again.
@@ -28,7 +25,7 @@ import shlex
 import sys
 import threading
 import time
-from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Iterator, Mapping
 from typing import Any, ClassVar, NamedTuple, Protocol
 
 from snakemake_executor_plugin_slurm import Executor as SlurmExecutor
@@ -37,7 +34,6 @@ from snakemake_executor_plugin_slurm.utils import get_job_wildcards
 from snakemake_interface_executor_plugins.executors.base import SubmittedJobInfo
 
 from snakemake_executor_plugin_scalesweep.config_files import explain_config_files
-from snakemake_executor_plugin_scalesweep.shared_jobs import Limits, Packed, Together
 
 __all__ = ["Executor", "ExecutorSettings", "Failed", "Hooks", "common_settings"]
 
@@ -48,8 +44,6 @@ explain_config_files()
 # at most.
 PATIENCE_S = 600.0
 LONGEST_S = 30.0
-# Runs that may share a job are submitted once no further one has been ready for so long.
-GATHER_S = 2.0
 # How often a queue that took no more jobs is tried with as many as it last took.
 FULL_S = 60.0
 _TICK_S = 0.2
@@ -59,13 +53,11 @@ _NO_REASON = "no reason given"  # sbatch was killed
 class Failed(NamedTuple):
     """What comes of a job that failed: whether it is tried again, and a line that says so.
 
-    ``unbegun``: a job of several did not come to this one, whose attempt is not used up.
     ``forgiven``: others wait for this one however it ends, and its output is there.
     """
 
     again: bool
     line: str
-    unbegun: bool = False
     forgiven: bool = False
 
 
@@ -82,15 +74,6 @@ class Hooks(Protocol):
     def before(self, rule: str, wildcards: Mapping[str, str], attempt: int) -> None:
         """Write what the job will read. Whatever this raises fails the job, which is not sent."""
 
-    def packs(self, rule: str) -> bool:
-        """Whether jobs of this rule may share one of Slurm's."""
-
-    def allocations(self, jobs: Sequence[tuple[Mapping[str, str], int]]) -> list[list[int]]:
-        """Which of these jobs (wildcards and attempt) share one of Slurm's, by their places."""
-
-    def pack(self, jobs: Sequence[tuple[Mapping[str, str], int]]) -> Packed:
-        """Write what the one job of these reads, after ``before`` for each of them."""
-
     def is_away(self, said: str) -> bool:
         """Whether sbatch failed because Slurm does not answer at the moment."""
 
@@ -101,8 +84,10 @@ class Hooks(Protocol):
     def any_queued(self) -> bool:
         """Whether this user has any job in the queue."""
 
-    def request(self, rule: str, wildcards: Mapping[str, str], attempt: int) -> Packed | None:
-        """What the job asks for as of now, in place of its resources; None: these."""
+    def request(
+        self, rule: str, wildcards: Mapping[str, str], attempt: int
+    ) -> Mapping[str, int | str]:
+        """What the job asks for as of now, in place of its resources."""
 
     def command(self, rule: str, wildcards: Mapping[str, str]) -> str:
         """What the job runs: a line for a shell."""
@@ -112,18 +97,9 @@ class Hooks(Protocol):
         Slurm's answer."""
 
     def submitted(
-        self,
-        rule: str,
-        wildcards: Mapping[str, str],
-        attempt: int,
-        job_id: int,
-        log: str,
-        pack: str = "",
+        self, rule: str, wildcards: Mapping[str, str], attempt: int, job_id: int, log: str
     ) -> None:
-        """Keep the id of the job and the path of the log that Slurm writes.
-
-        ``pack``: the last wildcard of the job of several that this one is in.
-        """
+        """Keep the id of the job and the path of the log that Slurm writes."""
 
     def refused(self, rule: str, wildcards: Mapping[str, str], why: str) -> str:
         """Note a job that was not submitted; a line that says so."""
@@ -133,10 +109,6 @@ class Hooks(Protocol):
 
     def ended(self, job_ids: Collection[int]) -> Mapping[int, bool]:
         """Those of these jobs that are over: whether they left what they were to make."""
-
-    def left(self, wildcards: Mapping[str, str], job_id: int) -> bool | None:
-        """What one of a job of several has left: True what it was to make, False why it has not,
-        None nothing so far."""
 
     def failed(
         self, rule: str, wildcards: Mapping[str, str], attempt: int, job_id: int, lost: bool
@@ -148,6 +120,29 @@ class Hooks(Protocol):
 
     def called_off(self, left: bool) -> None:
         """Note that all jobs are cancelled, or ``left`` to the next Snakemake."""
+
+
+class AsOfNow:
+    """A job with other resources, as the Slurm executor submits it."""
+
+    def __init__(self, job: Any, resources: Mapping[str, int | str]) -> None:
+        self.job = job
+        self.resources = Resources({**dict(job.resources.items()), **resources})
+
+    def __getattr__(self, name: str) -> Any:
+        """What the job has under this name."""
+        return getattr(self.job, name)
+
+
+class Resources(dict[str, Any]):
+    """Resources of a job, read as Snakemake's own are."""
+
+    def __getattr__(self, name: str) -> Any:
+        """A resource by its name."""
+        try:
+            return self[name]
+        except KeyError:
+            raise AttributeError(name) from None
 
 
 class Executor(SlurmExecutor):  # type: ignore[misc]  # untyped
@@ -168,16 +163,7 @@ class Executor(SlurmExecutor):  # type: ignore[misc]  # untyped
         # What the Slurm executor reports of submissions that failed, by job.
         self._complaints: dict[Any, str] = {}
         # Jobs in the queue, by id.
-        self._live: dict[int, list[SubmittedJobInfo]] = {}
-        # Ids of those that are of several jobs of Snakemake.
-        self._shared: set[int] = set()
-        # Jobs that wait for others to share one of Slurm's with, and when the last has come.
-        self._gathered: list[Any] = []
-        self._gathered_at: float | None = None
-        self._gathering = threading.Lock()
-        # How many jobs may be submitted and be in the queue, where Snakemake's own limits, which
-        # count runs, are lifted.
-        self._limits: Limits | None = None
+        self._live: dict[int, SubmittedJobInfo] = {}
         # How many jobs of this Snakemake the queue has last taken, where it took no more, and when
         # that was seen.
         self._room: int | None = None
@@ -191,78 +177,22 @@ class Executor(SlurmExecutor):  # type: ignore[misc]  # untyped
         self._submitting_since: float | None = None
         self._submitted = 0
 
-    def run_jobs(self, jobs: list[Any]) -> None:
-        """Submit jobs; where runs share jobs, the limits of these count them and not the runs."""
-        if self.hooks is not None and self.hooks.packs("run") and self._limits is None:
-            self._limits = Limits.taken_from(self.workflow.scheduler)
-        super().run_jobs(jobs)
-
     def run_job(self, job: Any) -> None:
-        """Submit a job, after the hook; while Slurm does not answer, again.
-
-        One that may share a job of Slurm's waits for others first.
-        """
+        """Submit a job, after the hook; while Slurm does not answer, again."""
         if self.hooks is None:
             super().run_job(job)
-        elif not self.hooks.packs(job.name):
-            self._run_together([job], self.hooks)
-        else:
-            with self._gathering:
-                waits = self._gathered_at is not None
-                self._gathered.append(job)
-                self._gathered_at = time.monotonic()
-            if not waits:
-                self._job_submission_executor.submit(self._run_gathered, self.hooks)
-
-    def _run_gathered(self, hooks: Hooks) -> None:
-        """Submit the jobs that have been gathered, once no more come."""
-        while not self._ending.wait(_TICK_S):
-            with self._gathering:
-                if time.monotonic() - (self._gathered_at or 0.0) >= GATHER_S:
-                    jobs, self._gathered, self._gathered_at = self._gathered, [], None
-                    break
-        else:
             return
-        try:
-            groups = hooks.allocations([(job.wildcards_dict, job.attempt) for job in jobs])
-        except Exception as error:
-            self.logger.warning(f"no shared allocations: {error}")
-            groups = [[place] for place in range(len(jobs))]
-        for places in groups:
-            together = [jobs[place] for place in places]
-            self._job_submission_executor.submit(self._run_together, together, hooks)
-
-    def _run_together(self, jobs: Sequence[Any], hooks: Hooks) -> None:
-        """Submit one job of Slurm's for these, those left out that the hook refuses."""
-        ready, why = [], ""
         if not self._await_room():
             return
-        for job in jobs:
-            try:
-                hooks.before(job.name, job.wildcards_dict, job.attempt)
-                ready.append(job)
-            except Exception as error:
-                self._refuse(job, error, hooks)
-        if not ready or not self._may_submit():
-            return
         try:
-            slurm_job = ready[0]
-            if len(ready) > 1:
-                packed = hooks.pack([(job.wildcards_dict, job.attempt) for job in ready])
-                slurm_job = Together(ready, packed)
-            elif request := hooks.request(
-                slurm_job.name, slurm_job.wildcards_dict, slurm_job.attempt
-            ):
-                slurm_job = Together(ready, request)
+            self.hooks.before(job.name, job.wildcards_dict, job.attempt)
+            asked = self.hooks.request(job.name, job.wildcards_dict, job.attempt)
             # The Slurm executor would answer a full disk with a traceback.
-            self._log_folder(slurm_job).mkdir(parents=True, exist_ok=True)
-            why = self._submit(slurm_job, hooks)
+            self._log_folder(job).mkdir(parents=True, exist_ok=True)
+            if why := self._submit(AsOfNow(job, asked), self.hooks):
+                self._refuse(job, why, self.hooks)
         except Exception as error:
-            for job in ready:
-                self._refuse(job, error, hooks)
-        else:
-            for job in ready if why else ():
-                self._refuse(job, why, hooks)
+            self._refuse(job, error, self.hooks)
 
     def _refuse(self, job: Any, why: Exception | str, hooks: Hooks) -> None:
         """Report a job that was not submitted."""
@@ -270,13 +200,6 @@ class Executor(SlurmExecutor):  # type: ignore[misc]  # untyped
             why = f"{why.strerror or why}: {why.filename}"
         line = hooks.refused(job.name, job.wildcards_dict, str(why))
         self.report_job_error(SubmittedJobInfo(job), msg=line)
-
-    def _may_submit(self) -> bool:
-        """Wait until Slurm's queue may have one more job; False if there will be none."""
-        while self._limits is not None and not self._limits.allow(len(self._live)):
-            if self._ending.wait(_TICK_S):
-                return False
-        return True
 
     def _note_full(self, limit: str) -> None:
         """Note that the queue takes no more jobs than there are; say so when it is less than was
@@ -319,8 +242,6 @@ class Executor(SlurmExecutor):  # type: ignore[misc]  # untyped
                 self._note_full(limit)
                 if not self._await_room():
                     break
-                for member in getattr(job, "jobs", [job]):  # they may be wanted no more
-                    hooks.before(member.name, member.wildcards_dict, member.attempt)
                 continue
             if not hooks.is_away(why) or time.monotonic() >= last:
                 return why
@@ -389,28 +310,24 @@ class Executor(SlurmExecutor):  # type: ignore[misc]  # untyped
 
     def report_job_submission(self, job_info: SubmittedJobInfo, register_job: bool = True) -> None:
         """Register a job that Slurm has taken, after the hook."""
-        job, job_id = job_info.job, job_info.external_jobid
-        infos = [job_info]
-        if isinstance(job, Together):
-            infos = [SubmittedJobInfo(job, job_id, job_info.aux) for job in job.jobs]
+        job_id = job_info.external_jobid
+        if isinstance(job_info.job, AsOfNow):
+            job_info = SubmittedJobInfo(job_info.job.job, job_id, job_info.aux)
+        job = job_info.job
         if self.hooks is not None and job_id is not None:
-            self._lost += self._live.pop(int(job_id), [])
-            self._live[int(job_id)] = infos
-            pack = job.wildcards[-1] if isinstance(job, Together) and len(job.jobs) > 1 else ""
-            (self._shared.add if pack else self._shared.discard)(int(job_id))
+            if (lost := self._live.pop(int(job_id), None)) is not None:
+                self._lost.append(lost)
+            self._live[int(job_id)] = job_info
             log = str((job_info.aux or {}).get("slurm_logfile") or "")
-            for info in infos:
-                member = info.job
-                words = (member.name, member.wildcards_dict, member.attempt, int(job_id), log)
-                try:
-                    self.hooks.submitted(*words, *[pack] * bool(pack))
-                except OSError as error:  # the job is in the queue all the same
-                    self.logger.warning(f"Slurm job {job_id}: cannot be noted: {error}")
+            words = (job.name, job.wildcards_dict, job.attempt, int(job_id), log)
+            try:
+                self.hooks.submitted(*words)
+            except OSError as error:  # the job is in the queue all the same
+                self.logger.warning(f"Slurm job {job_id}: cannot be noted: {error}")
         if self._submitting_since is None:
             self._submitting_since = time.monotonic()
-        self._submitted += len(infos)
-        for info in infos:
-            super().report_job_submission(info, register_job=register_job)
+        self._submitted += 1
+        super().report_job_submission(job_info, register_job=register_job)
 
     async def check_active_jobs(
         self, active_jobs: list[SubmittedJobInfo]
@@ -438,9 +355,6 @@ class Executor(SlurmExecutor):  # type: ignore[misc]  # untyped
             made = ended.get(job_id)
             if job_id in ended:
                 self._live.pop(job_id, None)
-            if job_id in self._shared:
-                left = self._left(info, job_id)
-                made = left if left is not None or made is None else False
             quiet = quiet and made is None
             if made is None:
                 yield info
@@ -468,10 +382,7 @@ class Executor(SlurmExecutor):  # type: ignore[misc]  # untyped
         fails may be tried again, or no more like it are to be submitted (``Hooks.failed``).
         """
         assert self.hooks is not None
-        if self._limits is not None:
-            most = self._limits.most
-        else:
-            most = self.workflow.scheduler.global_resources.get("_nodes", sys.maxsize)
+        most = self.workflow.scheduler.global_resources.get("_nodes", sys.maxsize)
         if self._room is not None or queued >= most or not self._ends_well or not self._submitted:
             return 0.0
         since = now if self._submitting_since is None else self._submitting_since
@@ -485,15 +396,6 @@ class Executor(SlurmExecutor):  # type: ignore[misc]  # untyped
             self.logger.error(f"Slurm jobs: {error}")
             return {}
 
-    def _left(self, info: SubmittedJobInfo, job_id: int) -> bool | None:
-        """What a job of Snakemake has left that shares one of Slurm's."""
-        assert self.hooks is not None
-        try:
-            return self.hooks.left(info.job.wildcards_dict, job_id)
-        except OSError as error:  # of a full disk, say: looked at again
-            self.logger.error(f"Slurm job {job_id}: {error}")
-            return None
-
     def _report_failed(self, info: SubmittedJobInfo, job_id: int, lost: bool = False) -> None:
         """Decide on another try, then tell the scheduler."""
         assert self.hooks is not None
@@ -503,10 +405,6 @@ class Executor(SlurmExecutor):  # type: ignore[misc]  # untyped
             verdict = self.hooks.failed(*words)
         except Exception as error:
             verdict = Failed(False, f"Slurm job {job_id}: no retry: {error}")
-        if verdict.unbegun and verdict.again:
-            self.logger.info(verdict.line)
-            self._job_submission_executor.submit(self.run_job, job)
-            return
         if verdict.forgiven:
             self.logger.error(verdict.line)
             self.report_job_success(info)
@@ -561,8 +459,7 @@ class Executor(SlurmExecutor):  # type: ignore[misc]  # untyped
     def _call_off(self, hooks: Hooks, known: Collection[int]) -> None:
         """Cancel the jobs in the queue that are not ``known``, after the hook."""
         hooks.called_off(self.leaving.is_set())
-        # One of each: those that share a job of Slurm's are cancelled with it.
-        jobs = [infos[0] for job_id, infos in self._live.copy().items() if job_id not in known]
+        jobs = [info for job_id, info in self._live.copy().items() if job_id not in known]
         if jobs and not self.leaving.is_set():
             super().cancel_jobs(jobs)
 

@@ -12,7 +12,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from scalesweep.compute.pack import PackedRun, pack_file, write_pack
+from scalesweep.ab.pairs import Ordered
+from scalesweep.compute.job_spec import LAUNCHER_LOG
 from scalesweep.config.campaign import Campaign
 from scalesweep.core.errors import UserError
 from scalesweep.core.formatting import counted
@@ -33,37 +34,38 @@ _TELL_S = 10.0  # between two lines on the progress
 # Network file systems may show what a job has left so much later.
 _LATE_S = 10.0
 
-# Kept of a job, and of a run's patience, for what is around the runs.
-SPARE_S = 60.0
 JOB_NAME = f"{PREFIX}ab"
 
 
-def measure_here(folder: Path, runs: Sequence[PackedRun], say: Callable[[str], None]) -> None:
-    """Launch runs one after the other on this machine; they end when this process does."""
-    words, log = _pack(folder, runs, None, SPARE_S)
-    env = {**os.environ, SNAKEMAKE: str(os.getpid())}
-    with (
-        log.open("w") as errors,
-        subprocess.Popen(
-            words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=errors, text=True,
-            env=env, preexec_fn=end_with_parent,  # noqa: PLW1509 (no threads here)
-        ) as process,
-    ):  # fmt: skip
-        try:
+def measure_here(runs: Sequence[Ordered], say: Callable[[str], None]) -> None:
+    """Launch runs one after the other on this machine; they end when this process does. Once a run
+    has failed, the others of its point are left out."""
+    failed: set[str] = set()
+    last = time.monotonic()
+    for number, run in enumerate(runs):
+        if run.group in failed:
+            continue
+        if time.monotonic() - last >= _TELL_S:
             last = time.monotonic()
-            for done, _ in enumerate(process.stdout or (), 1):
-                if time.monotonic() - last >= _TELL_S:
-                    last = time.monotonic()
-                    say(f"run {done} of {len(runs)}")
-        finally:
-            process.terminate()
-            process.wait()
+            say(f"run {number} of {len(runs)}")
+        with (
+            run.order.with_name(LAUNCHER_LOG).open("w") as log,
+            subprocess.Popen(
+                _words(run), stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+                env={**os.environ, SNAKEMAKE: str(os.getpid())},
+                preexec_fn=end_with_parent,  # noqa: PLW1509 (no threads here)
+            ) as process,
+        ):  # fmt: skip
+            try:
+                if process.wait():
+                    failed.add(run.group)
+            finally:
+                process.terminate()
 
 
 def measure_in_slurm(
-    campaign: Campaign,
     folder: Path,
-    runs: Sequence[PackedRun],
+    runs: Sequence[Ordered],
     requests: Mapping[str, Request],
     say: Callable[[str], None],
 ) -> None:
@@ -72,26 +74,25 @@ def measure_in_slurm(
     Both commits of a point are measured in one allocation, with the request of a run and a limit
     for all of them (``job_request``). Raises UserError if Slurm refuses one.
     """
-    groups: dict[str, list[PackedRun]] = {}
+    groups: dict[str, list[Ordered]] = {}
     for run in runs:
-        groups.setdefault(run["group"], []).append(run)
-    spare_s = 60 * of_slurm(campaign.site).startup_minutes
+        groups.setdefault(run.group, []).append(run)
     comment = str(folder.resolve())
     jobs: dict[int, str] = {}
     try:
         for group, own in groups.items():
             shape = requests[group].shape
-            job, log = _pack(folder, own, 60.0 * shape.minutes, spare_s)
             said = commands.ask(
                 "sbatch", "--parsable", *shape.sbatch_words(), f"--job-name={JOB_NAME}",
-                f"--comment={comment}", f"--output={log}", f"--wrap=exec {shlex.join(job)}",
+                f"--comment={comment}", f"--output={comment}/job-%j.log",
+                f"--wrap={_script(own)}",
                 patience_s=commands.PATIENCE_S,
             )  # fmt: skip
             number = int(said.strip().partition(";")[0])
             jobs[number] = group
             say(f"job {number}: {counted(len(own), 'run')} of {group}")
         _await(jobs, say)
-        _await_files(folder, runs)
+        _await_files(runs)
     finally:
         if jobs:
             with contextlib.suppress(UserError):
@@ -124,13 +125,24 @@ def job_request(
     return replace(request, shape=replace(request.shape, minutes=limit))
 
 
-def _pack(
-    folder: Path, runs: Sequence[PackedRun], given_s: float | None, spare_s: float
-) -> tuple[list[str], Path]:
-    """The words that launch these runs one after the other, and the path of their log."""
-    name = write_pack(folder, {"runs": list(runs), "given_s": given_s, "spare_s": spare_s})
-    path = pack_file(folder, name).resolve()
-    return [sys.executable, str(_SCRIPT), "--pack", str(path)], path.with_suffix(".log")
+def _words(run: Ordered) -> list[str]:
+    """The words that launch a run."""
+    return [
+        sys.executable,
+        str(_SCRIPT),
+        "--order",
+        str(run.order.resolve()),
+        "--digest",
+        run.digest,
+    ]
+
+
+def _script(runs: Sequence[Ordered]) -> str:
+    """A line of shell that launches runs until one fails."""
+    logs = (shlex.quote(str(run.order.with_name(LAUNCHER_LOG).resolve())) for run in runs)
+    return " && ".join(
+        f"{shlex.join(_words(run))} > {log} 2>&1" for run, log in zip(runs, logs, strict=True)
+    )
 
 
 def _await(jobs: Mapping[int, str], say: Callable[[str], None]) -> None:
@@ -149,12 +161,12 @@ def _await(jobs: Mapping[int, str], say: Callable[[str], None]) -> None:
         time.sleep(_POLL_S)
 
 
-def _await_files(folder: Path, runs: Sequence[PackedRun]) -> None:
+def _await_files(runs: Sequence[Ordered]) -> None:
     """Wait a little for the last record or failure of the jobs."""
     deadline = time.monotonic() + _LATE_S
     while time.monotonic() < deadline:
-        failed = {run["group"] for run in runs if read_failure(folder / run["run_id"])}
-        left = [run for run in runs if run["group"] not in failed]
-        if all((folder / run["run_id"] / RECORD).exists() for run in left):
+        failed = {run.group for run in runs if read_failure(run.order.parent)}
+        left = [run for run in runs if run.group not in failed]
+        if all(run.order.with_name(RECORD).exists() for run in left):
             return
         time.sleep(_POLL_S)

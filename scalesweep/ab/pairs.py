@@ -11,19 +11,19 @@ from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import NamedTuple
 
 from scalesweep.ab.checkouts import BadCommitError, Checkout, relocated, spellings
 from scalesweep.ab.commits import SHORT, Repository
 from scalesweep.ab.targets import Target, files_of
 from scalesweep.compute.job_spec import ORDER, Order, write_order
-from scalesweep.compute.pack import PackedRun
 from scalesweep.config.benchmark import Benchmark
 from scalesweep.config.campaign import Campaign
 from scalesweep.config.repeats import Run
 from scalesweep.core.errors import UserError
 from scalesweep.core.files import digest_of
 from scalesweep.core.record import RECORD, read_failure
-from scalesweep.jobs.job_requests import Request, canary_s
+from scalesweep.jobs.job_requests import Request
 from scalesweep.jobs.run_spec import run_spec
 
 FOLDER = "settle"  # in the results; as earlier versions called it
@@ -43,6 +43,14 @@ class Planned:
     target: Target
     side: str
     repeat: int | None
+
+
+class Ordered(NamedTuple):
+    """A run to be launched: its order's path and digest, and the id of its point's first run."""
+
+    order: Path
+    digest: str
+    group: str
 
 
 @dataclass(frozen=True)
@@ -148,27 +156,20 @@ class Pairs:
         schedule: Sequence[Planned],
         checkouts: Mapping[str, Checkout],
         requests: Mapping[str, Request],
-    ) -> list[PackedRun]:
-        """Write the order of each run; returns the runs of a pack in ``folder``, grouped by point.
+    ) -> list[Ordered]:
+        """Write the order of each run.
 
         What is there of a pair of which a run is missing is removed, so that both are measured one
         after the other. ``requests``: of the jobs they are in, by the id of a point's first run;
         none outside of Slurm. Raises BadCommitError if a commit lacks a program.
         """
-        runs: list[PackedRun] = []
+        runs: list[Ordered] = []
         for planned in schedule:
             folder = self.run_folder(planned)
             _forget(folder)
             group = planned.target.run_id(0)
             order = self._order(planned, checkouts[planned.side], requests.get(group))
-            runs.append(
-                {
-                    "run_id": str(folder.relative_to(self.folder)),
-                    "order": write_order(folder / ORDER, order),
-                    "needs_s": order["time_limit_s"] + canary_s(self.campaign, order["params"]),
-                    "group": group,
-                }
-            )
+            runs.append(Ordered(folder / ORDER, write_order(folder / ORDER, order), group))
         return runs
 
     def _order(self, planned: Planned, checkout: Checkout, request: Request | None) -> Order:

@@ -238,9 +238,9 @@ class AbSession:
                 f"{base[:SHORT]} and {new[:SHORT]}: {counted(len(schedule), 'run')}, alternately"
             )
             if self.in_slurm:
-                measure_in_slurm(self.campaign, pairs.folder, runs, requests, self.say)
+                measure_in_slurm(pairs.folder, runs, requests, self.say)
             else:
-                measure_here(pairs.folder, runs, self.say)
+                measure_here(runs, self.say)
         results = [
             Measured(pairs, target, self.entries[target.experiment.name]) for target in targets
         ]

@@ -90,7 +90,7 @@ def keep_attempt(
 def _resources(spec: Order, job: int | None) -> dict[str, Any]:
     if job is None:
         return {"hosts": [os.uname().nodename], "slurm_nodes": []}
-    nodes = spec.get("hosts") or list(expand(os.environ.get("SLURM_JOB_NODELIST", "")))
+    nodes = list(expand(os.environ.get("SLURM_JOB_NODELIST", "")))
     return {
         "hosts": nodes or [os.uname().nodename],
         "slurm_nodes": nodes,

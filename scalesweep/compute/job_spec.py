@@ -12,7 +12,6 @@ from typing import Annotated, Any, NotRequired, TypedDict
 
 from scalesweep.core.errors import UserError
 from scalesweep.core.fields import (
-    NOT_IN_FILE,
     AboveZero,
     Amount,
     Count,
@@ -32,6 +31,7 @@ _POLL_S = 0.2
 # Where a program prints, and the files in its attempt's folder.
 STREAMS = {"stdout": "stdout.log", "stderr": "stderr.log"}
 JOB_FILE = "job.json"  # the Slurm jobs of the run (scalesweep.slurm.job_file)
+LAUNCHER_LOG = "launcher.log"  # in a run's folder
 
 
 class Asked(TypedDict):
@@ -164,13 +164,6 @@ class Order(TypedDict):
         Annotated[Positive, "of a process of a rank; absent where the site sets no limit"]
     ]
     study: NotRequired[Annotated[str, "folder of the user's study, whose git state is recorded"]]
-    hosts: NotRequired[
-        Annotated[
-            list[str],
-            NOT_IN_FILE,
-            "nodes of its job that it has to itself, where it shares the job; known in the job",
-        ]
-    ]
 
 
 def write_order(path: Path, order: Order) -> str:

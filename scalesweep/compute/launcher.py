@@ -125,7 +125,7 @@ def _measure(spec: Order, attempt: _Attempt, root: Path | None) -> _Measured:
     canary = Canary(spec, work)
     canary.measure("before")
     with Sampling(spec, work) as sampling:
-        load = Load(elsewhere=bool(spec.get("hosts")))
+        load = Load()
         outcome = run_program(spec, work, root)
         load.ended()
         sampling.ran(outcome.started, outcome.started + outcome.wall_s)

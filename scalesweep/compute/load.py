@@ -29,15 +29,12 @@ class _Counts(NamedTuple):
 
 
 class Load:
-    """Around a program: ``load = Load()``, the program, ``load.ended()``, ``load.result()``.
+    """Around a program: ``load = Load()``, the program, ``load.ended()``, ``load.result()``."""
 
-    ``elsewhere``: the run is on other nodes than its launcher, which nobody looks at then.
-    """
-
-    def __init__(self, elsewhere: bool = False) -> None:
+    def __init__(self) -> None:
         """Read the counts for the first time."""
         self._cores = sorted(os.sched_getaffinity(0))
-        self._missing = "the run is on other nodes than its launcher" if elsewhere else ""
+        self._missing = ""
         self._group = job_group()
         self._first = self._counts()
         self._last: _Counts | None = None

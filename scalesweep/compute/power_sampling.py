@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any, Self
 
 from scalesweep.compute.job_spec import Order, PowerOrder
 from scalesweep.compute.node_step import on_each_node
-from scalesweep.compute.placement import on_nodes
 from scalesweep.compute.power.domains import STOP, host_name
 from scalesweep.compute.power.outcome import nothing
 from scalesweep.compute.power.sources import nothing_here
@@ -104,9 +103,8 @@ class Sampling:
             "--out", str(self._work.resolve()), "--interval", repr(float(asked["interval_s"])),
             "--sources", ",".join(sources), "--sysfs", sysfs,
         ]  # fmt: skip
-        hosts = self._spec.get("hosts", [])
-        if nodes > 1 or hosts:  # the launcher is on the first node of the job, the run elsewhere
-            program = on_nodes(on_each_node(nodes, "power"), hosts) + program
+        if nodes > 1:
+            program = on_each_node(nodes, "power") + program
         with (self._work / _LOG).open("wb") as log:
             try:
                 # Their end is that of their input, which a launcher killed with -9 closes too.

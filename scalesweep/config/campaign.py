@@ -12,16 +12,12 @@ from scalesweep.config.control import control_experiment
 from scalesweep.config.derived_metrics import check_same
 from scalesweep.config.executables import Programs, named_programs
 from scalesweep.config.experiment import Experiment, expand_experiment
-from scalesweep.config.experiment_checks import (
-    check_own_launch,
-    programs_without_path,
-    variables_of,
-)
+from scalesweep.config.experiment_checks import programs_without_path, variables_of
 from scalesweep.config.history_settings import HistorySettings, Track, read_history, read_track
 from scalesweep.config.profiled_runs import ASKED, check_any
 from scalesweep.config.renamed_keys import rename_keys, rewrite_older_forms
 from scalesweep.config.repeats import Run, ids_of, repeated
-from scalesweep.config.run_alone import check_alone, one_at_a_time, with_shared_alone
+from scalesweep.config.run_alone import with_shared_alone
 from scalesweep.config.run_order import arranged
 from scalesweep.config.several_benchmarks import check_parts, of_part, parts
 from scalesweep.config.site import Site, load_site
@@ -31,7 +27,6 @@ from scalesweep.core.files import digest_of
 from scalesweep.core.profilers import NOEXCHANGE, NONE
 
 DEFAULT_SEED = 0
-STOP_AFTER = 3  # identical failures
 
 
 @dataclass(frozen=True)
@@ -39,8 +34,7 @@ class Campaign:
     """A campaign file, checked and expanded; ``budget_node_hours`` is None without a budget.
 
     ``programs``: paths of the users' programs by the names in commands. ``seed``: of the order in
-    which runs are started, None where it is that of the file. The control comes last. After
-    ``stop_after`` identical failures no more runs like these are started (None: all are).
+    which runs are started, None where it is that of the file. The control comes last.
     ``accept_stale``: what may differ between a record and the plan (``agreement.CAUSES``).
     ``imported``: what an importer says of the runs that it left out. ``history``: where finished
     points are kept as a session; None: nowhere. ``track``: the repository that is measured.
@@ -56,7 +50,6 @@ class Campaign:
     digest: str
     programs: Programs
     budget_node_hours: float | None
-    stop_after: int | None
     seed: int | None
     control: Mapping[str, Any] | None = None
     accept_stale: frozenset[str] = frozenset()
@@ -199,7 +192,7 @@ def load_campaign(
     site_name = site or _site_name(content["site"], cluster, f"{path}: site")
     machine = load_site(site_name, f"{path}: site")
     if "concurrent_runs" in content:
-        machine = one_at_a_time(machine)
+        machine = replace(machine, concurrent_runs=1)
     variables: dict[str, set[str]] = {}  # that experiments set, by benchmark
     specs = list(parts(content["experiments"], str(path)))
     for *_, spec in specs:
@@ -230,8 +223,6 @@ def load_campaign(
         where = f"{path}: experiments.{experiment.name}"
         asked = (experiment.benchmark, experiment.points, machine)
         unknown = {**programs_without_path(*asked, programs, where), **unknown}
-        check_own_launch(*asked, where)
-        check_alone(experiment, machine, where)
     # What tables say of metrics is in the files of the benchmarks.
     files = sorted({experiment.benchmark.folder / "benchmark.yaml" for experiment in experiments})
     made_of = [content, *(file.read_text() for file in files)]
@@ -246,7 +237,6 @@ def load_campaign(
         digest=digest,
         programs=Programs(programs, unknown),
         budget_node_hours=read_budget(content),
-        stop_after=_stop_after(content.get("stop_after", STOP_AFTER)),
         seed=_seed(content.get("order", {})),
         control=content.get("control"),
         canary=content.get("canary", machine.canary) and machine.launch is not None,
@@ -320,11 +310,6 @@ def _check_collisions(experiments: tuple[Experiment, ...], path: Path) -> None:
             other = seen.setdefault(run.run_id, run)
             if other is not run and (other.point, other.repeat) != (run.point, run.repeat):
                 raise UserError(f"{path}: two points share the id {run.run_id}: rename a value")
-
-
-def _stop_after(said: int | str) -> int | None:
-    """Identical failures after which no more runs like these are started; None: all are."""
-    return said if isinstance(said, int) else None
 
 
 def _seed(order: str | Mapping[str, int]) -> int | None:

@@ -9,7 +9,7 @@ from scalesweep.config.benchmark import Benchmark
 from scalesweep.config.command_template import program_named
 from scalesweep.config.parameter import VARIABLE_PREFIX
 from scalesweep.config.reserved_names import check_text
-from scalesweep.config.site import Site, check_steps, template_for
+from scalesweep.config.site import Site
 from scalesweep.core.errors import UserError, choices
 from scalesweep.core.scaling_kinds import NONE, OF_SAMPLES
 
@@ -67,21 +67,6 @@ def programs_without_path(
         )
         for name in sorted(needed - programs.keys())
     }
-
-
-def check_own_launch(
-    benchmark: Benchmark, points: Collection[Mapping[str, Any]], site: Site, where: str
-) -> None:
-    """Raise UserError where the site measures runs at the same time in an allocation, and the
-    benchmark's own launcher cannot keep them on nodes of their own. ``where``: campaign file
-    and experiment."""
-    if benchmark.launch is None or site.slurm is None or site.slurm.pack_nodes is None:
-        return
-    names = {template_for(int(point["ranks"])) for point in points}
-    used = {name: words for name, words in benchmark.launch.items() if name in names}
-    check_steps(
-        used, f"{where}: slurm.pack.nodes of {site.file}: benchmark {benchmark.name}: launch"
-    )
 
 
 def variables_of(spec: Mapping[str, Any]) -> dict[str, str]:

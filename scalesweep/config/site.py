@@ -2,13 +2,12 @@
 
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from scalesweep.analysis.device_peaks import DEVICES
-from scalesweep.compute.placement import starts_srun
 from scalesweep.compute.power.domains import POWER_SOURCES
 from scalesweep.config.launcher_template import fill_launcher
 from scalesweep.config.renamed_keys import rename_keys
@@ -41,11 +40,6 @@ class SlurmSite:
     max_minutes: float
     staging_minutes: float
     staging_memory_gib: float
-    # Minutes of an allocation that short runs share at most; None: each run has a job of its own.
-    pack_minutes: int | None = None
-    # Nodes of such an allocation at most, where runs are measured in it at the same time; None:
-    # they are measured one after the other.
-    pack_nodes: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -335,40 +329,9 @@ def _slurm(content: Mapping[str, Any], path: Path) -> SlurmSite | None:
         max_minutes=float(section.get("max_minutes", 4 * content.get("time_limit_minutes", 60))),
         staging_minutes=float(staging.get("minutes", 60)),
         staging_memory_gib=float(staging.get("memory_gib", 4)),
-        pack_minutes=section.get("pack", {}).get("minutes"),
-        pack_nodes=_pack_nodes(section.get("pack", {}).get("nodes"), content, path),
     )
-
-
-def _pack_nodes(nodes: int | None, content: Mapping[str, Any], path: Path) -> int | None:
-    """``slurm.pack.nodes`` of a site file; raises UserError where runs cannot have nodes of their
-    own in an allocation."""
-    where = f"{path}: slurm.pack.nodes"
-    if nodes is None:
-        return None
-    if nodes > content["nodes"]:
-        raise UserError(f"{where}: {nodes} is more than the site's nodes, {content['nodes']}")
-    if content.get("concurrent_runs") == 1:
-        raise UserError(
-            f"{where}: measures runs at the same time, which concurrent_runs: 1 rules out; leave "
-            "out one of the two"
-        )
-    check_steps(_templates(content.get("launch")) or {}, f"{where}: launch")
-    for name, framework in _frameworks(content).items():
-        check_steps(framework.launch, f"{where}: launch.{name}")
-    return nodes
 
 
 def template_for(ranks: int) -> str:
     """The name of the launcher template of a run of so many ranks."""
     return "single" if ranks == 1 else "multi"
-
-
-def check_steps(launch: Mapping[str, Sequence[str]], where: str) -> None:
-    """Raise UserError for a launcher template that cannot keep a run on some nodes of its job."""
-    for name, words in launch.items():
-        if not starts_srun(words):
-            raise UserError(
-                f"{where}.{name} does not start srun, which alone keeps a run on nodes of its own "
-                "in a shared allocation; leave out nodes, or start the program with srun"
-            )

@@ -34,7 +34,6 @@ class Cause(StrEnum):
     CANCELLED = "CANCELLED"
     DEADLINE = "DEADLINE"
     NOT_SUBMITTED = "NOT_SUBMITTED"
-    NOT_BEGUN = "NOT_BEGUN"
     BAD_RECORD = "BAD_RECORD"
     UNUSABLE_RECORD = "UNUSABLE_RECORD"
     NEWER_RECORD = "NEWER_RECORD"
@@ -178,11 +177,6 @@ _FACTS: dict[str, CauseFacts] = {
         of_slurm="{job} missed its deadline",
     ),
     Cause.NOT_SUBMITTED: CauseFacts("sbatch refused the job", (CALL,), fault=Fault.NOTHING),
-    Cause.NOT_BEGUN: CauseFacts(
-        "The job of several runs ended before this one began, and no other is submitted; the run "
-        "stays pending",
-        (CALL,), fault=Fault.NOTHING,
-    ),
     Cause.BAD_RECORD: CauseFacts(
         "The record, or a file of it, is damaged: set aside under another name", (CALL,)
     ),

@@ -321,35 +321,6 @@ class JobShapeEntry(TypedDict):
     basis: Annotated[str, "what the estimate rests on"]
     node_hours_expected: Amount | None
     node_hours_limit: Amount
-    runs_each: NotRequired[
-        Annotated[
-            list[Positive], "where runs share allocations: how many runs each of the jobs has."
-        ]
-    ]
-    at_once: NotRequired[
-        Annotated[
-            Several,
-            "where some of these are measured at the same time: how many in a job at most",
-        ]
-    ]
-
-
-class PlanUnpacked(TypedDict):
-    """What the jobs of pending runs would cost if each had one to itself, and how many runs share
-    none because the time limit of one of them is too long."""
-
-    jobs: Count
-    node_hours_expected: Amount | None
-    node_hours_limit: Amount
-    minutes: Annotated[Positive, "of an allocation, at most"]
-    too_long: Annotated[Count, "runs whose limit leaves no room for another"]
-    break_even_s: NotRequired[
-        Annotated[
-            Amount | None,
-            "from so many seconds on, for which a job of one run holds its nodes beyond the "
-            "program, shared allocations cost less; null where times are not known",
-        ]
-    ]
 
 
 class PlanJobs(TypedDict):
@@ -364,11 +335,6 @@ class PlanJobs(TypedDict):
         float | None, "seconds that jobs held their nodes beyond the program, median"
     ]
     overhead_jobs: Annotated[Count, "the jobs of which that is known"]
-    unpacked: NotRequired[
-        Annotated[
-            PlanUnpacked, "where runs share allocations: what jobs would cost if they did not"
-        ]
-    ]
 
 
 class PlanOrder(TypedDict):

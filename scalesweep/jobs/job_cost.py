@@ -6,12 +6,10 @@ from typing import Any
 
 from scalesweep.config.campaign import Campaign
 from scalesweep.core.errors import UserError
-from scalesweep.core.plan_format import JobShapeEntry, PlanJobs, PlanUnpacked
-from scalesweep.jobs.packing import Allocation, allocations, given_s, pack_minutes
+from scalesweep.core.plan_format import JobShapeEntry, PlanJobs
 from scalesweep.jobs.runtime_estimates import BASES, Estimates
-from scalesweep.jobs.side_by_side import Task, timetable
-from scalesweep.slurm.job_shape import Shape, of_slurm
-from scalesweep.slurm.job_table import JOBS, Collected, overhead_s, overheads_s, spent
+from scalesweep.slurm.job_shape import Shape
+from scalesweep.slurm.job_table import JOBS, Collected, overhead_s, spent
 
 
 def spent_jobs(campaign: Campaign, budget: float | None = None) -> Collected:
@@ -42,9 +40,8 @@ def cost_of_jobs(
     estimate is missing; ``limit`` is what the jobs can cost at most; ``spent`` is what all ``jobs``
     (rows of jobs.csv) have cost.
     """
-    packed = allocations(campaign, shapes, estimates)
-    lines = _lines(campaign, packed, jobs, estimates)
-    cost: PlanJobs = {
+    lines = _lines(campaign, shapes, jobs, estimates)
+    return {
         "shapes": lines,
         "node_hours_expected": _expected(lines),
         "node_hours_limit": sum(line["node_hours_limit"] for line in lines),
@@ -53,68 +50,37 @@ def cost_of_jobs(
         "overhead_s": overhead_s(jobs),
         "overhead_jobs": sum(overhead_s([row]) is not None for row in jobs),
     }
-    if (minutes := pack_minutes(campaign.site)) is not None:
-        alone = cost["unpacked"] = _unpacked(campaign, shapes, jobs, estimates, minutes)
-        alone["break_even_s"] = _break_even_s(
-            cost["node_hours_expected"], alone["node_hours_expected"], shapes, jobs
-        )
-        of_shape: dict[str, list[Allocation]] = {}
-        for job in packed:
-            of_shape.setdefault(_sbatch_text(job.shape), []).append(job)
-        for line in lines:
-            alike = of_shape[line["sbatch"]]
-            line["runs_each"] = [len(job.run_ids) for job in alike]
-            if (at_once := max(job.at_once for job in alike)) > 1:
-                line["at_once"] = at_once
-    return cost
 
 
 def _lines(
     campaign: Campaign,
-    jobs_to_come: Sequence[Allocation],
+    shapes: Mapping[str, Shape],
     jobs: Sequence[dict[str, Any]],
     estimates: Estimates,
 ) -> list[JobShapeEntry]:
     """A line for each kind of request."""
-    per_job, per_run = overheads_s(jobs)
+    each = overhead_s(jobs) or 0.0
     runs = campaign.unique_runs()
-    groups: dict[Shape, list[Allocation]] = {}
-    for job in jobs_to_come:
-        groups.setdefault(job.shape, []).append(job)
+    groups: dict[Shape, list[str]] = {}
+    for run_id, shape in shapes.items():
+        groups.setdefault(shape, []).append(run_id)
     lines: list[JobShapeEntry] = []
-    for shape, group in groups.items():
-        known: list[float] = []  # of each job of which all runs are known
-        for job in group:
-            seconds = [s for i in job.run_ids if (s := estimates.seconds(*runs[i])) is not None]
-            if len(seconds) < len(job.run_ids):
-                continue
-            each = per_job or 0.0
-            if job.at_once > 1:
-                # What such jobs have held beyond programs were idle nodes too, which are in the
-                # timetable.
-                nodes = [campaign.site.nodes_for(runs[i][1].point) for i in job.run_ids]
-                tasks = [Task(n, s + each) for n, s in zip(nodes, seconds, strict=True)]
-                known.append(timetable(shape.nodes, tasks).end_s)
-                continue
-            shared = len(seconds) > 1 and per_run is not None
-            known.append(sum(seconds) + (len(seconds) * (per_run or 0.0) if shared else each))
-        run_ids = [run_id for job in group for run_id in job.run_ids]
-        alone = [s for run_id in run_ids if (s := estimates.seconds(*runs[run_id])) is not None]
+    for shape, run_ids in groups.items():
+        known = [s for run_id in run_ids if (s := estimates.seconds(*runs[run_id])) is not None]
         bases = {estimates.basis(*runs[run_id]) for run_id in run_ids}
+        expected = shape.nodes * (sum(known) + len(known) * each) / 3600
         lines.append(
             {
-                "sbatch": _sbatch_text(shape),
+                "sbatch": " ".join(shape.sbatch_words()),
                 "nodes": shape.nodes,
                 "tasks": shape.tasks,
                 "minutes": shape.minutes,
-                "jobs": len(group),
+                "jobs": len(run_ids),
                 "runs": run_ids,
-                "expected_s": median(alone) if alone else None,
+                "expected_s": median(known) if known else None,
                 "basis": ", ".join(basis for basis in BASES if basis in bases and basis),
-                "node_hours_expected": (
-                    shape.nodes * sum(known) / 3600 if len(known) == len(group) else None
-                ),
-                "node_hours_limit": len(group) * shape.node_hours,
+                "node_hours_expected": expected if len(known) == len(run_ids) else None,
+                "node_hours_limit": len(run_ids) * shape.node_hours,
             }
         )
     lines.sort(key=lambda line: (line["nodes"], line["tasks"], line["minutes"], line["sbatch"]))
@@ -124,45 +90,3 @@ def _lines(
 def _expected(lines: Sequence[JobShapeEntry]) -> float | None:
     known = [share for line in lines if (share := line["node_hours_expected"]) is not None]
     return sum(known) if len(known) == len(lines) else None
-
-
-def _unpacked(
-    campaign: Campaign,
-    shapes: Mapping[str, Shape],
-    jobs: Sequence[dict[str, Any]],
-    estimates: Estimates,
-    minutes: int,
-) -> PlanUnpacked:
-    """What the same runs would cost in jobs of their own."""
-    alone = [Allocation(shape, (run_id,)) for run_id, shape in shapes.items()]
-    lines = _lines(campaign, alone, jobs, estimates)
-    room_s = (minutes - of_slurm(campaign.site).startup_minutes) * 60
-    return {
-        "jobs": len(alone),
-        "node_hours_expected": _expected(lines),
-        "node_hours_limit": sum(line["node_hours_limit"] for line in lines),
-        "minutes": minutes,
-        "too_long": sum(given_s(campaign, shape) >= room_s for shape in shapes.values()),
-    }
-
-
-def _break_even_s(
-    shared: float | None,
-    alone: float | None,
-    shapes: Mapping[str, Shape],
-    jobs: Sequence[dict[str, Any]],
-) -> float | None:
-    """For how many seconds a job of one run must hold its nodes beyond the program, so that shared
-    allocations (node-hours ``shared``, without them ``alone``) cost no more; None if not known.
-
-    A second more of each job costs as many node-seconds as they have nodes; what has been measured
-    of jobs so far (``overheads_s``) is in ``alone``, and 0 where nothing has.
-    """
-    nodes = sum(shape.nodes for shape in shapes.values())
-    if shared is None or alone is None or not nodes:
-        return None
-    return max(0.0, (overheads_s(jobs)[0] or 0.0) + 3600 * (shared - alone) / nodes)
-
-
-def _sbatch_text(shape: Shape) -> str:
-    return " ".join(shape.sbatch_words())

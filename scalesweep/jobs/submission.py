@@ -4,14 +4,13 @@ import contextlib
 import logging
 import re
 import time
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from getpass import getuser
 from pathlib import Path
 
 from scalesweep.compute.job_spec import ORDER, Asked, read_order
-from scalesweep.compute.pack import LAUNCHER_LOG, ended_in, is_over, nodes_of, was_begun
 from scalesweep.config.campaign import Campaign
 from scalesweep.config.experiment import Experiment
 from scalesweep.config.repeats import Run
@@ -31,7 +30,6 @@ from scalesweep.jobs.job_requests import (
     tried_again,
 )
 from scalesweep.jobs.node_faults import Ending, NodeFaults
-from scalesweep.jobs.packing import Allocation, allocations
 from scalesweep.jobs.request_check import refused_shapes
 from scalesweep.jobs.run_spec import data_folder
 from scalesweep.jobs.runtime_estimates import Estimates
@@ -39,12 +37,11 @@ from scalesweep.slurm import commands, sacct
 from scalesweep.slurm.failure import leave_refusal, settle
 from scalesweep.slurm.job_file import (
     SubmittedJob,
-    forget_submitted,
     note_called_off,
     note_submitted,
     submitted_jobs,
 )
-from scalesweep.slurm.job_identity import job_name, joined, pack_of, runs_of, stages_into
+from scalesweep.slurm.job_identity import job_name, joined, run_of, stages_into
 from scalesweep.slurm.job_shape import Shape, of_slurm
 from scalesweep.slurm.job_table import job_ids
 from scalesweep.slurm.sacct import JobState
@@ -83,8 +80,6 @@ class Submission:
     stay: set[str] = field(default_factory=set)
     # Runs that are tried again after TIMEOUT: when, and what the last try was given (s).
     longer: dict[str, tuple[float, float]] = field(default_factory=dict)
-    # Runs that are not to be started any more (stop_after).
-    left_out: set[str] = field(default_factory=set)
     # Runs whose request Slurm does not take, and its words.
     refused: dict[str, str] = field(default_factory=dict)
     _requests: dict[tuple[str, int], Request] = field(default_factory=dict)
@@ -92,7 +87,6 @@ class Submission:
     _accepted: dict[Shape, bool] = field(default_factory=dict)
     # Runs and jobs of which it was noted what their end says of their nodes.
     _weighed: set[tuple[str, int]] = field(default_factory=set)
-    _over: set[tuple[str, int]] = field(default_factory=set)
 
     @cached_property
     def estimates(self) -> Estimates:
@@ -116,16 +110,15 @@ class Submission:
         self.campaign, self.states, self.runs = campaign, states, runs
         self.__dict__.pop("estimates", None)
         if self.budget_left is not None:
-            jobs = self.allocations(dict.fromkeys(new, 1))
-            self.budget_left -= sum(job.shape.node_hours for job in jobs)
+            self.budget_left -= sum(self.request(i, 1).shape.node_hours for i in new)
 
     def find_live(self, patience_s: float = 0.0) -> None:
         """Note which pending runs have a job in the queue, from a Snakemake that is gone.
 
         A job is known by its id in job.json, or, where none was noted (Snakemake was killed in
         between), by its name and comment. Those of other users who share the folder count too.
-        Raises UserError if the queue cannot be looked at, or does not show a job that may be there;
-        while Slurm does not answer, it is asked again for ``patience_s``.
+        Raises UserError if the queue cannot be looked at; while Slurm does not answer, it is asked
+        again for ``patience_s``.
         """
         runs_folder = self.campaign.runs_folder
         name = job_name(runs_folder)
@@ -134,53 +127,25 @@ class Submission:
             self.others = commands.jobs_of_others(name, patience_s)
             queue += self.others
         by_id = {job.job_id: job for job in queue}
-        owners = {job.job_id: runs_of(job.comment, runs_folder, self.runs) for job in queue}
-        by_run = {i: job for job in queue if job.name == name for i in owners[job.job_id]}
+        owners = {job.job_id: run_of(job.comment, self.runs) for job in queue}
+        by_run = {run: job for job in queue if job.name == name and (run := owners[job.job_id])}
         self.live.clear()
-        for run_id in self.runs if queue or self._hides_jobs else ():
+        for run_id in self.runs if queue else ():
             if self.states[run_id].settled:
                 continue
             noted = [job.job_id for job in self._noted(run_id) if job.job_id in by_id]
             # A slurmctld that has lost its state gives ids again.
-            mine = [by_id[i] for i in noted if not owners[i] or run_id in owners[i]]
-            job = mine[-1] if mine else by_run.get(run_id)
-            if job is None or (pack_of(job.comment) and self._is_over(run_id, job.job_id)):
-                self._check_hidden(run_id)
-                continue
-            self.live[run_id] = job
+            mine = [by_id[i] for i in noted if owners[i] in (None, run_id)]
+            if job := mine[-1] if mine else by_run.get(run_id):
+                self.live[run_id] = job
         data = Path(self.campaign.site.data)
         self.staging = [job for job in queue if stages_into(job.comment, data)]
-
-    def _check_hidden(self, run_id: str) -> None:
-        """Raise UserError if a job may be at work on a run that this user cannot see."""
-        if not self._hides_jobs:
-            return
-        last = next(iter(self._noted(run_id)[-1:]), None)
-        if last is None or last.user in ("", getuser()) or last.called_off:
-            return
-        folder = self._folder(run_id)
-        ended = ended_in(folder, last.job_id) or is_over(folder, last.job_id)
-        if not ended:
-            raise UserError(
-                f"{run_id}: job {last.job_id} of user {last.user} may be at work on it, and Slurm "
-                "shows you no jobs of others (PrivateData): submit as that user, or use another "
-                "results folder (--config results=FOLDER)"
-            )
-
-    @cached_property
-    def _hides_jobs(self) -> bool:
-        """Whether Slurm shows this user no jobs of others."""
-        try:
-            return commands.hides_jobs()
-        except UserError:
-            return False
 
     def note_live(self) -> None:
         """Note the live jobs that a Snakemake was killed before it could note. Raises OSError."""
         for run_id, job in self.live.items():
             if job.job_id not in {noted.job_id for noted in self._noted(run_id)}:
-                pack = pack_of(job.comment)
-                noted = SubmittedJob(job.job_id, 1, "", pack, user=job.user or getuser())
+                noted = SubmittedJob(job.job_id, 1, "", user=job.user or getuser())
                 note_submitted(self._folder(run_id), noted)
 
     def settle_past(self, run_ids: Iterable[str]) -> bool:
@@ -190,11 +155,10 @@ class Submission:
         """
         last: dict[str, int] = {}
         ended = [run_id for run_id in run_ids if not self._was_called_off(run_id)]
-        for job_id, owners in job_ids(self.campaign.runs_folder, ended).items():
-            for run_id in owners:
-                known = (read_failure(self._folder(run_id)) or {}).get("job_id") or 0
-                if run_id not in self.live and job_id > max(known, last.get(run_id, 0)):
-                    last[run_id] = job_id
+        for job_id, run_id in job_ids(self.campaign.runs_folder, ended).items():
+            known = (read_failure(self._folder(run_id)) or {}).get("job_id") or 0
+            if run_id not in self.live and job_id > max(known, last.get(run_id, 0)):
+                last[run_id] = job_id
         jobs = _ended(sorted(set(last.values())))
         for run_id, job_id in last.items():
             # A completed job has left a record; that it is gone is another story.
@@ -213,9 +177,6 @@ class Submission:
         if (self._folder(run_id) / RECORD).exists():
             return None
         jobs = _ended([job_id])
-        if not jobs and self._pack(run_id, job_id) and ended_in(self._folder(run_id), job_id):
-            with contextlib.suppress(UserError):  # the job goes on without this run
-                jobs = sacct.query([job_id])
         return self._settle(run_id, jobs[job_id]) if jobs else self._left(run_id, job_id)
 
     def _left(self, run_id: str, job_id: int) -> str | None:
@@ -224,20 +185,14 @@ class Submission:
         return str(failure["cause"]) if failure.get("job_id") == job_id else None
 
     def _settle(self, run_id: str, job: sacct.Job) -> str | None:
-        folder, pack = self._folder(run_id), self._pack(run_id, job.job_id)
-        if pack and not self._was_begun(run_id, job.job_id, pack):
-            with disk_full.may_be():
-                forget_submitted(folder, job.job_id)
-            return Cause.NOT_BEGUN
+        folder = self._folder(run_id)
         noted = {job.job_id: job.log for job in self._noted(run_id)}
         # Where a disk was too full to note it.
         name = joined(str(self.campaign.runs_folder), run_id)
         log = Path(noted.get(job.job_id) or LOGS / "rule_run" / name / f"{job.job_id}.log")
-        log = folder / LAUNCHER_LOG if pack else log
-        nodes = nodes_of(self.campaign.runs_folder, pack, run_id) if pack else ""
-        cause = settle(folder, run_id, job, self._asked(run_id), log, bool(pack), nodes)
+        cause = settle(folder, run_id, job, self._asked(run_id), log)
         if cause is not None:
-            self._weigh(run_id, job.job_id, nodes or job.node_list, cause)
+            self._weigh(run_id, job.job_id, job.node_list, cause)
         return cause
 
     def _weigh(self, run_id: str, job_id: int, nodes: str, cause: str) -> None:
@@ -281,25 +236,6 @@ class Submission:
         point = digest_of([experiment.name, experiment.benchmark.identity_of(run.point)], 6)
         return Ending(run_id, point, tuple(nodes), kind, self.faults.clock())
 
-    def _pack(self, run_id: str, job_id: int) -> str:
-        """Name of the pack that a job of a run is of; empty if it has no other run."""
-        return next((job.pack for job in self._noted(run_id) if job.job_id == job_id), "")
-
-    def _was_begun(self, run_id: str, job_id: int, pack: str) -> bool:
-        begun = was_begun(self.campaign.runs_folder, pack, run_id)
-        return begun or ended_in(self._folder(run_id), job_id)
-
-    def _is_over(self, run_id: str, job_id: int) -> bool:
-        """Whether a run has ended in a job that goes on with others."""
-        if (run_id, job_id) not in self._over and is_over(self._folder(run_id), job_id):
-            self._over.add((run_id, job_id))  # no record is read twice
-        return (run_id, job_id) in self._over
-
-    def allocations(self, attempts: Mapping[str, int]) -> list[Allocation]:
-        """The jobs of these runs, each at this attempt: several in one where the site says so."""
-        shapes = {run_id: self.request(run_id, n).shape for run_id, n in attempts.items()}
-        return allocations(self.campaign, shapes, self.estimates)
-
     def request(self, run_id: str, attempt: int) -> Request:
         """What the run's job asks for at Snakemake's ``attempt`` (1, 2, ...), as of now."""
         request = self._wanted(run_id, attempt)
@@ -338,45 +274,18 @@ class Submission:
         commands.check_commands()
         if self.blind:
             raise UserError(self.blind)
-        jobs = self.allocations(dict.fromkeys(sorted(run_ids), 1))
-        if not jobs:
+        shapes = {run_id: self.request(run_id, 1).shape for run_id in sorted(run_ids)}
+        if not shapes:
             return
-        shapes = [job.shape for job in jobs]
-        runs_of_jobs = (self.runs[run_id] for job in jobs for run_id in job.run_ids)
         staging = any(
             data_folder(self.campaign, experiment.benchmark, run.point)
-            for experiment, run in runs_of_jobs
+            for experiment, run in map(self.runs.__getitem__, shapes)
         )
-        refused = refused_shapes(site, where, shapes, staging, patience_s)
+        refused = refused_shapes(site, where, list(shapes.values()), staging, patience_s)
         for shape, why in refused.items():
-            runs = [run_id for job in jobs if job.shape == shape for run_id in job.run_ids]
+            runs = [run_id for run_id, own in shapes.items() if own == shape]
             self.refused.update(dict.fromkeys(runs, why))
             _log.warning("%s: not submitted: %s", counted(len(runs), "run"), why)
-
-    def unbegun(self, run_id: str, job_id: int, job: sacct.Job | None) -> tuple[bool, str] | None:
-        """Whether a run that its job, which has ended, did not come to is submitted again, and a
-        line on it; None if the job has begun it.
-
-        The job that takes its place is taken off the budget.
-        """
-        pack = self._pack(run_id, job_id)
-        if not pack or self._was_begun(run_id, job_id, pack):
-            return None
-        with disk_full.may_be():
-            forget_submitted(self._folder(run_id), job_id)
-        state = sacct.GONE if job is None else job.state
-        if run_id in self.left_out:
-            self.in_hand.discard(run_id)  # it stays as it was
-            return False, f"{run_id}: not begun in job {job_id} (stop_after)"
-        cost = self.request(run_id, 1).shape.node_hours
-        why = f"job {job_id} ended before this run began ({state})"
-        if state not in (JobState.CANCELLED, JobState.DEADLINE):
-            if self.budget_left is None or cost <= self.budget_left:
-                self.budget_left = None if self.budget_left is None else self.budget_left - cost
-                return True, f"{run_id}: {why}, submitting it again"
-            why += "; the budget allows no other"
-        self.give_up(run_id, Cause.NOT_BEGUN, why)
-        return False, f"{run_id}: {Cause.NOT_BEGUN}: {why}"
 
     def judge(
         self, run_id: str, attempt: int, job_id: int, job: sacct.Job | None = None
@@ -386,13 +295,6 @@ class Submission:
         ``job`` is what the accounting has of the job; None: it is asked. Writes failure.json, and
         takes what the next job may cost off the budget: to be asked once per job that has failed.
         """
-        if run_id in self.left_out and not ended_in(self._folder(run_id), job_id):
-            queued = job is not None and job.state == JobState.CANCELLED and job.started is None
-            if queued or (job is not None and job.state == JobState.FAILED):  # not by the program
-                self.in_hand.discard(run_id)  # it stays as it was
-                with disk_full.may_be():
-                    forget_submitted(self._folder(run_id), job_id)
-                return False, f"{run_id}: job {job_id} did not start it (stop_after)"
         if run_id in self.called_off:
             return False, f"{run_id}: job {job_id} cancelled"
         folder = self._folder(run_id)
@@ -427,7 +329,7 @@ class Submission:
         """What the next job of a run asks for; None if it has had its last, and why where that is
         not a matter of the failure."""
         experiment, _ = self.runs[run_id]
-        if run_id in self.left_out or attempt >= of_slurm(self.campaign.site).max_attempts:
+        if attempt >= of_slurm(self.campaign.site).max_attempts:
             return None, ""
         request = self.request(run_id, attempt + 1)
         failure = read_failure(self._folder(run_id)) or {}
@@ -469,18 +371,8 @@ class Submission:
         self.in_hand.discard(run_id)
         self.given_up[run_id] = cause, detail
 
-    def leave_out(self, run_ids: Collection[str], job_ids: Iterable[int]) -> None:
-        """Start these runs no more; those of these jobs that are pending are cancelled."""
-        self.left_out.update(run_ids)
-        if ids := list(map(str, job_ids)):
-            with contextlib.suppress(UserError):  # then they start, and end at once
-                commands.ask("scancel", "--quiet", "--state=PENDING", *ids)
-
     def refuse(self, run_id: str, why: str) -> None:
         """Note a run that was not submitted: where nothing is known of it yet, in failure.json."""
-        if run_id in self.left_out:
-            self.in_hand.discard(run_id)
-            return
         self.give_up(run_id, Cause.NOT_SUBMITTED, why)
         with disk_full.may_be():  # the call's summary names the run
             leave_refusal(self._folder(run_id), run_id, why)

@@ -9,7 +9,6 @@ from tabulate import tabulate
 from scalesweep.core.files import canonical_json
 from scalesweep.core.formatting import counted, duration, listed
 from scalesweep.core.plan_format import (
-    JobShapeEntry,
     Plan,
     PlanExperiment,
     PlanJobs,
@@ -196,26 +195,23 @@ def _jobs(jobs: PlanJobs | None) -> list[str]:
     lines: list[str] = []
     shapes = jobs["shapes"]
     if shapes:
-        shared = "unpacked" in jobs
         head = "jobs,expected each,known from,limit each,node-h,at most,request"
-        rows = [[*["runs"] * shared, *head.split(",")]]
+        rows = [head.split(",")]
         rows += [
             [
-                *[f"{len(shape['runs']):,}"] * shared,
-                _jobs_of(shape), duration(shape["expected_s"], missing="unknown"),
+                str(shape["jobs"]), duration(shape["expected_s"], missing="unknown"),
                 shape["basis"] or "-", duration(shape["minutes"] * 60),
                 hours(shape["node_hours_expected"]), hours(shape["node_hours_limit"]),
                 f"sbatch {shape['sbatch']}",
             ]
             for shape in shapes
         ]  # fmt: skip
-        lines += ["", *aligned(rows, left={2 + shared, 6 + shared}), ""]
+        lines += ["", *aligned(rows, left={2, 6}), ""]
         lines.append(
             f"{counted(sum(shape['jobs'] for shape in shapes), 'job')}: "
             f"{hours(jobs['node_hours_expected'])} node-hours expected, "
             f"{hours(jobs['node_hours_limit'])} at most"
         )
-        lines += _unpacked(jobs)
     if jobs["overhead_s"] is not None:
         lines.append(
             f"each job held its nodes {jobs['overhead_s']:.1f} s beyond the program, median of "
@@ -223,39 +219,6 @@ def _jobs(jobs: PlanJobs | None) -> list[str]:
         )
     spent = f"{hours(jobs['spent_node_hours'])} node-hours spent{_budget(jobs)}"
     return [*lines, spent] if shapes else ["", *lines, spent]
-
-
-def _jobs_of(shape: JobShapeEntry) -> str:
-    """How many jobs ask for the same, and how many runs share each."""
-    each = sorted(set(shape.get("runs_each", [1])))
-    runs = "" if each == [1] else f" of {each[0]}" + (f"-{each[-1]}" if each[1:] else "") + " runs"
-    at_once = f", up to {shape['at_once']} at once" if "at_once" in shape else ""
-    return f"{shape['jobs']}{runs}{at_once}"
-
-
-def _unpacked(jobs: PlanJobs) -> list[str]:
-    """What the runs would cost without shared allocations, and which share none."""
-    if (alone := jobs.get("unpacked")) is None:
-        return []
-    lines = [
-        f"without shared allocations {counted(alone['jobs'], 'job')}: "
-        f"{hours(alone['node_hours_expected'])} node-hours expected, "
-        f"{hours(alone['node_hours_limit'])} at most"
-    ]
-    break_even_s = alone.get("break_even_s")
-    if break_even_s is not None:
-        lines.append(
-            "shared allocations cost fewer node-hours only where a job of one run holds its nodes "
-            f"more than {break_even_s:.1f} s beyond its program; what they always save is waits in "
-            "the queue"
-        )
-    if count := alone["too_long"]:
-        limit = f"the limit of {'each' if count > 1 else 'it'}"
-        lines.append(
-            f"{counted(count, 'run')} cannot share an allocation of {alone['minutes']} min: "
-            f"{limit} leaves no room in it (time_limit_minutes)"
-        )
-    return lines
 
 
 def _budget(jobs: PlanJobs) -> str:

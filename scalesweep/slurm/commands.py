@@ -174,12 +174,6 @@ def jobs_of_others(name: str, patience_s: float = 0.0) -> list[LiveJob]:
     return jobs
 
 
-def hides_jobs() -> bool:
-    """Whether Slurm shows users no jobs but their own (PrivateData). Raises UserError."""
-    private = re.search(r"^PrivateData\s*=\s*(.*)$", ask("scontrol", "show", "config"), re.M)
-    return private is not None and bool({"jobs", "all"} & set(private[1].strip().split(",")))
-
-
 def parse_queue(text: str) -> list[LiveJob]:
     """Jobs of scalesweep in ``squeue --format=%A|%T|%r|%j|%k``."""
     match = (
@@ -290,8 +284,7 @@ def check_names(
         if asked_for.most_nodes is not None and nodes > asked_for.most_nodes:
             raise UserError(
                 f"{where}: a job requests {nodes} nodes, partition {asked_for.name} allows "
-                f"{asked_for.most_nodes}; lower pack.nodes or the points' nodes, or name another "
-                "partition"
+                f"{asked_for.most_nodes}; lower the points' nodes, or name another partition"
             )
     offered = frozenset[str]().union(*(p.features for p in asked or known.values()))
     for constraint in constraints:

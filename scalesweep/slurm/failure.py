@@ -1,7 +1,7 @@
 """The last word on a run whose Slurm job has ended: the launcher's, unless Slurm knows better."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,7 @@ from scalesweep.core import disk_full
 from scalesweep.core.causes import Cause
 from scalesweep.core.files import write_atomic
 from scalesweep.core.record import FAILURE, FAILURE_SCHEMA, RECORD, last_lines, read_failure
-from scalesweep.slurm.sacct import GONE, Job, JobState, cause_of
+from scalesweep.slurm.sacct import GONE, Job, cause_of
 
 # Key of a failure that no launcher wrote: its times are the job's, not the program's.
 BY_SLURM = "by_slurm"
@@ -25,8 +25,6 @@ def settle(
     job: Job,
     asked: Asked,
     job_log: Path | None = None,
-    packed: bool = False,
-    nodes: str = "",
 ) -> str | None:
     """See to it that a run of an ended job has a record or a failure; returns the cause.
 
@@ -34,9 +32,7 @@ def settle(
     wrote in this job keeps all but cause and detail, and these too unless Slurm knows better
     (``cause_of``). Without one, the launcher was itself killed: the failure is written here.
     ``asked`` is what the job asked for (minutes, mem_mb, nodes), ``job_log`` the log that Slurm
-    wrote of it. ``packed``: the job is of other runs too, and may go on; what ended it is the cause
-    only of the run that ended with it. ``nodes``: those of the job that the run had to itself, all
-    of them where it is empty. Doing it again changes nothing. Raises OSError where it cannot write.
+    wrote of it. Doing it again changes nothing. Raises OSError where it cannot write.
     """
     if (run_folder / RECORD).exists():
         return None
@@ -44,8 +40,6 @@ def settle(
     cause = cause_of(job)
     if written_in(job, old.get("job_id"), old.get("ended")) and BY_SLURM not in old:
         failure = old
-        if packed and not _ended_with(job, old):
-            cause = None
         cause = cause or (str(old.get("cause")), str(old.get("detail")))
     else:
         failure = _failure(run_folder, run_id, job, job_log)
@@ -55,22 +49,13 @@ def settle(
         "cause": cause[0],
         "detail": cause[1],
         "asked": dict(asked),
-        "nodes": nodes or job.node_list,
+        "nodes": job.node_list,
     }
     # A rewritten file would trigger the report again.
     if new != old:
         run_folder.mkdir(parents=True, exist_ok=True)
         write_atomic(run_folder / FAILURE, json.dumps(new, indent=1) + "\n")
     return cause[0]
-
-
-def _ended_with(job: Job, failure: Mapping[str, Any]) -> bool:
-    """Whether a run failed when its job was ended, and not while the job went on."""
-    run, whole = epoch_s(failure.get("ended")), epoch_s(job.ended)
-    # By themselves, after all of their runs.
-    ended_jobs = (JobState.COMPLETED, JobState.FAILED, JobState.OUT_OF_MEMORY)
-    within = run is not None and whole is not None and run >= whole - _CLOCK_S
-    return within and job.state not in ended_jobs
 
 
 def _unspoken(run_folder: Path, job: Job, lines: Sequence[str]) -> tuple[str, str]:

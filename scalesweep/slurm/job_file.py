@@ -20,7 +20,6 @@ SCHEMA = 1
 class SubmittedJob:
     """A job of a run: its id, which attempt of one Snakemake it is (from 1), and Slurm's log.
 
-    ``pack``: name of the pack of runs that the job is of; empty if it has no other run.
     ``user``: who submitted it; empty in files of before.
     ``called_off``: the call that submitted it was interrupted, and cancelled it: nothing failed.
     """
@@ -28,7 +27,6 @@ class SubmittedJob:
     job_id: int
     attempt: int
     log: str
-    pack: str = ""
     called_off: bool = False
     user: str = ""
 
@@ -42,7 +40,6 @@ def submitted_jobs(run_folder: Path) -> list[SubmittedJob]:
                 int(job["job_id"]),
                 int(job["attempt"]),
                 str(job["log"]),
-                str(job.get("pack", "")),
                 bool(job.get("called_off")),
                 str(job.get("user", "")),
             )
@@ -58,11 +55,6 @@ def note_submitted(run_folder: Path, job: SubmittedJob) -> None:
     _write(run_folder, [*submitted_jobs(run_folder), job])
 
 
-def forget_submitted(run_folder: Path, job_id: int) -> None:
-    """Take a job that never began out of those of a run. Raises OSError."""
-    _write(run_folder, [job for job in submitted_jobs(run_folder) if job.job_id != job_id])
-
-
 def note_called_off(run_folder: Path) -> None:
     """Note that the last job of a run was cancelled with its call. Raises OSError."""
     if jobs := submitted_jobs(run_folder):
@@ -70,7 +62,7 @@ def note_called_off(run_folder: Path) -> None:
 
 
 def _entry(job: SubmittedJob) -> dict[str, Any]:
-    optional = ("pack", "called_off", "user")
+    optional = ("called_off", "user")
     return {name: value for name, value in asdict(job).items() if name not in optional or value}
 
 

@@ -6,17 +6,13 @@ do, and jobs of a killed Snakemake are still in queue and accounting by that nam
 is of its comment says, which Snakemake's Slurm plugin makes of the rule and its wildcards.
 """
 
-import re
 from collections.abc import Collection
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from scalesweep.compute.pack import read_pack
 from scalesweep.core.files import digest_of, write_atomic
 
 PREFIX = "scalesweep_"
-# In place of a rule, in the comment and the log folder of a job of several runs.
-PACK = "pack"
 # In the folder of a site's runs: when the first job for one of them was about to be submitted.
 SINCE = ".slurm_since"
 # The clocks of this machine and of the accounting need not agree better.
@@ -48,24 +44,9 @@ def run_of(comment: str, run_ids: Collection[str]) -> str | None:
     return None
 
 
-def pack_of(comment: str) -> str:
-    """Name of the pack of runs that a job's comment names; empty if it is none."""
-    match = re.fullmatch(rf"rule_{PACK}_wildcards_.*_([0-9a-f]+)", comment)
-    return match[1] if match else ""
-
-
-def runs_of(comment: str, runs_folder: Path, run_ids: Collection[str]) -> list[str]:
-    """Those of these runs (a set or the like) that a job is of."""
-    if name := pack_of(comment):
-        pack = read_pack(runs_folder, name)
-        return [run["run_id"] for run in pack["runs"] if run["run_id"] in run_ids] if pack else []
-    run_id = run_of(comment, run_ids)
-    return [] if run_id is None else [run_id]
-
-
 def is_run(comment: str) -> bool:
-    """Whether a job is of some run or of several, and not of staging."""
-    return comment.startswith(("rule_run_", f"rule_{PACK}_"))
+    """Whether a job is of some run, and not of staging."""
+    return comment.startswith("rule_run_")
 
 
 def stages_into(comment: str, data: Path) -> bool:

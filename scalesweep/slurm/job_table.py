@@ -23,7 +23,7 @@ from scalesweep.core.own_files import publish
 from scalesweep.core.record import PREVIOUS_FAILURE, RECORD, read_failure
 from scalesweep.slurm.failure import BY_SLURM, epoch_s, written_in
 from scalesweep.slurm.job_file import submitted_jobs
-from scalesweep.slurm.job_identity import first_submission, is_run, job_name, pack_of, runs_of
+from scalesweep.slurm.job_identity import first_submission, is_run, job_name, run_of
 from scalesweep.slurm.sacct import FINAL, Job, JobState, cause_of, named, query
 
 JOBS = "jobs.csv"  # in the results folder
@@ -31,9 +31,7 @@ Row = dict[str, Any]
 Kind = Callable[[str], Any]
 
 # Column -> type; times are UTC in ISO 8601, memory is per node (asked) and of a task (used). A job
-# that stages data has no run_id, nor one of which it is not known whose it was; one of several runs
-# has the ids of all, separated by spaces, and program_s is the sum over them, each by its share of
-# the job's nodes.
+# that stages data has no run_id, nor one of which it is not known whose it was.
 COLUMNS: dict[str, Kind] = {
     "job_id": int, "run_id": str, "state": str, "cause": str, "exit_code": int, "partition": str,
     "nodes": int, "cpus": int, "asked_s": int, "elapsed_s": int, "asked_mem_bytes": int,
@@ -83,31 +81,24 @@ class Collected:
     blind: bool = False
 
 
-def job_ids(runs: Path, run_ids: Iterable[str]) -> dict[int, list[str]]:
-    """Job id -> run ids of the jobs that were noted when they were submitted for these runs."""
-    by_job: dict[int, list[str]] = {}
-    for run_id in run_ids:
-        for job in submitted_jobs(runs / run_id):
-            by_job.setdefault(job.job_id, []).append(run_id)
-    return by_job
+def job_ids(runs: Path, run_ids: Iterable[str]) -> dict[int, str]:
+    """Job id -> run id of the jobs that were noted when they were submitted for these runs."""
+    return {job.job_id: run_id for run_id in run_ids for job in submitted_jobs(runs / run_id)}
 
 
-def all_job_ids(runs: Path, run_ids: Collection[str]) -> dict[int, list[str]]:
+def all_job_ids(runs: Path, run_ids: Collection[str]) -> dict[int, str | None]:
     """The same, and all that the accounting has under the name of these runs' jobs.
 
     A job that stages data, or of which it is not known whose it is, has no run. Raises
     UserError if the accounting does not answer.
     """
-    by_job = job_ids(runs, run_ids)
+    by_job: dict[int, str | None] = {**job_ids(runs, run_ids)}
     since = first_submission(runs)
     for job_id, comment in (named(job_name(runs), since) if since else {}).items():
-        mine = runs_of(comment, runs, run_ids)
+        run_id = run_of(comment, run_ids)
         # A run that is not of this campaign is another one's expense.
-        if pack_of(comment):
-            if mine:  # of which job.json has not kept those that the job did not come to
-                by_job[job_id] = mine
-        elif mine or not is_run(comment):
-            by_job.setdefault(job_id, mine)
+        if run_id or not is_run(comment):
+            by_job.setdefault(job_id, run_id)
     return by_job
 
 
@@ -133,10 +124,11 @@ def spent(run_ids: Collection[str], runs: Path, out: Path) -> Collected:
     if not collected.notes:
         return collected
     known = {row["job_id"] for row in collected.rows}
-    left = {
-        job_id: owners for job_id, owners in job_ids(runs, run_ids).items() if job_id not in known
-    }
-    rows = [_left_row(job_id, owners, runs) for job_id, owners in left.items()]
+    rows = [
+        _left_row(job_id, run_id, runs / run_id)
+        for job_id, run_id in job_ids(runs, run_ids).items()
+        if job_id not in known
+    ]
     collected.rows += rows
     shown = sum(row["node_hours"] or 0 for row in rows)
     if rows:
@@ -149,16 +141,12 @@ def spent(run_ids: Collection[str], runs: Path, out: Path) -> Collected:
     return collected
 
 
-def _left_row(job_id: int, owners: Sequence[str], runs: Path) -> Row:
+def _left_row(job_id: int, run_id: str, folder: Path) -> Row:
     """What is known here of a job that the accounting does not show."""
-    hours = 0.0
-    for run_id in owners:
-        folder = runs / run_id
-        left = _left_hours(folder, job_id)
-        hours += _limit_hours(folder) if left is None else left
+    left = _left_hours(folder, job_id)
+    hours = _limit_hours(folder) if left is None else left
     row: Row = dict.fromkeys(COLUMNS)
-    run_ids = " ".join(owners)
-    return {**row, "job_id": job_id, "run_id": run_ids, "state": "UNKNOWN", "node_hours": hours}
+    return {**row, "job_id": job_id, "run_id": run_id, "state": "UNKNOWN", "node_hours": hours}
 
 
 def _left_hours(folder: Path, job_id: int) -> float | None:
@@ -221,7 +209,7 @@ def _gather(run_ids: Collection[str], runs: Path, out: Path) -> tuple[list[Row],
     for job_id, job in jobs.items():
         known[job_id] = {**_row(job, planned[job_id], runs), "asked_at": now}
     rows = [known[job_id] for job_id in sorted(known)]
-    mine = [row for row in rows if row["run_id"] is None or not wanted.isdisjoint(_runs(row))]
+    mine = [row for row in rows if row["run_id"] is None or row["run_id"] in wanted]
     return rows, Collected(mine, notes)
 
 
@@ -241,27 +229,19 @@ def _over(row: Row | None) -> bool:
     return asked_at is None or ended is None or asked_at - ended > SETTLED_S
 
 
-def _runs(row: Row) -> list[str]:
-    """The runs of a job."""
-    return (row.get("run_id") or "").split()
-
-
-def _row(job: Job, run_ids: Sequence[str], runs: Path) -> Row:
-    """The row of a job that the accounting knows: its state and cost, and of the runs in it what
-    their launchers have left."""
-    noted = [_launcher_notes(runs / run_id, job) for run_id in run_ids]
-    programs = [seconds for seconds, _ in noted if seconds is not None]
-    program_s = round(sum(programs), 3) if programs else None
-    causes = dict.fromkeys(cause for _, cause in noted if cause)
+def _row(job: Job, run_id: str | None, runs: Path) -> Row:
+    """The row of a job that the accounting knows: its state and cost, and of its run what the
+    launcher has left."""
+    program_s, noted = _launcher_notes(runs / run_id, job) if run_id else (None, "")
     cause = cause_of(job)
     wait_s = _between(job.submitted, job.started)
     # Slurm's times are whole seconds, and the program's time lies within them.
     held_s = None if program_s is None else max(0.0, round(job.elapsed_s - program_s, 3))
     return {
         "job_id": job.job_id,
-        "run_id": " ".join(run_ids) or None,
+        "run_id": run_id,
         "state": job.state,
-        "cause": cause[0] if cause else ", ".join(causes),
+        "cause": cause[0] if cause else noted,
         "exit_code": job.exit_code,
         "partition": job.partition,
         "nodes": job.nodes,
@@ -284,33 +264,21 @@ def _row(job: Job, run_ids: Sequence[str], runs: Path) -> Row:
 
 
 def _launcher_notes(folder: Path, job: Job) -> tuple[float | None, str]:
-    """Seconds of the benchmark program and cause of failure, as the launcher in this job says.
-
-    Where others had the rest of the job's nodes, the seconds count by the run's share of them.
-    """
+    """Seconds of the benchmark program and cause of failure, as the launcher in this job says."""
     record = read_json(folder / RECORD) or {}
     resources = record.get("resources")
     slurm = resources.get("slurm") if isinstance(resources, dict) else None
     if isinstance(slurm, dict) and written_in(job, slurm.get("job_id"), record.get("ended")):
         wall_s = record.get("wall_s")
-        return (float(wall_s) * _share(slurm, job) if finite(wall_s) else None), ""
+        return (round(float(wall_s), 3) if finite(wall_s) else None), ""
     earlier = (read_failure(path, PREVIOUS_FAILURE) for path in sorted(folder.glob("attempt-*")))
     for failure in (read_failure(folder), *earlier):
         if failure and written_in(job, failure.get("job_id"), failure.get("ended")):
             # Where the launcher was killed, it is unknown when its program began and ended.
             times = ("started", "ended") if BY_SLURM not in failure else ()
             program = [failure.get(key) for key in times]
-            seconds = _between(*program) if program else None
-            if seconds is not None:
-                seconds *= _share(failure.get("asked"), job)
-            return seconds, str(failure["cause"])
+            return (_between(*program) if program else None), str(failure["cause"])
     return None, ""
-
-
-def _share(asked: Any, job: Job) -> float:
-    """The share of its job's nodes that a run has asked for."""
-    nodes = asked.get("nodes") if isinstance(asked, dict) else None
-    return nodes / job.nodes if isinstance(nodes, int) and 0 < nodes < job.nodes else 1.0
 
 
 def _between(start: Any, end: Any) -> float | None:
@@ -351,14 +319,6 @@ def _read(path: Path, columns: Mapping[str, Kind]) -> list[Row]:
 def overhead_s(rows: Iterable[Row]) -> float | None:
     """Median seconds for which completed jobs held their nodes outside the benchmark program."""
     return _median(row["held_s"] for row in rows if row["state"] == JobState.COMPLETED)
-
-
-def overheads_s(rows: Iterable[Row]) -> tuple[float | None, float | None]:
-    """The same of jobs of one run, and what each run of a shared allocation adds (medians)."""
-    over = [row for row in rows if row["state"] == JobState.COMPLETED and row["held_s"] is not None]
-    single = [row["held_s"] for row in over if len(_runs(row)) <= 1]
-    each = [row["held_s"] / len(_runs(row)) for row in over if len(_runs(row)) > 1]
-    return _median(single), _median(each)
 
 
 def shapes_used(rows: Iterable[Row]) -> list[Usage]:

@@ -4,22 +4,20 @@ import logging
 import os
 import signal
 import sys
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from getpass import getuser
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
-from scalesweep.compute.pack import ended_in, nodes_of
 from scalesweep.core.errors import UserError
 from scalesweep.core.files import stamp_of
 from scalesweep.core.orphans import end_children
 from scalesweep.core.record import RECORD
-from scalesweep.jobs.packing import pack_minutes
 from scalesweep.jobs.submission import LOGS, Submission
 from scalesweep.slurm import commands, sacct
 from scalesweep.slurm.job_file import SubmittedJob, note_submitted
-from scalesweep.slurm.job_identity import PACK, job_comment, job_name, joined
+from scalesweep.slurm.job_identity import job_comment, job_name, joined
 from scalesweep.slurm.job_watch import JobWatch
 from scalesweep.slurm.sacct import Job, JobState
 from scalesweep.smk.context import MARKER
@@ -33,22 +31,12 @@ RUN, STAGE = "run", "stage"
 class Failed(NamedTuple):
     """What comes of a job that failed: whether it is tried again, and a line that says so.
 
-    ``unbegun``: a job of several runs did not come to this one, whose attempt is not used up.
     ``forgiven``: others wait for this run however it ends, and its marker is there.
     """
 
     again: bool
     line: str
-    unbegun: bool = False
     forgiven: bool = False
-
-
-class Packed(NamedTuple):
-    """A job of several runs: its rule and wildcards, and what it asks for (``Shape.resources``)."""
-
-    rule: str
-    wildcards: Mapping[str, str]
-    resources: Mapping[str, int | str]
 
 
 @dataclass(frozen=True)
@@ -63,8 +51,6 @@ class CampaignHooks:
     _ends: dict[int, Job] = field(default_factory=dict)
     # Runs that were to be submitted, also those that were refused.
     _begun: set[str] = field(default_factory=set)
-    # Name of the pack of each job that is of several runs.
-    _packs: dict[int, str] = field(default_factory=dict)
     # The nodes that jobs in the queue are kept off.
     _avoided: list[list[str]] = field(default_factory=lambda: [[]])
 
@@ -78,42 +64,22 @@ class CampaignHooks:
         if rule == RUN:
             run_id = wildcards["run_id"]
             self._begun.add(run_id)
-            if run_id in self.submission.left_out:
-                raise UserError("left out (stop_after)")
             if why := self.submission.refused.get(run_id):
                 raise UserError(why)
             self.submission.in_hand.add(run_id)
             self.jobs.leave_order(run_id, attempt)
 
-    def packs(self, rule: str) -> bool:
-        """Whether jobs of this rule share allocations."""
-        return rule == RUN and pack_minutes(self.submission.campaign.site) is not None
-
-    def allocations(self, jobs: Sequence[tuple[Mapping[str, str], int]]) -> list[list[int]]:
-        """Which of these runs (wildcards and attempt) share a job, by their places."""
-        places = {wildcards["run_id"]: place for place, (wildcards, _) in enumerate(jobs)}
-        attempts = {wildcards["run_id"]: attempt for wildcards, attempt in jobs}
-        allocations_ = self.submission.allocations(attempts)
-        return [[places[run_id] for run_id in job.run_ids] for job in allocations_]
-
-    def pack(self, jobs: Sequence[tuple[Mapping[str, str], int]]) -> Packed:
-        """Leave what the job of these runs reads. Raises UserError or OSError."""
-        attempts = {wildcards["run_id"]: attempt for wildcards, attempt in jobs}
-        name, shape = self.jobs.leave_pack(attempts)
-        return Packed(PACK, {"runs": jobs[0][0]["runs"], "pack": name}, shape.resources())
-
-    def request(self, rule: str, wildcards: Mapping[str, str], attempt: int) -> Packed | None:
+    def request(
+        self, rule: str, wildcards: Mapping[str, str], attempt: int
+    ) -> Mapping[str, int | str]:
         """What the job of a run asks for as of now: Snakemake keeps what was asked when the run was
-        first ready, and nodes may be avoided since. None: what it says."""
+        first ready, and nodes may be avoided since. Nothing: what it says."""
         if rule != RUN:
-            return None
-        shape = self.submission.request(wildcards["run_id"], attempt).shape
-        return Packed(rule, wildcards, shape.resources())
+            return {}
+        return self.submission.request(wildcards["run_id"], attempt).shape.resources()
 
     def command(self, rule: str, wildcards: Mapping[str, str]) -> str:
         """What the job runs. What it prints is in Slurm's log and in the rule's."""
-        if rule == PACK:
-            return self.jobs.pack_job(wildcards["runs"], wildcards["pack"])
         if rule == STAGE:
             return self.jobs.staging_job(wildcards["folder"], wildcards["files"])
         return self.jobs.run_job(wildcards["runs"], wildcards["run_id"])
@@ -142,37 +108,23 @@ class CampaignHooks:
         """
         ours = (self.job_name, job_comment(rule, *wildcards.values()))
         for job in commands.live_jobs(commands.PATIENCE_S if patient else 0.0):
-            mine = self._made.keys() | self._packs.keys()
-            if (job.name, job.comment) == ours and job.job_id not in mine:
+            if (job.name, job.comment) == ours and job.job_id not in self._made:
                 return job.job_id
         return None
 
     def submitted(
-        self,
-        rule: str,
-        wildcards: Mapping[str, str],
-        attempt: int,
-        job_id: int,
-        log: str,
-        pack: str = "",
+        self, rule: str, wildcards: Mapping[str, str], attempt: int, job_id: int, log: str
     ) -> None:
-        """Note the job in its run's folder; ``pack``: what it has of other runs too (``Packed``).
-        Raises OSError."""
+        """Note the job in its run's folder. Raises OSError."""
         if rule == RUN:
             folder = Path(wildcards["runs"], wildcards["run_id"])
-            if pack:
-                self._packs[job_id] = pack
-            else:
-                self._made[job_id] = folder / MARKER
-            note_submitted(folder, SubmittedJob(job_id, attempt, log, pack, user=getuser()))
+            self._made[job_id] = folder / MARKER
+            note_submitted(folder, SubmittedJob(job_id, attempt, log, user=getuser()))
         elif rule == STAGE:
             self._made[job_id] = Path(wildcards["folder"], f"staged-{wildcards['files']}")
 
     def refused(self, rule: str, wildcards: Mapping[str, str], why: str) -> str:
         """Note a job that was not submitted; a line that says so."""
-        if rule == RUN and wildcards["run_id"] in self.submission.left_out:
-            self.submission.refuse(wildcards["run_id"], why)
-            return f"{wildcards['run_id']}: {why}"
         if rule != RUN:
             return f"staging {wildcards.get('folder', '')}: not submitted: {why}"
         self.submission.refuse(wildcards["run_id"], why)
@@ -213,16 +165,6 @@ class CampaignHooks:
             except UserError as error:  # one has started meanwhile
                 _log.info("jobs that wait for other nodes: %s", error)
 
-    def left(self, wildcards: Mapping[str, str], job_id: int) -> bool | None:
-        """What a run has left in a job of several: True a record, False a failure, None nothing."""
-        folder = Path(wildcards["runs"], wildcards["run_id"])
-        if self._is_recorded(folder / MARKER):
-            seen = self.watch.seen.get(job_id)
-            hosts = nodes_of(folder.parent, self._packs.get(job_id, ""), folder.name)
-            self.submission.note_success(folder.name, hosts or (seen.nodes if seen else ""))
-            return True
-        return False if ended_in(folder, job_id) else None
-
     def _is_recorded(self, marker: Path) -> bool:
         """Whether a run has a record of today, which its marker then says."""
         if self._is_new(marker):
@@ -253,16 +195,8 @@ class CampaignHooks:
 
         ``lost``: Slurm has given the id of the job to another one.
         """
-        if job_id in self._packs and not lost:
-            end = self._ends.get(job_id)  # each of its runs asks for it
-        else:
-            end = sacct.unaccounted(job_id, sacct.GONE) if lost else self._ends.pop(job_id, None)
+        end = sacct.unaccounted(job_id, sacct.GONE) if lost else self._ends.pop(job_id, None)
         if rule == RUN:
-            left_out = None
-            if job_id in self._packs:
-                left_out = self.submission.unbegun(wildcards["run_id"], job_id, end)
-            if left_out is not None:
-                return Failed(*left_out, unbegun=True)
             again, line = self.submission.judge(wildcards["run_id"], attempt, job_id, end)
             forgiven = not again and self.jobs.context.forgives(wildcards["run_id"])
             if forgiven:
@@ -272,15 +206,6 @@ class CampaignHooks:
         state = JobState.FAILED if end is None else end.state
         log = LOGS / f"rule_{rule}" / joined(*wildcards.values()) / f"{job_id}.log"
         return Failed(False, f"{rule} {wildcards.get('folder', '')}: {state}: see {log}")
-
-    def drop(self, run_ids: Collection[str]) -> None:
-        """Start these runs no more, and take their own jobs out of the queue."""
-        jobs = {
-            job_id
-            for job_id, marker in self._made.copy().items()
-            if marker.name == MARKER and marker.parent.name in run_ids
-        }
-        self.submission.leave_out(run_ids, jobs - self._ends.keys())
 
     def called_off(self, left: bool) -> None:
         """Note that all jobs are cancelled, or ``left`` to the next Snakemake."""

@@ -8,20 +8,18 @@ for Slurm before it is submitted (``scalesweep.smk.executor_hooks``).
 import re
 import shlex
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Protocol
 
-from scalesweep.compute.job_spec import ORDER, RunPlace, write_order
-from scalesweep.compute.pack import LAUNCHER_LOG, Pack, PackedRun, pack_file, write_pack
+from scalesweep.compute.job_spec import LAUNCHER_LOG, ORDER, RunPlace, write_order
 from scalesweep.config.campaign import by_experiment
 from scalesweep.core.files import stamp_of
 from scalesweep.core.paths import REPO
 from scalesweep.core.record import RECORD
 from scalesweep.jobs.dataset_staging import Staging
-from scalesweep.jobs.packing import given_s
 from scalesweep.jobs.run_spec import run_spec
 from scalesweep.slurm.job_shape import RESOURCES, Shape, of_slurm, staging_shape
 from scalesweep.smk.context import MARKER, SnakemakeContext
@@ -212,40 +210,6 @@ class JobRules:
         words += ["--marker", f"{folder}/{MARKER}"]
         log = shlex.quote(f"{folder}/{LAUNCHER_LOG}")
         return shlex.join(["bash", "-c", f"exec {shlex.join(words)} > >(tee {log}) 2>&1"])
-
-    def leave_pack(self, attempts: Mapping[str, int]) -> tuple[str, Shape]:
-        """Leave what the job of several runs reads, each at this attempt, whose orders are there.
-
-        Returns the name of the pack, and what its job asks for. Raises UserError or OSError.
-        """
-        submission = self.context.submission
-        assert submission is not None
-        (job,) = submission.allocations(attempts)
-        slurm = of_slurm(submission.campaign.site)
-        runs: list[PackedRun] = []
-        for run_id in job.run_ids:
-            own = submission.request(run_id, attempts[run_id]).shape
-            needs_s = given_s(submission.campaign, own)
-            run: PackedRun = {
-                "run_id": run_id,
-                "order": self._digests[run_id],
-                "needs_s": needs_s,
-            }
-            if slurm.pack_nodes is not None:
-                run["nodes"] = own.nodes
-            runs.append(run)
-        pack: Pack = {
-            "runs": runs,
-            "given_s": 60.0 * job.shape.minutes,
-            "spare_s": 60.0 * slurm.startup_minutes,
-        }
-        return write_pack(Path(self.context.runs_folder), pack), job.shape
-
-    def pack_job(self, runs: str, name: str) -> str:
-        """Shell command of the Slurm job of several runs."""
-        words = [sys.executable, str(REPO / "workflow" / "scripts" / "launch.py")]
-        words += ["--pack", str(pack_file(Path(runs), name)), "--marker", MARKER]
-        return shlex.join(["exec", *words])
 
     def staging_job(self, folder: str, wanted: str) -> str:
         """Shell command of a staging job, likewise. Raises UserError if no run reads the data."""

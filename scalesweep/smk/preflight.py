@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from scalesweep.compute.left_out import leave_none_out
 from scalesweep.core.errors import UserError
 from scalesweep.jobs.job_cost import cost_of_jobs, spent_jobs
 from scalesweep.jobs.job_requests import shapes_for
@@ -79,8 +78,6 @@ class Preflight:
         states = self.context.states
         pending = {run_id for run_id in self._to_run if not states[run_id].settled}
         self.claims.begin(rules, pending, here=submission is None)
-        if pending or LOOK in rules:
-            leave_none_out(self.context.campaign.runs_folder)
         if submits:
             self._check_submission()
         self._await_staging()

@@ -4,43 +4,31 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping
-from functools import cached_property
+from collections.abc import Mapping
 from pathlib import Path
 
-from scalesweep.compute.left_out import leave_out
-from scalesweep.compute.pack import LAUNCHER_LOG
+from scalesweep.compute.job_spec import LAUNCHER_LOG
 from scalesweep.core.causes import Cause
 from scalesweep.core.files import stamp_of
 from scalesweep.core.formatting import counted, duration, listed
-from scalesweep.core.record import FAILURE, RECORD, read_failure
-from scalesweep.core.status import Status
+from scalesweep.core.record import FAILURE, RECORD
 from scalesweep.core.visible import visible
-from scalesweep.jobs.failure_groups import Enough, FailingKinds, Failure, failure_lines
+from scalesweep.jobs.failure_groups import Failure, failure_lines
 from scalesweep.smk.context import SnakemakeContext
 from scalesweep.state.run_state import scan
 
-POLL_S, QUICK_POLL_S = 2.0, 0.5
+POLL_S = 2.0
 
 
 class Progress:
     """Watches the runs' folders, so it works for local and for cluster jobs; of these it prints a
     line whenever some have finished. Ends with the process, or by ``finish``."""
 
-    def __init__(
-        self, context: SnakemakeContext, drop: Callable[[Collection[str]], None] | None = None
-    ) -> None:
-        """Watch the awaited runs of a campaign from now on.
-
-        ``drop`` takes runs out of the queue: called after ``stop_after`` failures of one kind.
-        """
+    def __init__(self, context: SnakemakeContext) -> None:
+        """Watch the awaited runs of a campaign from now on."""
         # It has a thread and is none: attributes of threads are not to be shadowed (``_stop``).
         self._watcher = threading.Thread(target=self._watch, daemon=True, name="progress")
         self._context = context
-        self._drop = drop
-        self._most = context.campaign.stop_after
-        # Runs that are not to be started any more.
-        self.left_out: set[str] = set()
         self._folder = Path(context.runs_folder)
         self._open = list(context.awaited)
         # Of runs that are to be measured again (--forcerun).
@@ -59,8 +47,7 @@ class Progress:
         """Poll until the workflow ends."""
         cost = 0.0
         # With thousands of runs a look takes a while: spend at most 2 % of one core on it.
-        poll_s = POLL_S if self._most is None else QUICK_POLL_S
-        while not self._over.wait(max(poll_s, 50 * cost)):
+        while not self._over.wait(max(POLL_S, 50 * cost)):
             before = time.thread_time()
             if self._look() and self._context.submission:
                 print(visible(self._line()), file=sys.stderr, flush=True)
@@ -73,73 +60,20 @@ class Progress:
         self._total = len(self._context.awaited)
         still_open = []
         failed = set(self._failed)
-        done = []
         for run_id in self._open:
             if self._record(run_id) != self._before.get(run_id):
                 self._finished += 1
                 failed.discard(run_id)
-                done.append(run_id)
                 continue
             still_open.append(run_id)
             if self._failed_since(run_id):
                 failed.add(run_id)
-        new = failed - self._failed
         changed = len(still_open) != len(self._open) or failed != self._failed
         self._open, self._failed = still_open, failed
-        if self._most is not None:
-            self._count(done, new)
         return changed
 
     def _record(self, run_id: str) -> str | None:
         return stamp_of(f"{self._folder}/{run_id}/{RECORD}")
-
-    def _count(self, done: Iterable[str], failed: Iterable[str]) -> None:
-        """Note how runs ended, in that order; leave out those like enough that failed alike."""
-        self._kinds.runs = self._context.runs
-        for run_id in done:
-            self._kinds.succeeded(run_id)
-        for run_id in sorted(failed, key=lambda run_id: self._time(run_id, FAILURE)):
-            failure = read_failure(self._folder / run_id) or {}
-            said = str(failure.get("cause", "")), str(failure.get("detail", ""))
-            if enough := self._kinds.failed(run_id, *said):
-                self._leave_out(enough)
-
-    @cached_property
-    def _kinds(self) -> FailingKinds:
-        """How runs ended so far; made when the first one ends in this call."""
-        runs = self._context.runs
-        kinds = FailingKinds(self._most, runs)
-        for run_id, state in self._context.states.items():
-            if state.status == Status.DONE and run_id in runs:
-                kinds.succeeded(run_id)
-        return kinds
-
-    def _leave_out(self, enough: Enough) -> None:
-        """Start no more runs that are like enough that failed alike, but those that others wait
-        for however they end."""
-        left = [i for i in self._open if i not in self._failed | self.left_out]
-        more = [i for i in self._kinds.like(enough, left) if not self._context.forgives(i)]
-        if not more:
-            return
-        self.left_out.update(more)
-        try:
-            leave_out(self._folder, more)
-        except OSError as error:
-            print(f"error: {error.filename}: {error.strerror}", file=sys.stderr, flush=True)
-        if self._drop is not None:
-            self._drop(more)
-        runs = counted(len(more), "more run")
-        text = (
-            f"error: {enough.failed} identical failures (stop_after): {runs} like these, "
-            f"{enough.where}, not started unless at work already: {enough.said}"
-        )
-        print(visible(text), file=sys.stderr, flush=True)
-
-    def _time(self, run_id: str, name: str) -> float:
-        try:
-            return (self._folder / run_id / name).stat().st_mtime
-        except OSError:
-            return time.time()
 
     def _failed_since(self, run_id: str) -> bool:
         """Whether a run has failed, and is not about to be tried again."""
@@ -164,7 +98,7 @@ class Progress:
 
     def _left(self, elapsed: float) -> str:
         finished = self._finished + len(self._failed)
-        left = self._total - finished - len(self.left_out & set(self._open) - self._failed)
+        left = self._total - finished
         if not (left > 0 and finished):
             return ""
         # By the rate so far; but what is tried again after TIMEOUT takes longer than its last try.
@@ -195,7 +129,7 @@ class Progress:
             self._watcher.join()
         self._look()
         if submission := self._context.submission:
-            lost = [i for i in self._open if i in submission.in_hand and i not in self.left_out]
+            lost = [i for i in self._open if i in submission.in_hand]
             for run_id in lost:
                 # Snakemake looked for the output of its job in vain.
                 submission.give_up(run_id, Cause.KILLED, "its job completed, but left no record")
@@ -208,10 +142,6 @@ class Progress:
             runs, names = counted(len(cut_off), "run"), listed(cut_off)
             ended = "ended without a result, as the launcher was killed or interrupted"
             print(f"{runs} {ended}: still to be run: {names}", file=sys.stderr)
-        if skipped := len(self.left_out & set(self._open) - self._failed - set(cut_off)):
-            runs = counted(skipped, "run")
-            never = "`stop_after: never` in the campaign starts all"
-            print(f"{runs} not started (stop_after): still to be run; {never}", file=sys.stderr)
         if not self._finished and not self._failed:
             return False
         print(self._line(), file=sys.stderr)
@@ -229,12 +159,8 @@ class Progress:
         return [run_id for run_id in left if self._was_begun(run_id)]
 
     def _was_begun(self, run_id: str) -> bool:
-        folder = self._folder / run_id
-        # The launcher of a run that is left out says so in its log, and begins no attempt.
-        left_out = run_id in self.left_out
-        begun = folder.glob("attempt-*") if left_out else (folder / LAUNCHER_LOG,)
         try:
-            return any(path.stat().st_mtime >= self._since for path in begun)
+            return (self._folder / run_id / LAUNCHER_LOG).stat().st_mtime >= self._since
         except OSError:
             return False
 

@@ -19,20 +19,14 @@ _OF_LOOKS = ("Select jobs to execute...", "Job rate limit reached, waiting for f
 
 
 class _OneLine(logging.Filter):
-    def __init__(
-        self, handler: logging.Handler, so_far: Callable[[], str], left_out: Callable[[str], bool]
-    ) -> None:
+    def __init__(self, handler: logging.Handler, so_far: Callable[[], str]) -> None:
         super().__init__()
         self._handler = handler
         self._so_far = so_far
-        self._left_out = left_out
 
     def filter(self, record: logging.LogRecord) -> bool:
         event, rule = get_event(record), getattr(record, "rule_name", "")
         if event == LogEvent.JOB_INFO:
-            wildcards = getattr(record, "wildcards", None) or {}
-            if rule == "run" and self._left_out(str(wildcards.get("run_id"))):
-                return False
             # ``all`` has no message: its input is a file of each run.
             if message := getattr(record, "rule_msg", None):
                 self._print(record, message + (self._so_far() if rule == "run" else ""))
@@ -60,12 +54,10 @@ class _OneLine(logging.Filter):
         )
 
 
-def one_line_a_job(
-    workflow: Any, so_far: Callable[[], str], left_out: Callable[[str], bool]
-) -> None:
+def one_line_a_job(workflow: Any, so_far: Callable[[], str]) -> None:
     """Have Snakemake print the message of a job when it starts, and no more of it until it fails.
 
-    That of a run is followed by what ``so_far`` returns; a run that is ``left_out`` has none.
+    That of a run is followed by what ``so_far`` returns.
     A dry run, --verbose, a log plugin, and a workflow that uses this one as a module keep what
     Snakemake prints.
     """
@@ -74,4 +66,4 @@ def one_line_a_job(
         return
     for handler in logger.handlers:
         if handler.name == _STREAM:
-            handler.addFilter(_OneLine(handler, so_far, left_out))
+            handler.addFilter(_OneLine(handler, so_far))

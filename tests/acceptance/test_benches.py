@@ -44,7 +44,6 @@ SHORTEST = {
     "report": SMALL,
     "slurm_job": "--points 100 --rounds 1",
     "slurm_load": "--jobs 2",
-    "slurm_pack": "--repeats 1",
     "spans_protocol": "--rounds 1",
     "step_causes": "--campaigns 1",
     "summaries": SMALL,
@@ -57,7 +56,7 @@ SHORTEST = {
 LONG = (
     *("advice", "cnn_training", "comparisons", "data_loading", "execute", "gather", "history"),
     *("noop", "nt3", "power", "prediction", "probes", "refresh", "repeats", "report"),
-    *("slurm_job", "slurm_load", "slurm_pack", "summaries", "torch_loop", "torch_stamps", "traces"),
+    *("slurm_job", "slurm_load", "summaries", "torch_loop", "torch_stamps", "traces"),
 )
 WITHOUT_SLURM = missing_packages()
 

@@ -2,7 +2,6 @@
 are told."""
 
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 from snakemake_executor_plugin_scalesweep import Failed
@@ -19,9 +18,6 @@ class Hooks:
         self.in_queue: int | None = None
         self.away = False
         self.patient: bool | None = None
-        self.shared = False
-        self.made: dict[str, bool] = {}
-        self.unbegun: set[str] = set()
         self.others = True
         self.fresh: dict[str, Any] = {}
         self.to_come = 0
@@ -31,27 +27,11 @@ class Hooks:
         if wildcards["run_id"] == "full":
             raise OSError(28, "no space left", "order.json")
 
-    def packs(self, rule: str) -> bool:
-        return self.shared
-
-    def allocations(self, jobs: list[tuple[dict[str, str], int]]) -> list[list[int]]:
-        return [[place for place in range(len(jobs)) if place // 3 == n] for n in range(2)]
-
-    def pack(self, jobs: list[tuple[dict[str, str], int]]) -> Any:
-        name = "+".join(wildcards["run_id"] for wildcards, _ in jobs)
-        wildcards = {"runs": "r", "pack": name}
-        return SimpleNamespace(rule="pack", wildcards=wildcards, resources={"runtime": 17})
-
-    def left(self, wildcards: dict[str, str], job_id: int) -> bool | None:
-        return self.made.get(wildcards["run_id"])
-
     def is_away(self, said: str) -> bool:
         return "Unable to contact" in said
 
     def request(self, rule: str, wildcards: dict[str, str], attempt: int) -> Any:
-        if not self.fresh:
-            return None
-        return SimpleNamespace(rule=rule, wildcards=wildcards, resources=self.fresh)
+        return self.fresh
 
     def full(self, said: str, queued: int) -> str:
         return "QOSLimit" if "QOSLimit" in said else ""
@@ -70,9 +50,9 @@ class Hooks:
         return self.in_queue
 
     def submitted(
-        self, rule: str, wildcards: dict[str, str], attempt: int, job_id: int, log: str, *pack: str
+        self, rule: str, wildcards: dict[str, str], attempt: int, job_id: int, log: str
     ) -> None:
-        self.calls.append(("submitted", wildcards["run_id"], attempt, job_id, log, *pack))
+        self.calls.append(("submitted", wildcards["run_id"], attempt, job_id, log))
 
     def refused(self, rule: str, wildcards: dict[str, str], why: str) -> str:
         self.calls.append(("refused", wildcards["run_id"], why))
@@ -93,8 +73,7 @@ class Hooks:
         self, rule: str, wildcards: dict[str, str], attempt: int, job_id: int, lost: bool
     ) -> Failed:
         self.calls.append(("failed", wildcards["run_id"], attempt, job_id, *["lost"] * lost))
-        unbegun = wildcards["run_id"] in self.unbegun
-        return Failed(self.wanted, "TIMEOUT after 60 s", unbegun)
+        return Failed(self.wanted, "TIMEOUT after 60 s")
 
 
 class Stub:

@@ -43,10 +43,8 @@ def queued(cluster: Cluster, form: str = "%A %T") -> list[str]:
     return cluster.run("squeue", f"-ho{form}").splitlines()
 
 
-def test_a_call_that_is_ended_leaves_what_waits_and_what_is_packed(
-    cluster: Cluster, tmp_path: Path
-) -> None:
-    """SIGTERM with a job that runs, one that waits, and one that is held; then with a pack."""
+def test_a_call_that_is_ended_leaves_what_waits(cluster: Cluster, tmp_path: Path) -> None:
+    """SIGTERM with a job that runs, one that waits, and one that is held."""
     project = slurm_project(tmp_path / "p", cluster, "{}", "concurrent_runs: 1\n")
     project.write("c.yaml", CAMPAIGN.format(runs=3, behaviour="slow", repeats=1))
     first = project.start("--configfile", "c.yaml")
@@ -62,21 +60,6 @@ def test_a_call_that_is_ended_leaves_what_waits_and_what_is_packed(
     assert cancelled == "" and held in {line.split()[0] for line in queued(cluster)}
     # What the next call makes of them: test_restart.py.
     cluster.run("scancel", *before)
-
-    packed = slurm_project(
-        tmp_path / "q", cluster, "{startup_minutes: 0.2, pack: {minutes: 10}}",
-        "prologue: [sleep 1]\n",
-    )  # fmt: skip
-    packed.write("c.yaml", CAMPAIGN.format(runs=4, behaviour="good", repeats=1).replace(
-        "    repeats: 1", "    time_limit_minutes: 0.2\n    expected_minutes: 0.01\n    repeats: 1"
-    ))  # fmt: skip
-    second = packed.start("--configfile", "c.yaml")
-    assert wait_until(lambda: len(packed.records()) >= 1, 60)
-    second.terminate()
-    assert second.wait(20) == 128 + signal.SIGTERM
-    assert list(packed.path.glob("results/runs/*/.packs/*.stop")) == []
-    # The pack goes on to its end without any Snakemake.
-    assert wait_until(lambda: len(packed.records()) == 4, 60)
 
 
 def test_a_full_queue_is_waited_for_and_the_users_options_hold(
@@ -132,7 +115,6 @@ NODES = """\
 campaign: nodes
 site: toy_cluster
 order: as_written
-stop_after: 20
 experiments:
   pair:
     benchmark: toy

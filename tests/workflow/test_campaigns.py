@@ -87,24 +87,6 @@ def test_failure_is_data(project: Project) -> None:
     assert "NON_ZERO_EXIT" not in report and "BAD_RESULT" in report
 
 
-def test_identical_failures_stop_their_kind_and_nothing_else(project: Project) -> None:
-    body = "    benchmark: toy\n    axes: {behaviour: [exit3, good]}\n    repeats: 10\n"
-    head = "campaign: c\nsite: toy\norder: as_written\nexperiments:\n  e:\n"
-    project.write("c.yaml", f"{head}{body}")
-    done = project.snakemake("--configfile", "c.yaml")
-    assert done.returncode != 0
-    assert "identical failures (stop_after)" in done.stderr and "behaviour=exit3" in done.stderr
-    failed = len(list(project.path.glob("results/runs/toy/*/failure.json")))
-    assert 3 <= failed < 10 and len(project.records()) == 10
-    assert re.search(rf"^{10 - failed} runs not started \(stop_after\)", done.stderr, re.M)
-    # The next call tries again, three at least.
-    again = project.snakemake("--configfile", "c.yaml")
-    assert again.returncode != 0 and "identical failures (stop_after)" in again.stderr
-    # The log of the report that it has ended with is ours.
-    report = project.snakemake("report", "--configfile", "c.yaml")
-    assert report.returncode == 0 and "set-aside" not in again.stderr + report.stderr
-
-
 def test_report_on_what_is_there(finished: Project) -> None:
     finished.write("c.yaml", CAMPAIGN.replace("[1, 2]", "[1, 2, 4]"))
     before = finished.records()

@@ -2,19 +2,20 @@
 
 import contextlib
 import os
+import re
 import signal
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
-from unittest.mock import ANY
 
 import pytest
 
 from scalesweep.ab import measure
 from scalesweep.ab.measure import JOB_NAME, cancel_left, job_request, measure_in_slurm
+from scalesweep.ab.pairs import Ordered
 from scalesweep.ab.session import Cost, _end_in_order
-from scalesweep.compute.pack import PackedRun, read_pack
+from scalesweep.compute.job_spec import ORDER
 from scalesweep.config.campaign import Campaign
 from scalesweep.jobs.job_requests import Request
 from scalesweep.slurm import commands
@@ -40,11 +41,9 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> Asked:
     return found
 
 
-def packed() -> list[PackedRun]:
-    return [
-        {"run_id": name, "order": "d", "needs_s": 310.0, "group": group}
-        for group, name in (("p1", "base/a"), ("p2", "base/b"), ("p1", "new/a"))
-    ]
+def ordered(folder: Path) -> list[Ordered]:
+    names = (("p1", "base/a"), ("p2", "base/b"), ("p1", "new/a"))
+    return [Ordered(folder / name / ORDER, "d", group) for group, name in names]
 
 
 def campaign_of(most: float = 600, canary: bool = False) -> Campaign:
@@ -54,17 +53,13 @@ def campaign_of(most: float = 600, canary: bool = False) -> Campaign:
 
 def test_a_point_is_a_job(tmp_path: Path, asked: Asked) -> None:
     requests = dict.fromkeys(("p1", "p2"), REQUEST)
-    all_of_it = packed()
-    measure_in_slurm(campaign_of(), tmp_path, all_of_it, requests, lambda _: None)
-    first, second, last = asked
+    measure_in_slurm(tmp_path, ordered(tmp_path), requests, lambda _: None)
+    first, _, last = asked
     assert first[:4] == ("sbatch", "--parsable", "--nodes=2", "--ntasks=4")
     assert f"--job-name={JOB_NAME}" in first and f"--comment={tmp_path.resolve()}" in first
-    names = [Path(one[-1].rpartition(" ")[2]).stem for one in (first, second)]
-    # The launcher that ends each run of a pack ends these; the last begins with its limit left.
-    assert [read_pack(tmp_path, name) for name in names] == [
-        {"runs": [all_of_it[n] for n in of], "given_s": 360.0, "spare_s": 60.0, "digest": ANY}
-        for of in ((0, 2), (1,))
-    ]
+    # One after the other, until one fails.
+    runs = [re.findall(r"--order \S+/(\w+/\w+)/order.json --digest d >", of[-1]) for of in asked]
+    assert runs[:2] == [["base/a", "new/a"], ["base/b"]] and first[-1].count(" && ") == 1
     assert last == ("scancel", "--quiet", "1", "2")
 
 
@@ -77,7 +72,7 @@ def test_a_call_that_ends_takes_its_jobs_along(
     monkeypatch.setattr(commands, "queue_states", ended)
     requests = dict.fromkeys(("p1", "p2"), REQUEST)
     with pytest.raises(SystemExit):
-        measure_in_slurm(campaign_of(), tmp_path, packed(), requests, lambda _: None)
+        measure_in_slurm(tmp_path, ordered(tmp_path), requests, lambda _: None)
     assert asked[-1] == ("scancel", "--quiet", "1", "2")
 
 

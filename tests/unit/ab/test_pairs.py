@@ -9,7 +9,7 @@ from scalesweep.ab.checkouts import BadCommitError, Checkout
 from scalesweep.ab.commits import Repository
 from scalesweep.ab.pairs import BASE, FIRST, NEW, SIDES, Pairs
 from scalesweep.ab.targets import repository_of, targets_of
-from scalesweep.compute.job_spec import ORDER, read_order
+from scalesweep.compute.job_spec import read_order
 from scalesweep.core.errors import UserError
 from scalesweep.core.record import FAILURE, RECORD
 from tests.fakes.tracked import Tracked
@@ -107,17 +107,15 @@ def test_an_order_starts_the_program_of_its_commit(tracked: Tracked, tmp_path: P
     (stale / "notes.txt").write_text("mine")
     runs = pairs.order_all(pairs.schedule([target]), checkouts, {})
     assert not (stale / RECORD).exists() and (stale / "notes.txt").read_text() == "mine"
-    assert {run["group"] for run in runs} == {target.run_id(0)}
-    for run in runs:
-        path, digest = pairs.folder / run["run_id"] / ORDER, run["order"]
+    assert {run.group for run in runs} == {target.run_id(0)}
+    for path, digest, _ in runs:
         side = next(side for side in SIDES if f"/{side}/" in str(path))
         order = read_order(path)
         assert path.read_text().endswith(f'"{digest}"}}\n')
         assert order["argv"][-1] == str(checkouts[side].folder / "main.py")
         assert list(order["program"]["files"].values()) == [order["argv"][-1]]
         assert order["folder"] == str(path.parent.resolve())
-        assert run["needs_s"] == order["time_limit_s"]
-    assert {run["run_id"].split("/")[0] for run in runs[:2]} == {FIRST}
+    assert {run.order.relative_to(pairs.folder).parts[0] for run in runs[:2]} == {FIRST}
     (checkouts[NEW].folder / "main.py").unlink()
     with pytest.raises(BadCommitError, match=f"^{pairs.new[:10]}: has no main.py"):
         pairs.order_all(pairs.schedule([target]), checkouts, {})

@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 
 from scalesweep.compute.job_spec import ORDER, Order, write_order
-from scalesweep.compute.pack import pack_file, write_pack
 from scalesweep.config.campaign import Campaign
 from scalesweep.core.errors import UserError
 from scalesweep.core.host_list import expand
@@ -21,8 +20,8 @@ from scalesweep.core.status import Status
 from scalesweep.jobs.submission import Submission
 from scalesweep.slurm import commands, sacct
 from scalesweep.slurm.commands import LiveJob
-from scalesweep.slurm.job_file import SubmittedJob, note_submitted, submitted_jobs
-from scalesweep.slurm.job_identity import PACK, job_comment, job_name
+from scalesweep.slurm.job_file import SubmittedJob, note_submitted
+from scalesweep.slurm.job_identity import job_comment, job_name
 from scalesweep.slurm.sacct import Job
 from scalesweep.state.run_state import RunState
 from tests.fakes.slurm_jobs import JOB, TIMEOUT, by_launcher
@@ -153,155 +152,6 @@ def test_words_of_a_full_disk_in_the_log_of_a_job_that_left_nothing(
     assert "DISK_FULL: OSError: [Errno 28] No space left on device" in line
 
 
-def test_what_is_taken_out_of_the_queue_stays_as_it_was(submission: Submission) -> None:
-    (run_id,) = submission.runs
-    folder = submission.campaign.runs_folder / run_id
-    submission.leave_out([run_id], [])
-    for job_id in (11, 12):
-        note_submitted(folder, SubmittedJob(job_id, 1, "log"))
-    queued = replace(JOB, state="CANCELLED", started=None)
-    again, line = submission.judge(run_id, 1, 12, queued)
-    assert not again and line == f"{run_id}: job 12 did not start it (stop_after)"
-    assert [job.job_id for job in submitted_jobs(folder)] == [11]
-    submission.refuse(run_id, "left out (stop_after)")
-    assert not submission.given_up and read_failure(folder) is None
-    # What runs goes on, and is not tried again.
-    assert not submission.judge(run_id, 1, 11, replace(TIMEOUT, job_id=11))[0]
-
-
-@pytest.fixture
-def shared(
-    submission: Submission, campaign_of: Callable[..., Campaign], monkeypatch: pytest.MonkeyPatch
-) -> Submission:
-    """Three runs of one job, which was at work on the second."""
-    campaign = campaign_of("axes: {ranks: [1]}\ntime_limit_minutes: 1\nrepeats: 3")
-    runs = campaign.unique_runs()
-    found = Submission(campaign, dict.fromkeys(runs, RunState(Status.NEW)), runs)
-    order: Any = dict.fromkeys(Order.__required_keys__, "") | {"asked": ASKED}
-    name = write_pack(
-        campaign.runs_folder,
-        {
-            "runs": [{"run_id": run_id, "order": "", "needs_s": 60.0} for run_id in runs],
-            "given_s": 600.0,
-            "spare_s": 60.0,
-        },
-    )
-    for run_id in runs:
-        folder = campaign.runs_folder / run_id
-        write_order(folder / ORDER, order)
-        note_submitted(folder, SubmittedJob(12, 1, "log", name))
-        found.in_hand.add(run_id)
-    first, second, _ = runs
-    pack_file(campaign.runs_folder, name).with_suffix(".begun").write_text(f"{first}\n{second}\n")
-    comment = job_comment(PACK, str(campaign.runs_folder), name)
-    job = LiveJob(12, "RUNNING", job_name(campaign.runs_folder), comment)
-    monkeypatch.setattr(commands, "live_jobs", lambda patience_s=0.0: [job])
-    monkeypatch.setattr(commands, "jobs_of_others", lambda name, patience_s=0.0: [])
-    return found
-
-
-def test_a_run_fails_while_its_job_goes_on(
-    shared: Submission, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    first, second, third = shared.runs
-    folder = shared.campaign.runs_folder / first
-    running = replace(JOB, state="RUNNING", ended=None)
-    monkeypatch.setattr(sacct, "query", lambda ids: {12: running})
-    by_launcher(folder, cause="LAUNCH_FAILED", detail="no step")
-    line = f"{first}: LAUNCH_FAILED: no step, trying again without node1 (job 2 of 3)"
-    assert shared.judge(first, 1, 12) == (True, line)
-    by_launcher(shared.campaign.runs_folder / second)
-    assert shared.judge(second, 1, 12) == (False, f"{second}: NON_ZERO_EXIT: exit code 3")
-    # The next call waits for what is to come of the job, and has those run that have failed.
-    shared.find_live()
-    assert list(shared.live) == [third]
-    # Also where it was killed before it could note the job.
-    for run_id in shared.runs:
-        (shared.campaign.runs_folder / run_id / "job.json").unlink()
-    shared.find_live()
-    assert list(shared.live) == [third]
-    shared.note_live()
-    shared.note_live()
-    (noted,) = submitted_jobs(shared.campaign.runs_folder / third)
-    assert noted.job_id == 12 and noted.pack
-
-
-@pytest.mark.parametrize(
-    ("state", "cause", "again", "third"),
-    [
-        (
-            "NODE_FAIL",
-            "NODE_FAIL",
-            True,
-            "job 12 ended before this run began (NODE_FAIL), submitting it again",
-        ),
-        (
-            "TIMEOUT",
-            "TIMEOUT",
-            True,
-            "job 12 ended before this run began (TIMEOUT), submitting it again",
-        ),
-        # The launcher of all of them was killed.
-        (
-            "FAILED",
-            "KILLED",
-            True,
-            "job 12 ended before this run began (FAILED), submitting it again",
-        ),
-        (
-            "CANCELLED",
-            "CANCELLED",
-            False,
-            "NOT_BEGUN: job 12 ended before this run began (CANCELLED)",
-        ),
-    ],
-)
-def test_a_job_that_ends_early_costs_the_run_that_was_measured(
-    shared: Submission, state: str, cause: str, again: bool, third: str
-) -> None:
-    first, second, last = shared.runs
-    folder = shared.campaign.runs_folder
-    by_launcher(folder / first, ended="2026-03-01T08:02:00+00:00")
-    job = replace(JOB, state=state, state_detail="by 0")
-    # The first had failed by itself, long before.
-    assert shared.unbegun(first, 12, job) is None
-    assert shared.judge(first, 1, 12, job) == (False, f"{first}: NON_ZERO_EXIT: exit code 3")
-    assert shared.unbegun(second, 12, job) is None
-    assert shared.judge(second, 1, 12, job)[0] is (again and cause != "KILLED")
-    assert (read_failure(folder / second) or {})["cause"] == cause
-    assert shared.unbegun(last, 12, job) == (again, f"{last}: {third}")
-    # That one is as if it had never been submitted.
-    assert submitted_jobs(folder / last) == [] and read_failure(folder / last) is None
-    assert (last in shared.given_up) is not again
-
-
-def test_a_call_that_finds_a_job_ended_settles_the_run_that_was_measured(
-    shared: Submission, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    first, second, last = shared.runs
-    folder = shared.campaign.runs_folder
-    by_launcher(folder / first, ended="2026-03-01T08:02:00+00:00")
-    monkeypatch.setattr(sacct, "query", lambda ids: {12: replace(JOB, state="NODE_FAIL")})
-    assert shared.settle_past(shared.runs)
-    causes = [(read_failure(folder / run_id) or {}).get("cause") for run_id in shared.runs]
-    assert causes == ["NON_ZERO_EXIT", "NODE_FAIL", None]
-    assert submitted_jobs(folder / last) == [] and len(submitted_jobs(folder / second)) == 1
-
-
-def test_a_budget_that_is_used_up_leaves_runs_that_were_not_begun(shared: Submission) -> None:
-    shared.budget_left = 0.05
-    *_, last = shared.runs
-    again, line = shared.unbegun(last, 12, replace(JOB, state="NODE_FAIL")) or (None, "")
-    assert again is True and shared.budget_left < 0.05
-    shared.budget_left = 0.0
-    note_submitted(
-        shared.campaign.runs_folder / last,
-        SubmittedJob(12, 1, "log", shared._pack(next(iter(shared.runs)), 12)),
-    )
-    again, line = shared.unbegun(last, 12, replace(JOB, state="NODE_FAIL")) or (None, "")
-    assert again is False and line.endswith("(NODE_FAIL); the budget allows no other")
-
-
 def test_a_third_job_returns_to_no_node_that_was_lost(
     submission: Submission, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -422,7 +272,7 @@ def test_a_record_of_a_suspended_job_is_no_record(submission: Submission) -> Non
     )
 
 
-def test_a_job_of_another_user_is_waited_for_or_said_to_be_hidden(
+def test_a_job_of_another_user_is_waited_for(
     submission: Submission, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (run_id,) = submission.runs
@@ -435,17 +285,3 @@ def test_a_job_of_another_user_is_waited_for_or_said_to_be_hidden(
     monkeypatch.setattr(commands, "jobs_of_others", lambda name, patience_s=0.0: [hers])
     submission.find_live()
     assert submission.live == {run_id: hers}
-    # Where Slurm shows no jobs of others, nobody knows whether it is still there.
-    again = Submission(campaign, submission.states, submission.runs)
-    monkeypatch.setattr(commands, "jobs_of_others", lambda name, patience_s=0.0: [])
-    monkeypatch.setattr(commands, "hides_jobs", lambda: True)
-    with pytest.raises(UserError, match="job 12 of user alice may be at work on it, and Slurm"):
-        again.find_live()
-    by_launcher(folder)  # it has ended
-    again.find_live()
-    assert again.live == {}
-    (folder / "failure.json").unlink()
-    monkeypatch.setattr(commands, "hides_jobs", lambda: False)
-    shown = Submission(campaign, submission.states, submission.runs)
-    shown.find_live()
-    assert shown.live == {}

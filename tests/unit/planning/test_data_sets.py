@@ -6,13 +6,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import pytest
 import yaml
 
 from scalesweep.config.campaign import Campaign, load_campaign
-from scalesweep.config.run_alone import check_alone, one_at_a_time
 from scalesweep.config.site import load_site
-from scalesweep.core.errors import UserError
 from scalesweep.core.paths import REPO
 from scalesweep.planning.data_sets import nodes_to_hold
 from scalesweep.planning.plan import build_plan
@@ -73,22 +70,3 @@ def test_the_plan_warns_of_runs_that_read_the_same_at_the_same_time(tmp_path: Pa
     assert overlap("cosmoflow_io", concurrent_runs=None, experiments=both) == (
         "34 runs of a and b read the same data set"
     )
-
-
-def test_runs_are_alone_in_shared_allocations_too(tmp_path: Path) -> None:
-    """And runs that are also of another experiment."""
-    text = (REPO / "config" / "sites" / "test_cluster.yaml").read_text()
-    text = re.sub(r"concurrent_runs:.*\n", "", text).replace("{python}", "srun")
-    packed = re.sub(r"slurm:\n.*", "slurm: {pack: {minutes: 60, nodes: 4}}", text, flags=re.S)
-    (tmp_path / "test_cluster.yaml").write_text(packed)
-    experiment = {"benchmark": "data_loading"}
-    both = {"a": experiment, "b": {**experiment, "concurrent_runs": 1}}
-    own = {"site": "local", "control": None, "concurrent_runs": None, "experiments": both}
-    campaign = changed(tmp_path, "thread_pools", own)
-    assert [each.alone for each in campaign.experiments] == [True, True]
-    site = load_site("test_cluster", folder=tmp_path)
-    with pytest.raises(UserError, match=r"e\.concurrent_runs: slurm\.pack\.nodes of .*whole camp"):
-        check_alone(campaign.experiments[1], site, "c.yaml: experiments.e")
-    alone = one_at_a_time(site)
-    assert alone.concurrent_runs == 1 and alone.slurm is not None
-    assert (alone.slurm.pack_minutes, alone.slurm.pack_nodes) == (60, None)

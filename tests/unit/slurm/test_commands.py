@@ -189,13 +189,10 @@ def test_nodes_that_take_no_job(monkeypatch: pytest.MonkeyPatch) -> None:
     assert commands.unusable_nodes(["n1"]) == {"n2", "n3", "n5", "n8"}
 
 
-def test_jobs_of_others_and_whether_they_are_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_jobs_of_others(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("getpass.getuser", lambda: "me")
     said = "me|12|RUNNING|None|scalesweep_a|x\nalice|13|PENDING|Priority|scalesweep_a|y|z\n"
     monkeypatch.setattr(commands, "ask", lambda *words, patience_s=0.0: said)
     assert commands.jobs_of_others("scalesweep_a") == [
         LiveJob(13, "PENDING", "scalesweep_a", "y|z", "Priority", "alice")
     ]
-    for text, hidden in (("PrivateData = jobs,usage", True), ("PrivateData = none", False)):
-        monkeypatch.setattr(commands, "ask", lambda *words, text=text: f"A = 1\n{text}\n")
-        assert commands.hides_jobs() is hidden

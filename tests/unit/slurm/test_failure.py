@@ -33,13 +33,6 @@ def test_the_launchers_word_stands(tmp_path: Path) -> None:
     assert failure_in(tmp_path) == {**failure, "asked": ASKED, "nodes": "node[1-2]"}
 
 
-def test_a_run_on_some_nodes_of_its_job_names_these(tmp_path: Path) -> None:
-    # Another attempt is kept off them, and not off all that the job had.
-    by_launcher(tmp_path)
-    settle(tmp_path, "a", JOB, ASKED, packed=True, nodes="node2")
-    assert failure_in(tmp_path)["nodes"] == "node2"
-
-
 def test_slurm_outranks_the_launcher(tmp_path: Path) -> None:
     failure = by_launcher(tmp_path)
     assert settle(tmp_path, "a", TIMEOUT, ASKED) == "TIMEOUT"

@@ -10,25 +10,20 @@ from typing import Any
 
 import pytest
 
-from scalesweep.compute.pack import Pack, write_pack
 from scalesweep.core.errors import UserError
 from scalesweep.slurm import job_table
 from scalesweep.slurm.failure import settle
-from scalesweep.slurm.job_file import SubmittedJob, note_submitted, submitted_jobs
+from scalesweep.slurm.job_file import SubmittedJob, note_submitted
 from scalesweep.slurm.job_identity import (
-    PACK,
-    is_run,
     job_comment,
     job_name,
     note_first_submission,
-    runs_of,
 )
 from scalesweep.slurm.job_table import (
     COLUMNS,
     collect,
     job_ids,
     overhead_s,
-    overheads_s,
     read_jobs,
     shapes_used,
     spent,
@@ -99,7 +94,7 @@ def test_jobs_that_nobody_noted_are_found_by_their_name(books: Books) -> None:
         16: job_comment("run", "results/runs/site", "of_another_campaign"),
     }
     # Results of an earlier version, whose jobs had other names: nothing is asked for.
-    assert job_ids(books.runs, ["a", "b"]) == {12: ["a"]}
+    assert job_ids(books.runs, ["a", "b"]) == {12: "a"}
     assert books.collect() == [] and list(books.rows()) == [12]
     note_first_submission(books.runs)
     found = spent(("a", "b"), books.runs, books.out)
@@ -115,44 +110,6 @@ def test_jobs_that_nobody_noted_are_found_by_their_name(books: Books) -> None:
     # The other campaign of the folder has its own run's job, and what no run is charged with.
     books.collect("of_another_campaign")
     assert list(books.rows()) == [14, 15, 16]
-
-
-def test_a_job_of_several_runs_is_one_row_with_what_all_of_them_took(books: Books) -> None:
-    pack: Pack = {
-        "runs": [{"run_id": run, "order": "", "needs_s": 60.0} for run in ("a", "x", "b")],
-        "given_s": 600.0,
-        "spare_s": 60.0,
-    }
-    name = write_pack(books.runs, pack)
-    # Run x is of another campaign; that b shares the job is known by the job's comment alone.
-    note_submitted(books.runs / "a", SubmittedJob(12, 1, "log", name))
-    assert submitted_jobs(books.runs / "a") == [SubmittedJob(12, 1, "log", name)]
-    note_first_submission(books.runs)
-    comment = job_comment(PACK, str(books.runs), name)
-    books.named = {12: comment, 13: job_comment(PACK, str(books.runs), "0" * 12)}
-    books.jobs = {12: replace(JOB, state="COMPLETED", exit_code=0)}
-    record(books.runs / "a", 12, 290.25)
-    record(books.runs / "b", 12, 200.5)
-    assert runs_of(comment, books.runs, {"b"}) == ["b"] and is_run(comment)
-    assert books.collect() == []
-    (row,) = books.rows().values()
-    assert (row["run_id"], row["program_s"]) == ("a b", 490.75)
-    assert row["held_s"] == pytest.approx(row["elapsed_s"] - 490.75)
-    assert overheads_s([row]) == (None, row["held_s"] / 2)
-    assert books.collect("b") == [] and list(books.rows()) == [12]
-
-
-def test_runs_at_the_same_time_count_by_their_share_of_the_jobs_nodes(books: Books) -> None:
-    books.noted("a", 12)
-    books.noted("b", 12)
-    books.noted("c", 12)
-    books.jobs = {12: replace(JOB, state="COMPLETED", exit_code=0)}  # 600 s on two nodes
-    record(books.runs / "a", 12, 580.0, nodes=1)
-    record(books.runs / "b", 12, 570.0, nodes=1)
-    record(books.runs / "c", 12, 10.0, nodes=2)
-    assert books.collect("a", "b", "c") == []
-    (row,) = books.rows().values()
-    assert (row["program_s"], row["held_s"]) == (585.0, 15.0)
 
 
 def test_a_row_says_what_was_asked_used_waited_and_held(books: Books) -> None:

@@ -12,9 +12,7 @@ import pytest
 
 from scalesweep.adaptive.policy import plan_runs
 from scalesweep.compute.job_spec import ORDER, read_order
-from scalesweep.compute.pack import read_pack
 from scalesweep.config.campaign import Campaign
-from scalesweep.core.errors import UserError
 from scalesweep.core.files import stamp_of
 from scalesweep.core.status import Status
 from scalesweep.jobs.submission import Submission
@@ -224,59 +222,23 @@ def with_fewer(campaign: Campaign) -> Campaign:
     return replace(campaign, experiments=(replace(one, runs=runs),))
 
 
-def test_runs_that_share_a_job_are_packed_watched_and_judged_alone(
-    campaign: Campaign, campaign_of: Load, monkeypatch: pytest.MonkeyPatch
+def test_what_others_wait_for_is_forgiven(
+    campaign: Campaign, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    campaign = campaign_of("axes: {size: [1, 2]}")  # of one shape
-    site = campaign.site
-    assert site.slurm is not None
-    shared = replace(site, slurm=replace(site.slurm, pack_minutes=240))
-    context = context_of(replace(campaign, site=shared), slurm=True)
-    jobs = rules_of(context)
+    context = context_of(campaign, slurm=True)
     assert context.submission is not None
-    plain = CampaignHooks(jobs, context_of(campaign, slurm=True).submission or context.submission)
-    hooks = CampaignHooks(jobs, context.submission)
-    assert (plain.packs("run"), hooks.packs("run"), hooks.packs("stage")) == (False, True, False)
-    wanted: list[Any] = [
-        ({"runs": context.runs_folder, "run_id": run_id}, 1) for run_id in context.runs
-    ]
-    assert hooks.allocations(wanted) == [[0, 1]] and plain.allocations(wanted) == [[0], [1]]
-    for wildcards, attempt in wanted:
-        hooks.before("run", wildcards, attempt)
-    rule, wildcards, asked = hooks.pack(wanted)
-    pack = read_pack(campaign.runs_folder, wildcards["pack"])
-    assert pack is not None and pack["given_s"] == 60 * int(asked["runtime"]) <= 240 * 60
-    assert [run["run_id"] for run in pack["runs"]] == list(context.runs)
-    assert all(run["order"] for run in pack["runs"])
-    command = hooks.command(rule, wildcards)
-    assert command.startswith("exec ") and f"/.packs/{wildcards['pack']}.json --marker" in command
-
-    (one, _), (other, _) = wanted
-    for which in (one, other):
-        hooks.submitted("run", which, 1, 7, "7.log", wildcards["pack"])
-    assert hooks.left(one, 7) is None
-    folder, second = folders(context)
-    (folder / "record.json").touch()
-    assert hooks.left(one, 7) is True and (folder / MARKER).exists()
-    by_launcher(second, job_id=6)
-    assert hooks.left(other, 7) is None
-    by_launcher(second, job_id=7)
-    assert hooks.left(other, 7) is False
-    # Others wait for it, however it ends.
+    hooks = CampaignHooks(rules_of(context), context.submission)
+    folder = folders(context)[0]
+    wildcards = {"runs": context.runs_folder, "run_id": folder.name}
+    hooks.before("run", wildcards, 1)
+    hooks.submitted("run", wildcards, 1, 7, "7.log")
+    by_launcher(folder, job_id=7)
     monkeypatch.setattr("scalesweep.slurm.sacct.query", lambda ids: {})
-    line = f"{second.name}: NON_ZERO_EXIT: exit code 3"
-    assert hooks.failed("run", other, 1, 7, False) == (False, line, False, False)
+    line = f"{folder.name}: NON_ZERO_EXIT: exit code 3"
+    assert hooks.failed("run", wildcards, 1, 7, False) == (False, line, False)
     monkeypatch.setattr(SnakemakeContext, "forgives", lambda self, run_id: True)
-    assert hooks.failed("run", other, 1, 7, False) == (False, line, False, True)
-    assert (second / MARKER).exists()
-    # What is left out does not start again, and its own pending job is cancelled.
-    asked: list[tuple[str, ...]] = []
-    monkeypatch.setattr("scalesweep.slurm.commands.ask", lambda *words: asked.append(words) or "")
-    hooks._made[9] = second / MARKER
-    hooks.drop([second.name])
-    assert asked == [("scancel", "--quiet", "--state=PENDING", "9")]
-    with pytest.raises(UserError, match="stop_after"):
-        hooks.before("run", other, 1)
+    assert hooks.failed("run", wildcards, 1, 7, False) == (False, line, True)
+    assert (folder / MARKER).exists()
 
 
 def test_the_jobs_of_slurm_are_shell_commands(campaign: Campaign, tmp_path: Path) -> None:

@@ -18,7 +18,6 @@ from snakemake_executor_plugin_scalesweep import (
     ExecutorSettings,
     common_settings,
 )
-from snakemake_executor_plugin_scalesweep.shared_jobs import Limits
 from snakemake_interface_executor_plugins.executors.base import SubmittedJobInfo
 from snakemake_interface_executor_plugins.registry import ExecutorPluginRegistry
 
@@ -134,7 +133,7 @@ FULL = "sbatch: error: QOSLimit\nsbatch: error: Batch job submission failed: Job
 def test_a_queue_that_takes_no_more_jobs_is_waited_for_and_its_limit_kept(
     executor: Any, hooks: Hooks, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    executor._live = {n: [] for n in range(5)}
+    executor._live = {n: info(Stub()) for n in range(5)}
     waits: list[float] = []
 
     def wait(seconds: float) -> bool:
@@ -275,8 +274,6 @@ def test_the_queue_is_looked_at_often_where_an_end_lets_another_job_begin(
     assert pause_s(True) == 20
     executor._room = 7  # MaxSubmitJobs
     assert pause_s(True) == 5
-    executor._room, executor._limits = None, Limits(2, None)
-    assert pause_s(True) == 5
 
 
 def test_a_job_whose_id_another_one_has_got_is_lost(executor: Any, hooks: Hooks) -> None:
@@ -305,7 +302,7 @@ def test_nobody_waits_for_a_pause_when_all_is_over(executor: Any) -> None:
 
 
 def test_jobs_are_cancelled_unless_they_are_left(executor: Any, hooks: Hooks) -> None:
-    executor._live = {7: [info(Stub()), info(Stub())]}
+    executor._live = {7: info(Stub())}
     executor.cancel_jobs([])
     assert hooks.calls == [("called_off", False), ("cancel_jobs", None), ("called_off", False)]
     hooks.calls.clear()
@@ -316,84 +313,6 @@ def test_jobs_are_cancelled_unless_they_are_left(executor: Any, hooks: Hooks) ->
     assert executor.logger.lines[0].startswith("1 job(s) stay in")
     executor.run_job(Stub())  # what waits for its turn is not submitted
     assert "run_job" not in [call[0] for call in hooks.calls]
-
-
-class Pool:
-    """The threads that submit jobs, as a list of what they are to do."""
-
-    def __init__(self) -> None:
-        self.tasks: list[Any] = []
-
-    def submit(self, task: Any, *words: Any) -> None:
-        self.tasks.append((task, words))
-
-    def work(self) -> None:
-        while self.tasks:
-            task, words = self.tasks.pop(0)
-            task(*words)
-
-
-def test_runs_that_share_a_job_are_submitted_together_and_end_alone(
-    executor: Any, hooks: Hooks, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("snakemake_executor_plugin_scalesweep.GATHER_S", 0.0)
-    hooks.shared, executor._job_submission_executor = True, Pool()
-    sent: list[Any] = []
-
-    def run_job(self: Any, job: Any) -> None:
-        sent.append(job)
-        self.report_job_submission(info(job, str(20 + len(sent))))
-
-    monkeypatch.setattr(slurm.Executor, "run_job", run_job)
-    jobs = {name: Stub(name) for name in ("a", "full", "b", "c", "d")}
-    for job in jobs.values():
-        executor.run_job(job)
-    assert not sent and len(executor._job_submission_executor.tasks) == 1
-    executor._job_submission_executor.work()
-    # The hooks said a, full and b together, then c and d; full has no order.
-    assert [(job.name, job.wildcards_dict["pack"]) for job in sent] == [
-        ("pack", "a+b"), ("pack", "c+d"),
-    ]  # fmt: skip
-    assert sent[0].wildcards == ["r", "a+b"] and sent[0].resources.runtime == 17
-    assert sent[0].resources.get("nodes") == 2 and sent[0].restart_times == 3
-    assert ("submitted", "b", 1, 21, "l/7.log", "a+b") in hooks.calls
-    assert ("refused", "full", "no space left: order.json") in hooks.calls
-    assert [len(infos) for infos in executor._live.values()] == [2, 2]
-
-    # One has a record and its job goes on; of another job one has failed, one was not begun.
-    hooks.calls.clear()
-    hooks.over, hooks.made = {22: True}, {"a": True, "c": False}
-    hooks.unbegun = {"d"}
-    both = [one for infos in executor._live.values() for one in infos]
-
-    async def check() -> list[Any]:
-        return [left.job async for left in executor.check_active_jobs(both)]
-
-    assert asyncio.run(check()) == [jobs["b"]]
-    assert hooks.calls == [
-        ("report_job_success", None), ("failed", "c", 1, 22),
-        ("report_job_error", "TIMEOUT after 60 s"), ("failed", "d", 1, 22),
-    ]  # fmt: skip
-    assert list(executor._live) == [21]
-    # It is gathered again, at the same attempt, and is alone this time.
-    executor._job_submission_executor.work()
-    assert sent[2] is jobs["d"] and jobs["d"].attempt == 1
-
-
-def test_limits_count_jobs_of_slurms_where_runs_share_them() -> None:
-    rate = SimpleNamespace(timespan=1, left=2)
-    rate.get_free_jobs = lambda: rate.left
-    rate.register_jobs = lambda count: setattr(rate, "left", rate.left - count)
-    scheduler: Any = SimpleNamespace(
-        _lock=threading.Lock(), job_rate_limiter=rate,
-        global_resources={"_nodes": 3}, resources={"_nodes": 1},
-    )  # fmt: skip
-    limits = Limits.taken_from(scheduler)
-    assert scheduler.job_rate_limiter.get_free_jobs() > 10**9
-    assert scheduler.resources["_nodes"] > 10**9
-    assert [limits.allow(queued) for queued in (3, 2, 0, 0)] == [False, True, True, False]
-    for name in ("_lock", "job_rate_limiter", "global_resources", "resources"):
-        assert name in JobScheduler.__init__.__code__.co_names
 
 
 def test_ids_are_noted_when_slurm_has_the_job(executor: Any, hooks: Hooks) -> None:

@@ -28,7 +28,7 @@ def test_a_job_that_is_being_submitted_is_cancelled_too(
         slurm.Executor, "cancel_jobs",
         lambda self, jobs: cancelled.append([one.external_jobid for one in jobs]),
     )  # fmt: skip
-    executor._live = {7: [info(Stub())]}
+    executor._live = {7: info(Stub())}
     executor._job_submission_executor.submit(executor.run_job, Stub("late"))
     assert begun.wait(60)
     executor.cancel_jobs([])

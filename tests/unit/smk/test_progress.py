@@ -1,14 +1,13 @@
-"""Progress of runs: what failed is counted once it is sure, and enough of one kind ends a call."""
+"""Progress of runs: what failed is counted once it is sure."""
 
 import json
 import os
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
 
-from scalesweep.compute.left_out import left_out
 from scalesweep.config.campaign import Campaign
 from scalesweep.core.status import Status
 from scalesweep.jobs.submission import Submission
@@ -45,41 +44,6 @@ def submitted(campaign_of: Load, toy: Path, text: str) -> tuple[SnakemakeContext
     context = context_of(campaign_of(text), slurm=True)
     assert context.submission is not None
     return context, context.submission
-
-
-@pytest.mark.parametrize(("details", "stops"), [("aab", 0), ("aba", 0), ("abaa", 2), ("aaa", 3)])
-def test_identical_failures_leave_out_runs_like_them(
-    campaign_of: Load,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    details: str,
-    stops: int,
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    context = context_of(campaign_of("repeats: 6"))
-    dropped: list[Collection[str]] = []
-    progress = Progress(context, dropped.append)
-    ends = list(zip(context.runs, details, strict=False))
-    for second, (run_id, detail) in enumerate(ends):
-        fail(context, run_id, f"wrong in way {detail}", second)
-    progress._look()
-    rest = set(list(context.runs)[len(details) :]) if stops else set()
-    for run_id in rest:  # their launchers say that they are left out
-        Path(context.runs_folder, run_id).mkdir()
-        Path(context.runs_folder, run_id, "launcher.log").touch()
-    if stops == 3:  # one was at work already, and was killed
-        killed = min(rest)
-        Path(context.runs_folder, killed, "attempt-1").mkdir()
-    assert progress.left_out == left_out(Path(context.runs_folder)) == rest
-    assert [set(one) for one in dropped] == ([rest] if stops else [])
-    assert progress.finish()
-    said = capsys.readouterr().err
-    line = f"3 identical failures (stop_after): {stops} more runs like these, e, not started"
-    assert (line in said) == bool(stops)
-    assert (f"{2 if stops else 0} runs not started (stop_after)" in said) == bool(stops)
-    named = f"killed or interrupted: still to be run: {killed}\n" if stops == 3 else "killed"
-    assert (named in said) == (stops == 3)
 
 
 def test_what_is_about_to_be_tried_again_has_not_failed(
@@ -126,18 +90,6 @@ def test_runs_whose_launcher_was_killed_are_named(
     assert progress.finish()
     said = capsys.readouterr().err
     assert f"killed or interrupted: still to be run: {killed}\n" in said and waits not in said
-
-
-def test_the_end_of_a_watch_stops_nothing(
-    campaign_of: Load, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    dropped: list[Collection[str]] = []
-    progress = Progress(context_of(campaign_of("repeats: 6")), dropped.append)
-    progress.start()
-    progress.finish()
-    # CPython's Thread.join called what the thread had as ``_stop``: the queue was cancelled.
-    assert dropped == [] and not progress._watcher.is_alive()
 
 
 def test_what_an_interrupted_call_has_cancelled_has_not_failed(
