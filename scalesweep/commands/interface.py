@@ -1,6 +1,6 @@
 """What a user may type behind ``scalesweep``: commands, arguments and help.
 
-All of it is here, and imports nothing that takes time: help and completion come at once.
+All of it is here, and imports nothing that takes time: help comes at once.
 """
 
 import argparse
@@ -28,10 +28,6 @@ class Parser(argparse.ArgumentParser):
     def options(self) -> list[str]:
         """All options, such as ``--site``, in their order."""
         return [word for action in self._actions for word in action.option_strings]
-
-    def choosing(self) -> list[argparse.Action]:
-        """The options that have a few values."""
-        return [action for action in self._actions if action.option_strings and action.choices]
 
     def _several(self) -> set[str]:
         """Options that may be named several times."""
@@ -141,10 +137,6 @@ def _run(parser: Parser) -> None:
     parser.add_argument(
         "--retry-unsupported", action="store_true",
         help="run the points again that this machine could not run",
-    )  # fmt: skip
-    parser.add_argument(
-        "--verify", action="store_true",
-        help="compare all checksums, with finished runs in Snakemake's DAG (for --forcerun)",
     )  # fmt: skip
 
 
@@ -337,10 +329,6 @@ def _sweep(parser: Parser) -> None:
     parser.usage = "scalesweep sweep [OPTION ...] -- COMMAND"
 
 
-def _completion(parser: Parser) -> None:
-    parser.add_argument("shell", choices=("bash", "zsh"), metavar="bash|zsh", help="the shell")
-
-
 COMMANDS = {
     "sweep": Command(
         "sweep", "measure a command over a grid, without a YAML file", _sweep,
@@ -403,10 +391,6 @@ COMMANDS = {
     "study": Command(
         "study", "make a study: a campaign, a site and a benchmark that run at once", _study,
         ("scalesweep study ~/my_study", "scalesweep study my_study --from train.py -- --epochs 1"),
-    ),
-    "completion": Command(
-        "completion", "print what completes commands and options in a shell", _completion,
-        ('eval "$(scalesweep completion bash)"',),
     ),
 }  # fmt: skip
 

@@ -48,7 +48,6 @@ def words_of(args: argparse.Namespace) -> list[str]:
         settings |= {
             "try": "shapes" if args.try_shapes else None,
             "retry": "unsupported" if args.retry_unsupported else None,
-            "check": "full" if args.verify else None,
         }
     if args.campaign and is_file(args.campaign):
         words += ["--configfile", args.campaign]

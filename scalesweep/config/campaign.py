@@ -15,7 +15,6 @@ from scalesweep.config.experiment import Experiment, expand_experiment
 from scalesweep.config.experiment_checks import programs_without_path, variables_of
 from scalesweep.config.history_settings import HistorySettings, Track, read_history, read_track
 from scalesweep.config.profiled_runs import ASKED, check_any
-from scalesweep.config.renamed_keys import rename_keys, rewrite_older_forms
 from scalesweep.config.repeats import Run, ids_of, repeated
 from scalesweep.config.run_alone import with_shared_alone
 from scalesweep.config.run_order import arranged
@@ -186,8 +185,6 @@ def load_campaign(
     for each. Raises UserError naming file, key and allowed values.
     """
     content = load_yaml(path)
-    rename_keys(content, path)
-    rewrite_older_forms(content, path)
     check_schema(content, "campaign", path)
     site_name = site or _site_name(content["site"], cluster, f"{path}: site")
     machine = load_site(site_name, f"{path}: site")

@@ -10,13 +10,6 @@ from scalesweep.core.profilers import KINDS, NONE
 RUN, PLAN, REPORT = "run", "plan", "report"
 # The words after `snakemake` that --config can be of; any other target runs the campaign.
 VERBS = (RUN, PLAN, REPORT)
-# What was a target of Snakemake once -> the command of `scalesweep` that does it.
-MOVED = {
-    **{name: name for name in ("predict", "advise", "compare", "history", "doctor")},
-    "settle": "ab BASE NEW",
-    "first_bad": "bisect GOOD BAD",
-    **{f"import_{kind}": "import SOURCE" for kind in ("cosmoflow", "logs", "table", "profiles")},
-}
 
 
 class Override(NamedTuple):
@@ -33,11 +26,6 @@ OVERRIDES = {
     ),
     "site": Override(VERBS, "use this site instead of the campaign's"),
     "results": Override(VERBS, "use this results folder instead of the campaign's"),
-    "check": Override(
-        (RUN,),
-        "`full`: compare all checksums, and put finished runs into Snakemake's DAG too, for "
-        "instance to `--forcerun run`",
-    ),
     "pending": Override((RUN, REPORT), "`ignore`: run nothing, report on the results so far"),
     "try": Override(
         (RUN,),
@@ -57,29 +45,7 @@ OVERRIDES = {
         (RUN, REPORT), "the commit or tag that counts as 1.0, instead of the last stable level"
     ),
 }
-# Keys of commands of `scalesweep`, with the calls that read them.
-_OF_COMMANDS = {
-    "fail": ("history --fail-on regression",),
-    "base": ("compare BASE [NEW]", "ab BASE NEW"),
-    "new": ("compare BASE [NEW]", "ab BASE NEW"),
-    "good": ("bisect GOOD BAD",),
-    "bad": ("bisect GOOD BAD",),
-    **{
-        name: (f"ab BASE NEW --{name} {value}", f"bisect GOOD BAD --{name} {value}")
-        for name, value in (("points", "P"), ("metric", "M"), ("repeats", "N"))
-    },
-    "budget_node_hours": ("advise --budget NODE_HOURS",),
-    "target": ("advise --target TARGET",),
-    "ranks": ("predict --ranks 256,512", "import SOURCE --ranks N"),
-    "source": ("import SOURCE",),
-    "test": ("import SOURCE --test NAME",),
-    "map": ("import SOURCE --map FILE",),
-    "benchmark": ("import SOURCE --benchmark NAME",),
-}
-# What a campaign says instead of those that mean something there.
-_IN_CAMPAIGN = {"budget_node_hours": "budget: {{node_hours: {}}}", "repeats": "repeats: {}"}
 _ALLOWED = {
-    "check": ("full",),
     "pending": ("ignore",),
     "profile": (NONE, *KINDS),
     "retry": ("unsupported",),
@@ -94,7 +60,7 @@ def read_options(overrides: Mapping[str, Any], verbs: Collection[str] = (RUN,)) 
     none of them reads, a value that Snakemake has read as something else, or one not allowed.
     """
     for key, value in overrides.items():
-        _check_read(key, value, verbs)
+        _check_read(key, verbs)
         if not isinstance(value, str):
             raise UserError(
                 f"--config {key}: Snakemake reads {value!r}, which is no text: write "
@@ -107,20 +73,12 @@ def read_options(overrides: Mapping[str, Any], verbs: Collection[str] = (RUN,)) 
             ways = ", ".join(f"{key}={value}" for value in allowed)
             near = did_you_mean(value, allowed)
             raise UserError(f"--config {key}={value}: {near}allowed: {ways}")
-    if {"try", "check"} <= overrides.keys():
-        raise UserError("--config try=shapes: not together with check=full: name one of them")
     return dict(overrides)
 
 
-def _check_read(key: str, value: Any, verbs: Collection[str]) -> None:
+def _check_read(key: str, verbs: Collection[str]) -> None:
     """Raise UserError for a key that none of the verbs asked for reads."""
     asked = ", ".join("`snakemake`" if v == RUN else f"`snakemake {v}`" for v in sorted(verbs))
-    if key in _OF_COMMANDS:
-        read_by = ", ".join(f"`scalesweep {command}`" for command in _OF_COMMANDS[key])
-        line = f"--config {key}: {asked} does not read it; read by: {read_by}"
-        if key in _IN_CAMPAIGN:
-            line += f"; in a campaign write `{_IN_CAMPAIGN[key].format(value)}`"
-        raise UserError(line)
     if key not in OVERRIDES:
         raise UserError(f"--config {key}: unknown; {choices(key, OVERRIDES)}")
     if not set(OVERRIDES[key].verbs) & set(verbs):

@@ -10,7 +10,6 @@ from typing import Any
 from scalesweep.analysis.device_peaks import DEVICES
 from scalesweep.compute.power.domains import POWER_SOURCES
 from scalesweep.config.launcher_template import fill_launcher
-from scalesweep.config.renamed_keys import rename_keys
 from scalesweep.config.sbatch_options import check_extra
 from scalesweep.config.study import OWN_SITES, file_names, find_file, shown
 from scalesweep.config.yaml_loader import check_schema, load_yaml
@@ -191,7 +190,6 @@ def load_site(name: str, where: str = "site", folder: Path | None = None) -> Sit
         known = sorted({file.stem for file in files})
         raise UserError(f"{where}: no site {name!r}; {choices(name, known)}")
     content = load_yaml(path)
-    rename_keys(content, path)
     check_schema(content, "site", path)
     if content["site"] != name:
         raise UserError(f"{path}: site: {content['site']!r} differs from the file name {name!r}")

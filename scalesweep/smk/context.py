@@ -27,7 +27,6 @@ from scalesweep.jobs.submission import Submission
 from scalesweep.smk.looks import Looks
 from scalesweep.smk.report_command import report_command
 from scalesweep.state.artifacts import STATES_FOLDER, state_digest, state_file, was_changed
-from scalesweep.state.frameworks import without_framework
 from scalesweep.state.reextract import MARKERS, runs_to_reread
 from scalesweep.state.run_state import RunState, beside_done
 from scalesweep.state.stock import take_stock, tell_set_aside, tell_unusable, untrusted, unusable
@@ -71,10 +70,6 @@ class SnakemakeContext:
         if self.options.get("pending") == "ignore":
             return ()
         held = self.repeats.held if self.repeats else frozenset()
-        if self.options.get("check") == "full":
-            lacking = without_framework(self.campaign.site, self.runs)
-            held = held | {i for i in lacking if self.states[i].status == Status.UNSUPPORTED}
-            return tuple(run_id for run_id in self.runs if run_id not in held)
         left = {i for i, state in beside_done(self.states).items() if not state.settled}
         every = tuple(i for i in self.runs if i in left and i not in held)
         return tuple(self._trials(every)) if "try" in self.options else every
@@ -232,15 +227,9 @@ class SnakemakeContext:
         for run_id in () if self.dry else self.awaited if run_ids is None else run_ids:
             folder = f"{self.runs_folder}/{run_id}"
             marker, record = f"{folder}/{MARKER}", f"{folder}/{RECORD}"
-            if self.states[run_id].settled and os.path.exists(record):  # noqa: PTH110 (speed)
-                # In the DAG by check=full. As old as the record: nothing that was made of it is
-                # older than its input.
-                Path(marker).touch()
-                time_ns = Path(record).stat().st_mtime_ns
-                os.utime(marker, ns=(time_ns, time_ns))
             # The record is looked for after the marker: another Snakemake that makes this run
             # now leaves them in the other order.
-            elif os.path.exists(marker) and not os.path.exists(record):  # noqa: PTH110
+            if os.path.exists(marker) and not os.path.exists(record):  # noqa: PTH110
                 Path(marker).unlink(missing_ok=True)
 
     @cached_property

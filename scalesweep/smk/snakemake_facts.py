@@ -13,7 +13,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from scalesweep.config.overrides import MOVED, RUN, VERBS
+from scalesweep.config.overrides import RUN, VERBS
 from scalesweep.core.errors import UserError
 
 _log = logging.getLogger(__name__)
@@ -113,13 +113,8 @@ def forces(workflow: Any) -> bool:
 
 
 def verbs() -> set[str]:
-    """What the command line asks for, of ``overrides.VERBS``: any other target is of a run.
-
-    Raises UserError for what was a target once, and is a command of its own.
-    """
+    """What the command line asks for, of ``overrides.VERBS``: any other target is of a run."""
     named = set(getattr(_arguments(), "targets", None) or ()) or {RUN}
-    if moved := sorted(named & MOVED.keys()):
-        raise UserError(f"snakemake {moved[0]}: now a command: `scalesweep {MOVED[moved[0]]}`")
     return {name if name in VERBS else RUN for name in named}
 
 

@@ -49,8 +49,7 @@ def prepare(
     repeats = read_campaign(path, options, cluster, write=not dry)
     campaign = repeats.campaign
     runs = campaign.unique_runs()
-    full = options.get("check") == "full"
-    states = take_stock(campaign, runs, not dry, not dry, verify=full, afresh=full)
+    states = take_stock(campaign, runs, not dry, not dry)
     odd = {i: state for i, state in beside_done(states).items() if is_odd(state)}
     if newer(odd) and not (set(verbs) == {"report"} or options.get("pending") == "ignore"):
         # A report of the others can be made; beside them nothing is measured.

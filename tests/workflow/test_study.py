@@ -129,10 +129,6 @@ def test_a_second_file_of_a_name_is_one_line(study: Path) -> None:
     line = "+ snakemake plan --config campaign=nt3_small site=local"
     assert again.stderr.startswith(f"{line} 'results= \"007\" '\n")
     assert again.stdout == plan.stdout.replace("other/", "007/")
-    wrong = snakemake(study, "run", "--", "predict", module="scalesweep")
-    assert wrong.returncode == 1
-    assert "error: snakemake predict: now a command: `scalesweep predict`" in wrong.stderr
-    assert "Traceback" not in wrong.stderr
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,5 @@
-"""What a user types behind ``scalesweep``: parsed, explained, completed, passed to Snakemake."""
+"""What a user types behind ``scalesweep``: parsed, explained, passed to Snakemake."""
 
-import argparse
 import inspect
 import json
 import re
@@ -14,7 +13,7 @@ import pytest
 from snakemake.cli import get_argument_parser, parse_config
 
 from scalesweep import commands
-from scalesweep.commands import INTERNAL, completion, import_table, study
+from scalesweep.commands import INTERNAL, import_table, study
 from scalesweep.commands.interface import COMMANDS, overview, parser_of, read
 from scalesweep.commands.snakemake_call import words_of
 from scalesweep.core.errors import UserError
@@ -103,8 +102,8 @@ def test_options_may_come_between_arguments() -> None:
         (("plan", "c.yaml", "--profile", "slurm"), "plan --profile slurm --configfile c.yaml"),
         (("report", "nt3", "--site", "local"), "report --config campaign=nt3 site=local"),
         (
-            ("run", "-n", "--try-shapes", "--verify", "--", "--jobs", "2", "results/plan.csv"),
-            "-n --jobs 2 results/plan.csv --config try=shapes check=full",
+            ("run", "-n", "--try-shapes", "--", "--jobs", "2", "results/plan.csv"),
+            "-n --jobs 2 results/plan.csv --config try=shapes",
         ),
         (
             ("run", "--profiler", "cprofile", "--retry-unsupported", "--history", "h"),
@@ -174,37 +173,6 @@ def test_help_and_launches_import_little() -> None:
     )
     loaded = {name.partition(".")[0] for name in json.loads(done.stdout)}
     assert not loaded & {"numpy", "pandas", "pyarrow", "scipy", "snakemake", "yaml", "jsonschema"}
-
-
-def complete(script: str, cwd: Path, *words: str) -> list[str]:
-    """What bash offers for the last of these words."""
-    typed = " ".join(f"'{word}'" for word in ("scalesweep", *words))
-    code = f"{script}\nCOMP_WORDS=({typed}) COMP_CWORD={len(words)}\n_scalesweep\n"
-    code += 'printf "%s\\n" "${COMPREPLY[@]}"'
-    done = subprocess.run(
-        ["bash", "-eu", "-c", code], cwd=cwd, capture_output=True, text=True, check=False
-    )
-    return done.stdout.split()
-
-
-def test_completion_in_bash(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    completion.run(argparse.Namespace(shell="zsh"))
-    of_zsh = capsys.readouterr().out
-    completion.run(argparse.Namespace(shell="bash"))
-    script = capsys.readouterr().out
-    assert of_zsh.endswith(script) and "bashcompinit" in of_zsh.removesuffix(script)
-    (tmp_path / "config" / "campaigns").mkdir(parents=True)
-    (tmp_path / "config" / "campaigns" / "nt3_mine.yaml").touch()
-    for words, offered in (
-        (("pre",), ["predict"]),
-        (("predict", "--ra"), ["--ranks"]),
-        (("predict", "nt3"), ["nt3_mine", "nt3", "nt3_small"]),
-        (("compare", "b", "--campaign", "nt3_m"), ["nt3_mine"]),
-        (("history", "--fail-on", ""), ["regression"]),
-        (("import", "x", "--as", "p"), ["profiles"]),
-        (("doctor", "--site", "loc"), ["local"]),
-    ):
-        assert complete(script, tmp_path, *words) == offered, words
 
 
 def test_the_installed_command(tmp_path: Path) -> None:

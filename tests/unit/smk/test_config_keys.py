@@ -11,7 +11,7 @@ import pytest
 from snakemake.cli import parse_config
 
 from scalesweep.config.campaign import Campaign
-from scalesweep.config.overrides import _OF_COMMANDS, OVERRIDES, REPORT, RUN, VERBS
+from scalesweep.config.overrides import OVERRIDES, REPORT, RUN, VERBS
 from scalesweep.core.errors import UserError
 from scalesweep.core.record import write_record
 from scalesweep.smk.campaign_args import add_campaign, campaign_of
@@ -29,7 +29,7 @@ OF_CAMPAIGN: dict[str, tuple[str, Callable[[Campaign], object]]] = {
     "baseline": ("v1", lambda campaign: campaign.history and campaign.history.baseline),
 }
 # Of the runs that it starts.
-OF_RUNS = {"check": "full", "pending": "ignore", "retry": "unsupported", "try": "shapes"}
+OF_RUNS = {"pending": "ignore", "retry": "unsupported", "try": "shapes"}
 
 
 @pytest.fixture
@@ -74,7 +74,7 @@ def campaigns(context: SnakemakeContext, verb: str) -> list[Campaign]:
 
 @pytest.mark.usefixtures("study")
 @pytest.mark.parametrize("verb", VERBS)
-@pytest.mark.parametrize("key", [*OVERRIDES, *_OF_COMMANDS])
+@pytest.mark.parametrize("key", [*OVERRIDES])
 def test_a_key_acts_or_is_refused(key: str, verb: str) -> None:
     value, effect = OF_CAMPAIGN.get(key, (OF_RUNS.get(key, "x"), None))
     if key not in OVERRIDES or verb not in OVERRIDES[key].verbs:
@@ -94,14 +94,13 @@ def test_what_keys_do_to_runs() -> None:
     counts = {key: len(call({key: value}, RUN).awaited) for key, value in OF_RUNS.items()}
     assert len(call({}, RUN).awaited) == 2
     # A shape that has a result is not tried: all of these have the same.
-    assert counts == {"check": 4, "pending": 0, "retry": 3, "try": 0}
+    assert counts == {"pending": 0, "retry": 3, "try": 0}
 
 
 @pytest.mark.parametrize(
     ("options", "told"),
     [
         ({"baseline": "v1"}, "--config baseline: .* names no history, which it is for"),
-        ({"try": "shapes", "check": "full"}, "--config try=shapes: not together with check=full"),
     ],
 )
 def test_keys_that_could_not_act_are_refused(

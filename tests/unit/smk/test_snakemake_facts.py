@@ -186,16 +186,6 @@ def test_what_only_shows_is_known_while_the_snakefile_is_parsed(
     assert facts.only_shows(SimpleNamespace(dryrun=True)) and facts.verbs() == {"run"}
 
 
-@pytest.mark.parametrize(
-    ("target", "command"),
-    [("predict", "predict"), ("settle", "ab BASE NEW"), ("import_logs", "import SOURCE")],
-)
-def test_what_is_a_command_is_no_target(target: str, command: str) -> None:
-    line = f"snakemake {target}: now a command: `scalesweep {command}`"
-    with pytest.raises(UserError, match=f"^{line}$"):
-        args_to_api(SimpleNamespace(targets=["plan", target]), facts.verbs)
-
-
 def test_a_call_that_goes_well_may_end_with_an_error() -> None:
     import snakemake.api  # before it: the two import each other
     from snakemake.workflow import Workflow
