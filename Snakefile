@@ -57,6 +57,7 @@ try:
         dry=facts.only_shows(workflow),
         verbs=VERBS,
         forced=facts.forces(workflow),
+        by_nodes="nodes" in facts.limits(workflow),
     )
 except UserError as error:
     sys.exit(f"error: {error}")

@@ -23,6 +23,7 @@ from scalesweep.compute.canary import Canary
 from scalesweep.compute.job_spec import JOB_FILE, Order
 from scalesweep.compute.load import Load
 from scalesweep.compute.native_format import NativeParts
+from scalesweep.compute.node_step import is_anywhere
 from scalesweep.compute.power.outcome import energy_metrics
 from scalesweep.compute.power_sampling import Sampling
 from scalesweep.compute.program import Outcome, environment, run_apart, run_program
@@ -157,7 +158,7 @@ def _measure(spec: Order, attempt: _Attempt, root: Path | None) -> _Measured:
         **program,
         **sampling.result(),
         **canary.result(),
-        **load.result(),
+        **({} if is_anywhere(_nodes(spec)) else load.result()),
     }
     if outcome.exit_code == 0 and (words := summary_words(spec["profile"], work)):
         # Where it fails the profile lacks what it would have printed.
@@ -170,6 +171,10 @@ def _measure(spec: Order, attempt: _Attempt, root: Path | None) -> _Measured:
 
         keep_attempt(spec, work, base, outcome.exit_code, attempt.job, environment(spec))
     return _Measured(outcome, base, removed)
+
+
+def _nodes(spec: Order) -> int:
+    return -(-int(spec["params"]["ranks"]) // int(spec["params"]["ranks_per_node"]))
 
 
 def _program(spec: Order) -> dict[str, Any]:

@@ -1,5 +1,7 @@
 """A step of a Slurm job with one task on each of its nodes. Standard library only."""
 
+import os
+
 # Next to the program's own step: it may share everything with it.
 _SRUN = (
     "srun", "--overlap", "--nodes={nodes}", "--ntasks={nodes}", "--ntasks-per-node=1",
@@ -11,3 +13,8 @@ _SRUN = (
 def on_each_node(nodes: int, name: str) -> list[str]:
     """The words before a program that is to be started once on each node of the job."""
     return [word.format(nodes=nodes, name=name) for word in _SRUN]
+
+
+def is_anywhere(nodes: int) -> bool:
+    """Whether a run of so many nodes is in a Slurm job of more, so that nobody knows on which."""
+    return int(os.environ.get("SLURM_JOB_NUM_NODES") or nodes) > nodes

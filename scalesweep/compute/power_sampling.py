@@ -16,7 +16,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from scalesweep.compute.job_spec import Order, PowerOrder
-from scalesweep.compute.node_step import on_each_node
+from scalesweep.compute.node_step import is_anywhere, on_each_node
 from scalesweep.compute.power.domains import STOP, host_name
 from scalesweep.compute.power.outcome import nothing
 from scalesweep.compute.power.sources import nothing_here
@@ -103,6 +103,9 @@ class Sampling:
             "--out", str(self._work.resolve()), "--interval", repr(float(asked["interval_s"])),
             "--sources", ",".join(sources), "--sysfs", sysfs,
         ]  # fmt: skip
+        if is_anywhere(nodes):
+            self._missing = f"on which {nodes} of the nodes of its Slurm job it is is not known"
+            return
         if nodes > 1:
             program = on_each_node(nodes, "power") + program
         with (self._work / _LOG).open("wb") as log:

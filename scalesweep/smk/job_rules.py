@@ -43,6 +43,8 @@ class JobRules:
 
     context: SnakemakeContext
     preflight: Preflight
+    # Whether runs share the Slurm job that this Snakemake is in, as many as its nodes allow.
+    by_nodes: bool = False
     # Orders written by this Snakemake: runs and attempts.
     _ordered: set[tuple[str, int]] = field(default_factory=set)
     # Digest of each run's order.
@@ -72,6 +74,8 @@ class JobRules:
         """Cores Snakemake sets aside for a run: all of them where it is to be alone."""
         experiment = self.context.runs[run_id][0]
         alone = experiment.alone and not self.context.submission
+        if self.by_nodes and not alone and self.context.campaign.site.concurrent_runs != 1:
+            return 1
         return cores or 1 if alone else self._threads_per_run(cores)
 
     def _threads_per_run(self, cores: int | None) -> int:
@@ -97,10 +101,13 @@ class JobRules:
         return f" ({self.context.positions[run_id]:,} of {len(self.context.positions):,})"
 
     def run_resources(self) -> dict[str, Resource]:
-        """What the job of a run asks of Slurm, as functions of wildcards and attempt."""
-        submission = self.context.submission
+        """What the job of a run asks of Slurm, as functions of wildcards and attempt; of the Slurm
+        job that Snakemake is in, so many nodes."""
+        submission, context = self.context.submission, self.context
         if submission is None:
-            return {}
+            runs, site = context.runs, context.campaign.site
+            nodes: Resource = lambda wildcards: site.nodes_for(runs[wildcards.run_id][1].point)  # noqa: E731
+            return {"nodes": nodes} if self.by_nodes else {}
         return self._resources(
             lambda wildcards, attempt: submission.request(wildcards.run_id, attempt).shape
         )

@@ -74,6 +74,11 @@ def default_resources(workflow: Any) -> set[str]:
     return set(workflow.resource_settings.default_resources or ())
 
 
+def limits(workflow: Any) -> set[str]:
+    """Names of --resources."""
+    return set(workflow.resource_settings.resources or ())
+
+
 # Options (destinations) with which Snakemake shows what there is, and runs nothing.
 _SHOWS = (
     *("dryrun", "dag", "rulegraph", "filegraph", "d3dag", "summary", "detailed_summary", "lint"),

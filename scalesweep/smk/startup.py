@@ -34,13 +34,15 @@ def prepare(
     dry: bool,
     verbs: Collection[str] = (RUN,),
     forced: bool = False,
+    by_nodes: bool = False,
 ) -> tuple[SnakemakeContext, Preflight, JobRules]:
     """Read the campaign and the state of its runs.
 
     ``configfiles`` and ``overrides`` are Snakemake's --configfile and --config; with ``cluster``
     runs become jobs of Slurm. ``dry``: nothing is run, and nothing is written, moved or removed.
     ``verbs`` are what is asked for (``config.overrides.VERBS``). ``forced``: runs that are done may
-    be measured again. Broken records are set aside here, before Snakemake builds its DAG. Raises
+    be measured again. ``by_nodes``: Snakemake was told how many nodes runs may have at once. Broken
+    records are set aside here, before Snakemake builds its DAG. Raises
     UserError, also where there are records of a newer version that runs would be added to.
     """
     set_up()
@@ -85,7 +87,7 @@ def prepare(
     if submission and context.awaited:
         context = _with_past(context, submission)
     preflight = Preflight(context)
-    jobs = JobRules(context, preflight)
+    jobs = JobRules(context, preflight, by_nodes and bool(campaign.site.slurm))
     jobs.mend_data()
     try:
         context.fit_markers()

@@ -36,8 +36,6 @@ def executor(hooks: Hooks, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> A
     executor: Any = object.__new__(Executor)
     executor._worth_another, executor._complaints = set(), {}
     executor._live, executor._lost, executor._ending = {}, [], threading.Event()
-    executor._shared, executor._limits, executor._gathered = set(), None, []
-    executor._gathered_at, executor._gathering = None, threading.Lock()
     executor._room, executor._full_since = None, 0.0
     executor._job_submission_executor = ThreadPoolExecutor(1)
     executor.slurm_logdir, executor.run_uuid, executor.logger = tmp_path, "s", Log()

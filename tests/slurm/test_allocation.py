@@ -1,0 +1,51 @@
+"""Many runs in one Slurm job of the user's: side by side on nodes of their own, none lost."""
+
+import itertools
+import shlex
+import sys
+from functools import partial
+from pathlib import Path
+
+from tests.conftest import ROOT
+from tests.slurm.cluster import Cluster, wait_until
+from tests.slurm.jobs import needs_slurm, run_out, submit
+from tests.slurm.support import slurm_project, stays
+
+pytestmark = needs_slurm
+
+CAMPAIGN = """\
+campaign: many
+site: toy_cluster
+experiments:
+  e: {benchmark: toy, axes: {size: [1, 2, 3, 4, 5]}, fixed: {ranks_per_node: 1}, repeats: 4}
+"""
+
+
+def test_one_allocation_many_runs(cluster: Cluster, tmp_path: Path) -> None:
+    project = slurm_project(tmp_path / "p", cluster)
+    site = project.path / "config" / "sites" / "toy_cluster.yaml"
+    slow = """sh, -c, 'sleep 2; exec "$0" "$@"']"""  # in the step, which is what holds nodes
+    site.write_text(site.read_text().replace('rank}"]', f'rank}}", {slow}'))
+    project.write("c.yaml", CAMPAIGN)
+    words = [sys.executable, "-m", "snakemake", "--configfile", "c.yaml", "--cores", "4"]
+    words += ["--resources", "nodes=4", "--until", "run"]
+    script = f"cd {project.path} && PYTHONPATH={ROOT / 'plugins'} {shlex.join(words)}"
+    job = partial(submit, cluster, script, "--nodes=4", "--exclusive", "--time=10")
+    first = job()
+    assert wait_until(lambda: len(project.records()) >= 5, 90)
+    run_out(cluster, first)
+    assert wait_until(lambda: cluster.run("squeue", "-h") == "", 120)
+    out = (cluster.folder / f"job-{first}.out").read_text()
+    before = project.records()
+    assert 5 <= len(before) < 20, out
+
+    second = job()
+    assert wait_until(lambda: cluster.run("squeue", "-h") == "", 120)
+    out = (cluster.folder / f"job-{second}.out").read_text()
+    after = project.records()
+    assert len(after) == 20 and {i: after[i] for i in before} == before, out
+    for run_id in before:
+        assert not list(project.path.glob(f"results/runs/*/{run_id}/attempt-2")), run_id
+    pairs = itertools.combinations(stays(project), 2)
+    together = [a.nodes.isdisjoint(b.nodes) for a, b in pairs if a.overlaps(b)]
+    assert together and all(together), out
