@@ -1,5 +1,5 @@
 """The doctor: what a campaign would need on its site, checked in less than two minutes.
 
-Imports ``planning`` and everything below it. What is looked at where runs are is in
-``scalesweep.compute.doctor``.
+Imports ``planning`` and everything below it. ``workflow/doctor/site_probe.py`` looks where runs
+are, started by ``scalesweep.compute.probe_job``.
 """

@@ -53,17 +53,11 @@ def test_doctor_and_run_in_a_study(cluster: Cluster, tmp_path: Path) -> None:
     study.write("config/sites/mine.yaml", f"{site}python: {PYTHON}\nslurm: {{}}\n")
 
     said, states = ask_doctor(study)
-    assert len(states) == 16
     assert "config/sites/mine.yaml); runs are jobs of Slurm" in said
     assert states["sbatch"][1].startswith("Slurm accepts the largest request: --nodes=2 --ntasks=2")
-    assert states["compute nodes"][1].startswith("node1, node2: ")
-    assert states["results folder"] == ("ok", f"{study.path}/results is seen from 2 nodes")
+    assert states["results folder"] == ("ok", f"{study.path}/results is seen from node1, node2")
     assert states["launcher"] == ("ok", "2 ranks on node1, node2 started")
-    # Both nodes are this machine, with one clock: what is measured is the error of the method.
-    assert states["clocks"][0] == "ok"
-    found = re.search(r"is (\S+) ms ahead of .*, give or take (\S+) ms", states["clocks"][1])
-    assert found and float(found[1]) <= float(found[2]) + 0.1
-    assert states["Horovod"][0] == "skipped" and states["srun and PMIx"][0] == "ok"
+    assert "TensorFlow" not in states["software"][1]
     assert not study.cluster.run("squeue", "-h", "--name=scalesweep-doctor").strip()
 
     code, said = study.slurm("--until", "run")
@@ -87,8 +81,7 @@ def test_ranks_of_pytorch_meet_across_nodes_by_the_words_of_the_site(
     assert states["launcher"] == (
         "ok", "2 ranks on node1, node2 exchange data through torch.distributed over gloo"
     )  # fmt: skip
-    assert states["PyTorch"][0] == "ok" and states["core binding"][0] == "ok"
-    assert "Horovod" not in states
+    assert "PyTorch" in states["software"][1] and states["core binding"][0] == "ok"
 
 
 def test_a_sweep_runs_as_jobs_by_one_line(cluster: Cluster, tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ READERS = (
     "compute/horovod_settings.py", "compute/external_program.py", "compute/torch_labels.py",
     "compute/log_lines.py", "compute/log_metrics.py", "compute/stamp_lines.py",
     "compute/step_errors.py", "compute/error_texts.py", "compute/hang_report.py",
-    "compute/doctor/*", "compute/memory_limit.py", "doctor/*",
+    "compute/memory_limit.py", "doctor/*",
     # Names of variables that launchers set; records as they were before ``notes.exchange``.
     "config/experiment_checks.py", "compute/program.py", "tables/provenance.py",
     "core/exchange_notes.py",

@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from scalesweep.commands.doctor import examine_programs
-from scalesweep.compute.doctor.checks import FAILED
 from scalesweep.config.campaign import Campaign
 from scalesweep.core.paths import LAUNCHERS
 from scalesweep.core.profilers import lacks, left_files, summary_words
@@ -144,7 +143,7 @@ def test_a_profiler_that_is_not_here_is_refused_before_anything_runs(
     monkeypatch.setenv("PATH", str(profilers.install(tmp_path / "some", ["tau_exec"])))
     assert "profile tau: 'pprof' is not on this machine" in missing("tau")["pprof"]
     assert "tau_exec" not in missing("tau") and "nsys" in missing("nsys")
-    (check,) = examine_programs(campaign, cluster=False)
-    assert check.state == FAILED and "profile tau: 'pprof' is not on" in check.detail
+    check = examine_programs(campaign, cluster=False)
+    assert check.state == "failed" and "profile tau: 'pprof' is not on" in check.detail
     # Nothing is known here of a cluster's nodes; measured runs need none of it.
     assert not {"nsys", "pprof"} & {*missing("nsys", here=False), *missing("none")}

@@ -1,0 +1,143 @@
+"""What a rank finds on a site: host, CPUs, versions, GPUs, the results folder, the other ranks.
+
+    python site_probe.py FOLDER [horovod | torch]
+
+The doctor starts it as the program of a run: under the site's Python, through its launcher. Prints
+``@doctor`` and a JSON object in one line. With a framework, all ranks add up their numbers through
+it. Standard library and, if asked for, NumPy and the framework only, for any version of Python.
+"""
+
+import importlib
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+BENCHMARKS = Path(__file__).resolve().parents[1] / "benchmarks"
+MEET_S = 20.0  # how long ranks of PyTorch wait for each other
+TOKEN = "here"  # a file in the folder
+PACKAGES = {"horovod": ["numpy", "tensorflow", "horovod.tensorflow"], "torch": ["numpy", "torch"]}
+
+
+def words(error):
+    """An error in one line."""
+    text = (
+        str(error) if type(error).__name__ == "ProgramError" else f"{type(error).__name__}: {error}"
+    )
+    return " ".join(text.split())[:400]
+
+
+def import_all(names, facts):
+    """Import packages; their versions, or why they cannot be imported."""
+    for name in names:
+        try:
+            importlib.import_module(name)
+            package = sys.modules[name.partition(".")[0]]
+            facts["versions"][name] = str(getattr(package, "__version__", "of unknown version"))
+        except Exception as error:
+            facts["wrong"][name] = words(error)
+
+
+def gpus():
+    """Names of the GPUs that nvidia-smi shows, or its error."""
+    program = shutil.which("nvidia-smi")
+    if program is None:
+        return []
+    asked = [program, "--query-gpu=name", "--format=csv,noheader"]
+    try:
+        done = subprocess.run(asked, capture_output=True, text=True, timeout=10, check=False)
+    except (OSError, subprocess.SubprocessError) as error:
+        return words(error)
+    lines = [line.strip() for line in done.stdout.splitlines() if line.strip()]
+    said = [*lines, *done.stderr.splitlines(), f"exit code {done.returncode}"]
+    return f"nvidia-smi: {said[0]}" if done.returncode else lines
+
+
+def horovod_facts():
+    """What Horovod was built with, and the sum of the ranks' numbers (from 1)."""
+    import horovod.tensorflow as hvd
+    import tensorflow as tf
+
+    hvd.init()
+    number = tf.constant(hvd.rank() + 1.0)
+    total = hvd.allreduce(number, op=hvd.Sum, name="doctor")
+    return {
+        "built": {
+            "mpi": bool(hvd.mpi_built()),
+            "gloo": bool(hvd.gloo_built()),
+            "nccl": bool(hvd.nccl_built()),
+        },
+        "size": hvd.size(),
+        "sum": float(total.numpy()),
+        "on": "MPI" if hvd.mpi_enabled() else "Gloo",
+    }
+
+
+def torch_facts(folder):
+    """What PyTorch was built with, and the sum of the ranks' numbers (from 1)."""
+    sys.path.insert(0, str(BENCHMARKS))
+    import torch
+    import torch.distributed as dist
+
+    there = dist.is_available()
+    facts = {
+        "built": {
+            "mpi": there and dist.is_mpi_available(),
+            "gloo": there and dist.is_gloo_available(),
+            "nccl": there and dist.is_nccl_available(),
+        },
+        "cuda": torch.version.cuda or getattr(torch.version, "hip", None),
+        "gpus": torch.cuda.device_count() if torch.cuda.is_available() else 0,
+    }
+    if facts["built"]["gloo"]:
+        from harness import torch_ranks
+        from harness.rendezvous import rendezvous
+
+        torch_ranks.connect(rendezvous(by_file=True).size, 0, 0, folder, MEET_S)
+        total = torch.tensor([torch_ranks.rank() + 1.0], device=torch_ranks.device())
+        dist.all_reduce(total)
+        facts["size"], facts["sum"] = dist.get_world_size(), total.item()
+        facts["on"] = torch_ranks.exchange()["backend"]
+    return facts
+
+
+def main():
+    """Print what this rank finds."""
+    # The file alone: importing the package would set variables.
+    sys.path.insert(0, str(BENCHMARKS / "harness"))
+    from rank_variables import rank_and_size
+
+    sys.path.pop(0)
+    folder, kind = Path(sys.argv[1]), (sys.argv[2:] or [""])[0]
+    facts = {
+        "rank": rank_and_size(os.environ)[0],
+        "host": os.environ.get("SLURMD_NODENAME") or socket.gethostname(),
+        "cpus": sorted(os.sched_getaffinity(0)),
+        "load": [os.getloadavg()[0], os.cpu_count()],
+        "python": sys.version.split()[0],
+        "executable": sys.executable,
+        "gpus": gpus(),
+        "versions": {},
+        "wrong": {},
+    }
+    try:
+        facts["token"] = (folder / TOKEN).read_text()
+    except OSError as error:
+        facts["folder_error"] = f"{folder}: {error.strerror}"
+    import_all(PACKAGES.get(kind, ["numpy"]), facts)
+    if kind and not facts["wrong"]:
+        try:
+            facts[kind] = horovod_facts() if kind == "horovod" else torch_facts(folder)
+        except Exception as error:
+            facts["exchange_error"] = words(error)
+    print("@doctor " + json.dumps(facts), flush=True)
+    if kind == "torch":
+        sys.stderr.flush()
+        os._exit(0)  # taking Gloo down may hang (harness.torch_ranks.end)
+
+
+if __name__ == "__main__":
+    main()
