@@ -15,7 +15,7 @@ import yaml
 from scalesweep.config.campaign import Campaign
 from scalesweep.config.experiment import Experiment
 from scalesweep.config.parameter import VARIABLE_PREFIX
-from scalesweep.core.own_files import publish
+from scalesweep.core.files import write_atomic
 from scalesweep.core.status import Status
 from scalesweep.state.run_state import RunState
 
@@ -100,4 +100,4 @@ def write_advised(content: Mapping[str, Any], path: Path) -> None:
     """Write a campaign file. Raises OSError."""
     text = yaml.safe_dump(dict(content), sort_keys=False, width=100, allow_unicode=True)
     head = "# Written by `scalesweep advise`: what is measured already, and what to measure next.\n"
-    publish(path, head + text)
+    write_atomic(path, head + text)

@@ -15,8 +15,7 @@ import pyarrow.parquet as pq
 from scalesweep.analysis.parquet import open_parquet, read_frame
 from scalesweep.core.csv_cells import cell
 from scalesweep.core.errors import UserError
-from scalesweep.core.files import canonical_json
-from scalesweep.core.own_files import publishing
+from scalesweep.core.files import canonical_json, replacing
 
 
 def without_attrs(frame: pd.DataFrame) -> pd.DataFrame:
@@ -38,7 +37,7 @@ def write_parquet(frame: pd.DataFrame, path: Path, fields: Mapping[str, Mapping[
     metadata = {**(table.schema.metadata or {}), b"PANDAS_ATTRS": attrs}
     table = table.cast(schema.with_metadata(metadata))
     path.parent.mkdir(parents=True, exist_ok=True)
-    with publishing(path) as temporary:
+    with replacing(path) as temporary:
         pq.write_table(table, temporary, compression="zstd")
 
 
@@ -78,7 +77,7 @@ def write_tables(tables: Mapping[str, Mapping[str, pd.DataFrame]], out: Path) ->
 def write_csv(frame: pd.DataFrame, path: Path) -> None:
     """Write ``frame`` as CSV with all digits and safe text (``core.csv_cells``), by rename."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    with publishing(path) as temporary:
+    with replacing(path) as temporary:
         _with_safe_cells(frame).to_csv(temporary, index=False)
 
 

@@ -19,11 +19,10 @@ from scalesweep.aspects.comparisons.figure import comparison_figures, size_figur
 from scalesweep.aspects.order import FIGURES
 from scalesweep.aspects.registry import parts
 from scalesweep.aspects.scaling.figure import scaling_figures
-from scalesweep.core.files import content_digest, digest_of, file_digest
+from scalesweep.core.files import content_digest, digest_of, file_digest, replacing, write_atomic
 from scalesweep.core.formatting import counted
-from scalesweep.core.kept_files import KeptFiles, code_digest
+from scalesweep.core.kept_files import KeptFiles, code_digest, remove_others
 from scalesweep.core.limited_map import Failed, limited_map
-from scalesweep.core.own_files import publish, publishing, remove_others
 from scalesweep.experiment.load import inputs_digest
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.figures.control import control_figures
@@ -234,10 +233,10 @@ class _Work:
         digest = content_digest(svg.encode())
         for kind, write in (("pdf", write_pdf), ("png", write_png)):
             if kind in files and not (digest == before and self.kept.restore(files[kind])):
-                with publishing(self.out / files[kind]) as temporary:
+                with replacing(self.out / files[kind]) as temporary:
                     write(drawing.figure, temporary)
         prefix = re.sub(r"[^A-Za-z0-9-]", "-", f"{path.parent.name}-{drawing.name}-")
-        publish(path, tidy_svg(svg, prefix, drawing.alt), durable=False)
+        write_atomic(path, tidy_svg(svg, prefix, drawing.alt), durable=False)
         return digest
 
 
@@ -279,7 +278,7 @@ def write_figures(
     entries = [entry for figures in planned for entry in _entries(figures, notes)]
     files = {out / name for entry in entries for name in entry["files"].values()}
     remove_others(out, files)
-    publish(out / INDEX, json.dumps(entries, indent=1) + "\n")
+    write_atomic(out / INDEX, json.dumps(entries, indent=1) + "\n")
     if tables:
         for figures in planned:
             if figures.results.name not in known:

@@ -14,11 +14,10 @@ from scalesweep.analysis.advice.advise import Advice, Options
 from scalesweep.commands.advise_layouts import advise_layouts
 from scalesweep.config.campaign import Campaign
 from scalesweep.config.yaml_loader import load_yaml
-from scalesweep.core import own_files
 from scalesweep.core.csv_cells import CsvWriter
 from scalesweep.core.errors import UserError
+from scalesweep.core.files import write_atomic
 from scalesweep.core.formatting import counted, duration
-from scalesweep.core.own_files import publish
 from scalesweep.planning.plan import hours
 from scalesweep.planning.plan_text import aligned
 from scalesweep.smk.campaign_args import open_campaign
@@ -53,11 +52,10 @@ def run(args: argparse.Namespace) -> None:
     print(advice_text(campaign, study, prices, options, curve, rows))
     folder = campaign.results
     folder.mkdir(parents=True, exist_ok=True)
-    publish(folder / TABLE, table_csv(rows))
-    publish(folder / CURVE, curve_csv(curve))
+    write_atomic(folder / TABLE, table_csv(rows))
+    write_atomic(folder / CURVE, curve_csv(curve))
     if not rows:
-        own_files.make_way(folder / CAMPAIGN)  # one that was edited says what no advice does
-        own_files.remove(folder / CAMPAIGN)
+        (folder / CAMPAIGN).unlink(missing_ok=True)
         return
     states = take_stock(campaign, campaign.unique_runs(), remember=False)
     more = [(row.experiment, row.point, row.runs) for row in rows]

@@ -13,11 +13,10 @@ from scalesweep.analysis.prediction.layouts.forecast import LEVEL
 from scalesweep.aspects.prediction.layouts import KEPT_LAYOUTS, Made, keep_layouts
 from scalesweep.config.campaign import Campaign
 from scalesweep.config.yaml_loader import load_yaml
-from scalesweep.core import own_files
 from scalesweep.core.csv_cells import CsvWriter
 from scalesweep.core.errors import UserError
+from scalesweep.core.files import write_atomic
 from scalesweep.core.formatting import counted
-from scalesweep.core.own_files import publish
 from scalesweep.planning.plan import hours
 from scalesweep.planning.plan_text import aligned
 from scalesweep.state.stock import take_stock
@@ -46,13 +45,12 @@ def advise_layouts(args: argparse.Namespace, campaign: Campaign, budget: float |
     print(trials_text(campaign, chosen, ranks, budget))
     folder = campaign.results
     folder.mkdir(parents=True, exist_ok=True)
-    publish(folder / TABLE, table_csv(chosen.decisions))
+    write_atomic(folder / TABLE, table_csv(chosen.decisions))
     keep_layouts(_made(chosen.decisions), folder / KEPT_LAYOUTS)
     path = folder / CAMPAIGN
     more = [(t.experiment, t.point, 1) for t in chosen.chosen if t.point is not None]
     if not more:
-        own_files.make_way(path)  # one that was edited says what no advice does
-        own_files.remove(path)
+        path.unlink(missing_ok=True)
         return
     states = take_stock(campaign, campaign.unique_runs(), remember=False)
     head = f"What was measured, and the layouts to try on {ranks:,} ranks."

@@ -12,7 +12,7 @@ from scalesweep.compare.page import render_comparison
 from scalesweep.compare.page_tables import FOLDER
 from scalesweep.compare.significance import VERDICTS, changes, counts
 from scalesweep.compare.tables import TABLES, make_tables, write_tables
-from scalesweep.core.own_files import publish
+from scalesweep.core.files import write_atomic
 from scalesweep.smk.campaign_args import open_campaign
 
 PAGE = "compare.html"
@@ -30,7 +30,7 @@ def compare(base: Side, new: Side, results: Path) -> dict[str, int]:
     write_tables(make_tables(changed, summary, joined, around), results / FOLDER)
     files = [f"./{FOLDER}/{quote(name)}.csv" for name in TABLES]
     html = render_comparison(base, new, changed, summary, joined, around, unlike, files)
-    publish(results / PAGE, html)
+    write_atomic(results / PAGE, html)
     main = [change.verdict for change in changed if change.main]
     return {verdict: main.count(verdict) for verdict in VERDICTS if verdict in main}
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from scalesweep.commands.interface import parser_of
 from scalesweep.core.errors import UserError
-from scalesweep.core.own_files import publish
+from scalesweep.core.files import write_atomic
 from scalesweep.importers import TABLE, cli
 from scalesweep.importers.made_benchmark import make_benchmark, parameter_entry
 from scalesweep.importers.printed_utilisation import check_utilisation
@@ -102,7 +102,7 @@ def _print_draft(args: argparse.Namespace) -> None:
         print(f"# {path} exists and was left as it is.")
     else:
         path.parent.mkdir(parents=True, exist_ok=True)
-        publish(path, text)
+        write_atomic(path, text)
         print(f"# Written to {path}.")
     words = ["scalesweep", "import", str(source), "--map", str(path)]
     defaults = parser_of("import")

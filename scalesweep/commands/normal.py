@@ -11,8 +11,8 @@ from scalesweep.analysis.model_shape import DTYPES
 from scalesweep.compare.normal import COLUMNS, place, published_rates, sentence, trainings
 from scalesweep.core.csv_cells import cell
 from scalesweep.core.errors import UserError, choices
+from scalesweep.core.files import write_atomic
 from scalesweep.core.formatting import counted
-from scalesweep.core.own_files import publish
 
 SAID = 20  # points with a sentence of their own
 
@@ -36,5 +36,5 @@ def run(args: argparse.Namespace) -> None:
         print("not judged: the folder has no finished point")
     table = Path(args.folder) / "normal" / "normal.csv"
     table.parent.mkdir(exist_ok=True)
-    publish(table, pd.DataFrame(rows, columns=COLUMNS).map(cell).to_csv(index=False))
+    write_atomic(table, pd.DataFrame(rows, columns=COLUMNS).map(cell).to_csv(index=False))
     print(f"table: {table}")

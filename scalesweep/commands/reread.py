@@ -3,7 +3,6 @@
 import argparse
 
 from scalesweep.core.errors import UserError
-from scalesweep.core.stamps import remove_stamp
 from scalesweep.smk.campaign_args import add_campaign, campaign_of
 from scalesweep.state.reextract import MARKERS, reread, runs_to_reread
 from scalesweep.state.run_state import scan
@@ -24,7 +23,7 @@ def run(args: argparse.Namespace) -> None:
     hindered: list[str] = []
     rereads = runs_to_reread(runs, scan(campaign.runs_folder, runs))
     for marker in (campaign.results / MARKERS).glob("*"):
-        remove_stamp(marker)
+        marker.unlink()
     for run_id, extract in rereads.items():
         try:
             why = reread(campaign.runs_folder / run_id, extract)

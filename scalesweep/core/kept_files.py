@@ -3,8 +3,7 @@
 What a step has made stays in a hidden folder next to its output, as further names of the same files
 (hard links; copies where the file system has none). A part whose inputs are the same is put back
 from there. Whatever is in doubt (an index that is not whole, a file whose content is not what was
-noted) is made again. A user's file is neither replaced nor removed, in the output folder and in the
-hidden one (``own_files``).
+noted) is made again.
 """
 
 import contextlib
@@ -18,14 +17,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from scalesweep.core.files import file_digest, is_whole, read_json, sealed
-from scalesweep.core.own_files import (
-    is_sealed,
-    make_way,
-    ready_to_replace,
-    remove,
-    replace_sealed,
-)
+from scalesweep.core.files import file_digest, is_whole, sealed, write_atomic
 from scalesweep.core.paths import PACKAGE, RESOURCES
 
 INDEX = "index.json"
@@ -103,7 +95,7 @@ class KeptFiles:
         try:
             if file_digest(path) != self._digests.get(name):
                 return False
-            _place(path, self._out / name, published=True)
+            _place(path, self._out / name)
         except OSError:
             return False
         return True
@@ -136,8 +128,7 @@ class KeptFiles:
         Where they cannot be kept (a full disk) the next call makes them again.
         """
         with contextlib.suppress(OSError):
-            if is_sealed(self._folder / INDEX):
-                (self._folder / INDEX).unlink()
+            (self._folder / INDEX).unlink(missing_ok=True)
             for part in self._made:
                 for name in self._parts[part]["files"]:
                     _place(self._out / name, self._folder / name)
@@ -145,16 +136,16 @@ class KeptFiles:
             self._remove_others(names)
             index = {"format": _FORMAT, "made_by": self._made_by, "parts": self._parts}
             self._folder.mkdir(parents=True, exist_ok=True)
-            replace_sealed(self._folder / INDEX, sealed(index).encode())
+            write_atomic(self._folder / INDEX, sealed(index), durable=False)
 
     def _remove_others(self, names: set[str]) -> None:
-        """Remove what was kept and is not among ``names``; files of others stay."""
+        """Remove what was kept and is not among ``names``."""
         for folder, _, files in os.walk(self._folder, topdown=False):
             here = Path(folder)
             for file in files:
                 name = str((here / file).relative_to(self._folder))
                 if name not in (*names, INDEX):
-                    remove(here / file, further=self._out / name)
+                    (here / file).unlink()
             with contextlib.suppress(OSError):  # not empty
                 here.rmdir()
 
@@ -167,18 +158,19 @@ def _same_as_json(value: Any) -> bool:
         return False
 
 
-def digests_of(folder: Path) -> dict[str, str]:
-    """Digests of the files that a folder of kept ones has, by name; empty if it has no index."""
-    parts = (read_json(folder / INDEX) or {}).get("parts")
-    files = (part["files"] for part in parts.values()) if isinstance(parts, dict) else ()
-    return {str(name): str(digest) for part in files for name, digest in part.items()}
+def remove_others(out: Path, kept: Iterable[Path]) -> None:
+    """Remove what lies in the folders of ``out`` and is not ``kept``; empty folders go too."""
+    keep = set(kept)
+    for folder in [path for path in out.iterdir() if path.is_dir()]:
+        for path in folder.iterdir():
+            if path not in keep:
+                path.unlink()
+        with contextlib.suppress(OSError):  # not empty
+            folder.rmdir()
 
 
-def _place(source: Path, target: Path, published: bool = False) -> None:
-    """Give a file a further name, in the place of what is there; a user's file is set aside.
-
-    ``published``: people read it there; else its content is known as that of ``source``.
-    """
+def _place(source: Path, target: Path) -> None:
+    """Give a file a further name, in the place of what is there."""
     target.parent.mkdir(parents=True, exist_ok=True)
     with contextlib.suppress(OSError):
         if target.samefile(source) and not target.is_symlink():
@@ -190,10 +182,6 @@ def _place(source: Path, target: Path, published: bool = False) -> None:
     except OSError:  # a file system without hard links
         shutil.copy2(source, temporary)
     try:
-        if published:
-            ready_to_replace(temporary, target)
-        else:
-            make_way(target, further=source)
         temporary.replace(target)
     finally:
         temporary.unlink(missing_ok=True)

@@ -13,7 +13,6 @@ from io import FileIO
 from pathlib import Path
 
 from scalesweep.core.errors import UserError
-from scalesweep.core.files import read_regular
 from scalesweep.core.orphans import start_of
 
 RUNS, REPORT = ".lock", ".report.lock"
@@ -22,18 +21,6 @@ _DOING = {
     REPORT: "is already writing the report of this folder",
 }
 _POLL_S = 0.5
-_LONGEST = 400  # bytes of a lock file
-
-
-def is_lock(path: Path) -> bool:
-    """Whether a file is a lock of ours, or not there: empty, or with the name of a process."""
-    try:
-        content = read_regular(path, _LONGEST)
-    except FileNotFoundError:
-        return not path.is_symlink()
-    except OSError:
-        return False
-    return not content.strip() or content.startswith(b"process ")
 
 
 @contextlib.contextmanager
@@ -60,10 +47,6 @@ def claim(results: Path, name: str = RUNS, wait: bool = False) -> FileIO:
     """
     try:
         results.mkdir(parents=True, exist_ok=True)
-        if not is_lock(results / name):
-            from scalesweep.core.own_files import make_way  # as below
-
-            make_way(results / name)
         lock = (results / name).open("ab+", buffering=0)
     except OSError as error:
         raise UserError(f"{results}: cannot write to this folder: {error.strerror}") from None

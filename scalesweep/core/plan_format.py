@@ -21,8 +21,7 @@ from scalesweep.core.fields import (
     one_of,
     rule,
 )
-from scalesweep.core.files import is_whole, sealed
-from scalesweep.core.own_files import publish
+from scalesweep.core.files import is_whole, sealed, write_atomic
 from scalesweep.core.scaling_kinds import KINDS as SCALINGS
 
 PLAN = "plan.json"
@@ -420,7 +419,7 @@ class Plan(TypedDict):
 
 def write_plan_file(path: Path, plan: Plan) -> None:
     """Write a plan by rename, with the checksum of all of it."""
-    publish(path, sealed(plan))
+    write_atomic(path, sealed(plan))
 
 
 def read_plan(path: Path) -> Plan:

@@ -8,7 +8,7 @@ import pandas as pd
 from scalesweep.analysis.table_io import typed_values, write_csv, write_parquet
 from scalesweep.analysis.verdicts import REGRESSION, worse
 from scalesweep.config.history_settings import HistorySettings
-from scalesweep.core.own_files import publish
+from scalesweep.core.files import write_atomic
 from scalesweep.history.judged import History, Judged, read_history
 from scalesweep.history.page import ranked, render_history
 from scalesweep.history.series_head import KEY
@@ -42,7 +42,7 @@ def write_history(settings: HistorySettings) -> History:
         write_parquet(table, settings.folder / TABLES / f"{name}.parquet", {})
     page = settings.folder / PAGE
     files = [f"./{TABLES}/{name}.csv" for name in tables]
-    publish(page, render_history(history, views, settings.folder, page, files))
+    write_atomic(page, render_history(history, views, settings.folder, page, files))
     return history
 
 

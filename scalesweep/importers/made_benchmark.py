@@ -15,7 +15,7 @@ import yaml
 from scalesweep.config.benchmark import MADE, Benchmark, load_benchmark
 from scalesweep.config.yaml_loader import load_yaml
 from scalesweep.core.errors import UserError
-from scalesweep.core.own_files import publish
+from scalesweep.core.files import write_atomic
 from scalesweep.core.paths import BENCHMARKS
 
 _RANKS = {"type": "integer", "minimum": 1, "default": 1, "unit": "ranks"}
@@ -95,7 +95,7 @@ def make_benchmark(
         content = _joined(load_yaml(path), content, path)
     folder.mkdir(parents=True, exist_ok=True)
     text = yaml.safe_dump(content, sort_keys=False, width=100, allow_unicode=True)
-    publish(path, f"# Written by an import: what its results are.\n{text}")
+    write_atomic(path, f"# Written by an import: what its results are.\n{text}")
     return load_benchmark(name, folder=folder)
 
 

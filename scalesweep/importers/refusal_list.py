@@ -10,7 +10,6 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from scalesweep.core import own_files
 from scalesweep.core.csv_cells import CsvWriter, read_rows
 from scalesweep.importers.imported_run import NotRead, Refusal, shown
 
@@ -79,12 +78,11 @@ class RefusalList:
         """Put the file in its place, unless something went wrong."""
         self._file.close()
         if kind is None and self.kinds:
-            own_files.ready_to_replace(self._draft, self.path)
             self._draft.replace(self.path)
         else:
             self._draft.unlink()
             if kind is None:
-                own_files.remove(self.path)
+                self.path.unlink(missing_ok=True)
 
     def add(self, item: Refusal | NotRead) -> None:
         """Take what was not imported."""

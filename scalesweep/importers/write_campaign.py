@@ -13,8 +13,7 @@ import yaml
 from scalesweep.config.benchmark import Benchmark
 from scalesweep.config.grid import Grid, varying_parameters
 from scalesweep.config.growing_model import fault_of_growth
-from scalesweep.core.files import canonical_json
-from scalesweep.core.own_files import publish
+from scalesweep.core.files import canonical_json, write_atomic
 from scalesweep.core.scaling_kinds import MODEL, NONE
 from scalesweep.importers.imported_run import GPU
 from scalesweep.importers.repeat_names import plain_name
@@ -459,7 +458,7 @@ def former_rules(content: Any) -> dict[str, Rules]:
 def write_campaign(content: Mapping[str, Any], path: Path) -> None:
     """Write a generated campaign file."""
     text = yaml.safe_dump(dict(content), sort_keys=False, width=100, allow_unicode=True)
-    publish(path, f"# Written by import: the points that were imported.\n{text}")
+    write_atomic(path, f"# Written by import: the points that were imported.\n{text}")
 
 
 def with_folders(

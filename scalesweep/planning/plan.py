@@ -16,8 +16,8 @@ from scalesweep.config.repeats import Run
 from scalesweep.config.site import Site
 from scalesweep.core.csv_cells import CsvWriter
 from scalesweep.core.errors import UserError
+from scalesweep.core.files import write_atomic
 from scalesweep.core.joined_experiments import axes_key
-from scalesweep.core.own_files import publish
 from scalesweep.core.plan_format import (
     PLAN,
     ParameterInfo,
@@ -354,7 +354,7 @@ def hours(node_hours: float | None) -> str:
 def write_plan(campaign: Campaign, plan: Plan, as_json: bool) -> None:
     """Write plan.csv, and with ``as_json`` plan.json, into the results folder."""
     campaign.results.mkdir(parents=True, exist_ok=True)
-    publish(campaign.results / "plan.csv", plan_csv(plan))
+    write_atomic(campaign.results / "plan.csv", plan_csv(plan))
     if as_json:
         write_plan_file(campaign.results / PLAN, plan)
 
@@ -375,7 +375,7 @@ def note_failures(path: Path, failed: Mapping[str, tuple[str, str]]) -> None:
     times = {file: file.stat() for file in (path, table) if file.exists()}
     write_plan_file(path, plan)
     if table in times:
-        publish(table, plan_csv(plan))
+        write_atomic(table, plan_csv(plan))
     for file, status in times.items():
         os.utime(file, ns=(status.st_atime_ns, status.st_mtime_ns))
 

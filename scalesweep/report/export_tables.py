@@ -37,11 +37,10 @@ from scalesweep.aspects.prediction.layouts import (
 )
 from scalesweep.aspects.profiles.functions import profile_files
 from scalesweep.core.errors import UserError
-from scalesweep.core.files import digest_of, stamp_of
+from scalesweep.core.files import digest_of, stamp_of, write_atomic
 from scalesweep.core.formatting import finite, listed
 from scalesweep.core.joined_experiments import benchmarks_of
-from scalesweep.core.kept_files import KeptFiles, code_digest
-from scalesweep.core.own_files import publish, remove_others
+from scalesweep.core.kept_files import KeptFiles, code_digest, remove_others
 from scalesweep.core.parallel import shared_map
 from scalesweep.core.plan_format import Plan, PlanExperiment
 from scalesweep.core.record import POWER, RECORD
@@ -122,7 +121,7 @@ def write_extra_p(data: ExperimentData, folder: Path) -> list[Path]:
     if not lines or not json.loads(lines[0])["params"]:
         return []
     folder.mkdir(parents=True, exist_ok=True)
-    publish(folder / EXTRA_P, "\n".join(lines) + "\n", durable=False)
+    write_atomic(folder / EXTRA_P, "\n".join(lines) + "\n", durable=False)
     return [folder / EXTRA_P]
 
 

@@ -12,8 +12,8 @@ from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
+from scalesweep.core.files import write_atomic
 from scalesweep.core.formatting import counted
-from scalesweep.core.own_files import publish
 from scalesweep.core.paths import RESOURCES
 from scalesweep.core.visible import visible
 from scalesweep.experiment.points_table import Table, point_table
@@ -142,5 +142,5 @@ def write_latex(results: ExperimentResults, campaign: str, out: Path) -> list[Pa
     written = {path: text for path, text in paths.items() if text is not None}
     for path, text in written.items():
         path.parent.mkdir(parents=True, exist_ok=True)
-        publish(path, text, durable=False)
+        write_atomic(path, text, durable=False)
     return list(written)

@@ -10,8 +10,8 @@ import pandas as pd
 from scalesweep.analysis.metrics import QUANTITIES
 from scalesweep.aspects.energy.section import DEFINITIONS
 from scalesweep.aspects.probes.campaign import ceilings_section
+from scalesweep.core.files import write_atomic
 from scalesweep.core.formatting import PHASES, listed, number, text_of
-from scalesweep.core.own_files import publish
 from scalesweep.core.plan_format import Plan
 from scalesweep.core.status import Status
 from scalesweep.experiment.cells import unbroken
@@ -138,7 +138,7 @@ def _title(plan: Plan, sources: Collection[str | None]) -> str:
 def write_report(html: str, out: Path) -> None:
     """Write the page so that a reader sees the old one or the new one."""
     out.parent.mkdir(parents=True, exist_ok=True)
-    publish(out, html)
+    write_atomic(out, html)
 
 
 def _shown(name: str, studies: Sequence[ExperimentResults]) -> bool:

@@ -17,9 +17,8 @@ from typing import Any
 from scalesweep.compute.job_spec import ORDER
 from scalesweep.core.csv_cells import CsvWriter, read_rows
 from scalesweep.core.errors import UserError
-from scalesweep.core.files import read_json
+from scalesweep.core.files import read_json, write_atomic
 from scalesweep.core.formatting import counted, finite
-from scalesweep.core.own_files import publish
 from scalesweep.core.record import PREVIOUS_FAILURE, RECORD, read_failure
 from scalesweep.slurm.failure import BY_SLURM, epoch_s, written_in
 from scalesweep.slurm.job_file import submitted_jobs
@@ -293,7 +292,7 @@ def _write(path: Path, rows: Sequence[Row], columns: Mapping[str, Kind]) -> None
     for row in rows:
         writer.writerow([row.get(name) for name in columns])
     path.parent.mkdir(parents=True, exist_ok=True)
-    publish(path, text.getvalue())
+    write_atomic(path, text.getvalue())
 
 
 def read_jobs(path: Path) -> list[Row]:

@@ -90,7 +90,8 @@ def read_campaign(
     _check_names(campaign, in_slurm, where)
     if campaign.history:
         check_apart(campaign.history.folder, campaign.results, where["history"])
-    claim_folder(campaign.results, where["results"], write=write)
+    named = options.get("results") or campaign.results != Path("results")
+    claim_folder(campaign.results, where["results"], write, None if named else path)
     if options.get("baseline") and campaign.history is None:
         raise UserError(
             f"{prefix}baseline: {path} names no history, which it is for; add {prefix}history"

@@ -1,13 +1,11 @@
 """What every command-line script shares."""
 
-import atexit
 import contextlib
 import os
 import signal
 import stat
 import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import NoReturn
 
 from scalesweep.core.errors import UserError
@@ -33,14 +31,12 @@ def run_main(load: Callable[[], Callable[[], None]]) -> NoReturn:
     _state["in_rule"] = SNAKEMAKE in os.environ
     if _state["in_rule"]:
         end_with_snakemake(int(os.environ.pop(SNAKEMAKE)))
-    if _is_logged():
-        atexit.register(_note_log)
     try:
         main = _load(load)
         if "logging" in sys.modules:  # milliseconds, which a launch is spared: it logs nothing
             from scalesweep.core.log import set_up
 
-            set_up(_show)
+            set_up()
         main()
         _flush()
     except UserError as error:
@@ -128,12 +124,3 @@ def _is_logged() -> bool:
         return _state["in_rule"] and stat.S_ISREG(os.fstat(sys.stderr.fileno()).st_mode)
     except OSError:
         return False
-
-
-def _note_log() -> None:
-    """Note the log of the rule as it is left, so that a user's edit of it is recognised."""
-    from scalesweep.core.own_files import note  # no log of a launch is noted
-
-    with contextlib.suppress(OSError):
-        sys.stdout.flush()
-        note([Path(f"/proc/self/fd/{sys.stderr.fileno()}").readlink()])

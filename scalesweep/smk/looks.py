@@ -15,7 +15,6 @@ from typing import Protocol
 
 from scalesweep.adaptive.policy import RunPlan, plan_runs
 from scalesweep.config.campaign import Campaign
-from scalesweep.core.stamps import remove_stamp
 from scalesweep.state.artifacts import STATES_FOLDER
 
 OUTPUT = "look-"  # begins the names of what the looks leave in the folder of states
@@ -95,4 +94,4 @@ class Looks:
 
     def _tidy(self) -> None:
         for number in range(len(self._blocks)):
-            remove_stamp(Path(self.pattern().format(number=number)))
+            Path(self.pattern().format(number=number)).unlink(missing_ok=True)

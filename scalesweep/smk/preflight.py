@@ -2,7 +2,7 @@
 
 import logging
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -59,11 +59,10 @@ class Preflight:
         """What this Snakemake has to itself of the results folder."""
         return Claims(self.context.campaign.results, self.context.campaign.runs_folder)
 
-    def begin(self, rules: Mapping[str, Sequence[str]], executor: str | None) -> None:
+    def begin(self, rules: Collection[str], executor: str | None) -> None:
         """Before jobs of these ``rules`` start: raise UserError for whatever hinders them.
 
-        ``rules``: the names of their logs too (``snakemake_facts.rules_to_run``). ``executor``: the
-        name of Snakemake's. Keeps other Snakemakes out of what the jobs write.
+        ``executor``: the name of Snakemake's. Keeps other Snakemakes out of what the jobs write.
         """
         for problem in self.problems.values():
             raise UserError(problem)

@@ -3,19 +3,16 @@ them. Any number may look at the same folder meanwhile (`plan`, `-n`).
 """
 
 import atexit
-import contextlib
 import logging
 import time
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection
 from io import FileIO
 from pathlib import Path
 
 from scalesweep.core.errors import UserError
 from scalesweep.core.locks import REPORT, claim, release
 from scalesweep.core.orphans import end_orphans, marked
-from scalesweep.core.own_files import make_way, note, save_others
 from scalesweep.core.record import RECORD
-from scalesweep.state.artifacts import FILES, FOLDERS, OUTPUTS
 
 _log = logging.getLogger(__name__)
 
@@ -25,7 +22,6 @@ _OF_RUNS = frozenset({"inventory", "summarise", "accounting", "tables", "figures
 _OF_RUNS_TO_COME = frozenset({"reread", "look"})
 # A launcher whose Snakemake was killed ends its program within this time.
 LEFTOVERS_S = 30.0
-_NOT_NOTED = "is not known to be as scalesweep left it"
 _POLL_S = 0.1
 
 
@@ -36,20 +32,15 @@ class Claims:
         self._results, self._runs = results, runs
         self._held: list[FileIO] = []
         self._report: list[FileIO] = []
-        self._logs: dict[str, Sequence[str]] = {}
         self.begun = False
         atexit.register(self.end)
 
-    def begin(
-        self, rules: Mapping[str, Sequence[str]], pending: Collection[str], here: bool
-    ) -> None:
+    def begin(self, rules: Collection[str], pending: Collection[str], here: bool) -> None:
         """Claim what jobs of these ``rules`` will write, before the first of them starts.
 
-        ``rules``: with the names of their logs (``snakemake_facts.rules_to_run``). ``pending``:
-        runs that are to be made; ``here``: on this machine. Raises UserError if another Snakemake
-        is at work in the folder, or something that a killed one has left.
+        ``pending``: runs that are to be made; ``here``: on this machine. Raises UserError if
+        another Snakemake is at work in the folder, or something that a killed one has left.
         """
-        self._logs = dict(rules)
         if pending or not _OF_RUNS_TO_COME.isdisjoint(rules):
             self._held.append(claim(self._results))
             if here:
@@ -60,8 +51,7 @@ class Claims:
                     "pending runs; run snakemake again for the rest"
                 )
         elif "adopt" not in rules and not _OF_RUNS.isdisjoint(rules):
-            self._claim_report(wait=False)
-        self._keep_logs(rules.keys() - _OF_RUNS)
+            self._report.append(claim(self._results, REPORT))
         self.begun = True
 
     def report(self) -> None:
@@ -71,40 +61,7 @@ class Claims:
         """
         # Snakemake evaluates a rule's parameters once more while it plans.
         if self.begun and not self._report:
-            self._claim_report(wait=True)
-
-    def _claim_report(self, wait: bool) -> None:
-        self._report.append(claim(self._results, REPORT, wait=wait))
-        with contextlib.suppress(OSError):  # where nothing can be moved nothing is removed
-            for name in FILES:
-                make_way(self._results / name)
-            for folder in (self._results / name for name in FOLDERS):
-                if not folder.is_dir():
-                    make_way(folder)
-                save_others(self._results / OUTPUTS / folder.name, folder)
-        self._keep_logs(_OF_RUNS)
-
-    def _keep_logs(self, rules: Collection[str]) -> None:
-        """Set aside logs that Snakemake would remove, and that nobody has noted as they are."""
-        self._keep(self._logs_of(rules))
-
-    def _keep(self, logs: Iterable[Path]) -> None:
-        for path in logs:
-            with contextlib.suppress(OSError):
-                if path.is_symlink() or path.stat().st_size:
-                    make_way(path, why=_NOT_NOTED)
-
-    def _logs_of(self, rules: Collection[str]) -> list[Path]:
-        patterns = [name for rule in rules for name in self._logs.get(rule, ())]
-        return [path for name in patterns for path in (self._results / "logs").glob(name)]
-
-    @contextlib.contextmanager
-    def making_log(self, name: str) -> Iterator[None]:
-        """Take what is written into a log meanwhile for ours; what a user has put there is kept."""
-        path = self._results / "logs" / name
-        self._keep([path])
-        yield
-        note([path])
+            self._report.append(claim(self._results, REPORT, wait=True))
 
     def release_report(self) -> None:
         """Let a Snakemake that this one calls make the report."""
@@ -112,8 +69,7 @@ class Claims:
             release(self._report.pop())
 
     def end(self) -> None:
-        """Give everything back; note the logs that no script of a rule has noted (``smk.cli``)."""
-        note(self._logs_of(self._logs.keys() - _OF_RUNS))
+        """Give everything back."""
         while self._held:
             release(self._held.pop())
         self.release_report()

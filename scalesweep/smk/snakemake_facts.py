@@ -5,7 +5,6 @@ Snakemake that is installed. ``workflow`` is the object that a Snakefile finds u
 """
 
 import logging
-import re
 import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -158,13 +157,9 @@ def executor(workflow: Any) -> str | None:
     return None if workflow.executor_plugin is None else str(workflow.executor_plugin.name)
 
 
-def rules_to_run(workflow: Any) -> dict[str, tuple[str, ...]]:
-    """Names of the rules whose jobs will be run, and of their logs, with ``*`` for wildcards."""
-    rules = {job.rule.name: job.rule for job in workflow.dag.needrun_jobs()}
-    return {
-        name: tuple(re.sub(r"\{.*?\}", "*", Path(log).name) for log in rule.log)
-        for name, rule in rules.items()
-    }
+def rules_to_run(workflow: Any) -> set[str]:
+    """Names of the rules whose jobs will be run."""
+    return {job.rule.name for job in workflow.dag.needrun_jobs()}
 
 
 def targets(workflow: Any) -> set[str]:

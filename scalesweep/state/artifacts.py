@@ -5,15 +5,12 @@ would stay so, and the next figure would be drawn from it.
 """
 
 import json
-import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from scalesweep.config.campaign import Campaign
-from scalesweep.core.files import content_digest, digest_of, read_json, stamp_of, write_atomic
+from scalesweep.core.files import content_digest, digest_of, stamp_of, write_atomic
 from scalesweep.core.kept_files import code_digest
-from scalesweep.core.own_files import make_way
-from scalesweep.core.stamps import remove_stamp
 from scalesweep.state.run_state import RunState, lines_of, other_sites
 
 MADE = ".made.json"  # in the results folder: file -> its time and size
@@ -28,14 +25,12 @@ FILES = ("plan.json", "plan.csv", "summary.parquet", "jobs.csv", "report.html")
 _MADE = ("plan.json", "summary.parquet", "jobs.csv", *FOLDERS)
 # In the notes, beside the files: what code made them, in the form of a stamp.
 _CODE = "code"
-_STAMP = re.compile(r"[0-9]+:[0-9]+")  # of ``stamp_of``
 
 
 def note_made(results: Path) -> None:
     """Remember what lies in the results folder, which has just been made."""
     stamps = {str(path.relative_to(results)): stamp_of(str(path)) for path in _files(results)}
     stamps[_CODE] = _code()
-    _make_way(results)
     write_atomic(results / MADE, json.dumps(stamps), durable=False)
 
 
@@ -45,24 +40,7 @@ def _code() -> str:
 
 def forget_made(results: Path) -> None:
     """Before all of it is made again."""
-    _make_way(results)
     (results / MADE).unlink(missing_ok=True)
-
-
-def _make_way(results: Path) -> None:
-    """Set aside what lies under the name of the notes and is none."""
-    if not noted_made(results):
-        make_way(results / MADE)
-
-
-def noted_made(results: Path) -> dict[str, str]:
-    """Times and sizes of what was made, by its path in the results folder.
-
-    Empty if nothing is noted, or what lies under the name is a user's.
-    """
-    noted = read_json(results / MADE) or {}
-    stamps = all(isinstance(stamp, str) and _STAMP.fullmatch(stamp) for stamp in noted.values())
-    return noted if stamps else {}
 
 
 def was_changed(results: Path) -> bool:
@@ -135,5 +113,5 @@ def stamp_state(campaign: Campaign, states: Mapping[str, RunState]) -> None:
     for old in stamp.parent.iterdir():
         # Snakemake still asks for the others.
         if old != stamp and not old.name.startswith(("adopted-", "look-")):
-            remove_stamp(old)
+            old.unlink()
     stamp.touch()

@@ -9,8 +9,7 @@ from typing import Any
 
 import orjson
 
-from scalesweep.core.files import is_whole, read_regular, seal
-from scalesweep.core.own_files import replace_sealed
+from scalesweep.core.files import is_whole, read_regular, seal, write_atomic
 
 
 def write_sealed(path: Path, number: int, content: Mapping[str, Any], durable: bool = True) -> None:
@@ -20,7 +19,7 @@ def write_sealed(path: Path, number: int, content: Mapping[str, Any], durable: b
     """
     # JSON without its last brace, which the seal puts behind itself.
     text = orjson.dumps({"format": number, **content}, default=list)[:-1]
-    replace_sealed(path, seal(text), durable)
+    write_atomic(path, seal(text), durable)
 
 
 def read_sealed(path: Path, number: int) -> dict[str, Any]:

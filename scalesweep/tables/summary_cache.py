@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from scalesweep.analysis.metrics import column
-from scalesweep.core.files import seal, unseal
-from scalesweep.core.own_files import replace_sealed
+from scalesweep.core.files import seal, unseal, write_atomic
 from scalesweep.tables.epoch_curves import CURVES
 from scalesweep.tables.epoch_quantities import EPOCH_COLUMNS
 
@@ -46,7 +45,7 @@ class Row(NamedTuple):
 
 def keep_summary(summary: Path, kept: Path) -> None:
     """Copy a summary for the next one, with a checksum at its end: a flipped bit is no result."""
-    replace_sealed(kept, seal(summary.read_bytes()))
+    write_atomic(kept, seal(summary.read_bytes()), durable=False)
 
 
 class KeptSummary:

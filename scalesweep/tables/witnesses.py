@@ -18,7 +18,6 @@ import pandas as pd
 from scalesweep.analysis.prediction.topology import Growth
 from scalesweep.core.files import canonical_json, read_regular, write_atomic
 from scalesweep.core.formatting import finite
-from scalesweep.core.own_files import set_aside
 from scalesweep.core.plan_format import Plan, PlanExperiment
 from scalesweep.core.scaling_kinds import OF_SAMPLES
 from scalesweep.tables.machine import (
@@ -130,27 +129,13 @@ def witnesses(
 
 
 def keep_series(plan: Plan, series: Iterable[Finished], path: Path) -> None:
-    """Put the finished series of a campaign in the place of those that the file has of it.
-
-    A file that holds anything else is set aside.
-    """
-    there = read_series(path)
+    """Put the finished series of a campaign in the place of those that the file has of it."""
     others = [
         series
-        for series in there
+        for series in read_series(path)
         if (series.site, series.campaign) != (plan["site"], plan["campaign"])
     ]
-    text = _text((*others, *series))
-    try:
-        content = read_regular(path, _MOST_BYTES).decode(errors="replace")
-    except FileNotFoundError:
-        content = ""
-    except OSError:
-        content = None
-    if content not in ("", _text(there)):
-        _log.warning("%s: is not as scalesweep left it: kept as %s", path, set_aside(path).name)
-    if content != text:
-        write_atomic(path, text, durable=False)
+    write_atomic(path, _text((*others, *series)), durable=False)
 
 
 def _text(series: Iterable[Finished]) -> str:

@@ -100,6 +100,7 @@ class Program:
         run_id = self.run_id(whole, repeat)
         folder = results / "runs" / SITE / run_id
         folder.mkdir(parents=True)
+        (results / ".scalesweep").write_text('{"scalesweep": "results"}')
         began = BEGIN + timedelta(minutes=minute)
         record = {
             "schema": 3, "run_id": run_id, "benchmark": self.name, "version": 1, "point": whole,

@@ -114,11 +114,6 @@ def test_a_record_outlives_the_failure_of_its_job(project: Project) -> None:
     assert [path.name for path in marker.parent.glob("attempt-*")] == ["attempt-1"]
 
 
-def rules(*names: str) -> dict[str, tuple[str, ...]]:
-    """These rules, none of which writes a log."""
-    return dict.fromkeys(names, ())
-
-
 # In a process of its own each would end with it.
 def make_claims(tmp_path: Path) -> Claims:
     return Claims(tmp_path, tmp_path / "runs")
@@ -126,17 +121,17 @@ def make_claims(tmp_path: Path) -> Claims:
 
 def test_who_makes_runs_and_who_reports_do_not_hinder_each_other(tmp_path: Path) -> None:
     one, two, three = (make_claims(tmp_path) for _ in range(3))
-    one.begin(rules("run", "inventory", "page"), {"a"}, here=True)
-    two.begin(rules("inventory", "page"), (), here=True)
+    one.begin({"run", "inventory", "page"}, {"a"}, here=True)
+    two.begin({"inventory", "page"}, (), here=True)
     with pytest.raises(
         UserError, match=f"process {os.getpid()} on .* is already using this results"
     ):
-        three.begin(rules("run"), {"a"}, here=True)
+        three.begin({"run"}, {"a"}, here=True)
     with pytest.raises(
         UserError, match=f"process {os.getpid()} on .* is already writing the report of this"
     ):
-        three.begin(rules("figures", "page"), (), here=True)
-    three.begin(rules("plan"), (), here=True)  # prints
+        three.begin({"figures", "page"}, (), here=True)
+    three.begin({"plan"}, (), here=True)  # prints
     # The first waits with its own report for the end of the other's.
     waiting = threading.Thread(target=one.report)
     waiting.start()
@@ -146,7 +141,7 @@ def test_who_makes_runs_and_who_reports_do_not_hinder_each_other(tmp_path: Path)
     waiting.join(20)
     assert not waiting.is_alive()
     with pytest.raises(UserError, match="is already writing the report"):
-        three.begin(rules("page"), (), here=True)
+        three.begin({"page"}, (), here=True)
     for each in (one, two, three):
         each.end()
 
@@ -157,7 +152,7 @@ def test_runs_that_were_finished_meanwhile_are_not_started(tmp_path: Path) -> No
     with pytest.raises(
         UserError, match=r"meanwhile finished 1 of the pending runs; run snakemake again"
     ):
-        make_claims(tmp_path).begin(rules("run"), {"a", "b"}, here=True)
+        make_claims(tmp_path).begin({"run"}, {"a", "b"}, here=True)
 
 
 def test_nothing_is_measured_beside_a_launcher_of_an_earlier_snakemake(
@@ -174,13 +169,13 @@ def test_nothing_is_measured_beside_a_launcher_of_an_earlier_snakemake(
     try:
         monkeypatch.setattr(results_lock, "LEFTOVERS_S", 0.2)
         with pytest.raises(UserError, match=told):
-            refused.begin(rules("run"), {"b"}, here=True)
+            refused.begin({"run"}, {"b"}, here=True)
         refused.end()
-        slurm.begin(rules("run"), {"b"}, here=False)  # of its jobs Slurm tells
+        slurm.begin({"run"}, {"b"}, here=False)  # of its jobs Slurm tells
         slurm.end()
         monkeypatch.setattr(results_lock, "LEFTOVERS_S", 30.0)
         threading.Timer(0.3, program.kill).start()
-        one.begin(rules("run"), {"b"}, here=True)
+        one.begin({"run"}, {"b"}, here=True)
     finally:
         program.kill()
         program.wait()

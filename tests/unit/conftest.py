@@ -16,6 +16,7 @@ from scalesweep.config.benchmark import Benchmark, load_benchmark
 from scalesweep.config.campaign import Campaign, load_campaign
 from scalesweep.importers.detect_logs import read_source
 from scalesweep.importers.imported_run import ImportedRun, Refusal
+from scalesweep.state.results_folder import claim_folder
 from tests.fakes.foreign import FOREIGN
 from tests.fakes.foreign import SITE as FOREIGN_SITE
 from tests.fakes.logs import Read
@@ -53,7 +54,9 @@ def campaign_of(toy: Path) -> Callable[[str], Campaign]:
         path.write_text(f"{head}experiments:\n  e:\n    benchmark: toy\n{indented}")
         # Never into the checkout's own results, where a second call would find its runs done.
         own = "results:" in head or Path.cwd() == toy
-        return load_campaign(path, results=None if own else str(toy / "results"))
+        campaign = load_campaign(path, results=None if own else str(toy / "results"))
+        claim_folder(campaign.results, "results")  # records are written there by hand
+        return campaign
 
     return load
 

@@ -61,7 +61,7 @@ rule report:
     message:
         "Reporting on the results so far"
     shell:
-        "{params.command} 2>&1 | tee {log:q} | {{ grep -E '^error: |: kept as ' >&2 || true; }}"
+        "{params.command} 2>&1 | tee {log:q} | {{ grep '^error: ' >&2 || true; }}"
         " && echo {params.page:q}"
 
 
@@ -99,17 +99,16 @@ if SWEEP.options.get("pending") != "ignore":
         PREFLIGHT.claims.release_report()
         if PROGRESS.finish() or SWEEP.set_aside():
             # Failure is data: the report shows the holes and their causes.
-            with PREFLIGHT.claims.making_log("report-now.log"):
-                shell(
-                    "mkdir -p {RESULTS:q}/logs;"
-                    f" {REPORT_NOW}"
-                    " 2>&1 | tee {RESULTS:q}/logs/report-now.log"
-                    " | {{ grep -E '^error: |: kept as ' >&2 || true; }}"
-                    f" && {REPORT_MADE}"
-                    # A history that cannot be written comes after the report.
-                    " || {{ [ {RESULTS:q}/report.html -nt {RESULTS:q}/summary.parquet ]"
-                    f" && {REPORT_MADE}; }}}}"
-                    " || echo no report, see {RESULTS:q}/logs/report-now.log"
-                )
+            shell(
+                "mkdir -p {RESULTS:q}/logs;"
+                f" {REPORT_NOW}"
+                " 2>&1 | tee {RESULTS:q}/logs/report-now.log"
+                " | {{ grep '^error: ' >&2 || true; }}"
+                f" && {REPORT_MADE}"
+                # A history that cannot be written comes after the report.
+                " || {{ [ {RESULTS:q}/report.html -nt {RESULTS:q}/summary.parquet ]"
+                f" && {REPORT_MADE}; }}}}"
+                " || echo no report, see {RESULTS:q}/logs/report-now.log"
+            )
         if damaged := SWEEP.set_aside():
             print(visible(f"error: {damaged}"), file=sys.stderr)

@@ -25,6 +25,7 @@ from scalesweep.commands import advise, predict
 from scalesweep.config.campaign import Campaign, load_campaign
 from scalesweep.core.errors import UserError
 from scalesweep.experiment.results import ExperimentResults
+from scalesweep.state.results_folder import claim_folder
 from scalesweep.table.declared import frame_of
 from scalesweep.tables.layout_runs import is_layout_study, layout_studies, study_parameters
 from scalesweep.tables.now import read_now
@@ -293,6 +294,7 @@ def test_imported_layouts_are_named_without_a_campaign(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Of a published table: layouts that ranks allow, also where failures have no stated cause."""
+    claim_folder(tmp_path, "--results")
     study = sweep(PROGRAM, (1, 2, 4), np.random.default_rng(3), 0.4)
     lines = ["ranks,dp,tp,pp,zero,micro,steps,end,mfu,rate"]
     for layout, seconds in zip(study.layouts, study.seconds.tolist(), strict=True):

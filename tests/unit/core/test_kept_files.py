@@ -120,7 +120,7 @@ def test_where_nothing_can_be_kept_the_step_goes_on(
     def full(*_: Any, **__: Any) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(kept_files, "replace_sealed", full)
+    monkeypatch.setattr(kept_files, "write_atomic", full)
     out = tmp_path / "out"
     assert make(out, {"a": ("1", "A")}) == ["a"]
     assert make(out, {"a": ("1", "A")}) == ["a"]

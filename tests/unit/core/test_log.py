@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from scalesweep.core.log import SEEN, VERBOSITY, set_up
+from scalesweep.core.log import VERBOSITY, set_up
 
 LOG = logging.getLogger("scalesweep.some.module")
 
@@ -48,11 +48,3 @@ def test_a_launch_does_not_pay_for_it() -> None:
     code = "import sys, scalesweep.commands.launch; print('logging' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "False\n"
-
-
-def test_lines_about_files_of_users_are_shown_too() -> None:
-    shown: list[str] = []
-    set_up(shown.append)
-    LOG.warning("odd")
-    LOG.warning("kept", extra=SEEN)
-    assert shown == ["warning: kept"]

@@ -30,6 +30,7 @@ from scalesweep.importers.refusal_list import COPY, NOT_READ, REFUSED, RefusalLi
 from scalesweep.importers.which_importer import hint, kind_of
 from scalesweep.importers.write_campaign import campaign_of, write_campaign
 from scalesweep.importers.write_records import RecordStore, Written, write_runs
+from scalesweep.state.results_folder import claim_folder
 from scalesweep.state.run_state import scan
 from tests.fakes import logs as fake
 from tests.fakes import mllog
@@ -434,6 +435,7 @@ def test_a_results_folder_takes_the_imports_of_one_site(tmp_path: Path) -> None:
         benchmark="",
         window="",
     )
+    claim_folder(tmp_path, "--results")
     (tmp_path / "campaign.yaml").write_text("# Written by import: t\nsite: imported\n")
     check_arguments(args, LOGS)
     (tmp_path / "campaign.yaml").write_text("# Written by import: t\nsite: piz_daint\n")

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from scalesweep.core import own_files
 from scalesweep.core.plan_format import read_plan
 from scalesweep.experiment.load import load_results
 from scalesweep.experiment.points_table import point_table
@@ -127,17 +126,15 @@ def test_files_and_stale_ones(tmp_path: Path) -> None:
     plan = read_plan(root / "plan.json")
     out = root / "tables"
     (out / "gone").mkdir()
-    own_files.mark(root)
-    own_files.publish(out / "gone" / "points.tex", "old")
-    own_files.publish(out / "parallel_reads" / "scaling.tex", "old")
-    (out / "parallel_reads" / "mine.tex").write_text("kept")
+    (out / "gone" / "points.tex").write_text("old")
+    (out / "parallel_reads" / "scaling.tex").write_text("old")
     command = ["tables.py", "--plan", root / "plan.json", "--summary", root / "summary.parquet"]
     command += ["--runs", root / "runs", "--out", out]
     assert run_script(*command).returncode == 0
     found = {str(path.relative_to(out)) for path in out.rglob("*.tex")}
     assert found == {
         "io_weak_scaling/points.tex", "io_weak_scaling/scaling.tex",
-        "parallel_reads/points.tex", "parallel_reads/mine.tex",
+        "parallel_reads/points.tex",
     }  # fmt: skip
     assert not (out / "gone").exists()
     before = {path: path.read_bytes() for path in out.rglob("*.tex")}

@@ -114,7 +114,7 @@ def test_a_call_that_starts_nothing_says_why(
 
     def warned(*verbs: str) -> str:
         caplog.clear()
-        prepare([campaign.file], {}, False, False, verbs)
+        prepare([campaign.file], {"results": str(campaign.results)}, False, False, verbs)
         return caplog.text
 
     line = "2 runs are unsupported: "
