@@ -16,7 +16,7 @@ import numpy as np
 
 from bench.lib.pairs import figure, write_json
 from scalesweep.analysis.types import Floats
-from scalesweep.importers.training_logs.build_run import slow_end, slowed_down, steady_from
+from scalesweep.compute.log_steps import slow_end, slowed_down, steady_from
 
 LINES, SLOW = (8, 30, 300), (20.0, 3.0, 1.5)
 OFF = 0.05

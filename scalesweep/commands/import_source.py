@@ -26,7 +26,15 @@ def run(args: argparse.Namespace) -> None:
 
     What cannot be trusted is named and does not fail the rest.
     """
-    asked = TABLE if args.map else LOGS if args.test else PROFILES if args.benchmark else None
+    asked = (
+        TABLE
+        if args.map
+        else LOGS
+        if args.test or args.reader
+        else PROFILES
+        if args.benchmark
+        else None
+    )
     kind = args.kind or asked or kind_of(Path(args.source))
     cli.check_arguments(args, kind)
     args.measured = _measured_commit(args.commit, args.repository)

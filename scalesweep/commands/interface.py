@@ -233,6 +233,9 @@ def _import(parser: Parser) -> None:
         "--test", default="", metavar="NAME", help="test of nccl-tests, where logs do not say it"
     )
     parser.add_argument(
+        "--reader", default="", metavar="FILE", help="how logs of a program of your own are read"
+    )
+    parser.add_argument(
         "--benchmark", default="", metavar="NAME", help="benchmark whose runs were profiled"
     )
     parser.add_argument(

@@ -33,8 +33,8 @@ RULES: Mapping[str, Rules] = {**detect_logs.RULES, **cosmoflow.RULES}
 CAMPAIGN = "campaign.yaml"
 # The options that only some kinds of sources need.
 _READ_BY = {
-    "map": (TABLE,), "test": (LOGS,), "benchmark": (PROFILES,), "window": (PROFILES,),
-    "ranks": (LOGS, PROFILES, COSMOFLOW),
+    "map": (TABLE,), "test": (LOGS,), "reader": (LOGS,),
+    "benchmark": (PROFILES,), "window": (PROFILES,), "ranks": (LOGS, PROFILES, COSMOFLOW),
 }  # fmt: skip
 _log = logging.getLogger(__name__)
 

@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Protocol
 
 from scalesweep.compute.log_lines import Line, has_packed_name, read_lines
+from scalesweep.compute.log_reader import Reader
+from scalesweep.config.log_readers import shipped_readers
 from scalesweep.core.cpu_limit import TookTooLongError, cpu_limit, reading_limit
 from scalesweep.core.errors import UserError
 from scalesweep.importers import (
@@ -17,6 +19,7 @@ from scalesweep.importers import (
     keras_csv,
     keras_multi_gpu,
     lightning_csv,
+    lines,
     mlperf_beside,
     mlperf_log,
     mlperf_runs,
@@ -28,10 +31,6 @@ from scalesweep.importers.imported_run import ImportedRun, Item, NotRead, Refusa
 from scalesweep.importers.rank_map import RankMap
 from scalesweep.importers.source_files import files_below
 from scalesweep.importers.tf_cnn_log import is_srun_label
-from scalesweep.importers.training_logs import read as training_logs
-from scalesweep.importers.training_logs.registry import RULES as TRAINING_RULES
-from scalesweep.importers.training_logs.registry import SIGN as TRAINING_SIGN
-from scalesweep.importers.training_logs.registry import TRAINING_PROGRAMS
 
 RULES = {
     kind.BENCHMARK: kind.RULES
@@ -39,9 +38,9 @@ RULES = {
         *(tf_cnn_reader, keras_multi_gpu, mlperf_runs, mlperf_training, keras_csv),
         *(collective_logs, osu_latency, huggingface_trainer, lightning_csv, dlio_summary),
     )
-} | TRAINING_RULES
+} | lines.RULES
 NAMES = (
-    f"{TRAINING_PROGRAMS}, tf_cnn_benchmarks, keras-multi-gpu, MLPerf, OSU Micro-Benchmarks or "
+    f"{lines.PROGRAMS}, tf_cnn_benchmarks, keras-multi-gpu, MLPerf, OSU Micro-Benchmarks or "
     "nccl-tests, and no result of Keras's or Lightning's CSVLogger, Hugging Face's Trainer or DLIO"
 )
 
@@ -69,16 +68,15 @@ _NAMED: dict[_Sign, Callable[[Path], bool]] = {
 _PACKED = 30
 
 
-def _kinds(ranks: int | None, test: str | None = None) -> _Kinds:
-    """The sign of each kind of log, and its reader."""
-    return (
+def _kinds(file: Path, ranks: int | None, test: str | None = None) -> _Kinds:
+    """The sign of each kind of log that a file may be, and its reader."""
+    kinds: _Kinds = (
         (re.compile(r"images/sec: |\bModel: {7}\S"), tf_cnn_reader.read_jobs),
         (re.compile(r"Samples/sec: |^parallelization method: "), keras_multi_gpu.read_jobs),
         (mlperf_log.SIGN, partial(mlperf_runs.read_jobs, ranks=ranks)),
         (keras_csv.SIGN, partial(keras_csv.read_runs, ranks=ranks)),
         (collective_logs.SIGN, partial(collective_logs.read_runs, ranks=ranks, test=test)),
         (collective_logs.JSON_SIGN, partial(collective_logs.read_json, ranks=ranks)),
-        (TRAINING_SIGN, partial(training_logs.read_runs, ranks=ranks)),
         (lightning_csv.SIGN, partial(lightning_csv.read_rows, ranks=ranks)),
         (
             huggingface_trainer.SIGN,
@@ -86,21 +84,24 @@ def _kinds(ranks: int | None, test: str | None = None) -> _Kinds:
         ),
         (dlio_summary.SIGN, lambda _lines, file: dlio_summary.read_file(file)),
     )
+    return tuple(it for it in kinds if it[0] not in _NAMED or _NAMED[it[0]](file))
 
 
 def read_source(
-    path: Path, ranks: int | None = None, test: str | None = None
+    path: Path,
+    ranks: int | None = None,
+    test: str | None = None,
+    reader: Reader | None = None,
 ) -> tuple[list[ImportedRun], list[Refusal], list[Path]]:
     """What ``read_items`` yields, sorted: the runs, the refusals, and the files not read.
 
-    ``ranks`` is the number of ranks of all runs whose logs do not tell it, ``test`` as of
-    ``read_items``. Raises UserError if
-    there is no such file or folder or no log in it.
+    ``ranks`` is the number of ranks of all runs whose logs do not tell it, ``test`` and ``reader``
+    as of ``read_items``. Raises UserError if there is no such file or folder or no log in it.
     """
     runs: list[ImportedRun] = []
     refusals: list[Refusal] = []
     others: list[Path] = []
-    for item in read_items(path, RankMap({}, ranks), test):
+    for item in read_items(path, RankMap({}, ranks), test, reader):
         if isinstance(item, ImportedRun):
             runs.append(item)
         elif isinstance(item, Refusal):
@@ -112,11 +113,13 @@ def read_source(
     return runs, refusals, others
 
 
-def read_items(path: Path, ranks: RankMap, test: str | None = None) -> Iterator[Item]:
+def read_items(
+    path: Path, ranks: RankMap, test: str | None = None, reader: Reader | None = None
+) -> Iterator[Item]:
     """Runs of a log, or of every log below a folder in the natural order of their names.
 
     ``ranks`` are those of runs whose logs do not tell them, ``test`` is that of nccl-tests where
-    they do not. A run is yielded as soon as it is
+    they do not, ``reader`` the only one that is tried. A run is yielded as soon as it is
     read, so that a log of any size takes the memory of its longest run. Links to folders and
     hidden files are not followed. Raises UserError if there is no such file or folder.
     """
@@ -127,7 +130,7 @@ def read_items(path: Path, ranks: RankMap, test: str | None = None) -> Iterator[
     ranks.check(files)
     yield from refusals
     for file in files:
-        yield from _read(file, _kinds(ranks.of(file), test))
+        yield from _read(file, ranks.of(file), test, reader)
 
 
 def is_log(file: Path, seconds: float) -> bool:
@@ -135,7 +138,12 @@ def is_log(file: Path, seconds: float) -> bool:
     much CPU time."""
     try:
         with cpu_limit(min(seconds, _limit(file))):
-            return bool(_scan(file, _kinds(None))[0])
+            signs = [sign for sign, _ in _kinds(file, None)]
+            look = lines.Look(shipped_readers().values())
+            return any(
+                look.take(line) or any(sign.search(line.text) for sign in signs)
+                for line in read_lines(file)
+            )
     except (OSError, TookTooLongError):
         return False
 
@@ -145,13 +153,13 @@ def _limit(file: Path) -> float:
     return reading_limit(file.stat().st_size * (_PACKED if has_packed_name(file) else 1))
 
 
-def _read(file: Path, kinds: _Kinds) -> Iterator[Item]:
+def _read(file: Path, ranks: int | None, test: str | None, reader: Reader | None) -> Iterator[Item]:
     """Runs and refusals of a file, or that it is no log of a known kind."""
     there = False
     try:
         if not file.is_file():
             raise OSError(0, "not a regular file")
-        for item in _limited(_items(file, kinds), _limit(file)):
+        for item in _limited(_items(file, ranks, test, reader), _limit(file)):
             there = True
             yield item
     except OSError as error:
@@ -176,23 +184,20 @@ def _limited(items: Iterator[Item], seconds: float) -> Iterator[Item]:
         yield item
 
 
-def _items(file: Path, kinds: _Kinds) -> Iterator[ImportedRun | Refusal]:
-    readers, srun_labels = _scan(file, kinds)
-    for reader in readers:
-        yield from reader(partial(read_lines, file, srun_labels), file)
-
-
-def _scan(file: Path, kinds: _Kinds) -> tuple[list[_Reader], bool]:
-    """The readers of the kinds of log in a file, and whether labels of ``srun --label`` are."""
-    wanted = {sign: read for sign, read in kinds if sign not in _NAMED or _NAMED[sign](file)}
+def _items(
+    file: Path, ranks: int | None, test: str | None, reader: Reader | None
+) -> Iterator[ImportedRun | Refusal]:
+    look = lines.Look([reader] if reader else shipped_readers().values())
+    wanted = {} if reader else dict(_kinds(file, ranks, test))
     readers: dict[_Sign, _Reader] = {}
     srun_labels = False
     for line in read_lines(file):
+        look.take(line)
         srun_labels = srun_labels or (line.rank is None and is_srun_label(line.text))
         for sign in [sign for sign in wanted if sign.search(line.text)]:
             readers[sign] = wanted.pop(sign)
-        if not wanted and srun_labels:
-            break
-    if mlperf_log.SIGN in readers:  # whose runs print the lines of their framework, too
-        readers.pop(TRAINING_SIGN, None)
-    return list(readers.values()), srun_labels
+    for read in readers.values():
+        yield from read(partial(read_lines, file, srun_labels), file)
+    # Runs of MLPerf print the lines of their framework, too.
+    if look.seen and mlperf_log.SIGN not in readers:
+        yield from lines.read_runs(read_lines(file), look, file, ranks)

@@ -390,6 +390,23 @@ LOGS = {
          "peak_memory": 5 * GIB, "final_loss": 9.5},
         ("prime_rl_mfu", "peak_memory"),
     ),
+    "modded-nanogpt": Log(
+        "modded-nanogpt",
+        "step:0/1750 train_time:0ms step_avg:nanms\n" + "".join(
+            f"step:{n}/1750 train_time:{900 + 100 * n}ms step_avg:{900 / n + 100:.2f}ms\n"
+            for n in range(1, 9)
+        ) + "step:8/1750 val_loss:3.2790 train_time:1700ms step_avg:212.50ms\n",
+        None, {"ranks": 1}, {"step_time": 0.1}, warm_up=2,
+    ),
+    "Horovod": Log(
+        "Horovod's synthetic benchmark",
+        "Model: ResNet50\nBatch size: 32\nNumber of GPUs: 4\nRunning warmup...\n"
+        + "".join(f"Iter #{n}: 200.0 img/sec per GPU\n" for n in range(9))
+        + "Img/sec per GPU: 200.0 +-0.0\nTotal img/sec on 4 GPU(s): 800.0 +-0.0\n",
+        None, {"ranks": 4, "model": "ResNet50", "micro_batch_size": 32, "batch_per_rank": 32},
+        {"images_per_second": 200, "total_images_per_second": 800}, ("images_per_second",),
+        warm_up=0,
+    ),
     "NeMo": Log(
         "NeMo", "".join(_nemo(step) for step in range(8)), 8,
         {"ranks": 8, "batch_per_rank": 0.5},

@@ -15,12 +15,13 @@ PACKAGE = Path(scalesweep.__file__).parent
 NAMES = re.compile(r"horovod|tensorflow|torch|\bddp\b|\bfsdp2?\b", re.IGNORECASE)
 # Readers of what a tool writes or of how it is started, and what looks after its installation.
 READERS = (
-    "importers/*", "importers/profiles/*", "importers/training_logs/*", "aspects/profiles/*",
+    "importers/*", "importers/profiles/*", "aspects/profiles/*",
     "report/profiles_section.py",
     "analysis/horovod_trace.py", "analysis/timeline_account.py", "analysis/trace_*.py",
     "analysis/torch_trace.py", "analysis/default_parts.py",
     "compute/horovod_settings.py", "compute/external_program.py", "compute/torch_labels.py",
-    "compute/log_lines.py", "compute/log_metrics.py", "compute/stamp_lines.py",
+    "compute/log_lines.py", "compute/log_metrics.py", "compute/log_prefixes.py",
+    "compute/log_reader.py", "compute/stamp_lines.py",
     "compute/step_errors.py", "compute/error_texts.py", "compute/hang_report.py",
     "compute/memory_limit.py", "doctor/*",
     # Names of variables that launchers set; records as they were before ``notes.exchange``.

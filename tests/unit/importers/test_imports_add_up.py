@@ -432,6 +432,7 @@ def test_a_results_folder_takes_the_imports_of_one_site(tmp_path: Path) -> None:
         ranks="",
         map="",
         test="",
+        reader="",
         benchmark="",
         window="",
     )

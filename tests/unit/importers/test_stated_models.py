@@ -12,8 +12,6 @@ from scalesweep.config.benchmark import load_benchmark
 from scalesweep.config.point_shape import shape_of
 from scalesweep.core.plan_format import PLAN, read_plan
 from scalesweep.experiment.load import load_results
-from scalesweep.importers.training_logs import build_run, progress
-from scalesweep.importers.training_logs.model_facts import DESCRIBING
 from scalesweep.report.sections import fixed_parameters
 from tests.fakes.import_tables import tables_only
 from tests.fakes.imported_runs import import_runs
@@ -240,33 +238,6 @@ def test_the_transformer_of_a_point(tmp_path: Path, read: Read) -> None:
     assert unknown is not None and unknown.ffn_width is None
     assert shape_of(benchmark, {**written.point, "family": "mixture of experts"}) is None
     assert shape_of(benchmark, {**written.point, "sequence_length": None}) is None
-
-
-def test_a_log_imported_before_is_not_imported_twice(
-    tmp_path: Path, read: Read, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """What is known of the model makes another point of the run, and its record moves."""
-    folder = tmp_path / "out" / "runs" / "imported"
-    text = MODEL_ARGS + titan(9)
-    with monkeypatch.context() as before:
-        before.setattr(progress.Start, "state", _former)
-        before.setattr(build_run, "device_of", lambda gpu: {})
-        (old,), _ = import_runs(read(text)[0], folder)
-    assert old.point["layers"] is None and old.point["device"] is None
-    for _ in range(2):
-        (new,), refusals = import_runs(read(text)[0], folder)
-        assert refusals == [] and new.point["layers"] == 32
-        assert new.run_id != old.run_id and new.digest == old.digest
-        assert [path.parent.name for path in folder.glob("*/record.json")] == [new.run_id]
-
-
-_STATE = progress.Start.state
-
-
-def _former(start: progress.Start, name: str, text: str, line: int) -> None:
-    """Take a fact as versions without models did."""
-    if name not in DESCRIBING:
-        _STATE(start, name, text, line)
 
 
 def eight(count: int, tps: float) -> str:

@@ -11,18 +11,18 @@ from hypothesis import strategies as st
 
 from scalesweep.commands import import_source
 from scalesweep.commands.interface import parser_of
-from scalesweep.compute.log_lines import read_lines
+from scalesweep.compute.log_reader import reader_of
+from scalesweep.config.log_readers import load_reader, shipped_readers
 from scalesweep.core.errors import UserError
 from scalesweep.importers.detect_logs import RULES, read_source
 from scalesweep.importers.imported_run import ImportedRun
-from scalesweep.importers.training_logs.build_run import run_of
-from scalesweep.importers.training_logs.progress import starts_of
-from scalesweep.importers.training_logs.registry import PROGRAMS
 from scalesweep.importers.write_campaign import campaign_of
 from tests.conftest import ROOT
 from tests.fakes.import_tables import tables_only
 from tests.fakes.imported_runs import import_runs
 from tests.fakes.training_logs import LOGS, Read, log_reader, megatron, nanogpt, titan, titan_steps
+
+READERS = shipped_readers()
 
 
 @pytest.fixture
@@ -252,34 +252,28 @@ def test_memory_of_0_is_none(read: Read) -> None:
 
 def test_the_declaration_of_the_docs_reads_a_log(tmp_path: Path) -> None:
     page = (ROOT / "docs" / "guide" / "training_logs.md").read_text()
-    (text,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
-    names: dict[str, Any] = {}
-    exec(compile(text, "my_trainer.py", "exec"), names)
-    log = "world size 4, batch 8\n" + "".join(
-        f"my_trainer step {step}: {900 if step == 1 else 100}.0 ms, 8,000 tok/s, loss 2.5\n"
-        for step in range(1, 9)
-    )
+    log, text = re.findall(r"```(?:yaml|text)\n(.*?)```", page, re.DOTALL)
+    (tmp_path / "my_trainer.yaml").write_text(text)
     (tmp_path / "train.log").write_text(log)
-    lines = list(read_lines(tmp_path / "train.log"))
-    (start,) = starts_of(lines, names["MY_TRAINER"], srun=False)
-    run = run_of(start, names["MY_TRAINER"], tmp_path / "train.log", None)
-    assert run.point == {"ranks": 4, "batch_per_rank": 2}
+    reader = load_reader(tmp_path / "my_trainer.yaml")
+    ((run,), refusals, _) = read_source(tmp_path / "train.log", reader=reader)
+    assert (refusals, run.point) == ([], {"ranks": 4, "batch_per_rank": 2})
     assert value(run, "step_time") == pytest.approx(0.1)
     assert value(run, "samples_per_second") == pytest.approx(80)
 
 
 def test_every_program_has_a_log() -> None:
-    assert {log.program for log in LOGS.values()} == {program.name for program in PROGRAMS}
+    assert {log.program for log in LOGS.values()} == {it.program for it in READERS.values()}
 
 
-@pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.benchmark)
-def test_no_program_takes_the_lines_of_another(program: Any) -> None:
-    for name, log in LOGS.items():
-        if log.program != program.name and log.program not in program.also:
-            lines = log.text.splitlines()
-            other = next(it for it in PROGRAMS if it.name == log.program)
-            taken = [line for line in lines if program.prints(line)]
-            assert taken == [] or program.name in other.also, (name, taken[:1])
+@pytest.mark.parametrize("name", READERS)
+def test_no_program_takes_the_lines_of_another(name: str) -> None:
+    reader = READERS[name]
+    for log in LOGS.values():
+        if log.program != reader.program and log.program not in reader.also:
+            other = next(it for it in READERS.values() if it.program == log.program)
+            taken = [line for line in log.text.splitlines() if reader.prints(line)]
+            assert taken == [] or reader.program in other.also, taken[:1]
 
 
 def test_lines_of_two_programs_are_refused_with_the_line(read: Read) -> None:
@@ -584,3 +578,35 @@ def test_import_says_what_is_left_out(
         "left out as warm-up: the first 1 to 9 lines of progress of each start",
         "unfinished: 1 runs, which count in no mean",
     ]
+
+
+def test_a_rate_of_the_program_beside_that_of_a_library_is_refused(read: Read) -> None:
+    lines = LOGS["DeepSpeed"].text.splitlines()
+    own = [f"{line}\n[train] step {n} throughput: 2.5 samples/s" for n, line in enumerate(lines)]
+    runs, (refusal,) = read("\n".join(own), 4)
+    assert runs == [] and "'[train] step 0 throughput: 2.5 samples/s'" in refusal.reason
+    # A summary at the end is not one.
+    assert read("\n".join([*lines, own[-1]]), 4)[1] == []
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"marks": None}, "marks is missing"),
+        ({"mark": "x"}, "unknown key 'mark'; did you mean marks?"),
+        ({"progress": "step ("}, "progress: 'step (' is not a regular expression"),
+        ({"progress": "x <ms>"}, "progress: no group <step:i>"),
+        ({"values": {"s": "step_time"}}, "values: no pattern has a group <s>"),
+        ({"values": {"ms": "speed"}}, "speed is no usual metric: unit, better, scope must"),
+        ({"values": {"ms": {"metric": "step_time", "way": "sum"}}}, "values.ms.way: allowed: seco"),
+        ({"main": "loss"}, "main: allowed: samples_per_second"),
+        ({"derive": {"ranks": "f(x)"}}, "derive.ranks: 'f(x)' uses Call"),
+    ],
+)
+def test_a_wrong_declaration_is_named(change: dict[str, Any], said: str) -> None:
+    good = {"marks": "x", "progress": "x <step:i> <ms>", "values": {"ms": "step_time"}}
+    content = {**good, "main": "step_time", **change}
+    content = {key: it for key, it in content.items() if it is not None}
+    with pytest.raises(UserError) as error:
+        reader_of(content, "mine", "mine.yaml")
+    assert str(error.value).startswith("mine.yaml: ") and said in str(error.value)

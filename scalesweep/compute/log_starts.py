@@ -9,22 +9,34 @@ each step.
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from scalesweep.compute.log_lines import Line
-from scalesweep.importers.imported_run import ImportRefusedError
-from scalesweep.importers.training_logs.model_facts import DESCRIBING
-from scalesweep.importers.training_logs.patterns import bare, uncollected
-from scalesweep.importers.training_logs.printed_number import number_of, rounding_of
-from scalesweep.importers.training_logs.program import LONGEST_LINE, PEAK, Program
+from scalesweep.compute.log_prefixes import Printer, unlabelled
+from scalesweep.compute.log_reader import (
+    LONGEST_LINE,
+    PEAK,
+    Fact,
+    Reader,
+    fact_of,
+    has,
+    number_of,
+    rounding_of,
+)
+from scalesweep.core.errors import UserError
 
 _STEP = re.compile(r"\d{1,12}", re.ASCII)
-# torchrun's label, also behind the time that a continuous integration service writes.
-_TORCH = re.compile(r"^(?:\S{1,40} )?\[(?:rank|default|trainer|worker)(\d{1,7})\]: ?")
-_SRUN = re.compile(r"^ {0,6}(\d{1,7}): ")
-Printer = tuple[int | None, int | None]  # rank by the launcher's label, and by torchrun's
+_SHOWN = 90  # characters of a line
+
+
+class LogError(UserError):
+    """Why a start of a program is no run, and the line that shows it."""
+
+    def __init__(self, reason: str, line: int | None = None) -> None:
+        super().__init__(reason)
+        self.line = line
 
 
 @dataclass(slots=True)
@@ -39,9 +51,7 @@ class Row:
     spoiled: bool = False
 
 
-class Fact(NamedTuple):
-    """What a line states, as printed."""
-
+class _Stated(NamedTuple):
     text: str
     line: int
 
@@ -53,72 +63,83 @@ class Start:
     first_line: int = 0
     last_line: int = 0
     rows: dict[Printer, list[Row]] = field(default_factory=dict)
-    facts: dict[str, Fact] = field(default_factory=dict)
-    # Lines that begin as progress and do not go on so.
+    stated: dict[str, _Stated] = field(default_factory=dict)
+    # Lines that begin as progress and do not go on so; lines with other rates.
     broken: list[int] = field(default_factory=list)
+    rivals: list[_Stated] = field(default_factory=list)
     counts: dict[Printer, Counter[int]] = field(default_factory=dict)
 
-    def state(self, name: str, text: str, line: int) -> None:
-        """Take a fact; raises ImportRefusedError where another was stated before. One that only
-        describes the model is without text then: not known."""
-        before = self.facts.setdefault(name, Fact(text, line))
-        if before.text != text and name in DESCRIBING:
-            self.facts[name] = Fact("", line)
+    def state(self, name: str, text: str, line: int, describes: bool) -> None:
+        """Take a fact; raises LogError where another was stated before. One that only describes
+        the model is without text then: not known."""
+        before = self.stated.setdefault(name, _Stated(text, line))
+        if before.text != text and describes:
+            self.stated[name] = _Stated("", line)
         elif before.text != text:
-            raise ImportRefusedError(
+            raise LogError(
                 f"{name} is {text[:40]}, and {before.text[:40]} in line {before.line}: lines of "
                 "several runs are mixed",
                 line,
             )
 
-
-def labelled_by_srun(lines: Iterable[Line], program: Program) -> bool:
-    """Whether every line of progress begins as ``srun --label`` writes it."""
-    labelled = False
-    for line in lines:
-        if len(line.text) <= LONGEST_LINE and program.prints(bare(line.text)):
-            if line.rank is not None or not _SRUN.match(uncollected(line.text)):
-                return False
-            labelled = True
-    return labelled
+    def texts(self) -> dict[str, str]:
+        """What is stated, as printed."""
+        return {name: it.text for name, it in self.stated.items() if it.text}
 
 
-def starts_of(lines: Iterable[Line], program: Program, srun: bool) -> Iterator[Start]:
-    """The starts of a program in a log, in order. Raises ImportRefusedError."""
-    splitter = _Splitter(program)
+def facts_of(reader: Reader, texts: Mapping[str, str], line: int) -> dict[str, Fact]:
+    """Facts by name, and what is derived of them; raises LogError for what cannot be one run.
+
+    An expression that fails, as for a fact that is not known, leaves its name unknown.
+    """
+    numbers = reader.numbers
+    known: dict[str, Any] = {
+        name: value
+        for name, text in texts.items()
+        if (value := fact_of(text, name in numbers)) is not None
+    }
+    for name, expression in reader.derive.items():
+        at = dict.fromkeys(expression.names) | known
+        try:
+            value = expression(at)
+        except UserError:
+            value = None
+        known.pop(name, None)
+        if value is not None:
+            known[name] = value
+    for when, reason in reader.refuse:
+        if known.keys() >= when.names and when(known):
+            raise LogError(reason.format(**known), line)
+    return known
+
+
+def starts_of(lines: Iterable[Line], reader: Reader, srun: bool) -> Iterator[Start]:
+    """The starts of a program in a log, in order. Raises LogError."""
+    splitter = _Splitter(reader)
     for line in lines:
         if 0 < len(line.text) <= LONGEST_LINE:
-            text, printer = _unlabelled(line, srun)
+            text, printer = unlabelled(line, srun)
             yield from splitter.add(text, line.number, printer)
     yield from splitter.end()
-
-
-def _unlabelled(line: Line, srun: bool) -> tuple[str, Printer]:
-    text, rank = uncollected(line.text), line.rank
-    if srun and rank is None and (label := _SRUN.match(text)):
-        text, rank = text[label.end() :], int(label[1])
-    if "]:" in text and (label := _TORCH.match(text)):
-        return text[label.end() :], (rank, int(label[1]))
-    return text, (rank, None)
 
 
 class _Splitter:
     """Puts lines into the start that they belong to."""
 
-    def __init__(self, program: Program) -> None:
-        self.program = program
+    def __init__(self, reader: Reader) -> None:
+        self.reader = reader
         self.start = Start()
         # Facts behind the first line of progress: of this start, or of the next.
-        self.pending: list[tuple[str, str, int]] = []
+        self.pending: list[tuple[str, str, int, bool]] = []
         # How many of the next lines of a printer hold more than steps.
         self.spoiled: Counter[Printer] = Counter()
 
     def add(self, text: str, line: int, printer: Printer) -> Iterator[Start]:
         """Take a line; yields a start that ends before it."""
-        program = self.program
-        if program.begins_with(text) and self.start.rows.get(printer):
+        reader = self.reader
+        if has(text, reader.begins) and self.start.rows.get(printer):
             yield self._next()
-        if program.prints(text):
+        if reader.prints(text):
             if (row := self._row(text, line)) is None:
                 self.start.broken.append(line)
                 return
@@ -126,35 +147,41 @@ class _Splitter:
                 yield self._next()
             self._keep(row, printer)
             return
-        for mark, pattern in program.more:
-            if mark in text and (rows := self.start.rows.get(printer)):
-                for match in pattern.finditer(text):
-                    before = dict(rows[-1].values)
-                    _fill(rows[-1], match)
-                    self._keep_peaks(rows[-1], before)
-                    self.start.last_line = line
-        if program.is_spoiled_by(text):
-            self.spoiled[printer] = program.spoiled_lines
+        if self._add_more(text, line, printer):
+            return
+        if has(text, reader.spoils):
+            self.spoiled[printer] = reader.spoiled_lines
+        if reader.rivals and reader.rivals.search(text):
+            self.start.rivals.append(_Stated(text.strip()[:_SHOWN], line))
         self._take_facts(text, line)
-
-    def _keep_peaks(self, row: Row, before: dict[str, float]) -> None:
-        """Of memory that several ranks print behind a line, the largest."""
-        for name, value in before.items():
-            if name in row.values and self.program.values[name].way == PEAK:
-                row.values[name] = max(value, row.values[name])
 
     def end(self) -> Iterator[Start]:
         """The last start."""
         if self.start.rows or self.start.broken:
             yield self._next()
 
+    def _add_more(self, text: str, line: int, printer: Printer) -> bool:
+        """Add what a line says of the step before it; of memory that several ranks print, the
+        largest."""
+        belongs = False
+        for mark, pattern in self.reader.more:
+            if mark in text and (rows := self.start.rows.get(printer)):
+                for match in pattern.finditer(text):
+                    row, before = rows[-1], dict(rows[-1].values)
+                    _fill(row, match)
+                    for name in before.keys() & match.groupdict().keys():
+                        if self.reader.values[name].way == PEAK:
+                            row.values[name] = max(before[name], row.values[name])
+                    self.start.last_line, belongs = line, True
+        return belongs
+
     def _row(self, text: str, line: int) -> Row | None:
-        match = self.program.progress.search(text)
+        match = self.reader.match(text)
         if match is None or not _STEP.fullmatch(match["step"].strip()):
             return None
         row = Row(int(match["step"]), line, {}, {}, {})
         _fill(row, match)
-        for name in self.program.settings:
+        for name in self.reader.settings:
             if name in row.values:
                 row.settings[name] = match[name]
                 del row.values[name], row.rounding[name]
@@ -185,30 +212,20 @@ class _Splitter:
         self.start.last_line = max(row.line, self.start.last_line)
 
     def _take_facts(self, text: str, line: int) -> None:
-        for stated in self.program.stated:
-            if stated.mark not in text:
-                continue
-            for match in stated.pattern.finditer(text):
-                if stated.names:
-                    if match["name"] in stated.names:
-                        self._state(stated.names[match["name"]], match["value"], line)
-                else:
-                    for name, value in match.groupdict().items():
-                        if value is not None:
-                            self._state(name, value, line)
-
-    def _state(self, name: str, text: str, line: int) -> None:
-        if self.start.rows:
-            self.pending.append((name, text, line))
-        else:
-            self.start.state(name, text.strip(), line)
+        for stated in self.reader.stated:
+            if stated.mark in text:
+                for name, value in stated.facts(text):
+                    if self.start.rows:
+                        self.pending.append((name, value, line, stated.describes))
+                    else:
+                        self.start.state(name, value.strip(), line, stated.describes)
 
     def _next(self) -> Start:
         """The start that ends here; what was stated in it is that of the next, if there is one."""
         ended, self.start = self.start, Start()
-        for name, text, line in self.pending:
-            ended.facts.setdefault(name, Fact(text.strip(), line))
-            self.start.facts[name] = Fact(text.strip(), line)
+        for name, text, line, _ in self.pending:
+            ended.stated.setdefault(name, _Stated(text.strip(), line))
+            self.start.stated[name] = _Stated(text.strip(), line)
         self.pending.clear()
         self.spoiled.clear()
         return ended
@@ -228,31 +245,31 @@ def _fill(row: Row, match: re.Match[str]) -> None:
 def by_printer(start: Start) -> list[list[Row]]:
     """The lines of each rank that printed, those of all common steps.
 
-    Raises ImportRefusedError where lines are damaged, mixed or lost.
+    Raises LogError where lines are damaged, mixed or lost.
     """
     ends = max((rows[-1].line for rows in start.rows.values()), default=0)
     if inside := [line for line in start.broken if line < ends]:
-        raise ImportRefusedError("a damaged line of progress", inside[0])
+        raise LogError("a damaged line of progress", inside[0])
     if not start.rows:
-        raise ImportRefusedError("only a damaged line of progress", start.broken[0])
+        raise LogError("only a damaged line of progress", start.broken[0])
     streams: list[list[Row]] = []
-    for printer in sorted(start.rows, key=lambda it: (it[0] or 0, it[1] or 0)):
+    for printer in sorted(start.rows, key=lambda it: (it.rank or 0, it.local or 0)):
         streams.extend(_by_occurrence(start.rows[printer]))
-    if (None, None) in start.rows and len(start.rows) > 1:
-        line = start.rows[(None, None)][0].line
-        raise ImportRefusedError("some lines have a rank's label, others have none", line)
+    if Printer() in start.rows and len(start.rows) > 1:
+        line = start.rows[Printer()][0].line
+        raise LogError("some lines have a rank's label, others have none", line)
     common = set.intersection(*({row.step for row in rows} for rows in streams))
     if len(streams) > 1:
         longest = max(streams, key=len)
         # The last lines of some ranks may be lost where a log was cut, or a job ended.
         lost = [row for row in longest if row.step not in common]
         if lost and common and min(row.step for row in lost) < max(common):
-            raise ImportRefusedError(
+            raise LogError(
                 f"step {lost[0].step}: not every rank that prints has a line", lost[0].line
             )
         streams = [[row for row in rows if row.step in common] for rows in streams]
     if not streams[0]:
-        raise ImportRefusedError("no step that all ranks have printed", start.last_line)
+        raise LogError("no step that all ranks have printed", start.last_line)
     return streams
 
 
@@ -270,7 +287,7 @@ def _by_occurrence(rows: list[Row]) -> list[list[Row]]:
     wrong = [step for step, count in places.items() if count != len(streams) and step != last]
     if wrong:
         line = next(row.line for row in rows if row.step == wrong[0])
-        raise ImportRefusedError(
+        raise LogError(
             f"{places[wrong[0]]} lines of step {wrong[0]} without a label of their rank's own, "
             f"{len(streams)} of others: lines of several ranks or runs are mixed",
             line,

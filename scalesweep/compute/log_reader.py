@@ -1,0 +1,332 @@
+"""Readers of programs' logs, as declared in ``resources/readers/NAME.yaml`` and checked here.
+
+The launcher gets a declaration as JSON in the order of a run: this module needs no YAML.
+Patterns have short names for what programs print: ``<ms>`` is a number (``1,786``, ``1e-3``,
+``11.5K``), ``<step:i>`` a whole number, ``<loss:w>`` a word; all else is as in ``re``.
+"""
+
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from scalesweep.core.errors import UserError, choices
+from scalesweep.core.expressions import Expression
+
+# How the values of many lines become one: the mean of times; of rates that of their times; the
+# mean; the largest; the last. ``elapsed`` is a clock: its differences are times of steps.
+SECONDS, RATE, MEAN, PEAK, LAST, ELAPSED = "seconds", "rate", "mean", "peak", "last", "elapsed"
+WAYS = (SECONDS, RATE, MEAN, PEAK, LAST, ELAPSED)
+STEP_TIME, TOKENS, SAMPLES = "step_time", "tokens_per_second", "samples_per_second"
+# What is longer is no line of progress: a search in it would take long.
+LONGEST_LINE = 4000
+_KINDS = {
+    "": r"\d[\d,]{0,24}(?:\.\d{0,25})?(?:[eE][+-]?\d{1,3})?[KMGBTP]?",
+    "i": r"\d[\d,]{0,24}",
+    "w": r"[^\s,|]{1,80}",
+}
+_GROUP = re.compile(r"(?<!\?P)<(?P<name>[a-z_]+)(?::(?P<kind>[iw]))?>")
+_NUMBER = re.compile(
+    r"(?P<digits>[+-]?(?:\d{1,3}(?:,\d{3}){1,6}|\d{1,20})(?:\.\d{0,20})?)"
+    r"(?P<power>[eE][+-]?\d{1,3})?(?P<suffix>[KMGBTP]?)",
+    re.ASCII,
+)
+_SUFFIXES = {"": 1.0, "K": 1e3, "M": 1e6, "G": 1e9, "B": 1e9, "T": 1e12, "P": 1e15}
+_FLAGS = {"true": True, "false": False}
+Fact = str | int | float | bool
+
+
+class Value(NamedTuple):
+    """A value of a line: its metric, and what one printed unit of it is (``times``)."""
+
+    metric: str
+    unit: str
+    better: str = "higher"
+    scope: str = "total"  # rank: of the one that printed it, or of one device; total: of all
+    way: str = MEAN
+    definition: str = ""
+    times: float = 1.0
+
+
+# Metrics that many programs print; those that begin with a key that ends with _ as well.
+KNOWN: Mapping[str, Value] = {
+    value.metric: value
+    for value in (
+        Value(STEP_TIME, "s", "lower", way=SECONDS, definition="time of a step"),
+        Value(TOKENS, "tokens/s", way=RATE, definition="tokens per second of all devices"),
+        Value(f"{TOKENS}_per_device", "tokens/s", "higher", "rank", RATE,
+              "tokens per second of a device"),
+        Value(SAMPLES, "samples/s", way=RATE, definition="samples per second of all devices"),
+        Value("images_per_second", "images/s", "higher", "rank", RATE,
+              "images per second of a rank"),
+        Value("total_images_per_second", "images/s", way=LAST,
+              definition="images per second of all ranks"),
+        Value("final_loss", "1", "lower", way=LAST, definition="loss of the last line"),
+        Value("peak_memory_reserved", "bytes", "lower", "rank", PEAK,
+              "largest memory that PyTorch reserved"),
+        Value("peak_memory_allocated", "bytes", "lower", "rank", PEAK,
+              "largest memory that PyTorch allocated so far"),
+        Value("time_", "s", "lower", "rank",
+              definition="time of a part of a step, on the rank that prints"),
+        Value("flops_per_device_", "FLOP/s", "higher", "rank", RATE,
+              "model FLOP/s of a device, by the program's own count"),
+        Value("hardware_flops_per_device_", "FLOP/s", "higher", "rank", RATE,
+              "hardware FLOP/s of a device, by the program's own count"),
+        Value("model_flop_rate_", "FLOP/s", "higher", "rank", RATE,
+              "model FLOP/s of a device, by the program's own count"),
+    )
+}  # fmt: skip
+# What follows where a log prints, or states, what it is made of.
+DERIVED = {name: KNOWN[name]._replace(way=MEAN) for name in (TOKENS, SAMPLES, STEP_TIME)}
+
+
+class Pattern:
+    """A pattern of a line; ``numbers`` are those of its groups that are numbers."""
+
+    def __init__(self, text: str, where: str) -> None:
+        """Raises UserError that begins with ``where`` if it is no regular expression."""
+        self.numbers = {it["name"] for it in _GROUP.finditer(text) if it["kind"] != "w"}
+        try:
+            self._pattern = re.compile(_GROUP.sub(_group, text))
+        except (re.error, OverflowError, RecursionError) as error:
+            raise UserError(f"{where}: '{text}' is not a regular expression ({error})") from None
+        self.groups = frozenset(self._pattern.groupindex)
+        self.search, self.finditer = self._pattern.search, self._pattern.finditer
+
+
+def _group(match: re.Match[str]) -> str:
+    return f"(?P<{match['name']}>{_KINDS[match['kind'] or '']})"
+
+
+def number_of(text: str) -> float:
+    """The number that a text is; NaN for one that is none (``nan``, ``N/A``)."""
+    match = _NUMBER.fullmatch(text.strip())
+    if match is None:
+        return math.nan
+    digits = match["digits"].replace(",", "") + (match["power"] or "")
+    return float(digits) * _SUFFIXES[match["suffix"]]
+
+
+def rounding_of(text: str) -> float:
+    """By how much the number behind a printed text may differ from it: half of its last digit."""
+    match = _NUMBER.fullmatch(text.strip())
+    if match is None:
+        return 0.0
+    decimals = len(match["digits"].partition(".")[2])
+    power = int(match["power"][1:]) if match["power"] else 0
+    return float(0.5 * 10.0 ** (power - decimals) * _SUFFIXES[match["suffix"]])
+
+
+def fact_of(text: str, number: bool) -> Fact | None:
+    """A printed fact: a whole number, a flag, a word; of a group of numbers also 11.5K.
+
+    None for a number that is none."""
+    whole = text.replace(",", "")
+    if whole.isascii() and whole.isdigit():
+        return int(whole[:18])
+    if number:
+        value = number_of(text)
+        return value if math.isfinite(value) else None
+    return _FLAGS.get(text.lower(), text)
+
+
+class Stated(NamedTuple):
+    """Lines that state facts: each named group of ``pattern`` is a fact of that name.
+
+    With groups ``name`` and ``value``, ``names`` says which names are which facts; ``names`` and
+    ``values`` are two lists of words. ``describes``: lines that contradict each other leave the
+    fact unknown, and are no sign of a second run.
+    """
+
+    mark: str
+    pattern: Pattern
+    names: Mapping[str, str]
+    describes: bool
+
+    def facts(self, text: str) -> Iterator[tuple[str, str]]:
+        """Name and text of each fact in a line."""
+        for match in self.pattern.finditer(text):
+            groups = match.groupdict()
+            if "name" in groups:
+                if groups["name"] in self.names:
+                    yield self.names[groups["name"]], groups["value"]
+            elif "names" in groups:
+                words = [re.findall(r"\w+", groups[key]) for key in ("names", "values")]
+                yield from zip(*words, strict=False)
+            else:
+                yield from ((name, it) for name, it in groups.items() if it is not None)
+
+
+@dataclass(frozen=True)
+class Reader:
+    """How the log of a program is read (docs/guide/training_logs.md has the keys).
+
+    ``marks``, one of which is in every line of progress, are looked for before any pattern; with
+    ``sign`` they begin a line of progress, also a cut one. ``more`` belongs to the line of progress
+    before it, ``final`` to the whole start. ``settings`` are facts that may change in a training.
+    """
+
+    program: str
+    benchmark: str
+    summary: str
+    marks: tuple[str, ...]
+    sign: Pattern
+    progress: tuple[Pattern, ...]
+    values: Mapping[str, Value]
+    main: str
+    averages: bool = False
+    settings: tuple[str, ...] = ()
+    stated: tuple[Stated, ...] = ()
+    more: tuple[tuple[str, Pattern], ...] = ()
+    derive: Mapping[str, Expression] = field(default_factory=dict)
+    refuse: tuple[tuple[Expression, str], ...] = ()
+    begins: tuple[str, ...] = ()
+    spoils: tuple[str, ...] = ()
+    spoiled_lines: int = 1
+    also: tuple[str, ...] = ()
+    rivals: Pattern | None = None
+    ranks: int | None = None
+    parameters: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+
+    def prints(self, text: str) -> bool:
+        """Whether a line is one of progress, or the begin of one."""
+        return has(text, self.marks) and self.sign.search(text) is not None
+
+    def match(self, text: str) -> re.Match[str] | None:
+        """The values of a line of progress; None for one that is cut or damaged."""
+        return next(filter(None, (pattern.search(text) for pattern in self.progress)), None)
+
+    @property
+    def numbers(self) -> frozenset[str]:
+        """Facts that stand where a pattern has a number."""
+        return frozenset().union(*(it.pattern.numbers for it in self.stated), self.settings)
+
+    @property
+    def metrics(self) -> dict[str, Value]:
+        """What a run may have by name, the main one first."""
+        own = {value.metric: value for value in self.values.values()}
+        every = {**DERIVED, **own}
+        return {self.main: every[self.main], **every}
+
+
+def has(text: str, marks: tuple[str, ...]) -> bool:
+    """Whether one of the marks is in a text; a loop, as it is asked of every line."""
+    for mark in marks:  # noqa: SIM110
+        if mark in text:
+            return True
+    return False
+
+
+_NEEDED = ("marks", "progress", "values", "main")
+_KEYS = (
+    *("program", "summary", *_NEEDED, "sign", "averages", "settings", "facts", "model", "more"),
+    *("derive", "refuse", "begins", "spoils", "spoiled_lines", "also", "rivals", "ranks"),
+    "parameters",
+)
+
+
+_STATED = ("unit", "better", "scope")  # of a metric that is no usual one
+_WORDS = {"way": WAYS, "better": ("higher", "lower"), "scope": ("rank", "total")}
+
+
+def reader_of(content: Any, benchmark: str, where: str) -> Reader:
+    """The reader of a declaration; raises UserError that begins with ``where`` and names a key."""
+    _check_keys(content, _KEYS, where)
+    if lacking := [key for key in _NEEDED if key not in content]:
+        raise UserError(f"{where}: {lacking[0]} is missing")
+    marks = _texts(content, "marks")
+    progress = tuple(Pattern(it, f"{where}: progress") for it in _texts(content, "progress"))
+    begin = "|".join(map(re.escape, marks))
+    reader = Reader(
+        program=str(content.get("program", benchmark)),
+        benchmark=benchmark,
+        summary=str(content.get("summary", f"Runs of {benchmark}, from its log.")),
+        marks=marks,
+        sign=Pattern(content.get("sign", begin), f"{where}: sign"),
+        progress=progress,
+        values={
+            group: _value(value, f"{where}: values.{group}")
+            for group, value in content["values"].items()
+        },
+        main=content["main"],
+        averages=bool(content.get("averages", False)),
+        settings=_texts(content, "settings"),
+        stated=tuple(_stated(content, where)),
+        more=tuple(
+            (it["mark"], Pattern(it["pattern"], f"{where}: more")) for it in content.get("more", ())
+        ),
+        derive={
+            name: Expression(str(text), f"{where}: derive.{name}")
+            for name, text in content.get("derive", {}).items()
+        },
+        refuse=tuple(
+            (Expression(it["when"], f"{where}: refuse"), it["reason"])
+            for it in content.get("refuse", ())
+        ),
+        begins=_texts(content, "begins"),
+        spoils=_texts(content, "spoils"),
+        spoiled_lines=int(content.get("spoiled_lines", 1)),
+        also=_texts(content, "also"),
+        rivals=Pattern(content["rivals"], f"{where}: rivals") if "rivals" in content else None,
+        ranks=content.get("ranks"),
+        parameters=content.get("parameters", {}),
+    )
+    _check_groups(reader, where)
+    return reader
+
+
+def _check_keys(content: Any, allowed: Sequence[str], where: str) -> None:
+    if not isinstance(content, Mapping):
+        raise UserError(f"{where}: a mapping is needed; keys: {', '.join(allowed)}")
+    if unknown := [key for key in content if key not in allowed]:
+        raise UserError(f"{where}: unknown key '{unknown[0]}'; {choices(unknown[0], allowed)}")
+
+
+def _texts(content: Mapping[str, Any], key: str) -> tuple[str, ...]:
+    given = content.get(key, ())
+    return (given,) if isinstance(given, str) else tuple(map(str, given))
+
+
+def _value(given: Any, where: str) -> Value:
+    """A value by the name of its metric alone, or with what is not as usual for it."""
+    own = {"metric": given} if isinstance(given, str) else given
+    _check_keys(own, Value._fields, where)
+    if "metric" not in own:
+        raise UserError(f"{where}: metric is missing")
+    name = own["metric"]
+    usual = KNOWN.get(name) or next(
+        (it for key, it in KNOWN.items() if key.endswith("_") and name.startswith(key)), None
+    )
+    if usual is None and (lacking := [key for key in _STATED if key not in own]):
+        raise UserError(f"{where}: {name} is no usual metric: {', '.join(lacking)} must be stated")
+    value = (usual or Value(name, ""))._replace(**own)
+    for key, allowed in _WORDS.items():
+        if getattr(value, key) not in allowed:
+            raise UserError(f"{where}.{key}: {choices(getattr(value, key), allowed)}")
+    return value._replace(times=float(value.times), definition=value.definition or "as printed")
+
+
+def _stated(content: Mapping[str, Any], where: str) -> Iterator[Stated]:
+    for key in ("facts", "model"):
+        for number, it in enumerate(content.get(key, ())):
+            at = f"{where}: {key}[{number}]"
+            _check_keys(it, ("mark", "pattern", "names"), at)
+            names = it.get("names", {})
+            if not isinstance(names, Mapping):
+                names = {name: name for name in names}
+            yield Stated(it.get("mark", ""), Pattern(it["pattern"], at), names, key == "model")
+
+
+def _check_groups(reader: Reader, where: str) -> None:
+    """Raise UserError where a group has no pattern, or the main metric no value."""
+    groups = set().union(*(it.groups for it in (*reader.progress, *dict(reader.more).values())))
+    for pattern in reader.progress:
+        if "step" not in pattern.groups:
+            raise UserError(f"{where}: progress: no group <step:i>")
+    for name in (*reader.values, *reader.settings):
+        if name not in groups:
+            raise UserError(f"{where}: values: no pattern has a group <{name}>")
+    metrics = {*DERIVED, *(value.metric for value in reader.values.values())}
+    if reader.main not in metrics:
+        raise UserError(f"{where}: main: {choices(reader.main, sorted(metrics))}")

@@ -1,0 +1,335 @@
+"""Steps of one start of a program: where they become steady, their metrics, their arrays.
+
+It needs NumPy: a launcher imports it once the program has ended.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scalesweep.analysis.steady_state import steady_state
+from scalesweep.analysis.types import Floats
+from scalesweep.compute.log_reader import (
+    DERIVED,
+    ELAPSED,
+    LAST,
+    PEAK,
+    RATE,
+    SAMPLES,
+    SECONDS,
+    STEP_TIME,
+    TOKENS,
+    Reader,
+    Value,
+)
+from scalesweep.compute.log_starts import LogError, Row, Start, by_printer
+from scalesweep.core.record import STEP_TIMES, WARMUP_STEP_TIMES
+
+# With fewer lines nothing tells where a warm-up ends (analysis/steady_state.py).
+FEWEST_LINES = 4
+# Fewer show no trend, even where each is above the one before (analysis/steady_state.py).
+FEWEST_DRIFTING = 6
+# Halves of fewer lines are not looked at by themselves.
+FEWEST_IN_HALF = 10
+# Several lines before the steady ones that are faster by this share were no warm-up.
+FASTER = 0.05
+# Last lines that are all slower by this share than so many of those before are another state.
+SLOWER, NEARLY_ALL = 0.15, 0.9
+# Lines without labels are of two runs where one of each step takes this much longer than another
+# in the median, and this much in nearly every step. Simulated with noise that no two ranks share,
+# although ranks wait for each other: of 2 to 64 ranks 5 % of noise is never two runs, 10 % in at
+# most 1 %; two runs that differ by 25 % are found in 97 % of 8 steps.
+MOST_APART, APART_EACH, APART_SHARE, FEWEST_APART = 1.2, 1.1, 0.9, 8
+# Rates of a device and of all, of three digits each.
+RATES = ((f"{TOKENS}_per_device", TOKENS), ("images_per_second", "total_images_per_second"))
+RATES_APART = 0.05
+# Half of a last digit is kept where it is more than this share of a value.
+ROUNDED_FROM = 1e-3
+Flags = NDArray[np.bool_]  # by line
+
+
+@dataclass(frozen=True)
+class Steps:
+    """The lines of all ranks that print: ``values`` by group, [line, printer]."""
+
+    reader: Reader
+    streams: Sequence[Sequence[Row]]
+    values: Mapping[str, Floats]
+    rounding: Mapping[str, Floats]  # half of the last digit of each value
+    spoiled: Flags
+    without: Flags  # first lines, whose time or rate is none yet
+    settings: Mapping[str, str]
+    changed: Flags  # lines before the last change of a setting
+    unlabelled: bool  # whether no label tells some printers apart
+
+    @property
+    def numbers(self) -> list[int]:
+        """The step of each line."""
+        return [row.step for row in self.streams[0]]
+
+    def value(self, name: str) -> Value:
+        """What a group is; times of a clock are those of steps."""
+        value = self.reader.values[name]
+        return value._replace(way=SECONDS) if value.way == ELAPSED else value
+
+
+def steps_of(reader: Reader, start: Start) -> Steps:
+    """The values of all lines. Raises LogError where a line is damaged, or a time or rate is none,
+    or another line states a rate that may be the program's own."""
+    if len(start.rivals) > 1:
+        raise LogError(
+            f"{reader.program}'s lines are of a part of a step, and the program prints a rate of "
+            f"its own: '{start.rivals[0].text}'; give a reader of these lines: --reader FILE.yaml",
+            start.rivals[0].line,
+        )
+    streams = by_printer(start)
+    numbers = np.array([row.step for row in streams[0]])
+    names = [name for name in reader.values if any(name in row.values for row in streams[0])]
+    values: dict[str, Floats] = {}
+    for name in names:
+        array = np.array(
+            [[row.values.get(name, math.nan) for row in rows] for rows in streams], np.float64
+        ).T
+        array *= reader.values[name].times
+        if reader.values[name].way == ELAPSED:
+            passed = np.diff(array, axis=0) / np.diff(numbers)[:, None]
+            array = np.vstack([np.full((1, len(streams)), math.nan), passed])
+            again = np.flatnonzero((passed <= 0).any(axis=1))
+            array[: 2 + again[-1] if len(again) else 0] = math.nan  # the clock began anew
+        values[name] = array
+    without = np.zeros(len(numbers), bool)
+    for name in names:
+        if reader.values[name].way in (SECONDS, RATE, ELAPSED):
+            begin = _first_value(reader.values[name].metric, name, values[name], streams)
+            without[:begin] = True
+    last = streams[0][-1].settings
+    settings = [row.settings for row in streams[0]]
+    ends = next((n for n in range(len(settings), 0, -1) if settings[n - 1] != last), 0)
+    return Steps(
+        reader,
+        streams,
+        values,
+        {
+            name: np.array([row.rounding.get(name, 0.0) for row in streams[0]])
+            * reader.values[name].times
+            for name in names
+        },
+        np.array([any(row.spoiled for row in rows) for rows in zip(*streams, strict=True)]),
+        without,
+        last,
+        np.arange(len(numbers)) < ends,
+        len(streams) > len(start.rows),
+    )
+
+
+def _first_value(metric: str, name: str, values: Floats, streams: Sequence[Sequence[Row]]) -> int:
+    """The first line from which on every printed time or rate is one; before, 0 or no number may
+    stand for none yet. Raises LogError."""
+    printed = np.array([[name in row.values for row in rows] for rows in streams]).T
+    good = ((values > 0) & (values < math.inf)) | ~printed
+    lines = good.all(axis=1)
+    begin = int(lines.argmax()) if lines.any() else 0
+    if not lines[begin:].all():
+        at = begin + int(lines[begin:].argmin())
+        row = streams[int(good[at].argmin())][at]
+        raise LogError(f"{metric} of {row.values[name]:g}", row.line)
+    return begin
+
+
+def _times(steps: Steps) -> Floats:
+    """Times of lines, up to a factor, [line, printer]: printed, or one over a rate.
+
+    Raises LogError without either."""
+    for way in (SECONDS, RATE):
+        for name, values in steps.values.items():
+            if steps.value(name).way == way and np.isfinite(values[~steps.without]).all():
+                with np.errstate(divide="ignore"):  # of lines that do not count
+                    return values if way == SECONDS else 1.0 / values
+    raise LogError("lines of progress without a time or a rate", steps.streams[0][-1].line)
+
+
+def steady_from(times: Floats) -> tuple[int | None, bool]:
+    """The first time from which on they are steady, None if they never are; and whether they still
+    drift. What drifts in its first half only counts from there on."""
+    state = steady_state(times, 0, fewest_drifting=FEWEST_DRIFTING)
+    if state.drifting and len(times) >= 2 * FEWEST_IN_HALF:
+        half = len(times) // 2
+        later = steady_state(times[half:], 0, fewest_drifting=FEWEST_DRIFTING)
+        if later.detected is not None and not later.drifting:
+            return half + later.detected, False
+    if state.detected is None or state.detected >= len(times) - 1:
+        return None, False
+    return state.detected, state.drifting
+
+
+def slowed_down(times: Floats, first: int) -> bool:
+    """Whether the times before the first steady one were faster: nothing warms up so."""
+    if first < FEWEST_LINES:
+        return False
+    return bool(np.median(times[:first]) < (1 - FASTER) * np.median(times[first:]))
+
+
+def slow_end(times: Floats, first: int) -> int | None:
+    """From which of the times on all are slower than nearly all before, from the first steady one
+    on, to the end; None where the last are as the others."""
+    steady = times[first:]
+    for begin in range(len(steady) - FEWEST_LINES, 2 * len(steady) // 3 - 1, -1):
+        before, last = steady[:begin], float(steady[begin:].min())
+        if len(before) < FEWEST_LINES or last < (1 + SLOWER) * float(np.median(before)):
+            return None
+        if last > float(np.quantile(before, NEARLY_ALL)):
+            return first + begin
+    return None
+
+
+def kept_lines(steps: Steps) -> tuple[Flags, dict[str, Any]]:
+    """Which lines count, and what is said of those that do not: warm-up, evaluations, changes.
+
+    Raises LogError with too few lines to tell, or where they are of runs of unlike speed.
+    """
+    times = np.median(each := _times(steps), axis=1)
+    end, numbers = steps.streams[0][-1].line, steps.numbers
+    usable = np.flatnonzero(~(steps.spoiled | steps.changed | steps.without))
+    if len(usable) < FEWEST_LINES:
+        raise LogError(
+            f"{len(usable)} lines of progress: too few to tell where the warm-up ends "
+            f"({FEWEST_LINES} are needed)",
+            end,
+        )
+    first, drifting = steady_from(times[usable])
+    if first is None:
+        raise LogError(f"the times of {len(usable)} lines of progress never become steady", end)
+    kept = np.zeros(len(numbers), bool)
+    kept[usable[first:]] = True
+    said: dict[str, Any] = {"lines": int(usable[first])}
+    if spoiled := int(steps.spoiled.sum()):
+        said["with_evaluation"] = spoiled
+    if changed := int(steps.changed.sum()):
+        said["before_a_change"] = changed
+    if slowed_down(times[usable], first):
+        said["slower_after"] = numbers[usable[first]]
+    elif (slow := slow_end(times[usable], first)) is not None:
+        said["slower_after"] = numbers[usable[slow]]
+    if drifting:
+        said["drifting"] = True
+    if steps.unlabelled:
+        _check_alike(each[kept], end)
+    return kept, said
+
+
+def _check_alike(times: Floats, line: int) -> None:
+    """Raises LogError where printers are of runs of unlike speed: ranks of one run take the same
+    time for a step."""
+    medians = np.median(times, axis=0)
+    slow, fast = int(medians.argmax()), int(medians.argmin())
+    apart = medians[slow] > MOST_APART * medians[fast]
+    always = (times[:, slow] > APART_EACH * times[:, fast]).mean() >= APART_SHARE
+    if len(times) >= FEWEST_APART and apart and always:
+        raise LogError(
+            f"the lines of each step differ by {medians[slow] / medians[fast] - 1:.0%} in their "
+            "times, and no label tells them apart: lines of several runs are mixed",
+            line,
+        )
+
+
+def unfinished(warm: Mapping[str, Any]) -> str:
+    """Why the mean of a run's lines stands for nothing; empty where it does."""
+    if "drifting" in warm:
+        return "the times of its steps still drift at the end"
+    if step := warm.get("slower_after"):
+        return f"its steps became slower at step {step} and stayed so: no warm-up"
+    return ""
+
+
+def arrays_of(steps: Steps, kept: Flags, first: int) -> dict[str, Floats]:
+    """Values [line, printer]; ``step_times`` only of lines that are single steps, all of them.
+
+    ``first``: lines of the warm-up."""
+    arrays: dict[str, Floats] = {"logged_steps": np.array(steps.numbers, np.float64)}
+    within = all(after - before == 1 for before, after in pairwise(steps.numbers))
+    for name, values in steps.values.items():
+        value = steps.value(name)
+        single = within or not steps.reader.averages
+        if value.metric == STEP_TIME and value.way == SECONDS and single:
+            arrays[STEP_TIMES] = values[kept]
+            early = values[:first][np.isfinite(values[:first]).all(axis=1)]
+            if len(early):
+                arrays[WARMUP_STEP_TIMES] = early
+        else:
+            arrays[f"logged_{value.metric}"] = values
+    return arrays
+
+
+def _mean(way: str, values: Floats) -> float | None:
+    """One value of those [line, printer] that count; None where one is missing."""
+    known = values[-1:] if way == LAST else values[np.isfinite(values).all(axis=1)]
+    if not len(known):
+        return None
+    if way == PEAK:  # 0 is printed where nothing was measured
+        value = float(known.max(axis=0).mean()) or math.nan
+    elif way == RATE:
+        value = float((1.0 / (1.0 / known).mean(axis=0)).mean())
+    else:
+        value = float(known.mean())
+    return value if math.isfinite(value) else None
+
+
+def metrics_of(steps: Steps, kept: Flags, known: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Metrics of the lines that count, and those that follow from them and from ``known``: ranks,
+    batch, tokens.
+
+    Raises LogError where rates of all and of a device are those of other ranks.
+    """
+    metrics: dict[str, dict[str, Any]] = {}
+    for name, values in steps.values.items():
+        it = steps.value(name)
+        value = _mean(it.way, values if it.way in (LAST, PEAK) else values[kept])
+        if value is not None:
+            half = float(steps.rounding[name][kept].max())
+            metrics[it.metric] = {
+                "value": value, "unit": it.unit, "better": it.better, "scope": it.scope,
+                **({"rounding": half} if half > ROUNDED_FROM * abs(value) else {}),
+            }  # fmt: skip
+    _check_total(metrics, known["ranks"], steps.streams[0][0].line)
+    for name, value in _derived({key: it["value"] for key, it in metrics.items()}, known).items():
+        it = DERIVED[name]
+        metrics.setdefault(
+            name, {"value": value, "unit": it.unit, "better": it.better, "scope": it.scope}
+        )
+    return metrics
+
+
+def _check_total(metrics: Mapping[str, Mapping[str, Any]], ranks: int, line: int) -> None:
+    """Raises LogError where a rate of all is not that of a device times the ranks."""
+    for each, every in RATES:
+        if each in metrics and every in metrics:
+            ratio = metrics[every]["value"] / metrics[each]["value"]
+            if abs(ratio / ranks - 1) > RATES_APART:
+                what = each.replace("_per_device", "").replace("_", " ")
+                raise LogError(
+                    f"{what} of all over those of a device are {ratio:.4g}, of {ranks} ranks", line
+                )
+
+
+def _derived(values: Mapping[str, float], known: Mapping[str, Any]) -> dict[str, float]:
+    """Step time, tokens and samples per second of all ranks, as far as they follow."""
+    batch, length = known.get("global_batch_size"), known.get("sequence_length")
+    tokens = known.get("tokens_per_step") or (batch * length if batch and length else None)
+    rate = values.get(TOKENS)
+    if rate is None and (each := values.get(f"{TOKENS}_per_device")):
+        rate = each * known["ranks"]
+    time = values.get(STEP_TIME)
+    if time is None and rate and tokens:
+        time = tokens / rate
+    if time is None and batch and values.get(SAMPLES):
+        time = batch / values[SAMPLES]
+    if rate is None and time and tokens:
+        rate = tokens / time
+    samples = values.get(SAMPLES) or (batch / time if batch and time else None)
+    derived = {TOKENS: rate, SAMPLES: samples, STEP_TIME: time}
+    return {name: value for name, value in derived.items() if value is not None}

@@ -1,0 +1,24 @@
+"""Readers of logs: those in ``resources/readers``, and a user's own in a file."""
+
+from functools import cache
+from pathlib import Path
+
+from scalesweep.compute.log_reader import Reader, reader_of
+from scalesweep.config.yaml_loader import load_yaml
+from scalesweep.core.errors import UserError, choices
+from scalesweep.core.paths import RESOURCES
+
+_FOLDER = RESOURCES / "readers"
+
+
+@cache
+def shipped_readers() -> dict[str, Reader]:
+    """The readers that come with scalesweep, by the names of their files."""
+    return {path.stem: load_reader(path) for path in sorted(_FOLDER.glob("*.yaml"))}
+
+
+def load_reader(path: Path) -> Reader:
+    """The reader in a file; its benchmark has the file's name. Raises UserError."""
+    if not path.is_file():
+        raise UserError(f"{path}: no such file; {choices(path, sorted(shipped_readers()))}")
+    return reader_of(load_yaml(path), path.stem, str(path))

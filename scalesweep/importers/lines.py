@@ -1,0 +1,171 @@
+"""Runs of programs from their logs, by the readers in ``resources/readers`` or a user's own."""
+
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+from scalesweep.compute.log_lines import Line
+from scalesweep.compute.log_prefixes import bare, has_srun_label
+from scalesweep.compute.log_reader import LONGEST_LINE, Reader
+from scalesweep.compute.log_starts import LogError, Start, facts_of, starts_of
+from scalesweep.compute.log_steps import arrays_of, kept_lines, metrics_of, steps_of, unfinished
+from scalesweep.config.log_readers import shipped_readers
+from scalesweep.core.files import digest_of
+from scalesweep.importers.imported_run import GPU, ImportedRun, Refusal, file_dates, shown
+from scalesweep.importers.log_models import (
+    METHOD,
+    PARAMETERS,
+    TRANSFORMER,
+    check_flops,
+    check_layout,
+    known_of,
+    point_of,
+)
+from scalesweep.importers.made_benchmark import Made, parameter_entry
+from scalesweep.importers.write_campaign import Comparison, Rules
+
+_WORDS = 100
+_UNSTATED = {"ranks": "not stated"}
+
+
+class Look:
+    """Looks for lines of progress: whose they are, and whether ``srun --label`` labels them."""
+
+    def __init__(self, readers: Iterable[Reader]) -> None:
+        """Looks for lines of these readers."""
+        self._marks = [(mark, reader) for reader in readers for mark in reader.marks]
+        self.seen: dict[str, tuple[Reader, int]] = {}
+        self._srun: dict[str, bool] = {}
+
+    def take(self, line: Line) -> bool:
+        """Look at a line; whether it is one of progress."""
+        if len(line.text) > LONGEST_LINE:
+            return False
+        for mark, reader in self._marks:
+            if mark in line.text and reader.sign.search(bare(line.text)):
+                self.seen.setdefault(reader.program, (reader, line.number))
+                labelled = line.rank is None and has_srun_label(line.text)
+                self._srun[reader.program] = self._srun.get(reader.program, True) and labelled
+                return True
+        return False
+
+    def reader(self) -> tuple[Reader, bool]:
+        """The one reader of the lines, and whether srun labels all of them.
+
+        Raises LogError for lines of two programs, neither of which runs on the other.
+        """
+        below = {name for reader, _ in self.seen.values() for name in reader.also}
+        readers = [it for it in self.seen.values() if it[0].program not in below]
+        if len(readers) > 1:
+            (first, at), (second, other) = readers[:2]
+            raise LogError(
+                f"a line of {second.program} in a log of {first.program} (line {at}): a file is "
+                "read as one program's; split it",
+                other,
+            )
+        return readers[0][0], self._srun[readers[0][0].program]
+
+
+def rules_of(reader: Reader) -> Rules:
+    """How the runs of a reader become experiments."""
+    return Rules(
+        scaling="scaling",
+        comparisons=(Comparison("layouts", METHOD, "How ranks share model and batch."),),
+        prefix=f"{reader.benchmark}_",
+        per_rank=("batch_per_rank", "tokens_per_rank"),
+        shared=("data_parallel",),
+    )
+
+
+RULES = {reader.benchmark: rules_of(reader) for reader in shipped_readers().values()}
+PROGRAMS = ", ".join(reader.program for reader in shipped_readers().values())
+
+
+def read_runs(
+    lines: Iterable[Line], look: Look, file: Path, ranks: int | None = None
+) -> Iterator[ImportedRun | Refusal]:
+    """The runs of a log and the refusals in order; ``look`` has seen all ``lines`` of ``file``,
+    ``ranks`` are those of a run whose log does not state them."""
+    try:
+        reader, srun = look.reader()
+        for start in starts_of(lines, reader, srun):
+            try:
+                yield _run(start, reader, file, ranks)
+            except LogError as error:
+                line = error.line or start.first_line
+                yield Refusal(file, str(error), line, reader.benchmark, kind=str(error))
+    except LogError as error:
+        yield Refusal(file, str(error), error.line)
+
+
+def _run(start: Start, reader: Reader, file: Path, ranks: int | None) -> ImportedRun:
+    """The run of one start, of ``ranks`` where the log states no number. Raises LogError."""
+    steps = steps_of(reader, start)
+    texts = {**start.texts(), **steps.settings}
+    kinds = {**PARAMETERS, **_own_kinds(reader)}
+    known = known_of(facts_of(reader, texts, start.first_line), kinds, start.first_line)
+    stated = "ranks" in known
+    known = {"ranks": ranks or reader.ranks, **known}
+    if known["ranks"] is None:
+        raise LogError(
+            f"{reader.program} does not state the number of GPUs here: --ranks N", start.first_line
+        )
+    if len(steps.streams) > known["ranks"]:
+        raise LogError(
+            f"{len(steps.streams)} ranks print lines of each step, of {known['ranks']} in all",
+            start.first_line,
+        )
+    check_layout(known, start.first_line)
+    kept, warm = kept_lines(steps)
+    metrics = metrics_of(steps, kept, known)
+    check_flops(metrics, known, start.first_line)
+    evidence = [
+        reader.program, sorted(texts.items()),
+        [[[row.step, sorted(row.values.items())] for row in rows] for rows in steps.streams],
+    ]  # fmt: skip
+    modified = datetime.fromtimestamp(file.stat().st_mtime, UTC)
+    variant = {GPU: known["gpu"]} if "gpu" in known else {}
+    first = steps.numbers[0]
+    return ImportedRun(
+        benchmark=reader.benchmark,
+        made=made_of(reader),
+        point=point_of(known, kinds),
+        file=file,
+        line=start.first_line,
+        source_digest=digest_of([repr(part) for part in evidence]),
+        started=modified,
+        ended=modified,
+        variant=variant if stated or ranks else variant | _UNSTATED,
+        samples=arrays_of(steps, kept, warm["lines"]),
+        samples_per_epoch=0,
+        metrics=metrics,
+        notes={
+            "importer": f"{reader.program} log",
+            "lines": [start.first_line, start.last_line],
+            "dates": file_dates("the log"),
+            "facts": {name: shown(text)[:_WORDS] for name, text in texts.items()},
+            "printers": len(steps.streams),
+            "ranks_from": "the log" if stated else "--ranks" if ranks else "assumed",
+            "warm_up": warm,
+            **({"first_step": first} if first > 1 else {}),
+            **({"cut_lines": start.broken} if start.broken else {}),
+        },
+        unfinished=unfinished(warm),
+    )
+
+
+def _own_kinds(reader: Reader) -> dict[str, tuple[str, str, str | None, bool]]:
+    return {
+        name: (it["type"], it["doc"], it.get("unit"), it.get("workload", False))
+        for name, it in reader.parameters.items()
+    }
+
+
+def made_of(reader: Reader) -> Made:
+    """The benchmark of a reader's runs."""
+    return Made(
+        reader.summary,
+        {n: parameter_entry(*it) for n, it in {**PARAMETERS, **_own_kinds(reader)}.items()},
+        {name: value.definition for name, value in reader.metrics.items()},
+        {"transformer": dict(TRANSFORMER)},
+    )

@@ -1,0 +1,156 @@
+"""What logs state of a training: parameters of a point, and the transformer that these declare.
+
+What a log does not state is unknown: no name of a model stands for its size.
+"""
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from scalesweep.analysis.device_peaks import DEVICES, DRIVER_NAMES
+from scalesweep.analysis.flop_conventions import MFU, flop_metric
+from scalesweep.compute.log_reader import TOKENS
+from scalesweep.compute.log_starts import LogError
+from scalesweep.core.formatting import number
+from scalesweep.importers.imported_run import shown
+
+# As of ``parameter_entry``, without null: type, text, unit, whether it is the work that is done.
+PARAMETERS: Mapping[str, tuple[str, str, str | None, bool]] = {
+    "model": ("string", "The model, as the program names it.", None, True),
+    "model_parameters": ("integer", "Parameters of the model.", "parameters", True),
+    "sequence_length": ("integer", "Tokens of a sample.", "tokens", True),
+    "batch_per_rank": ("number", "Samples of a step / ranks.", "samples", True),
+    "tokens_per_rank": ("number", "Tokens of a step / ranks.", "tokens", True),
+    "micro_batch_size": ("integer", "Samples of a forward pass of one replica.", "samples", False),
+    "precision": ("string", "Number format of the computation.", None, False),
+    "data_parallel": ("string", "How replicas share the model.", None, False),
+    "tp": ("integer", "Ranks that share a layer (tensor parallel).", "ranks", False),
+    "pp": ("integer", "Stages of a pipeline.", "ranks", False),
+    "cp": ("integer", "Ranks that share a sequence (context parallel).", "ranks", False),
+    "ep": ("integer", "Ranks that share experts (expert parallel).", "ranks", False),
+    "family": ("string", "What the model is, where it is no dense decoder.", None, True),
+    "layers": ("integer", "Blocks of the model.", "layers", True),
+    "width": ("integer", "Values of a token between blocks.", "values", True),
+    "heads": ("integer", "Heads of the attention.", "heads", True),
+    "kv_heads": ("integer", "Heads of keys and values.", "heads", True),
+    "ffn_width": ("integer", "Width of the layers between two attentions.", "values", True),
+    "gated": ("boolean", "Whether these layers have a gate.", None, True),
+    "vocabulary": ("integer", "Tokens that the model knows, padded.", "tokens", True),
+    "tied": ("boolean", "Whether the last layer has the first one's weights.", None, True),
+    "learned_positions": ("boolean", "Whether positions have learned vectors.", None, True),
+    "recompute": ("string", "What the backward pass computes again.", None, False),
+    "quantization": ("string", "Narrower numbers in some products.", None, False),
+    "device": ("string", "The device, by its data sheet (device_peaks.py).", None, False),
+}
+METHOD = ("data_parallel", "tp", "pp", "cp", "ep")
+# What is unknown where it is no number above 0, as of a model without it.
+_MODEL = ("layers", "width", "heads", "kv_heads", "ffn_width", "vocabulary")
+# What a point has beside its parameters, or other parameters follow from.
+_COUNTS = ("ranks", "ranks_per_node", "global_batch_size", "tokens_per_step")
+_16_BIT = {
+    "bfloat16": ["bfloat16", "bf16", "bf16-true", "bf16-mixed"],
+    "float16": ["float16", "fp16", "16-true", "16-mixed"],
+}
+_DTYPE = " else ".join(
+    [
+        "'float8' if quantization == 'float8'",
+        "null if quantization is not null",
+        # float32 may be tf32 on the device: no log says it.
+        *(f"'{dtype}' if precision in {names}" for dtype, names in _16_BIT.items()),
+        "null",
+    ]
+)
+TRANSFORMER: Mapping[str, str] = {
+    "when": "family is null",
+    "parameters": "model_parameters",
+    **{name: name for name in ("layers", "width", "heads", "kv_heads")},
+    # How many matrices have this width, and how wide keys are, must be known with it.
+    "ffn_width": "ffn_width if gated is not null and kv_heads is not null else null",
+    "gated": "gated",
+    "sequence": "sequence_length",
+    **{name: name for name in ("vocabulary", "tied", "learned_positions", "recompute")},
+    "micro_batch": "micro_batch_size",
+    "dtype": _DTYPE,
+    "device": "device",
+}
+# Conventions differ by a factor of two; a comma or point that is misread makes 1000.
+_FACTOR = 10.0
+# Attention's share of 6 N is T / (6 d) where blocks have 12 d^2 weights. Without the width of a
+# model it is taken to be as narrow as this.
+_NARROWEST = 256
+_WORDS = 100  # characters of a text
+
+
+def known_of(facts: Mapping[str, Any], kinds: Mapping[str, Any], line: int) -> dict[str, Any]:
+    """Parameters of the facts, by their ``kinds``. Raises LogError for a number that cannot be."""
+    known: dict[str, Any] = {}
+    for name, value in facts.items():
+        kind = "integer" if name in _COUNTS else kinds[name][0] if name in kinds else None
+        if kind == "string" or name == "gpu":
+            known[name] = shown(str(value))[:_WORDS]
+        elif kind == "boolean" and isinstance(value, bool):
+            known[name] = value
+        elif kind in ("integer", "number") and type(value) in (int, float):
+            if not 0 < value < 1e18 and name not in _MODEL:
+                raise LogError(f"{name} is {value}", line)
+            if 0 < value < 1e18:
+                known[name] = round(value) if kind == "integer" else value
+    if device := DRIVER_NAMES.get(str(known.get("gpu"))):
+        known["device"] = device
+    return known
+
+
+def point_of(known: Mapping[str, Any], kinds: Mapping[str, Any]) -> dict[str, Any]:
+    """Parameters of the run: what is of all ranks together, by rank."""
+    point = {n: it for n, it in known.items() if n in kinds or n in ("ranks", "ranks_per_node")}
+    for name, total in (
+        ("batch_per_rank", known.get("global_batch_size")),
+        ("tokens_per_rank", known.get("tokens_per_step")),
+    ):
+        if total:
+            each = total / known["ranks"]
+            point[name] = int(each) if each == int(each) else each
+    return point
+
+
+def check_layout(known: Mapping[str, Any], line: int) -> None:
+    """Raises LogError where the ranks cannot share the model as the log says."""
+    axes = [name for name in ("tp", "pp", "cp") if known.get(name)]
+    size = math.prod(known[name] for name in axes)
+    if known["ranks"] % size:
+        raise LogError(f"{known['ranks']} ranks, no multiple of {' x '.join(axes)} = {size}", line)
+
+
+def check_flops(
+    metrics: Mapping[str, Mapping[str, Any]], known: Mapping[str, Any], line: int
+) -> None:
+    """Raises LogError where the printed FLOP/s, or MFU, of a device are too many for its tokens/s.
+
+    Too few are none: of a mixture of experts a token meets a small part of the parameters.
+    """
+    each, size = metrics.get(f"{TOKENS}_per_device"), known.get("model_parameters")
+    every = metrics.get(TOKENS)
+    if size is None or (each is None and every is None):
+        return
+    rate = each["value"] if each else every["value"] / known["ranks"] if every else 0.0
+    length, width = known.get("sequence_length", 0), known.get("width", _NARROWEST)
+    needed = 6.0 * size * (1 + length / (6 * width)) * rate
+    for name, it in metrics.items():
+        if (value := _flops(name, float(it["value"]), known)) > _FACTOR * needed:
+            raise LogError(
+                f"{name} of {number(float(it['value']), 3)} is {number(value / needed, 2)} times "
+                f"what {number(rate, 4)} tokens/s of a device need at most with {size:,} "
+                "parameters: was a number printed with other commas and points?",
+                line,
+            )
+
+
+def _flops(name: str, value: float, known: Mapping[str, Any]) -> float:
+    """FLOP/s that a metric stands for, at least; 0 of any other metric."""
+    metric = flop_metric(name)
+    if metric is not None and metric.stem in ("model_flop_rate", "flops_per_device"):
+        return value
+    if metric is None or metric.stem != MFU:
+        return 0.0
+    device = DEVICES.get(str(known.get("device")))
+    return value * min((device or it).flops["float16"] for it in DEVICES.values())
