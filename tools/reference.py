@@ -19,6 +19,7 @@ from scalesweep.config.overrides import OVERRIDES, VERBS
 from scalesweep.config.reserved_names import OF_RUNS, OF_TABLES
 from scalesweep.config.yaml_loader import load_yaml
 from scalesweep.core.paths import SCHEMAS
+from scalesweep.importers.table_map import MapFile, Metric, Parameter
 from scalesweep.table.declared import columns_of
 
 PAGES = ROOT / "docs" / "reference"
@@ -26,7 +27,6 @@ TITLES = {
     "campaign": "Keys of a campaign",
     "site": "Keys of a site",
     "benchmark": "Keys of benchmark.yaml",
-    "table_map": "Keys of a map of a table",
 }
 # Objects whose keys have a table of their own: place in the schema -> heading.
 SECTIONS = {
@@ -42,10 +42,6 @@ SECTIONS = {
     ("benchmark", "data"): "A data set",
     ("benchmark", "result.stamps"): "How stamps are read: `result.stamps`",
     ("benchmark", "result.extract[]"): "A metric that is extracted: an entry of `result.extract`",
-    ("table_map", "parameters.NAME"): "A parameter",
-    ("table_map", "metrics.NAME"): "A metric",
-    ("table_map", "transformer"): "A transformer",
-    ("table_map", "memory"): "Memory of a rank",
 }
 WORDS = {
     "integer": "integer",
@@ -138,6 +134,24 @@ def keys(name: str) -> str:
     return "\n".join(text)
 
 
+def keys_of_map() -> str:
+    """The page of the keys of a map of a table, by its models."""
+    text = [
+        "<!-- tools/reference.py writes this page from scalesweep/importers/table_map.py. -->",
+        f"# Keys of a map of a table\n\n{MapFile.__doc__}\n",
+    ]
+    for title, model in (("", MapFile), ("A parameter", Parameter), ("A metric", Metric)):
+        lines = []
+        for name, field in model.model_fields.items():
+            default = "required" if field.is_required() else str(field.default or "none")
+            default = "found out" if default.startswith("separator=") else default
+            words = (field.description or "").replace("|", "\\|")
+            lines.append(f"| `{name}` | {default} | {words} |")
+        head = "| key | default | meaning |\n|---|---|---|\n"
+        text.append((f"## {title}\n\n" if title else "") + head + "\n".join(lines) + "\n")
+    return "\n".join(text)
+
+
 def reserved() -> str:
     """The names that parameters of a benchmark cannot have."""
 
@@ -225,7 +239,7 @@ def main() -> None:
     """Write all pages, or say which are stale."""
     wanted = {f"{name}.md": keys(name) for name in TITLES}
     wanted["benchmark.md"] += reserved()
-    wanted |= {"tables.md": tables(), "commands.md": commands()}
+    wanted |= {"tables.md": tables(), "commands.md": commands(), "table_map.md": keys_of_map()}
     stale = [
         name
         for name, text in wanted.items()

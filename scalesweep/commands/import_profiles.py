@@ -41,6 +41,7 @@ def run(args: argparse.Namespace) -> None:
         ) from None
     rules = {known.name: Rules("scaling", (), prefix=f"{known.name}_")} if known else {}
     for name in made.parameters:
+        cli.claim(args)
         make_benchmark(
             Path(args.results), name, _summary(name), made.parameters[name], made.metrics[name]
         )

@@ -55,7 +55,7 @@ def check_arguments(args: argparse.Namespace, kind: str) -> None:
     load_site(args.site, "--site")
     args.ranks = read_ranks(args.ranks)
     check_path("--results", args.results)
-    claim_folder(Path(args.results), "--results")
+    claim_folder(Path(args.results), "--results", write=False)
     campaign = Path(args.results) / CAMPAIGN
     if campaign.is_file():
         there = load_yaml(campaign)
@@ -67,11 +67,24 @@ def check_arguments(args: argparse.Namespace, kind: str) -> None:
             )
 
 
+def claim(args: argparse.Namespace) -> None:
+    """Make the results folder, once there is something to write."""
+    claim_folder(Path(args.results), "--results")
+
+
 def _noting_warm_up(items: Iterable[Item], lines: set[int]) -> Iterator[Item]:
     """The same items; ``lines`` gets how many lines of progress each log had before steady ones."""
     for item in items:
         if isinstance(item, ImportedRun) and (warm_up := item.notes.get("warm_up")):
             lines.add(warm_up["lines"])
+        yield item
+
+
+def _claiming(items: Iterable[Item], args: argparse.Namespace) -> Iterator[Item]:
+    """The same items; the results folder is there once a run comes."""
+    for item in items:
+        if isinstance(item, ImportedRun):
+            claim(args)
         yield item
 
 
@@ -105,31 +118,33 @@ def deliver(
     imported = 0
     warm_up: set[int] = set()
     unfinished = 0
-    with RefusalList(results, source) as refused:
-        for item in itertools.chain(refusals, write_runs(_noting_warm_up(runs, warm_up), store)):
-            if isinstance(item, Written):
-                imported += 1
-                unfinished += bool(item.unfinished)
-            else:
-                refused.add(item)
-        for line in refused.lines():
-            print(line, file=sys.stderr)
-    copies = refused.counts(COPY)
+    refused = RefusalList(results, source)
+    claimed = _claiming(_noting_warm_up(runs, warm_up), args)
+    for item in itertools.chain(refusals, write_runs(claimed, store)):
+        if isinstance(item, Written):
+            imported += 1
+            unfinished += bool(item.unfinished)
+        else:
+            refused.add(item)
+    for line in refused.lines():
+        print(line, file=sys.stderr)
+    copies = refused.count(COPY)
     also = f", copies: {copies}" if copies else ""
-    print(f"imported: {imported} runs, refused: {refused.counts(REFUSED)}{also}")
+    print(f"imported: {imported} runs, refused: {refused.count(REFUSED)}{also}")
     if warm_up:
         least, most = min(warm_up), max(warm_up)
         each = f"{most}" if least == most else f"{least} to {most}"
         print(f"left out as warm-up: the first {each} lines of progress of each start")
     if unfinished:
         print(f"unfinished: {unfinished} runs, which count in no mean")
-    if refused.new:
-        print(f"what was not imported: {refused.path}")
-    where = hint(source, kind) if refused.counts(NOT_READ) or not imported else ""
+    where = hint(source, kind) if refused.count(NOT_READ) or not imported else ""
     if not imported:
-        if not refused.counts(REFUSED):
+        if not refused.count(REFUSED):
             raise UserError(f"{shown(source)}: holds nothing that can be read as {kind}{where}")
         raise UserError(f"{shown(source)}: no run could be imported{where}")
+    refused.write()
+    if refused.new:
+        print(f"what was not imported: {refused.path}")
     if where:
         print(where.removeprefix("; "))
     _write_campaign(args, store.runs, refused, {**RULES, **rules}, description, rules)

@@ -1,4 +1,4 @@
-"""A table as it was published: CSV with any separator, Parquet or JSON lines.
+"""A table as it was published: text with any separator, Markdown, JSON or Parquet.
 
 Nothing is guessed where two readings give two numbers: a comma that may be a decimal comma or stand
 between thousands is refused until the map says which.
@@ -15,48 +15,55 @@ from pathlib import Path
 from typing import Any
 
 from scalesweep.compute.log_lines import open_packed
-from scalesweep.core.csv_cells import text_of_cell
+from scalesweep.core.causes import Cause
 from scalesweep.core.errors import UserError
 from scalesweep.importers.imported_run import Refusal
 
 MAX_BYTES = 64 << 20
-MAX_ROWS = 100_000
-MAX_COLUMNS = 4096
-SEPARATORS = ",;\t|"
+SEPARATORS = (",", ";", "\t", "|", "  ")
 # Heading of a column without a name that comes first, as pandas writes its index.
 INDEX = "index"
 HIDDEN = "..."  # what pandas prints for columns that it does not print
+_ENDS = (".csv", ".tsv", ".md", ".json", ".jsonl", ".ndjson", ".parquet")
 
 Cell = str | int | float | bool | None
+Line = tuple[int, dict[str, Cell]]  # where a row is, and its cells by column
 
+# Words in the cell of a metric that say that the run failed.
+FAILED = {
+    "oom": Cause.OUT_OF_MEMORY, "out of memory": Cause.OUT_OF_MEMORY, "timeout": Cause.TIMEOUT,
+    "time out": Cause.TIMEOUT, "failed": Cause.NOT_STATED, "fail": Cause.NOT_STATED,
+    "error": Cause.NOT_STATED, "crash": Cause.NOT_STATED, "crashed": Cause.NOT_STATED,
+    "dnf": Cause.NOT_STATED, "killed": Cause.KILLED,
+}  # fmt: skip
 _MISSING = frozenset(("", "-", "--", "na", "n/a", "nan", "none", "null"))
-_PLAIN = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,4})?", re.ASCII)
-_THOUSANDS = re.compile(r"[+-]?\d{1,3}(?:,\d{3})+(?:\.\d+)?", re.ASCII)
-_COMMA = re.compile(r"[+-]?\d+,\d+(?:[eE][+-]?\d{1,4})?", re.ASCII)
-_GROUPED = re.compile(r"[+-]?\d{1,3}(?:([.,' _])\d{3})(?:\1\d{3})*(?:[.,]\d+)?", re.ASCII)
+_EXPONENT = r"(?:[eE][+-]?\d{1,4})?"
+_PLAIN = re.compile(rf"[+-]?(?:\d+\.?\d*|\.\d+){_EXPONENT}", re.ASCII)
+_POINT = re.compile(rf"[+-]?\d*\.\d+{_EXPONENT}", re.ASCII)
+_COMMA = re.compile(rf"[+-]?\d+,\d+{_EXPONENT}", re.ASCII)
 _UNSURE = re.compile(r"[+-]?\d{1,3}(?:,\d{3})+", re.ASCII)
-_POINT = re.compile(r"[+-]?\d*\.\d+(?:[eE][+-]?\d{1,4})?", re.ASCII)
-
-
-def is_percentage(cell: Cell) -> bool:
-    """Whether a cell is written as a percentage, such as ``95 %``."""
-    return isinstance(cell, str) and cell.rstrip().endswith("%")
+_GROUPED = re.compile(r"[+-]?\d{1,3}(?:([.,' _])\d{3})(?:\1\d{3})*(?:[.,]\d+)?", re.ASCII)
+# Lines below a heading of Markdown, and borders: | --- | ---: |, +-----+-----+.
+_RULE = re.compile(r"\s*[|+](?=.*-)[\s|+:=-]*\s*|\s*:?-+:?\s*(?:[|+]\s*:?-+:?\s*)+")
+_MARKS = re.compile(r"\*\*|`|(?<!\w)__|__(?!\w)|\[([^\]]*)\]\([^)]*\)")
 
 
 @dataclass(frozen=True)
 class Row:
-    """A row: its line in the file (its number, from 1, in Parquet), and its cells by column."""
+    """A row: its file, its line there (its number, from 1, in JSON and Parquet), and its cells."""
 
+    file: Path
     line: int
     cells: Mapping[str, Cell]
 
 
 @dataclass(frozen=True)
 class Table:
-    """What a file holds; ``refusals`` are rows that cannot be read, ``notes`` what to know of it.
+    """What a file holds, or all files of a folder.
 
-    ``decimal`` is the mark that its numbers have, None where they show none; ``thousands`` what a
-    map says that stands between thousands.
+    ``refusals`` are rows that cannot be read, ``notes`` what to know of it. ``decimal`` is the mark
+    that its numbers have, None where they show none; ``thousands`` what a map says that stands
+    between thousands.
     """
 
     file: Path
@@ -64,7 +71,6 @@ class Table:
     rows: tuple[Row, ...]
     refusals: tuple[Refusal, ...] = ()
     notes: tuple[str, ...] = ()
-    separator: str | None = None
     decimal: str | None = "."
     thousands: str | None = None
 
@@ -73,64 +79,55 @@ class Table:
 
         Raises ValueError with the reason if it is no finite number.
         """
-        if cell is None or isinstance(cell, bool):
-            if cell is None:
-                return None
-            raise ValueError(f"{cell} is not a number")
-        if not isinstance(cell, str):
-            if not math.isfinite(cell):
-                raise ValueError(f"{cell} is not a finite number")
-            return cell
-        text = cell.strip()
-        if text.lower() in _MISSING:
+        if cell is None or (isinstance(cell, str) and cell.strip().lower() in _MISSING):
             return None
-        if HIDDEN in text:
-            raise ValueError("'...': values were left out when the table was printed")
-        percent = is_percentage(text)
-        value = self._plain(text.removesuffix("%").strip(), text)
-        return value / 100 if percent else value
+        if isinstance(cell, bool):
+            raise ValueError(f"{cell} is not a number")
+        value: float | int
+        if isinstance(cell, str):
+            text = cell.strip()
+            value = self._plain(text.removesuffix("%").rstrip(), text[:30])
+            value = value / 100 if text.endswith("%") else value
+        else:
+            value = cell
+        if not math.isfinite(value):
+            raise ValueError(f"{str(cell)[:30]!a} is not a finite number")
+        return value
 
     def _plain(self, text: str, shown: str) -> float | int:
         """The number of a cell without its unit; ``shown`` is the cell in messages.
 
-        Marks between thousands and decimals are those of the table. Raises ValueError if it is no
-        finite number, or a comma may be either mark.
+        Raises ValueError if it is none, or a comma may be either mark.
         """
-        if self.thousands is not None:
+        if HIDDEN in text:
+            raise ValueError("'...': values were left out when the table was printed")
+        if self.thousands and self.thousands in text:
             mark, rest = re.escape(self.thousands), re.escape(self.decimal or ".")
-            if re.fullmatch(rf"[+-]?\d{{1,3}}(?:{mark}\d{{3}})+(?:{rest}\d+)?", text, re.ASCII):
-                text = text.replace(self.thousands, "")
-            elif self.thousands in text:
-                raise ValueError(f"{shown[:30]!a}: {self.thousands!r} is not between thousands")
+            if not re.fullmatch(rf"[+-]?\d{{1,3}}(?:{mark}\d{{3}})+(?:{rest}\d+)?", text):
+                raise ValueError(f"{shown!a}: {self.thousands!r} is not between thousands")
+            text = text.replace(self.thousands, "")
         if self.decimal == "," and (_COMMA.fullmatch(text) or _PLAIN.fullmatch(text)):
             if "." in text:
                 raise ValueError(
-                    f"{shown[:30]!a} has a decimal point, others a decimal comma; if it stands "
+                    f"{shown!a} has a decimal point, others a decimal comma; if it stands "
                     "between thousands, say so in the map: table: {thousands: '.'}"
                 )
             text = text.replace(",", ".")
         elif self.decimal is None and _UNSURE.fullmatch(text):
             raise ValueError(
-                f"{shown[:30]!a}: the comma may be a decimal comma or stand between thousands; "
+                f"{shown!a}: the comma may be a decimal comma or stand between thousands; "
                 "say which in the map: table: {decimal: ','} or {decimal: '.'}"
             )
-        elif self.decimal != "," and _THOUSANDS.fullmatch(text):
+        elif self.decimal != "," and _UNSURE.fullmatch(text.partition(".")[0]):
             text = text.replace(",", "")
-        if not _PLAIN.fullmatch(text):
-            grouped = None if self.thousands else _GROUPED.fullmatch(text)
-            raise ValueError(
-                f"{shown[:30]!a} is not a number"
-                + (
-                    f"; if {grouped[1]!r} stands between thousands, say so in the map: table: "
-                    f'{{thousands: "{grouped[1]}"}}'
-                    if grouped
-                    else ""
-                )
-            )
-        value = float(text)
-        if not math.isfinite(value):
-            raise ValueError(f"{shown[:30]!a} is not a finite number")
-        return int(text) if re.fullmatch(r"[+-]?\d{1,18}", text, re.ASCII) else value
+        if _PLAIN.fullmatch(text):
+            return int(text) if re.fullmatch(r"[+-]?\d{1,18}", text) else float(text)
+        grouped = None if self.thousands else _GROUPED.fullmatch(text)
+        hint = grouped and (
+            f"; if {grouped[1]!r} stands between thousands, say so in the map: table: "
+            f'{{thousands: "{grouped[1]}"}}'
+        )
+        raise ValueError(f"{shown!a} is not a number{hint or ''}")
 
 
 def half_unit(cell: Cell) -> float:
@@ -143,57 +140,83 @@ def half_unit(cell: Cell) -> float:
     text = cell.strip()
     scale = 0.01 if text.endswith("%") else 1.0
     mantissa, _, exponent = text.rstrip("% ").lower().partition("e")
-    mark = max(mantissa.rfind("."), -1 if "." in mantissa else mantissa.rfind(","))
-    digits = len(mantissa) - mark - 1 if mark >= 0 else 0
+    digits = len(re.split(r"[.,]", mantissa, maxsplit=1)[1]) if re.search("[.,]", mantissa) else 0
     power = int(exponent) if re.fullmatch(r"[+-]?\d{1,4}", exponent) else 0
     return float(0.5 * scale * 10.0 ** (power - digits))
 
 
 def read_table(
-    file: Path,
+    source: Path,
     separator: str | None = None,
     decimal: str | None = None,
     thousands: str | None = None,
 ) -> Table:
-    """Read a table whole; separator and decimal mark are looked up in it unless they are given,
-    what stands between thousands is only looked up where it is a comma.
+    """Read a table whole, or the tables of a folder as one; what is not given is found out.
 
-    Raises UserError naming the file if it is no table, or one that cannot be trusted.
+    Raises UserError naming the file if it is no table.
     """
-    content = _content(file)
-    if content[:4] == b"PAR1":
-        return _parquet(content, file)
-    for magic, what in (
-        (b"PK\x03\x04", "a workbook or an archive"),
-        (b"\xd0\xcf\x11\xe0", "a workbook"),
-    ):
-        if content.startswith(magic):
-            raise UserError(
-                f"{file}: {what}, which no installed library reads: save the sheet as CSV"
-            )
-    text = _text(content, file)
-    start = text.lstrip()[:1]
-    if start == "{":
-        return _json_lines(text, file)
-    if start == "[":
-        raise UserError(f"{file}: a JSON array, not JSON lines: write one object on each line")
-    return _csv(text, file, separator, decimal, thousands)
+    files = tables_of(source)
+    if not files:
+        raise UserError(f"{source}: no such file, or a folder without tables")
+    rows: list[Row] = []
+    refusals: list[Refusal] = []
+    notes: list[str] = []
+    columns: dict[str, None] = {}
+    for file in files:
+        names, lines = _read(file, separator, refusals, notes)
+        _check_columns(names, file)
+        columns.update(dict.fromkeys(names))
+        rows += [Row(file, line, cells) for line, cells in lines]
+    whole = tuple(
+        Row(row.file, row.line, {name: row.cells.get(name) for name in columns}) for row in rows
+    )
+    mark = decimal or ("." if thousands and thousands != "." else "," if thousands else None)
+    return Table(
+        source, tuple(columns), whole, tuple(refusals), tuple(dict.fromkeys(notes)),
+        mark or _decimal(whole), thousands,
+    )  # fmt: skip
 
 
-def _content(file: Path) -> bytes:
+def tables_of(source: Path) -> list[Path]:
+    """A file, or the files of a folder whose names are those of tables."""
+    if not source.is_dir():
+        return [source] if source.is_file() else []
+    ends = tuple(f"{end}{packed}" for end in _ENDS for packed in ("", ".gz", ".xz"))
+    return sorted(p for p in source.iterdir() if p.is_file() and p.name.lower().endswith(ends))
+
+
+def _read(
+    file: Path, separator: str | None, refusals: list[Refusal], notes: list[str]
+) -> tuple[Sequence[str], Sequence[Line]]:
+    """The columns and rows of a file; adds what cannot be read, and what to know of it."""
     try:
-        if not file.is_file():
-            what = "no such file" if not file.exists() else "not a regular file"
-            raise UserError(f"{file}: {what}")
         with open_packed(file) as stream:
             content = stream.read(MAX_BYTES + 1)
     except OSError as error:
         raise UserError(f"{file}: {error.strerror or 'cannot be read'}") from None
-    if len(content) > MAX_BYTES:
-        raise UserError(f"{file}: more than {MAX_BYTES} bytes, which is no table of results")
-    if not content.strip():
-        raise UserError(f"{file}: is empty")
-    return content
+    if len(content) > MAX_BYTES or not content.strip():
+        raise UserError(f"{file}: is empty, or has more than {MAX_BYTES:,} bytes")
+    if content.startswith(b"PAR1"):
+        return _parquet(content, file)
+    if content.startswith((b"PK\x03\x04", b"\xd0\xcf\x11\xe0")):
+        raise UserError(f"{file}: a workbook or an archive: save the sheet as CSV")
+    text = _text(content, file)
+    if text.lstrip().startswith(("{", "[")):
+        return _json(text, file, refusals, notes)
+    heading, *fields = _boxed(text, file) or _records(text, file, separator or _separator(text))
+    names = [name or (INDEX if place == 0 else "") for place, name in enumerate(heading[1])]
+    lines: list[Line] = []
+    for line, cells in fields:
+        if len(cells) == len(names):
+            lines.append((line, dict(zip(names, cells, strict=True))))
+        else:
+            why = f"{len(cells)} fields, the heading has {len(names)}: a cut or damaged line"
+            refusals.append(Refusal(file, why, line))
+    if lines and not text.endswith(("\n", "\r")):
+        notes.append(f"{file}: the last line has no line end: check that it is whole")
+    for _, row in lines:
+        row.pop(HIDDEN, None)
+    return [name for name in names if name != HIDDEN], lines
 
 
 def _text(content: bytes, file: Path) -> str:
@@ -201,113 +224,84 @@ def _text(content: bytes, file: Path) -> str:
     try:
         text = content.decode("utf-16" if wide else "utf-8-sig")
     except UnicodeDecodeError as error:
-        if wide:
-            raise UserError(f"{file}: begins as UTF-16, but is not") from None
         line = content[: error.start].count(b"\n") + 1
         raise UserError(
-            f"{file}:{line}: byte 0x{content[error.start]:02x} is not UTF-8: convert the file "
-            "(iconv -f latin1 -t utf-8)"
+            f"{file}:{line}: not UTF-8: convert the file (iconv -f latin1 -t utf-8)"
         ) from None
     if "\0" in text:
         raise UserError(f"{file}: holds NUL characters: not a table of text")
     return text
 
 
-def _csv(
-    text: str, file: Path, separator: str | None, decimal: str | None, thousands: str | None
-) -> Table:
-    """The table of a CSV file: the first record is its heading, each further one a row.
+def _boxed(text: str, file: Path) -> list[tuple[int, list[str]]]:
+    """The lines of a table with bars and rules (Markdown, or borders); empty if there is none.
 
-    None for a separator or a mark: find out which it is. A record with another number of fields is
-    refused; raises UserError if the heading cannot be one.
+    Raises UserError for tables of several headings.
     """
-    mark = separator or _separator(text, file)
-    records = _records(text, file, mark)
-    _, heading = next(records, (0, []))
-    names = [name.strip() for name in heading]
-    if names and not names[0]:
-        names[0] = INDEX
-    notes = []
-    if HIDDEN in names:
-        notes.append("columns were left out where it says '...'")
-    columns = tuple(name for name in names if name != HIDDEN)
-    _check_columns(columns, file)
-    rows: list[Row] = []
-    refusals: list[Refusal] = []
-    for line, fields in records:
-        if len(fields) != len(names):
-            reason = f"{len(fields)} fields, the heading has {len(names)}: a cut or damaged line"
-            refusals.append(Refusal(file, reason, line))
-            continue
-        cells = dict(zip(names, (text_of_cell(field.strip()) for field in fields), strict=True))
-        rows.append(Row(line, {name: cells[name] for name in columns}))
-    if rows and not text.endswith(("\n", "\r")):
-        notes.append(f"line {rows[-1].line}, the last, has no line end: check that it is whole")
-    return Table(
-        file,
-        columns,
-        tuple(rows),
-        tuple(refusals),
-        tuple(notes),
-        mark,
-        decimal or _decimal(rows),
-        thousands,
-    )
+    blocks: list[list[tuple[int, list[str]]]] = []
+    ruled = False
+    for line, words in enumerate([*text.splitlines(), ""], 1):
+        if _RULE.fullmatch(words):
+            ruled = True
+        elif "|" in words:
+            plain = _MARKS.sub(lambda match: match[1] or "", words).strip().strip("|")
+            fields = [field.strip() for field in plain.split("|")]
+            blocks = blocks or [[]]
+            blocks[-1].append((line, fields))
+        elif blocks and blocks[-1]:
+            blocks = blocks if ruled else blocks[:-1]
+            ruled = False
+            blocks.append([])
+    tables = [block for block in blocks if len(block) > 1]
+    if len({tuple(block[0][1]) for block in tables}) > 1:
+        places = ", ".join(str(block[0][0]) for block in tables)
+        raise UserError(f"{file}: tables of several headings (lines {places}): keep one of them")
+    return tables[0][:1] + [row for block in tables for row in block[1:]] if tables else []
 
 
-def _separator(text: str, file: Path) -> str:
-    """The separator that the most of the first lines have equally often."""
+def _separator(text: str) -> str:
+    """The separator that the most of the first lines have equally often; empty if none is there."""
     lines = [line for line in text[:100_000].splitlines() if line.strip()][:20]
-    best, score = "", 0
+    scores = {}
     for mark in SEPARATORS:
-        counts = [len(fields) for fields in csv.reader(lines, delimiter=mark)]
-        alike = sum(count == counts[0] for count in counts) if counts[0] > 1 else 0
-        # Of two that split all lines alike, the one that makes more columns (1,5;2,5).
-        if alike > score or (alike == score > 0 and counts[0] > _fields(lines[0], best)):
-            best, score = mark, alike
-    if not best:
-        raise UserError(
-            f"{file}: no table: the first line names no columns separated by a comma, semicolon, "
-            "tab or |"
-        )
-    return best
+        counts = [len(fields) for _, fields in _split("\n".join(lines), mark)]
+        if counts and counts[0] > 1:
+            # Of two that split all lines alike, the one that makes more columns (1,5;2,5).
+            scores[mark] = (sum(count == counts[0] for count in counts), counts[0])
+    return max(scores, key=scores.__getitem__, default="")
 
 
-def _fields(line: str, mark: str) -> int:
-    return len(next(csv.reader([line], delimiter=mark)))
+def _split(text: str, mark: str) -> Iterator[tuple[int, list[str]]]:
+    if mark == "  ":
+        for line, words in enumerate(text.splitlines(), 1):
+            yield line, re.split(r"\s{2,}", words.strip())
+        return
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=mark)
+    first = 1
+    for fields in reader:
+        yield first, [field.strip() for field in fields]
+        first = reader.line_num + 1
 
 
-def _records(text: str, file: Path, mark: str) -> Iterator[tuple[int, list[str]]]:
+def _records(text: str, file: Path, mark: str) -> list[tuple[int, list[str]]]:
     """The line and the fields of every record that is not empty, the heading first."""
-    before = csv.field_size_limit(MAX_BYTES)
+    if not mark:
+        raise UserError(
+            f"{file}: no table: the first line names no columns with a comma, semicolon, tab, bar "
+            "or two blanks between them"
+        )
     try:
-        reader = csv.reader(io.StringIO(text, newline=""), delimiter=mark, strict=True)
-        first, count = 1, 0
-        for fields in reader:
-            line, first = first, reader.line_num + 1
-            if not any(text_of_cell(field.strip()) for field in fields):
-                continue
-            if (count := count + 1) > MAX_ROWS + 1:
-                raise UserError(f"{file}: more than {MAX_ROWS} rows")
-            yield line, fields
+        return [(line, fields) for line, fields in _split(text, mark) if any(fields)]
     except csv.Error as error:
-        raise UserError(f"{file}:{reader.line_num}: not CSV ({error})") from None
-    finally:
-        csv.field_size_limit(before)
+        raise UserError(f"{file}: not CSV ({error})") from None
 
 
 def _check_columns(columns: Sequence[str], file: Path) -> None:
-    if len(columns) > MAX_COLUMNS:
-        raise UserError(f"{file}: {len(columns)} columns, at most {MAX_COLUMNS} are read")
     for place, name in enumerate(columns, 1):
-        if not name:
-            raise UserError(f"{file}: column {place} has no name")
-        if columns.count(name) > 1:
+        if not name or not name.isprintable():
+            raise UserError(f"{file}: column {place} has no name that can be printed")
+        if columns.index(name) < place - 1:
             raise UserError(f"{file}: two columns are named {name[:40]!r}")
-        if not name.isprintable():
-            raise UserError(
-                f"{file}: the name of column {place} holds characters that do not print"
-            )
 
 
 def _decimal(rows: Sequence[Row]) -> str | None:
@@ -318,85 +312,74 @@ def _decimal(rows: Sequence[Row]) -> str | None:
     sure = any(not _UNSURE.fullmatch(cell) for cell in commas)
     if points and not (sure and all(map(_GROUPED.fullmatch, points))):  # 2.001 beside 926,5
         return "."
-    if sure:
-        return ","
-    return None if commas else "."
+    return "," if sure else None if commas else "."
 
 
-def _json_lines(text: str, file: Path) -> Table:
-    rows: list[Row] = []
-    refusals: list[Refusal] = []
-    columns: dict[str, None] = {}
-    for number, line in enumerate(text.splitlines(), 1):
-        if not line.strip():
-            continue
-        if len(rows) + len(refusals) >= MAX_ROWS:
-            raise UserError(f"{file}: more than {MAX_ROWS} rows")
-        try:
-            cells = _object(line)
-        except ValueError as error:
-            refusals.append(Refusal(file, str(error), number))
-            continue
-        columns.update(dict.fromkeys(cells))
-        rows.append(Row(number, cells))
-    _check_columns(tuple(columns), file)
-    whole = [Row(row.line, {name: row.cells.get(name) for name in columns}) for row in rows]
-    return Table(file, tuple(columns), tuple(whole), tuple(refusals))
-
-
-def _object(line: str) -> dict[str, Cell]:
-    def pairs(items: list[tuple[str, Any]]) -> dict[str, Any]:
-        if len(dict(items)) < len(items):
-            raise ValueError("a name occurs twice in the object")
-        return dict(items)
-
+def _json(
+    text: str, file: Path, refusals: list[Refusal], notes: list[str]
+) -> tuple[Sequence[str], Sequence[Line]]:
+    """The objects of JSON: one, a list of them, or one on each line; lists in them are left out."""
+    items: list[tuple[int, Any]]
     try:
-        cells = json.loads(line, object_pairs_hook=pairs)
-    except RecursionError:
-        raise ValueError("not JSON: nested too deeply") from None
-    except json.JSONDecodeError as error:
-        raise ValueError(f"not JSON: {error.msg}: a cut line?") from None
-    if not isinstance(cells, dict):
-        raise ValueError("not an object of names and values")
-    for name, value in cells.items():
-        if isinstance(value, dict | list):
-            raise ValueError(f"{name[:40]!r} is not one value")
-        if isinstance(value, int) and not isinstance(value, bool) and abs(value) >= 2**63:
-            raise ValueError(f"{name[:40]!r} is beyond 64 bits")
-    # As pandas writes what is missing.
-    return {
-        name: None if isinstance(value, float) and math.isnan(value) else value
-        for name, value in cells.items()
-    }
+        whole = json.loads(text)
+    except (ValueError, RecursionError):
+        items = []
+        for line, words in enumerate(text.splitlines(), 1):
+            try:
+                items += [(line, json.loads(words))] if words.strip() else []
+            except (ValueError, RecursionError):
+                refusals.append(Refusal(file, "not JSON: a cut line?", line))
+    else:
+        items = list(enumerate(whole if isinstance(whole, list) else _inner(whole), 1))
+    lines = []
+    for line, item in items:
+        if isinstance(item, dict):
+            lines.append((line, dict(_plain_values(item, "", file, notes))))
+        else:
+            refusals.append(Refusal(file, "not an object of names and values", line))
+    if not lines:
+        raise UserError(f"{file}: holds no object of JSON with names and values")
+    return list(dict.fromkeys(name for _, cells in lines for name in cells)), lines
 
 
-def _parquet(content: bytes, file: Path) -> Table:
+def _inner(whole: Any) -> list[Any]:
+    """The objects of a list that is all that an object holds; else the object."""
+    if isinstance(whole, dict) and len(whole) == 1:
+        (value,) = whole.values()
+        if isinstance(value, list):
+            return value
+    return [whole]
+
+
+def _plain_values(
+    item: Mapping[str, Any], before: str, file: Path, notes: list[str]
+) -> Iterator[tuple[str, Cell]]:
+    """The plain values of an object by name, those of objects in it as OUTER.INNER."""
+    for key, value in item.items():
+        name = f"{before}{key}"
+        if isinstance(value, dict):
+            yield from _plain_values(value, f"{name}.", file, notes)
+        elif isinstance(value, list):
+            notes.append(f"left out, as it holds lists: {name}")
+        else:
+            yield name, None if isinstance(value, float) and math.isnan(value) else value
+
+
+def _parquet(content: bytes, file: Path) -> tuple[Sequence[str], Sequence[Line]]:
     # Imported on use: most tables are text.
     import pyarrow
 
     from scalesweep.analysis.parquet import open_parquet
 
     try:
-        source = open_parquet(content)
-        if source.metadata.num_rows > MAX_ROWS:
-            raise UserError(f"{file}: more than {MAX_ROWS} rows")
-        frame = source.read(use_threads=False)
-    except (pyarrow.ArrowException, OSError, ValueError, MemoryError) as error:
-        words = str(error).splitlines()[0][:100] if str(error) else "damaged"
-        raise UserError(f"{file}: not a whole Parquet file ({words})") from None
-    _check_columns(frame.column_names, file)
-    plain = {name: _cells(frame.column(name)) for name in frame.column_names}
-    rows = tuple(
-        Row(place + 1, {name: cells[place] for name, cells in plain.items()})
-        for place in range(frame.num_rows)
-    )
-    return Table(file, tuple(plain), rows)
+        frame = open_parquet(content).read(use_threads=False)
+    except (pyarrow.ArrowException, OSError, ValueError) as error:
+        raise UserError(f"{file}: not a whole Parquet file ({str(error)[:100]})") from None
+    rows = [{name: _cell(cell) for name, cell in row.items()} for row in frame.to_pylist()]
+    return frame.column_names, list(enumerate(rows, 1))
 
 
-def _cells(column: Any) -> list[Cell]:
-    cells: list[Cell] = []
-    for value in column.to_pylist():
-        missing = value is None or (isinstance(value, float) and math.isnan(value))
-        plain = isinstance(value, str | int | float | bool)
-        cells.append(None if missing else value if plain else str(value))
-    return cells
+def _cell(value: Any) -> Cell:
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return None
+    return value if isinstance(value, str | int | float | bool) else str(value)

@@ -1,6 +1,5 @@
 """From the rows of a published table to runs of a benchmark that is made for it."""
 
-import contextlib
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -10,21 +9,12 @@ from typing import Any
 
 from scalesweep.analysis.flop_conventions import is_share
 from scalesweep.analysis.metrics import BYTES, is_memory
-from scalesweep.analysis.utilisation import impossible
-from scalesweep.config.formula import Number
 from scalesweep.core.errors import UserError
 from scalesweep.core.files import canonical_json, digest_of
 from scalesweep.core.formatting import text_of
 from scalesweep.importers.imported_run import ImportedRun, Refusal, file_dates
-from scalesweep.importers.table_file import Cell, Row, is_percentage
-from scalesweep.importers.table_map import (
-    PER_NODE,
-    MetricMap,
-    RefusedRowError,
-    Side,
-    Source,
-    TableMap,
-)
+from scalesweep.importers.table_file import FAILED, Cell, Row
+from scalesweep.importers.table_map import PER_NODE, RefusedRowError, Side, Source, TableMap
 from scalesweep.importers.write_records import PRINTED
 
 MAX_RANKS = 9_999_999
@@ -36,8 +26,7 @@ _BOOLEANS = {"true": True, "false": False, "yes": True, "no": False}
 class TableRuns:
     """The runs of a table; ``empty`` counts the rows and values side by side without a number.
 
-    ``types`` are those of the parameters, over all rows; ``impossible``: lines on printed
-    utilisations that were left out, as they are more than all of a peak.
+    ``types`` are those of the parameters, over all rows.
     """
 
     runs: list[ImportedRun] = field(default_factory=list)
@@ -45,7 +34,6 @@ class TableRuns:
     notes: list[str] = field(default_factory=list)
     types: dict[str, str] = field(default_factory=dict)
     empty: int = 0
-    impossible: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -56,181 +44,135 @@ class _Entry:
     side: Side
     point: dict[str, Cell]
     metrics: dict[str, dict[str, Any]]
-    repeat: Cell
     unfinished: str = ""  # why it has no result
     failed: str = ""  # the cause of a run that failed
+
+    def refused(self, reason: object) -> Refusal:
+        return Refusal(self.row.file, str(reason), self.row.line)
 
 
 def runs_of(table_map: TableMap) -> TableRuns:
     """Every run of the table, in its order, and why a row is none."""
-    runs = TableRuns(refusals=list(table_map.table.refusals), notes=list(table_map.table.notes))
-    entries: list[_Entry] = []
+    table = table_map.table
+    runs = TableRuns(refusals=list(table.refusals), notes=list(table.notes))
+    entries = list(_entries(table_map, runs))
+    for name, parameter in table_map.file.parameters.items():
+        values = [entry.point.get(name) for entry in entries]
+        runs.types[name] = parameter.type or _type(values)
+    if side := table_map.file.side_by_side:
+        values = [entry.point[side.parameter] for entry in entries]
+        runs.types[side.parameter] = "integer" if side.parameter == "ranks" else _type(values)
+    whole: list[_Entry] = []
+    for entry in entries:
+        try:
+            _complete(table_map, entry, runs.types)
+            whole.append(entry)
+        except RefusedRowError as error:
+            runs.refusals.append(entry.refused(error))
+    for name in table_map.derive:
+        runs.types[name] = table_map.file.parameters[name].type or _type(
+            [entry.point[name] for entry in whole]
+        )
+    runs.runs = [_run(table_map, entry) for entry in _distinct(table_map, whole, runs)]
+    if unread := [name for name in table.columns if name not in table_map.columns]:
+        runs.notes.append(f"columns that the map does not name: {', '.join(unread)}")
+    return runs
+
+
+def _entries(table_map: TableMap, runs: TableRuns) -> Iterator[_Entry]:
+    """What each row and side says; refusals and empty ones are noted in ``runs``."""
     for row in table_map.table.rows:
         for side in table_map.sides:
             try:
                 entry = _entry(table_map, row, side)
             except RefusedRowError as error:
-                at = f"{table_map.side_by_side} {side.value}: " if side.value else ""
-                runs.refusals.append(Refusal(table_map.table.file, f"{at}{error}", row.line))
+                side_name = table_map.file.side_by_side and table_map.file.side_by_side.parameter
+                at = f"{side_name} {side.value}: " if side.value else ""
+                runs.refusals.append(Refusal(row.file, f"{at}{error}", row.line))
                 continue
             if entry is None:
                 runs.empty += 1
-            elif _possible(table_map, entry, runs):
-                entries.append(entry)
-    printed = [name for name in table_map.parameters if name not in table_map.worked_out]
-    _find_types(table_map, entries, runs, printed)
-    entries = [entry for entry in entries if _worked_out(table_map, entry, runs)]
-    _find_types(table_map, entries, runs, table_map.worked_out)
-    for entry in _whole(table_map, entries, runs):
-        try:
-            runs.runs.append(_run(table_map, entry, runs.types))
-        except RefusedRowError as error:
-            runs.refusals.append(Refusal(table_map.table.file, str(error), entry.row.line))
-    unread = [name for name in table_map.table.columns if name not in table_map.columns]
-    if unread:
-        runs.notes.append(f"columns that the map does not name: {', '.join(unread)}")
-    return runs
-
-
-def _find_types(
-    table_map: TableMap, entries: Sequence[_Entry], runs: TableRuns, names: Sequence[str]
-) -> None:
-    """Note the types of these parameters."""
-    for name in names:
-        values = [entry.point.get(name) for entry in entries]
-        runs.types[name] = table_map.parameters[name].type or _type(values)
-
-
-def _worked_out(table_map: TableMap, entry: _Entry, runs: TableRuns) -> bool:
-    """Add the parameters that no column has; False, and a refusal, where that cannot be done."""
-    typed = _as_typed(entry.point, runs.types)
-    for name in table_map.worked_out:
-        derive = table_map.parameters[name].derive
-        assert derive is not None
-        try:
-            entry.point[name] = typed[name] = derive(typed)
-        except UserError:  # of a cell that is empty, or 0
-            why = f"{name} = {derive.text} cannot be worked out"
-            runs.refusals.append(Refusal(table_map.table.file, why, entry.row.line))
-            return False
-    return True
+            else:
+                yield entry
 
 
 def _entry(table_map: TableMap, row: Row, side: Side) -> _Entry | None:
     """What a row says; None if it has no value of any metric."""
+    file = table_map.file
+    sources = {name: of[side] for name, of in table_map.metrics.items() if side in of}
+    why, cause = _failure(table_map, row, sources.values())
     metrics = {}
-    for name, metric in table_map.metrics.items():
-        if side in metric.values and (value := _metric(metric, row, side)) is not None:
+    for name, source in sources.items():
+        if not cause and (value := _metric(table_map, name, source, row)) is not None:
             metrics[name] = value
-    unfinished, failed = _end(table_map, row)
-    if not metrics and not unfinished:
-        _check_end(table_map, row)
+    if not metrics and not cause:
+        word = str(row.cells[file.failed.column] or "").strip() if file.failed else ""
+        if word and not file.side_by_side:  # a failed run would vanish from every count
+            what = f"column {file.failed.column}: {word[:40]!a}" if file.failed else ""
+            raise RefusedRowError(
+                f"no value, and {what} is no word of a failed run; if it is one, name it under "
+                "failed"
+            )
         return None
     point: dict[str, Cell] = {}
-    for name, parameter in table_map.parameters.items():
-        if name == table_map.side_by_side:
-            point[name] = side.value
-        elif parameter.source is None:
-            continue  # worked out when the types of the others are known
-        elif name == "ranks":
-            point[name] = _ranks(parameter.source, row)
+    if file.side_by_side:
+        point[file.side_by_side.parameter] = side.value
+    for name, source in table_map.parameters.items():
+        if name == "ranks":
+            point[name] = _ranks(source.number(row), name)
         elif name == PER_NODE:
-            if parameter.source.text(row) not in (None, ""):
-                point[name] = _ranks(parameter.source, row, "ranks on a node")
+            if (number := source.number(row)) is not None:
+                point[name] = _ranks(number, "ranks on a node")
         else:
-            # As in the file: a parameter's type is that of all its values.
-            point[name] = _tidy(parameter.source.text(row))
-    repeat = table_map.repeat.text(row) if table_map.repeat else None
-    if table_map.repeat and repeat in (None, ""):
-        raise RefusedRowError(f"{table_map.repeat.what} is empty")
-    return _Entry(row, side, point, metrics, repeat, unfinished, failed)
+            cell = source.text(row)
+            point[name] = " ".join(cell.split()) or None if isinstance(cell, str) else cell
+    if file.side_by_side and file.side_by_side.parameter == "ranks":
+        point["ranks"] = _ranks(table_map.table.number(side.value), "ranks")
+    return _Entry(row, side, point, metrics, why, cause)
 
 
-def _end(table_map: TableMap, row: Row) -> tuple[str, str]:
-    """What a row says of a run that did not finish or failed, and the cause of one that failed;
-    both are empty of all others."""
-    ends = ((table_map.failed, table_map.failed_words),
-            (table_map.unfinished, dict.fromkeys(table_map.unfinished_words, "")))  # fmt: skip
-    for source, words in ends:
-        if source is not None:
-            word = str(source.text(row) or "").strip()
-            if (cause := words.get(word.lower())) is not None:
-                return f"{source.what}: {word[:80]}", cause
+def _failure(table_map: TableMap, row: Row, sources: Any) -> tuple[str, str]:
+    """Why a row has no result, and the cause; both are empty of all others.
+
+    The word is in the column that the map names, else it is all that a metric's cell says.
+    """
+    if failed := table_map.file.failed:
+        word = str(row.cells[failed.column] or "").strip()
+        if (cause := failed.causes.get(word.lower())) is not None:
+            return f"column {failed.column}: {word[:80]}", cause
+    for source in sources:
+        for name in source.columns:
+            word = str(row.cells[name] or "").strip()
+            if (cause := FAILED.get(word.lower())) is not None:
+                return f"column {name}: {word}", str(cause)
     return "", ""
 
 
-def _check_end(table_map: TableMap, row: Row) -> None:
-    """Raise RefusedRowError for a row without a value that says with a word that the map does not
-    have how it ended: a failed run would vanish from every count."""
-    word = str(table_map.failed.text(row) or "").strip() if table_map.failed else ""
-    if word and table_map.failed and not table_map.side_by_side:
+def _metric(table_map: TableMap, name: str, source: Source, row: Row) -> dict[str, Any] | None:
+    """A metric of a row as a record has it; None where the cell is empty. Raises RefusedRowError
+    if a value is a percentage, negative or zero, or too large where none can be."""
+    metric = table_map.file.metrics[name]
+    cell = source.text(row)
+    if metric.unit != "1" and isinstance(cell, str) and cell.rstrip().endswith("%"):
         raise RefusedRowError(
-            f"no value, and {table_map.failed.what}: {word[:40]!a} is no word of a failed run; if "
-            "it is one, name it under failed"
+            f"{source.what}: {cell.strip()[:30]!a} is a percentage, and the metric's unit is "
+            f"{metric.unit}"
         )
-
-
-def _possible(table_map: TableMap, entry: _Entry, runs: TableRuns) -> bool:
-    """Leave out printed utilisations above 1, each with a line; whether anything is left."""
-    place = f"{table_map.table.file}:{entry.row.line}"
-    ranks = entry.point["ranks"]
-    for name in [*entry.metrics]:
-        value = entry.metrics[name]["value"]
-        if is_share(name) and value > 1:
-            del entry.metrics[name]
-            cause = impossible(value, ranks if isinstance(ranks, int) else 1)
-            line = f"{name} = {value:.4g} is more than all of a peak, and was left out: {cause}"
-            runs.impossible.append(f"{place}: {line}")
-            if not entry.metrics and not entry.unfinished:
-                runs.refusals.append(Refusal(table_map.table.file, line, entry.row.line))
-    return bool(entry.metrics or entry.unfinished)
-
-
-def _metric(metric: MetricMap, row: Row, side: Side) -> dict[str, Any] | None:
-    """A metric of a row as a record has it; None where the cell is empty.
-
-    The standard deviation becomes the sample's (n - 1). Raises RefusedRowError if a value is a
-    percentage or negative where none can be, or a count is no number of values.
-    """
-    values = metric.values[side]
-    for source in (values.mean, values.std):
-        if source and metric.unit != "1" and is_percentage(cell := source.text(row)):
-            raise RefusedRowError(
-                f"{source.what}: {str(cell).strip()[:30]!a} is a percentage, and the metric's unit "
-                f"is {metric.unit}"
-            )
-    mean = values.mean.number(row)
-    if mean is None:
+    value = source.number(row)
+    if value is None:
         return None
-    if mean <= 0 and (metric.unit in ("s", "ms", "us") or metric.unit.endswith("/s")):
-        raise RefusedRowError(f"{values.mean.what}: {mean:g} {metric.unit} is not positive")
-    entry: dict[str, Any] = {
-        "value": mean, "unit": metric.unit, "better": metric.better, "scope": metric.scope,
-    }  # fmt: skip
-    if is_memory(metric.name, metric.unit) and not 0 <= mean * BYTES[metric.unit] < MOST_MEMORY:
+    if value <= 0 and (metric.unit in ("s", "ms", "us") or metric.unit.endswith("/s")):
+        raise RefusedRowError(f"{source.what}: {value:g} {metric.unit} is not positive")
+    if is_share(name) and value > 1:
+        raise RefusedRowError(f"{name} = {value:.4g} is more than all of a peak: a percentage?")
+    if is_memory(name, metric.unit) and not 0 <= value * BYTES[metric.unit] < MOST_MEMORY:
         raise RefusedRowError(
-            f"{values.mean.what}: {mean:g} {metric.unit} is no amount of memory: another unit?"
+            f"{source.what}: {value:g} {metric.unit} is no amount of memory: another unit?"
         )
-    std = values.std.number(row) if values.std else None
-    count = values.count.number(row) if values.count else None
-    if std is not None and values.std:
-        if std < 0:
-            raise RefusedRowError(f"{values.std.what}: a standard deviation of {std:g}")
-        entry["std"] = std
-    if count is not None and values.count:
-        if count < 1 or count > 1e9 or int(count) != count:
-            raise RefusedRowError(f"{values.count.what}: {count:g} is no number of values")
-        entry["count"] = int(count)
-        if metric.ddof == 0 and std is not None and count > 1:
-            # Kept as the sample's: with n - 1, as intervals take it.
-            entry["std"] = std * math.sqrt(count / (count - 1))
-    return entry
+    return {"value": value, "unit": metric.unit, "better": metric.better, "scope": metric.scope}
 
 
-def _ranks(source: Source, row: Row, what: str = "ranks") -> int:
-    if is_percentage(cell := source.text(row)):
-        raise RefusedRowError(f"{source.what}: {str(cell).strip()[:30]!a} is no number of {what}")
-    number = source.number(row)
+def _ranks(number: float | int | None, what: str) -> int:
     if number is None:
         raise RefusedRowError(f"the number of {what} is missing")
     if not 1 <= number <= MAX_RANKS or int(number) != number:
@@ -238,17 +180,14 @@ def _ranks(source: Source, row: Row, what: str = "ranks") -> int:
     return int(number)
 
 
-def _tidy(cell: Cell) -> Cell:
-    if isinstance(cell, float) and not math.isfinite(cell):
-        raise RefusedRowError(f"a parameter of {cell}")
+def _plain_number(cell: Cell) -> float | int | None:
+    """The number of a cell; None of a name: a node list, 007."""
+    if isinstance(cell, bool) or cell is None:
+        return None
     if not isinstance(cell, str):
-        return cell
-    text = " ".join(cell.split())
-    if len(text) > 200 or not text.isprintable():
-        raise RefusedRowError(
-            f"{text[:30]!a}...: a parameter of more than 200 characters, or of control characters"
-        )
-    return text or None
+        return cell if math.isfinite(cell) else None
+    plain = re.fullmatch(r"-?(?:0|[1-9]\d{0,15})(?:\.\d{1,17})?", cell, re.ASCII)
+    return float(cell) if plain else None
 
 
 def _type(values: Sequence[Cell]) -> str:
@@ -263,93 +202,94 @@ def _type(values: Sequence[Cell]) -> str:
     return "integer" if whole else "number"
 
 
-def _boolean(value: Cell) -> bool | None:
-    if isinstance(value, bool):
-        return value
-    return _BOOLEANS.get(value.lower()) if isinstance(value, str) else None
+def _boolean(cell: Cell) -> bool | None:
+    if isinstance(cell, bool):
+        return cell
+    return _BOOLEANS.get(cell.lower()) if isinstance(cell, str) else None
 
 
-def _plain_number(value: Cell) -> Number | None:
-    if isinstance(value, bool) or value is None:
-        return None
-    if not isinstance(value, str):
-        return value if math.isfinite(value) else None
-    # A version (1.10), a node list or 007 is a name.
-    plain = re.fullmatch(r"-?(?:0|[1-9]\d{0,15})(?:\.\d{1,17})?", value, re.ASCII)
-    return float(value) if plain else None
-
-
-def _typed(name: str, value: Cell, kind: str) -> Cell:
-    if value is None:
-        return None
+def _typed(name: str, cell: Cell, kind: str) -> Cell:
+    """A parameter's value in its type. Raises RefusedRowError."""
+    if cell is None or kind == "string":
+        return cell if isinstance(cell, str | None) else canonical_json(cell)
     typed: Cell
-    if kind == "string":
-        typed = value if isinstance(value, str) else canonical_json(value)
-    elif kind == "boolean":
-        typed = _boolean(value)
+    if kind == "boolean":
+        typed = _boolean(cell)
     else:
-        number = _plain_number(value)
+        number = _plain_number(cell)
         typed = None if number is None else float(number)
         if kind == "integer" and typed is not None:
             typed = int(typed) if typed.is_integer() else None
     if typed is None:
-        raise RefusedRowError(f"{name}: {value!s:.30} is not of type {kind}")
+        raise RefusedRowError(f"{name}: {cell!s:.30} is not of type {kind}")
     return typed
 
 
-def _whole(table_map: TableMap, entries: Sequence[_Entry], runs: TableRuns) -> Iterator[_Entry]:
+def _complete(table_map: TableMap, entry: _Entry, types: Mapping[str, str]) -> None:
+    """Give the values of a point their types, and add those that follow from others.
+
+    Raises RefusedRowError for what is printed and does not follow, ranks that make no such mesh,
+    and a model that cannot be.
+    """
+    point = entry.point
+    for name, cell in [*point.items()]:
+        point[name] = _typed(name, cell, types.get(name, "integer"))
+    try:
+        for name, expression in table_map.derive.items():
+            value = expression(point)
+            if name in point and point[name] != value:
+                raise RefusedRowError(
+                    f"{name} is {text_of(point[name])}, but {expression.text} = {text_of(value)}"
+                )
+            point[name] = value
+        fault = table_map.mesh and table_map.mesh.fault(point)
+        if table_map.transformer:
+            table_map.transformer.at(point, "the map")
+    except UserError as error:  # of a cell that is empty, or 0
+        raise RefusedRowError(str(error).removeprefix(f"{table_map.path}: ")) from None
+    if fault:
+        raise RefusedRowError(fault)
+
+
+def _distinct(table_map: TableMap, entries: Sequence[_Entry], runs: TableRuns) -> Iterator[_Entry]:
     """Entries without copies, and without those that are one point only for want of a parameter.
 
     A row is a copy that says the same of the same point, however its numbers are written.
     """
-    texts = [name for name in table_map.table.columns if name not in table_map.columns]
+    unnamed = [name for name in table_map.table.columns if name not in table_map.columns]
     first: dict[str, _Entry] = {}
-    seen: dict[str, int] = {}
+    seen: dict[str, Row] = {}
     for entry in entries:
-        file = table_map.table.file
-        point = canonical_json([entry.side, _as_typed(entry.point, runs.types)])
-        said = entry.repeat if table_map.repeat else _as_numbers(table_map, entry.row)
-        key = canonical_json([point, said])
-        if (line := seen.setdefault(key, entry.row.line)) != entry.row.line:
-            words = (
-                f"repeat {entry.repeat} of this point is in line {line} already"
-                if table_map.repeat
-                else f"a copy of line {line}; if it is another run, number the runs of a point in "
-                "a column and name it in the map (repeat: COLUMN)"
-            )
-            runs.refusals.append(Refusal(file, words, entry.row.line))
+        point = canonical_json([entry.side, entry.point])
+        said = canonical_json([point, _as_numbers(table_map, entry.row)])
+        if (row := seen.setdefault(said, entry.row)) is not entry.row:
+            words = "if it is another run, number the runs of a point in a column of their own"
+            runs.refusals.append(entry.refused(f"a copy of {_place(row, entry.row)}; {words}"))
             continue
         other = first.setdefault(point, entry)
-        unlike = [name for name in texts if _differ(entry.row.cells[name], other.row.cells[name])]
+        unlike = [n for n in unnamed if _differ(entry.row.cells[n], other.row.cells[n])]
         if unlike:
-            words = (
-                f"the same point as line {other.row.line}, but another {unlike[0]}: name the "
-                "column under parameters, or under ignore"
-            )
-            runs.refusals.append(Refusal(file, words, entry.row.line))
-            continue
-        yield entry
+            words = f"but another {unlike[0]}: name the column under parameters, or under ignore"
+            at = _place(other.row, entry.row)
+            runs.refusals.append(entry.refused(f"the same point as {at}, {words}"))
+        else:
+            yield entry
 
 
-def _as_typed(point: Mapping[str, Cell], types: Mapping[str, str]) -> dict[str, Cell]:
-    """The values of a point as its run has them; as they are written where they do not fit."""
-    typed: dict[str, Cell] = {}
-    for name, value in point.items():
-        try:
-            typed[name] = _typed(name, value, types[name])
-        except RefusedRowError:
-            typed[name] = value
-    return typed
+def _place(row: Row, beside: Row) -> str:
+    """Where a row is, seen from another."""
+    return f"line {row.line}" if row.file == beside.file else f"{row.file}:{row.line}"
 
 
 def _as_numbers(table_map: TableMap, row: Row) -> dict[str, Cell]:
-    """What a row holds, with numbers as such (3600 and 3600.0 are one) where the map does not
-    leave their column out."""
+    """What a row holds, with numbers as such: 3600 and 3600.0 are one."""
     cells = _cells(row)
-    for name in cells.keys() - table_map.ignore:
-        with contextlib.suppress(ValueError, OverflowError):  # a name
+    for name in cells.keys() - {*table_map.file.ignore}:
+        try:
             number = table_map.table.number(cells[name])
-            cells[name] = None if number is None else float(number)
+        except (ValueError, OverflowError):  # a name
+            continue
+        cells[name] = None if number is None else float(number)
     return cells
 
 
@@ -364,61 +304,25 @@ def _cells(row: Row) -> dict[str, Cell]:
 
 def _differ(cell: Cell, other: Cell) -> bool:
     """Whether two cells are different names; numbers may differ, as measurements do."""
-    return cell != other and (
-        (cell is not None and _plain_number(cell) is None)
-        or (other is not None and _plain_number(other) is None)
-    )
+    names = [it for it in (cell, other) if it is not None and _plain_number(it) is None]
+    return cell != other and bool(names)
 
 
-def _check_derived(table_map: TableMap, point: Mapping[str, Cell]) -> None:
-    """Raise RefusedRowError for a value that is not what the map derives from the others."""
-    for name, parameter in table_map.parameters.items():
-        if parameter.derive is None:
-            continue
-        try:
-            value = parameter.derive(point)
-        except UserError:  # of a cell that is empty, or 0
-            raise RefusedRowError(
-                f"{name} = {parameter.derive.text} cannot be worked out"
-            ) from None
-        if value != point[name]:
-            raise RefusedRowError(
-                f"{name} is {text_of(point[name])}, but {parameter.derive.text} = {text_of(value)}"
-            )
-
-
-def _check_shape(table_map: TableMap, point: Mapping[str, Cell]) -> None:
-    """Raise RefusedRowError for ranks that make no such mesh, and a model that cannot be."""
-    try:
-        fault = table_map.mesh and table_map.mesh.fault(point)
-        if table_map.transformer:
-            table_map.transformer.at(point, "the map")
-    except UserError as error:
-        raise RefusedRowError(str(error)) from None
-    if fault:
-        raise RefusedRowError(fault)
-
-
-def _run(table_map: TableMap, entry: _Entry, types: Mapping[str, str]) -> ImportedRun:
-    """A row, or one side of it, as a run; ``types``: of its parameters, by name."""
-    file = table_map.table.file
+def _run(table_map: TableMap, entry: _Entry) -> ImportedRun:
+    """A row, or one side of it, as a run."""
     # A table states no dates: the file's own age is all there is.
-    modified = datetime.fromtimestamp(file.stat().st_mtime, UTC)
-    point = {name: _typed(name, value, types[name]) for name, value in entry.point.items()}
-    _check_derived(table_map, point)
-    _check_shape(table_map, point)
-    stated = [name for name, metric in entry.metrics.items() if "count" in metric]
+    modified = datetime.fromtimestamp(entry.row.file.stat().st_mtime, UTC)
     side = list(entry.side) if entry.side.number else entry.side.value
     return ImportedRun(
-        benchmark=table_map.name,
-        point=point,
-        file=file,
+        benchmark=table_map.file.name,
+        point=entry.point,
+        file=entry.row.file,
         line=entry.row.line,
-        source_digest=digest_of([table_map.name, side, entry.repeat, _cells(entry.row)]),
+        source_digest=digest_of([table_map.file.name, side, None, _cells(entry.row)]),
         started=modified,
         ended=modified,
         samples={},
-        samples_per_epoch=None if table_map.work else 0,
+        samples_per_epoch=None if table_map.file.work else 0,
         metrics=entry.metrics,
         unfinished=entry.unfinished,
         failed=entry.failed,
@@ -428,7 +332,6 @@ def _run(table_map: TableMap, entry: _Entry, types: Mapping[str, str]) -> Import
             PRINTED: "numbers are as rounded as the table prints them",
             "map": str(table_map.path),
             "dates": file_dates("the table"),
-            **({"published": table_map.source} if table_map.source else {}),
-            **({"intervals_stated_by_source": stated} if stated else {}),
+            **({"published": table_map.file.source} if table_map.file.source else {}),
         },
     )

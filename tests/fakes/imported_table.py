@@ -10,9 +10,10 @@ import yaml
 
 from scalesweep.analysis.table_io import write_tables
 from scalesweep.aspects.make_tables import make_tables
+from scalesweep.commands.import_table import parameters_of
 from scalesweep.config.campaign import load_campaign
 from scalesweep.core.plan_format import Plan, PlanExperiment
-from scalesweep.importers.made_benchmark import make_benchmark, parameter_entry
+from scalesweep.importers.made_benchmark import make_benchmark
 from scalesweep.importers.table_map import load_map
 from scalesweep.importers.table_runs import runs_of
 from scalesweep.importers.write_campaign import Rules, campaign_of, former_rules, write_campaign
@@ -49,29 +50,25 @@ def _imported(
     (folder / "map.yaml").write_text(yaml.safe_dump(content, sort_keys=False))
     table_map = load_map(folder / "map.yaml", folder / "table.csv")
     table = runs_of(table_map)
-    parameters = {
-        name: parameter_entry(table.types[name], it.doc, it.unit, it.workload)
-        for name, it in table_map.parameters.items()
-        if name != "ranks"
-    }
+    file = table_map.file
+    parameters = parameters_of(table_map, table.types)
     made = make_benchmark(
         folder,
-        table_map.name,
+        file.name,
         "A table.",
         parameters,
-        dict.fromkeys(table_map.metrics, ""),
-        table_map.scale,
+        dict.fromkeys(file.metrics, ""),
+        file.scale,
         declared=table_map.declared,
     )
     written, refused = import_runs(table.runs, folder / "runs" / "imported")
     assert not refused and not table.refusals
-    stated = table_map.scaling or "none"
-    rules = {
-        made.name: Rules("scaling", (), stated=stated, crossed=crossed, derive=table_map.derive)
-    }
+    stated = file.scaling or "none"
+    derive = {name: expression.text for name, expression in table_map.derive.items()}
+    rules = {made.name: Rules("scaling", (), stated=stated, crossed=crossed, derive=derive)}
     campaign = campaign_of(written, rules, "A table.", "imported", str(folder))
     known = former_rules(campaign)[made.name]
-    assert (known.stated, known.crossed, known.derive) == (stated, crossed, table_map.derive)
+    assert (known.stated, known.crossed, known.derive) == (stated, crossed, derive)
     write_campaign(campaign, folder / "campaign.yaml")
     loaded = load_campaign(folder / "campaign.yaml")
     runs = loaded.unique_runs()

@@ -123,7 +123,7 @@ def test_rows_that_contradict_what_follows_are_refused(tmp_path: Path) -> None:
     assert [(refusal.line, refusal.reason) for refusal in table.refusals] == [
         (20, "gradacc is 8, but 256 / (mbs * dp) = 16"),
         (21, "dp is 8, but 8 * ranks // tp = 16"),
-        (22, "dp = 8 * ranks // tp cannot be worked out"),
+        (22, "parameters.dp.derive: '8 * ranks // tp' fails: integer division or modulo by zero"),
     ]
     for old, new, words in (
         ("8 * ranks // tp", "8 * ranks // tq", "parameters.dp.derive: .*unknown parameter 'tq'"),

@@ -472,4 +472,4 @@ def test_files_without_an_end_and_absurd_numbers_are_refused_soon(
     }
     # Neither does a look at what other importers would read take long.
     monkeypatch.setattr(which_importer, "_MOST_S", 0.1)
-    assert hint(folder, "profiles")
+    assert hint(folder, "profiles") == ""
