@@ -88,7 +88,6 @@ rule all:
     default_target: True
     input:
         SWEEP.pending_markers(),
-        SWEEP.adopted(),
         SWEEP.reread(),
         # Without being asked for here, a further look would be skipped where there is a plan.
         lambda wildcards: SWEEP.looked(
@@ -113,7 +112,6 @@ include: "workflow/rules/plan.smk"
 include: "workflow/rules/stage.smk"
 include: "workflow/rules/run.smk"
 include: "workflow/rules/look.smk"
-include: "workflow/rules/adopt.smk"
 include: "workflow/rules/reread.smk"
 include: "workflow/rules/summarise.smk"
 include: "workflow/rules/accounting.smk"

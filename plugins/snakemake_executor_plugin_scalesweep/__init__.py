@@ -452,8 +452,8 @@ class Executor(SlurmExecutor):  # type: ignore[misc]  # untyped
         self._call_off(self.hooks, known)
         if self.leaving.is_set() and self._live:
             self.logger.info(
-                f"{len(self._live)} job(s) stay in Slurm's queue; the next `snakemake --profile "
-                "slurm` waits for them"
+                f"{len(self._live)} job(s) stay in Slurm's queue: `scalesweep run` waits for them, "
+                "`scalesweep cancel` ends them"
             )
 
     def _call_off(self, hooks: Hooks, known: Collection[int]) -> None:

@@ -140,6 +140,11 @@ def _run(parser: Parser) -> None:
     )  # fmt: skip
 
 
+def _cancel(parser: Parser) -> None:
+    _campaign(parser)
+    parser.set_defaults(profile=SLURM)
+
+
 def _plan(parser: Parser) -> None:
     _snakemake(parser)
     parser.add_argument("--profile", metavar="NAME", help="profile of Snakemake, such as slurm")
@@ -342,6 +347,10 @@ COMMANDS = {
     "run": Command(
         "snakemake_call", "run what is pending of a campaign, and write its report", _run,
         ("scalesweep run", "scalesweep run cosmoflow_io --profile slurm -- --jobs 20"),
+    ),
+    "cancel": Command(
+        "cancel", "cancel the Slurm jobs of a campaign's runs", _cancel,
+        ("scalesweep cancel cosmoflow_io",),
     ),
     "plan": Command(
         "snakemake_call", "print what would run, and what it would cost", _plan,

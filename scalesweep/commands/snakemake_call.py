@@ -12,6 +12,7 @@ from scalesweep.core.errors import UserError
 from scalesweep.core.paths import PROFILES, SNAKEFILE
 from scalesweep.smk.report_command import setting
 
+SLURM = "slurm"  # the name of the profile
 # Where Snakemake looks for a Snakefile.
 _SNAKEFILES = ("Snakefile", "snakefile", "workflow/Snakefile", "workflow/snakefile")
 
@@ -24,8 +25,13 @@ _ONCE = {
 
 
 def run(args: argparse.Namespace) -> None:
-    """Call Snakemake in this process's place."""
+    """Call Snakemake in this process's place, once the Slurm jobs of earlier calls are over."""
     words = words_of(args)
+    if args.command == "run" and Path(args.profile or "").name == SLURM and not args.dry_run:
+        from scalesweep.slurm.earlier import await_jobs  # here, as a plan needs none of it
+        from scalesweep.smk.campaign_args import open_campaign
+
+        await_jobs(open_campaign(args, write=False).runs_folder)
     print(f"+ {shlex.join(words)}", file=sys.stderr, flush=True)
     os.execv(sys.executable, [sys.executable, "-m", *words])
 

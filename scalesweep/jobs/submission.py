@@ -7,7 +7,6 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from getpass import getuser
 from pathlib import Path
 
 from scalesweep.compute.job_spec import ORDER, Asked, read_order
@@ -38,7 +37,6 @@ from scalesweep.slurm.failure import leave_refusal, settle
 from scalesweep.slurm.job_file import (
     SubmittedJob,
     note_called_off,
-    note_submitted,
     submitted_jobs,
 )
 from scalesweep.slurm.job_identity import job_name, joined, run_of, stages_into
@@ -141,13 +139,6 @@ class Submission:
         data = Path(self.campaign.site.data)
         self.staging = [job for job in queue if stages_into(job.comment, data)]
 
-    def note_live(self) -> None:
-        """Note the live jobs that a Snakemake was killed before it could note. Raises OSError."""
-        for run_id, job in self.live.items():
-            if job.job_id not in {noted.job_id for noted in self._noted(run_id)}:
-                noted = SubmittedJob(job.job_id, 1, "", user=job.user or getuser())
-                note_submitted(self._folder(run_id), noted)
-
     def settle_past(self, run_ids: Iterable[str]) -> bool:
         """Write failure.json for the runs whose job ended while no Snakemake was there to see.
 
@@ -166,11 +157,6 @@ class Submission:
                 with disk_full.may_be():  # then a later call settles it
                     self._settle(run_id, jobs[job_id])
         return bool(jobs)
-
-    def settle_now(self, run_id: str) -> str | None:
-        """Cause of the failure of the run's last job, kept in failure.json; None if it is done."""
-        ids = job_ids(self.campaign.runs_folder, [run_id])
-        return self._settle_job(run_id, max(ids)) if ids else None
 
     def _settle_job(self, run_id: str, job_id: int) -> str | None:
         """The same for the job with this id."""

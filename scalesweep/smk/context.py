@@ -113,18 +113,6 @@ class SnakemakeContext:
         live = self.submission.live if self.submission else {}
         return tuple(run_id for run_id in self.awaited if run_id not in live)
 
-    @property
-    def adopted_jobs(self) -> list[int]:
-        """Ids of the jobs of earlier Snakemake calls that are at work on awaited runs."""
-        live = self.submission.live if self.submission else {}
-        return sorted({live[run_id].job_id for run_id in self.awaited if run_id in live})
-
-    def adopted(self) -> list[str]:
-        """Marker of the end of the jobs of earlier Snakemake calls."""
-        if not self.adopted_jobs:
-            return []
-        return [f"{self.results}/{STATES_FOLDER}/adopted-{digest_of(self.adopted_jobs, 6)}"]
-
     @cached_property
     def positions(self) -> Mapping[str, int]:
         """Position of each run in the order of the campaign, from 1."""
@@ -135,6 +123,7 @@ class SnakemakeContext:
         """The looks of this call at points that are measured until they are precise."""
         plan = self.repeats
         few = self.options.get("pending") == "ignore" or "try" in self.options
+        few = few or len(self.pending) < len(self.awaited)  # the others end in another call
         if plan is None or not plan.policies or few:
             return None
         return Looks(self, plan)
@@ -153,8 +142,7 @@ class SnakemakeContext:
         """The markers of the runs that a look waits for."""
         runs = self.looks.runs_before(number) if self.looks else []
         pending = set(self.pending)
-        adopted = self.adopted() if not pending.issuperset(runs) else []
-        return self.markers([run_id for run_id in runs if run_id in pending]) + adopted
+        return self.markers([run_id for run_id in runs if run_id in pending])
 
     def grow(self, plan: RunPlan) -> list[str]:
         """Take over a plan, which has all runs that this one has begun, and may have more.
@@ -239,13 +227,13 @@ class SnakemakeContext:
     def inventory_input(self, made: Callable[[int], Iterable[str]]) -> list[str]:
         """What the plan and all behind it wait for.
 
-        The markers of the awaited runs, or, with none awaited, the stamp of the state on disk,
+        The markers of the pending runs, or, with none pending, the stamp of the state on disk,
         which is newer than the plan if the plan is of another state. Before that the looks
         (``looked``), which ask for more runs.
         """
         looked = self.looked(made)
-        if self.awaited or self.rereads:
-            return [*self.pending_markers(), *self.adopted(), *self.reread(), *looked]
+        if self.pending or self.rereads:
+            return [*self.pending_markers(), *self.reread(), *looked]
         return [self._stamp, *looked]
 
     def looked(self, made: Callable[[int], Iterable[str]]) -> list[str]:
@@ -278,7 +266,7 @@ class SnakemakeContext:
         Done while parsing, because Snakemake takes a missing input of an existing file for
         something it may skip, and only a newer one for a reason.
         """
-        if not self.dry and not self.awaited and not self.rereads and self._is_new():
+        if not self.dry and not self.pending and not self.rereads and self._is_new():
             stamp = Path(self._state_file)
             stamp.parent.mkdir(parents=True, exist_ok=True)
             # Snakemake takes a newer file of the same content for the same.

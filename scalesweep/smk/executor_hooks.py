@@ -132,7 +132,7 @@ class CampaignHooks:
 
     def waiting(self) -> int:
         """How many runs are planned that have not been submitted yet."""
-        return len(set(self.jobs.context.awaited) - self._begun)
+        return len(set(self.jobs.context.pending) - self._begun)
 
     def ended(self, job_ids: Collection[int]) -> Mapping[int, bool]:
         """Those of these jobs that are over: whether they left what they were to make."""

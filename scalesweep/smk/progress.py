@@ -14,6 +14,7 @@ from scalesweep.core.formatting import counted, duration, listed
 from scalesweep.core.record import FAILURE, RECORD
 from scalesweep.core.visible import visible
 from scalesweep.jobs.failure_groups import Failure, failure_lines
+from scalesweep.slurm.earlier import LEFT_TO_RUN
 from scalesweep.smk.context import SnakemakeContext
 from scalesweep.state.run_state import scan
 
@@ -25,12 +26,12 @@ class Progress:
     line whenever some have finished. Ends with the process, or by ``finish``."""
 
     def __init__(self, context: SnakemakeContext) -> None:
-        """Watch the awaited runs of a campaign from now on."""
+        """Watch the pending runs of a campaign from now on."""
         # It has a thread and is none: attributes of threads are not to be shadowed (``_stop``).
         self._watcher = threading.Thread(target=self._watch, daemon=True, name="progress")
         self._context = context
         self._folder = Path(context.runs_folder)
-        self._open = list(context.awaited)
+        self._open = list(context.pending)
         # Of runs that are to be measured again (--forcerun).
         self._before = {i: old for i in self._open if (old := self._record(i)) is not None}
         self._total = len(self._open)
@@ -56,8 +57,8 @@ class Progress:
     def _look(self) -> bool:
         """Update the counts; True if anything has changed."""
         # A look has asked for these since.
-        self._open += self._context.awaited[self._total :]
-        self._total = len(self._context.awaited)
+        self._open += self._context.pending[self._total :]
+        self._total = len(self._context.pending)
         still_open = []
         failed = set(self._failed)
         for run_id in self._open:
@@ -138,6 +139,11 @@ class Progress:
         if called_off:
             runs = counted(len(called_off), "run")
             print(f"{runs} cancelled with this call: still to be run", file=sys.stderr)
+            if submission and submission.live:
+                jobs = counted(len(submission.live), "job")
+                print(
+                    f"{jobs} of an earlier call may still be queued: {LEFT_TO_RUN}", file=sys.stderr
+                )
         if cut_off := self._cut_off():
             runs, names = counted(len(cut_off), "run"), listed(cut_off)
             ended = "ended without a result, as the launcher was killed or interrupted"

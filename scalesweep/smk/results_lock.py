@@ -50,7 +50,7 @@ class Claims:
                     f"{self._results}: another snakemake has meanwhile finished {done} of the "
                     "pending runs; run snakemake again for the rest"
                 )
-        elif "adopt" not in rules and not _OF_RUNS.isdisjoint(rules):
+        elif not _OF_RUNS.isdisjoint(rules):
             self._report.append(claim(self._results, REPORT))
         self.begun = True
 

@@ -9,9 +9,11 @@ from typing import Any
 from scalesweep.config.overrides import RUN, read_options
 from scalesweep.config.study import campaign_file, shown
 from scalesweep.core.errors import UserError
+from scalesweep.core.formatting import counted
 from scalesweep.core.log import set_up
 from scalesweep.core.status import Status
 from scalesweep.jobs.submission import Submission
+from scalesweep.slurm.earlier import LEFT_TO_RUN
 from scalesweep.smk.campaign_args import is_odd, read_campaign, warn
 from scalesweep.smk.context import SnakemakeContext
 from scalesweep.smk.job_rules import JobRules
@@ -105,6 +107,9 @@ def _with_past(context: SnakemakeContext, submission: Submission) -> SnakemakeCo
     except UserError as error:
         submission.blind = str(error)  # reported when jobs are to be submitted; a plan does without
         return context
+    if submission.live:
+        jobs = counted(len(submission.live), "run")
+        _log.info("%s left out: jobs of an earlier call; %s", jobs, LEFT_TO_RUN)
     if not context.dry and submission.settle_past(context.pending):
         states = take_stock(context.campaign, context.runs)
         submission.states = states

@@ -112,6 +112,6 @@ def stamp_state(campaign: Campaign, states: Mapping[str, RunState]) -> None:
     stamp.parent.mkdir(parents=True, exist_ok=True)
     for old in stamp.parent.iterdir():
         # Snakemake still asks for the others.
-        if old != stamp and not old.name.startswith(("adopted-", "look-")):
+        if old != stamp and not old.name.startswith("look-"):
             old.unlink()
     stamp.touch()

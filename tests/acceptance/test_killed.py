@@ -259,7 +259,10 @@ def test_killed_on_slurm(cluster: Cluster, tmp_path: Path, whole: bool) -> None:
         words = ("sacct", "-nXPa", "--state=CANCELLED", f"-j{','.join(sorted(jobs))}", "-ojobid")
         return set(cluster.run(*words).split()) if jobs else set()
 
-    killed = Killed(project, project.start, "toy_cluster", seconds=4)
+    def start(_: str, campaign: str) -> "subprocess.Popen[str]":
+        return project.run(campaign)  # which waits for the jobs of the call that was killed
+
+    killed = Killed(project, start, "toy_cluster", seconds=4)
     jobs: set[str] = set()
     killed.before_kill = lambda: jobs.update(queue())
     stay: set[str] = set()

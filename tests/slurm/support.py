@@ -53,6 +53,15 @@ class SlurmProject(Project):
         """Start Snakemake with the Slurm profile; its output goes to the file ``out``."""
         return self._start([sys.executable, *SNAKEMAKE, *words], **more)
 
+    def run(self, *words: str, **more: str | None) -> "subprocess.Popen[str]":
+        """Start ``scalesweep run``, which waits for the jobs of earlier calls first."""
+        call = ["-m", "scalesweep", "run", *words, "--profile", self.profile, "--", *SNAKEMAKE[3:]]
+        with (self.path / "out").open("w") as out:
+            return subprocess.Popen(
+                [sys.executable, *call], cwd=self.path, text=True,
+                env=self.environment(**more), stdout=out, stderr=out, start_new_session=True,
+            )  # fmt: skip
+
     def watch(self, *words: str, **more: str | None) -> "subprocess.Popen[str]":
         """``start`` for a call that is not to be ended by a signal: forked from a process that has
         imported Snakemake (``fakes.snakemake_calls``)."""

@@ -1,0 +1,13 @@
+"""Cancel the Slurm jobs of a campaign's runs."""
+
+import argparse
+
+from scalesweep.core.formatting import counted
+from scalesweep.slurm.earlier import cancel_jobs
+from scalesweep.smk.campaign_args import open_campaign
+
+
+def run(args: argparse.Namespace) -> None:
+    """Cancel what is in the queue, and say how many jobs that were."""
+    count = cancel_jobs(open_campaign(args, write=False).runs_folder)
+    print(f"{counted(count, 'job')} cancelled" if count else "no job in Slurm's queue")
