@@ -1,5 +1,14 @@
 """How Sphinx builds the documentation's site from the repository's folder: `make docs`."""
 
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tools"))
+
+import keys
+
+keys.write()  # the pages of keys, which are in no commit
+
 project = "scalesweep"
 author = "The scalesweep developers"
 extensions = ["myst_parser"]

@@ -189,7 +189,7 @@ def load_campaign(
     site_name = site or _site_name(content["site"], cluster, f"{path}: site")
     machine = load_site(site_name, f"{path}: site")
     if "concurrent_runs" in content:
-        machine = replace(machine, concurrent_runs=1)
+        machine = machine.model_copy(update={"concurrent_runs": 1})
     variables: dict[str, set[str]] = {}  # that experiments set, by benchmark
     specs = list(parts(content["experiments"], str(path)))
     for *_, spec in specs:

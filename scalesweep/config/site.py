@@ -5,92 +5,361 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, ClassVar
+
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Field,
+    PrivateAttr,
+    ValidationInfo,
+    model_validator,
+)
 
 from scalesweep.analysis.device_peaks import DEVICES
+from scalesweep.analysis.model_shape import DTYPES
 from scalesweep.compute.power.domains import POWER_SOURCES
 from scalesweep.config.launcher_template import fill_launcher
+from scalesweep.config.models import (
+    FILLED,
+    Count,
+    FileName,
+    Flag,
+    Line,
+    Lines,
+    Minutes,
+    Model,
+    Number,
+    Positive,
+    ProgramName,
+    Text,
+    Variable,
+    instead_of,
+    matching,
+    one_of,
+    or_empty,
+    read,
+)
 from scalesweep.config.sbatch_options import check_extra
 from scalesweep.config.study import OWN_SITES, file_names, find_file, shown
-from scalesweep.config.yaml_loader import check_schema, load_yaml
+from scalesweep.config.yaml_loader import load_yaml
 from scalesweep.core.errors import UserError, choices
 from scalesweep.core.paths import CHECKOUT, LAUNCHERS, SITES
 
 _DEFAULT = "tensorflow"  # the framework of a single Python
 PLACEMENT = frozenset({"ranks", "ranks_per_node"})  # parameters of every benchmark
+_Templates = Mapping[str, tuple[str, ...]]
+_OfSlurm = Annotated[Line, BeforeValidator(or_empty)]
+_Flops = Annotated[Number, Field(gt=0, le=1e24)]
+_Folder = Annotated[Text, Field(max_length=4096)]
+_GRES = matching(r"([A-Za-z0-9_]+(:[A-Za-z0-9_.]+)?:[0-9]+)?", "name:count or name:type:count")
 
 
-@dataclass(frozen=True, slots=True)
-class SlurmSite:
-    """How jobs are asked for on a site with Slurm (docs/reference/site.md has the keys)."""
+class Staging(Model):
+    """The job that makes a data set: one task with ``stage_workers`` CPUs."""
 
-    account: str
-    partition: str
-    qos: str
-    constraint: str
-    reservation: str
-    gres: str
-    exclusive: bool
-    requeue: bool
-    extra: tuple[str, ...]
-    startup_minutes: float
-    margin: float
-    max_attempts: int
-    max_minutes: float
-    staging_minutes: float
-    staging_memory_gib: float
+    minutes: Annotated[Number, Field(gt=0)] = 60.0
+    """its limit"""
+    memory_gib: Positive = 4.0
+    """GiB of memory"""
 
 
-@dataclass(frozen=True, slots=True)
-class PowerSampling:
-    """How power is sampled on a site (docs/reference/site.md has the keys)."""
+class SlurmSite(Model):
+    """How jobs are asked for on a site with Slurm."""
 
-    interval_s: float
-    sources: tuple[str, ...]
-    sysfs: str
+    account: _OfSlurm = ""
+    """as of sbatch; null: Slurm's default"""
+    partition: _OfSlurm = ""
+    """as of sbatch; null: Slurm's default"""
+    qos: _OfSlurm = ""
+    """as of sbatch; null: Slurm's default"""
+    constraint: _OfSlurm = ""
+    """feature expression that every job's nodes must meet, unless an experiment has its own"""
+    reservation: _OfSlurm = ""
+    """as of sbatch"""
+    gres: Annotated[_OfSlurm, _GRES] = ""
+    """generic resources of a node, such as `gpu:a100:4`, requested instead of `gpus_per_node`"""
+    exclusive: Flag = False
+    """whole nodes, with all their memory"""
+    requeue: Flag = False
+    """let Slurm start a job again after its node failed or it was preempted; needed where jobs are
+    preempted"""
+    extra: tuple[Annotated[Line, matching("--[a-z].*", "an option as --name=value")], ...] = ()
+    """further options of sbatch, such as `--switches=1`. `--exclude` and `--dependency` are added
+    to scalesweep's own; `--requeue`, `--exclusive`, `--gpus-per-node` and `--reservation` replace
+    them; options that have a key of their own are refused"""
+    startup_minutes: Annotated[Number, Field(gt=0)] = 1.0
+    """added to the limit for the start of a job and its end"""
+    margin: Annotated[Number, Field(ge=1)] = 2.0
+    """the limit of a run whose point has finished runs is their time times this, at most its time
+    limit"""
+    max_attempts: Annotated[Count, Field(le=20)] = 3
+    """jobs of one run in one call of Snakemake, if another attempt may succeed
+    ([causes](causes.md))"""
+    max_minutes: Minutes = 0.0
+    """the longest limit that is requested after TIMEOUT; default: four times `time_limit_minutes`
+    """
+    staging: Staging = Staging()
+    """the job that makes a data set: one task with `stage_workers` CPUs"""
+
+    @property
+    def staging_minutes(self) -> float:
+        """Limit of the job that makes a data set."""
+        return self.staging.minutes
+
+    @property
+    def staging_memory_gib(self) -> float:
+        """Memory of the job that makes a data set."""
+        return self.staging.memory_gib
 
 
-@dataclass(frozen=True, slots=True)
+class PowerSampling(Model):
+    """How power is sampled on a site."""
+
+    FORM: ClassVar[str] = "off, or a map of interval_s, sources and sysfs"
+    interval_s: Annotated[Number, Field(ge=0.01, le=10)] = 1.0
+    """seconds between samples"""
+    sources: Annotated[tuple[Annotated[Line, one_of(POWER_SOURCES)], ...], FILLED] = POWER_SOURCES
+    """what may be read"""
+    sysfs: Annotated[Line, matching("/.*", "an absolute path")] = "/sys"
+    """where sysfs is"""
+
+
+class FrameworkLaunch(Model):
+    """Launcher templates of a framework."""
+
+    single: Lines | None = None
+    multi: Lines | None = None
+
+    @model_validator(mode="after")
+    def _names_one(self) -> "FrameworkLaunch":
+        if not self.templates:
+            raise ValueError("is empty; write single, multi or both")
+        return self
+
+    @property
+    def templates(self) -> _Templates:
+        """The templates that are given, by name."""
+        return {key: words for key, words in (("single", self.single), ("multi", self.multi))
+                if words is not None}  # fmt: skip
+
+
+class Launch(Model):
+    """The launcher command: words put before a benchmark's command."""
+
+    single: Lines
+    """for one rank"""
+    multi: Lines
+    """for several. Filled in: `{ranks}`, `{nodes}`, `{ranks_per_node}`, `{cpus_per_rank}`,
+    `{python}`, `{bin}` (the folder of `python`), `{launchers}` (`workflow/launchers/`)"""
+    torch: FrameworkLaunch | None = None
+    """instead, for benchmarks with `framework: torch`; `{python}` is theirs. Words of srun or
+    mpirun alone start ranks of any framework ([launching](../guide/pytorch.md#how-ranks-start))"""
+
+
+def _located(program: str) -> str:
+    """A path made absolute: of the working folder if it is there, else of scalesweep's checkout, if
+    there is one; a word without a slash is left for the shell to find."""
+    if "/" not in program and not program.startswith("~"):
+        return program
+    path = Path(program).expanduser()
+    return str(path.absolute() if path.exists() else (CHECKOUT or Path.cwd()) / path)
+
+
+_Program = Annotated[Text, AfterValidator(_located)]
+
+
+class Pythons(Model):
+    """The Pythons of a site, by framework."""
+
+    FORM: ClassVar[str] = "a path, null, or a map of tensorflow and torch to paths"
+    tensorflow: _Program | None = None
+    """for TensorFlow with Horovod, and for benchmarks that name no `framework`; null: the
+    interpreter of Snakemake"""
+    torch: _Program | None = None
+    """for PyTorch. A relative path is looked for in the working folder, then in scalesweep's own;
+    `make torch` makes `.torch/bin/python` there. Without it points of such benchmarks are
+    unsupported"""
+
+
+class Peaks(Model):
+    """What data sheets state of a node."""
+
+    FORM: ClassVar[str] = "device, or flops and bytes_per_s of a node, as data sheets state them"
+    device: Annotated[Line, one_of(DEVICES)] | None = None
+    """what the GPUs of a node are: its
+    [data sheet](../methods/utilisation.md#peaks-of-data-sheets), times `gpus_per_node`, fills in
+    the rest of `peaks`"""
+    flops: Annotated[dict[Annotated[Line, one_of(DTYPES)], _Flops], FILLED] | None = None
+    """FLOP/s of a node by type: `float32`, `tf32`, `bfloat16`, `float16`, `float8`"""
+    bytes_per_s: _Flops | None = None
+    """bytes/s of a node's memory"""
+
+
+@dataclass(frozen=True)
 class Framework:
     """How programs of a framework start on a site: their Python (None: it names none), and the
     launcher templates that replace the site's."""
 
     python: str | None = None
-    launch: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    launch: _Templates = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
-class Site:
-    """A machine: size, launcher templates, folders and limits (keys: docs/reference/site.md)."""
+class Site(Model):
+    """A site says where to measure: a file in `config/sites/`, of the clone or of your study."""
 
-    name: str
-    file: Path  # as a person would type it
-    nodes: int
-    cores_per_node: int
-    memory_gib_per_node: float | None
-    gpus_per_node: int
-    memory_gib_per_gpu: float | None
-    oversubscribe: bool
-    concurrent_runs: int | None
-    time_limit_minutes: float
-    python: str
-    data: str
-    node_local: str
-    stage_workers: int
-    reserve_disk_gb: float
-    prologue: tuple[str, ...]
-    env: Mapping[str, str]
-    programs: Mapping[str, str]
-    launch: Mapping[str, tuple[str, ...]] | None
-    frameworks: Mapping[str, "Framework"]  # by name, those that the site says something of
-    power: PowerSampling | None
-    slurm: SlurmSite | None
-    canary: bool = False  # runs are between two looks at their machine, unless the campaign says no
-    ceilings: str | None = None  # results folder of a campaign whose probes measured the site
-    islands_per_node: int = 1  # sockets or NVLink islands, among which a node's ranks are divided
-    nodes_per_switch_group: int = 0  # not known: 0
-    peaks: Mapping[str, Any] = field(default_factory=dict)  # of a node, as data sheets state them
-    memory_limit_gib_per_rank: float | None = None
+    name: FileName = Field(alias="site")
+    """the file's name; also the folder of its runs in `results/runs/`"""
+    description: Line = ""
+    """shown in the report"""
+    nodes: Count
+    """a point takes ceil(ranks / ranks_per_node) of them"""
+    cores_per_node: Annotated[
+        Count, BeforeValidator(lambda n: len(os.sched_getaffinity(0)) if n is None else n)
+    ] = Field(default_factory=lambda: len(os.sched_getaffinity(0)))
+    """cores that runs may use; null: this machine's"""
+    memory_gib_per_node: Positive | None = None
+    """GiB that a job may take of a node"""
+    memory_limit_gib_per_rank: Annotated[Positive, Field(le=1e6)] | None = None
+    """most memory in GiB that a process of a rank may have of its own (RLIMIT_DATA: heap, private
+    mappings, stacks); a run that reaches it is OUT_OF_MEMORY
+    ([memory limit](../guide/machine.md#a-limit-of-memory)). For ranks on CPUs: drivers of GPUs map
+    far more than they use"""
+    gpus_per_node: Annotated[int, Field(strict=True, ge=0)] = 0
+    """requested of every node with `slurm`; a campaign that needs more is refused (0: not known,
+    nothing is refused)"""
+    memory_gib_per_gpu: Positive | None = None
+    """GiB that nvidia-smi calls the total memory of a GPU: the plan says which layouts of a
+    transformer will not fit ([memory](../methods/memory.md))"""
+    oversubscribe: Flag = False
+    """allow more ranks than cores on a node (not with `slurm`)"""
+    concurrent_runs: Count | None = None
+    """runs at the same time; more than 1 lets them disturb each other on one machine. With `slurm`
+    it is 1 (one job after the other) or absent; default: 1, no limit with `slurm`"""
+    time_limit_minutes: Minutes = 60.0
+    """of one run, if the experiment sets none"""
+    pythons: Annotated[Pythons, instead_of(_DEFAULT, str)] = Field(Pythons(), alias="python")
+    """a path, or a map of paths: starts the benchmark programs, except those whose benchmark.yaml
+    names a `python` of its own. A map names one for each framework, as environments of their own;
+    a single one is TensorFlow's ([frameworks](../guide/pytorch.md#where-pytorch-is))"""
+    data: Line = "data"
+    """data sets are made here"""
+    node_local: Line = "/tmp"
+    """node-local scratch folder"""
+    stage_workers: Count = 2
+    """processes that make data files"""
+    reserve_disk_gb: Annotated[Number, Field(ge=0)] = 2.0
+    """making data sets leaves this much disk free"""
+    prologue: Lines = ()
+    """shell lines before every run: `module load ...`, `source ...`"""
+    env: dict[Variable, Line] = Field({})
+    """environment variables of every run; an experiment's `env` takes precedence"""
+    programs: dict[ProgramName, Text] = Field({})
+    """name -> path of programs of your own that benchmarks start
+    ([external programs](../guide/external_programs.md))"""
+    launches: Launch | None = Field(None, alias="launch")
+    """the launcher command: words put before a benchmark's command, for one rank and for more
+    ([launchers](../guide/slurm.md#the-launcher-command)). A benchmark may have its own. A site
+    without `launch` holds imported runs only"""
+    power: Annotated[
+        PowerSampling | None, BeforeValidator(lambda given: None if given == "off" else given)
+    ] = PowerSampling()
+    """`off`, or a map: sampling of power and energy while programs run
+    ([energy](../guide/energy.md))"""
+    canary: Flag = False
+    """check the machine before and after each run, of campaigns that do not say
+    ([machine check](../guide/machine_check.md))"""
+    ceilings: _Folder | None = None
+    """results folder of a campaign whose probes measured this machine, for campaigns that have
+    none of their own ([machine](../guide/machine.md))"""
+    islands_per_node: Count = 1
+    """sockets or NVLink islands, among which the ranks of a node are divided evenly; predictions
+    do not go beyond one that no count has crossed
+    ([borders](../guide/prediction.md#the-borders-of-a-machine))"""
+    nodes_per_switch_group: Annotated[Count, Field(ge=2)] = 0
+    """nodes below one switch, likewise; default: not known"""
+    data_sheet: Peaks = Field(Peaks(), alias="peaks")
+    """what data sheets state of a node; the dashed lines of rooflines
+    ([roofline](../methods/roofline.md))"""
+    slurm: SlurmSite | None = None
+    """how jobs are requested with `--profile slurm`; `slurm: {}` takes all defaults
+    ([Slurm](../guide/slurm.md))"""
+
+    _file: Path = PrivateAttr(Path())
+
+    @model_validator(mode="before")
+    @classmethod
+    def _with_defaults(cls, given: Any) -> Any:
+        """Defaults that depend on other keys."""
+        slurm = given.get("slurm") if isinstance(given, Mapping) else None
+        if not isinstance(slurm, Mapping):
+            # On a cluster each run has its own nodes; on one machine two would disturb each other.
+            own = not isinstance(given, Mapping) or "slurm" in given
+            return given if own else {"concurrent_runs": 1, **given}
+        limit = given.get("time_limit_minutes", 60)
+        if not isinstance(limit, int | float):
+            return given
+        return {**given, "slurm": {"max_minutes": min(4.0 * limit, 1e6), **slurm}}
+
+    @model_validator(mode="after")
+    def _fits_together(self, info: ValidationInfo) -> "Site":
+        self._file = shown((info.context or {}).get("file", Path()))
+        if self.data_sheet.device and not self.gpus_per_node:
+            raise ValueError("peaks.device: a node has no GPUs; set gpus_per_node")
+        if self.slurm is None:
+            return self
+        if self.concurrent_runs not in (1, None):
+            raise ValueError(
+                "concurrent_runs: with a slurm section it is 1 (one run after the other) or "
+                "absent (as many as Slurm starts)"
+            )
+        if self.oversubscribe:
+            raise ValueError(
+                "oversubscribe: not with a slurm section; Slurm gives each rank its CPUs "
+                "(raise cores_per_node to the hardware threads)"
+            )
+        return self
+
+    @property
+    def file(self) -> Path:
+        """Its file, as a person would type it."""
+        return self._file
+
+    @property
+    def python(self) -> str:
+        """What starts programs without a framework."""
+        return self.pythons.tensorflow or sys.executable
+
+    @property
+    def launch(self) -> _Templates | None:
+        """The launcher templates by name; None: the site starts nothing."""
+        if self.launches is None:
+            return None
+        return {"single": self.launches.single, "multi": self.launches.multi}
+
+    @property
+    def frameworks(self) -> Mapping[str, Framework]:
+        """What the site says of frameworks, by name."""
+        torch, launch = self.pythons.torch, self.launches and self.launches.torch
+        said = {_DEFAULT: Framework(self.python)}
+        if torch or launch:
+            said["torch"] = Framework(torch, launch.templates if launch else {})
+        return said
+
+    @property
+    def peaks(self) -> Mapping[str, Any]:
+        """What data sheets state of a node: ``flops`` by type, ``bytes_per_s``, and ``devices``,
+        how many of a node share them where the file names a device; its own numbers come first."""
+        stated = self.data_sheet.model_dump(exclude_none=True, exclude={"device"})
+        if self.data_sheet.device is None:
+            return stated
+        count, device = self.gpus_per_node, DEVICES[self.data_sheet.device]
+        flops = {dtype: value * count for dtype, value in device.flops.items()}
+        return {
+            "flops": {**flops, **stated.get("flops", {})},
+            "bytes_per_s": stated.get("bytes_per_s", device.bytes_per_s * count),
+            "devices": count,
+        }
 
     @property
     def memory_limit_bytes(self) -> int | None:
@@ -189,145 +458,16 @@ def load_site(name: str, where: str = "site", folder: Path | None = None) -> Sit
         files = folder.glob("*.yaml") if folder else file_names(OWN_SITES, SITES, "*.yaml")
         known = sorted({file.stem for file in files})
         raise UserError(f"{where}: no site {name!r}; {choices(name, known)}")
-    content = load_yaml(path)
-    check_schema(content, "site", path)
-    if content["site"] != name:
-        raise UserError(f"{path}: site: {content['site']!r} differs from the file name {name!r}")
-    site = Site(
-        name=name,
-        file=shown(path),
-        nodes=content["nodes"],
-        cores_per_node=content.get("cores_per_node") or len(os.sched_getaffinity(0)),
-        memory_gib_per_node=content.get("memory_gib_per_node"),
-        gpus_per_node=content.get("gpus_per_node", 0),
-        memory_gib_per_gpu=content.get("memory_gib_per_gpu"),
-        oversubscribe=content.get("oversubscribe", False),
-        # On a cluster each run has its own nodes; on one machine two would disturb each other.
-        concurrent_runs=content.get("concurrent_runs", None if "slurm" in content else 1),
-        time_limit_minutes=float(content.get("time_limit_minutes", 60)),
-        python=_pythons(content)[_DEFAULT],
-        data=content.get("data", "data"),
-        node_local=content.get("node_local", "/tmp"),
-        stage_workers=content.get("stage_workers", 2),
-        reserve_disk_gb=float(content.get("reserve_disk_gb", 2)),
-        prologue=tuple(content.get("prologue", [])),
-        env=content.get("env", {}),
-        programs=content.get("programs", {}),
-        launch=_templates(content.get("launch")),
-        frameworks=_frameworks(content),
-        power=_power(content),
-        slurm=_slurm(content, path),
-        canary=content.get("canary", False),
-        ceilings=content.get("ceilings"),
-        islands_per_node=content.get("islands_per_node", 1),
-        nodes_per_switch_group=content.get("nodes_per_switch_group", 0),
-        peaks=_peaks(content, path),
-        memory_limit_gib_per_rank=content.get("memory_limit_gib_per_rank"),
-    )
+    site = read(Site, load_yaml(path), path)
+    if site.name != name:
+        raise UserError(f"{path}: site: {site.name!r} differs from the file name {name!r}")
+    if site.slurm:
+        check_extra(site.slurm.extra, f"{path}: slurm.extra", site.slurm.reservation)
     if site.launch is not None:
         for ranks in (1, 2):
             for framework in (None, *site.frameworks):
                 site.launcher({"ranks": ranks, "ranks_per_node": 2}, framework=framework)
     return site
-
-
-def _peaks(content: Mapping[str, Any], path: Path) -> Mapping[str, Any]:
-    """What data sheets state of a node: ``flops`` by type, ``bytes_per_s``, and ``devices``, how
-    many of a node share them where the file names a device; its own numbers come first."""
-    stated = {key: value for key, value in content.get("peaks", {}).items() if key != "device"}
-    if "device" not in content.get("peaks", {}):
-        return stated
-    count = content.get("gpus_per_node", 0)
-    if not count:
-        raise UserError(f"{path}: peaks.device: a node has no GPUs; set gpus_per_node")
-    device = DEVICES[content["peaks"]["device"]]
-    flops = {dtype: value * count for dtype, value in device.flops.items()}
-    return {
-        "flops": {**flops, **stated.get("flops", {})},
-        "bytes_per_s": stated.get("bytes_per_s", device.bytes_per_s * count),
-        "devices": count,
-    }
-
-
-def _pythons(content: Mapping[str, Any]) -> dict[str, str]:
-    """The Pythons that a site file names, by framework."""
-    python = content.get("python")
-    if not isinstance(python, dict):
-        return {_DEFAULT: python or sys.executable}
-    named = {name: _located(path) for name, path in python.items() if path is not None}
-    return {_DEFAULT: sys.executable, **named}
-
-
-def _located(program: str) -> str:
-    """A path made absolute: of the working folder if it is there, else of scalesweep's checkout, if
-    there is one; a word without a slash is left for the shell to find."""
-    if "/" not in program and not program.startswith("~"):
-        return program
-    path = Path(program).expanduser()
-    return str(path.absolute() if path.exists() else (CHECKOUT or Path.cwd()) / path)
-
-
-def _templates(launch: Mapping[str, Any] | None) -> Mapping[str, tuple[str, ...]] | None:
-    """The launcher templates of a map that may hold those of frameworks too."""
-    if launch is None:
-        return None
-    return {name: tuple(words) for name, words in launch.items() if isinstance(words, list)}
-
-
-def _frameworks(content: Mapping[str, Any]) -> dict[str, Framework]:
-    """What a site file says of each framework."""
-    pythons, launch = _pythons(content), content.get("launch") or {}
-    parts = {name: part for name, part in launch.items() if isinstance(part, dict)}
-    return {
-        name: Framework(pythons.get(name), _templates(parts.get(name)) or {})
-        for name in pythons | parts
-    }
-
-
-def _power(content: Mapping[str, Any]) -> PowerSampling | None:
-    """The ``power`` section of a site file; None if it is off."""
-    section = content.get("power", {})
-    if section == "off":
-        return None
-    return PowerSampling(
-        interval_s=float(section.get("interval_s", 1)),
-        sources=tuple(section.get("sources", POWER_SOURCES)),
-        sysfs=section.get("sysfs", "/sys"),
-    )
-
-
-def _slurm(content: Mapping[str, Any], path: Path) -> SlurmSite | None:
-    """The ``slurm`` section of a site file; None if there is none."""
-    if "slurm" not in content:
-        return None
-    section = content["slurm"] or {}
-    staging = section.get("staging", {})
-    if content.get("concurrent_runs", 1) != 1:
-        raise UserError(
-            f"{path}: concurrent_runs: with a slurm section it is 1 (one run after the other) or "
-            "absent (as many as Slurm starts)"
-        )
-    if content.get("oversubscribe"):
-        raise UserError(
-            f"{path}: oversubscribe: not with a slurm section; Slurm gives each rank its CPUs "
-            "(raise cores_per_node to the hardware threads)"
-        )
-    check_extra(section.get("extra", []), f"{path}: slurm.extra", section.get("reservation") or "")
-    return SlurmSite(
-        **{
-            name: section.get(name) or ""
-            for name in ("account", "partition", "qos", "constraint", "reservation", "gres")
-        },
-        exclusive=section.get("exclusive", False),
-        requeue=section.get("requeue", False),
-        extra=tuple(section.get("extra", [])),
-        startup_minutes=float(section.get("startup_minutes", 1)),
-        margin=float(section.get("margin", 2)),
-        max_attempts=section.get("max_attempts", 3),
-        max_minutes=float(section.get("max_minutes", 4 * content.get("time_limit_minutes", 60))),
-        staging_minutes=float(staging.get("minutes", 60)),
-        staging_memory_gib=float(staging.get("memory_gib", 4)),
-    )
 
 
 def template_for(ranks: int) -> str:

@@ -112,7 +112,7 @@ def test_measured_runs_are_started_without_a_profiler(campaign_of: Load) -> None
 
 def test_a_limit_of_memory_stands_in_front_of_every_rank(campaign_of: Load) -> None:
     campaign = campaign_of("axes: {ranks: [2]}\nprofile: nsys\n")
-    site = replace(campaign.site, memory_limit_gib_per_rank=0.5)
+    site = campaign.site.model_copy(update={"memory_limit_gib_per_rank": 0.5})
     limited = replace(campaign, site=site)
     experiment = campaign.experiments[0]
     for run in (experiment.runs[0], experiment.profiles[0]):

@@ -71,7 +71,7 @@ def test_what_is_not_known_is_said() -> None:
 
 def test_the_device_of_a_rank(torch: Benchmark) -> None:
     def gib(**change: Any) -> float | None:
-        site = replace(load_site("local"), **change)
+        site = load_site("local").model_copy(update=change)
         memory = memory_on(torch, site, change.get("rank"))
         point = {**torch.defaults, "ranks": 2, "ranks_per_node": 4, "model": "transformer"}
         assert memory and torch.transformer

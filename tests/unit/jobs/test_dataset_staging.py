@@ -30,7 +30,7 @@ def campaign(tmp_path: Path) -> Campaign:
     path = tmp_path / "c.yaml"
     path.write_text(TEXT)
     campaign = load_campaign(path)
-    return replace(campaign, site=replace(campaign.site, data=str(tmp_path)))
+    return replace(campaign, site=campaign.site.model_copy(update={"data": str(tmp_path)}))
 
 
 def test_later_runs_add_files_to_those_of_earlier_ones(campaign: Campaign) -> None:

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -33,9 +32,9 @@ def changed(tmp_path: Path, name: str, change: Mapping[str, Any]) -> Campaign:
 
 def test_nodes_that_hold_a_data_set() -> None:
     """The published study: 5.1 TB in nodes of 64 GB take at least 80."""
-    site = replace(load_site("piz_daint"), memory_gib_per_node=64e9 / 2**30)
+    site = load_site("piz_daint").model_copy(update={"memory_gib_per_node": 64e9 / 2**30})
     assert [nodes_to_hold(int(size), site) for size in (5.1e12, 64e9, 64e9 + 1, 1)] == [80, 1, 2, 1]
-    assert nodes_to_hold(1, replace(site, memory_gib_per_node=None)) is None
+    assert nodes_to_hold(1, site.model_copy(update={"memory_gib_per_node": None})) is None
 
 
 def test_the_plan_says_how_many_nodes_hold_the_files() -> None:

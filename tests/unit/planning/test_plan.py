@@ -83,7 +83,7 @@ def test_the_plan_has_the_borders_of_the_site(campaign_of: Callable[..., Campaig
     campaign = campaign_of(BODY)
     plain = build_plan(campaign, states_of(campaign))
     assert not {"islands_per_node", "nodes_per_switch_group"} & plain.keys()
-    site = replace(campaign.site, islands_per_node=2, nodes_per_switch_group=4)
+    site = campaign.site.model_copy(update={"islands_per_node": 2, "nodes_per_switch_group": 4})
     plan = build_plan(replace(campaign, site=site), states_of(campaign))
     assert (plan["islands_per_node"], plan["nodes_per_switch_group"]) == (2, 4)
 

@@ -137,7 +137,7 @@ def test_memory_is_the_share_of_the_cpus_or_as_said(tmp_path: Path) -> None:
     assert run_shape(here, point(5, 5), 60).mem_mb == 96 * 1024 * 20 // 24
     assert run_shape(here, point(4, 4), 60, memory_gib_per_rank=1.5).mem_mb == 6 * 1024 + 128
     assert run_shape(here, point(4, 4), 60, memory_gib_per_rank=1.5, mem_mb=7000).mem_mb == 7000
-    unknown = replace(here, memory_gib_per_node=None)
+    unknown = here.model_copy(update={"memory_gib_per_node": None})
     assert run_shape(unknown, point(4, 4), 60).mem_mb is None
     with pytest.raises(UserError, match=r"4 ranks on a node take 100\.125 GiB, .* site big has 96"):
         run_shape(here, point(4, 4), 60, memory_gib_per_rank=25)
@@ -146,7 +146,7 @@ def test_memory_is_the_share_of_the_cpus_or_as_said(tmp_path: Path) -> None:
 def test_one_run_after_the_other_and_elsewhere(tmp_path: Path) -> None:
     here = site(tmp_path)
     assert run_shape(here, point(2), 60).extra == ("--no-requeue",)
-    alone = replace(here, concurrent_runs=1)
+    alone = here.model_copy(update={"concurrent_runs": 1})
     assert run_shape(alone, point(2), 60).extra == ("--no-requeue", "--dependency=singleton")
     own = run_shape(here, point(2), 60, alone=True)
     assert own == run_shape(alone, point(2), 60)
@@ -162,7 +162,7 @@ def test_what_the_user_adds_is_merged_with_what_is_added_here(tmp_path: Path) ->
         " --exclude=n9, --requeue, '--exclusive=user', '--dependency=afterok:7',"
         " '--gpus-per-node=a100:4', '--switches=1']}"
     )
-    here = replace(site(tmp_path, options, gpus=4), concurrent_runs=1)
+    here = site(tmp_path, options, gpus=4).model_copy(update={"concurrent_runs": 1})
     for shape, exclude in (
         (run_shape(here, point(2), 60), "n[1-2],n9"),
         (staging_shape(here), "n[1-2],n9"),

@@ -146,7 +146,6 @@ def test_make_torch_mends_the_clone_s_own(
     ("more", "says"),
     [
         ("python: {jax: python3}\n", "python: unknown key 'jax'; allowed: tensorflow, torch"),
-        ("python: {}\n", "python"),
         ("python: 3\n", "python"),
         ("launch: {single: [], multi: [], torch: {}}\n", "launch.torch"),
         ("launch: {single: [], multi: [], torch: {multi: ['{cores}']}}\n", "cannot fill '{cores}'"),

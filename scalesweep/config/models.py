@@ -1,0 +1,185 @@
+"""What the models of YAML files share: strict values, and one line for the first mistake.
+
+A key is a field of a model; the text below it is its entry on the reference page, which
+``tools/keys.py`` writes. Older Pythons and other spellings of a value are not guessed.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, TypeVar
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    StrictBool,
+    StrictFloat,
+    StrictInt,
+    StrictStr,
+    ValidationError,
+    model_validator,
+)
+
+from scalesweep.core.errors import UserError, choices, did_you_mean
+
+_Model = TypeVar("_Model", bound="Model")
+
+
+class Model(BaseModel):
+    """A mapping of a file. ``FORM``: what may stand in its place, in words."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
+    FORM: ClassVar[str] = "a mapping (key: value)"
+
+    @model_validator(mode="before")
+    @classmethod
+    def _only_known_keys(cls, given: Any) -> Any:
+        if not isinstance(given, Mapping):
+            raise ValueError(_is_not(given, cls.FORM))
+        allowed = sorted(field.alias or name for name, field in cls.model_fields.items())
+        unknown = sorted(map(str, given.keys() - set(allowed)))
+        if unknown:
+            names = ", ".join(map(repr, unknown))
+            raise ValueError(f"unknown key {names}; {choices(unknown[0], allowed)}")
+        return given
+
+
+def matching(pattern: str, wanted: str) -> AfterValidator:
+    """A text must match a pattern as a whole; ``wanted``: what that is, in words."""
+    compiled = re.compile(pattern)
+
+    def check(text: str) -> str:
+        if not compiled.fullmatch(text):
+            raise ValueError(f"{short(text)} is not allowed: {wanted}")
+        return text
+
+    return AfterValidator(check)
+
+
+def instead_of(key: str, *kinds: type) -> BeforeValidator:
+    """A value of these types is short for a mapping with this one key."""
+    return BeforeValidator(lambda given: {key: given} if isinstance(given, kinds) else given)
+
+
+def checked(check: Callable[[Any], str | None]) -> AfterValidator:
+    """A value of which ``check`` says what is wrong; None: nothing."""
+
+    def validate(value: Any) -> Any:
+        if fault := check(value):
+            raise ValueError(fault)
+        return value
+
+    return AfterValidator(validate)
+
+
+def one_of(allowed: Iterable[str]) -> AfterValidator:
+    """A text must be one of these."""
+    names = list(allowed)
+
+    def check(text: str) -> str:
+        if text not in names:
+            raise ValueError(_not_among(text, names))
+        return text
+
+    return AfterValidator(check)
+
+
+def or_empty(given: Any) -> Any:
+    """null as the empty text, as fields are that Slurm may be told."""
+    return "" if given is None else given
+
+
+# Not the length of a field: an item that is wrong would not be told then.
+FILLED = checked(lambda given: None if given else "is empty")
+Text = Annotated[StrictStr, Field(min_length=1)]
+Line = StrictStr
+Lines = tuple[StrictStr, ...]
+Flag = StrictBool
+Whole = StrictInt
+Count = Annotated[StrictInt, Field(ge=1)]
+Number = StrictFloat
+Positive = Annotated[StrictFloat, Field(gt=0)]
+Minutes = Annotated[StrictFloat, Field(gt=0, le=1_000_000)]
+FileName = Annotated[
+    StrictStr, matching(r"[A-Za-z0-9][A-Za-z0-9_.-]*", "letters, digits, '.', '_' and '-'")
+]
+ProgramName = Annotated[
+    StrictStr, matching(r"[A-Za-z0-9_.-]+", "letters, digits, '.', '_' and '-'")
+]
+Name = Annotated[
+    StrictStr, matching(r"[a-z][a-z0-9_]*", "lower-case letters, digits and '_', a letter first")
+]
+Variable = Annotated[StrictStr, matching(r"[A-Za-z_][A-Za-z0-9_]*", "letters, digits and '_'")]
+Share = Annotated[StrictStr, matching(r"[0-9]+(\.[0-9]+)? ?%", "percent, such as 3 %")]
+
+
+def read(model: type[_Model], content: Any, path: Path) -> _Model:
+    """The content of a file as a model; raises UserError with file, key and what is allowed."""
+    if content is None:
+        raise UserError(f"{path}: the file is empty")
+    try:
+        return model.model_validate(content, context={"file": path})
+    except ValidationError as error:
+        where, text = min(
+            map(_mistake, error.errors(include_url=False)), key=lambda mistake: len(mistake[0])
+        )
+        place = ".".join(map(str, where))
+        between = "" if not where else " " if text.startswith("is ") else ": "
+        raise UserError(f"{path}: {place}{between}{text}") from None
+
+
+_KINDS = {
+    "dict": "a mapping (key: value)", "mapping": "a mapping (key: value)", "list": "a list",
+    "tuple": "a list", "string": "text", "int": "a whole number", "float": "a number",
+    "bool": "true or false",
+}  # fmt: skip
+_BOUNDS = {
+    "greater_than_equal": "{ge} or more", "greater_than": "more than {gt}",
+    "less_than_equal": "{le} or less", "less_than": "less than {lt}",
+    "too_short": "a list of {min_length} or more", "too_long": "a list of {max_length} or less",
+    "string_too_short": "text of {min_length} character(s) or more",
+    "string_too_long": "text of {max_length} character(s) or less",
+}  # fmt: skip
+
+
+def _mistake(error: Any) -> tuple[tuple[Any, ...], str]:
+    """Place and sentence of an error of pydantic."""
+    kind, given, where = error["type"], error["input"], error["loc"]
+    about = error.get("ctx", {})
+    if where and where[-1] == "[key]":
+        where = where[:-2]
+    if kind == "missing":
+        return where[:-1], f"the key {where[-1]!r} is missing"
+    if kind == "value_error":
+        return where, str(about["error"])
+    if kind == "literal_error":
+        allowed = re.findall(r"'([^']*)'", about["expected"]) or [about["expected"]]
+        return where, _not_among(given, allowed)
+    if kind in _BOUNDS:
+        bounds = {key: f"{v:g}" if isinstance(v, float) else v for key, v in about.items()}
+        return where, f"{short(given)} is not {_BOUNDS[kind].format_map(bounds)}"
+    return where, _is_not(given, _KINDS.get(kind.partition("_")[0], "allowed here"))
+
+
+def _not_among(given: Any, allowed: Sequence[str]) -> str:
+    near = f"; {did_you_mean(given, allowed)}".rstrip("; ")
+    return f"{short(given)} is not one of {', '.join(allowed)}{near}"
+
+
+def _is_not(given: Any, wanted: str) -> str:
+    """What was given, and what is wanted instead."""
+    if given is None:
+        return f"is empty; write {wanted}" if wanted != "allowed here" else "is empty"
+    if wanted == "text" and isinstance(given, bool | int | float):
+        text = str(given).lower() if isinstance(given, bool) else str(given)
+        return f'{text} is not text; write "{text}" in quotes'
+    return f"{short(given)} is not {wanted}"
+
+
+def short(value: Any) -> str:
+    """A value for a message: its ``repr``, cut at 60 characters."""
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."
