@@ -56,7 +56,7 @@ def make_tree(root: Path) -> None:
     for name in ("energy", "cpu_energy", "memory_energy", "accel0_energy"):
         write(root / "cray" / "pm_counters" / name, "1234567 J 1582312345678901 us")
     for number in range(2):
-        write(root / "class" / "hwmon" / f"hwmon{number}" / "name", "power_meter")
+        write(root / "class" / "hwmon" / f"hwmon{number}" / "name", "amdgpu")
         write(root / "class" / "hwmon" / f"hwmon{number}" / "power1_average", 250_000_000)
 
 

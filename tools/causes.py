@@ -22,10 +22,6 @@ def retries() -> str:
     for next_job in NextJob:
         names = [str(cause) for cause in Cause if facts_of(cause).next_job is next_job]
         if next_job is NextJob.NONE:
-            rows.append(
-                "| any, of a second run that failed in the same way on a node where none succeeds "
-                "| the same without that node |"
-            )
             names = ["any other"]
         rows.append(f"| {', '.join(names)} | {next_job} |")
     return "\n".join(rows) + "\n"

@@ -1,8 +1,8 @@
 """Why a run has no result: each cause, who finds it, and what the next job of the run asks for.
 
-A cause is added here: a member and its record, with which it has its place in retries, in what is
-said of nodes and in the tables of the documentation (``tools/causes.py``). Only the code that
-finds it is elsewhere, unless an exit code or a state of Slurm's does. Files may name causes of
+A cause is added here: a member and its record, with which it has its place in retries and in the
+tables of the documentation (``tools/causes.py``). Only the code that finds it is elsewhere, unless
+an exit code or a state of Slurm's does. Files may name causes of
 other versions: of these nothing is known (``facts_of``). Standard library only, for the launcher.
 """
 
@@ -50,20 +50,9 @@ class NextJob(StrEnum):
     )
     MORE_MEMORY = "twice the memory, up to the node's"
     SAME_ONCE = "the same, once"
-    ELSEWHERE = (
-        "the same without the node that failed, if Slurm can spare it "
-        "([nodes that fail](../guide/slurm.md#nodes-that-fail))"
-    )
+    ELSEWHERE = "the same without the nodes of the job, if Slurm can spare them"
     SAME = "the same"
     NONE = "none: it would fail again. The next call of Snakemake tries again"
-
-
-class Fault(Enum):
-    """What a failure says something about."""
-
-    RUN = "the run, or the node if others fail there too"
-    NODE = "the node"
-    NOTHING = "neither the run nor its nodes"
 
 
 class Given(Enum):
@@ -88,7 +77,6 @@ class CauseFacts(NamedTuple):
     meaning: str
     found_by: tuple[str, ...]
     next_job: NextJob = NextJob.NONE
-    fault: Fault = Fault.RUN
     used_up: Given | None = None
     exit_code: int | None = None
     of_slurm: str = ""
@@ -126,7 +114,7 @@ _FACTS: dict[str, CauseFacts] = {
     Cause.MISSING_DATA: CauseFacts("A file that it reads is not there", (LAUNCHER,), exit_code=66),
     Cause.UNSUPPORTED: CauseFacts(
         "This machine cannot run the point; the run counts as unsupported and not as failed",
-        (LAUNCHER,), fault=Fault.NOTHING, exit_code=69,
+        (LAUNCHER,), exit_code=69,
     ),
     Cause.DISK_FULL: CauseFacts("A disk is full, or a quota used up", (LAUNCHER, CALL)),
     Cause.KILLED: CauseFacts(
@@ -136,12 +124,12 @@ _FACTS: dict[str, CauseFacts] = {
     ),
     Cause.SUSPENDED: CauseFacts(
         "The job was suspended meanwhile: its times are not the program's",
-        (LAUNCHER, SLURM), NextJob.SAME, Fault.NOTHING,
+        (LAUNCHER, SLURM), NextJob.SAME,
     ),
     Cause.LAUNCH_FAILED: CauseFacts(
         "srun could not start the program or lost a node, a rank never joined the others, the port "
         "where they meet was taken, or the job is gone from Slurm",
-        (LAUNCHER, CALL), NextJob.ELSEWHERE, Fault.NODE, exit_code=75,
+        (LAUNCHER, CALL), NextJob.ELSEWHERE, exit_code=75,
     ),
     Cause.EXCHANGE_TIMEOUT: CauseFacts(
         "Ranks waited for another in NCCL or Gloo until the framework's own timeout, and no rank "
@@ -154,29 +142,29 @@ _FACTS: dict[str, CauseFacts] = {
     ),
     Cause.GPU_FAULT: CauseFacts(
         "A GPU reported an error of its memory or links that it cannot correct",
-        (LAUNCHER,), NextJob.ELSEWHERE, Fault.NODE,
+        (LAUNCHER,), NextJob.ELSEWHERE,
     ),
     Cause.NODE_FAIL: CauseFacts(
-        "A node of the job was lost", (SLURM,), NextJob.ELSEWHERE, Fault.NODE,
+        "A node of the job was lost", (SLURM,), NextJob.ELSEWHERE,
         of_slurm="{job} lost a node of {nodes}",
     ),
     Cause.BOOT_FAIL: CauseFacts(
-        "A node of the job did not boot", (SLURM,), NextJob.ELSEWHERE, Fault.NODE,
+        "A node of the job did not boot", (SLURM,), NextJob.ELSEWHERE,
         of_slurm="{job}: a node of {nodes} did not boot",
     ),
     Cause.PREEMPTED: CauseFacts(
-        "Another job took the place of this one", (SLURM,), NextJob.SAME, Fault.NOTHING,
+        "Another job took the place of this one", (SLURM,), NextJob.SAME,
         of_slurm="{job} was preempted by another job",
     ),
     Cause.CANCELLED: CauseFacts(
-        "A user, or who runs the machine, cancelled the job", (SLURM,), fault=Fault.NOTHING,
+        "A user, or who runs the machine, cancelled the job", (SLURM,),
         of_slurm="{job} was cancelled{by}",
     ),
     Cause.DEADLINE: CauseFacts(
-        "The job could not end before its deadline", (SLURM,), fault=Fault.NOTHING,
+        "The job could not end before its deadline", (SLURM,),
         of_slurm="{job} missed its deadline",
     ),
-    Cause.NOT_SUBMITTED: CauseFacts("sbatch refused the job", (CALL,), fault=Fault.NOTHING),
+    Cause.NOT_SUBMITTED: CauseFacts("sbatch refused the job", (CALL,)),
     Cause.BAD_RECORD: CauseFacts(
         "The record, or a file of it, is damaged: set aside under another name", (CALL,)
     ),

@@ -22,6 +22,7 @@ from scalesweep.core.record import last_lines
 from scalesweep.jobs.run_spec import power_order, site_environment
 from scalesweep.slurm import commands
 from scalesweep.slurm.job_shape import run_shape
+from scalesweep.slurm.sacct import FINAL, JobState
 from scalesweep.state.frameworks import lacks_framework
 
 PROBE = REPO / "workflow" / "doctor" / "site_probe.py"
@@ -196,7 +197,10 @@ def _in_a_job(campaign: Campaign, orders: list[Order], folder: Path) -> None:
         last = Path(orders[-1]["folder"], probe_job.OUTCOME)
         began = time.monotonic()
         for state, reason in _states(job):
-            if state in ("PENDING", "CONFIGURING") and time.monotonic() - began > QUEUE_S:
+            if (
+                state in (JobState.PENDING, JobState.CONFIGURING)
+                and time.monotonic() - began > QUEUE_S
+            ):
                 raise UserError(f"no node within {QUEUE_S:g} s (Slurm: {reason or state})")
             if last.exists():
                 return
@@ -216,7 +220,7 @@ def _states(job: str) -> Iterator[tuple[str, str]]:
         except UserError:
             return
         state, _, reason = said.partition("|")
-        if state in ("", "COMPLETED", "FAILED", "CANCELLED", "TIMEOUT"):
+        if not state or state in FINAL:
             return
         yield state, reason
         time.sleep(1)

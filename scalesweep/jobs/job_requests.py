@@ -61,9 +61,8 @@ def request_for(
     the site's margin, if that is less; where the point's series predicts it, the upper bound of
     that takes the place of their time. No other estimate is as sure as what the user has said.
     After a ``failure`` (failure.json of the last job) it starts from what that one asked for: twice
-    the limit or the memory, where the cause asks for more (``core.causes``). Which nodes are
-    avoided is no matter of one run (``node_faults``). Raises UserError where the site cannot hold
-    the point.
+    the limit or the memory, where the cause asks for more (``core.causes``). Raises UserError where
+    the site cannot hold the point.
     """
     site, slurm = campaign.site, of_slurm(campaign.site)
     limit_s = campaign.limit_s(experiment, run.run_id)
@@ -121,6 +120,15 @@ def may_mend(
             return less and not limited
         case next_job:
             return next_job is not NextJob.NONE
+
+
+def nodes_at_fault(failure: Mapping[str, Any] | None) -> str:
+    """The nodes without which a run is tried again (a list), by failure.json: that of the rank that
+    failed first, or all of the job; none if the failure is not a node's."""
+    failure = failure or {}
+    if facts_of(str(failure.get("cause"))).next_job is not NextJob.ELSEWHERE:
+        return ""
+    return str(failure.get("first_nodes") or failure.get("nodes") or "")
 
 
 def ended_so(cause: str, detail: str, asked: Asked) -> str:

@@ -2,7 +2,6 @@
 
 import contextlib
 import logging
-import re
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -14,21 +13,20 @@ from scalesweep.config.campaign import Campaign
 from scalesweep.config.experiment import Experiment
 from scalesweep.config.repeats import Run
 from scalesweep.core import disk_full
-from scalesweep.core.causes import Cause, Fault, NextJob, facts_of
+from scalesweep.core.causes import Cause, NextJob, facts_of
 from scalesweep.core.errors import UserError
-from scalesweep.core.files import digest_of
 from scalesweep.core.formatting import counted
 from scalesweep.core.host_list import expand
+from scalesweep.core.host_list import joined as joined_hosts
 from scalesweep.core.record import RECORD, read_failure
-from scalesweep.jobs.failure_groups import kind_of
 from scalesweep.jobs.job_requests import (
     Request,
     ended_so,
     may_mend,
+    nodes_at_fault,
     request_for,
     tried_again,
 )
-from scalesweep.jobs.node_faults import Ending, NodeFaults
 from scalesweep.jobs.request_check import refused_shapes
 from scalesweep.jobs.run_spec import data_folder
 from scalesweep.jobs.runtime_estimates import Estimates
@@ -83,18 +81,11 @@ class Submission:
     _requests: dict[tuple[str, int], Request] = field(default_factory=dict)
     # Whether Slurm takes a request that leaves out nodes.
     _accepted: dict[Shape, bool] = field(default_factory=dict)
-    # Runs and jobs of which it was noted what their end says of their nodes.
-    _weighed: set[tuple[str, int]] = field(default_factory=set)
 
     @cached_property
     def estimates(self) -> Estimates:
         """Expected times, from the runs that have finished."""
         return Estimates(self.campaign, self.states)
-
-    @cached_property
-    def faults(self) -> NodeFaults:
-        """The nodes that jobs are kept off."""
-        return NodeFaults.read(self.campaign.runs_folder)
 
     def grow(
         self,
@@ -176,30 +167,7 @@ class Submission:
         # Where a disk was too full to note it.
         name = joined(str(self.campaign.runs_folder), run_id)
         log = Path(noted.get(job.job_id) or LOGS / "rule_run" / name / f"{job.job_id}.log")
-        cause = settle(folder, run_id, job, self._asked(run_id), log)
-        if cause is not None:
-            self._weigh(run_id, job.job_id, job.node_list, cause)
-        return cause
-
-    def _weigh(self, run_id: str, job_id: int, nodes: str, cause: str) -> None:
-        """Note what the failure of a run says of its nodes."""
-        names, fault = expand(nodes), facts_of(cause).fault
-        if not names or (run_id, job_id) in self._weighed or fault is Fault.NOTHING:
-            return
-        self._weighed.add((run_id, job_id))
-        failure = read_failure(self._folder(run_id)) or {}
-        detail = str(failure.get("detail") or "")
-        if fault is Fault.NODE:
-            lines = [self.faults.note_lost(_lost_of(names, detail), cause, job_id)]
-        else:
-            # Of many nodes, the one whose rank ended first.
-            names = expand(str(failure.get("first_nodes") or "")) or names
-            kind = ": ".join(filter(None, kind_of(run_id, cause, detail)))
-            lines = self.faults.note_end(self._ending(run_id, names, kind))
-        for line in filter(None, lines):
-            _log.warning("%s", line)
-        with contextlib.suppress(OSError):  # a full disk: the next call learns it again
-            self.faults.keep()
+        return settle(folder, run_id, job, self._asked(run_id), log)
 
     def refuse_suspended(self, run_id: str, job: sacct.Job) -> None:
         """Set aside the record of a run whose job was suspended, as the accounting has it and the
@@ -211,21 +179,22 @@ class Submission:
         )
         set_aside(folder, why, Cause.SUSPENDED, {"job_id": job.job_id, "ended": job.ended})
 
-    def note_success(self, run_id: str, nodes: str) -> None:
-        """Note that a run has succeeded on these nodes (a list)."""
-        if names := expand(nodes):
-            for line in self.faults.note_end(self._ending(run_id, names, "")):
-                _log.warning("%s", line)
-
-    def _ending(self, run_id: str, nodes: Sequence[str], kind: str) -> Ending:
-        experiment, run = self.runs[run_id]
-        point = digest_of([experiment.name, experiment.benchmark.identity_of(run.point)], 6)
-        return Ending(run_id, point, tuple(nodes), kind, self.faults.clock())
-
     def request(self, run_id: str, attempt: int) -> Request:
-        """What the run's job asks for at Snakemake's ``attempt`` (1, 2, ...), as of now."""
-        request = self._wanted(run_id, attempt)
-        return replace(request, shape=self.faults.without(request.shape, self._may_be))
+        """What the run's job asks for at Snakemake's ``attempt`` (1, 2, ...).
+
+        If its last job failed for a node, its nodes are left out, as long as Slurm can spare them.
+        """
+        key = (run_id, attempt)
+        if key not in self._requests:
+            experiment, run = self.runs[run_id]
+            failure = read_failure(self._folder(run_id))
+            request = request_for(self.campaign, experiment, run, self.estimates, failure)
+            shape = request.shape
+            less = replace(shape, exclude=joined_hosts(shape.exclude, nodes_at_fault(failure)))
+            if less != shape and self._may_be(less):
+                request = replace(request, shape=less)
+            self._requests[key] = request
+        return self._requests[key]
 
     def _may_be(self, shape: Shape) -> bool:
         """Whether a request that leaves out nodes can be met."""
@@ -236,17 +205,6 @@ class Submission:
             why = commands.refusal(shape.sbatch_words()) if left >= shape.nodes else "too few"
             self._accepted[key] = why is None or commands.is_away(why)
         return self._accepted[key]
-
-    def _wanted(self, run_id: str, attempt: int) -> Request:
-        """The same, whatever the nodes are."""
-        key = (run_id, attempt)
-        if key not in self._requests:
-            experiment, run = self.runs[run_id]
-            failure = read_failure(self._folder(run_id))
-            self._requests[key] = request_for(
-                self.campaign, experiment, run, self.estimates, failure
-            )
-        return self._requests[key]
 
     def check(self, run_ids: Iterable[str], patience_s: float = 0.0) -> None:
         """Ask Slurm once per shape whether it would take the jobs, for ``patience_s`` while it does
@@ -305,7 +263,8 @@ class Submission:
         most = of_slurm(self.campaign.site).max_attempts
         if facts_of(cause).next_job is NextJob.MORE_TIME:
             self.longer[run_id] = (time.time(), asked["limit_s"] or 0.0)
-        avoided = [n for n in self.faults.avoided() if n in expand(again.shape.exclude)]
+        left_out = expand(again.shape.exclude)
+        avoided = [node for node in expand(nodes_at_fault(failure)) if node in left_out]
         next_one = tried_again(cause, again, avoided)
         return True, f"{line}, {next_one} (job {attempt + 1} of {most})"
 
@@ -321,10 +280,7 @@ class Submission:
         failure = read_failure(self._folder(run_id)) or {}
         limited = "limit_bytes" in failure.get("memory", {})
         if not may_mend(self.campaign, experiment, cause, asked, attempt, limited):
-            # Unless the node is at fault, or may be, and there are others.
-            suspects = set(expand(self.faults.worth_a_trial(run_id)))
-            if suspects.isdisjoint(expand(request.shape.exclude)):
-                return None, ""
+            return None, ""
         if self.budget_left is not None:
             cost = request.shape.node_hours
             if cost > self.budget_left:
@@ -375,18 +331,6 @@ class Submission:
         except UserError:
             asked = None
         return asked or {"nodes": None, "minutes": None, "limit_s": None, "mem_mb": None}
-
-
-def _lost_of(nodes: Sequence[str], detail: str) -> Sequence[str]:
-    """Those of a job's nodes that were lost: that Slurm gives no job, or its words name; all where
-    neither says which."""
-    named = set(re.findall(r"[\w.-]+", detail))
-    try:
-        down = commands.unusable_nodes(nodes)
-    except UserError:
-        down = set()
-    one_by_one = named if "[" not in detail else set()
-    return [n for n in nodes if n in down] or [n for n in nodes if n in one_by_one] or nodes
 
 
 def _ended(job_ids: Sequence[int]) -> dict[int, sacct.Job]:

@@ -35,7 +35,6 @@ _AWAY = re.compile(
 # job_reason_string); what follows them is said of other limits too.
 _FULL = re.compile(r"\b((?:QOS|Assoc)\w*SubmitJob\w*Limit)\b")
 # States of a node in which it takes no job (sinfo).
-_UNUSABLE = re.compile(r"(?:down|drain|fail|error|unknown|reboot|power|no_respond|maint)", re.I)
 _POLICY = re.compile(r"violates accounting/QOS policy \(job submit limit")
 
 
@@ -202,27 +201,6 @@ def parse_states(text: str) -> dict[int, Queued]:
             state, nodes, reason = rest
             queue[int(job_id)] = Queued(state, reason, nodes)
     return queue
-
-
-def unusable_nodes(names: Sequence[str]) -> set[str]:
-    """Those of these nodes that Slurm gives no job at the moment: down, drained, not responding.
-
-    Raises UserError.
-    """
-    words = ("sinfo", "--noheader", "--Node", f"--nodes={','.join(names)}", "--format=%N|%T")
-    nodes = set()
-    for line in ask(*words).splitlines():
-        node, _, state = line.strip().partition("|")
-        if state.endswith("*") or _UNUSABLE.match(state):
-            nodes.add(node)
-    return nodes
-
-
-def keep_off(job_ids: Sequence[int], nodes: str) -> None:
-    """Keep these pending jobs off these nodes (a list; empty: none). Raises UserError."""
-    if job_ids:
-        ids = ",".join(map(str, job_ids))
-        ask("scontrol", "update", f"JobId={ids}", f"ExcNodeList={nodes}")
 
 
 def partitions(patience_s: float = 0.0) -> dict[str, Partition]:

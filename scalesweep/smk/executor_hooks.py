@@ -51,8 +51,6 @@ class CampaignHooks:
     _ends: dict[int, Job] = field(default_factory=dict)
     # Runs that were to be submitted, also those that were refused.
     _begun: set[str] = field(default_factory=set)
-    # The nodes that jobs in the queue are kept off.
-    _avoided: list[list[str]] = field(default_factory=lambda: [[]])
 
     @property
     def job_name(self) -> str:
@@ -73,7 +71,7 @@ class CampaignHooks:
         self, rule: str, wildcards: Mapping[str, str], attempt: int
     ) -> Mapping[str, int | str]:
         """What the job of a run asks for as of now: Snakemake keeps what was asked when the run was
-        first ready, and nodes may be avoided since. Nothing: what it says."""
+        first ready. Nothing: what it says."""
         if rule != RUN:
             return {}
         return self.submission.request(wildcards["run_id"], attempt).shape.resources()
@@ -138,32 +136,7 @@ class CampaignHooks:
         """Those of these jobs that are over: whether they left what they were to make."""
         ended = self.watch.ended(list(job_ids))
         self._ends.update(ended)
-        made = {job_id: self._is_made(job) for job_id, job in ended.items()}
-        for job_id, marker in self._made.copy().items():  # others are being submitted
-            if made.get(job_id) and marker.name == MARKER:
-                self.submission.note_success(marker.parent.name, ended[job_id].node_list)
-        self._keep_off()
-        return made
-
-    def _keep_off(self) -> None:
-        """Have jobs that wait in the queue not start on nodes that are avoided since they were
-        submitted, and on those again that are avoided no more."""
-        submission = self.submission
-        avoided = submission.faults.avoided()
-        if avoided == self._avoided[-1]:
-            return
-        self._avoided[:] = [avoided]
-        by_nodes: dict[str, list[int]] = {}
-        for job_id, queued in self.watch.seen.items():
-            marker = self._made.get(job_id)
-            if queued.state == JobState.PENDING and marker is not None and marker.name == MARKER:
-                shape = submission.request(marker.parent.name, 1).shape
-                by_nodes.setdefault(shape.exclude, []).append(job_id)
-        for nodes, job_ids in by_nodes.items():
-            try:
-                commands.keep_off(job_ids, nodes)
-            except UserError as error:  # one has started meanwhile
-                _log.info("jobs that wait for other nodes: %s", error)
+        return {job_id: self._is_made(job) for job_id, job in ended.items()}
 
     def _is_recorded(self, marker: Path) -> bool:
         """Whether a run has a record of today, which its marker then says."""

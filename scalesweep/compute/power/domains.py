@@ -16,7 +16,7 @@ STOP = "power.stop"  # a file next to the samples, at which their samplers end
 SLACK, SLACK_S = 0.01, 0.02
 # A sensor without a value for more intervals than this was not watched.
 WATCHED = 3.0
-POWER_SOURCES = ("rapl", "nvml", "pm_counters", "hwmon", "ipmi")
+POWER_SOURCES = ("rapl", "nvml", "pm_counters", "hwmon")
 
 
 class Domain(NamedTuple):
@@ -25,8 +25,7 @@ class Domain(NamedTuple):
     ``name`` is unique on its host (``rapl:package-0``). ``part``: node, psys, package, dram, core,
     uncore, gpu or other. A value times ``unit`` is joules for the kind ``counter``, watts for
     ``power``. ``wrap``: the count at which a counter starts again at 0, None if it does not.
-    ``device``: PCI address, where it is of a PCI device. ``pace``: seconds between readings of
-    something slow, 0 for what is read with every sample.
+    ``device``: PCI address, where it is of a PCI device.
     """
 
     name: str
@@ -36,7 +35,6 @@ class Domain(NamedTuple):
     unit: float
     wrap: int | None = None
     device: str = ""
-    pace: float = 0.0
 
 
 class Reading(NamedTuple):
@@ -89,7 +87,7 @@ class Meter:
         if self._failures[name] >= GIVE_UP:
             del self._readers[name]
 
-    # Meters with a program behind them (nvidia-smi, ipmitool) get values when it has some.
+    # A meter with a program behind it (nvidia-smi) gets values when that has some.
     def start(self) -> None:
         """Begin; nothing to do here."""
 

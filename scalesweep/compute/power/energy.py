@@ -20,10 +20,7 @@ PowerRow = tuple[float, str, str, float | None]
 _STEPPED_S = 0.1
 # Notes on what could not be read; the sampler's own file has all.
 _MAX_NOTES = 8
-# Of several meters of the same thing the first of these that is there. pm_counters count at 10 Hz
-# in hardware; a hwmon meter is read with every sample, IPMI at its own pace.
-_NODE = ("pm_counters", "hwmon", "ipmi")
-_CPU = ("rapl", "pm_counters", "hwmon")
+_CPU = ("rapl", "pm_counters")  # of several meters of packages the first of these
 
 
 @dataclass
@@ -252,14 +249,12 @@ def counted(domains: Sequence[Domain], joules: Mapping[str, float]) -> tuple[set
 
     ``joules``: what each domain measured. A meter of the whole node is used alone. Without one:
     packages and DRAM (or psys, which holds both), and each GPU once. Cores and uncore are inside
-    their package; sensors whose place is not known never count.
+    their package.
     """
-    for source in _NODE:
-        meters = [d for d in domains if d.part == "node" and d.source == source]
-        if meters:
-            more = len(meters) - 1
-            said = [f"{more} more meters of the node besides {meters[0].name}"] if more else []
-            return {meters[0].name}, said
+    if meters := [d for d in domains if d.part == "node"]:
+        more = len(meters) - 1
+        said = [f"{more} more meters of the node besides {meters[0].name}"] if more else []
+        return {meters[0].name}, said
     cpus, said = _cpus(domains, joules)
     return cpus | _gpus(domains), said
 

@@ -135,7 +135,7 @@ class Sampler:
             "refused": self.refused,
             "lost": {name: lost for meter in self.meters for name, lost in meter.lost.items()},
             "samples": self.samples,
-            # nvidia-smi and ipmitool count as soon as they have ended.
+            # nvidia-smi counts as soon as it has ended.
             "cpu_s": time.process_time() + children.ru_utime + children.ru_stime,
             "ended": self.ended,
         }

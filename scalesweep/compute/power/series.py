@@ -155,6 +155,6 @@ def _trapezoid(
     domain: Domain, total: float, seconds: float, interval_s: float
 ) -> tuple[float | None, str]:
     """Joules between two values of a sensor whose sum is ``total``."""
-    if seconds > WATCHED * max(interval_s, domain.pace, 0.5):
+    if seconds > WATCHED * max(interval_s, 0.5):
         return None, f"no value for {seconds:.0f} s"
     return total / 2 * domain.unit * seconds, ""

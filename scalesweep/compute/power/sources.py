@@ -6,7 +6,7 @@ Standard library only; ``nothing_here`` is cheap enough to be asked before every
 import shutil
 from collections.abc import Collection
 
-from scalesweep.compute.power import gpu, ipmi
+from scalesweep.compute.power import gpu
 from scalesweep.compute.power.domains import POWER_SOURCES, Meter, Sources
 from scalesweep.compute.power.sysfs import find_hwmon, find_pm_counters, find_rapl
 
@@ -29,7 +29,7 @@ def nothing_here(sysfs: str, wanted: Collection[str], host: str) -> str | None:
     sources = in_sysfs(sysfs, wanted)
     if sources.readers:
         return None
-    if ("nvml" in wanted and gpu.possible()) or ("ipmi" in wanted and ipmi.possible()):
+    if "nvml" in wanted and gpu.possible():
         return None
     return why_nothing(wanted, sources.refused, host)
 
@@ -37,7 +37,7 @@ def nothing_here(sysfs: str, wanted: Collection[str], host: str) -> str | None:
 def why_nothing(wanted: Collection[str], refused: dict[str, str], host: str) -> str:
     """One line on why nothing can be measured."""
     if not refused:
-        kinds = {"rapl": "RAPL", "nvml": "NVML", "ipmi": "IPMI"}
+        kinds = {"rapl": "RAPL", "nvml": "NVML"}
         names = [kinds.get(name, name) for name in POWER_SOURCES if name in wanted]
         listed = f"{', '.join(names[:-1])} or {names[-1]}" if names[1:] else "".join(names)
         return f"no {listed} counter on host {host}"
@@ -59,12 +59,6 @@ def find(
         if not nvml.readers and program:
             meters.append(gpu.SmiMeter(program, interval_s))
         direct.refused.update(nvml.refused)
-    program = shutil.which("ipmitool")
-    if "ipmi" in wanted and program and ipmi.possible():
-        if why := ipmi.refusal():
-            direct.refused["ipmi"] = why
-        else:
-            meters.append(ipmi.IpmiMeter(program, interval_s))
     for meter in list(meters):
         try:
             meter.start()

@@ -1,4 +1,4 @@
-"""Counters and sensors in sysfs: RAPL (powercap), Cray pm_counters, hwmon.
+"""Counters and sensors in sysfs: RAPL (powercap), Cray pm_counters, GPUs in hwmon.
 
 Standard library only. Formats: docs/guide/energy.md has the sources.
 """
@@ -17,9 +17,6 @@ _PM_FILE = re.compile(r"(?:(cpu|memory|accel)(\d*)_)?(power|energy)")
 _PM_UNITS = {"energy": "J", "power": "W"}
 _PM_PARTS = {"cpu": "package", "memory": "dram", "accel": "gpu"}
 _HWMON_FILE = re.compile(r"(power|energy)(\d+)_(input|average)")
-# The driver's name for a meter of the whole machine, and labels of such meters among others.
-_NODE_CHIPS = ("power_meter",)
-_NODE_LABELS = {"ibmpowernv": "system", "occ": "system"}
 _GPU_CHIPS = ("amdgpu", "nouveau", "i915", "xe")
 
 
@@ -126,58 +123,27 @@ def find_pm_counters(root: str) -> Sources:
 
 
 def find_hwmon(root: str) -> Sources:
-    """Power sensors (microwatts) and energy counters (microjoules) of the hwmon chips.
-
-    Of a channel's files the first is taken: energy, power_input, power_average.
-    """
+    """The power sensor (microwatts) or energy counter (microjoules) of each GPU among the hwmon
+    chips: the first that is there of energy, power_input and power_average."""
     sources = Sources({}, {})
     for chip in _names(f"{root}/class/hwmon"):
         folder = f"{root}/class/hwmon/{chip}"
-        files = [match for name in _names(folder) if (match := _HWMON_FILE.fullmatch(name))]
-        if not files:
-            continue
         try:
-            driver = re.sub(r"[^\w.-]", "_", _text(f"{folder}/name"))
+            driver = _text(f"{folder}/name")
         except OSError:
-            driver = chip
+            continue
+        files = [match for name in _names(folder) if (match := _HWMON_FILE.fullmatch(name))]
+        if driver not in _GPU_CHIPS or not files:
+            continue
+        match = min(files, key=lambda match: (match[1], match[3] != "input"))
         device = Path(f"{folder}/device").resolve().name
-        seen: set[tuple[str, ...]] = set()
-        for match in sorted(files, key=lambda match: (match[1], match[3] != "input")):
-            quantity, number = match[1], match[2]
-            label = _label(f"{folder}/{quantity}{number}_label")
-            part = _hwmon_part(driver, label)
-            # A GPU has one meter, whose energy and power may both be there.
-            channel = ("gpu",) if part == "gpu" else (quantity, number)
-            if channel in seen:
-                continue
-            seen.add(channel)
-            domain = Domain(
-                name=f"hwmon:{chip}/{driver}/{label or quantity + number}",
-                source="hwmon",
-                part=part,
-                kind="counter" if quantity == "energy" else "power",
-                unit=1e-6,
-                device=device if _PCI.fullmatch(device) else "",
-            )
-            if any(domain.name == other.name for other in sources.readers):
-                domain = domain._replace(name=f"{domain.name}@{quantity}{number}")
-            _add(sources, domain, f"{folder}/{match[0]}")
+        domain = Domain(
+            name=f"hwmon:{chip}/{driver}",
+            source="hwmon",
+            part="gpu",
+            kind="counter" if match[1] == "energy" else "power",
+            unit=1e-6,
+            device=device if _PCI.fullmatch(device) else "",
+        )
+        _add(sources, domain, f"{folder}/{match[0]}")
     return sources
-
-
-def _label(path: str) -> str:
-    try:
-        return re.sub(r"[^\w.-]", "_", _text(path))
-    except OSError:
-        return ""
-
-
-def _hwmon_part(driver: str, label: str) -> str:
-    """The part of the machine that a sensor measures; ``other`` where its place is not known."""
-    if driver in _NODE_CHIPS or (driver in _NODE_LABELS and label.lower() == _NODE_LABELS[driver]):
-        return "node"
-    if driver in _GPU_CHIPS:
-        return "gpu"
-    if driver == "fam15h_power" or (driver == "amd_energy" and label.startswith("Esocket")):
-        return "package"
-    return "core" if driver == "amd_energy" else "other"

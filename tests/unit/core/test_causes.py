@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from scalesweep.core.causes import OF_EXIT_CODE, Cause, Fault, NextJob, facts_of
+from scalesweep.core.causes import OF_EXIT_CODE, Cause, NextJob, facts_of
 from scalesweep.core.status import Status
 from scalesweep.slurm.sacct import FINAL, JobState
 
@@ -21,8 +21,6 @@ PRODUCT = [
 def test_each_cause_has_a_record(cause: Cause) -> None:
     facts = facts_of(cause)
     assert facts.meaning and facts.found_by
-    # A job that disturbed no run and no node is worth another only with something changed.
-    assert facts.fault is not Fault.NODE or facts.next_job is NextJob.ELSEWHERE
     if facts.of_slurm:
         state = JobState(cause)
         assert state in FINAL
@@ -32,7 +30,7 @@ def test_each_cause_has_a_record(cause: Cause) -> None:
 
 def test_causes_of_other_versions_are_known_to_lie_in_the_run() -> None:
     facts = facts_of("SUNSPOT")
-    assert (facts.next_job, facts.fault, facts.of_slurm) == (NextJob.NONE, Fault.RUN, "")
+    assert (facts.next_job, facts.of_slurm) == (NextJob.NONE, "")
     assert OF_EXIT_CODE == {
         65: Cause.BAD_RESULT, 66: Cause.MISSING_DATA, 69: Cause.UNSUPPORTED,
         71: Cause.OUT_OF_MEMORY,

@@ -3,8 +3,7 @@
 import errno
 import json
 import os
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,6 @@ import pytest
 from scalesweep.compute.job_spec import ORDER, Order, write_order
 from scalesweep.config.campaign import Campaign
 from scalesweep.core.errors import UserError
-from scalesweep.core.host_list import expand
 from scalesweep.core.record import read_failure
 from scalesweep.core.status import Status
 from scalesweep.jobs.submission import Submission
@@ -24,7 +22,7 @@ from scalesweep.slurm.job_file import SubmittedJob, note_submitted
 from scalesweep.slurm.job_identity import job_comment, job_name
 from scalesweep.slurm.sacct import Job
 from scalesweep.state.run_state import RunState
-from tests.fakes.slurm_jobs import JOB, TIMEOUT, by_launcher
+from tests.fakes.slurm_jobs import JOB, TIMEOUT
 
 ASKED = {"nodes": 1, "minutes": 2, "limit_s": 60.0, "mem_mb": 612}
 
@@ -34,9 +32,8 @@ def submission(
     toy: Path, campaign_of: Callable[..., Campaign], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Submission:
     monkeypatch.chdir(tmp_path)
-    # Slurm takes every request, and has given up node1.
+    # Slurm takes every request.
     monkeypatch.setattr(commands, "refusal", lambda words, patience_s=0.0: None)
-    monkeypatch.setattr(commands, "unusable_nodes", lambda names: {"node1"})
     site = toy / "sites" / "toy.yaml"
     content = site.read_text().replace("oversubscribe: true\n", "")
     slurm = "{max_attempts: 3, max_minutes: 60, startup_minutes: 1}"
@@ -77,8 +74,8 @@ def test_runs_are_called_off_while_others_are_submitted(
         ),
         (
             replace(JOB, state="NODE_FAIL"), 2,
-            "NODE_FAIL: job 12 lost a node of node[1-2], trying again without node1 "
-            "(job 3 of 3)",
+            "NODE_FAIL: job 12 lost a node of node[1-2], trying again without node1, "
+            "node2 (job 3 of 3)",
         ),
         # Slurm knows no node of a job that lost its own before it began.
         (
@@ -152,43 +149,21 @@ def test_words_of_a_full_disk_in_the_log_of_a_job_that_left_nothing(
     assert "DISK_FULL: OSError: [Errno 28] No space left on device" in line
 
 
-def test_a_third_job_returns_to_no_node_that_was_lost(
+def test_a_job_after_the_loss_of_a_node_leaves_out_what_slurm_can_spare(
     submission: Submission, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (run_id,) = submission.runs
-    down = iter([{"node1"}, {"node3"}])
-    monkeypatch.setattr(commands, "unusable_nodes", lambda names: next(down))
-    first = replace(JOB, state="NODE_FAIL")
-    second = replace(JOB, state="NODE_FAIL", job_id=13, node_list="node[2-3]")
-    assert "without node1 (job 2" in submission.judge(run_id, 1, 12, first)[1]
-    assert submission.request(run_id, 2).shape.exclude == "node1"
-    # None of them is the sound one that the jobs had beside it.
-    assert "without node3, node1 (job 3" in submission.judge(run_id, 2, 13, second)[1]
-    assert submission.request(run_id, 3).shape.exclude == "node3,node1"
-    # The next call knows it, and tomorrow's has forgotten it.
+    lost = replace(JOB, state="NODE_FAIL", node_list="node[2-3]")
+    assert "without node2, node3 (job 2" in submission.judge(run_id, 1, 12, lost)[1]
+    assert submission.request(run_id, 2).shape.exclude == "node[2-3]"
+    # The next call knows it, as long as Slurm takes the request.
     later = Submission(submission.campaign, submission.states, submission.runs)
-    assert later.request(run_id, 1).shape.exclude == "node3,node1"
-    later.faults.clock = lambda: time.time() + 90_000
+    assert later.request(run_id, 1).shape.exclude == "node[2-3]"
+    why = "Requested node configuration is not available"
+    monkeypatch.setattr(commands, "refusal", lambda words, patience_s=0.0: why)
+    later = Submission(submission.campaign, submission.states, submission.runs)
     assert later.request(run_id, 1).shape.exclude == ""
-
-
-def test_as_many_nodes_are_avoided_as_slurm_can_spare(
-    submission: Submission, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (run_id,) = submission.runs
-
-    def of_a_kind(words: Sequence[str], patience_s: float = 0.0) -> str | None:
-        # Of the kind that is asked for there are node1 and node2.
-        off = next((w.partition("=")[2] for w in words if w.startswith("--exclude=")), "")
-        both = {"node1", "node2"} <= set(expand(off))
-        return "Requested node configuration is not available" if both else None
-
-    monkeypatch.setattr(commands, "refusal", of_a_kind)
-    for number, node in enumerate(("node1", "node2", "node9")):
-        submission.faults.note_lost([node], "NODE_FAIL", number)
-        submission.faults.lost[-1] = submission.faults.lost[-1]._replace(at=time.time() + number)
-    # Those that failed last.
-    assert submission.request(run_id, 1).shape.exclude == "node9,node2"
+    assert later.judge(run_id, 1, 12, lost)[1].endswith("trying again (job 2 of 3)")
 
 
 def test_a_shape_is_refused_and_not_the_campaign(
@@ -227,35 +202,6 @@ def test_a_staging_job_is_asked_for_only_where_runs_read_data_sets(
     monkeypatch.setattr("scalesweep.jobs.submission.data_folder", lambda *_: "data/8")
     with pytest.raises(UserError, match=r"too long \(for staging\)"):
         submission.check(submission.runs)
-
-
-def test_a_node_that_fails_runs_is_found_by_trying_one_elsewhere(
-    submission: Submission, campaign_of: Callable[..., Campaign], caplog: pytest.LogCaptureFixture
-) -> None:
-    campaign = campaign_of("axes: {ranks: [1]}\ntime_limit_minutes: 1\nrepeats: 4")
-    runs = campaign.unique_runs()
-    found = Submission(campaign, dict.fromkeys(runs, RunState(Status.NEW)), runs)
-    for number, run_id in enumerate(list(runs)[:2]):
-        folder = campaign.runs_folder / run_id
-        order: Any = dict.fromkeys(Order.__required_keys__, "") | {"asked": ASKED}
-        folder.mkdir(parents=True, exist_ok=True)
-        write_order(folder / ORDER, order)
-        by_launcher(folder, job_id=20 + number)
-        job = replace(JOB, job_id=20 + number, node_list="node4", nodes=1)
-        again, line = found.judge(run_id, 1, 20 + number, job)
-        # One failure says nothing of a node; the second run is tried without it.
-        assert again is bool(number), line
-    assert line.endswith("trying again without node4 (job 2 of 3)")
-    assert not caplog.text
-    for other in [run_id, *list(runs)[2:], *map(str, range(20))]:
-        found.runs = {**found.runs, other: runs[run_id]}
-        found.note_success(other, f"node{1 + len(other) % 3}")
-    assert "node4: 2 runs failed there in the same way (NON_ZERO_EXIT: exit code 3)" in caplog.text
-    assert [
-        *Submission(campaign, {}, runs).faults.why_avoided()
-    ] == []  # kept with the next failure
-    found.faults.keep()
-    assert [*Submission(campaign, {}, runs).faults.why_avoided()] == ["node4"]
 
 
 def test_a_record_of_a_suspended_job_is_no_record(submission: Submission) -> None:

@@ -181,14 +181,6 @@ def test_limits_of_submitted_jobs(said: str, queued: int, limit: str) -> None:
     assert commands.submit_limit(said, queued) == limit
 
 
-def test_nodes_that_take_no_job(monkeypatch: pytest.MonkeyPatch) -> None:
-    said = (
-        "n1|idle\nn2|down*\nn3|drained\nn4|mixed\nn5|idle*\nn6|allocated\nn7|completing\nn8|FAIL\n"
-    )
-    monkeypatch.setattr(commands, "ask", lambda *words: said)
-    assert commands.unusable_nodes(["n1"]) == {"n2", "n3", "n5", "n8"}
-
-
 def test_jobs_of_others(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("getpass.getuser", lambda: "me")
     said = "me|12|RUNNING|None|scalesweep_a|x\nalice|13|PENDING|Priority|scalesweep_a|y|z\n"

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from scalesweep.compute.power import gpu, ipmi
+from scalesweep.compute.power import gpu
 from scalesweep.compute.power.domains import POWER_SOURCES, Domain, Meter, Sources
 from scalesweep.compute.power.sources import find, in_sysfs, nothing_here
 from scalesweep.compute.power.sysfs import find_hwmon, find_pm_counters, find_rapl
@@ -121,41 +121,28 @@ def test_hwmon(tmp_path: Path) -> None:
     device = tmp_path / "devices" / "pci0000:00" / "0000:c1:00.0"
     device.mkdir(parents=True)
     chips: dict[str, dict[str, Any]] = {
-        "hwmon0": {"name": "coretemp", "temp1_input": 40_000},
         "hwmon1": {"name": "power_meter", "power1_average": 250_000_000},
         "hwmon2": {
             "name": "amdgpu", "power1_input": 31_000_000, "power1_average": 30_000_000,
-            "power1_label": "PPT", "power1_cap": 9, "freq1_input": 1,
+            "power1_cap": 9, "freq1_input": 1,
         },
-        "hwmon3": {
-            "name": "amd_energy", "energy1_input": 5, "energy1_label": "Esocket0",
-            "energy2_input": 4, "energy2_label": "Ecore000",
-        },
-        "hwmon10": {"name": "ina3221", "power1_input": 5, "power1_label": "VDD IN"},
+        "hwmon3": {"name": "xe", "energy1_input": 5, "power1_input": 4},
     }  # fmt: skip
     for chip, files in chips.items():
         for name, content in files.items():
             write(tmp_path / "class" / "hwmon" / chip / name, content)
     (tmp_path / "class" / "hwmon" / "hwmon2" / "device").symlink_to(device)
     found = find_hwmon(str(tmp_path))
-    assert parts(found) == {
-        "hwmon:hwmon1/power_meter/power1": "node",
-        "hwmon:hwmon2/amdgpu/PPT": "gpu",
-        "hwmon:hwmon3/amd_energy/Esocket0": "package",
-        "hwmon:hwmon3/amd_energy/Ecore000": "core",
-        "hwmon:hwmon10/ina3221/VDD_IN": "other",
-    }
-    assert value(found, "hwmon:hwmon2/amdgpu/PPT") == 31_000_000
-    assert [domain.device for domain in found.readers][1] == "0000:c1:00.0"
-    kinds = {domain.part: (domain.kind, domain.unit) for domain in found.readers}
-    assert kinds["package"] == ("counter", 1e-6) and kinds["node"] == ("power", 1e-6)
+    assert parts(found) == {"hwmon:hwmon2/amdgpu": "gpu", "hwmon:hwmon3/xe": "gpu"}
+    assert value(found, "hwmon:hwmon2/amdgpu") == 31_000_000
+    assert [domain.device for domain in found.readers] == ["0000:c1:00.0", ""]
+    assert [domain.kind for domain in found.readers] == ["power", "counter"]
 
 
 def test_nothing_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gpu, "possible", lambda: False)
-    monkeypatch.setattr(ipmi, "possible", lambda: False)
     told = nothing_here(str(tmp_path), POWER_SOURCES, "n1")
-    assert told == "no RAPL, NVML, pm_counters, hwmon or IPMI counter on host n1"
+    assert told == "no RAPL, NVML, pm_counters or hwmon counter on host n1"
     assert nothing_here(str(tmp_path), ["rapl"], "n1") == "no RAPL counter on host n1"
     zone(tmp_path, "intel-rapl:0", "package-0")
     assert nothing_here(str(tmp_path), POWER_SOURCES, "n1") is None
@@ -329,53 +316,6 @@ def test_an_nvidia_smi_that_finds_no_gpu(
     meters, _ = find(str(tmp_path), ["nvml"], 1.0)
     assert not any(meter.domains for meter in meters)
     assert not [reading for meter in meters for reading in meter.close()]
-
-
-REPORT = """\
-
-    Instantaneous power reading:                   215 Watts
-    Minimum during sampling period:                 18 Watts
-"""
-
-
-def test_ipmi(tmp_path: Path, program: Callable[[str, str], None]) -> None:
-    program("ipmitool", f'[ "$*" = "dcmi power reading" ] && cat {tmp_path}/report')
-    (tmp_path / "report").write_text(REPORT)
-    device = tmp_path / "ipmi0"
-    assert not ipmi.possible((str(device),))
-    device.touch()
-    assert ipmi.possible((str(device),)) and not ipmi.refusal((str(device),))
-    meter = ipmi.IpmiMeter("ipmitool", 1.0)
-    meter.start()
-    assert list(meter.sample()) == []  # nobody waits for it
-    (reading,) = read_all(meter)
-    assert (reading.domain, reading.value) == ("ipmi:node", 215.0)
-    assert meter.domains[0].pace == ipmi.PACE_S and not meter.files()
-    (last,) = meter.close()
-    assert last.clock > reading.clock
-
-
-def read_all(meter: Meter) -> list[Any]:
-    found: list[Any] = []
-    for _ in range(20):
-        if not meter.files():
-            break
-        found += meter.receive()
-    return found
-
-
-@pytest.mark.parametrize(
-    ("script", "why"),
-    [
-        ("echo Error: no DCMI; exit 1", "no DCMI"),
-        (f"echo '{REPORT.replace('215', '0')}'", "0 Watts"),
-    ],
-)
-def test_ipmi_without_a_sensor(program: Callable[[str, str], None], script: str, why: str) -> None:
-    program("ipmitool", script)
-    meter = ipmi.IpmiMeter("ipmitool", 1.0)
-    meter.start()
-    assert read_all(meter) == [] and why in meter.lost["ipmi:node"][1]
 
 
 def test_no_source_needs_more_than_the_standard_library() -> None:
