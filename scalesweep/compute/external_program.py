@@ -121,13 +121,18 @@ def read_result(work: Path, extract: Patterns) -> tuple[NativeParts, Reading]:
     metrics = metrics_of(extract["metrics"])
     ranks, srun_labels = int(record["point"]["ranks"]), kept["srun_labels"]
     reading = read_metrics(metrics, work, ranks, srun_labels) if metrics else Reading()
+    if declared := extract.get("reader"):
+        # It needs NumPy, which no launcher imports before its program has ended.
+        from scalesweep.compute.log_runs import read_log
+
+        reading.add(read_log(declared, work, ranks, srun_labels))
     notes = {"extract": {"extract_digest": extract["digest"], "metrics": reading.notes}}
     if isinstance(kept.get("horovod"), dict):
         notes[EXCHANGE] = of_horovod(kept["horovod"])
     if stamps := extract.get("stamps"):
         stamped = read_stamps(stamps, work, ranks, srun_labels, record.get("wall_s"))
         _add_stamps(stamped, record, reading, notes)
-    elif not metrics:
+    elif not reading.metrics:
         reading.metrics = {WALL_TIME: {"value": record["wall_s"], **WALL_TIME_MEANS}}
     (work / EXTRACTED).unlink(missing_ok=True)
     if reading.arrays:

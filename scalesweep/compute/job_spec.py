@@ -80,6 +80,9 @@ class Patterns(TypedDict):
         "entries of result.extract in benchmark.yaml (``log_metrics.Metric``, as JSON)",
     ]
     digest: str
+    reader: NotRequired[
+        Annotated[Mapping[str, Any], "declaration of the reader of its log; absent without one"]
+    ]
     stamps: NotRequired[
         Annotated[StampsOrder, "how the stamps of its steps are read; absent where it has none"]
     ]

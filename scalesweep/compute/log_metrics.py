@@ -82,6 +82,14 @@ class Reading:
     notes: dict[str, dict[str, Any]] = field(default_factory=dict)
     of_stamps: list[str] = field(default_factory=list)  # warnings
 
+    def add(self, other: "Reading") -> None:
+        """Take what another reading gives as well; raises UnreadableError for a metric of both."""
+        if twice := sorted(self.metrics.keys() & other.metrics.keys()):
+            raise UnreadableError(f"metric {twice[0]}: a pattern and the reader both give it")
+        self.metrics |= other.metrics
+        self.arrays |= other.arrays
+        self.notes |= other.notes
+
     @property
     def warnings(self) -> list[str]:
         """What should be looked at, a line each."""

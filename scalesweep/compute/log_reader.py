@@ -188,6 +188,7 @@ class Reader:
     rivals: Pattern | None = None
     ranks: int | None = None
     parameters: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    declared: Mapping[str, Any] = field(default_factory=dict)  # as JSON, for the launcher
 
     def prints(self, text: str) -> bool:
         """Whether a line is one of progress, or the begin of one."""
@@ -271,6 +272,7 @@ def reader_of(content: Any, benchmark: str, where: str) -> Reader:
         rivals=Pattern(content["rivals"], f"{where}: rivals") if "rivals" in content else None,
         ranks=content.get("ranks"),
         parameters=content.get("parameters", {}),
+        declared=content,
     )
     _check_groups(reader, where)
     return reader

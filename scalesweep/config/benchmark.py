@@ -13,7 +13,7 @@ from scalesweep.analysis.metrics import contradiction
 from scalesweep.config.command_template import Command, load_command, program_named
 from scalesweep.config.launcher_template import LAUNCHER_PLACES, fill_launcher
 from scalesweep.config.layout import Layout, load_layout
-from scalesweep.config.log_patterns import STAMP_METRICS, Extract, check_main_metric, load_extract
+from scalesweep.config.log_patterns import Extract, check_main_metric, load_extract
 from scalesweep.config.memory import Memory, load_memory
 from scalesweep.config.mesh import Mesh, load_mesh
 from scalesweep.config.parameter import VARIABLE_PREFIX, Parameter, load_parameter
@@ -386,7 +386,7 @@ def load_benchmark(
         main_metric=check_main_metric(extract, content.get("main_metric"), path),
         ceiling=_ceiling(content, path),
         metrics={
-            **(STAMP_METRICS if extract and extract.stamps else {}),
+            **(extract.definitions if extract else {}),
             **{name: metric.get("definition", "") for name, metric in metrics.items()},
         },
         compare={

@@ -2,22 +2,25 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 from scalesweep.analysis.metrics import EVERY_KEY, QUANTITIES
 from scalesweep.compute.external_program import WALL_TIME, WALL_TIME_MEANS
-from scalesweep.compute.job_spec import STREAMS, StampsOrder
+from scalesweep.compute.job_spec import STREAMS, Patterns, StampsOrder
 from scalesweep.compute.log_metrics import (
     Metric,
     digest_of_metrics,
     value_group,
 )
+from scalesweep.compute.log_reader import Reader, Value
 from scalesweep.compute.native_format import Meaning
 from scalesweep.compute.stamp_arrays import MEANINGS, digest_of_stamps
+from scalesweep.config.log_readers import find_reader
 from scalesweep.config.reserved_names import check_metrics
 from scalesweep.core.errors import UserError
+from scalesweep.core.files import digest_of
 from scalesweep.core.record import OF_STEPS, STEP_TIMES
 
 # Names with a meaning of their own: arrays of native programs, and quantities made from them.
@@ -51,16 +54,39 @@ class Extract:
     digest: str
     kinds: Mapping[str, str] = field(default_factory=dict)
     stamps: StampsOrder | None = None
+    reader: Reader | None = None
 
     @property
     def wall_time(self) -> bool:
         """Whether the wall time is all that is measured."""
-        return not self.metrics and self.stamps is None
+        return not self.metrics and self.stamps is None and self.reader is None
+
+    @property
+    def order(self) -> Patterns:
+        """How the launcher is to read the logs."""
+        order: Patterns = {"metrics": [asdict(it) for it in self.metrics], "digest": self.digest}
+        if self.stamps is not None:
+            order["stamps"] = self.stamps
+        if self.reader is not None:
+            order["reader"] = self.reader.declared
+        return order
+
+    @property
+    def definitions(self) -> dict[str, str]:
+        """What metrics mean that no benchmark.yaml needs to define."""
+        stamped = STAMP_METRICS if self.stamps else {}
+        return {**stamped, **{name: it.definition for name, it in self._read.items()}}
+
+    @property
+    def _read(self) -> Mapping[str, Value]:
+        return self.reader.metrics if self.reader else {}
 
     def names(self, metric: str) -> bool:
         """Whether a record may have a metric of this name."""
         if self.wall_time:
             return metric == WALL_TIME
+        if metric in self._read:
+            return True
         if self.stamps is not None and metric.startswith((*MEANINGS, "step_time_", "span_")):
             return True
         return any(
@@ -72,6 +98,8 @@ class Extract:
         """Unit, direction and scope of a metric; None where only its runs can say."""
         if self.wall_time:
             return WALL_TIME_MEANS if metric == WALL_TIME else None
+        if it := self._read.get(metric):
+            return {"unit": it.unit, "better": it.better, "scope": it.scope}
         if self.stamps is not None and metric in MEANINGS:
             return MEANINGS[metric]
         return next(
@@ -89,8 +117,10 @@ class Extract:
 
     @property
     def main_metric(self) -> str | None:
-        """The first metric that has one value, without any the rate of stamps; None if there is
-        none."""
+        """That of the reader, else the first metric that has one value, without any the rate of
+        stamps; None if there is none."""
+        if self.reader is not None:
+            return self.reader.main
         usual = WALL_TIME if self.wall_time else None if self.stamps is None else _OF_STAMPS
         return next((entry.metric for entry in self.metrics if not keyed(entry)), usual)
 
@@ -100,7 +130,7 @@ class Extract:
         if self.wall_time:
             return [WALL_TIME]
         patterns = [m.metric + ("_<key>" if keyed(m) else "") for m in self.metrics]
-        return patterns + (list(MEANINGS) if self.stamps is not None else [])
+        return [*self._read, *patterns, *(MEANINGS if self.stamps is not None else ())]
 
 
 def keyed(metric: Metric) -> bool:
@@ -133,7 +163,13 @@ def load_extract(result: Any, path: Path) -> Extract | None:
         stamps = _stamps(result["stamps"], f"{path}: result.stamps")
         _check_apart(metrics, path)
         digest = digest_of_stamps(stamps, digest)
-    return Extract(tuple(metrics), digest, kinds, stamps)
+    if "reader" not in result:
+        return Extract(tuple(metrics), digest, kinds, stamps)
+    reader = find_reader(result["reader"], path.parent, f"{path}: result.reader")
+    for index, metric in enumerate(metrics):
+        if metric.metric in reader.metrics:
+            raise UserError(f"{path}: result.extract[{index}].metric: the reader gives it")
+    return Extract(tuple(metrics), digest_of([digest, reader.declared]), kinds, stamps, reader)
 
 
 def _stamps(content: Any, where: str) -> StampsOrder:

@@ -17,8 +17,17 @@ def shipped_readers() -> dict[str, Reader]:
     return {path.stem: load_reader(path) for path in sorted(_FOLDER.glob("*.yaml"))}
 
 
+def find_reader(named: str, folder: Path, where: str) -> Reader:
+    """A shipped reader by its name, or that in a file below ``folder``. Raises UserError."""
+    if named.endswith(".yaml"):
+        return load_reader(folder / named)
+    if named not in shipped_readers():
+        raise UserError(f"{where}: {choices(named, shipped_readers())}, or a file NAME.yaml")
+    return shipped_readers()[named]
+
+
 def load_reader(path: Path) -> Reader:
     """The reader in a file; its benchmark has the file's name. Raises UserError."""
     if not path.is_file():
-        raise UserError(f"{path}: no such file; {choices(path, sorted(shipped_readers()))}")
+        raise UserError(f"{path}: no such file")
     return reader_of(load_yaml(path), path.stem, str(path))

@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -149,12 +148,8 @@ def _extract(
         return None
     after_srun = words[[Path(word).name for word in (*words, "srun")].index("srun") + 1 :]
     samples = benchmark.total_work(point)
-    order: ExtractOrder = {
-        "metrics": [asdict(metric) for metric in benchmark.extract.metrics],
-        "digest": benchmark.extract.digest,
+    return {
+        **benchmark.extract.order,
         "srun_labels": bool({"-l", "--label", "SLURM_LABELIO"} & set(after_srun)),
         "work": {} if samples is None else {"samples_per_epoch": samples},
     }
-    if benchmark.extract.stamps is not None:
-        order["stamps"] = benchmark.extract.stamps
-    return order

@@ -7,13 +7,11 @@ folder, as do its samples and failure.
 import json
 import logging
 from collections.abc import Mapping
-from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from scalesweep.compute.external_program import read_attempt, read_result
-from scalesweep.compute.job_spec import Patterns
 from scalesweep.compute.log_metrics import LogsGoneError
 from scalesweep.compute.power.outcome import energy_metrics
 from scalesweep.config.campaign import by_experiment
@@ -84,13 +82,9 @@ def reread(folder: Path, extract: Extract) -> str | None:
         if past is None:
             raise UserError(f"{folder.name}: has neither record nor failure")
         work = folder / f"attempt-{past['attempt']}"
-        metrics = [asdict(metric) for metric in extract.metrics]
-        order: Patterns = {"metrics": metrics, "digest": extract.digest}
-        if extract.stamps is not None:
-            order["stamps"] = extract.stamps
         try:
             kept = read_attempt(work)
-            parts, reading = read_result(work, order)
+            parts, reading = read_result(work, extract.order)
         except LogsGoneError as error:
             return _without_logs(folder, old, extract, str(error))
         except UserError as error:

@@ -1,58 +1,34 @@
 """The recipes of training programs: they load, and read the same numbers as an import does."""
 
+import json
 import re
 from pathlib import Path
 
 import pytest
 
-from scalesweep.compute.log_metrics import read_metrics
+from scalesweep.compute.log_metrics import LogsGoneError, UnreadableError
+from scalesweep.compute.log_runs import read_log
 from scalesweep.config.benchmark import load_benchmark
+from scalesweep.config.log_patterns import load_extract
 from scalesweep.config.yaml_loader import load_yaml
+from scalesweep.core.errors import UserError
 from scalesweep.importers.detect_logs import read_source
 from tests.conftest import ROOT
-from tests.fakes.training_logs import LOGS
+from tests.fakes.training_logs import LOGS, titan, titan_steps
 
 RECIPES = ROOT / "resources" / "recipes"
-# Recipe -> log, stream it is printed on, its metric and that of the import, and the factor between.
+# Recipe -> log and stream that it is printed on.
 READ = {
-    "run_nanogpt": ("nanoGPT", "stdout", {"step_time": ("step_time", 1e3)}),
-    "run_nanochat": (
-        "nanochat",
-        "stdout",
-        {
-            "step_time": ("step_time", 1e3),
-            "tokens_per_second": ("tokens_per_second", 1),
-            "loss": ("final_loss", 1),
-        },
-    ),
-    "run_fms_fsdp": (
-        "fms-fsdp",
-        "stdout",
-        {
-            "step_time": ("step_time", 1),
-            "tokens_per_second_per_device": ("tokens_per_second_per_device", 1),
-            "loss": ("final_loss", 1),
-        },
-    ),
-    "run_torchtitan": (
-        "torchtitan",
-        "stderr",
-        {
-            "tokens_per_second_per_device": ("tokens_per_second_per_device", 1),
-            "mfu_torchtitan": ("mfu_torchtitan", 100),
-            "peak_memory_reserved": ("peak_memory_reserved", 2.0**-30),
-        },
-    ),
-    "run_megatron_lm": (
-        "Megatron-LM",
-        "stdout",
-        {
-            "step_time": ("step_time", 1e3),
-            "flops_per_device_megatron": ("flops_per_device_megatron", 1e-12),
-            "loss": ("final_loss", 1),
-        },
-    ),
-}
+    "run_nanogpt": ("nanoGPT", "stdout"), "run_nanochat": ("nanochat", "stdout"),
+    "run_fms_fsdp": ("fms-fsdp", "stdout"), "run_torchtitan": ("torchtitan", "stderr"),
+    "run_megatron_lm": ("Megatron-LM", "stdout"),
+}  # fmt: skip
+
+
+def leave(folder: Path, text: str, stream: str = "stdout") -> None:
+    """What a program printed on a stream."""
+    for name in ("stdout", "stderr"):
+        (folder / f"{name}.log").write_text(text if name == stream else "")
 
 
 def test_every_recipe_is_tried() -> None:
@@ -75,13 +51,56 @@ def test_a_command_takes_parameters_only(name: str) -> None:
 
 @pytest.mark.parametrize("name", READ)
 def test_a_recipe_reads_what_an_import_reads(name: str, tmp_path: Path) -> None:
-    kind, stream, metrics = READ[name]
-    benchmark = load_benchmark(name, folder=RECIPES / name)
-    assert benchmark.main_metric in metrics and benchmark.extract
-    for other in ("stdout", "stderr"):
-        (tmp_path / f"{other}.log").write_text(LOGS[kind].text if other == stream else "")
-    ((run,), _, _) = read_source(tmp_path / f"{stream}.log", 8)
-    reading = read_metrics(benchmark.extract.metrics, tmp_path, 1)
-    for metric, (imported, factor) in metrics.items():
-        expected = run.metrics[imported]["value"] * factor
-        assert reading.metrics[metric]["value"] == pytest.approx(expected), metric
+    log, stream = LOGS[READ[name][0]], READ[name][1]
+    extract = load_benchmark(name, folder=RECIPES / name).extract
+    assert extract and extract.names(str(extract.main_metric))
+    leave(tmp_path, log.text, stream)
+    ((run,), _, _) = read_source(tmp_path / f"{stream}.log", log.ranks)
+    declared = json.loads(json.dumps(extract.order["reader"]))  # as it reaches the launcher
+    reading = read_log(declared, tmp_path, run.point["ranks"], srun_labels=False)
+    for metric, it in run.metrics.items():
+        assert reading.metrics[metric]["value"] == it["value"], metric
+        meant = extract.meaning_of(metric)
+        assert meant and dict(meant) == {key: it[key] for key in meant}
+    # An array of steps has a column for each rank, else it is one of lines.
+    assert all(array.shape[1:] in ((), (1,)) for array in reading.arrays.values())
+    assert ("step_times" in reading.arrays) == (run.point["ranks"] == 1)
+
+
+def test_what_a_log_says_of_other_ranks_or_not_at_all_is_refused(tmp_path: Path) -> None:
+    extract = load_benchmark("run_torchtitan", folder=RECIPES / "run_torchtitan").extract
+    assert extract
+    declared = extract.order["reader"]
+    for text, ranks, said in (
+        (titan(9), 4, "reader torchtitan: the log is of 8 ranks, the run of 4"),
+        ("", 8, "no line of progress in stdout.log or stderr.log"),
+        (titan(9).replace("tps: 1,000", "tps:", 3), 8, "a damaged line of progress, in line"),
+    ):
+        leave(tmp_path, text)
+        with pytest.raises(UnreadableError, match=said):
+            read_log(declared, tmp_path, ranks, srun_labels=False)
+    # A program that was started again in its attempt: the last start counts.
+    leave(tmp_path, titan(9) + titan(12, tps=500.0))
+    reading = read_log(declared, tmp_path, 8, srun_labels=False)
+    assert reading.metrics["tokens_per_second"]["value"] == pytest.approx(4000)
+    slower = "".join(titan_steps(9, 10, tps=500.0).splitlines(True)[1:])
+    leave(tmp_path, titan(9) + slower)
+    (warning,) = read_log(declared, tmp_path, 8, srun_labels=False).warnings
+    assert "its steps became slower at step" in warning
+    (tmp_path / "stderr.log").unlink()
+    with pytest.raises(LogsGoneError):
+        read_log(declared, tmp_path, 8, srun_labels=False)
+
+
+def test_a_reader_of_a_benchmark_is_one_there_is(tmp_path: Path) -> None:
+    path = tmp_path / "benchmark.yaml"
+    with pytest.raises(UserError, match=r"result\.reader: did you mean torchtitan\? allowed: aws"):
+        load_extract({"reader": "torchtitn"}, path)
+    with pytest.raises(UserError, match=r"mine\.yaml: no such file"):
+        load_extract({"reader": "mine.yaml"}, path)
+    (tmp_path / "mine.yaml").write_text((ROOT / "resources/readers/nanogpt.yaml").read_text())
+    extract = load_extract({"reader": "mine.yaml"}, path)
+    assert extract and extract.main_metric == "step_time" and "step_time" in extract.allowed
+    entry = {"metric": "final_loss", "pattern": "(x)", "unit": "1", "better": "lower"}
+    with pytest.raises(UserError, match=r"extract\[0\].metric: the reader gives it"):
+        load_extract({"reader": "nanogpt", "extract": [entry | {"scope": "total"}]}, path)
