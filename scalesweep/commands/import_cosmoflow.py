@@ -5,7 +5,7 @@ from pathlib import Path
 
 from scalesweep.core.errors import UserError
 from scalesweep.importers import COSMOFLOW, cli
-from scalesweep.importers.cosmoflow import RULES, read_tree
+from scalesweep.importers.cosmoflow import read_tree
 from scalesweep.importers.which_importer import hint
 
 
@@ -21,4 +21,4 @@ def run(args: argparse.Namespace) -> None:
         raise UserError(f"{error}{hint(source, COSMOFLOW)}") from None
     description = "Results of cosmoflow-benchmark's data benchmark, imported."
     items = (run.imported() for run in runs)
-    cli.deliver(args, COSMOFLOW, items, refusals, RULES, description)
+    cli.deliver(args, COSMOFLOW, items, refusals, {}, description)

@@ -39,13 +39,13 @@ def run(args: argparse.Namespace) -> None:
         raise UserError(
             f"benchmark {args.benchmark}: parts: a pattern takes too long; make it simpler"
         ) from None
-    rules = {known.name: Rules("scaling", (), prefix=f"{known.name}_")} if known else {}
+    rules = {known.name: Rules()} if known else {}
     for name in made.parameters:
         cli.claim(args)
         make_benchmark(
             Path(args.results), name, _summary(name), made.parameters[name], made.metrics[name]
         )
-        rules[name] = Rules("scaling", (), prefix=f"{name}_", stated=made.scaling[name])
+        rules[name] = Rules(made.scaling[name])
     others = [NotRead(file) for file in source.others]
     cli.deliver(
         args,

@@ -49,10 +49,8 @@ def run(args: argparse.Namespace) -> None:
         file.work.model_dump() if file.work else None,
         table_map.declared,
     )
-    rules = Rules(
-        "scaling", (), prefix=f"{benchmark.name}_", stated=file.scaling or "none", crossed=True,
-        derive={name: expression.text for name, expression in table_map.derive.items()},
-    )  # fmt: skip
+    derive = {name: expression.text for name, expression in table_map.derive.items()}
+    rules = Rules(stated=file.scaling or "", derive=derive)
     what = f"Table {Path(args.source).name}, imported."
     cli.deliver(args, TABLE, runs.runs, runs.refusals, {benchmark.name: rules}, what)
 

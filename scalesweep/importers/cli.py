@@ -11,7 +11,7 @@ from pathlib import Path
 from scalesweep.config.site import load_site
 from scalesweep.config.yaml_loader import load_yaml
 from scalesweep.core.errors import UserError
-from scalesweep.importers import COSMOFLOW, LOGS, PROFILES, TABLE, cosmoflow, detect_logs
+from scalesweep.importers import COSMOFLOW, LOGS, PROFILES, TABLE, detect_logs
 from scalesweep.importers.doubtful_runs import doubtful
 from scalesweep.importers.imported_run import ImportedRun, Item, Refusal, shown
 from scalesweep.importers.rank_map import read_ranks
@@ -29,7 +29,7 @@ from scalesweep.smk.report_command import report_command
 from scalesweep.state.results_folder import claim_folder
 
 # How the runs of each benchmark become experiments, whichever importer is called.
-RULES: Mapping[str, Rules] = {**detect_logs.RULES, **cosmoflow.RULES}
+RULES: Mapping[str, Rules] = detect_logs.RULES
 CAMPAIGN = "campaign.yaml"
 # The options that only some kinds of sources need.
 _READ_BY = {
@@ -165,7 +165,7 @@ def _write_campaign(
     for doubt in doubts:
         _log.warning("%s", doubt)
     campaign = Path(args.results) / CAMPAIGN
-    former = former_rules(load_yaml(campaign)) if campaign.is_file() else {}
+    former = former_rules(load_yaml(campaign), runs) if campaign.is_file() else {}
     content = campaign_of(runs, {**former, **rules}, description, args.site, args.results)
     if refused.entries or doubts:
         content["imported"] = {

@@ -33,10 +33,8 @@ from scalesweep.importers.imported_run import (
     shown,
 )
 from scalesweep.importers.launch_words import UNKNOWN, Launched, launched
-from scalesweep.importers.write_campaign import Rules
 
 BENCHMARK = "allreduce"
-RULES = Rules(scaling="scaling", comparisons=(), prefix="allreduce_")
 JSON_SIGN = re.compile(r'^\{"version":\s?\d+,\s?"start_time":\s?"')
 _LABEL = r"^(?:\s{0,6}\d{1,6}: )?"  # of srun --label: the first rank prints
 SIGN = re.compile(rf"{_LABEL}# (?:OSU [\w -]{{1,80}} Test(?: v|$)|\s*size\s+count\s+type\b)")

@@ -25,21 +25,12 @@ from scalesweep.core.files import digest_of, file_digest
 from scalesweep.importers.imported_run import ImportedRun, Refusal, file_dates
 from scalesweep.importers.rank_map import RankMap
 from scalesweep.importers.safe_pickle import MAX_BYTES, load_plain
-from scalesweep.importers.write_campaign import Comparison, Rules
 
 CONFIG = "config.pkl"
 HISTORY = "data_benchmark_history.csv"
 TIMES = ("local_times", "global_times")
 MAX_HISTORY_BYTES = 64 << 20
 
-RULES = {
-    "data_loading": Rules(
-        scaling="io_scaling",
-        comparisons=(
-            Comparison("thread_pools", ("inter_threads", "intra_threads"), "TensorFlow's threads."),
-        ),
-    )
-}
 
 _FOLDER = re.compile(r"gpu-n(\d+)-inter(\d+)-intra(\d+)")
 _RANKS = re.compile(r"gpu-n(\d{1,9})(?:-.*)?", re.ASCII)

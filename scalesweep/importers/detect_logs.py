@@ -24,21 +24,23 @@ from scalesweep.importers import (
     mlperf_log,
     mlperf_runs,
     mlperf_training,
-    osu_latency,
     tf_cnn_reader,
 )
 from scalesweep.importers.imported_run import ImportedRun, Item, NotRead, Refusal, shown
 from scalesweep.importers.rank_map import RankMap
 from scalesweep.importers.source_files import files_below
 from scalesweep.importers.tf_cnn_log import is_srun_label
+from scalesweep.importers.write_campaign import Rules
 
 RULES = {
-    kind.BENCHMARK: kind.RULES
-    for kind in (
-        *(tf_cnn_reader, keras_multi_gpu, mlperf_runs, mlperf_training, keras_csv),
-        *(collective_logs, osu_latency, huggingface_trainer, lightning_csv, dlio_summary),
-    )
-} | lines.RULES
+    # A single worker exchanges nothing, so that it is the base of each way to exchange.
+    tf_cnn_reader.BENCHMARK: Rules(along=tf_cnn_reader.METHOD),
+    keras_multi_gpu.BENCHMARK: Rules(along=keras_multi_gpu.METHOD),
+    mlperf_runs.BENCHMARK: Rules(along=("validation_samples_per_rank",)),
+    mlperf_training.BENCHMARK: Rules(along=mlperf_training.BATCHES),
+    dlio_summary.BENCHMARK: Rules(along=("data_files",)),
+    **lines.RULES,
+}
 NAMES = (
     f"{lines.PROGRAMS}, tf_cnn_benchmarks, keras-multi-gpu, MLPerf, OSU Micro-Benchmarks or "
     "nccl-tests, and no result of Keras's or Lightning's CSVLogger, Hugging Face's Trainer or DLIO"

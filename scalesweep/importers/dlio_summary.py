@@ -24,12 +24,8 @@ from scalesweep.importers.json_file import (
     read_object,
 )
 from scalesweep.importers.made_benchmark import Made, parameter_entry
-from scalesweep.importers.write_campaign import Rules
 
 BENCHMARK = "dlio_training"
-RULES = Rules(
-    scaling="scaling", comparisons=(), prefix="dlio_training_", with_scale=("data_files",)
-)
 MADE = Made(
     "Trainings whose reading DLIO (MLPerf Storage) emulates, by their summaries.",
     {

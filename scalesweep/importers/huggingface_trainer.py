@@ -34,10 +34,8 @@ from scalesweep.importers.json_file import (
 )
 from scalesweep.importers.made_benchmark import Made, parameter_entry
 from scalesweep.importers.repeat_names import plain_name
-from scalesweep.importers.write_campaign import Rules
 
 BENCHMARK = "huggingface_trainer"
-RULES = Rules(scaling="scaling", comparisons=(), prefix="huggingface_trainer_")
 MADE = Made(
     "Trainings of Hugging Face's Trainer, by the results that it leaves.",
     {

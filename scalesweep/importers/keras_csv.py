@@ -26,10 +26,8 @@ from scalesweep.importers.imported_run import (
 )
 from scalesweep.importers.made_benchmark import Made, parameter_entry
 from scalesweep.importers.repeat_names import plain_name
-from scalesweep.importers.write_campaign import Rules
 
 BENCHMARK = "keras_history"
-RULES = Rules(scaling="scaling", comparisons=(), prefix="histories_")
 MADE = Made(
     "Trainings by the histories that Keras's CSVLogger left: losses and accuracies by epoch.",
     {

@@ -19,17 +19,10 @@ from scalesweep.core.files import digest_of
 from scalesweep.importers.command_echo import Echo, is_damaged, read_echo
 from scalesweep.importers.imported_run import GPU, ImportedRun, ImportRefusedError, Refusal
 from scalesweep.importers.tf_timestamps import TensorFlowLog, is_startup
-from scalesweep.importers.write_campaign import Comparison, Rules
 
 BENCHMARK = "keras_multi_gpu"
 PROGRAMS = ("benchmark_inception3_resnet50.py",)
 METHOD = ("method", "parameter_device")
-RULES = Rules(
-    scaling="scaling",
-    methods=METHOD,
-    comparisons=(Comparison("methods", METHOD, "Whose code makes the model parallel, and where."),),
-    prefix="keras_",
-)
 # Line of the header -> parameter, and the flags that set it.
 HEADER = {
     "architecture": ("model", "a", "arch"),

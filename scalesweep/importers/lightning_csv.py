@@ -29,10 +29,8 @@ from scalesweep.importers.imported_run import (
 from scalesweep.importers.json_file import metric
 from scalesweep.importers.made_benchmark import Made, parameter_entry
 from scalesweep.importers.repeat_names import plain_name
-from scalesweep.importers.write_campaign import Rules
 
 BENCHMARK = "lightning_trainer"
-RULES = Rules(scaling="scaling", comparisons=(), prefix="lightning_trainer_")
 MADE = Made(
     "Trainings of Lightning's Trainer, by the rates that its ThroughputMonitor left.",
     {

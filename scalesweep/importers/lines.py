@@ -13,7 +13,6 @@ from scalesweep.config.log_readers import shipped_readers
 from scalesweep.core.files import digest_of
 from scalesweep.importers.imported_run import GPU, ImportedRun, Refusal, file_dates, shown
 from scalesweep.importers.log_models import (
-    METHOD,
     PARAMETERS,
     TRANSFORMER,
     check_flops,
@@ -22,7 +21,7 @@ from scalesweep.importers.log_models import (
     point_of,
 )
 from scalesweep.importers.made_benchmark import Made, parameter_entry
-from scalesweep.importers.write_campaign import Comparison, Rules
+from scalesweep.importers.write_campaign import Rules
 
 _WORDS = 100
 _UNSTATED = {"ranks": "not stated"}
@@ -68,13 +67,7 @@ class Look:
 
 def rules_of(reader: Reader) -> Rules:
     """How the runs of a reader become experiments."""
-    return Rules(
-        scaling="scaling",
-        comparisons=(Comparison("layouts", METHOD, "How ranks share model and batch."),),
-        prefix=f"{reader.benchmark}_",
-        per_rank=("batch_per_rank", "tokens_per_rank"),
-        shared=("data_parallel",),
-    )
+    return Rules(per_rank=("batch_per_rank", "tokens_per_rank"), along=("data_parallel",))
 
 
 RULES = {reader.benchmark: rules_of(reader) for reader in shipped_readers().values()}

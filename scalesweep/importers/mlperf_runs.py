@@ -28,15 +28,8 @@ from scalesweep.importers.mlperf_outcome import (
     unfinished,
 )
 from scalesweep.importers.mlperf_point import MlperfPoint
-from scalesweep.importers.write_campaign import Rules
 
 BENCHMARK = "cosmoflow_training"
-RULES = Rules(
-    scaling="scaling",
-    comparisons=(),
-    prefix="mlperf_",
-    totals=("samples_per_rank", "validation_samples_per_rank"),
-)
 # The benchmark as its logs call it.
 NAME = "cosmoflow"
 

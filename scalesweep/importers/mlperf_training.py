@@ -29,11 +29,9 @@ from scalesweep.importers.mlperf_outcome import (
     submission_kind,
     unfinished,
 )
-from scalesweep.importers.write_campaign import Rules
 
 BENCHMARK = "mlperf_training"
 BATCHES = ("global_batch_size", "gradient_accumulation_steps")
-RULES = Rules(scaling="scaling", comparisons=(), prefix="mlperf_training_", with_scale=BATCHES)
 MADE = Made(
     "Trainings of MLPerf Training and MLPerf HPC, by the logs of their submissions.",
     {

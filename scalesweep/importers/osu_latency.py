@@ -11,10 +11,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from scalesweep.importers.made_benchmark import Made, parameter_entry
-from scalesweep.importers.write_campaign import Rules
 
 BENCHMARK = "osu_latency"
-RULES = Rules(scaling="scaling", comparisons=(), prefix="osu_")
 MADE = Made(
     "Latencies by OSU Micro-Benchmarks: messages, barriers, and collectives of other kinds.",
     {"test": parameter_entry("string", "The test, as the program prints it.", None, True)},

@@ -97,12 +97,6 @@ class Metric(From):
     )
     doc: str = _DOC
 
-    @model_validator(mode="after")
-    def _direction(self) -> Self:
-        if self.kind and (fault := contradiction(self.kind, self.unit, self.better)):
-            raise ValueError(fault)
-        return self
-
 
 class SideBySide(_Model):
     """Columns of one metric that are values of one parameter."""
@@ -366,6 +360,9 @@ class _Reader:
     def _check_metrics(self, file: MapFile) -> None:
         check_metrics(file.metrics, self.path, "metrics")
         for name, metric in file.metrics.items():
+            kind = metric.kind
+            if kind and (why := contradiction(kind, metric.unit, metric.better)):
+                raise self._error(f"metrics.{name}.kind", why)
             if fault := unnamed_convention(name):
                 raise self._error(f"metrics.{name}", fault)
             if is_share(name) and metric.unit != "1":

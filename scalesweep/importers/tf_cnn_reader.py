@@ -19,18 +19,9 @@ from scalesweep.core.files import digest_of
 from scalesweep.importers.imported_run import GPU, ImportedRun, ImportRefusedError, Refusal
 from scalesweep.importers.tf_cnn_log import Job, Process, Step, Value, split_jobs
 from scalesweep.importers.tf_cnn_point import TfCnnPoint, complete, read_point
-from scalesweep.importers.write_campaign import Comparison, Rules
 
 BENCHMARK = "tf_cnn_benchmarks"
 METHOD = ("variable_update", "parameter_device", "all_reduce_spec")
-RULES = Rules(
-    scaling="scaling",
-    methods=METHOD,
-    comparisons=(
-        Comparison("data_layout", ("data_format",), "Layout of images and activations."),
-        Comparison("update_methods", METHOD, "How the devices share variables and gradients."),
-    ),
-)
 # Totals of one job's ranks differ by less; more are of several jobs.
 AGREE = 0.05
 # Time between the steps is in the total alone, but there is little.

@@ -61,16 +61,16 @@ def number(row: Mapping[str, str], metric: str, what: str) -> float:
 
 
 def test_two_columns_give_speedup_efficiency_and_a_figure(strong: Path) -> None:
-    rows = read(strong, "scaling", "cluster_strong_scaling")
+    rows = read(strong, "scaling", "cluster_strong")
     assert {int(row["nodes"]): number(row, "time", "mean") for row in rows} == NODES
     for row in rows:
         nodes, speedup = int(row["nodes"]), 100 / NODES[int(row["nodes"])]
         assert number(row, "time", "speedup") == pytest.approx(speedup)
         assert number(row, "time", "eff") == pytest.approx(speedup / nodes)
         assert number(row, "time", "ideal") == pytest.approx(100 / nodes)
-    assert list(strong.glob(FIGURES["scaling"].format(experiment="cluster_strong_scaling")))
+    assert list(strong.glob(FIGURES["scaling"].format(experiment="cluster_strong")))
     # The verdict: that, and where, the efficiency is below 80 %; single runs confirm nothing.
-    found = read(strong, "findings", "cluster_strong_scaling")
+    found = read(strong, "findings", "cluster_strong")
     said = [row for row in found if any(n["value"] == 100 / 12 / 16 for n in numbers(row))]
     assert said and all(row["state"] != "clear" for row in found)
 
@@ -86,7 +86,7 @@ def test_a_weak_time_ideally_stays(project: Project) -> None:
     more += "  rate: {column: rate, unit: samples/s, better: higher, scope: total}\n"
     columns = map_of("weak") + more
     folder = imported(project, "weak", f"nodes,time_s,start_s,rate\n{rows}", columns)
-    for row in read(folder, "scaling", "cluster_weak_scaling"):
+    for row in read(folder, "scaling", "cluster_weak"):
         ratio, nodes = 100 / GROWING[int(row["nodes"])], int(row["nodes"])
         assert number(row, "time", "ideal") == 100
         assert number(row, "time", "speedup") == pytest.approx(ratio)
@@ -103,7 +103,7 @@ def test_predict_answers_for_the_folder_that_it_is_given(project: Project, stron
         for words in (("--results", "strong"), ("strong/campaign.yaml",))
     )
     assert here.returncode == by_name.returncode == 0
-    assert "cluster_strong_scaling" in here.stdout
+    assert "cluster_strong" in here.stdout
     assert here.stdout == by_name.stdout
 
 

@@ -24,11 +24,10 @@ from tests.fakes.imported_runs import import_runs
 
 
 def imported(
-    folder: Path, text: str, content: dict[str, Any], crossed: bool = True
+    folder: Path, text: str, content: dict[str, Any]
 ) -> tuple[Mapping[str, Any], PlanExperiment, dict[str, pd.DataFrame]]:
-    """The only experiment of a table's import: in the campaign file, in the plan, its tables;
-    ``crossed``: whether its points are all combinations of some values."""
-    spec, plan, summary = _imported(folder, text, content, crossed)
+    """The only experiment of a table's import: in the campaign file, in the plan, its tables."""
+    spec, plan, summary = _imported(folder, text, content)
     (entry,) = plan["experiments"]
     return spec, entry, make_tables(summary, plan)[entry["name"]]
 
@@ -36,7 +35,7 @@ def imported(
 def write_imported(folder: Path, text: str, content: dict[str, Any]) -> Path:
     """What a page of a table's import is made of, but for figures (``tests.fakes.pages.render``
     draws them); returns the folder."""
-    _, plan, summary = _imported(folder, text, content, True)
+    _, plan, summary = _imported(folder, text, content)
     (folder / "plan.json").write_text(json.dumps(plan))
     write_summary(summary, folder / "summary.parquet")
     write_tables(make_tables(summary, plan), folder / "tables")
@@ -44,7 +43,7 @@ def write_imported(folder: Path, text: str, content: dict[str, Any]) -> Path:
 
 
 def _imported(
-    folder: Path, text: str, content: dict[str, Any], crossed: bool
+    folder: Path, text: str, content: dict[str, Any]
 ) -> tuple[Mapping[str, Any], Plan, pd.DataFrame]:
     (folder / "table.csv").write_text(text)
     (folder / "map.yaml").write_text(yaml.safe_dump(content, sort_keys=False))
@@ -63,12 +62,11 @@ def _imported(
     )
     written, refused = import_runs(table.runs, folder / "runs" / "imported")
     assert not refused and not table.refusals
-    stated = file.scaling or "none"
     derive = {name: expression.text for name, expression in table_map.derive.items()}
-    rules = {made.name: Rules("scaling", (), stated=stated, crossed=crossed, derive=derive)}
+    rules = {made.name: Rules(file.scaling or "", derive)}
     campaign = campaign_of(written, rules, "A table.", "imported", str(folder))
-    known = former_rules(campaign)[made.name]
-    assert (known.stated, known.crossed, known.derive) == (stated, crossed, derive)
+    known = former_rules(campaign, [])[made.name]
+    assert (known.stated, known.derive) == (file.scaling or "none", derive)
     write_campaign(campaign, folder / "campaign.yaml")
     loaded = load_campaign(folder / "campaign.yaml")
     runs = loaded.unique_runs()

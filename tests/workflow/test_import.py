@@ -27,7 +27,7 @@ def test_published_results_become_tables(project: Project, tmp_path: Path) -> No
     done = run_import(project, source)
     assert done.returncode == 0, done.stdout + done.stderr
     results = project.path / "results" / "imported"
-    with (results / "tables" / "io_scaling" / "scaling.csv").open() as file:
+    with (results / "tables" / "data_loading" / "scaling.csv").open() as file:
         row = next(row for row in csv.DictReader(file) if row["ranks"] == "2")
     expected = {
         "total_time_mean_init": 156.493430, "total_time_std_init": 0.021490,

@@ -93,7 +93,7 @@ def test_runs_that_needed_more_epochs_are_repeats_of_one_point(
         len(runs) == 10 and len({str(run.point) for run in runs if isinstance(run, Written)}) == 1
     )
     (_, repeats) = outcome(tmp_path / "runs" / "imported")
-    assert repeats == [("mlperf_other_points", [10])]  # and no others are pending
+    assert repeats == [("cosmoflow_training", [10])]  # and no others are pending
 
 
 @pytest.mark.slow
@@ -261,7 +261,9 @@ def test_ranks_by_folder_and_file(take: Import, tmp_path: Path) -> None:
     runs = [run for run in take("", ranks=ranks) if isinstance(run, Written)]
     assert [run.point["ranks"] for run in runs] == [16, 16, 32, 32, 8, 64]
     (_, groups) = outcome(tmp_path / "runs" / "imported")
-    assert groups == [("mlperf_other_points", [1, 2, 2, 1])]
+    assert [(name, [n for n in counts if n]) for name, counts in groups] == [
+        ("cosmoflow_training", [1, 2, 2, 1])
+    ]
     path = tmp_path / "ranks.yaml"
     path.write_text("n128: 4\nn256: 8\n")
     found = read_ranks(str(path))

@@ -316,7 +316,10 @@ def test_records_and_a_campaign_over_ranks(read: Read, tmp_path: Path) -> None:
     content = campaign_of(written, RULES, "test", "imported", str(tmp_path / "results"))
     write_campaign(content, tmp_path / "campaign.yaml")
     experiment, apart = load_campaign(tmp_path / "campaign.yaml").experiments
-    assert (experiment.name, experiment.scaling) == ("mlperf_scaling_org_machine_closed", "strong")
+    assert (experiment.name, experiment.scaling) == (
+        "cosmoflow_training_org_machine_closed",
+        "strong",
+    )
     assert [run.repeat for run in experiment.runs] == [0, 0, 1, 2]  # none of the other platform
     assert [run.repeat for run in apart.runs] == [3]
     assert "submission_platform: Other" in apart.description

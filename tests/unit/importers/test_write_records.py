@@ -67,16 +67,10 @@ def test_unlike_machines_are_no_repeats(read: Read, tmp_path: Path) -> None:
     assert refusals == [] and len({str(entry.point) for entry in written}) == 1
     content = campaign_of(written, RULES, "", "imported", str(tmp_path))
     assert [(e["repeats"], e["description"]) for e in content["experiments"].values()] == [
-        ([[0, 3]], "Points that belong to no comparison. (GPU: Tesla M60)"),
-        ([[1]], "Points that belong to no comparison. (GPU: Tesla P100-PCIE-16GB)"),
-        ([[2]], "Points that belong to no comparison. (--xla: True, GPU: Tesla M60)"),
+        ([[0, 3]], "Imported runs (GPU: Tesla M60)."),
+        ([[1]], "Imported runs (GPU: Tesla P100-PCIE-16GB)."),
+        ([[2]], "Imported runs (--xla: True, GPU: Tesla M60)."),
     ]
-    # Of a log without the machine's name that of the others, where they have the same.
-    silent = one(1002.0).replace("Creat", "x")
-    runs, _ = read(logs[0], logs[3], silent, "")
-    written, _ = import_runs(runs, tmp_path / "runs" / "other")
-    (experiment,) = campaign_of(written, RULES, "", "other", "")["experiments"].values()
-    assert experiment["repeats"] == [[0, 1, 2]]
 
 
 def test_values_that_no_parameter_takes(read: Read, tmp_path: Path) -> None:
@@ -104,28 +98,11 @@ def test_a_campaign_of_scaling_and_layouts(read: Read, tmp_path: Path) -> None:
         + one(1170.0, "--local_parameter_device cpu", devices=2) + one(1180.0, **nccl)
         + one(50.0, model="resnet110") + one(1010.0),
     )  # fmt: skip
-    found = {experiment.name: experiment for experiment in loaded.experiments}
-    assert list(found) == [
-        "scaling_parameter_server_gpu",
-        "scaling_parameter_server_cpu_over_parameter_server_gpu",
-        "scaling_replicated_over_parameter_server_gpu",
-        "data_layout",
-        "update_methods",
-        "other_points",
-    ]
-    assert {name: len(experiment.points) for name, experiment in found.items()} == {
-        "scaling_parameter_server_gpu": 2,
-        "scaling_parameter_server_cpu_over_parameter_server_gpu": 2,
-        "scaling_replicated_over_parameter_server_gpu": 2,
-        "data_layout": 2,
-        "update_methods": 3,
-        "other_points": 1,
-    }
-    scaling = found["scaling_parameter_server_gpu"]
-    assert (scaling.scaling, scaling.axes[0]) == ("weak", "devices")
+    (experiment,) = loaded.experiments
+    assert (experiment.name, experiment.scaling) == ("tf_cnn_benchmarks", "weak")
+    assert (experiment.axes[0], len(experiment.points)) == ("devices", 6)
     # Each run that was imported, and no other: none is pending.
-    assert len(scaling.runs) == 3
-    assert {r.run_id for e in found.values() for r in e.runs} == {
+    assert {run.run_id for run in experiment.runs} == {
         path.parent.name for path in tmp_path.glob("runs/*/*/record.json")
     }
 
@@ -139,7 +116,7 @@ def test_machines_have_experiments_of_their_own(read: Read, tmp_path: Path) -> N
         faster(one(100.0, model="resnet20") + one(190.0, devices=2, model="resnet20")),
     )  # fmt: skip
     assert [experiment.name for experiment in loaded.experiments] == [
-        "scaling_parameter_server_tesla_m60", "scaling_parameter_server_tesla_k80",
+        "tf_cnn_benchmarks_tesla_m60", "tf_cnn_benchmarks_tesla_k80",
     ]  # fmt: skip
 
 
@@ -156,31 +133,7 @@ def test_keras_logs(read: Read, tmp_path: Path) -> None:
     assert runs[0].metrics["model_parameters"]["value"] == 23851784
     assert runs[0].variant == {"GPU": "Tesla M60"}
     loaded = campaign(read, tmp_path, one_gpu + two)
-    assert [(e.name, e.scaling) for e in loaded.experiments] == [
-        ("keras_scaling_kuza55_cpu_over_kuza55_gpu", "strong")
-    ]
-
-
-def test_a_method_without_a_run_on_one_device_has_the_base_of_another(
-    read: Read, tmp_path: Path
-) -> None:
-    rates = {("gpu", 1): 30.0, ("gpu", 2): 50.0, ("cpu", 2): 51.0, ("cpu", 4): 80.0}
-    logs = [fake.keras([rate] * 3, count, kind) for (kind, count), rate in rates.items()]
-    loaded = campaign(read, tmp_path, "".join(logs))
-    scales = {
-        experiment.name: [point["devices_per_rank"] for point in experiment.points]
-        for experiment in loaded.experiments
-    }
-    # Its efficiency at two devices is one against one device, not 100 % of its own.
-    assert scales["keras_scaling_kuza55_cpu_over_kuza55_gpu"] == [1, 2, 4]
-    assert "keras_scaling_kuza55_cpu" not in scales
-    logs = [text for text, (kind, _) in zip(logs, rates, strict=True) if kind == "cpu"]
-    for name in ("log0.txt", "c"):
-        (tmp_path / name).unlink(missing_ok=True)
-    runs, _ = read("".join(logs))
-    written, _ = import_runs(runs, tmp_path / "other" / "imported")
-    content = campaign_of(written, RULES, "", "imported", "")
-    assert list(content["experiments"]) == ["keras_scaling_kuza55"]  # its own base
+    assert [(e.name, e.scaling) for e in loaded.experiments] == [("keras_multi_gpu", "strong")]
 
 
 def test_keras_logs_that_are_not_whole(read: Read) -> None:
