@@ -20,5 +20,4 @@ def run(args: argparse.Namespace) -> None:
     except UserError as error:
         raise UserError(f"{error}{hint(source, COSMOFLOW)}") from None
     description = "Results of cosmoflow-benchmark's data benchmark, imported."
-    items = (run.imported() for run in runs)
-    cli.deliver(args, COSMOFLOW, items, refusals, {}, description)
+    cli.deliver(args, COSMOFLOW, runs, refusals, {}, description)

@@ -104,7 +104,6 @@ class ImportedRun:
     ``unfinished`` says why a run that was cut, aborted or failed has no result; it is empty for all
     others. ``failed`` is the cause of one that failed, and empty for all others.
     ``made`` is what its benchmark is, where the importer makes it and it may not be there yet.
-    ``former_digests`` are what earlier versions of the importer took for ``source_digest``.
     """
 
     benchmark: str
@@ -127,7 +126,6 @@ class ImportedRun:
     command: tuple[str, ...] = ()
     unfinished: str = ""
     failed: str = ""
-    former_digests: tuple[str, ...] = ()
     made: Made | None = None
 
     @property

@@ -185,14 +185,7 @@ class RecordStore:
             )  # fmt: skip
         benchmark = self._benchmark(run.benchmark)
         point = _complete(benchmark, run, self.startable)
-        before = next(
-            (
-                self._there[digest]
-                for digest in (run.source_digest, *run.former_digests)
-                if digest in self._there
-            ),
-            None,
-        )
+        before = self._there.get(run.source_digest)
         poorer: Written | None = None
         if before is not None:
             more = self._more(before, run)

@@ -1,17 +1,15 @@
 """Importing cosmoflow-benchmark results: what is read, what is refused, what never runs."""
 
 import csv
-import io
 import os
 import pickle
 import shutil
+from collections import OrderedDict
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from scalesweep.core.errors import UserError
 from scalesweep.importers.cosmoflow import Refusal, read_folder, read_tree
@@ -64,14 +62,14 @@ def test_a_result_folder(tmp_path: Path) -> None:
     write(tmp_path, name="results/deep/gpu-n2-inter2-intra12")
     ((run,), refusals) = read_tree(tmp_path)
     assert refusals == []
-    assert run.folder.name == "gpu-n2-inter2-intra12"
+    assert run.file.name == "gpu-n2-inter2-intra12"
     assert run.point == {
         "ranks": 2, "samples_per_rank": 256, "validation_samples_per_rank": 64, "batch_size": 4,
         "epochs": 5, "shard": False, "inter_threads": 2, "intra_threads": 12, "ranks_per_node": 1,
     }  # fmt: skip
     assert run.samples_per_epoch == 640
-    np.testing.assert_array_equal(run.local_times, LOCAL)
-    np.testing.assert_array_equal(run.global_times, GLOBAL)
+    np.testing.assert_array_equal(run.samples["local_times"], LOCAL)
+    np.testing.assert_array_equal(run.samples["global_times"], GLOBAL)
 
 
 def test_ranks_that_the_configuration_does_not_state(tmp_path: Path) -> None:
@@ -84,7 +82,7 @@ def test_ranks_that_the_configuration_does_not_state(tmp_path: Path) -> None:
     assert read_folder(folder, read_ranks("{two nodes: 2}")).samples_per_epoch == 640
     with pytest.raises(UserError, match=r"has no 'n_ranks', and .* not called gpu-nRANKS: add --r"):
         read_folder(folder)
-    with pytest.raises(UserError, match="epoch 0, local_times: 2 values, the configuration has 4"):
+    with pytest.raises(UserError, match="epoch 0, local_times: 2 values, not of 4 ranks"):
         read_folder(write(tmp_path, without, name="gpu-n4"))
     stated = write(tmp_path / "c", config())
     assert read_folder(stated, read_ranks("2")).point["ranks"] == 2
@@ -105,7 +103,7 @@ def test_the_layout_of_the_public_history(tmp_path: Path) -> None:
     for epoch in range(5):
         lines.append(f"{epoch};{epoch};{epoch};{LOCAL[epoch]};{GLOBAL[epoch]}")
     run = read_folder(write(tmp_path, text="\n".join(lines)))
-    np.testing.assert_array_equal(run.global_times, GLOBAL)
+    np.testing.assert_array_equal(run.samples["global_times"], GLOBAL)
 
 
 def test_numpy_cells_wrapped_with_bom_and_crlf_in_any_order(tmp_path: Path) -> None:
@@ -116,15 +114,15 @@ def test_numpy_cells_wrapped_with_bom_and_crlf_in_any_order(tmp_path: Path) -> N
     text = "\r\n".join(["epoch,local_times,global_times", *rows, ""]).replace("\n ", "\r\n ")
     assert text.count("\n") > 1000
     run = read_folder(write(tmp_path, config(1000), b"\xef\xbb\xbf" + text.encode()))
-    np.testing.assert_array_equal(run.local_times, values)
-    assert run.local_times.shape == (5, 1000)
+    np.testing.assert_array_equal(run.samples["local_times"], values)
+    assert run.samples["local_times"].shape == (5, 1000)
 
 
 def test_cells_longer_than_the_csv_module_allows_by_default(tmp_path: Path) -> None:
     values = np.full((5, 30_000), 6.5).tolist()
     before = csv.field_size_limit()
     run = read_folder(write(tmp_path, config(30_000), history(values, values)))
-    assert run.local_times.shape == (5, 30_000)
+    assert run.samples["local_times"].shape == (5, 30_000)
     assert csv.field_size_limit() == before
 
 
@@ -143,23 +141,19 @@ def test_shortened_arrays_are_refused_by_name(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("cell", "reason"),
     [
-        ("[6.27]", "1 values, the configuration has 2 ranks"),
+        ("[6.27]", "1 values, not of 2 ranks"),
         ("[6.27 6.28 6.29]", "3 values"),
-        ("[6.27 x]", "'x' is not a positive number"),
-        ("[6.27 -1.0]", "'-1.0'"),
-        ("[6.27 nan]", "'nan'"),
-        ("[6.27 inf]", "'inf'"),
-        ("[6.27 1e999]", "'1e999'"),
-        ("[6.27 0.0]", "'0.0'"),
-        ("[6.27,,6.28]", "''"),
-        ("[6.27, 6.28,]", "''"),
-        ("[6.27 6.28, 6.29]", "'6.27 6.28'"),
-        ("[6_0 6.28]", "'6_0'"),
-        ("[\u0665 6.28]", "is not a positive number"),
-        ("[]", "0 values"),
-        ("6.27 6.28", "not a printed array"),
-        ("[", "not a printed array"),
-        ("", "not a printed array"),
+        ("[6.27 x]", "not a printed array of positive seconds"),
+        ("[6.27 -1.0]", "not a printed array of positive seconds"),
+        ("[6.27 nan]", "not a printed array of positive seconds"),
+        ("[6.27 1e999]", "not a printed array of positive seconds"),
+        ("[6.27 0.0]", "not a printed array of positive seconds"),
+        ("[6.27,,6.28]", "not a printed array of positive seconds"),
+        ("[6.27 6.28, 6.29]", "not a printed array of positive seconds"),
+        ("[\u0665 6.28]", "not a printed array of positive seconds"),
+        ("[]", "not a printed array of positive seconds"),
+        ("6.27 6.28", "not a printed array of positive seconds"),
+        ("", "not a printed array of positive seconds"),
     ],
 )
 def test_bad_cells_name_epoch_and_column(tmp_path: Path, cell: str, reason: str) -> None:
@@ -173,16 +167,13 @@ def test_bad_cells_name_epoch_and_column(tmp_path: Path, cell: str, reason: str)
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("", "the first line does not name epoch, local_times, global_times"),
-        ("epoch,local_times\n", "the first line does not name"),
-        ("epoch,local_times,global_times\n", "epoch 0 of 5 is missing"),
-        ("epoch,epoch,local_times,global_times\n", "named twice"),
-        (history(LOCAL[:4], GLOBAL[:4]), "epoch 4 of 5 is missing"),
-        (history([*LOCAL, LOCAL[1]], [*GLOBAL, GLOBAL[1]]), "has 5 epochs"),
+        ("", "epoch 0 is missing"),
+        ("epoch,local_times\n0,[1]\n", "lacks one of epoch, local_times"),
+        (history(LOCAL[:4], GLOBAL[:4]), "epoch 4 is missing"),
+        (history([*LOCAL, LOCAL[1]], [*GLOBAL, GLOBAL[1]]), "epoch 5 is none of the 5"),
         (history().replace("\n4,", "\n3,"), "epoch 3 is there twice"),
-        (history().replace("\n4,", "\nfour,"), "epoch 'four' is not a whole number"),
-        (history().replace("\n4,", "\n4.5,"), "epoch '4.5'"),
-        (history().replace("\n4,", "\n4,4,"), "line 6: 4 fields, not 3"),
+        (history().replace("\n4,", "\nfour,"), "epoch 4 is missing"),
+        (history().replace("\n4,", "\n4,4,"), "a row or heading lacks one of"),
         (history() + '5,"[', "not CSV"),
         (b"\xff\xfe\x00", "not UTF-8"),
     ],
@@ -201,9 +192,9 @@ def test_bad_histories(tmp_path: Path, text: str | bytes, reason: str) -> None:
         ({**config(), "n_ranks": 10**30}, "'n_ranks'"),
         (config(n_train="256"), "'n_train'"),
         (config(n_train=-1), "'n_train'"),
-        (config(n_train=0, n_valid=0), "both 0"),
+        (config(n_train=0, n_valid=0), "do not divide"),
         (config(shard=1), "data.shard"),
-        (config(shard=True, n_train=255), "do not divide evenly among 2 ranks"),
+        (config(shard=True, n_train=255), "do not divide among 2 ranks"),
         (config(n_epochs=None), "'n_epochs'"),
     ],
 )
@@ -235,7 +226,7 @@ def test_bad_folders_do_not_keep_good_ones_out(tmp_path: Path) -> None:
     (tmp_path / "e" / "config.pkl").mkdir(parents=True)
     shutil.copy(tmp_path / "c" / "data_benchmark_history.csv", tmp_path / "e")
     runs, refusals = read_tree(tmp_path)
-    assert [run.folder.name for run in runs] == ["c"]
+    assert [run.file.name for run in runs] == ["c"]
     assert [(r.file.parent.name, r.reason) for r in refusals if r.file.parent.name != "b"] == [
         ("a", "no such file"),
         ("d", refusals[1].reason),
@@ -270,27 +261,22 @@ class _Attack:
 def test_a_configuration_that_would_run_code(tmp_path: Path) -> None:
     found = refusal(tmp_path / "tree", pickle.dumps({"data": _Attack(tmp_path / "executed")}))
     assert found.file.name == "config.pkl"
-    assert found.reason == "config.pkl: refused, it holds the class or function 'posix.mkdir'"
+    assert found.reason == (
+        "config.pkl: no pickle of plain data: names posix.mkdir, which plain data does not need"
+    )
     assert not (tmp_path / "executed").exists()
 
 
-@given(
-    st.text(alphabet='[]0123456789.,;"\n\r e+-nainf\0x', max_size=80),
-    st.sampled_from(["local_times", "global_times", "anywhere"]),
-    st.sampled_from([",", ";"]),
-)
-@settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_no_history_raises_anything_but_a_refusal(
-    tmp_path: Path, noise: str, place: str, separator: str
-) -> None:
-    cells = {"local_times": "[1.0, 2.0]", "global_times": "[1.5, 2.5]", place: noise}
-    text = io.StringIO()
-    text.write(f"epoch{separator}local_times{separator}global_times\n")
-    local, total = cells["local_times"], cells["global_times"]
-    text.write(f'0{separator}"{local}"{separator}"{total}"\n')
-    text.write(noise if place == "anywhere" else "")
-    runs, refusals = read_tree(write(tmp_path, config(n_epochs=1), text.getvalue()).parent)
-    assert len(runs) + len(refusals) == 1
-    for run in runs:
-        assert run.local_times.shape == run.global_times.shape == (1, 2)
-        assert (run.local_times > 0).all() and np.isfinite(run.global_times).all()
+@pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
+def test_numbers_of_numpy_in_every_protocol(tmp_path: Path, protocol: int) -> None:
+    content = {**config(), "n_ranks": np.int64(2), "data": OrderedDict(DATA, n_train=np.int32(256))}
+    run = read_folder(write(tmp_path, pickle.dumps(content, protocol)))
+    assert (run.point["ranks"], run.point["samples_per_rank"]) == (2, 256)
+
+
+@pytest.mark.parametrize("cut", range(0, 400, 23))
+def test_a_damaged_configuration_is_refused(tmp_path: Path, cut: int) -> None:
+    whole = pickle.dumps(config())
+    for content in (whole[:cut], whole[:cut] + b"\xff" + whole[cut + 1 :]):
+        runs, refusals = read_tree(write(tmp_path, content).parent)
+        assert len(runs) + len(refusals) == 1

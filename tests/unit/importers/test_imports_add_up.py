@@ -10,7 +10,6 @@ import os
 import re
 import shutil
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -209,21 +208,9 @@ def test_identical_content_is_one_run(tmp_path: Path) -> None:
     runs, refusals = read_tree(tmp_path)
     assert (len(runs), refusals) == (4, [])
     store = RecordStore(tmp_path / "runs" / "imported")
-    items = list(write_runs((run.imported() for run in runs), store))
+    items = list(write_runs(runs, store))
     assert [isinstance(item, Written) for item in items] == [True, False, False, False]
     assert all(item.copy for item in items if isinstance(item, Refusal))
-
-
-def test_a_history_imported_by_an_earlier_version_is_known(tmp_path: Path) -> None:
-    write_cosmoflow(tmp_path / "s", name="a")
-    ((run,), _) = read_tree(tmp_path / "s")
-    now = run.imported()
-    old = replace(now, source_digest=now.former_digests[0], former_digests=())
-    site = tmp_path / "runs" / "imported"
-    for one in (old, now):
-        (written,) = write_runs([one], RecordStore(site))
-        assert isinstance(written, Written) and written.repeat == 0
-    assert len(RecordStore(site).runs) == 1
 
 
 def test_identical_numbers_of_different_runs_are_doubted(take: Import, tmp_path: Path) -> None:
