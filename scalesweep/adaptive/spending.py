@@ -32,7 +32,7 @@ from scalesweep.jobs.dataset_staging import is_staged
 from scalesweep.jobs.job_requests import LEAST_LIMIT_S, canary_s, longest_s, request_for
 from scalesweep.jobs.run_spec import data_folder
 from scalesweep.jobs.runtime_estimates import Estimates
-from scalesweep.slurm.job_file import submitted_jobs
+from scalesweep.slurm.job_identity import logs_of
 from scalesweep.slurm.job_shape import staging_shape
 from scalesweep.state.run_state import RunState
 from scalesweep.state.sealed_json import read_sealed, write_sealed
@@ -446,9 +446,10 @@ def _failed(folder: Path, state: RunState) -> int:
     """
     tried = sum(name.startswith("attempt-") for name in _names(folder))
     failed = max(tried - (state.status == Status.DONE), 0)
-    if failed and state.status != Status.DONE and (jobs := submitted_jobs(folder)):
+    if failed and state.status != Status.DONE:
+        jobs = [job_id for _, job_id, _ in logs_of(folder.parent, {folder.name})]
         last = (read_failure(folder) or {}).get("job_id") or 0
-        failed = min(failed, len(jobs) - (jobs[-1].job_id > last))
+        failed = min(failed, len(jobs) - (max(jobs) > last)) if jobs else failed
     return failed
 
 

@@ -78,8 +78,7 @@ def _word_of_slurm(submission: Submission, run_ids: Iterable[str]) -> str:
     except UserError as error:
         return f"Slurm: {error}"
     said = "Slurm would accept these jobs (sbatch --test-only)"
-    # Several runs may share a job.
-    if live := list({job.job_id: job for job in submission.live.values()}.values()):
+    if live := list(submission.live.values()):
         said += f"; {counted(len(live), 'job')} of an earlier snakemake in the queue"
     why = why_pending(job.reason for job in live if job.state == JobState.PENDING)
     return f"{said}\n{why}" if why else said

@@ -30,7 +30,6 @@ CACHED_S = 10.0
 _POLL_S = 0.2
 # Where a program prints, and the files in its attempt's folder.
 STREAMS = {"stdout": "stdout.log", "stderr": "stderr.log"}
-JOB_FILE = "job.json"  # the Slurm jobs of the run (scalesweep.slurm.job_file)
 LAUNCHER_LOG = "launcher.log"  # in a run's folder
 
 

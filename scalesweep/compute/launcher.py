@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from scalesweep.compute import hang_report
 from scalesweep.compute.canary import Canary
-from scalesweep.compute.job_spec import JOB_FILE, Order
+from scalesweep.compute.job_spec import Order
 from scalesweep.compute.load import Load
 from scalesweep.compute.native_format import NativeParts
 from scalesweep.compute.node_step import is_anywhere
@@ -32,7 +32,7 @@ from scalesweep.compute.standstill import suspended
 from scalesweep.core import disk_full
 from scalesweep.core.causes import OF_EXIT_CODE, Cause
 from scalesweep.core.errors import UserError
-from scalesweep.core.files import read_json, stamp_of, write_atomic
+from scalesweep.core.files import stamp_of, write_atomic
 from scalesweep.core.locks import only_one
 from scalesweep.core.orphans import end_orphans
 from scalesweep.core.profilers import FOLDER, NONE, PPROF, lacks, left_files, summary_words
@@ -72,9 +72,6 @@ def launch(spec: Order, root: Path | None) -> int:
     """
     folder = Path(spec["folder"])
     folder.mkdir(parents=True, exist_ok=True)
-    if newer := _taken_over(folder, _slurm_job(spec)):
-        print(f"{folder.name}: job {newer} has taken this run over", file=sys.stderr)
-        return 1
     with only_one(folder):
         if _is_there(folder, spec):
             print(f"{folder.name}: already finished, skipped")
@@ -269,18 +266,6 @@ def _keep_previous(folder: Path, work: Path) -> None:
     for name in (RECORD, SAMPLES, POWER) if (folder / RECORD).exists() else ():
         with contextlib.suppress(FileNotFoundError):
             (folder / name).replace(work / f"{PREVIOUS}{name}")
-
-
-def _taken_over(folder: Path, job: int | None) -> int | None:
-    """Id of the job that was submitted for this run after ``job``, which Slurm has requeued.
-
-    None if there is none, or this is no job. The order counts and not the number: a slurmctld
-    that has lost its state gives ids again.
-    """
-    jobs = (read_json(folder / JOB_FILE) or {}).get("jobs")
-    ids = [job.get("job_id") for job in jobs or () if isinstance(job, dict)]
-    newest = ids[-1] if ids else None
-    return newest if job in ids and newest != job and isinstance(newest, int) else None
 
 
 def _slurm_job(spec: Order) -> int | None:

@@ -1,9 +1,8 @@
 """Submitting runs: their requests, what is still in the queue, checks before, retries after."""
 
-import contextlib
 import logging
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -13,12 +12,12 @@ from scalesweep.config.campaign import Campaign
 from scalesweep.config.experiment import Experiment
 from scalesweep.config.repeats import Run
 from scalesweep.core import disk_full
-from scalesweep.core.causes import Cause, NextJob, facts_of
+from scalesweep.core.causes import Cause
 from scalesweep.core.errors import UserError
 from scalesweep.core.formatting import counted
 from scalesweep.core.host_list import expand
 from scalesweep.core.host_list import joined as joined_hosts
-from scalesweep.core.record import RECORD, read_failure
+from scalesweep.core.record import read_failure
 from scalesweep.jobs.job_requests import (
     Request,
     ended_so,
@@ -32,14 +31,8 @@ from scalesweep.jobs.run_spec import data_folder
 from scalesweep.jobs.runtime_estimates import Estimates
 from scalesweep.slurm import commands, sacct
 from scalesweep.slurm.failure import leave_refusal, settle
-from scalesweep.slurm.job_file import (
-    SubmittedJob,
-    note_called_off,
-    submitted_jobs,
-)
-from scalesweep.slurm.job_identity import job_name, joined, run_of, stages_into
+from scalesweep.slurm.job_identity import job_name, logs_of, run_of, stages_into
 from scalesweep.slurm.job_shape import Shape, of_slurm
-from scalesweep.slurm.job_table import job_ids
 from scalesweep.slurm.sacct import JobState
 from scalesweep.state.run_state import RunState
 from scalesweep.state.set_aside import set_aside
@@ -47,8 +40,6 @@ from scalesweep.state.set_aside import set_aside
 BOOKS_S = 10.0  # how long Slurm's accounting may take to have all of a job that has ended
 
 _log = logging.getLogger(__name__)
-
-LOGS = Path("results", "logs", "slurm")  # scalesweep-logdir in profiles/slurm
 
 
 @dataclass
@@ -58,10 +49,9 @@ class Submission:
     campaign: Campaign
     states: Mapping[str, RunState]
     runs: Mapping[str, tuple[Experiment, Run]]
+    # Jobs of earlier calls, by the run that they are at work on, and those that make data sets.
     live: dict[str, commands.LiveJob] = field(default_factory=dict)
     staging: list[commands.LiveJob] = field(default_factory=list)
-    # Jobs of other users who share the results folder; None before the queue was looked at.
-    others: list[commands.LiveJob] | None = None
     # Node-hours that retries may still ask for; None without a budget.
     budget_left: float | None = None
     # Why the queue cannot be read: then nothing may be submitted.
@@ -74,8 +64,8 @@ class Submission:
     called_off: set[str] = field(default_factory=set)
     # Runs whose jobs stay in the queue for the next Snakemake.
     stay: set[str] = field(default_factory=set)
-    # Runs that are tried again after TIMEOUT: when, and what the last try was given (s).
-    longer: dict[str, tuple[float, float]] = field(default_factory=dict)
+    # How many jobs of this Snakemake are in the queue, in words.
+    in_queue: str = ""
     # Runs whose request Slurm does not take, and its words.
     refused: dict[str, str] = field(default_factory=dict)
     _requests: dict[tuple[str, int], Request] = field(default_factory=dict)
@@ -102,72 +92,43 @@ class Submission:
             self.budget_left -= sum(self.request(i, 1).shape.node_hours for i in new)
 
     def find_live(self, patience_s: float = 0.0) -> None:
-        """Note which pending runs have a job in the queue, from a Snakemake that is gone.
+        """Note which pending runs have a job in the queue, by its name and comment: of a Snakemake
+        that is gone, or of another user who shares the folder.
 
-        A job is known by its id in job.json, or, where none was noted (Snakemake was killed in
-        between), by its name and comment. Those of other users who share the folder count too.
         Raises UserError if the queue cannot be looked at; while Slurm does not answer, it is asked
         again for ``patience_s``.
         """
-        runs_folder = self.campaign.runs_folder
-        name = job_name(runs_folder)
-        queue = commands.live_jobs(patience_s)
-        if self.others is None or self.others:
-            self.others = commands.jobs_of_others(name, patience_s)
-            queue += self.others
-        by_id = {job.job_id: job for job in queue}
-        owners = {job.job_id: run_of(job.comment, self.runs) for job in queue}
-        by_run = {run: job for job in queue if job.name == name and (run := owners[job.job_id])}
-        self.live.clear()
-        for run_id in self.runs if queue else ():
-            if self.states[run_id].settled:
-                continue
-            noted = [job.job_id for job in self._noted(run_id) if job.job_id in by_id]
-            # A slurmctld that has lost its state gives ids again.
-            mine = [by_id[i] for i in noted if owners[i] in (None, run_id)]
-            if job := mine[-1] if mine else by_run.get(run_id):
-                self.live[run_id] = job
+        name = job_name(self.campaign.runs_folder)
+        queue = commands.live_jobs(patience_s) + commands.jobs_of_others(name, patience_s)
+        owned = ((run_of(job.comment, self.runs), job) for job in queue if job.name == name)
+        self.live = {i: job for i, job in owned if i and not self.states[i].settled}
         data = Path(self.campaign.site.data)
         self.staging = [job for job in queue if stages_into(job.comment, data)]
 
-    def settle_past(self, run_ids: Iterable[str]) -> bool:
+    def settle_past(self, run_ids: Collection[str]) -> bool:
         """Write failure.json for the runs whose job ended while no Snakemake was there to see.
 
-        True if there was any.
+        True if there was any. What was cancelled has not failed.
         """
-        last: dict[str, int] = {}
-        ended = [run_id for run_id in run_ids if not self._was_called_off(run_id)]
-        for job_id, run_id in job_ids(self.campaign.runs_folder, ended).items():
+        unseen: dict[str, int] = {}
+        for run_id, job_id, _ in logs_of(self.campaign.runs_folder, set(run_ids)):
             known = (read_failure(self._folder(run_id)) or {}).get("job_id") or 0
-            if run_id not in self.live and job_id > max(known, last.get(run_id, 0)):
-                last[run_id] = job_id
-        jobs = _ended(sorted(set(last.values())))
-        for run_id, job_id in last.items():
+            if run_id not in self.live and job_id > max(known, unseen.get(run_id, 0)):
+                unseen[run_id] = job_id
+        jobs = _ended(sorted(unseen.values()))
+        for run_id, job_id in unseen.items():
             # A completed job has left a record; that it is gone is another story.
-            if job_id in jobs and jobs[job_id].state != JobState.COMPLETED:
+            over = jobs.get(job_id)
+            if over and over.state not in (JobState.COMPLETED, JobState.CANCELLED):
                 with disk_full.may_be():  # then a later call settles it
-                    self._settle(run_id, jobs[job_id])
+                    self._settle(run_id, over)
         return bool(jobs)
 
-    def _settle_job(self, run_id: str, job_id: int) -> str | None:
-        """The same for the job with this id."""
-        if (self._folder(run_id) / RECORD).exists():
-            return None
-        jobs = _ended([job_id])
-        return self._settle(run_id, jobs[job_id]) if jobs else self._left(run_id, job_id)
-
-    def _left(self, run_id: str, job_id: int) -> str | None:
-        """The cause that the launcher has left, which must do where there is no accounting."""
-        failure = read_failure(self._folder(run_id)) or {}
-        return str(failure["cause"]) if failure.get("job_id") == job_id else None
-
     def _settle(self, run_id: str, job: sacct.Job) -> str | None:
-        folder = self._folder(run_id)
-        noted = {job.job_id: job.log for job in self._noted(run_id)}
-        # Where a disk was too full to note it.
-        name = joined(str(self.campaign.runs_folder), run_id)
-        log = Path(noted.get(job.job_id) or LOGS / "rule_run" / name / f"{job.job_id}.log")
-        return settle(folder, run_id, job, self._asked(run_id), log)
+        """Cause of the failure of the run's last job, kept in failure.json; None if it is done."""
+        logs = {job_id: log for _, job_id, log in logs_of(self.campaign.runs_folder, {run_id})}
+        folder, asked = self._folder(run_id), self._asked(run_id)
+        return settle(folder, run_id, job, asked, logs.get(job.job_id))
 
     def refuse_suspended(self, run_id: str, job: sacct.Job) -> None:
         """Set aside the record of a run whose job was suspended, as the accounting has it and the
@@ -231,42 +192,35 @@ class Submission:
             self.refused.update(dict.fromkeys(runs, why))
             _log.warning("%s: not submitted: %s", counted(len(runs), "run"), why)
 
-    def judge(
-        self, run_id: str, attempt: int, job_id: int, job: sacct.Job | None = None
-    ) -> tuple[bool, str]:
+    def judge(self, run_id: str, attempt: int, job: sacct.Job) -> tuple[bool, str]:
         """Whether a run whose job number ``attempt`` has failed is worth another, and a line on it.
 
-        ``job`` is what the accounting has of the job; None: it is asked. Writes failure.json, and
-        takes what the next job may cost off the budget: to be asked once per job that has failed.
+        Writes failure.json, and takes what the next job may cost off the budget: to be asked once
+        per job that has failed.
         """
         if run_id in self.called_off:
-            return False, f"{run_id}: job {job_id} cancelled"
-        folder = self._folder(run_id)
-        asked = self._asked(run_id)
+            return False, f"{run_id}: job {job.job_id} cancelled"
+        folder, asked = self._folder(run_id), self._asked(run_id)
         try:
-            cause = self._settle_job(run_id, job_id) if job is None else self._settle(run_id, job)
+            cause = self._settle(run_id, job)
+            failure = read_failure(folder) or {}
         except OSError as error:
             if not disk_full.is_full(error):
                 raise
             cause, failure = Cause.DISK_FULL, {"detail": disk_full.failure_text(error, folder)}
-        else:
-            failure = read_failure(folder) or {}
         if cause is None:
             cause = Cause.KILLED
-            failure = {"detail": f"job {job_id} left neither record nor failure"}
+            failure = {"detail": f"job {job.job_id} left neither record nor failure"}
         detail = str(failure.get("detail") or "")
         again, why_not = self._another(run_id, attempt, cause, asked)
         line = f"{run_id}: {ended_so(cause, detail, asked)}"
         if again is None:
             self.give_up(run_id, cause, detail)
             return False, f"{line}, not tried again: {why_not}" if why_not else line
-        most = of_slurm(self.campaign.site).max_attempts
-        if facts_of(cause).next_job is NextJob.MORE_TIME:
-            self.longer[run_id] = (time.time(), asked["limit_s"] or 0.0)
         left_out = expand(again.shape.exclude)
         avoided = [node for node in expand(nodes_at_fault(failure)) if node in left_out]
-        next_one = tried_again(cause, again, avoided)
-        return True, f"{line}, {next_one} (job {attempt + 1} of {most})"
+        most = of_slurm(self.campaign.site).max_attempts
+        return True, f"{line}, {tried_again(cause, again, avoided)} (job {attempt + 1} of {most})"
 
     def _another(
         self, run_id: str, attempt: int, cause: str, asked: Asked
@@ -276,11 +230,11 @@ class Submission:
         experiment, _ = self.runs[run_id]
         if attempt >= of_slurm(self.campaign.site).max_attempts:
             return None, ""
-        request = self.request(run_id, attempt + 1)
         failure = read_failure(self._folder(run_id)) or {}
         limited = "limit_bytes" in failure.get("memory", {})
         if not may_mend(self.campaign, experiment, cause, asked, attempt, limited):
             return None, ""
+        request = self.request(run_id, attempt + 1)
         if self.budget_left is not None:
             cost = request.shape.node_hours
             if cost > self.budget_left:
@@ -294,9 +248,6 @@ class Submission:
     def call_off(self) -> None:
         """Note that the jobs of all runs in hand are cancelled with this Snakemake."""
         in_hand = self.in_hand.copy()  # others are being submitted
-        for run_id in in_hand:
-            with contextlib.suppress(OSError):  # a full disk: the next call says CANCELLED
-                note_called_off(self._folder(run_id))
         self.called_off |= in_hand
         self.in_hand -= in_hand
 
@@ -304,9 +255,6 @@ class Submission:
         """Note that the jobs of all runs in hand stay in the queue when this Snakemake ends."""
         self.stay |= self.in_hand
         self.in_hand.clear()
-
-    def _was_called_off(self, run_id: str) -> bool:
-        return any(job.called_off for job in self._noted(run_id)[-1:])
 
     def give_up(self, run_id: str, cause: str, detail: str) -> None:
         """Note that this Snakemake does not try a run again."""
@@ -321,9 +269,6 @@ class Submission:
 
     def _folder(self, run_id: str) -> Path:
         return self.campaign.runs_folder / run_id
-
-    def _noted(self, run_id: str) -> list[SubmittedJob]:
-        return submitted_jobs(self._folder(run_id))
 
     def _asked(self, run_id: str) -> Asked:
         try:

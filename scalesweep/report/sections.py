@@ -29,7 +29,6 @@ def jobs_section(rows: Sequence[Row], link: str) -> dict[str, Any] | None:
     shapes = shapes_used(rows)
     waits = [row["wait_s"] for row in rows if row["wait_s"] is not None]
     known = [shape.asked_node_hours for shape in shapes if shape.asked_node_hours is not None]
-    energies = [shape.energy_j for shape in shapes if shape.energy_j is not None]
     return {
         "link": link,
         "count": len(rows),
@@ -43,7 +42,6 @@ def jobs_section(rows: Sequence[Row], link: str) -> dict[str, Any] | None:
         "jobs": sum(shape.jobs for shape in shapes),
         "asked_node_hours": sum(known) if len(known) == len(shapes) else None,
         "node_hours": sum(shape.node_hours for shape in shapes),
-        "energy_j": sum(energies) if energies else None,
     }
 
 
@@ -65,17 +63,12 @@ def _gib(size: Any) -> str:
     return number(size / 2**30) if finite(size) else "–"
 
 
-def _megajoules(energy: Any) -> str:
-    """Joules as a number of MJ."""
-    return number(energy / 1e6) if finite(energy) else "–"
-
-
 def _causes(causes: Mapping[str, int]) -> str:
     """Failed jobs by cause: ``1 TIMEOUT, 2 NODE_FAIL``; a dash if there are none."""
     return ", ".join(f"{count:,} {cause}" for cause, count in causes.items()) or "–"
 
 
-FILTERS = {"gib": _gib, "megajoules": _megajoules, "causes": _causes}
+FILTERS = {"gib": _gib, "causes": _causes}
 
 
 MAX_LINE, MAX_LINES = 300, 40

@@ -8,7 +8,7 @@ import shutil
 import subprocess
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from scalesweep.core.errors import UserError, choices
@@ -16,6 +16,8 @@ from scalesweep.slurm.job_identity import PREFIX
 
 _log = logging.getLogger(__name__)
 
+# The Slurm job that this process was started in, for what it tells of others (``leave_job``).
+HEAD_JOB = "SCALESWEEP_HEAD_JOB"
 COMMANDS = ("sbatch", "squeue", "sinfo", "srun")
 # slurmctld restarts, fails over or is overloaded for minutes; the jobs know nothing of it.
 PATIENCE_S = 600.0
@@ -35,6 +37,8 @@ _AWAY = re.compile(
 # job_reason_string); what follows them is said of other limits too.
 _FULL = re.compile(r"\b((?:QOS|Assoc)\w*SubmitJob\w*Limit)\b")
 # States of a node in which it takes no job (sinfo).
+# Said of nodes that do not exist, and of those that are drained.
+_LACKING = "Requested node configuration is not available"
 _POLICY = re.compile(r"violates accounting/QOS policy \(job submit limit")
 
 
@@ -43,8 +47,7 @@ class LiveJob:
     """A job of ours that is queued or running; whose it is name and comment say
     (``scalesweep.slurm.job_identity``).
 
-    ``reason`` is Slurm's word for why a pending job does not start (Resources, Priority, ...);
-    ``user``: whose it is, where that may be somebody else.
+    ``reason`` is Slurm's word for why a pending job does not start (Resources, Priority, ...).
     """
 
     job_id: int
@@ -52,7 +55,6 @@ class LiveJob:
     name: str
     comment: str
     reason: str = ""
-    user: str = ""
 
 
 class Queued(NamedTuple):
@@ -88,6 +90,8 @@ def check_commands() -> None:
 def leave_job() -> None:
     """Forget the Slurm job that this process is in: what its variables say of nodes, tasks and
     memory would be taken for what is asked of the next one. Which cluster it is stays known."""
+    if job := os.environ.get("SLURM_JOB_ID"):
+        os.environ[HEAD_JOB] = job
     for name in [name for name in os.environ if name.startswith("SLURM_")]:
         if name != "SLURM_CONF":
             del os.environ[name]
@@ -109,11 +113,6 @@ def submit_limit(said: str, queued: int) -> str:
     return "job submit limit" if queued and _POLICY.search(said) else ""
 
 
-def pause_s(attempt: int) -> float:
-    """Seconds to wait after this many vain attempts (from 0) to reach Slurm."""
-    return _PAUSES_S[min(attempt, len(_PAUSES_S) - 1)]
-
-
 def ask(*words: str, patience_s: float = 0.0) -> str:
     """Output of one of Slurm's commands; raises UserError with its first line of complaint.
 
@@ -128,7 +127,7 @@ def ask(*words: str, patience_s: float = 0.0) -> str:
                 raise
             if not attempt:
                 _log.warning("%s; asking again for up to %.0f s", error, patience_s)
-        time.sleep(pause_s(attempt))
+        time.sleep(_PAUSES_S[min(attempt, len(_PAUSES_S) - 1)])
         attempt += 1
 
 
@@ -169,7 +168,7 @@ def jobs_of_others(name: str, patience_s: float = 0.0) -> list[LiveJob]:
     for line in ask(*words, patience_s=patience_s).splitlines():
         user, _, rest = line.partition("|")
         if user != me:
-            jobs += [replace(job, user=user) for job in parse_queue(rest)]
+            jobs += parse_queue(rest)
     return jobs
 
 
@@ -285,5 +284,13 @@ def refusal(words: Sequence[str], patience_s: float = 0.0) -> str | None:
         ask(*test, patience_s=patience_s)
     except UserError as error:
         text = str(error).removeprefix("sbatch: ").removeprefix("error: ")
+        if _LACKING in text and _some_down():
+            return None  # it waits until those are back
         return re.sub(r"^allocation failure: ", "", text)
     return None
+
+
+def _some_down() -> bool:
+    """Whether some node takes no jobs at the moment. Raises UserError."""
+    states = ask("sinfo", "--noheader", "--format=%T").split()
+    return any(not re.match(r"(?:idle|mixed|alloc\w*|compl\w*)\W?$", state) for state in states)

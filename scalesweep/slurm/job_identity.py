@@ -3,10 +3,11 @@
 All jobs of a site's runs in a results folder have one name, which holds a digest of the folder's
 real path: two clones that share a results folder see each other's jobs, two results folders never
 do, and jobs of a killed Snakemake are still in queue and accounting by that name. Which run a job
-is of its comment says, which Snakemake's Slurm plugin makes of the rule and its wildcards.
+is of its comment says, which Snakemake's Slurm plugin makes of the rule and its wildcards, and,
+as many accountings keep no comments, the folder that its log lies in.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -35,11 +36,14 @@ def run_of(comment: str, run_ids: Collection[str]) -> str | None:
 
     Before the id the comment has the folder of the runs, as the call that submitted it spelled it.
     """
-    if not comment.startswith("rule_run_"):
-        return None
+    return _last_part(comment, run_ids) if is_run(comment) else None
+
+
+def _last_part(text: str, run_ids: Collection[str]) -> str | None:
+    """The run that a text ends with, after a ``_``."""
     place = 0
-    while place := comment.find("_", place) + 1:
-        if (run_id := comment[place:]) in run_ids:
+    while place := text.find("_", place) + 1:
+        if (run_id := text[place:]) in run_ids:
             return run_id
     return None
 
@@ -59,6 +63,20 @@ def joined(*wildcards: str) -> str:
     return "_".join(wildcards).replace("/", "_")
 
 
+def logs_folder(runs_folder: Path) -> Path:
+    """Where the logs of a campaign's jobs lie: ``rule_run/<...site>_<run id>/<job id>.log``."""
+    return runs_folder.parents[1] / "logs" / "slurm"
+
+
+def logs_of(runs_folder: Path, run_ids: Collection[str]) -> Iterator[tuple[str, int, Path]]:
+    """Run, job and log of each job of these runs (a set or the like) that has begun."""
+    for folder in (logs_folder(runs_folder) / "rule_run").glob(f"*{runs_folder.name}_*"):
+        if run_id := _last_part(folder.name, run_ids):
+            for log in folder.glob("*.log"):
+                if log.stem.isdecimal():
+                    yield run_id, int(log.stem), log
+
+
 def note_first_submission(runs_folder: Path) -> None:
     """Leave the time from which the accounting may have jobs of these runs. Raises OSError."""
     path = runs_folder / SINCE
@@ -69,7 +87,7 @@ def note_first_submission(runs_folder: Path) -> None:
 
 
 def first_submission(runs_folder: Path) -> str | None:
-    """That time, UTC as sacct takes it; None if none of today's versions submitted any."""
+    """That time, UTC as sacct takes it; None if no job was submitted."""
     try:
         text = (runs_folder / SINCE).read_text(errors="replace").strip()
         return datetime.strptime(text, _FORMAT).replace(tzinfo=UTC).strftime(_FORMAT)

@@ -1,11 +1,11 @@
 """The jobs of a campaign: what each asked for, used, waited for and held (results/jobs.csv).
 
-Jobs are known by job.json in the folder of their run, and by their name in the accounting, which
-also has those that a Snakemake that was killed did not note, and those that stage data.
+The accounting knows them by their name, the folder of Slurm's logs whose they were.
 """
 
 import csv
 import io
+import os
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -14,15 +14,14 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from scalesweep.compute.job_spec import ORDER
 from scalesweep.core.csv_cells import CsvWriter, read_rows
 from scalesweep.core.errors import UserError
 from scalesweep.core.files import read_json, write_atomic
 from scalesweep.core.formatting import counted, finite
 from scalesweep.core.record import PREVIOUS_FAILURE, RECORD, read_failure
+from scalesweep.slurm.commands import is_away
 from scalesweep.slurm.failure import BY_SLURM, epoch_s, written_in
-from scalesweep.slurm.job_file import submitted_jobs
-from scalesweep.slurm.job_identity import first_submission, is_run, job_name, run_of
+from scalesweep.slurm.job_identity import first_submission, is_run, job_name, logs_of, run_of
 from scalesweep.slurm.sacct import FINAL, Job, JobState, cause_of, named, query
 
 JOBS = "jobs.csv"  # in the results folder
@@ -35,13 +34,12 @@ COLUMNS: dict[str, Kind] = {
     "job_id": int, "run_id": str, "state": str, "cause": str, "exit_code": int, "partition": str,
     "nodes": int, "cpus": int, "asked_s": int, "elapsed_s": int, "asked_mem_bytes": int,
     "max_rss_bytes": int, "submitted": str, "started": str, "ended": str, "wait_s": float,
-    "program_s": float, "held_s": float, "node_hours": float, "node_list": str, "energy_j": int,
-    "suspended_s": int,
+    "program_s": float, "held_s": float, "node_hours": float, "node_list": str, "suspended_s": int,
 }  # fmt: skip
 # What the accounting says of a job may still grow for so long after its end. So the copy of the
 # table has one more column: when the accounting was asked, in seconds since the epoch.
 SETTLED_S = 60.0
-_ASKED_AT: dict[str, Kind] = {"asked_at": float}
+_KEPT = COLUMNS | {"asked_at": float}
 
 
 @dataclass
@@ -65,151 +63,92 @@ class Usage:
     node_hours: float
     wait_s: float | None
     held_s: float | None
-    energy_j: int | None
 
 
 @dataclass
 class Collected:
     """Rows of the planned runs' jobs, and notes on those that are missing.
 
-    ``blind``: the accounting does not answer, and jobs that were submitted have left nothing here.
+    ``blind``: jobs were submitted, and there is no accounting; ``away``: it does not answer now.
     """
 
     rows: list[Row]
     notes: list[str] = field(default_factory=list)
     blind: bool = False
-
-
-def job_ids(runs: Path, run_ids: Iterable[str]) -> dict[int, str]:
-    """Job id -> run id of the jobs that were noted when they were submitted for these runs."""
-    return {job.job_id: run_id for run_id in run_ids for job in submitted_jobs(runs / run_id)}
-
-
-def all_job_ids(runs: Path, run_ids: Collection[str]) -> dict[int, str | None]:
-    """The same, and all that the accounting has under the name of these runs' jobs.
-
-    A job that stages data, or of which it is not known whose it is, has no run. Raises
-    UserError if the accounting does not answer.
-    """
-    by_job: dict[int, str | None] = {**job_ids(runs, run_ids)}
-    since = first_submission(runs)
-    for job_id, comment in (named(job_name(runs), since) if since else {}).items():
-        run_id = run_of(comment, run_ids)
-        # A run that is not of this campaign is another one's expense.
-        if run_id or not is_run(comment):
-            by_job.setdefault(job_id, run_id)
-    return by_job
+    away: bool = False
 
 
 def collect(run_ids: Collection[str], runs: Path, out: Path) -> Collected:
     """Bring the table ``out`` up to date with the jobs of these runs; returns its rows.
 
     Rows of other runs stay in a copy next to the table, for the next campaign that plans them.
+    Where the accounting does not answer, the table is older than all it is made from, so that
+    Snakemake makes it again.
     """
     rows, mine = _gather(run_ids, runs, out)
     if not mine.rows and not mine.notes:
         mine.notes.append("no job was submitted for this campaign")
+    _write(_kept(out), rows, _KEPT)
     _write(out, mine.rows, COLUMNS)
-    _write(_kept(out), rows, COLUMNS | _ASKED_AT)
+    if mine.away:
+        os.utime(out, (0, 0))
     return mine
 
 
 def spent(run_ids: Collection[str], runs: Path, out: Path) -> Collected:
-    """The rows that ``collect`` would bring into the table ``out``; nothing is written.
-
-    A job that the accounting does not show counts with what its runs have left: a lower bound.
-    """
-    collected = _gather(run_ids, runs, out)[1]
-    if not collected.notes:
-        return collected
-    known = {row["job_id"] for row in collected.rows}
-    rows = [
-        _left_row(job_id, run_id, runs / run_id)
-        for job_id, run_id in job_ids(runs, run_ids).items()
-        if job_id not in known
-    ]
-    collected.rows += rows
-    shown = sum(row["node_hours"] or 0 for row in rows)
-    if rows:
-        collected.notes.append(
-            f"records and failures show at least {shown:.3g} node-hours of these; a job that left "
-            "neither counts with its limit"
-        )
-    # Jobs were submitted, and neither the accounting nor any file says what they cost.
-    collected.blind = not collected.rows and first_submission(runs) is not None
-    return collected
-
-
-def _left_row(job_id: int, run_id: str, folder: Path) -> Row:
-    """What is known here of a job that the accounting does not show."""
-    left = _left_hours(folder, job_id)
-    hours = _limit_hours(folder) if left is None else left
-    row: Row = dict.fromkeys(COLUMNS)
-    return {**row, "job_id": job_id, "run_id": run_id, "state": "UNKNOWN", "node_hours": hours}
-
-
-def _left_hours(folder: Path, job_id: int) -> float | None:
-    """Node-hours of a job of a run by the record or the failure that it has left."""
-    record = read_json(folder / RECORD) or {}
-    resources = record.get("resources")
-    slurm = resources.get("slurm") if isinstance(resources, dict) else None
-    if isinstance(slurm, dict) and str(slurm.get("job_id")) == str(job_id):
-        return _hours(slurm, record.get("wall_s"))
-    earlier = (read_failure(path, PREVIOUS_FAILURE) for path in sorted(folder.glob("attempt-*")))
-    for failure in (read_failure(folder), *earlier):
-        if failure and str(failure.get("job_id")) == str(job_id):
-            return _hours(failure.get("asked"), _between(failure["started"], failure["ended"]))
-    return None
-
-
-def _limit_hours(folder: Path) -> float:
-    """The most that a job of a run may cost; 0 where its order is gone."""
-    order = read_json(folder / ORDER) or {}
-    asked = order.get("asked")
-    minutes = asked.get("minutes") if isinstance(asked, dict) else None
-    return _hours(asked, 60 * minutes if finite(minutes) else None) or 0.0
-
-
-def _hours(asked: Any, seconds: Any) -> float | None:
-    """Node-hours of so many seconds on the nodes that were asked for."""
-    nodes = asked.get("nodes") if isinstance(asked, dict) else None
-    if not isinstance(nodes, int) or not finite(seconds):
-        return None
-    return max(nodes * float(seconds), 0.0) / 3600
-
-
-def _kept(out: Path) -> Path:
-    """A copy under another name, because Snakemake deletes outputs before it makes them again."""
-    return out.with_name(f".{out.name}.previous")
+    """The rows that ``collect`` would bring into the table ``out``; nothing is written."""
+    return _gather(run_ids, runs, out)[1]
 
 
 def _gather(run_ids: Collection[str], runs: Path, out: Path) -> tuple[list[Row], Collected]:
     """All rows that are known, and those of these runs.
 
-    The accounting is asked only for jobs that were not over when it was last asked. Nothing fails
-    without an accounting: known rows stay, and a note says why there are no more.
+    The accounting is asked only for jobs that were not over when it was last asked. Without an
+    answer known rows stay, and a note says why there are no more.
     """
-    wanted = set(run_ids)
-    known = _previous(out, COLUMNS) | _previous(_kept(out), COLUMNS | _ASKED_AT)
-    notes = []
-    try:
-        planned = all_job_ids(runs, wanted)
-        asked = sorted(job_id for job_id in planned if not _over(known.get(job_id)))
-        jobs = query(asked)
-    except UserError as error:
-        planned, jobs = {}, {}
-        noted = [i for i in job_ids(runs, wanted) if not _over(known.get(i))]
-        what = counted(len(noted), "job") if noted else "jobs that were not noted"
-        notes.append(f"no accounting data for {what}: {error}")
-    else:
-        if unknown := len(asked) - len(jobs):
-            notes.append(f"{unknown} of {counted(len(asked), 'job')} not in Slurm's accounting")
-    now = time.time()
-    for job_id, job in jobs.items():
-        known[job_id] = {**_row(job, planned[job_id], runs), "asked_at": now}
+    known = _previous(out, COLUMNS) | _previous(_kept(out), _KEPT)
+    mine = Collected([])
+    if since := first_submission(runs):
+        try:
+            owners = _owners(named(job_name(runs), since), run_ids, runs)
+            asked = sorted(job_id for job_id in owners if not _over(known.get(job_id)))
+            jobs = query(asked)
+        except UserError as error:
+            mine.blind = True
+            mine.away = is_away(error)
+            mine.notes.append(f"no accounting data: {error}")
+        else:
+            if unknown := len(asked) - len(jobs):
+                mine.notes.append(
+                    f"{unknown} of {counted(len(asked), 'job')} not in Slurm's accounting"
+                )
+            now = time.time()
+            for job_id, job in jobs.items():
+                known[job_id] = {**_row(job, owners[job_id], runs), "asked_at": now}
     rows = [known[job_id] for job_id in sorted(known)]
-    mine = [row for row in rows if row["run_id"] is None or row["run_id"] in wanted]
-    return rows, Collected(mine, notes)
+    mine.rows = [row for row in rows if row["run_id"] is None or row["run_id"] in run_ids]
+    return rows, mine
+
+
+def _owners(
+    comments: Mapping[int, str], run_ids: Collection[str], runs: Path
+) -> dict[int, str | None]:
+    """Job -> run of the jobs that these runs are charged with; None: of all of them.
+
+    A run that is not of this campaign is another one's expense.
+    """
+    logged = {job_id: run_id for run_id, job_id, _ in logs_of(runs, run_ids)}
+    owners: dict[int, str | None] = {}
+    for job_id, comment in comments.items():
+        run_id = logged.get(job_id) or run_of(comment, run_ids)
+        if run_id or not is_run(comment):
+            owners[job_id] = run_id
+    return owners
+
+
+def _kept(out: Path) -> Path:
+    """A copy under another name, because Snakemake deletes outputs before it makes them again."""
+    return out.with_name(f".{out.name}.previous")
 
 
 def _previous(path: Path, columns: Mapping[str, Kind]) -> dict[int, Row]:
@@ -233,32 +172,25 @@ def _row(job: Job, run_id: str | None, runs: Path) -> Row:
     launcher has left."""
     program_s, noted = _launcher_notes(runs / run_id, job) if run_id else (None, "")
     cause = cause_of(job)
-    wait_s = _between(job.submitted, job.started)
     # Slurm's times are whole seconds, and the program's time lies within them.
     held_s = None if program_s is None else max(0.0, round(job.elapsed_s - program_s, 3))
     return {
         "job_id": job.job_id,
         "run_id": run_id,
-        "state": job.state,
         "cause": cause[0] if cause else noted,
-        "exit_code": job.exit_code,
-        "partition": job.partition,
-        "nodes": job.nodes,
-        "cpus": job.cpus,
         "asked_s": job.limit_s,
-        "elapsed_s": job.elapsed_s,
-        "asked_mem_bytes": job.asked_mem_bytes,
-        "max_rss_bytes": job.max_rss_bytes,
-        "submitted": job.submitted,
-        "started": job.started,
-        "ended": job.ended,
-        "wait_s": wait_s,
+        "wait_s": _between(job.submitted, job.started),
         "program_s": program_s,
         "held_s": held_s,
         "node_hours": job.nodes * job.elapsed_s / 3600,
-        "node_list": job.node_list,
-        "energy_j": job.energy_j,
         "suspended_s": job.suspended_s or None,
+        **{
+            name: getattr(job, name)
+            for name in (
+                *("state", "exit_code", "partition", "nodes", "cpus", "elapsed_s", "node_list"),
+                *("asked_mem_bytes", "max_rss_bytes", "submitted", "started", "ended"),
+            )
+        },
     }
 
 
@@ -274,9 +206,9 @@ def _launcher_notes(folder: Path, job: Job) -> tuple[float | None, str]:
     for failure in (read_failure(folder), *earlier):
         if failure and written_in(job, failure.get("job_id"), failure.get("ended")):
             # Where the launcher was killed, it is unknown when its program began and ended.
-            times = ("started", "ended") if BY_SLURM not in failure else ()
-            program = [failure.get(key) for key in times]
-            return (_between(*program) if program else None), str(failure["cause"])
+            known = BY_SLURM not in failure
+            seconds = _between(failure.get("started"), failure.get("ended")) if known else None
+            return seconds, str(failure["cause"])
     return None, ""
 
 
@@ -308,8 +240,7 @@ def _read(path: Path, columns: Mapping[str, Kind]) -> list[Row]:
         try:
             return [
                 {name: kind(row[name]) if row[name] else None for name, kind in columns.items()}
-                # A table of before the last column is as good.
-                for row in ({"suspended_s": "", **row} for row in read_rows(file))
+                for row in read_rows(file)
             ]
         except (ValueError, KeyError, csv.Error) as error:
             raise UserError(f"{path}: not a table of jobs ({error})") from None
@@ -334,9 +265,7 @@ def shapes_used(rows: Iterable[Row]) -> list[Usage]:
 def _usage(
     rows: Sequence[Row], nodes: int, cpus: int, asked_s: int | None, asked_mem: int | None
 ) -> Usage:
-    failed = Counter(
-        row["cause"] or row["state"] for row in rows if row["state"] != JobState.COMPLETED
-    )
+    failed = (row["cause"] or row["state"] for row in rows if row["state"] != JobState.COMPLETED)
     used = [row["elapsed_s"] or 0 for row in rows]
     return Usage(
         nodes=nodes,
@@ -344,7 +273,7 @@ def _usage(
         asked_s=asked_s,
         asked_mem_bytes=asked_mem,
         jobs=len(rows),
-        causes=dict(failed),
+        causes=dict(Counter(failed)),
         used_s=median(used),
         used_s_max=max(used),
         max_rss_bytes=max(_known(row["max_rss_bytes"] for row in rows), default=None),
@@ -352,7 +281,6 @@ def _usage(
         node_hours=sum(row["node_hours"] or 0 for row in rows),
         wait_s=_median(row["wait_s"] for row in rows),
         held_s=overhead_s(rows),
-        energy_j=sum(energies) if (energies := _known(row["energy_j"] for row in rows)) else None,
     )
 
 

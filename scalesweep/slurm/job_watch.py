@@ -6,6 +6,8 @@ queue forgets a job minutes after its end (MinJobAge).
 """
 
 import logging
+import os
+import re
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -33,10 +35,12 @@ _REASONS = {
     "JobHeldUser": "held by its user: scontrol release",
     "JobHeldAdmin": "held by an administrator",
     "ReqNodeNotAvail": "a node it needs is down, drained or reserved",
-    "PartitionTimeLimit": "its limit exceeds the partition's: it will never start",
-    "PartitionNodeLimit": "it needs more nodes than the partition gives: it will never start",
-    "DependencyNeverSatisfied": "it will never start: scancel it",
 }
+# What a job waits for in vain: limits of a job, of a partition or an association, and the like.
+_NEVER = re.compile(
+    r"Partition(?:Time|Node)Limit|(?:QOS|Assoc)\w*(?:PerJob|WallDuration)\w*Limit"
+    r"|DependencyNeverSatisfied|BadConstraints"
+)
 
 
 @dataclass
@@ -139,11 +143,14 @@ def why_pending(reasons: Iterable[str]) -> str:
     counts = Counter(" ".join(reason.split()) for reason in reasons if reason != "None")
     if not counts:
         return ""
-    parts = [
-        f"{count} {reason}"
-        + (f" ({_REASONS[known]})" if (known := reason.partition(",")[0]) in _REASONS else "")
-        for reason, count in counts.most_common()
-    ]
+    parts = []
+    for reason, count in counts.most_common():
+        known = _REASONS.get(reason.partition(",")[0], "")
+        if _NEVER.match(reason):
+            known = "will never start as it is: scancel it, and ask for less"
+        if reason == "Resources" and (own := os.environ.get(commands.HEAD_JOB)):
+            known += f"; job {own}, which this call runs in, holds nodes too"
+        parts.append(f"{count} {reason}" + (f" ({known})" if known else ""))
     number = counts.total()
     are = "is" if number == 1 else "are"
     return f"{counted(number, 'job')} {are} pending: {', '.join(parts)}"

@@ -18,7 +18,7 @@ from scalesweep.core.formatting import number
 FIELDS = (
     *("JobIDRaw", "State", "ExitCode", "Submit", "Start", "End", "ElapsedRaw", "TimelimitRaw"),
     *("NNodes", "NCPUS", "NodeList", "Partition", "ReqMem", "MaxRSS", "TRESUsageInTot"),
-    *("ConsumedEnergyRaw", "Suspended"),
+    "Suspended",
 )
 
 
@@ -56,8 +56,7 @@ GONE = "GONE"  # no state of Slurm's: purged, or never accounted for
 _JOBS_PER_CALL = 200
 _TIMEOUT_S = 120
 _UNITS = {"": 1, **{unit: 1024 ** (n + 1) for n, unit in enumerate("KMGTP")}}
-# Slurm's "no value", which it may print where nothing is known (yet): as it is or as megabytes.
-_NO_VALUES = (2**32 - 2, 2**64 - 2)
+# Above it memory is Slurm's "no value".
 _NO_MEMORY = 2**60
 _DIGITS = 20  # of the largest number that Slurm prints
 
@@ -67,8 +66,7 @@ class Step:
     """A step of a job (``batch``, ``extern``, ``0``, ...).
 
     ``max_rss_bytes`` is its largest task, ``node_rss_bytes`` all its tasks over its nodes (the
-    mean of a node); both are None where nothing was sampled. ``energy_j`` is what the meters of its
-    nodes counted meanwhile, None where no plugin reads any.
+    mean of a node); both are None where nothing was sampled.
     """
 
     name: str
@@ -77,7 +75,6 @@ class Step:
     signal: int
     max_rss_bytes: int | None
     node_rss_bytes: int | None
-    energy_j: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +103,6 @@ class Job:
     partition: str
     asked_mem_bytes: int | None
     max_rss_bytes: int | None
-    energy_j: int | None
     steps: tuple[Step, ...]
     suspended_s: int = 0
 
@@ -171,7 +167,7 @@ def parse(text: str) -> dict[int, Job]:
             jobs[job_id] = _job(job_id, row)
         elif job := jobs.get(job_id):
             jobs[job_id] = _with_step(job, step, row)
-    return {job_id: replace(job, energy_j=_energy_of(job)) for job_id, job in jobs.items()}
+    return jobs
 
 
 def unaccounted(job_id: int, state: str) -> Job:
@@ -179,7 +175,7 @@ def unaccounted(job_id: int, state: str) -> Job:
     return Job(
         job_id=job_id, state=state, state_detail="", exit_code=0, signal=0, submitted=None,
         started=None, ended=None, elapsed_s=0, limit_s=None, nodes=0, cpus=0, node_list="",
-        partition="", asked_mem_bytes=None, max_rss_bytes=None, energy_j=None, steps=(),
+        partition="", asked_mem_bytes=None, max_rss_bytes=None, steps=(),
     )  # fmt: skip
 
 
@@ -265,7 +261,6 @@ def _job(job_id: int, row: dict[str, str]) -> Job:
         partition=row["Partition"],
         asked_mem_bytes=_asked(row["ReqMem"], nodes, cpus),
         max_rss_bytes=_size(row["MaxRSS"]),
-        energy_j=_energy(row["ConsumedEnergyRaw"]),
         steps=(),
         suspended_s=_seconds(row["Suspended"]),
     )
@@ -282,24 +277,12 @@ def _with_step(job: Job, name: str, row: dict[str, str]) -> Job:
         signal=signal,
         max_rss_bytes=_size(row["MaxRSS"]),
         node_rss_bytes=None if used is None else used // (_int(row["NNodes"]) or 1),
-        energy_j=_energy(row["ConsumedEnergyRaw"]),
     )
     return replace(
         job,
         steps=(*job.steps, step),
         max_rss_bytes=_largest(job.max_rss_bytes, step.max_rss_bytes),
     )
-
-
-def _energy_of(job: Job) -> int | None:
-    """Joules of a job: those of its step ``extern`` (all nodes, all the time), else of the largest.
-
-    Steps on the same nodes read the same meters, so they are not added up. Slurm does just that in
-    the job's own row, unless PrologFlags=Contain gives it a step ``extern``
-    (_internal_step_complete in slurmctld's step_mgr.c): the row counts if no step has a value.
-    """
-    known = {step.name: step.energy_j for step in job.steps}
-    return known.get("extern") or _largest(*known.values()) or job.energy_j
 
 
 def _largest(*values: int | None) -> int | None:
@@ -347,9 +330,3 @@ def _asked(text: str, nodes: int, cpus: int) -> int | None:
     if text.endswith("n"):
         return size
     return size * cpus // nodes if text.endswith("c") else size // nodes
-
-
-def _energy(text: str) -> int | None:
-    """Joules; None where no plugin measured any (0, nothing, or Slurm's "no value")."""
-    value = _int(text)
-    return None if not value or value in _NO_VALUES or value >= 2**63 else value

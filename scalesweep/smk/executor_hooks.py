@@ -1,47 +1,35 @@
 """What happens around the Slurm jobs of a campaign (``plugins/``, ``Executor.hooks``)."""
 
-import logging
+import contextlib
 import os
 import signal
 import sys
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
-from getpass import getuser
 from pathlib import Path
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, ClassVar, NoReturn
 
 from scalesweep.core.errors import UserError
 from scalesweep.core.files import stamp_of
 from scalesweep.core.orphans import end_children
 from scalesweep.core.record import RECORD
-from scalesweep.jobs.submission import LOGS, Submission
+from scalesweep.jobs.submission import Submission
 from scalesweep.slurm import commands, sacct
-from scalesweep.slurm.job_file import SubmittedJob, note_submitted
-from scalesweep.slurm.job_identity import job_comment, job_name, joined
+from scalesweep.slurm.earlier import LEFT_TO_RUN
+from scalesweep.slurm.job_identity import job_comment, job_name, joined, logs_folder
 from scalesweep.slurm.job_watch import JobWatch
 from scalesweep.slurm.sacct import Job, JobState
 from scalesweep.smk.context import MARKER
 from scalesweep.smk.job_rules import JobRules
 
-_log = logging.getLogger(__name__)
-
 RUN, STAGE = "run", "stage"
-
-
-class Failed(NamedTuple):
-    """What comes of a job that failed: whether it is tried again, and a line that says so.
-
-    ``forgiven``: others wait for this run however it ends, and its marker is there.
-    """
-
-    again: bool
-    line: str
-    forgiven: bool = False
 
 
 @dataclass(frozen=True)
 class CampaignHooks:
     """The hooks of the executor, for the jobs of the rules ``run`` and ``stage``."""
+
+    LEFT: ClassVar = LEFT_TO_RUN
 
     jobs: JobRules
     submission: Submission
@@ -49,32 +37,25 @@ class CampaignHooks:
     # Run or data set of each job of this Snakemake, and how those ended that are over.
     _made: dict[int, Path] = field(default_factory=dict)
     _ends: dict[int, Job] = field(default_factory=dict)
-    # Runs that were to be submitted, also those that were refused.
-    _begun: set[str] = field(default_factory=set)
 
     @property
     def job_name(self) -> str:
         """The name of every job of the campaign's runs, which the next call knows them by."""
         return job_name(self.submission.campaign.runs_folder)
 
+    @property
+    def logs(self) -> Path:
+        """Where Slurm's logs lie."""
+        return logs_folder(self.submission.campaign.runs_folder).absolute()
+
     def before(self, rule: str, wildcards: Mapping[str, str], attempt: int) -> None:
         """Leave the job's order. Raises UserError or OSError."""
         if rule == RUN:
             run_id = wildcards["run_id"]
-            self._begun.add(run_id)
             if why := self.submission.refused.get(run_id):
                 raise UserError(why)
             self.submission.in_hand.add(run_id)
             self.jobs.leave_order(run_id, attempt)
-
-    def request(
-        self, rule: str, wildcards: Mapping[str, str], attempt: int
-    ) -> Mapping[str, int | str]:
-        """What the job of a run asks for as of now: Snakemake keeps what was asked when the run was
-        first ready. Nothing: what it says."""
-        if rule != RUN:
-            return {}
-        return self.submission.request(wildcards["run_id"], attempt).shape.resources()
 
     def command(self, rule: str, wildcards: Mapping[str, str]) -> str:
         """What the job runs. What it prints is in Slurm's log and in the rule's."""
@@ -110,75 +91,65 @@ class CampaignHooks:
                 return job.job_id
         return None
 
-    def submitted(
-        self, rule: str, wildcards: Mapping[str, str], attempt: int, job_id: int, log: str
-    ) -> None:
-        """Note the job in its run's folder. Raises OSError."""
+    def submitted(self, rule: str, wildcards: Mapping[str, str], job_id: int) -> None:
+        """Note what the job is to make."""
         if rule == RUN:
-            folder = Path(wildcards["runs"], wildcards["run_id"])
-            self._made[job_id] = folder / MARKER
-            note_submitted(folder, SubmittedJob(job_id, attempt, log, user=getuser()))
+            self._made[job_id] = self._marker(wildcards)
         elif rule == STAGE:
             self._made[job_id] = Path(wildcards["folder"], f"staged-{wildcards['files']}")
 
-    def refused(self, rule: str, wildcards: Mapping[str, str], why: str) -> str:
-        """Note a job that was not submitted; a line that says so."""
+    def refused(self, rule: str, wildcards: Mapping[str, str], why: str) -> tuple[bool, str]:
+        """Note a job that was not submitted: whether it is over, and a line that says so."""
         if rule != RUN:
-            return f"staging {wildcards.get('folder', '')}: not submitted: {why}"
+            return False, f"staging {wildcards.get('folder', '')}: not submitted: {why}"
         self.submission.refuse(wildcards["run_id"], why)
-        return f"{wildcards['run_id']}: not submitted: {why}"
-
-    def waiting(self) -> int:
-        """How many runs are planned that have not been submitted yet."""
-        return len(set(self.jobs.context.pending) - self._begun)
+        return self._over(wildcards), f"{wildcards['run_id']}: not submitted: {why}"
 
     def ended(self, job_ids: Collection[int]) -> Mapping[int, bool]:
         """Those of these jobs that are over: whether they left what they were to make."""
         ended = self.watch.ended(list(job_ids))
         self._ends.update(ended)
+        seen = [self.watch.seen[i].state for i in job_ids if i in self.watch.seen]
+        queued, running = seen.count(JobState.PENDING), seen.count(JobState.RUNNING)
+        self.submission.in_queue = f", {queued} queued, {running} running" if seen else ""
         return {job_id: self._is_made(job) for job_id, job in ended.items()}
-
-    def _is_recorded(self, marker: Path) -> bool:
-        """Whether a run has a record of today, which its marker then says."""
-        if self._is_new(marker):
-            marker.touch()
-            return True
-        return False
-
-    def _is_new(self, marker: Path) -> bool:
-        """Whether a run has a record of today."""
-        record = stamp_of(str(marker.with_name(RECORD)))
-        return record not in (None, self.jobs.replaced.get(marker.parent.name))
 
     def _is_made(self, job: Job) -> bool:
         """Whether a job's output is there: also of one that was killed in its last seconds."""
         made = self._made.get(job.job_id)
         if made is not None and made.name == MARKER:
-            if job.suspended_s and self._is_new(made):
-                self.submission.refuse_suspended(made.parent.name, job)
-                return False
-            if self._is_recorded(made):
+            new = stamp_of(str(made.with_name(RECORD)))
+            if new not in (None, self.jobs.replaced.get(made.parent.name)):  # a record of today
+                if job.suspended_s:
+                    self.submission.refuse_suspended(made.parent.name, job)
+                    return False
+                made.touch()
                 return True
+            return job.state == JobState.COMPLETED  # a network file system shows it late
         return job.state == JobState.COMPLETED or (made is not None and made.exists())
 
     def failed(
-        self, rule: str, wildcards: Mapping[str, str], attempt: int, job_id: int, lost: bool
-    ) -> Failed:
-        """Whether the cause of a run's failure lets another job end better.
-
-        ``lost``: Slurm has given the id of the job to another one.
-        """
-        end = sacct.unaccounted(job_id, sacct.GONE) if lost else self._ends.pop(job_id, None)
+        self, rule: str, wildcards: Mapping[str, str], attempt: int, job_id: int
+    ) -> tuple[bool, str]:
+        """Whether a job that failed is over, as no other one may end better, and a line on it."""
+        end = self._ends.pop(job_id)
         if rule == RUN:
-            again, line = self.submission.judge(wildcards["run_id"], attempt, job_id, end)
-            forgiven = not again and self.jobs.context.forgives(wildcards["run_id"])
-            if forgiven:
-                Path(wildcards["runs"], wildcards["run_id"], MARKER).touch()
-                return Failed(False, line, forgiven=True)
-            return Failed(again, line)
-        state = JobState.FAILED if end is None else end.state
-        log = LOGS / f"rule_{rule}" / joined(*wildcards.values()) / f"{job_id}.log"
-        return Failed(False, f"{rule} {wildcards.get('folder', '')}: {state}: see {log}")
+            again, line = self.submission.judge(wildcards["run_id"], attempt, end)
+            called_off = wildcards["run_id"] in self.submission.called_off
+            return not again and not called_off and self._over(wildcards), line
+        log = self.logs / f"rule_{rule}" / joined(*wildcards.values()) / f"{job_id}.log"
+        return False, f"{rule} {wildcards.get('folder', '')}: {end.state}: see {log}"
+
+    def _marker(self, wildcards: Mapping[str, str]) -> Path:
+        return Path(wildcards["runs"], wildcards["run_id"], MARKER)
+
+    def _over(self, wildcards: Mapping[str, str]) -> bool:
+        """Have what waits for a run begin, which failure.json speaks for; False on a full disk."""
+        with contextlib.suppress(OSError):
+            self._marker(wildcards).parent.mkdir(parents=True, exist_ok=True)
+            self._marker(wildcards).touch()
+            return True
+        return False
 
     def called_off(self, left: bool) -> None:
         """Note that all jobs are cancelled, or ``left`` to the next Snakemake."""

@@ -95,6 +95,8 @@ class Progress:
         text = f"runs: {self._finished} of {self._total} done"
         if self._failed:
             text += f", {len(self._failed)} failed"
+        if self._context.submission and not self._over.is_set():
+            text += self._context.submission.in_queue
         return f"{text}, elapsed {duration(elapsed)}{self._left(elapsed)}"
 
     def _left(self, elapsed: float) -> str:
@@ -102,20 +104,7 @@ class Progress:
         left = self._total - finished
         if not (left > 0 and finished):
             return ""
-        # By the rate so far; but what is tried again after TIMEOUT takes longer than its last try.
-        left_s = max([elapsed / finished * left, *self._tries_left_s()])
-        return f", about {duration(left_s)} left"
-
-    def _tries_left_s(self) -> list[float]:
-        submission = self._context.submission
-        if submission is None:
-            return []
-        now = time.time()
-        return [
-            since + least_s - now
-            for run_id, (since, least_s) in submission.longer.copy().items()
-            if run_id in submission.in_hand
-        ]
+        return f", about {duration(elapsed / finished * left)} left"
 
     def so_far(self) -> str:
         """How many of the runs have failed and the time that is left, for the line of a run that

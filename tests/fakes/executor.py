@@ -4,23 +4,22 @@ are told."""
 from pathlib import Path
 from typing import Any
 
-from snakemake_executor_plugin_scalesweep import Failed
 from snakemake_interface_executor_plugins.executors.base import SubmittedJobInfo
 
 
 class Hooks:
     """Hooks that note what they are called with, and say what they are to say."""
 
+    LEFT = "they are left"
+
     def __init__(self) -> None:
         self.calls: list[tuple[Any, ...]] = []
-        self.wanted = True
         self.over: dict[int, bool] = {}
+        self.verdict = True
         self.in_queue: int | None = None
         self.away = False
         self.patient: bool | None = None
         self.others = True
-        self.fresh: dict[str, Any] = {}
-        self.to_come = 0
 
     def before(self, rule: str, wildcards: dict[str, str], attempt: int) -> None:
         self.calls.append(("before", rule, wildcards["run_id"], attempt))
@@ -29,9 +28,6 @@ class Hooks:
 
     def is_away(self, said: str) -> bool:
         return "Unable to contact" in said
-
-    def request(self, rule: str, wildcards: dict[str, str], attempt: int) -> Any:
-        return self.fresh
 
     def full(self, said: str, queued: int) -> str:
         return "QOSLimit" if "QOSLimit" in said else ""
@@ -49,40 +45,35 @@ class Hooks:
             raise OSError("Slurm does not answer")
         return self.in_queue
 
-    def submitted(
-        self, rule: str, wildcards: dict[str, str], attempt: int, job_id: int, log: str
-    ) -> None:
-        self.calls.append(("submitted", wildcards["run_id"], attempt, job_id, log))
+    def submitted(self, rule: str, wildcards: dict[str, str], job_id: int) -> None:
+        self.calls.append(("submitted", wildcards["run_id"], job_id))
 
-    def refused(self, rule: str, wildcards: dict[str, str], why: str) -> str:
+    def refused(self, rule: str, wildcards: dict[str, str], why: str) -> tuple[bool, str]:
         self.calls.append(("refused", wildcards["run_id"], why))
-        return f"{wildcards['run_id']}: not submitted: {why}"
+        return True, f"{wildcards['run_id']}: not submitted: {why}"
 
     def ended(self, job_ids: list[int]) -> dict[int, bool]:
         if 13 in job_ids:
             raise OSError("disk full")
         return {job_id: made for job_id, made in self.over.items() if job_id in job_ids}
 
-    def waiting(self) -> int:
-        return self.to_come
-
     def called_off(self, left: bool) -> None:
         self.calls.append(("called_off", left))
 
     def failed(
-        self, rule: str, wildcards: dict[str, str], attempt: int, job_id: int, lost: bool
-    ) -> Failed:
-        self.calls.append(("failed", wildcards["run_id"], attempt, job_id, *["lost"] * lost))
-        return Failed(self.wanted, "TIMEOUT after 60 s")
+        self, rule: str, wildcards: dict[str, str], attempt: int, job_id: int
+    ) -> tuple[bool, str]:
+        self.calls.append(("failed", wildcards["run_id"], attempt, job_id))
+        return self.verdict, "TIMEOUT after 60 s"
 
 
 class Stub:
     """A job of the rule ``run`` as an executor sees it."""
 
-    def __init__(self, run_id: str = "a", restarts: int = 3) -> None:
+    def __init__(self, run_id: str = "a") -> None:
         self.name, self.wildcards_dict = "run", {"runs": "r", "run_id": run_id}
-        self.attempt, self.restart_times = 1, restarts
-        self.resources = {"nodes": 2, "runtime": 4}
+        self.attempt = 1
+        self.resources: dict[str, Any] = {"nodes": 2, "runtime": 4}
 
 
 class Log:

@@ -74,7 +74,7 @@ def test_jobs_are_read_right(jobs: dict[str, Job]) -> None:
     assert good.node_list == "node[1-2]" and good.partition == "main"
     assert good.elapsed_s >= 2 and cause_of(good) is None
     assert [step.name for step in good.steps] == ["batch", "0"]
-    assert good.energy_j is None and good.started and good.submitted
+    assert good.started and good.submitted
     assert good.submitted <= good.started < (good.ended or "") and good.ended.endswith("+00:00")
     bad = jobs["failed"]
     assert (bad.state, bad.exit_code, bad.cpus) == ("FAILED", 3, 4) and cause_of(bad) is None

@@ -43,7 +43,9 @@ def test_blocks_are_submitted_until_precise_after_a_kill_too(
         os.killpg(snakemake.pid, signal.SIGKILL)
     before = project.records()
     assert len(before) < 8
-    code, said = project.slurm("--configfile", "c.yaml")
+    with project.run("c.yaml") as snakemake:
+        code = snakemake.wait(400)
+    said = (project.path / "out").read_text()
     # A point that fails keeps no other one from its repeats.
     assert code == 1 and "error: 3 runs failed" in said, said
     assert done(project) == {"good": 3, "noisy": 5}

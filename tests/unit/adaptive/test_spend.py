@@ -20,7 +20,7 @@ from scalesweep.findings.precision import spent
 from scalesweep.jobs.run_spec import data_folder, run_spec
 from scalesweep.planning.plan import build_plan
 from scalesweep.planning.plan_text import plan_text
-from scalesweep.slurm.job_file import SubmittedJob, note_submitted
+from scalesweep.slurm.job_identity import logs_folder
 from scalesweep.slurm.job_table import Collected
 from scalesweep.state.stock import take_stock
 from tests.fakes.records import write_unchecked
@@ -370,14 +370,21 @@ def test_with_slurm_the_accounting_says_what_runs_cost(
     chosen = found.kept.decisions[0]
     (one,) = (run for run in found.campaign.experiments[0].runs if run.point == chosen.point)
     folder = campaign.runs_folder / one.run_id
-    note_submitted(folder, SubmittedJob(7, 1, "log"))
-    (folder / "attempt-1").mkdir()
+    log = (
+        logs_folder(folder.parent)
+        / "rule_run"
+        / f"runs_{folder.parent.name}_{one.run_id}"
+        / "7.log"
+    )
+    log.parent.mkdir(parents=True)
+    log.touch()
+    (folder / "attempt-1").mkdir(parents=True)
     assert account(campaign).spent == found.spent
     assert account(campaign).reserved == found.reserved
     failure = {"cause": "NON_ZERO_EXIT", "detail": "broken", "run_id": one.run_id, "job_id": 7}
     (folder / "failure.json").write_text(json.dumps(failure))
     assert account(campaign).spent > found.spent
-    note_submitted(folder, SubmittedJob(8, 2, "log"))
+    log.with_name("8.log").touch()
     (folder / "attempt-2").mkdir()
     again = account(campaign)
     assert again.spent == pytest.approx(found.spent + held_hours(campaign, one.point, 60))

@@ -8,7 +8,6 @@ import pytest
 
 from scalesweep.compute.launcher import launch
 from scalesweep.compute.step_errors import has_labels, read_step_errors, step_errors
-from scalesweep.slurm.job_file import SubmittedJob, note_submitted
 from tests.conftest import ROOT
 from tests.unit.compute.test_launcher import failure, spec
 
@@ -161,21 +160,6 @@ def test_which_ranks_were_first_and_what_they_said() -> None:
     noise = ["bash: line 1:  4711 Terminated   sleep", *FOUR.splitlines()]
     assert step_errors(noise, labelled=True).words == ["mine own words"]
     assert step_errors(["srun: error: node1: task 0: Terminated"]).who == ""
-
-
-def test_a_requeued_job_ends_at_once_when_its_run_was_taken_over(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    order = spec(tmp_path, asked={"nodes": 1, "minutes": 5, "limit_s": 60, "mem_mb": None})
-    for job_id in (7, 5, 9):  # ids may be given again
-        note_submitted(Path(order["folder"]), SubmittedJob(job_id, 1, "log"))
-    monkeypatch.setenv("SLURM_JOB_ID", "5")
-    assert launch(order, ROOT) == 1
-    assert "job 9 has taken this run over" in capsys.readouterr().err
-    assert not list(Path(order["folder"]).glob("attempt-*"))
-    note_submitted(Path(order["folder"]), SubmittedJob(6, 1, "log"))
-    monkeypatch.setenv("SLURM_JOB_ID", "6")
-    assert launch(order, ROOT) == 0
 
 
 RULE = "-" * 74 + "\n"

@@ -284,7 +284,7 @@ def test_what_slurm_prints(sacct: bytes, queue: bytes, sinfo: bytes) -> None:
 
 JOBS = (
     b"job_id,run_id,state,cause,exit_code,partition,nodes,cpus,asked_s,elapsed_s,asked_mem_bytes,"
-    b"max_rss_bytes,submitted,started,ended,wait_s,program_s,held_s,node_hours,node_list,energy_j\n"
+    b"max_rss_bytes,submitted,started,ended,wait_s,program_s,held_s,node_hours,node_list,suspended_s\n"
     b"12,r,COMPLETED,,0,normal,1,4,60,30,1,1,2026,2026,2026,1.5,20,1,0.5,n1,\n"
 )
 

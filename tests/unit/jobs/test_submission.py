@@ -17,9 +17,6 @@ from scalesweep.core.record import read_failure
 from scalesweep.core.status import Status
 from scalesweep.jobs.submission import Submission
 from scalesweep.slurm import commands, sacct
-from scalesweep.slurm.commands import LiveJob
-from scalesweep.slurm.job_file import SubmittedJob, note_submitted
-from scalesweep.slurm.job_identity import job_comment, job_name
 from scalesweep.slurm.sacct import Job
 from scalesweep.state.run_state import RunState
 from tests.fakes.slurm_jobs import JOB, TIMEOUT
@@ -49,18 +46,6 @@ def submission(
         write_order(folder / ORDER, order)
         found.in_hand.add(run_id)
     return found
-
-
-def test_runs_are_called_off_while_others_are_submitted(
-    submission: Submission, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    runs = set(submission.in_hand)
-    monkeypatch.setattr(
-        "scalesweep.jobs.submission.note_called_off",
-        lambda folder: submission.in_hand.add(f"{folder.name}-late"),
-    )
-    submission.call_off()
-    assert submission.called_off == runs and submission.in_hand == {f"{r}-late" for r in runs}
 
 
 @pytest.mark.parametrize(
@@ -94,7 +79,7 @@ def test_a_failed_job_is_told_in_one_line(
 ) -> None:
     (run_id,) = submission.runs
     again = "trying again" in line
-    assert submission.judge(run_id, attempt, 12, job) == (again, f"{run_id}: {line}")
+    assert submission.judge(run_id, attempt, job) == (again, f"{run_id}: {line}")
     # Of a run that is tried again it is not yet said that it failed.
     assert (run_id in submission.in_hand, run_id in submission.given_up) == (again, not again)
     assert "None assigned" not in (submission.request(run_id, attempt + 1).shape.exclude)
@@ -103,7 +88,7 @@ def test_a_failed_job_is_told_in_one_line(
 def test_a_budget_that_is_used_up_ends_the_tries(submission: Submission) -> None:
     (run_id,) = submission.runs
     submission.budget_left = 0.01
-    assert submission.judge(run_id, 1, 12, TIMEOUT) == (
+    assert submission.judge(run_id, 1, TIMEOUT) == (
         False,
         f"{run_id}: TIMEOUT after 60 s, not tried again: the budget has 0.01 node-hours "
         "left, the next job may take 0.05",
@@ -131,7 +116,7 @@ def test_a_full_disk_is_the_cause_where_nothing_can_be_written(
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     monkeypatch.setattr("scalesweep.slurm.failure.write_atomic", full)
-    again, line = submission.judge(run_id, 1, 12, JOB)
+    again, line = submission.judge(run_id, 1, JOB)
     assert not again and "DISK_FULL: no space left on device in " in line
     assert submission.given_up[run_id][0] == "DISK_FULL"
     submission.refuse(run_id, "Invalid account")  # leaves no traceback either
@@ -145,7 +130,7 @@ def test_words_of_a_full_disk_in_the_log_of_a_job_that_left_nothing(
     log = log / f"{submission.campaign.runs_folder}_{run_id}".replace("/", "_") / "12.log"
     log.parent.mkdir(parents=True)
     log.write_text("OSError: [Errno 28] No space left on device: 'results/x'\n")
-    _, line = submission.judge(run_id, 1, 12, JOB)
+    _, line = submission.judge(run_id, 1, JOB)
     assert "DISK_FULL: OSError: [Errno 28] No space left on device" in line
 
 
@@ -154,7 +139,7 @@ def test_a_job_after_the_loss_of_a_node_leaves_out_what_slurm_can_spare(
 ) -> None:
     (run_id,) = submission.runs
     lost = replace(JOB, state="NODE_FAIL", node_list="node[2-3]")
-    assert "without node2, node3 (job 2" in submission.judge(run_id, 1, 12, lost)[1]
+    assert "without node2, node3 (job 2" in submission.judge(run_id, 1, lost)[1]
     assert submission.request(run_id, 2).shape.exclude == "node[2-3]"
     # The next call knows it, as long as Slurm takes the request.
     later = Submission(submission.campaign, submission.states, submission.runs)
@@ -163,7 +148,7 @@ def test_a_job_after_the_loss_of_a_node_leaves_out_what_slurm_can_spare(
     monkeypatch.setattr(commands, "refusal", lambda words, patience_s=0.0: why)
     later = Submission(submission.campaign, submission.states, submission.runs)
     assert later.request(run_id, 1).shape.exclude == ""
-    assert later.judge(run_id, 1, 12, lost)[1].endswith("trying again (job 2 of 3)")
+    assert later.judge(run_id, 1, lost)[1].endswith("trying again (job 2 of 3)")
 
 
 def test_a_shape_is_refused_and_not_the_campaign(
@@ -211,23 +196,30 @@ def test_a_record_of_a_suspended_job_is_no_record(submission: Submission) -> Non
     job = replace(JOB, state="COMPLETED", exit_code=0, suspended_s=39)
     submission.refuse_suspended(run_id, job)
     assert (folder / "record.json.broken").exists() and not (folder / "record.json").exists()
-    assert submission.judge(run_id, 1, 12, job) == (
+    assert submission.judge(run_id, 1, job) == (
         True,
         f"{run_id}: SUSPENDED: job 12 was suspended for 39 s: its times are not the program's, "
         "trying again (job 2 of 3)",
     )
 
 
-def test_a_job_of_another_user_is_waited_for(
+def test_what_ended_while_no_snakemake_was_there_is_settled(
     submission: Submission, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (run_id,) = submission.runs
-    campaign = submission.campaign
-    folder = campaign.runs_folder / run_id
-    note_submitted(folder, SubmittedJob(12, 1, "log", user="alice"))
-    comment = job_comment("run", "/her/way/to/them", run_id)
-    hers = LiveJob(12, "RUNNING", job_name(campaign.runs_folder), comment, user="alice")
-    monkeypatch.setattr(commands, "live_jobs", lambda patience_s=0.0: [])
-    monkeypatch.setattr(commands, "jobs_of_others", lambda name, patience_s=0.0: [hers])
-    submission.find_live()
-    assert submission.live == {run_id: hers}
+    folder = submission.campaign.runs_folder / run_id
+    books = {n: replace(JOB, job_id=n) for n in (12, 14)}
+    monkeypatch.setattr(sacct, "query", lambda ids: {n: books[n] for n in ids if n in books})
+    assert not submission.settle_past([run_id])  # no job has begun
+    # As the call that submitted it spelled the folder; 13 is of the same run elsewhere.
+    logs = submission.campaign.results / "logs" / "slurm" / "rule_run"
+    for job_id, place in ((12, "a_results_runs_toy"), (14, "results_runs_toy"), (15, "runs_other")):
+        (logs / f"{place}_{run_id}").mkdir(parents=True)
+        (logs / f"{place}_{run_id}" / f"{job_id}.log").touch()
+    assert submission.settle_past([run_id])
+    assert (read_failure(folder) or {})["job_id"] == 14
+    assert not submission.settle_past([run_id])  # it is known
+    # What was cancelled has not failed.
+    (logs / f"results_runs_toy_{run_id}" / "16.log").touch()
+    books[16] = replace(JOB, job_id=16, state="CANCELLED")
+    assert submission.settle_past([run_id]) and (read_failure(folder) or {})["job_id"] == 14

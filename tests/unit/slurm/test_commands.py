@@ -186,5 +186,5 @@ def test_jobs_of_others(monkeypatch: pytest.MonkeyPatch) -> None:
     said = "me|12|RUNNING|None|scalesweep_a|x\nalice|13|PENDING|Priority|scalesweep_a|y|z\n"
     monkeypatch.setattr(commands, "ask", lambda *words, patience_s=0.0: said)
     assert commands.jobs_of_others("scalesweep_a") == [
-        LiveJob(13, "PENDING", "scalesweep_a", "y|z", "Priority", "alice")
+        LiveJob(13, "PENDING", "scalesweep_a", "y|z", "Priority")
     ]

@@ -135,6 +135,18 @@ def test_why_jobs_are_pending() -> None:
     assert why_pending(["QOSMaxJobsPerUserLimit"]) == "1 job is pending: 1 QOSMaxJobsPerUserLimit"
 
 
+@pytest.mark.parametrize(
+    "reason", ["AssocMaxWallDurationPerJobLimit", "PartitionTimeLimit", "QOSMaxCpuPerJobLimit"]
+)
+def test_what_can_never_start_is_told_from_what_waits(
+    reason: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert "(will never start as it is: scancel it" in why_pending([reason])
+    monkeypatch.setenv("SCALESWEEP_HEAD_JOB", "17")
+    assert "never" not in why_pending(["Resources"])
+    assert "(waits for free nodes; job 17, which this call runs in" in why_pending(["Resources"])
+
+
 def test_the_accounting_is_asked_of_what_is_to_be_explained_only() -> None:
     asked: list[Sequence[int]] = []
     queue = {7: Queued("RUNNING", "None", "n1"), 8: Queued("SUSPENDED", "None", "n2")}

@@ -48,8 +48,9 @@ CAPTURED = """\
 
 
 def whole(text: str) -> str:
-    """Lines of sacct with the column that was asked for since."""
-    return "".join(f"{line}|00:00:00\n" for line in text.splitlines())
+    """Lines of sacct with the time in which a job was suspended, in place of its energy."""
+    lines = (line.rpartition("|")[0] for line in text.splitlines())
+    return "".join(f"{line}|00:00:00\n" for line in lines)
 
 
 def parse(text: str) -> dict[int, Job]:
@@ -70,8 +71,8 @@ def test_a_completed_job(jobs: dict[int, Job]) -> None:
     assert (job.nodes, job.cpus, job.node_list, job.partition) == (2, 2, "node[1-2]", "main")
     # --mem=1000M on two nodes: sacct prints the sum.
     assert job.asked_mem_bytes == 1000 * MIB
-    # It ended before anything was sampled, and nothing measures energy here.
-    assert job.max_rss_bytes is None and job.energy_j is None
+    # It ended before anything was sampled.
+    assert job.max_rss_bytes is None
     assert [step.name for step in job.steps] == ["batch"]
     assert finished(job) and settled(job) and cause_of(job) is None
 
@@ -178,48 +179,6 @@ def test_memory_asked_for_in_every_spelling(text: str, wanted: int | None) -> No
     assert parse(line)[7].asked_mem_bytes == wanted
 
 
-@pytest.mark.parametrize(
-    ("text", "wanted"),
-    [
-        ("0", None),
-        ("", None),
-        ("18446744073709551614", None),
-        ("4294967294", None),
-        ("18446744073709551615", None),
-        ("1.2K", None),
-        ("52", 52),
-        ("5000000000", 5_000_000_000),
-    ],
-)
-def test_energy_is_missing_where_nothing_measures_it(text: str, wanted: int | None) -> None:
-    assert parse(f"7|FAILED|1:0||||5|60|2|6|a,b|p|1G|||{text}")[7].energy_j == wanted
-
-
-def test_energy_of_steps_on_the_same_nodes_is_not_added_up() -> None:
-    steps = "".join(f"7.{s}|COMPLETED|0:0||||5||2|6|a,b||||energy={e}|{e}\n"
-                    for s, e in (("batch", 40), ("0", 90)))  # fmt: skip
-    assert parse(f"7|COMPLETED|0:0||||5|60|2|6|a,b|p|1G|||\n{steps}")[7].energy_j == 90
-
-
-@pytest.mark.parametrize(
-    ("own", "steps", "wanted"),
-    [
-        # Without PrologFlags=Contain the job's row is the sum of steps that read the same meters.
-        (220, {"batch": 40, "0": 90, "1": 90}, 90),
-        (100, {"batch": 40, "extern": 100, "0": 90, "1": 90}, 100),
-        (0, {"batch": 40, "extern": 0}, 40),
-        (100, {"batch": 0, "0": ""}, 100),
-        (0, {"batch": 0, "0": 0}, None),
-    ],
-)
-def test_energy_of_a_job_is_counted_once(
-    own: int, steps: dict[str, object], wanted: int | None
-) -> None:
-    rows = "".join(f"7.{s}|COMPLETED|0:0||||5||2|6|a,b|||||{e}\n" for s, e in steps.items())
-    text = f"7|COMPLETED|0:0||||5|60|2|6|a,b|p|1G|||{own}\n{rows}"
-    assert parse(text)[7].energy_j == wanted
-
-
 def test_what_is_no_row_is_passed_over() -> None:
     assert parse("\nsacct: something\n5_[1-3]|PENDING\n9.batch" + "|" * 15 + "\n") == {}
 
@@ -267,5 +226,5 @@ def test_no_accounting_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     ("text", "seconds"), [("00:00:39", 39), ("1-02:03:04", 93784), ("", 0), ("INVALID", 0)]
 )
 def test_how_long_a_job_was_suspended(text: str, seconds: int) -> None:
-    line = CAPTURED.splitlines()[0]
+    line = CAPTURED.splitlines()[0].rpartition("|")[0]
     assert sacct.parse(f"{line}|{text}")[1].suspended_s == seconds

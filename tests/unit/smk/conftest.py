@@ -34,15 +34,13 @@ def hooks(monkeypatch: pytest.MonkeyPatch) -> Hooks:
 @pytest.fixture
 def executor(hooks: Hooks, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     executor: Any = object.__new__(Executor)
-    executor._worth_another, executor._complaints = set(), {}
-    executor._live, executor._lost, executor._ending = {}, [], threading.Event()
-    executor._room, executor._full_since = None, 0.0
+    executor._complaints, executor._live, executor._ending = {}, {}, threading.Event()
+    executor._told_full = False
     executor._job_submission_executor = ThreadPoolExecutor(1)
     executor.slurm_logdir, executor.run_uuid, executor.logger = tmp_path, "s", Log()
     settings = SimpleNamespace(init_seconds_before_status_checks=5)
     scheduler = SimpleNamespace(global_resources={"_nodes": 500})
     executor.workflow = SimpleNamespace(executor_settings=settings, scheduler=scheduler)
-    executor._submitting_since, executor._submitted, executor._ends_well = None, 0, False
     executor._next_seconds_between_status_checks, executor._quiet_since = 5, time.monotonic()
     monkeypatch.setattr("snakemake_executor_plugin_scalesweep.get_job_wildcards", lambda job: "w")
     return executor

@@ -17,7 +17,6 @@ from scalesweep.core.files import stamp_of
 from scalesweep.core.status import Status
 from scalesweep.jobs.submission import Submission
 from scalesweep.slurm.commands import LiveJob
-from scalesweep.slurm.job_file import SubmittedJob, note_submitted
 from scalesweep.slurm.job_identity import job_comment, job_name, joined
 from scalesweep.smk.context import MARKER, SnakemakeContext
 from scalesweep.smk.executor_hooks import CampaignHooks
@@ -96,29 +95,7 @@ def test_asking_for_resources_writes_nothing_and_submitting_does(campaign: Campa
     hooks = CampaignHooks(jobs, context.submission)
     hooks.before("run", vars(wildcards), 1)
     assert read_order(order)["run_id"] == run_id and order.name == ORDER
-    hooks.submitted("run", vars(wildcards), 1, 5, "5.log")
-    assert (order.parent / "job.json").exists()
     assert jobs.retries == 2 and rules_of(context_of(campaign)).retries == 0
-
-
-def test_jobs_end_while_others_are_submitted(
-    campaign: Campaign, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    context = context_of(campaign, slurm=True)
-    assert context.submission is not None
-    hooks = CampaignHooks(rules_of(context), context.submission)
-    words = [{"runs": context.runs_folder, "run_id": run_id} for run_id in context.runs]
-    for number, wildcards in enumerate(words):
-        hooks.submitted("run", wildcards, 1, 5 + number, "5.log")
-    monkeypatch.setattr(hooks.watch, "ended", lambda ids: {i: replace(JOB, job_id=i) for i in ids})
-    monkeypatch.setattr(
-        context.submission, "note_success",
-        lambda run_id, nodes: hooks.submitted("run", words[0], 1, 90 + len(hooks._made), "9.log"),
-    )  # fmt: skip
-    (folder, *_) = folders(context)
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "record.json").touch()
-    assert hooks.ended([5, 6])[5] and len(hooks._made) == 3
 
 
 def test_the_order_of_a_run_that_is_forced_names_the_record_it_replaces(
@@ -147,34 +124,29 @@ def test_another_executor_is_refused(campaign: Campaign) -> None:
         preflight.begin({"run"}, "slurm")
 
 
-def test_live_jobs_are_known_by_their_file_or_by_name_and_comment(
+def test_live_jobs_are_known_by_name_and_comment(
     campaign: Campaign, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     context = context_of(campaign, slurm=True)
     submission = context.submission
     assert submission is not None
-    noted, commented = context.runs
-    note_submitted(Path(context.runs_folder, noted), SubmittedJob(4, 1, "4.log"))
+    here, hers = context.runs
     ours = job_name(campaign.runs_folder)
     elsewhere = job_name(campaign.runs_folder.parent / "other_site")
     data = str(Path(campaign.site.data).resolve())
     queue = [
-        LiveJob(4, "RUNNING", "scalesweep_of_an_earlier_version", "a comment of another form"),
-        LiveJob(6, "PENDING", elsewhere, job_comment("run", context.runs_folder, commented)),
+        # Another clone submitted it, which spells the results folder otherwise.
+        LiveJob(5, "PENDING", ours, job_comment("run", "/mnt/clone/results", here)),
+        LiveJob(6, "PENDING", elsewhere, job_comment("run", context.runs_folder, hers)),
         LiveJob(7, "PENDING", elsewhere, f"rule_stage_wildcards_{joined(data, 'set', 'train1')}"),
         LiveJob(8, "PENDING", ours, f"rule_stage_wildcards_{joined('/elsewhere', 'set')}"),
     ]
-    monkeypatch.setattr("scalesweep.slurm.commands.live_jobs", lambda patience_s: [*queue])
-    monkeypatch.setattr("scalesweep.slurm.commands.jobs_of_others", lambda name, patience_s: [])
+    other = LiveJob(9, "RUNNING", ours, job_comment("run", "/her/way/to/them", hers))
+    monkeypatch.setattr("scalesweep.slurm.commands.live_jobs", lambda patience_s: queue)
+    monkeypatch.setattr("scalesweep.slurm.commands.jobs_of_others", lambda *_: [other])
     submission.find_live()
-    assert {run_id: job.job_id for run_id, job in submission.live.items()} == {noted: 4}
-    # Another clone submitted it, which spells the results folder otherwise.
-    mine = job_comment("run", "/mnt/clone/results", commented)
-    queue.insert(1, LiveJob(5, "PENDING", ours, mine))
-    submission.find_live()
-    assert {run_id: job.job_id for run_id, job in submission.live.items()} == {
-        noted: 4, commented: 5,
-    }  # fmt: skip
+    assert {run_id: job.job_id for run_id, job in submission.live.items()} == {here: 5, hers: 9}
+    assert context.pending == ()
     # Two must not make the same files, whatever results folders they are for.
     assert [job.job_id for job in submission.staging] == [7]
 
@@ -217,23 +189,29 @@ def with_fewer(campaign: Campaign) -> Campaign:
     return replace(campaign, experiments=(replace(one, runs=runs),))
 
 
-def test_what_others_wait_for_is_forgiven(
-    campaign: Campaign, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_waits_for_a_run_begins_however_it_ends(campaign: Campaign) -> None:
     context = context_of(campaign, slurm=True)
     assert context.submission is not None
     hooks = CampaignHooks(rules_of(context), context.submission)
-    folder = folders(context)[0]
-    wildcards = {"runs": context.runs_folder, "run_id": folder.name}
-    hooks.before("run", wildcards, 1)
-    hooks.submitted("run", wildcards, 1, 7, "7.log")
-    by_launcher(folder, job_id=7)
-    monkeypatch.setattr("scalesweep.slurm.sacct.query", lambda ids: {})
-    line = f"{folder.name}: NON_ZERO_EXIT: exit code 3"
-    assert hooks.failed("run", wildcards, 1, 7, False) == (False, line, False)
-    monkeypatch.setattr(SnakemakeContext, "forgives", lambda self, run_id: True)
-    assert hooks.failed("run", wildcards, 1, 7, False) == (False, line, True)
-    assert (folder / MARKER).exists()
+    done, failed = folders(context)
+    words = [{"runs": context.runs_folder, "run_id": folder.name} for folder in (done, failed)]
+    for job_id, wildcards in enumerate(words, 6):
+        hooks.before("run", wildcards, 1)
+        hooks.submitted("run", wildcards, job_id)
+    (done / "record.json").touch()
+    by_launcher(failed, job_id=7)
+    over = {6: replace(JOB, job_id=6, state="NODE_FAIL"), 7: replace(JOB, job_id=7)}
+    hooks.watch.ended = lambda job_ids: over  # type: ignore[method-assign]
+    assert hooks.ended([6, 7]) == {6: True, 7: False}
+    line = f"{failed.name}: NON_ZERO_EXIT: exit code 3"
+    assert hooks.failed("run", words[1], 1, 7) == (True, line)
+    assert (done / MARKER).exists() and (failed / MARKER).exists()
+    # One that sbatch refused is over too, and one that is called off with the call is not.
+    (failed / MARKER).unlink()
+    assert hooks.refused("run", words[1], "no")[0] and (failed / MARKER).exists()
+    context.submission.called_off.add(failed.name)
+    hooks.ended([7])
+    assert hooks.failed("run", words[1], 1, 7) == (False, f"{failed.name}: job 7 cancelled")
 
 
 def test_the_jobs_of_slurm_are_shell_commands(campaign: Campaign, tmp_path: Path) -> None:

@@ -5,19 +5,12 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Sequence
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import snakemake_executor_plugin_slurm as slurm
-from snakemake.jobs import Job
-from snakemake.scheduling.job_scheduler import JobScheduler
-from snakemake_executor_plugin_scalesweep import (
-    Executor,
-    ExecutorSettings,
-    common_settings,
-)
+from snakemake_executor_plugin_scalesweep import Executor, ExecutorSettings, common_settings
 from snakemake_interface_executor_plugins.executors.base import SubmittedJobInfo
 from snakemake_interface_executor_plugins.registry import ExecutorPluginRegistry
 
@@ -35,46 +28,47 @@ def test_snakemake_finds_it_by_its_name_with_the_settings_of_slurms() -> None:
     assert "executor: scalesweep" in keys and "\nslurm-" not in keys
 
 
-def test_what_it_overrides_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_it_overrides_is_there() -> None:
     for name in (
-        *("run_job", "report_job_submission", "print_job_error", "handle_job_error", "sleep"),
-        *("check_active_jobs", "cancel_jobs", "shutdown", "format_job_exec"),
-        *("get_account_arg", "get_partition_arg"),
+        *("run_job", "report_job_submission", "print_job_error", "sleep", "check_active_jobs"),
+        *("cancel_jobs", "shutdown", "format_job_exec", "get_account_arg", "get_partition_arg"),
         "_report_job_error_threadsafe",
     ):
         assert name in vars(Executor) and callable(getattr(slurm.Executor, name))
     # All jobs have the name of the session, and this is what they run.
-    assert {"run_uuid", "format_job_exec"} <= {*slurm.Executor.run_job.__code__.co_names}
-    # Retries are counted by these, after handle_job_error.
-    assert isinstance(Job.restart_times, property) and Job.attempt.fset is not None
-    assert "handle_job_error" in JobScheduler._handle_error.__code__.co_names
-
-
-def test_a_job_runs_what_the_hooks_say(executor: Any, hooks: Hooks) -> None:
-    assert executor.format_job_exec(Stub()) == "launch run a"
-
-
-def test_orders_are_left_before_a_job_is_submitted(executor: Any, hooks: Hooks) -> None:
-    executor.run_job(Stub())
-    assert hooks.calls == [("before", "run", "a", 1), ("run_job", None)]
-    hooks.calls.clear()
-    executor.run_job(Stub("full"))
-    # One that could not be left: the job is not submitted, and never worth another try.
-    assert hooks.calls == [
-        ("before", "run", "full", 1), ("refused", "full", "no space left: order.json"),
-        ("report_job_error", "full: not submitted: no space left: order.json"),
-    ]  # fmt: skip
+    names = {*slurm.Executor.run_job.__code__.co_names}
+    assert {"run_uuid", "format_job_exec", "slurm_logdir"} <= names
 
 
 REFUSAL = (
     "SLURM sbatch failed. The error message was 'sbatch: a word of the site\n{said}'.\n"
     '    sbatch call:\n        sbatch --parsable ... --wrap="a page"\n'
 )
+AWAY = "sbatch: error: Batch job submission failed: Unable to contact slurm controller"
+INVALID = "sbatch: error: Batch job submission failed: Invalid node name specified"
+FULL = "sbatch: error: QOSLimit\nsbatch: error: Batch job submission failed: Job violates policy"
+TAKEN = ["submitted", "report_job_submission"]
+REFUSED = ["refused", "report_job_success"]  # what waits for it begins
 
 
-def submit(executor: Any, monkeypatch: pytest.MonkeyPatch, *said: str) -> list[float]:
-    """Submit a job, to which sbatch says this, then takes it; the pauses in between."""
-    answers, pauses = list(said), []
+@pytest.mark.parametrize(
+    ("run_id", "said", "in_queue", "calls", "pauses"),
+    [
+        ("a", [], None, ["before", *TAKEN], []),
+        ("full", [], None, ["before", *REFUSED], []),
+        ("a", [INVALID], None, ["before", *REFUSED], []),
+        ("a", [AWAY] * 3, None, ["before", *["queued"] * 3, *TAKEN], [1, 2, 4]),
+        # Slurm has taken it without saying so.
+        ("a", [AWAY], 9, ["before", "queued", *TAKEN], [1]),
+        ("a", [FULL, FULL], None, ["before", *TAKEN], []),
+    ],
+)
+def test_submissions(
+    executor: Any, hooks: Hooks, monkeypatch: pytest.MonkeyPatch,
+    run_id: str, said: list[str], in_queue: int | None, calls: list[str], pauses: list[float],
+) -> None:  # fmt: skip
+    answers, waits = list(said), []
+    hooks.in_queue = in_queue
 
     def run_job(self: Any, job: Any) -> None:
         if answers:
@@ -84,88 +78,34 @@ def submit(executor: Any, monkeypatch: pytest.MonkeyPatch, *said: str) -> list[f
             self.report_job_submission(info(job))
 
     monkeypatch.setattr(slurm.Executor, "run_job", run_job)
-    monkeypatch.setattr(executor._ending, "wait", pauses.append)
-    executor.run_job(Stub())
-    return pauses
-
-
-def test_a_refused_job_is_named_in_the_words_of_sbatch(
-    executor: Any, hooks: Hooks, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    said = "sbatch: error: Batch job submission failed: Invalid node name specified"
-    assert submit(executor, monkeypatch, said) == []
-    why = "Batch job submission failed: Invalid node name specified"
-    assert hooks.calls[1:] == [
-        ("refused", "a", why), ("report_job_error", f"a: not submitted: {why}")
-    ]  # fmt: skip
-
-
-AWAY = "sbatch: error: Batch job submission failed: Unable to contact slurm controller"
-
-
-def test_submissions_wait_for_slurm(
-    executor: Any, hooks: Hooks, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    assert submit(executor, monkeypatch, AWAY, AWAY, AWAY) == [1, 2, 4]
-    assert [call[0] for call in hooks.calls] == [
-        "before", "queued", "queued", "queued", "submitted", "report_job_submission",
-    ]  # fmt: skip
-
-
-def test_a_job_that_slurm_has_taken_without_saying_so_is_not_submitted_twice(
-    executor: Any, hooks: Hooks, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    hooks.in_queue = 9
-    assert submit(executor, monkeypatch, AWAY) == [1]
-    assert hooks.calls[2] == ("submitted", "a", 1, 9, str(tmp_path / "rule_run" / "w" / "9.log"))
-    assert list(executor._live) == [9]
+    monkeypatch.setattr(executor._ending, "wait", waits.append)
+    monkeypatch.setattr("snakemake_executor_plugin_scalesweep.FULL_S", -1.0)
+    executor.run_job(Stub(run_id))
+    assert [call[0] for call in hooks.calls] == calls and waits == pauses
+    lines = executor.logger.lines
+    if calls[-1] == "report_job_success":
+        why = "no space left: order.json" if run_id == "full" else INVALID.partition("error: ")[2]
+        assert lines == [f"{run_id}: not submitted: {why}"]
+    else:
+        assert list(executor._live) == [in_queue or 7]
+    if FULL in said:  # it is said once
+        assert lines == ["Slurm takes no more jobs at the moment (QOSLimit): the others wait here"]
 
 
 def test_patience_has_an_end(executor: Any, hooks: Hooks, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("snakemake_executor_plugin_scalesweep.PATIENCE_S", -1.0)
-    submit(executor, monkeypatch, AWAY)
-    assert [call[0] for call in hooks.calls] == ["before", "refused", "report_job_error"]
-
-
-FULL = "sbatch: error: QOSLimit\nsbatch: error: Batch job submission failed: Job violates policy"
-
-
-def test_a_queue_that_takes_no_more_jobs_is_waited_for_and_its_limit_kept(
-    executor: Any, hooks: Hooks, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    executor._live = {n: info(Stub()) for n in range(5)}
-    waits: list[float] = []
-
-    def wait(seconds: float) -> bool:
-        waits.append(seconds)
-        if len(waits) in (3, 6):
-            executor._live.popitem()  # one has ended
-        return False
-
-    def run_job(self: Any, job: Any) -> None:
-        if len(self._live) >= 5:
-            self._report_job_error_threadsafe(SubmittedJobInfo(job), REFUSAL.format(said=FULL))
-        else:
-            self.report_job_submission(info(job, str(100 + len(waits))))
-
-    monkeypatch.setattr(slurm.Executor, "run_job", run_job)
-    monkeypatch.setattr(executor._ending, "wait", wait)
-    for run_id in "ab":
-        executor.run_job(Stub(run_id))
-    # The second one waited for room without asking sbatch in vain.
-    assert len(waits) == 6 and len(executor._live) == 5
-    (line,) = executor.logger.lines
-    assert line.startswith("Slurm takes no more than 5 job(s) of this call at a time (QOSLimit)")
-    assert not [call for call in hooks.calls if call[0] == "refused"]
-
-
-def test_a_limit_of_no_job_at_all_is_a_refusal(
-    executor: Any, hooks: Hooks, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("snakemake_executor_plugin_scalesweep.PATIENCE_S", -1.0)
     hooks.others = False
-    submit(executor, monkeypatch, FULL)
-    assert hooks.calls[1][0] == "refused" and hooks.calls[1][2].endswith("policy (QOSLimit)")
+    for said, why in ((AWAY, "controller"), (FULL, "policy (QOSLimit)")):
+        message = REFUSAL.format(said=said)
+        monkeypatch.setattr(
+            slurm.Executor, "run_job",
+            lambda self, job, text=message: self._report_job_error_threadsafe(
+                SubmittedJobInfo(job), text
+            ),
+        )  # fmt: skip
+        hooks.calls.clear()
+        executor.run_job(Stub())
+        assert hooks.calls[1][0] == "refused" and hooks.calls[1][2].endswith(why)
 
 
 def look(executor: Any, *jobs: str) -> list[str | None]:
@@ -186,15 +126,16 @@ def test_a_look_before_there_are_jobs_needs_nothing(hooks: Hooks) -> None:
     assert look(executor) == [] and executor.next_seconds_between_status_checks == 5
 
 
-def test_the_hooks_say_which_jobs_are_over(
-    executor: Any, hooks: Hooks, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("over", "told"), [(True, "success"), (False, "error")])
+def test_the_hooks_say_which_jobs_are_over_and_which_are_tried_again(
+    executor: Any, hooks: Hooks, monkeypatch: pytest.MonkeyPatch, over: bool, told: str
 ) -> None:
-    hooks.over, hooks.wanted = {7: True, 8: False}, False
+    hooks.over, hooks.verdict = {7: True, 8: False}, over
     assert look(executor, "7", "8", "9") == ["9"]
     assert hooks.calls == [
-        ("report_job_success", None), ("failed", "a", 1, 8),
-        ("report_job_error", "TIMEOUT after 60 s"),
+        ("report_job_success", None), ("failed", "a", 1, 8), (f"report_job_{told}", None),
     ]  # fmt: skip
+    assert executor.logger.lines == ["TIMEOUT after 60 s"]
     assert executor.next_seconds_between_status_checks == 5
     # While nothing ends the queue is left alone for longer: of a wait, a tenth is idle.
     now = time.monotonic()
@@ -204,11 +145,10 @@ def test_the_hooks_say_which_jobs_are_over(
         assert look(executor, "9") == ["9"]
         assert executor.next_seconds_between_status_checks == pytest.approx(pause_s)
     # An error while looking is no end of the wait.
-    assert look(executor, "13") == ["13"] and executor.logger.lines == ["Slurm jobs: disk full"]
+    assert look(executor, "13") == ["13"] and executor.logger.lines[1:] == ["Slurm jobs: disk full"]
 
 
 @pytest.mark.parametrize(("jobs", "lasts_s", "width"), [(50, 3, 500), (500, 3, 500), (60, 600, 20)])
-@pytest.mark.slow
 def test_questions_grow_with_time_and_not_with_jobs(
     executor: Any,
     hooks: Hooks,
@@ -234,64 +174,18 @@ def test_questions_grow_with_time_and_not_with_jobs(
     watch = JobWatch(queue, books, clock=lambda: now)
     monkeypatch.setattr(hooks, "ended", lambda ids: dict.fromkeys(watch.ended(ids), True))
     monkeypatch.setattr(time, "monotonic", lambda: now)
-    executor._quiet_since = executor._submitting_since = 0.0
+    executor._quiet_since = 0.0
     queued = sorted(ends)
     while queued:
         live = [i for i in queued if (i - 100) / 2 <= now]
-        executor._submitted = min(jobs, int(2 * now) + 1)
-        hooks.to_come = jobs - executor._submitted
         left = {int(word or 0) for word in look(executor, *map(str, live))}
         seen.update(dict.fromkeys(set(live) - left, now))
         queued = [i for i in queued if i not in seen]
         now += executor.next_seconds_between_status_checks
-    # One for all jobs, and none of the accounting where they completed; half as many while
-    # submitting takes long.
-    last_s = max(ends.values())
-    assert asked["sacct"] == 0 and asked["squeue"] <= last_s / (5 if jobs < 500 else 9) + 2
-    # No end is seen later than by the least pause, or by a tenth of what was quiet before, or of
-    # the time that submitting still takes.
-    for i, end in ends.items():
-        assert seen[i] - end <= max(5, lasts_s / 10, (jobs / 2 - end) / 10 + 1)
-
-
-def test_the_queue_is_looked_at_often_where_an_end_lets_another_job_begin(
-    executor: Any, hooks: Hooks, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    now = time.monotonic()
-    monkeypatch.setattr(time, "monotonic", lambda: now)
-    executor._submitting_since, executor._submitted, hooks.to_come = now - 50, 100, 400
-
-    def pause_s(made: bool) -> float:
-        hooks.over = {7: made}
-        assert look(executor, "7", "8") == ["8"]
-        return float(executor.next_seconds_between_status_checks)
-
-    # After one that failed too: it may be tried again, or no more like it be submitted.
-    assert (pause_s(True), pause_s(False), pause_s(True)) == (20, 5, 20)
-    executor.workflow.scheduler.global_resources["_nodes"] = 2  # snakemake --jobs 2
-    assert pause_s(True) == 5
-    executor.workflow.scheduler.global_resources.clear()
-    assert pause_s(True) == 20
-    executor._room = 7  # MaxSubmitJobs
-    assert pause_s(True) == 5
-
-
-def test_a_job_whose_id_another_one_has_got_is_lost(executor: Any, hooks: Hooks) -> None:
-    first, second = info(Stub("a")), info(Stub("b"))
-    executor.report_job_submission(first)
-    executor.report_job_submission(second)
-    hooks.calls.clear()
-
-    async def check() -> list[Any]:
-        return [left async for left in executor.check_active_jobs([first, second])]
-
-    (left,) = asyncio.run(check())
-    assert left is second and hooks.calls[0] == ("failed", "a", 1, 7, "lost")
-
-
-def test_a_failure_is_one_line(executor: Any, hooks: Hooks) -> None:
-    executor.print_job_error(info(Stub()), "a: exit code 3")
-    assert executor.logger.lines == ["a: exit code 3"]
+    # One for all jobs, and none of the accounting where they completed.
+    assert asked["sacct"] == 0 and asked["squeue"] <= max(ends.values()) / 5 + 2
+    # No end is seen later than by the least pause, or by a tenth of what was quiet before.
+    assert all(seen[i] - end <= max(5, lasts_s / 10) for i, end in ends.items())
 
 
 def test_nobody_waits_for_a_pause_when_all_is_over(executor: Any) -> None:
@@ -310,53 +204,15 @@ def test_jobs_are_cancelled_unless_they_are_left(executor: Any, hooks: Hooks) ->
     executor.leaving.set()
     executor.cancel_jobs([])
     assert {*hooks.calls} == {("called_off", True)}
-    assert executor.logger.lines[0].startswith("1 job(s) stay in")
+    assert executor.logger.lines == ["1 job(s) stay in Slurm's queue: they are left"]
     executor.run_job(Stub())  # what waits for its turn is not submitted
     assert "run_job" not in [call[0] for call in hooks.calls]
 
 
-def test_ids_are_noted_when_slurm_has_the_job(executor: Any, hooks: Hooks) -> None:
-    executor.report_job_submission(info(Stub()))
-    assert hooks.calls[0] == ("submitted", "a", 1, 7, "l/7.log")
-    assert hooks.calls[1][0] == "report_job_submission"
-
-
-@pytest.mark.parametrize("wanted", [True, False])
-def test_the_cause_decides_once_whether_a_job_is_restarted(
-    executor: Any, hooks: Hooks, wanted: bool
-) -> None:
-    hooks.wanted = wanted
-    job = Stub()
-    scheduler: Any = object.__new__(JobScheduler)
-    restarted: set[Any] = set()
-    dag = SimpleNamespace(jobid=lambda job: 1, _ready_jobs=restarted)
-    scheduler.workflow = SimpleNamespace(dryrun=True, dag=dag)
-    scheduler.get_executor = lambda job: executor
-    scheduler._free_resources = lambda job: None
-    for attempt in (1, 2, 3, 4):
-        scheduler.running, scheduler.failed = {job}, set()
-        executor._report_failed(info(job, str(attempt)), attempt)
-        scheduler._handle_error(job)
-        if job in scheduler.failed:
-            break
-        assert job in restarted and job.attempt == attempt + 1
-    asked = [call for call in hooks.calls if call[0] == "failed"]
-    # Three restarts at most, as the rule says.
-    assert asked == [("failed", "a", n, n) for n in ((1, 2, 3, 4) if wanted else (1,))]
-
-
-def test_without_a_job_or_a_word_of_the_cause_there_is_no_restart(
-    executor: Any, hooks: Hooks
-) -> None:
-    job = Stub()
-    executor.report_job_error(info(job, None))  # sbatch refused it
-    executor.handle_job_error(job)
-    assert job.attempt == 4 and not [call for call in hooks.calls if call[0] == "failed"]
-
-
-def test_no_job_asks_the_accounting_for_its_account(
+def test_a_job_runs_what_the_hooks_say_and_asks_the_accounting_for_nothing(
     executor: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    assert executor.format_job_exec(Stub()) == "launch run a"
     monkeypatch.setattr(slurm, "validate_account", None)
     monkeypatch.setattr(slurm, "get_account", None)
     job = Stub()

@@ -3,7 +3,7 @@
 import json
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -12,7 +12,6 @@ from scalesweep.config.campaign import Campaign
 from scalesweep.core.status import Status
 from scalesweep.jobs.submission import Submission
 from scalesweep.slurm import sacct
-from scalesweep.slurm.job_file import SubmittedJob, note_submitted
 from scalesweep.smk.context import SnakemakeContext
 from scalesweep.smk.progress import Progress
 from scalesweep.state.run_state import RunState
@@ -100,24 +99,18 @@ def test_what_an_interrupted_call_has_cancelled_has_not_failed(
     context, submission = submitted(campaign_of, toy, "axes: {ranks: [1, 2]}\nrepeats: 2")
     failed, *others = context.runs
     submission.in_hand |= set(others)
-    for number, run_id in enumerate(context.runs):
-        note_submitted(Path(context.runs_folder, run_id), SubmittedJob(20 + number, 1, "log"))
     progress = Progress(context)
     for run_id in (failed, others[0]):
         fail(context, run_id, "exit code 3", 1)
     submission.call_off()
     assert not submission.in_hand
     # One job is judged before the queue is empty, and one is not; neither run has failed.
-    assert submission.judge(others[1], 1, 22, None) == (False, f"{others[1]}: job 22 cancelled")
+    job = sacct.unaccounted(22, "CANCELLED")
+    assert submission.judge(others[1], 1, job) == (False, f"{others[1]}: job 22 cancelled")
     assert progress.finish() and progress._failed == {failed}
     said = capsys.readouterr().err
     assert "3 runs cancelled with this call: still to be run" in said
     assert "1 failed" in said and "CANCELLED" not in said
-    # Nor does the next call say so of any of them.
-    asked: list[Sequence[int]] = []
-    monkeypatch.setattr(sacct, "query", lambda ids: asked.append(ids) or {})
-    Submission(context.campaign, context.states, context.runs).settle_past(others)
-    assert asked == []
 
 
 def test_what_stays_in_the_queue_has_not_failed(
@@ -135,18 +128,3 @@ def test_what_stays_in_the_queue_has_not_failed(
     submission.leave()
     assert progress.finish() and progress._failed == {failed}
     assert again not in capsys.readouterr().err
-
-
-def test_the_time_left_knows_of_longer_tries(
-    campaign_of: Load, toy: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    context, submission = submitted(campaign_of, toy, "axes: {ranks: [1, 2]}\nrepeats: 2")
-    progress = Progress(context)
-    progress._finished = 3
-    assert progress._left(30.0) == ", about 10 s left"
-    # The last one is tried again, after it was not done in ten minutes.
-    last = list(context.runs)[-1]
-    submission.in_hand.add(last)
-    submission.longer[last] = (time.time(), 600.0)
-    assert progress._left(30.0) in (", about 10 min 00 s left", ", about 9 min 59 s left")
