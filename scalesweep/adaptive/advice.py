@@ -15,8 +15,7 @@ from scalesweep.adaptive.stops import stopped_at
 from scalesweep.analysis.advice.advise import ChoiceAsked
 from scalesweep.analysis.factors import fold_axes
 from scalesweep.config.campaign import Campaign
-from scalesweep.config.derived_parameters import requirements
-from scalesweep.config.grid import exclusions
+from scalesweep.config.grid import exclusions, requirements
 from scalesweep.config.yaml_loader import load_yaml
 from scalesweep.core.formatting import text_of
 from scalesweep.core.plan_format import Plan

@@ -297,17 +297,11 @@ class Benchmark:
 
     def identity_of(self, point: Mapping[str, Any]) -> str:
         """What the ids of a point cover of it: canonical JSON of what is not the default."""
-        return self.identity(self.fragment(name, point[name]) for name in sorted(point))
-
-    def identity(self, fragments: Iterable[str]) -> str:
-        """The same of the fragments of all parameters in the order of their names."""
-        return "{" + ",".join(filter(None, fragments)) + "}"
-
-    def fragment(self, name: str, value: Any) -> str:
-        """What one parameter adds to the identity: ``"name":value``, nothing for the default."""
-        if name in self.quantities or value == self.defaults[name]:
-            return ""
-        return canonical_json({name: value})[1:-1]
+        defaults = self.defaults
+        differing = {name: value for name, value in point.items() if value != defaults[name]}
+        for name in self.quantities & differing.keys():
+            del differing[name]
+        return canonical_json(differing)
 
     def fingerprint(self) -> str:
         """Digest of all defaults: may change only together with ``version``."""

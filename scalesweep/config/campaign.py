@@ -1,8 +1,7 @@
 """Campaigns: experiments on a site, their runs and the order of these."""
 
 import math
-from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,7 @@ from scalesweep.config.experiment import Experiment, expand_experiment
 from scalesweep.config.experiment_checks import programs_without_path, variables_of
 from scalesweep.config.history_settings import HistorySettings, Track, read_history, read_track
 from scalesweep.config.profiled_runs import ASKED, check_any
-from scalesweep.config.repeats import Run, ids_of, repeated
+from scalesweep.config.repeats import Run, repeated
 from scalesweep.config.run_alone import with_shared_alone
 from scalesweep.config.run_order import arranged
 from scalesweep.config.several_benchmarks import check_parts, of_part, parts
@@ -72,14 +71,17 @@ class Campaign:
         """Where the runs of this campaign's site live."""
         return self.results / "runs" / self.site.name
 
-    def unique_runs(self) -> "UniqueRuns":
+    def unique_runs(self) -> dict[str, tuple[Experiment, Run]]:
         """Every run once, with the first experiment that asks for it, in plan order.
 
         Profiled runs come last: what is measured comes first.
         """
-        measured = [(experiment, experiment.runs) for experiment in self.experiments]
-        profiled = [(experiment, experiment.profiles) for experiment in self.experiments]
-        return UniqueRuns([*measured, *profiled])
+        unique: dict[str, tuple[Experiment, Run]] = {}
+        for kind in ("runs", "profiles"):
+            for experiment in self.experiments:
+                for run in getattr(experiment, kind):
+                    unique.setdefault(run.run_id, (experiment, run))
+        return unique
 
     def _stages(self) -> dict[str, int]:
         """Runs that wait for others, by how many counts come before; none without ``stop``."""
@@ -111,57 +113,10 @@ class Campaign:
         return {run_id: place for place, run_id in enumerate(order, 1)}
 
 
-class UniqueRuns(Mapping[str, tuple[Experiment, Run]]):
-    """Runs by id, each with the first experiment that asks for it; made when asked for.
-
-    ``by_experiment``: experiments with the ids of the runs that they are the first to ask for.
-    """
-
-    def __init__(self, asked: Iterable[tuple[Experiment, Sequence[Run]]]) -> None:
-        """Experiments with the runs that they ask for, in plan order."""
-        self._asked = [(experiment, runs) for experiment, runs in asked if runs]
-        self._firsts: list[int] = []  # place of each one's first run among all
-        self._places: dict[str, int] = {}
-        self.by_experiment: list[tuple[Experiment, Sequence[str]]] = []
-        first = 0
-        for experiment, runs in self._asked:
-            ids, known = ids_of(runs), self._places
-            own = [i for i in ids if i not in known] if known else ids
-            places = range(first, first + len(ids))
-            if known:
-                known.update((i, n) for i, n in zip(ids, places, strict=True) if i not in known)
-            else:
-                self._places = dict(zip(ids, places, strict=True))
-            self._firsts.append(first)
-            self.by_experiment.append((experiment, own))
-            first += len(ids)
-
-    def __getitem__(self, run_id: str) -> tuple[Experiment, Run]:
-        """A run, with its experiment."""
-        place = self._places[run_id]
-        number = bisect_right(self._firsts, place) - 1
-        experiment, runs = self._asked[number]
-        return experiment, runs[place - self._firsts[number]]
-
-    def __contains__(self, run_id: object) -> bool:
-        """Whether there is such a run."""
-        return run_id in self._places
-
-    def __iter__(self) -> Iterator[str]:
-        """The ids, in plan order."""
-        return iter(self._places)
-
-    def __len__(self) -> int:
-        """How many runs there are."""
-        return len(self._places)
-
-
 def by_experiment(
     runs: Mapping[str, tuple[Experiment, Run]],
 ) -> Sequence[tuple[Experiment, Sequence[str]]]:
     """Ids of runs by their experiment."""
-    if isinstance(runs, UniqueRuns):
-        return runs.by_experiment
     grouped: dict[int, tuple[Experiment, list[str]]] = {}
     for run_id, (experiment, _) in runs.items():
         grouped.setdefault(id(experiment), (experiment, []))[1].append(run_id)
@@ -298,7 +253,7 @@ def _site_name(site: str | Mapping[str, str], cluster: bool, where: str) -> str:
 
 
 def _check_collisions(experiments: tuple[Experiment, ...], path: Path) -> None:
-    ids = [run_id for experiment in experiments for run_id in ids_of(experiment.runs)]
+    ids = [run.run_id for experiment in experiments for run in experiment.runs]
     if len(set(ids)) == len(ids):
         return
     seen: dict[str, Run] = {}

@@ -5,14 +5,12 @@ size or the number of data-parallel ranks: it is shown like a parameter and can 
 program is not told of it, and it is no part of run ids.
 """
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from graphlib import CycleError, TopologicalSorter
 from typing import Any
 
 from scalesweep.config.benchmark import Benchmark
-from scalesweep.config.combinations import LeftOut
-from scalesweep.config.grid import Grid, exclusions
 from scalesweep.config.parameter import Parameter
 from scalesweep.config.reserved_names import check_parameter
 from scalesweep.core.errors import UserError
@@ -30,37 +28,27 @@ class Derived:
     value: Expression
     where: str  # starts messages
 
-    @property
-    def faults(self) -> tuple[str, ...]:
-        """Why points can be left out by it, in the order in which it is asked."""
-        text = f"{self.parameter.name} = {self.value.text}"
-        return (
-            f"{text} cannot be worked out",
-            f"{text} is not a whole number",
-            f"{text} is not {self.parameter.allowed}",
-        )
-
     def at(self, point: Point) -> tuple[Any, str | None]:
         """The value at a point, None if there is none, and why the point cannot have it.
 
         Raises UserError for a text or another value that is no number where it cannot be one of
         the parameter's: a slip in the expression, rather than a combination that does not fit.
         """
-        failed, fraction, other = self.faults
+        text = f"{self.parameter.name} = {self.value.text}"
         try:
             value = self.value(point)
         except UserError:
-            return None, failed
+            return None, f"{text} cannot be worked out"
         types = self.parameter.types
         whole = "integer" in types and "number" not in types
         if whole and isinstance(value, float) and not value.is_integer():
-            return value, fraction
+            return value, f"{text} is not a whole number"
         try:
             return self.parameter.normalise(value, self.where), None
         except UserError:
             if isinstance(value, bool) or not isinstance(value, int | float):
                 raise
-            return value, other
+            return value, f"{text} is not {self.parameter.allowed}"
 
 
 @dataclass(frozen=True)
@@ -95,67 +83,10 @@ class Derivation:
                 result |= derived.value.names
         return frozenset(result)
 
-    def rules(self, asked: Iterable[tuple[Expression, str]]) -> list[LeftOut]:
-        """What leaves points out: rules of the campaign (expressions that must be false), where
-        they can be evaluated, and the faults of derived parameters."""
-        return [
-            *(LeftOut(self._when_whole(rule), reason) for rule, reason in asked),
-            *(
-                LeftOut(_has_fault(derived, fault), fault)
-                for derived in self.derived.values()
-                for fault in derived.faults
-            ),
-        ]
-
-    def _when_whole(self, rule: Expression) -> Callable[[Point], bool]:
+    def excluding(self, rule: Expression, reason: str) -> Callable[[Point], str | None]:
+        """The reason, where a rule of the campaign holds and what it reads could be worked out."""
         names = self.sources(rule.names)
-        return lambda point: self.broken(point, names) is None and bool(rule(point))
-
-
-def _has_fault(derived: Derived, fault: str) -> Callable[[Point], bool]:
-    return lambda point: derived.at(point)[1] == fault
-
-
-@dataclass(frozen=True)
-class DerivedGrid(Grid):
-    """A grid whose points have derived parameters; some of its points may be none (``broken``)."""
-
-    derivation: Derivation
-
-    def points(self) -> Iterator[dict[str, Any]]:
-        """The combinations, the last axis changing fastest."""
-        return map(self.derivation.of, super().points())
-
-    def point(self, index: int) -> dict[str, Any]:
-        """The combination at an index of ``points()``."""
-        return self.derivation.of(super().point(index))
-
-    def values(self, name: str) -> Iterator[Any]:
-        """The value that one parameter has in each of ``points()``."""
-        if name in self.derivation.derived:
-            return (point[name] for point in self.points())
-        return super().values(name)
-
-    def identities(self, benchmark: Benchmark) -> Iterator[str]:
-        """``Benchmark.identity`` of each of ``points()``, in the same order."""
-        return map(benchmark.identity_of, self.points())
-
-    def sources(self, names: Collection[str]) -> frozenset[str]:
-        """What decides on the values of ``names``."""
-        return self.derivation.sources(names)
-
-    def distinct(self, names: Collection[str]) -> Iterator[dict[str, Any]]:
-        """Of the points those that differ in ``names``, without those that are none by these."""
-        needed = self.sources(names)
-        for point in super().distinct(needed):
-            if self.derivation.broken(derived := self.derivation.of(point), needed) is None:
-                yield derived
-
-    def spread(self) -> Iterator[dict[str, Any]]:
-        """Few of the points, with every value of every parameter, but for those that are none."""
-        for point in map(self.derivation.of, super().spread()):
-            if self.derivation.broken(point) is None:
-                yield point
+        return lambda point: reason if self.broken(point, names) is None and rule(point) else None
 
 
 def derived_parameters(
@@ -202,27 +133,6 @@ def derived_parameters(
             for name in in_order(values, f"{where}.derive")
         }
     )
-
-
-def requirements(
-    benchmark: Benchmark, spec: Mapping[str, Any], where: str
-) -> list[tuple[Expression, str]]:
-    """The rules that points of an experiment must keep, as expressions of what breaks them, each
-    with its reason.
-
-    Raises UserError for a rule that reads no parameter, or an unknown one.
-    """
-    rules: list[Any] = [
-        {"when": rule, "reason": f"required: {rule}"}
-        if isinstance(rule, str)
-        else {"when": rule["that"], "reason": rule["reason"]}
-        for rule in spec.get("require", [])
-    ]
-    checked = exclusions(benchmark, rules, f"{where}.require")
-    return [
-        (Expression(f"not ({rule.text})", f"{where}.require[{index}]"), reason)
-        for index, (rule, reason) in enumerate(checked)
-    ]
 
 
 def check_extras(derivation: Derivation, extras: Sequence[Point], where: str) -> None:

@@ -1,26 +1,18 @@
 """Experiments: from axes in a YAML file to points and runs."""
 
-from collections.abc import Collection, Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from itertools import compress
 from pathlib import Path
 from typing import Any
 
 from scalesweep.config.benchmark import Benchmark, load_benchmark
-from scalesweep.config.combinations import (
-    LeftOut,
-    check_values,
-    impossible_combinations,
-    other_rules,
-)
 from scalesweep.config.derived_metrics import DerivedMetric, derived_metrics
 from scalesweep.config.derived_parameters import (
     Derivation,
-    DerivedGrid,
     check_extras,
     check_same,
     derived_parameters,
-    requirements,
 )
 from scalesweep.config.experiment_checks import (
     check_constraint,
@@ -30,22 +22,25 @@ from scalesweep.config.experiment_checks import (
     check_variables,
 )
 from scalesweep.config.grid import (
-    MAX_POINTS,
-    Grid,
-    GridPoints,
+    MOST_POINTS,
+    Point,
+    Rule,
     axis_values,
     check_overlap,
     check_points,
     check_scaling,
+    check_values,
     exclusions,
     extra_points,
+    grid_points,
+    impossible_combinations,
     linked_entries,
+    requirements,
     varying_parameters,
 )
 from scalesweep.config.memory_limit import too_large
 from scalesweep.config.profiled_runs import profiled_runs
 from scalesweep.config.repeats import (
-    PlannedPoints,
     Run,
     UntilPrecise,
     listed_points,
@@ -56,8 +51,6 @@ from scalesweep.config.reserved_names import check_varying
 from scalesweep.config.site import Site
 from scalesweep.config.stop_rule import StopRule, stop_rule
 from scalesweep.core.errors import UserError
-from scalesweep.core.expressions import Expression
-from scalesweep.core.scaling_kinds import MODEL
 
 
 @dataclass(frozen=True)
@@ -140,60 +133,44 @@ def expand_experiment(
     grid_sets = {"axes": axes, "linked": linked[0] if linked else {}}
     check_overlap({**grid_sets, "fixed": fixed, "env": env}, where)
     base = {**benchmark.defaults, **fixed, **env}
-    grid = (
-        DerivedGrid(base, axes, linked, derivation)
-        if derivation.derived
-        else Grid(base, axes, linked)
-    )
-    if len(grid) > MAX_POINTS:
-        raise UserError(f"{where}: the grid has more than {MAX_POINTS} points")
-
-    asked = exclusions(own, spec.get("exclude", []), f"{where}.exclude")
-    starts = site.launch is not None
-    impossible = impossible_combinations(benchmark, grid) if starts else []
-    rules: list[tuple[Expression, str] | LeftOut] = [
-        *derivation.rules([*asked, *requirements(own, spec, where)]), *impossible,
-        *too_large(benchmark, site, spec, where),
-    ]  # fmt: skip
+    grid = [derivation.of(point) for point in grid_points(base, axes, linked, where)]
     extras = [
         derivation.of(extra)
-        for extra in extra_points(benchmark, spec.get("extra", []), grid, f"{where}.extra")
+        for extra in extra_points(
+            benchmark, spec.get("extra", []), base, axes, linked, f"{where}.extra"
+        )
     ]
     check_extras(derivation, extras, f"{where}.extra")
+    asked = [
+        *exclusions(own, spec.get("exclude", []), f"{where}.exclude"),
+        *requirements(own, spec, where),
+    ]
+    rules: list[Rule] = [
+        *(derivation.excluding(rule, reason) for rule, reason in asked),
+        derivation.broken,
+        *(impossible_combinations(benchmark, axes, linked, derivation) if site.launch else ()),
+        *too_large(benchmark, site, spec, where),
+    ]
     listed = listed_points(spec, len(grid), where)
-    planned, excluded = _planned_points(
-        benchmark, grid, extras, rules, listed, derivation.derived, where
-    )
-    if listed is not None and len(set(planned.identities)) < len(planned.identities):
-        raise UserError(f"{where}.linked: with a list of repeats each entry must be another point")
-    points = planned.points
-    if impossible:
-        reasons = {reason for _, reason in impossible}
-        refused = [point for point, reason in excluded if reason in reasons]
-        check_values(benchmark, grid, points, refused, where)
-    if not points:
-        why = "; ".join(dict.fromkeys(reason for _, reason in excluded))
-        raise UserError(f"{where}: no point is left; all {len(excluded)} are excluded ({why})")
-    others = other_rules(benchmark, grid)
-    check_points(benchmark, site, grid, points, extras, others, where)
+    if listed is None:
+        points, excluded = _chosen_points(benchmark, grid, extras, rules, derivation, where)
+    else:
+        points, excluded = _listed_points(benchmark, grid, listed, rules, where), []
+    every = tuple(points.values())
+    _check_left(benchmark, axes, linked, every, excluded, where)
+    check_points(benchmark, site, every, where)
     if benchmark.transformer:  # of every point that would take as long as all other checks
-        benchmark.transformer.at(points[0], f"{where}: {benchmark.name}")
+        benchmark.transformer.at(every[0], f"{where}: {benchmark.name}")
 
     scaling = spec.get("scaling", "none")
-    # A few points of a grid tell as much as all of them.
-    work = benchmark.scale_parameters | benchmark.work_parameters | {benchmark.scale}
-    series = list(grid.distinct(work))
-    few = [*grid.spread(), *series, *extras]
-    part = bool(rules) or listed is not None
-    every = varying_parameters(benchmark, points if part else few)
-    check_varying(every, where)
-    varying = tuple(name for name in every if name not in derivation.derived)
-    whole = derivation.whole([*grid.points(), *extras]) if rules and scaling != "none" else []
-    all_of_them = part or extras or scaling == MODEL
-    check_scaling(benchmark, scaling, varying, points if all_of_them else series, where, whole)
+    varied = varying_parameters(benchmark, every)
+    check_varying(varied, where)
+    varying = tuple(name for name in varied if name not in derivation.derived)
+    whole = [point for point in (*grid, *extras) if derivation.broken(point) is None]
+    check_scaling(benchmark, scaling, varying, every, where, whole)
     derived = derived_metrics(benchmark, spec.get("metrics", {}), f"{where}.metrics")
     check_main_metric(spec, derived, where)
-    runs = planned_runs(benchmark, planned, spec)
+    runs = planned_runs(benchmark, points, spec)
     return Experiment(
         name=name,
         benchmark=benchmark,
@@ -201,9 +178,9 @@ def expand_experiment(
         scaling=scaling,
         axes=varying,
         linked=tuple(linked[0]) if linked else (),
-        points=points,
+        points=every,
         runs=runs,
-        profiles=profiled_runs(benchmark, spec, points, runs, where),
+        profiles=profiled_runs(benchmark, spec, every, runs, where),
         excluded=tuple(excluded),
         time_limit_minutes=float(spec.get("time_limit_minutes", site.time_limit_minutes)),
         expected_minutes=spec.get("expected_minutes"),
@@ -221,46 +198,64 @@ def expand_experiment(
     )
 
 
-def _planned_points(
+def _chosen_points(
     benchmark: Benchmark,
-    grid: Grid,
-    extras: Sequence[Mapping[str, Any]],
-    rules: Sequence[tuple[Expression, str] | LeftOut],
-    listed: Sequence[bool] | None,
-    derived: Collection[str],
+    grid: Sequence[Point],
+    extras: Sequence[Point],
+    rules: Sequence[Rule],
+    derivation: Derivation,
     where: str,
-) -> tuple[PlannedPoints, list[tuple[Mapping[str, Any], str]]]:
-    """The points of an experiment, each once, and those that ``rules`` exclude, with the reason.
-
-    ``listed``: which combinations are points, where the campaign lists them; ``derived``: names of
-    parameters that are worked out.
-    """
-    identities = list(grid.identities(benchmark))
-    if listed is not None:
-        there = tuple(compress(grid.points(), listed))
-        broken = (why for point in there for rule, why in rules if rule(point))
-        if why := next(broken, None):
-            raise UserError(f"{where}: a point that 'repeats' lists cannot be: {why}")
-        ranks = [point["ranks"] for point in there]
-        return PlannedPoints(there, list(compress(identities, listed)), ranks), []
-    others: dict[str, Mapping[str, Any]] = {}
-    for extra in extras:
-        others.setdefault(benchmark.identity_of(extra), extra)
-    if not rules and len(known := set(identities)) == len(identities):
-        others = {i: extra for i, extra in others.items() if i not in known}
-        ranks = [*grid.values("ranks"), *(extra["ranks"] for extra in others.values())]
-        points = GridPoints(grid, list(others.values()))
-        return PlannedPoints(points, [*identities, *others], ranks), []
-    by_identity: dict[str, Mapping[str, Any]] = {}
-    excluded: list[tuple[Mapping[str, Any], str]] = []
-    for point, identity in zip(grid.points(), identities, strict=True):
-        reason = next((why for rule, why in rules if rule(point)), None)
+) -> tuple[dict[str, Point], list[tuple[Point, str]]]:
+    """The points of an experiment by their identities, and those that rules exclude, with the
+    reason. Raises UserError for more than ``MOST_POINTS``."""
+    points: dict[str, Point] = {}
+    excluded: list[tuple[Point, str]] = []
+    for point in grid:
+        reason = next((why for rule in rules if (why := rule(point))), None)
         if reason is None:
-            first = by_identity.setdefault(identity, point)
-            check_same(first, point, benchmark, derived, where)
+            first = points.setdefault(benchmark.identity_of(point), point)
+            check_same(first, point, benchmark, derivation.derived, where)
         else:
             excluded.append((point, reason))
-    for identity, extra in others.items():
-        by_identity.setdefault(identity, extra)
-    kept = tuple(by_identity.values())
-    return PlannedPoints(kept, list(by_identity), [point["ranks"] for point in kept]), excluded
+    for extra in extras:
+        points.setdefault(benchmark.identity_of(extra), extra)
+    if len(points) > MOST_POINTS:
+        raise UserError(
+            f"{where}: has {len(points):,} points; at most {MOST_POINTS:,} are allowed: exclude "
+            "some, or make several experiments"
+        )
+    return points, excluded
+
+
+def _listed_points(
+    benchmark: Benchmark,
+    grid: Sequence[Point],
+    listed: Sequence[bool],
+    rules: Sequence[Rule],
+    where: str,
+) -> dict[str, Point]:
+    """The combinations that the campaign lists, by their identities. Raises UserError."""
+    there = list(compress(grid, listed))
+    if why := next((why for point in there for rule in rules if (why := rule(point))), None):
+        raise UserError(f"{where}: a point that 'repeats' lists cannot be: {why}")
+    points = {benchmark.identity_of(point): point for point in there}
+    if len(points) < len(there):
+        raise UserError(f"{where}.linked: with a list of repeats each entry must be another point")
+    return points
+
+
+def _check_left(
+    benchmark: Benchmark,
+    axes: Mapping[str, list[Any]],
+    linked: Sequence[Point],
+    points: Sequence[Point],
+    excluded: Sequence[tuple[Point, str]],
+    where: str,
+) -> None:
+    """Raise UserError where no point is left, or none with a value that the campaign names."""
+    reasons = {f"{benchmark.name}: {rule.reason}" for rule in benchmark.rules}
+    refused = [point for point, reason in excluded if reason in reasons]
+    check_values(benchmark, axes, linked, points, refused, where)
+    if not points:
+        why = "; ".join(dict.fromkeys(reason for _, reason in excluded))
+        raise UserError(f"{where}: no point is left; all {len(excluded)} are excluded ({why})")

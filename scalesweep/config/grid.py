@@ -1,23 +1,26 @@
 """The grid of an experiment: axes, linked parameters, additional points, and what is left out."""
 
+import ast
 import itertools
-import json
 import math
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any, TypeVar
 
 from scalesweep.config.benchmark import Benchmark, PointRule
+from scalesweep.config.derived_parameters import Derivation
 from scalesweep.config.gpus import check_gpus
 from scalesweep.config.growing_model import check_growing_model
-from scalesweep.config.lazy_sequence import LazySequence
 from scalesweep.config.site import PLACEMENT, Site
 from scalesweep.core.errors import UserError
 from scalesweep.core.expressions import Expression
-from scalesweep.core.files import canonical_json
+from scalesweep.core.formatting import written
 from scalesweep.core.scaling_kinds import MODEL, OF_SAMPLES
 
-MAX_POINTS = 1_000_000
+MOST_COMBINATIONS = 500_000  # before some are excluded
+MOST_POINTS = 50_000
+Point = Mapping[str, Any]
+_P = TypeVar("_P", bound=Point)
+Rule = Callable[[Point], str | None]  # why a point is left out
 
 
 def axis_values(benchmark: Benchmark, name: str, value: Any, where: str) -> list[Any]:
@@ -57,8 +60,8 @@ def _range(spec: Mapping[str, Any], where: str) -> list[Any]:
         value = (
             start * spec["factor"] ** count if "factor" in spec else start + count * spec["step"]
         )
-        if count > MAX_POINTS:
-            raise UserError(f"{where}: the range has more than {MAX_POINTS} values")
+        if count > MOST_COMBINATIONS:
+            raise UserError(f"{where}: the range has more than {MOST_COMBINATIONS} values")
     return [round(v, 12) if isinstance(v, float) else v for v in values]
 
 
@@ -88,117 +91,34 @@ def check_overlap(places: Mapping[str, Collection[str]], where: str) -> None:
             raise UserError(f"{where}: {both[0]!r} is set in {place} and in {other}; keep one")
 
 
-@dataclass(frozen=True)
-class Grid:
-    """Every combination of the axes' values with every linked entry, over the other parameters.
+def grid_points(
+    base: Point, axes: Mapping[str, list[Any]], linked: Sequence[Point], where: str
+) -> list[dict[str, Any]]:
+    """Every combination of the axes' values with every linked entry, the last axis changing
+    fastest, over ``base``: all parameters, with the values of those that nothing else sets.
 
-    ``base``: all parameters, with the values of those that no axis and no entry sets. What takes
-    time is done once for each value, not for each of up to ``MAX_POINTS`` points.
+    Raises UserError for more than ``MOST_COMBINATIONS``.
     """
-
-    base: Mapping[str, Any]
-    axes: Mapping[str, list[Any]]
-    linked: Sequence[Mapping[str, Any]]
-
-    def __len__(self) -> int:
-        """Combinations, of which some may be the same point."""
-        return math.prod(map(len, self.axes.values())) * max(1, len(self.linked))
-
-    def points(self) -> Iterator[dict[str, Any]]:
-        """The combinations, the last axis changing fastest."""
-        for fixed in self._fixed():
-            for values in itertools.product(*self.axes.values()):
-                point = fixed.copy()
-                point.update(zip(self.axes, values, strict=True))
-                yield point
-
-    def point(self, index: int) -> dict[str, Any]:
-        """The combination at an index of ``points()``."""
-        point: dict[str, Any] = {}
-        for name, values in reversed([*self.axes.items()]):
-            index, place = divmod(index, len(values))
-            point[name] = values[place]
-        entry = self.linked[index] if self.linked else {}
-        return {**self.base, **entry, **point}
-
-    def values(self, name: str) -> Iterator[Any]:
-        """The value that one parameter has in each of ``points()``."""
-        place = list(self.axes).index(name) if name in self.axes else None
-        for fixed in self._fixed():
-            for values in itertools.product(*self.axes.values()):
-                yield fixed[name] if place is None else values[place]
-
-    def identities(self, benchmark: Benchmark) -> Iterator[str]:
-        """``Benchmark.identity`` of each of ``points()``, in the same order."""
-        parts = {
-            name: [benchmark.fragment(name, value) for value in values]
-            for name, values in self.axes.items()
-        }
-        for fixed in self._fixed():
-            rest = {
-                name: [fragment]
-                for name, value in fixed.items()
-                if name not in parts and (fragment := benchmark.fragment(name, value))
-            }
-            columns = [*parts, *rest]
-            # Parameters in the order of their names, combinations in the order of the axes.
-            order = sorted(range(len(columns)), key=columns.__getitem__)
-            for row in itertools.product(*parts.values(), *rest.values()):
-                yield benchmark.identity(map(row.__getitem__, order))
-
-    def sources(self, names: Collection[str]) -> frozenset[str]:
-        """What decides on the values of ``names``: nothing else does."""
-        return frozenset(names)
-
-    def distinct(self, names: Collection[str]) -> Iterator[dict[str, Any]]:
-        """Of the points those that differ in what is read of them: all values of ``names``."""
-        axes = {name: v if name in names else v[:1] for name, v in self.axes.items()}
-        return Grid(self.base, axes, self.linked).points()
-
-    def spread(self) -> Iterator[dict[str, Any]]:
-        """Few of the points, the first one first, with every value of every parameter."""
-        for fixed in self._fixed():
-            for place in range(max(map(len, self.axes.values()), default=1)):
-                yield fixed | {name: v[min(place, len(v) - 1)] for name, v in self.axes.items()}
-
-    def _fixed(self) -> Iterator[dict[str, Any]]:
-        for entry in self.linked or [{}]:
-            yield {**self.base, **entry}
+    count = math.prod(map(len, axes.values())) * max(1, len(linked))
+    if count > MOST_COMBINATIONS:
+        raise UserError(
+            f"{where}: the grid has {count:,} combinations; at most {MOST_COMBINATIONS:,} are "
+            "allowed: name fewer values, or several experiments"
+        )
+    return [
+        {**base, **entry, **dict(zip(axes, values, strict=True))}
+        for entry in linked or [{}]
+        for values in itertools.product(*axes.values())
+    ]
 
 
-class GridPoints(LazySequence[Mapping[str, Any]]):
-    """The points of a grid and others behind them, each made when it is first asked for.
-
-    A point is one object, however often it is asked for.
-    """
-
-    def __init__(self, grid: Grid, others: Sequence[Mapping[str, Any]]) -> None:
-        """No two of these may be the same."""
-        self._grid = grid
-        self._made: list[Mapping[str, Any] | None] = [*[None] * len(grid), *others]
-        self._whole = False
-
-    def __len__(self) -> int:
-        """Points in all."""
-        return len(self._made)
-
-    def item(self, index: int) -> Mapping[str, Any]:
-        """One point."""
-        point = self._made[index]
-        if point is None:
-            point = self._made[index] = self._grid.point(index)
-        return point
-
-    def __iter__(self) -> Iterator[Mapping[str, Any]]:
-        """All of them, which are made at once: faster than one by one."""
-        if not self._whole:
-            for place, made in enumerate(self._grid.points()):
-                if self._made[place] is None:
-                    self._made[place] = made
-            self._whole = True
-        for point in self._made:
-            assert point is not None
-            yield point
+def distinct(points: Iterable[_P], names: Iterable[str]) -> list[_P]:
+    """The first of the points with each combination of the values of ``names``."""
+    names = list(names)
+    first: dict[str, _P] = {}
+    for point in points:
+        first.setdefault(repr([point[name] for name in names]), point)
+    return list(first.values())
 
 
 def exclusions(benchmark: Benchmark, rules: list[Any], where: str) -> list[tuple[Expression, str]]:
@@ -213,15 +133,40 @@ def exclusions(benchmark: Benchmark, rules: list[Any], where: str) -> list[tuple
     return result
 
 
+def requirements(
+    benchmark: Benchmark, spec: Mapping[str, Any], where: str
+) -> list[tuple[Expression, str]]:
+    """The rules that points of an experiment must keep, as expressions of what breaks them, each
+    with its reason.
+
+    Raises UserError for a rule that reads no parameter, or an unknown one.
+    """
+    rules: list[Any] = [
+        {"when": rule, "reason": f"required: {rule}"}
+        if isinstance(rule, str)
+        else {"when": rule["that"], "reason": rule["reason"]}
+        for rule in spec.get("require", [])
+    ]
+    checked = exclusions(benchmark, rules, f"{where}.require")
+    return [
+        (Expression(f"not ({rule.text})", f"{where}.require[{index}]"), reason)
+        for index, (rule, reason) in enumerate(checked)
+    ]
+
+
 def extra_points(
-    benchmark: Benchmark, entries: list[Mapping[str, Any]], grid: Grid, where: str
+    benchmark: Benchmark,
+    entries: Sequence[Point],
+    base: Point,
+    axes: Mapping[str, list[Any]],
+    linked: Sequence[Point],
+    where: str,
 ) -> Iterator[dict[str, Any]]:
     """Points in addition to the grid; what an entry leaves open must have one value only."""
-    linked = grid.linked
     for index, entry in enumerate(entries):
         here = f"{where}[{index}]"
-        point = dict(grid.base)
-        choices = {**grid.axes, **{key: [e[key] for e in linked] for key in (linked or [{}])[0]}}
+        point = dict(base)
+        choices = {**axes, **{key: [e[key] for e in linked] for key in (linked or [{}])[0]}}
         for key, values in choices.items():
             if key in entry:
                 continue
@@ -233,44 +178,73 @@ def extra_points(
         yield point
 
 
-def check_points(
+def check_points(benchmark: Benchmark, site: Site, points: Sequence[Point], where: str) -> None:
+    """Raise UserError for the first of the points that benchmark or site refuse."""
+    if site.launch is None:  # its runs were imported
+        for point in distinct(points, PLACEMENT):
+            site.check_point(point, where)
+        return
+    gpus = benchmark.gpus.names if benchmark.gpus else frozenset()
+    names = PLACEMENT.union(gpus, benchmark.env.values(), *(r.names for r in benchmark.rules))
+    for point in distinct(points, names):
+        benchmark.check_point(point, where)
+        check_gpus(benchmark, site, point, where)
+        site.check_point(point, where)
+    benchmark.command.check(points)
+
+
+def impossible_combinations(
     benchmark: Benchmark,
-    site: Site,
-    grid: Grid,
-    points: Sequence[Mapping[str, Any]],
-    extras: Iterable[Mapping[str, Any]],
-    rules: Iterable[PointRule],
+    axes: Mapping[str, list[Any]],
+    linked: Sequence[Point],
+    derivation: Derivation,
+) -> list[Rule]:
+    """What the product of axes leaves out: the rules of the benchmark that read several of the
+    grid's choices (axes, and the linked entries as one).
+
+    What the campaign says itself, a value that goes with none of the others among it, is a mistake
+    (``check_values``), and so are single points that break a rule.
+    """
+    varied = {name for name, values in axes.items() if len(values) > 1}
+    entry = set(linked[0]) if len(linked) > 1 else set()
+
+    def leaving_out(rule: PointRule, read: Collection[str]) -> Rule:
+        reason = f"{benchmark.name}: {rule.reason}"
+        return lambda point: (
+            reason if derivation.broken(point, read) is None and rule.broken(point) else None
+        )
+
+    return [
+        leaving_out(rule, read)
+        for rule in benchmark.rules
+        if len((read := derivation.sources(rule.names)) & varied) + bool(read & entry) > 1
+    ]
+
+
+def check_values(
+    benchmark: Benchmark,
+    axes: Mapping[str, list[Any]],
+    linked: Sequence[Point],
+    points: Sequence[Point],
+    impossible: Sequence[Point],
     where: str,
 ) -> None:
-    """Raise UserError for the first of the ``points`` that benchmark or site refuse.
+    """Raise UserError for a value, or a linked entry, that is in none of the ``points``.
 
-    ``extras``: those of them that are not of the grid; ``rules``: those of the benchmark that
-    others may break.
+    ``impossible``: points of the grid that rules of the benchmark left out.
     """
-    starts = site.launch is not None  # else its runs were imported
-
-    def check(point: Mapping[str, Any]) -> None:
-        if starts:
-            benchmark.check_point(point, where)
-            check_gpus(benchmark, site, point, where)
-        site.check_point(point, where)
-
-    gpus = PLACEMENT.union(benchmark.gpus.names if benchmark.gpus else (), benchmark.env.values())
-    try:
-        for point in extras:
-            check(point)
-        for point in grid.distinct(PLACEMENT):
-            site.check_point(point, where)
-        for point in grid.distinct(gpus) if starts else ():
-            check_gpus(benchmark, site, point, where)
-        broken = starts and any(any(map(r.broken, grid.distinct(r.names))) for r in rules)
-    except UserError:  # of a point that is excluded, perhaps, or not of the first
-        broken = True
-    if broken:
-        for point in points:
-            check(point)
-    if starts:
-        benchmark.command.check(points)
+    choices = [[name] for name, values in axes.items() if len(values) > 1]
+    if len(linked) > 1:
+        choices.append(list(linked[0]))
+    for names in choices:
+        used = {repr([point[name] for name in names]) for point in points}
+        for point in distinct(impossible, names):
+            if repr([point[name] for name in names]) not in used:
+                value = ", ".join(f"{name} = {written(point[name])}" for name in names)
+                try:
+                    benchmark.check_point(point, where)
+                except UserError as error:
+                    raise UserError(f"{error}; no point is left with {value}") from None
 
 
 def varying_parameters(
@@ -359,7 +333,7 @@ def _lonely_work(
                 amounts = ", ".join(
                     f"{w:g} at {_counted(min(n), scale)}" for w, n in sorted(works.items())
                 )
-                values = zip(shared, json.loads(key), strict=True)
+                values = zip(shared, ast.literal_eval(key), strict=True)
                 series = ", ".join(f"{name} = {value}" for name, value in values)
                 at = f" in the series {series}" if series else ""
                 return f"{work:g} occurs at {_counted(min(seen), scale)} only{at} ({amounts})"
@@ -377,7 +351,7 @@ def _works(
         count = benchmark.scale_of(point)
         total = benchmark.total_work(point) or 0
         work = total / count if scaling == "weak" else total
-        key = canonical_json([point[name] for name in shared])
+        key = repr([point[name] for name in shared])
         series.setdefault(key, {}).setdefault(work, set()).add(count)
     return series
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from scalesweep.config.benchmark import Benchmark
-from scalesweep.config.combinations import LeftOut
+from scalesweep.config.grid import Rule
 from scalesweep.config.memory import DEVICE, Memory, PointMemory, point_memory
 from scalesweep.config.site import Site
 from scalesweep.core.errors import UserError
@@ -35,9 +35,7 @@ def memory_on(
     return benchmark.memory.on(f"{text_of(site.memory_gib_per_node)} / {ranks}")
 
 
-def too_large(
-    benchmark: Benchmark, site: Site, spec: Mapping[str, Any], where: str
-) -> list[LeftOut]:
+def too_large(benchmark: Benchmark, site: Site, spec: Mapping[str, Any], where: str) -> list[Rule]:
     """What leaves out points that need more than ``skip_if_memory_exceeds`` x their device, by the
     model's default constants: what is planned does not depend on what was measured.
 
@@ -58,16 +56,17 @@ def too_large(
         key = "memory_gib_per_gpu" if site.gpus_per_node else "memory_gib_per_node"
         raise UserError(f"{where}.{KEY}: site {site.name} does not say {key}")
 
-    def exceeds(point: Mapping[str, Any]) -> bool:
+    reason = f"needs more than {text_of(most)} x the memory of its device, by the memory model"
+
+    def exceeds(point: Mapping[str, Any]) -> str | None:
         from scalesweep.analysis.memory_fit import MemoryFit  # few campaigns need it
 
         try:
             judged = point_memory(memory, transformer, benchmark.mesh, point, where)
         except UserError:  # a point that cannot be: its own check says why
-            return False
+            return None
         if not isinstance(judged, PointMemory) or judged.device is None:
-            return False
-        return MemoryFit().needed(judged.parts) > float(most) * judged.device
+            return None
+        return reason if MemoryFit().needed(judged.parts) > float(most) * judged.device else None
 
-    reason = f"needs more than {text_of(most)} x the memory of its device, by the memory model"
-    return [LeftOut(exceeds, reason)]
+    return [exceeds]

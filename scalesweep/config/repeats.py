@@ -1,13 +1,13 @@
 """The repeats of a point: a number, a list, or as many as it takes until its mean is precise."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import itertools
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from scalesweep.analysis.metrics import EPOCH_METRICS
 from scalesweep.config.benchmark import Benchmark
 from scalesweep.config.experiment_checks import check_metric
-from scalesweep.config.lazy_sequence import LazySequence
 from scalesweep.config.percent import read_percent
 from scalesweep.core.errors import UserError
 from scalesweep.core.profilers import NONE
@@ -56,46 +56,6 @@ def until_precise(benchmark: Benchmark, given: Any, where: str) -> UntilPrecise 
     return UntilPrecise(least, most, until, metric)
 
 
-class RunsInTurn(LazySequence[Run]):
-    """Every point once, then every point once more, and so on; a run is made when asked for.
-
-    ``ids`` of the runs, in this order.
-    """
-
-    def __init__(self, ids: Sequence[str], points: Sequence[Mapping[str, Any]]) -> None:
-        """As many repeats of every point as there are ids for."""
-        self.ids, self._points = ids, points
-
-    def __len__(self) -> int:
-        """Runs in all."""
-        return len(self.ids)
-
-    def item(self, index: int) -> Run:
-        """One run."""
-        repeat, place = divmod(index, len(self._points))
-        return Run(self.ids[index], self._points[place], repeat)
-
-    def __iter__(self) -> Iterator[Run]:
-        """All of them."""
-        points = list(self._points)
-        for index, run_id in enumerate(self.ids):
-            repeat, place = divmod(index, len(points))
-            yield Run(run_id, points[place], repeat)
-
-
-def ids_of(runs: Sequence[Run]) -> Sequence[str]:
-    """The ids of runs, in their order."""
-    return runs.ids if isinstance(runs, RunsInTurn) else [run.run_id for run in runs]
-
-
-class PlannedPoints(NamedTuple):
-    """The points of an experiment, and of each its identity and its number of ranks."""
-
-    points: Sequence[Mapping[str, Any]]
-    identities: Sequence[str]
-    ranks: Sequence[int]
-
-
 def listed_points(spec: Mapping[str, Any], combinations: int, where: str) -> list[bool] | None:
     """Of a list of ``repeats``, as campaigns of imported runs have it: which combinations of axes
     and linked entries have any, and are points. None where ``repeats`` is a number or a rule.
@@ -115,34 +75,22 @@ def listed_points(spec: Mapping[str, Any], combinations: int, where: str) -> lis
 
 
 def planned_runs(
-    benchmark: Benchmark,
-    planned: PlannedPoints,
-    spec: Mapping[str, Any],
-) -> Sequence[Run]:
-    """The runs of an experiment's points.
+    benchmark: Benchmark, points: Mapping[str, Mapping[str, Any]], spec: Mapping[str, Any]
+) -> tuple[Run, ...]:
+    """The runs of an experiment's points, which are given by their identities.
 
     ``repeats`` is how many each has (with a rule, at least), or, as in campaigns of imported runs,
     the numbers of those that each one has.
     """
     repeats = spec.get("repeats", 1)
-    points = planned.points
-    if isinstance(repeats, Mapping):
-        repeats = repeats["min"]
-    if isinstance(repeats, int):
-        several = zip(planned.ranks, planned.identities, strict=True)
-        heads = [(f"{benchmark.name}-r{ranks}-", identity) for ranks, identity in several]
-        ids = [
-            head + benchmark.run_digest(identity, repeat)
-            for repeat in range(repeats)
-            for head, identity in heads
-        ]
-        return RunsInTurn(ids, points)
+    if not isinstance(repeats, list):
+        count = repeats["min"] if isinstance(repeats, Mapping) else repeats
+        return repeated(benchmark, points, itertools.repeat(count, len(points)))
     there = [numbers for numbers in repeats if numbers]
-    longest = max(map(len, there))
     return tuple(
         Run(benchmark.id_of(point, identity, numbers[place]), point, numbers[place])
-        for place in range(longest)
-        for identity, point, numbers in zip(planned.identities, points, there, strict=True)
+        for place in range(max(map(len, there)))
+        for (identity, point), numbers in zip(points.items(), there, strict=True)
         if place < len(numbers)
     )
 

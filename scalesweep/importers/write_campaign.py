@@ -13,7 +13,7 @@ import yaml
 
 from scalesweep.config.benchmark import Benchmark
 from scalesweep.config.campaign import load_campaign
-from scalesweep.config.grid import Grid
+from scalesweep.config.grid import grid_points
 from scalesweep.core.errors import UserError
 from scalesweep.core.files import canonical_json, write_atomic
 from scalesweep.core.scaling_kinds import NONE
@@ -195,9 +195,9 @@ def _grid(
     def plain(point: Point) -> str:
         return _key({name: value for name, value in point.items() if name not in derived})
 
-    grid = Grid({**benchmark.defaults, **fixed}, axes, [])
+    grid = grid_points({**benchmark.defaults, **fixed}, axes, [], benchmark.name)
     by_point = {plain(point): repeats[_key(point)] for point in points}
-    every = [by_point.get(plain(point), []) for point in grid.points()]
+    every = [by_point.get(plain(point), []) for point in grid]
     return {"axes": axes, "fixed": fixed, "repeats": every}
 
 
