@@ -51,7 +51,7 @@ _OSU_ROW = re.compile(
 )
 _OSU_TIME = re.compile(rf"^\s*(?P<time>{_NUMBER})(?:\s+{_NUMBER}){{0,8}}\s*$")  # of a barrier
 _OSU_TESTS = {"Allreduce": "allreduce", "Broadcast": "broadcast", "Allgather": "allgather"}
-_OSU_TEST = re.compile(r"^MPI[\w-]* (?P<name>\w+) Latency$")
+_OSU_TEST = re.compile(r"^(?:MPI|[NRX]?CCL)[\w-]* (?P<name>\w+) Latency$")
 _OSU_COMMAND = re.compile(r"\bosu_\w+")
 _NCCL_TESTS = {"all_reduce": "allreduce", "broadcast": "broadcast", "all_gather": "allgather"}
 _NCCL_NAME = re.compile(r"\b(?P<name>[a-z]{2,9}(?:_[a-z]{2,9}){0,2})_perf\b")
@@ -87,6 +87,7 @@ class _Table:
     line: int
     ranks: int | None = None
     ranks_per_node: int | None = None
+    options: str | None = None  # of the command
     columns: Sequence[str] = ()  # of nccl-tests, from the first time on
     hosts: list[str] = field(default_factory=list)
     gpu: str | None = None
@@ -286,12 +287,13 @@ def _osu_table(head: re.Match[str], before: _Before, line: int) -> _Table:
     if not (collective or osu_latency.is_latency(head["test"])):
         raise ImportRefusedError(f"OSU {head['test']} Test: only latencies are read", line)
     version = shown(head["version"] or "")[:20] or None
-    ranks, per_node = before.command
+    ranks, per_node, options = before.command
     if not collective and (always := osu_latency.ranks_of(head["test"])):
         ranks = always
     return _Table(
-        OSU, version, head["test"], collective, line, ranks=ranks, ranks_per_node=per_node
-    )
+        OSU, version, head["test"], collective, line, ranks=ranks, ranks_per_node=per_node,
+        options=options and shown(options),
+    )  # fmt: skip
 
 
 def _nccl_table(head: re.Match[str], before: _Before, line: int) -> _Table:
@@ -420,6 +422,7 @@ def _run(table: _Table, file: Path, ranks: int | None) -> ImportedRun:
         point={
             "ranks": count, "operation": table.collective, "sizes": None,
             **({"ranks_per_node": per_node} if per_node else {}),
+            **({"launch_options": table.options} if table.options else {}),
         },
         file=file,
         line=table.line,
@@ -463,6 +466,7 @@ def _latency_run(table: _Table, file: Path, ranks: int) -> ImportedRun:
         point={
             "ranks": ranks, "test": shown(table.test),
             **({"ranks_per_node": per_node} if per_node else {}),
+            **({"launch_options": table.options} if table.options else {}),
         },
         file=file,
         line=table.line,

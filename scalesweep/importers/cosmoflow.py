@@ -205,7 +205,7 @@ def _point(
         "ranks_per_node": 1,
     }
     names = ("ranks", "inter_threads", "intra_threads")
-    for text, name in zip(named.groups() if named else (), names, strict=False):
+    for text, name in zip(named.groups() if named and named[2] else (), names, strict=False):
         if text and int(text) != point[name]:
             what = f"{name} is {point[name]}, the folder's name says {text[:20]}"
             raise _RefusedFileError(file, what)

@@ -1,7 +1,8 @@
-"""How many ranks a command starts, and how many on a node, as its launcher's options say."""
+"""What a command starts: its ranks, those on a node, and other options, in which points differ."""
 
 import re
 from collections.abc import Mapping
+from itertools import takewhile, zip_longest
 from pathlib import PurePosixPath
 from typing import NamedTuple
 
@@ -32,13 +33,19 @@ _ATTACHED = re.compile(r"(-[nN])=?([1-9]\d{0,6})", re.ASCII)
 
 
 class Launched(NamedTuple):
-    """What a command starts; None for what it does not say."""
+    """What a command starts; None for what it does not say.
+
+    ``options``: its other words, but for programs and lists of hosts: what was set.
+    """
 
     ranks: int | None
     ranks_per_node: int | None
+    options: str | None = None
 
 
 UNKNOWN = Launched(None, None)
+# Options whose value says where, not how.
+_HOSTS = re.compile(r"--?(?:hostfile|machinefile|hosts?|H|nodelist|w|f|hostlist)(?:=.*)?")
 
 
 def launched(command: str) -> Launched | None:
@@ -47,8 +54,28 @@ def launched(command: str) -> Launched | None:
     for place, word in enumerate(words):
         options = _LAUNCHERS.get(PurePosixPath(word.lstrip("$+(`")).name)
         if options is not None:
-            return _launched(words[place + 1 :], options)
+            found = _launched(words[place + 1 :], options)
+            variables = [word for word in words[:place] if re.fullmatch(r"[A-Z]\w*=\S+", word)]
+            return found._replace(options=_others([*variables, *words[place + 1 :]], options))
     return None
+
+
+def _others(words: list[str], options: Mapping[str, str]) -> str | None:
+    """The words that are neither counts, nor hosts, nor OSU's program; None if there are none."""
+    program = next((i for i, word in enumerate(words) if "osu_" in word), len(words))
+    kept: list[str] = []
+    skip = False
+    for word, value in zip_longest(words[:program], words[1:program]):
+        name, mark, attached = word.partition("=")
+        counts = options.get(name) or _HOSTS.fullmatch(word)
+        if skip or _ATTACHED.fullmatch(word) or word in ("-pernode", "--pernode"):
+            skip = False
+        elif counts or _PER_NODE.fullmatch(attached or value or ""):
+            skip = not mark
+        else:
+            kept.append(word)
+    kept += takewhile(lambda word: not re.match(r"\d?[>|&;]", word), words[program + 1 :])
+    return " ".join(kept)[:200] or None
 
 
 def _launched(words: list[str], options: Mapping[str, str]) -> Launched:

@@ -15,7 +15,10 @@ from scalesweep.importers.made_benchmark import Made, parameter_entry
 BENCHMARK = "osu_latency"
 MADE = Made(
     "Latencies by OSU Micro-Benchmarks: messages, barriers, and collectives of other kinds.",
-    {"test": parameter_entry("string", "The test, as the program prints it.", None, True)},
+    {
+        "test": parameter_entry("string", "The test, as the program prints it.", None, True),
+        "launch_options": parameter_entry("string", "Options of the command.", None, False),
+    },
     {
         "latency": {
             "definition": "time of the smallest message of one byte or more; of a barrier",

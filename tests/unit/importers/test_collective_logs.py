@@ -97,7 +97,9 @@ def read(tmp_path: Path) -> Read:
 def test_what_osu_tells(read: Read) -> None:
     ((run,), refusals) = read(OSU)
     assert refusals == []
-    assert run.point == {"ranks": 4, "operation": "allreduce", "sizes": None}
+    assert run.point == {
+        "ranks": 4, "operation": "allreduce", "sizes": None, "launch_options": "--map-by core -f"
+    }  # fmt: skip
     assert run.variant == {"program": "OSU Micro-Benchmarks", "placement": "nodes not stated"}
     assert run.samples["sweep_seconds"].shape == (3, 1, 1)
     assert run.samples["sweep_seconds"][:, 0, 0] == pytest.approx([2e-6, 4e-6, 8e-4])
@@ -389,7 +391,22 @@ def test_hosts_with_unequal_ranks_state_no_number(read: Read) -> None:
     ],
 )
 def test_what_a_command_starts(command: str, ranks: int | None, each: int | None) -> None:
-    assert (launched(command) or UNKNOWN) == (ranks, each)
+    assert (launched(command) or UNKNOWN)[:2] == (ranks, each)
+
+
+@pytest.mark.parametrize(
+    ("command", "options"),
+    [
+        ("$ srun -N4 --ntasks-per-node=2 --mem-bind=local ./osu_bcast", "--mem-bind=local"),
+        ("UCX_TLS=rc mpirun -hostfile h.txt -np 2 -map-by ppr:1:node /opt/osu_bcast -x 10",
+         "UCX_TLS=rc -x 10"),
+        ("mpirun --mca coll_base_verbose 1 -np 4 osu_bcast", "--mca coll_base_verbose 1"),
+        ("mpirun -np 4 ./osu_allreduce", None),
+    ],
+)  # fmt: skip
+def test_other_words_of_a_command(command: str, options: str | None) -> None:
+    found = launched(command)
+    assert found and found.options == options
 
 
 def test_a_command_in_a_loop_is_of_all_its_tables(read: Read) -> None:
