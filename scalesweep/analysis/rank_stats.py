@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from scalesweep.analysis.stats import SEED, t_quantile
 from scalesweep.analysis.types import Floats, Places
-from scalesweep.core.record_content import MAX_NUMBER
+from scalesweep.core.record_check import MAX_NUMBER
 
 # Whose time it is. WORK: of the rank alone. INPUT: waiting for batches. STEP and EPOCH: as the
 # program timed them, which may hold waiting for other ranks. In an epoch, or in a step.

@@ -42,13 +42,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> None:
     """Read the campaign and the state of its runs; write both plan files.
 
-    With --write everything that follows rests on the plan: what new runs have left is read
-    whole, and a record that cannot be trusted is set aside.
+    With --write everything that follows rests on the plan: a record that cannot be trusted is set
+    aside.
     """
     chosen = look(campaign_of(args))
     campaign = chosen.campaign
     runs = campaign.unique_runs()
-    states = take_stock(campaign, runs, quarantine=args.write, verify=args.write)
+    states = take_stock(campaign, runs, quarantine=args.write)
     shapes = shapes_for(campaign, states, Estimates(campaign, states))
     known = {**kept_profiles(campaign, runs), **states}
     jobs = _jobs(campaign) if shapes is not None else ()

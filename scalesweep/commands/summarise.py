@@ -9,9 +9,8 @@ from scalesweep.core.plan_format import read_plan
 from scalesweep.core.record import RECORD
 from scalesweep.core.status import Status
 from scalesweep.planning.plan import note_failures
-from scalesweep.state.run_state import note_unusable
 from scalesweep.state.set_aside import set_aside
-from scalesweep.state.stock import tell_set_aside, tell_unusable
+from scalesweep.state.stock import tell_set_aside
 from scalesweep.tables.derived import missing_everywhere, with_derived
 from scalesweep.tables.summary import build_summary, write_summary
 from scalesweep.tables.summary_cache import keep_summary
@@ -28,7 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> None:
     """Read the plan and the records of its finished runs; write the summary.
 
-    A run whose record turns out to be damaged or of no use has failed from here on: plan.json and
+    A run whose record or samples turn out to be damaged has failed from here on: plan.json and
     plan.csv say so too, and all that follows is made of the others.
     """
     # What is read is kept to the end: looking for garbage takes a tenth of the time and finds none.
@@ -43,25 +42,15 @@ def run(args: argparse.Namespace) -> None:
     # A copy under another name, because Snakemake deletes outputs before it makes them again.
     kept = args.out.with_name(f".{args.out.name}.previous")
     broken: dict[str, str] = {}
-    unusable: dict[str, str] = {}
     records = [args.runs / run_id / RECORD for run_id in finished]
-    summary = build_summary(records, kept, broken, args.processes, unusable)
+    summary = build_summary(records, kept, broken, args.processes)
     for run_id, why in broken.items():
         set_aside(args.runs / run_id, why)
-    if unusable:
-        note_unusable(args.runs, unusable)
-    if broken or unusable:
+    if broken:
         # The plan counts them as done, as it was made before they were read. Snakemake will make
         # all of it again with the next call, for the states have changed.
-        note_failures(
-            args.plan,
-            {i: (Cause.BAD_RECORD, why) for i, why in broken.items()}
-            | {i: (Cause.UNUSABLE_RECORD, why) for i, why in unusable.items()},
-        )
-    if broken:
+        note_failures(args.plan, {i: (Cause.BAD_RECORD, why) for i, why in broken.items()})
         print(tell_set_aside(broken))
-    if unusable:
-        print(tell_unusable(unusable))
     summary = with_derived(summary, experiments)
     for line in missing_everywhere(summary, experiments):
         print(line)

@@ -13,7 +13,7 @@ from typing import Any
 
 from scalesweep.compute.job_spec import CanaryOrder, Order
 from scalesweep.compute.program import run_apart
-from scalesweep.core.record_content import MAX_NUMBER
+from scalesweep.core.record_check import MAX_NUMBER
 
 # What a canary may take before it is given up; it takes seconds where nothing is wrong.
 LIMIT_S = 60.0

@@ -21,7 +21,6 @@ from scalesweep.compute.log_metrics import (
 )
 from scalesweep.compute.native_format import Meaning, NativeParts
 from scalesweep.compute.stamp_arrays import Stamped, read_stamps
-from scalesweep.core.exchange_notes import EXCHANGE, of_horovod
 from scalesweep.core.files import write_atomic
 from scalesweep.core.host import host_facts
 from scalesweep.core.host_list import expand
@@ -83,7 +82,7 @@ def keep_attempt(
         "record": record,
     }
     if horovod := visible_settings(spec["argv"], environment, spec["prologue"]):
-        kept["horovod"] = horovod
+        kept["exchange"] = horovod
     write_atomic(work / ATTEMPT, json.dumps(kept, indent=1) + "\n")
 
 
@@ -127,8 +126,8 @@ def read_result(work: Path, extract: Patterns) -> tuple[NativeParts, Reading]:
 
         reading.add(read_log(declared, work, ranks, srun_labels))
     notes = {"extract": {"extract_digest": extract["digest"], "metrics": reading.notes}}
-    if isinstance(kept.get("horovod"), dict):
-        notes[EXCHANGE] = of_horovod(kept["horovod"])
+    if "exchange" in kept:
+        notes["exchange"] = kept["exchange"]
     if stamps := extract.get("stamps"):
         stamped = read_stamps(stamps, work, ranks, srun_labels, record.get("wall_s"))
         _add_stamps(stamped, record, reading, notes)

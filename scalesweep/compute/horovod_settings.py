@@ -21,11 +21,11 @@ VARIABLE, LAUNCHER, DEFAULT, AUTOTUNE = "variable", "launcher", "default", "auto
 _MB = 1024 * 1024
 # Name in the record -> variable, horovodrun's option, and what one of the option is.
 _SETTINGS = {
-    "fusion_threshold_bytes": ("HOROVOD_FUSION_THRESHOLD", "--fusion-threshold-mb", _MB),
-    "cycle_time_ms": ("HOROVOD_CYCLE_TIME", "--cycle-time-ms", 1),
+    "bucket_bytes": ("HOROVOD_FUSION_THRESHOLD", "--fusion-threshold-mb", _MB),
+    "cycle_s": ("HOROVOD_CYCLE_TIME", "--cycle-time-ms", 1),
     "cache_capacity": ("HOROVOD_CACHE_CAPACITY", "--cache-capacity", 1),
 }
-_TUNED = ("fusion_threshold_bytes", "cycle_time_ms")
+_TUNED = ("bucket_bytes", "cycle_s")
 _TUNE = "HOROVOD_AUTOTUNE"
 # As for native programs (workflow/benchmarks/harness/horovod_settings.py).
 _DEFAULTS_CHANGED = (0, 21)
@@ -48,7 +48,7 @@ _SET = re.compile(r"(?:^|[=,])(HOROVOD_[A-Z_]+)=([^,]*)")
 def visible_settings(
     command: Sequence[str], environment: Mapping[str, str], prologue: Sequence[str] = ()
 ) -> dict[str, Any] | None:
-    """Horovod's settings for an external program; None where nothing shows that it uses Horovod.
+    """``notes.exchange`` of an external program; None where nothing shows that it uses Horovod.
 
     ``command`` with its launcher, the ``environment`` that this was started in, and the lines of
     shell before it. A value of which nothing is known is None, and so is where it is from.
@@ -79,7 +79,9 @@ def visible_settings(
         else:
             settings[name] = defaults.get(name)
             origins[name] = DEFAULT if name in defaults else None
-    return {**settings, "from": origins}
+    if settings["cycle_s"] is not None:
+        settings["cycle_s"] /= 1e3
+    return {"by": "horovod", "backend": None, **settings, "from": origins}
 
 
 def _options(command: Sequence[str]) -> dict[str, str] | None:
@@ -147,8 +149,8 @@ def _defaults(version: tuple[int, int] | None) -> dict[str, float | int]:
         return {}
     late = version >= _DEFAULTS_CHANGED
     return {
-        "fusion_threshold_bytes": (128 if late else 64) * _MB,
-        "cycle_time_ms": 1 if late else 5,
+        "bucket_bytes": (128 if late else 64) * _MB,
+        "cycle_s": 1 if late else 5,  # ms here, as in what sets it
         "cache_capacity": _CACHE_CAPACITY,
     }
 

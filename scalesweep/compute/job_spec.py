@@ -8,21 +8,10 @@ import json
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, NotRequired, TypedDict
+from typing import Any, NotRequired, TypedDict
 
 from scalesweep.core.errors import UserError
-from scalesweep.core.fields import (
-    AboveZero,
-    Amount,
-    Count,
-    Positive,
-    RunId,
-    Several,
-    one_of,
-    rule,
-)
 from scalesweep.core.files import is_whole, sealed, write_atomic
-from scalesweep.core.profilers import KINDS, NONE
 
 ORDER = "order.json"
 # Network file systems look again after a few seconds.
@@ -36,61 +25,54 @@ LAUNCHER_LOG = "launcher.log"  # in a run's folder
 class Asked(TypedDict):
     """What a Slurm job was asked for; None where that is not known."""
 
-    nodes: Positive | None
-    minutes: Annotated[Positive | None, "time limit of the job"]
-    limit_s: Annotated[Amount | None, "seconds; time limit of the program"]
-    mem_mb: Annotated[Positive | None, "per node"]
+    nodes: int | None
+    minutes: int | None  # time limit of the job
+    limit_s: float | None  # seconds; time limit of the program
+    mem_mb: int | None  # per node
 
 
 class PowerOrder(TypedDict):
     """How the energy of a run is sampled."""
 
-    interval_s: Annotated[AboveZero, "seconds between samples"]
+    interval_s: float  # seconds between samples
     sources: Sequence[str]
-    sysfs: Annotated[str, "where /sys is mounted"]
-    nodes: Positive
+    sysfs: str  # where /sys is mounted
+    nodes: int
 
 
 class CanaryOrder(TypedDict):
     """What is run before and after the program, to see what the machine does."""
 
-    argv: Annotated[list[str], "{out} is filled in by the launcher, which alone knows the folder"]
-    results: Annotated[Positive, "files that its processes leave of products and copies"]
-    read: NotRequired[Annotated[bool, "whether each host reads a file"]]
-    ranks: NotRequired[Annotated[Several, "of an allreduce; absent where there is none"]]
+    argv: list[str]  # {out} is filled in by the launcher, which alone knows the folder
+    results: int  # files that its processes leave of products and copies
+    read: NotRequired[bool]  # whether each host reads a file
+    ranks: NotRequired[int]  # of an allreduce; absent where there is none
 
 
 class StampsOrder(TypedDict):
     """How the stamps that a foreign program prints of its steps are read."""
 
-    source: Annotated[str, "stdout, stderr, or files in the attempt's folder"]
-    warmup: Annotated[Count, "steps that are left out first"]
-    meet: Annotated[
-        Annotated[str, one_of("all", "none")] | None,
-        "whether all ranks meet in each step; null: where they have one role",
-    ]
+    source: str  # stdout, stderr, or files in the attempt's folder
+    warmup: int  # steps that are left out first
+    # all or none: whether all ranks meet in each step; null: where they have one role
+    meet: str | None
 
 
 class Patterns(TypedDict):
     """What the metrics of a foreign program are read from its logs with."""
 
-    metrics: Annotated[
-        Sequence[Mapping[str, Any]],
-        "entries of result.extract in benchmark.yaml (``log_metrics.Metric``, as JSON)",
-    ]
+    # entries of result.extract in benchmark.yaml (``log_metrics.Metric``, as JSON)
+    metrics: Sequence[Mapping[str, Any]]
     digest: str
-    reader: NotRequired[
-        Annotated[Mapping[str, Any], "declaration of the reader of its log; absent without one"]
-    ]
-    stamps: NotRequired[
-        Annotated[StampsOrder, "how the stamps of its steps are read; absent where it has none"]
-    ]
+    reader: NotRequired[Mapping[str, Any]]  # declaration of the reader of its log
+    # how the stamps of its steps are read; absent where it has none
+    stamps: NotRequired[StampsOrder]
 
 
 class ExtractOrder(Patterns):
     """How the logs of a foreign program are read."""
 
-    srun_labels: Annotated[bool, "whether srun puts the rank in front of every line"]
+    srun_labels: bool  # whether srun puts the rank in front of every line
     work: Mapping[str, int]
 
 
@@ -101,71 +83,51 @@ class ProgramOrder(TypedDict):
     where the site's is used. ``files``: what the program is, by the words of the command.
     """
 
-    command: Annotated[list[str], "words; {python}, {program:NAME} and the like stay in braces"]
-    env: Annotated[dict[str, str], "variables that parameters and the experiment set"]
-    launch: Annotated[
-        Annotated[dict[str, list[str]], rule(propertyNames=one_of("single", "multi"))] | None,
-        "the benchmark's own launcher; null: the site's",
-    ]
-    files: Annotated[dict[str, str], "word of the command -> path or name"]
+    command: list[str]  # words; {python}, {program:NAME} and the like stay in braces
+    env: dict[str, str]  # variables that parameters and the experiment set
+    launch: dict[str, list[str]] | None  # the benchmark's own launcher; null: the site's
+    files: dict[str, str]  # word of the command -> path or name
 
 
 class RunPlace(TypedDict):
     """Where a run stood in the order of its campaign."""
 
-    seed: Annotated[Count | None, "null: in the order of the campaign file"]
-    position: Annotated[Positive, "from 1"]
-    of: Annotated[Positive, "runs of the campaign"]
+    seed: int | None  # null: in the order of the campaign file
+    position: int  # from 1
+    of: int  # runs of the campaign
 
 
 class Order(TypedDict):
     """What the launcher needs to know of a run."""
 
-    run_id: RunId
-    profile: Annotated[str, one_of(NONE, *KINDS)]
+    run_id: str
+    profile: str
     benchmark: str
-    version: Positive
-    params: Annotated[
-        dict[str, Any], rule(required=("ranks", "ranks_per_node")), "value of every parameter"
-    ]
-    repeat: Count
+    version: int
+    params: dict[str, Any]  # value of every parameter
+    repeat: int
     site: str
-    folder: Annotated[str, "the run's folder"]
-    data: Annotated[str | None, "folder of the data set"]
-    node_local: Annotated[str, "node-local scratch folder"]
-    argv: Annotated[list[str], "the command; {run_file} and {out} are filled in by the launcher"]
+    folder: str  # the run's folder
+    data: str | None  # folder of the data set
+    node_local: str  # node-local scratch folder
+    argv: list[str]  # the command; {run_file} and {out} are filled in by the launcher
     env: dict[str, str]
-    prologue: Annotated[list[str], "lines of shell before the command"]
-    time_limit_s: Annotated[AboveZero, "seconds"]
-    asked: Annotated[Asked | None, "what the Slurm job was asked for; null outside of Slurm"]
-    power: NotRequired[
-        Annotated[PowerOrder | None, "how energy is sampled; null where it is switched off"]
-    ]
-    canary: NotRequired[
-        Annotated[
-            CanaryOrder, "what is run before and after the program, to see what the machine does"
-        ]
-    ]
-    extract: NotRequired[
-        Annotated[ExtractOrder, "how the metrics of a foreign program are read from its logs"]
-    ]
-    program: NotRequired[
-        Annotated[ProgramOrder, "what is started at the point, with nothing of a site in it"]
-    ]
-    order: NotRequired[
-        Annotated[RunPlace, "where the run stood among all of the campaign when it was started"]
-    ]
-    replaces: NotRequired[
-        Annotated[
-            str,
-            "time and size of the record that is to be measured again (--forcerun); no other is "
-            "replaced",
-        ]
-    ]
-    memory_limit_bytes: NotRequired[
-        Annotated[Positive, "of a process of a rank; absent where the site sets no limit"]
-    ]
-    study: NotRequired[Annotated[str, "folder of the user's study, whose git state is recorded"]]
+    prologue: list[str]  # lines of shell before the command
+    time_limit_s: float  # seconds
+    asked: Asked | None  # what the Slurm job was asked for; null outside of Slurm
+    power: NotRequired[PowerOrder | None]  # how energy is sampled; null where it is switched off
+    # what is run before and after the program, to see what the machine does
+    canary: NotRequired[CanaryOrder]
+    # how the metrics of a foreign program are read from its logs
+    extract: NotRequired[ExtractOrder]
+    program: NotRequired[ProgramOrder]  # what is started at the point, with nothing of a site in it
+    # where the run stood among all of the campaign when it was started
+    order: NotRequired[RunPlace]
+    # time and size of the record that is to be measured again (--forcerun); no other is replaced
+    replaces: NotRequired[str]
+    # of a process of a rank; absent where the site sets no limit
+    memory_limit_bytes: NotRequired[int]
+    study: NotRequired[str]  # folder of the user's study, whose git state is recorded
 
 
 def write_order(path: Path, order: Order) -> str:

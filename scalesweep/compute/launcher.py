@@ -46,12 +46,12 @@ from scalesweep.core.record import (
     PREVIOUS_FAILURE,
     RECORD,
     SAMPLES,
-    BadRecordError,
     last_lines,
     publish,
     read_record,
     write_record,
 )
+from scalesweep.core.record_check import BadRecordError
 
 if TYPE_CHECKING:
     from scalesweep.compute.step_errors import StepErrors

@@ -5,9 +5,7 @@ The benchmarks, which import nothing of scalesweep, have types of their own;
 launcher.
 """
 
-from typing import Annotated, Any, NotRequired, TypedDict
-
-from scalesweep.core.fields import NOT_IN_FILE, Amount, Better, Count, PhaseSpan, Scope
+from typing import Any, NotRequired, TypedDict
 
 NATIVE = "native.json"
 
@@ -16,8 +14,8 @@ class Meaning(TypedDict):
     """What a metric's number means."""
 
     unit: str
-    better: Better
-    scope: Scope
+    better: str
+    scope: str
 
 
 class MetricValue(Meaning):
@@ -29,49 +27,37 @@ class MetricValue(Meaning):
 class Work(TypedDict, total=False):
     """How much a run does, over all ranks; what is not known is left out."""
 
-    samples_per_epoch: Count | None
-    bytes_per_epoch: Count | None
-    samples: Annotated[Count, "handled in the phases named, over all epochs"]
+    samples_per_epoch: int | None
+    bytes_per_epoch: int | None
+    samples: int  # handled in the phases named, over all epochs
     phases: list[str]
 
 
 class Resources(TypedDict):
     """Where the ranks ran, by rank."""
 
-    hosts: Annotated[list[str], "host of each rank"]
-    slurm_nodes: Annotated[list[str | None], "Slurm's name of each rank's node"]
-    slurm: NotRequired[
-        Annotated[
-            dict[str, Any],
-            NOT_IN_FILE,
-            "of the launcher: the job's id, and what it was asked for",
-        ]
-    ]
+    hosts: list[str]  # host of each rank
+    slurm_nodes: list[str | None]  # Slurm's name of each rank's node
+    slurm: NotRequired[dict[str, Any]]  # of the launcher: the job's id, and what it was asked for
 
 
 class Environment(TypedDict):
     """What the ranks ran in."""
 
-    ranks: Annotated[list[dict[str, Any]], "facts of each rank"]
+    ranks: list[dict[str, Any]]  # facts of each rank
     versions: dict[str, str | None]
-    variables: Annotated[dict[str, str], "of rank 0"]
-    node: NotRequired[
-        Annotated[dict[str, Any], NOT_IN_FILE, "of the launcher: facts about its host"]
-    ]
+    variables: dict[str, str]  # of rank 0
+    node: NotRequired[dict[str, Any]]  # of the launcher: facts about its host
 
 
 class Native(TypedDict):
     """native.json."""
 
-    phases: Annotated[dict[str, Amount], "seconds"]
-    phase_spans: NotRequired[
-        Annotated[
-            list[PhaseSpan],
-            "phases of rank 0 in their order: name, start and end in Unix seconds",
-        ]
-    ]
+    phases: dict[str, float]  # seconds
+    # phases of rank 0 in their order: name, start and end in Unix seconds
+    phase_spans: NotRequired[list[tuple[str, float, float]]]
     metrics: dict[str, MetricValue]
-    work: Annotated[Work, "over all ranks; what is not known is left out"]
+    work: Work  # over all ranks; what is not known is left out
     resources: Resources
     environment: Environment
     notes: dict[str, Any]

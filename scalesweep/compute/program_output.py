@@ -13,8 +13,8 @@ from scalesweep.compute.native_format import NATIVE, Environment, NativeParts, W
 from scalesweep.core.files import NotAFileError, read_regular
 from scalesweep.core.host import host_facts
 from scalesweep.core.npy import NOT_ARRAYS, check_sizes, npy_floats
-from scalesweep.core.record import SAMPLES
-from scalesweep.core.record_content import MAX_BYTES
+from scalesweep.core.record import EPOCH_TIMES, SAMPLES
+from scalesweep.core.record_check import MAX_BYTES
 
 _NATIVE_KEYS = ("phases", "metrics", "work", "resources", "environment", "notes")
 _METRIC_KEYS = {"value", "unit", "better", "scope"}
@@ -97,17 +97,18 @@ def unsupported(reason: str) -> NativeParts:
 
 
 def check_finite(samples: Path) -> None:
-    """Raise BadResultError if the .npz is damaged or a float64 array in it holds NaN or
-    infinity."""
+    """Raise BadResultError if the .npz is damaged, or a float64 array in it holds NaN, infinity or
+    times of epochs that are not above 0."""
     try:
         with zipfile.ZipFile(samples) as archive:
             check_sizes([member.file_size for member in archive.infolist()])
             for name in archive.namelist():
                 content = archive.read(name)
                 kind, values = npy_floats(content)
+                array = name.removesuffix(".npy")
                 if kind == "<f8" and not all(map(math.isfinite, values)):
-                    raise BadResultError(
-                        f"{SAMPLES}: {name.removesuffix('.npy')} holds NaN or infinity"
-                    )
+                    raise BadResultError(f"{SAMPLES}: {array} holds NaN or infinity")
+                if array in EPOCH_TIMES and values and min(values) <= 0:
+                    raise BadResultError(f"{SAMPLES}: {array} holds times that are not above 0")
     except NOT_ARRAYS as error:
         raise BadResultError(f"{SAMPLES} cannot be read: {error}") from None

@@ -35,8 +35,6 @@ class Cause(StrEnum):
     DEADLINE = "DEADLINE"
     NOT_SUBMITTED = "NOT_SUBMITTED"
     BAD_RECORD = "BAD_RECORD"
-    UNUSABLE_RECORD = "UNUSABLE_RECORD"
-    NEWER_RECORD = "NEWER_RECORD"
     UNFINISHED = "UNFINISHED"
     NOT_STATED = "NOT_STATED"
     UNKNOWN = "UNKNOWN"
@@ -166,15 +164,8 @@ _FACTS: dict[str, CauseFacts] = {
     ),
     Cause.NOT_SUBMITTED: CauseFacts("sbatch refused the job", (CALL,)),
     Cause.BAD_RECORD: CauseFacts(
-        "The record, or a file of it, is damaged: set aside under another name", (CALL,)
-    ),
-    Cause.UNUSABLE_RECORD: CauseFacts(
-        "The record is whole, but no table can be made of it: left where it is, and not measured "
-        "again",
-        (CALL,),
-    ),
-    Cause.NEWER_RECORD: CauseFacts(
-        "A newer version of scalesweep wrote the record: the folder is left alone", (CALL,)
+        "The record or its samples are damaged, or no table can be made of them: set aside under "
+        "another name", (CALL,)
     ),
     Cause.UNFINISHED: CauseFacts(
         "The imported run was cut or aborted; it counts as unfinished and not as failed", (IMPORT,)

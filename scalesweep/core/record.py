@@ -9,25 +9,19 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from scalesweep.core.errors import UserError
-from scalesweep.core.exchange_notes import with_exchange
 from scalesweep.core.files import (
     NotAFileError,
+    content_digest,
     digest_of,
     file_digest,
     open_regular,
     read_regular,
     write_atomic,
 )
-from scalesweep.core.profilers import KINDS, NONE, folder_name
+from scalesweep.core.npy import MAX_ARCHIVE
 from scalesweep.core.rank_columns import by_column
-from scalesweep.core.record_content import MAX_BYTES, check_content
+from scalesweep.core.record_check import MAX_BYTES, SCHEMA, BadRecordError, check_record
 
-# Of records: 1 holds what it says of each rank in rows, later ones by column; until 2 Horovod's
-# settings were ``notes.horovod``, in 3 they are part of ``notes.exchange``. Others are brought to
-# the last when they are read (``_upgraded``); nothing on disk is rewritten.
-SCHEMA = 3
-_NO_SCHEMA = 1000  # from here on a schema is damage, not a version
 FAILURE_SCHEMA = 1
 RECORD = "record.json"
 FAILURE = "failure.json"
@@ -35,6 +29,7 @@ FAILURE = "failure.json"
 PREVIOUS = "previous_"
 PREVIOUS_FAILURE = f"{PREVIOUS}{FAILURE}"
 SAMPLES = "samples.npz"
+POWER = "power.csv"  # in the run's folder
 # Of a foreign program, in the attempt's folder, on their way to become samples.npz of the run: it
 # may write a file of that name itself.
 EXTRACTED = ".extracted.npz"
@@ -59,48 +54,13 @@ OF_STAMPS = OF_STEPS | {*EPOCH_TIMES, WARMUP_STEP_TIMES}
 LAST_LINES = 20
 _TAIL_BYTES = 65536
 
-SOURCES = ("measured", "simulated", "imported")
 # In ``notes.dates`` of an imported record whose dates are the age of a file.
 LAST_MODIFIED = "last modified"
-
-
-# Key -> type(s) that a complete record has; values that may be absent are null, not missing.
-REQUIRED: dict[str, tuple[type, ...]] = {
-    "schema": (int,),
-    "run_id": (str,),
-    "benchmark": (str,),
-    "version": (int,),
-    "point": (dict,),
-    "repeat": (int,),
-    "site": (str,),
-    "source": (str,),
-    "started": (str,),
-    "ended": (str,),
-    "wall_s": (int, float, type(None)),
-    "attempt": (int,),
-    "phases": (dict,),
-    "metrics": (dict,),
-    "work": (dict,),
-    "resources": (dict,),
-    "environment": (dict,),
-    "notes": (dict,),
-    "git": (dict, type(None)),
-    "command": (list,),
-    "samples": (dict, type(None)),
-}
 
 
 # Content of a file -> JSON value, as json.loads; and whether a digest is that of a value.
 Parse = Callable[[bytes], Any]
 HasDigest = Callable[[Any, Any], bool]
-
-
-class BadRecordError(UserError):
-    """A record that cannot be trusted: cut, edited, of another run, or without its samples."""
-
-
-class NewerRecordError(UserError):
-    """A record of a newer version: neither to be trusted blindly nor to be set aside."""
 
 
 def described(path: Path) -> dict[str, Any]:
@@ -114,14 +74,11 @@ def write_record(folder: Path, record: Mapping[str, Any], samples: Path | None =
     What it says of each rank may be in rows, as programs write it, or by column already.
     ``samples`` (an .npz inside or outside the folder, on the same file system) is moved in
     first; record.json follows last, by rename, so that a record that exists is whole.
-    Raises BadRecordError if a required key is missing or has the wrong type, UnusableRecordError
-    where no table could be made of what it holds.
+    Raises BadRecordError unless the record is what one must be.
     """
     folder.mkdir(parents=True, exist_ok=True)
     described_samples = None if samples is None else {"file": SAMPLES, **described(samples)}
     complete = completed({**record, "samples": described_samples}, folder.name)
-    check_record(complete, folder.name)
-    check_content(complete)
     if samples is not None:
         samples.replace(folder / SAMPLES)
     path = folder / RECORD
@@ -133,6 +90,7 @@ def completed(record: Mapping[str, Any], run_id: str) -> dict[str, Any]:
     """``record`` as it is stored: by column, with schema and digest; raises BadRecordError."""
     complete = {**by_column(record), "schema": SCHEMA}
     complete.pop("digest", None)
+    check_record(complete, run_id)
     try:
         complete["digest"] = digest_of(complete)
     except ValueError as error:
@@ -156,77 +114,33 @@ def _has_digest(value: Any, digest: Any) -> bool:
     return bool(digest == digest_of(value))
 
 
-def check_record(record: Any, run_id: str, has_digest: HasDigest = _has_digest) -> None:
-    """Raise BadRecordError unless ``record`` is complete, of folder ``run_id``, and unchanged.
-
-    Raises NewerRecordError if it is of a later schema, whatever its digest: that version may make
-    its digests otherwise, and what it wrote must not be taken for damage.
-    """
-    if not isinstance(record, dict):
-        raise BadRecordError(f"{run_id}: the record is not a JSON object")
-    schema, rest = record.get("schema"), {k: v for k, v in record.items() if k != "digest"}
-    if schema not in range(1, SCHEMA + 1):
-        read = f"this version reads schemas 1 to {SCHEMA}"
-        if type(schema) is int and SCHEMA < schema < _NO_SCHEMA:
-            raise NewerRecordError(
-                f"{run_id}: a newer version of scalesweep wrote the record (schema {schema}), "
-                f"{read}: update scalesweep"
-            )
-        raise BadRecordError(f"{run_id}: record schema {schema!r}, {read}")
-    for key, types in REQUIRED.items():
-        if key not in record:
-            raise BadRecordError(f"{run_id}: the record lacks '{key}'")
-        value = record[key]
-        if type(value) in types:  # as all are that were parsed
-            continue
-        if not isinstance(value, types) or isinstance(value, bool):
-            raise BadRecordError(f"{run_id}: the record's '{key}' has the wrong type")
-    profile = record.get("profile", {"kind": NONE})
-    if not isinstance(profile, dict) or profile.get("kind") not in (NONE, *KINDS):
-        raise BadRecordError(f"{run_id}: the record's 'profile' names no kind of profile")
-    if folder_name(record["run_id"], profile["kind"]) != run_id:
-        raise BadRecordError(f"{run_id}: the record is of run {record['run_id']}")
-    checksums(record)
-    if record["source"] not in SOURCES:
-        raise BadRecordError(
-            f"{run_id}: source {record['source']!r}, allowed: {', '.join(SOURCES)}"
-        )
-    if not has_digest(rest, record.get("digest")):
-        raise BadRecordError(
-            f"{run_id}: the record was changed after it was written (digest differs)"
-        )
-
-
 def parse_record(
     content: bytes, run_id: str, parse: Parse = json.loads, has_digest: HasDigest = _has_digest
 ) -> dict[str, Any]:
-    """The record in the content of ``<run_id>/record.json``, checked and brought to ``SCHEMA``.
+    """The record in the content of ``<run_id>/record.json``, checked.
 
-    Raises BadRecordError naming what is wrong, NewerRecordError where the schema is not known yet.
+    Raises BadRecordError naming what is wrong, UserError for a record of another schema.
     """
     try:
         record = parse(content)
-        check_record(record, run_id, has_digest)
-    except (ValueError, RecursionError) as error:
+        rest = {key: value for key, value in record.items() if key != "digest"}
+        whole = has_digest(rest, record.get("digest"))
+    except (ValueError, AttributeError, RecursionError) as error:
         # UnicodeDecodeError and JSONDecodeError are ValueErrors.
         raise BadRecordError(f"{run_id}: the record is not whole JSON ({error})") from None
-    return _upgraded(record)
-
-
-def _upgraded(record: dict[str, Any]) -> dict[str, Any]:
-    """A record that was checked, as if it had been written with the schema of today."""
-    if record["schema"] == SCHEMA:
-        return record
-    notes = with_exchange(record["notes"])
-    return {**by_column(record), "notes": notes, "schema": SCHEMA}
+    if not whole:
+        raise BadRecordError(
+            f"{run_id}: the record was changed after it was written (digest differs)"
+        )
+    check_record(rest, run_id)
+    return dict(record)
 
 
 def read_record(path: Path) -> dict[str, Any]:
     """Read and check ``<run_id>/record.json``; raises BadRecordError naming what is wrong.
 
-    The samples file is checked for presence and size here; ``verify_files`` reads it whole.
-    ``scalesweep.state.record_reader`` does the same faster, where there is more than the
-    standard library.
+    The samples are there and have their size; ``read_samples`` compares their digest.
+    ``scalesweep.state.record_reader`` does the same faster, with orjson.
     """
     record = parse_record(record_bytes(path), path.parent.name)
     check_samples(path.parent, record)
@@ -277,6 +191,23 @@ def check_samples(folder: Path, record: Mapping[str, Any]) -> None:
             )
 
 
+def read_samples(folder: Path, record: Mapping[str, Any]) -> bytes:
+    """Content of the samples of a record that has some.
+
+    Raises BadRecordError, which names no run, unless they are those that the record was written
+    with, else OSError.
+    """
+    try:
+        content = read_regular(folder / SAMPLES, MAX_ARCHIVE)
+    except FileNotFoundError:
+        raise BadRecordError(f"{SAMPLES} is missing") from None
+    except NotAFileError as error:
+        raise BadRecordError(f"{SAMPLES} {error.strerror}") from None
+    if content_digest(content) != record["samples"]["blake2b"]:
+        raise BadRecordError(f"{SAMPLES} was changed: checksum differs")
+    return content
+
+
 def dates_of(record: Mapping[str, Any]) -> tuple[str, str]:
     """When a run started and ended; empty where no more is known than the age of its log."""
     notes = record.get("notes")
@@ -308,44 +239,6 @@ def last_lines(path: Path) -> list[str]:
     except OSError:
         return []
     return [line.rstrip() for line in text.splitlines() if line.strip()][-LAST_LINES:]
-
-
-def checksums(record: Mapping[str, Any]) -> dict[str, str]:
-    """File -> checksum of the files that belong to a record; raises BadRecordError."""
-    try:
-        entries = {SAMPLES: record["samples"], POWER: (record.get("energy") or {}).get("table")}
-        known = {name: entry for name, entry in entries.items() if entry is not None}
-        whole = all(isinstance(e["bytes"] + 0, int) for e in known.values())
-        digests = {name: entry["blake2b"] for name, entry in known.items()}
-    except (AttributeError, KeyError, TypeError):
-        whole, digests = False, {}
-    if not whole or not all(isinstance(digest, str) for digest in digests.values()):
-        raise BadRecordError(
-            f"{record.get('run_id')}: what the record says of its files is not whole"
-        )
-    return digests
-
-
-def verify_files(folder: Path, expected: Mapping[str, str]) -> None:
-    """Read the files of a record whole; raises BadRecordError if one was changed or is gone.
-
-    ``expected`` is what ``checksums`` returns. No number of a table rests on power.csv: one that
-    was deleted is not required. Raises OSError where a file cannot be read.
-    """
-    for name, digest in expected.items():
-        try:
-            actual = file_digest(folder / name)
-        except FileNotFoundError:
-            if name == POWER:
-                continue
-            raise BadRecordError(f"{folder.name}: {name} is missing") from None
-        except NotAFileError as error:
-            raise BadRecordError(f"{folder.name}: {name} {error.strerror}") from None
-        if actual != digest:
-            raise BadRecordError(f"{folder.name}: {name} was changed: checksum differs")
-
-
-POWER = "power.csv"  # in the run's folder
 
 
 def publish(work: Path, folder: Path) -> None:

@@ -27,7 +27,8 @@ from scalesweep.config.campaign import Campaign
 from scalesweep.core.files import canonical_json, digest_of
 from scalesweep.core.formatting import finite, text_of
 from scalesweep.core.plan_format import PlanExperiment, PlanProfile, PlanRun, read_plan
-from scalesweep.core.record import RECORD, BadRecordError, record_bytes
+from scalesweep.core.record import RECORD, record_bytes
+from scalesweep.core.record_check import BadRecordError
 from scalesweep.history.profiled import profiled_runs
 from scalesweep.history.store import CANARY, LEDGER, METRIC, PART, RunKey, Session
 from scalesweep.history.tracked import Tracker

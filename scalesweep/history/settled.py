@@ -23,7 +23,7 @@ from scalesweep.analysis.verdicts import (
 )
 from scalesweep.core.errors import UserError
 from scalesweep.core.files import digest_of, is_whole, read_regular, sealed, write_atomic
-from scalesweep.core.record_content import MAX_NUMBER
+from scalesweep.core.record_check import MAX_NUMBER
 from scalesweep.history.series_head import SeriesHead
 from scalesweep.history.store import BROKEN
 

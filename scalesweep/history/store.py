@@ -23,7 +23,7 @@ import pyarrow.parquet as pq
 from scalesweep.analysis.parquet import open_parquet, read_arrow
 from scalesweep.core.errors import UserError
 from scalesweep.core.files import digest_of, is_whole, replacing, sealed
-from scalesweep.core.record_content import MAX_NUMBER
+from scalesweep.core.record_check import MAX_NUMBER
 
 _log = logging.getLogger(__name__)
 

@@ -20,11 +20,10 @@ from scalesweep.core.record import (
     FAILURE,
     RECORD,
     SAMPLES,
-    BadRecordError,
-    checksums,
-    verify_files,
+    read_samples,
     write_record,
 )
+from scalesweep.core.record_check import BadRecordError
 from scalesweep.importers.imported_run import GPU, ImportedRun, NotRead, Refusal, shown
 from scalesweep.importers.made_benchmark import make_benchmark
 from scalesweep.state.record_reader import read_record
@@ -135,7 +134,8 @@ class RecordStore:
         for path in sorted(self.folder.glob(f"*/{RECORD}")):
             try:
                 record = read_record(path)
-                verify_files(path.parent, checksums(record))
+                if record["samples"] is not None:
+                    read_samples(path.parent, record)
             except BadRecordError as error:
                 set_aside(path.parent, str(error).removeprefix(f"{path.parent.name}: "))
                 continue

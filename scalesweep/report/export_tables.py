@@ -51,7 +51,6 @@ from scalesweep.findings.table import TABLE as FINDINGS
 from scalesweep.findings.table import findings_table
 from scalesweep.report.latex import write_latex
 from scalesweep.state.run_state import other_sites, scan
-from scalesweep.state.stock import newer
 from scalesweep.table.declared import frame_of
 from scalesweep.tables.derived import with_derived
 from scalesweep.tables.epoch_curves import ACCOUNT
@@ -78,9 +77,9 @@ def summaries_elsewhere(runs_folder: Path, run_ids: Iterable[str]) -> dict[str, 
         # Not remembered: another site's folder is left as it is.
         states = scan(folder, here, remember=False)
         done = [folder / run_id / RECORD for run_id in here if states[run_id].status == Status.DONE]
-        broken = newer(states)
+        broken: dict[str, str] = {}
         if done:
-            summaries[folder.name] = build_summary(done, broken=broken, unusable=broken)
+            summaries[folder.name] = build_summary(done, broken=broken)
         for run_id, why in broken.items():
             _log.warning("%s/%s: %s: left out", folder.name, run_id, why)
     return summaries

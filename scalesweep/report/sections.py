@@ -8,7 +8,6 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from scalesweep.core.causes import Cause
 from scalesweep.core.formatting import duration, finite, listed, number, plain, text_of
 from scalesweep.core.joined_experiments import constants_of, differing_settings
 from scalesweep.core.plan_format import Plan, PlanRun, parameter_of
@@ -161,8 +160,7 @@ def _failed_here(run: PlanRun, runs: Path) -> bool:
     """Whether a run failed in this campaign: all others have nothing but an imported record."""
     if run["status"] != Status.FAILED:
         return False
-    left = run["to_run"] or run["cause"] == Cause.UNUSABLE_RECORD
-    return left or (runs / run["run_id"] / FAILURE).is_file()
+    return run["to_run"] or (runs / run["run_id"] / FAILURE).is_file()
 
 
 def accepted_points(results: ExperimentResults) -> list[dict[str, Any]]:

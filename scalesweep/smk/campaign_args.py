@@ -15,17 +15,7 @@ from scalesweep.core.status import Status
 from scalesweep.slurm.commands import leave_job
 from scalesweep.state.results_folder import claim_folder
 from scalesweep.state.run_state import RunState
-from scalesweep.state.stock import (
-    Runs,
-    newer,
-    take_stock,
-    tell_runs,
-    tell_set_aside,
-    tell_stale,
-    tell_unusable,
-    untrusted,
-    unusable,
-)
+from scalesweep.state.stock import Runs, take_stock, tell_set_aside, tell_stale, untrusted
 
 _log = logging.getLogger(__name__)
 
@@ -129,12 +119,8 @@ def warn(campaign: Campaign, runs: Runs, odd: Mapping[str, RunState], dry: bool)
     """Warn of runs that are in no table though there are records; ``dry``: all stay as they are."""
     for line in campaign.programs.unknown.values():
         _log.warning("%s before it runs", line)
-    if newer_runs := newer(odd):
-        _log.warning("%s: nothing was changed: %s", campaign.runs_folder, tell_runs(newer_runs))
     if broken := untrusted(odd):
         _log.warning("%s", tell_set_aside(broken, dry))
-    if useless := unusable(odd):
-        _log.warning("%s", tell_unusable(useless))
     if stale := tell_stale(campaign, runs, odd):
         _log.warning("%s", stale)
 

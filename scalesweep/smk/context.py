@@ -28,8 +28,8 @@ from scalesweep.smk.looks import Looks
 from scalesweep.smk.report_command import report_command
 from scalesweep.state.artifacts import STATES_FOLDER, state_digest, state_file, was_changed
 from scalesweep.state.reextract import MARKERS, runs_to_reread
-from scalesweep.state.run_state import RunState, beside_done
-from scalesweep.state.stock import take_stock, tell_set_aside, tell_unusable, untrusted, unusable
+from scalesweep.state.run_state import RunState
+from scalesweep.state.stock import take_stock, tell_set_aside, untrusted
 
 # The output of the rule ``run``, in the run's folder. The record is none of Snakemake's files, so
 # Snakemake removes no record of a job that failed after it was written.
@@ -70,7 +70,7 @@ class SnakemakeContext:
         if self.options.get("pending") == "ignore":
             return ()
         held = self.repeats.held if self.repeats else frozenset()
-        left = {i for i, state in beside_done(self.states).items() if not state.settled}
+        left = {i for i, state in self.states.items() if not state.settled}
         every = tuple(i for i in self.runs if i in left and i not in held)
         return tuple(self._trials(every)) if "try" in self.options else every
 
@@ -188,25 +188,13 @@ class SnakemakeContext:
 
     @cached_property
     def _elsewhere(self) -> Mapping[str, str]:
-        """The folder with the marker of a run in a dry run, where that in the run's own folder
-        does not say what the record says."""
-        elsewhere: dict[str, str] = {}
-        for run_id in self.awaited if self.dry else ():
-            folder = Path(self.runs_folder, run_id)
-            record = folder / RECORD
-            done = self.states[run_id].settled and record.exists()
-            if done != (folder / MARKER).exists():
-                elsewhere[run_id] = self.elsewhere
-                if done:
-                    marker = Path(self.elsewhere, run_id, MARKER)
-                    marker.parent.mkdir()
-                    marker.touch()
-                    time_ns = record.stat().st_mtime_ns
-                    os.utime(marker, ns=(time_ns, time_ns))
-        return elsewhere
+        """The folder for the marker of a run in a dry run, which a call would remove."""
+        awaited = self.awaited if self.dry else ()
+        there = (i for i in awaited if Path(self.runs_folder, i, MARKER).exists())
+        return dict.fromkeys(there, self.elsewhere)
 
     def fit_markers(self, run_ids: Iterable[str] | None = None) -> None:
-        """Make the markers of the awaited runs, or of these, say what the records say; not in a dry
+        """Remove the markers of the awaited runs, or of these, that have no record; not in a dry
         run.
 
         Only awaited runs have markers in the DAG, so this costs finished campaigns nothing. Raises
@@ -283,22 +271,19 @@ class SnakemakeContext:
         return [f"{self.results}/.history/{self.history_digest}"] if self.campaign.history else []
 
     def set_aside(self) -> str:
-        """What is to be said about records that could not be trusted, or used, when they were read
-        since the workflow was parsed; empty if there are none."""
+        """What is to be said about records that could not be trusted when they were read since the
+        workflow was parsed; empty if there are none."""
         now = take_stock(self.campaign, self.runs)
         changed = {i: state for i, state in now.items() if state != self.states[i]}
-        parts = []
-        if broken := untrusted(changed):
-            again = "run snakemake again to repeat these measurements"
-            again = again if self.campaign.site.launch else "import again"
-            parts.append(f"{tell_set_aside(broken)}; {again}")
-        if useless := unusable(changed):
-            parts.append(tell_unusable(useless))
-        return "; ".join(parts)
+        if not (broken := untrusted(changed)):
+            return ""
+        again = "run snakemake again to repeat these measurements"
+        again = again if self.campaign.site.launch else "import again"
+        return f"{tell_set_aside(broken)}; {again}"
 
     def left_stale(self) -> str:
         """What a call ends with that left stale runs as they are; empty if there are none."""
-        count = sum(state.status == Status.STALE for state in beside_done(self.states).values())
+        count = sum(state.status == Status.STALE for state in self.states.values())
         if not count or self.dry or self.options.get("pending") == "ignore":
             return ""
         return (

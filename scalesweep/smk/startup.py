@@ -20,8 +20,8 @@ from scalesweep.smk.job_rules import JobRules
 from scalesweep.smk.preflight import Preflight
 from scalesweep.state.frameworks import leave_unsupported, tell_lacking
 from scalesweep.state.results_folder import check_writable
-from scalesweep.state.run_state import RunState, beside_done, forget_unsupported
-from scalesweep.state.stock import newer, take_stock, tell_runs
+from scalesweep.state.run_state import RunState, forget_unsupported
+from scalesweep.state.stock import take_stock
 
 _log = logging.getLogger(__name__)
 
@@ -44,8 +44,7 @@ def prepare(
     runs become jobs of Slurm. ``dry``: nothing is run, and nothing is written, moved or removed.
     ``verbs`` are what is asked for (``config.overrides.VERBS``). ``forced``: runs that are done may
     be measured again. ``by_nodes``: Snakemake was told how many nodes runs may have at once. Broken
-    records are set aside here, before Snakemake builds its DAG. Raises
-    UserError, also where there are records of a newer version that runs would be added to.
+    records are set aside here, before Snakemake builds its DAG. Raises UserError.
     """
     set_up()
     options = read_options(overrides, verbs)
@@ -54,13 +53,7 @@ def prepare(
     campaign = repeats.campaign
     runs = campaign.unique_runs()
     states = take_stock(campaign, runs, not dry, not dry)
-    odd = {i: state for i, state in beside_done(states).items() if is_odd(state)}
-    if newer(odd) and not (set(verbs) == {"report"} or options.get("pending") == "ignore"):
-        # A report of the others can be made; beside them nothing is measured.
-        raise UserError(
-            f"{campaign.runs_folder}: nothing was changed: {tell_runs(newer(odd))}; or name "
-            "another folder with --config results=FOLDER"
-        )
+    odd = {i: state for i, state in states.items() if is_odd(state)}
     if "retry" in options:
         if not dry:
             forget_unsupported(campaign.runs_folder, runs)

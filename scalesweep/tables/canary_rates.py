@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from scalesweep.core.errors import UserError
-from scalesweep.core.record_content import MAX_NUMBER
+from scalesweep.core.record_check import MAX_NUMBER
 
 CANARY = "_canary"
 WHEN = ("before", "after")

@@ -33,7 +33,7 @@ from scalesweep.core.files import canonical_json
 from scalesweep.core.formatting import finite
 from scalesweep.core.rank_columns import by_rank
 from scalesweep.core.record import POWER
-from scalesweep.core.record_content import MAX_NUMBER
+from scalesweep.core.record_check import MAX_NUMBER
 from scalesweep.tables.canary_rates import CANARY, canary_text
 from scalesweep.tables.exchange_text import EXCHANGE, EXCHANGED_BY, exchange_text, exchanged_by
 from scalesweep.tables.layers import LAYERS, layers_text

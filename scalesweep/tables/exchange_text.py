@@ -7,7 +7,7 @@ from typing import Any
 
 from scalesweep.analysis.exchange import Exchange
 from scalesweep.core.errors import UserError
-from scalesweep.core.record_content import MAX_NUMBER
+from scalesweep.core.record_check import MAX_NUMBER
 
 EXCHANGE = "_exchange"
 EXCHANGED_BY = "_exchanged_by"

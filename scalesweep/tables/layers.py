@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scalesweep.core.errors import UserError
-from scalesweep.core.record_content import MAX_NUMBER
+from scalesweep.core.record_check import MAX_NUMBER
 
 LAYERS = "_layers"
 MAX_LAYERS = 5000

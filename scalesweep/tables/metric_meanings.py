@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from scalesweep.analysis.metrics import SCALING_WORDS, column
-from scalesweep.core.record_content import MAX_METRICS
+from scalesweep.core.record_check import MAX_METRICS
 from scalesweep.tables.summary_cache import Row
 
 

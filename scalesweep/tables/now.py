@@ -12,7 +12,7 @@ from scalesweep.core.record import RECORD
 from scalesweep.core.status import Status
 from scalesweep.planning.plan import build_plan
 from scalesweep.state.run_state import scan
-from scalesweep.state.stock import newer, take_stock, untrusted, unusable
+from scalesweep.state.stock import take_stock, untrusted
 from scalesweep.tables.derived import with_derived
 from scalesweep.tables.summary import build_summary
 
@@ -42,8 +42,8 @@ def summary_of(folder: Path, run_ids: Iterable[str], kept: Path | None) -> pd.Da
     records = [
         folder / run_id / RECORD for run_id, state in states.items() if state.status == Status.DONE
     ]
-    broken = {**untrusted(states), **newer(states), **unusable(states)}
-    frame = build_summary(records, kept, broken, unusable=broken)
+    broken = untrusted(states)
+    frame = build_summary(records, kept, broken)
     for run_id, why in broken.items():
         _log.warning("%s/%s: %s: left out", folder.name, run_id, why)
     return frame

@@ -18,7 +18,7 @@ from scalesweep.compute.power.domains import SLACK, SLACK_S, WATCHED
 from scalesweep.core.files import content_digest, read_regular
 from scalesweep.core.npy import MAX_ARCHIVE
 from scalesweep.core.rank_columns import by_rank
-from scalesweep.core.record import BadRecordError
+from scalesweep.core.record_check import BadRecordError
 
 COLUMNS = ("time", "host", "domain", "watts")
 _MAX_WATTS = 1e15  # more is no power of a computer

@@ -5,9 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from scalesweep.analysis.arrays import Arrays
-from scalesweep.core.files import content_digest, read_regular
-from scalesweep.core.npy import MAX_ARCHIVE
-from scalesweep.core.record import RECORD, SAMPLES, BadRecordError, checksums
+from scalesweep.core.record import RECORD, read_samples
 from scalesweep.state.record_reader import read_record
 from scalesweep.tables.points import ExperimentData, Point
 
@@ -21,10 +19,7 @@ def read_arrays(folder: Path) -> tuple[Mapping[str, Any], Arrays]:
 def arrays_of(record: Mapping[str, Any], folder: Path) -> Arrays:
     """The arrays of a run whose record has some; raises BadRecordError or what damaged files
     raise."""
-    content = read_regular(folder / SAMPLES, MAX_ARCHIVE)
-    if content_digest(content) != checksums(record)[SAMPLES]:
-        raise BadRecordError(f"{SAMPLES} was changed: checksum differs")
-    return Arrays(content, verified=True)
+    return Arrays(read_samples(folder, record), verified=True)
 
 
 def ranks_of(data: ExperimentData, point: Point) -> int:

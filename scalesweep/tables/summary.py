@@ -15,9 +15,7 @@ kept apart, or than the steps that were declared) and is missing otherwise. Colu
 with ``_`` are bookkeeping, among them the curves of ``tables.epoch_curves`` as JSON text.
 """
 
-import errno
 import math
-import re
 from collections.abc import Mapping, Sequence
 from itertools import chain
 from pathlib import Path
@@ -31,20 +29,20 @@ from scalesweep.analysis.metrics import QUANTITIES, column
 from scalesweep.analysis.steady_state import steady_state
 from scalesweep.analysis.types import Floats
 from scalesweep.core.errors import UserError
-from scalesweep.core.files import NotAFileError, canonical_json, content_digest, read_regular
+from scalesweep.core.files import canonical_json
 from scalesweep.core.formatting import shorten
-from scalesweep.core.npy import MAX_ARCHIVE, NO_USE, NOT_ARRAYS
+from scalesweep.core.npy import NO_USE, NOT_ARRAYS
 from scalesweep.core.parallel import shared_map
 from scalesweep.core.rank_columns import machine_names
 from scalesweep.core.record import (
     RECORD,
     SAMPLES,
-    BadRecordError,
     dates_of,
+    read_samples,
     record_bytes,
     told_arrays,
 )
-from scalesweep.core.record_content import MAX_NUMBER
+from scalesweep.core.record_check import MAX_NUMBER, BadRecordError
 from scalesweep.state.record_reader import parse_record
 from scalesweep.state.run_state import files_stamp
 from scalesweep.tables.epoch_curves import CURVES, curves_of, span_warning
@@ -61,7 +59,6 @@ INTEGERS = ("version", "repeat", "hosts", "samples", "bytes")
 
 _TAKEN = frozenset((*IDENTITY, *EPOCH_COLUMNS))
 _SHORTEST_S = 1 / MAX_NUMBER  # rates are finite
-_METRIC_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.-]*")
 
 
 class _Read(NamedTuple):
@@ -88,8 +85,9 @@ def _summarise(
         identity["started"] = dates_of(record)[0] or None
         machines = machine_names(record.get("resources") or {})
         identity["hosts"] = len(machines) or None  # None where none is known
-        identity["samples"] = _count(work.get("samples_per_epoch"), "work.samples_per_epoch")
-        identity["bytes"] = _count(work.get("bytes_per_epoch"), "work.bytes_per_epoch")
+        for name in ("samples", "bytes"):
+            amount = work.get(f"{name}_per_epoch")
+            identity[name] = None if amount is None else int(amount)
         times = {
             name: _times(name, samples[name], point)
             for name in ("local_times", "global_times")
@@ -199,22 +197,12 @@ def _plain_metrics(
     for name, metric in metrics.items():
         value = metric["value"]
         meaning = {key: metric[key] for key in ("unit", "better", "scope")}
-        if not _METRIC_NAME.fullmatch(name):
-            raise UserError(f"metric '{name}': names are letters, digits and _ . -")
-        if isinstance(value, bool) or not isinstance(value, int | float | None):
-            raise UserError(f"metric '{name}' is not a number")
-        if meaning["better"] not in ("higher", "lower") or meaning["scope"] not in (
-            "rank",
-            "total",
-        ):
-            raise UserError(f"metric '{name}': better is higher or lower, scope rank or total")
         if name in QUANTITIES:
             known = QUANTITIES[name]
             if (known.unit, known.better, known.scope) != tuple(meaning.values()):
                 left_out.append(f"metric '{name}' is left out: the name has another meaning here")
                 continue
-        number = math.nan if value is None else float(value)
-        values[column(name, "mean", "run")] = number if math.isfinite(number) else math.nan
+        values[column(name, "mean", "run")] = math.nan if value is None else float(value)
         meanings[name] = meaning
     return values, meanings, left_out
 
@@ -233,14 +221,6 @@ def _log_warnings(record: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def _count(value: Any, name: str) -> int | None:
-    if value is None:
-        return None
-    if isinstance(value, bool) or not isinstance(value, int | float) or not value > 0:
-        raise UserError(f"{name} is {value!r}, not a positive number")
-    return int(value)
-
-
 def _plain(value: Any) -> Any:
     return canonical_json(value) if isinstance(value, list | dict) else value
 
@@ -250,18 +230,17 @@ def build_summary(
     previous: Path | None = None,
     broken: dict[str, str] | None = None,
     processes: int = 1,
-    unusable: dict[str, str] | None = None,
 ) -> "pd.DataFrame":
     """Summary of the runs whose ``record.json`` files are given, in their order.
 
     Rows of runs whose record and samples have the times and sizes that they had for ``previous``
     (left by ``keep_summary``) are taken from there, and neither is read. Others are read once, by
     so many processes; digests guard records and samples.
-    ``broken`` takes the runs whose files cannot be trusted, which are left out: id -> why;
-    ``unusable`` those whose files are whole, but hold what no row can be made of. A metric that
-    means something else in one run than in most is left out of that run, with a warning.
-    Raises UserError naming every run (the first three, then a count) that cannot be summarised,
-    without ``broken`` and ``unusable`` these too.
+    ``broken`` takes the runs whose files cannot be trusted, or hold what no row can be made of,
+    which are left out: id -> why. A metric that means something else in one run than in most is
+    left out of that run, with a warning.
+    Raises UserError naming every run (the first three, then a count) that cannot be read, without
+    ``broken`` these too.
     """
     known = KeptSummary(previous)
     keys = [(str(path), files_stamp(str(path.parent)) or "") for path in records]
@@ -281,14 +260,8 @@ def build_summary(
         if isinstance(row, Row):
             rows.append(row)
             kept.append(key)
-        elif isinstance(row, BadRecordError) and broken is not None:
+        elif isinstance(row, UserError) and broken is not None:
             broken[run_id] = str(row).removeprefix(f"{run_id}: ")
-        elif (
-            isinstance(row, UserError)
-            and not isinstance(row, BadRecordError)
-            and unusable is not None
-        ):
-            unusable[run_id] = str(row).removeprefix(f"{run_id}: ")
         elif isinstance(row, OSError):
             bad.append(f"{run_id}: {row.strerror}: {row.filename}")
         else:
@@ -321,33 +294,23 @@ def read_rows(paths: Sequence[Path]) -> list[Row | UserError | OSError]:
 
 
 def _read_run(path: Path) -> _Read:
-    """Record and samples of the run at ``path``; one read per file.
-
-    That tables can be made of the record has been seen when the plan was made (``run_state.look``).
-    """
+    """Record and samples of the run at ``path``; one read per file."""
     folder = path.parent
     run_id = folder.name
     try:
         record = parse_record(record_bytes(path), run_id)
     except FileNotFoundError:
         raise BadRecordError(f"{run_id}: {RECORD} is missing") from None
-    kept = record["samples"]
+    if record["samples"] is None:
+        return _summarise(record, {}, folder)
     try:
-        if kept is None:
-            return _summarise(record, {}, folder)
-        content = read_regular(folder / SAMPLES, MAX_ARCHIVE)
-        if content_digest(content) != kept["blake2b"]:
-            raise BadRecordError(f"{run_id}: {SAMPLES} was changed: checksum differs")
+        content = read_samples(folder, record)
+    except BadRecordError as error:
+        raise BadRecordError(f"{run_id}: {error}") from None
+    try:
         return _summarise(record, Arrays(content, verified=True), folder)
-    except FileNotFoundError:
-        raise BadRecordError(f"{run_id}: {SAMPLES} is missing") from None
-    except NotAFileError as error:
-        # One that is too long may be whole: it is left where it is.
-        kind = UserError if error.errno == errno.EFBIG else BadRecordError
-        raise kind(f"{run_id}: {SAMPLES} {error.strerror}") from None
     except NOT_ARRAYS as error:
-        what = "the record" if kept is None else SAMPLES
-        raise UserError(f"{run_id}: {what} cannot be read ({_line(error)})") from None
+        raise UserError(f"{run_id}: {SAMPLES} cannot be read ({_line(error)})") from None
 
 
 def _frame(rows: Sequence[Row], keys: Sequence[tuple[str, str]]) -> "pd.DataFrame":

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scalesweep.core.errors import UserError
-from scalesweep.core.record_content import MAX_NUMBER
+from scalesweep.core.record_check import MAX_NUMBER
 
 SWEEP = "_sweep"  # column of the summary
 SECONDS = "sweep_seconds"  # array of the samples

@@ -7,7 +7,9 @@ from typing import Any
 import numpy as np
 
 from scalesweep.core.files import digest_of
+from scalesweep.core.rank_columns import by_column
 from scalesweep.core.record import write_record
+from scalesweep.core.record_check import SCHEMA
 
 # Times in seconds of five epochs on 2 ranks of Piz Daint, printed by cosmoflow-benchmark,
 # notebooks/DataBenchmark.ipynb at b93a54a.
@@ -42,7 +44,7 @@ def write_run(root: Path, run_id: str, arrays: dict[str, Any], **changes: Any) -
 
 def write_unchecked(root: Path, run_id: str, **changes: Any) -> Path:
     """A record without samples under its right digest, whatever it says."""
-    record = {**make_record(run_id), "schema": 1, "samples": None, **changes}
+    record = by_column({**make_record(run_id), "schema": SCHEMA, "samples": None, **changes})
     (root / run_id).mkdir(parents=True)
     path = root / run_id / "record.json"
     path.write_text(json.dumps({**record, "digest": digest_of(record)}))

@@ -18,6 +18,7 @@ import numpy as np
 from scalesweep.analysis.table_io import write_tables
 from scalesweep.aspects.make_tables import make_tables
 from scalesweep.core.files import digest_of, file_digest
+from scalesweep.core.record import completed
 from scalesweep.slurm.job_table import COLUMNS
 from scalesweep.tables.summary import build_summary, write_summary
 from tests.fakes.plan import whole_plan
@@ -143,7 +144,6 @@ def _record(fake: Fake, run_id: str, point: Point, repeat: int, folder: Path) ->
     hosts = [f"nid{i:05d}" for i in range(ranks)]
     versions = {"python": "3.11.2", "tensorflow": "2.18.1", "horovod": "0.28.1", "numpy": "2.0.2"}
     record = {
-        "schema": 1,
         "run_id": run_id,
         "benchmark": "data_loading",
         "version": 1,
@@ -185,8 +185,7 @@ def _record(fake: Fake, run_id: str, point: Point, repeat: int, folder: Path) ->
         "command": ["python", "main.py"],
         "samples": described,
     }
-    record["digest"] = digest_of(record)
-    (folder / "record.json").write_text(json.dumps(record))
+    (folder / "record.json").write_text(json.dumps(completed(record, run_id)))
 
 
 def _failure(run_id: str, cause: str, folder: Path, lines: Sequence[str]) -> None:

@@ -24,9 +24,8 @@ READERS = (
     "compute/log_reader.py", "compute/stamp_lines.py",
     "compute/step_errors.py", "compute/error_texts.py", "compute/hang_report.py",
     "compute/memory_limit.py", "doctor/*",
-    # Names of variables that launchers set; records as they were before ``notes.exchange``.
+    # Names of variables that launchers set.
     "config/experiment_checks.py", "compute/program.py", "tables/provenance.py",
-    "core/exchange_notes.py",
     # A study of a script that is read for what it imports.
     "commands/study_from.py",
     # A site's file, whose single Python is that of the framework of before.

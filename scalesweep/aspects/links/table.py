@@ -13,11 +13,10 @@ from scalesweep.analysis.arrays import Arrays
 from scalesweep.analysis.slow_links import judge_links
 from scalesweep.analysis.types import Floats
 from scalesweep.core.errors import UserError
-from scalesweep.core.files import content_digest, read_regular
-from scalesweep.core.npy import MAX_ARCHIVE, NO_USE, NOT_ARRAYS
+from scalesweep.core.npy import NO_USE, NOT_ARRAYS
 from scalesweep.core.rank_columns import by_rank, machine_column
-from scalesweep.core.record import RECORD, SAMPLES, BadRecordError, checksums
-from scalesweep.core.record_content import MAX_NUMBER
+from scalesweep.core.record import RECORD, read_samples
+from scalesweep.core.record_check import MAX_NUMBER
 from scalesweep.state.record_reader import read_record
 from scalesweep.table.declared import DeclaredRow, column
 from scalesweep.tables.making import Maker, TableInputs
@@ -95,13 +94,9 @@ def pair_rows(inputs: TableInputs) -> Iterator[Pair]:
 def _links(folder: Path, ranks: int) -> dict[str, Any]:
     """Columns of a run's links; empty where it has timed none."""
     record = read_record(folder / RECORD)
-    expected = checksums(record).get(SAMPLES)
-    if expected is None:
+    if record["samples"] is None:
         return {}
-    content = read_regular(folder / SAMPLES, MAX_ARCHIVE)
-    if content_digest(content) != expected:
-        raise BadRecordError(f"{SAMPLES} was changed: checksum differs")
-    arrays = Arrays(content, verified=True)
+    arrays = Arrays(read_samples(folder, record), verified=True)
     if SECONDS not in arrays:
         return {}
     seconds = _best(arrays[SECONDS], ranks)

@@ -25,7 +25,7 @@ from scalesweep.analysis.types import Floats, Places
 from scalesweep.core.errors import UserError
 from scalesweep.core.npy import NO_USE, NOT_ARRAYS
 from scalesweep.core.rank_columns import by_rank, machine_column
-from scalesweep.core.record import RECORD, SAMPLES, checksums, holds_matches
+from scalesweep.core.record import RECORD, holds_matches
 from scalesweep.state.record_reader import read_record
 from scalesweep.table.declared import parameter_column
 from scalesweep.tables.epoch_curves import run_seconds
@@ -149,7 +149,7 @@ def _spreads(
 ) -> tuple[dict[str, Spread], tuple[str, ...]]:
     """Times by whose time it is, and the spans that the rank's own work is made of; none where its
     steps cannot be true."""
-    if SAMPLES not in checksums(record) or holds_matches(record):
+    if record["samples"] is None or holds_matches(record):
         return {}, ()
     samples = arrays_of(record, folder)
     try:

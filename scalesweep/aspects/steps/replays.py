@@ -43,7 +43,7 @@ from scalesweep.analysis.step_work import (
 from scalesweep.analysis.types import Floats
 from scalesweep.core.errors import UserError
 from scalesweep.core.npy import NO_USE, NOT_ARRAYS
-from scalesweep.core.record import RECORD, SAMPLES, checksums, holds_matches
+from scalesweep.core.record import RECORD, holds_matches
 from scalesweep.state.record_reader import read_record
 from scalesweep.table.declared import Estimate
 from scalesweep.tables.epoch_curves import run_seconds
@@ -100,7 +100,7 @@ def read_steps(data: ExperimentData, point: Point, runs: Path) -> list[RunSteps]
         run_id = str(data.summary["run_id"].iloc[row])
         try:
             record = read_record(runs / run_id / RECORD)
-            if SAMPLES not in checksums(record) or holds_matches(record):
+            if record["samples"] is None or holds_matches(record):
                 continue
             samples = arrays_of(record, runs / run_id)
             steps = rank_matrix(samples, STEP_TIMES, ranks)

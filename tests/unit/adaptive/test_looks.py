@@ -34,7 +34,7 @@ def finish(campaign: Campaign, runs: list[Run], values: list[float]) -> None:
         write_unchecked(
             campaign.runs_folder, run.run_id, benchmark="toy", repeat=run.repeat,
             point=dict(run.point), metrics=metrics, work={"samples_per_epoch": None},
-            resources={}, schema=1,
+            resources={},
         )  # fmt: skip
 
 

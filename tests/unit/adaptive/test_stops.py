@@ -44,7 +44,7 @@ def finish(campaign: Campaign, ranks: int, values: list[float], rate: float = 1,
         write_unchecked(
             campaign.runs_folder, run.run_id, benchmark="toy", repeat=run.repeat,
             point=dict(run.point), metrics={"speed": {"value": value, **RATE, **of}},
-            work={"samples_per_epoch": None}, resources={}, schema=1,
+            work={"samples_per_epoch": None}, resources={},
         )  # fmt: skip
 
 

@@ -19,13 +19,13 @@ from scalesweep.core.rank_columns import (
 )
 from scalesweep.core.record import (
     RECORD,
-    BadRecordError,
     completed,
     parse_record,
     read_record,
     record_text,
     write_record,
 )
+from scalesweep.core.record_check import SCHEMA, BadRecordError
 from scalesweep.state import record_reader
 from tests.unit.tables.test_summary import make_record
 
@@ -186,7 +186,12 @@ def test_the_fast_reader_reads_what_the_standard_library_reads(
 def test_literals_that_readers_differ_about(literal: str, honest: bool) -> None:
     """Whatever is in the text, both readers accept the same and refuse the same."""
     run_id = "data_loading-r2-0"
-    record = {**make_record(run_id, notes={"x": "@"}), "schema": 2, "samples": None}
+    record = {
+        **make_record(run_id, notes={"x": "@"}),
+        "schema": SCHEMA,
+        "samples": None,
+        "resources": {},
+    }
     text = json.dumps(record, ensure_ascii=False).replace('"@"', literal)
     try:
         digest = digest_of(json.loads(text)) if honest else digest_of(record)

@@ -5,10 +5,8 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import pytest
 
 from scalesweep.aspects.make_tables import make_tables
-from scalesweep.core.record_content import UnusableRecordError, _check_load
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.findings.base import CONFIRMED, OPEN, Finding
 from scalesweep.findings.load import disturbed_runs, other_load, resting_on_disturbed
@@ -82,9 +80,3 @@ def test_old_records_and_quiet_machines_say_nothing() -> None:
     assert OTHERS not in study({1: [None]}).rows("runs")[0]
     assert np.isclose(study({1: [0.05]}).rows("runs")[0][OTHERS], 0.05)
     assert json.loads(load_text({"load": {"others": 0.25}}) or "") == 0.25
-
-
-@pytest.mark.parametrize("load", [7, {"others": 1.5}, {"others": "much"}, {"others": -0.1}])
-def test_a_load_that_is_none_is_refused(load: Any) -> None:
-    with pytest.raises(UnusableRecordError, match="load"):
-        _check_load(load)

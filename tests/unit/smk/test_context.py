@@ -68,7 +68,7 @@ def test_a_marker_without_its_record_does_not_keep_a_run_from_running(campaign: 
     assert context.pending_markers() == [f"{stale}/.done", f"{fresh}/.done"]
 
 
-def test_finished_runs_have_markers_only_where_they_are_asked_for(campaign: Campaign) -> None:
+def test_finished_runs_have_no_markers(campaign: Campaign) -> None:
     context = context_of(campaign, Status.DONE)
     for folder in folders(context):
         (folder / "record.json").touch()

@@ -9,12 +9,12 @@ import pytest
 
 from scalesweep.config.campaign import Campaign
 from scalesweep.core.errors import UserError
-from scalesweep.core.record import FAILURE, RECORD, read_record, write_record
+from scalesweep.core.files import digest_of
+from scalesweep.core.record import FAILURE, RECORD, write_record
 from scalesweep.planning.plan import build_plan, write_plan
 from scalesweep.smk.context import MARKER, SnakemakeContext
 from scalesweep.smk.startup import prepare
 from scalesweep.state.artifacts import note_made, stamp_state
-from scalesweep.state.results_folder import claim_folder
 from scalesweep.state.stock import take_stock
 from tests.fakes.folder_tree import tree
 
@@ -67,16 +67,10 @@ def damage(campaign: Campaign) -> None:
     edit(runs_of(campaign)[0] / RECORD, '"wall_s": 1.0', '"wall_s": 2.0')
 
 
-def newer(campaign: Campaign) -> None:
-    edit(runs_of(campaign)[0] / RECORD, '"schema": 3', '"schema": 4')
-
-
-def older(campaign: Campaign) -> None:
-    """As schema 1 was: the digest is of the content as it is stored."""
-    from scalesweep.core.files import digest_of
-
+def other(campaign: Campaign) -> None:
+    """A record of another schema."""
     path = runs_of(campaign)[0] / RECORD
-    record = {**json.loads(path.read_text()), "schema": 1}
+    record = {**json.loads(path.read_text()), "schema": 4}
     del record["digest"]
     path.write_text(json.dumps({**record, "digest": digest_of(record)}))
 
@@ -110,7 +104,7 @@ def nothing(campaign: Campaign) -> None:
     pass
 
 
-CHANGES = [nothing, damage, newer, older, edited, no_record, no_marker, all_done]
+CHANGES = [nothing, damage, other, edited, no_record, no_marker, all_done]
 
 
 @pytest.mark.parametrize("change", CHANGES)
@@ -126,8 +120,8 @@ def test_a_dry_run_changes_nothing(
         try:
             call(campaign, dry=True, **options)
         except UserError as error:
-            assert change is newer and options != {"pending": "ignore"}
-            assert "a newer version of scalesweep wrote the record (schema 4)" in str(error)
+            assert change is other
+            assert "another version of scalesweep wrote the record (schema 4" in str(error)
         assert tree(tmp_path) == before
 
 
@@ -155,32 +149,6 @@ def test_a_dry_run_shows_that_all_would_be_made_again(campaign: Campaign) -> Non
     dry, real = call(campaign, dry=True), call(campaign, dry=False)
     (shown,), (stamp,) = (one.inventory_input(lambda _: []) for one in (dry, real))
     assert shown != stamp and Path(shown).stat().st_mtime >= Path(stamp).stat().st_mtime - 1
-
-
-def test_records_of_a_newer_version_are_refused_and_reported_beside(
-    campaign: Campaign, caplog: pytest.LogCaptureFixture
-) -> None:
-    newer(campaign)
-    claim_folder(campaign.results, "results")
-    before = tree(campaign.results)
-    with pytest.raises(UserError, match=r"nothing was changed: .* wrote the record") as error:
-        call(campaign, dry=False)
-    assert "\n" not in str(error.value) and tree(campaign.results) == before
-    # A report of the others goes on.
-    for options in ({"reports": True}, {"pending": "ignore"}):
-        context = call(campaign, dry=False, **options)
-        assert "newer version" in caplog.text
-        assert context.states[runs_of(campaign)[0].name].cause == "NEWER_RECORD"
-        assert not list(campaign.results.rglob("*.broken"))
-
-
-def test_an_older_record_is_brought_to_the_schema_of_today_on_read(campaign: Campaign) -> None:
-    older(campaign)
-    path = runs_of(campaign)[0] / RECORD
-    content = path.read_bytes()
-    context = call(campaign, dry=False)
-    assert context.states[path.parent.name].status == "done"
-    assert read_record(path)["schema"] == 3 and path.read_bytes() == content
 
 
 def test_stale_runs_end_a_call_and_are_never_awaited(

@@ -2,236 +2,233 @@
 
 import json
 import os
+import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from scalesweep.core.files import content_digest, sealed
-from scalesweep.core.record import (
-    BadRecordError,
-    checksums,
-    read_record,
-    verify_files,
-    write_record,
-)
-from scalesweep.state.run_index import INDEX, INDEX_FORMAT, RunIndex
-from scalesweep.state.run_state import forget_unsupported, look, scan
+from scalesweep.core.errors import UserError
+from scalesweep.core.files import sealed
+from scalesweep.core.locks import only_one
+from scalesweep.core.record import RECORD, SAMPLES, read_record, read_samples, write_record
+from scalesweep.core.record_check import BadRecordError
+from scalesweep.report.export_tables import summaries_elsewhere
+from scalesweep.state.run_index import INDEX
+from scalesweep.state.run_state import RunState, forget_unsupported, scan
+from scalesweep.state.stock import tell_set_aside, untrusted
+from scalesweep.tables.summary import build_summary
+from tests.fakes.folder_tree import tree
+from tests.fakes.records import make_record, times, write_run
 
-RUN = "toy-r1-0123456789ab"
-
-
-def record(**changes: Any) -> dict[str, Any]:
-    return {
-        "run_id": RUN, "benchmark": "toy", "version": 1, "point": {"ranks": 1}, "repeat": 0,
-        "site": "toy", "source": "measured", "started": "2026-01-01T00:00:00+00:00",
-        "ended": "2026-01-01T00:00:01+00:00", "wall_s": 1.0, "attempt": 1, "phases": {},
-        "metrics": {}, "work": {}, "resources": {}, "environment": {}, "notes": {}, "git": None,
-        "command": [], **changes,
-    }  # fmt: skip
+IDS = [f"data_loading-r2-{i}" for i in range(3)]
 
 
-def write(runs: Path, **changes: Any) -> Path:
-    samples = runs / "samples.tmp"
-    runs.mkdir(exist_ok=True)
-    with samples.open("wb") as file:
-        np.savez(file, local_times=np.arange(6.0).reshape(3, 2))
-    return write_record(runs / changes.get("run_id", RUN), record(**changes), samples)
+@pytest.fixture
+def runs(tmp_path: Path) -> Path:
+    """Three repeats of a run, with samples."""
+    folder = tmp_path / "runs"
+    for repeat, run_id in enumerate(IDS):
+        write_run(folder, run_id, times(1.0 + 0.1 * repeat + times()["local_times"]), repeat=repeat)
+    return folder
 
 
-def test_what_is_written_is_read(tmp_path: Path) -> None:
-    path = write(tmp_path / "runs")
-    found = read_record(path)
-    assert found["point"] == {"ranks": 1}
-    verify_files(path.parent, checksums(found))
-    assert np.load(path.parent / "samples.npz")["local_times"].shape == (3, 2)
-    assert sorted(p.name for p in path.parent.iterdir()) == ["record.json", "samples.npz"]
+def test_what_is_written_is_read(runs: Path) -> None:
+    record = read_record(runs / IDS[0] / RECORD)
+    assert record["point"] == make_record()["point"]
+    assert read_samples(runs / IDS[0], record) == (runs / IDS[0] / SAMPLES).read_bytes()
+    assert np.load(runs / IDS[0] / SAMPLES)["local_times"].shape == (5, 2)
+    assert sorted(path.name for path in (runs / IDS[0]).iterdir()) == [RECORD, SAMPLES]
 
 
-@pytest.mark.parametrize(
-    ("change", "told"),
-    [
-        ({"wall_s": float("nan")}, "NaN"),
-        ({"source": "guessed"}, "allowed: measured, simulated, imported"),
-        ({"point": None}, "'point' has the wrong type"),
-        ({"repeat": True}, "'repeat' has the wrong type"),
-    ],
-)
-def test_a_wrong_record_is_not_written(tmp_path: Path, change: dict[str, Any], told: str) -> None:
-    with pytest.raises(BadRecordError, match=told):
-        write(tmp_path / "runs", **change)
-    assert not list(tmp_path.glob("runs/*/record.json"))
+def _flip(path: Path) -> None:
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 4
+    path.write_bytes(bytes(content))
 
 
-def _edit(path: Path) -> None:
-    path.write_text(path.read_text().replace('"wall_s": 1.0', '"wall_s": 0.5'))
+def _swap(one: Path, other: Path) -> None:
+    between = one.with_name("between")
+    one.rename(between)
+    other.rename(one)
+    between.rename(other)
 
 
-def _cut(path: Path) -> None:
-    path.write_bytes(path.read_bytes()[:-40])
+def _edit(folder: Path) -> None:
+    path = folder / RECORD
+    path.write_text(path.read_text().replace('"wall_s": 200.5', '"wall_s": 100.5'))
 
 
-def _other(path: Path) -> None:
-    content = json.loads(path.read_text())
-    path.write_text(json.dumps({**content, "run_id": "toy-r1-ffffffffffff"}))
+def _edit_with_digest(folder: Path) -> None:
+    """By somebody who knows the digest, but not the run's id."""
+    edited = json.loads((folder / RECORD).read_bytes()) | {"run_id": IDS[1]}
+    shutil.copy(write_record(folder.parent / "other" / IDS[1], edited), folder / RECORD)
 
 
-def _no_samples(path: Path) -> None:
-    (path.parent / "samples.npz").unlink()
+# What happens to the first run -> the runs that cannot be trusted then, and what is said of them.
+DAMAGE: dict[str, tuple[Callable[[Path], object], dict[str, str]]] = {
+    "record cut": (lambda f: os.truncate(f / RECORD, 300), {IDS[0]: "not whole JSON"}),
+    "record emptied": (lambda f: (f / RECORD).write_bytes(b""), {IDS[0]: "not whole JSON"}),
+    "record of bytes": (lambda f: (f / RECORD).write_bytes(b"\xff\0" * 50), {IDS[0]: "not whole"}),
+    "record nested": (lambda f: (f / RECORD).write_text("[" * 100_000), {IDS[0]: "not whole"}),
+    "record flipped": (lambda f: _flip(f / RECORD), {IDS[0]: ""}),
+    "a number edited": (_edit, {IDS[0]: "changed after it was written"}),
+    "the id edited": (_edit_with_digest, {IDS[0]: f"is of run '{IDS[1]}'"}),
+    "records swapped": (
+        lambda f: _swap(f / RECORD, f.parent / IDS[1] / RECORD),
+        {IDS[0]: f"is of run '{IDS[1]}'", IDS[1]: f"is of run '{IDS[0]}'"},
+    ),
+    "samples cut": (lambda f: os.truncate(f / SAMPLES, 400), {IDS[0]: "samples.npz has 400 bytes"}),
+    "samples removed": (lambda f: (f / SAMPLES).unlink(), {IDS[0]: "samples.npz is missing"}),
+}
+# What only who reads the samples can see.
+OF_SAMPLES: dict[str, Callable[[Path], object]] = {
+    "flipped": lambda f: _flip(f / SAMPLES),
+    "swapped": lambda f: _swap(f / SAMPLES, f.parent / IDS[1] / SAMPLES),
+}
 
 
-def _short_samples(path: Path) -> None:
-    samples = path.parent / "samples.npz"
-    samples.write_bytes(samples.read_bytes()[:-1])
+@pytest.mark.parametrize("name", DAMAGE)
+@pytest.mark.parametrize("known", [True, False])
+def test_damage_is_named_and_set_aside(runs: Path, name: str, known: bool) -> None:
+    before = scan(runs, IDS)
+    assert {state.status for state in before.values()} == {"done"}
+    damage, expected = DAMAGE[name]
+    damage(runs / IDS[0])
+    if not known:
+        (runs / INDEX).unlink()
+    there = tree(runs)
+    assert sorted(untrusted(scan(runs, IDS, remember=False))) == sorted(expected)
+    assert tree(runs) == there  # a look alone writes nothing
+    states = scan(runs, IDS, quarantine=True)
+    broken = untrusted(states)
+    assert sorted(broken) == sorted(expected)
+    for run_id, why in expected.items():
+        assert why in broken[run_id] and not states[run_id].settled
+        assert not broken[run_id].startswith(run_id) and run_id in tell_set_aside(broken)
+        left = {path.name for path in (runs / run_id).iterdir()}
+        assert {f"{RECORD}.broken", "failure.json"} <= left and not {RECORD, SAMPLES} & left
+    others = [run_id for run_id in IDS if run_id not in expected]
+    assert {i: states[i] for i in others} == {i: before[i] for i in others}
+    assert scan(runs, IDS, quarantine=True) == states
+    done = [runs / i / RECORD for i, state in states.items() if state.status == "done"]
+    assert build_summary(done)["run_id"].tolist() == others
 
 
-def _not_json(path: Path) -> None:
-    path.write_bytes(b"\xff\x00" * 50)
+@pytest.mark.parametrize("name", OF_SAMPLES)
+def test_damaged_samples_are_named_where_they_are_read(
+    runs: Path, name: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    OF_SAMPLES[name](runs / IDS[0])
+    found = summaries_elsewhere(runs.parent / "here", IDS)
+    assert IDS[0] not in found["runs"]["run_id"].tolist()
+    assert f"runs/{IDS[0]}: samples.npz was changed" in caplog.text
+    assert (runs / IDS[0] / RECORD).exists()  # another site's folder is left as it is
 
 
-def _nested(path: Path) -> None:
-    path.write_text("[" * 100_000)
-
-
-DAMAGE = [_edit, _cut, _other, _no_samples, _short_samples, _not_json, _nested]
-
-
-@pytest.mark.parametrize("damage", DAMAGE)
-def test_damage_is_named_and_set_aside(tmp_path: Path, damage: Any) -> None:
-    runs = tmp_path / "runs"
-    path = write(runs)
-    assert scan(runs, [RUN])[RUN].status == "done"
-    damage(path)
-    os.utime(path, ns=(1, 1))  # a touched file is read again
-    with pytest.raises(BadRecordError, match=RUN):
-        read_record(path)
-    state = scan(runs, [RUN])[RUN]
-    assert (state.status, state.cause) == ("failed", "BAD_RECORD")
-    assert path.exists()
-    state = scan(runs, [RUN], quarantine=True)[RUN]
-    assert (state.status, state.cause) == ("failed", "BAD_RECORD")
-    assert not path.exists() and (path.parent / "record.json.broken").exists()
-
-
-def test_unchanged_records_are_not_read_again(tmp_path: Path, monkeypatch: Any) -> None:
-    runs = tmp_path / "runs"
-    write(runs)
-    before = scan(runs, [RUN])
+def test_unchanged_records_are_not_read_again(runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = scan(runs, IDS)
     monkeypatch.setattr(
         "scalesweep.state.run_state.read_record", lambda path: pytest.fail("read again")
     )
-    assert scan(runs, [RUN]) == before
-    assert before[RUN].wall_s == 1.0
+    assert scan(runs, IDS) == before and before[IDS[0]].wall_s == 200.5
 
 
-def test_a_look_writes_nothing(tmp_path: Path) -> None:
-    runs = tmp_path / "runs"
-    good, broken = write(runs), write(runs, run_id="toy-r1-ffffffffffff")
-    _cut(broken)
+def test_a_removed_record_is_a_run_that_is_new(runs: Path) -> None:
+    scan(runs, IDS)
+    (runs / IDS[0] / RECORD).unlink()
+    assert scan(runs, IDS, quarantine=True)[IDS[0]] == RunState("new")
 
-    def files() -> dict[Path, int]:
-        return {path: path.stat().st_mtime_ns for path in runs.rglob("*")}
 
-    before = files()
-    ids = [RUN, broken.parent.name, "none"]
-    for words in ({}, {"verify": True}, {"verify": True, "afresh": True}):
-        found = look(runs, ids, RunIndex(runs), **words)
-        assert [state.status for state in found.states.values()] == ["done", "failed", "new"]
-        assert list(found.read) == [RUN] and found.broken == [broken.parent.name]
-        assert not found.unreadable and bool(found.read[RUN].unread) is not bool(words)
-        assert files() == before
-    assert good.exists() and not (runs / INDEX).exists()
+def test_a_record_that_is_being_written_is_left_alone(runs: Path) -> None:
+    (runs / IDS[0] / SAMPLES).write_bytes(b"x")  # between the samples and the record of another
+    with only_one(runs / IDS[0]):
+        assert list(untrusted(scan(runs, IDS, quarantine=True))) == [IDS[0]]
+    assert (runs / IDS[0] / RECORD).exists()
+    scan(runs, IDS, quarantine=True)
+    assert not (runs / IDS[0] / RECORD).exists()
+
+
+def test_a_file_that_cannot_be_read_is_no_damage(
+    runs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(path: Path) -> None:
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr("scalesweep.state.run_state.read_record", refused)
+    with pytest.raises(UserError, match=rf"Permission denied: .*{RECORD}"):
+        scan(runs, IDS, quarantine=True)
+    assert all((runs / run_id / RECORD).exists() for run_id in IDS)
+
+
+def test_many_are_told_in_one_line() -> None:
+    told = tell_set_aside({f"run{i}": "cut" for i in range(500)})
+    assert told.startswith("500 records cannot be trusted and were set aside: run0 (cut), run1")
+    assert told.endswith("run9 (cut) and 490 more, see plan.csv")
+
+
+@pytest.mark.parametrize("samples", [{}, {"blake2b": 1}, {"bytes": 1.5, "blake2b": ""}])
+def test_a_record_that_tells_its_samples_wrong(tmp_path: Path, samples: dict[str, Any]) -> None:
+    with pytest.raises(BadRecordError, match=IDS[0]):
+        completed_with(samples)
+
+
+def completed_with(samples: dict[str, Any]) -> dict[str, Any]:
+    from scalesweep.core.record import completed
+
+    return completed({**make_record(IDS[0]), "samples": samples}, IDS[0])
 
 
 def test_an_index_that_cannot_be_kept_is_done_without(tmp_path: Path) -> None:
-    runs = tmp_path / "runs"
-    write(runs, wall_s=10**30)
+    write_record(tmp_path / "a", make_record("a", wall_s=10**30))
     for _ in range(2):
-        assert scan(runs, [RUN])[RUN].wall_s == 10**30
-    assert not (runs / INDEX).exists()
+        assert scan(tmp_path, ["a"])["a"].wall_s == 10**30
+    assert not (tmp_path / INDEX).exists()
 
 
-def test_states_of_unfinished_runs(tmp_path: Path) -> None:
-    runs = tmp_path / "runs"
-    (runs / "b").mkdir(parents=True)
-    (runs / "b" / "failure.json").write_text(json.dumps({"cause": "TIMEOUT", "detail": "60 s"}))
-    (runs / "c").mkdir()
-    (runs / "c" / "failure.json").write_text("{")
-    states = scan(runs, ["a", "b", "c"])
-    assert [states[r].status for r in "abc"] == ["new", "failed", "failed"]
-    assert [states[r].cause for r in "abc"] == ["", "TIMEOUT", "UNKNOWN"]
+def test_a_damaged_index_costs_nothing_but_time(runs: Path) -> None:
+    before = scan(runs, IDS)
+    content = (runs / INDEX).read_bytes()
+    body = json.loads(content)
+    del body["digest"]
+    entry = {**body["runs"], IDS[0]: body["runs"][IDS[0]][:3]}
+    for damaged in (
+        b"", b"{", b"[" * 100_000, content[:-1], content.replace(b"200.5", b"100.5"),
+        *(sealed({**body, "runs": wrong}).encode() for wrong in (None, [], 7, {IDS[0]: 3}, entry)),
+        sealed({**body, "format": 0}).encode(),
+    ):  # fmt: skip
+        (runs / INDEX).write_bytes(damaged)
+        assert scan(runs, IDS) == before
+        assert json.loads((runs / INDEX).read_bytes())["runs"].keys() == set(IDS)
+
+
+FAILED = {"started": "2026-01-01T00:00:00+00:00", "ended": "2026-01-01T00:01:01.500+00:00"}
 
 
 @pytest.mark.parametrize(
-    ("failure", "given_s"),
+    ("failure", "cause", "given_s"),
     [
-        ({"cause": "TIMEOUT", "asked": {"limit_s": 90}}, 90.0),
-        ({"cause": "TIMEOUT", "asked": None}, 61.5),
-        ({"cause": "TIMEOUT", "asked": {"limit_s": None}, "ended": "soon"}, None),
-        ({"cause": "TIMEOUT", "asked": {"limit_s": 10**400}}, None),
-        ({"cause": "HANG", "asked": {"limit_s": 90}}, None),
+        (None, "", None),
+        ("{", "UNKNOWN", None),
+        ({"cause": "TIMEOUT", "asked": {"limit_s": 90}}, "TIMEOUT", 90.0),
+        ({"cause": "TIMEOUT", "asked": None}, "TIMEOUT", 61.5),
+        ({"cause": "TIMEOUT", "asked": {"limit_s": None}, "ended": "soon"}, "TIMEOUT", None),
+        ({"cause": "TIMEOUT", "asked": {"limit_s": 10**400}}, "TIMEOUT", None),
+        ({"cause": "HANG", "asked": {"limit_s": 90}}, "HANG", None),
     ],
 )
-def test_what_a_run_had_that_reached_its_limit(
-    tmp_path: Path, failure: dict[str, Any], given_s: float | None
+def test_states_of_runs_without_a_record(
+    tmp_path: Path, failure: Any, cause: str, given_s: float | None
 ) -> None:
-    times = {"started": "2026-01-01T00:00:00+00:00", "ended": "2026-01-01T00:01:01.500+00:00"}
-    (tmp_path / RUN).mkdir()
-    content = {"detail": "", **times, **failure}
-    (tmp_path / RUN / "failure.json").write_text(json.dumps(content))
-    assert scan(tmp_path, [RUN])[RUN].given_s == given_s
-
-
-def test_a_damaged_index_costs_nothing_but_time(tmp_path: Path) -> None:
-    runs = tmp_path / "runs"
-    write(runs)
-    stamp = scan(runs, [RUN])[RUN].stamp
-    content = (runs / ".index.json").read_bytes()
-    body = json.loads(content)
-    del body["digest"]
-    assert body["format"] == INDEX_FORMAT
-    assert (body["runs"], body["stamp"], body["wall_s"], body["kind"]) == (
-        [RUN],
-        [stamp],
-        [1.0],
-        [0],
-    )
-    assert [(kind["source"], kind["stamp"]) for kind in body["kinds"]] == [("measured", "")]
-    assert list(body["unread"]) == [RUN]
-    other = {**body, "wall_s": [9.0]}
-    unsealed = json.dumps(body).encode()
-    damaged = [b"", b"{", b"[" * 100_000, unsealed, content[:-1], content.replace(b"1.0", b"9.0")]
-    wrong: list[Any] = [
-        None,
-        [],
-        "x",
-        {},
-        [None],
-        [[]],
-        [RUN, RUN],
-        {RUN: stamp},
-        [7],
-    ]
-    parts = {**dict.fromkeys(("runs", "stamp", "kinds"), wrong), "kind": [[1], [-1], None]}
-    damaged += [
-        sealed({**other, name: value}).encode()
-        for name, values in parts.items()
-        for value in values
-    ]
-    damaged += [sealed({k: v for k, v in other.items() if k != n}).encode() for n in other]
-    damaged += [sealed({**other, "format": INDEX_FORMAT - 1}).encode()]
-    entry = [stamp, 9.0, "measured", None, None, "", {}, "", "", {}, None]
-    damaged += [sealed({"format": 9, "runs": {RUN: entry}}).encode()]
-    # Of the format before, whose first line sealed the second.
-    old = json.dumps({RUN: entry}).encode()
-    first = {"format": 5, "blake2b": content_digest(old)}
-    damaged += [json.dumps(first).encode() + b"\n" + old]
-    for index in damaged:
-        (runs / ".index.json").write_bytes(index)
-        state = scan(runs, [RUN])[RUN]
-        assert (state.status, state.wall_s, state.source) == ("done", 1.0, "measured")
-        assert (runs / ".index.json").read_bytes() == content
+    (tmp_path / "a").mkdir()
+    if failure is not None:
+        text = failure if failure == "{" else json.dumps({"detail": "", **FAILED, **failure})
+        (tmp_path / "a" / "failure.json").write_text(text)
+    state = scan(tmp_path, ["a"])["a"]
+    assert (state.status, state.cause) == ("failed" if cause else "new", cause)
+    assert state.given_s == given_s and not state.settled
 
 
 @pytest.mark.parametrize(
@@ -247,20 +244,17 @@ def test_a_damaged_index_costs_nothing_but_time(tmp_path: Path) -> None:
 def test_the_part_of_a_run_that_does_not_grow_with_its_work(
     tmp_path: Path, phases: dict[str, Any], fixed_s: float | None
 ) -> None:
-    runs = tmp_path / "runs"
-    write(runs, phases=phases)
+    write_record(tmp_path / "a", make_record("a", phases=phases))
     for _ in range(2):  # from the record, then from the index
-        assert scan(runs, [RUN])[RUN].fixed_s == fixed_s
+        assert scan(tmp_path, ["a"])["a"].fixed_s == fixed_s
 
 
 def test_an_unsupported_point_is_settled_until_it_is_to_be_tried_again(tmp_path: Path) -> None:
-    runs = tmp_path / "runs"
-    write(runs, unsupported="all_reduce nccl: needs a GPU")
+    write_record(tmp_path / "a", make_record("a", unsupported="all_reduce nccl: needs a GPU"))
     for _ in range(2):  # from the record, then from the index
-        state = scan(runs, [RUN])[RUN]
+        state = scan(tmp_path, ["a"])["a"]
         assert (state.status, state.cause) == ("unsupported", "UNSUPPORTED")
         assert state.detail == "all_reduce nccl: needs a GPU" and state.settled
-    forget_unsupported(runs, [RUN])
-    state = scan(runs, [RUN])[RUN]
-    assert state.status == "new" and not state.settled
-    assert (runs / RUN / "record.json.unsupported").is_file()
+    forget_unsupported(tmp_path, ["a"])
+    assert scan(tmp_path, ["a"])["a"] == RunState("new")
+    assert (tmp_path / "a" / "record.json.unsupported").is_file()

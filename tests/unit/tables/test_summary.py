@@ -115,16 +115,8 @@ def test_impossible_times_name_the_run(local: Any, total: Any, match: str) -> No
 @pytest.mark.parametrize(
     ("changes", "match"),
     [
-        ({"work": {"samples_per_epoch": 0}}, "samples_per_epoch"),
         ({"point": {}}, "lacks 'ranks'"),
         ({"point": {"ranks": 2, "samples": 3}}, "parameter cannot be named 'samples'"),
-        ({"metrics": {"x y": {"value": 1.0, "unit": "s", "better": "lower", "scope": "rank"}}},
-         "metric 'x y'"),
-        ({"metrics": {"x": {"value": "1", "unit": "s", "better": "lower", "scope": "rank"}}},
-         "not a number"),
-        ({"metrics": {"x": {"value": 1, "unit": "s", "better": "less", "scope": "rank"}}},
-         "better is"),
-        ({"metrics": {"x": {"value": 1}}}, "lacks 'unit'"),
     ],
 )  # fmt: skip
 def test_records_that_contradict_themselves(changes: dict[str, Any], match: str) -> None:
@@ -331,13 +323,13 @@ def test_matches_of_patterns_are_neither_curves_nor_times(tmp_path: Path, foreig
     notes = {"extract": {"extract_digest": "ab", "metrics": {}}} if foreign else {}
     arrays = {"loss": np.array([1.0, 0.5]), "local_times": np.array([1.0, 2.0, 3.0])}
     path = write_run(tmp_path, "a", arrays, metrics=metrics, notes=notes)
-    unusable: dict[str, str] = {}
-    frame = summary.build_summary([path], unusable=unusable)
+    broken: dict[str, str] = {}
+    frame = summary.build_summary([path], broken=broken)
     if foreign:
-        assert frame["loss_mean_run"].tolist() == [0.5] and not unusable
+        assert frame["loss_mean_run"].tolist() == [0.5] and not broken
         assert np.isnan(frame["total_time_mean_init"][0])
     else:
-        assert unusable == {"a": "local_times is float64 of shape (3,), not times[epoch, rank]"}
+        assert broken == {"a": "local_times is float64 of shape (3,), not times[epoch, rank]"}
 
 
 @pytest.mark.parametrize("unit", ["s", "ms"])
@@ -375,23 +367,12 @@ BAD_ARRAYS: dict[str, tuple[dict[str, Any], str]] = {
 def test_a_run_that_cannot_be_summarised_takes_no_other_with_it(tmp_path: Path, name: str) -> None:
     arrays, why = BAD_ARRAYS[name]
     paths = [write_run(tmp_path, i, times() if i == "a" else arrays) for i in ("a", "b")]
-    unusable: dict[str, str] = {}
-    frame = summary.build_summary(paths, unusable=unusable)
-    assert frame["run_id"].tolist() == ["a"] and list(unusable) == ["b"]
-    assert why in unusable["b"] and "\n" not in unusable["b"]
+    broken: dict[str, str] = {}
+    frame = summary.build_summary(paths, broken=broken)
+    assert frame["run_id"].tolist() == ["a"] and list(broken) == ["b"]
+    assert why in broken["b"] and "\n" not in broken["b"]
     with pytest.raises(UserError, match=r"^b: "):
         summary.build_summary(paths)
-
-
-def test_samples_that_are_too_long_to_be_read_stay(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = write_run(tmp_path, "a", times())
-    monkeypatch.setattr(summary, "MAX_ARCHIVE", 100)
-    broken: dict[str, str] = {}
-    unusable: dict[str, str] = {}
-    assert summary.build_summary([path], broken=broken, unusable=unusable).empty
-    assert not broken and "bytes, at most 100 are read" in unusable["a"]
 
 
 def test_archives_are_bounded_before_anything_is_inflated(

@@ -1,0 +1,58 @@
+"""order.json and native.json: what launcher and programs leave for each other."""
+
+import ast
+import json
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from scalesweep.compute import job_spec
+from scalesweep.compute.job_spec import Order, await_order, read_order, write_order
+from scalesweep.compute.native_format import Native
+from scalesweep.core.errors import UserError
+from scalesweep.core.paths import BENCHMARKS
+
+
+def test_programs_and_launcher_name_the_same_fields() -> None:
+    """The benchmarks have a type of their own, because they import nothing of scalesweep."""
+    tree = ast.parse((BENCHMARKS / "harness" / "native.py").read_text())
+    theirs = next(
+        node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == "Native"
+    )
+    names = {node.target.id for node in theirs.body if isinstance(node, ast.AnnAssign)}  # type: ignore[union-attr]
+    assert names == set(Native.__annotations__)
+
+
+def test_an_order_that_lacks_something_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "order.json"
+    other: Any = {"command": "make data"}
+    write_order(path, other)
+    with pytest.raises(UserError, match=r"cannot read the job specification \(it lacks 'argv'\)"):
+        read_order(path)
+    path.write_text(json.dumps(other | {"digest": "0"}))
+    with pytest.raises(UserError, match="it was changed: its digest differs"):
+        read_order(path)
+
+
+def test_a_job_waits_for_its_own_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "order.json"
+    order: Any = dict.fromkeys(Order.__required_keys__, "x")
+    digest = write_order(path, {**order, "run_id": "new"})
+    assert json.loads(path.read_bytes())["digest"] == digest
+    content = path.read_bytes()
+    # What a network file system still shows, and then shows no more.
+    write_order(path, {**order, "run_id": "old"})
+    monkeypatch.setattr(job_spec, "_POLL_S", 0.01)
+    threading.Timer(0.2, path.write_bytes, [content]).start()
+    assert await_order(path, digest)["run_id"] == "new"
+    path.unlink()
+    threading.Timer(0.2, path.write_bytes, [content]).start()
+    assert await_order(path, digest)["run_id"] == "new"
+    # Another order was written meanwhile, for a job that was requeued.
+    monkeypatch.setattr(job_spec, "CACHED_S", 0.1)
+    assert await_order(path, "0" * 32)["run_id"] == "new"
+    path.unlink()
+    with pytest.raises(UserError, match="cannot read the job specification"):
+        await_order(path, digest)
