@@ -8,15 +8,13 @@ the run's folder (run file, logs, what the program writes); only a result that i
 import contextlib
 import json
 import os
-import re
 import shutil
-import signal
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from scalesweep.compute import hang_report
 from scalesweep.compute.canary import Canary
@@ -30,7 +28,7 @@ from scalesweep.compute.program import Outcome, environment, run_apart, run_prog
 from scalesweep.compute.program_output import BadResultError, read_native, unsupported
 from scalesweep.compute.standstill import suspended
 from scalesweep.core import disk_full
-from scalesweep.core.causes import OF_EXIT_CODE, Cause
+from scalesweep.core.causes import Cause
 from scalesweep.core.errors import UserError
 from scalesweep.core.files import stamp_of, write_atomic
 from scalesweep.core.locks import only_one
@@ -53,11 +51,6 @@ from scalesweep.core.record import (
 )
 from scalesweep.core.record_check import BadRecordError
 
-if TYPE_CHECKING:
-    from scalesweep.compute.step_errors import StepErrors
-
-# Exit codes of Python after an exception, and of launchers after SIGABRT, which C++ ends with.
-_BY_ERROR = (1, 128 + signal.SIGABRT, 256 - signal.SIGABRT)
 # How long the profiles of all ranks may take to be summed up.
 _SUMMARY_S = 300.0
 
@@ -283,13 +276,7 @@ def _end(measured: _Measured, work: Path, spec: Order) -> _Verdict:
         )
     if outcome.ended_by_us:
         late = _judge_late(outcome, work, spec)
-        detail = late.detail
-        if (limit := spec.get("memory_limit_bytes")) is not None:
-            # A program may ask for memory again and again, as OpenBLAS does for its threads.
-            from scalesweep.compute.memory_limit import under_limit
-
-            detail = under_limit(detail, limit)
-        return _Verdict(late.cause, detail, {"stacks": late.groups} if late.groups else {})
+        return _Verdict(late.cause, late.detail, {"stacks": late.groups} if late.groups else {})
     hang_report.remove(work)
     if outcome.exit_code == 0 and outcome.stood_s > 0:
         return _Verdict(Cause.SUSPENDED, suspended(outcome.stood_s, outcome.wall_s))
@@ -311,77 +298,9 @@ def _judge(outcome: Outcome, work: Path, spec: Order) -> _Verdict:
     if outcome.exit_code == 0:
         return _Verdict(None, "")
     # Imported here, because it takes milliseconds, which runs that end well are spared.
-    from scalesweep.compute.step_errors import read_step_errors, without_labels
+    from scalesweep.compute.failure_cause import failure_of
 
-    if (full := disk_full.why_failed(work, _last_lines(work))) is not None:
-        return _Verdict(Cause.DISK_FULL, without_labels(full, spec["argv"]))
-    step = read_step_errors(work / "stderr.log", spec["argv"])
-    if step.launch and step.first is None:
-        return _Verdict(Cause.LAUNCH_FAILED, step.launch)
-    more: Mapping[str, Any] = {}
-    if step.first is not None:
-        # srun itself exits with 143 where it ends the other ranks (--kill-on-bad-exit).
-        code, number = step.first
-        outcome = outcome._replace(exit_code=code, signal=number)
-        more = {"exit_code": code, "signal": number}
-        # Who waited for others in vain, or lost them, is not at fault.
-        if step.node and step.guilty:
-            more = {**more, "first_ranks": step.ranks, "first_nodes": step.node}
-    if step.memory:
-        return _Verdict(Cause.OUT_OF_MEMORY, step.memory, more)
-    cause, detail = _cause(outcome, work, spec, step)
-    # What the kernel kills has not reached a limit of its own.
-    limit = None if outcome.oom else spec.get("memory_limit_bytes")
-    if limit is not None or cause in (Cause.OUT_OF_MEMORY, Cause.GPU_OUT_OF_MEMORY):
-        from scalesweep.compute.memory_limit import gpu_memory_facts, judged, memory_facts
-
-        if limit is not None:
-            cause, detail = judged(cause, detail, step.words or step.own, limit)
-        if cause == Cause.OUT_OF_MEMORY and (
-            facts := memory_facts(detail, _native_error(work)[2], limit)
-        ):
-            more = {**more, "memory": facts}
-        if cause == Cause.GPU_OUT_OF_MEMORY and (facts := gpu_memory_facts(detail)):
-            more = {**more, "memory": facts}
-    if step.who and spec["params"]["ranks"] > 1:
-        detail = f"{detail} ({step.who})"
-    return _Verdict(cause, detail, more)
-
-
-def _cause(outcome: Outcome, work: Path, spec: Order, step: "StepErrors") -> tuple[str, str]:
-    """Cause and detail of a program that failed; ``step``: what it and Slurm printed on stderr."""
-    own = step.own
-    code, said, _ = _native_error(work)
-    code = code or outcome.exit_code
-    # What ends a program without asking it leaves no other code.
-    by_error = code in _BY_ERROR or outcome.signal == signal.SIGABRT
-    reason = step.reason if by_error and not said else None
-    # The rank that failed first says why, whatever the others say of its end.
-    said = said or (reason.text if reason else _said(list(step.words), spec["benchmark"]))
-    if step.words and not said:
-        said = step.words[-1].strip()
-    said = said or _said([*last_lines(work / "stdout.log"), *own], spec["benchmark"])
-    # An external program gives its exit codes a meaning of its own.
-    known = {} if "extract" in spec else OF_EXIT_CODE
-    if code in known and (said or known[code] != Cause.UNSUPPORTED):
-        return known[code], said or f"exit code {code}"
-    cause = reason.cause if reason else None
-    killed = outcome.signal == signal.SIGKILL or code in (1, 137)
-    if outcome.oom and killed and cause in (None, Cause.KILLED):
-        return Cause.OUT_OF_MEMORY, "the kernel killed a process for lack of memory during the run"
-    if cause is not None:
-        return cause, said
-    if outcome.signal is not None:
-        why = f": {said}" if reason else ""
-        return Cause.KILLED, f"signal {signal.Signals(outcome.signal).name}{why}"
-    # What others print after a silent rank has gone is of its end: "Connection closed by peer".
-    # A single rank has no others: srun may tell its end before it passes on its words.
-    silent = step.ranks and not step.words and spec["params"]["ranks"] > 1
-    said = said or (own[-1].strip() if own and not silent else "")
-    said = said or _framed(last_lines(work / "stderr.log"))
-    if reason and not step.guilty and step.left:
-        said = f"{step.left} had ended with exit code 0 before: {said}"
-    return Cause.NON_ZERO_EXIT, f"exit code {code}" + (f": {said}" if said else "")
+    return _Verdict(*failure_of(outcome, work, spec))
 
 
 def _why_refused(error: Exception, work: Path) -> _Verdict:
@@ -394,41 +313,6 @@ def _why_refused(error: Exception, work: Path) -> _Verdict:
     return (
         _Verdict(Cause.BAD_RESULT, str(error)) if full is None else _Verdict(Cause.DISK_FULL, full)
     )
-
-
-def _native_error(work: Path) -> tuple[int | None, str, Mapping[str, Any]]:
-    """Exit code and message that the program left in native_error.json, and what else it says
-    there of its memory; or (None, "", {}).
-
-    horovodrun exits with 1 whatever its processes exit with.
-    """
-    try:
-        error = json.loads((work / "native_error.json").read_bytes())
-        code, message = int(error["exit_code"]), " ".join(str(error["message"]).split())
-        memory = error.get("memory")
-    except (OSError, ValueError, KeyError, TypeError):
-        return None, "", {}
-    return code, message, memory if isinstance(memory, dict) else {}
-
-
-def _said(lines: list[str], benchmark: str) -> str:
-    """The program's own error line (``error: ...`` or ``<benchmark>: ...``), if it printed one."""
-    for line in reversed(lines):
-        # horovodrun puts the rank in front, on stdout too: [1]<stdout>:
-        text = re.sub(r"^\[\d+\]<std(?:err|out)>:\s*", "", line)
-        start, _, rest = text.partition(": ")
-        if rest and start in ("error", benchmark):
-            return rest.strip()
-        if text.startswith("cannot start"):
-            return text
-    return ""
-
-
-def _framed(lines: Sequence[str]) -> str:
-    """The first line between rules, where Open MPI's mpirun says why it starts nothing."""
-    texts = [line.strip() for line in lines]
-    rule = next((place for place, text in enumerate(texts) if re.fullmatch("-{20,}", text)), None)
-    return "" if rule is None else next(filter(None, texts[rule + 1 :]), "")
 
 
 def _last_lines(work: Path) -> list[str]:

@@ -38,7 +38,4 @@ def test_the_stage_that_runs_out_is_named_with_its_bytes(tmp_path):
     assert left["cause"] == "OUT_OF_MEMORY" and left["exit_code"] == 71
     assert left["detail"].startswith("out of memory on the host, in warm-up steps (asked for 32.0 ")
     assert "under the site's limit of 450 MiB a rank (rank 1 on " in left["detail"]
-    memory = left["memory"]
-    assert (memory["limit_bytes"], memory["asked_bytes"]) == (limit, 32 * MIB)
-    # It did not fit: that is why it failed.
-    assert memory["held_bytes"] <= limit < memory["held_bytes"] + memory["asked_bytes"]
+    assert left["memory"] == {"limit_bytes": limit}

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from scalesweep.compute.step_errors import StepErrors, step_errors
+from scalesweep.compute.failure_cause import Said
 from scalesweep.core.errors import UserError
 from scalesweep.slurm.sacct import Job, cause_of, query, settled
 from tests.slurm.cluster import Cluster, wait_until
@@ -97,13 +97,13 @@ def test_too_much_memory(jobs: dict[str, Job]) -> None:
 def test_srun_says_which_rank_was_first(
     cluster: Cluster, ids: dict[str, int], jobs: object
 ) -> None:
-    def said(name: str) -> StepErrors:
+    def said(name: str) -> Said:
         log = cluster.folder / f"job-{ids[name]}.out"
-        return step_errors(log.read_text().splitlines(), labelled=name == "ranks")
+        return Said.read(log, labelled=name == "ranks")
 
     # srun itself exits with 143, of the ranks that it has ended.
     ranks = said("ranks")
-    assert (ranks.first, ranks.own[-1]) == ((3, None), "own words")
+    assert (ranks.ends[0][2:], ranks.own[-1]) == ((3, None), "own words")
     assert not ranks.memory and not ranks.launch
     assert "memory limit" in said("tasks").memory
 

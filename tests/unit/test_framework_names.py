@@ -22,8 +22,8 @@ READERS = (
     "compute/horovod_settings.py", "compute/external_program.py", "compute/torch_labels.py",
     "compute/log_lines.py", "compute/log_metrics.py", "compute/log_prefixes.py",
     "compute/log_reader.py", "compute/stamp_lines.py",
-    "compute/step_errors.py", "compute/error_texts.py", "compute/hang_report.py",
-    "compute/memory_limit.py", "doctor/*",
+    "compute/failure_cause.py", "compute/error_lines.py", "compute/hang_report.py",
+    "doctor/*",
     # Names of variables that launchers set.
     "config/experiment_checks.py", "compute/program.py", "tables/provenance.py",
     # A study of a script that is read for what it imports.

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from scalesweep.compute.step_errors import read_step_errors
+from scalesweep.compute.failure_cause import Said
 from tests.conftest import ROOT
 
 SCRIPT = ROOT / "workflow" / "launchers" / "local_ranks.py"
@@ -97,9 +97,9 @@ def test_the_first_rank_that_fails_ends_all_and_is_named(
     assert is_gone(pid_of(out))
     log = tmp_path / "stderr.log"
     log.write_text(err)
-    step = read_step_errors(log, [])
-    assert (step.first, step.who) == (first, f"rank 1 on {host}")
-    assert list(step.words) == ["half 1", "why"]
+    said = Said.read(log, labelled=False)
+    assert said.ends == [("1", host, *first)]
+    assert said.of(said.ends[0]) == ["half 1", "why"]
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])

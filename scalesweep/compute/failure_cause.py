@@ -1,0 +1,352 @@
+"""Why a program failed: the rank that failed first, its last error, and the cause that this names.
+
+Launchers say which rank ended first (srun, torchrun, ``local_ranks.py``), in the middle of what all
+ranks print. A rank that dies often takes others with it, whose errors are of its end, or of having
+waited for it: so an error has a weight, and whoever has one of its own is blamed. Standard library
+only, for the launcher.
+"""
+
+import json
+import re
+import signal
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from scalesweep.compute.error_lines import OWN, Reason, reason_of, shown
+from scalesweep.compute.job_spec import Order
+from scalesweep.compute.program import Outcome
+from scalesweep.core import disk_full
+from scalesweep.core.causes import OF_EXIT_CODE, Cause
+from scalesweep.core.record import last_lines
+
+_BYTES = 1 << 24  # of the end of stderr.log
+_LINES = 200  # of a rank
+# Exit codes of Python after an exception, and of launchers after SIGABRT, which C++ ends with.
+_BY_ERROR = (1, 128 + signal.SIGABRT, 256 - signal.SIGABRT)
+
+# Labels of ranks: srun --label; horovodrun, mpirun and local_ranks.py; torchrun; PyTorch.
+_SRUN_LABEL = re.compile(r" {0,7}(?P<rank>\d{1,7}): ?")
+_STREAM_LABEL = re.compile(r"\[(?:\w{1,20},)?(?P<rank>\d{1,7})\]<std(?:err|out|diag)>: ?")
+_TORCHRUN_LABEL = re.compile(r"\[(?:default|trainer|worker)(?P<rank>\d{1,7})\]: ?")
+_PYTORCH_LABEL = re.compile(r"\[rank(?P<rank>\d{1,7})\]: ?")
+_HOW = r"(?:Exited with exit code (?P<code>\d{1,3})|(?P<signal>[A-Z][\w /-]+?))"
+_SRUN_END = re.compile(
+    rf"srun: error: (?P<node>\S+): tasks? (?P<ranks>[\d,\[\]-]+): {_HOW}(?: \(core dumped\))?$"
+)
+_LOCAL_END = re.compile(rf"local_ranks: error: (?P<node>\S+): rank (?P<ranks>\d+): {_HOW}$")
+_LOCAL_LEFT = re.compile(r"local_ranks: (ranks? [\d, ]+) had ended with exit code 0 before$")
+_TORCHRUN_END = re.compile(  # in its report (torch.distributed.elastic, ChildFailedError)
+    r"(?P<root>Root Cause \(first observed failure\):\n.*\n)?  time +: (?P<time>\S+)\n"
+    r"  host +: (?P<node>\S+)\n  rank +: (?P<rank>\d+).*\n  exitcode +: (?P<code>-?\d{1,3})\b"
+)
+_SLURM = re.compile(r"(?:srun|slurmstepd(?:-[\w.-]+)?): (?:error: )?")
+_NOT_STARTED = re.compile(r"slurmstepd.*: error: execve\(\): (.*): ([A-Z][\w ]+)$")
+_MEMORY = re.compile(
+    r"exceeded memory limit|Exceeded (?:job|step) memory limit|oom[-_]kill event|Out Of Memory"
+)
+# The step did not come up, or lost a node: nothing that the program has done.
+_NOT_LAUNCHED = re.compile(
+    r"srun: error: (?:Task launch for .*failed on node|Node failure on |.*(?:Communication"
+    r" connection failure|Unable to contact slurm controller|Socket timed out on send/recv"
+    r" operation|Zero Bytes were transmitted))"
+)
+# Open MPI frames what it says itself: "mpirun detected that one or more processes exited with ..."
+_FRAME = re.compile(r"^-{70,80}\n((?:(?!-{70,80}$).*\n){1,20}?)-{70,80}$", re.MULTILINE)
+_MPIRUN = re.compile(r"mpirun|prterun|Primary job|MPI_ABORT|PRTE")
+# What a shell says of a rank that srun ended because of another one.
+_ENDED = re.compile(r"(?:.*: line \d+: +\d+ )?(?:Terminated|Killed|Aborted)\b")
+_SIGNALS = {signal.strsignal(number): number for number in signal.valid_signals()}
+
+# Words of a program that reaches a limit of its memory (``memory_limit_gib_per_rank``).
+_OF_MEMORY = re.compile(
+    r"(?:cannot|can't|unable to) allocate|out of memory|memory (?:exhausted|allocation)|bad_alloc"
+    r"|\bMemoryError\b|not enough memory|cannot (?:map zero-fill pages|create shared object)"
+    r"|failed to map segment from shared object(?!: operation not permitted)",
+    re.IGNORECASE,
+)
+
+
+class Failure(NamedTuple):
+    """Cause and detail of a program that failed, and what else failure.json says of it."""
+
+    cause: str
+    detail: str
+    more: Mapping[str, Any] = {}
+
+
+class End(NamedTuple):
+    """How ranks ended (as Slurm lists them): exit code or signal, one of which is None."""
+
+    ranks: str
+    node: str
+    code: int | None
+    signal: int | None
+
+    @property
+    def crashed(self) -> bool:
+        """Whether a signal ended it that the program did not send itself."""
+        return self.signal not in (None, signal.SIGABRT)
+
+
+def failure_of(outcome: Outcome, work: Path, spec: Order) -> Failure:
+    """Why the program of an attempt failed by itself; ``work``: the attempt's folder."""
+    every = last_lines(work / "stdout.log") + last_lines(work / "stderr.log")
+    labelled = has_labels(spec["argv"])
+    if (full := disk_full.why_failed(work, every)) is not None:
+        return Failure(Cause.DISK_FULL, _unlabelled(full, labelled)[0])
+    said = Said.read(work / "stderr.log", labelled)
+    blamed, reason = said.blamed(spec["params"]["ranks"] == 1)
+    if said.launch and not said.ends:
+        return Failure(Cause.LAUNCH_FAILED, said.launch)
+    guilty = reason is None or reason.weight == OWN
+    more: dict[str, Any] = {}
+    if blamed and said.ends:
+        # srun itself exits with 143 where it ends the other ranks (--kill-on-bad-exit).
+        outcome = outcome._replace(exit_code=blamed.code, signal=blamed.signal)
+        more = {"exit_code": blamed.code, "signal": blamed.signal}
+        # Who waited for others in vain, or lost them, is not at fault.
+        if blamed.node and guilty:
+            more |= {"first_ranks": blamed.ranks, "first_nodes": blamed.node}
+    if said.memory:
+        return Failure(Cause.OUT_OF_MEMORY, said.memory, more)
+    words = said.of(blamed)
+    cause, detail = _cause(outcome, work, spec, said, words, reason)
+    limit = None if outcome.oom else spec.get("memory_limit_bytes")
+    if limit is not None:
+        cause, detail = _under_limit(cause, detail, words or said.own, limit)
+        more |= {"memory": {"limit_bytes": limit}} if cause == Cause.OUT_OF_MEMORY else {}
+    if blamed and blamed.ranks and spec["params"]["ranks"] > 1:
+        plural = "" if blamed.ranks.isdecimal() else "s"
+        where = f" on {blamed.node}" if blamed.node else ""
+        who = f"rank{plural} {blamed.ranks}{where}" if guilty else f"says rank {blamed.ranks}"
+        detail = f"{detail} ({who})"
+    return Failure(cause, detail, more)
+
+
+def _cause(
+    outcome: Outcome, work: Path, spec: Order, said: "Said", words: Sequence[str],
+    reason: Reason | None,
+) -> tuple[str, str]:  # fmt: skip
+    """Cause and detail; ``words``: of the rank that is blamed, ``reason``: why it ended by them."""
+    code, text = _native_error(work)
+    code = code or outcome.exit_code
+    by_error = code in _BY_ERROR or outcome.signal == signal.SIGABRT
+    if text or not by_error:
+        reason = None
+    own_words = [*last_lines(work / "stdout.log"), *said.own]
+    text = text or (reason.text if reason else _error_line(words, spec["benchmark"]))
+    text = text or (words[-1].strip() if words else _error_line(own_words, spec["benchmark"]))
+    # An external program gives its exit codes a meaning of its own.
+    known = {} if "extract" in spec else OF_EXIT_CODE
+    if code in known and (text or known[code] != Cause.UNSUPPORTED):
+        return known[code], text or f"exit code {code}"
+    cause = reason.cause if reason else None
+    killed = outcome.signal == signal.SIGKILL or code in (1, 137)
+    if outcome.oom and killed and cause in (None, Cause.KILLED):
+        return Cause.OUT_OF_MEMORY, "the kernel killed a process for lack of memory during the run"
+    if cause is not None:
+        return cause, text
+    if outcome.signal is not None:
+        why = f": {text}" if reason else ""
+        return Cause.KILLED, f"signal {signal.Signals(outcome.signal).name}{why}"
+    # What others print after a silent rank has gone is of its end. A single rank has no others.
+    silent = said.ends and not words and spec["params"]["ranks"] > 1
+    text = text or (said.own[-1].strip() if said.own and not silent else "")
+    text = text or _framed(last_lines(work / "stderr.log"))
+    if reason and reason.weight != OWN and said.left:
+        text = f"{said.left} had ended with exit code 0 before: {text}"
+    return Cause.NON_ZERO_EXIT, f"exit code {code}" + (f": {text}" if text else "")
+
+
+def _under_limit(
+    cause: str, detail: str, lines: Sequence[str], limit_bytes: int
+) -> tuple[str, str]:
+    """Cause and detail of a program whose ranks may have so many bytes each."""
+    limit = f"the site's limit of {limit_bytes / 2**20:.4g} MiB a rank"
+    if cause == Cause.OUT_OF_MEMORY:
+        return cause, f"{detail}, under {limit}"
+    if cause not in (Cause.NON_ZERO_EXIT, Cause.KILLED):
+        return cause, detail
+    words = next((line for line in reversed(lines) if _OF_MEMORY.search(line)), "")
+    if not words:
+        return cause, f"{detail} (under {limit})"
+    return Cause.OUT_OF_MEMORY, f"no memory for the program, under {limit}: {shown(words)}"
+
+
+class Said:
+    """What the ranks and their launcher have printed on stderr.
+
+    ``ends``: how ranks ended by themselves, in order; ``memory`` and ``launch``: Slurm's lines on a
+    step that was killed for its memory, and on one that did not come up; ``left``: ranks that had
+    ended well before; ``own``: the program's own last lines, without labels.
+    """
+
+    def __init__(self, text: str, labelled: bool) -> None:
+        self.memory = self.launch = self.left = ""
+        self.ends: list[End] = []
+        self._by_rank: dict[int, list[str]] = {}
+        self._before: list[tuple[str, int | None]] = []  # until the first end
+        self._lines: list[tuple[str, int | None]] = []
+        lines = _FRAME.sub(_without_frame, text).splitlines()
+        if any(map(_STREAM_LABEL.match, lines)):  # the rest is of the launcher
+            known = (_STREAM_LABEL, _LOCAL_END, _LOCAL_LEFT)
+            lines = [line for line in lines if any(each.match(line) for each in known)]
+        for line in lines:
+            self._add(*_unlabelled(line.rstrip(), labelled))
+        if reported := _ends_of_torchrun(text):
+            self.ends, self._before = reported, self._lines
+        if not self.ends:
+            self._before = self._lines
+        self.own = [text for text, _ in self._lines[-_LINES:]]
+
+    @classmethod
+    def read(cls, path: Path, labelled: bool) -> "Said":
+        """What is at the end of a log; ``labelled``: by srun --label."""
+        try:
+            with path.open("rb") as file:
+                file.seek(max(0, path.stat().st_size - _BYTES))
+                text = file.read().decode(errors="replace").replace("\r\n", "\n")
+        except OSError:
+            text = ""
+        return cls(text, labelled)
+
+    def _add(self, text: str, rank: int | None) -> None:
+        if left := _LOCAL_LEFT.match(text):
+            self.left = self.left or left[1]
+            return
+        local = None if rank is not None else _LOCAL_END.match(text)
+        if end := _SRUN_END.match(text) or local:
+            self._end(end, by_srun=local is None)
+        if missing := _NOT_STARTED.match(text):
+            text = f"cannot start {missing[1]}: {missing[2]}"
+        elif end or (source := _SLURM.match(text)):
+            plain = text if end else text[source.end() :] if source else text
+            self.memory = self.memory or (plain if _MEMORY.search(text) else "")
+            self.launch = self.launch or (plain if _NOT_LAUNCHED.match(text) else "")
+            return
+        if text.strip():
+            self._lines.append((text, rank))
+            if rank is not None:
+                self._by_rank.setdefault(rank, []).append(text)
+
+    def _end(self, line: re.Match[str], by_srun: bool) -> None:
+        number = None if line["code"] else _SIGNALS.get(line["signal"])
+        # srun ends the others by SIGTERM, because of the first; local_ranks.py tells of that only.
+        if line["code"] is None and (number is None or (number == signal.SIGTERM and by_srun)):
+            return
+        if not self.ends:
+            self._before = list(self._lines)
+        code = int(line["code"]) if line["code"] else None
+        self.ends.append(End(line["ranks"].strip("[]"), line["node"], code, number))
+
+    def of(self, end: End | None) -> list[str]:
+        """The last lines of these ranks (of the first of several); without labels, what all had
+        printed when the first ended."""
+        if end is None:
+            return []
+        free = [text for text, rank in self._before if rank is None or not self._by_rank]
+        lines = free
+        if self._by_rank and end.ranks:
+            lines = self._by_rank.get(int(re.findall(r"\d+", end.ranks)[0]), free)
+        return [text for text in lines[-_LINES:] if not _ENDED.match(text)]
+
+    def blamed(self, single: bool) -> tuple[End | None, Reason | None]:
+        """The rank that others ended of, and why it did; ``single``: there is only one.
+
+        That is the first that ended, unless it waited for others or lost them, and another one has
+        an error of its own.
+        """
+        code = (self.ends[0].code, self.ends[0].signal) if self.ends else (1, None)
+        named = {end.ranks for end in self.ends}
+        silent = [End(str(n), "", *code) for n in sorted(self._by_rank) if str(n) not in named]
+        if not self.ends and not silent:
+            silent = [End("", "", *code)]
+        each = [(end, self._reason(end, single)) for end in (*self.ends, *silent)]
+        first, reason = each[0]
+        if self.ends and (reason is None or reason.weight == OWN):
+            return first, reason
+        others = [(end, why) for end, why in each if why or end.crashed]
+        if not others:
+            return (first, None) if self.ends else (None, None)
+        least = min(why.weight if why else OWN for _, why in others)
+        alike = [(end, why) for end, why in others if (why.weight if why else OWN) == least]
+        end, why = alike[0]
+        if why and len({other.cause if other else None for _, other in alike}) > 1:
+            why = why._replace(cause=None)
+        return end, why
+
+    def _reason(self, end: End, single: bool) -> Reason | None:
+        """Why these ranks ended by their words; None if a signal says it, or nothing does."""
+        if end.crashed:
+            return None
+        return reason_of(self.of(end), single or bool(self._by_rank))
+
+
+def _ends_of_torchrun(text: str) -> list[End]:
+    """How ranks ended by torchrun's report, those first that an agent saw first."""
+    entries = [*_TORCHRUN_END.finditer(text)]
+    entries.sort(key=lambda entry: (entry["root"] is None, entry["time"]))
+    codes = [(entry["rank"], entry["node"], int(entry["code"])) for entry in entries]
+    return [
+        End(rank, node, code if code >= 0 else None, -code if code < 0 else None)
+        for rank, node, code in codes
+        if code != -signal.SIGTERM and (code >= 0 or -code in signal.valid_signals())
+    ]
+
+
+def has_labels(argv: Sequence[str]) -> bool:
+    """Whether a command has srun label each line with the rank that printed it."""
+    starts = [at for at, word in enumerate(argv) if Path(word).name == "srun"]
+    return bool(starts) and bool({"-l", "--label"} & set(argv[starts[0] :]))
+
+
+def _unlabelled(line: str, labelled: bool) -> tuple[str, int | None]:
+    """A line without the labels of launchers and of PyTorch, and its rank."""
+    label = (_SRUN_LABEL.match(line) if labelled else None) or _STREAM_LABEL.match(line)
+    rank = int(label["rank"]) if label else None
+    text = (line[label.end() :] if label else line).lstrip("\0")
+    if inner := _TORCHRUN_LABEL.match(text):
+        # Under srun its label is that of a node.
+        text, rank = text[inner.end() :], None if label else int(inner["rank"])
+    if named := _PYTORCH_LABEL.match(text):
+        text, rank = text[named.end() :], int(named["rank"])
+    return text, rank
+
+
+def _without_frame(frame: re.Match[str]) -> str:
+    if not _MPIRUN.search(frame[1]):
+        return frame[0]
+    missing = re.search(r"^Executable: (.+)$", frame[1], re.MULTILINE)
+    return f"cannot start {missing[1].strip()}" if missing else ""
+
+
+def _framed(lines: Sequence[str]) -> str:
+    """The first line between rules, where Open MPI's mpirun says why it starts nothing."""
+    texts = [line.strip() for line in lines]
+    rule = next((place for place, text in enumerate(texts) if re.fullmatch("-{20,}", text)), None)
+    return "" if rule is None else next(filter(None, texts[rule + 1 :]), "")
+
+
+def _native_error(work: Path) -> tuple[int | None, str]:
+    """Exit code and message that the program left in native_error.json, or (None, "").
+
+    horovodrun exits with 1 whatever its processes exit with.
+    """
+    try:
+        error = json.loads((work / "native_error.json").read_bytes())
+        return int(error["exit_code"]), " ".join(str(error["message"]).split())
+    except (OSError, ValueError, KeyError, TypeError):
+        return None, ""
+
+
+def _error_line(lines: Sequence[str], benchmark: str) -> str:
+    """The program's own error line (``error: ...`` or ``<benchmark>: ...``), if it printed one."""
+    for line in reversed(lines):
+        text = _STREAM_LABEL.sub("", line)
+        start, _, rest = text.partition(": ")
+        if rest and start in ("error", benchmark):
+            return rest.strip()
+        if text.startswith("cannot start"):
+            return text
+    return ""

@@ -1,0 +1,379 @@
+"""Why a program failed: the rank that was first, and the cause that its words name.
+
+What srun and slurmstepd print is from the test cluster (Slurm 22.05).
+"""
+
+import json
+import shlex
+import signal
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from scalesweep.compute.error_lines import OWN, WAITED, reason_of
+from scalesweep.compute.failure_cause import Said, has_labels
+from scalesweep.compute.launcher import launch
+from scalesweep.core.causes import Cause
+from scalesweep.core.paths import LAUNCHERS
+from tests.conftest import ROOT
+from tests.fakes.failure_texts import BENIGN, TEXTS, raised
+from tests.unit.compute.test_launcher import failure, spec
+
+ONE = """\
+mine own words
+srun: error: node1: task 0: Exited with exit code 3
+"""
+FOUR = """\
+2: mine own words
+srun: error: node3: task 2: Exited with exit code 3
+srun: launch/slurm: _step_signal: Terminating StepId=1.1
+0: slurmstepd-node1: error: *** STEP 1.1 ON node1 CANCELLED AT 2026-11-22T07:50:34 ***
+srun: error: node1: task 0: Terminated
+srun: error: node4: task 3: Terminated
+srun: error: node2: task 1: Terminated
+srun: Force Terminated StepId=1.1
+"""
+CRASH = """\
+srun: error: node3: task 2: Segmentation fault (core dumped)
+srun: launch/slurm: _step_signal: Terminating StepId=1.3
+srun: error: node4: task 3: Terminated
+slurmstepd-node1: error: *** STEP 1.3 ON node1 CANCELLED AT 2026-11-22T07:50:36 ***
+"""
+MEMORY = """\
+slurmstepd-node2: error: StepId=2.0 exceeded memory limit (408899584 > 104857600), being killed
+slurmstepd-node1: error: Exceeded job memory limit
+srun: Job step aborted: Waiting up to 4 seconds for job step to finish.
+slurmstepd-node1: error: *** STEP 2.0 ON node1 CANCELLED AT 2026-11-22T07:50:44 ***
+srun: error: node[1-2]: tasks 0-1: Terminated
+"""
+CGROUP = """\
+slurmstepd: error: Detected 1 oom-kill event(s) in StepId=5.0. Some of your processes may have \
+been killed by the cgroup out-of-memory handler.
+srun: error: nid00012: task 4: Out Of Memory
+srun: launch/slurm: _step_signal: Terminating StepId=5.0
+"""
+LOST = """\
+srun: error: Task launch for StepId=7.0 failed on node node3: Communication connection failure
+srun: error: Application launch failed: Communication connection failure
+srun: Job step aborted: Waiting up to 32 seconds for job step to finish.
+srun: error: Timed out waiting for job step to complete
+"""
+MISSING = """\
+slurmstepd-node1: error: execve(): /no/such/prog: No such file or directory
+srun: error: node4: task 3: Exited with exit code 2
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "wanted"),
+    [
+        (ONE, 3, ("NON_ZERO_EXIT", "exit code 3: mine own words", 3, None)),
+        (FOUR, 143, ("NON_ZERO_EXIT", "exit code 3: mine own words", 3, None)),
+        (CRASH, 143, ("KILLED", "signal SIGSEGV", None, signal.SIGSEGV)),
+        (
+            MEMORY, 143,
+            ("OUT_OF_MEMORY", "StepId=2.0 exceeded memory limit (408899584 > 104857600), being "
+             "killed", 143, None),
+        ),
+        (CGROUP, 137, ("OUT_OF_MEMORY", "Detected 1 oom-kill event(s) in StepId=5.0", 137, None)),
+        (
+            LOST, 1,
+            ("LAUNCH_FAILED", "Task launch for StepId=7.0 failed on node node3: Communication "
+             "connection failure", 1, None),
+        ),
+        # Slurm was slow to answer, and the step came up.
+        (
+            f"srun: error: slurm_receive_msgs: Socket timed out on send/recv operation\n{ONE}", 3,
+            ("NON_ZERO_EXIT", "exit code 3: mine own words", 3, None),
+        ),
+        (
+            MISSING, 2,
+            ("NON_ZERO_EXIT", "cannot start /no/such/prog: No such file or directory", 2, None),
+        ),
+        ("mine own words\n", 3, ("NON_ZERO_EXIT", "exit code 3: mine own words", 3, None)),
+    ],
+    ids=("one", "four", "crash", "memory", "cgroup", "lost", "slow", "missing", "no srun"),
+)  # fmt: skip
+def test_a_failure_has_the_cause_of_the_rank_that_failed_first(
+    tmp_path: Path, text: str, code: int, wanted: tuple[str, str, int | None, int | None]
+) -> None:
+    srun = tmp_path / "srun"
+    srun.write_text(f"#!/bin/sh\nprintf %s {shlex.quote(text)} >&2\nexit {code}\n")
+    srun.chmod(0o755)
+    assert launch(spec(tmp_path, argv=[str(srun), "-n4", "--label", "program"]), ROOT) == 1
+    found = failure(tmp_path)
+    cause, detail, exit_code, number = wanted
+    assert (found["cause"], found["exit_code"], found["signal"]) == (cause, exit_code, number)
+    assert detail in found["detail"]
+
+
+def of_many(ranks: int, labels: bool) -> str:
+    """What srun printed of so many ranks, of which one had no quota left (Slurm 22.05, four nodes):
+    its own words come before its end, those of the others, which lost it, after."""
+
+    def line(rank: int, text: str) -> str:
+        return f"{rank:>4}: {text}" if labels else text
+
+    early = [line(3, "WARNING: a slow start"), line(517, "error: quota exceeded")]
+    srun = [
+        "srun: error: node3: task 517: Exited with exit code 7",
+        "srun: launch/slurm: _step_signal: Terminating StepId=11.0",
+        "slurmstepd-node1: error: *** STEP 11.0 ON node1 CANCELLED AT 2026-11-23T04:10:40 ***",
+        "srun: error: node2: task 254: Terminated",
+    ]
+    lost = "error: peer is gone " + 2000 * "x"  # two megabytes of tracebacks
+    late = [line(rank, lost) for rank in range(ranks) if rank != 517] + [line(0, "Terminated")]
+    end = ["srun: error: node1: tasks 0,3,5-700: Exited with exit code 1"]
+    return "\n".join([*early, *srun, *late, *end, "srun: Force Terminated StepId=11.0", ""])
+
+
+@pytest.mark.parametrize("labels", [False, True])
+def test_of_a_thousand_ranks_the_first_says_why(tmp_path: Path, labels: bool) -> None:
+    srun, log = tmp_path / "srun", tmp_path / "said"
+    log.write_text(of_many(1024, labels))
+    srun.write_text(f"#!/bin/sh\ncat {log} >&2\nexit 143\n")
+    srun.chmod(0o755)
+    argv = [str(srun), "-n1024", *["--label"] * labels, "program"]
+    assert launch(spec(tmp_path, argv=argv, ranks=1024), ROOT) == 1
+    found = failure(tmp_path)
+    assert found["detail"] == "exit code 7: quota exceeded (rank 517 on node3)"
+    assert (found["exit_code"], found["first_ranks"], found["first_nodes"]) == (7, "517", "node3")
+
+
+PEER = TEXTS["gloo, a peer is gone"].text
+# How launchers label the lines of a rank.
+LABELS = {
+    "none": "", "mpirun": "[1,{}]<stderr>:", "torchrun": "[default{}]:", "pytorch": "[rank{}]: ",
+    "srun": "{}: ", "all": "{}: [default{}]:[rank{}]: ",
+}  # fmt: skip
+
+
+def labelled(label: str, rank: int, text: str) -> list[str]:
+    """The lines of a rank as a launcher labels them."""
+    before = LABELS[label].replace("{}", str(rank))
+    # C++ writes this label itself.
+    return [before + line for line in text.replace("[rank1]:", "").splitlines()]
+
+
+def read(lines: list[str], label: str = "none") -> Said:
+    return Said("\n".join(lines), label in ("srun", "all"))
+
+
+def cause(lines: list[str], label: str = "none", single: bool = False) -> Cause | None:
+    reason = read(lines, label).blamed(single)[1]
+    return None if reason is None else reason.cause
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_a_text_tells_its_cause(name: str) -> None:
+    text, wanted, told = TEXTS[name]
+    alone = read(text.splitlines()).blamed(True)[1]
+    assert alone and alone.cause == wanted and told in alone.text
+    for label in LABELS:
+        rank = labelled(label, 1, text)
+        # What the ranks that it leaves say of its end changes nothing, whoever is printed first.
+        peers = [*labelled(label, 0, PEER), *labelled(label, 2, PEER)]
+        ended = "srun: error: n2: task 1: Exited with exit code 1"
+        for lines in (rank, [*peers, *rank, ended], [*rank, *peers], [*peers, *rank]):
+            assert wanted is None or cause(lines, label) == wanted, label
+
+
+def test_words_of_other_causes_name_none() -> None:
+    end = raised("AssertionError: loss is nan", None).text.splitlines()
+    for text, _, _ in TEXTS.values():
+        lines = text.splitlines()
+        after = reason_of([*lines, "epoch 3: loss 0.1", *end], of_one_rank=True)
+        assert after and (after.cause, after.text) == (None, "AssertionError: loss is nan")
+        quoted = reason_of([f"ValueError: cannot go on: {lines[-1]}"], of_one_rank=True)
+        assert quoted and (quoted.cause, quoted.weight) == (None, OWN)
+    for line in BENIGN:
+        assert cause([line], single=True) is None and cause([line, *end]) is None, line
+
+
+def test_of_several_ranks_whoever_has_an_error_of_its_own_is_blamed() -> None:
+    numpy, other = TEXTS["numpy"].text, TEXTS["ecc (huggingface/accelerate 1192)"].text
+    both = [*labelled("pytorch", 0, numpy), *labelled("pytorch", 1, other)]
+    assert cause(both) is None
+    # Whom the launcher saw first is believed, where it has an error of its own.
+    ended = "local_ranks: error: vm: rank 0: Exited with exit code 1"
+    assert cause([*both, ended]) == Cause.OUT_OF_MEMORY
+    waits = labelled("pytorch", 0, TEXTS["gloo"].text)
+    end, reason = read([*waits, ended]).blamed(False)
+    assert end and end.ranks == "0" and reason and reason.weight == WAITED
+    end, reason = read([*waits, *labelled("pytorch", 1, other), ended]).blamed(False)
+    assert end and end.ranks == "1" and reason and reason.cause == Cause.GPU_FAULT
+    # Rank 0 ends first of what rank 1 died of, which writes its core yet.
+    crash = ["srun: error: n1: task 0: Exited with exit code 1",
+             "srun: error: n2: task 1: Segmentation fault (core dumped)"]  # fmt: skip
+    end, reason = read([*labelled("srun", 0, PEER), *crash], "srun").blamed(False)
+    assert end == ("1", "n2", None, 11) and reason is None
+
+
+def test_how_ranks_ended_by_the_lines_of_launchers() -> None:
+    lines = [
+        "srun: error: node[1-2]: tasks 0,4-7: Exited with exit code 9",
+        "srun: error: node3: task 2: Exited with exit code 3",
+    ]
+    assert read(lines).ends == [("0,4-7", "node[1-2]", 9, None), ("2", "node3", 3, None)]
+    # srun ends the others by SIGTERM; local_ranks.py tells of the first only.
+    assert read(["srun: error: node1: task 0: Terminated"]).ends == []
+    assert read(["local_ranks: error: vm: rank 1: Terminated"]).ends == [("1", "vm", None, 15)]
+    said = read(["bash: line 1:  4711 Terminated   sleep", *FOUR.splitlines()], "srun")
+    assert said.of(said.ends[0]) == ["mine own words"]
+    assert has_labels(["/usr/bin/srun", "-n4", "--label"]) and has_labels(["srun", "-l"])
+    assert not has_labels(["ls", "-l"]) and not has_labels(["srun", "-n4"])
+
+
+TORCHRUN = """\
+W1124 03:12:37.669000 19403 torch/distributed/elastic/multiprocessing/api.py:1028] Sending process 19504 closing signal SIGTERM
+E1124 03:12:37.701000 19403 torch/distributed/elastic/multiprocessing/api.py:1002] failed (exitcode: -9) local_rank: 1 (pid: 19506) of binary: python
+Traceback (most recent call last):
+  File "<frozen runpy>", line 198, in _run_module_as_main
+torch.distributed.elastic.multiprocessing.errors.ChildFailedError:
+=======================================================
+train.py FAILED
+-------------------------------------------------------
+Failures:
+[1]:
+  time      : 2026-11-24_03:12:37
+  host      : n1
+  rank      : 0 (local_rank: 0)
+  exitcode  : {other}
+  error_file: <N/A>
+  traceback : To enable traceback see: https://pytorch.org/docs/stable/elastic/errors.html
+-------------------------------------------------------
+Root Cause (first observed failure):
+[0]:
+  time      : 2026-11-24_03:12:37
+  host      : n1
+  rank      : 1 (local_rank: 1)
+  exitcode  : {root}
+  error_file: <N/A>
+  traceback : Signal 9 (SIGKILL) received by PID 19506
+=======================================================
+"""  # noqa: E501
+
+
+@pytest.mark.parametrize(
+    ("root", "other", "ranks", "wanted"),
+    [
+        ("-9 (pid: 19506)  (SIGKILL)", "-15 (pid: 19504)  (SIGTERM)", {0: PEER}, ("1", None, 9)),
+        ("1 (pid: 2)", "1 (pid: 3)", {0: TEXTS["numpy"].text, 1: PEER}, ("0", 1, None)),
+        ("1 (pid: 2)", "-11 (pid: 3)", {1: PEER}, ("0", None, 11)),
+        ("1 (pid: 2)", "-15 (pid: 3)", {0: PEER, 1: TEXTS["numpy"].text}, ("1", 1, None)),
+        ("3 (pid: 2)", "1 (pid: 3)", {0: PEER}, ("1", 3, None)),
+        ("-6 (pid: 2)", "1 (pid: 3)", {0: PEER}, ("1", None, 6)),
+    ],
+)
+def test_what_torchrun_reports(
+    root: str, other: str, ranks: dict[int, str], wanted: tuple[str, int | None, int | None]
+) -> None:
+    lines = [line for rank, text in ranks.items() for line in labelled("pytorch", rank, text)]
+    if root.startswith("-6"):  # C++'s last words have no label
+        lines += TEXTS["sizes"].text.splitlines()
+    said = read([*lines, *TORCHRUN.format(root=root, other=other).splitlines()])
+    end, reason = said.blamed(False)
+    assert end and (end.ranks, end.code, end.signal) == wanted
+    assert not root.startswith("-6") or (reason and "expected size" in reason.text)
+
+
+@pytest.mark.slow
+def test_failures_have_the_cause_that_ranks_print(tmp_path: Path) -> None:
+    """Through the launcher, with an exit code that no program chooses, and with its own."""
+    local = [sys.executable, str(ROOT / "workflow" / "launchers" / "local_ranks.py"), "2"]
+    lost = f"printf %s {shlex.quote(PEER)} >&2"
+    for number, (name, code, wanted, told) in enumerate((
+        ("cuda 2.6 (lllyasviel/FramePack 369)", "exit 1", "GPU_OUT_OF_MEMORY", "29.76 GiB"),
+        ("numpy", "exit 1", "OUT_OF_MEMORY", "1.00 PiB"),
+        ("numpy", "exit 3", "NON_ZERO_EXIT", "exit code 3: numpy"),
+        ("c++", "kill -ABRT $$", "OUT_OF_MEMORY", "std::bad_alloc"),
+        ("sizes", "kill -ABRT $$", "KILLED", "signal SIGABRT: RuntimeError: [enforce"),
+        ("compiler", "exit 1", "NON_ZERO_EXIT", "exit code 1: torch._inductor.exc.Inductor"),
+    )):  # fmt: skip
+        said = f"printf %s {shlex.quote(TEXTS[name].text)} >&2; {code}"
+        script = f"if [ $RANK = 1 ]; then {said}; fi; trap {shlex.quote(lost + '; exit 1')} TERM"
+        argv = [*local, "bash", "-c", f"{script}; while :; do sleep 0.05; done"]
+        folder = tmp_path / str(number)
+        assert launch(spec(folder, argv=argv, ranks=2), ROOT) == 1
+        found = failure(folder)
+        assert (found["cause"], found["first_ranks"]) == (wanted, "1"), found["detail"]
+        assert told in found["detail"] and "(rank 1 on " in found["detail"]
+    argv = [*local, "bash", "-c", f"[ $RANK = 1 ] && exit 0; sleep 0.2; {lost}; exit 1"]
+    assert launch(spec(tmp_path / "left", argv=argv, ranks=2), ROOT) == 1
+    found = failure(tmp_path / "left")
+    assert "rank 1 had ended with exit code 0 before: RuntimeError" in found["detail"]
+    assert found["detail"].endswith("(says rank 0)") and "first_nodes" not in found
+
+
+RULE = "-" * 74 + "\n"
+# Open MPI 4.1 and horovodrun 0.28 --gloo, two ranks that end with sys.exit("it is broken").
+MPIRUN = f"""\
+{RULE}Primary job  terminated normally, but 1 process returned
+a non-zero exit code. Per user-direction, the job has been aborted.
+{RULE}it is broken
+{RULE}mpirun detected that one or more processes exited with non-zero status, thus causing
+the job to be terminated. The first process to do so was:
+
+  Process name: [[9751,1],1]
+  Exit code:    1
+{RULE}"""
+NO_PROGRAM = f"""\
+{RULE}mpirun was unable to launch the specified application as it could not access
+or execute an executable:
+
+Executable: /no/such program
+Node: vm
+
+while attempting to start process rank 0.
+{RULE}"""
+HOROVODRUN = """\
+[1]<stderr>:it is broken
+Traceback (most recent call last):
+RuntimeError: Horovod detected that one or more processes exited with non-zero status, thus causing the job to be terminated. The first process to do so was:
+Process name: 1
+Exit code: 1
+
+"""  # noqa: E501
+
+
+@pytest.mark.parametrize(
+    ("text", "last"),
+    [
+        (MPIRUN, "it is broken"),
+        (NO_PROGRAM, "cannot start /no/such program"),
+        (HOROVODRUN, "it is broken"),
+        (f"{RULE}a table\n{RULE}", RULE.rstrip()),
+        (RULE * 30_000, RULE.rstrip()),
+    ],
+)
+def test_the_last_line_of_a_program_is_its_own(tmp_path: Path, text: str, last: str) -> None:
+    log = tmp_path / "stderr.log"
+    log.write_text(text)
+    assert Said.read(log, labelled=False).own[-1] == last
+
+
+MIB = 2**20
+
+
+def limited(folder: Path, mib: int, program: str) -> dict[str, Any]:
+    """failure.json of a run of one rank with a limit of its memory."""
+    words = ["sh", str(LAUNCHERS / "limited_rank.sh"), str(mib * 1024)]
+    argv = [*words, sys.executable, "-c", program]
+    order = spec(folder, argv=argv, memory_limit_bytes=mib * MIB)
+    assert launch(order, ROOT) == 1
+    found: dict[str, Any] = json.loads((folder / order["run_id"] / "failure.json").read_text())
+    return found
+
+
+def test_a_program_that_reaches_the_sites_limit_of_memory(tmp_path: Path) -> None:
+    found = limited(tmp_path / "reaches", 100, f"x = bytearray({200 * MIB})")
+    assert found["cause"] == "OUT_OF_MEMORY" and found["memory"] == {"limit_bytes": 100 * MIB}
+    assert found["detail"].endswith("under the site's limit of 100 MiB a rank")
+    # The loader has no memory before Python's first line.
+    found = limited(tmp_path / "starts", 1, "print('never')")
+    assert found["cause"] == "OUT_OF_MEMORY" and "limit of 1 MiB a rank: " in found["detail"]
+    found = limited(tmp_path / "below", 100, f"x = bytearray({20 * MIB}); raise SystemExit(3)")
+    assert found["cause"] == "NON_ZERO_EXIT" and "memory" not in found
+    assert found["detail"] == "exit code 3 (under the site's limit of 100 MiB a rank)"
