@@ -1,10 +1,13 @@
 """Many runs in one Slurm job of the user's: side by side on nodes of their own, none lost."""
 
+import contextlib
 import itertools
 import shlex
 import sys
 from functools import partial
 from pathlib import Path
+
+import psutil
 
 from tests.conftest import ROOT
 from tests.slurm.cluster import Cluster, wait_until
@@ -19,6 +22,15 @@ site: toy_cluster
 experiments:
   e: {benchmark: toy, axes: {size: [1, 2, 3, 4, 5]}, fixed: {ranks_per_node: 1}, repeats: 4}
 """
+
+
+def at_work(folder: Path) -> bool:
+    """Whether a process works in this folder."""
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.Error, OSError):
+            if Path(process.cwd()) == folder:
+                return True
+    return False
 
 
 def test_one_allocation_many_runs(cluster: Cluster, tmp_path: Path) -> None:
@@ -36,6 +48,7 @@ def test_one_allocation_many_runs(cluster: Cluster, tmp_path: Path) -> None:
     run_out(cluster, first)
     assert wait_until(lambda: cluster.run("squeue", "-h") == "", 120)
     out = (cluster.folder / f"job-{first}.out").read_text()
+    assert wait_until(lambda: not at_work(project.path), 60)  # linuxproc is not strict
     before = project.records()
     assert 5 <= len(before) < 20, out
 

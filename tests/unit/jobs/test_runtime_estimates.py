@@ -102,114 +102,61 @@ def test_the_same_point_comes_first(campaign_of: Callable[..., Campaign]) -> Non
         assert estimates.basis(experiment, run) == "same point"
 
 
-def test_a_run_of_two_experiments_counts_once(study: Study, toy: Path) -> None:
-    path = toy / "two.yaml"
-    path.write_text(
-        "campaign: two\nsite: toy\nexperiments:\n"
-        "  a: {benchmark: toy, axes: {rate: [1]}}\n"
-        "  b: {benchmark: toy, axes: {rate: [1, 2, 3, 4]}}\n"
-    )
-    campaign = load_campaign(path)
-    states = dict.fromkeys(campaign.unique_runs(), RunState("new"))
-    for run, wall_s in zip(campaign.experiments[1].runs, (10.0, 20.0, 30.0), strict=False):
-        states[run.run_id] = RunState("done", "1", wall_s=wall_s, source="measured")
-    assert last((campaign, Estimates(campaign, states))) == (20.0, "same ranks")
+TWO, EIGHT = ({"ranks": 2}, (10.0, 0.0)), ({"ranks": 8}, (30.0, 0.0))
+READ = ({"ranks": 2, "amount": 100, "epochs": 2}, (50.0, 10.0))
+SCALED = "scaled by work"
+TOTAL = "work: {scope: total, samples: amount}"
 
 
-def test_the_same_ranks_and_work_come_next(study: Study) -> None:
-    other_batch = ({"ranks": 2, "batch_size": 8}, (40.0, 5.0))
-    third_batch = ({"ranks": 2, "batch_size": 16}, (60.0, 5.0))
-    pending = ({"ranks": 2, "batch_size": 1}, None)
-    assert last(study(other_batch, third_batch, pending)) == (50.0, "same ranks")
-    # 50 samples twice are the work of 100 samples once, and of the same batch size: nearer.
-    halves = ({"ranks": 2, "batch_size": 1, "amount": 50, "epochs": 2}, (44.0, 5.0))
-    assert last(study(other_batch, third_batch, halves, pending)) == (44.0, "same ranks")
-
-
-def test_only_the_work_is_scaled(study: Study) -> None:
-    measured = ({"ranks": 2, "amount": 100, "epochs": 2}, (50.0, 10.0))
-    # 10 s stay; 40 s are for 200 samples, so 600 samples take 120 s, 50 samples 10 s.
-    for point, seconds in (
-        ({"ranks": 2, "amount": 200, "epochs": 3}, 130.0),
-        ({"ranks": 2, "amount": 50}, 20.0),
-        ({"ranks": 2, "amount": 0}, 10.0),
+@pytest.mark.parametrize(
+    ("measured", "point", "found"),
+    [
+        # 10 s stay; 40 s are for 200 samples, so 600 samples take 120 s, 50 samples 10 s.
+        ([READ], {"ranks": 2, "amount": 200, "epochs": 3}, (130.0, SCALED)),
+        ([READ], {"ranks": 2, "amount": 50}, (20.0, SCALED)),
+        ([READ], {"ranks": 2, "amount": 0}, (10.0, SCALED)),
         # Weak scaling: as much for each rank, whatever their number.
-        ({"ranks": 64, "amount": 100, "epochs": 2}, 50.0),
-    ):
-        assert last(study(measured, (point, None))) == (seconds, "scaled by work")
+        ([READ], {"ranks": 64, "amount": 100, "epochs": 2}, (50.0, SCALED)),
+        # The nearest ranks by ratio, there the nearest work; of two that are as near, the larger.
+        ([TWO, EIGHT], {"ranks": 3}, (10.0, SCALED)),
+        ([TWO, EIGHT], {"ranks": 4}, (30.0, SCALED)),
+        (
+            [({"ranks": 16, "amount": a}, (w, 0.0)) for a, w in ((100, 200.0), (300, 900.0))],
+            {"ranks": 8, "amount": 400}, (1200.0, SCALED),
+        ),
+        # Of several runs the medians: fixed parts 2, 4, 90, the rest 18, 26, 10.
+        (
+            [({"batch_size": n}, (w, f)) for n, w, f in ((1, 20.0, 2.0), (2, 30.0, 4.0),
+                                                        (3, 100.0, 90.0))],
+            {"amount": 300}, (4 + 3 * 18, SCALED),
+        ),
+        # Phases are the program's own words: they may add up to more than the launcher saw.
+        ([({}, (5.0, 6.0))], {"amount": 900}, (5.0, SCALED)),
+        # Nothing is known of fixed parts, of samples of another form, or without a time.
+        ([({"ranks": 2}, (50.0, None))], {"ranks": 4}, (None, "")),
+        ([({"shape": [4, 4]}, (50.0, 10.0))], {"shape": [64, 64]}, (None, "")),
+        ([({}, (0.0, 0.0))], {"amount": 3}, (None, "")),
+    ],
+)  # fmt: skip
+def test_scaled_by_work(
+    study: Study, measured: list[Any], point: dict[str, Any], found: tuple[float | None, str]
+) -> None:
+    seconds, basis = last(study(*measured, (point, None)))
+    assert (seconds, basis) == (found[0] and pytest.approx(found[0]), found[1])
 
 
 def test_the_work_in_all_is_shared_by_the_ranks(study: Study) -> None:
-    total = "work: {scope: total, samples: amount}"
-    measured = ({"ranks": 1, "amount": 800}, (90.0, 10.0))
-    pending = ({"ranks": 4, "amount": 800}, None)
-    assert last(study(measured, pending, work=total)) == (30.0, "scaled by work")  # 10 + 80 / 4
-
-
-def test_the_same_settings_come_before_nearer_ranks(study: Study) -> None:
-    far = ({"ranks": 1, "batch_size": 1}, (20.0, 4.0))
-    near = ({"ranks": 4, "batch_size": 8}, (100.0, 4.0))
-    pending = {"ranks": 8, "amount": 200}
-    assert last(study(far, near, ({**pending, "batch_size": 1}, None))) == (36.0, "scaled by work")
-    assert last(study(far, near, ({**pending, "batch_size": 8}, None))) == (196.0, "scaled by work")
-    # No run of this batch size: any will do, and the nearest rank count decides.
-    assert last(study(far, near, ({**pending, "batch_size": 2}, None))) == (196.0, "scaled by work")
-
-
-def test_the_nearest_ranks_come_before_the_nearest_work(study: Study) -> None:
-    points = (
-        ({"ranks": 2, "amount": 400}, (400.0, 0.0)),
-        ({"ranks": 16, "amount": 100}, (200.0, 0.0)),
-        ({"ranks": 16, "amount": 300}, (900.0, 0.0)),
-    )
-    # 8 is nearer to 16 than to 2; there 300 is nearer to 400 than 100: 900 * 400 / 300.
-    assert last(study(*points, ({"ranks": 8, "amount": 400}, None)))[0] == pytest.approx(1200)
-    assert last(study(*points, ({"ranks": 3, "amount": 200}, None)))[0] == pytest.approx(200)
-    assert last(study(*points, ({"ranks": 99, "amount": 50}, None)))[0] == pytest.approx(100)
-
-
-def test_of_two_that_are_as_near_the_larger_counts(study: Study) -> None:
-    points = (({"ranks": 2}, (10.0, 0.0)), ({"ranks": 8}, (30.0, 0.0)))
-    assert last(study(*points, ({"ranks": 4}, None)))[0] == 30.0
-
-
-def test_several_runs_are_scaled_by_their_medians(study: Study) -> None:
-    points = tuple(
-        ({"batch_size": size}, (wall_s, fixed_s))
-        for size, wall_s, fixed_s in ((1, 20.0, 2.0), (2, 30.0, 4.0), (3, 100.0, 90.0))
-    )
-    # Fixed parts 2, 4, 90, the rest 18, 26, 10.
-    assert last(study(*points, ({"amount": 300}, None)))[0] == 4 + 3 * 18
-
-
-def test_unknown_fixed_parts_are_not_scaled(study: Study) -> None:
-    measured = ({"ranks": 2}, (50.0, None))
-    assert last(study(measured, ({"ranks": 4}, None))) == (None, "")
-    assert last(study(measured, ({"ranks": 2, "batch_size": 1}, None))) == (50.0, "same ranks")
-
-
-def test_a_fixed_part_beyond_the_whole_is_the_whole(study: Study) -> None:
-    # Phases are the program's own words: they may add up to more than the launcher saw.
-    assert last(study(({}, (5.0, 6.0)), ({"amount": 900}, None))) == (5.0, "scaled by work")
-
-
-def test_samples_of_another_form_are_not_the_same_work(study: Study) -> None:
-    measured = ({"shape": [4, 4]}, (50.0, 10.0))
-    assert last(study(measured, ({"shape": [64, 64]}, None))) == (None, "")
-    pending = ({"shape": [4, 4], "amount": 200}, None)
-    assert last(study(measured, pending)) == (90.0, "scaled by work")
+    measured, pending = ({"ranks": 1, "amount": 800}, (90.0, 10.0)), {"ranks": 4, "amount": 800}
+    assert last(study(measured, (pending, None), work=TOTAL)) == (30.0, SCALED)  # 10 + 80 / 4
 
 
 def test_a_benchmark_that_names_no_work_is_not_scaled(study: Study) -> None:
-    measured = ({"ranks": 2, "epochs": 2}, (50.0, 10.0))
     for point, known in (
         ({"ranks": 4, "epochs": 2}, (None, "")),
         ({"ranks": 2, "epochs": 3}, (None, "")),
-        # Nothing says that another batch size takes as long: it may be 2 s and 500 s.
-        ({"ranks": 2, "epochs": 2, "batch_size": 1}, (None, "")),
-        ({"ranks": 2, "epochs": 2}, (50.0, "same point")),
+        ({**READ[0]}, (50.0, "same point")),
     ):
-        assert last(study(measured, (point, None), work="")) == known
+        assert last(study(READ, (point, None), work="")) == known
 
 
 def test_after_a_timeout_a_point_takes_at_least_its_limit(study: Study) -> None:
@@ -231,13 +178,6 @@ def test_after_a_timeout_a_point_takes_at_least_its_limit(study: Study) -> None:
 @pytest.mark.parametrize("source", ["imported", "simulated"])
 def test_only_measured_runs_count(study: Study, source: str) -> None:
     assert last(study(({}, (50.0, 10.0)), ({"amount": 3}, None), source=source)) == (None, "")
-
-
-def test_runs_without_a_wall_time_do_not_count(study: Study, toy: Path) -> None:
-    campaign, _ = study(({}, (0.0, 0.0)), ({"amount": 3}, None))
-    assert last((campaign, Estimates(campaign, dict.fromkeys(
-        campaign.unique_runs(), RunState("failed", "1", "TIMEOUT"))))) == (None, "")  # fmt: skip
-    assert last(study(({}, (0.0, 0.0)), ({"amount": 3}, None))) == (None, "")
 
 
 def test_the_cost_grows_with_the_runs_not_with_their_square(toy: Path, study: Study) -> None:
@@ -276,9 +216,7 @@ def test_it_imports_nothing_heavy() -> None:
     assert done.stdout.strip() == "set()"
 
 
-def test_a_prediction_comes_before_scaling_by_work_and_after_the_same_ranks(
-    study: Study, tmp_path: Path
-) -> None:
+def test_a_prediction_comes_before_scaling_by_work(study: Study, tmp_path: Path) -> None:
     far, near = {"ranks": 2, "amount": 70}, {"ranks": 8, "amount": 70}
     campaign, _ = study((far, (50.0, 5.0)), (near, None))
     (run,) = campaign.experiments[-1].runs

@@ -235,7 +235,7 @@ def test_a_shape_of_runs_known_and_unknown(toy: Path) -> None:
     del shapes[first]
     (line,) = build_plan(campaign, states, shapes)["jobs"]["shapes"]
     # Two runs of 30 s, two of nine times the work: 10 + 9 * 20 s.
-    assert (line["expected_s"], line["basis"]) == (110.0, "same ranks, scaled by work")
+    assert (line["expected_s"], line["basis"]) == (110.0, "scaled by work")
     assert line["node_hours_expected"] == pytest.approx((2 * 30 + 2 * 190) / 3600)
 
 
