@@ -217,7 +217,7 @@ def advised(machine: Machine, budget: float) -> Spent:
 
 
 def first_counts(machine: Machine, budget: float) -> list[float]:
-    """The first three, as ``adaptive.spending`` has them.
+    """The first three counts of a study.
 
     In weak scaling the smallest, which cost little; in strong scaling, where all cost about the
     same, the smallest and the two largest neighbours that can be paid with it.

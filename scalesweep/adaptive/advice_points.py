@@ -1,13 +1,13 @@
 """The points that advice may choose: those planned and not measured, and counts between and beyond
 them; what a run of each costs at most."""
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from scalesweep.adaptive.spending import held_hours, limit_of
 from scalesweep.analysis.advice.widths import cost_bounds
 from scalesweep.analysis.prediction.series import Series
 from scalesweep.analysis.stats import t_quantile
@@ -16,7 +16,7 @@ from scalesweep.config.experiment import Experiment
 from scalesweep.config.site import Site
 from scalesweep.core.errors import UserError
 from scalesweep.jobs.dataset_staging import is_staged
-from scalesweep.jobs.job_requests import canary_s
+from scalesweep.jobs.job_requests import LEAST_LIMIT_S, canary_s
 from scalesweep.jobs.run_spec import data_folder
 from scalesweep.slurm.job_shape import staging_shape
 from scalesweep.slurm.job_table import JOBS, overhead_s, read_jobs
@@ -26,8 +26,25 @@ PointOf = Mapping[str, Any]
 LEVEL = 0.8
 # Of single runs, none repeated, how much longer the next one may take.
 UNSEEN = 1.25
+# Limits of advised runs, over the upper bound of their predicted time.
+MARGIN = 1.5
 # Counts of a series that may be new, so that sets of them stay few.
 MOST_COUNTS = 16
+
+
+def held_hours(campaign: Campaign, point: Mapping[str, Any], seconds: float) -> float:
+    """Node-hours of a run whose program takes so long: with what a job takes beyond it."""
+    site = campaign.site
+    seconds += canary_s(campaign, point)
+    if site.slurm is not None:
+        seconds = 60 * math.ceil(seconds / 60 + site.slurm.startup_minutes)
+    return site.nodes_for(point) * seconds / 3600
+
+
+def limit_of(expected_s: float, experiment: Experiment) -> float:
+    """The time limit of a run that is expected to take at most so long."""
+    limit_s = max(MARGIN * expected_s, LEAST_LIMIT_S)
+    return min(limit_s, experiment.time_limit_minutes * 60)
 
 
 @dataclass(frozen=True)

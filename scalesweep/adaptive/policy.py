@@ -1,17 +1,11 @@
 """Which runs are planned where what was measured decides: policies, composed in one order.
 
-A campaign may state three: repeats until points are precise, counts that are left out (``stop``),
-and a budget that is spent in rounds. ``plan_runs`` is the one place where they meet:
-
-1. the runs that rounds of a budget have chosen so far,
-2. the repeats that points need until they are precise,
-3. without the counts that a ``stop`` leaves out,
-4. as far as the budget pays for them;
-5. of these some wait until smaller counts of their series have been measured.
+A campaign may state two: repeats until points are precise, and counts that are left out
+(``stop``). ``plan_runs`` is the one place where they meet: the repeats that points need, without
+the counts that are left out; of these some wait until smaller counts have been measured.
 
 It follows from the runs on disk and from what looks have kept next to them; so a call that was
-killed leaves nothing to mend. The Snakefile is parsed with this: only a decision imports NumPy, and
-only one on a budget pandas.
+killed leaves nothing to mend. The Snakefile is parsed with this: only a decision imports NumPy.
 """
 
 import math
@@ -28,19 +22,11 @@ from scalesweep.adaptive.repeats import (
     plan_points,
     repeats_entry,
 )
-from scalesweep.adaptive.spending import (
-    Spending,
-    keep_decisions,
-    plan_rounds,
-    spend_entry,
-    take_account,
-)
 from scalesweep.adaptive.stops import StopSeries, held_runs, keep_stops, plan_stops
 from scalesweep.analysis.metrics import EPOCH_PHASES, column
 from scalesweep.analysis.repeat_rule import MORE, WAITING, Look
 from scalesweep.analysis.sequential import look_at
 from scalesweep.config.campaign import Campaign
-from scalesweep.core.formatting import counted
 from scalesweep.core.plan_format import Plan, PlanExperiment
 from scalesweep.core.record import RECORD
 from scalesweep.core.status import Status
@@ -188,64 +174,22 @@ class StopAtCount:
         return [f"{s.name} {s.kept.reason or 'goes on'}" for s in looked_at if s.kept]
 
 
-@dataclass(frozen=True)
-class BudgetRounds:
-    """A budget that is spent in rounds."""
-
-    campaign: Campaign
-    spending: Spending
-
-    @property
-    def due(self) -> bool:
-        """Whether the next round is to be decided on."""
-        return self.spending.due
-
-    @property
-    def run_ids(self) -> Set[str]:
-        """The planned runs: a round waits for all of them."""
-        return self.spending.run_ids
-
-    def decide(self) -> None:
-        """Decide on the next round, by what Slurm says that the last ones have cost."""
-        from scalesweep.adaptive.spend_round import decide, with_bill  # pandas
-
-        spending = self.spending
-        if (kept := with_bill(spending)) != spending.kept:
-            keep_decisions(self.campaign, kept)
-            billed = plan_runs(self.campaign).spending
-            assert billed is not None
-            spending = billed
-        keep_decisions(self.campaign, decide(spending))
-
-    def enter(self, entry: PlanExperiment) -> None:
-        """Enter the account, and what was decided on the experiment's points."""
-        if entry["name"] in self.spending.governed:
-            entry["spend"] = spend_entry(self.spending, entry["name"])
-
-    def lines(self) -> list[str]:
-        """How many rounds there were, and whether there will be more."""
-        rounds = max((decision.round for decision in self.spending.kept.decisions), default=0)
-        return [f"{counted(rounds, 'round')} decided on; {self.spending.ended or 'goes on'}"]
-
-
-# In the order in which a look decides: a round knows what is precise, and what is left out.
-POLICIES: tuple[type, ...] = (PrecisePoints, StopAtCount, BudgetRounds)
+# In the order in which a look decides.
+POLICIES: tuple[type, ...] = (PrecisePoints, StopAtCount)
 
 
 @dataclass(frozen=True)
 class RunPlan:
     """A campaign with the runs that are planned so far.
 
-    ``points`` have no fixed number of repeats, ``series`` may be stopped, ``spending`` is a budget
-    that is spent in rounds; ``held`` are planned runs that wait until smaller counts of theirs have
-    been measured.
+    ``points`` have no fixed number of repeats, ``series`` may be stopped; ``held`` are planned runs
+    that wait until smaller counts of theirs have been measured.
     """
 
     campaign: Campaign
     points: tuple[RepeatedPoint, ...] = ()
     series: tuple[StopSeries, ...] = ()
     held: frozenset[str] = frozenset()
-    spending: Spending | None = None
 
     @cached_property
     def policies(self) -> tuple[Policy, ...]:
@@ -255,8 +199,6 @@ class RunPlan:
             policies.append(PrecisePoints(self.campaign, self.points))
         if self.series:
             policies.append(StopAtCount(self.campaign, self.series))
-        if self.spending is not None:
-            policies.append(BudgetRounds(self.campaign, self.spending))
         return tuple(policies)
 
     @property
@@ -270,7 +212,7 @@ class RunPlan:
         return {run_id for policy in self.policies for run_id in policy.run_ids}
 
     def enter(self, plan: Plan) -> None:
-        """Enter into the plan what is known of points and budgets whose runs are not fixed."""
+        """Enter into the plan what is known of points whose runs are not fixed."""
         for entry in plan["experiments"]:
             for policy in self.policies:
                 policy.enter(entry)
@@ -286,21 +228,12 @@ def plan_runs(campaign: Campaign, remember: bool = True, begun: Set[str] = froze
     ``remember`` as in ``run_state.scan``. ``campaign`` may have any number of repeats already.
     ``begun``: runs that this call has started, which are over.
     """
-    rounds = plan_rounds(campaign)
-    if rounds is not None:
-        campaign = rounds.campaign
     campaign, points = plan_points(campaign, remember)
-    widest = rounds.widened(campaign) if rounds else campaign
-    stopped = plan_stops(campaign, widest, remember, begun)
-    planned, spending = stopped.campaign, None
-    if rounds is not None:
-        spending = take_account(rounds, campaign, planned, stopped.widest, remember)
-        planned = spending.campaign
-    if stopped.series or spending:
+    planned, series = plan_stops(campaign, remember, begun)
+    if series:
         there = {id(run.point) for experiment in planned.experiments for run in experiment.runs}
         points = tuple(point for point in points if id(point.runs[0].point) in there)
-    held = held_runs(stopped.series, planned, begun)
-    return RunPlan(planned, points, stopped.series, held, spending)
+    return RunPlan(planned, points, series, held_runs(series, planned, begun))
 
 
 def look(campaign: Campaign) -> RunPlan:

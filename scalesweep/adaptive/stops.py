@@ -99,30 +99,17 @@ class StopSeries:
         return [scale for scale in self.scales if scale.ranks > self.last]
 
 
-@dataclass(frozen=True)
-class Stopped:
-    """A campaign without what its experiments leave out, and their series.
-
-    ``widest``: likewise, with the runs too that may be planned later.
-    """
-
-    campaign: Campaign
-    widest: Campaign
-    series: tuple[StopSeries, ...] = ()
-
-
 def plan_stops(
-    campaign: Campaign, widest: Campaign, remember: bool = True, begun: Set[str] = frozenset()
-) -> Stopped:
-    """The campaign without the larger counts of series that were stopped.
+    campaign: Campaign, remember: bool = True, begun: Set[str] = frozenset()
+) -> tuple[Campaign, tuple[StopSeries, ...]]:
+    """The campaign without the larger counts of series that were stopped, and the series.
 
-    ``widest``: the campaign with all runs among which further ones may be chosen, else the same.
     ``remember`` as in ``run_state.scan``. ``begun``: runs that this call has started; they are over
     and stay.
     """
-    ruled = [experiment for experiment in widest.experiments if experiment.stop]
+    ruled = [experiment for experiment in campaign.experiments if experiment.stop]
     if not ruled:
-        return Stopped(campaign, widest)
+        return campaign, ()
     runs = {run.run_id: (experiment, run) for experiment in ruled for run in experiment.runs}
     states = take_stock(campaign, runs, remember=remember)
     kept = _read(campaign.runs_folder / STOPS)
@@ -138,8 +125,7 @@ def plan_stops(
         for experiment in ruled
         if (reasons := left_out.get(experiment.name))
     }
-    narrow, wide = (_without(each, left_out, gone, stay) for each in (campaign, widest))
-    return Stopped(narrow, wide, tuple(series))
+    return _without(campaign, left_out, gone, stay), tuple(series)
 
 
 def held_runs(
@@ -170,7 +156,7 @@ def stopped_at(campaign: Campaign) -> Mapping[str, Callable[[Mapping[str, Any]],
     Nothing is remembered.
     """
     reasons: dict[str, Callable[[Mapping[str, Any]], str]] = {}
-    series = plan_stops(campaign, campaign, remember=False).series
+    _, series = plan_stops(campaign, remember=False)
     for experiment in campaign.experiments:
         mine = [series for series in series if series.experiment is experiment and series.stopped]
         names = _telling(experiment) if mine else []

@@ -27,7 +27,7 @@ from scalesweep.findings.general import (
     warnings,
 )
 from scalesweep.findings.load import other_load, resting_on_disturbed
-from scalesweep.findings.precision import spent, until_precise
+from scalesweep.findings.precision import until_precise
 from scalesweep.findings.table import numbers_stated
 
 _Rule = Callable[[ExperimentResults], list[Finding]]
@@ -39,7 +39,6 @@ _OTHERS: Sequence[_Rule] = (
     oversubscribed,
     other_main_metric,
     until_precise,
-    spent,
     other_load,
     outlier_runs,
     warnings,

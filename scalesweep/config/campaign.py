@@ -1,12 +1,10 @@
 """Campaigns: experiments on a site, their runs and the order of these."""
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from scalesweep.config.budget import Spend, read_budget, read_spend
 from scalesweep.config.control import control_experiment
 from scalesweep.config.derived_metrics import check_same
 from scalesweep.config.executables import Programs, named_programs
@@ -56,15 +54,6 @@ class Campaign:
     consumer: str | None = None  # results folder of training that reading is held against
     history: HistorySettings | None = None
     track: Track = field(default_factory=Track)
-    # A budget that is spent in rounds; the time limits in seconds of the runs that it pays for,
-    # where these are shorter than their experiment's; the campaign with all runs of its file.
-    spend: Spend | None = None
-    limits: Mapping[str, float] = field(default_factory=dict)
-    whole: "Campaign | None" = None
-
-    def limit_s(self, experiment: Experiment, run_id: str) -> float:
-        """The time limit of a run's program in seconds."""
-        return min(experiment.time_limit_minutes * 60, self.limits.get(run_id, math.inf))
 
     @property
     def runs_folder(self) -> Path:
@@ -188,7 +177,7 @@ def load_campaign(
         experiments=experiments,
         digest=digest,
         programs=Programs(programs, unknown),
-        budget_node_hours=read_budget(content),
+        budget_node_hours=content.get("budget", {}).get("node_hours"),
         seed=_seed(content.get("order", {})),
         control=content.get("control"),
         canary=content.get("canary", machine.canary) and machine.launch is not None,
@@ -196,7 +185,6 @@ def load_campaign(
         imported=content.get("imported", {}),
         consumer=content.get("consumer"),
         history=read_history(content, f"{path}: history", history, baseline),
-        spend=read_spend(content, f"{path}: budget"),
         track=read_track(content),
     )
 

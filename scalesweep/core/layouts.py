@@ -48,8 +48,6 @@ def _with_layout(entry: PlanExperiment) -> PlanExperiment:
     decided: dict[str, Any] = {}
     if repeats := entry.get("repeats"):
         decided["repeats"] = {**repeats, "points": named(repeats["points"])}
-    if spend := entry.get("spend"):
-        decided["spend"] = {**spend, "rounds": named(spend["rounds"])}
     axes = sorted([LAYOUT, *entry["axes"]], key=lambda name: name != entry["scale"])
     return cast(
         PlanExperiment,

@@ -94,36 +94,6 @@ class PlanRepeats(TypedDict):
     points: list[PlanRepeated]
 
 
-class PlanRound(TypedDict):
-    """Runs of a point that were decided on in a round of a budget.
-
-    ``now``, ``expected``: natural logarithms of the upper over the lower bound of what is asked;
-    ``node_hours``: of the runs, at most; ``took``: of those that have finished.
-    """
-
-    round: int
-    point: PointValues
-    runs: int
-    done: int
-    question: str
-    now: float  # logarithm of upper over lower bound when it was decided
-    expected: float  # the same as it was expected after all that was advised
-    node_hours: float  # of the runs, at most
-    took: float  # node-hours of those that have finished
-
-
-class PlanSpend(TypedDict):
-    """A budget that is spent in rounds (node-hours), and what was decided of an experiment."""
-
-    budget: float  # node-hours
-    spent: float  # node-hours of finished runs, and of failed attempts by their limits
-    reserved: float  # node-hours of planned runs, at most
-    until: float | None  # half width of an interval over its value
-    target: str  # what is asked; empty is everything
-    ended: str  # why nothing more is decided; empty while it goes on
-    rounds: list[PlanRound]
-
-
 class DerivedEntry(TypedDict):
     """A metric that is worked out for each run of an experiment."""
 
@@ -209,8 +179,6 @@ class PlanExperiment(TypedDict):
     refused: NotRequired[int]
     # repeats until points are precise; left out where their number is fixed
     repeats: NotRequired[PlanRepeats]
-    # what was decided of the experiment; left out without such a budget
-    spend: NotRequired[PlanSpend]
 
 
 class RefusedRuns(TypedDict):

@@ -65,7 +65,7 @@ def request_for(
     the site cannot hold the point.
     """
     site, slurm = campaign.site, of_slurm(campaign.site)
-    limit_s = campaign.limit_s(experiment, run.run_id)
+    limit_s = experiment.time_limit_minutes * 60
     expected_s = estimates.seconds(experiment, run)
     basis = estimates.basis(experiment, run)
     if basis == PREDICTED and (ahead := estimates.predicted(experiment, run)):

@@ -105,7 +105,7 @@ def run_spec(
         "argv": [*launcher, *limiting_words(limit), *profiler, *command],
         "env": {**site_environment(site), **benchmark.variables(point)},
         "prologue": list(site.prologue),
-        "time_limit_s": request.limit_s if request else campaign.limit_s(experiment, run.run_id),
+        "time_limit_s": request.limit_s if request else experiment.time_limit_minutes * 60,
         "asked": request.asked() if request else None,
         "power": power_order(site, site.nodes_for(point)),
         "program": program_order(campaign, benchmark, point),

@@ -1,6 +1,5 @@
-"""Repeats until points are precise, and a budget that is spent in rounds, as text."""
+"""Repeats until points are precise, as text."""
 
-import math
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -12,8 +11,8 @@ from scalesweep.analysis.repeat_rule import (
     WAITING,
     WIDE,
 )
-from scalesweep.core.formatting import counted, listed, text_of
-from scalesweep.core.plan_format import PlanExperiment, PlanRepeated, PlanRepeats, PlanRound
+from scalesweep.core.formatting import counted, listed
+from scalesweep.core.plan_format import PlanExperiment, PlanRepeated, PlanRepeats
 
 NEW = "new"  # of a point: not looked at as it is now
 
@@ -90,27 +89,3 @@ _WORDS = {
 
 def _percent(share: float | None) -> str:
     return "unknown" if share is None else f"{100 * share:.3g} %"
-
-
-def spend_lines(experiment: PlanExperiment) -> list[str]:
-    """The account of an experiment's budget and every decision, a line each."""
-    if (spend := experiment.get("spend")) is None:
-        return []
-    state = f"ended: {spend['ended']}" if spend["ended"] else "goes on"
-    head = (
-        f"budget: {spend['spent']:.3g} of {spend['budget']:g} node-hours spent, up to "
-        f"{spend['reserved']:.3g} more planned; {state}"
-    )
-    return [head, *(f"  {decision_text(experiment, decision)}" for decision in spend["rounds"])]
-
-
-def decision_text(experiment: PlanExperiment, round_: PlanRound) -> str:
-    """A decision: round, point, why, and its cost, expected and actual."""
-    axes = [axis for axis in experiment["axes"] if axis in round_["point"]]
-    point = " ".join(f"{axis}={text_of(round_['point'][axis])}" for axis in axes)
-    took = f", took {round_['took']:.3g}" if round_["done"] else ""
-    return (
-        f"round {round_['round']}: {experiment['name']} {point}, {counted(round_['runs'], 'run')}: "
-        f"narrows {round_['question']} from {math.exp(round_['now']):.3g} to an expected "
-        f"{math.exp(round_['expected']):.3g}; at most {round_['node_hours']:.3g} node-hours{took}"
-    )

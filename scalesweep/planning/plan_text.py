@@ -18,7 +18,7 @@ from scalesweep.core.plan_format import (
 from scalesweep.core.profilers import NOEXCHANGE
 from scalesweep.core.status import Status
 from scalesweep.jobs.failure_groups import Failure, failure_lines
-from scalesweep.planning.adaptive_text import repeats_line, spend_lines
+from scalesweep.planning.adaptive_text import repeats_line
 from scalesweep.planning.data_sets import data_set_lines
 from scalesweep.planning.plan import budget_left, hours
 
@@ -66,7 +66,6 @@ def plan_text(plan: Plan, pending_limit: int = 20) -> str:
         *filter(None, map(_oversubscribed, plan["experiments"])),
         *filter(None, map(repeats_line, plan["experiments"])),
         *filter(None, map(_stop_line, plan["experiments"])),
-        *(line for experiment in plan["experiments"] for line in spend_lines(experiment)),
         *_memory(plan),
         *data_set_lines(plan.get("data_sets", []), plan.get("memory_gib_per_node")),
         *_profiled(plan),

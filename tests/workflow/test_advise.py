@@ -1,6 +1,5 @@
 """`scalesweep advise`, and what its campaign file measures, which the original campaign finds."""
 
-import json
 from pathlib import Path
 
 import pytest
@@ -60,36 +59,3 @@ def test_what_is_advised_is_run_and_found_by_the_original_campaign(
     campaign = load_campaign(Path("c.yaml"))
     states = take_stock(campaign, campaign.unique_runs())
     assert {run_id for run_id, state in states.items() if state.status == Status.DONE} == ids
-
-
-def test_a_budget_is_spent_in_rounds_of_one_call(project: Project) -> None:
-    spend = "budget: {node_hours: 0.25, adaptive: true, target: e ranks=64}\nexperiments:"
-    text = CAMPAIGN.replace("experiments:", spend).replace("[1, 2, 4]", "[1, 2, 4, 8, 16]")
-    # Another experiment, which is none of the target's and whose larger counts are left out.
-    other = text.partition("experiments:")[2].replace("e:\n", "f:\n", 1)
-    other = (
-        other.replace("ranks_per_node: 4", "ranks_per_node: 4, size: 2")
-        + """\
-    repeats: 2
-    stop: {when: efficiency > 0.5}
-"""
-    )
-    text = "".join(f"{one.rstrip()}\n    time_limit_minutes: 1" for one in (text, other))
-    project.write("c.yaml", text)
-    done = project.snakemake("results/plan.csv", "--configfile", "c.yaml")
-    assert done.returncode == 0, done.stdout + done.stderr
-    plan = json.loads((project.path / "results" / "plan.json").read_text())
-    entry, stopped = plan["experiments"]
-    spent = entry["spend"]
-    assert spent["ended"] and spent["rounds"] and spent["reserved"] == 0
-    assert 0 < spent["spent"] < spent["budget"]
-    for one in spent["rounds"]:
-        assert one["done"] == one["runs"] and 0 < one["took"] < one["node_hours"]
-    # A part of the grid, and nothing that was not decided on.
-    runs = 3 + sum(one["runs"] for one in spent["rounds"])
-    assert len(entry["runs"]) == runs
-    # Rounds have waited for the other experiment, whose runs count, but not those left out.
-    assert "spend" not in stopped and len(stopped["runs"]) == 4
-    assert [one["point"]["ranks"] for one in stopped["excluded"]] == [4, 8, 16]
-    assert all(one["reason"].startswith("efficiency > 0.5") for one in stopped["excluded"])
-    assert len(project.records()) == runs + 4

@@ -280,16 +280,8 @@ def test_mistakes_are_one_line_with_file_and_key(campaign_of: Load, body: str, t
             "budget.node_hours: 'much' is not a number of node-hours above 0",
         ),
         (
-            "campaign: test\nsite: toy\nbudget: {adaptive: true}\n",
+            "campaign: test\nsite: toy\nbudget: {}\n",
             "budget: the key 'node_hours' is missing",
-        ),
-        (
-            "campaign: test\nsite: toy\nbudget: {node_hours: 5, until: 5 %}\n",
-            "budget.until: holds with 'adaptive: true' only",
-        ),
-        (
-            "campaign: test\nsite: toy\nbudget: {node_hours: 5, adaptive: true, until: 0 %}\n",
-            "budget.until: must be above 0 % and at most 100 %, not 0 %",
         ),
     ],
 )

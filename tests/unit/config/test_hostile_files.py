@@ -35,7 +35,7 @@ campaign: c
 description: d
 site: toy
 results: results
-budget: {node_hours: 10, adaptive: true, until: 5 %}
+budget: {node_hours: 10}
 programs: {p: /bin/true}
 experiments:
   e:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from scalesweep.adaptive.spending import held_hours, limit_of
+from scalesweep.adaptive.advice_points import held_hours, limit_of
 from scalesweep.config.campaign import Campaign, load_campaign
 from scalesweep.config.site import load_site
 from scalesweep.core.status import Status
@@ -71,15 +71,11 @@ def test_limit_is_the_campaigns_until_something_is_known(campaign: Campaign) -> 
     assert request(campaign, wall_s=500).limit_s == 600
 
 
-def test_runs_of_a_budget_have_limits_of_their_own(campaign: Campaign) -> None:
+def test_advised_runs_are_charged_what_their_jobs_can_cost(campaign: Campaign) -> None:
     (experiment,) = campaign.experiments
-    run = next(r for r in experiment.runs if r.point["ranks"] == 2 and r.repeat)
-    limited = replace(campaign, limits={run.run_id: 90.0})
-    found = request(limited)
-    assert (found.limit_s, found.shape.minutes) == (90, 3)
-    # What is charged for it before it has run is what its job can cost at most.
-    assert held_hours(limited, run.point, 90) == pytest.approx(found.shape.node_hours)
-    assert request(limited, ranks=4).limit_s == 600
+    found = request(campaign)
+    point = next(r for r in experiment.runs if r.point["ranks"] == 2).point
+    assert held_hours(campaign, point, 600) == pytest.approx(found.shape.node_hours)
     # By the upper bound of its time: one and a half of it, within a minute and the user's limit.
     assert [limit_of(s, experiment) for s in (10, 100, 1000)] == [60, 150, 600]
 
