@@ -1,32 +1,24 @@
 """Names of C++ functions as their source has them, from those that a linker sees."""
 
-import json
 import subprocess
-import sys
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
-_MANGLED = "_Z"
 _TIMEOUT_S = 60
-_READER = Path(__file__).with_name("_demangler.py")
 
 
 def demangled(names: Sequence[str]) -> Mapping[str, str]:
-    """The plain name of each mangled one; without those that stay as they are.
-
-    The C++ library does it, in a process of its own: names come from files of strangers. Nothing
-    where there is no such library, or where it crashes.
-    """
-    mangled = [name for name in names if name.startswith(_MANGLED) and "\0" not in name]
+    """The plain name of each mangled one, by ``c++filt``; nothing where there is none."""
+    mangled = [name for name in names if name.startswith("_Z") and name.isprintable()]
     if not mangled:
         return {}
-    content = "\0".join(mangled).encode(errors="surrogateescape")
-    command = [sys.executable, "-I", str(_READER)]
     try:
         done = subprocess.run(
-            command, input=content, capture_output=True, timeout=_TIMEOUT_S, check=True
-        )
-        plain = json.loads(done.stdout)
+            ["c++filt"], input="\n".join(mangled), capture_output=True, text=True,
+            timeout=_TIMEOUT_S, check=True,
+        )  # fmt: skip
     except (OSError, ValueError, subprocess.SubprocessError):
         return {}
-    return {name: text for name, text in zip(mangled, plain, strict=True) if text is not None}
+    plain = done.stdout.splitlines()
+    if len(plain) != len(mangled):
+        return {}
+    return {name: text for name, text in zip(mangled, plain, strict=True) if text != name}

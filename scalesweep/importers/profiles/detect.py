@@ -10,19 +10,17 @@ from scalesweep.core.cpu_limit import TookTooLongError, cpu_limit, reading_limit
 from scalesweep.core.errors import UserError
 from scalesweep.importers.imported_run import Refusal, shown
 from scalesweep.importers.profiles import (
+    exports,
     horovod_timeline,
-    hpctoolkit,
     kineto,
-    map_json,
     mpitrace,
     nsys,
     pop_modelfactors,
-    scorep,
     talp,
     tau,
 )
 from scalesweep.importers.profiles.nsys_database import NO_WINDOW, Window
-from scalesweep.importers.profiles.source import ReadResult, head_of
+from scalesweep.importers.profiles.source import ReadResult, head_of, read_each
 from scalesweep.importers.rank_map import RankMap
 from scalesweep.importers.source_files import files_below
 
@@ -45,6 +43,10 @@ def _readers(ranks: int | None, window: Window | None = None) -> tuple[_Reader, 
         cut = partial(nsys.read, ranks=ranks, window=window)
         signs = [sign for sign, _ in _readers(ranks)]
         return tuple((s, cut if s is nsys.recognise else _without_window) for s in signs)
+
+    def each(read_file: Callable[[Path, int | None], Profile]) -> _Read:
+        return lambda files: read_each(files, lambda file: [read_file(file, ranks)])
+
     return (
         (pop_modelfactors.recognise, pop_modelfactors.read),
         (mpitrace.recognise, mpitrace.read),
@@ -52,9 +54,9 @@ def _readers(ranks: int | None, window: Window | None = None) -> tuple[_Reader, 
         (tau.recognise, partial(tau.read, ranks=ranks)),
         (horovod_timeline.recognise, partial(horovod_timeline.read, ranks=ranks)),
         (nsys.recognise, partial(nsys.read, ranks=ranks)),
-        (scorep.recognise, partial(scorep.read, ranks=ranks)),
-        (hpctoolkit.recognise, partial(hpctoolkit.read, ranks=ranks)),
-        (map_json.recognise, partial(map_json.read, ranks=ranks)),
+        (exports.is_scorep, each(exports.read_scorep)),
+        (exports.is_hpctoolkit, each(exports.read_hpctoolkit)),
+        (exports.is_map, each(exports.read_map)),
         (kineto.recognise, partial(kineto.read, ranks=ranks)),
     )
 

@@ -106,21 +106,29 @@ def _profile(recording: Mapping[int, tuple[Path, RankTrace]], ranks: int | None)
     if left_out:
         notes["messages_left_out"] = f"{left_out} sizes that took the least time"
     complete = world is not None and len(traces) == world
+    shows = world in (None, 1) or any(it.communication_s for it in known.values())
+    if not shows:
+        notes["communication"] = (
+            f"no known collective in a trace of {world} ranks: computation may have others in it"
+        )
     return Profile(
         tool=TOOL,
         file=next(iter(recording.values()))[0],
         ranks=world or ranks or (len(traces) if len(traces) > 1 else 1),
         profiled_ranks=None if complete else len(traces),
         elapsed_s=float(elapsed.max()),
-        rank_times=RankTimes(elapsed, useful, exposed) if complete else None,
+        rank_times=RankTimes(elapsed, useful, exposed) if complete and shows else None,
         messages=messages,
-        metrics=_metrics(list(known.values()), complete),
+        metrics=_metrics(list(known.values()), complete, shows),
         notes=notes,
     )
 
 
-def _metrics(accounts: Sequence[RankAccount], complete: bool) -> dict[str, dict[str, object]]:
-    """Means over the ranks, and of a step where steps are known.
+def _metrics(
+    accounts: Sequence[RankAccount], complete: bool, shows: bool
+) -> dict[str, dict[str, object]]:
+    """Means over the ranks, and of a step where steps are known; without ``shows`` nothing is
+    known of communication.
 
     Of all ranks (``complete``) their balance too. No communication efficiency: what a trace shows
     beside computation is not all communication.
@@ -134,7 +142,9 @@ def _metrics(accounts: Sequence[RankAccount], complete: bool) -> dict[str, dict[
         "idle": [account.idle_s for account in accounts],
     }
     metrics = {
-        name: metric(float(np.mean(values)), "s", "lower") for name, values in seconds.items()
+        name: metric(float(np.mean(values)), "s", "lower")
+        for name, values in seconds.items()
+        if shows or not name.endswith("_communication")
     }
     total = sum(account.communication_s for account in accounts)
     if total > 0:

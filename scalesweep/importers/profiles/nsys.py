@@ -29,6 +29,7 @@ from scalesweep.importers.profiles.source import (
     metric,
     number,
     text_of,
+    unboxed,
 )
 
 _RANK = re.compile(r"(?i)(?P<before>.*?)rank[_.-]?(?P<rank>\d{1,6})(?P<after>.*)")
@@ -53,7 +54,7 @@ def recognise(head: str) -> bool:
     """Whether a file begins as a table of ``nsys stats`` or as a database does."""
     if head.startswith(SQLITE):
         return True
-    return any(_heading(line) is not None for line in head.splitlines()[:60])
+    return any(_heading(line) is not None for line in unboxed(head.splitlines()[:60]))
 
 
 def read(
@@ -215,7 +216,7 @@ def _tables(file: Path) -> NsysFile:
     spans: list[tuple[int, int]] = []
     rows: list[_Share] = []
     other = False  # within a table of something else, as of the sizes of copies
-    for line, content in enumerate(lines_of(text_of(file)), 1):
+    for line, content in enumerate(unboxed(lines_of(text_of(file))), 1):
         if (head := _heading(content)) is not None:
             tables.functions += _whole(rows, tables)
             heading, spans, rows, other = head, [], [], False

@@ -1,9 +1,12 @@
 """What the readers of profiles share: text of a file, numbers, and why a file is refused."""
 
+import csv
+import io
 import math
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 from scalesweep.analysis.profile import Profile
@@ -75,6 +78,23 @@ def lines_of(text: str) -> list[str]:
         count = text.count("\n") + 1
         raise ImportRefusedError("the last line has no line end: cut off?", count)
     return text.splitlines()
+
+
+def unboxed(lines: Iterable[str]) -> Iterator[str]:
+    """The same lines; those of a table with borders as CSV, and its borders empty."""
+    places: list[int] = []
+    for line in lines:
+        if re.fullmatch(r"\s*\+-[-+]*\+\s*", line):
+            places = [place for place, char in enumerate(line) if char == "+"]
+            yield ""
+        elif places and line.lstrip().startswith("|") and line.rstrip().endswith("|"):
+            cells = [line[a + 1 : b].strip() for a, b in pairwise(places)]
+            out = io.StringIO()
+            csv.writer(out, lineterminator="").writerow(cells)
+            yield out.getvalue()
+        else:
+            places = []
+            yield line
 
 
 def number(text: str, what: str, line: int | None = None) -> float:

@@ -124,6 +124,7 @@ FINGERPRINTS: dict[tuple[str, int], str] = {
 
 # Parameters that came later, whose defaults are what was done before them: they change no id.
 ADDED: dict[tuple[str, int], dict[str, Any]] = {
+    ("allreduce", 1): {"launch_options": None},
     ("cnn_training", 1): {"tf32": None},
     ("memory_bandwidth", 1): {"device": "auto"},
     ("step_layers", 1): {"tf32": None, "sequence_steps": 35},
