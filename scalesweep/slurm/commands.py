@@ -36,7 +36,6 @@ _AWAY = re.compile(
 # Limits of submitted jobs of a user, an account or a QOS (slurm/src/common/slurm_protocol_defs.c,
 # job_reason_string); what follows them is said of other limits too.
 _FULL = re.compile(r"\b((?:QOS|Assoc)\w*SubmitJob\w*Limit)\b")
-# States of a node in which it takes no job (sinfo).
 # Said of nodes that do not exist, and of those that are drained.
 _LACKING = "Requested node configuration is not available"
 _POLICY = re.compile(r"violates accounting/QOS policy \(job submit limit")

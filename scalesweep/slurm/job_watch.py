@@ -11,7 +11,7 @@ import re
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from scalesweep.core.errors import UserError
 from scalesweep.core.formatting import counted, duration
@@ -74,38 +74,32 @@ class JobWatch:
             return {}
         self._say_back(now)
         self._say_pending([queue[i] for i in job_ids if i in queue], now)
-        over = [i for i in job_ids if self._may_be_over(_state(queue, i))]
+        ended: dict[int, sacct.Job] = {}
+        over: dict[int, str] = {}  # to be explained by the accounting
         for job_id in job_ids:
-            if job_id not in over:  # requeued
-                self._over_since.pop(job_id, None)
-        self._suspended.update(i for i in job_ids if _state(queue, i) == sacct.JobState.SUSPENDED)
-        # Of a job that completed nothing is to be explained, and the accounting need not be asked;
-        # but for how long it was suspended only that knows.
-        plain = [
-            i
-            for i in over
-            if _state(queue, i) == sacct.JobState.COMPLETED and i not in self._suspended
-        ]
-        over = [i for i in over if i not in set(plain)]
-        accounted = True
-        try:
-            known = self.books(over) if over else {}
-        except UserError as error:
-            known, accounted = {}, commands.is_away(error)
-        jobs = {
-            i: replace(sacct.unaccounted(i, sacct.JobState.COMPLETED), node_list=queue[i].nodes)
-            for i in plain
-        }
-        for job_id in over:
+            state = queue[job_id].state if job_id in queue else ""
+            if state == sacct.JobState.SUSPENDED:
+                self._suspended.add(job_id)
+            if state not in ("", *sacct.FINAL, sacct.JobState.COMPLETING):
+                self._over_since.pop(job_id, None)  # requeued
+            # Nothing is to be explained of one that completed, but for how long it was suspended.
+            elif state == sacct.JobState.COMPLETED and job_id not in self._suspended:
+                ended[job_id] = sacct.Job(job_id, state, node_list=queue[job_id].nodes)
+            else:
+                over[job_id] = state
+        known, accounted = self._known(list(over))
+        for job_id, state in over.items():
             waited = now - self._over_since.setdefault(job_id, now)
-            state = _state(queue, job_id)
             if job := _verdict(job_id, state, known.get(job_id), waited, accounted):
-                jobs[job_id] = job
-        return jobs
+                ended[job_id] = job
+        return ended
 
-    @staticmethod
-    def _may_be_over(state: str) -> bool:
-        return state in ("", sacct.JobState.COMPLETING, *sacct.FINAL)
+    def _known(self, job_ids: Sequence[int]) -> tuple[Mapping[int, sacct.Job], bool]:
+        """What the accounting has of jobs, and whether there is one."""
+        try:
+            return self.books(job_ids) if job_ids else {}, True
+        except UserError as error:
+            return {}, commands.is_away(error)
 
     def _say_away(self, error: str, now: float) -> None:
         if self._away_since is None:
@@ -130,10 +124,6 @@ class JobWatch:
         if said and kinds != self._pending and not quiet:
             self._pending, self._pending_said = kinds, now
             _log.info("%s", said)
-
-
-def _state(queue: Mapping[int, commands.Queued], job_id: int) -> str:
-    return queue[job_id].state if job_id in queue else ""
 
 
 def why_pending(reasons: Iterable[str]) -> str:
@@ -173,5 +163,5 @@ def _verdict(
     if completing:
         return None
     if state and (waited_s >= BOOKS_S or not accounted):
-        return sacct.unaccounted(job_id, state)
-    return sacct.unaccounted(job_id, sacct.GONE) if waited_s >= GONE_S else None
+        return sacct.Job(job_id, state)
+    return sacct.Job(job_id, sacct.GONE) if waited_s >= GONE_S else None

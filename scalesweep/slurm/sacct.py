@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from signal import SIGKILL
+from typing import NamedTuple
 
 from scalesweep.core.causes import Cause, facts_of
 from scalesweep.core.errors import UserError
@@ -61,8 +62,7 @@ _NO_MEMORY = 2**60
 _DIGITS = 20  # of the largest number that Slurm prints
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(NamedTuple):
     """A step of a job (``batch``, ``extern``, ``0``, ...).
 
     ``max_rss_bytes`` is its largest task, ``node_rss_bytes`` all its tasks over its nodes (the
@@ -89,21 +89,21 @@ class Job:
 
     job_id: int
     state: str
-    state_detail: str
-    exit_code: int
-    signal: int
-    submitted: str | None
-    started: str | None
-    ended: str | None
-    elapsed_s: int
-    limit_s: int | None
-    nodes: int
-    cpus: int
-    node_list: str
-    partition: str
-    asked_mem_bytes: int | None
-    max_rss_bytes: int | None
-    steps: tuple[Step, ...]
+    state_detail: str = ""
+    exit_code: int = 0
+    signal: int = 0
+    submitted: str | None = None
+    started: str | None = None
+    ended: str | None = None
+    elapsed_s: int = 0
+    limit_s: int | None = None
+    nodes: int = 0
+    cpus: int = 0
+    node_list: str = ""
+    partition: str = ""
+    asked_mem_bytes: int | None = None
+    max_rss_bytes: int | None = None
+    steps: tuple[Step, ...] = ()
     suspended_s: int = 0
 
 
@@ -170,15 +170,6 @@ def parse(text: str) -> dict[int, Job]:
     return jobs
 
 
-def unaccounted(job_id: int, state: str) -> Job:
-    """A job of which no more is known than its state."""
-    return Job(
-        job_id=job_id, state=state, state_detail="", exit_code=0, signal=0, submitted=None,
-        started=None, ended=None, elapsed_s=0, limit_s=None, nodes=0, cpus=0, node_list="",
-        partition="", asked_mem_bytes=None, max_rss_bytes=None, steps=(),
-    )  # fmt: skip
-
-
 def finished(job: Job) -> bool:
     """Whether the job is over for good."""
     return job.state in FINAL
@@ -238,14 +229,13 @@ def _gib(size: int | None) -> str:
 def _job(job_id: int, row: dict[str, str]) -> Job:
     """A job from its own line of sacct's output, without its steps."""
     state, _, detail = row["State"].partition(" ")
-    state = state.removesuffix("+")  # cut, as without -P
     code, signal = _exit(row["ExitCode"])
-    nodes, cpus = _int(row["NNodes"]) or 0, _int(row["NCPUS"]) or 0
+    nodes = _int(row["NNodes"]) or 0
     placed = row["NodeList"] not in ("", "None assigned")
-    limit = _int(row["TimelimitRaw"])
+    limit, memory = _int(row["TimelimitRaw"]), _size(row["ReqMem"])
     return Job(
         job_id=job_id,
-        state=state,
+        state=state.removesuffix("+"),  # cut, as without -P
         state_detail=detail,
         exit_code=code,
         signal=signal,
@@ -256,37 +246,24 @@ def _job(job_id: int, row: dict[str, str]) -> Job:
         elapsed_s=_int(row["ElapsedRaw"]) or 0,
         limit_s=None if limit is None else limit * 60,
         nodes=nodes,
-        cpus=cpus,
+        cpus=_int(row["NCPUS"]) or 0,
         node_list=row["NodeList"] if placed else "",
         partition=row["Partition"],
-        asked_mem_bytes=_asked(row["ReqMem"], nodes, cpus),
+        # Over all nodes; 0 where the whole node's was asked for.
+        asked_mem_bytes=memory // nodes if memory and nodes and memory < _NO_MEMORY else None,
         max_rss_bytes=_size(row["MaxRSS"]),
-        steps=(),
         suspended_s=_seconds(row["Suspended"]),
     )
 
 
 def _with_step(job: Job, name: str, row: dict[str, str]) -> Job:
-    code, signal = _exit(row["ExitCode"])
     total = re.search(r"\bmem=([\d.]+[KMGTP]?)", row["TRESUsageInTot"])
-    used = _size(total[1]) if total else None
-    step = Step(
-        name=name,
-        state=row["State"].partition(" ")[0],
-        exit_code=code,
-        signal=signal,
-        max_rss_bytes=_size(row["MaxRSS"]),
-        node_rss_bytes=None if used is None else used // (_int(row["NNodes"]) or 1),
-    )
-    return replace(
-        job,
-        steps=(*job.steps, step),
-        max_rss_bytes=_largest(job.max_rss_bytes, step.max_rss_bytes),
-    )
-
-
-def _largest(*values: int | None) -> int | None:
-    return max((value for value in values if value is not None), default=None)
+    used, largest = _size(total[1]) if total else None, _size(row["MaxRSS"])
+    mean = None if used is None else used // (_int(row["NNodes"]) or 1)
+    state = row["State"].partition(" ")[0]
+    step = Step(name, state, *_exit(row["ExitCode"]), largest, mean)
+    most = max(job.max_rss_bytes or 0, largest or 0) or None
+    return replace(job, steps=(*job.steps, step), max_rss_bytes=most)
 
 
 def _int(text: str) -> int | None:
@@ -316,17 +293,3 @@ def _size(text: str) -> int | None:
     """``404060K`` in bytes; None where there is no number."""
     match = re.fullmatch(r"(\d{1,18}(?:\.\d{0,9})?)([KMGTP]?)", text, re.ASCII)
     return round(float(match[1]) * _UNITS[match[2]]) if match else None
-
-
-def _asked(text: str, nodes: int, cpus: int) -> int | None:
-    """Memory asked for per node in bytes; None if the whole node's was (0) or nothing is known.
-
-    Slurm since 21.08 prints the total over all nodes; before, n marked memory per node and c
-    memory per CPU.
-    """
-    size = _size(text.rstrip("nc"))
-    if not size or not nodes or size > _NO_MEMORY:
-        return None
-    if text.endswith("n"):
-        return size
-    return size * cpus // nodes if text.endswith("c") else size // nodes

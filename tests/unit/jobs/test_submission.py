@@ -69,7 +69,7 @@ def submission(
         ),
         (replace(JOB, state="CANCELLED", state_detail="by 0"), 1,
          "CANCELLED: job 12 was cancelled by user 0"),
-        (sacct.unaccounted(12, sacct.GONE), 1,
+        (sacct.Job(12, sacct.GONE), 1,
          "LAUNCH_FAILED: Slurm job 12 is gone from queue and accounting, trying again "
          "(job 2 of 3)"),
     ],

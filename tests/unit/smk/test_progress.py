@@ -105,7 +105,7 @@ def test_what_an_interrupted_call_has_cancelled_has_not_failed(
     submission.call_off()
     assert not submission.in_hand
     # One job is judged before the queue is empty, and one is not; neither run has failed.
-    job = sacct.unaccounted(22, "CANCELLED")
+    job = sacct.Job(22, "CANCELLED")
     assert submission.judge(others[1], 1, job) == (False, f"{others[1]}: job 22 cancelled")
     assert progress.finish() and progress._failed == {failed}
     said = capsys.readouterr().err
