@@ -54,9 +54,9 @@ def launched(command: str) -> Launched | None:
     for place, word in enumerate(words):
         options = _LAUNCHERS.get(PurePosixPath(word.lstrip("$+(`")).name)
         if options is not None:
-            found = _launched(words[place + 1 :], options)
+            said = _launched(words[place + 1 :], options)
             variables = [word for word in words[:place] if re.fullmatch(r"[A-Z]\w*=\S+", word)]
-            return found._replace(options=_others([*variables, *words[place + 1 :]], options))
+            return said._replace(options=_others([*variables, *words[place + 1 :]], options))
     return None
 
 

@@ -30,6 +30,8 @@ from scalesweep.importers.mlperf_outcome import (
 from scalesweep.importers.mlperf_point import MlperfPoint
 
 BENCHMARK = "cosmoflow_training"
+# Weak submissions, of models that are trained at the same time, are there since v1.0 (2021).
+_WEAK_FROM_MS = 1_609_459_200_000  # 2021-01-01
 # The benchmark as its logs call it.
 NAME = "cosmoflow"
 
@@ -131,7 +133,9 @@ def _cosmoflow(
     variant = {**point.variant, **({"MLPerf's scaling": kind} if kind else {})}
     notes = _notes(job, epochs, point, status, submission)
     if stop is not None:
-        notes[TRAINED] = {"start": start / 1000, "stop": stop / 1000, "submission": kind}
+        strong = "strong" if stop < _WEAK_FROM_MS else None
+        trained = {"start": start / 1000, "stop": stop / 1000}
+        notes[TRAINED] = {**trained, "submission": kind or strong}
     return ImportedRun(
         benchmark=BENCHMARK,
         point=point.values,

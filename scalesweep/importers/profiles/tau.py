@@ -15,30 +15,19 @@ import numpy as np
 from scalesweep.analysis.pop import rank_factors
 from scalesweep.analysis.profile import NOT_LISTED, Function, Profile, RankTimes
 from scalesweep.importers.imported_run import ImportRefusedError
-from scalesweep.importers.profiles.source import (
-    ReadResult,
-    lines_of,
-    metric,
-    read_each,
-    text_of,
-)
-from scalesweep.importers.table_file import half_unit
+from scalesweep.importers.profiles.source import ReadResult, lines_of, metric, read_each, text_of
 
-TOOL = "tau"
 _COMPLETE = 0.01  # of the time: what the digits of a whole table leave open
 _NODE = re.compile(r"NODE (\d{1,7});CONTEXT (\d{1,7});THREAD (\d{1,7}):\s*")
 _SUMMARY = re.compile(r"FUNCTION SUMMARY \((mean|total)\):\s*")
+_TIME = r"[\d.,:]+(?:[eE][+-]?\d{1,3})?"
 _ROW = re.compile(
-    r"\s*(?P<share>\d+\.\d+)\s+(?P<exclusive>[\d.,:eE+-]+)\s+(?P<inclusive>[\d.,:eE+-]+)"
-    r"\s+(?P<calls>[\d.eE+]+)\s+[\d.eE+]+\s+[\d.eE+-]+\s(?P<name>.*\S)\s*"
+    rf"\s*(?P<share>\d+\.\d+)\s+(?P<own>{_TIME})\s+(?P<all>{_TIME})\s+(?P<calls>[\d.eE+]+)\s+[\d.eE+]+"
+    r"\s+[\d.eE+-]+\s(?P<name>.*\S)\s*"
 )
 _HEADING = re.compile(r"\s*(?:%Time\s+Exclusive|msec\s+total msec|-{20,})")
 _AGAIN = re.compile(r"\[ .*\]$| => ")
 _MPI = re.compile(r"P?MPI_\w+")
-_CLOCK = re.compile(r"(?:(\d{1,4}):)?(\d{1,2}):(\d{1,2}\.\d{1,3})")
-_PLAIN = re.compile(
-    r"\d{1,3}(?:,\d{3})*(?:\.\d+)?(?:[eE][+-]?\d{1,3})?|\d+(?:\.\d+)?(?:[eE][+-]?\d{1,3})?"
-)
 
 
 @dataclass
@@ -49,7 +38,6 @@ class _Section:
     thread: tuple[int, int]
     line: int
     rows: list[Function] = field(default_factory=list)
-    half: float = 0.0  # of the last digit of the first row's time
 
     @property
     def elapsed(self) -> float:
@@ -82,38 +70,42 @@ def _profile(file: Path, ranks: int | None) -> Profile:
     """The profile of one file: by node where all nodes have a section, else the mean over ranks.
 
     Factors are computed only where every node has a section whose rows add up to its time. Raises
-    ImportRefusedError if a section is cut off or its times contradict each other.
+    ImportRefusedError if a section is cut off, a node is missing, or the mean is not the nodes'.
     """
-    nodes, mean, again = _sections(text_of(file))
-    for section in (*nodes, *([mean] if mean else [])):
-        if not section.rows:
-            raise ImportRefusedError("a section without a function: cut off?", section.line)
-    first = _processes(nodes, ranks)
-    threads = len(nodes) - len(first)
-    shown = first or ([mean] if mean else [])
-    if not shown:
-        raise ImportRefusedError("no node and no mean: cut off?")
+    sections = _sections(lines_of(text_of(file)))
+    if empty := next((section for section in sections if not section.rows), None):
+        raise ImportRefusedError("a section without a function: cut off?", empty.line)
+    # The first thread of a node is its process; others work for it at the same time.
+    first = {it.node: it for it in sections if it.node is not None and it.thread == (0, 0)}
+    if missing := [node for node in range(len(first)) if node not in first]:
+        raise ImportRefusedError(f"node {missing[0]} is missing")
+    if ranks and first and ranks != len(first):
+        raise ImportRefusedError(f"has {len(first)} nodes, but --ranks {ranks}")
+    mean = next((section for section in sections if section.node is None), None)
+    shown = [first[node] for node in range(len(first))] or ([mean] if mean else [])
     elapsed = np.array([section.elapsed for section in shown])
     mpi = np.array([section.mpi for section in shown])
-    if not (elapsed > 0).all() or (mpi > elapsed * 1.01).any():
-        raise ImportRefusedError("functions take no time, or MPI's more than all together")
-    if mean and first and not threads:
-        _compare(mean, float(elapsed.mean()), float(mpi.mean()))
+    if not shown or not (elapsed > 0).all() or (mpi > elapsed * 1.01).any():
+        raise ImportRefusedError("no section, functions without time, or MPI's above all of it")
+    threads = len(sections) - len(first) - (mean is not None)
+    apart = [(mean.elapsed, elapsed.mean()), (mean.mpi, mpi.mean())] if mean and first else []
+    for own, theirs in apart if not threads else ():
+        if abs(own - theirs) > _COMPLETE * elapsed.mean():
+            raise ImportRefusedError(
+                f"the mean has {own:.4g} s, the nodes {theirs:.4g} s on average: sections or rows "
+                "are missing or changed"
+            )
     useful = np.maximum(elapsed - mpi, 0.0)
     left = [section.unlisted / section.elapsed for section in shown]
     notes: dict[str, object] = {"times": "of each node" if first else "means over all ranks"}
-    if again:
-        notes["rows_skipped"] = f"{again} rows that say again what others say"
     if threads:
         notes["threads"] = f"{threads} further threads, whose times are not added"
     if max(left) > _COMPLETE:
         notes["not_listed"] = f"up to {100 * max(left):.1f} % of a node's time is in no row"
-    if min(left) < -_COMPLETE:
-        notes["overlap"] = "rows overlap: their own times add up to more than elapsed"
     # What is not listed may be MPI: without it nothing is known of the useful time.
     whole = bool(first) and bool((useful > 0).all()) and max(left) <= _COMPLETE
     return Profile(
-        tool=TOOL,
+        tool="tau",
         file=file,
         ranks=len(first) or ranks,
         elapsed_s=float(elapsed.max()),
@@ -129,27 +121,6 @@ def _profile(file: Path, ranks: int | None) -> Profile:
     )
 
 
-def _processes(nodes: Sequence[_Section], ranks: int | None) -> list[_Section]:
-    """The first thread of every node, which is its process; others work for it at the same time."""
-    first = {node.node: node for node in nodes if node.node is not None and node.thread == (0, 0)}
-    if sorted(first) != list(range(len(first))):
-        missing = next(node for node in range(len(first)) if node not in first)
-        raise ImportRefusedError(f"node {missing} of those up to {max(first)} is missing")
-    if ranks and first and ranks != len(first):
-        raise ImportRefusedError(f"has {len(first)} nodes, but --ranks {ranks}")
-    return [first[node] for node in range(len(first))]
-
-
-def _compare(mean: _Section, elapsed: float, mpi: float) -> None:
-    """Refuse a mean that is not that of the nodes (``elapsed``, ``mpi``: their means)."""
-    for own, theirs, words in ((mean.elapsed, elapsed, "in all"), (mean.mpi, mpi, "in MPI")):
-        if abs(own - theirs) > 0.01 * elapsed:
-            raise ImportRefusedError(
-                f"the mean has {own:.4g} s {words}, the nodes {theirs:.4g} s on average: sections "
-                "or rows are missing or changed"
-            )
-
-
 def _with_rest(section: _Section) -> list[Function]:
     """The rows, and what none of them has as an entry of its own, so that shares stay right."""
     rest = section.unlisted
@@ -158,79 +129,51 @@ def _with_rest(section: _Section) -> list[Function]:
     return [*section.rows, Function(NOT_LISTED, section.node, "cpu", 1, rest, rest)]
 
 
-def _sections(text: str) -> tuple[list[_Section], _Section | None, int]:
-    """Sections of nodes, the section of the mean, and how many rows were skipped."""
-    nodes: list[_Section] = []
-    mean: _Section | None = None
+def _sections(lines: Sequence[str]) -> list[_Section]:
+    """Sections of nodes and of the mean."""
+    sections: list[_Section] = []
     current: _Section | None = None
-    again, total = 0, False
-    for line, content in enumerate(lines_of(text), 1):
-        if node := _NODE.fullmatch(content.strip()):
-            current = _Section(int(node[1]), (int(node[2]), int(node[3])), line)
-            if any((node.node, node.thread) == (current.node, current.thread) for node in nodes):
-                raise ImportRefusedError(f"node {node[1]} is there twice", line)
-            nodes.append(current)
-        elif summary := _SUMMARY.fullmatch(content.strip()):
-            current, total = None, summary[1] == "total"
-            if not total:
-                if mean:
-                    raise ImportRefusedError("a second FUNCTION SUMMARY (mean)", line)
-                current = mean = _Section(None, (0, 0), line)
-        elif not content.strip():
-            continue
-        elif row := _ROW.fullmatch(content):
-            if _AGAIN.search(row["name"]):
-                again += 1
-            elif current is not None:
-                current.rows.append(_function(row, current.node, line))
-                _check_row(current, row, line)
-        elif (current is not None or total) and not _HEADING.match(content):
+    for line, content in enumerate(lines, 1):
+        node, summary = _NODE.fullmatch(content.strip()), _SUMMARY.fullmatch(content.strip())
+        if node or summary:
+            current = None
+            if node:
+                current = _Section(int(node[1]), (int(node[2]), int(node[3])), line)
+            elif summary and summary[1] == "mean":
+                current = _Section(None, (0, 0), line)
+            if current:
+                if any((it.node, it.thread) == (current.node, current.thread) for it in sections):
+                    raise ImportRefusedError("a section is there twice", line)
+                sections.append(current)
+        elif current and (row := _ROW.fullmatch(content)):
+            if not _AGAIN.search(row["name"]):
+                current.rows.append(_function(row, current, line))
+        elif current and content.strip() and not _HEADING.match(content):
             if re.match(r"\s*\d", content):
                 raise ImportRefusedError("a row that cannot be read: cut off?", line)
-            current, total = None, False  # what follows is another program's
-    return nodes, mean, again
+            current = None  # what follows is another program's
+    return sections
 
 
-def _function(row: "re.Match[str]", node: int | None, line: int) -> Function:
-    return Function(
-        row["name"],
-        node,
-        "cpu",
-        float(row["calls"]),
-        _seconds(row["exclusive"], line),
-        _seconds(row["inclusive"], line),
-    )
-
-
-def _check_row(section: _Section, row: "re.Match[str]", line: int) -> None:
-    """Rows are sorted by inclusive time, and state their share of the first."""
-    last = section.rows[-1]
-    whole, first = last.inclusive_s or 0.0, section.rows[0].inclusive_s or 0.0
-    if last.exclusive_s > whole * 1.01 + 1e-6:
+def _function(row: "re.Match[str]", section: _Section, line: int) -> Function:
+    own, all_of_it = _seconds(row["own"], line), _seconds(row["all"], line)
+    if own > all_of_it * 1.01 + 1e-6:
         raise ImportRefusedError("more time exclusive than inclusive", line)
-    half = _half(row["inclusive"])
-    if len(section.rows) == 1:
-        section.half = half
-    low = (whole - half) / (first + section.half)
-    high = (whole + half) / max(first - section.half, 1e-9)
-    if not 100 * low - 0.06 <= float(row["share"]) <= 100 * high + 0.06:
-        raise ImportRefusedError(
-            f"states {row['share']} % of all, which its time is not: lines are missing or swapped",
-            line,
+    first = (section.rows[0].inclusive_s if section.rows else all_of_it) or 1.0
+    if abs(100 * all_of_it / first - float(row["share"])) > 0.1 + 0.06 / first:
+        words = (
+            f"states {row['share']} % of all, which its time is not: lines are missing or swapped"
         )
-    if any(other.name == last.name for other in section.rows[:-1]):
-        raise ImportRefusedError(f"{last.name[:60]!r} is there twice", line)
+        raise ImportRefusedError(words, line)
+    return Function(row["name"], section.node, "cpu", float(row["calls"]), own, all_of_it)
 
 
 def _seconds(text: str, line: int) -> float:
     """Seconds of milliseconds (1,234 or 0.05), or of minutes and hours (2:11.067, 1:02:11.067)."""
-    if clock := _CLOCK.fullmatch(text):
-        return int(clock[1] or 0) * 3600 + int(clock[2]) * 60 + float(clock[3])
-    if not _PLAIN.fullmatch(text):
-        raise ImportRefusedError(f"{text[:30]!a} is no time", line)
-    return float(text.replace(",", "")) / 1000
-
-
-def _half(text: str) -> float:
-    """Half of the last digit of a time, in seconds."""
-    return 0.0005 if ":" in text else half_unit(text.replace(",", "")) / 1000
+    try:
+        if ":" not in text:
+            return float(text.replace(",", "")) / 1000
+        *hours, minutes, seconds = text.split(":")
+        return sum(int(it) for it in hours) * 3600 + int(minutes) * 60 + float(seconds)
+    except ValueError:
+        raise ImportRefusedError(f"{text[:30]!a} is no time", line) from None
