@@ -1,4 +1,4 @@
-"""Import logs of tf_cnn_benchmarks, keras-multi-gpu, MLPerf, Keras, OSU and nccl-tests; report."""
+"""Import logs of programs, MLPerf, OSU and nccl-tests; report."""
 
 import argparse
 from pathlib import Path

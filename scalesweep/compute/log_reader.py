@@ -7,6 +7,7 @@ Patterns have short names for what programs print: ``<ms>`` is a number (``1,786
 
 import math
 import re
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -33,7 +34,9 @@ _NUMBER = re.compile(
     re.ASCII,
 )
 _SUFFIXES = {"": 1.0, "K": 1e3, "M": 1e6, "G": 1e9, "B": 1e9, "T": 1e12, "P": 1e15}
+_END = re.compile(r"\d?[|&;<>]")  # where the shell goes on with something else
 _FLAGS = {"true": True, "false": False}
+FACTS, MODEL, FIRST = "facts", "model", "first"
 Fact = str | int | float | bool
 
 
@@ -93,6 +96,7 @@ class Pattern:
             raise UserError(f"{where}: '{text}' is not a regular expression ({error})") from None
         self.groups = frozenset(self._pattern.groupindex)
         self.search, self.finditer = self._pattern.search, self._pattern.finditer
+        self.match = self._pattern.match
 
 
 def _group(match: re.Match[str]) -> str:
@@ -135,17 +139,21 @@ class Stated(NamedTuple):
     """Lines that state facts: each named group of ``pattern`` is a fact of that name.
 
     With groups ``name`` and ``value``, ``names`` says which names are which facts; ``names`` and
-    ``values`` are two lists of words. ``describes``: lines that contradict each other leave the
-    fact unknown, and are no sign of a second run.
+    ``values`` are two lists of words. Of ``model`` lines that contradict each other leave the fact
+    unknown, of ``first`` the first line counts: neither is a sign of a second run.
     """
 
     mark: str
     pattern: Pattern
     names: Mapping[str, str]
-    describes: bool
+    key: str  # of the declaration: facts, model, first
+    tally: str  # the fact that is the number of matches; empty for others
 
     def facts(self, text: str) -> Iterator[tuple[str, str]]:
         """Name and text of each fact in a line."""
+        if self.tally:
+            yield self.tally, str(len(list(self.pattern.finditer(text))))
+            return
         for match in self.pattern.finditer(text):
             groups = match.groupdict()
             if "name" in groups:
@@ -158,13 +166,52 @@ class Stated(NamedTuple):
                 yield from ((name, it) for name, it in groups.items() if it is not None)
 
 
+class Command(NamedTuple):
+    """A command in front of its output, as ``bash -x`` echoes it or a user typed it.
+
+    ``flags`` are facts by flag; flags that ``ignore`` matches change nothing that is measured, all
+    others set runs apart.
+    """
+
+    program: str
+    flags: Mapping[str, str]
+    ignore: Pattern
+
+    def read(self, text: str) -> tuple[tuple[str, ...], dict[str, str]] | None:
+        """The words of the command in a line, and its flags; None for any other line."""
+        try:
+            words = shlex.split(text)
+        except ValueError:
+            return None
+        names = [word.rpartition("/")[2] for word in words]
+        if self.program not in names:
+            return None
+        place = names.index(self.program)
+        end = next((n for n, it in enumerate(words) if n > place and _END.match(it)), None)
+        flags: dict[str, str] = {}
+        name = ""
+        for word in words[place + 1 : end]:
+            if re.match(r"--?[A-Za-z]", word):
+                name, equals, value = word.lstrip("-").partition("=")
+                flags[name] = value if equals else ""
+            elif name and not flags[name]:
+                flags[name] = word
+            else:
+                return None
+        return tuple(words[place:end]), flags
+
+
 @dataclass(frozen=True)
 class Reader:
     """How the log of a program is read (docs/guide/training_logs.md has the keys).
 
     ``marks``, one of which is in every line of progress, are looked for before any pattern; with
     ``sign`` they begin a line of progress, also a cut one. ``more`` belongs to the line of progress
-    before it, ``final`` to the whole start. ``settings`` are facts that may change in a training.
+    before it. ``settings`` are facts that may change in a training, ``variant`` facts that set runs
+    apart without being parameters. Without ``steady`` lines are of all steps so far, of which the
+    last counts; a start without a value of the group ``ends``, or a fact of ``needs``, was cut.
+    ``printers`` is the fact of how many ranks print all lines, one after the other where no label
+    tells them apart.
     """
 
     program: str
@@ -187,6 +234,13 @@ class Reader:
     also: tuple[str, ...] = ()
     rivals: Pattern | None = None
     ranks: int | None = None
+    command: Command | None = None
+    variant: tuple[str, ...] = ()
+    steady: bool = True
+    ends: str = ""
+    needs: tuple[str, ...] = ()
+    printers: str = ""
+    along: tuple[str, ...] = ("data_parallel",)  # of how ranks share work: one rank has none of it
     parameters: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     declared: Mapping[str, Any] = field(default_factory=dict)  # as JSON, for the launcher
 
@@ -221,9 +275,9 @@ def has(text: str, marks: tuple[str, ...]) -> bool:
 
 _NEEDED = ("marks", "progress", "values", "main")
 _KEYS = (
-    *("program", "summary", *_NEEDED, "sign", "averages", "settings", "facts", "model", "more"),
+    *("program", "summary", *_NEEDED, "sign", "averages", "settings", FACTS, MODEL, FIRST, "more"),
     *("derive", "refuse", "begins", "spoils", "spoiled_lines", "also", "rivals", "ranks"),
-    "parameters",
+    *("command", "variant", "steady", "ends", "needs", "printers", "along", "parameters"),
 )
 
 
@@ -271,6 +325,13 @@ def reader_of(content: Any, benchmark: str, where: str) -> Reader:
         also=_texts(content, "also"),
         rivals=Pattern(content["rivals"], f"{where}: rivals") if "rivals" in content else None,
         ranks=content.get("ranks"),
+        command=_command(content["command"], f"{where}: command") if "command" in content else None,
+        variant=_texts(content, "variant"),
+        steady=bool(content.get("steady", True)),
+        ends=str(content.get("ends", "")),
+        needs=_texts(content, "needs"),
+        along=_texts(content, "along") or ("data_parallel",),
+        printers=str(content.get("printers", "")),
         parameters=content.get("parameters", {}),
         declared=content,
     )
@@ -310,22 +371,31 @@ def _value(given: Any, where: str) -> Value:
 
 
 def _stated(content: Mapping[str, Any], where: str) -> Iterator[Stated]:
-    for key in ("facts", "model"):
+    for key in (FACTS, MODEL, FIRST):
         for number, it in enumerate(content.get(key, ())):
             at = f"{where}: {key}[{number}]"
-            _check_keys(it, ("mark", "pattern", "names"), at)
+            _check_keys(it, ("mark", "pattern", "names", "count"), at)
             names = it.get("names", {})
             if not isinstance(names, Mapping):
                 names = {name: name for name in names}
-            yield Stated(it.get("mark", ""), Pattern(it["pattern"], at), names, key == "model")
+            pattern, tally = Pattern(it["pattern"], at), it.get("count", "")
+            yield Stated(it.get("mark", ""), pattern, names, key, tally)
+
+
+def _command(given: Any, where: str) -> Command:
+    _check_keys(given, ("program", "flags", "ignore"), where)
+    ignore = Pattern(f"(?:{given.get('ignore', '')})\\Z", where)
+    return Command(given["program"], given.get("flags", {}), ignore)
 
 
 def _check_groups(reader: Reader, where: str) -> None:
     """Raise UserError where a group has no pattern, or the main metric no value."""
-    groups = set().union(*(it.groups for it in (*reader.progress, *dict(reader.more).values())))
-    for pattern in reader.progress:
-        if "step" not in pattern.groups:
-            raise UserError(f"{where}: progress: no group <step:i>")
+    patterns = [
+        *reader.progress,
+        *dict(reader.more).values(),
+        *(it.pattern for it in reader.stated),
+    ]
+    groups = set().union(*(pattern.groups for pattern in patterns))
     for name in (*reader.values, *reader.settings):
         if name not in groups:
             raise UserError(f"{where}: values: no pattern has a group <{name}>")

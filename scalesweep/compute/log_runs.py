@@ -45,7 +45,7 @@ def _read(reader: Reader, files: list[Path], ranks: int, srun_labels: bool) -> R
         raise LogError(f"no line of progress in {' or '.join(file.name for file in files)}")
     start = starts[-1]
     steps = steps_of(reader, start)
-    facts = facts_of(reader, {**start.texts(), **steps.settings}, start.first_line)
+    facts = facts_of(reader, {**start.texts(), **steps.settings}, steps.numbers, start.first_line)
     if facts.setdefault("ranks", ranks) != ranks:
         raise LogError(f"the log is of {facts['ranks']} ranks, the run of {ranks}")
     kept, warm = kept_lines(steps)

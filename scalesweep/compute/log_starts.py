@@ -9,15 +9,19 @@ each step.
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 from scalesweep.compute.log_lines import Line
 from scalesweep.compute.log_prefixes import Printer, unlabelled
 from scalesweep.compute.log_reader import (
+    FACTS,
     LONGEST_LINE,
+    MODEL,
     PEAK,
+    Command,
     Fact,
     Reader,
     fact_of,
@@ -68,14 +72,16 @@ class Start:
     broken: list[int] = field(default_factory=list)
     rivals: list[_Stated] = field(default_factory=list)
     counts: dict[Printer, Counter[int]] = field(default_factory=dict)
+    command: tuple[str, ...] = ()
+    flags: dict[str, str] = field(default_factory=dict)  # that set runs apart
 
-    def state(self, name: str, text: str, line: int, describes: bool) -> None:
+    def state(self, name: str, text: str, line: int, key: str = FACTS) -> None:
         """Take a fact; raises LogError where another was stated before. One that only describes
         the model is without text then: not known."""
         before = self.stated.setdefault(name, _Stated(text, line))
-        if before.text != text and describes:
+        if before.text != text and key == MODEL:
             self.stated[name] = _Stated("", line)
-        elif before.text != text:
+        elif before.text != text and key == FACTS:
             raise LogError(
                 f"{name} is {text[:40]}, and {before.text[:40]} in line {before.line}: lines of "
                 "several runs are mixed",
@@ -87,13 +93,18 @@ class Start:
         return {name: it.text for name, it in self.stated.items() if it.text}
 
 
-def facts_of(reader: Reader, texts: Mapping[str, str], line: int) -> dict[str, Fact]:
+def facts_of(
+    reader: Reader, texts: Mapping[str, str], steps: Sequence[int], line: int
+) -> dict[str, Fact]:
     """Facts by name, and what is derived of them; raises LogError for what cannot be one run.
 
-    An expression that fails, as for a fact that is not known, leaves its name unknown.
+    ``steps`` are those of the lines; their last and greatest distance are facts as well. An
+    expression that fails, as for a fact that is not known, leaves its name unknown.
     """
     numbers = reader.numbers
-    known: dict[str, Any] = {
+    apart = max((after - before for before, after in pairwise(steps)), default=1)
+    known: dict[str, Any] = {"last_step": steps[-1], "interval": apart}
+    known |= {
         name: value
         for name, text in texts.items()
         if (value := fact_of(text, name in numbers)) is not None
@@ -107,6 +118,8 @@ def facts_of(reader: Reader, texts: Mapping[str, str], line: int) -> dict[str, F
         known.pop(name, None)
         if value is not None:
             known[name] = value
+    if lacking := [name for name in reader.needs if name not in known]:
+        raise LogError(f"the header lacks {', '.join(lacking)}", line)
     for when, reason in reader.refuse:
         if known.keys() >= when.names and when(known):
             raise LogError(reason.format(**known), line)
@@ -130,17 +143,23 @@ class _Splitter:
         self.reader = reader
         self.start = Start()
         # Facts behind the first line of progress: of this start, or of the next.
-        self.pending: list[tuple[str, str, int, bool]] = []
+        self.pending: list[tuple[str, str, int]] = []
         # How many of the next lines of a printer hold more than steps.
         self.spoiled: Counter[Printer] = Counter()
 
     def add(self, text: str, line: int, printer: Printer) -> Iterator[Start]:
         """Take a line; yields a start that ends before it."""
         reader = self.reader
-        if has(text, reader.begins) and self.start.rows.get(printer):
+        command = reader.command
+        typed = command.read(text) if command and command.program in text else None
+        begins = typed or (has(text, reader.begins) and not self._others_print(printer))
+        if begins and self.start.rows.get(printer):
             yield self._next()
+        if command and typed:
+            self._take_command(command, *typed, line)
+            return
         if reader.prints(text):
-            if (row := self._row(text, line)) is None:
+            if (row := self._row(text, line, printer)) is None:
                 self.start.broken.append(line)
                 return
             if self._begins_anew(row, printer):
@@ -160,6 +179,24 @@ class _Splitter:
         if self.start.rows or self.start.broken:
             yield self._next()
 
+    def _others_print(self, printer: Printer) -> bool:
+        """Whether other ranks of this start have not printed yet, and no label tells them apart."""
+        count = self.start.stated.get(self.reader.printers)
+        if count is None or printer != Printer():
+            return False
+        ended = sum(self.reader.ends in row.values for row in self.start.rows.get(printer, ()))
+        return ended < int(count.text)
+
+    def _take_command(
+        self, command: Command, words: tuple[str, ...], flags: Mapping[str, str], line: int
+    ) -> None:
+        self.start.command, self.start.flags = words, {}
+        for name, text in flags.items():
+            if fact := command.flags.get(name):
+                self.start.state(fact, text or "True", line, MODEL)
+            elif not command.ignore.match(name):
+                self.start.flags[f"--{name}"] = text
+
     def _add_more(self, text: str, line: int, printer: Printer) -> bool:
         """Add what a line says of the step before it; of memory that several ranks print, the
         largest."""
@@ -167,7 +204,8 @@ class _Splitter:
         for mark, pattern in self.reader.more:
             if mark in text and (rows := self.start.rows.get(printer)):
                 for match in pattern.finditer(text):
-                    row, before = rows[-1], dict(rows[-1].values)
+                    row = _without(match.groupdict().keys(), rows)
+                    before = dict(row.values)
                     _fill(row, match)
                     for name in before.keys() & match.groupdict().keys():
                         if self.reader.values[name].way == PEAK:
@@ -175,11 +213,16 @@ class _Splitter:
                     self.start.last_line, belongs = line, True
         return belongs
 
-    def _row(self, text: str, line: int) -> Row | None:
+    def _row(self, text: str, line: int, printer: Printer) -> Row | None:
         match = self.reader.match(text)
-        if match is None or not _STEP.fullmatch(match["step"].strip()):
+        if match is None:
             return None
-        row = Row(int(match["step"]), line, {}, {}, {})
+        step = match.groupdict().get("step")
+        if step is None:  # of lines that are not numbered
+            step = str(1 + len(self.start.rows.get(printer, ())))
+        if not _STEP.fullmatch(step.strip()):
+            return None
+        row = Row(int(step), line, {}, {}, {})
         _fill(row, match)
         for name in self.reader.settings:
             if name in row.values:
@@ -194,7 +237,7 @@ class _Splitter:
         others: only more lines of a step than of those before are of another start.
         """
         rows = self.start.rows.get(printer)
-        if not rows or row.step > rows[-1].step:
+        if not rows or row.step > rows[-1].step or self._others_print(printer):
             return False
         counts = self.start.counts[printer]
         if row.step not in counts:
@@ -216,19 +259,30 @@ class _Splitter:
             if stated.mark in text:
                 for name, value in stated.facts(text):
                     if self.start.rows:
-                        self.pending.append((name, value, line, stated.describes))
+                        self.pending.append((name, value, line))
                     else:
-                        self.start.state(name, value.strip(), line, stated.describes)
+                        self.start.state(name, value.strip(), line, stated.key)
 
     def _next(self) -> Start:
         """The start that ends here; what was stated in it is that of the next, if there is one."""
         ended, self.start = self.start, Start()
-        for name, text, line, _ in self.pending:
+        for name, text, line in self.pending:
             ended.stated.setdefault(name, _Stated(text.strip(), line))
             self.start.stated[name] = _Stated(text.strip(), line)
         self.pending.clear()
         self.spoiled.clear()
         return ended
+
+
+def _without(names: Collection[str], rows: list[Row]) -> Row:
+    """The first line of the last step without these values, else the last line."""
+    chosen = rows[-1]
+    for row in reversed(rows):
+        if row.step != rows[-1].step:
+            break
+        if not any(name in row.values for name in names):
+            chosen = row
+    return chosen
 
 
 def _fill(row: Row, match: re.Match[str]) -> None:

@@ -46,8 +46,11 @@ SLOWER, NEARLY_ALL = 0.15, 0.9
 # most 1 %; two runs that differ by 25 % are found in 97 % of 8 steps.
 MOST_APART, APART_EACH, APART_SHARE, FEWEST_APART = 1.2, 1.1, 0.9, 8
 # Rates of a device and of all, of three digits each.
-RATES = ((f"{TOKENS}_per_device", TOKENS), ("images_per_second", "total_images_per_second"))
-RATES_APART = 0.05
+RATES, RATES_APART = ((f"{TOKENS}_per_device", TOKENS),), 1.05
+# The time between steps is in a total alone; in some modes lines are of all workers.
+TOTALS, TOTALS_APART = (("images_per_second", "total_images_per_second"),), 2.0
+# Totals of one job's ranks differ by less.
+SAME = 0.05
 # Half of a last digit is kept where it is more than this share of a value.
 ROUNDED_FROM = 1e-3
 Flags = NDArray[np.bool_]  # by line
@@ -88,6 +91,11 @@ def steps_of(reader: Reader, start: Start) -> Steps:
             start.rivals[0].line,
         )
     streams = by_printer(start)
+    final = reader.ends
+    for row in (rows[-1] for rows in streams):
+        if final and final not in row.values:
+            what = reader.values[final].metric.replace("_", " ")
+            raise LogError(f"cut: no {what} behind step {row.step}", row.line)
     numbers = np.array([row.step for row in streams[0]])
     names = [name for name in reader.values if any(name in row.values for row in streams[0])]
     values: dict[str, Floats] = {}
@@ -192,15 +200,17 @@ def kept_lines(steps: Steps) -> tuple[Flags, dict[str, Any]]:
 
     Raises LogError with too few lines to tell, or where they are of runs of unlike speed.
     """
-    times = np.median(each := _times(steps), axis=1)
     end, numbers = steps.streams[0][-1].line, steps.numbers
     usable = np.flatnonzero(~(steps.spoiled | steps.changed | steps.without))
+    if not steps.reader.steady:
+        return ~steps.without, {"lines": 0}
     if len(usable) < FEWEST_LINES:
         raise LogError(
             f"{len(usable)} lines of progress: too few to tell where the warm-up ends "
             f"({FEWEST_LINES} are needed)",
             end,
         )
+    times = np.median(each := _times(steps), axis=1)
     first, drifting = steady_from(times[usable])
     if first is None:
         raise LogError(f"the times of {len(usable)} lines of progress never become steady", end)
@@ -265,8 +275,11 @@ def arrays_of(steps: Steps, kept: Flags, first: int) -> dict[str, Floats]:
     return arrays
 
 
-def _mean(way: str, values: Floats) -> float | None:
+def _mean(it: Value, values: Floats) -> float | None:
     """One value of those [line, printer] that count; None where one is missing."""
+    way = it.way
+    if way == LAST and it.scope == "total":
+        values = values[:, :1]
     known = values[-1:] if way == LAST else values[np.isfinite(values).all(axis=1)]
     if not len(known):
         return None
@@ -288,12 +301,19 @@ def metrics_of(steps: Steps, kept: Flags, known: Mapping[str, Any]) -> dict[str,
     metrics: dict[str, dict[str, Any]] = {}
     for name, values in steps.values.items():
         it = steps.value(name)
-        value = _mean(it.way, values if it.way in (LAST, PEAK) else values[kept])
+        if it.way == LAST and it.scope == "total":  # every printer prints the same
+            _check_same(it.metric, values[-1], steps.streams[0][-1].line)
+        value = _mean(it, values if it.way in (LAST, PEAK) else values[kept])
         if value is not None:
             half = float(steps.rounding[name][kept].max())
             metrics[it.metric] = {
                 "value": value, "unit": it.unit, "better": it.better, "scope": it.scope,
                 **({"rounding": half} if half > ROUNDED_FROM * abs(value) else {}),
+            }  # fmt: skip
+    for name, it in steps.reader.values.items():  # of facts
+        if name in known and name not in steps.values:
+            metrics[it.metric] = {
+                "value": known[name], "unit": it.unit, "better": it.better, "scope": it.scope,
             }  # fmt: skip
     _check_total(metrics, known["ranks"], steps.streams[0][0].line)
     for name, value in _derived({key: it["value"] for key, it in metrics.items()}, known).items():
@@ -304,12 +324,23 @@ def metrics_of(steps: Steps, kept: Flags, known: Mapping[str, Any]) -> dict[str,
     return metrics
 
 
+def _check_same(metric: str, values: Floats, line: int) -> None:
+    """Raises LogError where a rate of all ranks is none, or they do not agree on it."""
+    low, high = float(values.min()), float(values.max())
+    if "per_second" in metric and low <= 0:
+        raise LogError(f"{metric} of {low:g}", line)
+    if "per_second" in metric and not high - low <= SAME * high:
+        raise LogError(f"{metric} from {low:g} to {high:g}: not of one job", line)
+
+
 def _check_total(metrics: Mapping[str, Mapping[str, Any]], ranks: int, line: int) -> None:
     """Raises LogError where a rate of all is not that of a device times the ranks."""
-    for each, every in RATES:
+    for each, every in (*RATES, *TOTALS):
         if each in metrics and every in metrics:
             ratio = metrics[every]["value"] / metrics[each]["value"]
-            if abs(ratio / ranks - 1) > RATES_APART:
+            exact = (each, every) in RATES
+            least = ranks / RATES_APART if exact else 1 / TOTALS_APART
+            if not least < ratio < ranks * (RATES_APART if exact else TOTALS_APART):
                 what = each.replace("_per_device", "").replace("_", " ")
                 raise LogError(
                     f"{what} of all over those of a device are {ratio:.4g}, of {ranks} ranks", line

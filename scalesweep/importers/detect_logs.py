@@ -1,6 +1,5 @@
 """Log files, one or a folder of them: which can be read, and the runs they hold."""
 
-import re
 import time
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
@@ -17,32 +16,26 @@ from scalesweep.importers import (
     dlio_summary,
     huggingface_trainer,
     keras_csv,
-    keras_multi_gpu,
     lightning_csv,
     lines,
     mlperf_beside,
     mlperf_log,
     mlperf_runs,
     mlperf_training,
-    tf_cnn_reader,
 )
 from scalesweep.importers.imported_run import ImportedRun, Item, NotRead, Refusal, shown
 from scalesweep.importers.rank_map import RankMap
 from scalesweep.importers.source_files import files_below
-from scalesweep.importers.tf_cnn_log import is_srun_label
 from scalesweep.importers.write_campaign import Rules
 
 RULES = {
-    # A single worker exchanges nothing, so that it is the base of each way to exchange.
-    tf_cnn_reader.BENCHMARK: Rules(along=tf_cnn_reader.METHOD),
-    keras_multi_gpu.BENCHMARK: Rules(along=keras_multi_gpu.METHOD),
     mlperf_runs.BENCHMARK: Rules(along=("validation_samples_per_rank",)),
     mlperf_training.BENCHMARK: Rules(along=mlperf_training.BATCHES),
     dlio_summary.BENCHMARK: Rules(along=("data_files",)),
     **lines.RULES,
 }
 NAMES = (
-    f"{lines.PROGRAMS}, tf_cnn_benchmarks, keras-multi-gpu, MLPerf, OSU Micro-Benchmarks or "
+    f"{lines.PROGRAMS}, MLPerf, OSU Micro-Benchmarks or "
     "nccl-tests, and no result of Keras's or Lightning's CSVLogger, Hugging Face's Trainer or DLIO"
 )
 
@@ -73,8 +66,6 @@ _PACKED = 30
 def _kinds(file: Path, ranks: int | None, test: str | None = None) -> _Kinds:
     """The sign of each kind of log that a file may be, and its reader."""
     kinds: _Kinds = (
-        (re.compile(r"images/sec: |\bModel: {7}\S"), tf_cnn_reader.read_jobs),
-        (re.compile(r"Samples/sec: |^parallelization method: "), keras_multi_gpu.read_jobs),
         (mlperf_log.SIGN, partial(mlperf_runs.read_jobs, ranks=ranks)),
         (keras_csv.SIGN, partial(keras_csv.read_runs, ranks=ranks)),
         (collective_logs.SIGN, partial(collective_logs.read_runs, ranks=ranks, test=test)),
@@ -192,14 +183,12 @@ def _items(
     look = lines.Look([reader] if reader else shipped_readers().values())
     wanted = {} if reader else dict(_kinds(file, ranks, test))
     readers: dict[_Sign, _Reader] = {}
-    srun_labels = False
     for line in read_lines(file):
         look.take(line)
-        srun_labels = srun_labels or (line.rank is None and is_srun_label(line.text))
         for sign in [sign for sign in wanted if sign.search(line.text)]:
             readers[sign] = wanted.pop(sign)
     for read in readers.values():
-        yield from read(partial(read_lines, file, srun_labels), file)
+        yield from read(partial(read_lines, file), file)
     # Runs of MLPerf print the lines of their framework, too.
     if look.seen and mlperf_log.SIGN not in readers:
         yield from lines.read_runs(read_lines(file), look, file, ranks)

@@ -1,16 +1,20 @@
 """Runs of programs from their logs, by the readers in ``resources/readers`` or a user's own."""
 
-from collections.abc import Iterable, Iterator
+import contextlib
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from scalesweep.compute.log_lines import Line
 from scalesweep.compute.log_prefixes import bare, has_srun_label
 from scalesweep.compute.log_reader import LONGEST_LINE, Reader
 from scalesweep.compute.log_starts import LogError, Start, facts_of, starts_of
 from scalesweep.compute.log_steps import arrays_of, kept_lines, metrics_of, steps_of, unfinished
+from scalesweep.config.benchmark import load_benchmark
 from scalesweep.config.log_readers import shipped_readers
 from scalesweep.core.files import digest_of
+from scalesweep.core.paths import BENCHMARKS
 from scalesweep.importers.imported_run import GPU, ImportedRun, Refusal, file_dates, shown
 from scalesweep.importers.log_models import (
     PARAMETERS,
@@ -65,9 +69,14 @@ class Look:
         return readers[0][0], self._srun[readers[0][0].program]
 
 
+def _is_shipped(reader: Reader) -> bool:
+    return (BENCHMARKS / reader.benchmark).is_dir()
+
+
 def rules_of(reader: Reader) -> Rules:
     """How the runs of a reader become experiments."""
-    return Rules(per_rank=("batch_per_rank", "tokens_per_rank"), along=("data_parallel",))
+    per_rank = () if _is_shipped(reader) else ("batch_per_rank", "tokens_per_rank")
+    return Rules(per_rank=per_rank, along=reader.along)
 
 
 RULES = {reader.benchmark: rules_of(reader) for reader in shipped_readers().values()}
@@ -95,8 +104,9 @@ def _run(start: Start, reader: Reader, file: Path, ranks: int | None) -> Importe
     """The run of one start, of ``ranks`` where the log states no number. Raises LogError."""
     steps = steps_of(reader, start)
     texts = {**start.texts(), **steps.settings}
-    kinds = {**PARAMETERS, **_own_kinds(reader)}
-    known = known_of(facts_of(reader, texts, start.first_line), kinds, start.first_line)
+    kinds = _kinds(reader)
+    facts = facts_of(reader, texts, steps.numbers, start.first_line)
+    known = known_of(facts, kinds, start.first_line)
     stated = "ranks" in known
     known = {"ranks": ranks or reader.ranks, **known}
     if known["ranks"] is None:
@@ -110,14 +120,18 @@ def _run(start: Start, reader: Reader, file: Path, ranks: int | None) -> Importe
         )
     check_layout(known, start.first_line)
     kept, warm = kept_lines(steps)
-    metrics = metrics_of(steps, kept, known)
+    metrics = metrics_of(steps, kept, {**facts, **known})
     check_flops(metrics, known, start.first_line)
     evidence = [
-        reader.program, sorted(texts.items()),
+        reader.program, sorted(texts.items()), sorted(start.flags.items()),
         [[[row.step, sorted(row.values.items())] for row in rows] for rows in steps.streams],
     ]  # fmt: skip
     modified = datetime.fromtimestamp(file.stat().st_mtime, UTC)
-    variant = {GPU: known["gpu"]} if "gpu" in known else {}
+    with contextlib.suppress(ValueError):
+        modified = datetime.fromisoformat(texts.get("began", "")).replace(tzinfo=UTC)
+    variant = {name: shown(str(facts[name])) for name in reader.variant if name in facts}
+    variant |= {name: shown(text)[:_WORDS] for name, text in start.flags.items()}
+    variant |= {GPU: known["gpu"]} if "gpu" in known else {}
     first = steps.numbers[0]
     return ImportedRun(
         benchmark=reader.benchmark,
@@ -135,7 +149,9 @@ def _run(start: Start, reader: Reader, file: Path, ranks: int | None) -> Importe
         notes={
             "importer": f"{reader.program} log",
             "lines": [start.first_line, start.last_line],
-            "dates": file_dates("the log"),
+            "dates": "of a line of the log, which names no time zone: taken for UTC"
+            if "began" in texts
+            else file_dates("the log"),
             "facts": {name: shown(text)[:_WORDS] for name, text in texts.items()},
             "printers": len(steps.streams),
             "ranks_from": "the log" if stated else "--ranks" if ranks else "assumed",
@@ -143,22 +159,29 @@ def _run(start: Start, reader: Reader, file: Path, ranks: int | None) -> Importe
             **({"first_step": first} if first > 1 else {}),
             **({"cut_lines": start.broken} if start.broken else {}),
         },
+        command=start.command,
         unfinished=unfinished(warm),
     )
 
 
-def _own_kinds(reader: Reader) -> dict[str, tuple[str, str, str | None, bool]]:
-    return {
+def _kinds(reader: Reader) -> Mapping[str, tuple[Any, ...]]:
+    """Parameters of a reader's runs: type, text, unit, whether it is the work that is done."""
+    if _is_shipped(reader):
+        parameters = load_benchmark(reader.benchmark).parameters
+        return {name: (it.types[0],) for name, it in parameters.items()}
+    return PARAMETERS | {
         name: (it["type"], it["doc"], it.get("unit"), it.get("workload", False))
         for name, it in reader.parameters.items()
     }
 
 
-def made_of(reader: Reader) -> Made:
-    """The benchmark of a reader's runs."""
+def made_of(reader: Reader) -> Made | None:
+    """The benchmark of a reader's runs; None for one that is shipped."""
+    if _is_shipped(reader):
+        return None
     return Made(
         reader.summary,
-        {n: parameter_entry(*it) for n, it in {**PARAMETERS, **_own_kinds(reader)}.items()},
+        {name: parameter_entry(*it) for name, it in _kinds(reader).items()},
         {name: value.definition for name, value in reader.metrics.items()},
         {"transformer": dict(TRANSFORMER)},
     )

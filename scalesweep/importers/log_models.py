@@ -15,7 +15,7 @@ from scalesweep.core.formatting import number
 from scalesweep.importers.imported_run import shown
 
 # As of ``parameter_entry``, without null: type, text, unit, whether it is the work that is done.
-PARAMETERS: Mapping[str, tuple[str, str, str | None, bool]] = {
+PARAMETERS: dict[str, tuple[str, str, str | None, bool]] = {
     "model": ("string", "The model, as the program names it.", None, True),
     "model_parameters": ("integer", "Parameters of the model.", "parameters", True),
     "sequence_length": ("integer", "Tokens of a sample.", "tokens", True),
@@ -107,7 +107,7 @@ def point_of(known: Mapping[str, Any], kinds: Mapping[str, Any]) -> dict[str, An
         ("batch_per_rank", known.get("global_batch_size")),
         ("tokens_per_rank", known.get("tokens_per_step")),
     ):
-        if total:
+        if total and name in kinds:
             each = total / known["ranks"]
             point[name] = int(each) if each == int(each) else each
     return point

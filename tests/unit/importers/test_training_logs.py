@@ -263,7 +263,10 @@ def test_the_declaration_of_the_docs_reads_a_log(tmp_path: Path) -> None:
 
 
 def test_every_program_has_a_log() -> None:
-    assert {log.program for log in LOGS.values()} == {it.program for it in READERS.values()}
+    others = {"tf_cnn_benchmarks", "keras-multi-gpu"}  # test_tf_cnn_log.py
+    assert {log.program for log in LOGS.values()} == {
+        it.program for it in READERS.values()
+    } - others
 
 
 @pytest.mark.parametrize("name", READERS)
@@ -591,7 +594,6 @@ def test_a_rate_of_the_program_beside_that_of_a_library_is_refused(read: Read) -
         ({"marks": None}, "marks is missing"),
         ({"mark": "x"}, "unknown key 'mark'; did you mean marks?"),
         ({"progress": "step ("}, "progress: 'step (' is not a regular expression"),
-        ({"progress": "x <ms>"}, "progress: no group <step:i>"),
         ({"values": {"s": "step_time"}}, "values: no pattern has a group <s>"),
         ({"values": {"ms": "speed"}}, "speed is no usual metric: unit, better, scope must"),
         ({"values": {"ms": {"metric": "step_time", "way": "sum"}}}, "values.ms.way: allowed: seco"),
