@@ -16,7 +16,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from scalesweep.compute import hang_report
+from scalesweep.compute import hangs
 from scalesweep.compute.canary import Canary
 from scalesweep.compute.job_spec import Order
 from scalesweep.compute.load import Load
@@ -26,7 +26,6 @@ from scalesweep.compute.power.outcome import energy_metrics
 from scalesweep.compute.power_sampling import Sampling
 from scalesweep.compute.program import Outcome, environment, run_apart, run_program
 from scalesweep.compute.program_output import BadResultError, read_native, unsupported
-from scalesweep.compute.standstill import suspended
 from scalesweep.core import disk_full
 from scalesweep.core.causes import Cause
 from scalesweep.core.errors import UserError
@@ -274,23 +273,25 @@ def _end(measured: _Measured, work: Path, spec: Order) -> _Verdict:
         return _Verdict(
             Cause.BAD_RESULT, f"the program removed its folder {work.name}, with its logs"
         )
+    if outcome.suspended and (outcome.ended_by_us or outcome.exit_code == 0):
+        hangs.remove(work)
+        said = "stopped meanwhile, and told to continue (SIGCONT): its times are not the program's"
+        return _Verdict(Cause.SUSPENDED, said)
     if outcome.ended_by_us:
         late = _judge_late(outcome, work, spec)
         return _Verdict(late.cause, late.detail, {"stacks": late.groups} if late.groups else {})
-    hang_report.remove(work)
-    if outcome.exit_code == 0 and outcome.stood_s > 0:
-        return _Verdict(Cause.SUSPENDED, suspended(outcome.stood_s, outcome.wall_s))
+    hangs.remove(work)
     return _judge(outcome, work, spec)
 
 
-def _judge_late(outcome: Outcome, work: Path, spec: Order) -> hang_report.Verdict:
+def _judge_late(outcome: Outcome, work: Path, spec: Order) -> hangs.Verdict:
     """Whether a program that was ended at its time limit hung, and which rank held it up."""
     if "extract" in spec and "stamps" in spec["extract"]:
         from scalesweep.compute.stamp_standings import judge
 
         if late := judge(spec, work, outcome.started + outcome.wall_s):
             return late
-    return hang_report.judge(work, spec["time_limit_s"], spec["params"]["ranks"])
+    return hangs.judge(work, spec["time_limit_s"], spec["params"]["ranks"])
 
 
 def _judge(outcome: Outcome, work: Path, spec: Order) -> _Verdict:

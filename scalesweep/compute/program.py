@@ -19,12 +19,12 @@ from pathlib import Path
 from typing import Any, NamedTuple, NoReturn, TypedDict
 
 from scalesweep.compute.job_spec import STREAMS, Order
-from scalesweep.compute.standstill import BEAT_S, AwakeClock
 from scalesweep.core import profilers
 from scalesweep.core.host import git_state, oom_kills
 from scalesweep.core.orphans import MARK, end_marked, end_with_parent, guard, mark
 
 GRACE_S = 5.0
+_LONGEST_S = 86_400.0  # of a wait at once: select takes no limit of a million years
 # Snakemake sets these to the rule's threads in every shell job; a benchmark that did not ask for
 # them must not be measured under them.
 _SNAKEMAKE_SETS = frozenset(
@@ -67,7 +67,7 @@ class Outcome(NamedTuple):
 
     ``started`` is in seconds since the epoch; ``wall_s`` are the seconds until the program's own
     exit, whatever is left of its process group then; ``code`` holds the git states for the record;
-    ``stood_s`` are those of ``wall_s`` in which the launcher, with its job, was stopped.
+    ``suspended``: the launcher, with its job, was stopped meanwhile and told to continue.
     """
 
     exit_code: int | None
@@ -77,7 +77,7 @@ class Outcome(NamedTuple):
     started: float
     wall_s: float
     code: dict[str, Any]
-    stood_s: float = 0.0
+    suspended: bool = False
 
 
 def environment(spec: Order) -> dict[str, str]:
@@ -143,12 +143,10 @@ def run_program(spec: Order, work: Path, root: Path | None) -> Outcome:
         except OSError as error:
             err.write(f"cannot start {argv[0]}: {error.strerror}\n".encode())
             return Outcome(127, None, None, False, started, time.monotonic() - clock, {"git": None})
-        with _stop_on_signal(process):
+        with _stop_on_signal(process) as continued:
             # Meanwhile, not before the wait: on a slow file system git outlasts short programs.
             code_state = _CodeState(spec, root)
-            awake = AwakeClock()
-            with awake.noting_continues():
-                in_time = _wait(process, spec["time_limit_s"], awake)
+            in_time = _wait(process, spec["time_limit_s"])
             ended_by_us = None if in_time else "time limit"
             wall_s = time.monotonic() - clock
             _end_group(process)
@@ -159,8 +157,10 @@ def run_program(spec: Order, work: Path, root: Path | None) -> Outcome:
     oom_after = oom_kills()
     oom = oom_before is not None and oom_after is not None and oom_after > oom_before
     exit_code, number = (code, None) if code >= 0 else (None, -code)
-    git_states, stood_s = code_state.state, awake.stood_s
-    return Outcome(exit_code, number, ended_by_us, oom, started, wall_s, git_states, stood_s)
+    suspended = bool(continued)
+    return Outcome(
+        exit_code, number, ended_by_us, oom, started, wall_s, code_state.state, suspended
+    )
 
 
 def run_apart(spec: Order, argv: list[str], work: Path, log: str, limit_s: float) -> str:
@@ -181,7 +181,7 @@ def run_apart(spec: Order, argv: list[str], work: Path, log: str, limit_s: float
         except OSError as error:
             return f"cannot start {argv[0]}: {error.strerror}"
         with _stop_on_signal(process):
-            late = not _wait(process, limit_s, AwakeClock())
+            late = not _wait(process, limit_s)
             _end_group(process)
             if process.returncode:
                 end_marked(work)
@@ -210,55 +210,48 @@ class _CodeState(threading.Thread):
 
 
 @contextlib.contextmanager
-def _stop_on_signal(process: "subprocess.Popen[bytes]") -> Iterator[None]:
-    """On SIGTERM, SIGINT or SIGHUP end the program's group, then leave with the usual code."""
+def _stop_on_signal(process: "subprocess.Popen[bytes]") -> Iterator[list[int]]:
+    """On SIGTERM, SIGINT or SIGHUP end the program's group, then leave with the usual code.
+
+    Yields a list to which each SIGCONT is added.
+    """
+    continued: list[int] = []
 
     def stop(number: int, _frame: Any) -> NoReturn:
         _end_group(process)
         # No failure.json: the run was called off, not tried in vain; it stays pending.
         sys.exit(128 + number)
 
-    numbers = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
-    before = {number: signal.signal(number, stop) for number in numbers}
+    handlers: dict[int, Any] = dict.fromkeys((signal.SIGTERM, signal.SIGINT, signal.SIGHUP), stop)
+    handlers[signal.SIGCONT] = lambda number, _frame: continued.append(number)
+    before = {number: signal.signal(number, handler) for number, handler in handlers.items()}
     try:
-        yield
+        yield continued
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
 
 
-def _wait(process: "subprocess.Popen[bytes]", limit_s: float, awake: AwakeClock) -> bool:
-    """Wait for the program's end; False if it was not over after so many seconds by this clock.
+def _wait(process: "subprocess.Popen[bytes]", limit_s: float) -> bool:
+    """Wait for the program's end; False if it was not over after so many seconds.
 
     ``Popen.wait`` with a limit looks every 50 ms only, by which every run would seem longer.
     """
-    last = awake.now() + limit_s
+    last = time.monotonic() + limit_s
     try:
         ended = os.pidfd_open(process.pid)
     except OSError:  # Linux before 5.3
-        ended = None
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(limit_s)
+        return process.returncode is not None
     try:
-        while True:
-            left_s = max(last - awake.now(), 0.0)
-            over = _over(process, ended, min(left_s, BEAT_S))
-            awake.beat()
-            if over:
+        while (left_s := last - time.monotonic()) > 0:
+            if select.select([ended], [], [], min(left_s, _LONGEST_S))[0]:
                 process.wait()
                 return True
-            if awake.now() >= last:
-                return False
+        return False
     finally:
-        if ended is not None:
-            os.close(ended)
-
-
-def _over(process: "subprocess.Popen[bytes]", ended: int | None, seconds: float) -> bool:
-    """Whether the program has ended within so many seconds; ``ended`` is readable then."""
-    if ended is not None:
-        return bool(select.select([ended], [], [], seconds)[0])
-    with contextlib.suppress(subprocess.TimeoutExpired):
-        process.wait(seconds)
-    return process.returncode is not None
+        os.close(ended)
 
 
 def _end_group(process: "subprocess.Popen[bytes]") -> None:

@@ -7,19 +7,17 @@ import math
 from pathlib import Path
 from typing import Any
 
-from scalesweep.compute.hang_report import (
+from scalesweep.compute.hangs import (
     ABSENT,
     ELSEWHERE,
     IN_FRAMEWORK,
     WAITS,
-    Group,
     Standing,
     Verdict,
     conclude,
 )
 from scalesweep.compute.job_spec import Order
 from scalesweep.compute.stamp_lines import Damage, StampLine, stamp_lines
-from scalesweep.core.causes import Cause
 from scalesweep.core.errors import UserError
 
 _NOWHERE = "printed nothing (never started, hangs before its first step, or has ended)"
@@ -27,7 +25,6 @@ _NOWHERE = "printed nothing (never started, hangs before its first step, or has 
 _TOGETHER = frozenset(("communication", "data_parallel", "tensor_parallel", "pipeline_wait"))
 # Clocks of nodes differ; beyond that a begin is no Unix time.
 _CLOCKS_S = 60.0
-_UNKNOWN = math.inf
 _NUMBERS = frozenset((int, float))
 
 
@@ -111,22 +108,15 @@ def judge(spec: Order, work: Path, ended: float) -> Verdict | None:
         return None
     furthest = max(last.order for last in lasts.values())
     began = ended - limit_s - _CLOCKS_S
-    by_place: dict[tuple[int, str], list[Standing]] = {}
     times = [last.further for last in lasts.values()]
     known = [t for t in times if t is not None and began <= t <= ended + _CLOCKS_S]
-    still_s = max(0.0, ended - max(known)) if len(known) == len(times) else _UNKNOWN
+    still_s = max(0.0, ended - max(known)) if len(known) == len(times) else math.inf
+    standings = []
     for rank in range(ranks):
         last = lasts.get(rank)
         place = (ABSENT, _NOWHERE) if last is None else last.place(furthest)
-        since = last.further if last and still_s < _UNKNOWN else None
-        still = _UNKNOWN if since is None else max(0.0, ended - since)
-        standing = Standing(rank, last.host if last else None, None, still)
-        by_place.setdefault(place, []).append(standing)
-    places = [Group(*place, tuple(members)) for place, members in by_place.items()]
+        since = last.further if last and still_s < math.inf else None
+        still = math.inf if since is None else max(0.0, ended - since)
+        standings.append(Standing(rank, place, last.host if last else None, None, still))
     seen = f"by the stamps of {len(lasts)} of {ranks} ranks in {order['stamps']['source']}"
-    if still_s == _UNKNOWN:
-        late = conclude(places, limit_s, limit_s, seen)
-        detail = late.detail.partition("; ")[2]
-        said = f"not done after its time limit of {limit_s:g} s; {detail}"
-        return Verdict(Cause.TIMEOUT, said, late.groups)
-    return conclude(places, still_s, limit_s, seen)
+    return conclude(standings, still_s, limit_s, seen)

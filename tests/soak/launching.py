@@ -16,7 +16,8 @@ from tests.conftest import ROOT
 def order(folder: Path, script: str, **changes: Any) -> dict[str, Any]:
     """An order to run a Python script, the words behind it being the run file and its folder."""
     return {
-        "run_id": folder.name, "benchmark": "toy", "version": 1, "params": {"ranks": 1, "ranks_per_node": 1},
+        "run_id": folder.name, "benchmark": "toy", "version": 1,
+        "params": {"ranks": 1, "ranks_per_node": 1},
         "repeat": 0, "site": "here", "folder": str(folder), "data": None, "node_local": "/tmp",
         "argv": [sys.executable, "-c", script, "{run_file}", "{out}"], "env": {}, "prologue": [],
         "time_limit_s": 120.0, "asked": None, "profile": "none", **changes,

@@ -22,7 +22,7 @@ READERS = (
     "compute/horovod_settings.py", "compute/external_program.py", "compute/torch_labels.py",
     "compute/log_lines.py", "compute/log_metrics.py", "compute/log_prefixes.py",
     "compute/log_reader.py", "compute/stamp_lines.py",
-    "compute/failure_cause.py", "compute/error_lines.py", "compute/hang_report.py",
+    "compute/failure_cause.py", "compute/error_lines.py", "compute/hangs.py",
     "doctor/*",
     # Names of variables that launchers set.
     "config/experiment_checks.py", "compute/program.py", "tables/provenance.py",

@@ -222,6 +222,14 @@ def test_a_launcher_that_is_stopped_leaves_no_process_and_no_record(
     assert not (folder / "record.json").exists() and not (folder / "failure.json").exists()
 
 
+@pytest.mark.parametrize("limit_s", [60.0, 0.5])
+def test_a_run_whose_job_was_suspended_has_no_times(tmp_path: Path, limit_s: float) -> None:
+    script = "import os, signal, time; os.kill(os.getppid(), signal.SIGCONT); time.sleep(1)"
+    order = spec(tmp_path, argv=[sys.executable, "-c", script], time_limit_s=limit_s)
+    assert launch(order, ROOT) == 1
+    assert failure(tmp_path)["cause"] == "SUSPENDED"
+
+
 def test_one_run_is_never_measured_twice_at_once(tmp_path: Path) -> None:
     first = start_launcher(tmp_path, argv=["sleep", "600"])
     wait_for_dir = tmp_path / "toy-r2-0123456789ab" / "attempt-1"

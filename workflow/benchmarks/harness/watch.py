@@ -2,11 +2,8 @@
 
 From its start to its end a rank has a file ``stacks-*.txt`` in the run's folder. Its first line
 (JSON) says who it is and when it last got further: a thread looks now and then and writes it down.
-Below it, a moment before the time limit, come the stacks of all threads. The thread writes these
-too, holding Python's lock, so that nothing moves meanwhile: a dump without the lock, of a rank that
-runs Python, was fatal once in some thousand (3.11). Only where the thread does not get the lock,
-which something that hangs in C may keep, faulthandler's watchdog does it, a thread of C. A rank
-that ends before takes its file away again.
+Below it, a moment before the time limit, faulthandler writes the stacks of all threads. A rank that
+ends before takes its file away again.
 
 All that is done per step is to count: `advance`.
 """
@@ -26,8 +23,6 @@ from harness.rank_variables import rank_and_size
 # How long before the time limit stacks are written: a dump takes milliseconds, but the clocks of
 # nodes differ, and the file has to reach a shared file system before its writer is killed.
 LEAD_S, LEAD_SHARE = 5.0, 0.05
-# How much of that the thread has before the watchdog does it.
-WATCHDOG_SHARE = 0.5
 # How often the thread looks: a fiftieth of the limit, for what counts is a quarter of it.
 LOOKS, SHORTEST_LOOK_S = 50, 0.05
 # A rank whose process reads as fast gets further, though no Python runs: an epoch of a tf.data
@@ -104,14 +99,12 @@ def _lead_s(limit_s: float) -> float:
 
 
 class _Watch:
-    """The file of a rank, the thread that writes it, and the watchdog should that thread hang."""
+    """The file of a rank, and the thread that writes its first line."""
 
     def __init__(self, folder: Path, limit_s: float, elapsed_s: float) -> None:
         """Begin; raises OSError where the file cannot be written."""
         self._origin = time.monotonic() - elapsed_s
         self._limit_s, self._dump_s = limit_s, limit_s - _lead_s(limit_s)
-        self._watchdog_s = self._dump_s + WATCHDOG_SHARE * _lead_s(limit_s)
-        self._dumped = False
         self.rank = launched_rank()
         self._further_s = elapsed_s
         self._lock = threading.Lock()
@@ -150,8 +143,8 @@ class _Watch:
 
     def set_watchdog(self) -> None:
         """Have the stacks written when it is time, if that is still to come."""
-        remaining_s = self._watchdog_s - self._now_s()
-        if remaining_s > 0 and not self._dumped:
+        remaining_s = self._dump_s - self._now_s()
+        if remaining_s > 0:
             faulthandler.dump_traceback_later(remaining_s, file=self._file)
 
     def end(self) -> None:
@@ -176,27 +169,16 @@ class _Watch:
     def _look(self) -> None:
         """Until the end, rewrite the head whenever the rank has made progress."""
         period = max(SHORTEST_LOOK_S, self._limit_s / LOOKS)
-        seen, read, looked_s = _now.further, bytes_read(), self._now_s()
-        while True:
-            remaining_s = float("inf") if self._dumped else max(0.0, self._dump_s - looked_s)
-            if self._ended.wait(min(period, remaining_s)):
-                return
-            further, now_s, now_read = _now.further, self._now_s(), bytes_read()
+        seen, read = _now.further, bytes_read()
+        while not self._ended.wait(period):
+            further, now_read = _now.further, bytes_read()
             with contextlib.suppress(OSError):
                 if further != seen or now_read - read >= READING * period:
-                    self._further_s = now_s
+                    self._further_s = self._now_s()
                     self.write_head()
-                if now_s >= self._dump_s and not self._dumped:
-                    self._dump()
-            seen, read, looked_s = further, now_read, now_s
-
-    def _dump(self) -> None:
-        """Write the stacks, unless the watchdog has."""
-        self._dumped = True
-        faulthandler.cancel_dump_traceback_later()
-        if os.fstat(self._file).st_size <= HEAD_BYTES:
-            faulthandler.dump_traceback(self._file)
-        os.fsync(self._file)  # the launcher may be on another node
+                if self._now_s() >= self._dump_s:
+                    os.fsync(self._file)  # the launcher may be on another node
+            seen, read = further, now_read
 
 
 def _before_fork() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from scalesweep.compute.hang_report import judge, remove
+from scalesweep.compute.hangs import judge, remove
 
 MAIN, OTHER = "0x00007f0000000001", "0x00007f0000000002"
 SITE = "/opt/python/lib/python3.12/site-packages"
