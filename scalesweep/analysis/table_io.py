@@ -13,7 +13,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from scalesweep.analysis.parquet import open_parquet, read_frame
-from scalesweep.core.csv_cells import cell
 from scalesweep.core.errors import UserError
 from scalesweep.core.files import canonical_json, replacing
 
@@ -75,25 +74,10 @@ def write_tables(tables: Mapping[str, Mapping[str, pd.DataFrame]], out: Path) ->
 
 
 def write_csv(frame: pd.DataFrame, path: Path) -> None:
-    """Write ``frame`` as CSV with all digits and safe text (``core.csv_cells``), by rename."""
+    """Write ``frame`` as CSV with all digits, by rename."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with replacing(path) as temporary:
-        _with_safe_cells(frame).to_csv(temporary, index=False)
-
-
-def _with_safe_cells(frame: pd.DataFrame) -> pd.DataFrame:
-    safe = without_attrs(frame)
-    for name in frame.columns:
-        column = safe[name]
-        if pd.api.types.is_numeric_dtype(column.dtype):
-            continue
-        values = column.astype(object)
-        changed = {
-            v: text for v in values.unique() if isinstance(v, str) and (text := cell(v)) != v
-        }
-        if changed:
-            safe[name] = [changed.get(v, v) if isinstance(v, str) else v for v in values]
-    return safe
+        without_attrs(frame).to_csv(temporary, index=False)
 
 
 def typed_values(values: Sequence[Any], empty: type = str) -> Any:

@@ -22,7 +22,7 @@ from scalesweep.aspects.scaling.figure import scaling_figures
 from scalesweep.core.files import content_digest, digest_of, file_digest, replacing, write_atomic
 from scalesweep.core.formatting import counted
 from scalesweep.core.kept_files import KeptFiles, code_digest, remove_others
-from scalesweep.core.limited_map import Failed, limited_map
+from scalesweep.core.parallel import shared_map
 from scalesweep.experiment.load import inputs_digest
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.figures.control import control_figures
@@ -30,7 +30,7 @@ from scalesweep.figures.files import svg_text, write_pdf, write_png
 from scalesweep.figures.heatmap import FIRST as FIRST_HEATMAP
 from scalesweep.figures.heatmap import heatmap_figures
 from scalesweep.figures.lines import group_figures, single_figures
-from scalesweep.figures.missing import LIMITS, missing_entry
+from scalesweep.figures.missing import Failed, missing_entry, tried
 from scalesweep.figures.style import RC, Drawing, Sketch, families, whole_fonts
 from scalesweep.figures.svg import tidy_svg
 
@@ -253,9 +253,9 @@ def write_figures(
     SVG is always among ``formats``. With ``tables``, the folder of all tables that ``studies`` read
     theirs from, figures that would be the same are taken from the last call, and get a further name
     in the folder ``links``. Where figures of an
-    experiment are left out, the entry of its last one names them. A figure that takes more than
-    ``LIMITS``, or cannot be drawn, is an entry without files and with the reason, ``missing``; the
-    next call tries again.
+    experiment are left out, the entry of its last one names them. A figure that
+    cannot be drawn is an entry without files and with the reason, ``missing``; the next call tries
+    again.
     """
     out.mkdir(parents=True, exist_ok=True)
     kept = KeptFiles(out, digest_of([_drawn_by(), list(formats)]))
@@ -271,7 +271,8 @@ def write_figures(
     if to_draw:
         families()  # once, before processes share the work
     work = _Work(to_draw, kept, out, formats)
-    written = limited_map(_Work.write, work, range(len(to_draw)), processes, LIMITS)
+    write = partial(tried, _Work.write)
+    written = shared_map(write, work, range(len(to_draw)), processes)
     drawn = [_note(part, result) for part, result in zip(to_draw, written, strict=True)]
     notes = {part.name: kept.note(part.name) for part in parts}
     notes |= {part.name: note for part, note in zip(to_draw, drawn, strict=True)}

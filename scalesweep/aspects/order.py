@@ -85,7 +85,6 @@ ORDER = (
     "oversubscribed",
     "other_main_metric",
     "until_precise",
-    "spent",
     "other_load",
     "outlier_runs",
     "warnings",

@@ -1,6 +1,7 @@
 """Advise what to measure next with so many node-hours, from the points measured so far."""
 
 import argparse
+import csv
 import io
 import math
 from collections.abc import Sequence
@@ -14,7 +15,6 @@ from scalesweep.analysis.advice.advise import Advice, Options
 from scalesweep.commands.advise_layouts import advise_layouts
 from scalesweep.config.campaign import Campaign
 from scalesweep.config.yaml_loader import load_yaml
-from scalesweep.core.csv_cells import CsvWriter
 from scalesweep.core.errors import UserError
 from scalesweep.core.files import write_atomic
 from scalesweep.core.formatting import counted, duration
@@ -176,7 +176,7 @@ def _curve_lines(curve: Sequence[Advice]) -> list[str]:
 def table_csv(rows: Sequence[Row]) -> str:
     """The advice as CSV; widths are natural logarithms of the upper over the lower bound."""
     out = io.StringIO()
-    writer = CsvWriter(out)
+    writer = csv.writer(out, lineterminator="\n")
     writer.writerow(["experiment", "point", "measured", "more_runs", "node_hours", "question",
                      "width_now", "width_without", "width_after"])  # fmt: skip
     for row in rows:
@@ -188,7 +188,7 @@ def table_csv(rows: Sequence[Row]) -> str:
 def curve_csv(curve: Sequence[Advice]) -> str:
     """The curve as CSV: a row for each part of the budget and question."""
     out = io.StringIO()
-    writer = CsvWriter(out)
+    writer = csv.writer(out, lineterminator="\n")
     writer.writerow(["budget_node_hours", "node_hours", "question", "width_now", "width_after"])
     for advice in curve:
         for answer in advice.answers:

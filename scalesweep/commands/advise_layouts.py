@@ -1,6 +1,7 @@
 """Advise which layouts to try at a number of ranks that was not run."""
 
 import argparse
+import csv
 import io
 from collections.abc import Iterator, Sequence
 
@@ -13,7 +14,6 @@ from scalesweep.analysis.prediction.layouts.forecast import LEVEL
 from scalesweep.aspects.prediction.layouts import KEPT_LAYOUTS, Made, keep_layouts
 from scalesweep.config.campaign import Campaign
 from scalesweep.config.yaml_loader import load_yaml
-from scalesweep.core.csv_cells import CsvWriter
 from scalesweep.core.errors import UserError
 from scalesweep.core.files import write_atomic
 from scalesweep.core.formatting import counted
@@ -124,7 +124,7 @@ def table_csv(trials: Sequence[Trial]) -> str:
     """Every layout and what was decided, as CSV; ``low`` and ``high``: ends of the interval of
     90 %, ``gain``: what it adds to those that are chosen (before it, of a chosen one)."""
     out = io.StringIO()
-    writer = CsvWriter(out)
+    writer = csv.writer(out, lineterminator="\n")
     writer.writerow(["experiment", "study", "ranks", "dp", "tp", "pp", "cp", "ep", "sharded",
                      "micro_batch", "accumulation", "decision", "reason", "gain", "metric", "rate",
                      "low", "high", "unit", "fits", "node_hours", "why"])  # fmt: skip

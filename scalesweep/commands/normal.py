@@ -9,7 +9,6 @@ import pandas as pd
 from scalesweep.analysis.device_peaks import DEVICES
 from scalesweep.analysis.model_shape import DTYPES
 from scalesweep.compare.normal import COLUMNS, place, published_rates, sentence, trainings
-from scalesweep.core.csv_cells import cell
 from scalesweep.core.errors import UserError, choices
 from scalesweep.core.files import write_atomic
 from scalesweep.core.formatting import counted
@@ -36,5 +35,5 @@ def run(args: argparse.Namespace) -> None:
         print("not judged: the folder has no finished point")
     table = Path(args.folder) / "normal" / "normal.csv"
     table.parent.mkdir(exist_ok=True)
-    write_atomic(table, pd.DataFrame(rows, columns=COLUMNS).map(cell).to_csv(index=False))
+    write_atomic(table, pd.DataFrame(rows, columns=COLUMNS).to_csv(index=False))
     print(f"table: {table}")

@@ -35,8 +35,7 @@ from scalesweep.core.formatting import (
     percent,
     with_interval,
 )
-from scalesweep.core.limited_map import Failed, limited_map
-from scalesweep.figures.missing import LIMITS
+from scalesweep.figures.missing import Failed, tried
 from scalesweep.report.html_assets import assets, render
 
 TEMPLATE, SCRIPTS = "compare.html.j2", ("tables.js", "compare.js")
@@ -185,7 +184,7 @@ def _figures(changes: Sequence[Change], summary: Iterable[Count]) -> list[dict[s
             chosen.setdefault(key, []).append(change)
     groups = [group for group in chosen.values() if any(change.ratio > 0 for change in group)]
     shown = groups[:MAX_FIGURES]
-    drawn = limited_map(_figure, shown, range(len(shown)), 1, LIMITS)
+    drawn = [tried(_figure, shown, place) for place in range(len(shown))]
     return [
         {"caption": f"{_title(group[0])}: not drawn, {result.reason}.", "svg": None}
         if isinstance(result, Failed)

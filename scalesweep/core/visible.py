@@ -2,13 +2,11 @@
 
 Programs' output, names in imported files, host names and values of parameters may hold terminal
 sequences, which recolour, erase or retitle, and bidirectional controls, which show a text in
-another order than it has. Records and Parquet keep them; whatever is printed, and every CSV, page,
-figure and LaTeX table, goes through ``visible``.
+another order than it has. Records and tables keep them; errors and log lines, and every page,
+figure and LaTeX table, go through ``visible``.
 """
 
 import re
-import sys
-from typing import Any, TextIO
 
 # Unicode 15: control characters but for tab and line feed (Cc), line and paragraph separators (Zl,
 # Zp), surrogates (Cs), noncharacters, and format characters (Cf) that have no picture, among them
@@ -32,27 +30,3 @@ def visible(text: str) -> str:
 
 def _escape(match: "re.Match[str]") -> str:
     return match[0].encode("unicode_escape", "surrogatepass").decode()
-
-
-class VisibleStream:
-    """A text stream that writes what is visible; all else is the stream's."""
-
-    def __init__(self, stream: TextIO) -> None:
-        """Write to ``stream``."""
-        self._stream = stream
-
-    def write(self, text: str) -> int:
-        """Write a text as ``visible`` has it."""
-        return self._stream.write(visible(text))
-
-    def __getattr__(self, name: str) -> Any:
-        """Whatever else the stream has."""
-        return getattr(self._stream, name)
-
-
-def print_visibly() -> None:
-    """Have this process print what is visible only, on standard output and standard error."""
-    for name in ("stdout", "stderr"):
-        stream = getattr(sys, name)
-        if not isinstance(stream, VisibleStream):
-            setattr(sys, name, VisibleStream(stream))

@@ -1,13 +1,32 @@
-"""Figures that could not be drawn: the limits of drawing, and what is said of what exceeds them."""
+"""Figures that could not be drawn, and what is said in their place."""
 
-from collections.abc import Mapping, Sequence
+import sys
+import traceback
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
+from scalesweep.core.errors import UserError
 from scalesweep.core.formatting import counted, listed
-from scalesweep.core.limited_map import Limits
 
-# What drawing one figure may take; some tenths of a second and some MB are usual.
-LIMITS = Limits(seconds=120, memory_bytes=2 * 2**30)
+
+@dataclass(frozen=True)
+class Failed:
+    """Takes the place of a figure; ``reason`` completes a sentence on it, without a stop."""
+
+    reason: str
+
+
+def tried(draw: Callable[[Any, Any], Any], work: Any, item: Any) -> Any:
+    """``draw(work, item)``, or ``Failed`` if it raises anything but UserError or OSError."""
+    try:
+        return draw(work, item)
+    except (UserError, OSError):
+        raise
+    except Exception as error:
+        traceback.print_exc(file=sys.stderr)
+        lines = str(error).splitlines() or [""]
+        return Failed(f"{type(error).__name__}: {lines[0]}".removesuffix(": "))
 
 
 def missing_entry(experiment: str, name: str, reason: str) -> dict[str, Any]:

@@ -30,7 +30,7 @@ _UNITS: Mapping[str, str] = {
     "latency": "s", "typical": "s", "seconds": "s", "time": "s", "epoch_seconds": "s",
     "bandwidth": "bytes/s", "rate": "bytes/s", "ceiling": "bytes/s",
     "best": "s", "worst": "s", "score": "s", "models_per_minute": "1/min",
-    "node_hours": "h", "budget": "h", "spent": "h",
+    "node_hours": "h", "budget": "h",
 }  # fmt: skip
 COLUMNS = ("rule", "state", "sentence", "numbers", "table", "row", "runs", "evidence")
 _LEVELS = {state: level for level, state in STATES.items()}

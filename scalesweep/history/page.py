@@ -22,9 +22,8 @@ from scalesweep.analysis.verdicts import (
     WINDOWS,
 )
 from scalesweep.core.formatting import finite, number, percent
-from scalesweep.core.limited_map import Failed, limited_map
 from scalesweep.experiment.cells import Text, headings, number_cell, table
-from scalesweep.figures.missing import LIMITS
+from scalesweep.figures.missing import Failed, tried
 from scalesweep.history.chart_data import chart_data
 from scalesweep.history.figure import draw_series
 from scalesweep.history.judged import History, Judged
@@ -257,10 +256,10 @@ def _p(value: float) -> str:
 
 
 def _figures(order: Sequence[Judged]) -> dict[int, dict[str, Any]]:
-    """Figures of the gravest series, by the identity of each; drawn within limits."""
+    """Figures of the gravest series, by the identity of each."""
     chosen = [series for series in order if series.shown is not None and len(series.sessions) > 1]
     chosen = chosen[:MAX_FIGURES]
-    drawn = limited_map(_figure, chosen, range(len(chosen)), 1, LIMITS)
+    drawn = [tried(_figure, chosen, place) for place in range(len(chosen))]
     return {
         id(series): {"caption": f"{series.point}: not drawn, {result.reason}.", "svg": None}
         if isinstance(result, Failed)

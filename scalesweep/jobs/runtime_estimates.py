@@ -16,7 +16,6 @@ from scalesweep.config.benchmark import Benchmark
 from scalesweep.config.campaign import Campaign
 from scalesweep.config.experiment import Experiment
 from scalesweep.config.repeats import Run
-from scalesweep.core.csv_cells import read_rows
 from scalesweep.core.status import Status
 from scalesweep.state.run_state import RunState
 
@@ -150,7 +149,7 @@ def _read_runtimes(path: Path) -> dict[str, tuple[float, float]]:
         with path.open(newline="") as file:
             rows = [
                 (row["run_id"], float(row["expected_s"]), float(row["high_s"]))
-                for row in read_rows(file)
+                for row in csv.DictReader(file)
             ]
     except (OSError, ValueError, KeyError, TypeError, csv.Error):
         return {}  # made again with the tables; until then other estimates do

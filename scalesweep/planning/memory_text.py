@@ -1,11 +1,11 @@
 """Which points to run will not fit the memory of their ranks, in a line of the plan."""
 
+import csv
 import json
 from pathlib import Path
 
 from scalesweep.analysis.memory_fit import CONSTANTS, TOO_LARGE, UNCERTAIN, Constants, MemoryFit
 from scalesweep.config.memory import PointMemory, planned_point_memory
-from scalesweep.core.csv_cells import read_rows
 from scalesweep.core.files import canonical_json
 from scalesweep.core.formatting import counted, listed, number, text_of
 from scalesweep.core.plan_format import PlanExperiment
@@ -19,7 +19,7 @@ def fit_of(tables: Path) -> MemoryFit:
     the default ones."""
     try:
         with (tables / FITTED).open(encoding="utf-8", newline="") as file:
-            row = next(iter(read_rows(file)))
+            row = next(iter(csv.DictReader(file)))
         constants = Constants(*(float(row[name]) for name in CONSTANTS))
         return MemoryFit(
             constants, float(row["spread"]), float(row["fragments"]), int(row["peaks"]),

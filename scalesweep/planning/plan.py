@@ -1,5 +1,6 @@
 """The plan: every run of a campaign with its state, as CSV and JSON, and what it will cost."""
 
+import csv
 import io
 import json
 import os
@@ -14,7 +15,6 @@ from scalesweep.config.experiment import Experiment
 from scalesweep.config.memory_limit import memory_on
 from scalesweep.config.repeats import Run
 from scalesweep.config.site import Site
-from scalesweep.core.csv_cells import CsvWriter
 from scalesweep.core.errors import UserError
 from scalesweep.core.files import write_atomic
 from scalesweep.core.joined_experiments import axes_key
@@ -386,7 +386,7 @@ def plan_csv(plan: Plan) -> str:
     for experiment in plan["experiments"]:
         names += [name for name in experiment["parameters"] if name not in names]
     out = io.StringIO()
-    writer = CsvWriter(out)
+    writer = csv.writer(out, lineterminator="\n")
     writer.writerow([*PLAN_COLUMNS, *names])
     for experiment in plan["experiments"]:
         head = [experiment["name"], experiment["scaling"]]

@@ -14,7 +14,6 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from scalesweep.core.csv_cells import CsvWriter, read_rows
 from scalesweep.core.errors import UserError
 from scalesweep.core.files import read_json, write_atomic
 from scalesweep.core.formatting import counted, finite
@@ -219,7 +218,7 @@ def _between(start: Any, end: Any) -> float | None:
 
 def _write(path: Path, rows: Sequence[Row], columns: Mapping[str, Kind]) -> None:
     text = io.StringIO()
-    writer = CsvWriter(text)
+    writer = csv.writer(text, lineterminator="\n")
     writer.writerow(columns)
     for row in rows:
         writer.writerow([row.get(name) for name in columns])
@@ -240,7 +239,7 @@ def _read(path: Path, columns: Mapping[str, Kind]) -> list[Row]:
         try:
             return [
                 {name: kind(row[name]) if row[name] else None for name, kind in columns.items()}
-                for row in read_rows(file)
+                for row in csv.DictReader(file)
             ]
         except (ValueError, KeyError, csv.Error) as error:
             raise UserError(f"{path}: not a table of jobs ({error})") from None

@@ -10,7 +10,7 @@ from typing import NoReturn
 
 from scalesweep.core.errors import UserError
 from scalesweep.core.orphans import end_with_snakemake
-from scalesweep.core.visible import print_visibly, visible
+from scalesweep.core.visible import visible
 
 # Set by the rules (SCRIPT in the Snakefile): the process id of Snakemake. Descriptor 3 is then
 # what Snakemake itself writes its messages to.
@@ -27,7 +27,6 @@ def run_main(load: Callable[[], Callable[[], None]]) -> NoReturn:
     rule ends with its Snakemake: it never writes at the same time as the next one.
     """
     _open_closed()
-    print_visibly()
     _state["in_rule"] = SNAKEMAKE in os.environ
     if _state["in_rule"]:
         end_with_snakemake(int(os.environ.pop(SNAKEMAKE)))

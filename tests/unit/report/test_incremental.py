@@ -129,7 +129,7 @@ def campaign(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Campaign:
     monkeypatch.setattr(figures._Work, "write", figures_spy)
     # In this process, where the spies are.
     monkeypatch.setattr(
-        figures, "limited_map", lambda do, work, items, *_: [do(work, i) for i in items]
+        figures, "shared_map", lambda do, work, items, *_: [do(work, i) for i in items]
     )
     monkeypatch.setattr(export_tables, "find", find_spy)
     last = made.runs / made.ids("b")[-1]
