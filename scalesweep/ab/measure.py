@@ -118,7 +118,7 @@ def job_request(
     with the limit of all, or the longest that the site allows; what it does not get to is measured
     later."""
     slurm = of_slurm(campaign.site)
-    each_s = request.limit_s + canary_s(campaign, point)
+    each_s = request.limit_s + canary_s(campaign)
     minutes = runs * each_s / 60
     most = max(slurm.max_minutes, each_s / 60)
     limit = int(-(-min(minutes, most) // 1) + -(-slurm.startup_minutes // 1))

@@ -35,7 +35,7 @@ MOST_COUNTS = 16
 def held_hours(campaign: Campaign, point: Mapping[str, Any], seconds: float) -> float:
     """Node-hours of a run whose program takes so long: with what a job takes beyond it."""
     site = campaign.site
-    seconds += canary_s(campaign, point)
+    seconds += canary_s(campaign)
     if site.slurm is not None:
         seconds = 60 * math.ceil(seconds / 60 + site.slurm.startup_minutes)
     return site.nodes_for(point) * seconds / 3600
@@ -73,7 +73,7 @@ class Prices:
         """Node-hours of a run whose program takes so long at most."""
         if self.by_limit:
             return held_hours(self.campaign, point, limit_of(wall_s, experiment))
-        seconds = wall_s + self.overhead_s + canary_s(self.campaign, point)
+        seconds = wall_s + self.overhead_s + canary_s(self.campaign)
         return self.campaign.site.nodes_for(point) * seconds / 3600
 
     def limit_s(self, experiment: Experiment) -> float:

@@ -81,7 +81,7 @@ def keep_attempt(
         "srun_labels": extract["srun_labels"],
         "record": record,
     }
-    if horovod := visible_settings(spec["argv"], environment, spec["prologue"]):
+    if horovod := visible_settings(spec["argv"], environment):
         kept["exchange"] = horovod
     write_atomic(work / ATTEMPT, json.dumps(kept, indent=1) + "\n")
 

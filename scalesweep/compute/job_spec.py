@@ -45,8 +45,6 @@ class CanaryOrder(TypedDict):
 
     argv: list[str]  # {out} is filled in by the launcher, which alone knows the folder
     results: int  # files that its processes leave of products and copies
-    read: NotRequired[bool]  # whether each host reads a file
-    ranks: NotRequired[int]  # of an allreduce; absent where there is none
 
 
 class StampsOrder(TypedDict):

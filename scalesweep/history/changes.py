@@ -15,10 +15,7 @@ from scalesweep.core.formatting import listed, number
 
 _MOST = 4  # values that are named
 SHARE = 0.5  # of the step that a canary has to explain: less leaves the rest to the program
-_PREFIXES = {
-    "compute": (1e9, "GFLOP/s"),
-    **dict.fromkeys(("memory", "allreduce", "read"), (1e9, "GB/s")),
-}
+_PREFIXES = {"compute": (1e9, "GFLOP/s"), "memory": (1e9, "GB/s")}
 
 # Kind of canary -> session -> rate.
 Rates = Mapping[str, Mapping[str, float]]

@@ -43,7 +43,7 @@ _MS = 1e3
 # Units of time, and seconds in each.
 SECONDS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0}
 _CANARY_UNITS = {
-    "compute": "FLOP/s", "memory": "bytes/s", "allreduce": "bytes/s", "read": "bytes/s",
+    "compute": "FLOP/s", "memory": "bytes/s",
 }  # fmt: skip
 
 

@@ -56,24 +56,16 @@ def canary_order(
     campaign: Campaign,
     launcher: Sequence[str],
     point: Mapping[str, Any],
-    data: str | None,
     framework: str | None = None,
 ) -> CanaryOrder:
     """The canary of a run, started with the words of its ``launcher``; ``framework``: of the run.
 
-    A rank has as many processes as it has cores to itself. Where the run has a data set (in the
-    folder ``data``) it reads on that file system, else in the folder of its own results.
+    A rank has as many processes as it has cores to itself.
     """
-    site, ranks = campaign.site, int(point["ranks"])
+    site = campaign.site
     workers = max(1, site.cores_per_node // site.ranks_on_node(point))
-    python = site.python_for(framework)
-    words = [python, str(CANARY), "--out", "{out}", "--workers", str(workers)]
-    words += ["--read", data or "{out}"]
-    order: CanaryOrder = {"argv": words, "results": ranks * workers, "read": True}
-    if ranks > 1:
-        words.append(f"--allreduce={framework}" if framework else "--allreduce")
-        order["ranks"] = ranks
-    return {**order, "argv": [*launcher, *words]}
+    words = [site.python_for(framework), str(CANARY), "--out", "{out}", "--workers", str(workers)]
+    return {"argv": [*launcher, *words], "results": int(point["ranks"]) * workers}
 
 
 def run_spec(
@@ -111,9 +103,7 @@ def run_spec(
         "program": program_order(campaign, benchmark, point),
     }
     if campaign.canary:
-        order["canary"] = canary_order(
-            campaign, launcher, point, order["data"], benchmark.framework
-        )
+        order["canary"] = canary_order(campaign, launcher, point, benchmark.framework)
     extract = _extract(benchmark, point, [*launcher, *site.env])
     if extract is not None:
         order["extract"] = extract

@@ -82,7 +82,7 @@ def build_plan(
     }
     if campaign.canary:
         each = [
-            canary_s(campaign, run.point)
+            canary_s(campaign)
             for run_id, (_, run) in campaign.unique_runs().items()
             if not states[run_id].settled
         ]

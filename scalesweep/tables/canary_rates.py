@@ -9,20 +9,15 @@ from scalesweep.core.record_check import MAX_NUMBER
 
 CANARY = "_canary"
 WHEN = ("before", "after")
-KINDS = ("compute", "memory", "allreduce", "read")
-ALWAYS = KINDS[:2]  # what every look has
-WORDS = {
-    "compute": "matrix products", "memory": "copies", "allreduce": "allreduces",
-    "read": "reads of a file",
-}  # fmt: skip
+WORDS = {"compute": "matrix products", "memory": "copies"}
+KINDS = tuple(WORDS)
 
 
 def canary_text(record: Mapping[str, Any]) -> str | None:
     """Host and rates of the slowest host of each look of a run's canary, as JSON; None without.
 
-    ``{"before": {"compute": [host, FLOP/s], "memory": [host, bytes/s], ...}, "after": ...}``, with
-    ``allreduce`` and ``read`` (bytes/s) where they were looked at. A run waits for its slowest
-    host. Raises UserError where the record's canary is none.
+    ``{"before": {"compute": [host, FLOP/s], "memory": [host, bytes/s]}, "after": ...}``: a run
+    waits for its slowest host. Raises UserError where the record's canary is none.
     """
     looks = record.get("canary")
     if looks is None:
@@ -35,8 +30,7 @@ def canary_text(record: Mapping[str, Any]) -> str | None:
         if not isinstance(look, dict):
             raise UserError(f"canary.{when} is not an object")
         if "hosts" in look:
-            there = [kind for kind in KINDS if kind in ALWAYS or kind in look]
-            kept[when] = {kind: _slowest(look, kind, when) for kind in there}
+            kept[when] = {kind: _slowest(look, kind, when) for kind in KINDS}
     return json.dumps(kept) if kept else None
 
 

@@ -12,9 +12,6 @@ from scalesweep.findings.base import NOTE, WARNING, Finding, Rule
 from scalesweep.tables.canary_rates import WHEN, WORDS
 
 RULE = "canary"
-# What depends on how many ranks and nodes take part: compared only among as many.
-_SHARED = ("allreduce", "read")
-_SIZES = ("ranks", "ranks_per_node")
 
 
 def canary(results: ExperimentResults) -> list[Finding]:
@@ -30,7 +27,7 @@ def canary(results: ExperimentResults) -> list[Finding]:
         return []
     findings = []
     for kind, words in WORDS.items():
-        for group in _comparable(results, list(runs.values()), kind):
+        for group in _comparable(results, list(runs.values())):
             findings += _between(results, group, COLUMNS[kind], words)
         findings += _during(results, list(runs.values()), COLUMNS[kind], words)
     if findings:
@@ -46,15 +43,11 @@ def canary(results: ExperimentResults) -> list[Finding]:
 
 
 def _comparable(
-    results: ExperimentResults, runs: Sequence[dict[str, Look]], kind: str
+    results: ExperimentResults, runs: Sequence[dict[str, Look]]
 ) -> list[list[dict[str, Look]]]:
-    """The runs whose rates of a kind differ only if the machine does, group by group.
-
-    Those of one benchmark: others may have another Python, whose products and allreduces are
-    others.
-    """
-    names = [BENCHMARK, *(_SIZES if kind in _SHARED else ())]
-    names = [name for name in names if name in results.axes]
+    """The runs whose rates differ only if the machine does, group by group: those of one benchmark,
+    as others may have another Python, whose products are others."""
+    names = [name for name in (BENCHMARK,) if name in results.axes]
     groups: dict[Key, list[dict[str, Look]]] = {}
     for looks in runs:
         groups.setdefault(results.key(next(iter(looks.values())).point, names), []).append(looks)

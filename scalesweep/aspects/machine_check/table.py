@@ -13,8 +13,6 @@ from scalesweep.tables.making import Maker, TableInputs
 COLUMNS = {
     "compute": "canary_flops",
     "memory": "canary_bytes_per_s",
-    "allreduce": "canary_bus_bandwidth",
-    "read": "canary_read_bandwidth",
 }
 
 
@@ -33,8 +31,6 @@ class Look(DeclaredRow, table="canary", leading=("run_id", "repeat")):
     look: str = column("`before` or `after` the run")
     canary_flops: float | None = _rate("matrix products, of the slowest host", "FLOP/s")
     canary_bytes_per_s: float | None = _rate("copies, of the slowest host")
-    canary_bus_bandwidth: float | None = _rate("allreduces, where any run has them")
-    canary_read_bandwidth: float | None = _rate("reads of a file, where any run has them")
 
 
 def look_rows(inputs: TableInputs) -> Iterator[Look]:

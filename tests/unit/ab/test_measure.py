@@ -87,12 +87,11 @@ def test_what_a_killed_call_left_in_the_queue_is_cancelled(
 
 
 def test_a_job_has_the_limit_of_all_its_runs() -> None:
-    def minutes(runs: int, *words: Any, ranks: int = 1) -> int:
-        return job_request(campaign_of(*words), {"ranks": ranks}, REQUEST, runs).shape.minutes
+    def minutes(runs: int, *words: Any) -> int:
+        return job_request(campaign_of(*words), {"ranks": 1}, REQUEST, runs).shape.minutes
 
     assert minutes(8, 600) == 41
     assert minutes(8, 600, True) == 43  # ten seconds each
-    assert minutes(8, 600, True, ranks=2) == 45  # thirty, with an allreduce
     assert minutes(8, 20) == 21 and minutes(8, 2) == 6  # one run at least
 
 

@@ -13,7 +13,7 @@ from scalesweep.compute.launcher import launch
 from scalesweep.config.campaign import load_campaign
 from scalesweep.core.paths import CANARY, REPO
 from scalesweep.core.record import read_record
-from scalesweep.jobs.run_spec import canary_order, run_spec
+from scalesweep.jobs.run_spec import run_spec
 from scalesweep.planning.plan import build_plan
 from scalesweep.planning.plan_text import plan_text
 from scalesweep.state.stock import take_stock
@@ -36,19 +36,15 @@ def record(folder: Path) -> dict[str, Any]:
 @pytest.mark.slow
 def test_two_ranks_look_before_and_after(tmp_path: Path) -> None:
     words = [sys.executable, str(CANARY), "--out", "{out}", "--workers", "2", "--seconds", "0.01"]
-    words += ["--read", "{out}"]
     both = ["bash", "-c", '"$@" & "$@" & wait', "-", *words]
     began = time.monotonic()
-    assert launch(watched(tmp_path, both, read=True), REPO) == 0
+    assert launch(watched(tmp_path, both), REPO) == 0
     took, found = time.monotonic() - began, record(tmp_path)
     assert found["canary"].keys() == {"before", "after"}
     for look in found["canary"].values():
         assert len(look["hosts"]) == len(look["compute"]) == len(look["memory"]) == 1
         assert look["compute"][0] > 1e8 and look["memory"][0] > 1e7
         assert look["seconds"] > 0
-        # Two ranks share the host: one of them has read.
-        assert len(look["read"]) == 1 and look["read"][0] > 1e6
-        assert "allreduce" not in look and "left_out" not in look
     # The time of the run is its own.
     assert found["wall_s"] + sum(look["seconds"] for look in found["canary"].values()) < took
     work = tmp_path / "toy-r2-0123456789ab" / "attempt-1"
@@ -66,31 +62,12 @@ def leaves(*files: dict[str, Any], ends: str = "") -> list[str]:
 RATES = {"compute": 3.0, "memory": 2.0}
 
 
-def test_each_kind_is_taken_by_its_rule_or_left_out_with_the_reason(tmp_path: Path) -> None:
-    argv = leaves(
-        {"host": "b", **RATES}, {"host": "a", **RATES}, {"host": "a", **RATES},
-        {"host": "a", "read": 5.0}, {"host": "b", "left_out": {"read": "/data: Permission denied"}},
-        {"host": "a", "allreduce": 7.0}, {"host": "a", "allreduce": 6.0},
-        {"host": "b", "allreduce": 8.0},
-    )  # fmt: skip
-    assert launch(watched(tmp_path, argv, results=3, read=True, ranks=3), REPO) == 0
+def test_rates_of_processes_are_added_up_by_host(tmp_path: Path) -> None:
+    argv = leaves({"host": "b", **RATES}, {"host": "a", **RATES}, {"host": "a", **RATES})
+    assert launch(watched(tmp_path, argv, results=3), REPO) == 0
     look = record(tmp_path)["canary"]["before"]
     assert look.pop("seconds") > 0
-    assert look == {
-        "hosts": ["a", "b"], "compute": [6.0, 3.0], "memory": [4.0, 2.0], "allreduce": [6.0, 8.0],
-        "left_out": {"read": "/data: Permission denied"},
-    }  # fmt: skip
-
-
-def test_an_allreduce_that_fails_costs_nothing_but_itself_and_that_once(tmp_path: Path) -> None:
-    files = ({"host": "a", **RATES}, {"host": "a", "read": 5.0}, {"host": "a", "allreduce": 7.0})
-    argv = [*leaves(*files, ends="echo asked: $*; [ -z $1 ] || exit 3"), "-", "--allreduce=torch"]
-    assert launch(watched(tmp_path, argv, results=1, read=True, ranks=2), REPO) == 0
-    for look in record(tmp_path)["canary"].values():
-        assert (look["read"], look["left_out"]) == ([5.0], {"allreduce": "exit code 3"})
-    work = tmp_path / "toy-r2-0123456789ab" / "attempt-1"
-    logs = [(work / f"canary-{when}.log").read_text() for when in ("before", "after")]
-    assert logs == ["asked: --allreduce=torch\n", "asked:\n"]
+    assert look == {"hosts": ["a", "b"], "compute": [6.0, 3.0], "memory": [4.0, 2.0]}
 
 
 @pytest.mark.parametrize(
@@ -143,28 +120,10 @@ def test_a_campaign_asks_for_it_and_no_run_id_changes(tmp_path: Path) -> None:
     words = order["canary"]["argv"]
     cores = campaign.site.cores_per_node
     ours = [campaign.site.python, str(CANARY), "--out", "{out}", "--workers", str(cores)]
-    ours += ["--read", order["data"]]
     assert words[-len(ours) :] == ours
-    assert order["canary"] == {"argv": words, "results": cores, "read": True}
+    assert order["canary"] == {"argv": words, "results": cores}
     assert words[: -len(ours)] == order["argv"][: len(words) - len(ours)]  # as the program is
     states = take_stock(campaign, campaign.unique_runs())
     text = plan_text(build_plan(campaign, states))
     assert "canary: up to 10 s more for each of 2 runs, 20 s in all" in text
     assert "canary" not in plan_text(build_plan(found["without"], states))
-
-
-def test_several_ranks_sum_up_an_array_and_the_plan_says_what_that_costs(tmp_path: Path) -> None:
-    path = tmp_path / "c.yaml"
-    path.write_text(
-        "campaign: c\nsite: local\ncanary: true\nexperiments:\n"
-        "  e: {benchmark: memory_bandwidth, axes: {ranks: [1, 2]}, fixed: {ranks_per_node: 2}}\n"
-    )
-    campaign = load_campaign(path, results=str(tmp_path / "results"))
-    experiment = campaign.experiments[0]
-    one, two = (run_spec(campaign, experiment, run)["canary"] for run in experiment.runs)
-    assert "ranks" not in one and "--allreduce" not in one["argv"]
-    assert two["ranks"] == 2 and two["argv"][-3:] == ["--read", "{out}", "--allreduce"]
-    ours = canary_order(campaign, [], {"ranks": 2, "ranks_per_node": 2}, None, "torch")["argv"]
-    assert ours[0] == campaign.site.python_for("torch") and ours[-1] == "--allreduce=torch"
-    plan = build_plan(campaign, take_stock(campaign, campaign.unique_runs()))
-    assert "canary: up to 30 s more for each of 2 runs, 40 s in all" in plan_text(plan)

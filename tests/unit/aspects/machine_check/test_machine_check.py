@@ -51,16 +51,6 @@ def test_what_is_no_canary_is_refused(bad: dict[str, Any]) -> None:
         canary_text(bad)
 
 
-def test_an_allreduce_and_reads_are_kept_where_they_were_looked_at() -> None:
-    both = {**look(("a", 100.0, 9.0), ("b", 90.0, 10.0)), "hosts": ["a", "b"]}
-    both |= {"read": [3.0, 4.0], "allreduce": [7, 6.0]}
-    assert json.loads(canary_text({"canary": {"before": both}}) or "")["before"] == {
-        "compute": ["b", 90.0], "memory": ["a", 9.0], "allreduce": ["b", 6.0], "read": ["a", 3.0],
-    }  # fmt: skip
-    with pytest.raises(UserError, match=r"^canary.before.read"):
-        canary_text({"canary": {"before": {**both, "read": [3.0]}}})
-
-
 def study(
     points: Sequence[Sequence[Sequence[float]]], kind: str = "compute", varied: str = ""
 ) -> ExperimentResults:
@@ -102,14 +92,9 @@ def test_machines_that_differ_between_points() -> None:
     assert "% faster than at batch_size" in warning.text
 
 
-def test_what_ranks_share_is_compared_among_as_many_ranks_only() -> None:
+def test_machines_are_compared_within_a_benchmark() -> None:
     rng = np.random.default_rng(3)
     points = [[[r, r] for r in 100 * f * np.exp(rng.normal(0, 0.01, 4))] for f in (1, 1.1, 1)]
-    (warning,) = canary(study(points, "read"))
-    assert warning.level == "warning" and "reads of a file were" in warning.text
-    # Another number of ranks has another bandwidth on the same machine.
-    (note,) = canary(study(points, "allreduce", "ranks"))
-    assert note.level == "note"
     (warning,) = canary(study(points, varied="ranks"))
     assert warning.level == "warning" and "matrix products were" in warning.text
     # Another benchmark has another framework's Python, with another NumPy.
