@@ -13,25 +13,31 @@ from scalesweep.core.cpu_limit import TookTooLongError, cpu_limit, reading_limit
 from scalesweep.core.errors import UserError
 from scalesweep.importers import (
     collective_logs,
-    dlio_summary,
-    huggingface_trainer,
-    keras_csv,
-    lightning_csv,
     lines,
     mlperf_beside,
     mlperf_log,
     mlperf_runs,
     mlperf_training,
+    result_csv,
+    result_json,
 )
-from scalesweep.importers.imported_run import ImportedRun, Item, NotRead, Refusal, shown
+from scalesweep.importers.imported_run import (
+    ImportedRun,
+    ImportRefusedError,
+    Item,
+    NotRead,
+    Refusal,
+    shown,
+)
 from scalesweep.importers.rank_map import RankMap
+from scalesweep.importers.result_files import Found, run_of
 from scalesweep.importers.source_files import files_below
 from scalesweep.importers.write_campaign import Rules
 
 RULES = {
     mlperf_runs.BENCHMARK: Rules(along=("validation_samples_per_rank",)),
     mlperf_training.BENCHMARK: Rules(along=mlperf_training.BATCHES),
-    dlio_summary.BENCHMARK: Rules(along=("data_files",)),
+    "dlio_training": Rules(along=("data_files",)),
     **lines.RULES,
 }
 NAMES = (
@@ -40,7 +46,7 @@ NAMES = (
 )
 
 # What tells files that are read with others.
-_PARTS = (mlperf_beside.is_beside, huggingface_trainer.is_part)
+_PARTS = (mlperf_beside.is_beside, result_json.is_part)
 # The lines of a file, from the beginning with each call.
 _Lines = Callable[[], Iterator[Line]]
 _Reader = Callable[[_Lines, Path], Iterable[ImportedRun | Refusal]]
@@ -56,26 +62,39 @@ class _Sign(Protocol):
 _Kinds = tuple[tuple[_Sign, _Reader], ...]
 # Files whose signs may stand in tables and reports too are known by their names besides.
 _NAMED: dict[_Sign, Callable[[Path], bool]] = {
-    huggingface_trainer.SIGN: huggingface_trainer.has_name,
-    dlio_summary.SIGN: dlio_summary.has_name,
+    result_json.HUGGING_FACE_SIGN: result_json.is_hugging_face,
+    result_json.DLIO_SIGN: result_json.is_dlio,
 }
 # Packed logs hold this many times their size, and more only if nothing much is in them.
 _PACKED = 30
+
+
+_RESULTS: dict[str, tuple[_Sign, Callable[[_Lines, Path], Iterator[Found]]]] = {
+    "keras_history": (result_csv.KERAS_SIGN, result_csv.keras),
+    "lightning_trainer": (result_csv.LIGHTNING_SIGN, result_csv.lightning),
+    "huggingface_trainer": (result_json.HUGGING_FACE_SIGN, result_json.hugging_face),
+    "dlio_training": (result_json.DLIO_SIGN, result_json.dlio),
+}
+
+
+def _results(
+    benchmark: str, ranks: int | None, lines: _Lines, file: Path
+) -> Iterator[ImportedRun | Refusal]:
+    """The runs of a small result file, or why it has none."""
+    try:
+        for found in _RESULTS[benchmark][1](lines, file):
+            yield run_of(benchmark, found, file, ranks)
+    except ImportRefusedError as error:
+        yield Refusal(file, str(error), error.line, benchmark)
 
 
 def _kinds(file: Path, ranks: int | None, test: str | None = None) -> _Kinds:
     """The sign of each kind of log that a file may be, and its reader."""
     kinds: _Kinds = (
         (mlperf_log.SIGN, partial(mlperf_runs.read_jobs, ranks=ranks)),
-        (keras_csv.SIGN, partial(keras_csv.read_runs, ranks=ranks)),
         (collective_logs.SIGN, partial(collective_logs.read_runs, ranks=ranks, test=test)),
         (collective_logs.JSON_SIGN, partial(collective_logs.read_json, ranks=ranks)),
-        (lightning_csv.SIGN, partial(lightning_csv.read_rows, ranks=ranks)),
-        (
-            huggingface_trainer.SIGN,
-            lambda _lines, file: huggingface_trainer.read_file(file, ranks),
-        ),
-        (dlio_summary.SIGN, lambda _lines, file: dlio_summary.read_file(file)),
+        *((sign, partial(_results, benchmark, ranks)) for benchmark, (sign, _) in _RESULTS.items()),
     )
     return tuple(it for it in kinds if it[0] not in _NAMED or _NAMED[it[0]](file))
 
