@@ -87,22 +87,6 @@ class Meter:
         if self._failures[name] >= GIVE_UP:
             del self._readers[name]
 
-    # A meter with a program behind it (nvidia-smi) gets values when that has some.
-    def start(self) -> None:
-        """Begin; nothing to do here."""
-
-    def files(self) -> list[int]:
-        """File descriptors to watch; ``receive`` is called when there is something to read."""
-        return []
-
-    def receive(self) -> Iterator[Reading]:
-        """What a watched file descriptor had."""
-        return iter(())
-
-    def close(self) -> Iterator[Reading]:
-        """The last values."""
-        yield from self.sample()
-
 
 def host_name() -> str:
     """This host as Slurm calls it, else as it calls itself."""

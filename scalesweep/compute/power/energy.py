@@ -277,7 +277,7 @@ def _cpus(domains: Sequence[Domain], joules: Mapping[str, float]) -> tuple[set[s
 
 def _gpus(domains: Sequence[Domain]) -> set[str]:
     gpus = [d for d in domains if d.part == "gpu"]
-    chosen = [d for d in gpus if d.source in ("nvml", "nvidia-smi")]
+    chosen = [d for d in gpus if d.source == "nvml"]
     devices, known = {d.device for d in chosen}, bool(chosen)
     for gpu in gpus:
         # Without its address it is unknown whether it was counted already.

@@ -16,7 +16,6 @@ import argparse
 import contextlib
 import json
 import os
-import resource
 import select
 import signal
 import sys
@@ -40,11 +39,11 @@ _TOO_CLOSE = 0.2
 
 
 class Sampler:
-    """Takes samples of all meters and writes them down."""
+    """Takes samples and writes them down."""
 
     def __init__(self, out: Path, host: str, interval_s: float) -> None:
         self.out, self.host, self.interval_s = out, host, interval_s
-        self.meters: list[Meter] = []
+        self.meter = Meter({})
         self.refused: dict[str, str] = {}
         self.samples = 0
         self.ended = ""
@@ -53,9 +52,10 @@ class Sampler:
     def begin(self, sysfs: str, sources: Iterable[str]) -> str | None:
         """Find the sources and take the first sample; why there is none, or None."""
         wanted = list(sources)
-        self.meters, self.refused = find(sysfs, wanted, self.interval_s)
-        rows = [row for meter in self.meters for row in meter.sample()]
-        if not any(meter.domains for meter in self.meters):
+        readers, self.refused = find(sysfs, wanted)
+        self.meter = Meter(readers)
+        rows = list(self.meter.sample())
+        if not readers:
             why = why_nothing(wanted, self.refused, self.host)
             self._describe(why)
             return why
@@ -75,7 +75,7 @@ class Sampler:
         last = time.monotonic()
         due = self._after(last, offset)
         looked = last
-        watched = {0, wake}
+        watched = [0, wake]
         while not self.ended:
             now = time.monotonic()
             if now - looked >= _LOOK_S:
@@ -86,16 +86,13 @@ class Sampler:
                     self.ended = "stop file"
                 continue
             if now >= due:
-                self._write(row for meter in self.meters for row in meter.sample())
+                self._write(self.meter.sample())
                 self.samples += 1
                 due = self._after(now, offset)
                 continue
-            files = {file: meter for meter in self.meters for file in meter.files()}
             timeout = max(0.0, min(due - now, looked + _LOOK_S - now))
-            for file in select.select([*watched, *files], [], [], timeout)[0]:
-                if file in files:
-                    self._write(files[file].receive())
-                elif file == wake:
+            for file in select.select(watched, [], [], timeout)[0]:
+                if file == wake:
                     self.ended = "signal"
                 elif _input_ended():
                     self.ended = "end of input"
@@ -110,7 +107,7 @@ class Sampler:
 
     def finish(self) -> None:
         """Take the last sample and tell how it all went."""
-        self._write(row for meter in self.meters for row in meter.close())
+        self._write(self.meter.sample())
         self.samples += 1
         if self._csv:
             self._csv.close()
@@ -125,18 +122,16 @@ class Sampler:
         self._csv.flush()
 
     def _describe(self, missing: str | None) -> None:
-        children = resource.getrusage(resource.RUSAGE_CHILDREN)
         content: dict[str, Any] = {
             "schema": SCHEMA,
             "host": self.host,
             "interval_s": self.interval_s,
             "missing": missing,
-            "domains": [d._asdict() for meter in self.meters for d in meter.domains],
+            "domains": [domain._asdict() for domain in self.meter.domains],
             "refused": self.refused,
-            "lost": {name: lost for meter in self.meters for name, lost in meter.lost.items()},
+            "lost": self.meter.lost,
             "samples": self.samples,
-            # nvidia-smi counts as soon as it has ended.
-            "cpu_s": time.process_time() + children.ru_utime + children.ru_stime,
+            "cpu_s": time.process_time(),
             "ended": self.ended,
         }
         path = self.out / f"power-{self.host}.json"

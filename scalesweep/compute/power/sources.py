@@ -3,11 +3,10 @@
 Standard library only; ``nothing_here`` is cheap enough to be asked before every run.
 """
 
-import shutil
 from collections.abc import Collection
 
 from scalesweep.compute.power import gpu
-from scalesweep.compute.power.domains import POWER_SOURCES, Meter, Sources
+from scalesweep.compute.power.domains import POWER_SOURCES, Sources
 from scalesweep.compute.power.sysfs import find_hwmon, find_pm_counters, find_rapl
 
 _IN_SYSFS = {"rapl": find_rapl, "pm_counters": find_pm_counters, "hwmon": find_hwmon}
@@ -46,25 +45,11 @@ def why_nothing(wanted: Collection[str], refused: dict[str, str], host: str) -> 
     return f"no counter can be read on host {host}: {path}: {why}{others}"
 
 
-def find(
-    sysfs: str, wanted: Collection[str], interval_s: float
-) -> tuple[list[Meter], dict[str, str]]:
-    """Meters, started, for all that can be read, and why the rest cannot: place -> reason."""
-    direct = in_sysfs(sysfs, wanted)
-    meters: list[Meter] = []
+def find(sysfs: str, wanted: Collection[str]) -> Sources:
+    """All that can be read here, and why the rest cannot: place -> reason."""
+    sources = in_sysfs(sysfs, wanted)
     if "nvml" in wanted and gpu.possible():
         nvml = gpu.find_nvml()
-        direct.readers.update(nvml.readers)
-        program = shutil.which("nvidia-smi")
-        if not nvml.readers and program:
-            meters.append(gpu.SmiMeter(program, interval_s))
-        direct.refused.update(nvml.refused)
-    for meter in list(meters):
-        try:
-            meter.start()
-        except OSError as error:
-            direct.refused[type(meter).__name__] = str(error)
-            meters.remove(meter)
-    if direct.readers:
-        meters.insert(0, Meter(direct.readers))
-    return meters, direct.refused
+        sources.readers.update(nvml.readers)
+        sources.refused.update(nvml.refused)
+    return sources

@@ -5,7 +5,6 @@ import shutil
 import stat
 import subprocess
 import time
-from collections.abc import Callable
 from ctypes import c_uint
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,7 @@ import pytest
 
 from scalesweep.compute.power import gpu
 from scalesweep.compute.power.domains import POWER_SOURCES, Domain, Meter, Sources
-from scalesweep.compute.power.sources import find, in_sysfs, nothing_here
+from scalesweep.compute.power.sources import in_sysfs, nothing_here
 from scalesweep.compute.power.sysfs import find_hwmon, find_pm_counters, find_rapl
 from tests.fakes.sysfs import RANGE, deny, write, zone
 
@@ -250,72 +249,6 @@ def test_nvml_as_a_real_library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         ("nvml:gpu0", "counter", "0000:3b:00.0"), ("nvml:gpu1", "power", "0000:5e:00.0"),
     ]  # fmt: skip
     assert [read() for read in found.readers.values()] == [123456789012345, 70123]
-
-
-@pytest.fixture
-def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str, str], None]:
-    """Put a program of this name and script on PATH."""
-    folder = tmp_path / "bin"
-    folder.mkdir()
-    monkeypatch.setenv("PATH", f"{folder}{os.pathsep}{os.environ['PATH']}")
-
-    def make(name: str, script: str) -> None:
-        (folder / name).write_text(f"#!/bin/bash\n{script}\n")
-        (folder / name).chmod(0o755)
-
-    return make
-
-
-SMI = """\
-echo "$@" > {folder}/words
-while :; do
-    echo "0, 00000000:3B:00.0, 61.5"
-    echo "1, 00000000:5E:00.0, [N/A]"
-    sleep 0.05
-done
-"""
-
-
-@pytest.mark.measured
-def test_nvidia_smi_where_nvml_is_missing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, program: Callable[[str, str], None]
-) -> None:
-    monkeypatch.setattr(gpu, "LIBRARY", "libno-such-thing.so.1")
-    program("nvidia-smi", SMI.format(folder=tmp_path))
-    meters, refused = find(str(tmp_path), ["nvml"], 1.0)
-    assert list(refused) == ["NVML"]
-    (meter,) = meters
-    (domain,) = meter.domains
-    assert domain.device == "0000:3b:00.0" and domain.kind == "power"
-    assert [reading.value for reading in meter.sample()] == [61.5]
-    began = time.time()
-    time.sleep(0.2)
-    assert len(list(meter.receive())) >= 2
-    last = list(meter.close())
-    assert last and began <= last[-1].time <= time.time()
-    words = (tmp_path / "words").read_text()
-    assert "--query-gpu=index,pci.bus_id,power.draw" in words and "-lms=250" in words
-    # What the program itself had just started may need a moment.
-    deadline = time.monotonic() + 10
-    while alive(tmp_path) and time.monotonic() < deadline:
-        time.sleep(0.02)
-    assert not alive(tmp_path)
-
-
-def alive(folder: Path) -> bool:
-    """Whether a process of a program in the test's folder is left."""
-    found = subprocess.run(["pgrep", "-f", str(folder / "bin")], capture_output=True, check=False)
-    return bool(found.stdout.split())
-
-
-def test_an_nvidia_smi_that_finds_no_gpu(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, program: Callable[[str, str], None]
-) -> None:
-    monkeypatch.setattr(gpu, "LIBRARY", "libno-such-thing.so.1")
-    program("nvidia-smi", "echo 'NVIDIA-SMI has failed'; exit 9")
-    meters, _ = find(str(tmp_path), ["nvml"], 1.0)
-    assert not any(meter.domains for meter in meters)
-    assert not [reading for meter in meters for reading in meter.close()]
 
 
 def test_no_source_needs_more_than_the_standard_library() -> None:
