@@ -38,7 +38,6 @@ from scalesweep.config.overrides import RUN
 from scalesweep.core.errors import UserError
 from scalesweep.core.log import VERBOSITY
 from scalesweep.core.visible import visible
-from scalesweep.state.artifacts import OUTPUTS
 from scalesweep.smk import snakemake_facts as facts
 from scalesweep.smk.startup import prepare
 from scalesweep.smk.progress import Progress
@@ -94,6 +93,8 @@ rule all:
             lambda number: checkpoints.look.get(number=number).output
         ),
         SWEEP.session(),
+        lambda wildcards: SWEEP.parts("tables", checkpoints.summarise.get()),
+        lambda wildcards: SWEEP.parts("figures", checkpoints.summarise.get()),
         # Each by name: Snakemake makes a lost file again only if it is asked for.
         [
             f"{RESULTS}/{name}"
@@ -101,8 +102,6 @@ rule all:
                 "plan.csv",
                 "summary.parquet",
                 "jobs.csv",
-                f"{OUTPUTS}/tables",
-                f"{OUTPUTS}/figures",
                 "report.html",
             )
         ],

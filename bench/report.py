@@ -173,7 +173,7 @@ def main() -> None:
         made = make(Path(scratch) / "large", args.repeats, args.largest)
         made.plan()
         take_steps(made, "summarise", "accounting")
-        rounds = [take_steps(made, *STEPS, anew=True) for _ in range(args.rounds)]
+        rounds = [take_steps(made, *STEPS) for _ in range(args.rounds)]
         page = made.results / "report.html"
         size_mb = page.stat().st_size / 1e6
         drawn = len(list((made.results / "figures").glob("*/*.svg")))

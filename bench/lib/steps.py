@@ -27,18 +27,13 @@ def step_words(made: Made) -> dict[str, list[str]]:
     }  # fmt: skip
 
 
-def take_steps(made: Made, *names: str, anew: bool = False) -> dict[str, Cost]:
-    """Cost of each of these steps (default: all), without Snakemake between them.
-
-    With ``anew``, tables and figures of an earlier call are not put back but made again.
-    """
+def take_steps(made: Made, *names: str) -> dict[str, Cost]:
+    """Cost of each of these steps (default: all), without Snakemake between them."""
     words = step_words(made)
     costs = {}
     for name in names or words:
         if name in ("tables", "figures"):
             shutil.rmtree(made.results / name, ignore_errors=True)  # as Snakemake does first
-            if anew:
-                shutil.rmtree(made.results / f".{name}.previous", ignore_errors=True)
         command = [sys.executable, f"workflow/scripts/{name}.py", *words[name]]
         costs[name] = timed(command, made.folder)
     return costs

@@ -1,4 +1,4 @@
-"""Draw the figures of every experiment: SVG, PDF and PNG, and an index of them."""
+"""Draw the figures of an experiment: SVG, PDF and PNG, and an index of them."""
 
 import argparse
 import gc
@@ -17,20 +17,26 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--plan", type=Path, required=True, help="plan.json")
     parser.add_argument("--tables", type=Path, required=True, help="folder of the tables")
     parser.add_argument("--out", type=Path, required=True, help="folder for the figures")
-    parser.add_argument("--links", type=Path, help="folder for a further name of each file")
+    parser.add_argument("--experiment", help="the one experiment whose figures are drawn")
     parser.add_argument("--processes", type=int, default=1, help="processes that share the work")
 
 
 def run(args: argparse.Namespace) -> None:
-    """Read plan and tables, write figures; files of figures that are no longer drawn go."""
+    """Read plan and tables, write figures."""
     plan = shown(read_plan(args.plan))
-    studies = [load_results(entry, args.tables) for entry in plan["experiments"]]
+    studies = [
+        load_results(entry, args.tables)
+        for entry in plan["experiments"]
+        if args.experiment in (None, entry["name"])
+    ]
     # Figures are many small objects that live long: looking for garbage took a tenth of the time.
     gc.freeze()
     gc.set_threshold(20_000)
-    entries = write_figures(
-        studies, args.out, processes=args.processes, tables=args.tables, links=args.links
-    )
-    if words := missing_words(entries):
+    drawn = [
+        entry
+        for results in studies
+        for entry in write_figures(results, args.out, processes=args.processes)
+    ]
+    if words := missing_words(drawn):
         warn(words)
-    print(f"{sum('missing' not in entry for entry in entries)} figures in {args.out}")
+    print(f"{sum('missing' not in entry for entry in drawn)} figures in {args.out}")

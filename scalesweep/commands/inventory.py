@@ -19,7 +19,7 @@ from scalesweep.planning.plan_text import plan_text
 from scalesweep.slurm.job_watch import why_pending
 from scalesweep.slurm.sacct import JobState
 from scalesweep.smk.campaign_args import add_campaign, campaign_of
-from scalesweep.state.artifacts import forget_made, stamp_state
+from scalesweep.state.noted_state import note_state
 from scalesweep.state.reextract import runs_to_reread
 from scalesweep.state.stock import take_stock, tell_stale
 
@@ -32,7 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--write",
         action="store_true",
-        help="write plan.json too, and mark this state as the one that all results are made from",
+        help="write plan.json too, and note this state as the one that all results are made from",
     )
     parser.add_argument(
         "--ask-slurm", action="store_true", help="say whether Slurm would accept the jobs"
@@ -55,8 +55,7 @@ def run(args: argparse.Namespace) -> None:
     plan = build_plan(campaign, known, shapes, jobs)
     chosen.enter(plan)
     if args.write:
-        forget_made(campaign.results)
-        stamp_state(campaign, states)
+        note_state(campaign, states)
     write_plan(campaign, plan, as_json=args.write)
     print(plan_text(plan), end="")
     if args.ask_slurm and shapes:

@@ -9,7 +9,6 @@ from scalesweep.core.plan_format import read_plan
 from scalesweep.core.shown_plan import shown
 from scalesweep.experiment.load import load_results
 from scalesweep.report.page import OF_SUMMARY, render_report, write_report
-from scalesweep.state.artifacts import note_made
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -33,5 +32,4 @@ def run(args: argparse.Namespace) -> None:
     folders = (args.tables, args.figures, args.runs)
     html = render_report(plan, studies, summary, *folders, args.out, args.jobs)
     write_report(html, args.out)
-    note_made(args.out.parent)
     print(f"{args.out}: {len(html.encode()) / 1e6:.1f} MB")

@@ -1,4 +1,4 @@
-"""Make the tables of every experiment from the summary: CSV and Parquet, LaTeX for papers."""
+"""Make the tables of an experiment from the summary: CSV and Parquet, LaTeX for papers."""
 
 import argparse
 from pathlib import Path
@@ -14,12 +14,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--plan", type=Path, required=True, help="plan.json")
     parser.add_argument("--runs", type=Path, required=True, help="folder with a folder per run")
     parser.add_argument("--out", type=Path, required=True, help="folder for the tables")
-    parser.add_argument("--links", type=Path, help="folder for a further name of each file")
-    parser.add_argument("--processes", type=int, default=1, help="that share the work")
+    parser.add_argument("--experiment", help="the one experiment whose tables are made")
 
 
 def run(args: argparse.Namespace) -> None:
-    """Read plan and summary; write the tables and remove those of experiments that are gone."""
+    """Read plan and summary; write the tables."""
     plan, summary = read_plan(args.plan), read_table(args.summary)
-    files = write_all(summary, plan, args.runs, args.out, args.processes, args.links)
+    files = write_all(summary, plan, args.runs, args.out, args.experiment)
     print(f"{files} files in {args.out}")

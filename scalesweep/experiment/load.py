@@ -1,4 +1,4 @@
-"""Reads an experiment's tables back, and says by a digest whether they are the same as before."""
+"""Reads an experiment's tables back."""
 
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
@@ -6,7 +6,6 @@ from pathlib import Path
 import pandas as pd
 
 from scalesweep.analysis.table_io import read_table
-from scalesweep.core.files import digest_of, file_digest
 from scalesweep.core.plan_format import PlanExperiment, PlanRun
 from scalesweep.core.status import Status
 from scalesweep.experiment.results import ExperimentResults
@@ -60,12 +59,3 @@ def load_results(
     A table is read when it is used; that raises UserError if it is not whole.
     """
     return ExperimentResults(entry, _Tables(tables / str(entry["name"]), names))
-
-
-def inputs_digest(results: ExperimentResults, tables: Path) -> str:
-    """Digest of all that figures and findings of an experiment are made of, but for code.
-
-    ``tables`` is the folder of all tables.
-    """
-    files = sorted((tables / results.name).glob("*.parquet"))
-    return digest_of([lasting(results.entry), [[file.name, file_digest(file)] for file in files]])

@@ -92,12 +92,14 @@ def training_sections(
 
 def read_index(figures: Path) -> list[dict[str, Any]]:
     """The index of all figures in a folder. Raises UserError if they were not drawn."""
-    path = figures / "index.json"
     try:
-        content = json.loads(path.read_bytes())
-    except (OSError, ValueError):
-        raise UserError(f"{path}: no index of figures; draw the figures first") from None
-    return content if isinstance(content, list) else []
+        return [
+            entry
+            for path in sorted(figures.glob("*/index.json"))
+            for entry in json.loads(path.read_bytes())
+        ]
+    except (OSError, ValueError) as error:
+        raise UserError(f"{figures}: the index of figures cannot be read: {error}") from None
 
 
 def embedded_figures(

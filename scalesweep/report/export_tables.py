@@ -1,13 +1,14 @@
 """All tables of a campaign, and its findings: made and written, an experiment at a time.
 
-Those of an experiment are made again only where something has changed that they are made of:
-its entry in the plan, the rows of its runs here and on other sites, the files of its runs that
-tables read, or the code.
+``plan/<experiment>.json`` changes with all that those of an experiment are made of: its entry in
+the plan, the rows of its runs here and on other sites, the files of its runs that tables read, the
+code. So Snakemake makes them again only then.
 """
 
 import hashlib
 import json
 import logging
+import shutil
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -36,12 +37,11 @@ from scalesweep.aspects.prediction.layouts import (
     scored_layouts,
 )
 from scalesweep.aspects.profiles.functions import profile_files
+from scalesweep.core.code_digest import code_digest
 from scalesweep.core.errors import UserError
 from scalesweep.core.files import digest_of, stamp_of, write_atomic
 from scalesweep.core.formatting import finite, listed
 from scalesweep.core.joined_experiments import benchmarks_of
-from scalesweep.core.kept_files import KeptFiles, code_digest, remove_others
-from scalesweep.core.parallel import shared_map
 from scalesweep.core.plan_format import Plan, PlanExperiment
 from scalesweep.core.record import POWER, RECORD
 from scalesweep.core.shown_plan import shown
@@ -147,10 +147,11 @@ class _Part:
 
     @property
     def key(self) -> str:
-        """Digest of all that the tables are made of but for code."""
+        """Digest of all that the tables are made of."""
         frames = {"": self.summary, **self.elsewhere}
         return digest_of(
             [
+                code_digest(*LIBRARIES),
                 self.plan,
                 {site: frame_digest(frame) for site, frame in frames.items()},
                 [[str(path), stamp_of(str(path))] for path in self._files()],
@@ -276,83 +277,75 @@ def _taken(frame: pd.DataFrame, rows: list[int], entry: PlanExperiment) -> pd.Da
     return taken
 
 
-@dataclass(frozen=True)
-class _Work:
-    parts: Mapping[str, _Part]
-    out: Path
-
-    def write(self, name: str) -> tuple[list[Path], bool]:
-        """Make and write the tables of an experiment.
-
-        Returns their files, and whether all files of runs could be read.
-        """
-        part = self.parts[name]
-        unread: list[str] = []
-        tables = make_tables(
-            part.summary, part.plan, part.elsewhere, part.runs, unread, part.machine
+def _write(part: _Part, out: Path) -> list[Path]:
+    """Make and write the tables of an experiment; returns their files."""
+    name = part.entry["name"]
+    tables = make_tables(part.summary, part.plan, part.elsewhere, part.runs, machine=part.machine)
+    data = ExperimentData(part.summary, part.entry)
+    for metric, meant in data.unlike.items():
+        words = listed(
+            [
+                f"{of.unit}, {of.better} is better, {of.scope}, in {each}"
+                for each, of in meant.items()
+            ]
         )
-        data = ExperimentData(part.summary, part.entry)
-        for metric, meant in data.unlike.items():
-            words = listed(
-                [
-                    f"{of.unit}, {of.better} is better, {of.scope}, in {each}"
-                    for each, of in meant.items()
-                ]
-            )
-            _log.warning("%s: metric %s is left out: it is %s", name, metric, words)
-        if (forecasts := frame_of(forecast_rows(data, part.kept))) is not None:
-            tables[name][Scored.TABLE] = forecasts
-        if (layouts := frame_of(layout_forecast_rows(data, part.layouts))) is not None:
-            tables[name][ScoredLayout.TABLE] = layouts
-        files = write_tables(tables, self.out) + write_extra_p(data, self.out / name)
-        # As the page reads them: what is there of an earlier call beside these is none of them.
-        results = load_results(part.entry, self.out, tables[name])
-        table = findings_table(results, find(results))
-        files += write_tables({name: {FINDINGS: table}}, self.out)
-        return files + write_latex(results, part.plan["campaign"], self.out), not unread
+        _log.warning("%s: metric %s is left out: it is %s", name, metric, words)
+    if (forecasts := frame_of(forecast_rows(data, part.kept))) is not None:
+        tables[name][Scored.TABLE] = forecasts
+    if (layouts := frame_of(layout_forecast_rows(data, part.layouts))) is not None:
+        tables[name][ScoredLayout.TABLE] = layouts
+    files = write_tables(tables, out) + write_extra_p(data, out / name)
+    # As the page reads them: what is there of an earlier call beside these is none of them.
+    results = load_results(part.entry, out, tables[name])
+    table = findings_table(results, find(results))
+    files += write_tables({name: {FINDINGS: table}}, out)
+    return files + write_latex(results, part.plan["campaign"], out)
 
 
-def write_all(
-    summary: pd.DataFrame,
-    plan: Plan,
-    runs: Path,
-    out: Path,
-    processes: int = 1,
-    links: Path | None = None,
-) -> int:
-    """Write the tables of all experiments, remove those that are no more; how many files.
-
-    ``runs`` is the folder of the site's runs. What has not changed since the last call is taken
-    from next to ``out``. Predictions that were kept there are scored, and those of this call are
-    added to them. In the folder ``links`` each file gets a further name.
-    Raises UserError if plan and summary do not belong together.
-    """
-    out.mkdir(parents=True, exist_ok=True)
-    experiments = shown(plan)["experiments"]
-    run_ids = dict.fromkeys(
-        run["run_id"] for experiment in experiments for run in experiment["runs"]
-    )
-    predictions = read_kept(out.parent / KEPT)
-    layouts = read_layouts(out.parent / KEPT_LAYOUTS)
+def _all_parts(summary: pd.DataFrame, plan: Plan, runs: Path, results: Path) -> dict[str, _Part]:
+    run_ids = dict.fromkeys(run["run_id"] for entry in plan["experiments"] for run in entry["runs"])
     elsewhere = {
         site: with_derived(frame, plan["experiments"])
         for site, frame in summaries_elsewhere(runs, run_ids).items()
     }
-    parts = _parts(summary, plan, elsewhere, runs, predictions, layouts)
-    kept = KeptFiles(out, code_digest(*LIBRARIES))
-    keys = {name: part.key for name, part in parts.items()}
-    to_make = [name for name in parts if not kept.take(name, keys[name])]
-    # The largest begin first where processes share the work.
-    to_make.sort(key=lambda name: -len(parts[name].entry["runs"]))
-    written = shared_map(_Work.write, _Work(parts, out), to_make, processes)
-    for name, (files, whole) in zip(to_make, written, strict=True):
-        # What could not be read today may be there tomorrow, with the same time.
-        kept.add(name, keys[name] if whole else "", files)
-    files = [path for name in parts for path in kept.files(name)]
-    remove_others(out, files)
-    kept.save()
-    if links:
-        kept.link_to(links)
-    keep_predictions(experiments, out, out.parent / KEPT)
-    keep_series(plan, campaign_series(summary, plan), out.parent / KEPT_SERIES)
+    kept = read_kept(results / KEPT), read_layouts(results / KEPT_LAYOUTS)
+    return _parts(summary, plan, elsewhere, runs, *kept)
+
+
+def note_inputs(summary: pd.DataFrame, plan: Plan, runs: Path, results: Path) -> None:
+    """Write ``plan/<experiment>.json`` of the experiments of which it changes; remove what is there
+    of experiments that are no more: these files, tables and figures.
+
+    ``runs``: the folder of the site's runs.
+    """
+    parts = _all_parts(summary, plan, runs, results)
+    (results / "plan").mkdir(exist_ok=True)
+    for name, part in parts.items():
+        path, text = results / "plan" / f"{name}.json", json.dumps({"made_of": part.key}) + "\n"
+        if not path.is_file() or path.read_text() != text:
+            write_atomic(path, text, durable=False)
+    for folder in (results / name for name in ("plan", "tables", "figures")):
+        for path in folder.iterdir() if folder.is_dir() else ():
+            if path.is_dir() and path.name not in parts:
+                shutil.rmtree(path)
+            elif path.is_file() and path.stem not in parts:
+                path.unlink()
+    keep_series(plan, campaign_series(summary, plan), results / KEPT_SERIES)
+
+
+def write_all(
+    summary: pd.DataFrame, plan: Plan, runs: Path, out: Path, only: str | None = None
+) -> int:
+    """Write the tables of all experiments, or of one; how many files.
+
+    ``runs`` is the folder of the site's runs. Predictions that were kept beside ``out`` are scored,
+    and those of this call are added to them. Raises UserError if plan and summary do not belong
+    together.
+    """
+    parts = _all_parts(summary, plan, runs, out.parent)
+    entries = [entry for entry in shown(plan)["experiments"] if only in (None, entry["name"])]
+    for entry in entries:
+        (out / entry["name"]).mkdir(parents=True, exist_ok=True)
+    files = [path for entry in entries for path in _write(parts[entry["name"]], out)]
+    keep_predictions(entries, out, out.parent / KEPT)
     return len(files)

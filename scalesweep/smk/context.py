@@ -5,11 +5,11 @@ imports nothing heavy; a job does not even import it (``scalesweep.compute.job_s
 """
 
 import atexit
+import contextlib
 import os
 import shlex
 import shutil
 import tempfile
-import time
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -24,9 +24,9 @@ from scalesweep.core.files import digest_of
 from scalesweep.core.record import RECORD
 from scalesweep.core.status import Status
 from scalesweep.jobs.submission import Submission
-from scalesweep.smk.looks import Looks
+from scalesweep.smk.looks import STATES_FOLDER, Looks
 from scalesweep.smk.report_command import report_command
-from scalesweep.state.artifacts import STATES_FOLDER, state_digest, state_file, was_changed
+from scalesweep.state.noted_state import STATE, note_state, shown_experiments
 from scalesweep.state.reextract import MARKERS, runs_to_reread
 from scalesweep.state.run_state import RunState
 from scalesweep.state.stock import take_stock, tell_set_aside, untrusted
@@ -160,8 +160,7 @@ class SnakemakeContext:
         awaited, pending = (*self.awaited, *new), (*self.pending, *new)
         self.campaign, self.repeats, self.runs = campaign, plan, {**self.runs, **added}
         self.states = {**self.states, **states}
-        for name in ("positions", "_state_file"):
-            self.__dict__.pop(name, None)
+        self.__dict__.pop("positions", None)
         self.__dict__.update(awaited=awaited, pending=pending)
         self.fit_markers(new)
         if self.submission:
@@ -181,7 +180,7 @@ class SnakemakeContext:
     @cached_property
     def elsewhere(self) -> str:
         """A folder for what a dry run has to show Snakemake, which goes by files: a marker that
-        would be removed is not there, and a stamp that would be written is."""
+        would be removed is not there."""
         folder = tempfile.mkdtemp(prefix="scalesweep-dry-")
         atexit.register(shutil.rmtree, folder, ignore_errors=True)
         return folder
@@ -208,21 +207,18 @@ class SnakemakeContext:
             if os.path.exists(marker) and not os.path.exists(record):  # noqa: PTH110
                 Path(marker).unlink(missing_ok=True)
 
-    @cached_property
-    def _state_file(self) -> str:
-        return str(state_file(self.campaign, state_digest(self.campaign, self.states)))
-
     def inventory_input(self, made: Callable[[int], Iterable[str]]) -> list[str]:
         """What the plan and all behind it wait for.
 
-        The markers of the pending runs, or, with none pending, the stamp of the state on disk,
-        which is newer than the plan if the plan is of another state. Before that the looks
-        (``looked``), which ask for more runs.
+        The markers of the pending runs, or, with none pending, the noted state, which is newer than
+        the plan if the plan is of another state. Before that the looks (``looked``), which ask for
+        more runs.
         """
         looked = self.looked(made)
         if self.pending or self.rereads:
             return [*self.pending_markers(), *self.reread(), *looked]
-        return [self._stamp, *looked]
+        state = self.campaign.results / STATE
+        return [*([str(state)] if state.exists() else []), *looked]
 
     def looked(self, made: Callable[[int], Iterable[str]]) -> list[str]:
         """What the looks of this call leave: ``made`` returns it for each, or raises what makes
@@ -233,32 +229,22 @@ class SnakemakeContext:
             self.looks.after(len(markers) - 1)
         return markers
 
-    @cached_property
-    def _stamp(self) -> str:
-        """The stamp of the state on disk; where a dry run must not write it, one elsewhere."""
-        if self.dry and self._is_new():
-            stamp = Path(self.elsewhere, Path(self._state_file).name)
-            stamp.touch()
-            return str(stamp)
-        return self._state_file
+    def note_new_state(self) -> None:
+        """Note the state on disk if no plan was made of it (a run imported, deleted or failed, a
+        campaign edited).
 
-    def _is_new(self) -> bool:
-        """Whether no plan was made of the state on disk, or what was made of it is damaged."""
-        return not Path(self._state_file).exists() or was_changed(self.campaign.results)
-
-    def stamp_new_state(self) -> None:
-        """Leave a stamp if no plan was made of the state on disk (a run imported, deleted or
-        failed, a campaign edited), or what was made of it is damaged: it makes Snakemake build
-        everything behind it again.
-
-        Done while parsing, because Snakemake takes a missing input of an existing file for
-        something it may skip, and only a newer one for a reason.
+        Done while parsing, in a dry run too: Snakemake takes a missing input of an existing file
+        for something it may skip, and only a newer one for a reason. Raises OSError.
         """
-        if not self.dry and not self.pending and not self.rereads and self._is_new():
-            stamp = Path(self._state_file)
-            stamp.parent.mkdir(parents=True, exist_ok=True)
-            # Snakemake takes a newer file of the same content for the same.
-            stamp.write_text(f"{time.time_ns()}\n")
+        if not self.pending and not self.rereads:
+            with contextlib.suppress(OSError) if self.dry else contextlib.nullcontext():
+                if not self.dry or self.campaign.results.exists():
+                    note_state(self.campaign, self.states)
+
+    def parts(self, folder: str, made: object = None) -> list[str]:
+        """The folders of all experiments in ``tables`` or ``figures``, once ``made`` says (a
+        checkpoint) that Snakemake knows which of them are to be made again."""
+        return [f"{self.results}/{folder}/{name}" for name in shown_experiments(self.campaign)]
 
     @property
     def history_digest(self) -> str:

@@ -15,7 +15,8 @@ from typing import Protocol
 
 from scalesweep.adaptive.policy import RunPlan, plan_runs
 from scalesweep.config.campaign import Campaign
-from scalesweep.state.artifacts import STATES_FOLDER
+
+STATES_FOLDER = ".state"  # in the results folder: what looks leave
 
 OUTPUT = "look-"  # begins the names of what the looks leave in the folder of states
 

@@ -7,7 +7,6 @@ reStructuredText. So neither may hold text of a campaign as it is.
 import json
 import re
 from collections.abc import Mapping
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +16,10 @@ _FOR_LABELS = str.maketrans("{}<>", "()‹›")
 
 
 class FigureTexts:
-    """Titles and captions of the figures of an index (``figures/index.json``), read when asked."""
+    """Titles and captions of the figures of an experiment, by its index, read when asked."""
 
-    def __init__(self, index: str) -> None:
-        self._path = Path(index)
+    def __init__(self, figures: str) -> None:
+        self._path = Path(figures)
 
     def __repr__(self) -> str:
         """What Snakemake shows of the rule's parameter."""
@@ -37,12 +36,8 @@ class FigureTexts:
         return re.sub(r"([^A-Za-z0-9 ])", r"\\\1", visible(" ".join(caption.split())))
 
     def _entry(self, experiment: str, name: str) -> Mapping[str, Any]:
-        return self._entries.get((experiment, name), {})
-
-    @cached_property
-    def _entries(self) -> dict[tuple[str, str], Mapping[str, Any]]:
         try:
-            entries = json.loads(self._path.read_bytes())
+            entries = json.loads((self._path / experiment / "index.json").read_bytes())
         except (OSError, ValueError):
             return {}
-        return {(entry["experiment"], entry["name"]): entry for entry in entries}
+        return next((entry for entry in entries if entry["name"] == name), {})

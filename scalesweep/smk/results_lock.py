@@ -17,7 +17,9 @@ from scalesweep.core.record import RECORD
 _log = logging.getLogger(__name__)
 
 # Rules whose outputs are made of the runs.
-_OF_RUNS = frozenset({"inventory", "summarise", "accounting", "tables", "figures", "page"})
+_OF_RUNS = frozenset(
+    {"inventory", "summarise", "accounting", "experiment_tables", "experiment_figures", "page"}
+)
 # Rules after which there may be runs, or which change those that there are.
 _OF_RUNS_TO_COME = frozenset({"reread", "look"})
 # A launcher whose Snakemake was killed ends its program within this time.

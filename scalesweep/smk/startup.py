@@ -86,7 +86,7 @@ def prepare(
     jobs.mend_data()
     try:
         context.fit_markers()
-        context.stamp_new_state()
+        context.note_new_state()
     except OSError as error:
         where = error.filename or campaign.results  # a write to an open file names none
         raise UserError(f"{where}: cannot be written: {error.strerror}") from None

@@ -26,7 +26,7 @@ def make_tables(results: Path) -> None:
                 if run["status"] == "done"]  # fmt: skip
     records = [campaign.runs_folder / run_id / "record.json" for run_id in dict.fromkeys(finished)]
     write_plan_file(results / PLAN, plan)
-    write_all(build_summary(records), plan, campaign.runs_folder, results / "tables", 1, None)
+    write_all(build_summary(records), plan, campaign.runs_folder, results / "tables")
 
 
 def tables_only(patch: pytest.MonkeyPatch) -> None:

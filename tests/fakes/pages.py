@@ -4,6 +4,7 @@ import base64
 import hashlib
 import html
 import re
+import shutil
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -22,10 +23,10 @@ def render(root: Path, figures: bool = True) -> str:
     plan = read_plan(root / "plan.json")
     studies = [load_results(entry, root / "tables") for entry in plan["experiments"]]
     if not figures:
-        (root / "figures").mkdir(exist_ok=True)
-        (root / "figures" / "index.json").write_text("[]")
+        shutil.rmtree(root / "figures", ignore_errors=True)
     elif not (root / "figures").exists():
-        write_figures(studies, root / "figures", ("svg",))
+        for results in studies:
+            write_figures(results, root / "figures", ("svg",))
     summary = pd.read_parquet(root / "summary.parquet")
     folders = (root / "tables", root / "figures", root / "runs" / SITE)
     jobs = root / "jobs.csv"

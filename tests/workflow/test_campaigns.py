@@ -55,7 +55,9 @@ def test_lost_figures_and_tables_are_made_again(finished: Project) -> None:
     (results / "plan.csv").unlink()
     done = finished.snakemake("--configfile", "c.yaml")
     assert done.returncode == 0, done.stderr
-    assert (results / "figures" / "index.json").is_file() and (results / "plan.csv").is_file()
+    assert (results / "figures" / "scaling" / "index.json").is_file() and (
+        results / "plan.csv"
+    ).is_file()
     assert finished.records() == before
 
 

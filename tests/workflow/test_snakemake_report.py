@@ -63,10 +63,14 @@ def test_what_is_collected(project: Project, monkeypatch: pytest.MonkeyPatch) ->
         "tables/A-b_2/points.tex", "tables/w/points.tex", "tables/w/scaling.tex",
         "plan.csv", "jobs.csv", "report.html",
     }  # fmt: skip
-    index = json.loads((results / "figures" / "index.json").read_bytes())
+    index = [
+        entry
+        for path in results.glob("figures/*/index.json")
+        for entry in json.loads(path.read_bytes())
+    ]
     assert {entry["experiment"] for entry in index} == set(tables)
     expected |= {f"figures/{entry['files']['png']}" for entry in index}
-    found = {path.removeprefix("results/").removeprefix(".outputs/") for path in shown}
+    found = {path.removeprefix("results/") for path in shown}
     assert expected <= found
     assert {Path(path).suffix for path in found} == {".csv", ".tex", ".png", ".html"}
     for path, entry in shown.items():
@@ -74,13 +78,13 @@ def test_what_is_collected(project: Project, monkeypatch: pytest.MonkeyPatch) ->
         assert entry["caption"] and set(entry["labels"]) in (
             {"table", "format"}, {"figure"}, {"page"},
         ), path  # fmt: skip
-    assert shown["results/.outputs/tables/w/scaling.csv"]["labels"] == {
+    assert shown["results/tables/w/scaling.csv"]["labels"] == {
         "table": "scaling",
         "format": "csv",
     }
-    assert "speedup" in shown["results/.outputs/tables/w/scaling.csv"]["caption"]
+    assert "speedup" in shown["results/tables/w/scaling.csv"]["caption"]
     for one in index:
-        entry = shown[f"results/.outputs/figures/{one['files']['png']}"]
+        entry = shown[f"results/figures/{one['files']['png']}"]
         assert entry["labels"] == {"figure": one["title"]}
         assert (
             publish_parts("x", writer="html")["body"].replace("x", one["caption"])
@@ -98,8 +102,9 @@ HOSTILE = (
 
 
 def test_hostile_titles_and_captions_are_shown_as_text(tmp_path: Path) -> None:
-    index = tmp_path / "index.json"
-    texts = FigureTexts(str(index))
+    index = tmp_path / "e" / "index.json"
+    index.parent.mkdir()
+    texts = FigureTexts(str(tmp_path))
     index.write_text(json.dumps(
         [{"experiment": "e", "name": "f", "title": HOSTILE, "caption": HOSTILE}]
     ))  # fmt: skip
@@ -112,4 +117,4 @@ def test_hostile_titles_and_captions_are_shown_as_text(tmp_path: Path) -> None:
 
 
 def test_without_an_index_names_are_labels(tmp_path: Path) -> None:
-    assert FigureTexts(str(tmp_path / "none.json")).label("e", "f") == "f"
+    assert FigureTexts(str(tmp_path / "none")).label("e", "f") == "f"

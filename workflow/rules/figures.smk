@@ -1,22 +1,20 @@
-# Figures of every experiment: SVG for the report, PDF and PNG for papers and slides.
+# Figures of an experiment: SVG for the report, PDF and PNG for papers and slides.
 from scalesweep.smk.report_labels import FigureTexts
 
 
 localrules:
-    figures,
+    experiment_figures,
 
 
-rule figures:
+rule experiment_figures:
     input:
-        plan=f"{RESULTS}/plan.json",
-        tables=f"{RESULTS}/{OUTPUTS}/tables",
+        plan=f"{RESULTS}/plan/{{experiment}}.json",
+        tables=f"{RESULTS}/tables/{{experiment}}",
     output:
         report(
-            directory(f"{RESULTS}/{OUTPUTS}/figures"),
+            directory(f"{RESULTS}/figures/{{experiment}}"),
             # One format is enough there. (An SVG without a size of its own is not shown.)
-            patterns=[
-                "{experiment,[A-Za-z][A-Za-z0-9_-]*}/{figure,[A-Za-z0-9_-]+}.png"
-            ],
+            patterns=["{figure,[A-Za-z0-9_-]+}.png"],
             caption="../report/figure.rst",
             category="Figures",
             subcategory="{experiment}",
@@ -25,15 +23,17 @@ rule figures:
             },
         ),
     log:
-        f"{RESULTS}/logs/figures.log",
+        f"{RESULTS}/logs/figures-{{experiment}}.log",
+    wildcard_constraints:
+        experiment="[^/]+",
     threads: 4
     params:
         script=f"{SCRIPT}/figures.py",
-        tables=f"{RESULTS}/tables",
-        figures=f"{RESULTS}/figures",
-        texts=FigureTexts(f"{RESULTS}/figures/index.json"),
+        results=RESULTS,
+        texts=FigureTexts(f"{RESULTS}/figures"),
     message:
-        "Drawing figures"
+        "Drawing figures of {wildcards.experiment}"
     shell:
-        "{params.script} --plan {input.plan:q} --tables {params.tables:q} --out {params.figures:q}"
-        " --links {output:q} --processes {threads} > {log:q} 2>&1"
+        "{params.script} --plan {params.results:q}/plan.json --tables {params.results:q}/tables"
+        " --out {params.results:q}/figures --experiment {wildcards.experiment:q}"
+        " --processes {threads} > {log:q} 2>&1"

@@ -5,7 +5,8 @@ localrules:
     summarise,
 
 
-rule summarise:
+# A checkpoint: it writes plan/<experiment>.json of the experiments of which that changes.
+checkpoint summarise:
     input:
         plan=f"{RESULTS}/plan.json",
     output:

@@ -1,41 +1,45 @@
-# Tables of every experiment (docs/reference/files.md lists them); CSV and Parquet.
+# Tables of an experiment (docs/reference/files.md lists them); CSV and Parquet.
 
 from scalesweep.aspects.registry import shown_tables
 
 
 localrules:
     tables,
+    experiment_tables,
 
 
+# All of them: `snakemake tables`.
 rule tables:
     input:
-        plan=f"{RESULTS}/plan.json",
-        summary=f"{RESULTS}/summary.parquet",
+        lambda wildcards: SWEEP.parts("tables", checkpoints.summarise.get()),
+
+
+rule experiment_tables:
+    input:
+        # It changes with what the tables are made of; plan and summary are there by then.
+        f"{RESULTS}/plan/{{experiment}}.json",
     output:
         report(
-            # Further names of the tables: Snakemake removes an output before it is made again, and
-            # a user's files may lie beside the tables themselves.
-            directory(f"{RESULTS}/{OUTPUTS}/tables"),
+            directory(f"{RESULTS}/tables/{{experiment}}"),
             # Those that people read; the others have a row per run, rank, epoch or sample.
-            patterns=[
-                f"{{experiment,[A-Za-z][A-Za-z0-9_-]*}}/{{table,{'|'.join(shown_tables())}}}.{{format,csv|tex}}"
-            ],
+            patterns=[f"{{table,{'|'.join(shown_tables())}}}.{{format,csv|tex}}"],
             caption="../report/table.rst",
             category="Tables",
             subcategory="{experiment}",
             labels={"table": "{table}", "format": "{format}"},
         ),
     log:
-        f"{RESULTS}/logs/tables.log",
-    threads: 4
+        f"{RESULTS}/logs/tables-{{experiment}}.log",
+    wildcard_constraints:
+        experiment="[^/]+",
     params:
         script=f"{SCRIPT}/tables.py",
+        results=RESULTS,
         runs=RUNS,
-        tables=f"{RESULTS}/tables",
         captions=shown_tables(),
     message:
-        "Making tables"
+        "Making tables of {wildcards.experiment}"
     shell:
-        "{params.script} --plan {input.plan:q} --summary {input.summary:q}"
-        " --runs {params.runs:q} --out {params.tables:q} --links {output:q} --processes {threads}"
-        " > {log:q} 2>&1"
+        "{params.script} --plan {params.results:q}/plan.json"
+        " --summary {params.results:q}/summary.parquet --runs {params.runs:q}"
+        " --out {params.results:q}/tables --experiment {wildcards.experiment:q} > {log:q} 2>&1"

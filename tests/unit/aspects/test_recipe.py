@@ -65,7 +65,7 @@ def test_the_aspect_reaches_tables_figures_findings_and_page(
     (finding,) = [item for item in findings if item.rule == "warmup"]
     assert "the slowest start" in finding.text and finding.numbers[0].value == table["ratio"].max()
     page = render(root)
-    index = json.loads((root / "figures" / "index.json").read_text())
+    index = json.loads((root / "figures" / "io" / "index.json").read_text())
     assert "warmup" in [figure["name"] for figure in index]
     assert (
         ">Start-up</h3>" in page and "First / later epochs" in page and "the slowest start" in page

@@ -38,7 +38,7 @@ def names_of(parts: list[Sketch]) -> list[str]:
 @pytest.mark.slow
 def test_a_sketch_is_named_as_what_it_draws(tmp_path: Path) -> None:
     names = []
-    for planned in plan_figures(studies_of(tmp_path, demo()[:3])):
+    for planned in map(plan_figures, studies_of(tmp_path, demo()[:3])):
         assert planned.left_out == []
         for part in planned.parts:
             drawn = [drawing.name for drawing in part.draw()]
@@ -51,24 +51,21 @@ def test_a_sketch_is_named_as_what_it_draws(tmp_path: Path) -> None:
 def test_large_campaigns_get_the_most_telling_and_say_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    studies = studies_of(tmp_path, [LARGE, Fake("f", {"ranks": [1, 2]}, "weak", repeats=1)])
-    monkeypatch.setattr(draw_module, "MANY_POINTS", 11)
-    every = plan_figures(studies)
-    monkeypatch.setattr(draw_module, "MANY_POINTS", 10)
-    monkeypatch.setattr(draw_module, "MOST_FIGURES", 6)
-    large, small = plan_figures(studies)
+    (study,) = studies_of(tmp_path, [LARGE])
+    monkeypatch.setattr(draw_module, "MANY_POINTS", 9)
+    every = plan_figures(study)
+    monkeypatch.setattr(draw_module, "MANY_POINTS", 8)
+    monkeypatch.setattr(draw_module, "MOST_FIGURES", 4)
+    large = plan_figures(study)
     assert names_of(large.parts) == ["overview-init", "overview-later", "heatmap", "groups-later"]
-    assert names_of(small.parts) == ["scaling-init", "scaling-later"] and small.left_out == []
-    assert [name for name in names_of(every[0].parts) if name in large.left_out] == large.left_out
-    assert len(names_of(every[0].parts)) == 4 + len(large.left_out)
-    assert every[0].left_out == []
+    assert [name for name in names_of(every.parts) if name in large.left_out] == large.left_out
+    assert len(names_of(every.parts)) == 4 + len(large.left_out) and every.left_out == []
 
-    entries = write_figures(studies, tmp_path / "f", ["svg"])
+    entries = write_figures(study, tmp_path / "f", ["svg"])
     told = [entry for entry in entries if "left_out" in entry]
-    assert told == [[entry for entry in entries if entry["experiment"] == "e"][-1]]
-    assert told[0]["left_out"] == large.left_out
+    assert told == entries[-1:] and told[0]["left_out"] == large.left_out
     assert f"{len(large.left_out)} more figures of this experiment" in told[0]["caption"]
-    assert "of 10 points or more has 6 figures" in told[0]["caption"]
+    assert "of 8 points or more has the 4 most informative figures" in told[0]["caption"]
 
 
 def test_ranks_of_what_figures_tell(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -78,24 +75,16 @@ def test_ranks_of_what_figures_tell(monkeypatch: pytest.MonkeyPatch) -> None:
         "compare-cache-init", "compare-cache-later", "ratio-cache-later", "compare-gzip-2-later",
         "compare-gzip-2-init", "heatmap", "size-later",
     )  # fmt: skip
-    (kept,) = most_telling([found], MANY_POINTS)
+    kept = most_telling(found, MANY_POINTS)
     assert names_of(kept) == [
         "overview-init", "overview-later", "scaling-1-later", "compare-cache-later",
         "ratio-cache-later", "compare-gzip-2-later", "heatmap", "size-later",
     ]  # fmt: skip
-    assert most_telling([found], MANY_POINTS - 1) == [found]
-    # However many there are, each experiment keeps a heat map.
-    many = [sketches("overview-later", "heatmap", "heatmap-2") for _ in range(9)]
-    kept_of = [names_of(kept) for kept in most_telling(many, MANY_POINTS)]
-    assert kept_of[0] == ["overview-later", "heatmap"] and kept_of[8] == ["heatmap"]
-    # Experiments take turns, so that each has its best.
-    few = sketches("scaling-2-init", "overview-run")
-    kept, others, none = most_telling([found, few, []], MANY_POINTS)
-    assert others == few and none == []
-    assert names_of(kept) == [
-        "overview-later", "scaling-1-later", "compare-cache-later", "ratio-cache-later",
-        "compare-gzip-2-later", "heatmap",
-    ]  # fmt: skip
+    assert most_telling(found, MANY_POINTS - 1) == found
+    # However many there are, a heat map is kept.
+    monkeypatch.setattr(draw_module, "MOST_FIGURES", 1)
+    many = sketches("overview-later", "heatmap", "heatmap-2")
+    assert names_of(most_telling(many, MANY_POINTS)) == ["overview-later", "heatmap"]
 
 
 def extent(text: str, family: list[str], weight: str) -> tuple[float, ...]:

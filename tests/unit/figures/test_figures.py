@@ -287,21 +287,15 @@ def test_linked_parameters_are_one_direction(studies: dict[str, ExperimentResult
 
 
 @pytest.mark.slow
-def test_files_are_deterministic_and_stale_ones_go(tmp_path: Path) -> None:
+def test_files_are_deterministic(tmp_path: Path) -> None:
     study = one(tmp_path / "r", Fake("e", {"ranks": [1, 2, 4]}, "weak", repeats=2))
     out = tmp_path / "figures"
-    entries = write_figures([study], out)
+    entries = write_figures(study, out)
     before = {path: path.read_bytes() for path in out.glob("*/*")}
-    assert len(before) == 12
-    for old in (out / "e" / "old.svg", out / "gone" / "old.pdf"):
-        old.parent.mkdir(exist_ok=True)
-        old.write_text("old")
-    # What a figure whose time was up has left.
-    (out / "e" / ".new.pdf.99999999.tmp").write_text("old")
-    write_figures([study], out, processes=2)
+    assert len(before) == 13
+    write_figures(study, out, processes=2)
     assert {path: path.read_bytes() for path in out.glob("*/*")} == before
-    assert not (out / "gone").exists()
-    assert json.loads((out / "index.json").read_text()) == entries
+    assert json.loads((out / "e" / "index.json").read_text()) == entries
     assert set(entries[0]) == {"experiment", "name", "title", "caption", "alt", "shows", "files"}
 
 
@@ -310,7 +304,7 @@ def test_svgs_can_stand_in_one_page(tmp_path: Path) -> None:
     fakes = [Fake(name, {"ranks": [1, 2, 4]}, "weak", repeats=2) for name in ("e", "f")]
     studies = studies_of(make_results(tmp_path / "r", fakes))
     out = tmp_path / "figures"
-    entries = write_figures(list(studies.values()), out)
+    entries = [entry for study in studies.values() for entry in write_figures(study, out)]
     ids: list[str] = []
     for entry in entries:
         text = (out / entry["files"]["svg"]).read_text()
@@ -336,7 +330,7 @@ def test_svg_text_stays_text() -> None:
 def test_dollar_and_angle_names_are_drawn_literally(tmp_path: Path) -> None:
     fake = Fake("e", {"mode": ["$x^2$", "<b>&"]}, repeats=1)
     study = one(tmp_path / "r", fake)
-    entries = write_figures([study], tmp_path / "f")
+    entries = write_figures(study, tmp_path / "f")
     text = (tmp_path / "f" / entries[0]["files"]["svg"]).read_text()
     assert "$x^2$" in text and "&lt;b&gt;&amp;" in text
 
@@ -397,8 +391,8 @@ def test_a_figure_that_cannot_be_drawn_is_missing_alone(
     everything = {"ledger", "waterfall"} | {sketch.name for sketch in figures_module.listed(study)}
     with monkeypatch.context() as patched:
         patched.setattr(scaling, "_overview", _no_drawing)
-        out, tables = root / "figures", root / "tables"
-        entries = write_figures([study], out, ("svg",), tables=tables)
+        out = root / "figures"
+        entries = write_figures(study, out, ("svg",))
     assert {entry["name"] for entry in entries} == everything
     missing = {entry["name"]: entry["missing"] for entry in entries if "missing" in entry}
     assert missing == {
@@ -411,7 +405,7 @@ def test_a_figure_that_cannot_be_drawn_is_missing_alone(
     page = visible(render_page(root))
     assert "e: overview-init: this figure is missing." in page
     assert "Not drawn: ValueError: no later. The tables have its numbers." in page
-    entries = write_figures([study], out, ("svg",), tables=tables)  # not kept: tried again
+    entries = write_figures(study, out, ("svg",))
     assert missing_words(entries) == ""
 
 

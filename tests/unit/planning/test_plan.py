@@ -16,7 +16,7 @@ from scalesweep.core.formatting import duration
 from scalesweep.planning.plan import build_plan, check_budget, hours, plan_csv
 from scalesweep.planning.plan_text import plan_text
 from scalesweep.slurm.job_shape import Shape
-from scalesweep.state.artifacts import state_digest
+from scalesweep.state.noted_state import state_digest
 from scalesweep.state.run_state import RunState
 
 BODY = (

@@ -160,7 +160,7 @@ def test_too_few_runs_tell_nothing(made: Callable[..., Made]) -> None:
 def test_the_report_warns_and_ends_with_the_control(made: Callable[..., Made]) -> None:
     done = made(lambda place: 100.0 - 2 * place)
     figures = done.root / "figures"
-    names = {entry["name"] for entry in write_figures(done.studies, figures)}
+    names = {e["name"] for study in done.studies for e in write_figures(study, figures)}
     assert "control" in names
     out = done.root / "report.html"
     runs = done.campaign.runs_folder

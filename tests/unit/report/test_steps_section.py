@@ -43,7 +43,7 @@ def test_quantiles_stalls_and_drift_of_steps_and_ranks(tmp_path: Path) -> None:
 
 def test_the_chart_marks_the_stalls_of_each_run(tmp_path: Path) -> None:
     study = planted_study(tmp_path, Program(faults={"compute": every(500, 25, 1)}))
-    (sketch,) = [one for one in plan_figures([study])[0].parts if one.name == "step_figures"]
+    (sketch,) = [one for one in plan_figures(study).parts if one.name == "step_figures"]
     (drawing,) = sketch.draw()
     assert drawing.name == "steps"
     assert "median step 66" in drawing.alt and "2 stalls in a run" in drawing.alt

@@ -24,7 +24,8 @@ HOSTILE = "<script>alert(1)</script>&"
 
 def render(root: Path, *fakes: Training) -> str:
     studies = list(make_training(root, *fakes).values())
-    write_figures(studies, root / "figures", ("svg",))
+    for study in studies:
+        write_figures(study, root / "figures", ("svg",))
     return render_report(
         read_plan(root / "plan.json"), studies, pd.read_parquet(root / "summary.parquet"),
         root / "tables", root / "figures", root / "runs" / SITE, root / "report.html",

@@ -22,7 +22,7 @@ from scalesweep.jobs.run_spec import run_spec
 from scalesweep.planning.plan import build_plan, kept_profiles, plan_csv
 from scalesweep.planning.plan_text import plan_text
 from scalesweep.state import agreement
-from scalesweep.state.artifacts import state_digest
+from scalesweep.state.noted_state import state_digest
 from scalesweep.state.programs import program_order
 from scalesweep.state.run_state import RunState
 from scalesweep.state.stock import take_stock, tell_stale

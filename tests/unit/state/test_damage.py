@@ -4,7 +4,6 @@ A flipped bit may fall into a space between two values.
 """
 
 import json
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,7 +16,6 @@ from scalesweep.core.files import is_whole, sealed
 from scalesweep.core.plan_format import read_plan
 from scalesweep.core.record import SAMPLES, read_record, read_samples
 from scalesweep.core.record_check import BadRecordError
-from scalesweep.state.artifacts import forget_made, note_made, was_changed
 from tests.fakes.plan import whole_plan
 from tests.fakes.records import times, write_run
 from tests.soak.launching import order
@@ -78,47 +76,3 @@ def test_every_flipped_bit_of_an_order_and_of_a_plan_is_found(
             assert read_plan(path)["experiments"] == plan["experiments"]
         except UserError as error:
             assert str(error).startswith(str(path))
-
-
-def test_what_was_made_is_made_again_when_it_changes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "tables" / "e").mkdir(parents=True)
-    table = tmp_path / "tables" / "e" / "points.csv"
-    for path in (table, tmp_path / "plan.json"):
-        path.write_text("1")
-    assert not was_changed(tmp_path)  # nothing is known of it
-    note_made(tmp_path)
-    assert not was_changed(tmp_path)
-    (tmp_path / "tables" / ".snakemake_timestamp").touch()
-    (tmp_path / "tables" / "mine.txt").touch()
-    assert not was_changed(tmp_path)
-    for damage in (lambda: table.write_text("12"), table.unlink,
-                   lambda: (tmp_path / "plan.json").write_text("")):  # fmt: skip
-        damage()
-        assert was_changed(tmp_path)
-        table.write_text("1")
-        note_made(tmp_path)
-    (tmp_path / "report.html").mkdir()
-    assert was_changed(tmp_path)
-    (tmp_path / "report.html").rmdir()
-    (tmp_path / ".outputs" / "tables").mkdir(parents=True)
-    assert not was_changed(tmp_path)
-    (tmp_path / "tables").rename(tmp_path / "t")
-    (tmp_path / "tables").write_text("mine")
-    assert was_changed(tmp_path)
-    (tmp_path / "tables").unlink()
-    (tmp_path / "t").rename(tmp_path / "tables")
-    shutil.rmtree(tmp_path / ".outputs")
-    shutil.rmtree(tmp_path / "tables")  # Snakemake sees that
-    assert not was_changed(tmp_path)
-    note_made(tmp_path)
-    with monkeypatch.context() as patched:
-        patched.setattr("scalesweep.state.artifacts.code_digest", lambda: 32 * "0")
-        assert was_changed(tmp_path)  # by an upgrade, too
-    assert not was_changed(tmp_path)
-    for content in ("", "[]", "{", "[" * 100_000, '{"plan.json": 1}', "{}"):
-        (tmp_path / ".made.json").write_text(content)
-        assert was_changed(tmp_path)
-    forget_made(tmp_path)
-    assert not was_changed(tmp_path)

@@ -37,8 +37,6 @@ def write(root: Path, fake: Fake) -> Path:
 
 def page_of(root: Path, study: ExperimentResults) -> str:
     """The report without figures."""
-    (root / "figures").mkdir(exist_ok=True)
-    (root / "figures" / "index.json").write_text("[]")
     plan, summary = read_plan(root / "plan.json"), read_table(root / "summary.parquet")
     folders = (root / "tables", root / "figures", root / "runs" / SITE, root / "report.html")
     return render_report(plan, [study], summary, *folders)

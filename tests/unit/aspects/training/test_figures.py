@@ -209,7 +209,7 @@ def test_short_phases_are_merged() -> None:
 @pytest.mark.slow
 def test_hostile_names_are_drawn_literally(tmp_path: Path, name: str) -> None:
     study = one(tmp_path / "r", nt3(axes={"ranks": [1, 4], "mode": [name, "plain"]}, repeats=1))
-    entries = write_figures([study], tmp_path / "f", ("svg",))
+    entries = write_figures(study, tmp_path / "f", ("svg",))
     for entry in entries:
         text = (tmp_path / "f" / entry["files"]["svg"]).read_text()
         assert "<b>" not in text and "<script" not in text

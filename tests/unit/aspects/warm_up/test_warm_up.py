@@ -57,7 +57,7 @@ def test_declared_and_detected_warm_up_reach_table_page_and_figure(tmp_path: Pat
     assert table is not None
     cells = {cell.text: cell.bad for cell in table.rows[0]}
     assert cells["12"] and not cells["5"]  # longer than declared: marked
-    (sketch,) = [each for each in plan_figures([results])[0].parts if "warm_up" in each.name]
+    (sketch,) = [each for each in plan_figures(results).parts if "warm_up" in each.name]
     (drawing,) = sketch.draw()
     assert drawing.name == "warm-up" and "12 steps" in drawing.alt
     for ax in drawing.figure.axes:
@@ -74,7 +74,7 @@ def test_a_run_without_its_warm_up_says_so_and_shows_times(tmp_path: Path) -> No
     ]
     table = warm_up_table(results, 10)
     assert table is not None and "not kept" in [cell.text for cell in table.rows[0]]
-    (sketch,) = [each for each in plan_figures([results])[0].parts if "warm_up" in each.name]
+    (sketch,) = [each for each in plan_figures(results).parts if "warm_up" in each.name]
     ax = sketch.draw()[0].figure.axes[0]
     assert ax.get_ylabel() == "Time of a step [ms]" and len(ax.get_lines()) == 2
 
@@ -86,7 +86,7 @@ def test_nothing_is_steady_of_runs_that_become_slower_all_the_time(tmp_path: Pat
     assert (row.detected, row.detected_s, row.steady_ms, row.steady_rate) == (None,) * 4
     table = warm_up_table(results, 10)
     assert table is not None and "not steady" in [cell.text for cell in table.rows[0]]
-    (sketch,) = [each for each in plan_figures([results])[0].parts if "warm_up" in each.name]
+    (sketch,) = [each for each in plan_figures(results).parts if "warm_up" in each.name]
     (drawing,) = sketch.draw()
     assert "Not all runs become steady" in drawing.alt
     assert len(drawing.figure.axes[0].get_lines()) == 2  # the curve, and the declared warm-up
