@@ -12,7 +12,7 @@ from snakemake.utils import min_version
 
 min_version("9.10")  # scheduler plugins
 
-# Until the campaign is read nothing has begun, and Ctrl-C is answered with one line.
+# Until jobs start (onstart) nothing has begun, and Ctrl-C is answered with one line.
 INTERRUPTED = "error: interrupted while the campaign was read: nothing was started"
 INTERRUPT = signal.signal(signal.SIGINT, lambda *_: sys.exit(INTERRUPTED))
 
@@ -34,7 +34,6 @@ SCRIPT = (
     f" {shlex.quote(sys.executable)} {shlex.quote(str(ROOT))}/workflow/scripts"
 )
 
-from scalesweep.config.overrides import RUN
 from scalesweep.core.errors import UserError
 from scalesweep.core.log import VERBOSITY
 from scalesweep.core.visible import visible
@@ -47,23 +46,19 @@ from scalesweep.smk.terminal_lines import one_line_a_job
 os.environ[VERBOSITY] = facts.verbosity(workflow)
 
 try:
-    VERBS = facts.verbs()
     SWEEP, PREFLIGHT, JOBS = prepare(
         configfiles=facts.configfiles(workflow),
         overrides=facts.overrides(workflow),
         # profiles/slurm sets it; the executor itself is not known yet.
         cluster="scalesweep_cluster" in facts.default_resources(workflow),
         dry=facts.only_shows(workflow),
-        verbs=VERBS,
+        verbs=facts.verbs(),
         forced=facts.forces(workflow),
         by_nodes="nodes" in facts.limits(workflow),
     )
 except UserError as error:
     sys.exit(f"error: {error}")
 
-if RUN in VERBS:  # what is stale is no failure of a plan or report
-    facts.at_success(workflow, lambda: PROGRESS.left_failed() or SWEEP.left_stale())
-facts.interrupted_in_a_line(workflow, INTERRUPTED)
 facts.list_in_order()
 facts.heed_handlers(workflow)
 if SWEEP.submission:
@@ -118,6 +113,3 @@ include: "workflow/rules/tables.smk"
 include: "workflow/rules/figures.smk"
 include: "workflow/rules/report.smk"
 include: "workflow/rules/history.smk"
-
-
-signal.signal(signal.SIGINT, INTERRUPT)

@@ -15,7 +15,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--digest", default="", help="of the order, where it may not be seen yet")
     parser.add_argument("--marker", type=Path, help="file to write once the record is there")
     parser.add_argument(
-        "--forgive", action="store_true", help="write it too if the run has failed, and exit with 0"
+        "--forgive",
+        action="store_true",
+        help="write it too if the run has failed, which failure.json tells, and exit with 0",
     )
 
 

@@ -26,7 +26,6 @@ OVERRIDES = {
     ),
     "site": Override(VERBS, "use this site instead of the campaign's"),
     "results": Override(VERBS, "use this results folder instead of the campaign's"),
-    "pending": Override((RUN, REPORT), "`ignore`: run nothing, report on the results so far"),
     "try": Override(
         (RUN,),
         "`shapes`: of the pending runs only one of each shape (experiment, ranks, what Slurm is "
@@ -46,7 +45,6 @@ OVERRIDES = {
     ),
 }
 _ALLOWED = {
-    "pending": ("ignore",),
     "profile": (NONE, *KINDS),
     "retry": ("unsupported",),
     "try": ("shapes",),

@@ -22,10 +22,8 @@ from scalesweep.config.log_patterns import Extract
 from scalesweep.config.repeats import Run
 from scalesweep.core.files import digest_of
 from scalesweep.core.record import RECORD
-from scalesweep.core.status import Status
 from scalesweep.jobs.submission import Submission
 from scalesweep.smk.looks import STATES_FOLDER, Looks
-from scalesweep.smk.report_command import report_command
 from scalesweep.state.noted_state import STATE, note_state, shown_experiments
 from scalesweep.state.reextract import MARKERS, runs_to_reread
 from scalesweep.state.run_state import RunState
@@ -48,6 +46,8 @@ class SnakemakeContext:
     submission: Submission | None = None
     # Whether this Snakemake only shows what it would do: then nothing is written.
     dry: bool = False
+    # Whether it reports on what is there, and runs nothing (`snakemake report`).
+    only_reports: bool = False
     # Whether a run that is done may be measured again (--forcerun).
     forced: bool = False
     # What is planned so far of points without a fixed number of repeats, and of series that may be
@@ -67,7 +67,7 @@ class SnakemakeContext:
     @cached_property
     def awaited(self) -> tuple[str, ...]:
         """Ids of the runs that are not done, in plan order."""
-        if self.options.get("pending") == "ignore":
+        if self.only_reports:
             return ()
         held = self.repeats.held if self.repeats else frozenset()
         left = {i for i, state in self.states.items() if not state.settled}
@@ -96,7 +96,7 @@ class SnakemakeContext:
     @cached_property
     def rereads(self) -> Mapping[str, Extract]:
         """The runs whose logs are to be read again, with the patterns, which have changed."""
-        if self.options.get("pending") == "ignore":
+        if self.only_reports:
             return {}
         return runs_to_reread(self.runs, self.states)
 
@@ -122,16 +122,11 @@ class SnakemakeContext:
     def looks(self) -> Looks | None:
         """The looks of this call at points that are measured until they are precise."""
         plan = self.repeats
-        few = self.options.get("pending") == "ignore" or "try" in self.options
+        few = self.only_reports or "try" in self.options
         few = few or len(self.pending) < len(self.awaited)  # the others end in another call
         if plan is None or not plan.policies or few:
             return None
         return Looks(self, plan)
-
-    def forgives(self, run_id: str) -> bool:
-        """Whether a failure of this run is no failure to Snakemake, because others wait for it
-        however it ends; the call ends with an exit code all the same."""
-        return self.looks is not None and self.looks.about(run_id)
 
     def look_output(self) -> str:
         """Path of what a look leaves, with its number as wildcard."""
@@ -234,9 +229,11 @@ class SnakemakeContext:
         campaign edited).
 
         Done while parsing, in a dry run too: Snakemake takes a missing input of an existing file
-        for something it may skip, and only a newer one for a reason. Raises OSError.
+        for something it may skip, and only a newer one for a reason. Not for --report, which
+        collects what is there. Raises OSError.
         """
-        if not self.pending and not self.rereads:
+        collects = self.dry and self.only_reports
+        if not self.pending and not self.rereads and not collects:
             with contextlib.suppress(OSError) if self.dry else contextlib.nullcontext():
                 if not self.dry or self.campaign.results.exists():
                     note_state(self.campaign, self.states)
@@ -267,15 +264,13 @@ class SnakemakeContext:
         again = again if self.campaign.site.launch else "import again"
         return f"{tell_set_aside(broken)}; {again}"
 
-    def left_stale(self) -> str:
-        """What a call ends with that left stale runs as they are; empty if there are none."""
-        count = sum(state.status == Status.STALE for state in self.states.values())
-        if not count or self.dry or self.options.get("pending") == "ignore":
-            return ""
-        return (
-            f"{count:,} of {len(self.states):,} runs are stale (plan.csv says why) and are in no "
-            "table; the warning above says how to measure or to accept them"
-        )
+    def report_line(self) -> str:
+        """Where the report of what is there is, or how to have it."""
+        page, summary = Path(self.results, "report.html"), Path(self.results, "summary.parquet")
+        with contextlib.suppress(OSError):
+            if page.stat().st_mtime >= summary.stat().st_mtime:
+                return f"report: {page}"
+        return "no report of this call: `snakemake report` makes it"
 
     def campaign_arguments(self) -> str:
         """Command-line words that name this campaign to the scripts."""
@@ -284,9 +279,3 @@ class SnakemakeContext:
             if key in self.options:
                 words.append(f"--{option}={self.options[key]}")
         return shlex.join([*words, "--results", self.results])
-
-    def report_command(self) -> str:
-        """Shell command that builds the report from what exists, whatever is pending."""
-        options = {k: v for k, v in self.options.items() if k in ("profile", "history", "baseline")}
-        campaign = self.campaign
-        return shlex.join(report_command(campaign.file, campaign.site.name, self.results, options))

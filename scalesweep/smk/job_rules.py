@@ -17,8 +17,11 @@ from typing import Protocol
 from scalesweep.compute.job_spec import LAUNCHER_LOG, ORDER, RunPlace, write_order
 from scalesweep.config.campaign import by_experiment
 from scalesweep.core.files import stamp_of
+from scalesweep.core.formatting import shorten
 from scalesweep.core.paths import REPO
+from scalesweep.core.profilers import NONE
 from scalesweep.core.record import RECORD
+from scalesweep.core.visible import visible
 from scalesweep.jobs.dataset_staging import Staging
 from scalesweep.jobs.run_spec import run_spec
 from scalesweep.slurm.job_shape import RESOURCES, Shape, of_slurm, staging_shape
@@ -96,9 +99,16 @@ class JobRules:
         """What makes Snakemake start runs in the order of the campaign, after everything else."""
         return -self.context.positions[run_id]
 
-    def turn(self, run_id: str) -> str:
-        """The same for people, after the run's name."""
-        return f" ({self.context.positions[run_id]:,} of {len(self.context.positions):,})"
+    def step(self, run_id: str) -> str:
+        """A run in words, for people: ``toy ranks=2 size=8, repeat 1: 3 of 27``."""
+        experiment, run = self.context.runs[run_id]
+        point = experiment.benchmark.scaled(run.point)
+        axes = dict.fromkeys((*experiment.axes, *experiment.linked))
+        values = [f"{name}={point[name]}" for name in axes if name in point]
+        kind = f" under {run.profile}" if run.profile != NONE else ""
+        head = " ".join([experiment.benchmark.name, *values]) + kind
+        place = f"{self.context.positions[run_id]:,} of {len(self.context.positions):,}"
+        return visible(f"{shorten(head, 160)}, repeat {run.repeat + 1}: {place}")
 
     def run_resources(self) -> dict[str, Resource]:
         """What the job of a run asks of Slurm, as functions of wildcards and attempt; of the Slurm
@@ -161,10 +171,6 @@ class JobRules:
         positions = self.context.positions
         seed = self.context.campaign.seed
         return {"seed": seed, "position": positions[run_id], "of": len(positions)}
-
-    def forgives(self, run_id: str) -> str:
-        """The launcher's option for a run that others wait for, however it ends; or nothing."""
-        return "--forgive" if self.context.forgives(run_id) else ""
 
     def staged(self, run_id: str) -> list[str]:
         """Marker of the data set that a run reads, or nothing.

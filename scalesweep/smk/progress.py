@@ -9,7 +9,7 @@ from pathlib import Path
 
 from scalesweep.compute.job_spec import LAUNCHER_LOG
 from scalesweep.core.causes import Cause
-from scalesweep.core.files import stamp_of
+from scalesweep.core.files import natural_order, stamp_of
 from scalesweep.core.formatting import counted, duration, listed
 from scalesweep.core.record import FAILURE, RECORD
 from scalesweep.core.visible import visible
@@ -143,7 +143,7 @@ class Progress:
         for line in failure_lines(self._failures()):
             print(visible(f"failed: {line}"), file=sys.stderr)
         if self._failed:
-            print("`snakemake` runs what failed again, and nothing else", file=sys.stderr)
+            print(self._next(), file=sys.stderr)
         return True
 
     def _cut_off(self) -> list[str]:
@@ -162,6 +162,13 @@ class Progress:
     def left_failed(self) -> str:
         """What a call ends with in which all went on although runs failed; empty if none has."""
         return f"{counted(len(self._failed), 'run')} failed" if self._failed else ""
+
+    def _next(self) -> str:
+        """What to do about failures, with the output of one of them."""
+        first = min(self._failed, key=self._context.positions.__getitem__)
+        attempts = sorted((self._folder / first).glob("attempt-*"), key=natural_order)
+        where = f"; output of one: {attempts[-1]}" if attempts else ""
+        return f"mend the cause, then `snakemake` runs what failed again, nothing else{where}"
 
     def _failures(self) -> list[Failure]:
         """The runs that failed, with what varies in their experiment, in the campaign's order."""

@@ -31,11 +31,10 @@ def report_command(
 ) -> list[str]:
     """Command that builds a campaign's report from what exists and runs nothing.
 
-    ``options``: further keys of ``--config``. It may be called from a hook, and while another
-    Snakemake makes runs.
+    ``options``: further keys of ``--config``.
     """
     words = [sys.executable, "-m", "snakemake", "--snakefile", str(SNAKEFILE)]
     words += ["--cores", "1", "--quiet", "all", "--configfile", str(campaign)]
-    settings = {"pending": "ignore", "site": site, "results": results, **(options or {})}
+    settings = {"site": site, "results": results, **(options or {})}
     words += ["--config", *(setting(key, value) for key, value in settings.items())]
-    return [*words, "--", "all"]
+    return [*words, "--", "report"]

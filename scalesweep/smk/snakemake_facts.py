@@ -12,7 +12,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from scalesweep.config.overrides import RUN, VERBS
+from scalesweep.config.overrides import REPORT, RUN, VERBS
 from scalesweep.core.errors import UserError
 
 _log = logging.getLogger(__name__)
@@ -117,39 +117,15 @@ def forces(workflow: Any) -> bool:
 
 
 def verbs() -> set[str]:
-    """What the command line asks for, of ``overrides.VERBS``: any other target is of a run."""
-    named = set(getattr(_arguments(), "targets", None) or ()) or {RUN}
-    return {name if name in VERBS else RUN for name in named}
+    """What the command line asks for, of ``overrides.VERBS``: any other target is of a run.
 
-
-def at_success(workflow: Any, check: Callable[[], str]) -> None:
-    """End with a line and exit code 1 after all went well, if ``check`` returns one.
-
-    Snakemake calls no hook where nothing is to be done.
+    --report collects what is there, as `snakemake report` does.
     """
-    execute = workflow.execute
-
-    def checked(*words: Any, **named: Any) -> None:
-        execute(*words, **named)
-        if line := check():
-            sys.exit(f"error: {line}")
-
-    workflow.execute = checked
-
-
-def interrupted_in_a_line(workflow: Any, unbegun: str) -> None:
-    """Answer Ctrl-C with a line where Snakemake's scheduler does not: ``unbegun`` before it is
-    there."""
-    execute = workflow.execute
-
-    def answered(*words: Any, **named: Any) -> None:
-        try:
-            execute(*words, **named)
-        except KeyboardInterrupt:
-            again = "error: interrupted: the next call takes up what is left"
-            sys.exit(unbegun if workflow.scheduler is None else again)
-
-    workflow.execute = answered
+    arguments = _arguments()
+    if arguments is not None and arguments.reporter and not arguments.report_after_run:
+        return {REPORT}
+    named = set(getattr(arguments, "targets", None) or ()) or {RUN}
+    return {name if name in VERBS else RUN for name in named}
 
 
 def executor(workflow: Any) -> str | None:
@@ -160,11 +136,6 @@ def executor(workflow: Any) -> str | None:
 def rules_to_run(workflow: Any) -> set[str]:
     """Names of the rules whose jobs will be run."""
     return {job.rule.name for job in workflow.dag.needrun_jobs()}
-
-
-def targets(workflow: Any) -> set[str]:
-    """The targets named on the command line."""
-    return set(workflow.dag_settings.targets)
 
 
 def verbosity(workflow: Any) -> str:

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from scalesweep.config.overrides import RUN, read_options
+from scalesweep.config.overrides import REPORT, RUN, read_options
 from scalesweep.config.study import campaign_file, shown
 from scalesweep.core.errors import UserError
 from scalesweep.core.formatting import counted
@@ -48,6 +48,7 @@ def prepare(
     """
     set_up()
     options = read_options(overrides, verbs)
+    only_reports = set(verbs) == {REPORT}
     path = _campaign_file(configfiles, options)
     repeats = read_campaign(path, options, cluster, write=not dry)
     campaign = repeats.campaign
@@ -75,6 +76,7 @@ def prepare(
         submission=submission,
         dry=dry,
         forced=forced,
+        only_reports=only_reports,
         repeats=repeats,
     )
     if context.awaited and not dry:

@@ -11,11 +11,19 @@ from snakemake_interface_logger_plugins.common import LogEvent
 from scalesweep.core.visible import visible
 
 _STREAM = "DefaultStreamHandler"  # the name that Snakemake gives to its handler of the terminal
-_DROPPED = (LogEvent.JOB_STARTED, LogEvent.JOB_FINISHED, LogEvent.PROGRESS)
+_DROPPED = (LogEvent.JOB_STARTED, LogEvent.JOB_FINISHED, LogEvent.PROGRESS, LogEvent.RUN_INFO)
 # What Snakemake prints besides of a local job that failed: the command.
 _COMMAND_FAILED = re.compile(r"RuleException:\nCalledProcessError in file \".*/rules/\w+\.smk\"")
-# What it says at each look at the jobs that are ready, which is about none of them.
-_OF_LOOKS = ("Select jobs to execute...", "Job rate limit reached, waiting for free slots.")
+# What it says of its own work, which is about none of the jobs.
+_OF_ITS_WORK = (
+    "Select jobs to execute...",
+    "Job rate limit reached, waiting for free slots.",
+    "DAG of jobs will be updated after completion.",
+    "Updating checkpoint dependencies.",
+    "Building DAG of jobs...",
+    "Assuming unrestricted shared filesystem usage.",
+    "Rules claiming more threads will be scaled down.",
+)
 
 
 class _OneLine(logging.Filter):
@@ -38,7 +46,7 @@ class _OneLine(logging.Filter):
             return False
         if event == LogEvent.ERROR and _COMMAND_FAILED.match(str(record.msg)):
             return False
-        return event not in _DROPPED and record.msg not in _OF_LOOKS
+        return event not in _DROPPED and record.msg not in _OF_ITS_WORK
 
     def _print(self, record: logging.LogRecord, line: str) -> None:
         self._handler.handle(

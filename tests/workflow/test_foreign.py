@@ -109,7 +109,7 @@ def test_changed_patterns_read_again_and_run_nothing(finished: Project) -> None:
     assert told in plan.stdout and "remaining time" not in plan.stdout
     dry = finished.snakemake("-n", "--configfile", "c.yaml")
     assert "Re-reading the logs of 4 run(s): how they are read has changed" in dry.stdout
-    assert "Running foreign" not in dry.stdout
+    assert "rule run:" not in dry.stdout
     assert finished.records() == before  # neither of the two has touched anything
     done = finished.snakemake("--configfile", "c.yaml")
     assert done.returncode == 0, done.stdout + done.stderr
@@ -158,21 +158,21 @@ def test_stale_runs_are_neither_counted_nor_run_again(finished: Project) -> None
     edit(finished, "default: [1, 2]", "default: [1, 3]")
     program = finished.path / "speaker.py"
     program.write_text(program.read_text() + "# more\n")
-    unchanged = tree(finished.path / "results")
+    unchanged = tree(finished.path / "results" / "runs")
     dry = finished.snakemake("-n", "--configfile", "c.yaml")
-    assert dry.returncode == 0 and tree(finished.path / "results") == unchanged
+    assert dry.returncode == 0 and tree(finished.path / "results" / "runs") == unchanged
     why = f"sizes was [1, 2], is [1, 3]; {program} was edited since"
     assert (
         "4 runs of 4 are stale: their records are of something else than is planned" in dry.stderr
     )
     assert f"{why} (4 runs)" in dry.stderr
     assert "'accept_stale: [parameters, program]' to c.yaml" in dry.stderr
-    assert "Running foreign" not in dry.stdout
+    assert "rule run:" not in dry.stdout
     for call in range(2):
         done = finished.snakemake("--configfile", "c.yaml")
-        assert done.returncode == 1 and "Traceback" not in done.stderr
+        assert done.returncode == 0 and "Traceback" not in done.stderr
         assert ("Nothing to be done" in done.stdout + done.stderr) == bool(call)
-        assert "error: 4 of 4 runs are stale (plan.csv says why)" in done.stderr
+        assert "4 runs of 4 are stale" in done.stderr
     assert finished.records() == before and starts(finished) == 6
     assert reasons(finished) == {("stale", "parameters, program changed", why)}
     assert counts(finished) == [("0", "1")] * 4

@@ -5,10 +5,6 @@
 report: "../report/workflow.rst"
 
 
-REPORT_MADE = f"echo report: {shlex.quote(RESULTS)}/report.html"
-REPORT_NOW = SWEEP.report_command()
-
-
 localrules:
     page,
     report,
@@ -51,21 +47,19 @@ rule page:
 
 
 # `snakemake report`: the report of whatever is there, while runs are pending or have failed.
-# A finished run is a file outside the DAG, so the same workflow with nothing pending makes it.
+# Asked for alone it finds no run pending (smk/startup.py).
 rule report:
-    log:
-        f"{RESULTS}/logs/report-now.log",
-    params:
-        command=REPORT_NOW,
-        page=f"{RESULTS}/report.html",
+    input:
+        f"{RESULTS}/report.html",
+        SWEEP.session(),
     message:
         "Reporting on the results so far"
     shell:
-        "{params.command} 2>&1 | tee {log:q} | {{ grep '^error: ' >&2 || true; }}"
-        " && echo {params.page:q}"
+        "echo {input[0]:q}"
 
 
 onstart:
+    signal.signal(signal.SIGINT, INTERRUPT)
     try:
         PREFLIGHT.begin(facts.rules_to_run(workflow), facts.executor(workflow))
     except UserError as error:
@@ -75,40 +69,27 @@ onstart:
     PROGRESS.start()
 
 
-# A call for the report alone leaves these to the call that has made it.
-if SWEEP.options.get("pending") != "ignore":
+onsuccess:
+    if PROGRESS.finish():
+        print(SWEEP.report_line(), file=sys.stderr)
+    if damaged := SWEEP.set_aside():
+        # The report was made without them; of `snakemake report` no more was asked.
+        if SWEEP.only_reports:
+            print(visible(f"warning: {damaged}"), file=sys.stderr)
+        else:
+            sys.exit(visible(f"error: {damaged}"))
+    if failed := PROGRESS.left_failed():
+        sys.exit(f"error: {failed}")
 
-    onsuccess:
-        if PROGRESS.finish() and Path(RESULTS, "report.html").exists():
-            print(f"report: {RESULTS}/report.html", file=sys.stderr)
-        if damaged := SWEEP.set_aside():
-            # The report was made without them; of `snakemake report` no more was asked.
-            if "report" in facts.targets(workflow):
-                print(visible(f"warning: {damaged}"), file=sys.stderr)
-            else:
-                sys.exit(visible(f"error: {damaged}"))
 
-    onerror:
-        if SWEEP.submission and Executor.leaving.is_set():
-            # Within seconds: the next call settles and reports.
-            PROGRESS.finish()
-            leave_now()
-        if SWEEP.submission:
-            # Causes of the runs whose jobs ended before their launcher could write one.
-            SWEEP.submission.settle_past(SWEEP.pending)
-        PREFLIGHT.claims.release_report()
-        if PROGRESS.finish() or SWEEP.set_aside():
-            # Failure is data: the report shows the holes and their causes.
-            shell(
-                "mkdir -p {RESULTS:q}/logs;"
-                f" {REPORT_NOW}"
-                " 2>&1 | tee {RESULTS:q}/logs/report-now.log"
-                " | {{ grep '^error: ' >&2 || true; }}"
-                f" && {REPORT_MADE}"
-                # A history that cannot be written comes after the report.
-                " || {{ [ {RESULTS:q}/report.html -nt {RESULTS:q}/summary.parquet ]"
-                f" && {REPORT_MADE}; }}}}"
-                " || echo no report, see {RESULTS:q}/logs/report-now.log"
-            )
-        if damaged := SWEEP.set_aside():
-            print(visible(f"error: {damaged}"), file=sys.stderr)
+# Not for a run that failed: its job succeeds once its failure is told.
+onerror:
+    if SWEEP.submission and Executor.leaving.is_set():
+        # Within seconds: the next call settles and reports.
+        PROGRESS.finish()
+        leave_now()
+    if SWEEP.submission:
+        # Causes of the runs whose jobs ended before their launcher could write one.
+        SWEEP.submission.settle_past(SWEEP.pending)
+    if PROGRESS.finish():
+        print(SWEEP.report_line(), file=sys.stderr)

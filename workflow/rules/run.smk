@@ -24,11 +24,10 @@ rule run:
     params:
         script=f"{SCRIPT}/launch.py",
         order=lambda wildcards: JOBS.run_order(wildcards.runs, wildcards.run_id),
-        turn=lambda wildcards: JOBS.turn(wildcards.run_id),
-        forgive=lambda wildcards: JOBS.forgives(wildcards.run_id),
+        step=lambda wildcards: JOBS.step(wildcards.run_id),
     message:
-        "Running {wildcards.run_id}{params.turn}"
+        "{params.step}"
     shell:
         # What went well is in the log alone.
         ": > {log:q} && {params.script} --order {params.order:q} --marker {output.marker:q}"
-        " {params.forgive} >> {log:q} 2> >(tee -a {log:q} >&2)"
+        " --forgive >> {log:q} 2> >(tee -a {log:q} >&2)"

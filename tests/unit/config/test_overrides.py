@@ -8,7 +8,7 @@ from scalesweep.config.overrides import OVERRIDES, RUN, VERBS, read_options
 from scalesweep.core.errors import UserError
 
 VALUES = {
-    "pending": "ignore", "profile": "cprofile", "retry": "unsupported", "try": "shapes",
+    "profile": "cprofile", "retry": "unsupported", "try": "shapes",
 }  # fmt: skip
 
 

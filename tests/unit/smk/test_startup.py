@@ -121,7 +121,7 @@ def test_a_dry_run_changes_nothing(
         take_stock(campaign, campaign.unique_runs())
     change(campaign)
     before = whole(tmp_path)
-    for options in ({}, {"retry": "unsupported"}, {"pending": "ignore"}):
+    for options in ({}, {"retry": "unsupported"}, {"reports": True}):
         try:
             call(campaign, dry=True, **options)
         except UserError as error:
@@ -163,18 +163,12 @@ def test_a_new_state_is_noted_and_known_then(campaign: Campaign) -> None:
     assert (campaign.results / STATE).read_text() == stamps[-1]
 
 
-def test_stale_runs_end_a_call_and_are_never_awaited(
-    campaign: Campaign, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_stale_runs_are_never_awaited(campaign: Campaign, caplog: pytest.LogCaptureFixture) -> None:
     edited(campaign)
     context = call(campaign, dry=False)
     failed = runs_of(campaign)[2].name
     assert context.awaited == (failed,)
     assert "rate was 1.0, is 3.0 (2 runs)" in caplog.text
-    assert context.left_stale().startswith("2 of 3 runs are stale")
-    # A dry run and a report say it and end well.
-    assert not call(campaign, dry=True).left_stale()
-    assert not call(campaign, dry=False, pending="ignore").left_stale()
 
 
 def test_a_dry_run_shows_that_data_would_be_made_again(campaign: Campaign, tmp_path: Path) -> None:
