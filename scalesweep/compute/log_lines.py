@@ -2,18 +2,16 @@
 
 Launchers of parallel programs put a label before every line: horovodrun ``[0]<stdout>:``, Open
 MPI's ``mpirun --tag-output`` ``[1,0]<stdout>:``, ``srun --label`` ``0: ``. Labels, colours and
-overwritten progress bars are taken off, lines that two ranks have written into each other are
-put together again. Standard library only: the launcher reads logs on compute nodes.
+overwritten progress bars are taken off. Standard library only: the launcher reads logs on compute
+nodes.
 """
 
 import codecs
 import contextlib
 import errno
-import itertools
 import re
 import zlib
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
@@ -32,8 +30,12 @@ _LABEL = re.compile(
     r"\[(?:[^\[\],\s@]+(?:(?P<spaced>@)[^\[\],\s@]*)?,)?(?P<rank>\d{1,7})\]<std(?:out|err|diag)>:"
     r"(?(spaced) ?|)"
 )
-_SRUN_LABEL = re.compile(r" *(\d{1,7}): ?")
+_SRUN_LABEL = re.compile(r" *(?P<rank>\d{1,7}): ?")
 _BYTE_ORDER_MARKS = {b"\xef\xbb\xbf": "utf-8-sig", b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16"}
+
+
+# Before a stamp (docs/reference/stamps.md), which a thread may print into the middle of a line.
+MARKER = "@spans "
 
 
 class Line(NamedTuple):
@@ -52,11 +54,10 @@ def read_lines(path: Path, srun_labels: bool = False) -> Iterator[Line]:
     table. What is not UTF-8 (or UTF-16 with a byte order mark) becomes U+FFFD. Files that gzip or
     xz has packed are read as what is in them.
     """
-    joiner = _Joiner(srun_labels)
+    labels = _Labels(srun_labels)
     with open_packed(path) as file:
         for number, piece in _pieces(file):
-            yield from joiner.add(number, _plain(piece))
-    yield from joiner.rest()
+            yield labels.taken_off(number, _plain(piece))
 
 
 class DamagedPackError(OSError):
@@ -137,67 +138,25 @@ def _encoding(start: bytes) -> str:
     )
 
 
-@dataclass
-class _Joiner:
-    """Takes labels off and joins what one rank began before another wrote into its line."""
+class _Labels:
+    """Takes labels off. Of a piece with several labels the last one's text alone is whole: what one
+    rank began before another wrote into its line is left out."""
 
-    srun_labels: bool
-    # Rank -> the line that it has begun.
-    begun: dict[int, str] = field(default_factory=dict)
-    # Line and rank of the piece before: after a carriage return the label is not repeated.
-    number: int = 0
-    rank: int | None = None
+    def __init__(self, srun_labels: bool) -> None:
+        self._srun = srun_labels
+        # Line and rank of the piece before: after a carriage return the label is not repeated.
+        self._number = 0
+        self._rank: int | None = None
 
-    def add(self, number: int, piece: str) -> Sequence[Line]:
-        """The lines that are whole with this piece."""
-        inherited = self.rank if number == self.number else None
-        self.number, self.rank = number, inherited
-        if self.srun_labels:
-            if inherited is None and (label := _SRUN_LABEL.match(piece)):
-                self.rank, piece = int(label[1]), piece[label.end() :]
-            return (Line(piece, number, self.rank),)
-        label = _LABEL.match(piece)
-        if label and not self.begun and piece.find("]<std", label.end()) < 0:  # as most lines are
-            self.rank = int(label["rank"])
-            return (Line(piece[label.end() :], number, self.rank),)
-        labels = list(_LABEL.finditer(piece)) if "]<std" in piece else []
-        if not labels:
-            return (self._unlabelled(piece, number, inherited),)
-        lines = self._cut(piece[: labels[0].start()], number, inherited)
-        for label, following in itertools.pairwise((*labels, None)):
-            assert label is not None
-            self.rank = int(label["rank"])
-            end = None if following is None else following.start()
-            text = self.begun.pop(self.rank, "") + piece[label.end() : end]
-            if end is None or len(text) > _LONGEST:
-                lines.append(Line(text, number, self.rank))
-            else:
-                self.begun[self.rank] = text
-        return lines
-
-    def rest(self) -> Iterator[Line]:
-        """What was begun and never ended."""
-        for rank, text in self.begun.items():
-            yield Line(text, self.number, rank)
-        self.begun.clear()
-
-    def _unlabelled(self, text: str, number: int, rank: int | None) -> Line:
-        if self.begun and rank is None and (len(self.begun) == 1 or not text):
-            # The end of the one line that is open; of several, a bare line feed ends the oldest.
-            rank = next(iter(self.begun))
-        self.rank = rank
-        return Line(text if rank is None else self.begun.pop(rank, "") + text, number, rank)
-
-    def _cut(self, text: str, number: int, rank: int | None) -> list[Line]:
-        """What precedes a label: no end of a line."""
-        if not text:
-            return []
-        if rank is None and len(self.begun) == 1:
-            rank = next(iter(self.begun))
-        if rank is None:
-            return [Line(text, number, None)]
-        text = self.begun.pop(rank, "") + text
-        if len(text) > _LONGEST:
-            return [Line(text, number, rank)]
-        self.begun[rank] = text
-        return []
+    def taken_off(self, number: int, piece: str) -> Line:
+        """The line of a piece."""
+        rank = self._rank if number == self._number else None
+        label = None
+        if self._srun:
+            label = _SRUN_LABEL.match(piece) if rank is None else None
+        elif "]<std" in piece:
+            *_, label = (None, *_LABEL.finditer(piece))
+        if label:
+            rank, piece = int(label["rank"]), piece[label.end() :]
+        self._number, self._rank = number, rank
+        return Line(piece, number, rank)

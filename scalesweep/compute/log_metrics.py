@@ -12,10 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from scalesweep.compute.job_spec import STREAMS
-from scalesweep.compute.log_lines import DamagedPackError, read_lines
+from scalesweep.compute.log_lines import MARKER, DamagedPackError, read_lines
 from scalesweep.compute.native_format import Meaning, MetricValue
 from scalesweep.compute.torch_labels import labels_of
-from scalesweep.compute.torn_lines import put_together
 from scalesweep.core.cpu_limit import TookTooLongError, cpu_limit, reading_limit
 from scalesweep.core.errors import UserError
 from scalesweep.core.files import digest_of, natural_order
@@ -214,8 +213,10 @@ def _search(
             for index, path in enumerate(files):
                 name = str(path.relative_to(work))
                 labels = labels_of(path, ranks, srun_labels)
-                lines = ((*labels.of(line), line) for line in read_lines(path, srun_labels))
-                for plain, labelled, line in put_together(lines, ranks):
+                for line in read_lines(path, srun_labels):
+                    plain, labelled = labels.of(line)
+                    if plain.find(MARKER) > 0:  # half a line, cut by a stamp
+                        continue
                     for metric, pattern, group in wanted:
                         matches, known = list(pattern.finditer(plain)), labelled
                         if not matches and plain is not line.text:

@@ -4,21 +4,41 @@ A line is ``@spans``, a checksum that may be left out, and a JSON object. Standa
 the launcher reads them on compute nodes.
 """
 
+import json
 import re
+import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from scalesweep.compute.log_lines import DamagedPackError, Line, read_lines
+from scalesweep.compute.log_lines import MARKER, DamagedPackError, Line, read_lines
 from scalesweep.compute.log_metrics import UnreadableError, log_files
 from scalesweep.compute.torch_labels import labels_of
-from scalesweep.compute.torn_lines import MARKER, SEALED, parsed_stamp
 from scalesweep.core.cpu_limit import TookTooLongError, cpu_limit, reading_limit
 
 # Of all ranks together; 64 ranks print them in a week of steps of a second.
 MAX_LINES = 40_000_000
 # What a line begins with, or is cut after; other text names the marker, as a path or a sentence.
 _BEGUN = re.compile(r"\{|[0-9a-f]{8} |[0-9a-f]{1,8}(\[|\s*$)")
+
+
+SEALED = re.compile(r"([0-9a-f]{8}) (?=\{)")
+_decode = json.JSONDecoder().raw_decode
+
+
+def parsed_stamp(text: str, sealed: "re.Match[str] | None") -> dict[str, Any] | None:
+    """The object of a stamp, of the text behind its marker; None where it is not whole or differs
+    from its checksum (``sealed``: the match of SEALED)."""
+    start = sealed.end() if sealed else 0
+    try:
+        fields, end = _decode(text, start)
+    except (ValueError, RecursionError):
+        return None
+    if type(fields) is not dict:
+        return None
+    if sealed and zlib.crc32(text[start:end].encode(errors="replace")) != int(sealed[1], 16):
+        return None
+    return fields
 
 
 class StampLine(NamedTuple):
