@@ -122,17 +122,6 @@ def test_a_thousand_ranks_in_some_groups(work: Path) -> None:
     assert len(found.detail) < 600
 
 
-def test_what_is_in_failure_json_stays_small(work: Path) -> None:
-    for rank in range(200):
-        leave(work, rank, [(f"/home/u/{'long' * 100}/main.py", rank, "f" * 400), *RUN])
-    found = judge(work, LIMIT_S, 200)
-    assert len(found.groups) == 21 and found.groups[-1]["count"] == 180
-    assert found.groups[-1]["where"] == "180 more places"
-    assert len(json.dumps(found.groups)) < 20_000 and len(found.detail) < 2_000
-    # Each is in a place of its own: nobody is the odd one out.
-    assert ", others in 197 more places; stacks of 200" in found.detail
-
-
 @pytest.mark.parametrize(
     ("places", "suspects"),
     [
@@ -154,21 +143,6 @@ def test_suspects(work: Path, places: list[Frames], suspects: str) -> None:
     assert judge(work, LIMIT_S, len(places)).detail.split("; ", 1)[1].startswith(suspects)
 
 
-def test_all_in_the_same_place(work: Path) -> None:
-    for rank in range(3):
-        leave(work, rank, STEP)
-    said = judge(work, LIMIT_S, 3).detail.split("; ", 1)[1]
-    assert said.startswith("ranks 0-2 (host nid1; phase timed) are in TensorFlow < harness/")
-    assert "while" not in said
-
-
-def test_equal_groups_are_told_without_a_suspect(work: Path) -> None:
-    for rank in range(4):
-        leave(work, rank, OPEN if rank % 2 else LOAD)
-    said = judge(work, LIMIT_S, 4).detail
-    assert "ranks 0,2 (host" in said and ", ranks 1,3 (host" in said and "while" not in said
-
-
 def test_ranks_that_left_nothing_are_named_first(work: Path) -> None:
     for rank in (0, 1, 3):
         leave(work, rank, INIT)
@@ -181,16 +155,6 @@ def test_ranks_that_left_nothing_are_named_first(work: Path) -> None:
         "ranks": "2,4", "count": 2, "where": "left nothing (never started, or has ended)",
         "phase": None, "still_s": None,
     }  # fmt: skip
-
-
-def test_nobody_has_left_a_stack(work: Path) -> None:
-    leave(work, 1, [])
-    said = judge(work, LIMIT_S, 3).detail
-    assert (
-        "; ranks 0,2 left nothing (never" in said
-        and ", rank 1 (host nid1; phase timed) left no stack" in said
-    )
-    assert "while" not in said and "stacks of 0 of 3 ranks" in said
 
 
 def test_ranks_without_numbers_are_counted(work: Path) -> None:
@@ -237,18 +201,6 @@ def test_damaged_files_are_as_none(work: Path, content: bytes) -> None:
     (work / "stacks-rank1-nid1-2.txt").write_bytes(content)
     found = judge(work, LIMIT_S, 2)
     assert found.cause == "HANG" and "; rank 1 left nothing" in found.detail
-
-
-def test_large_stacks_are_read_from_their_end(work: Path) -> None:
-    leave(work, 0, OPEN)
-    (path,) = work.iterdir()
-    head, rest = path.read_text().split("\n", 1)
-    other = f"Thread {OTHER} (most recent call first):\n" + '  File "x.py", line 1 in f\n' * 100_000
-    path.write_text(f"{head}\n{other}\n{rest}")
-    assert judge(work, LIMIT_S, 1).groups[0]["where"].startswith("my/main.py:40 open_file")
-    # Cut before the main thread: the last that is there stands for it.
-    path.write_text(f"{head}\n{other}")
-    assert judge(work, LIMIT_S, 1).groups[0]["where"].startswith("x.py:1 f")
 
 
 def test_removed_if_the_run_ended_by_itself(work: Path) -> None:

@@ -156,19 +156,6 @@ def test_switched_off(tmp_path: Path) -> None:
     assert energy["missing"] == "switched off (power: off)" and energy["interval_s"] is None
 
 
-@pytest.mark.slow
-def test_a_counter_that_vanishes_takes_the_total_with_it(tmp_path: Path) -> None:
-    zone(tmp_path / "sys", "intel-rapl:0", "package-0")
-    lost = zone(tmp_path / "sys", "intel-rapl:1", "package-1")
-    script = PROGRAM.replace("spans = []", f"import os; os.unlink({str(lost)!r}); spans = []")
-    assert launch(spec(tmp_path, script), ROOT) == 0
-    record = record_of(tmp_path)
-    assert record["energy"]["joules"] is None and record["metrics"] == {}
-    assert "rapl:package-1" in record["energy"]["missing"]
-    assert "No such file" in record["energy"]["missing"]
-    assert power_rows(tmp_path)
-
-
 def test_a_run_on_several_nodes_needs_slurm(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -176,21 +163,6 @@ def test_a_run_on_several_nodes_needs_slurm(
     zone(tmp_path / "sys", "intel-rapl:0", "package-0")
     assert launch(spec(tmp_path, BRIEF, power={"nodes": 2}), ROOT) == 0
     assert "the run takes 2 nodes" in record_of(tmp_path)["energy"]["missing"]
-
-
-def test_a_sampler_that_cannot_be_started_fails_no_run(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    zone(tmp_path / "sys", "intel-rapl:0", "package-0")
-    monkeypatch.setenv("SLURM_JOB_ID", "7")
-    (tmp_path / "bin").mkdir()
-    srun = tmp_path / "bin" / "srun"
-    srun.write_text("#!/bin/sh\necho srun: unrecognized option >&2\nexit 1\n")
-    srun.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}{os.pathsep}{os.environ['PATH']}")
-    assert launch(spec(tmp_path, BRIEF, power={"nodes": 2}), ROOT) == 0
-    missing = record_of(tmp_path)["energy"]["missing"]
-    assert missing == "the sampler failed: srun: unrecognized option"
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])

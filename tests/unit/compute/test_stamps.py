@@ -8,8 +8,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from scalesweep.analysis.step_account import account_of
 from scalesweep.compute.job_spec import StampsOrder
@@ -433,37 +431,6 @@ def test_each_rank_may_have_a_file(tmp_path: Path) -> None:
     assert arrays_of(stamped, tmp_path)["step_times"] == pytest.approx(expected, abs=1e-7)
     with pytest.raises(UnreadableError, match=r"no file 'other-\*' in"):
         read_stamps({**order, "source": "other-*"}, tmp_path, 2, False)
-
-
-_SIZES = st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=3))
-_VALUES = st.one_of(_SIZES, st.lists(_SIZES, max_size=2), st.dictionaries(st.text(), _SIZES))
-_KEYS = (
-    *("rank", "step", "s", "begin", "spans", "samples", "epoch", "role", "memory", "host"),
-    *("warmup", "at", "since", "versions", "clock"),
-)
-
-
-@settings(deadline=None, max_examples=150)
-@given(changes=st.lists(st.tuples(st.integers(0, 19), st.sampled_from(_KEYS), _VALUES), max_size=2))
-def test_whatever_a_line_holds_is_a_number_or_a_line(
-    tmp_path_factory: pytest.TempPathFactory, changes: list[tuple[int, str, Any]]
-) -> None:
-    work = tmp_path_factory.getbasetemp()
-    steps = [
-        {"rank": n % 2, "step": n // 2, "begin": UNIX + n // 2, "s": 0.5, "spans": {"input": 0.1}}
-        for n in range(20)
-    ]
-    for number, key, value in changes:
-        steps[number][key] = value
-    text = "".join(line(**fields) for fields in steps)
-    try:
-        stamped = read(work, text, 2)
-    except UnreadableError as error:
-        assert str(error).startswith("stamps: ") and str(error).isprintable()
-    else:
-        values = [array.values for array in stamped.arrays.values()]
-        assert all(0 <= value < 1e15 for column in values for value in column)
-    assert late(work, text, 2, UNIX + 100) is None or text
 
 
 def late(work: Path, text: str, ranks: int, ended: float) -> Any:

@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 
 from scalesweep.compute.power.energy import read_host
-from scalesweep.compute.power.sampler import Sampler
 from tests.conftest import ROOT
 from tests.fakes.sysfs import RANGE, Rising, deny, described, write, zone
 
@@ -97,12 +96,6 @@ def test_it_measures_what_the_counters_count(tmp_path: Path) -> None:
     assert not said["lost"] and not said["refused"] and said["missing"] is None
 
 
-def test_samples_lie_on_a_grid_of_the_clock(tmp_path: Path) -> None:
-    after = Sampler(tmp_path, "n1", 0.5)._after
-    # By the time of day, which is 3.25 s ahead of the clock that is looked at.
-    assert [after(at, 3.25) for at in (1.0, 1.24, 1.25)] == [1.25, 1.75, 1.75]
-
-
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGUSR1])
 def test_a_signal_ends_it_after_a_last_sample(running: Running, number: int, counter: Path) -> None:
     running.wait_for(3)
@@ -111,13 +104,6 @@ def test_a_signal_ends_it_after_a_last_sample(running: Running, number: int, cou
     assert running.process.wait(20) == 0
     assert described(running.out)["ended"] == "signal"
     assert (running.out / "power-n1.csv").read_text().endswith(",123456\n")
-
-
-@pytest.mark.slow
-def test_a_stop_file_ends_it(running: Running) -> None:
-    (running.out / "power.stop").touch()
-    assert running.process.wait(20) == 0
-    assert described(running.out)["ended"] == "stop file"
 
 
 @pytest.mark.slow

@@ -13,7 +13,7 @@ import pytest
 
 from scalesweep.compute.power import gpu
 from scalesweep.compute.power.domains import POWER_SOURCES, Domain, Meter, Sources
-from scalesweep.compute.power.sources import in_sysfs, nothing_here
+from scalesweep.compute.power.sources import nothing_here
 from scalesweep.compute.power.sysfs import find_hwmon, find_pm_counters, find_rapl
 from tests.fakes.sysfs import RANGE, deny, write, zone
 
@@ -54,12 +54,6 @@ def test_zones_of_rapl(tmp_path: Path) -> None:
     assert not found.refused
 
 
-def test_zones_of_the_same_name_stay_apart(tmp_path: Path) -> None:
-    for number in range(2):
-        zone(tmp_path, f"intel-rapl:{number}", "psys")
-    assert sorted(parts(find_rapl(str(tmp_path)))) == ["rapl:psys", "rapl:psys@intel-rapl:1"]
-
-
 def test_what_cannot_be_read_says_why(tmp_path: Path) -> None:
     denied = zone(tmp_path, "intel-rapl:0", "package-0")
     deny(denied)
@@ -72,20 +66,6 @@ def test_what_cannot_be_read_says_why(tmp_path: Path) -> None:
     assert "-12 lots" in why[1] and why[2] == "No such file or directory"
     told = nothing_here(str(tmp_path), ["rapl"], "n1")
     assert told is not None and f"{denied}: {why[0]}" in told and "and 2 more" in told
-
-
-def test_permission_denied_is_a_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    # The real errno, which root meets nowhere: the call of open is replaced.
-    path = zone(tmp_path, "intel-rapl:0", "package-0")
-    real = os.open
-
-    def closed(name: str, *rest: Any) -> int:
-        if name == str(path):
-            raise PermissionError(13, os.strerror(13), name)
-        return real(name, *rest)
-
-    monkeypatch.setattr(os, "open", closed)
-    assert in_sysfs(str(tmp_path), POWER_SOURCES).refused == {str(path): "Permission denied"}
 
 
 def test_pm_counters(tmp_path: Path) -> None:
