@@ -20,6 +20,7 @@ from scalesweep.compute.log_metrics import (
     read_metrics,
 )
 from scalesweep.compute.native_format import Meaning, NativeParts
+from scalesweep.compute.node_step import is_anywhere
 from scalesweep.compute.stamp_arrays import Stamped, read_stamps
 from scalesweep.core.files import write_atomic
 from scalesweep.core.host import host_facts
@@ -88,7 +89,8 @@ def keep_attempt(
 
 def _resources(spec: Order, job: int | None) -> dict[str, Any]:
     if job is None:
-        return {"hosts": [os.uname().nodename], "slurm_nodes": []}
+        hosts = [] if is_anywhere(spec["params"]) else [os.uname().nodename]
+        return {"hosts": hosts, "slurm_nodes": []}
     nodes = list(expand(os.environ.get("SLURM_JOB_NODELIST", "")))
     return {
         "hosts": nodes or [os.uname().nodename],

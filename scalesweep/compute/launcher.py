@@ -147,7 +147,7 @@ def _measure(spec: Order, attempt: _Attempt, root: Path | None) -> _Measured:
         **program,
         **sampling.result(),
         **canary.result(),
-        **({} if is_anywhere(_nodes(spec)) else load.result()),
+        **({} if is_anywhere(spec["params"]) else load.result()),
     }
     if outcome.exit_code == 0 and (words := summary_words(spec["profile"], work)):
         # Where it fails the profile lacks what it would have printed.
@@ -160,10 +160,6 @@ def _measure(spec: Order, attempt: _Attempt, root: Path | None) -> _Measured:
 
         keep_attempt(spec, work, base, outcome.exit_code, attempt.job, environment(spec))
     return _Measured(outcome, base, removed)
-
-
-def _nodes(spec: Order) -> int:
-    return -(-int(spec["params"]["ranks"]) // int(spec["params"]["ranks_per_node"]))
 
 
 def _program(spec: Order) -> dict[str, Any]:

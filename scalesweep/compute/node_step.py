@@ -1,6 +1,8 @@
 """A step of a Slurm job with one task on each of its nodes. Standard library only."""
 
 import os
+from collections.abc import Mapping
+from typing import Any
 
 # Next to the program's own step: it may share everything with it.
 _SRUN = (
@@ -15,6 +17,8 @@ def on_each_node(nodes: int, name: str) -> list[str]:
     return [word.format(nodes=nodes, name=name) for word in _SRUN]
 
 
-def is_anywhere(nodes: int) -> bool:
-    """Whether a run of so many nodes is in a Slurm job of more, so that nobody knows on which."""
+def is_anywhere(params: Mapping[str, Any]) -> bool:
+    """Whether a run of these parameters is in a Slurm job of more nodes than it takes, so that
+    nobody knows on which it is."""
+    nodes = -(-int(params["ranks"]) // int(params["ranks_per_node"]))
     return int(os.environ.get("SLURM_JOB_NUM_NODES") or nodes) > nodes

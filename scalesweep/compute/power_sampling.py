@@ -103,7 +103,7 @@ class Sampling:
             "--out", str(self._work.resolve()), "--interval", repr(float(asked["interval_s"])),
             "--sources", ",".join(sources), "--sysfs", sysfs,
         ]  # fmt: skip
-        if is_anywhere(nodes):
+        if is_anywhere(self._spec["params"]):
             self._missing = f"on which {nodes} of the nodes of its Slurm job it is is not known"
             return
         if nodes > 1:
