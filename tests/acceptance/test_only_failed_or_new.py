@@ -121,19 +121,29 @@ def test_two_failed_and_two_new_of_six_are_four_jobs_on_slurm(
 
 def ids_of(project: Project, *campaigns: str) -> list[str]:
     """The lines in run_ids.txt of shipped campaigns, from one plan by `snakemake plan`."""
-    merged: dict[str, Any] = {"campaign": "merged", "results": "planned", "experiments": {}}
+    results = f"planned_{campaigns[0]}"
+    merged: dict[str, Any] = {"campaign": "merged", "results": results, "experiments": {}}
     for name in campaigns:
         content = yaml.safe_load((CAMPAIGNS / f"{name}.yaml").read_text())
         for title, experiment in content.pop("experiments").items():
-            merged["experiments"][f"{name}__{title}"] = experiment
+            merged["experiments"][_title(name, title, campaigns)] = experiment
         merged = content | merged
     project.write("merged.yaml", yaml.safe_dump(merged, sort_keys=False))
     done = project.snakemake("plan", "--configfile", "merged.yaml")
     assert done.returncode == 0, done.stderr
     ids: dict[str, set[str]] = {name: set() for name in campaigns}
-    for row in places.plan(project.path / "planned"):
-        ids[row["experiment"].split("__")[0]].add(row["run_id"])
+    for row in places.plan(project.path / results):
+        ids[_campaign(row["experiment"], campaigns)].add(row["run_id"])
     return [line_of(name, sorted(ids[name] - {""})) for name in campaigns]
+
+
+def _title(campaign: str, experiment: str, campaigns: tuple[str, ...]) -> str:
+    """Other keys of a campaign may name its experiments: alone, they keep their names."""
+    return f"{campaign}__{experiment}" if campaigns[1:] else experiment
+
+
+def _campaign(title: str, campaigns: tuple[str, ...]) -> str:
+    return title.split("__")[0] if campaigns[1:] else campaigns[0]
 
 
 def line_of(campaign: str, ids: list[str]) -> str:
