@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from scalesweep.compute.error_lines import OWN, Reason, reason_of, shown
+from scalesweep.compute.error_lines import OWN, Reason, reason_of
 from scalesweep.compute.job_spec import Order
 from scalesweep.compute.program import Outcome
 from scalesweep.core import disk_full
@@ -57,14 +57,6 @@ _MPIRUN = re.compile(r"mpirun|prterun|Primary job|MPI_ABORT|PRTE")
 # What a shell says of a rank that srun ended because of another one.
 _ENDED = re.compile(r"(?:.*: line \d+: +\d+ )?(?:Terminated|Killed|Aborted)\b")
 _SIGNALS = {signal.strsignal(number): number for number in signal.valid_signals()}
-
-# Words of a program that reaches a limit of its memory (``memory_limit_gib_per_rank``).
-_OF_MEMORY = re.compile(
-    r"(?:cannot|can't|unable to) allocate|out of memory|memory (?:exhausted|allocation)|bad_alloc"
-    r"|\bMemoryError\b|not enough memory|cannot (?:map zero-fill pages|create shared object)"
-    r"|failed to map segment from shared object(?!: operation not permitted)",
-    re.IGNORECASE,
-)
 
 
 class Failure(NamedTuple):
@@ -112,10 +104,6 @@ def failure_of(outcome: Outcome, work: Path, spec: Order) -> Failure:
         return Failure(Cause.OUT_OF_MEMORY, said.memory, more)
     words = said.of(blamed)
     cause, detail = _cause(outcome, work, spec, said, words, reason)
-    limit = None if outcome.oom else spec.get("memory_limit_bytes")
-    if limit is not None:
-        cause, detail = _under_limit(cause, detail, words or said.own, limit)
-        more |= {"memory": {"limit_bytes": limit}} if cause == Cause.OUT_OF_MEMORY else {}
     if blamed and blamed.ranks and spec["params"]["ranks"] > 1:
         plural = "" if blamed.ranks.isdecimal() else "s"
         where = f" on {blamed.node}" if blamed.node else ""
@@ -157,21 +145,6 @@ def _cause(
     if reason and reason.weight != OWN and said.left:
         text = f"{said.left} had ended with exit code 0 before: {text}"
     return Cause.NON_ZERO_EXIT, f"exit code {code}" + (f": {text}" if text else "")
-
-
-def _under_limit(
-    cause: str, detail: str, lines: Sequence[str], limit_bytes: int
-) -> tuple[str, str]:
-    """Cause and detail of a program whose ranks may have so many bytes each."""
-    limit = f"the site's limit of {limit_bytes / 2**20:.4g} MiB a rank"
-    if cause == Cause.OUT_OF_MEMORY:
-        return cause, f"{detail}, under {limit}"
-    if cause not in (Cause.NON_ZERO_EXIT, Cause.KILLED):
-        return cause, detail
-    words = next((line for line in reversed(lines) if _OF_MEMORY.search(line)), "")
-    if not words:
-        return cause, f"{detail} (under {limit})"
-    return Cause.OUT_OF_MEMORY, f"no memory for the program, under {limit}: {shown(words)}"
 
 
 class Said:

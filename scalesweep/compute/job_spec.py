@@ -123,8 +123,6 @@ class Order(TypedDict):
     order: NotRequired[RunPlace]
     # time and size of the record that is to be measured again (--forcerun); no other is replaced
     replaces: NotRequired[str]
-    # of a process of a rank; absent where the site sets no limit
-    memory_limit_bytes: NotRequired[int]
     study: NotRequired[str]  # folder of the user's study, whose git state is recorded
 
 

@@ -19,16 +19,15 @@ def memory_on(
     """What a benchmark declares of its memory, with the device that its ranks have on a site.
 
     A GPU where the benchmark takes them and the site has them; else what a rank is given of the
-    host's memory: the site's limit, ``memory_gib_per_rank``, or its share of a node.
+    host's memory: ``memory_gib_per_rank``, or its share of a node.
     """
     if benchmark.memory is None:
         return None
     if benchmark.gpus is not None and site.gpus_per_node:
         gpu = site.memory_gib_per_gpu
         return benchmark.memory.on(None if gpu is None else text_of(gpu))
-    given = site.memory_limit_gib_per_rank or memory_gib_per_rank
-    if given is not None:
-        return benchmark.memory.on(text_of(given))
+    if memory_gib_per_rank is not None:
+        return benchmark.memory.on(text_of(memory_gib_per_rank))
     if site.memory_gib_per_node is None:
         return benchmark.memory
     ranks = "(ranks if ranks < ranks_per_node else ranks_per_node)"

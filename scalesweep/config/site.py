@@ -220,11 +220,6 @@ class Site(Model):
     """cores that runs may use; null: this machine's"""
     memory_gib_per_node: Positive | None = None
     """GiB that a job may take of a node"""
-    memory_limit_gib_per_rank: Annotated[Positive, Field(le=1e6)] | None = None
-    """most memory in GiB that a process of a rank may have of its own (RLIMIT_DATA: heap, private
-    mappings, stacks); a run that reaches it is OUT_OF_MEMORY
-    ([memory limit](../guide/machine.md#a-limit-of-memory)). For ranks on CPUs: drivers of GPUs map
-    far more than they use"""
     gpus_per_node: Annotated[int, Field(strict=True, ge=0)] = 0
     """requested of every node with `slurm`; a campaign that needs more is refused (0: not known,
     nothing is refused)"""
@@ -360,12 +355,6 @@ class Site(Model):
             "bytes_per_s": stated.get("bytes_per_s", device.bytes_per_s * count),
             "devices": count,
         }
-
-    @property
-    def memory_limit_bytes(self) -> int | None:
-        """Bytes that a process of a rank may have of its own, in whole KiB; None: no limit."""
-        gib = self.memory_limit_gib_per_rank
-        return None if gib is None else max(1, round(gib * 2**20)) * 2**10
 
     def nodes_for(self, point: Mapping[str, Any]) -> int:
         """Nodes that a point takes: ceil(ranks / ranks_per_node)."""

@@ -97,11 +97,9 @@ def may_mend(
     cause: str,
     asked: Asked,
     attempt: int,
-    limited: bool = False,
 ) -> bool:
     """Whether another job, asked for as ``request_for`` would, may end better than the last.
 
-    ``limited``: a rank had reached the limit of memory that the site sets, which stays.
     ``attempt`` is the number of that one, from 1. A hang costs all nodes their whole limit, and
     more time does not cure it. But many are chance (a race at the start, a network or file system
     that stalls): the same again, once.
@@ -114,7 +112,7 @@ def may_mend(
             return asked["limit_s"] is not None and asked["limit_s"] < most_s
         case NextJob.MORE_MEMORY:
             less = asked["mem_mb"] is not None and asked["mem_mb"] < _largest_mb(campaign)
-            return less and not limited
+            return less
         case next_job:
             return next_job is not NextJob.NONE
 

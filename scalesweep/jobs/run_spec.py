@@ -23,7 +23,6 @@ from scalesweep.jobs.job_requests import Request
 from scalesweep.state.programs import folders_of, launcher_of, program_order, python_of
 
 PROFILED_RANK = "profiled_rank.py"  # starts a rank's program under a profiler
-LIMITED_RANK = "limited_rank.sh"  # starts it with a limit of its memory
 
 
 def data_folder(campaign: Campaign, benchmark: Benchmark, point: Mapping[str, Any]) -> str | None:
@@ -82,7 +81,6 @@ def run_spec(
     values = {"python": python, **folders_of(benchmark)}
     command = benchmark.command.fill(point, values, campaign.programs)
     profiler = wrapper(run.profile, site.python, LAUNCHERS / PROFILED_RANK)
-    limit = memory_limit(site, benchmark)
     order: Order = {
         "run_id": split_name(run.run_id)[0],
         "profile": run.profile,
@@ -94,7 +92,7 @@ def run_spec(
         "folder": str(campaign.runs_folder / run.run_id),
         "data": data_folder(campaign, benchmark, point),
         "node_local": site.node_local,
-        "argv": [*launcher, *limiting_words(limit), *profiler, *command],
+        "argv": [*launcher, *profiler, *command],
         "env": {**site_environment(site), **benchmark.variables(point)},
         "prologue": list(site.prologue),
         "time_limit_s": request.limit_s if request else experiment.time_limit_minutes * 60,
@@ -109,21 +107,7 @@ def run_spec(
         order["extract"] = extract
     if study := study_folder():
         order["study"] = str(study)
-    if limit is not None:
-        order["memory_limit_bytes"] = limit
     return order
-
-
-def memory_limit(site: Site, benchmark: Benchmark) -> int | None:
-    """The bytes that the site gives a rank; None without a limit, and for probes: these ask what
-    the machine can do, not what fits it, and their framework may need more to start."""
-    return None if benchmark.ceiling else site.memory_limit_bytes
-
-
-def limiting_words(limit: int | None) -> list[str]:
-    """The words that limit the memory of a rank to so many bytes, in front of its program; none
-    without a limit."""
-    return [] if limit is None else ["sh", str(LAUNCHERS / LIMITED_RANK), str(limit // 2**10)]
 
 
 def _extract(

@@ -230,9 +230,7 @@ class Submission:
         experiment, _ = self.runs[run_id]
         if attempt >= of_slurm(self.campaign.site).max_attempts:
             return None, ""
-        failure = read_failure(self._folder(run_id)) or {}
-        limited = "limit_bytes" in failure.get("memory", {})
-        if not may_mend(self.campaign, experiment, cause, asked, attempt, limited):
+        if not may_mend(self.campaign, experiment, cause, asked, attempt):
             return None, ""
         request = self.request(run_id, attempt + 1)
         if self.budget_left is not None:

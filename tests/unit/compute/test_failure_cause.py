@@ -3,12 +3,10 @@
 What srun and slurmstepd print is from the test cluster (Slurm 22.05).
 """
 
-import json
 import shlex
 import signal
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -16,7 +14,6 @@ from scalesweep.compute.error_lines import OWN, WAITED, reason_of
 from scalesweep.compute.failure_cause import Said, has_labels
 from scalesweep.compute.launcher import launch
 from scalesweep.core.causes import Cause
-from scalesweep.core.paths import LAUNCHERS
 from tests.conftest import ROOT
 from tests.fakes.failure_texts import BENIGN, TEXTS, raised
 from tests.unit.compute.test_launcher import failure, spec
@@ -352,28 +349,3 @@ def test_the_last_line_of_a_program_is_its_own(tmp_path: Path, text: str, last: 
     log = tmp_path / "stderr.log"
     log.write_text(text)
     assert Said.read(log, labelled=False).own[-1] == last
-
-
-MIB = 2**20
-
-
-def limited(folder: Path, mib: int, program: str) -> dict[str, Any]:
-    """failure.json of a run of one rank with a limit of its memory."""
-    words = ["sh", str(LAUNCHERS / "limited_rank.sh"), str(mib * 1024)]
-    argv = [*words, sys.executable, "-c", program]
-    order = spec(folder, argv=argv, memory_limit_bytes=mib * MIB)
-    assert launch(order, ROOT) == 1
-    found: dict[str, Any] = json.loads((folder / order["run_id"] / "failure.json").read_text())
-    return found
-
-
-def test_a_program_that_reaches_the_sites_limit_of_memory(tmp_path: Path) -> None:
-    found = limited(tmp_path / "reaches", 100, f"x = bytearray({200 * MIB})")
-    assert found["cause"] == "OUT_OF_MEMORY" and found["memory"] == {"limit_bytes": 100 * MIB}
-    assert found["detail"].endswith("under the site's limit of 100 MiB a rank")
-    # The loader has no memory before Python's first line.
-    found = limited(tmp_path / "starts", 1, "print('never')")
-    assert found["cause"] == "OUT_OF_MEMORY" and "limit of 1 MiB a rank: " in found["detail"]
-    found = limited(tmp_path / "below", 100, f"x = bytearray({20 * MIB}); raise SystemExit(3)")
-    assert found["cause"] == "NON_ZERO_EXIT" and "memory" not in found
-    assert found["detail"] == "exit code 3 (under the site's limit of 100 MiB a rank)"

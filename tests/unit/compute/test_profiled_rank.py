@@ -4,7 +4,6 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -108,26 +107,6 @@ def test_measured_runs_are_started_without_a_profiler(campaign_of: Load) -> None
     place = profiled.index(wrapped[1]) - 1
     assert profiled[place : place + 4] == wrapped
     assert [*profiled[:place], *profiled[place + 4 :]] == measured
-
-
-def test_a_limit_of_memory_stands_in_front_of_every_rank(campaign_of: Load) -> None:
-    campaign = campaign_of("axes: {ranks: [2]}\nprofile: nsys\n")
-    site = campaign.site.model_copy(update={"memory_limit_gib_per_rank": 0.5})
-    limited = replace(campaign, site=site)
-    experiment = campaign.experiments[0]
-    for run in (experiment.runs[0], experiment.profiles[0]):
-        free, order = run_spec(campaign, experiment, run), run_spec(limited, experiment, run)
-        words = ["sh", str(LAUNCHERS / "limited_rank.sh"), str(512 * 1024)]
-        place = order["argv"].index(words[1]) - 1
-        launcher = campaign.site.launcher(run.point)
-        assert order["argv"][:place] == free["argv"][:place] == launcher
-        assert order["argv"][place : place + 3] == words
-        assert order["argv"][place + 3 :] == free["argv"][place:]
-        assert order["memory_limit_bytes"] == 2**29 and "memory_limit_bytes" not in free
-    # What asks how fast the machine is, is not limited.
-    probe = replace(experiment, benchmark=replace(experiment.benchmark, ceiling="compute"))
-    order = run_spec(limited, probe, probe.runs[0])
-    assert "memory_limit_bytes" not in order and words[1] not in order["argv"]
 
 
 def test_a_profiler_that_is_not_here_is_refused_before_anything_runs(

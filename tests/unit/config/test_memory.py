@@ -81,7 +81,6 @@ def test_the_device_of_a_rank(torch: Benchmark) -> None:
 
     assert gib() is None
     assert gib(memory_gib_per_node=12) == 6
-    assert gib(memory_gib_per_node=12, memory_limit_gib_per_rank=2) == 2
     assert gib(memory_gib_per_node=12, gpus_per_node=4) is None
     assert gib(memory_gib_per_node=12, gpus_per_node=4, memory_gib_per_gpu=79.6) == 79.6
     assert memory_on(torch, load_site("local"), 1.5).texts["device_gib"] == "1.5"  # type: ignore

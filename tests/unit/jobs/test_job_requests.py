@@ -163,14 +163,6 @@ def test_only_some_causes_are_tried_again(
     assert may_mend(campaign, experiment, cause, failed(cause, **asked)["asked"], 1) is mends
 
 
-def test_more_memory_is_no_help_where_the_site_limits_ranks(campaign: Campaign) -> None:
-    (experiment,) = campaign.experiments
-    asked = failed("OUT_OF_MEMORY", mem_mb=1000)["asked"]
-    tried = [may_mend(campaign, experiment, "OUT_OF_MEMORY", asked, 1, limited=each)
-             for each in (False, True)]  # fmt: skip
-    assert tried == [True, False]
-
-
 def test_a_hang_is_tried_once_more_as_it_was(campaign: Campaign) -> None:
     again = request(campaign, failure=failed("HANG", limit_s=120.0, minutes=3))
     assert (again.limit_s, again.shape.exclude) == (600, "")
