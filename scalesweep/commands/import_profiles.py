@@ -5,7 +5,6 @@ import math
 from pathlib import Path
 
 from scalesweep.config.benchmark import load_benchmark
-from scalesweep.core.cpu_limit import TookTooLongError, cpu_limit
 from scalesweep.core.errors import UserError
 from scalesweep.importers import PROFILES, cli
 from scalesweep.importers.imported_run import NotRead
@@ -17,7 +16,6 @@ from scalesweep.importers.rank_map import RankMap
 from scalesweep.importers.write_campaign import Rules
 
 MOST_S = 1e9
-GROUPING_S = 60.0  # of CPU time, which a pattern of a user may need
 
 
 def run(args: argparse.Namespace) -> None:
@@ -32,13 +30,7 @@ def run(args: argparse.Namespace) -> None:
         )
     known = load_benchmark(args.benchmark, "--benchmark") if args.benchmark else None
     source = read_source(Path(args.source), args.ranks or RankMap({}), window)
-    try:
-        with cpu_limit(GROUPING_S):
-            made = runs_of(source.profiles, Path(args.source), known)
-    except TookTooLongError:
-        raise UserError(
-            f"benchmark {args.benchmark}: parts: a pattern takes too long; make it simpler"
-        ) from None
+    made = runs_of(source.profiles, Path(args.source), known)
     rules = {known.name: Rules()} if known else {}
     for name in made.parameters:
         cli.claim(args)

@@ -6,10 +6,9 @@ from functools import partial
 from pathlib import Path
 from typing import Protocol
 
-from scalesweep.compute.log_lines import Line, has_packed_name, read_lines
+from scalesweep.compute.log_lines import Line, read_lines
 from scalesweep.compute.log_reader import Reader
 from scalesweep.config.log_readers import shipped_readers
-from scalesweep.core.cpu_limit import TookTooLongError, cpu_limit, reading_limit
 from scalesweep.core.errors import UserError
 from scalesweep.importers import (
     collective_logs,
@@ -65,8 +64,6 @@ _NAMED: dict[_Sign, Callable[[Path], bool]] = {
     result_json.HUGGING_FACE_SIGN: result_json.is_hugging_face,
     result_json.DLIO_SIGN: result_json.is_dlio,
 }
-# Packed logs hold this many times their size, and more only if nothing much is in them.
-_PACKED = 30
 
 
 _RESULTS: dict[str, tuple[_Sign, Callable[[_Lines, Path], Iterator[Found]]]] = {
@@ -146,23 +143,20 @@ def read_items(
 
 
 def is_log(file: Path, seconds: float) -> bool:
-    """Whether a file is a log of a known kind; False for one that cannot be read, or not within so
-    much CPU time."""
+    """Whether a file is a log of a known kind; False for one that cannot be read, or shows it not
+    within so much CPU time."""
+    end = time.process_time() + seconds
+    signs = [sign for sign, _ in _kinds(file, None)]
+    look = lines.Look(shipped_readers().values())
     try:
-        with cpu_limit(min(seconds, _limit(file))):
-            signs = [sign for sign, _ in _kinds(file, None)]
-            look = lines.Look(shipped_readers().values())
-            return any(
-                look.take(line) or any(sign.search(line.text) for sign in signs)
-                for line in read_lines(file)
-            )
-    except (OSError, TookTooLongError):
-        return False
-
-
-def _limit(file: Path) -> float:
-    """CPU seconds that reading a file may take."""
-    return reading_limit(file.stat().st_size * (_PACKED if has_packed_name(file) else 1))
+        for line in read_lines(file):
+            if look.take(line) or any(sign.search(line.text) for sign in signs):
+                return True
+            if time.process_time() > end:
+                return False
+    except OSError:
+        pass
+    return False
 
 
 def _read(file: Path, ranks: int | None, test: str | None, reader: Reader | None) -> Iterator[Item]:
@@ -171,29 +165,14 @@ def _read(file: Path, ranks: int | None, test: str | None, reader: Reader | None
     try:
         if not file.is_file():
             raise OSError(0, "not a regular file")
-        for item in _limited(_items(file, ranks, test, reader), _limit(file)):
+        for item in _items(file, ranks, test, reader):
             there = True
             yield item
     except OSError as error:
         yield Refusal(file, error.strerror or "cannot be read")
-    except TookTooLongError:
-        yield Refusal(file, "takes too long to read: not the log of a program")
     else:
         if not there and not any(is_part(file) for is_part in _PARTS):
             yield NotRead(file)
-
-
-def _limited(items: Iterator[Item], seconds: float) -> Iterator[Item]:
-    """The same items, which may take so much CPU time; raises TookTooLongError."""
-    end = object()
-    while True:
-        begin = time.process_time()
-        with cpu_limit(max(seconds, 1e-3)):
-            item = next(items, end)
-        seconds -= time.process_time() - begin
-        if not isinstance(item, ImportedRun | Refusal | NotRead):
-            return
-        yield item
 
 
 def _items(

@@ -5,7 +5,7 @@ run of a point takes the next repeat that is free, so that the order of imports 
 """
 
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -57,7 +57,6 @@ class Written:
     epochs_run: float | None = None
     unfinished: str = ""
     failed: str = ""
-    began: float | None = None  # Unix time of its first phase, s
     command: tuple[str, ...] = ()  # as its log shows it
     rate: float | None = None  # its benchmark's main metric, where that is so much per second
 
@@ -90,8 +89,6 @@ def write_runs(
             continue
         try:
             yield store.write(item)
-        except _PoorerError as error:
-            yield Refusal(Path(error.there.file), str(error), error.there.line or None, copy=True)
         except _CopyError as error:
             yield item.refused(str(error), copy=True)
         except UserError as error:
@@ -100,14 +97,6 @@ def write_runs(
 
 class _CopyError(UserError):
     """The run is there already."""
-
-
-class _PoorerError(UserError):
-    """The run was there, from a source that says less: this one has replaced it."""
-
-    def __init__(self, there: Written, place: str) -> None:
-        super().__init__(f"the same run as in {place}, which says more of it")
-        self.there = there
 
 
 @dataclass
@@ -124,8 +113,6 @@ class RecordStore:
     _benchmarks: dict[str, Benchmark] = field(default_factory=dict)
     # By the digest of what it was read from.
     _there: dict[str, Written] = field(default_factory=dict)
-    # Digests of the runs that began at a time.
-    _began: dict[float, list[str]] = field(default_factory=dict)
     # Digests of the runs of this import.
     _seen: set[str] = field(default_factory=set)
 
@@ -153,12 +140,7 @@ class RecordStore:
         if run.run_id != folder.name:
             self.unreadable.append(folder.name)
         else:
-            self._keep(run, run.digest or folder.name)
-
-    def _keep(self, run: Written, digest: str) -> None:
-        self._there[digest] = run
-        if run.began is not None:
-            self._began.setdefault(run.began, []).append(digest)
+            self._there[run.digest or folder.name] = run
 
     def _benchmark(self, name: str) -> Benchmark:
         if name not in self._benchmarks:
@@ -185,79 +167,31 @@ class RecordStore:
             )  # fmt: skip
         benchmark = self._benchmark(run.benchmark)
         point = _complete(benchmark, run, self.startable)
-        before = self._there.get(run.source_digest)
-        poorer: Written | None = None
-        if before is not None:
-            more = self._more(before, run)
-            if before.digest in self._seen and more > 0:
-                poorer = before
-            elif before.digest in self._seen or more < 0:
-                self._seen.add(before.digest)
+        if (before := self._there.get(run.source_digest)) is not None:
+            if before.digest in self._seen:
                 raise _CopyError(f"the same run as in {before.place}")
-            same = before.benchmark is benchmark and before.point == point
+            self._seen.add(before.digest)
             numbers = _metrics_digest(run.metrics, run.parts, run.functions)
-            same = same and before.metrics == numbers
-            same = same and before.variant == run.variant
-            ended = (before.unfinished, before.failed) == (run.unfinished, run.failed)
-            if same and ended:
-                self._seen.add(before.digest)
+            there = (before.point, before.metrics, before.variant, before.unfinished, before.failed)
+            now = (point, numbers, dict(run.variant), run.unfinished, run.failed)
+            if before.benchmark is benchmark and there == now:
                 return before
             # Read otherwise than before: its ranks were named, or what is known of it has changed.
             self._move(before)
-        elif (cut := self._part(benchmark, point, run)) is not None:
-            if run.unfinished and len(_longest(run.samples)) <= self._epochs(cut):
-                raise _CopyError(f"a cut copy of the run in {cut.place}")
-            self._move(cut)  # the log has grown since
         record = _record(benchmark, run, point, self._free(benchmark, point), self.folder.name)
         samples_digest = _write(self.folder / record["run_id"], record, run)
         written = _written(benchmark, point, {**record, "samples": samples_digest})
-        self._keep(written, written.digest)
+        self._there[written.digest] = written
         self._seen.add(written.digest)
-        if poorer is not None:
-            raise _PoorerError(poorer, written.place)
+        self._grown(written)
         return written
 
-    def _more(self, before: Written, run: ImportedRun) -> int:
-        """1 where ``run``, read from another file, has all metrics of the one that is there and
-        more; -1 the other way round; else 0."""
-        if before.file == shown(run.file):
-            return 0
-        there = set(read_record(self.folder / before.run_id / RECORD)["metrics"])
-        return (there < set(run.metrics)) - (set(run.metrics) < there)
-
-    def _part(
-        self, benchmark: Benchmark, point: Mapping[str, Any], run: ImportedRun
-    ) -> Written | None:
-        """A run that is there and began as this one did, where one of the two is unfinished.
-
-        They are the same run, of which one log was cut.
-        """
-        if not run.phase_spans:
-            return None
-        for digest in self._began.get(run.phase_spans[0][1], ()):
-            other = self._there.get(digest)
-            if (
-                other is not None
-                and (other.unfinished or run.unfinished)
-                and (other.benchmark is benchmark and other.point == point)
-                and other.variant == run.variant
-                and self._agree(other, run)
-            ):
-                return other
-        return None
-
-    def _agree(self, other: Written, run: ImportedRun) -> bool:
-        """Whether all arrays of two runs are the same as far as both go."""
-        with np.load(self.folder / other.run_id / SAMPLES) as arrays:
-            return all(
-                np.array_equal(arrays[name][: len(mine)], mine[: len(arrays[name])], equal_nan=True)
-                for name, mine in run.samples.items()
-                if name in arrays
-            )
-
-    def _epochs(self, run: Written) -> int:
-        with np.load(self.folder / run.run_id / SAMPLES) as arrays:
-            return len(_longest(dict(arrays)))
+    def _grown(self, written: Written) -> None:
+        """Take away a run that was cut when this file was imported before: its log has grown."""
+        for run in [*self._there.values()]:
+            cut = run.unfinished and run.digest not in self._seen
+            if cut and (run.file, run.line) == (written.file, written.line):
+                self._move(run)
 
     def _move(self, run: Written) -> None:
         """Take away the record of a run that is now one of another point; nothing is lost."""
@@ -314,7 +248,6 @@ def _written(benchmark: Benchmark, point: Mapping[str, Any], record: Mapping[str
         numbers.get("epochs_run"),
         str(record.get("unfinished", "")),
         str(record.get("failed", "")),
-        record["phase_spans"][0][1] if record.get("phase_spans") else None,
         tuple(map(str, record.get("command") or ())),
         _rate(metrics.get(benchmark.main_metric or "")),
     )
@@ -334,11 +267,6 @@ def _metrics_digest(
     """What a corrected map, other patterns or another reader change of a run that is there."""
     by_name = {name: dict(metric) for name, metric in metrics.items()}
     return digest_of([by_name, dict(parts), dict(functions)])
-
-
-def _longest(samples: Mapping[str, Any]) -> Sequence[Any]:
-    """The longest of a run's arrays; they have an entry per epoch."""
-    return max(samples.values(), key=len, default=())
 
 
 def _record(

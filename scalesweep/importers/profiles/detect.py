@@ -6,7 +6,6 @@ from functools import partial
 from pathlib import Path
 
 from scalesweep.analysis.profile import Profile
-from scalesweep.core.cpu_limit import TookTooLongError, cpu_limit, reading_limit
 from scalesweep.core.errors import UserError
 from scalesweep.importers.imported_run import Refusal, shown
 from scalesweep.importers.profiles import (
@@ -118,13 +117,7 @@ def read_source(path: Path, ranks: RankMap | None = None, window: Window | None 
         else:
             groups.setdefault((file.parent, kind, ranks.of(file)), []).append(file)
     for (_, kind, count), files in groups.items():
-        try:
-            with cpu_limit(reading_limit(sum(file.stat().st_size for file in files))):
-                held = _readers(count, window)[kind][1](files)
-        except (TookTooLongError, OSError):
-            words = "takes too long to read, or was changed meanwhile"
-            source.refusals += [Refusal(file, words) for file in files]
-            continue
+        held = _readers(count, window)[kind][1](files)
         source.profiles += held.profiles
         source.refusals += held.refusals
     return source

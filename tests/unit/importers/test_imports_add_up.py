@@ -179,20 +179,13 @@ def test_unfinished_runs_have_a_state_of_their_own(take: Import, tmp_path: Path)
     assert all(states[run.run_id].settled for run in runs)
 
 
-@pytest.mark.parametrize("cut_first", [True, False])
-def test_a_cut_copy_of_a_log_is_the_same_run(take: Import, tmp_path: Path, cut_first: bool) -> None:
-    sources = tmp_path / "sources"
+def test_a_log_that_has_grown_replaces_what_it_gave_before(take: Import, tmp_path: Path) -> None:
     lines = mllog.training([0.5, 0.4, 0.1])
-    (sources / "whole").write_text("".join(lines))
-    (sources / "cut").write_text("".join(lines[:-8]))
-    for name in ("cut", "whole") if cut_first else ("whole", "cut"):
-        items = take(name)
+    for cut in (-8, None):
+        (tmp_path / "sources" / "log").write_text("".join(lines[:cut]))
+        take("log")
     (run,) = RecordStore(tmp_path / "runs" / "imported").runs
     assert run.unfinished == "" and run.epochs_run == 3
-    if not cut_first:
-        (refusal,) = items
-        assert isinstance(refusal, Refusal) and refusal.copy
-        assert "a cut copy of the run in" in refusal.reason
 
 
 def test_identical_content_is_one_run(tmp_path: Path) -> None:
