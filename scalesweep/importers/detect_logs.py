@@ -40,8 +40,8 @@ RULES = {
     **lines.RULES,
 }
 NAMES = (
-    f"{lines.PROGRAMS}, MLPerf, OSU Micro-Benchmarks or "
-    "nccl-tests, and no result of Keras's or Lightning's CSVLogger, Hugging Face's Trainer or DLIO"
+    f"{lines.PROGRAMS}, MLPerf, OSU Micro-Benchmarks, nccl-tests; results of Keras's or "
+    "Lightning's CSVLogger, Hugging Face's Trainer, DLIO"
 )
 
 # What tells files that are read with others.

@@ -54,7 +54,8 @@ def kind_of(source: Path) -> str:
         return TABLE
     raise UserError(
         f"{shown(source)}: {why}; read are logs of {detect_logs.NAMES}, "
-        f"{_WHAT[COSMOFLOW]}, {_WHAT[PROFILES]} and tables (CSV, Markdown, JSON, Parquet)"
+        f"{_WHAT[COSMOFLOW]}, {_WHAT[PROFILES]} and tables (CSV, Markdown, JSON, Parquet); "
+        "the log of a program of your own: --reader FILE.yaml"
     )
 
 

@@ -1,0 +1,403 @@
+"""Small result files: Keras's and Lightning's CSV, Hugging Face's and DLIO's JSON; hostile ones."""
+
+import gzip
+import json
+import math
+import os
+import random
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from scalesweep.core.record import read_record
+from scalesweep.importers import TABLE
+from scalesweep.importers.detect_logs import read_items, read_source
+from scalesweep.importers.imported_run import ImportedRun, Item, NotRead, Refusal
+from scalesweep.importers.rank_map import RankMap
+from scalesweep.importers.which_importer import kind_of
+from tests.fakes.imported_runs import import_runs
+from tests.fakes.mllog import T0, line, values
+
+OLD = "epoch,acc,loss,val_acc,val_loss\n"
+ROWS = "0,0.5,0.7,0.55,0.69\n1,0.625,0.6,0.75,0.5\n"
+# The last entry of trainer_state.json of NukumizuKazuhiko/ab-verifier-qwen2.5-0.5b 801c45d1.
+LAST = {"epoch": 3.0, "step": 120, "total_flos": 597695573409792.0, "train_loss": 0.1191,
+        "train_runtime": 80.2776, "train_samples_per_second": 23.917,
+        "train_steps_per_second": 1.495}  # fmt: skip
+RESULTS = {key: value for key, value in LAST.items() if key != "step"}
+# mlcommons/storage_results_v1.0 1c5efa73, Closed/HPE/results/Cray_C500_4xHDR200_3hosts/
+# unet3d_h100/run-1/summary.json: U-Net's samples have 146,600,628 bytes.
+HPE: dict[str, Any] = {
+    "start": "2024-08-21T04:23:00.990348", "num_accelerators": 6, "num_hosts": 3,
+    "hostname": "c-lmo1017",
+    "metric": {
+        "train_au_percentage": [91.12638990366979, 90.780716522704, 90.53686582427487,
+                                90.40833415896918, 90.71047476721816],
+        "train_au_mean_percentage": 90.7125562353672,
+        "train_au_meet_expectation": "success",
+        "train_throughput_samples_per_second": [58.63440271751043, 58.65038275332279,
+                                                58.5279052815344, 58.41667494006104,
+                                                58.613781129597214],
+        "train_throughput_mean_samples_per_second": 58.56862936440517,
+        "train_io_mean_MB_per_second": 8188.436361237563,
+    },
+    "num_files_train": 28000, "num_files_eval": 0, "num_samples_per_file": 1, "epochs": 5,
+    "end": "2024-08-21T05:02:59.449583",
+}  # fmt: skip
+_MLPERF = [
+    line("submission_benchmark", T0, "llama31_405b"), line("global_batch_size", T0, 64),
+    line("init_start", T0), line("run_start", T0 + 1000), line("run_stop", T0 + 61_000,
+    status="success", samples_count=4096),
+]  # fmt: skip
+
+
+def state(*entries: dict[str, Any], **more: Any) -> dict[str, Any]:
+    """trainer_state.json."""
+    history = [{"epoch": 0.1, "loss": 1.2, "step": 5}, *(entries or (LAST,))]
+    return {"global_step": 120, "train_batch_size": 8, "log_history": history, **more}
+
+
+def lightning(rates: Any = (1.0, 4.0, 4.2, 3.8), world: float = 1, mark: str = "/") -> str:
+    """Rows as CSVLogger writes them: of each logger's call its own columns, the others empty."""
+    names = ["epoch", "step", "loss", "train/time", "train/batches", "train/device/batches_per_sec"]
+    names += ["train/device/samples_per_sec", "train/device/mfu"]
+    names += ["train/batches_per_sec", "train/samples_per_sec"] if world > 1 else []
+    rows, time = [",".join(name.replace("/", mark) for name in names)], 0.0
+    for number, rate in enumerate(rates):
+        time += 10 / rate
+        cells = ["0", str(number), "", f"{time:.6f}", str(10 * number), f"{rate}", f"{rate * 8}"]
+        cells += ["0.25", *([f"{rate * world}", f"{rate * 8 * world}"] if world > 1 else [])]
+        rows.append(",".join(cells))
+        loss = ["0", str(number), f"{random.Random(number).random()}"]
+        rows.append(",".join(loss + [""] * (len(names) - 3)))
+    return "\n".join(rows) + "\n"
+
+
+def written(folder: Path, **files: Any) -> Path:
+    """A folder with files of JSON (or text) by their names."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, content in files.items():
+        text = content if isinstance(content, str) else json.dumps(content, indent=2)
+        ends = "csv" if isinstance(content, str) else "json"
+        (folder / f"{name}.{ends}").write_text(text)
+    return folder
+
+
+def one_of(folder: Path, ranks: int | None = None) -> ImportedRun:
+    """The only run of a folder."""
+    (run,), refusals, others = read_source(folder, ranks)
+    assert (refusals, others) == ([], [])
+    return run
+
+
+FINAL = {"epochs_run": 2, "final_loss": 0.6, "final_validation_loss": 0.5, "final_accuracy": 0.625,
+         "final_validation_accuracy": 0.75}  # fmt: skip
+HISTORIES = {
+    "as Keras 2.2 names them": OLD + ROWS,
+    "as Keras 2.3 names them": "epoch,accuracy,loss,val_accuracy,val_loss\n" + ROWS,
+    "semicolons": (OLD + ROWS).replace(",", ";"),
+    "tabs": (OLD + ROWS).replace(",", "\t"),
+    "quotes, a mark and Windows line ends": "\ufeff"
+    + (OLD + ROWS).replace(",", '","').replace("epoch", '"epoch').replace("\n", '"\r\n')
+    .replace("\n0", '\n"0').replace("\n1", '\n"1'),
+    "another order": "epoch,val_loss,loss,acc,val_acc\n0,0.69,0.7,0.5,0.55\n1,0.5,0.6,0.625,0.75\n",
+    "more columns": "epoch,acc,loss,time,val_acc,val_loss\n"
+    "0,0.5,0.7,12.5,0.55,0.69\n1,0.625,0.6,x,0.75,0.5\n",
+    "blank lines": OLD + "\n" + ROWS.replace("\n", "\n\n"),
+    "a cut last row": OLD + ROWS + "2,0.7,0.5\n",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", HISTORIES)
+def test_what_a_history_tells(tmp_path: Path, kind: str) -> None:
+    (tmp_path / "training_0.log").write_text(HISTORIES[kind])
+    run = one_of(tmp_path)
+    # Whose history it is only its name says; it has neither program nor times.
+    assert run.point == {"ranks": 1, "history": "training_0"}
+    assert run.variant == {"ranks": "not stated"} and one_of(tmp_path, 4).point["ranks"] == 4
+    assert values(run) == FINAL
+    np.testing.assert_array_equal(run.samples["validation_loss"], [[0.69], [0.5]])
+    assert ("columns_not_read" in run.notes) == (kind == "more columns")
+
+
+def test_values_of_a_history_that_are_missing_stay_missing(tmp_path: Path) -> None:
+    rows = "0,0.5,NA,0.55,0.69,1e-3\n1,,nan,0.75,inf,0.0005\n"
+    run = one_of(written(tmp_path, a=OLD.replace("\n", ",lr\n") + rows))
+    assert "loss" not in run.samples and set(run.metrics) == {
+        "final_validation_accuracy", "epochs_run"
+    }  # fmt: skip
+    np.testing.assert_array_equal(run.samples["accuracy"][:, 0], [0.5, np.nan])
+    runs, refusals, _ = read_source(
+        written(tmp_path, a=OLD + ROWS + "0,0.4,0.8,0.45,0.7\n" + OLD + ROWS.replace("7", "8"))
+    )
+    assert refusals == [] and [values(it)["epochs_run"] for it in runs] == [2, 1, 2]
+
+
+def test_repeats_of_histories_are_known_by_their_names(tmp_path: Path) -> None:
+    for place, name in enumerate(("resnet_50", "vgg16", "vgg16_run2", "vgg16.run3")):
+        (tmp_path / f"{name}.csv").write_text(OLD + ROWS.replace("0.7,", f"0.7{place},"))
+    runs, _, _ = read_source(tmp_path)
+    records, refused = import_runs(runs, tmp_path / "runs" / "imported")
+    assert refused == []
+    found = sorted((str(run.point["history"]), run.repeat) for run in records)
+    assert found == [("resnet_50", 0), ("vgg16", 0), ("vgg16", 1), ("vgg16", 2)]
+    record = read_record(next(tmp_path.glob("runs/imported/*/record.json")))
+    assert record["wall_s"] is None and record["phases"] == {}
+    assert records[0].benchmark.main_metric == "final_validation_loss"
+
+
+@pytest.mark.parametrize("mark", ["/", "|", "-"])
+def test_rates_of_lightning(tmp_path: Path, mark: str) -> None:
+    folder = tmp_path / "vit_run_2" / "lightning_logs" / "version_0"
+    run = one_of(written(folder, metrics=lightning(world=16, mark=mark)))
+    # The world size is told by the rates; the first window holds the start-up.
+    assert run.point == {"ranks": 16, "training": "vit"} and run.variant == {}
+    assert values(run) == pytest.approx({
+        "batches_per_second": 3.9, "samples_per_second": 3.9 * 8 * 16, "mfu": 0.25,
+        "run_time": 10 + 2.5 + 10 / 4.2 + 10 / 3.8,
+    })  # fmt: skip
+    written(folder, metrics=lightning(mark=mark))
+    assert one_of(folder).variant == {"ranks": "not stated"}
+    assert values(one_of(folder, 4))["samples_per_second"] == pytest.approx(3.9 * 8 * 4)
+    text = lightning(mark=mark)
+    cut = one_of(written(folder, metrics=text[: text.rindex(",,") - 40]))
+    assert cut.notes["rows"] == 6
+
+
+def test_a_time_of_lightning_that_holds_evaluations_is_left_out(tmp_path: Path) -> None:
+    """As Lightning 2.2 printed 8,951 s for a training of 50 s with three evaluations."""
+    rows = lightning((1.0, *[4.0] * 9)).splitlines()
+    for place in range(13, len(rows), 2):
+        cells = rows[place].split(",")
+        rows[place] = ",".join([*cells[:3], f"{float(cells[3]) + 900:.6f}", *cells[4:]])
+    run = one_of(written(tmp_path, metrics="\n".join(rows) + "\n"))
+    assert "run_time" not in run.metrics and "in one place" in run.notes["run_time"]
+    assert values(run)["batches_per_second"] == 4
+
+
+def test_three_files_of_one_training_are_one_run(tmp_path: Path) -> None:
+    folder = written(
+        tmp_path / "qwen_run_3" / "output",
+        trainer_state=state(), train_results=RESULTS, all_results={**RESULTS, "eval_loss": 0.2},
+    )  # fmt: skip
+    run = one_of(folder)
+    assert run.file.name == "trainer_state.json"
+    assert run.point == {"ranks": 1, "training": "qwen", "per_device_batch_size": 8}
+    # The steps are known whole, the printed rate has three decimals.
+    assert values(run) == pytest.approx({
+        "run_time": 80.2776, "final_loss": 0.1191, "steps_per_second": 120 / 80.2776,
+        "samples_per_second": 23.917,
+    })  # fmt: skip
+    # Results count where the state is of a checkpoint.
+    written(folder, trainer_state={"log_history": []}, train_results={})
+    runs, _, others = read_source(folder)
+    assert [run.file.name for run in runs] == ["all_results.json"]
+    assert values(runs[0])["steps_per_second"] == 1.495 and len(others) == 2
+
+
+def test_old_versions_counted_steps_and_called_them_samples(tmp_path: Path) -> None:
+    """As train_results.json of rnpcs/philschmid-bart-large-cnn-samsum 79540ca0 shows: 14,732
+    samples in 3 epochs of 363.7 s are 121.5 a second."""
+    old = {"epoch": 3.0, "train_runtime": 363.7124, "train_samples": 14732,
+           "train_samples_per_second": 1.905}  # fmt: skip
+    run = one_of(written(tmp_path, train_results=old))
+    assert set(run.metrics) == {"run_time"}
+    assert "counted steps; left out" in run.notes["samples_per_second"]
+    written(tmp_path, train_results={**old, "train_samples_per_second": 121.51})
+    assert values(one_of(tmp_path))["samples_per_second"] == 121.51
+    slow = {"train_runtime": 642.2711, "train_samples_per_second": 0.249,
+            "train_steps_per_second": 0.016}  # fmt: skip
+    run = one_of(written(tmp_path, train_results=slow))
+    assert run.notes["rounded"].endswith(": steps_per_second")
+
+
+def test_a_resumed_training_has_no_rates(tmp_path: Path) -> None:
+    run = one_of(written(tmp_path, trainer_state=state({**LAST, "step": 60}, LAST)))
+    assert set(run.metrics) == {"run_time"}
+    assert run.unfinished.startswith("the training was resumed (1 earlier calls)")
+    # As CoralReefFish/whisper-tiny-nbaiLab 975bb203: train_loss is the sum of the last part's
+    # losses over all steps.
+    logged = [{"loss": 2.0, "step": 40}, {"loss": 1.0, "step": 80}, {"loss": 0.5, "step": 120}]
+    whole = {"log_history": [*logged, {**LAST, "train_loss": 3.5 / 3}]}
+    assert one_of(written(tmp_path, trainer_state=whole)).unfinished == ""
+    part = {"log_history": [*logged, {**LAST, "train_loss": 1.5 / 3}]}
+    run = one_of(written(tmp_path, trainer_state=part))
+    assert run.notes["resumed"] == "train_loss is 0.5, the mean of the logged losses 1.167"
+    # A loss that is none tells nothing, and is no reason to refuse the times.
+    torn = {"log_history": [{"loss": math.nan, "step": 40}, {**LAST, "train_loss": math.nan}]}
+    run = one_of(written(tmp_path, trainer_state=torn))
+    assert (run.unfinished, "final_loss" in run.metrics) == ("", False)
+    # As transformers 5.17 logs losses with include_num_input_tokens_seen.
+    timed = [{"loss": 6.95, "step": 5, "train_runtime": 1.6497}, {**LAST, "train_loss": 6.9}]
+    assert values(one_of(written(tmp_path, trainer_state=state(*timed))))["run_time"] == 80.2776
+
+
+def test_a_summary_of_dlio(tmp_path: Path) -> None:
+    run = one_of(written(tmp_path, summary=HPE))
+    assert run.point == {
+        "ranks": 6, "ranks_per_node": 2, "sample_bytes": 146_600_628, "data_files": 28000,
+        "samples_per_file": 1,
+    }  # fmt: skip
+    assert values(run) == pytest.approx({
+        "throughput": 58.56862936440517, "read_rate": 8188.436361237563 * 2**20,
+        "utilisation": 90.7125562353672, "run_time": 2398.459235,
+    })  # fmt: skip
+    assert run.samples["throughput_by_epoch"].shape == (5, 1)
+    said = {key: HPE["metric"][key] for key in HPE["metric"] if "mean" not in key}
+    run = one_of(written(tmp_path, summary={**HPE, "metric": said}))
+    assert values(run)["throughput"] == pytest.approx(58.56862936440517)
+    assert "read_rate" not in run.metrics and "sample_bytes" not in run.point
+    said = {**HPE["metric"], "train_au_mean_percentage": 99.0}
+    run = one_of(written(tmp_path, summary={**HPE, "metric": said}))
+    assert "the mean of its epochs is 90.7" in run.notes["train_au_mean_percentage"]
+
+
+FAR = {**HPE["metric"], "train_throughput_mean_samples_per_second": 1e6}
+REFUSED: list[tuple[str, Any, str]] = [
+    ("a", OLD, "a header without an epoch"),
+    ("a", OLD + "0,0.7,0.5\n" + ROWS, "3 fields, not 5"),
+    ("a", OLD + ROWS + "2,0.7,0.5,0.8,0.4x\n", "val_loss '0.4x' is not a number"),
+    ("a", OLD + ROWS + "3,0.7,0.5,0.8,0.4\n", "epoch 3 where 2 is expected"),
+    ("a", OLD + "5,0.7,0.5,0.8,0.4\n", "epoch 5 where 0 is expected"),
+    ("a", OLD + "x,0.7,0.5,0.8,0.4\n", "epoch 'x' is not a whole number"),
+    ("a", "epoch,acc,accuracy\n0,0.5,0.5\n", "a column is named twice"),
+    ("a", OLD + "0,,,,\n", "no loss and no accuracy in any epoch"),
+    ("a", "note\n" + OLD + ROWS, "not CSV with a header"),
+    ("metrics", lightning((1.0, 2.0)), "2 rates of ThroughputMonitor: too few"),
+    ("metrics", lightning() + lightning(), "a second header"),
+    ("metrics", lightning().replace("4.2,", "x,"), "'x' is not a number"),
+    ("metrics", lightning().replace("\n0,1,", "\n0,", 1), "a cut line?"),
+    ("metrics", lightning(world=2.5), "all devices' batches/s are 2.5 times one device's"),
+    ("train_results", {"train_runtime": 0.0}, "train_runtime 0 is not above 0"),
+    ("train_results", {"train_runtime": "1"}, "train_runtime '1' is not a number"),
+    ("train_results", {"train_runtime": 1.0, "train_loss": [1]}, "'[1]' is not a number"),
+    ("train_results", {"train_runtime": None}, "no train_runtime"),
+    ("summary", {"train_au_mean_percentage": 1, **HPE, "metric": None}, "no object 'metric'"),
+    ("summary", {**HPE, "num_accelerators": None}, "no num_accelerators"),
+    ("summary", {**HPE, "num_accelerators": 2.5}, "num_accelerators 2.5 is not a whole number"),
+    ("summary", {**HPE, "start": "today"}, "start 'today' is no date"),
+    ("summary", {**HPE, "metric": {"train_au_mean_percentage": 9.0}}, "neither train_throughput"),
+    # A mean that is far from its epochs would make up the bytes of a sample, too.
+    ("summary", {**HPE, "metric": FAR}, "is 1e+06 in the file; the mean of its epochs is 58.5"),
+]
+
+
+@pytest.mark.parametrize(("name", "content", "reason"), REFUSED)
+def test_what_is_refused(tmp_path: Path, name: str, content: Any, reason: str) -> None:
+    runs, (refusal,), _ = read_source(written(tmp_path, **{name: content}))
+    assert runs == [] and reason in refusal.reason
+
+
+def test_what_is_none_of_these(tmp_path: Path) -> None:
+    written(
+        tmp_path, history="epoch,local_times,global_times\n0,[1.0],[1.0]\n",
+        metrics="epoch,step,train_loss,val_loss\n0,49,2.6,\n0,99,,2.4\n", good=OLD + ROWS,
+    )  # fmt: skip
+    (tmp_path / "report.md").write_text(f"result: {json.dumps(LAST)}\n")
+    runs, refusals, others = read_source(tmp_path)
+    assert (len(runs), refusals) == (1, [])
+    assert [file.name for file in others] == ["history.csv", "metrics.csv", "report.md"]
+    table = tmp_path / "runs.jsonl"
+    table.write_text("".join(f"{json.dumps({**LAST, 'ranks': n})}\n" for n in (1, 2)))
+    assert kind_of(table) == TABLE
+    (tmp_path / "._summary.json").write_bytes(b"\0\5\x16\7" + b"\0" * 60)
+    _, (refusal,), _ = read_source(tmp_path)
+    assert refusal.file.name == "._summary.json" and "macOS" in refusal.reason
+
+
+# Name of a file -> what it holds.
+GOOD = {
+    "trainer_state.json": json.dumps(state(), indent=1),
+    "train_results.json": json.dumps({"train_runtime": 80.5, "train_steps_per_second": 1.5}),
+    "metrics.csv": lightning(),
+    "history.csv": OLD + ROWS,
+    "summary.json": json.dumps(HPE, indent=1),
+    "result_0.txt": "".join(_MLPERF),
+}
+NUMBERS = (
+    b"NaN", b"Infinity", b"-Infinity", b"1e999", b"1e308", b"1e-320", b"-1", b"0", b"9" * 400,
+    b"true", b"null", b'"x"', b"[]", b"{}", b"[" * 20_000, b'{"a":' * 20_000,
+)  # fmt: skip
+
+
+def read(folder: Path, name: str, content: bytes) -> list[Item]:
+    """What comes of a file of this content."""
+    (folder / name).write_bytes(content)
+    return list(read_items(folder, RankMap({}, 8)))
+
+
+def check(items: list[Item]) -> None:
+    """Every item is a run with finite metrics, or says why it is none."""
+    for item in items:
+        assert isinstance(item, ImportedRun | Refusal | NotRead)
+        if isinstance(item, ImportedRun):
+            assert all(math.isfinite(it["value"]) for it in item.metrics.values())
+
+
+@pytest.mark.parametrize("name", GOOD)
+def test_other_encodings_are_read(tmp_path: Path, name: str) -> None:
+    text = GOOD[name]
+    (whole,) = read(tmp_path, name, text.encode())
+    assert isinstance(whole, ImportedRun) and whole.metrics
+    for content in (
+        b"\xef\xbb\xbf" + text.encode(), text.replace("\n", "\r\n").encode(),
+        text.encode("utf-16"), gzip.compress(text.encode()),
+    ):  # fmt: skip
+        (run,) = read(tmp_path, name, content)
+        assert isinstance(run, ImportedRun) and run.metrics == whole.metrics
+
+
+@pytest.mark.parametrize("name", GOOD)
+def test_what_is_no_file_of_the_kind(tmp_path: Path, name: str) -> None:
+    packed = gzip.compress(GOOD[name].encode())
+    for content in (b"", gzip.compress(b""), packed[:-9], bytes(range(256)) * 40, b"\0" * 9000):
+        items = read(tmp_path, name, content)
+        check(items)
+        assert not any(isinstance(item, ImportedRun) for item in items)
+
+
+def _places(text: str) -> Iterator[tuple[int, int]]:
+    for match in re.finditer(r"(?<=[:, \[])-?\d+\.?\d*(?=[,}\n\] ])", text):
+        yield match.span()
+
+
+@pytest.mark.parametrize("name", GOOD)
+def test_numbers_that_are_none(tmp_path: Path, name: str) -> None:
+    text = GOOD[name]
+    places = list(_places(text))
+    assert len(places) > 1
+    for begin, end in places[::2][:6]:
+        for number in NUMBERS:
+            check(read(tmp_path, name, text[:begin].encode() + number + text[end:].encode()))
+
+
+@pytest.mark.parametrize("name", [name for name in GOOD if name.endswith(".json")])
+def test_a_key_that_comes_twice_is_refused(tmp_path: Path, name: str) -> None:
+    key, value = next(iter(json.loads(GOOD[name]).items()))
+    twice = f'{{"{key}": {json.dumps(value)},' + GOOD[name].lstrip()[1:]
+    (item,) = read(tmp_path, name, twice.encode())
+    assert isinstance(item, Refusal) and item.reason == f"the key {key!r} comes twice"
+
+
+def test_links_and_what_may_not_be_read(tmp_path: Path) -> None:
+    (tmp_path / "loop.json").symlink_to("loop.json")
+    (tmp_path / "summary.json").symlink_to(tmp_path)
+    os.mkfifo(tmp_path / "trainer_state.json")
+    items = list(read_items(tmp_path, RankMap({}, 8)))
+    assert all(isinstance(item, Refusal | NotRead) for item in items)
+
+
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.sampled_from(sorted(GOOD)), st.data())
+def test_damage_never_stops_a_reader(tmp_path: Path, name: str, data: st.DataObject) -> None:
+    text = GOOD[name].encode()
+    begin = data.draw(st.integers(0, len(text)))
+    end = data.draw(st.integers(begin, min(len(text), begin + 100)))
+    damaged = text[:begin] + data.draw(st.binary(max_size=12)) + text[end:]
+    check(read(tmp_path, name, damaged))
