@@ -14,6 +14,7 @@ from scalesweep.compare.significance import VERDICTS, changes, counts
 from scalesweep.compare.tables import TABLES, make_tables, write_tables
 from scalesweep.core.files import write_atomic
 from scalesweep.smk.campaign_args import open_campaign
+from scalesweep.state.results_folder import claim_folder
 
 PAGE = "compare.html"
 
@@ -37,8 +38,9 @@ def compare(base: Side, new: Side, results: Path) -> dict[str, int]:
 
 def run(args: argparse.Namespace) -> None:
     """Read both sides, write the page and its tables, and say how many points did what."""
-    campaign = open_campaign(args, tell=True)
+    campaign = open_campaign(args, write=False, tell=True)
     base, new = read_sides(args.base, args.new, campaign)
+    claim_folder(campaign.results, "--results")
     verdicts = Counter(compare(base, new, campaign.results))
     print(f"base: {base.place}, {len(base.runs)} runs; new: {new.place}, {len(new.runs)} runs")
     counts = ", ".join(f"{count} {verdict}" for verdict, count in verdicts.items())
