@@ -12,14 +12,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from scalesweep.compute.log_values import DERIVED, KNOWN, WAYS, Value
 from scalesweep.core.errors import UserError, choices
 from scalesweep.core.expressions import Expression
 
-# How the values of many lines become one: the mean of times; of rates that of their times; the
-# mean; the largest; the last. ``elapsed`` is a clock: its differences are times of steps.
-SECONDS, RATE, MEAN, PEAK, LAST, ELAPSED = "seconds", "rate", "mean", "peak", "last", "elapsed"
-WAYS = (SECONDS, RATE, MEAN, PEAK, LAST, ELAPSED)
-STEP_TIME, TOKENS, SAMPLES = "step_time", "tokens_per_second", "samples_per_second"
 # What is longer is no line of progress: a search in it would take long.
 LONGEST_LINE = 4000
 _KINDS = {
@@ -38,50 +34,6 @@ _END = re.compile(r"\d?[|&;<>]")  # where the shell goes on with something else
 _FLAGS = {"true": True, "false": False}
 FACTS, MODEL, FIRST = "facts", "model", "first"
 Fact = str | int | float | bool
-
-
-class Value(NamedTuple):
-    """A value of a line: its metric, and what one printed unit of it is (``times``)."""
-
-    metric: str
-    unit: str
-    better: str = "higher"
-    scope: str = "total"  # rank: of the one that printed it, or of one device; total: of all
-    way: str = MEAN
-    definition: str = ""
-    times: float = 1.0
-
-
-# Metrics that many programs print; those that begin with a key that ends with _ as well.
-KNOWN: Mapping[str, Value] = {
-    value.metric: value
-    for value in (
-        Value(STEP_TIME, "s", "lower", way=SECONDS, definition="time of a step"),
-        Value(TOKENS, "tokens/s", way=RATE, definition="tokens per second of all devices"),
-        Value(f"{TOKENS}_per_device", "tokens/s", "higher", "rank", RATE,
-              "tokens per second of a device"),
-        Value(SAMPLES, "samples/s", way=RATE, definition="samples per second of all devices"),
-        Value("images_per_second", "images/s", "higher", "rank", RATE,
-              "images per second of a rank"),
-        Value("total_images_per_second", "images/s", way=LAST,
-              definition="images per second of all ranks"),
-        Value("final_loss", "1", "lower", way=LAST, definition="loss of the last line"),
-        Value("peak_memory_reserved", "bytes", "lower", "rank", PEAK,
-              "largest memory that PyTorch reserved"),
-        Value("peak_memory_allocated", "bytes", "lower", "rank", PEAK,
-              "largest memory that PyTorch allocated so far"),
-        Value("time_", "s", "lower", "rank",
-              definition="time of a part of a step, on the rank that prints"),
-        Value("flops_per_device_", "FLOP/s", "higher", "rank", RATE,
-              "model FLOP/s of a device, by the program's own count"),
-        Value("hardware_flops_per_device_", "FLOP/s", "higher", "rank", RATE,
-              "hardware FLOP/s of a device, by the program's own count"),
-        Value("model_flop_rate_", "FLOP/s", "higher", "rank", RATE,
-              "model FLOP/s of a device, by the program's own count"),
-    )
-}  # fmt: skip
-# What follows where a log prints, or states, what it is made of.
-DERIVED = {name: KNOWN[name]._replace(way=MEAN) for name in (TOKENS, SAMPLES, STEP_TIME)}
 
 
 class Pattern:
@@ -274,13 +226,13 @@ def has(text: str, marks: tuple[str, ...]) -> bool:
 
 
 _NEEDED = ("marks", "progress", "values", "main")
+# Keys whose values are taken as they are, and those of one text or a list of them.
+_PLAIN = ("main", "averages", "spoiled_lines", "ranks", "steady", "ends", "printers", "parameters")
+_LISTS = ("marks", "settings", "begins", "spoils", "also", "variant", "needs", "along")
 _KEYS = (
-    *("program", "summary", *_NEEDED, "sign", "averages", "settings", FACTS, MODEL, FIRST, "more"),
-    *("derive", "refuse", "begins", "spoils", "spoiled_lines", "also", "rivals", "ranks"),
-    *("command", "variant", "steady", "ends", "needs", "printers", "along", "parameters"),
+    *("program", "summary", "marks", "sign", "progress", "values", FACTS, MODEL, FIRST, "more"),
+    *("derive", "refuse", "rivals", "command", *_PLAIN, *_LISTS[1:]),
 )
-
-
 _STATED = ("unit", "better", "scope")  # of a metric that is no usual one
 _WORDS = {"way": WAYS, "better": ("higher", "lower"), "scope": ("rank", "total")}
 
@@ -290,23 +242,19 @@ def reader_of(content: Any, benchmark: str, where: str) -> Reader:
     _check_keys(content, _KEYS, where)
     if lacking := [key for key in _NEEDED if key not in content]:
         raise UserError(f"{where}: {lacking[0]} is missing")
-    marks = _texts(content, "marks")
-    progress = tuple(Pattern(it, f"{where}: progress") for it in _texts(content, "progress"))
-    begin = "|".join(map(re.escape, marks))
+    plain: dict[str, Any] = {key: content[key] for key in _PLAIN if key in content}
+    plain |= {key: _texts(content, key) for key in _LISTS if key in content}
+    begin = "|".join(map(re.escape, _texts(content, "marks")))
     reader = Reader(
         program=str(content.get("program", benchmark)),
         benchmark=benchmark,
         summary=str(content.get("summary", f"Runs of {benchmark}, from its log.")),
-        marks=marks,
         sign=Pattern(content.get("sign", begin), f"{where}: sign"),
-        progress=progress,
+        progress=tuple(Pattern(it, f"{where}: progress") for it in _texts(content, "progress")),
         values={
             group: _value(value, f"{where}: values.{group}")
             for group, value in content["values"].items()
         },
-        main=content["main"],
-        averages=bool(content.get("averages", False)),
-        settings=_texts(content, "settings"),
         stated=tuple(_stated(content, where)),
         more=tuple(
             (it["mark"], Pattern(it["pattern"], f"{where}: more")) for it in content.get("more", ())
@@ -319,21 +267,10 @@ def reader_of(content: Any, benchmark: str, where: str) -> Reader:
             (Expression(it["when"], f"{where}: refuse"), it["reason"])
             for it in content.get("refuse", ())
         ),
-        begins=_texts(content, "begins"),
-        spoils=_texts(content, "spoils"),
-        spoiled_lines=int(content.get("spoiled_lines", 1)),
-        also=_texts(content, "also"),
         rivals=Pattern(content["rivals"], f"{where}: rivals") if "rivals" in content else None,
-        ranks=content.get("ranks"),
         command=_command(content["command"], f"{where}: command") if "command" in content else None,
-        variant=_texts(content, "variant"),
-        steady=bool(content.get("steady", True)),
-        ends=str(content.get("ends", "")),
-        needs=_texts(content, "needs"),
-        along=_texts(content, "along") or ("data_parallel",),
-        printers=str(content.get("printers", "")),
-        parameters=content.get("parameters", {}),
         declared=content,
+        **plain,
     )
     _check_groups(reader, where)
     return reader

@@ -20,7 +20,6 @@ from scalesweep.compute.log_reader import (
     FACTS,
     LONGEST_LINE,
     MODEL,
-    PEAK,
     Command,
     Fact,
     Reader,
@@ -29,6 +28,7 @@ from scalesweep.compute.log_reader import (
     number_of,
     rounding_of,
 )
+from scalesweep.compute.log_values import PEAK
 from scalesweep.core.errors import UserError
 
 _STEP = re.compile(r"\d{1,12}", re.ASCII)

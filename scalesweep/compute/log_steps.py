@@ -14,7 +14,9 @@ from numpy.typing import NDArray
 
 from scalesweep.analysis.steady_state import steady_state
 from scalesweep.analysis.types import Floats
-from scalesweep.compute.log_reader import (
+from scalesweep.compute.log_reader import Reader
+from scalesweep.compute.log_starts import LogError, Row, Start, by_printer
+from scalesweep.compute.log_values import (
     DERIVED,
     ELAPSED,
     LAST,
@@ -24,10 +26,8 @@ from scalesweep.compute.log_reader import (
     SECONDS,
     STEP_TIME,
     TOKENS,
-    Reader,
     Value,
 )
-from scalesweep.compute.log_starts import LogError, Row, Start, by_printer
 from scalesweep.core.record import STEP_TIMES, WARMUP_STEP_TIMES
 
 # With fewer lines nothing tells where a warm-up ends (analysis/steady_state.py).

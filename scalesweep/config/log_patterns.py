@@ -14,7 +14,8 @@ from scalesweep.compute.log_metrics import (
     digest_of_metrics,
     value_group,
 )
-from scalesweep.compute.log_reader import Reader, Value
+from scalesweep.compute.log_reader import Reader
+from scalesweep.compute.log_values import Value
 from scalesweep.compute.native_format import Meaning
 from scalesweep.compute.stamp_arrays import MEANINGS, digest_of_stamps
 from scalesweep.config.log_readers import find_reader

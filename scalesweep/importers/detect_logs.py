@@ -29,7 +29,7 @@ from scalesweep.importers.imported_run import (
     shown,
 )
 from scalesweep.importers.rank_map import RankMap
-from scalesweep.importers.result_files import Found, run_of
+from scalesweep.importers.result_files import Result, run_of
 from scalesweep.importers.source_files import files_below
 from scalesweep.importers.write_campaign import Rules
 
@@ -66,7 +66,7 @@ _NAMED: dict[_Sign, Callable[[Path], bool]] = {
 }
 
 
-_RESULTS: dict[str, tuple[_Sign, Callable[[_Lines, Path], Iterator[Found]]]] = {
+_RESULTS: dict[str, tuple[_Sign, Callable[[_Lines, Path], Iterator[Result]]]] = {
     "keras_history": (result_csv.KERAS_SIGN, result_csv.keras),
     "lightning_trainer": (result_csv.LIGHTNING_SIGN, result_csv.lightning),
     "huggingface_trainer": (result_json.HUGGING_FACE_SIGN, result_json.hugging_face),
@@ -79,8 +79,8 @@ def _results(
 ) -> Iterator[ImportedRun | Refusal]:
     """The runs of a small result file, or why it has none."""
     try:
-        for found in _RESULTS[benchmark][1](lines, file):
-            yield run_of(benchmark, found, file, ranks)
+        for result in _RESULTS[benchmark][1](lines, file):
+            yield run_of(benchmark, result, file, ranks)
     except ImportRefusedError as error:
         yield Refusal(file, str(error), error.line, benchmark)
 

@@ -9,8 +9,8 @@ from typing import Any
 
 from scalesweep.analysis.device_peaks import DEVICES, DRIVER_NAMES
 from scalesweep.analysis.flop_conventions import MFU, flop_metric
-from scalesweep.compute.log_reader import TOKENS
 from scalesweep.compute.log_starts import LogError
+from scalesweep.compute.log_values import TOKENS
 from scalesweep.core.formatting import number
 from scalesweep.importers.imported_run import shown
 

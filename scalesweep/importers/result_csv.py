@@ -11,7 +11,7 @@ from scalesweep.compute.log_lines import Line
 from scalesweep.importers.imported_run import ImportRefusedError, shown
 from scalesweep.importers.repeat_names import plain_name
 from scalesweep.importers.result_files import (
-    Found,
+    Result,
     cell_value,
     named_by_folder,
     plain_file_name,
@@ -34,7 +34,7 @@ _COLUMNS = {
 }  # fmt: skip
 
 
-def keras(lines: Callable[[], Iterable[Line]], file: Path) -> Iterator[Found]:
+def keras(lines: Callable[[], Iterable[Line]], file: Path) -> Iterator[Result]:
     """Each training of a history: it begins at epoch 0, also where it was appended."""
     name = plain_file_name(file)
     for end in (".csv", ".log", ".txt", ".tsv"):
@@ -67,14 +67,14 @@ def keras(lines: Callable[[], Iterable[Line]], file: Path) -> Iterator[Found]:
 
 def _history(
     rows: list[dict[str, float]], line: int, history: str | None, unread: list[str]
-) -> Found:
+) -> Result:
     arrays = {name: np.array([[row[name]] for row in rows]) for name in rows[0]}
     samples = {name: array for name, array in arrays.items() if np.isfinite(array).any()}
     if not samples:
         raise ImportRefusedError("no loss and no accuracy in any epoch", line)
     values = {f"final_{name}": float(array[-1, 0]) for name, array in samples.items()}
     notes = {"times": "a history has none", **({"columns_not_read": unread} if unread else {})}
-    return Found(
+    return Result(
         {**values, "epochs_run": len(rows)}, {"history": history}, samples, notes, rows, line
     )
 
@@ -94,7 +94,7 @@ _JUMP = 20
 _WHOLE = 0.02
 
 
-def lightning(lines: Callable[[], Iterable[Line]], file: Path) -> Iterator[Found]:
+def lightning(lines: Callable[[], Iterable[Line]], file: Path) -> Iterator[Result]:
     """The training of a metrics.csv."""
     columns: dict[str, list[float]] = {}
     rows, headers = 0, 0
@@ -115,22 +115,22 @@ def lightning(lines: Callable[[], Iterable[Line]], file: Path) -> Iterator[Found
     world = _world(columns, batches)
     times = positive(columns.get("train/time", ()))
     wrong = _jumps(columns)
-    found = Found({}, {"training": named_by_folder(file)}, {"batch_rates": batches[:, None]})
-    found.values = {
+    result = Result({}, {"training": named_by_folder(file)}, {"batch_rates": batches[:, None]})
+    result.values = {
         name: _median(columns, f"train/device/{key}")
         for name, key in (
             ("batches_per_second", "batches_per_sec"), ("samples_per_second", "samples_per_sec"),
             ("items_per_second", "items_per_sec"), ("mfu", "mfu"),
         )
     }  # fmt: skip
-    found.values["run_time"] = float(times.max()) if len(times) and not wrong else None
-    found.notes = {"rows": rows, **({"run_time": wrong} if wrong else {})}
+    result.values["run_time"] = float(times.max()) if len(times) and not wrong else None
+    result.notes = {"rows": rows, **({"run_time": wrong} if wrong else {})}
     if world:
-        found.point["ranks"] = world
-        found.notes["ranks"] = "all devices' batches/s over one device's"
-    found.per_rank = ("samples_per_second", "items_per_second")
-    found.evidence = sorted(columns.items())
-    yield found
+        result.point["ranks"] = world
+        result.notes["ranks"] = "all devices' batches/s over one device's"
+    result.per_rank = ("samples_per_second", "items_per_second")
+    result.evidence = sorted(columns.items())
+    yield result
 
 
 def _median(columns: Mapping[str, list[float]], name: str) -> float | None:

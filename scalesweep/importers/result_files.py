@@ -57,7 +57,7 @@ def _made(kind: Kind) -> Made:
 
 
 @dataclass
-class Found:
+class Result:
     """What a file, or a training in it, states."""
 
     values: dict[str, float | None] = field(default_factory=dict)  # by metric
@@ -71,27 +71,27 @@ class Found:
     per_rank: tuple[str, ...] = ()  # metrics of all ranks whose values are of one
 
 
-def run_of(benchmark: str, found: Found, file: Path, ranks: int | None) -> ImportedRun:
-    """The run of what was found; of ``ranks``, or of one if neither they nor the file say it."""
+def run_of(benchmark: str, result: Result, file: Path, ranks: int | None) -> ImportedRun:
+    """The run of a result; of ``ranks``, or of one if neither they nor the file say it."""
     kind = kind_of(benchmark)
-    stated = found.point.pop("ranks", None)
-    origin = found.notes.pop("ranks", "the file") if stated else "--ranks" if ranks else UNKNOWN
-    for name in found.per_rank:
-        if (value := found.values.get(name)) is not None:
-            found.values[name] = value * (stated or ranks or 1)
+    stated = result.point.pop("ranks", None)
+    origin = result.notes.pop("ranks", "the file") if stated else "--ranks" if ranks else UNKNOWN
+    for name in result.per_rank:
+        if (value := result.values.get(name)) is not None:
+            result.values[name] = value * (stated or ranks or 1)
     modified = datetime.fromtimestamp(file.stat().st_mtime, UTC)
-    begin, end = found.span or (modified, modified)
+    begin, end = result.span or (modified, modified)
     return ImportedRun(
         benchmark=benchmark,
         made=_made(kind),
-        point={"ranks": stated or ranks or 1, **found.point},
+        point={"ranks": stated or ranks or 1, **result.point},
         variant={} if stated or ranks else {"ranks": "not stated"},
         file=file,
-        line=found.line,
-        source_digest=digest_of([benchmark, repr(found.evidence)]),
+        line=result.line,
+        source_digest=digest_of([benchmark, repr(result.evidence)]),
         started=begin,
         ended=max(begin, end),
-        samples=found.samples,
+        samples=result.samples,
         samples_per_epoch=0,
         metrics={
             name: {
@@ -101,17 +101,17 @@ def run_of(benchmark: str, found: Found, file: Path, ranks: int | None) -> Impor
                 "scope": it.get("scope", "total"),
             }
             for name, it in kind["metrics"].items()
-            if (value := found.values.get(name)) is not None and math.isfinite(value)
+            if (value := result.values.get(name)) is not None and math.isfinite(value)
         },
         notes={
             "importer": kind["program"],
             "dates": "as the file has them, without a time zone: taken for UTC"
-            if found.span
+            if result.span
             else file_dates("the file"),
             "assumed": {"ranks": origin},
-            **found.notes,
+            **result.notes,
         },
-        unfinished=found.unfinished,
+        unfinished=result.unfinished,
     )
 
 

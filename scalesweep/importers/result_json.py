@@ -13,7 +13,7 @@ from scalesweep.analysis.types import Floats
 from scalesweep.compute.log_lines import PACKED
 from scalesweep.importers.imported_run import ImportRefusedError
 from scalesweep.importers.result_files import (
-    Found,
+    Result,
     count_in,
     named_by_folder,
     number_in,
@@ -72,7 +72,7 @@ def _entries(content: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     ]
 
 
-def hugging_face(_lines: Any, file: Path) -> Iterator[Found]:
+def hugging_face(_lines: Any, file: Path) -> Iterator[Result]:
     """The training of a result file; nothing where a better one is beside it."""
     if is_part(file):
         return
@@ -82,24 +82,24 @@ def hugging_face(_lines: Any, file: Path) -> Iterator[Found]:
     if seconds is None:
         raise ImportRefusedError("no train_runtime: the training had not ended")
     said = entries[-1]
-    found = Found({"run_time": seconds}, {"training": named_by_folder(file)})
-    found.notes = {
+    result = Result({"run_time": seconds}, {"training": named_by_folder(file)})
+    result.notes = {
         key: value
         for key in ("epoch", "total_flos", "train_samples")
         if (value := number_in(said, key)) is not None
     }
     if (batch := count_in(content, "train_batch_size")) is not None:
-        found.point["per_device_batch_size"] = batch
+        result.point["per_device_batch_size"] = batch
     if resumed := _resumed(entries, content):
-        found.notes["resumed"] = resumed
-        found.unfinished = (
+        result.notes["resumed"] = resumed
+        result.unfinished = (
             f"the training was resumed ({resumed}): its time is of the last part only"
         )
     else:
-        found.values["final_loss"] = _loss_in(said, "train_loss")
-        _add_rates(found, said, seconds)
-    found.evidence = sorted((str(key), repr(said[key])) for key in said)
-    yield found
+        result.values["final_loss"] = _loss_in(said, "train_loss")
+        _add_rates(result, said, seconds)
+    result.evidence = sorted((str(key), repr(said[key])) for key in said)
+    yield result
 
 
 def _resumed(entries: list[Mapping[str, Any]], content: Mapping[str, Any]) -> str:
@@ -137,24 +137,24 @@ def _loss_in(entry: Mapping[str, Any], key: str) -> float | None:
     return number_in(entry, key)
 
 
-def _add_rates(found: Found, said: Mapping[str, Any], seconds: float) -> None:
+def _add_rates(result: Result, said: Mapping[str, Any], seconds: float) -> None:
     """Steps, samples and tokens per second, where they are known."""
     steps, printed = count_in(said, "step"), number_in(said, "train_steps_per_second", 0)
     samples = number_in(said, "train_samples_per_second", 0)
-    found.values["steps_per_second"] = printed if steps is None else steps / seconds
-    found.values["tokens_per_second"] = number_in(said, "train_tokens_per_second", 0)
+    result.values["steps_per_second"] = printed if steps is None else steps / seconds
+    result.values["tokens_per_second"] = number_in(said, "train_tokens_per_second", 0)
     coarse = ["steps_per_second"] if steps is None and (printed or 1) < _COARSE else []
     if samples is not None and (printed is not None or _is_of_samples(said, samples, seconds)):
-        found.values["samples_per_second"] = samples
+        result.values["samples_per_second"] = samples
         coarse += ["samples_per_second"] if samples < _COARSE else []
     elif samples is not None:
         # transformers of before May 2021 divided steps by the time and called them samples.
-        found.notes["samples_per_second"] = (
+        result.notes["samples_per_second"] = (
             f"{samples:g} in the file, without train_steps_per_second: an old version, which "
             "counted steps; left out"
         )
     if coarse:
-        found.notes["rounded"] = (
+        result.notes["rounded"] = (
             f"printed with three decimals, more than 1 % off: {', '.join(coarse)}"
         )
 
@@ -183,7 +183,7 @@ def is_dlio(file: Path) -> bool:
     return plain_file_name(file).endswith("summary.json")
 
 
-def dlio(_lines: Any, file: Path) -> Iterator[Found]:
+def dlio(_lines: Any, file: Path) -> Iterator[Result]:
     """The run of a summary."""
     content = read_object(file)
     said = content.get("metric")
@@ -193,31 +193,31 @@ def dlio(_lines: Any, file: Path) -> Iterator[Found]:
     if ranks is None:
         raise ImportRefusedError("no num_accelerators")
     begin, end = (_date(content, key) for key in ("start", "end"))
-    found = Found({}, {"ranks": ranks}, span=(begin, end))
-    found.notes["expectation"] = str(said.get("train_au_meet_expectation"))[:40]
-    rate, use = (_mean(found, said, key) for key in (_RATE, _USE))
+    result = Result({}, {"ranks": ranks}, span=(begin, end))
+    result.notes["expectation"] = str(said.get("train_au_meet_expectation"))[:40]
+    rate, use = (_mean(result, said, key) for key in (_RATE, _USE))
     if rate is None:
         raise ImportRefusedError(f"neither {_RATE.format('_mean')} nor {_RATE.format('')}")
     mebibytes = number_in(said, "train_io_mean_MB_per_second", 0)
-    found.values = {
+    result.values = {
         "throughput": rate, "utilisation": use,
         "read_rate": mebibytes and mebibytes * _MEBI,
         "run_time": (end - begin).total_seconds() if end > begin else None,
     }  # fmt: skip
     if hosts is not None and ranks % hosts == 0:
-        found.point["ranks_per_node"] = ranks // hosts
+        result.point["ranks_per_node"] = ranks // hosts
     if mebibytes is not None:
-        found.point["sample_bytes"] = round(mebibytes * _MEBI / rate)
+        result.point["sample_bytes"] = round(mebibytes * _MEBI / rate)
     for name, key in (("data_files", "num_files_train"), ("samples_per_file", _PER_FILE)):
         if (count := count_in(content, key)) is not None:
-            found.point[name] = count
-    found.samples = {
+            result.point[name] = count
+    result.samples = {
         f"{name}_by_epoch": values[:, None]
         for name, key in (("throughput", _RATE), ("utilisation", _USE))
         if (values := _by_epoch(said, key.format(""))).size
     }
-    found.evidence = [content.get("start"), content.get("hostname"), said]
-    yield found
+    result.evidence = [content.get("start"), content.get("hostname"), said]
+    yield result
 
 
 _PER_FILE = "num_samples_per_file"
@@ -235,7 +235,7 @@ def _by_epoch(said: Mapping[str, Any], key: str) -> Floats:
     return np.array(numbers, np.float64)
 
 
-def _mean(found: Found, said: Mapping[str, Any], name: str) -> float | None:
+def _mean(result: Result, said: Mapping[str, Any], name: str) -> float | None:
     """The stated mean, else that of the epochs; where they differ, notes say so.
 
     Raises ImportRefusedError where they are far apart: one of both is wrong.
@@ -247,7 +247,7 @@ def _mean(found: Found, said: Mapping[str, Any], name: str) -> float | None:
         apart = f"{stated:g} in the file; the mean of its epochs is {own:g}"
         if abs(own / stated - 1) > _FAR:
             raise ImportRefusedError(f"{key} is {apart}")
-        found.notes[key] = apart
+        result.notes[key] = apart
     return own if stated is None else stated
 
 
