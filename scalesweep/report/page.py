@@ -24,7 +24,7 @@ from scalesweep.report.page_data import (
     run_files,
 )
 from scalesweep.report.sections import FILTERS, imported_section, jobs_section
-from scalesweep.slurm.job_table import read_jobs
+from scalesweep.slurm.job_table import is_incomplete, read_jobs
 from scalesweep.tables.hardware import machines, mismatches
 from scalesweep.tables.provenance import FACTS, RunFacts, group, read_facts
 
@@ -80,7 +80,9 @@ def render_report(
         "ceilings": ceilings_section(studies),
         "sources": Counter(summary["source"].tolist()) if "source" in summary else Counter(),
         "machine": _machine(environments),
-        "jobs": jobs_section(read_jobs(jobs), links.to(jobs)) if jobs else None,
+        "jobs": jobs_section(read_jobs(jobs), links.to(jobs), is_incomplete(jobs))
+        if jobs
+        else None,
         "environments": environments,
         "mismatches": mismatches({run_id: run.hardware for run_id, run in facts.items()}),
         "unread": len(done) - len(facts),

@@ -21,15 +21,17 @@ from scalesweep.slurm.sacct import FINAL, JobState
 MAX_SHAPES = 100
 
 
-def jobs_section(rows: Sequence[Row], link: str) -> dict[str, Any] | None:
-    """What the template needs of the rows of jobs.csv, at ``link``; None if there are none."""
-    if not rows:
+def jobs_section(rows: Sequence[Row], link: str, incomplete: bool) -> dict[str, Any] | None:
+    """What the template needs of the rows of jobs.csv, at ``link``; None if there are none, and
+    the accounting has answered (not ``incomplete``)."""
+    if not rows and not incomplete:
         return None
     shapes = shapes_used(rows)
     waits = [row["wait_s"] for row in rows if row["wait_s"] is not None]
     known = [shape.asked_node_hours for shape in shapes if shape.asked_node_hours is not None]
     return {
         "link": link,
+        "incomplete": incomplete,
         "count": len(rows),
         "ends": _ends(rows),
         "partitions": sorted({row["partition"] for row in rows if row["partition"]}),

@@ -234,6 +234,11 @@ def read_jobs(path: Path) -> list[Row]:
     return _read(path, COLUMNS) if path.exists() else []
 
 
+def is_incomplete(path: Path) -> bool:
+    """Whether the accounting did not answer when jobs.csv was made (``collect``)."""
+    return path.exists() and path.stat().st_mtime == 0
+
+
 def _read(path: Path, columns: Mapping[str, Kind]) -> list[Row]:
     with path.open(newline="", encoding="utf-8") as file:
         try:

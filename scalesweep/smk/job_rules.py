@@ -100,7 +100,8 @@ class JobRules:
         return -self.context.positions[run_id]
 
     def step(self, run_id: str) -> str:
-        """A run in words, for people: ``toy ranks=2 size=8, repeat 1: 3 of 27``."""
+        """A run in words, for people: ``toy ranks=2 size=8, repeat 1: 3 of 27``; in a dry run its
+        id too."""
         experiment, run = self.context.runs[run_id]
         point = experiment.benchmark.scaled(run.point)
         axes = dict.fromkeys((*experiment.axes, *experiment.linked))
@@ -108,7 +109,8 @@ class JobRules:
         kind = f" under {run.profile}" if run.profile != NONE else ""
         head = " ".join([experiment.benchmark.name, *values]) + kind
         place = f"{self.context.positions[run_id]:,} of {len(self.context.positions):,}"
-        return visible(f"{shorten(head, 160)}, repeat {run.repeat + 1}: {place}")
+        name = f" ({run_id})" if self.context.dry else ""
+        return visible(f"{shorten(head, 160)}, repeat {run.repeat + 1}: {place}{name}")
 
     def run_resources(self) -> dict[str, Resource]:
         """What the job of a run asks of Slurm, as functions of wildcards and attempt; of the Slurm

@@ -61,8 +61,8 @@ def test_only_what_failed_or_is_new_runs_again(tmp_path: Path) -> None:
 
     second = call(project, 0.01, DIVERGES, 0.02)
     assert second.returncode != 0, second.stderr
-    started = re.findall(r"^Running (\S+) ", second.stderr, re.MULTILINE)
-    assert len(set(started)) == 2 and not done.keys() & set(started), second.stderr
+    started = re.findall(r"learning_rate=(\S+), repeat", second.stderr)
+    assert len(set(started)) == 2 and "0.01" not in started, second.stderr
     assert done.items() < project.records().items() and len(project.records()) == 2
     assert list(states(project).values()).count("done") == 2, states(project)
 

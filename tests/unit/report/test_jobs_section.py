@@ -1,6 +1,7 @@
 """The report's section on Slurm jobs."""
 
 import json
+import os
 import re
 from pathlib import Path
 
@@ -80,3 +81,10 @@ def test_a_failure_names_its_job(tmp_path: Path) -> None:
     assert f"{early.parent.name} (repeat 0, job 7)" in text
     assert f"{late.parent.name} (repeat 0, attempt 1, job 8) stderr" in text
     assert page.count("stderr.log") == 2  # with the failure, and in the table of runs
+
+
+def test_an_accounting_that_did_not_answer_is_told(tmp_path: Path) -> None:
+    root = make_results(tmp_path, [Fake("e", {"a": [1]}, repeats=1)])
+    write_jobs(root)
+    os.utime(root / "jobs.csv", (0, 0))
+    assert "did not answer: jobs are missing here" in visible(jobs_part(render(root)))
