@@ -9,7 +9,7 @@ import resource
 import time
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from scalesweep.compute.power.domains import host_name
 
@@ -20,45 +20,32 @@ _LEAST_S = 0.5  # of the clock: counts are in steps of 10 ms a core
 _BUSY = (0, 1, 2, 5, 6, 7)
 
 
-class _Counts(NamedTuple):
-    """Seconds since some time in the past: of the clock, of busy cores, and of them our own."""
-
-    clock: float
-    busy: float
-    own: float
-
-
 class Load:
     """Around a program: ``load = Load()``, the program, ``load.ended()``, ``load.result()``."""
 
     def __init__(self) -> None:
         """Read the counts for the first time."""
         self._cores = sorted(os.sched_getaffinity(0))
-        self._missing = ""
         self._group = job_group()
-        self._first = self._counts()
-        self._last: _Counts | None = None
+        self._looks = [self._look()]
 
     def ended(self) -> None:
         """Read the counts again, as soon as the program has ended."""
-        self._last = self._counts()
+        self._looks.append(self._look())
 
-    def _counts(self) -> _Counts | None:
-        if self._missing:
-            return None
+    def _look(self) -> tuple[float, float, float] | str:
+        """Seconds of the clock, of busy cores, and of them our own; or why they are not known."""
         try:
-            return _Counts(time.monotonic(), busy_seconds(self._cores), self._own())
+            return time.monotonic(), busy_seconds(self._cores), self._own()
         except (OSError, ValueError, LookupError) as error:
-            self._missing = f"the kernel's counts cannot be read: {error}"
-            return None
+            return f"the kernel's counts cannot be read: {error}"
 
     def _own(self) -> float:
         """CPU seconds of this launcher and all that it started and waited for; in a Slurm job,
         whose ranks are no children of it, of the job's control group on this node."""
         if "SLURM_JOB_ID" not in os.environ:
             whose = (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
-            usages = [resource.getrusage(who) for who in whose]
-            return sum(usage.ru_utime + usage.ru_stime for usage in usages)
+            return sum(sum(resource.getrusage(who)[:2]) for who in whose)
         if self._group is None:
             raise LookupError("the job has no control group of its own")
         return group_seconds(self._group)
@@ -69,21 +56,16 @@ class Load:
         ``others`` is None where it is not known, with the reason in ``missing``. Of a run on
         several nodes the launcher's is the first one, and the only one that is looked at.
         """
-        others = None
-        if self._first is not None and self._last is not None:
-            first, two = self._first, self._last
-            seconds = (two.clock - first.clock) * len(self._cores)
-            busy, own = two.busy - first.busy, two.own - first.own
-            if seconds > _LEAST_S * len(self._cores):
-                others = min(1.0, max(0.0, busy - own) / seconds)
+        others, missing = None, next((look for look in self._looks if isinstance(look, str)), "")
+        known = [look for look in self._looks if not isinstance(look, str)]
+        if len(known) == 2:
+            seconds, busy, own = (after - before for before, after in zip(*known, strict=True))
+            if seconds > _LEAST_S:
+                others = min(1.0, max(0.0, busy - own) / (seconds * len(self._cores)))
             else:
-                self._missing = f"it ran for less than {_LEAST_S:g} s"
-        return {
-            "load": {
-                "others": others, "cores": len(self._cores), "host": host_name(),
-                "missing": self._missing,
-            }
-        }  # fmt: skip
+                missing = f"it ran for less than {_LEAST_S:g} s"
+        facts = {"cores": len(self._cores), "host": host_name(), "missing": missing}
+        return {"load": {"others": others, **facts}}
 
 
 def busy_seconds(cores: Iterable[int], stat: Path = STAT) -> float:

@@ -48,10 +48,7 @@ def counts(monkeypatch: pytest.MonkeyPatch) -> list[tuple[float, float, float]]:
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1})
     looks = iter(found)
 
-    def look(_: Load) -> object:
-        return module._Counts(*next(looks))
-
-    monkeypatch.setattr(Load, "_counts", look)
+    monkeypatch.setattr(Load, "_look", lambda _: next(looks))
     return found
 
 
@@ -90,5 +87,6 @@ def test_the_programs_own_work_is_not_of_others(monkeypatch: pytest.MonkeyPatch)
     code = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {inner!r}])"
     subprocess.run([sys.executable, "-c", f"{code}\n{BUSY.format(0.3)}"], check=True)
     load.ended()
-    assert load._first is not None and load._last is not None
-    assert load._last.own - load._first.own >= 0.6 and len(seen) == 2
+    before, after = load._looks
+    assert not isinstance(before, str) and not isinstance(after, str)
+    assert after[2] - before[2] >= 0.6 and len(seen) == 2
