@@ -91,10 +91,9 @@ def comparison(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def history(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("history")
+    folder, results = tmp_path_factory.mktemp("history"), tmp_path_factory.mktemp("results")
     make_history(folder)
     keep(folder, replace(settled_of(9, 10), first_bad=True))
-    results = folder / "results"
     (results / "runs" / "there" / RUN).mkdir(parents=True)
     (results / "runs" / "there" / RUN / "record.json").write_text("{}")
     (results / "report.html").write_text("<title>the report</title>")
@@ -268,8 +267,8 @@ def test_a_history_changes_with_its_choices_and_leads_to_reports(
         there.locator(".picks select").last.select_option(index=1)
         links = {one.inner_text(): one.get_attribute("href") for one in there.locator("a").all()}
         assert links == {
-            "report": "./results/report.html",
-            RUN: f"./results/runs/there/{RUN}/record.json",
+            "report": "./../results0/report.html",
+            RUN: f"./../results0/runs/there/{RUN}/record.json",
         }
         there.get_by_role("link", name="report").click()
         assert visit.page.title() == "the report"

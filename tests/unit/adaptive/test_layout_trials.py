@@ -316,7 +316,7 @@ def test_imported_layouts_are_named_without_a_campaign(
         "transformer": {"layers": "32", "width": "4096", "sequence": "4096",
                         "micro_batch": "micro_batch", "accumulation": "accumulation"},
     }  # fmt: skip
-    imported(tmp_path, "\n".join(lines) + "\n", content, crossed=False)
+    imported(tmp_path, "\n".join(lines) + "\n", content)
     capsys.readouterr()
     campaign = load_campaign(tmp_path / "campaign.yaml")
     ask(campaign, layouts="5", ranks="64", budget="1")
