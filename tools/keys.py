@@ -15,10 +15,14 @@ import yaml
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
+from scalesweep.config.campaign_keys import CampaignKeys
 from scalesweep.config.models import Model
 from scalesweep.config.site import Site
 
-PAGES: dict[str, tuple[type[Model], str]] = {"site": (Site, "Keys of a site")}
+PAGES: dict[str, tuple[type[Model], str]] = {
+    "campaign": (CampaignKeys, "Keys of a campaign"),
+    "site": (Site, "Keys of a site"),
+}
 WORDS = {
     "integer": "integer", "number": "number", "string": "text", "boolean": "true or false",
     "array": "list", "object": "map", "null": "null",
@@ -40,7 +44,7 @@ def texts_of(model: type[Model]) -> dict[tuple[str, str], str]:
 
 def kind_of(schema: dict[str, Any]) -> str:
     """The type of a value in words, with its bounds."""
-    if several := schema.get("anyOf"):
+    if several := schema.get("anyOf", schema.get("oneOf")):
         return " or ".join(dict.fromkeys(map(kind_of, several)))
     if values := schema.get("enum", [schema["const"]] if "const" in schema else []):
         return ", ".join(f"`{value}`" for value in values)
@@ -58,7 +62,7 @@ def within(schema: Any, place: str) -> list[tuple[str, str]]:
         return []
     if "$ref" in schema:
         return [(place, schema["$ref"].rpartition("/")[2])]
-    inner = [(part, place) for part in (*schema.get("anyOf", ()), *schema.get("allOf", ()))]
+    inner = [(part, place) for part in (*schema.get("anyOf", ()), *schema.get("oneOf", ()))]
     inner += [(schema.get("additionalProperties"), f"{place}.NAME")]
     inner += [(schema.get("items"), f"{place}[]")]
     return [each for part, at in inner for each in within(part, at)]

@@ -24,13 +24,10 @@ from scalesweep.table.declared import columns_of
 
 PAGES = ROOT / "docs" / "reference"
 TITLES = {
-    "campaign": "Keys of a campaign",
     "benchmark": "Keys of benchmark.yaml",
 }
 # Objects whose keys have a table of their own: place in the schema -> heading.
 SECTIONS = {
-    ("campaign", "experiments.NAME"): "An experiment",
-    ("campaign", "experiments.NAME.metrics.NAME"): "A metric that is worked out for each run",
     ("benchmark", "parameters.NAME"): "A parameter",
     ("benchmark", "metrics.NAME"): "A metric",
     ("benchmark", "layout"): "Names of layouts",

@@ -15,8 +15,6 @@ from scalesweep.adaptive.stops import stopped_at
 from scalesweep.analysis.advice.advise import ChoiceAsked
 from scalesweep.analysis.factors import fold_axes
 from scalesweep.config.campaign import Campaign
-from scalesweep.config.grid import exclusions, requirements
-from scalesweep.config.yaml_loader import load_yaml
 from scalesweep.core.formatting import text_of
 from scalesweep.core.plan_format import Plan
 from scalesweep.core.scaling_kinds import OF_SAMPLES
@@ -72,19 +70,7 @@ def make_study(
 
 def excluded_points(campaign: Campaign) -> dict[str, Callable[[Mapping[str, Any]], bool]]:
     """By experiment whether the campaign's rules exclude a point."""
-    excluded, content = {}, load_yaml(campaign.file)
-    for experiment in campaign.experiments:
-        spec = content["experiments"].get(experiment.name, {})
-        where, benchmark = f"{campaign.file}: experiments.{experiment.name}", experiment.benchmark
-        rules: list[Callable[[Mapping[str, Any]], Any]] = [
-            *(
-                rule
-                for rule, _ in exclusions(benchmark, spec.get("exclude", []), f"{where}.exclude")
-            ),
-            *(rule for rule, _ in requirements(benchmark, spec, where)),
-        ]
-        excluded[experiment.name] = _any_of(rules)
-    return excluded
+    return {e.name: _any_of(e.rules) for e in campaign.experiments}
 
 
 def _any_of(rules: Sequence[Callable[[Mapping[str, Any]], Any]]) -> Callable[[Any], bool]:

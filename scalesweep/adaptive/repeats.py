@@ -16,8 +16,9 @@ from typing import Any, NamedTuple
 
 from scalesweep.analysis.repeat_rule import level_of
 from scalesweep.config.campaign import Campaign, with_repeats
+from scalesweep.config.campaign_keys import UntilPrecise
 from scalesweep.config.experiment import Experiment
-from scalesweep.config.repeats import Run, UntilPrecise
+from scalesweep.config.repeats import Run
 from scalesweep.core.files import digest_of
 from scalesweep.core.plan_format import PlanRepeated, PlanRepeats
 from scalesweep.core.status import Status

@@ -5,24 +5,29 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from scalesweep.config.campaign_keys import (
+    CampaignKeys,
+    ControlKeys,
+    ExperimentKeys,
+    Sites,
+)
 from scalesweep.config.control import control_experiment
 from scalesweep.config.derived_metrics import check_same
 from scalesweep.config.executables import Programs, named_programs
 from scalesweep.config.experiment import Experiment, expand_experiment
 from scalesweep.config.experiment_checks import programs_without_path, variables_of
-from scalesweep.config.history_settings import HistorySettings, Track, read_history, read_track
-from scalesweep.config.profiled_runs import ASKED, check_any
+from scalesweep.config.history_settings import HistorySettings, Track, history_of, track_of
+from scalesweep.config.models import read
+from scalesweep.config.profiled_runs import check_any
 from scalesweep.config.repeats import Run, repeated
 from scalesweep.config.run_alone import with_shared_alone
 from scalesweep.config.run_order import arranged
 from scalesweep.config.several_benchmarks import check_parts, of_part, parts
 from scalesweep.config.site import Site, load_site
-from scalesweep.config.yaml_loader import check_schema, load_yaml
+from scalesweep.config.yaml_loader import load_yaml
 from scalesweep.core.errors import UserError
 from scalesweep.core.files import digest_of
 from scalesweep.core.profilers import NOEXCHANGE, NONE
-
-DEFAULT_SEED = 0
 
 
 @dataclass(frozen=True)
@@ -47,7 +52,7 @@ class Campaign:
     programs: Programs
     budget_node_hours: float | None
     seed: int | None
-    control: Mapping[str, Any] | None = None
+    control: ControlKeys | None = None
     accept_stale: frozenset[str] = frozenset()
     canary: bool = False  # whether runs are between two looks at their machine
     imported: Mapping[str, Any] = field(default_factory=dict)
@@ -129,36 +134,29 @@ def load_campaign(
     for each. Raises UserError naming file, key and allowed values.
     """
     content = load_yaml(path)
-    check_schema(content, "campaign", path)
-    site_name = site or _site_name(content["site"], cluster, f"{path}: site")
+    keys = read(CampaignKeys, content, path)
+    site_name = site or _site_name(keys.site, cluster, f"{path}: site")
     machine = load_site(site_name, f"{path}: site")
-    if "concurrent_runs" in content:
+    if keys.concurrent_runs:
         machine = machine.model_copy(update={"concurrent_runs": 1})
     variables: dict[str, set[str]] = {}  # that experiments set, by benchmark
-    specs = list(parts(content["experiments"], str(path)))
+    specs = list(parts(keys.experiments, str(path)))
     for *_, spec in specs:
-        variables.setdefault(spec["benchmark"], set()).update(variables_of(spec))
+        variables.setdefault(spec.benchmark, set()).update(variables_of(spec))
     experiments = tuple(
-        _part(
-            name,
-            whole,
-            spec if profile is None else {**spec, "profile": profile, ASKED: True},
-            machine,
-            variables[spec["benchmark"]],
-            path,
-        )
+        _part(name, whole, spec, machine, variables[spec.benchmark], path, profile)
         for name, whole, spec in specs
     )
-    check_parts(experiments, content["experiments"], str(path))
+    check_parts(experiments, keys.experiments, str(path))
     _check_collisions(experiments, path)
     experiments = with_shared_alone(experiments)
     stated = [(e.name, e.benchmark.name, e.derived) for e in experiments]
     check_same(stated, f"{path}: experiments")
     check_any(profile, [experiment.profiles for experiment in experiments])
-    if "control" in content:
-        control = control_experiment(experiments, content["control"], f"{path}: control")
+    if keys.control:
+        control = control_experiment(experiments, keys.control, f"{path}: control")
         experiments = (*experiments, control)
-    programs = named_programs({**machine.programs, **content.get("programs", {})})
+    programs = named_programs({**machine.programs, **keys.programs})
     unknown: dict[str, str] = {}
     for experiment in experiments:
         where = f"{path}: experiments.{experiment.name}"
@@ -168,41 +166,43 @@ def load_campaign(
     files = sorted({experiment.benchmark.folder / "benchmark.yaml" for experiment in experiments})
     made_of = [content, *(file.read_text() for file in files)]
     digest = digest_of([*made_of, site_name, *([] if profile is None else [profile])])
+    canary = machine.canary if keys.canary is None else keys.canary
     return Campaign(
-        name=content["campaign"],
-        description=content.get("description", ""),
+        name=keys.campaign,
+        description=keys.description,
         file=path,
         site=machine,
-        results=Path(results or content.get("results", "results")),
+        results=Path(results or keys.results),
         experiments=experiments,
         digest=digest,
         programs=Programs(programs, unknown),
-        budget_node_hours=content.get("budget", {}).get("node_hours"),
-        seed=_seed(content.get("order", {})),
-        control=content.get("control"),
-        canary=content.get("canary", machine.canary) and machine.launch is not None,
-        accept_stale=frozenset(content.get("accept_stale", [])),
+        budget_node_hours=keys.budget.node_hours if keys.budget else None,
+        seed=keys.order.seed,
+        control=keys.control,
+        canary=canary and machine.launch is not None,
+        accept_stale=frozenset(keys.accept_stale),
         imported=content.get("imported", {}),
-        consumer=content.get("consumer"),
-        history=read_history(content, f"{path}: history", history, baseline),
-        track=read_track(content),
+        consumer=keys.consumer,
+        history=history_of(keys, history, baseline),
+        track=track_of(keys),
     )
 
 
 def _part(
     name: str,
     whole: str,
-    spec: Mapping[str, Any],
+    spec: ExperimentKeys,
     machine: Site,
     variables: set[str],
     path: Path,
+    profile: str | None,
 ) -> Experiment:
     """An experiment of one benchmark, which may be part of the one that is called ``whole``."""
     where = f"{path}: experiments.{whole or name}"
     try:
-        part = expand_experiment(name, spec, machine, variables, where, path.parent)
+        part = expand_experiment(name, spec, machine, variables, where, path.parent, profile)
     except UserError as error:
-        raise of_part(error, whole, spec["benchmark"]) from None
+        raise of_part(error, whole, spec.benchmark) from None
     return replace(part, part_of=whole)
 
 
@@ -226,18 +226,19 @@ def with_repeats(campaign: Campaign, counts: Mapping[str, Sequence[int]]) -> Cam
     return replace(campaign, experiments=tuple(experiments))
 
 
-def _site_name(site: str | Mapping[str, str], cluster: bool, where: str) -> str:
+def _site_name(site: str | Sites, cluster: bool, where: str) -> str:
     """The site of a campaign that names one, or one for each way to run."""
     if isinstance(site, str):
         return site
     key, other, way = ("slurm", "local", "with") if cluster else ("local", "slurm", "without")
-    if key not in site:
+    name: str | None = getattr(site, key)
+    if name is None:
         raise UserError(
             f"{where}: names no site {way} --profile slurm; add '{key}: NAME' next to "
-            f"'{other}: {site[other]}', or name one (--config site=NAME; of scalesweep: "
+            f"'{other}: {getattr(site, other)}', or name one (--config site=NAME; of scalesweep: "
             "--site NAME)"
         )
-    return site[key]
+    return name
 
 
 def _check_collisions(experiments: tuple[Experiment, ...], path: Path) -> None:
@@ -250,8 +251,3 @@ def _check_collisions(experiments: tuple[Experiment, ...], path: Path) -> None:
             other = seen.setdefault(run.run_id, run)
             if other is not run and (other.point, other.repeat) != (run.point, run.repeat):
                 raise UserError(f"{path}: two points share the id {run.run_id}: rename a value")
-
-
-def _seed(order: str | Mapping[str, int]) -> int | None:
-    """Seed of the order of runs; None for ``as_written``."""
-    return None if isinstance(order, str) else order.get("seed", DEFAULT_SEED)

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from scalesweep.config.campaign_keys import ControlKeys
 from scalesweep.config.experiment import Experiment
 from scalesweep.config.grid import varying_parameters
 from scalesweep.config.repeats import repeated
@@ -11,11 +12,10 @@ from scalesweep.config.run_order import control_repeats
 from scalesweep.core.errors import UserError, choices
 
 CONTROL = "control"  # name of the experiment that the control point is
-CONTROL_EVERY = 10
 
 
 def control_experiment(
-    experiments: Sequence[Experiment], spec: Mapping[str, Any], where: str
+    experiments: Sequence[Experiment], spec: ControlKeys, where: str
 ) -> Experiment:
     """The control point as an experiment of its own, with as many repeats as the others need.
 
@@ -25,14 +25,14 @@ def control_experiment(
     by_name = {experiment.name: experiment for experiment in experiments}
     if CONTROL in by_name:
         raise UserError(f"{where}: experiments.{CONTROL}: this name is reserved for it")
-    source = by_name.get(spec["experiment"])
+    source = by_name.get(spec.experiment)
     if source is None:
         raise UserError(
-            f"{where}.experiment: {spec['experiment']!r} is not an experiment of this campaign; "
-            + choices(spec["experiment"], by_name)
+            f"{where}.experiment: {spec.experiment!r} is not an experiment of this campaign; "
+            + choices(spec.experiment, by_name)
         )
     benchmark = source.benchmark
-    point = _point_of(source, spec.get("point", {}), f"{where}.point")
+    point = _point_of(source, spec.point, f"{where}.point")
     others: set[str] = set()
     shared = 0
     for experiment in experiments:
@@ -43,7 +43,7 @@ def control_experiment(
                 shared = max(shared, run.repeat + 1)
             else:
                 others.add(run.run_id)
-    repeats = control_repeats(len(others), spec.get("every", CONTROL_EVERY), shared)
+    repeats = control_repeats(len(others), spec.every, shared)
     varying = ", ".join(f"{name} {point[name]}" for name in source.axes if name in point)
     return replace(
         source,
@@ -63,6 +63,7 @@ def control_experiment(
         stop=None,
         left_out=frozenset(),
         part_of="",
+        rules=(),
     )
 
 

@@ -11,6 +11,7 @@ from typing import Any
 from scalesweep.analysis.flop_conventions import mixed_conventions
 from scalesweep.analysis.metrics import ENERGY, EPOCH_METRICS, contradiction
 from scalesweep.config.benchmark import Benchmark
+from scalesweep.config.campaign_keys import MetricKeys
 from scalesweep.config.formula import Formula, by_alias
 from scalesweep.config.log_patterns import RESERVED
 from scalesweep.config.reserved_names import OF_RUNS, OF_TABLES, check_metrics, check_parameter
@@ -45,7 +46,7 @@ class DerivedMetric:
 
 
 def derived_metrics(
-    benchmark: Benchmark, spec: Mapping[str, Mapping[str, Any]], where: str
+    benchmark: Benchmark, spec: Mapping[Any, MetricKeys], where: str
 ) -> dict[str, DerivedMetric]:
     """The metrics that an experiment states by formulas; ``where``: campaign file and key.
 
@@ -63,12 +64,12 @@ def derived_metrics(
         if name in RESERVED or name in OF_RUNS or name in OF_TABLES:
             raise UserError(f"{here}: the name is reserved by scalesweep; choose another")
         check_parameter(name, here)
-        text = " ".join(entry["formula"].split())
+        text = " ".join(str(entry.formula).split())
         formula = Formula(text, f"{here}.formula", aliases, "metric or parameter of the runs")
         if fault := mixed_conventions([name, *formula.reads.values()]):
             raise UserError(f"{here}: {fault}")
-        unit, kind = entry["unit"], entry.get("kind", "")
-        better = entry.get("better") or _direction(unit, here)
+        unit, kind = entry.unit, entry.kind or ""
+        better = entry.better or _direction(unit, here)
         if kind and (fault := contradiction(kind, unit, better)):
             raise UserError(f"{here}.kind: {fault}")
         derived[name] = DerivedMetric(
@@ -76,9 +77,9 @@ def derived_metrics(
             reads=formula.reads,
             unit=unit,
             better=better,
-            scope=entry.get("scope", "total"),
+            scope=entry.scope,
             kind=kind,
-            doc=entry.get("doc", ""),
+            doc=entry.doc,
         )
     place, _, key = where.rpartition(".")
     check_metrics({*measured, *derived}, Path(place), key)

@@ -11,6 +11,7 @@ from graphlib import CycleError, TopologicalSorter
 from typing import Any
 
 from scalesweep.config.benchmark import Benchmark
+from scalesweep.config.campaign_keys import ExperimentKeys
 from scalesweep.config.parameter import Parameter
 from scalesweep.config.reserved_names import check_parameter
 from scalesweep.core.errors import UserError
@@ -90,21 +91,20 @@ class Derivation:
 
 
 def derived_parameters(
-    benchmark: Benchmark, spec: Mapping[str, Any], where: str
+    benchmark: Benchmark, spec: ExperimentKeys, where: str
 ) -> tuple[Benchmark, Derivation]:
     """What an experiment derives, and the benchmark with the quantities that are the experiment's.
 
     ``spec``: of the experiment; ``where`` starts messages. Raises UserError for a name that is set
     elsewhere, cannot be derived, or is not known.
     """
-    said = {name: _stated(entry) for name, entry in spec.get("derive", {}).items()}
+    said = spec.derive
     values = {
-        name: Expression(str(entry["value"]), f"{where}.derive.{name}")
-        for name, entry in said.items()
+        name: Expression(entry.value, f"{where}.derive.{name}") for name, entry in said.items()
     }
     rules = [
-        Expression(rule if isinstance(rule, str) else rule["that"], f"{where}.require[{index}]")
-        for index, rule in enumerate(spec.get("require", []))
+        Expression(rule.that, f"{where}.require[{index}]")
+        for index, rule in enumerate(spec.require)
     ]
     read = frozenset().union(*(expression.names for expression in (*values.values(), *rules)))
     set_here = _set_elsewhere(spec)
@@ -117,13 +117,15 @@ def derived_parameters(
         if name in set_here:
             raise UserError(f"{where}: {name!r} is set in {set_here[name]} and in derive; keep one")
     quantities = {
-        name: _quantity(name, entry, f"{where}.{place}.{name}")
-        for name, entry, place in (
-            *((name, entry, "derive") for name, entry in said.items()),
-            *((name, {"type": _ANY}, place) for name, place in set_here.items() if name in read),
-        )
-        if name not in benchmark.parameters
+        name: Parameter(name, (entry.type,), None, entry.doc, entry.unit)
+        for name, entry in said.items()
     }
+    quantities |= {name: Parameter(name, _ANY, None, "") for name in set_here if name in read}
+    quantities = {
+        n: quantity for n, quantity in quantities.items() if n not in benchmark.parameters
+    }
+    for name in quantities:
+        check_parameter(name, f"{where}.{set_here.get(name, 'derive')}.{name}")
     known = benchmark.with_quantities(quantities)
     for expression in values.values():
         expression.check_names(set(known.parameters))
@@ -156,28 +158,11 @@ def check_same(
             )
 
 
-def _stated(entry: Any) -> Mapping[str, Any]:
-    return entry if isinstance(entry, Mapping) else {"value": entry}
-
-
-def _set_elsewhere(spec: Mapping[str, Any]) -> dict[str, str]:
+def _set_elsewhere(spec: ExperimentKeys) -> dict[str, str]:
     """The parameters that an experiment sets, each with the key that does."""
-    places = {name: "linked" for entry in spec.get("linked", []) for name in entry}
-    places |= {name: "extra" for entry in spec.get("extra", []) for name in entry}
-    return places | {name: key for key in ("fixed", "axes") for name in spec.get(key, {})}
-
-
-def _quantity(name: str, entry: Mapping[str, Any], where: str) -> Parameter:
-    """A quantity of the experiment as a parameter. Raises UserError for a reserved name."""
-    check_parameter(name, where)
-    kinds = entry.get("type", "integer")
-    return Parameter(
-        name=name,
-        types=(kinds,) if isinstance(kinds, str) else tuple(kinds),
-        default=None,
-        doc=str(entry.get("doc", "")),
-        unit=entry.get("unit"),
-    )
+    places = {name: "linked" for entry in spec.linked or () for name in entry}
+    places |= {name: "extra" for entry in spec.extra for name in entry}
+    return places | dict.fromkeys(spec.fixed, "fixed") | dict.fromkeys(spec.axes, "axes")
 
 
 def in_order(values: Mapping[str, Expression], where: str) -> list[str]:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from scalesweep.config.benchmark import Benchmark, load_benchmark
+from scalesweep.config.campaign_keys import ExperimentKeys, UntilPrecise
 from scalesweep.config.derived_metrics import DerivedMetric, derived_metrics
 from scalesweep.config.derived_parameters import (
     Derivation,
@@ -35,14 +36,12 @@ from scalesweep.config.grid import (
     grid_points,
     impossible_combinations,
     linked_entries,
-    requirements,
     varying_parameters,
 )
 from scalesweep.config.memory_limit import too_large
 from scalesweep.config.profiled_runs import profiled_runs
 from scalesweep.config.repeats import (
     Run,
-    UntilPrecise,
     listed_points,
     planned_runs,
     until_precise,
@@ -51,6 +50,7 @@ from scalesweep.config.reserved_names import check_varying
 from scalesweep.config.site import Site
 from scalesweep.config.stop_rule import StopRule, stop_rule
 from scalesweep.core.errors import UserError
+from scalesweep.core.expressions import Expression
 
 
 @dataclass(frozen=True)
@@ -68,6 +68,7 @@ class Experiment:
     out: ``left_out`` are the ids of the runs that it has.
     ``alone``: no run of it starts while another of its runs lasts (``concurrent_runs: 1``).
     ``derivation``: which parameters are worked out from others; they are none of ``axes``.
+    ``rules``: what it excludes, whatever points it has.
     ``part_of``: the experiment of several benchmarks of which it is one; empty for all others.
     """
 
@@ -95,6 +96,7 @@ class Experiment:
     alone: bool = False
     derivation: Derivation = field(default_factory=Derivation)
     part_of: str = ""
+    rules: tuple[Expression, ...] = ()
 
     def stages(self) -> dict[str, int]:
         """Of an experiment with ``stop``: which count each run is of, from 0 for the smallest."""
@@ -106,29 +108,34 @@ class Experiment:
 
 
 def expand_experiment(
-    name: str, spec: Mapping[str, Any], site: Site, variables: Set[str], where: str, folder: Path
+    name: str,
+    spec: ExperimentKeys,
+    site: Site,
+    variables: Set[str],
+    where: str,
+    folder: Path,
+    profile: str | None = None,
 ) -> Experiment:
     """The experiment that a campaign file describes by ``spec``, checked and expanded.
 
     ``variables``: those that any experiment of the campaign with this benchmark sets.
     ``folder``: that of the campaign's file, where an import leaves the benchmarks that it made.
-    ``where`` is what messages name. Raises UserError naming key and allowed values.
+    ``profile``: the kind of profile that --config asks of all. ``where`` is what messages name.
+    Raises UserError naming key and allowed values.
     """
-    own = load_benchmark(spec["benchmark"], f"{where}.benchmark", beside=folder)
+    own = load_benchmark(spec.benchmark, f"{where}.benchmark", beside=folder)
     env = check_variables(own, spec, where)
-    own, derivation = derived_parameters(
-        own.scaled_over(spec.get("scale"), f"{where}.scale"), spec, where
-    )
+    own, derivation = derived_parameters(own.scaled_over(spec.scale, f"{where}.scale"), spec, where)
     # What follows from the benchmark's file knows its own parameters only.
     benchmark = own.with_variables(variables)
     axes = {
         key: axis_values(benchmark, key, value, f"{where}.axes.{key}")
-        for key, value in spec.get("axes", {}).items()
+        for key, value in spec.axes.items()
     }
-    linked = linked_entries(benchmark, spec.get("linked", []), f"{where}.linked")
+    linked = linked_entries(benchmark, spec.linked or (), f"{where}.linked")
     fixed = {
         key: own.parameter(key, f"{where}.fixed").normalise(value, f"{where}.fixed")
-        for key, value in spec.get("fixed", {}).items()
+        for key, value in spec.fixed.items()
     }
     grid_sets = {"axes": axes, "linked": linked[0] if linked else {}}
     check_overlap({**grid_sets, "fixed": fixed, "env": env}, where)
@@ -136,15 +143,10 @@ def expand_experiment(
     grid = [derivation.of(point) for point in grid_points(base, axes, linked, where)]
     extras = [
         derivation.of(extra)
-        for extra in extra_points(
-            benchmark, spec.get("extra", []), base, axes, linked, f"{where}.extra"
-        )
+        for extra in extra_points(benchmark, spec.extra, base, axes, linked, f"{where}.extra")
     ]
     check_extras(derivation, extras, f"{where}.extra")
-    asked = [
-        *exclusions(own, spec.get("exclude", []), f"{where}.exclude"),
-        *requirements(own, spec, where),
-    ]
+    asked = exclusions(own, spec, where)
     rules: list[Rule] = [
         *(derivation.excluding(rule, reason) for rule, reason in asked),
         derivation.broken,
@@ -162,39 +164,38 @@ def expand_experiment(
     if benchmark.transformer:  # of every point that would take as long as all other checks
         benchmark.transformer.at(every[0], f"{where}: {benchmark.name}")
 
-    scaling = spec.get("scaling", "none")
+    scaling = spec.scaling
     varied = varying_parameters(benchmark, every)
     check_varying(varied, where)
     varying = tuple(name for name in varied if name not in derivation.derived)
     whole = [point for point in (*grid, *extras) if derivation.broken(point) is None]
     check_scaling(benchmark, scaling, varying, every, where, whole)
-    derived = derived_metrics(benchmark, spec.get("metrics", {}), f"{where}.metrics")
+    derived = derived_metrics(benchmark, spec.metrics, f"{where}.metrics")
     check_main_metric(spec, derived, where)
     runs = planned_runs(benchmark, points, spec)
     return Experiment(
         name=name,
         benchmark=benchmark,
-        description=spec.get("description", ""),
+        description=spec.description,
         scaling=scaling,
         axes=varying,
         linked=tuple(linked[0]) if linked else (),
         points=every,
         runs=runs,
-        profiles=profiled_runs(benchmark, spec, every, runs, where),
+        profiles=profiled_runs(benchmark, spec.profile, profile, every, runs, where),
         excluded=tuple(excluded),
-        time_limit_minutes=float(spec.get("time_limit_minutes", site.time_limit_minutes)),
-        expected_minutes=spec.get("expected_minutes"),
-        memory_gib_per_rank=spec.get("memory_gib_per_rank"),
-        constraint=check_constraint(own, spec.get("constraint"), f"{where}.constraint"),
-        main_metric=check_metric(
-            benchmark, spec.get("main_metric"), f"{where}.main_metric", derived
-        ),
-        until_precise=until_precise(benchmark, spec.get("repeats"), f"{where}.repeats"),
+        time_limit_minutes=spec.time_limit_minutes or site.time_limit_minutes,
+        expected_minutes=spec.expected_minutes,
+        memory_gib_per_rank=spec.memory_gib_per_rank,
+        constraint=check_constraint(own, spec.constraint, f"{where}.constraint"),
+        main_metric=check_metric(benchmark, spec.main_metric, f"{where}.main_metric", derived),
+        until_precise=until_precise(benchmark, spec.repeats, f"{where}.repeats"),
         predict=check_predicted(spec, f"{where}.predict"),
         stop=stop_rule(benchmark, spec, f"{where}.stop"),
-        alone="concurrent_runs" in spec,
+        alone=spec.concurrent_runs is not None,
         derived=derived,
         derivation=derivation,
+        rules=tuple(rule for rule, _ in asked),
     )
 
 

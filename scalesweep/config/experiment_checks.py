@@ -6,12 +6,13 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from scalesweep.config.benchmark import Benchmark
+from scalesweep.config.campaign_keys import ExperimentKeys, UntilPrecise
 from scalesweep.config.command_template import program_named
 from scalesweep.config.parameter import VARIABLE_PREFIX
 from scalesweep.config.reserved_names import check_text
 from scalesweep.config.site import Site
 from scalesweep.core.errors import UserError, choices
-from scalesweep.core.scaling_kinds import NONE, OF_SAMPLES
+from scalesweep.core.scaling_kinds import OF_SAMPLES
 
 _VARIABLE = re.compile("[A-Za-z_][A-Za-z0-9_]*")
 # What the launcher, the scheduler or the way ranks are started tells a rank: another value would
@@ -69,29 +70,29 @@ def programs_without_path(
     }
 
 
-def variables_of(spec: Mapping[str, Any]) -> dict[str, str]:
+def variables_of(spec: ExperimentKeys) -> dict[str, str]:
     """Environment variables that an experiment sets, each with the keys that say so.
 
     Under ``env`` by their names, under ``axes``, ``linked`` and ``extra`` as ``env.NAME``.
     """
-    keys = {f"axes.{key}": key for key in spec.get("axes", {})}
-    for place in ("linked", "extra"):
-        for index, entry in enumerate(spec.get(place, [])):
+    keys = {f"axes.{key}": key for key in spec.axes}
+    for place, entries in (("linked", spec.linked or ()), ("extra", spec.extra)):
+        for index, entry in enumerate(entries):
             keys |= {f"{place}[{index}].{key}": key for key in entry}
-    places = {name: f"env.{name}" for name in spec.get("env", {})}
+    places = {name: f"env.{name}" for name in spec.env}
     for place, key in keys.items():
         if str(key).startswith(VARIABLE_PREFIX):
             places.setdefault(key.removeprefix(VARIABLE_PREFIX), place)
     return places
 
 
-def check_variables(benchmark: Benchmark, spec: Mapping[str, Any], where: str) -> dict[str, str]:
+def check_variables(benchmark: Benchmark, spec: ExperimentKeys, where: str) -> dict[str, str]:
     """The variables of an experiment's ``env`` as parameters.
 
     Raises UserError for a variable, wherever it is set, that a parameter of the benchmark sets,
     and for what is no name of a variable.
     """
-    for key in spec.get("fixed", {}):
+    for key in spec.fixed:
         if str(key).startswith(VARIABLE_PREFIX):
             name = str(key).removeprefix(VARIABLE_PREFIX)
             raise UserError(
@@ -110,7 +111,7 @@ def check_variables(benchmark: Benchmark, spec: Mapping[str, Any], where: str) -
                 f"{where}.{place}: benchmark {benchmark.name} sets this variable by its parameter "
                 f"{benchmark.env[name]}; set that under axes or fixed"
             )
-    return {f"{VARIABLE_PREFIX}{name}": value for name, value in spec.get("env", {}).items()}
+    return {f"{VARIABLE_PREFIX}{name}": value for name, value in spec.env.items()}
 
 
 def check_metric(
@@ -129,29 +130,28 @@ def check_metric(
     )
 
 
-def check_main_metric(spec: Mapping[str, Any], derived: Collection[str], where: str) -> None:
+def check_main_metric(spec: ExperimentKeys, derived: Collection[str], where: str) -> None:
     """Raise UserError where a rule that looks at runs would be about a metric that is worked out
     later, in the tables."""
-    name = spec.get("main_metric")
+    name = spec.main_metric
     if name not in derived:
         return
-    repeats = spec.get("repeats")
-    if isinstance(repeats, Mapping) and "metric" not in repeats:
+    if isinstance(spec.repeats, UntilPrecise) and spec.repeats.metric is None:
         raise UserError(
             f"{where}.repeats: name a metric that runs measure (metric: NAME): {name}, the main "
             "metric, is worked out later"
         )
-    if "stop" in spec:
+    if spec.stop:
         raise UserError(
             f"{where}.main_metric: {name} is worked out after the runs, and stop decides between "
             "them; name a metric that runs measure, or leave out stop"
         )
 
 
-def check_predicted(spec: Mapping[str, Any], where: str) -> tuple[int, ...]:
+def check_predicted(spec: ExperimentKeys, where: str) -> tuple[int, ...]:
     """The counts of ``predict``, sorted. Raises UserError where nothing could be predicted."""
-    if "predict" not in spec:
+    if spec.predict is None:
         return ()
-    if spec.get("scaling", NONE) not in OF_SAMPLES:
+    if spec.scaling not in OF_SAMPLES:
         raise UserError(f"{where}: needs the experiment's scaling; set scaling: weak or strong")
-    return tuple(sorted(spec["predict"]["ranks"]))
+    return tuple(sorted(spec.predict.ranks))

@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from typing import Any, TypeVar
 
 from scalesweep.config.benchmark import Benchmark, PointRule
+from scalesweep.config.campaign_keys import ExperimentKeys, RangeKeys
 from scalesweep.config.derived_parameters import Derivation
 from scalesweep.config.gpus import check_gpus
 from scalesweep.config.growing_model import check_growing_model
@@ -26,7 +27,7 @@ Rule = Callable[[Point], str | None]  # why a point is left out
 def axis_values(benchmark: Benchmark, name: str, value: Any, where: str) -> list[Any]:
     """Values of an axis in order, normalised; refuses repeated ones."""
     parameter = benchmark.parameter(name, where)
-    values = _range(value, where) if isinstance(value, dict) else value
+    values = _range(value, where) if isinstance(value, RangeKeys) else value
     if not isinstance(values, list):
         values = [values]
     elif "array" in parameter.types and values and not isinstance(values[0], list):
@@ -41,31 +42,29 @@ def axis_values(benchmark: Benchmark, name: str, value: Any, where: str) -> list
     return result
 
 
-def _range(spec: Mapping[str, Any], where: str) -> list[Any]:
+def _range(spec: RangeKeys, where: str) -> list[Any]:
     """``{from, to, factor}`` (geometric) or ``{from, to, step}``; ``to`` is included if met."""
-    if not {"from", "to"} <= spec.keys() or not {"factor", "step"} & spec.keys():
-        raise UserError(f"{where}: a range must be {{from, to, factor}} or {{from, to, step}}")
-    start, stop = spec["from"], spec["to"]
+    start, stop = spec.first, spec.last
     if stop < start:
         raise UserError(f"{where}: to = {stop} is less than from = {start}")
-    if "factor" in spec and start <= 0:
+    if spec.factor and start <= 0:
         raise UserError(f"{where}: from = {start}: a range with a factor must start above 0")
     values: list[Any] = []
     value = start
     # Half a step of slack: 0.1 + 0.1 + 0.1 must still reach 0.3.
-    slack = spec.get("step", start) * 1e-9
+    slack = (spec.step or start) * 1e-9
     while value <= stop + slack:
         values.append(value)
         count = len(values)
-        value = (
-            start * spec["factor"] ** count if "factor" in spec else start + count * spec["step"]
-        )
+        value = start * spec.factor**count if spec.factor else start + count * spec.step
         if count > MOST_COMBINATIONS:
             raise UserError(f"{where}: the range has more than {MOST_COMBINATIONS} values")
     return [round(v, 12) if isinstance(v, float) else v for v in values]
 
 
-def linked_entries(benchmark: Benchmark, entries: list[Any], where: str) -> list[dict[str, Any]]:
+def linked_entries(
+    benchmark: Benchmark, entries: Sequence[Point], where: str
+) -> list[dict[str, Any]]:
     """Zipped parameters: every entry sets the same parameters, each to one value."""
     result = []
     for index, entry in enumerate(entries):
@@ -121,37 +120,29 @@ def distinct(points: Iterable[_P], names: Iterable[str]) -> list[_P]:
     return list(first.values())
 
 
-def exclusions(benchmark: Benchmark, rules: list[Any], where: str) -> list[tuple[Expression, str]]:
-    """The rules that leave points out, each with its reason."""
-    result = []
-    for index, rule in enumerate(rules):
-        text, reason = (rule, rule) if isinstance(rule, str) else (rule["when"], rule["reason"])
-        expression = Expression(text, f"{where}[{index}]").check_names(set(benchmark.parameters))
-        if not expression.names:
-            raise UserError(f"{where}[{index}]: '{text}' contains no parameter")
-        result.append((expression, reason))
-    return result
-
-
-def requirements(
-    benchmark: Benchmark, spec: Mapping[str, Any], where: str
+def exclusions(
+    benchmark: Benchmark, spec: ExperimentKeys, where: str
 ) -> list[tuple[Expression, str]]:
-    """The rules that points of an experiment must keep, as expressions of what breaks them, each
-    with its reason.
+    """The expressions that leave points of an experiment out, each with its reason: what it
+    excludes, and what breaks what it requires.
 
     Raises UserError for a rule that reads no parameter, or an unknown one.
     """
-    rules: list[Any] = [
-        {"when": rule, "reason": f"required: {rule}"}
-        if isinstance(rule, str)
-        else {"when": rule["that"], "reason": rule["reason"]}
-        for rule in spec.get("require", [])
+    asked = [
+        *((r.when, r.reason or r.when, f"exclude[{i}]", "{}") for i, r in enumerate(spec.exclude)),
+        *(
+            (r.that, r.reason or f"required: {r.that}", f"require[{i}]", "not ({})")
+            for i, r in enumerate(spec.require)
+        ),
     ]
-    checked = exclusions(benchmark, rules, f"{where}.require")
-    return [
-        (Expression(f"not ({rule.text})", f"{where}.require[{index}]"), reason)
-        for index, (rule, reason) in enumerate(checked)
-    ]
+    rules = []
+    for text, reason, place, form in asked:
+        here = f"{where}.{place}"
+        rule = Expression(text, here).check_names(set(benchmark.parameters))
+        if not rule.names:
+            raise UserError(f"{here}: '{text}' contains no parameter")
+        rules.append((Expression(form.format(text), here), reason))
+    return rules
 
 
 def extra_points(

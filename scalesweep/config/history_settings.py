@@ -3,9 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
-from scalesweep.config.percent import read_percent
+from scalesweep.config.campaign_keys import CampaignKeys
 
 MARGIN = 0.03
 
@@ -39,37 +38,25 @@ class HistorySettings:
         return self.margins.get(metric, self.margin)
 
 
-def read_history(
-    content: Mapping[str, Any],
-    where: str,
-    folder: str | None = None,
-    baseline: str | None = None,
+def history_of(
+    keys: CampaignKeys, folder: str | None = None, baseline: str | None = None
 ) -> HistorySettings | None:
-    """The settings in the content of a campaign file, which ``folder`` and ``baseline`` override.
-
-    None where neither names a folder. Raises UserError for a margin out of range.
-    """
-    spec = content.get("history")
-    spec = {"folder": spec} if isinstance(spec, str) else dict(spec or {})
-    if folder is None and "folder" not in spec:
+    """The settings of a campaign file, which ``folder`` and ``baseline`` override; None where
+    neither names a folder."""
+    said = keys.history
+    if said is None and folder is None:
         return None
     settings = HistorySettings(
-        Path(folder or spec["folder"]).expanduser(),
-        read_percent(spec["margin"], f"{where}.margin") if "margin" in spec else MARGIN,
-        {
-            metric: read_percent(margin, f"{where}.margins.{metric}")
-            for metric, margin in spec.get("margins", {}).items()
-        },
-        spec.get("baseline", ""),
-        read_track(content).repository,
+        Path(folder or (said.folder if said else "")).expanduser(),
+        said.margin if said else MARGIN,
+        said.margins if said else {},
+        said.baseline if said else "",
+        track_of(keys).repository,
     )
     return settings if baseline is None else replace(settings, baseline=baseline)
 
 
-def read_track(content: Mapping[str, Any]) -> Track:
-    """The key ``track`` in the content of a campaign file."""
-    spec = content.get("track", {})
-    repository = spec.get("repository")
-    return Track(
-        Path(repository).expanduser() if repository else None, tuple(spec.get("build", ()))
-    )
+def track_of(keys: CampaignKeys) -> Track:
+    """The measured repository of a campaign file."""
+    repository = keys.track.repository
+    return Track(Path(repository).expanduser() if repository else None, keys.track.build)

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from scalesweep.config.benchmark import Benchmark
+from scalesweep.config.campaign_keys import ExperimentKeys
 from scalesweep.config.grid import Rule
 from scalesweep.config.memory import DEVICE, Memory, PointMemory, point_memory
 from scalesweep.config.site import Site
@@ -34,17 +35,17 @@ def memory_on(
     return benchmark.memory.on(f"{text_of(site.memory_gib_per_node)} / {ranks}")
 
 
-def too_large(benchmark: Benchmark, site: Site, spec: Mapping[str, Any], where: str) -> list[Rule]:
+def too_large(benchmark: Benchmark, site: Site, spec: ExperimentKeys, where: str) -> list[Rule]:
     """What leaves out points that need more than ``skip_if_memory_exceeds`` x their device, by the
     model's default constants: what is planned does not depend on what was measured.
 
     ``spec``: of the experiment; ``where`` starts messages. Raises UserError where no point can be
     judged: benchmark or site do not say what that takes.
     """
-    most = spec.get(KEY)
+    most = spec.skip_if_memory_exceeds
     if most is None:
         return []
-    memory = memory_on(benchmark, site, spec.get("memory_gib_per_rank"))
+    memory = memory_on(benchmark, site, spec.memory_gib_per_rank)
     transformer = benchmark.transformer
     if memory is None or transformer is None:
         raise UserError(
@@ -66,6 +67,6 @@ def too_large(benchmark: Benchmark, site: Site, spec: Mapping[str, Any], where: 
             return None
         if not isinstance(judged, PointMemory) or judged.device is None:
             return None
-        return reason if MemoryFit().needed(judged.parts) > float(most) * judged.device else None
+        return reason if MemoryFit().needed(judged.parts) > most * judged.device else None
 
     return [exceeds]

@@ -14,12 +14,14 @@ from pydantic import (
     BaseModel,
     BeforeValidator,
     ConfigDict,
+    Discriminator,
     Field,
     StrictBool,
     StrictFloat,
     StrictInt,
     StrictStr,
     ValidationError,
+    WithJsonSchema,
     model_validator,
 )
 
@@ -45,6 +47,14 @@ class Model(BaseModel):
             names = ", ".join(map(repr, unknown))
             raise ValueError(f"unknown key {names}; {choices(unknown[0], allowed)}")
         return given
+
+
+class WrongKeyError(ValueError):
+    """What is wrong with a key, of a model that looks at several."""
+
+    def __init__(self, key: str, text: str) -> None:
+        super().__init__(text)
+        self.key = key
 
 
 def matching(pattern: str, wanted: str) -> AfterValidator:
@@ -92,8 +102,48 @@ def or_empty(given: Any) -> Any:
     return "" if given is None else given
 
 
+def kind(given: Any) -> str:
+    """The tag of a value's kind, for fields that may have several (``either``)."""
+    if isinstance(given, bool):
+        return "#flag"
+    for tag, types in (
+        ("#text", str), ("#number", int | float), ("#map", Mapping), ("#list", list | tuple),
+    ):  # fmt: skip
+        if isinstance(given, types):
+            return tag
+    return "#null"
+
+
+def either(wanted: str) -> Discriminator:
+    """A value of one of the kinds that are tagged; ``wanted``: these in words."""
+    return Discriminator(
+        kind, custom_error_type="form", custom_error_message="{wanted}",
+        custom_error_context={"wanted": wanted},
+    )  # fmt: skip
+
+
+def _no_number(given: Any) -> str | None:
+    number = isinstance(given, int | float) and not isinstance(given, bool)
+    return None if number else _is_not(given, "a number")
+
+
+def _share(given: Any) -> float:
+    match = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?) ?%", given) if isinstance(given, str) else None
+    if match is None:
+        raise ValueError(_is_not(given, "percent, such as 3 %"))
+    if not 0 < float(match[1]) <= 100:
+        raise ValueError(f"must be above 0 % and at most 100 %, not {float(match[1]):g} %")
+    return float(match[1]) / 100
+
+
 # Not the length of a field: an item that is wrong would not be told then.
 FILLED = checked(lambda given: None if given else "is empty")
+UNEQUAL = checked(
+    lambda given: (
+        None if len(set(given)) == len(given) else f"{short(list(given))} has equal values"
+    )
+)
+Real = Annotated[Any, checked(_no_number)]  # 4 stays 4
 Text = Annotated[StrictStr, Field(min_length=1)]
 Line = StrictStr
 Lines = tuple[StrictStr, ...]
@@ -113,7 +163,8 @@ Name = Annotated[
     StrictStr, matching(r"[a-z][a-z0-9_]*", "lower-case letters, digits and '_', a letter first")
 ]
 Variable = Annotated[StrictStr, matching(r"[A-Za-z_][A-Za-z0-9_]*", "letters, digits and '_'")]
-Share = Annotated[StrictStr, matching(r"[0-9]+(\.[0-9]+)? ?%", "percent, such as 3 %")]
+# Of 1, written in percent.
+Share = Annotated[float, BeforeValidator(_share), WithJsonSchema({"type": "string"})]
 
 
 def read(model: type[_Model], content: Any, path: Path) -> _Model:
@@ -147,21 +198,25 @@ _BOUNDS = {
 
 def _mistake(error: Any) -> tuple[tuple[Any, ...], str]:
     """Place and sentence of an error of pydantic."""
-    kind, given, where = error["type"], error["input"], error["loc"]
+    what, given, where = error["type"], error["input"], error["loc"]
     about = error.get("ctx", {})
+    where = tuple(part for part in where if not str(part).startswith("#"))
     if where and where[-1] == "[key]":
         where = where[:-2]
-    if kind == "missing":
+    if what == "form":
+        return where, _is_not(given, about["wanted"])
+    if what == "missing":
         return where[:-1], f"the key {where[-1]!r} is missing"
-    if kind == "value_error":
-        return where, str(about["error"])
-    if kind == "literal_error":
+    if what == "value_error":
+        fault = about["error"]
+        return (*where, fault.key) if isinstance(fault, WrongKeyError) else where, str(fault)
+    if what == "literal_error":
         allowed = re.findall(r"'([^']*)'", about["expected"]) or [about["expected"]]
         return where, _not_among(given, allowed)
-    if kind in _BOUNDS:
-        bounds = {key: f"{v:g}" if isinstance(v, float) else v for key, v in about.items()}
-        return where, f"{short(given)} is not {_BOUNDS[kind].format_map(bounds)}"
-    return where, _is_not(given, _KINDS.get(kind.partition("_")[0], "allowed here"))
+    if what in _BOUNDS:
+        bounds = {key: f"{v:.15g}" if isinstance(v, float) else v for key, v in about.items()}
+        return where, f"{short(given)} is not {_BOUNDS[what].format_map(bounds)}"
+    return where, _is_not(given, _KINDS.get(what.partition("_")[0], "allowed here"))
 
 
 def _not_among(given: Any, allowed: Sequence[str]) -> str:

@@ -16,13 +16,11 @@ from scalesweep.core.profilers import (
     folder_name,
 )
 
-# In the content of an experiment: its kind of profile is that of --config, not its own.
-ASKED = ".asked"
-
 
 def profiled_runs(
     benchmark: Benchmark,
-    spec: Mapping[str, Any],
+    stated: str,
+    asked: str | None,
     points: Iterable[Mapping[str, Any]],
     runs: Iterable[Run],
     where: str,
@@ -33,7 +31,7 @@ def profiled_runs(
     profiler of a framework, and this benchmark has none. Raises UserError for a kind that the
     benchmark does not have.
     """
-    kind = spec.get("profile", NONE)
+    kind = asked or stated
     if kind == NONE:
         return ()
     framework = benchmark.framework or UNSAID
@@ -49,9 +47,7 @@ def profiled_runs(
         if kind == NOEXCHANGE:
             what = f"benchmark {benchmark.name} has no exchange that it can leave out; "
     if kind not in allowed:
-        if ASKED in spec and (
-            kind == NOEXCHANGE or (kind in OF_FRAMEWORK and not benchmark.extract)
-        ):
+        if asked and (kind == NOEXCHANGE or (kind in OF_FRAMEWORK and not benchmark.extract)):
             return ()
         raise UserError(f"{where}.profile: {kind!r}: {what}{choices(kind, (NONE, *allowed))}")
     if kind == NOEXCHANGE:

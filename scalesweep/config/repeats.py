@@ -2,13 +2,12 @@
 
 import itertools
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from scalesweep.analysis.metrics import EPOCH_METRICS
 from scalesweep.config.benchmark import Benchmark
+from scalesweep.config.campaign_keys import ExperimentKeys, UntilPrecise
 from scalesweep.config.experiment_checks import check_metric
-from scalesweep.config.percent import read_percent
 from scalesweep.core.errors import UserError
 from scalesweep.core.profilers import NONE
 
@@ -25,47 +24,28 @@ class Run(NamedTuple):
     profile: str = NONE
 
 
-@dataclass(frozen=True)
-class UntilPrecise:
-    """Repeats until the mean of a metric is precise: at least ``least``, at most ``most``.
-
-    ``until`` is the half width of its interval over the mean (0.02 for 2 %); ``metric`` None: the
-    one that figures and findings are about.
-    """
-
-    least: int
-    most: int
-    until: float
-    metric: str | None
-
-
-def until_precise(benchmark: Benchmark, given: Any, where: str) -> UntilPrecise | None:
+def until_precise(benchmark: Benchmark, repeats: Any, where: str) -> UntilPrecise | None:
     """The rule that ``repeats`` of an experiment states; None where their number is fixed.
 
     Raises UserError.
     """
-    if not isinstance(given, Mapping):
+    if not isinstance(repeats, UntilPrecise):
         return None
-    least, most = given["min"], given["max"]
-    if most < least:
-        raise UserError(f"{where}.max: must be {least} (min) or more, not {most}")
-    until = read_percent(given["until"], f"{where}.until")
-    metric = given.get("metric")
-    if metric is not None and metric not in EPOCH_METRICS:
-        check_metric(benchmark, metric, f"{where}.metric", EPOCH_METRICS)
-    return UntilPrecise(least, most, until, metric)
+    if repeats.metric is not None and repeats.metric not in EPOCH_METRICS:
+        check_metric(benchmark, repeats.metric, f"{where}.metric", EPOCH_METRICS)
+    return repeats
 
 
-def listed_points(spec: Mapping[str, Any], combinations: int, where: str) -> list[bool] | None:
+def listed_points(spec: ExperimentKeys, combinations: int, where: str) -> list[bool] | None:
     """Of a list of ``repeats``, as campaigns of imported runs have it: which combinations of axes
     and linked entries have any, and are points. None where ``repeats`` is a number or a rule.
 
     Raises UserError.
     """
-    repeats = spec.get("repeats", 1)
-    if not isinstance(repeats, list):
+    repeats = spec.repeats
+    if not isinstance(repeats, tuple):
         return None
-    if spec.keys() & {"extra", "exclude"} or len(repeats) != combinations or not any(repeats):
+    if spec.extra or spec.exclude or len(repeats) != combinations or not any(repeats):
         raise UserError(
             f"{where}.repeats: a list must hold the repeats of each entry of 'linked', or of each "
             f"combination of these with 'axes' ({combinations}, the last axis changing fastest; "
@@ -75,16 +55,16 @@ def listed_points(spec: Mapping[str, Any], combinations: int, where: str) -> lis
 
 
 def planned_runs(
-    benchmark: Benchmark, points: Mapping[str, Mapping[str, Any]], spec: Mapping[str, Any]
+    benchmark: Benchmark, points: Mapping[str, Mapping[str, Any]], spec: ExperimentKeys
 ) -> tuple[Run, ...]:
     """The runs of an experiment's points, which are given by their identities.
 
     ``repeats`` is how many each has (with a rule, at least), or, as in campaigns of imported runs,
     the numbers of those that each one has.
     """
-    repeats = spec.get("repeats", 1)
-    if not isinstance(repeats, list):
-        count = repeats["min"] if isinstance(repeats, Mapping) else repeats
+    repeats = spec.repeats
+    if not isinstance(repeats, tuple):
+        count = repeats.least if isinstance(repeats, UntilPrecise) else repeats
         return repeated(benchmark, points, itertools.repeat(count, len(points)))
     there = [numbers for numbers in repeats if numbers]
     return tuple(

@@ -12,6 +12,7 @@ from typing import Any
 
 from scalesweep.analysis.flop_conventions import mixed_conventions, unsure_convention
 from scalesweep.config.benchmark import Benchmark, load_benchmark
+from scalesweep.config.campaign_keys import ExperimentKeys
 from scalesweep.config.experiment import Experiment
 from scalesweep.config.grid import check_overlap
 from scalesweep.core.errors import UserError, choices
@@ -36,8 +37,8 @@ def part_name(experiment: str, benchmark: str) -> str:
 
 
 def parts(
-    experiments: Mapping[str, Mapping[str, Any]], path: str
-) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
+    experiments: Mapping[str, ExperimentKeys], path: str
+) -> Iterator[tuple[str, str, ExperimentKeys]]:
     """The experiments of a campaign file: name, name of the one that it is part of (or nothing),
     and what the file says of it with one benchmark.
 
@@ -45,38 +46,38 @@ def parts(
     """
     for name, spec in experiments.items():
         where = f"{path}: experiments.{name}"
-        if isinstance(spec["benchmark"], str):
+        if len(spec.benchmarks) == 1:
             _check_single(spec, where)
             yield name, "", spec
             continue
         _check_several(spec, where, Path(path).parent)
-        for benchmark in spec["benchmark"]:
+        for benchmark in spec.benchmarks:
             yield part_name(name, benchmark), name, _part(spec, benchmark)
 
 
-def _check_single(spec: Mapping[str, Any], where: str) -> None:
-    if "fixed_of" in spec:
+def _check_single(spec: ExperimentKeys, where: str) -> None:
+    if spec.fixed_of:
         raise UserError(
             f"{where}.fixed_of: goes with a list of benchmarks; move its values to fixed"
         )
-    for metric, stated in spec.get("metrics", {}).items():
-        if not isinstance(stated["formula"], str):
+    for metric, stated in spec.metrics.items():
+        if not isinstance(stated.formula, str):
             raise UserError(
                 f"{where}.metrics.{metric}.formula: a map goes with a list of benchmarks; write a "
                 "text"
             )
 
 
-def _check_several(spec: Mapping[str, Any], where: str, folder: Path) -> None:
+def _check_several(spec: ExperimentKeys, where: str, folder: Path) -> None:
     for key, instead in _ALONE.items():
-        if key in spec:
+        if getattr(spec, key):
             raise UserError(f"{where}.{key}: not with several benchmarks; {instead}")
-    names = spec["benchmark"]
+    names = spec.benchmarks
     known = {name: load_benchmark(name, f"{where}.benchmark", beside=folder) for name in names}
-    maps = {"fixed_of": spec.get("fixed_of", {})}
-    for metric, stated in spec.get("metrics", {}).items():
-        if isinstance(stated["formula"], Mapping):
-            maps[f"metrics.{metric}.formula"] = stated["formula"]
+    maps: dict[str, Mapping[str, Any]] = {"fixed_of": spec.fixed_of}
+    for metric, stated in spec.metrics.items():
+        if isinstance(stated.formula, Mapping):
+            maps[f"metrics.{metric}.formula"] = stated.formula
     for key, of in maps.items():
         for benchmark in of:
             if benchmark not in names:
@@ -95,10 +96,10 @@ def _check_several(spec: Mapping[str, Any], where: str, folder: Path) -> None:
     _check_main(spec, known, where)
 
 
-def _places(spec: Mapping[str, Any]) -> dict[str, Collection[str]]:
+def _places(spec: ExperimentKeys) -> dict[str, Collection[str]]:
     """The parameters that an experiment sets for all of its benchmarks, by the key that does."""
-    linked = (spec.get("linked") or [{}])[0]
-    return {"axes": spec.get("axes", {}), "fixed": spec.get("fixed", {}), "linked": linked}
+    linked = (spec.linked or [{}])[0]
+    return {"axes": spec.axes, "fixed": spec.fixed, "linked": linked}
 
 
 def _check_shared(name: str, known: Mapping[str, Benchmark], where: str, constant: bool) -> None:
@@ -141,11 +142,11 @@ def _check_own(
     )
 
 
-def _check_main(spec: Mapping[str, Any], known: Mapping[str, Benchmark], where: str) -> None:
+def _check_main(spec: ExperimentKeys, known: Mapping[str, Benchmark], where: str) -> None:
     """Raise UserError where some of the benchmarks, but not all, have the main metric."""
-    main, stated = spec.get("main_metric"), spec.get("metrics", {})
+    main, stated = spec.main_metric, spec.metrics
     if main in stated:
-        formula = stated[main]["formula"]
+        formula = stated[main].formula
         lacking = [name for name in known if name not in formula]
         if isinstance(formula, Mapping) and lacking:
             raise UserError(
@@ -173,22 +174,22 @@ def of_part(error: UserError, experiment: str, benchmark: str) -> UserError:
     return error if not experiment or benchmark in text else UserError(f"{text} ({benchmark})")
 
 
-def _part(spec: Mapping[str, Any], benchmark: str) -> dict[str, Any]:
+def _part(spec: ExperimentKeys, benchmark: str) -> ExperimentKeys:
     """What the file says of an experiment, with one of its benchmarks."""
-    part = {key: value for key, value in spec.items() if key not in ("fixed_of", "metrics")}
-    part["benchmark"] = benchmark
-    part["fixed"] = {**spec.get("fixed", {}), **spec.get("fixed_of", {}).get(benchmark, {})}
     metrics = {}
-    for name, stated in spec.get("metrics", {}).items():
-        formula = stated["formula"]
+    for name, stated in spec.metrics.items():
+        formula = stated.formula
         text = formula.get(benchmark) if isinstance(formula, Mapping) else formula
         if text is not None:
-            metrics[name] = {**stated, "formula": text}
-    return {**part, "metrics": metrics} if metrics else part
+            metrics[name] = stated.model_copy(update={"formula": text})
+    fixed = {**spec.fixed, **spec.fixed_of.get(benchmark, {})}
+    return spec.model_copy(
+        update={"benchmarks": (benchmark,), "fixed": fixed, "fixed_of": {}, "metrics": metrics}
+    )
 
 
 def check_parts(
-    experiments: Sequence[Experiment], specs: Mapping[str, Mapping[str, Any]], path: str
+    experiments: Sequence[Experiment], specs: Mapping[str, ExperimentKeys], path: str
 ) -> None:
     """Raise UserError where the parts of an experiment cannot stand in one table."""
     whole: dict[str, list[Experiment]] = {}
@@ -197,8 +198,7 @@ def check_parts(
             whole.setdefault(experiment.part_of, []).append(experiment)
     for name, members in whole.items():
         where, spec = f"{path}: experiments.{name}", specs[name]
-        shared = dict.fromkeys(chain(spec.get("axes", {}), spec.get("fixed", {}),
-                                     *spec.get("linked", [])))  # fmt: skip
+        shared = dict.fromkeys(chain(spec.axes, spec.fixed, *(spec.linked or ())))
         for parameter in shared:
             _check_unit(parameter, [member.benchmark for member in members], where)
         _check_scale(members, where)

@@ -34,6 +34,7 @@ from scalesweep.config.models import (
     ProgramName,
     Text,
     Variable,
+    WrongKeyError,
     instead_of,
     matching,
     one_of,
@@ -300,18 +301,20 @@ class Site(Model):
     def _fits_together(self, info: ValidationInfo) -> "Site":
         self._file = shown((info.context or {}).get("file", Path()))
         if self.data_sheet.device and not self.gpus_per_node:
-            raise ValueError("peaks.device: a node has no GPUs; set gpus_per_node")
+            raise WrongKeyError("peaks.device", "a node has no GPUs; set gpus_per_node")
         if self.slurm is None:
             return self
         if self.concurrent_runs not in (1, None):
-            raise ValueError(
-                "concurrent_runs: with a slurm section it is 1 (one run after the other) or "
-                "absent (as many as Slurm starts)"
+            raise WrongKeyError(
+                "concurrent_runs",
+                "with a slurm section it is 1 (one run after the other) or absent (as many as "
+                "Slurm starts)",
             )
         if self.oversubscribe:
-            raise ValueError(
-                "oversubscribe: not with a slurm section; Slurm gives each rank its CPUs "
-                "(raise cores_per_node to the hardware threads)"
+            raise WrongKeyError(
+                "oversubscribe",
+                "not with a slurm section; Slurm gives each rank its CPUs (raise cores_per_node to "
+                "the hardware threads)",
             )
         return self
 

@@ -1,15 +1,14 @@
 """``stop`` of an experiment: when larger counts of a series are not worth their node-hours."""
 
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from scalesweep.analysis.metrics import EPOCH_METRICS
 from scalesweep.config.benchmark import Benchmark
+from scalesweep.config.campaign_keys import ExperimentKeys
 from scalesweep.config.experiment_checks import check_metric
 from scalesweep.core.errors import UserError
-from scalesweep.core.scaling_kinds import NONE, OF_SAMPLES
+from scalesweep.core.scaling_kinds import OF_SAMPLES
 
 # Made of two scales of a series.
 EFFICIENCY, SPEEDUP = "efficiency", "speedup"
@@ -31,14 +30,14 @@ class StopRule:
         return self.metric in (EFFICIENCY, SPEEDUP)
 
 
-def stop_rule(benchmark: Benchmark, spec: Mapping[str, Any], where: str) -> StopRule | None:
+def stop_rule(benchmark: Benchmark, spec: ExperimentKeys, where: str) -> StopRule | None:
     """The rule that an experiment states; None where all its counts are measured.
 
     Raises UserError.
     """
-    if "stop" not in spec:
+    if spec.stop is None:
         return None
-    text = " ".join(spec["stop"]["when"].split())
+    text = " ".join(spec.stop.when.split())
     match = _FORM.fullmatch(text)
     try:
         limit = float(match[3]) if match else None
@@ -51,7 +50,7 @@ def stop_rule(benchmark: Benchmark, spec: Mapping[str, Any], where: str) -> Stop
         )
     metric = match[1]
     if metric in (EFFICIENCY, SPEEDUP):
-        if spec.get("scaling", NONE) not in OF_SAMPLES:
+        if spec.scaling not in OF_SAMPLES:
             raise UserError(
                 f"{where}.when: {metric} needs the experiment's scaling; set scaling: weak or "
                 "strong"

@@ -16,7 +16,7 @@ from scalesweep.core.paths import SCHEMAS
 from tests.conftest import ROOT
 
 # Pages of keys, which `make docs` writes.
-MADE = {"site.md"}
+MADE = {"campaign.md", "site.md"}
 PAGES = sorted(
     path
     for pattern in (
@@ -139,7 +139,7 @@ def schema_keys(name: str) -> dict[str, Any]:
     return worded(yaml.safe_load((SCHEMAS / f"{name}.yaml").read_text()))
 
 
-@pytest.mark.parametrize("name", ["campaign", "benchmark"])
+@pytest.mark.parametrize("name", ["benchmark"])
 def test_every_key_of_a_schema_is_on_its_page(name: str) -> None:
     page = (ROOT / "docs" / "reference" / f"{name}.md").read_text()
     shown = set(re.findall(r"^\| `([\w.]+)` \|", page, re.MULTILINE))

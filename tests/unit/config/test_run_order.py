@@ -114,7 +114,7 @@ def test_more_points_bring_control_runs_among_them(campaign_of: Load) -> None:
 @pytest.mark.parametrize(
     ("head", "error"),
     [
-        ("order: backwards\n", "order: 'backwards' is not allowed: as_written, or {seed: NUMBER}"),
+        ("order: backwards\n", "order: 'backwards' is not as_written, or {seed: NUMBER}"),
         ("order: {sed: 1}\n", "order: unknown key 'sed'; did you mean seed? allowed: seed"),
         ("order: {seed: -1}\n", "order.seed: -1 is not 0 or more"),
         (CONTROL.replace("every: 2", "every: 0"), "control.every: 0 is not 1 or more"),

@@ -10,13 +10,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from scalesweep.config.yaml_loader import check_schema, load_yaml
+from scalesweep.config.yaml_loader import load_yaml
 from scalesweep.core.errors import UserError
 from scalesweep.core.expressions import Expression
 
 Write = Callable[[str], Path]
-
-CAMPAIGN = {"campaign": "c", "site": "local", "experiments": {"e": {"benchmark": "nt3"}}}
 
 
 def test_scalars_follow_yaml_1_2(write_yaml: Write) -> None:
@@ -83,27 +81,6 @@ def test_what_is_wrong_and_in_which_line(tmp_path: Path, content: bytes, message
     with pytest.raises(UserError) as error:
         load_yaml(path)
     assert str(error.value).startswith(f"{tmp_path}/{message}")
-
-
-@pytest.mark.parametrize(
-    ("value", "message"),
-    [
-        (None, "x.yaml: the file is empty; write a campaign file"),
-        ([], "x.yaml: [] is not a mapping (key: value)"),
-        ({**CAMPAIGN, "experiments": None}, "x.yaml: experiments is empty; write a mapping"),
-        ({**CAMPAIGN, "programs": {"a": 3}}, 'programs.a: 3 is not text; write "3" in quotes'),
-        ({**CAMPAIGN, "programs": {"a": True}}, 'a: true is not text; write "true" in quotes'),
-        (
-            {**CAMPAIGN, "budged": 3},
-            "did you mean budget? allowed: accept_stale, budget, campaign",
-        ),
-        ({"site": "local"}, "x.yaml: the key 'campaign' is missing"),
-    ],
-)
-def test_what_does_not_fit_a_schema(value: object, message: str) -> None:
-    with pytest.raises(UserError) as error:
-        check_schema(value, "campaign", Path("x.yaml"))
-    assert message in str(error.value)
 
 
 def test_a_pipe_is_not_read(tmp_path: Path) -> None:

@@ -1,0 +1,426 @@
+"""The keys of a campaign: their types, defaults and words."""
+
+import re
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import BeforeValidator, Field, Tag, model_validator
+
+from scalesweep.config.models import (
+    FILLED,
+    UNEQUAL,
+    Count,
+    FileName,
+    Flag,
+    Line,
+    Minutes,
+    Model,
+    Name,
+    Positive,
+    ProgramName,
+    Real,
+    Share,
+    Text,
+    Whole,
+    WrongKeyError,
+    checked,
+    either,
+    instead_of,
+    kind,
+    matching,
+    one_of,
+    short,
+)
+from scalesweep.core.profilers import KINDS, NONE
+
+ACCEPTED = ("parameters", "command", "program")
+MAX_REPEATS = 10_000
+_Folder = Annotated[Text, Field(max_length=4096)]
+_Values = dict[Any, Any]
+_Entries = tuple[Annotated[_Values, FILLED], ...]
+_ExperimentName = Annotated[
+    Line, matching("[A-Za-z][A-Za-z0-9_-]*", "letters, digits, '_' and '-', a letter first")
+]
+# What YAML reads as no text is refused with a line of its own.
+_NewName = Annotated[
+    Any,
+    checked(
+        lambda name: (
+            None
+            if not isinstance(name, str) or re.fullmatch("[a-z][a-z0-9_]*", name)
+            else f"{short(name)} is not allowed: lower-case letters, digits and '_'"
+        )
+    ),
+]
+_Alone = Literal[1]
+_Kind = Literal["extensive", "intensive", "latency"]
+_Formula = Annotated[
+    Annotated[Text, Tag("#text")] | Annotated[dict[Line, Text], FILLED, Tag("#map")],
+    either("a text, or with several benchmarks a map of benchmarks to texts"),
+]
+
+
+class Sites(Model):
+    """A site for each way to run."""
+
+    local: FileName | None = None
+    """without a profile"""
+    slurm: FileName | None = None
+    """with `--profile slurm`"""
+
+    @model_validator(mode="after")
+    def _names_one(self) -> "Sites":
+        if not (self.local or self.slurm):
+            raise ValueError("is empty; write local, slurm or both")
+        return self
+
+
+class BudgetKeys(Model):
+    """What the campaign may cost."""
+
+    node_hours: Positive
+    """the most that all jobs may cost: with `--profile slurm` nothing is submitted unless all fit
+    at their time limits"""
+
+
+class OrderKeys(Model):
+    """In which order runs start."""
+
+    FORM: ClassVar[str] = "as_written, or {seed: NUMBER}"
+    seed: Annotated[Whole, Field(ge=0)] | None = 0
+    """of the randomised blocks"""
+
+
+class HistoryKeys(Model):
+    """Where finished points are kept as a session."""
+
+    FORM: ClassVar[str] = (
+        "a folder, or {folder: FOLDER, margin: 3 %, margins: {METRIC: 5 %}, baseline: COMMIT}"
+    )
+    folder: Text
+    """any number of campaigns, sites and users may share it"""
+    margin: Share = 0.03
+    """relative change that matters, such as `3 %`"""
+    margins: dict[Line, Share] = Field({})
+    """metric -> margin of its own"""
+    baseline: Line = ""
+    """commit or tag that counts as 1.0, in quotes; default: the last stable level"""
+
+
+class TrackKeys(Model):
+    """The measured program's repository."""
+
+    repository: Text | None = None
+    """its path"""
+    build: tuple[Text, ...] = ()
+    """shell lines that build a fresh checkout, called in its top folder
+    ([A/B comparison](../guide/history.md#compare-two-commits))"""
+
+
+class Refused(Model):
+    """Runs that an import left out for one reason."""
+
+    benchmark: Line
+    reason: Line
+    count: Count
+    places: tuple[Line, ...]
+    """the first few: file, or file:line"""
+
+
+class Imported(Model):
+    """What an import left out: written by the importers."""
+
+    listed: Line = Field(alias="list")
+    """file that names all of it"""
+    refused: tuple[Refused, ...]
+    doubts: tuple[Line, ...]
+
+
+class ControlKeys(Model):
+    """A point that is measured at intervals between all others."""
+
+    experiment: Line
+    """one of the experiments"""
+    point: _Values = Field({})
+    """the values that identify one of its points; default: the only one"""
+    every: Count = 10
+    """at most so many runs between two of its runs"""
+
+
+class RangeKeys(Model):
+    """Values from one number to another."""
+
+    FORM: ClassVar[str] = "a list of values, one value, or {from, to, factor} or {from, to, step}"
+    first: Real = Field(alias="from")
+    last: Real = Field(alias="to")
+    factor: Real = None
+    step: Real = None
+
+    @model_validator(mode="after")
+    def _fits_together(self) -> "RangeKeys":
+        if (self.factor is None) == (self.step is None):
+            raise ValueError("a range must be {from, to, factor} or {from, to, step}")
+        if self.factor is not None and self.factor <= 1:
+            raise WrongKeyError("factor", f"{self.factor} is not more than 1")
+        if self.step is not None and self.step <= 0:
+            raise WrongKeyError("step", f"{self.step} is not more than 0")
+        return self
+
+
+class Exclusion(Model):
+    """Points that are left out."""
+
+    FORM: ClassVar[str] = "an expression, or {when: expression, reason: text}"
+    when: Line
+    reason: Line = ""
+
+
+class Requirement(Model):
+    """What every point must keep."""
+
+    FORM: ClassVar[str] = "an expression, or {that: expression, reason: text}"
+    that: Line
+    reason: Line = ""
+
+
+class DerivedKeys(Model):
+    """A parameter that is worked out."""
+
+    FORM: ClassVar[str] = "an expression, a number, or {value, type, unit, doc}"
+    value: Annotated[Line, BeforeValidator(lambda v: str(v) if kind(v) == "#number" else v)]
+    """an expression over parameters, and other names under `derive`"""
+    type: Literal["integer", "number", "string", "boolean"] = "integer"
+    """of a name that is no parameter of the benchmark: what its values are"""
+    unit: Line | None = None
+    """of a name that is no parameter of the benchmark"""
+    doc: Line = ""
+    """of a name that is no parameter of the benchmark: what it is"""
+
+
+class MetricKeys(Model):
+    """A metric that is worked out for each run."""
+
+    formula: _Formula
+    """arithmetic over metrics, numeric parameters and `wall_s`, `hosts`, `samples`, `bytes` of a
+    run; of metrics of epochs those after the first, with `_init` behind the name the first; with
+    several benchmarks also benchmark -> formula"""
+    unit: Annotated[Text, Field(max_length=40)]
+    """`"1"` for a plain number"""
+    better: Literal["higher", "lower"] | None = None
+    """which direction is better; times and joules: lower, rates and what is per joule: higher, of
+    others it must be stated"""
+    scope: Literal["rank", "total"] = "total"
+    """`total`: all ranks together; `rank`: one of them"""
+    kind: _Kind | None = None
+    """as of `metrics` in benchmark.yaml: only `extensive` has an efficiency; default: by unit and
+    name"""
+    doc: Line = ""
+    """the meaning, for the report"""
+
+
+class PredictKeys(Model):
+    """Counts that are to be predicted."""
+
+    ranks: Annotated[tuple[Annotated[Count, Field(le=10_000_000)], ...], FILLED, UNEQUAL]
+    """the counts to predict"""
+
+
+class StopKeys(Model):
+    """When larger counts are not worth their node-hours."""
+
+    when: Line
+    """a metric, `<`, `<=`, `>` or `>=`, and a number, such as `"efficiency < 0.3"`"""
+
+
+class UntilPrecise(Model):
+    """Repeats until the mean of a metric is precise: at least ``least``, at most ``most``.
+
+    ``until`` is the half width of its interval over the mean (0.02 for 2 %); ``metric`` None: the
+    one that figures and findings are about.
+    """
+
+    least: Annotated[Count, Field(ge=3)] = Field(alias="min")
+    """repeats of every point, before any interval is checked"""
+    most: Annotated[Count, Field(ge=3, le=MAX_REPEATS)] = Field(alias="max")
+    """repeats of a point at most"""
+    until: Share
+    """half width of the 95 % interval over the mean that is precise enough, such as `2 %`"""
+    metric: Line | None = None
+    """the metric that decides; default: the one that findings are about"""
+
+    @model_validator(mode="after")
+    def _fits_together(self) -> "UntilPrecise":
+        if self.most < self.least:
+            raise WrongKeyError("max", f"must be {self.least} (min) or more, not {self.most}")
+        return self
+
+
+_Numbers = Annotated[tuple[Annotated[Whole, Field(ge=0)], ...], UNEQUAL]
+_Repeats = Annotated[
+    Annotated[Count, Field(le=MAX_REPEATS), Tag("#number")]
+    | Annotated[tuple[_Numbers, ...], FILLED, Tag("#list")]
+    | Annotated[UntilPrecise, Tag("#map")],
+    either("a whole number, or {min, max, until}"),
+]
+_Axis = Annotated[
+    Annotated[RangeKeys, Tag("#map")]
+    | Annotated[list[Any], FILLED, Tag("#list")]
+    | Annotated[Any, Tag("#number")]
+    | Annotated[Any, Tag("#text")]
+    | Annotated[Any, Tag("#flag")]
+    | Annotated[Any, Tag("#null")],
+    either(RangeKeys.FORM),
+]
+
+
+class ExperimentKeys(Model):
+    """An experiment."""
+
+    benchmarks: Annotated[
+        tuple[Name, ...], BeforeValidator(lambda v: [v] if kind(v) == "#text" else v), FILLED,
+        UNEQUAL,
+    ] = Field(alias="benchmark")  # fmt: skip
+    """a folder in `workflow/benchmarks/`, or in `benchmarks/` of your study. A list of them is
+    compared in one report ([several benchmarks](../guide/campaigns.md#several-benchmarks))"""
+    description: Line = ""
+    """shown in the report"""
+    scaling: Literal["weak", "strong", "model", "none"] = "none"
+    """weak: the work per rank must be the same at every rank count; strong: the work in all;
+    model: the parameters of the model must grow with the ranks
+    ([kinds](../guide/campaigns.md#kinds-of-scaling)). A campaign that contradicts this is refused
+    """
+    scale: Name | None = None
+    """the integer parameter that the experiment scales over, such as `threads`; default: ranks, or
+    the benchmark's `workers`"""
+    axes: dict[Any, _Axis] = Field({})
+    """parameter -> its values (a list, one value, `{from, to, factor}` or `{from, to, step}`); the
+    grid is their product. `{from: 1, to: 1024, factor: 2}` includes 1024; a range that does not
+    hit `to` ends below it. `env.NAME` is an environment variable of the runs, whose values are
+    texts, or null to leave it unchanged; so it is under `linked` and `extra`"""
+    linked: Annotated[_Entries, FILLED] | None = None
+    """each entry sets several parameters at once; multiplied with the axes"""
+    fixed: _Values = Field({})
+    """parameters with one value; parameters that are not mentioned have the benchmark's default"""
+    fixed_of: dict[Line, _Values] = Field({})
+    """with several benchmarks: benchmark -> parameters with one value in its runs alone"""
+    exclude: tuple[Annotated[Exclusion, instead_of("when", str)], ...] = ()
+    """expressions over parameters, such as `"ranks > 256 and batch_size == 1"`, or
+    `{when, reason}`; excluded points are counted with their reason"""
+    derive: dict[_NewName, Annotated[DerivedKeys, instead_of("value", str, int, float)]] = Field({})
+    """name -> an expression over parameters:
+    [derived parameters](../guide/campaigns.md#derived-parameters). A value that a parameter cannot
+    have, such as a fraction where it takes whole numbers, excludes the point"""
+    require: tuple[Annotated[Requirement, instead_of("that", str)], ...] = ()
+    """expressions over parameters that every point must keep, such as `"tp <= ranks_per_node"`, or
+    `{that, reason}`; points that do not are excluded, and counted with the reason"""
+    extra: _Entries = ()
+    """single points in addition to the grid; each sets every parameter that takes several values"""
+    env: dict[Any, Line] = Field({})
+    """environment variables of the runs with one value, before the site's (several values:
+    `env.NAME` under `axes` or `linked`). They are part of the point (as `env.NAME`) and of the run
+    id"""
+    main_metric: Line | None = None
+    """the metric that figures and findings are about: one of the benchmark's `metrics`, or of the
+    experiment's; default: the benchmark's"""
+    metrics: dict[_NewName, MetricKeys] = Field({})
+    """name -> a metric that is worked out for each run
+    ([derived metrics](../guide/campaigns.md#derived-metrics)); no part of run ids"""
+    predict: PredictKeys | None = None
+    """predict these rank (or device) counts; needs `scaling: weak` or `strong`
+    ([prediction](../guide/prediction.md))"""
+    stop: StopKeys | None = None
+    """leave out larger counts of a series once a smaller one is clearly beyond a limit
+    ([stop](../guide/campaigns.md#stop-at-a-count))"""
+    profile: Annotated[Line, one_of((NONE, *KINDS))] = NONE
+    """run each point once more under this profiler, apart from its measured runs
+    ([profiles](../guide/profiles.md)); `noexchange`: each run once more without the exchange of
+    gradients
+    ([run without exchange](../guide/time_breakdown.md#without-time-stamps-a-run-without-exchange))
+    """
+    repeats: _Repeats = 1
+    """runs of every point; intervals need at least 2. As a map:
+    [until a point is precise](../guide/campaigns.md#repeats-until-a-point-is-precise). Campaigns of
+    imported runs have a list: for each entry of `linked`, or combination of `axes`, the numbers of
+    its repeats (`[]`: no such point)"""
+    concurrent_runs: _Alone | None = None
+    """1: no run of this experiment starts while another of its runs lasts"""
+    time_limit_minutes: Minutes | None = None
+    """a run that takes longer is ended: TIMEOUT, or HANG if no rank made progress during its last
+    quarter; default: the site's"""
+    expected_minutes: Minutes | None = None
+    """wall time of one run, until runs have finished"""
+    skip_if_memory_exceeds: Positive | None = None
+    """leaves out points of a transformer that need more than so many times the memory of their
+    rank's device, by the [memory model](../methods/memory.md) with its default constants; they are
+    counted as excluded, with the reason"""
+    memory_gib_per_rank: Positive | None = None
+    """GiB that a rank may use; requested from Slurm. Default: the share of a node's memory"""
+    constraint: (
+        Annotated[Line, matching(r"(?!\+$)\S+", "a Slurm feature expression, without spaces")]
+        | None
+    ) = None
+    """Slurm feature expression, without spaces, that the nodes of a run must meet; may name
+    parameters in braces (`"knl&{memory_mode}"`); replaces the site's. With `+` in front
+    (`"+{memory_mode}"`) it is required in addition to the site's"""
+
+    @property
+    def benchmark(self) -> str:
+        """The benchmark, of several the first."""
+        return self.benchmarks[0]
+
+
+class CampaignKeys(Model):
+    """A campaign says what to measure: `config/config.yaml` (what `snakemake` runs),
+    `config/campaigns/NAME.yaml`, or any file. Every mistake is reported before anything runs, in
+    one line that names file, key and allowed values. YAML is read as YAML 1.2: `off` is the word
+    off, `1e-3` a number, `0o10` is 8; a key may occur once only."""
+
+    campaign: FileName
+    """title of plan and report"""
+    description: Line = ""
+    """shown in the report"""
+    site: Annotated[
+        Annotated[FileName, Tag("#text")] | Annotated[Sites, Tag("#map")],
+        either("a name (letters, digits, '.', '_' and '-') or {local: NAME, slurm: NAME}"),
+    ]
+    """a file in `config/sites/`, or `{local: NAME, slurm: NAME}`: `slurm` applies with
+    `--profile slurm` and `local` without"""
+    results: Text = "results"
+    """the folder for everything that the campaign writes: new, empty or made by scalesweep.
+    Campaigns that share a folder share runs; its report is that of the campaign that ran last. The
+    default folder is that of one campaign file only"""
+    programs: dict[ProgramName, Text] = Field({})
+    """name -> path of a program that a benchmark's command asks for (`{program:NAME}`); takes
+    precedence over the site's"""
+    budget: BudgetKeys | None = None
+    """what the campaign may cost ([budget](../guide/campaigns.md#budget))"""
+    canary: Flag | None = None
+    """check the machine before and after each run ([machine check](../guide/machine_check.md));
+    default: the site's"""
+    concurrent_runs: _Alone | None = None
+    """1: no two runs of the campaign at the same time, for what they share, such as the files that
+    all of them read
+    ([runs that share a data set](../guide/campaigns.md#runs-that-share-a-data-set))"""
+    consumer: _Folder | None = None
+    """results folder of a campaign of the same site that trains on dummy input: reading is
+    [held against what it consumes](../guide/machine.md#does-reading-keep-up-with-training)"""
+    order: Annotated[
+        OrderKeys, BeforeValidator(lambda v: {"seed": None} if v == "as_written" else v)
+    ] = OrderKeys()
+    """in which runs start: randomised blocks by this seed (`{seed: NUMBER}`), or as the file lists
+    them (`as_written`) ([order](../guide/campaigns.md#order-and-a-control-point))"""
+    accept_stale: Annotated[tuple[Annotated[Line, one_of(ACCEPTED)], ...], UNEQUAL] = ()
+    """count runs although what they measured differs from the plan in these: `parameters`,
+    `command`, `program` ([stale runs](../guide/integrity.md#stale-runs))"""
+    history: Annotated[HistoryKeys, instead_of("folder", str)] | None = None
+    """a folder, or a map: where finished points are kept as a session, and how later ones are
+    judged ([history](../guide/history.md))"""
+    track: TrackKeys = TrackKeys()
+    """the measured program's repository, where it is not that of the program's file
+    ([whose commit](../guide/history.md#whose-commit))"""
+    imported: Imported | None = None
+    """what imports left out; written by the importers"""
+    control: ControlKeys | None = None
+    """a point measured at intervals between all others, to show drift
+    ([control point](../guide/campaigns.md#order-and-a-control-point))"""
+    experiments: Annotated[dict[_ExperimentName, ExperimentKeys], FILLED]
+    """name -> experiment"""
