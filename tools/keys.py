@@ -1,6 +1,7 @@
-"""Write the reference pages of YAML keys from the models of scalesweep.config (`make docs`).
+"""Write the reference pages of YAML keys and of commands, which are in no commit (`make docs`).
 
-Types, bounds and defaults are those of the models' JSON Schemas, words the texts below the fields.
+Types, bounds and defaults of keys are those of the models' JSON Schemas, their words are the texts
+below the fields.
 """
 
 import ast
@@ -11,17 +12,25 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from pydantic import BaseModel
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
+from scalesweep.commands.interface import COMMANDS, parser_of
+from scalesweep.config.benchmark_keys import BenchmarkKeys
 from scalesweep.config.campaign_keys import CampaignKeys
 from scalesweep.config.models import Model
+from scalesweep.config.overrides import OVERRIDES, VERBS
+from scalesweep.config.reserved_names import OF_RUNS, OF_TABLES
 from scalesweep.config.site import Site
+from scalesweep.importers.table_map import MapFile
 
-PAGES: dict[str, tuple[type[Model], str]] = {
+PAGES: dict[str, tuple[type[BaseModel], str]] = {
     "campaign": (CampaignKeys, "Keys of a campaign"),
     "site": (Site, "Keys of a site"),
+    "benchmark": (BenchmarkKeys, "Keys of benchmark.yaml"),
+    "table_map": (MapFile, "Keys of a map of a table"),
 }
 WORDS = {
     "integer": "integer", "number": "number", "string": "text", "boolean": "true or false",
@@ -30,7 +39,7 @@ WORDS = {
 HEAD = "| key | type | default | meaning |\n|---|---|---|---|\n"
 
 
-def texts_of(model: type[Model]) -> dict[tuple[str, str], str]:
+def texts_of(model: type[BaseModel]) -> dict[tuple[str, str], str]:
     """The texts below the fields of all models in a model's file, by model and field."""
     texts = {}
     for node in ast.parse(Path(inspect.getfile(model)).read_text()).body:
@@ -68,7 +77,7 @@ def within(schema: Any, place: str) -> list[tuple[str, str]]:
     return [each for part, at in inner for each in within(part, at)]
 
 
-def page(model: type[Model], title: str) -> str:
+def page(model: type[BaseModel], title: str) -> str:
     """The page of the keys of a kind of file."""
     schema = model.model_json_schema(by_alias=True)
     texts = texts_of(model)
@@ -88,19 +97,80 @@ def page(model: type[Model], title: str) -> str:
             plain = isinstance(default, bool | int | float | str) and default != ""
             shown = f"`{yaml.safe_dump(default).split()[0]}`" if plain else ""
             shown = "required" if key in content.get("required", ()) else shown
-            text = texts.get((owner, fields[owner, key]), "")
+            text = texts.get((owner, fields.get((owner, key), key))) or value.get("description", "")
             cells = (f"`{key}`", kind_of(value), shown, text)
             lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
             for at, name in within(value, f"{place}.{key}".lstrip(".")):
-                later.append((at, schema["$defs"][name], name))
+                if "properties" in schema["$defs"][name]:
+                    later.append((at, schema["$defs"][name], name))
         lines.append("")
     return "\n".join(lines)
 
 
+def reserved() -> str:
+    """The names that parameters of a benchmark cannot have."""
+
+    def listed(names: frozenset[str]) -> str:
+        return ", ".join(f"`{name}`" for name in sorted(names))
+
+    return (
+        "\n## Names that parameters cannot have\n\n"
+        "A parameter is a column of the tables, next to what they say of runs and quantities. "
+        f"Refused when benchmark.yaml is read: {listed(OF_RUNS)}, and names of quantities such as "
+        "`loss_mean_run` (`<metric>_<statistic>_<phase>`).\n\n"
+        f"Refused when a campaign varies the parameter: {listed(OF_TABLES)}.\n"
+    )
+
+
+def options() -> str:
+    """Keys of --config, by the calls of Snakemake that read them."""
+    lines = ["| key | read by | meaning |", "|---|---|---|"]
+    for key, override in OVERRIDES.items():
+        calls = "all" if override.verbs == VERBS else ", ".join(f"`{x}`" for x in override.verbs)
+        lines.append(f"| `{key}` | {calls} | {override.text} |")
+    return "\n".join(lines) + "\n"
+
+
+def arguments() -> str:
+    """The commands of scalesweep, with their arguments and examples."""
+    lines = []
+    for name, command in COMMANDS.items():
+        lines += [f"### scalesweep {name}\n", f"{command.text[0].upper()}{command.text[1:]}.\n"]
+        lines += ["| argument | meaning |", "|---|---|"]
+        for cells in parser_of(name).described():
+            typed, text = (cell.replace("|", "\\|") for cell in cells)
+            lines.append(f"| `{typed}` | {text} |")
+        lines += ["", "```", *command.examples, "```", ""]
+    return "\n".join(lines)
+
+
+def commands() -> str:
+    """The page of commands."""
+    return f"""\
+# Commands
+
+`snakemake` runs what is missing and writes the report, `snakemake plan` lists what is missing,
+`snakemake report` reports on the results so far. `--configfile FILE` names the campaign,
+`--profile slurm` submits jobs. `scalesweep` has a command for each question beyond that.
+
+## Commands of scalesweep
+
+{arguments()}
+## Options of snakemake: --config
+
+`--config KEY=VALUE` takes these keys. Each is read by the calls named and refused by all others;
+`run` is `snakemake` without a target, or with a file to make.
+
+{options()}"""
+
+
 def write() -> None:
     """Write all pages into docs/reference."""
-    for name, (model, title) in PAGES.items():
-        path, text = ROOT / "docs" / "reference" / f"{name}.md", page(model, title)
+    pages = {name: page(model, title) for name, (model, title) in PAGES.items()}
+    pages["benchmark"] += reserved()
+    pages["commands"] = commands()
+    for name, text in pages.items():
+        path = ROOT / "docs" / "reference" / f"{name}.md"
         if not path.is_file() or path.read_text() != text:
             path.write_text(text)
 

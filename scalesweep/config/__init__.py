@@ -1,4 +1,4 @@
 """What users write: campaigns, benchmarks, sites, and the options of a call.
 
-Imports PyYAML, jsonschema and the packages below it (core, compute).
+Imports PyYAML, pydantic and the packages below it (core, compute).
 """

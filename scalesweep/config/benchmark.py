@@ -10,17 +10,19 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from scalesweep.analysis.metrics import contradiction
+from scalesweep.config.benchmark_keys import BenchmarkKeys, DataKeys, LaunchKeys, WorkersKeys
 from scalesweep.config.command_template import Command, load_command, program_named
 from scalesweep.config.launcher_template import LAUNCHER_PLACES, fill_launcher
 from scalesweep.config.layout import Layout, load_layout
 from scalesweep.config.log_patterns import Extract, check_main_metric, load_extract
 from scalesweep.config.memory import Memory, load_memory
 from scalesweep.config.mesh import Mesh, load_mesh
+from scalesweep.config.models import Model, read
 from scalesweep.config.parameter import VARIABLE_PREFIX, Parameter, load_parameter
 from scalesweep.config.reserved_names import check_parameter, check_varying
 from scalesweep.config.study import OWN_BENCHMARKS, file_names, find_file
 from scalesweep.config.transformer import Transformer, load_transformer
-from scalesweep.config.yaml_loader import check_schema, load_yaml
+from scalesweep.config.yaml_loader import load_yaml
 from scalesweep.core.errors import UserError, choices
 from scalesweep.core.expressions import Expression
 from scalesweep.core.files import canonical_json
@@ -326,101 +328,97 @@ def load_benchmark(
         known = sorted({file.parent.name for file in files})
         raise UserError(f"{where}: no benchmark {name!r}; {choices(name, known)}")
     folder = path.parent
-    content = load_yaml(path)
-    check_schema(content, "benchmark", path)
-    if content["name"] != name:
-        raise UserError(f"{path}: name: {content['name']!r} differs from its folder {name!r}")
-    parameters = {
-        key: load_parameter(key, spec, path) for key, spec in content["parameters"].items()
-    }
+    keys = read(BenchmarkKeys, load_yaml(path), path)
+    if keys.name != name:
+        raise UserError(f"{path}: name: {keys.name!r} differs from its folder {name!r}")
+    parameters = {key: load_parameter(key, spec, path) for key, spec in keys.parameters.items()}
     known_names = frozenset(parameters)
 
     def expression(text: str, key: str) -> Expression:
         return Expression(text, f"{path}: {key}").check_names(known_names)
 
-    for variable, parameter in content.get("env", {}).items():
+    for variable, parameter in keys.env.items():
         if parameter not in parameters:
             raise UserError(f"{path}: env.{variable}: {parameter!r} is not a parameter")
-    metrics = {
-        name: spec if isinstance(spec, dict) else {"definition": spec}
-        for name, spec in content.get("metrics", {}).items()
-    }
-    work = content.get("work")
-    extract = load_extract(content["result"], path)
+    result = keys.result if isinstance(keys.result, str) else _said(keys.result)
+    extract = load_extract(result, path)
     defaults = {key: parameter.default for key, parameter in parameters.items()}
-    kinds = {
-        **(extract.kinds if extract else {}),
-        **{name: metric["kind"] for name, metric in metrics.items() if "kind" in metric},
-    }
-    for metric, kind in kinds.items():
-        meant = extract.meaning_of(metric) if extract else None
-        if meant and (fault := contradiction(kind, meant["unit"], meant["better"])):
-            raise UserError(f"{path}: {metric}: kind: {fault}")
     nullable = [key for key, parameter in parameters.items() if "null" in parameter.types]
-    workers = _workers(content["workers"], path, expression) if "workers" in content else None
+    workers = _workers(keys.workers, path, expression) if keys.workers else None
     if workers and workers.name in parameters:
         raise UserError(f"{path}: workers.name: {workers.name!r} is also a parameter")
     return Benchmark(
         name=name,
-        version=content["version"],
-        summary=content["summary"],
+        version=keys.version,
+        summary=keys.summary,
         folder=folder,
         parameters=parameters,
         divides=tuple(
-            (expression(rule["divisor"], "divides"), expression(rule["number"], "divides"))
-            for rule in content.get("divides", [])
+            (expression(rule.divisor, "divides"), expression(rule.number, "divides"))
+            for rule in keys.divides
         ),
-        refuse=tuple(
-            (expression(rule["when"], "refuse"), rule["reason"])
-            for rule in content.get("refuse", [])
-        ),
-        work_scope=work["scope"] if work else None,
-        work=expression(work["samples"], "work.samples") if work else None,
+        refuse=tuple((expression(rule.when, "refuse"), rule.reason) for rule in keys.refuse),
+        work_scope=keys.work.scope if keys.work else None,
+        work=expression(keys.work.samples, "work.samples") if keys.work else None,
         workers=workers,
-        main_metric=check_main_metric(extract, content.get("main_metric"), path),
-        ceiling=_ceiling(content, path),
+        main_metric=check_main_metric(extract, keys.main_metric, path),
+        ceiling=_ceiling(keys, path),
         metrics={
             **(extract.definitions if extract else {}),
-            **{name: metric.get("definition", "") for name, metric in metrics.items()},
+            **{name: metric.definition for name, metric in keys.metrics.items()},
         },
-        compare={
-            name: metric["compare"] for name, metric in metrics.items() if "compare" in metric
-        },
-        kinds=kinds,
-        data=_data_set(content["data"], folder, path, expression) if "data" in content else None,
-        env=content.get("env", {}),
-        command=load_command(content["command"], parameters, nullable, path),
-        launch=_launch(content.get("launch"), path),
-        python=_python(content.get("python"), path),
-        threads=expression(content["threads"], "threads") if "threads" in content else None,
+        compare={name: metric.compare for name, metric in keys.metrics.items() if metric.compare},
+        kinds=_kinds(keys, extract, path),
+        data=_data_set(keys.data, folder, path, expression) if keys.data else None,
+        env=keys.env,
+        command=load_command(keys.command, parameters, nullable, path),
+        launch=_launch(keys.launch, path),
+        python=_python(keys.python, path),
+        threads=expression(keys.threads, "threads") if keys.threads else None,
         extract=extract,
-        parts=_parts(content.get("parts", {}), path),
+        parts=_parts(keys.parts or {}, path),
         defaults=defaults,
-        noexchange=content.get("noexchange", False),
-        gpus=expression(content["gpus"], "gpus") if "gpus" in content else None,
-        framework=content.get("framework"),
-        layout=load_layout(content["layout"], defaults, path) if "layout" in content else None,
-        mesh=load_mesh(content["mesh"], parameters, f"{path}: mesh") if "mesh" in content else None,
-        transformer=load_transformer(content["transformer"], parameters, f"{path}: transformer")
-        if "transformer" in content
+        noexchange=keys.noexchange,
+        gpus=expression(keys.gpus, "gpus") if keys.gpus else None,
+        framework=keys.framework,
+        layout=load_layout(_said(keys.layout), defaults, path) if keys.layout else None,
+        mesh=load_mesh([_said(axis) for axis in keys.mesh], parameters, f"{path}: mesh")
+        if keys.mesh
         else None,
-        memory=load_memory(content["memory"], parameters, f"{path}: memory")
-        if "memory" in content
+        transformer=load_transformer(_said(keys.transformer), parameters, f"{path}: transformer")
+        if keys.transformer
+        else None,
+        memory=load_memory(_said(keys.memory), parameters, f"{path}: memory")
+        if keys.memory
         else None,
     )
+
+
+def _said(keys: Model) -> dict[str, Any]:
+    """What a file says, as a mapping."""
+    return keys.model_dump(by_alias=True, exclude_unset=True, exclude_none=True)
+
+
+def _kinds(keys: BenchmarkKeys, extract: Extract | None, path: Path) -> dict[str, str]:
+    """Kinds by metric; raises UserError for one that contradicts unit and direction."""
+    stated = {name: metric.kind for name, metric in keys.metrics.items() if metric.kind}
+    kinds: dict[str, str] = {**(extract.kinds if extract else {}), **stated}
+    for metric, kind in kinds.items():
+        meant = extract.meaning_of(metric) if extract else None
+        if meant and (fault := contradiction(kind, meant["unit"], meant["better"])):
+            raise UserError(f"{path}: {metric}: kind: {fault}")
+    return kinds
 
 
 def _benchmark_file(name: str) -> Path | None:
     return find_file(OWN_BENCHMARKS, BENCHMARKS, f"{name}/benchmark.yaml")
 
 
-def _launch(
-    content: Mapping[str, list[str]] | None, path: Path
-) -> Mapping[str, tuple[str, ...]] | None:
+def _launch(keys: LaunchKeys | None, path: Path) -> Mapping[str, tuple[str, ...]] | None:
     """The benchmark's own launcher templates, tried; raises UserError."""
-    if content is None:
+    if keys is None:
         return None
-    templates = {key: tuple(words) for key, words in content.items()}
+    templates = {"single": keys.single, "multi": keys.multi}
     for words in templates.values():
         fill_launcher(words, dict.fromkeys(LAUNCHER_PLACES, 1), f"{path}: launch")
     return templates
@@ -436,24 +434,25 @@ def _python(python: str | None, path: Path) -> str | None:
     return python
 
 
-def _ceiling(content: Mapping[str, Any], path: Path) -> str | None:
+def _ceiling(keys: BenchmarkKeys, path: Path) -> str | None:
     """What of the machine the main metric is the most of; raises UserError if none is named."""
-    ceiling: str | None = content.get("ceiling")
-    if ceiling is not None and "main_metric" not in content:
-        raise UserError(f"{path}: ceiling: {ceiling} needs a main_metric, whose best value it is")
-    return ceiling
+    if keys.ceiling is not None and keys.main_metric is None:
+        raise UserError(
+            f"{path}: ceiling: {keys.ceiling} needs a main_metric, whose best value it is"
+        )
+    return keys.ceiling
 
 
-def _workers(content: Mapping[str, Any], path: Path, expression: Any) -> Workers:
-    count = expression(content["count"], "workers.count")
+def _workers(keys: WorkersKeys, path: Path, expression: Any) -> Workers:
+    count = expression(keys.count, "workers.count")
     if "ranks" not in count.names:
         raise UserError(
             f"{path}: workers.count: '{count.text}' does not depend on ranks; "
             "an experiment names another parameter by scale: NAME"
         )
-    check_parameter(content["name"], f"{path}: workers.name")
-    check_varying([content["name"]], f"{path}: workers.name")
-    return Workers(content["name"], count, content["doc"])
+    check_parameter(keys.name, f"{path}: workers.name")
+    check_varying([keys.name], f"{path}: workers.name")
+    return Workers(keys.name, count, keys.doc)
 
 
 def _parts(content: Mapping[str, Any], path: Path) -> dict[str, tuple[str, ...]]:
@@ -469,18 +468,17 @@ def _parts(content: Mapping[str, Any], path: Path) -> dict[str, tuple[str, ...]]
     return {part: tuple(patterns) for part, patterns in content.items()}
 
 
-def _data_set(content: Mapping[str, Any], folder: Path, path: Path, expression: Any) -> DataSet:
-    name, program = _staging_program(content["program"], folder, path)
+def _data_set(keys: DataKeys, folder: Path, path: Path, expression: Any) -> DataSet:
+    name, program = _staging_program(keys.program, folder, path)
     return DataSet(
-        name=content.get("name", name),
+        name=keys.name or name,
         program=program,
-        version=content.get("version", 1),
-        parameters=tuple(content["parameters"]),
+        version=keys.version,
+        parameters=keys.parameters,
         files={
-            split: expression(text, f"data.files.{split}")
-            for split, text in content["files"].items()
+            split: expression(text, f"data.files.{split}") for split, text in keys.files.items()
         },
-        bytes_per_file=expression(content["bytes_per_file"], "data.bytes_per_file"),
+        bytes_per_file=expression(keys.bytes_per_file, "data.bytes_per_file"),
     )
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from scalesweep.config.benchmark_keys import CommandWords
 from scalesweep.core.errors import UserError
 from scalesweep.core.expressions import Expression
 
@@ -140,7 +141,10 @@ def as_text(value: Any) -> str:
 
 
 def load_command(
-    items: Sequence[Any], parameters: Mapping[str, Any], nullable: Collection[str], path: Path
+    items: Sequence[str | CommandWords],
+    parameters: Mapping[str, Any],
+    nullable: Collection[str],
+    path: Path,
 ) -> Command:
     """Check a command template; raises UserError naming file, item and what is allowed.
 
@@ -153,9 +157,9 @@ def load_command(
             parts.append(Part(None, (item,)))
             _check(item, parameters, nullable, where)
             continue
-        condition = Expression(item["when"], f"{where}.when").check_names(set(parameters))
-        parts.append(Part(condition, tuple(item["words"])))
-        for word in item["words"]:
+        condition = Expression(item.when, f"{where}.when").check_names(set(parameters))
+        parts.append(Part(condition, item.words))
+        for word in item.words:
             _check(word, parameters, (), where)
     return Command(tuple(parts), frozenset(nullable), f"{path}: command")
 

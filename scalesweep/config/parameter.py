@@ -2,14 +2,14 @@
 
 import math
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from scalesweep.config.benchmark_keys import ParameterKeys
 from scalesweep.config.command_template import FOR_THE_LAUNCHER
+from scalesweep.config.models import short
 from scalesweep.config.reserved_names import check_parameter
-from scalesweep.config.yaml_loader import short
 from scalesweep.core.errors import UserError, choices, did_you_mean
 
 VARIABLE_PREFIX = "env."  # of parameters that are environment variables: no other has a dot
@@ -127,27 +127,24 @@ def _as_type(value: Any, kind: str) -> Any:
     return value if isinstance(value, _TYPES[kind]) else _WRONG
 
 
-def load_parameter(name: str, spec: Mapping[str, Any], path: Path) -> Parameter:
+def load_parameter(name: str, keys: ParameterKeys, path: Path) -> Parameter:
     """A parameter as benchmark.yaml has it; raises UserError naming file and key."""
-    kinds = spec["type"] if isinstance(spec["type"], list) else [spec["type"]]
     where = f"{path}: parameters.{name}"
     check_parameter(name, f"{path}: parameters")
-    unknown = [kind for kind in kinds if kind not in _TYPES]
+    unknown = [kind for kind in keys.types if kind not in _TYPES]
     if unknown:
         raise UserError(f"{where}: type {unknown[0]!r}; {choices(unknown[0], _TYPES)}")
-    enum = tuple(spec["enum"]) if "enum" in spec else None
     draft = Parameter(
         name=name,
-        types=tuple(kinds),
+        types=keys.types,
         default=None,
-        doc=spec["doc"],
-        unit=spec.get("unit"),
-        minimum=spec.get("minimum"),
-        maximum=spec.get("maximum"),
-        enum=enum,
-        items=spec.get("items"),
-        length=spec.get("length"),
-        workload=spec.get("workload", False),
+        doc=keys.doc,
+        unit=keys.unit,
+        minimum=keys.minimum,
+        maximum=keys.maximum,
+        enum=None if keys.enum is None else tuple(keys.enum),
+        items=keys.items,
+        length=keys.length,
+        workload=keys.workload,
     )
-    default = draft.normalise(spec["default"], f"{where}: default")
-    return Parameter(**{**draft.__dict__, "default": default})
+    return replace(draft, default=draft.normalise(keys.default, f"{where}: default"))

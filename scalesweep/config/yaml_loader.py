@@ -1,7 +1,6 @@
 """Reading the user's YAML: safe, strict, and with one-line errors that name file and key."""
 
 import codecs
-import functools
 import math
 import re
 from collections.abc import Hashable
@@ -10,8 +9,7 @@ from typing import Any, ClassVar
 
 import yaml
 
-from scalesweep.core.errors import UserError, choices, did_you_mean
-from scalesweep.core.paths import SCHEMAS
+from scalesweep.core.errors import UserError
 
 MAX_BYTES = 4_000_000
 MAX_DIGITS = 18  # of a whole number: more does not fit into 64 bits
@@ -196,112 +194,3 @@ def _problem(error: yaml.YAMLError) -> str:
     if "tab character" in what or "'\\t'" in what:
         return "a tab in the indentation; use spaces"
     return what
-
-
-@functools.cache
-def _validator(schema: str) -> Any:
-    # Imported on use: jobs parse the Snakefile without validating anything.
-    import jsonschema
-
-    content = _whole(load_yaml(SCHEMAS / f"{schema}.yaml"))
-    return jsonschema.validators.validator_for(content)(content)
-
-
-def _whole(schema: Any) -> Any:
-    """A schema whose patterns end where the text does: Python's ``$`` lets a line feed follow."""
-    if isinstance(schema, list):
-        return [_whole(part) for part in schema]
-    if not isinstance(schema, dict):
-        return schema
-    return {
-        key: f"{part[:-1]}\\Z" if key == "pattern" and str(part).endswith("$") else _whole(part)
-        for key, part in schema.items()
-    }
-
-
-_KINDS = {
-    "object": "a mapping (key: value)",
-    "array": "a list",
-    "string": "text",
-    "integer": "a whole number",
-    "number": "a number",
-    "boolean": "true or false",
-    "null": "empty",
-}
-_BOUNDS = {
-    "minimum": "{} or more",
-    "exclusiveMinimum": "more than {}",
-    "maximum": "{} or less",
-    "exclusiveMaximum": "less than {}",
-    "minItems": "a list of {} or more",
-    "maxItems": "a list of {} or less",
-    "minProperties": "a mapping of {} key(s) or more",
-    "minLength": "text of {} character(s) or more",
-    "maxLength": "text of {} character(s) or less",
-}
-
-
-def _explain(error: Any) -> str:  # noqa: PLR0911 (one return per kind of error)
-    """One plain sentence for a jsonschema error."""
-    rule, given = error.validator, error.instance
-    if rule == "additionalProperties":
-        allowed = sorted(error.schema.get("properties", {}))
-        unknown = sorted(set(given) - set(allowed), key=str)
-        return f"unknown key {', '.join(map(repr, unknown))}; {choices(unknown[0], allowed)}"
-    if rule == "propertyNames":
-        return f"{given!r} is not a name: letters, digits, '_' and '-' only"
-    if rule == "required":
-        missing = [key for key in error.validator_value if key not in given]
-        return f"the key {missing[0]!r} is missing"
-    if rule == "enum":
-        allowed = [str(value) for value in error.validator_value]
-        hint = f"; {did_you_mean(given, allowed)}".rstrip("; ")
-        return f"{short(given)} is not one of {', '.join(allowed)}{hint}"
-    if rule == "pattern":
-        hint = error.schema.get("description", f"pattern {error.validator_value}")
-        return f"{short(given)} is not allowed: {hint}"
-    if rule in _BOUNDS:
-        return f"{short(given)} is not {_BOUNDS[rule].format(error.validator_value)}"
-    if rule in ("anyOf", "oneOf", "type"):
-        return _explain_type(error)
-    return str(error.message)
-
-
-def _explain_type(error: Any) -> str:
-    """What was given, and what is wanted instead."""
-    given = error.instance
-    kinds = error.validator_value if error.validator == "type" else []
-    kinds = kinds if isinstance(kinds, list) else [kinds]
-    wanted = error.schema.get("description") or " or ".join(_KINDS[kind] for kind in kinds)
-    wanted = wanted or "allowed here"
-    if given is None:
-        return f"is empty; write {wanted}" if wanted != "allowed here" else "is empty"
-    if kinds == ["string"] and isinstance(given, bool | int | float):
-        text = str(given).lower() if isinstance(given, bool) else str(given)
-        return f'{text} is not text; write "{text}" in quotes'
-    return f"{short(given)} is not {wanted}"
-
-
-def short(value: Any) -> str:
-    """A value for a message: its ``repr``, cut at 60 characters."""
-    text = repr(value)
-    return text if len(text) <= 60 else text[:57] + "..."
-
-
-def check_schema(value: Any, schema: str, path: Path) -> None:
-    """Raise UserError naming file, key and what is allowed unless ``value`` fits the schema.
-
-    ``schema`` names a file in workflow/schemas without its ending.
-    """
-    errors = sorted(_validator(schema).iter_errors(value), key=lambda e: len(e.absolute_path))
-    if errors:
-        error = errors[0]
-        where = ".".join(str(part) for part in error.absolute_path)
-        text = _explain(error)
-        if where:
-            raise UserError(f"{path}: {where}{' ' if text.startswith('is ') else ': '}{text}")
-        if value is None:
-            raise UserError(
-                f"{path}: the file is empty; write a {schema} file (docs/reference/{schema}.md)"
-            )
-        raise UserError(f"{path}: {text}")

@@ -36,7 +36,7 @@ EXECUTABLE = "WARM_EXECUTABLE"
 # What Snakemake and the scripts of the workflow import that is not scalesweep's: a test has its own
 # copy of that.
 LIBRARIES = (
-    "jinja2", "jsonschema", "matplotlib.backends.backend_agg", "matplotlib.backends.backend_svg",
+    "jinja2", "matplotlib.backends.backend_agg", "matplotlib.backends.backend_svg",
     "matplotlib.pyplot", "pandas", "pyarrow.parquet", "scipy.optimize", "scipy.special",
     "snakemake.cli", "yaml",
 )  # fmt: skip

@@ -4,7 +4,6 @@ import re
 import shlex
 import tomllib
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
@@ -12,11 +11,10 @@ import yaml
 from scalesweep import __version__
 from scalesweep.commands.interface import COMMANDS, read
 from scalesweep.config.overrides import VERBS, read_options
-from scalesweep.core.paths import SCHEMAS
 from tests.conftest import ROOT
 
-# Pages of keys, which `make docs` writes.
-MADE = {"campaign.md", "site.md"}
+# Pages of keys and commands, which `make docs` writes.
+MADE = {"benchmark.md", "campaign.md", "commands.md", "site.md", "table_map.md"}
 PAGES = sorted(
     path
     for pattern in (
@@ -121,34 +119,6 @@ def test_what_is_named_of_a_module_is_in_it(page: Path) -> None:
         text = (ROOT / "scalesweep" / module).read_text()
         for name in re.findall(r"\w+", named):
             assert re.search(rf"^(?:def |class )?{name}\b", text, re.MULTILINE), (module, name)
-
-
-def worded(schema: dict[str, Any], place: str = "") -> dict[str, Any]:
-    """The keys of an object of a schema, those of objects within it behind a dot."""
-    keys = {}
-    for key, content in schema.get("properties", {}).items():
-        keys[place + key] = content
-        keys |= worded(content, f"{place}{key}.")
-        for inner in (content.get("additionalProperties"), content.get("items")):
-            if isinstance(inner, dict):
-                keys |= worded(inner, f"{place}{key}.")
-    return keys
-
-
-def schema_keys(name: str) -> dict[str, Any]:
-    return worded(yaml.safe_load((SCHEMAS / f"{name}.yaml").read_text()))
-
-
-@pytest.mark.parametrize("name", ["benchmark"])
-def test_every_key_of_a_schema_is_on_its_page(name: str) -> None:
-    page = (ROOT / "docs" / "reference" / f"{name}.md").read_text()
-    shown = set(re.findall(r"^\| `([\w.]+)` \|", page, re.MULTILINE))
-    # A key within one that is described as a whole, such as `{divisor, number}`, has no row.
-    keys = {key: content for key, content in schema_keys(name).items() if "doc" in content}
-    assert keys and {key.rpartition(".")[2] for key in keys} <= {
-        key.rpartition(".")[2] for key in shown
-    }
-    assert {key for key in schema_keys(name) if "." not in key} <= shown
 
 
 def test_the_version_is_the_same_everywhere() -> None:

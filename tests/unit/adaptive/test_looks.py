@@ -90,7 +90,7 @@ def test_finished_repeats_are_used_however_many_are_needed(campaign: Campaign) -
     assert len(noisy) == 5
     wider = replace(
         campaign.experiments[0],
-        until_precise=replace(campaign.experiments[0].until_precise, most=7),  # type: ignore[type-var]
+        until_precise=campaign.experiments[0].until_precise.model_copy(update={"most": 7}),  # type: ignore[union-attr]
     )
     more = runs_of(replace(campaign, experiments=(wider,)), 2)
     assert [run.run_id for run in more[:5]] == [run.run_id for run in noisy]

@@ -164,6 +164,6 @@ def test_the_keys_of_a_campaign(tmp_path: Path) -> None:
     assert load("", history="other", baseline="v2") == replace(
         HistorySettings(Path("other")), baseline="v2"
     )
-    for wrong in ("history: {margin: 10 %}", "history: {folder: a, margin: 3}", "track: {}"):
+    for wrong in ("history: {margin: 10 %}", "history: {folder: a, margin: 3}"):
         with pytest.raises(UserError, match=r"c\.yaml: (history|track)"):
             load(wrong)
