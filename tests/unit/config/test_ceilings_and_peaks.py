@@ -40,9 +40,6 @@ def test_borders_of_a_site(tmp_path: Path) -> None:
     file.write_text("site: m\nnodes: 8\nislands_per_node: 2\nnodes_per_switch_group: 4\n")
     site = load_site("m", folder=tmp_path)
     assert (site.islands_per_node, site.nodes_per_switch_group) == (2, 4)
-    file.write_text("site: m\nnodes: 8\nnodes_per_switch_group: 1\n")
-    with pytest.raises(UserError, match=r"nodes_per_switch_group.* 2 or more"):
-        load_site("m", folder=tmp_path)
 
 
 def test_peaks_of_a_site(tmp_path: Path) -> None:
@@ -56,9 +53,6 @@ def test_peaks_of_a_site(tmp_path: Path) -> None:
     assert load_site("m", folder=tmp_path).ceilings is None
     file.write_text("site: m\nnodes: 1\nceilings: results/ceilings\n")
     assert load_site("m", folder=tmp_path).ceilings == "results/ceilings"
-    file.write_text("site: m\nnodes: 1\npeaks: {flops: {float64: 1.0e+12}}\n")
-    with pytest.raises(UserError, match=r"peaks\.flops.*float64"):
-        load_site("m", folder=tmp_path)
 
 
 def test_a_site_names_the_device_of_its_nodes(tmp_path: Path) -> None:
@@ -73,9 +67,3 @@ def test_a_site_names_the_device_of_its_nodes(tmp_path: Path) -> None:
     )
     peaks = load_site("m", folder=tmp_path).peaks
     assert peaks["flops"]["bfloat16"] == 6.4e15 and peaks["flops"]["float16"] == 8 * 989.5e12
-    file.write_text("site: m\nnodes: 4\npeaks: {device: h100_sxm}\n")
-    with pytest.raises(UserError, match=r"peaks\.device: a node has no GPUs; set gpus_per_node"):
-        load_site("m", folder=tmp_path)
-    file.write_text("site: m\nnodes: 4\ngpus_per_node: 8\npeaks: {device: h100}\n")
-    with pytest.raises(UserError, match=r"peaks\.device.*h100_sxm"):
-        load_site("m", folder=tmp_path)

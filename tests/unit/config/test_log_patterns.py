@@ -4,7 +4,6 @@ import re
 import textwrap
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
@@ -15,86 +14,6 @@ from scalesweep.config.site import load_site
 from scalesweep.core.errors import UserError
 from tests.conftest import ROOT
 from tests.fakes.foreign import SITE, patterns
-
-
-@pytest.mark.parametrize(
-    ("metric", "told"),
-    [
-        ({"pattern": "total: (["}, "result.extract[0].pattern: 'total: ([' of total_rate is not a"),
-        ({"pattern": r"total: \S+"}, "has no group for the number; put it in (?P<value>...)"),
-        ({"pattern": "(a) (b)"}, "'(a) (b)' of total_rate has 2 groups for the number"),
-        ({"pattern": "(?P<key>a)"}, "has no group for the number"),
-        ({"pattern": None}, "result.extract.0: the key 'pattern' is missing"),
-        ({"better": "faster"}, "result.extract.0.better: 'faster' is not one of higher, lower"),
-        ({"scope": "node"}, "result.extract.0.scope: 'node' is not one of rank, total"),
-        (
-            {"match": "sum"},
-            "result.extract.0.match: 'sum' is not allowed: one of first, last, mean, median, all",
-        ),
-        ({"metric": "Rate"}, "'Rate' is not allowed: lower-case letters, digits and '_'"),
-        ({"metric": "rate"}, "result.extract[1]: two metrics 'rate'"),
-        ({"metric": "total_throughput"}, "'total_throughput' is reserved by scalesweep"),
-        ({"metric": "span_wait"}, "'span_wait' is reserved by scalesweep"),
-        (
-            {"metric": "step_times"},
-            "'step_times': step_times is the seconds of each step and rank: it needs match: all, "
-            "scope: rank, unit: s; or choose another name",
-        ),
-        (
-            {"metric": "span", "pattern": r"(?P<key>\w+) (?P<value>\S+)", "unit": "ms"},
-            "'span': span_backward is the seconds of each step and rank: it needs match: all",
-        ),
-        (
-            {"metric": "span_input", "match": "all", "scope": "rank", "unit": "s"},
-            "'span_input': spans are parts of steps: step_times is needed beside it",
-        ),
-        ({"from": "/tmp/x"}, "from: '/tmp/x' of total_rate; allowed: stdout, stderr, or the path"),
-        ({"from": "../x"}, "without '..'"),
-        ({"from": "stdout.log"}, "'stdout.log' of total_rate: write stdout"),
-        (
-            {"units": "s"},
-            "unknown key 'units'; did you mean unit? allowed: better, from, kind, match, metric",
-        ),
-    ],
-)
-def test_mistakes_in_a_metric_are_one_line(
-    edited: Callable[..., Benchmark], metric: dict[str, Any], told: str
-) -> None:
-    with pytest.raises(UserError) as error:
-        edited(metric)
-    assert "foreign/benchmark.yaml: result.extract" in str(error.value)
-    assert told in str(error.value)
-
-
-@pytest.mark.parametrize(
-    ("changes", "told"),
-    [
-        ({"main_metric": "speed"}, "main_metric: 'speed' is not one of total_rate, rate, peak"),
-        ({"result": "foreign"}, "result: 'foreign' is not allowed: native, wall_time, or {"),
-        ({"result": {"extract": []}}, "result.extract is empty"),
-        ({"result": {"patterns": []}}, "result: unknown key 'patterns'; allowed: extract"),
-        ({"command": ["x", 3]}, "command.1: 3 is not a word, or {when: expression, words: "),
-        ({"command": [{"when": "fast"}]}, "command.0: the key 'words' is missing"),
-        (
-            {"command": [{"when": "quick", "words": ["x"]}]},
-            "command[0].when: 'quick': unknown parameter 'quick'",
-        ),
-        (
-            {"command": ["{sise}"]},
-            "command[0]: '{sise}': 'sise' is not a parameter; allowed: python, ",
-        ),
-        (
-            {"command": ["--extra={extra}"]},
-            "extra may be null; write {when: extra is not null, words: ['--extra={extra}']}",
-        ),
-    ],
-)
-def test_mistakes_elsewhere_are_one_line(
-    edited: Callable[..., Benchmark], changes: dict[str, Any], told: str
-) -> None:
-    with pytest.raises(UserError) as error:
-        edited(**changes)
-    assert "foreign/benchmark.yaml: " in str(error.value) and told in str(error.value)
 
 
 def test_the_main_metric(edited: Callable[..., Benchmark]) -> None:

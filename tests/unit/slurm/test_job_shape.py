@@ -210,24 +210,6 @@ def test_staging_is_one_task(tmp_path: Path) -> None:
     )  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("line", "message"),
-    [
-        ("concurrent_runs: 2", "concurrent_runs: with a slurm section it is 1"),
-        ("oversubscribe: true", "oversubscribe: not with a slurm section"),
-        ("slurm: {queue: long}", "slurm: unknown key 'queue'"),
-        ("slurm: {extra: [-N 3]}", "slurm.extra"),
-        ("slurm: {max_attempts: 0}", "slurm.max_attempts"),
-    ],
-)
-def test_wrong_keys_are_told(tmp_path: Path, line: str, message: str) -> None:
-    text = SITE.format(slurm="{}", gpus=0)
-    text = text.replace("slurm: {}", line) if line.startswith("slurm") else f"{text}{line}\n"
-    (tmp_path / "big.yaml").write_text(text)
-    with pytest.raises(UserError, match=message):
-        load_site("big", folder=tmp_path)
-
-
 def test_a_site_without_slurm_has_no_shapes(tmp_path: Path) -> None:
     (tmp_path / "pc.yaml").write_text("site: pc\nnodes: 1\n")
     with pytest.raises(UserError, match=r"pc\.yaml: has no 'slurm' section"):

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from scalesweep.config.campaign import Campaign
-from scalesweep.core.errors import UserError
 from scalesweep.core.paths import REPO
 from scalesweep.jobs.missing_programs import missing_programs
 from scalesweep.jobs.run_spec import run_spec
@@ -140,18 +139,3 @@ def test_make_torch_mends_the_clone_s_own(
     path.parent.mkdir(parents=True)
     path.touch()
     assert told(campaign) == {""}
-
-
-@pytest.mark.parametrize(
-    ("more", "says"),
-    [
-        ("python: {jax: python3}\n", "python: unknown key 'jax'; allowed: tensorflow, torch"),
-        ("python: 3\n", "python"),
-        ("launch: {single: [], multi: [], torch: {}}\n", "launch.torch"),
-        ("launch: {single: [], multi: [], torch: {multi: ['{cores}']}}\n", "cannot fill '{cores}'"),
-    ],
-)
-def test_mistakes(on: Callable[[str], Campaign], more: str, says: str) -> None:
-    with pytest.raises(UserError) as error:
-        on(more)
-    assert says in str(error.value), error.value
