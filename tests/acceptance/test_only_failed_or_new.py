@@ -143,7 +143,7 @@ def _title(campaign: str, experiment: str, campaigns: tuple[str, ...]) -> str:
 
 
 def _campaign(title: str, campaigns: tuple[str, ...]) -> str:
-    return title.split("__")[0] if campaigns[1:] else campaigns[0]
+    return title.split("__", maxsplit=1)[0] if campaigns[1:] else campaigns[0]
 
 
 def line_of(campaign: str, ids: list[str]) -> str:
