@@ -1,6 +1,7 @@
 """Small result files: histories of Keras's and rates of Lightning's CSVLogger, what Hugging Face's
-Trainer leaves, DLIO's summaries. Each is a mapping of names to numbers, which ``resources/results``
-declares. Encodings, packing, cut rows, numbers that are none and repeated keys are treated alike.
+Trainer leaves, DLIO's summaries. Each is a mapping of names to numbers, which
+``resources/result_files`` declares. Encodings, packing, cut rows, numbers that are none and
+repeated keys are treated alike.
 """
 
 import csv
@@ -35,13 +36,13 @@ _INNER = re.compile(
     r"|logs?"
 )
 _CELL = re.compile(r"[+-]?(?:(?:\d{1,30}\.?\d{0,40}|\.\d{1,40})(?:[eE][+-]?\d{1,4})?|inf)", re.A)
-Kind = Mapping[str, Any]  # of resources/results: program, summary, parameters, metrics
+Kind = Mapping[str, Any]  # of resources/result_files: program, summary, parameters, metrics
 
 
 @cache
 def kind_of(benchmark: str) -> Kind:
     """What the results of a program are; of its metrics the main one is the first."""
-    kind: Kind = load_yaml(RESOURCES / "results" / f"{benchmark}.yaml")
+    kind: Kind = load_yaml(RESOURCES / "result_files" / f"{benchmark}.yaml")
     return kind
 
 

@@ -20,7 +20,8 @@ from tests.fakes.inheritance import OURS, of_library, shadowed
 
 # Replaced on purpose, each read in the source of the base.
 MEANT = {
-    # What it reports of a submission is judged before Snakemake hears of it; the name and logs of all jobs.
+    # What it reports of a submission is judged before Snakemake hears of it; the name and logs of
+    # all jobs.
     "Executor": {"_report_job_error_threadsafe", "run_uuid", "slurm_logdir"},
 }
 
