@@ -29,15 +29,6 @@ class Parser(argparse.ArgumentParser):
         """All options, such as ``--site``, in their order."""
         return [word for action in self._actions for word in action.option_strings]
 
-    def _several(self) -> set[str]:
-        """Options that may be named several times."""
-        return {
-            word
-            for action in self._actions
-            if isinstance(action, argparse._AppendAction)
-            for word in action.option_strings
-        }
-
     def described(self) -> list[tuple[str, str]]:
         """Each argument as it is typed, and what it means."""
         return [
@@ -56,19 +47,13 @@ class Parser(argparse.ArgumentParser):
         return args
 
     def _check_each(self, words: Sequence[str]) -> None:
-        """Raise UserError for an empty argument, as of a variable that is not set, and for an
-        option that is named twice, of which only the last would count."""
+        """Raise UserError for an empty argument, as of a variable that is not set."""
         options = {name for a in self._actions if a.nargs != 0 for name in a.option_strings}
-        named = []
         for before, word in zip(("", *words), words, strict=False):
             name, equals, value = word.partition("=")
             if not word or (name in options and equals and not value):
                 where = name or (before if before in options else "an argument")
                 self.error(f"{where}: is empty; leave it out, or name a value")
-            if name in options:
-                if name in named and name not in self._several():
-                    self.error(f"{name}: is named twice; name it once")
-                named.append(name)
 
 
 @dataclass(frozen=True)

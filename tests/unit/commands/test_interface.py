@@ -81,7 +81,6 @@ def test_help_names_each_option_and_its_examples_parse(
         (["run", "--results", ""], "scalesweep run: --results: is empty; leave it out, or name a"),
         (["run", "--results="], "scalesweep run: --results: is empty; leave it out, or name a"),
         (["import", ""], "scalesweep import: an argument: is empty; leave it out, or name a"),
-        (["plan", "--site", "a", "--site=b"], "scalesweep plan: --site: is named twice; name it"),
     ],
 )
 def test_a_mistake_is_one_line(words: list[str], told: str) -> None:
