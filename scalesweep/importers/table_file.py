@@ -130,21 +130,6 @@ class Table:
         raise ValueError(f"{shown!a} is not a number{hint or ''}")
 
 
-def half_unit(cell: Cell) -> float:
-    """Half of the last digit that a cell prints: how far its number may be from what it rounds.
-
-    Of a number that is stored rather than printed, next to nothing.
-    """
-    if not isinstance(cell, str):
-        return 1e-12 * abs(float(cell or 0))
-    text = cell.strip()
-    scale = 0.01 if text.endswith("%") else 1.0
-    mantissa, _, exponent = text.rstrip("% ").lower().partition("e")
-    digits = len(re.split(r"[.,]", mantissa, maxsplit=1)[1]) if re.search("[.,]", mantissa) else 0
-    power = int(exponent) if re.fullmatch(r"[+-]?\d{1,4}", exponent) else 0
-    return float(0.5 * scale * 10.0 ** (power - digits))
-
-
 def read_table(
     source: Path,
     separator: str | None = None,
