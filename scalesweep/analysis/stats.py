@@ -8,7 +8,6 @@ repeat, a ratio of values that are not positive) are NaN, never 0.
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -18,16 +17,8 @@ from scalesweep.analysis.types import Floats
 
 CONFIDENCE = 0.95
 SIGNIFICANT = 1 - CONFIDENCE  # a p value below that is significant
-RESAMPLES = 10_000
 SEED = 20_200_806
 
-# A percentile bootstrap of few values is too short: simulated on normal data it covers 85 % at
-# n = 6, 90 % at n = 10 and 93 % at n = 20 (and never more than 1 - 2^(1 - n)), where Student's t
-# covers 95 %. tests/unit/analysis/test_stats.py measures both.
-BOOTSTRAP_FROM = 20
-
-# Of noise that a claim allows for; that of a lognormal with a coefficient of variation of 0.24.
-KURTOSIS = 1.0
 # Median absolute deviation of a normal distribution times this is its standard deviation.
 MAD_TO_STD = 1.4826
 ONE_REPEAT = "one repeat"  # why there is no interval
@@ -43,8 +34,8 @@ class Interval:
 
     low: float
     high: float
-    method: str  # none | identical | t-log | t | bootstrap | stated | blocks
-    degrees: float = np.nan  # of freedom, where they are the points' together (blocks)
+    method: str  # none | identical | t-log | t | stated
+    degrees: float = np.nan  # of freedom, of a ratio's error
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +54,16 @@ class LogError:
     error: float
     degrees: float
 
+    def interval(self, value: float, level: float = CONFIDENCE, among: int = 1) -> Interval:
+        """Around a positive mean or ratio: Student's t on the logarithm; ``among`` as in
+        ``t_quantile``."""
+        factor = math.exp(min(t_quantile(self.degrees, among, level) * self.error, _HUGE))
+        return Interval(value / factor, value * factor, "t-log", self.degrees)
+
+    def p(self, apart: float) -> float:
+        """Two-sided p value of a logarithm lying ``apart`` from what is claimed to be another."""
+        return t_chance(apart, self.error, self.degrees)
+
 
 MISSING = Interval(np.nan, np.nan, "none")
 # Repeats that are the same number did not vary independently (they share their seed, or count
@@ -70,6 +71,7 @@ MISSING = Interval(np.nan, np.nan, "none")
 IDENTICAL = Interval(np.nan, np.nan, "identical")
 # Means over ranks may differ in the last digits, by the order of summing.
 _ROUNDING = 1e-12
+_HUGE = 300.0  # a logarithm that stands for any number
 
 
 def finite_values(values: ArrayLike, what: str = "values") -> Floats:
@@ -150,24 +152,6 @@ def coefficient_of_variation(values: ArrayLike) -> Any:
     return array.std(axis=-1, ddof=1) / np.abs(np.where(mean == 0, np.nan, mean))
 
 
-@lru_cache(maxsize=16)
-def _weights(n: int, stream: int) -> Floats:
-    """Share of each of ``n`` values in each resample: [resample, value], the same every time.
-
-    Drawing n of n with replacement is a multinomial count, and a mean of a resample is then a
-    product with this matrix, which serves every quantity of every point with n repeats.
-    """
-    generator = np.random.default_rng((SEED, n, stream))
-    counts = generator.multinomial(n, np.full(n, 1 / n), size=RESAMPLES)
-    return np.asarray(counts / n, dtype=np.float64)
-
-
-def _percentiles(resampled: Floats) -> Interval:
-    tail = (1 - CONFIDENCE) / 2
-    low, high = np.quantile(resampled, [tail, 1 - tail])
-    return Interval(float(low), float(high), "bootstrap")
-
-
 def t_quantile(degrees: float, among: int = 1, level: float = CONFIDENCE) -> float:
     """Half width of an interval of this ``level`` in standard errors, by Student's t.
 
@@ -192,11 +176,10 @@ def t_chance(shift: float, error: float, degrees: float) -> float:
 def mean_interval(values: ArrayLike, level: float = CONFIDENCE) -> Interval:
     """95 % confidence interval of the mean of ``values[repeat]``.
 
-    One value, or identical ones: missing. Fewer than 20: Student's t, on the logarithm for positive
-    data, centred on the logarithm of the arithmetic mean, so that the interval is positive and
-    holds the mean that is reported. From 20 on: percentile bootstrap, 10,000 resamples, seeded.
-    Another ``level`` is that of Student's t, for any number of values, which covers 95 % where
-    their number depends on themselves (``sequential.level_of``).
+    One value, or identical ones: missing. Student's t, on the logarithm for positive data, centred
+    on the logarithm of the arithmetic mean, so that the interval is positive and holds the mean
+    that is reported. Another ``level`` covers 95 % where the number of values depends on themselves
+    (``sequential.level_of``).
     """
     array = finite_values(values).reshape(1, -1)
     if array.size < 2:
@@ -205,12 +188,7 @@ def mean_interval(values: ArrayLike, level: float = CONFIDENCE) -> Interval:
         return IDENTICAL
     ((low, high),) = mean_bounds(array, level).tolist()
     method = "t-log" if (array > 0).all() else "t"
-    return Interval(low, high, "bootstrap" if _bootstraps(array.size, level) else method)
-
-
-def _bootstraps(count: int, level: float) -> bool:
-    """Whether intervals of means of so many values are taken by the bootstrap."""
-    return count >= BOOTSTRAP_FROM and level == CONFIDENCE
+    return Interval(low, high, method)
 
 
 def mean_bounds(values: ArrayLike, level: float = CONFIDENCE) -> Floats:
@@ -228,9 +206,6 @@ def mean_bounds(values: ArrayLike, level: float = CONFIDENCE) -> Floats:
 def _spread_bounds(array: Floats, level: float) -> Floats:
     """``mean_bounds`` of rows whose repeats, two or more, are not all the same."""
     rows, n = array.shape
-    if _bootstraps(n, level):
-        resampled = [_percentiles(_weights(n, 0) @ row) for row in array]
-        return np.array([(interval.low, interval.high) for interval in resampled]).reshape(rows, 2)
     bounds = np.empty((rows, 2))
     means = array.mean(axis=1)
     quantile, root = t_quantile(n - 1, level=level), np.sqrt(n)
@@ -247,23 +222,15 @@ def ratio_interval(
 ) -> Interval:
     """95 % confidence interval of ``scale * mean(numerator) / mean(denominator)``.
 
-    For speedup and efficiency; the two samples are independent repeats. With 20 values or more
-    on both sides both are resampled; otherwise Welch's t on the logarithms (degrees of freedom
-    after Welch and Satterthwaite). Missing if a side has one value only or identical ones, because
-    its spread is unknown, or if a value is not positive. ``level`` as in ``mean_interval``.
+    The two samples are independent repeats: Welch's t on the logarithms. Missing if a side has one
+    value only or identical ones, because its spread is unknown, or if a value is not positive.
+    ``level`` as in ``mean_interval``.
     """
     top, bottom = finite_values(numerator).reshape(-1), finite_values(denominator).reshape(-1)
     if why := without_interval(top, bottom):
         return IDENTICAL if why == "identical repeats" else MISSING
-    if _bootstraps(min(top.size, bottom.size), level):
-        # Two streams: the same draws on both sides would cancel where the sizes are equal.
-        return _percentiles(
-            scale * (_weights(top.size, 0) @ top) / (_weights(bottom.size, 1) @ bottom)
-        )
     ratio = scale * float(top.mean()) / float(bottom.mean())
-    error = log_ratio_error(top, bottom)
-    factor = float(np.exp(t_quantile(error.degrees, level=level) * error.error))
-    return Interval(ratio / factor, ratio * factor, "t-log")
+    return log_ratio_error(top, bottom).interval(ratio, level)
 
 
 def widened(interval: Interval, share: float) -> Interval:
@@ -289,31 +256,12 @@ def stated_interval(values: Stated) -> Interval:
     return Interval(values.mean - half, values.mean + half, "stated")
 
 
-def stated_ratio_interval(
-    top: ArrayLike | Stated, bottom: ArrayLike | Stated, scale: float = 1.0
-) -> Interval:
-    """``ratio_interval`` where a side may be stated by its source instead of repeated.
-
-    The standard error of the logarithm of a stated mean is its relative standard error (delta
-    method), with count - 1 degrees of freedom.
-    """
-    error = stated_ratio_error(top, bottom)
-    if error is None:
-        return MISSING
-    means = [
-        side.mean if isinstance(side, Stated) else float(np.mean(finite_values(side)))
-        for side in (top, bottom)
-    ]
-    ratio = scale * means[0] / means[1]
-    factor = float(np.exp(t_quantile(error.degrees) * error.error)) if error.error else 1.0
-    return Interval(ratio / factor, ratio * factor, "stated")
-
-
 def stated_ratio_error(top: ArrayLike | Stated, bottom: ArrayLike | Stated) -> LogError | None:
     """Standard error of the logarithm of the ratio of two means, as Welch's t takes it.
 
-    A side may be stated by its source. None where a side has one value or identical ones, or one
-    that is not positive.
+    A side may be stated by its source: the standard error of the logarithm of a stated mean is its
+    relative one (delta method), with count - 1 degrees of freedom. None where a side has one value
+    or identical ones, or one that is not positive.
     """
     sides = [_log_error(side) for side in (top, bottom)]
     known = [side for side in sides if side is not None]
@@ -322,19 +270,9 @@ def stated_ratio_error(top: ArrayLike | Stated, bottom: ArrayLike | Stated) -> L
 
 def ratio_p(top: ArrayLike | Stated, bottom: ArrayLike | Stated, apart: float) -> float:
     """Two-sided p value of the logarithm of the ratio of two means, ``apart`` from what is claimed
-    to be another value: Welch's t, cautious where one side has most of the noise.
-
-    A side may be stated by its source. NaN where ``stated_ratio_error`` is None.
-    """
-    sides = [_log_error(side) for side in (top, bottom)]
-    known = [side for side in sides if side is not None]
-    if len(known) < len(sides):
-        return math.nan
-    error = joined(known)
-    squares = [side.error**2 for side in known]
-    repeats = round(min(side.degrees for side in known)) + 1
-    one_sided = one_sidedness(squares[:1], squares[1:])
-    return t_chance(apart, error.error, cautious_degrees(error.degrees, repeats, one_sided))
+    to be another value: Welch's t. NaN where ``stated_ratio_error`` is None."""
+    error = stated_ratio_error(top, bottom)
+    return math.nan if error is None else error.p(apart)
 
 
 def _log_error(side: ArrayLike | Stated) -> LogError | None:
@@ -358,30 +296,6 @@ def joined(sides: Sequence[LogError]) -> LogError:
     shares = [(side.error**2 / total, side.degrees) for side in sides]
     degrees = 1 / sum(share**2 / freedom for share, freedom in shares)
     return LogError(float(np.sqrt(total)), degrees)
-
-
-def cautious_degrees(degrees: float, repeats: int, one_sided: float = 1.0) -> float:
-    """Degrees of freedom that a claim has where a variance of so many ``repeats`` has ``degrees``.
-
-    As of noise with an excess kurtosis of KURTOSIS, whose sample variances scatter more: var(s^2) /
-    sigma^4 = 2 / (n - 1) + kurtosis / n (Cramer, Mathematical Methods of Statistics, 1946, 27.4).
-    Repeats of skewed noise agree by chance more often than normal ones, and then lie on one side of
-    their mean. Of a difference whose sides are skewed alike this cancels: ``one_sided``.
-    """
-    return degrees / (1 + one_sided * KURTOSIS * (repeats - 1) / (2 * repeats))
-
-
-def one_sidedness(plus: Sequence[float], minus: Sequence[float]) -> float:
-    """From 0 to 1, how much of the skewness of its parts a sum has: of those that are added and
-    subtracted, independent and skewed alike, the variances are ``plus`` and ``minus``.
-
-    The third cumulant of a sum is that of its parts, signed, each as its variance to 3/2.
-    """
-    added, less = (np.asarray(side, np.float64) for side in (plus, minus))
-    total = float(added.sum() + less.sum())
-    if total == 0:
-        return 0.0
-    return abs(float(((added / total) ** 1.5).sum() - ((less / total) ** 1.5).sum()))
 
 
 def log_ratio_error(top: Floats, bottom: Floats) -> LogError:
@@ -408,21 +322,18 @@ class MeanRatio:
     p: float
 
 
-def ratio_of(ratios: Sequence[float], null: float = 1.0, one_sided: float = 1.0) -> MeanRatio:
+def ratio_of(ratios: Sequence[float], null: float = 1.0) -> MeanRatio:
     """Mean of positive ratios over runs, by Student's t on the logarithms, against ``null``.
 
-    The mean is the geometric one. Missing bounds of one run, or of the same number in all. The p
-    value is that of noise that may be skewed (``cautious_degrees``; ``one_sided`` as there), the
-    interval is not.
+    The mean is the geometric one. Missing bounds of one run, or of the same number in all.
     """
     logs = np.log(finite_values(ratios))
     value = math.exp(float(logs.mean()))
     if logs.size < 2 or identical(np.asarray(ratios, np.float64)):
         return MeanRatio(value, np.nan, np.nan, np.nan)
-    error, degrees = float(logs.std(ddof=1)) / math.sqrt(logs.size), logs.size - 1
-    factor = math.exp(t_quantile(degrees) * error)
-    p = t_chance(math.log(value / null), error, cautious_degrees(degrees, logs.size, one_sided))
-    return MeanRatio(value, value / factor, value * factor, p)
+    error = LogError(float(logs.std(ddof=1)) / math.sqrt(logs.size), logs.size - 1)
+    bounds = error.interval(value)
+    return MeanRatio(value, bounds.low, bounds.high, error.p(math.log(value / null)))
 
 
 def linear_interval(values: ArrayLike) -> Interval:
@@ -478,14 +389,3 @@ def olympic_mean(values: ArrayLike, unfinished: int = 0, dropped: int = 1) -> fl
     if unfinished > dropped or array.size + unfinished < 2 * dropped + 1:
         return np.nan
     return float(array[dropped : array.size - dropped + unfinished].mean())
-
-
-def sign_test(above: int, pairs: int) -> float:
-    """Two-sided p-value of ``above`` of so many independent pairs being on one side.
-
-    The probability, were both sides equally likely, of a split at least as uneven: twice the tail
-    of the binomial distribution with probability 1/2 (Dixon and Mood, JASA 41, 1946). 1 for none.
-    """
-    more = max(above, pairs - above)
-    tail = sum(math.comb(pairs, count) for count in range(more, pairs + 1))
-    return min(1.0, 2 * tail / float(2**pairs))

@@ -12,6 +12,7 @@ from functools import cache
 from scalesweep.aspects.order import ORDER
 from scalesweep.aspects.registry import parts
 from scalesweep.aspects.scaling.efficiencies import resting_on_totals
+from scalesweep.aspects.scaling.findings import RULE as VERDICT
 from scalesweep.aspects.scaling.findings import other_phases, scaling_verdict
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.findings.base import Finding, Rule
@@ -26,7 +27,7 @@ from scalesweep.findings.general import (
     waiting,
     warnings,
 )
-from scalesweep.findings.load import other_load, resting_on_disturbed
+from scalesweep.findings.load import other_load
 from scalesweep.findings.precision import until_precise
 from scalesweep.findings.table import numbers_stated
 
@@ -51,11 +52,11 @@ def find(results: ExperimentResults) -> list[Finding]:
     rules = _rules()
     said = {name: rules[name](results) for name in ORDER}
     # These name points by what is clear, for which all claims have to be known.
-    cut = cut_of([finding for findings in said.values() for finding in findings])
+    cut = cut_of([finding for findings in said.values() for finding in findings], VERDICT)
     said[scaling_verdict.__name__] = scaling_verdict(results, cut)
     said[other_phases.__name__] = other_phases(results, cut)
     findings = _distinct(judged([finding for by_rule in said.values() for finding in by_rule]))
-    findings = resting_on_disturbed(results, resting_on_totals(results, findings))
+    findings = resting_on_totals(results, findings)
     return [replace(finding, numbers=numbers_stated(results, finding)) for finding in findings]
 
 

@@ -31,7 +31,6 @@ from scalesweep.analysis.stats import (
 from scalesweep.analysis.types import Floats
 from scalesweep.compare.inputs import Side
 from scalesweep.compare.matching import Pair, SidePoint, by_experiment
-from scalesweep.findings.family import LEVEL
 
 IMPROVED, WORSE, UNCLEAR = "improved", "worse", "unclear"
 ONLY_BASE, ONLY_NEW = "only base", "only new"
@@ -39,6 +38,9 @@ VERDICTS = (IMPROVED, WORSE, UNCLEAR, ONLY_BASE, ONLY_NEW)
 # Why a ratio has no interval, in the words of a verdict.
 SINGLE, IDENTICAL = "one repeat on a side", "identical repeats on a side"
 _REASONS = {ONE_REPEAT: SINGLE, "identical repeats": IDENTICAL}
+
+# In at most so many comparisons any change that is said first is a false one.
+LEVEL = 0.04
 
 
 @dataclass(frozen=True)

@@ -31,7 +31,7 @@ OF_TABLES = frozenset(
         *("asked", "dropped", "factor"),
         *("domain", "counted", "watts", "worst", "score", "standard", "no_interval", "stale"),
         *("threads_per_core", "stated", "part", "base_ranks", "next_no_interval"),
-        *("in_blocks", "interval_from", "others_share", "at_once", "models_per_minute"),
+        *("left_out", "interval_from", "others_share", "at_once", "models_per_minute"),
         *("p_value", "next_p", "ratio_p"),
     )
 )

@@ -119,11 +119,10 @@ def says_nothing(value: float, low: float, high: float) -> bool:
 
 
 def with_interval(value: Any, low: Any, high: Any, unit: str = "") -> str:
-    """``value [low, high] unit`` with as many decimals as the interval's width deserves.
+    """``value [low, high] unit`` with as many decimals as the interval allows.
 
-    Two digits of the width are shown, or of the value if that is more: more would be noise, fewer
-    would hide the interval or the value. Without an interval only the value is given; of one that
-    says nothing that it is not known.
+    The last digit is at most a third of the interval's width, and the first of the value. Without
+    an interval only the value is given; of one that says nothing that it is not known.
     """
     tail = f" {unit}" if unit else ""
     if not finite(value):
@@ -133,13 +132,13 @@ def with_interval(value: Any, low: Any, high: Any, unit: str = "") -> str:
     if says_nothing(value, low, high):
         return f"{number(value)}{tail} (interval not known)"
     width = max(high - low, abs(value) * 1e-3)
-    decimals = max(0, min(max(_decimals(width, 2), _decimals(value, 2)), 6))
+    decimals = max(0, min(max(_decimals(width / 3, 1), _decimals(value, 1)), 6))
     body = f"{_fixed(value, decimals)} [{_fixed(low, decimals)}, {_fixed(high, decimals)}]"
     return body + tail
 
 
 def percent(value: Any, low: Any = None, high: Any = None) -> str:
-    """A share as ``78 %`` or ``78.2 [77.9, 78.6] %``."""
+    """A share as ``78.2 %`` or ``78.2 [77.9, 78.6] %``, with digits as ``with_interval``."""
     if not finite(value):
         return "–"
     if not finite(low, high):
@@ -147,7 +146,7 @@ def percent(value: Any, low: Any = None, high: Any = None) -> str:
     if says_nothing(value, low, high):
         return f"{100 * value:.0f} % (interval not known)"
     width = max(100 * (high - low), 0.1)
-    decimals = max(0, min(_decimals(width, 2), 2))
+    decimals = max(0, min(_decimals(width / 3, 1), 2))
     v, lo, hi = (f"{100 * x:.{decimals}f}" for x in (value, low, high))
     return f"{v} [{lo}, {hi}] %"
 

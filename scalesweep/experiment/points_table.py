@@ -65,11 +65,6 @@ class Table:
         return any(row.get("stated") for row in self.sources)
 
     @property
-    def in_blocks(self) -> int:
-        """How many points have intervals from the blocks that runs started in."""
-        return sum(bool(row.get("in_blocks")) for row in self.sources)
-
-    @property
     def left_out(self) -> int:
         """Rows that do not."""
         return max(len(self.sources) - self.limit, 0)

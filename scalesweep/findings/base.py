@@ -1,13 +1,11 @@
 """What a finding is."""
 
 import math
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from scalesweep.analysis.blocks import Blocks, layouts, start_seconds
 from scalesweep.analysis.metrics import column
-from scalesweep.analysis.stats import LogError
 from scalesweep.core.files import canonical_json
 from scalesweep.core.formatting import finite, plain
 from scalesweep.experiment.measure import Measure
@@ -193,51 +191,6 @@ def why_unconfirmed(why: str) -> str:
 def from_single_runs(*alone: bool) -> str:
     """What a number without an interval is taken from, by whether each side is a single run."""
     return "from single runs" if all(alone) else "with a single run on one side"
-
-
-def repeats_of(results: ExperimentResults, metric: str, phase: str) -> dict[Key, list[float]]:
-    """Values of a metric over the finished runs of every point, by ``point_key``."""
-    name = column(metric, "mean", phase)
-    values_of: dict[Key, list[float]] = {}
-    for row in results.rows("runs", ["source", name, *results.axes]):
-        if finite(row.get(name)):
-            values_of.setdefault(point_key(results, row), []).append(float(row[name]))
-    return values_of
-
-
-# What gives the error of the logarithm of two points' ratio, by their ``point_key``.
-BlockErrors = Callable[[Key, Key], LogError | None]
-
-
-def blocks_of(results: ExperimentResults, metric: str, phase: str) -> Mapping[Hashable, Blocks]:
-    """The blocks that each point ran in, by ``point_key`` (``analysis.blocks``).
-
-    None where there are none, or where repeats were added until points were precise, whose number
-    depends on their scatter.
-    """
-    name = column(metric, "mean", phase)
-    wanted = ["source", "repeat", "started", name, *results.axes]
-    rows = [r for r in results.rows("runs", wanted) if r["source"] not in (None, "imported")]
-    values = [row[name] if finite(row.get(name)) else math.nan for row in rows]
-    points = [point_key(results, row) for row in rows]
-    began = [start_seconds(row.get("started")) for row in rows]
-    blocks_at: dict[Hashable, Blocks] = {}
-    numbers = [row.get("repeat", 0) for row in rows]
-    for layout in () if results.entry.get("repeats") else layouts(points, numbers, began):
-        if blocks := layout.blocks(values):
-            blocks_at.update(dict.fromkeys(layout.points, blocks))
-    return blocks_at
-
-
-def block_errors(results: ExperimentResults, metric: str, phase: str) -> BlockErrors:
-    """What gives the error of the logarithm of two points' ratio within the blocks that both ran
-    in; None where there are none."""
-    blocks_at = blocks_of(results, metric, phase)
-
-    def error(top: Key, bottom: Key) -> LogError | None:
-        return blocks_at[top].ratio_error(top, bottom) if top in blocks_at else None
-
-    return error
 
 
 def columns_of(measure: Measure, phase: str) -> list[str]:

@@ -1,15 +1,13 @@
 """Which findings of an experiment are clear: all that it claims is judged together, in one place.
 
-The family is every claim of an experiment that could be marked clear: each ratio, each best value,
-each efficiency against 80 %, each largest loss, also those that turn out not to be clear or of
-which nothing is said. Holm's procedure keeps the chance that any of the clear ones is false at
-LEVEL, whatever the noise of different claims has in common. What an experiment shows on the first
-screen is a part of this family.
+Of the 5 % of experiments that may have a false clear sentence 2 % are for verdicts (efficiencies
+against the target), 2 % for the step (terms that take longer than at the reference), and 1 % for
+all other claims: so that a verdict is not paid for by what else is compared. Within each part
+Holm's procedure keeps that share, whatever the noise of different claims has in common; claims of
+which nothing is said count too. What an experiment shows on the first screen is a part of this.
 
-Lists that are searched for what is odd among many (stragglers) are a family of their own: their
-false discoveries are kept at LISTS. Estimates that claim no difference (a ceiling, a latency) have
-an interval, and warnings have the level of their own test. tests/acceptance/test_clear.py measures
-what the two come to; docs/methods/clear.md has the figures, and where 5 % is not kept.
+Estimates that claim no difference (a ceiling, a latency) have an interval, and warnings have the
+level of their own test. tests/acceptance/test_clear.py measures what it comes to.
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,53 +15,74 @@ from dataclasses import replace
 from typing import Any
 
 from scalesweep.analysis.multiple import holm_cut
-from scalesweep.analysis.stats import SIGNIFICANT
-from scalesweep.core.formatting import counted
 from scalesweep.findings.base import CONFIRMED, OPEN, SILENT, Finding
 
-# Of the 5 % of experiments that may have a false clear sentence.
-LISTS = 0.01
-LEVEL = SIGNIFICANT - LISTS
+VERDICTS, STEP, OTHERS = "verdicts", "step", "others"
+LEVELS: Mapping[str, float] = {VERDICTS: 0.02, STEP: 0.02, OTHERS: 0.01}
+# The part of each rule; of any other rule OTHERS.
+_PARTS: Mapping[str, str] = {
+    "verdict": VERDICTS, "efficiency": VERDICTS,
+    "largest loss": STEP, "first epoch": STEP, "causes": STEP,
+}  # fmt: skip
+# Lists that are searched for what is odd among many (stragglers, drift) keep this by themselves.
+LISTS = LEVELS[OTHERS]
 # In the evidence of a finding: what its claims were judged by.
 CLAIM = "claim"
 
 
+def level_of(rule: str) -> float:
+    """In which share of experiments any claim of the part of a rule may be falsely clear."""
+    return LEVELS[_part(rule)]
+
+
 def judged(findings: Sequence[Finding]) -> list[Finding]:
-    """The findings of an experiment, as they stand among all its claims.
+    """The findings of an experiment, as they stand among all claims of their part.
 
     Those whose claims do not stand are not confirmed; what is silent is left out.
     """
-    cut, count = cut_of(findings), len(_claims(findings))
-    return [_judged(finding, cut, count) for finding in findings if finding.level != SILENT]
+    parts: dict[str, dict[tuple[Any, ...], float]] = {}
+    for finding in findings:
+        of_part = parts.setdefault(_part(finding.rule), {})
+        of_part.update({claim.what: claim.p for claim in finding.claims})
+    return [
+        _judged(finding, parts[_part(finding.rule)])
+        for finding in findings
+        if finding.level != SILENT
+    ]
 
 
-def cut_of(findings: Sequence[Finding]) -> float:
-    """Up to which p value the claims of an experiment are clear."""
-    return holm_cut(list(_claims(findings).values()), LEVEL)
+def cut_of(findings: Sequence[Finding], rule: str) -> float:
+    """Up to which p value the claims of the part of a rule are clear."""
+    claims = {
+        claim.what: claim.p
+        for finding in findings if _part(finding.rule) == _part(rule)
+        for claim in finding.claims
+    }  # fmt: skip
+    return holm_cut(list(claims.values()), level_of(rule))
 
 
-def _claims(findings: Sequence[Finding]) -> dict[tuple[Any, ...], float]:
-    return {claim.what: claim.p for finding in findings for claim in finding.claims}
+def _part(rule: str) -> str:
+    return _PARTS.get(rule, OTHERS)
 
 
-def _judged(finding: Finding, cut: float, claims: int) -> Finding:
+def _judged(finding: Finding, claims: Mapping[tuple[Any, ...], float]) -> Finding:
     if not finding.claims:
         return finding
+    cut = holm_cut(list(claims.values()), level_of(finding.rule))
     p = max(claim.p for claim in finding.claims)
-    known = finding.evidence | {CLAIM: {"p": p, "clear_to": cut, "claims": claims}}
+    known = finding.evidence | {CLAIM: {"p": p, "clear_to": cut, "claims": len(claims)}}
     settled = replace(finding, evidence=known, claims=(), unless="")
     if finding.level != CONFIRMED or p <= cut:
         return settled
     said = (finding.unless or finding.text).removesuffix(".")
-    among = counted(claims, "claim") if claims > 1 else "its only claim"
-    text = f"{said}; not confirmed among the {among} of this experiment."
-    return replace(settled, level=OPEN, text=text)
+    return replace(settled, level=OPEN, text=f"{said}; not confirmed.")
 
 
-def clear_to(findings: Sequence[Finding]) -> float:
-    """Up to which p value claims are clear, in an experiment with these findings."""
+def clear_to(findings: Sequence[Finding], rule: str) -> float:
+    """Up to which p value claims of the part of a rule are clear, in an experiment with these
+    findings."""
     for finding in findings:
         known: Mapping[str, Any] = finding.evidence.get(CLAIM) or {}
-        if known:
+        if known and _part(finding.rule) == _part(rule):
             return float(known["clear_to"])
-    return LEVEL
+    return level_of(rule)

@@ -1,37 +1,33 @@
 """Findings on what other processes took of the cores while runs ran."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from typing import Any
-
 from scalesweep.core.formatting import counted, finite, listed, percent
 from scalesweep.experiment.results import ExperimentResults, Row
-from scalesweep.findings.base import CONFIRMED, WARNING, Finding, number_of
-from scalesweep.tables.machine_load import OTHERS
+from scalesweep.findings.base import WARNING, Finding, number_of
+from scalesweep.tables.machine_load import DISTURBED, LEFT_OUT, OTHERS
 
 RULE = "other load"
-DISTURBED = 0.1  # share of the cores from which on a run was disturbed
 _NAMED = 5
 
 
 def disturbed_runs(results: ExperimentResults) -> list[Row]:
     """The runs during which other processes took more than ``DISTURBED`` of the cores."""
-    return [row for row in _known(results) if row[OTHERS] > DISTURBED]
+    return [row for row in _finished(results) if _others(row) > DISTURBED]
 
 
 def other_load(results: ExperimentResults) -> list[Finding]:
-    """In how many runs other processes took part of the cores, and which; nothing if in none."""
-    known, disturbed = _known(results), disturbed_runs(results)
+    """In how many runs other processes took part of the cores, which, and how many of them enter no
+    estimate; nothing if in none."""
+    disturbed = sorted(disturbed_runs(results), key=lambda row: -float(row[OTHERS]))
     if not disturbed:
         return []
-    disturbed.sort(key=lambda row: -row[OTHERS])
-    most = disturbed[0][OTHERS]
-    named = listed([str(row["run_id"]) for row in disturbed], _NAMED)
-    every = len(_finished(results))
+    most, every = disturbed[0][OTHERS], len(_finished(results))
+    unknown = sum(not finite(row.get(OTHERS)) for row in _finished(results))
+    out = sum(bool(row.get(LEFT_OUT)) for row in disturbed)
     text = (
         f"In {len(disturbed)} of {counted(every, 'run')} other processes used more than "
-        f"{percent(DISTURBED)} of the cores, at most {percent(most)}: {named}"
-        f"{_unknown(every - len(known))}."
+        f"{percent(DISTURBED)} of the cores, at most {percent(most)}: "
+        f"{listed([str(row['run_id']) for row in disturbed], _NAMED)}; estimates are without {out}"
+        f"{f'; the load of {unknown:,} is not known' if unknown else ''}."
     )
     evidence = {
         "experiment": results.name,
@@ -45,44 +41,10 @@ def other_load(results: ExperimentResults) -> list[Finding]:
     return [Finding(results.name, RULE, WARNING, text, evidence, numbers)]
 
 
-def resting_on_disturbed(results: ExperimentResults, findings: Sequence[Finding]) -> list[Finding]:
-    """The same findings; a confirmed one whose point has disturbed runs says so."""
-    bad = disturbed_runs(results)
-    return [_said(finding, results, bad) for finding in findings] if bad else list(findings)
-
-
-def _said(finding: Finding, results: ExperimentResults, bad: Sequence[Row]) -> Finding:
-    key = finding.evidence.get("key")
-    names = [*results.axes, "source"]
-    if finding.level != CONFIRMED or not isinstance(key, Mapping) or not {*key} & {*names}:
-        return finding
-    there = [row for row in bad if _of(row, key, names)]
-    if not there:
-        return finding
-    known, every = (
-        len([row for row in rows if _of(row, key, names)])
-        for rows in (_known(results), _finished(results))
-    )
-    text = (
-        f"{finding.text} It rests on {len(there)} of {counted(every, 'run')} that other processes "
-        f"disturbed{_unknown(every - known)}."
-    )
-    return replace(finding, text=text)
-
-
-def _unknown(runs: int) -> str:
-    return f"; the load of {runs:,} is not known" if runs else ""
-
-
-def _of(row: Row, key: Mapping[str, Any], names: Sequence[str]) -> bool:
-    """Whether a run is of the point, or the points, that a key names."""
-    return all(row.get(name) == key[name] for name in names if name in key)
-
-
-def _known(results: ExperimentResults) -> list[Row]:
-    """The finished runs of which the load is known."""
-    return [row for row in _finished(results) if finite(row.get(OTHERS))]
+def _others(row: Row) -> float:
+    share = row.get(OTHERS)
+    return float(share) if share is not None and finite(share) else 0.0
 
 
 def _finished(results: ExperimentResults) -> list[Row]:
-    return results.rows("runs", [*results.axes, "source", "run_id", OTHERS])
+    return results.rows("runs", [*results.axes, "source", "run_id", OTHERS, LEFT_OUT])

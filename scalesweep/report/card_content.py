@@ -151,7 +151,7 @@ def card_of(results: ExperimentResults, findings: Sequence[Finding]) -> Card:
     whether other processes disturbed the study, what else is confirmed as far as there is room, and
     what to do next.
     """
-    every = verdicts(results, clear_to(findings))
+    every = verdicts(results, clear_to(findings, VERDICT))
     loss = _loss(findings)
     attention = _attention(results, findings)
     then = _next(results, every, loss, findings)
@@ -330,16 +330,14 @@ def _after_loss(
         return None
     if not finite(numbers.get("low"), numbers.get("high")):
         return _repeat(results, max(FEWEST - int(repeats), 1), "give the losses intervals")
-    lead = loss.evidence["lead"]
-    known = finite(lead["value"], lead["low"])
-    half = lead["value"] - lead["low"] if known else 0.0
-    more = more_repeats(half, int(repeats), lead["value"], LIMIT) if known else None
+    half = (numbers["high"] - numbers["low"]) / 2
+    more = more_repeats(half, int(repeats), numbers["loss"], LIMIT)
     if more is None or more > MOST_REPEATS:
         return Next(
             f"use longer steps, or steadier runs: {_many(more)} would be needed to tell the "
-            "largest loss from the others."
+            "largest loss from none."
         )
-    return _repeat(results, more, "would identify the largest loss")
+    return _repeat(results, more, "would confirm the largest loss")
 
 
 def _held_back(loss: Finding, findings: Sequence[Finding]) -> Next | None:

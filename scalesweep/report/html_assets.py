@@ -22,7 +22,7 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from scalesweep.analysis import blocks, outliers, stats
+from scalesweep.analysis import outliers
 from scalesweep.core.errors import UserError
 from scalesweep.core.files import write_atomic
 from scalesweep.core.formatting import counted, duration, listed, number, text_of
@@ -36,7 +36,7 @@ LIBRARIES = "libraries.js"  # what runs the others; the first of a page's script
 _EXPORT = re.compile(r"\bexport\s*\{([^{}]*)\}\s*;?")
 _WANTED = "jQuery"
 # Modules whose constants the pages state in their methods.
-METHODS = {"stats": stats, "blocks": blocks, "outliers": outliers}
+METHODS = {"outliers": outliers}
 
 
 @dataclass(frozen=True)

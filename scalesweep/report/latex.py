@@ -123,8 +123,6 @@ def _caption(results: ExperimentResults, table: Table, name: str, campaign: str)
         f"{results.title}: {'scaling' if name == 'scaling' else 'points'} (campaign {campaign}).",
         "Means over the runs of a point; in brackets their 95 % intervals, for two runs or "
         "more.",
-        f"At {counted(table.in_blocks, 'point')} intervals come from randomised blocks."
-        if table.in_blocks else "",
         f"Efficiency is relative to the smallest finished {results.scale_words} of a series."
         if table.scaling else "",
         f"Source: {sources}.",

@@ -150,9 +150,9 @@ def _how(interval: Interval) -> str | None:
     """What a ratio's interval comes from; None where it has none."""
     if not math.isfinite(interval.low):
         return None
-    if interval.method == "blocks":
-        return f"blocks, {number(interval.degrees)} degrees of freedom"
-    return {"stated": "stated", "bootstrap": "bootstrap"}.get(interval.method, "repeats")
+    if interval.method == "stated":
+        return "stated"
+    return f"repeats, {number(interval.degrees)} degrees of freedom"
 
 
 def _best(

@@ -13,16 +13,13 @@ from scalesweep.analysis.outliers import outliers
 from scalesweep.analysis.stats import (
     Stated,
     coefficient_of_variation,
-    mean_bounds,
     pooled_std,
-    stated_interval,
 )
 from scalesweep.analysis.table_io import typed_values
 from scalesweep.analysis.types import Floats
 from scalesweep.core.files import digest_of
 from scalesweep.core.joined_experiments import derived_values
-from scalesweep.tables.in_blocks import in_blocks, pooled_intervals, pooled_words
-from scalesweep.tables.machine_load import LOAD, OTHERS
+from scalesweep.tables.machine_load import DISTURBED, LEFT_OUT, LOAD, OTHERS
 from scalesweep.tables.points import ExperimentData, Measure, Point, identity_columns, state_columns
 from scalesweep.tables.provenance import FACTS, read_facts
 
@@ -46,7 +43,6 @@ def point_tables(data: ExperimentData, points: Sequence[Point]) -> dict[str, pd.
                 **derived_columns(data, [point.values for point in points]),
                 **state_columns(data.axes, points),
                 **({"stated": typed_values(stated)} if any(stated) else {}),
-                **in_blocks(pooled_words(data, points)),
                 **statistics,
             }
         ),
@@ -82,6 +78,10 @@ def _runs(data: ExperimentData, points: Sequence[Point]) -> pd.DataFrame:
     others = [None if row is None or not loads[row] else float(loads[row] or 0) for row in rows]
     if any(others_ is not None for others_ in others):
         table[OTHERS] = pd.array(others, dtype="Float64").to_numpy(np.float64, na_value=math.nan)
+        if any((share or 0) > DISTURBED for share in others):
+            kept = {row for point in points for row in point.rows.tolist()}
+            why = [None if row is None or row in kept else "disturbed" for row in rows]
+            table[LEFT_OUT] = typed_values(why)
     named = _outliers(data, points)
     table["outlier"] = typed_values([named.get(run["run_id"]) for run in runs])
     return pd.DataFrame(table)
@@ -141,15 +141,12 @@ def _statistics(data: ExperimentData, points: Sequence[Point]) -> dict[str, Floa
             np.append(data.numbers(metric, stat, phase), math.nan)[index]
             for stat in ("mean", "std")
         )
-        rows = _over_repeats(means, stds, data.level)
+        rows = _over_repeats(means, stds)
         for place, stated in _stated(data, points, (metric, phase)).items():
-            span = stated_interval(stated)
-            rows[place, 2:5] = stated.std, span.low, span.high  # std, low, high of STATS
-        for place, span in pooled_intervals(data, points, (metric, phase)).items():
-            rows[place, 3:5] = span.low, span.high
+            rows[place, 2] = stated.std
         for place, point in enumerate(points):
-            if share := data.rounded(point, (metric, phase)):
-                rows[place, 3:5] += np.abs(rows[place, 3:5]) * share * np.array([-1.0, 1.0])
+            span = data.interval(point, (metric, phase))
+            rows[place, 3:5] = span.low, span.high  # low and high of STATS
         for stat, values in zip(STATS, rows.T, strict=True):
             result[column(metric, stat, phase)] = np.ascontiguousarray(values)
     return result
@@ -170,8 +167,9 @@ def _stated_words(data: ExperimentData, points: Sequence[Point]) -> list[str | N
     return ["; ".join(words_) or None for words_ in words]
 
 
-def _over_repeats(means: Floats, stds: Floats, level: float) -> Floats:
-    """Mean, median, std, low, high and cv over ``[point, repeat]``, in the order of ``STATS``.
+def _over_repeats(means: Floats, stds: Floats) -> Floats:
+    """Mean, median, std and cv over ``[point, repeat]``, in the order of ``STATS``, whose low and
+    high stay missing.
 
     Missing repeats are NaN. A number that has no spread within its run (a plain metric) is one
     value per repeat: ``std`` is then that of those values, and missing for one repeat.
@@ -186,7 +184,8 @@ def _over_repeats(means: Floats, stds: Floats, level: float) -> Floats:
         pooled = mean.std(axis=1) if count > 1 else np.full(len(mean), math.nan)
         known = np.isfinite(std).all(axis=1)
         pooled[known] = pooled_std(mean[known], std[known])
-        columns = [mean.mean(axis=1), np.median(mean, axis=1), pooled, *mean_bounds(mean, level).T]
+        none = np.full(len(mean), math.nan)
+        columns = [mean.mean(axis=1), np.median(mean, axis=1), pooled, none, none]
         result[alike] = np.stack([*columns, coefficient_of_variation(mean)], axis=1)
     return result
 

@@ -3,14 +3,14 @@
 import json
 import math
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from scalesweep.analysis.blocks import Blocks, Layout, interval_of, layouts, start_seconds
+from scalesweep.analysis.blocks import Errors, Layout, layouts, start_seconds
 from scalesweep.analysis.factors import series_parameters
 from scalesweep.analysis.metrics import (
     EPOCH_METRICS,
@@ -22,18 +22,18 @@ from scalesweep.analysis.metrics import (
 )
 from scalesweep.analysis.stats import (
     CONFIDENCE,
+    MISSING,
     SIGNIFICANT,
     Interval,
     LogError,
     Stated,
+    identical,
     mean_interval,
-    ratio_interval,
-    ratio_p,
     stated_interval,
     stated_ratio_error,
-    stated_ratio_interval,
     widened,
 )
+from scalesweep.analysis.stats import IDENTICAL as NO_SCATTER
 from scalesweep.analysis.table_io import typed_values
 from scalesweep.analysis.types import Floats, Places
 from scalesweep.core.errors import UserError
@@ -42,6 +42,7 @@ from scalesweep.core.joined_experiments import benchmarks_of, parameters_at
 from scalesweep.core.plan_format import PlanExperiment
 from scalesweep.core.status import Status
 from scalesweep.tables.epoch_curves import ROUNDED, STATED
+from scalesweep.tables.machine_load import LOAD, undisturbed
 
 # Metric and phase.
 Measure = tuple[str, str]
@@ -49,7 +50,8 @@ Measure = tuple[str, str]
 
 @dataclass(frozen=True)
 class Point:
-    """One row of `points`: the finished runs of one point that share a source."""
+    """One row of `points`: the finished runs of one point that share a source, without those that
+    other processes disturbed (``machine_load.undisturbed``)."""
 
     values: Mapping[str, Any]  # varying parameters
     source: str | None
@@ -153,8 +155,7 @@ class ExperimentData:
         rows = np.array(list(self.row_of.values()), np.intp)
         self.quantities, self.unlike = _quantities(summary, experiment)
         self._floats: dict[str, Floats] = {}
-        self._blocks: dict[Measure, dict[Hashable, Blocks]] = {}
-        self._pooled: dict[Measure, dict[int, Interval]] = {}
+        self._errors: dict[Measure, Mapping[str | None, Errors]] = {}
         self.measures = self._measures(rows)
 
     def _finished(self, elsewhere: bool) -> dict[str, int]:
@@ -272,54 +273,40 @@ class ExperimentData:
         return repeats["level"] if repeats else CONFIDENCE
 
     def interval(self, point: Point, measure: Measure) -> Interval:
-        """95 % interval of a point's mean: from the blocks that its repeats ran in, over its own
-        repeats, or what its source states."""
+        """95 % interval of a point's mean: by what its repeats and those of the other points tell
+        of its scatter (``errors``), or by what its source states."""
         stated = self.stated(point, measure)
         if stated:
             return stated_interval(stated)
-        pooled = self.pooled(measure).get(place_of(point)) if point.rows.size else None
-        interval = pooled or mean_interval(self.repeats(point, measure), self.level)
+        repeats = self.repeats(point, measure)
+        error = self.errors(measure)[point.source].mean(place_of(point)) if repeats.size else None
+        interval = (
+            mean_interval(repeats, self.level)
+            if error is None
+            else error.interval(float(repeats.mean()), self.level)
+        )
         return widened(interval, self.rounded(point, measure))
 
-    def pooled(self, measure: Measure) -> Mapping[int, Interval]:
-        """Intervals of means that come from blocks, by the row of the point's first run."""
-        if measure not in self._pooled:
-            numbers = self.numbers(measure[0], "mean", measure[1])
-            intervals = {}
-            for point in self.points():
-                blocks = self._blocks_of(point, measure) if point.rows.size else None
-                if blocks and (error := blocks.mean_error(place_of(point))):
-                    mean = float(numbers[point.rows].mean())
-                    intervals[place_of(point)] = interval_of(mean, error)
-            self._pooled[measure] = intervals
-        return self._pooled[measure]
+    def log_error(self, point: Point, base: Point, measure: Measure) -> LogError | None:
+        """Standard error of the logarithm of the ratio of two points' means; None where nothing
+        tells it."""
+        if self.stated(point, measure) or self.stated(base, measure):
+            sides = [self.stated(p, measure) or self.repeats(p, measure) for p in (point, base)]
+            return stated_ratio_error(*sides)
+        if not point.rows.size or not base.rows.size or point.source != base.source:
+            return stated_ratio_error(self.repeats(point, measure), self.repeats(base, measure))
+        return self.errors(measure)[point.source].ratio(place_of(point), place_of(base))
 
     def ratio(self, point: Point, base: Point, measure: Measure) -> Interval:
-        """95 % interval of a point's mean over that of another one, within blocks where both
-        ran in the same."""
-        top, bottom = (self.stated(side, measure) for side in (point, base))
+        """95 % interval of a point's mean over that of another one, by ``log_error``."""
+        error = self.log_error(point, base, measure)
         values, others = (self.repeats(side, measure) for side in (point, base))
-        if top is not None or bottom is not None:
-            return stated_ratio_interval(top or values, bottom or others)
-        blocks = self._blocks_of(point, measure)
-        error = blocks.ratio_error(place_of(point), place_of(base)) if blocks else None
-        if error:
-            return interval_of(float(values.mean()) / float(others.mean()), error)
-        share = self.rounded(point, measure) + self.rounded(base, measure)
-        return widened(ratio_interval(values, others, level=self.level), share)
-
-    def log_error(
-        self, point: Point, base: Point, measure: Measure
-    ) -> tuple[LogError | None, bool]:
-        """Standard error of the logarithm of the ratio that ``ratio`` bounds, None where it has no
-        interval; and whether it is from a variance that points share in blocks."""
-        sides = [
-            self.stated(side, measure) or self.repeats(side, measure) for side in (point, base)
-        ]
-        error = stated_ratio_error(*sides)
-        blocks = self._blocks_of(point, measure) if error else None
-        within = blocks.ratio_error(place_of(point), place_of(base)) if blocks else None
-        return within or error, within is not None
+        if error is None:
+            return NO_SCATTER if identical(values) or identical(others) else MISSING
+        interval = error.interval(float(values.mean()) / float(others.mean()), self.level)
+        if self.stated(point, measure) or self.stated(base, measure):
+            return replace(interval, method="stated")
+        return widened(interval, self.rounded(point, measure) + self.rounded(base, measure))
 
     def ratio_p(self, point: Point, base: Point, measure: Measure, null: float = 1.0) -> float:
         """Two-sided p value of the ratio that ``ratio`` bounds being another one than ``null``.
@@ -327,18 +314,43 @@ class ExperimentData:
         NaN where that has no interval. Where repeats were added until points were precise, in terms
         of the plain 95 %.
         """
-        values, others = (self.repeats(side, measure) for side in (point, base))
-        sides = [self.stated(side, measure) or of
-                 for side, of in ((point, values), (base, others))]  # fmt: skip
-        if stated_ratio_error(*sides) is None:
+        error = self.log_error(point, base, measure)
+        if error is None:
             return math.nan
+        values, others = (self.repeats(side, measure) for side in (point, base))
         apart = math.log(float(values.mean()) / float(others.mean()) / null)
         share = self.rounded(point, measure) + self.rounded(base, measure)
         apart = math.copysign(max(0.0, abs(apart) - share), apart)  # printing may have made it
-        blocks = self._blocks_of(point, measure)
-        p = blocks.ratio_p(place_of(point), place_of(base), apart) if blocks else None
-        p = ratio_p(sides[0], sides[1], apart) if p is None else p
-        return min(1.0, p * SIGNIFICANT / (1 - self.level))
+        return min(1.0, error.p(apart) * SIGNIFICANT / (1 - self.level))
+
+    def errors(self, measure: Measure) -> Mapping[str | None, Errors]:
+        """By source what the repeats of a metric tell of the error of each point (``place_of``)."""
+        if measure not in self._errors:
+            self._errors[measure] = self.errors_in(self.numbers(measure[0], "mean", measure[1]))
+        return self._errors[measure]
+
+    def errors_in(self, values: Floats) -> Mapping[str | None, Errors]:
+        """The same of a quantity that is given for each row of the summary (NaN: missing)."""
+        by_source: dict[str | None, dict[Hashable, Floats]] = {}
+        for point in self.points():
+            if point.rows.size:
+                own = values[point.rows]
+                of_source = by_source.setdefault(point.source, {})
+                of_source[place_of(point)] = own[np.isfinite(own)]
+        # How imported runs were run is not known; repeats that were added until points were precise
+        # say too little of their scatter.
+        alone = self.level != CONFIDENCE
+        return {
+            source: Errors(
+                repeats,
+                [
+                    (layout.points, values[layout.runs]) for layout in self.layouts
+                    if layout.points[0] in repeats
+                ],
+                shared=not alone and source != "imported",
+            )
+            for source, repeats in by_source.items()
+        }  # fmt: skip
 
     @cached_property
     def layouts(self) -> list[Layout]:
@@ -360,20 +372,6 @@ class ExperimentData:
         places = np.array(rows, np.intp)
         return [Layout(layout.points, places[layout.runs]) for layout in laid_out]
 
-    def _blocks_of(self, point: Point, measure: Measure) -> Blocks | None:
-        """The blocks of a finished point's repeats of a metric; None where they ran in none."""
-        if measure not in self._blocks:
-            self._blocks[measure] = self.blocks(self.numbers(measure[0], "mean", measure[1]))
-        return self._blocks[measure].get(place_of(point))
-
-    def blocks(self, values: Floats) -> dict[Hashable, Blocks]:
-        """By ``place_of`` a point the blocks of a quantity, given for each row of the summary."""
-        of_point: dict[Hashable, Blocks] = {}
-        for layout in self.layouts:
-            if blocks := layout.blocks(values):
-                of_point.update(dict.fromkeys(blocks.places, blocks))
-        return of_point
-
     def points(self) -> list[Point]:
         """Points in plan order; one per source, and one without source where none finished."""
         return self._points
@@ -384,6 +382,7 @@ class ExperimentData:
         finished."""
         sources = self.summary["source"].tolist()
         samples = self.summary["samples"].tolist()
+        others = [None if text is None else float(text) for text in self.texts(LOAD)]
         work: dict[str, int | None] = {}
         values: dict[str, dict[str, Any]] = {}
         planned: dict[str, int] = {}
@@ -403,7 +402,8 @@ class ExperimentData:
                 by_source.setdefault(sources[row], []).append(row)
         result = []
         for key, by_source in rows.items():
-            for source, indices in by_source.items():
+            for source, every in by_source.items():
+                indices = [every[place] for place in undisturbed([others[row] for row in every])]
                 sizes = {None if pd.isna(samples[row]) else int(samples[row]) for row in indices}
                 result.append(
                     Point(

@@ -12,7 +12,6 @@ from scalesweep.analysis.metrics import EPOCH_PHASES, Quantity, column
 from scalesweep.analysis.table_io import typed_values
 from scalesweep.analysis.types import Floats
 from scalesweep.core.files import canonical_json
-from scalesweep.tables.in_blocks import blocks_word, in_blocks, pooled_words
 from scalesweep.tables.points import ExperimentData, Measure, Point
 
 
@@ -59,12 +58,11 @@ def scaling_table(
         source = points[place].source
         smallest[source] = min(scale, smallest.get(source, scale))
     columns: dict[str, Floats] = {}
-    words = pooled_words(data, points)
     for measure, stem, quantity in _scaled(data):
         parts = [f"{stem}_ideal", f"{stem}_eff", f"{stem}_eff_low", f"{stem}_eff_high"]
         if quantity.scope == "total" or quantity.of_time:
             parts += [f"{stem}_speedup", f"{stem}_speedup_low", f"{stem}_speedup_high"]
-        efficiencies = np.full((len(points), 8), math.nan)
+        efficiencies = np.full((len(points), 7), math.nan)
         for group in groups:
             finished = [position for position in group if points[position].rows.size]
             if finished:
@@ -77,14 +75,9 @@ def scaling_table(
                 efficiencies[finished] = rows
         for part, values in zip(parts, efficiencies.T, strict=False):
             columns[column(part, "", measure[1])] = values
-        for place in np.flatnonzero(np.isfinite(efficiencies[:, 7])).tolist():
-            words[place].append(
-                blocks_word(column(parts[1], "", measure[1]), efficiencies[place, 7])
-            )
     based = pd.DataFrame(
         {f"base_{data.scale}": typed_values([bases.get(i) for i in range(len(points))], int)}
     )
-    table = table.assign(**in_blocks(words))
     frame = pd.concat([table, based, pd.DataFrame(columns)], axis=1)
     return frame.iloc[[i for group in groups for i in group]].reset_index(drop=True)
 
@@ -104,15 +97,14 @@ def _bases(
 def _against_base(
     data: ExperimentData, measure: Measure, points: Sequence[Point], quantity: Quantity
 ) -> list[list[float]]:
-    """Ideal, efficiency and speedup, the last two with bounds, of points sorted by scale; last
-    the degrees of freedom of bounds that come from blocks.
+    """Ideal, efficiency and speedup, the last two with bounds, of points sorted by scale.
 
     A rate ideally grows with the share of the work that is done; a time falls with it in strong
     scaling, and stays in weak scaling.
     """
     base, timed = data.repeats(points[0], measure), quantity.of_time
     if base.size == 0:
-        return [[math.nan] * 8 for _ in points]
+        return [[math.nan] * 7 for _ in points]
     scope = "total" if timed else quantity.scope
     grows = not timed or data.experiment["scaling"] == "strong"
     result = []
@@ -120,7 +112,7 @@ def _against_base(
         factor = _share(data, point, scope) / _share(data, points[0], scope) if grows else 1.0
         ideal = float(base.mean()) * (1 / factor if timed else factor)
         values = data.repeats(point, measure)
-        row = [ideal, *[math.nan] * 7]
+        row = [ideal, *[math.nan] * 6]
         if position == 0:
             row[1] = row[4] = 1.0
         elif values.size and ideal > 0 and not (timed and values.mean() <= 0):
@@ -130,7 +122,7 @@ def _against_base(
             )
             bounds = data.ratio(top, bottom, measure)
             row[1:4] = [speedup / factor, bounds.low / factor, bounds.high / factor]
-            row[4:] = [speedup, bounds.low, bounds.high, bounds.degrees]
+            row[4:] = [speedup, bounds.low, bounds.high]
         result.append(row)
     return result
 

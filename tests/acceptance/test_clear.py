@@ -38,8 +38,8 @@ PARTS = {
 OTHERS = 1
 EXPERIMENTS, FEW = 400, 12
 COVERED = (0.93, 0.97)
-# Of a hundred effects of seven standard errors, how many are clear; by issue 4 in 90 of each kind.
-POWER, TODAY = 90, {"mode": 75}
+# Of a hundred effects of seven standard errors, how many are clear.
+POWER = 90
 
 
 @dataclass(frozen=True)
@@ -251,4 +251,4 @@ def test_an_effect_of_seven_standard_errors_is_clear(
     campaigns: Callable[[str], Made], kind: str
 ) -> None:
     seen = [bool(rules) for _, rules in campaigns("equal").of([kind]).clear()]
-    assert sum(seen) >= binom.ppf(0.005, len(seen), TODAY.get(kind, POWER) / 100)
+    assert sum(seen) >= binom.ppf(0.005, len(seen), POWER / 100)

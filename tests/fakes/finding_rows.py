@@ -11,6 +11,11 @@ Triple = tuple[float, float | None, float | None]
 T = "total_throughput"
 
 
+def spoken(findings: list[Finding]) -> list[Finding]:
+    """Those that say something."""
+    return [one for one in findings if one.level != SILENT]
+
+
 def study(
     rows: list[dict[str, Any]],
     axes: list[str] | None = None,

@@ -7,20 +7,19 @@ ideal step over the measured one is the efficiency of the table `scaling` (``mea
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from scalesweep.analysis.blocks import interval_of
-from scalesweep.analysis.joint import Effect, lead_of
 from scalesweep.analysis.stats import (
     Interval,
-    difference_interval,
-    linear_interval,
+    LogError,
+    joined,
     mean_interval,
-    positive_interval,
     ratio_interval,
+    t_chance,
+    t_quantile,
 )
 from scalesweep.analysis.step_account import PROFILE, STEPS, TERMS, TRACE, StepAccount
 from scalesweep.analysis.step_work import BETWEEN, COMPUTE_PARTS, NAMED, PIPELINE, SHARDED, TENSOR
@@ -32,7 +31,7 @@ from scalesweep.aspects.breakdown.measured_steps import (
     has_outside,
     measured_steps,
 )
-from scalesweep.aspects.breakdown.step_blocks import StepBlocks
+from scalesweep.aspects.breakdown.step_errors import StepErrors
 from scalesweep.core.files import canonical_json
 from scalesweep.core.scaling_kinds import MODEL
 from scalesweep.tables.machine import Machine
@@ -47,7 +46,7 @@ from scalesweep.tables.machine_terms import (
     share_rows,
     value_columns,
 )
-from scalesweep.tables.points import ExperimentData, Measure, Point, place_of
+from scalesweep.tables.points import ExperimentData, Measure, Point
 
 LEDGER, MULTIPLICATIVE, ADDITIVE = "ledger", "multiplicative", "additive"
 PART = "part"  # of computation: forward, backward and optimiser
@@ -63,12 +62,12 @@ LABELS = {
     **TERMS,
     IDEAL: "Ideal step",
     ELAPSED: "Measured step",
-    AT_REFERENCE: "Computation as at the reference",
-    LOCAL_BATCH: "Slower by the smaller local batch",
-    CLOCK: "Slower by a lower clock (at most)",
-    SLOWER: "Slower than at the reference",
-    IMBALANCE: "Imbalance between ranks",
-    OUTSIDE: "Outside of the accounted steps",
+    AT_REFERENCE: "Computation",
+    LOCAL_BATCH: "Smaller local batch",
+    CLOCK: "Lower clock (at most)",
+    SLOWER: "Slower computation",
+    IMBALANCE: "Load imbalance",
+    OUTSIDE: "Outside of steps",
     "forward": "Forward pass",
     "backward": "Backward pass",
     "optimizer": "Optimiser",
@@ -103,7 +102,7 @@ def efficiency_rows(
     and no run is a profile, no point is the reference of others: there are no losses, and only
     accounts by step have rows.
     """
-    steps = StepBlocks(data)
+    steps = StepErrors(data)
 
     def measured_of(point: Point) -> MeasuredSteps | None:
         """A point with the accounts of its runs, and what the machine needs for their steps."""
@@ -125,6 +124,10 @@ def efficiency_rows(
     if not accounted:
         return []
     outside = has_outside(accounted, rate)
+    for each in accounted:
+        for name in (*TERMS, *COMPUTE_PARTS.values(), *([OUTSIDE] if outside else [])):
+            if (values := _term(each, name, outside)) is not None:
+                steps.add_term(each.point, name, values, float(each.elapsed.mean()))
     rows: list[dict[str, Any]] = []
     for known in groups:
         for here in known:
@@ -204,7 +207,7 @@ def _rows(
     rows = _ledger(steps, base, ratio, batch, outside)
     for name in COMPUTE_PARTS.values():
         if (part := steps.term(name)) is not None:
-            rows.append(_row(PART, name, part * _MS, "ms"))
+            rows.append(_of_term(PART, name, part * _MS, steps, name))
     for kind in (MULTIPLICATIVE, ADDITIVE):
         rows += _factors(steps, kind)
     terms = {name: steps.term(name) for name in (COMPUTE, INPUT, TRANSFER)}
@@ -215,8 +218,26 @@ def _rows(
 
 
 def _row(kind: str, term: str, values: Floats, unit: str) -> dict[str, Any]:
-    interval = positive_interval if kind in (LEDGER, PART) else mean_interval
-    return _stated(kind, term, values, unit, interval(values))
+    return _stated(kind, term, values, unit, mean_interval(values))
+
+
+def _of_term(
+    kind: str, term: str, values: Floats, steps: MeasuredSteps, name: str
+) -> dict[str, Any]:
+    """The row of a term in ms; ``name``: that of the term of the point that it is of."""
+    error = steps.steps.of_term(steps.point, name, values)
+    return _stated(kind, term, values, "ms", _around(float(values.mean()), error))
+
+
+def _around(value: float, error: LogError | None) -> Interval:
+    """95 % interval of a part of a step by its standard error, on logarithms if it is longer than
+    that; missing if nothing tells it."""
+    if error is None or error.error == 0:
+        return Interval(math.nan, math.nan, "none")
+    half = t_quantile(error.degrees) * error.error
+    if value > half:
+        return LogError(error.error / value, error.degrees).interval(value)
+    return Interval(value - half, value + half, "t")
 
 
 def _stated(kind: str, term: str, values: Floats, unit: str, bounds: Interval) -> dict[str, Any]:
@@ -235,7 +256,6 @@ def _ledger(
 ) -> list[dict[str, Any]]:
     """The ledger's terms in ms per step, what they lose against the ideal, and both steps."""
     rows: list[dict[str, Any]] = []
-    effects: dict[str, Effect] = {}
     for name in (*TERMS, *([OUTSIDE] if outside else [])):
         values = _term(steps, name, outside)
         if values is None:
@@ -243,29 +263,43 @@ def _ledger(
         there = None
         if base is not None and steps is not base and ratio is not None:
             there = _there(steps, base, name, outside, ratio)
-        if name in ("compute", "busy") and there is not None and ratio is not None:
-            assert base is not None
-            parts = _computation(
-                name, steps, base, values * _MS, there * (ratio * _MS), batch, effects
-            )
+        if there is None or base is None or ratio is None:
+            row = _of_term(LEDGER, name, values * _MS, steps, name)
+            rows.append(row | value_columns(steps.least.get(name)))
+            continue
+        here, ideal = _Part(steps, name, values * _MS), _Part(base, name, there * (ratio * _MS))
+        if name in ("compute", "busy"):
+            parts = _computation(here, ideal, batch)
             rows += _with_machine(parts, name, steps, base, ratio, batch)
             continue
-        row = _row(LEDGER, name, values * _MS, "ms") | value_columns(steps.least.get(name))
-        if there is not None and ratio is not None:
-            assert base is not None
-            row |= _loss(values * _MS, there * (ratio * _MS), _paired(steps, base))
-            effects[name] = _effect(steps, base, values * _MS, there * (ratio * _MS))
-            ideal = base.least.get(name)
-            row |= loss_columns(
-                against(steps.least.get(name), None if ideal is None else ideal.times(ratio))
+        row = _of_term(LEDGER, name, here.values, steps, name)
+        least = base.least.get(name)
+        row |= value_columns(steps.least.get(name)) | _loss(here, ideal)
+        rows.append(
+            row
+            | loss_columns(
+                against(steps.least.get(name), None if least is None else least.times(ratio))
             )
-        rows.append(row)
+        )
     row = _step(ELAPSED, steps, _MS)
     if base is not None and ratio is not None:
         rows.append(_step(IDEAL, base, ratio * _MS))
         row |= {} if steps is base else _step_loss(steps, base, ratio)
-        _add_lead(rows, effects, [steps, base, *([batch] if batch else [])])
     return [*rows, row]
+
+
+@dataclass(frozen=True)
+class _Part:
+    """A term of a point in ms of each repeat, with the name that its scatter is known by."""
+
+    steps: MeasuredSteps
+    name: str
+    values: Floats
+
+    @property
+    def error(self) -> LogError | None:
+        """Standard error of its mean, in ms."""
+        return self.steps.steps.of_term(self.steps.point, self.name, self.values)
 
 
 def _step(term: str, of: MeasuredSteps, factor: float) -> dict[str, Any]:
@@ -281,22 +315,6 @@ def _step_loss(steps: MeasuredSteps, base: MeasuredSteps, ratio: float) -> dict[
         "loss": float(steps.elapsed.mean() - base.elapsed.mean() * ratio) * _MS,
         "loss_low": bounds.low * _MS, "loss_high": bounds.high * _MS,
     }  # fmt: skip
-
-
-def _add_lead(
-    rows: Sequence[dict[str, Any]], effects: Mapping[str, Effect], points: Sequence[MeasuredSteps]
-) -> None:
-    """Say of the term with the largest loss how far it lies above each other one, jointly."""
-    paired = all(_paired(points[0], other) for other in points[1:])
-    lead = lead_of(effects, paired)
-    for row in rows:
-        if lead is not None and row["term"] == lead.name:
-            row |= {"lead": lead.margin, "lead_low": lead.low, "lead_p": lead.p}
-
-
-def _effect(steps: MeasuredSteps, other: MeasuredSteps, here: Floats, there: Floats) -> Effect:
-    """What the runs of two points add to what the first takes more."""
-    return {place_of(steps.point): here, place_of(other.point): -there}
 
 
 def _term(steps: MeasuredSteps, name: str, outside: bool) -> Floats | None:
@@ -346,29 +364,20 @@ def _knows_exchange(base: MeasuredSteps) -> bool:
     )
 
 
-def _computation(
-    name: str,
-    steps: MeasuredSteps,
-    base: MeasuredSteps,
-    here: Floats,
-    ideal: Floats,
-    batch: MeasuredSteps | None,
-    effects: dict[str, Effect],
-) -> list[dict[str, Any]]:
-    """Computation as at the reference, and why the rest of it is slower; adds their effects."""
-    rows = [_row(LEDGER, AT_REFERENCE, ideal, "ms")]
-    alone = None if batch is None else batch.term(name)
-    against = base
+def _computation(here: _Part, ideal: _Part, batch: MeasuredSteps | None) -> list[dict[str, Any]]:
+    """Computation as at the reference, and why the rest of it is slower."""
+    at_reference = _around(float(ideal.values.mean()), ideal.error)
+    rows = [_stated(LEDGER, AT_REFERENCE, ideal.values, "ms", at_reference)]
+    alone = None if batch is None else batch.term(here.name)
     if batch is not None and alone is not None:
-        rows.append(_slower(LOCAL_BATCH, alone * _MS, ideal, _paired(batch, base)))
-        effects[LOCAL_BATCH] = _effect(batch, base, alone * _MS, ideal)
-        ideal, against = alone * _MS, batch
-    if (by_clock := _by_clock(steps, against, here, ideal)) is not None:
-        clock, effects[CLOCK] = by_clock
-        rows.append(clock)
-        here = here - clock["value"]
-    effects[SLOWER] = _effect(steps, against, here, ideal)
-    return [*rows, _slower(SLOWER, here, ideal, _paired(steps, against))]
+        smaller = _Part(batch, here.name, alone * _MS)
+        rows.append(_slower(LOCAL_BATCH, smaller, ideal))
+        ideal = smaller
+    by_clock = _by_clock(here, ideal)
+    if by_clock is not None:
+        rows.append(by_clock)
+    rows.append(_slower(SLOWER, here, ideal, 0.0 if by_clock is None else by_clock["value"]))
+    return rows
 
 
 def _with_machine(
@@ -397,53 +406,48 @@ def _with_machine(
     return with_machine
 
 
-def _by_clock(
-    steps: MeasuredSteps, against: MeasuredSteps, here: Floats, there: Floats
-) -> tuple[dict[str, Any], Effect] | None:
+def _by_clock(here: _Part, ideal: _Part) -> dict[str, Any] | None:
     """What a lower clock explains of slower computation, at most; None where clocks are unknown.
 
     Computation that depends on the clock alone takes f_ref / f times as long: what waits for
     memory less. So the part is between nothing and that, and never more than what there is to
     explain.
     """
-    clocks, base = steps.clocks, against.clocks
+    clocks, base = here.steps.clocks, ideal.steps.clocks
     if clocks is None or base is None:
         return None
-    computation = float(there.mean())
+    computation = float(ideal.values.mean())
     reference = computation * float(base.mean())
-    row = _slower(CLOCK, reference / clocks, reference / base, _paired(steps, against))
-    low, high = sorted((0.0, float(here.mean()) - computation))
-    effect = _effect(steps, against, reference / clocks, reference / base)
-    if row["value"] > high:  # all of it, with the scatter of that
-        effect = _effect(steps, against, here, there)
-    clipped = {
-        name: min(max(value, low), high) if isinstance(value, float) else value
-        for name, value in row.items()
-    }
-    return clipped, effect
+    sides = (
+        _Part(here.steps, CLOCK, reference / clocks),
+        _Part(ideal.steps, CLOCK, reference / base),
+    )
+    row = _slower(CLOCK, *sides)
+    low, high = sorted((0.0, float(here.values.mean()) - computation))
+    names = ("value", "low", "high", "loss", "loss_low", "loss_high")
+    return row | {name: min(max(row[name], low), high) for name in names}
 
 
-def _slower(term: str, here: Floats, there: Floats, paired: bool) -> dict[str, Any]:
-    """What is more here than there, which is all loss."""
-    loss = _loss(here, there, paired)
+def _slower(term: str, here: _Part, there: _Part, known: float = 0.0) -> dict[str, Any]:
+    """What is more here than there, without what is ``known`` of it, which is all loss."""
+    loss = _loss(here, there, known)
     value = {"value": loss["loss"], "low": loss["loss_low"], "high": loss["loss_high"]}
     return {"kind": LEDGER, "term": term, "unit": "ms", **value, **loss}
 
 
-def _paired(steps: MeasuredSteps, other: MeasuredSteps | None) -> bool:
-    """Whether repeats of two points pair up: they ran in blocks, and the blocks differ."""
-    return other is not None and steps.steps.drifted(steps.point, other.point)
-
-
-def _loss(here: Floats, there: Floats, paired: bool) -> dict[str, float]:
-    if not there.any():  # all that is here, with its interval
-        bounds = positive_interval(here)
-    else:
-        bounds = linear_interval(here - there) if paired else difference_interval(here, there)
-    return {
-        "loss": float(here.mean() - there.mean()), "loss_low": bounds.low,
-        "loss_high": bounds.high,
-    }  # fmt: skip
+def _loss(here: _Part, there: _Part, known: float = 0.0) -> dict[str, float]:
+    """What a term takes more than there, without what is ``known`` of that: with its 95 % interval
+    and the p value of its being none, of one error."""
+    more = float(here.values.mean() - there.values.mean()) - known
+    sides = [side.error for side in (here, there)]
+    errors = [side for side in sides if side is not None]
+    loss = {"loss": more, "loss_low": math.nan, "loss_high": math.nan, "loss_p": math.nan}
+    if len(errors) < len(sides) or not any(error.error for error in errors):
+        return loss
+    error = joined(errors)
+    half = t_quantile(error.degrees) * error.error
+    p = t_chance(more, error.error, error.degrees)
+    return loss | {"loss_low": more - half, "loss_high": more + half, "loss_p": p}
 
 
 def _factors(steps: MeasuredSteps, kind: str) -> list[dict[str, Any]]:
@@ -472,7 +476,7 @@ def _scaling(steps: MeasuredSteps, base: MeasuredSteps, ratio: float) -> list[di
         assert here is not None
         value = ratio * float(busy.mean() / here.mean())
         error = None if steps is base else steps.steps.error(steps.point, base.point, of)
-        bounds = interval_of(value, error) if error else ratio_interval(busy, here, ratio)
+        bounds = error.interval(value) if error else ratio_interval(busy, here, ratio)
         low, high = bounds.low, bounds.high
         if steps is base and term == "computation_scaling":
             value, low, high = 1.0, math.nan, math.nan  # by definition

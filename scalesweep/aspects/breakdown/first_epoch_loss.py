@@ -21,14 +21,14 @@ from scalesweep.aspects.breakdown.table import FirstEpochRow
 from scalesweep.core.formatting import number, with_interval
 from scalesweep.core.joined_experiments import parameters_at
 from scalesweep.experiment.results import ExperimentResults
-from scalesweep.findings.base import CONFIRMED, NOTE, OPEN, SILENT, Finding, claim_of, marked
+from scalesweep.findings.base import CONFIRMED, NOTE, OPEN, SILENT, Claim, Finding, claim_of, marked
 
 RULE = "first epoch"
 INPUT = "input"
 WORDS = {
-    INPUT: "reading, which takes longer than at the reference on {}",
-    IMBALANCE: "waiting for the slowest rank (imbalance)",
-    "barrier": "the barrier at its end: the synchronisation, not the files",
+    INPUT: "reading on {}",
+    IMBALANCE: "load imbalance",
+    "barrier": "the barrier at its end",
 }
 # The reference read its files if its first epoch took so many times as long as its later ones.
 FROM_FILES = 2.0
@@ -41,37 +41,46 @@ KEPT = {"cache": "memory", "pipeline": "cached"}
 def first_epoch_loss(results: ExperimentResults) -> list[Finding]:
     """For each series, at its largest scale, the largest loss of the first epoch.
 
-    Silent where the epoch is not clearly longer than the ideal, or by less than 2 %. The largest is
-    confirmed against each other one jointly (``analysis.joint``).
+    Nothing where the epoch is not clearly longer than the ideal, or by less than 2 %. What is
+    claimed is that the part takes longer than at the reference.
     """
     every = ledgers(results, FirstEpochRow)
     later = {_key(results, ledger): ledger for ledger in ledgers(results)}
-    return [
-        _finding(results, ledger, later.get(_key(results, ledger)))
-        for ledger in largest_points(results, every)
-    ]
+    largest = largest_points(results, every)
+    tested = tuple(_claim(results, ledger, name) for ledger in largest for name in _losses(ledger))
+    silent = [Finding(results.name, RULE, SILENT, "", claims=tested)] if tested else []
+    said = [_finding(results, ledger, later.get(_key(results, ledger))) for ledger in largest]
+    return [*filter(None, said), *silent]
+
+
+def _losses(ledger: Ledger) -> dict[str, float]:
+    """What the parts that may be named take more than at the reference."""
+    return {
+        name: part.loss
+        for name, part in ledger.parts.items()
+        if name in WORDS and part.loss is not None
+    }
+
+
+def _claim(results: ExperimentResults, ledger: Ledger, name: str) -> Claim:
+    return claim_of(ledger.parts[name].claimed, RULE, name, *_key(results, ledger))
 
 
 def _key(results: ExperimentResults, ledger: Ledger) -> tuple[object, ...]:
     return (*results.key(ledger.row, results.axes), ledger.row["source"])
 
 
-def _finding(results: ExperimentResults, ledger: Ledger, later: Ledger | None) -> Finding:
-    """The sentence on a point; silent where there is no loss to speak of."""
+def _finding(results: ExperimentResults, ledger: Ledger, later: Ledger | None) -> Finding | None:
+    """The sentence on a point; None where there is no loss to speak of."""
     whole, ideal = ledger.elapsed, ledger.ideal
     assert ideal is not None
-    losses = {
-        name: part.loss
-        for name, part in ledger.parts.items()
-        if name in WORDS and part.loss is not None
-    }
+    losses = _losses(ledger)
     name = max(losses, key=lambda term: losses[term], default="")
     largest = ledger.parts.get(name)
-    claim = claim_of(largest.lead_p if largest else None, RULE, *_key(results, ledger))
     short = whole.loss is None or whole.loss < NOTABLE * ideal.value
     unclear = whole.loss_low is not None and whole.loss_low <= 0
     if largest is None or largest.loss is None or short or unclear:
-        return Finding(results.name, RULE, SILENT, "", claims=(claim,))
+        return None
     factor, unit = scale_of(ledger)
     text = (
         f"at {results.describe(ledger.row)} the first epoch takes {number(whole.value * factor)} "
@@ -79,7 +88,7 @@ def _finding(results: ExperimentResults, ledger: Ledger, later: Ledger | None) -
     )
     rest = abs(ledger.parts["unattributed"].loss or 0.0)
     if largest.loss <= rest:
-        text += f"; {number(rest * factor)} {unit} are unattributed, more than any part explains"
+        text += f"; {number(rest * factor)} {unit} are unattributed, more than any term explains"
         level = NOTE
     else:
         low, high = (
@@ -87,15 +96,15 @@ def _finding(results: ExperimentResults, ledger: Ledger, later: Ledger | None) -
         )
         on = "each rank" if ledger.row.get("ranks") in (1, 2) else "most ranks"
         part = f"{WORDS[name].format(on)}, {with_interval(largest.loss * factor, low, high, unit)}"
-        sure = largest.lead_p is not None and largest.lead_p < SIGNIFICANT
+        sure = largest.claimed < SIGNIFICANT
         level = CONFIRMED if sure else OPEN
         if wide(largest) and not sure:
-            text += f"; no part is named as the largest: the candidate, {part}, is not certain"
+            text += f"; no loss is named: {part} is not certain"
         else:
             reached = ideal.value / (whole.value - largest.loss)
-            text += f"; the largest part is {part}: without it the first epoch would reach "
+            text += f"; the largest loss is {part}: without it the first epoch would reach "
             text += f"{whole_percent(reached)} of the ideal"
-            unsure = "; not confirmed as the largest, against each other one"
+            unsure = "; not confirmed by these repeats"
             text += _cause(results, ledger, later, name, largest) if sure else unsure
     evidence = {
         "experiment": results.name,
@@ -104,11 +113,11 @@ def _finding(results: ExperimentResults, ledger: Ledger, later: Ledger | None) -
         | {"source": ledger.row["source"]},
         "numbers": {"loss": largest.loss, "low": largest.loss_low, "high": largest.loss_high},
         "term": name,
-        "lead": {"value": largest.lead, "low": largest.lead_low, "p": largest.lead_p},
         "repeats": ledger.row.get("repeats"),
     }
     said = marked(ledger.row["source"], f"{text}.")
-    return Finding(results.name, RULE, level, said, evidence, claims=(claim,))
+    claims = (_claim(results, ledger, name),)
+    return Finding(results.name, RULE, level, said, evidence, claims=claims)
 
 
 def _cause(

@@ -34,8 +34,7 @@ class Term:
     """A part of a step in ms, what it takes more than in the ideal step, and what of the two the
     machine needs; None: missing.
 
-    ``lead``, only of the largest loss: how far it lies above each other one (and 0), with its lower
-    95 % bound and the p value of that (``analysis.joint``).
+    ``p``: of the loss being none.
     """
 
     value: float
@@ -46,9 +45,12 @@ class Term:
     loss_high: float | None
     machine: float | None
     machine_loss: float | None
-    lead: float | None = None
-    lead_low: float | None = None
-    lead_p: float | None = None
+    p: float | None = None
+
+    @property
+    def claimed(self) -> float:
+        """The p value of its taking longer than in the ideal step; 1 where nothing tells it."""
+        return self.p if self.p is not None and self.loss is not None and self.loss > 0 else 1.0
 
 
 @dataclass(frozen=True)
@@ -102,7 +104,5 @@ def _term(row: LedgerRow) -> Term:
         loss_high=loss.high if loss else None,
         machine=row.machine.value if row.machine else None,
         machine_loss=row.machine_loss.value if row.machine_loss else None,
-        lead=row.lead,
-        lead_low=row.lead_low,
-        lead_p=row.lead_p,
+        p=row.loss_p,
     )

@@ -28,35 +28,28 @@ from scalesweep.experiment.results import ExperimentResults, Row
 from scalesweep.findings.base import CONFIRMED, NOTE, OPEN, SILENT, Claim, Finding, claim_of, marked
 
 RULE = "largest loss"
-# What a term is when it is a loss.
+# What a term is called when it is a loss.
 WORDS = {
-    "local_batch": "computation that is slower by its smaller local batch",
-    "clock": "computation that is slower by a lower clock of the cores (the most that it explains)",
-    "slower": "computation that is slower than at the reference {}",
+    "local_batch": "the smaller local batch",
+    "clock": "a lower clock of the cores, at most",
+    "slower": "slower computation {}",
     "input": "waiting for input",
-    "checkpoint": "writing checkpoints between steps",
-    "validation": "validation between steps",
-    "logging": "logging between steps",
+    "checkpoint": "checkpoints",
+    "validation": "validation",
+    "logging": "logging",
     "between": "host time between steps",
-    "mixed": "work that takes equally long on different ranks, on each for a reason of its own",
-    "persistent": "waiting for the rank that is the slowest on average (persistent imbalance)",
-    "alternating": "waiting for whichever rank is the slowest in a step (alternating imbalance)",
-    "stalls": "stalls, single steps that are much longer than the others",
-    "transfer": "transfer, the exchange of gradients itself",
-    "sharded": "the exchange of parameters and gradients, and waiting for other ranks in it",
-    "tensor": "the exchange of ranks that share layers (tensor parallelism), and waiting in it",
-    "pipeline": "pipeline wait, in which the busiest stage, too, has no work (bubble) or waits for "
-    "data",
-    "communication": "communication, waiting for other ranks and transfer together",
-    "barrier": "the barrier at the ends of epochs",
-    "outside": "what is outside of the accounted steps: time between them, where the program does "
-    "not measure that, before the first or after the last",
+    "mixed": "work that is longer on each rank for another reason",
+    "persistent": "load imbalance",
+    "alternating": "jitter of ranks",
+    "stalls": "stalls",
+    "transfer": "transfer",
+    "sharded": "the exchange of parameters and gradients",
+    "tensor": "tensor-parallel exchange",
+    "pipeline": "pipeline wait",
+    "communication": "exposed communication",
+    "barrier": "the barrier",
+    "outside": "time outside of the steps",
 }
-# Of programs that train by epochs.
-OUTSIDE_EPOCHS = (
-    "what is outside of the accounted steps: the warm-up of a first epoch, and the ends of the "
-    "timed part"
-)
 # Why steps are shorter, or longer, than the rate of samples says.
 CONTRADICTS = (
     "most of the time is outside of the timed steps (a pause before the first, between them or "
@@ -71,22 +64,16 @@ PATTERNS = {
 }  # fmt: skip
 # Of host activities between steps, which are causes by themselves.
 WHOLE_TIME = (EVERY, PART, OFTEN, RARE, ALTERNATING)
-# The same terms where it is known what makes them up.
-SHORTER = {
-    "persistent": "waiting for the rank that is behind (imbalance)",
-    "alternating": "waiting for whichever rank is behind in a step (alternating imbalance)",
-    "stalls": "stalls",
-}
 # A cause stands for a term if the steps gain so much of it without the cause; causes that add up
 # are named until they make up nearly all of it, each with a share that is worth a name.
 MOST_OF, NEARLY_ALL, SHARE = 0.5, 0.9, 0.1
 _MOST_CAUSES = 4
 # What a program that does nothing else takes longer for: it waits for nothing.
-READING = "reading itself, which takes longer than at the reference {}"
+READING = "reading {}"
 # Terms of computation; a program without them only reads.
 _WORK = frozenset({"compute", "busy", "at_reference", "local_batch", "clock", "slower"})
-# The same where a record does not split input from computation.
-WHOLE = "input and computation, which take longer than at the reference {}"
+# The same of a record that does not split input from computation.
+WHOLE = "input and computation {}"
 REST = "unattributed"
 LONG = 5e3  # ms from which a step is given in s
 # A loss below this share of the ideal step is no reason to act.
@@ -113,13 +100,19 @@ class _Why:
 def largest_loss(results: ExperimentResults) -> list[Finding]:
     """For each series, at its largest scale, the largest loss against the ideal step.
 
-    Nothing where the step is not clearly longer than the ideal, or by less than 2 %; a note where
-    more of it is unattributed than any term explains. The largest is confirmed against each other
-    one jointly (``analysis.joint``); where it is not, none is named if its interval is wider than
-    it. Whether the step is longer is what its efficiency says: the two have one interval.
+    Nothing where the step is less than 2 % longer than the ideal; a note where more of it is
+    unattributed than any term explains. What is claimed is that the term takes longer than at the
+    reference, of every term; that it is the largest is told by its size.
     """
     largest = largest_points(results, ledgers(results))
-    return [finding for ledger in largest for finding in _finding(results, ledger)]
+    every = [_claim(results, ledger, name) for ledger in largest for name in _tested(ledger)]
+    tested = [Finding(results.name, RULE, SILENT, "", claims=tuple(every))] if every else []
+    return [finding for ledger in largest for finding in _finding(results, ledger)] + tested
+
+
+def _tested(ledger: Ledger) -> list[str]:
+    """The terms that may be named."""
+    return [name for name, part in ledger.parts.items() if name in WORDS and part.loss is not None]
 
 
 def largest_points(results: ExperimentResults, every: Sequence[Ledger]) -> list[Ledger]:
@@ -132,13 +125,11 @@ def largest_points(results: ExperimentResults, every: Sequence[Ledger]) -> list[
 
 
 def _largest_term(ledger: Ledger) -> str | None:
-    """The term with the largest loss; None where the step is not clearly longer than the ideal, or
-    more of it is unattributed."""
+    """The term with the largest loss; None where the step is hardly longer than the ideal."""
     assert ledger.ideal is not None
     whole = ledger.elapsed
     assert whole.loss is not None
-    least = NOTABLE * ledger.ideal.value
-    if whole.loss < least or (whole.loss_low is not None and whole.loss_low <= 0):
+    if whole.loss < NOTABLE * ledger.ideal.value:
         return None
     losses = {
         name: part.loss
@@ -179,10 +170,7 @@ def _netted(ledger: Ledger) -> dict[str, Term]:
             continue
         less = min(left, part.loss)
         low, high = (None if v is None else v - less for v in (part.loss_low, part.loss_high))
-        parts[name] = replace(
-            part, loss=part.loss - less, loss_low=low, loss_high=high,
-            lead=None, lead_low=None, lead_p=None,
-        )  # fmt: skip
+        parts[name] = replace(part, loss=part.loss - less, loss_low=low, loss_high=high)
         left -= less
     return parts
 
@@ -212,7 +200,7 @@ def _finding(results: ExperimentResults, ledger: Ledger) -> list[Finding]:
     whole, ideal = ledger.elapsed, ledger.ideal.value
     term = _largest_term(ledger)
     if term is None:
-        return [Finding(results.name, RULE, SILENT, "", claims=(_claim(results, ledger, None),))]
+        return []
     largest = _netted(ledger)[term]
     assert largest.loss is not None
     netted = largest.loss < (ledger.parts[term].loss or 0.0)
@@ -232,20 +220,14 @@ def _finding(results: ExperimentResults, ledger: Ledger) -> list[Finding]:
     work = sum(part.value for name, part in ledger.parts.items() if name in _WORK)
     if term == "input" and work < NOTABLE * whole.value:
         named = READING
-    if term == "outside" and results.rows("epochs"):
-        named = OUTSIDE_EPOCHS
     if "{}" in named:
         named = named.format(_on_ranks(results, ledger, largest.loss, named == WORDS["slower"]))
-    sure = largest.lead_p is not None and largest.lead_p < SIGNIFICANT
+    sure = largest.claimed < SIGNIFICANT
     if wide(largest) and not sure:
-        text = (
-            f"{head}; no part is named as the largest, because the candidate, {named}, is less "
-            f"certain than it is large: {interval}"
-        )
+        text = f"{head}; no loss is named: that by {named}, {interval}, is not certain"
         return [_loss_finding(results, ledger, OPEN, f"{text}.", largest, term)]
     why = None if netted else _why(results, ledger, term, largest.loss)
     because = "" if why is None else f", {_part_of(why, term, largest.loss)}{_because(why, term)}"
-    named = named if why is None else SHORTER.get(term, named)
     gained = largest.loss if why is None else why.gain
     reached, now = ideal / (whole.value - gained), ideal / whole.value
     # What it reaches now is the verdict's to say, or follows from the two times.
@@ -255,7 +237,7 @@ def _finding(results: ExperimentResults, ledger: Ledger) -> list[Finding]:
     them = "them" if why is not None and why.several else "it"
     shorter = "" if why is None else _unlike_loss(why, largest.loss, NOTABLE * ideal)
     text = (
-        f"{head}; the largest part is {named}, {interval}{_machine(largest)}{because}: "
+        f"{where} the largest loss is {named}, {interval}{_machine(largest)}{because}: "
         f"without {them} the {step} {shorter}{would}"
     )
     if why is not None and why.without_all is not None:
@@ -264,8 +246,7 @@ def _finding(results: ExperimentResults, ledger: Ledger) -> list[Finding]:
         share = whole_percent(all_gone) if all_gone < BEYOND else PAST_IDEAL
         text += f", and {share} also without {others}"
     if faster(ledger):
-        text += f"; {who_is_faster(results, ledger)}, and only what ranks take longer than at the "
-        text += "reference counts as imbalance"
+        text += f"; {who_is_faster(results, ledger)}"
     doubt = _rounded(results, ledger, largest.loss, why) or _doubt(results, ledger, term, sure)
     text += f"; not confirmed{doubt}." if doubt else "."
     return [_loss_finding(results, ledger, OPEN if doubt else CONFIRMED, text, largest, term, why)]
@@ -279,7 +260,7 @@ def _abstained(
     if ledger.contradicts:
         own = (ledger.elapsed.value - ledger.parts["outside"].value) * factor
         text = (
-            f"{head} by its rate of samples, and {number(own)} {unit} by its step times: no part "
+            f"{head} by its rate of samples, and {number(own)} {unit} by its step times: no loss "
             f"is named, because {CONTRADICTS[own > ledger.elapsed.value * factor]}"
         )
         return _loss_finding(results, ledger, OPEN, f"{text}.", ledger.parts["outside"], "outside")
@@ -288,14 +269,14 @@ def _abstained(
     if loss <= abs(rest):
         text = (
             f"{head}; {number(rest * factor)} {unit} of the difference are unattributed, more than "
-            "any part explains: measure with more and longer steps, or with a profile"
+            "any term explains: take a profile"
         )
         return _loss_finding(results, ledger, NOTE, f"{text}.", largest, REST)
     if (nameless := _nameless(ledger, loss)) is not None:
         here = number(ledger.parts[nameless].value * factor)
         text = (
-            f"{head}; no part is named as the largest: {WORDS[nameless]} takes {here} {unit}, and "
-            "the reference, which does not print it, spends time that may be the same"
+            f"{head}; no loss is named: {WORDS[nameless]} takes {here} {unit}, and the reference, "
+            "which does not print it, may have the same"
         )
         return _loss_finding(results, ledger, OPEN, f"{text}.", ledger.parts[nameless], nameless)
     return None
@@ -324,10 +305,10 @@ def _on_ranks(results: ExperimentResults, ledger: Ledger, loss: float, computing
 
 
 def _doubt(results: ExperimentResults, ledger: Ledger, term: str, sure: bool) -> str:
-    """Why a loss is not clear, after *not confirmed*; empty where it is. ``sure``: larger than
-    each other one. Stalls are clear only where some of them are told from noise."""
+    """Why a loss is not clear, after *not confirmed*; empty where it is. ``sure``: whether it is
+    told from none. Stalls are clear only where some of them are told from noise."""
     if not sure:
-        return " as the largest, against each other one"
+        return " by these repeats"
     point = _point_of(results, ledger) if term in ("stalls", "alternating") else None
     pattern = RARE if term == "stalls" else ALTERNATING
     if point is not None and (within := within_words(point.together.within, pattern)):
@@ -506,7 +487,7 @@ def _loss_finding(
     name: str,
     why: _Why | None = None,
 ) -> Finding:
-    """The finding; ``lead``: how far the loss lies above each other one, with its lower bound."""
+    """The finding on a term, by its ``name``."""
     evidence = {
         "experiment": results.name,
         "table": "efficiency",
@@ -516,14 +497,15 @@ def _loss_finding(
         "term": name,
         "contradicts": ledger.contradicts,
         "cause": None if why is None or name == "mixed" else why.causes[0].cause,
-        "lead": {"value": term.lead, "low": term.lead_low, "p": term.lead_p},
         "repeats": ledger.row.get("repeats"),
         "share": None if ledger.ideal is None else ledger.ideal.value / ledger.elapsed.value,
     }
-    text, claims = marked(ledger.row["source"], text), (_claim(results, ledger, term.lead_p),)
-    return Finding(results.name, RULE, level, text, evidence, claims=claims)
+    claims = (_claim(results, ledger, name),) if name in ledger.parts else ()
+    return Finding(
+        results.name, RULE, level, marked(ledger.row["source"], text), evidence, claims=claims
+    )
 
 
-def _claim(results: ExperimentResults, ledger: Ledger, p: float | None) -> Claim:
-    """That a loss is the largest of a ledger, with its p value where one is named."""
-    return claim_of(p, RULE, *_key(results, ledger.row))
+def _claim(results: ExperimentResults, ledger: Ledger, name: str) -> Claim:
+    """That a term takes longer than at the reference."""
+    return claim_of(ledger.parts[name].claimed, RULE, name, *_key(results, ledger.row))

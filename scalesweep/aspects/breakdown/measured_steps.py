@@ -15,7 +15,7 @@ from scalesweep.analysis.stats import Interval
 from scalesweep.analysis.step_account import StepAccount
 from scalesweep.analysis.step_work import BETWEEN, NAMED
 from scalesweep.analysis.types import Floats
-from scalesweep.aspects.breakdown.step_blocks import StepBlocks
+from scalesweep.aspects.breakdown.step_errors import StepErrors
 from scalesweep.tables.machine_terms import Least
 from scalesweep.tables.points import ExperimentData, Measure, Point
 
@@ -39,7 +39,7 @@ class MeasuredSteps:
 
     point: Point
     accounts: Sequence[StepAccount]
-    steps: StepBlocks
+    steps: StepErrors
     workers: float
     lengths: Floats | None = None
     least: Mapping[str, Least] = field(default_factory=dict)
@@ -82,8 +82,7 @@ class MeasuredSteps:
         efficiency, and where time is lost as no less than in the difference.
         """
         rate = self.rate if base.rate is not None else None
-        steps = (self._lengths, base._lengths)
-        bounds = self.steps.longer(self.point, base.point, steps, rate)
+        bounds = self.steps.longer(self.point, base.point, rate)
         step, ideal = float(self.elapsed.mean()), float(base.elapsed.mean()) * ratio
         whole = _times(bounds, step)
         return replace(whole, low=whole.low - ideal, high=whole.high - ideal)
@@ -151,7 +150,7 @@ def measured_steps(
     data: ExperimentData,
     point: Point,
     accounts: Mapping[int, StepAccount],
-    steps: StepBlocks,
+    steps: StepErrors,
     rate: Measure | None,
 ) -> MeasuredSteps:
     """A point with accounts by row of the summary, which ``steps`` takes too; ``rate``: that of

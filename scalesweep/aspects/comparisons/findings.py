@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from scalesweep.analysis.multiple import holm_p
-from scalesweep.analysis.stats import ONE_REPEAT, SIGNIFICANT, sign_test
+from scalesweep.analysis.stats import ONE_REPEAT, SIGNIFICANT
 from scalesweep.aspects.comparisons.best import best_configuration, unmeasured
 from scalesweep.aspects.comparisons.settings import benchmark_settings
 from scalesweep.aspects.comparisons.threads import best_threads
@@ -166,7 +166,9 @@ def _single_runs(
     text = f"{over} ({', '.join(names)}): {times}, {from_single_runs(*alone)}"
     pairs = _pairs(results, names, rows)
     above = sum(ratio > 1 for ratio in pairs)
-    p = sign_test(above, len(pairs))
+    from scipy.special import bdtr
+
+    p = min(1.0, 2 * float(bdtr(min(above, len(pairs) - above), len(pairs), 0.5)))
     level = OPEN
     if len(pairs) > 1:
         more = max(above, len(pairs) - above)

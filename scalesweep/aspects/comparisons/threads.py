@@ -1,13 +1,9 @@
 """Findings on numbers of threads: the best setting, and by how much."""
 
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
-import numpy as np
-
-from scalesweep.analysis.stats import LogError, log_ratio_error, t_quantile, without_interval
-from scalesweep.analysis.types import Floats
+from scalesweep.analysis.stats import without_interval
 from scalesweep.core.formatting import PHASES, counted, finite, plain, with_interval
 from scalesweep.core.plan_format import parameter_of
 from scalesweep.experiment.learning import learns
@@ -18,16 +14,13 @@ from scalesweep.findings.base import (
     NOTE,
     OPEN,
     SILENT,
-    BlockErrors,
     Finding,
     best_among,
-    block_errors,
     claim_of,
     columns_of,
     evidence_of,
     marked,
     point_key,
-    repeats_of,
     why_unconfirmed,
 )
 from scalesweep.findings.differences import Differences
@@ -56,19 +49,14 @@ def best_threads(results: ExperimentResults) -> list[Finding]:
     if main is None or not names:
         return []
     rest = [name for name in results.leaders if name not in names]
-    repeats = {
-        key: np.array(positive)
-        for key, values in repeats_of(results, main.metric, main.steady_phase).items()
-        if (positive := [value for value in values if value > 0])
-    }
+    differences = Differences(results, main.metric, main.steady_phase)
     groups: dict[Key, list[Row]] = {}
     for row in results.points:
-        if repeats.get(point_key(results, row)) is not None and learns(results, row):
+        values = differences.repeats(row)
+        if values.size and values.min() > 0 and learns(results, row):
             groups.setdefault((*results.key(row, rest), row["source"]), []).append(row)
-    errors = block_errors(results, main.metric, main.steady_phase)
-    differences = Differences(results, main.metric, main.steady_phase)
     findings = [
-        _finding(results, main, rows, names, rest, repeats, errors, differences)
+        _finding(results, main, rows, names, rest, differences)
         for rows in groups.values()
         if len(rows) > 1
     ]
@@ -88,24 +76,21 @@ def _finding(
     rows: Sequence[Row],
     names: Sequence[str],
     rest: Sequence[str],
-    repeats: Mapping[Key, Floats],
-    errors: BlockErrors,
     differences: Differences,
 ) -> Finding:
     """The best of points that differ in their threads only."""
     phase = main.steady_phase
-    values = [repeats[point_key(results, row)] for row in rows]
+    values = [differences.repeats(row) for row in rows]
     order = sorted(range(len(rows)), key=lambda i: float(values[i].mean()), reverse=main.higher)
     usual = _default(results, rows, names)
     best = order[0]
     other = order[1] if usual in (None, best) else usual
     assert other is not None
-    keys = [point_key(results, row) for row in rows]
 
     def best_over(i: int) -> tuple[float, float, float]:
-        return _ratio(
-            values[best], values[i], errors(keys[best], keys[i]), len(rows) - 1, results.level
-        )
+        ratio = differences.ratio(rows[best], rows[i], len(rows) - 1)
+        assert ratio is not None
+        return ratio[0], ratio[1].low, ratio[1].high
 
     def beaten(i: int) -> bool:
         _, low, high = best_over(i)
@@ -144,7 +129,7 @@ def _finding(
     level = CONFIRMED if clear else OPEN
     # The best is chosen among all settings, which its interval pays for.
     p = differences.p(rows[best], rows[other]) * (len(rows) - 1)
-    claim = claim_of(min(p, 1.0), RULE, *keys[best])
+    claim = claim_of(min(p, 1.0), RULE, *point_key(results, rows[best]))
     unless = f"best thread count measured{where}: {mine} with {times} the {label} of {against}"
     return Finding(
         results.name, RULE, level, marked(source, f"{text}."), evidence, claims=(claim,),
@@ -157,19 +142,6 @@ def _default(results: ExperimentResults, rows: Sequence[Row], names: Sequence[st
     default = tuple(plain(parameter_of(results.entry, name)["default"]) for name in names)
     keys = [results.key(row, names) for row in rows]
     return keys.index(default) if default in keys else None
-
-
-def _ratio(
-    top: Floats, bottom: Floats, error: LogError | None, among: int, level: float
-) -> tuple[float, float, float]:
-    """Ratio of the means with its interval, NaN where it has none; ``error`` is that of its
-    logarithm within blocks."""
-    value = float(top.mean() / bottom.mean())
-    if without_interval(top, bottom):
-        return value, math.nan, math.nan
-    error = error or log_ratio_error(top, bottom)
-    factor = math.exp(t_quantile(error.degrees, among, level) * error.error)
-    return value, value / factor, value * factor
 
 
 def _others(points: int) -> str:

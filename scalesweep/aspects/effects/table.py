@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from scalesweep.analysis.factors import fold_axes, layout_followers, planned_points
-from scalesweep.analysis.stats import LogError, joined, t_quantile
+from scalesweep.analysis.stats import LogError, joined
 from scalesweep.core.files import canonical_json
 from scalesweep.core.formatting import text_of
 from scalesweep.core.plan_format import PlanExperiment, parameter_of
@@ -167,9 +167,8 @@ def mean_ratio(
 ) -> Estimate:
     """Geometric mean of the ratios of pairs; its interval from the errors of all of them.
 
-    The mean of n logarithms with errors e_i has the error sqrt(sum e_i^2) / n, Student's t after
-    Welch and Satterthwaite. Errors from a variance that points share have no more degrees of
-    freedom together than each has.
+    The mean of n logarithms with errors e_i has the error sqrt(sum e_i^2) / n. As points share
+    their variance, all together have no more degrees of freedom than the one with the fewest.
     """
     logs = [
         math.log(mean_of(data, top, measure) / mean_of(data, bottom, measure))
@@ -177,14 +176,13 @@ def mean_ratio(
     ]
     value = math.exp(sum(logs) / len(logs))
     errors = [data.log_error(top, bottom, measure) for top, bottom in pairs]
-    known = [(error, shared) for error, shared in errors if error is not None]
+    known = [error for error in errors if error is not None]
     if len(known) < len(errors):
         return Estimate(value)
-    together = joined([error for error, _ in known])
-    limits = [error.degrees for error, shared in known if shared]
-    error = LogError(together.error / len(pairs), min([together.degrees, *limits]))
-    factor = math.exp(t_quantile(error.degrees, among, data.level) * error.error)
-    return Estimate.of(value, value / factor, value * factor)
+    degrees = min(error.degrees for error in known)
+    error = LogError(joined(known).error / len(pairs), degrees)
+    bounds = error.interval(value, data.level, among)
+    return Estimate.of(value, bounds.low, bounds.high)
 
 
 def _against_best(

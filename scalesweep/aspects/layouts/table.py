@@ -239,7 +239,7 @@ class _Source:
 
     def _errors(self, points: Sequence[Point]) -> Any:
         def error(top: int, bottom: int) -> LogError | None:
-            return self.data.log_error(points[top], points[bottom], self.measure)[0]
+            return self.data.log_error(points[top], points[bottom], self.measure)
 
         return error
 

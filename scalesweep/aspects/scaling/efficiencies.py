@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from scalesweep.analysis.metrics import column
+from scalesweep.analysis.stats import SIGNIFICANT
 from scalesweep.core.formatting import finite, percent
 from scalesweep.experiment.results import ExperimentResults, Row, Series
 from scalesweep.findings.base import CONFIRMED, OPEN, Claim, Finding, claim_of, point_key
@@ -32,7 +33,11 @@ _DISAGREE = re.compile(r"metric '([^']+)': \d+ ranks disagree: (\S+) to (\S+), u
 
 @dataclass(frozen=True)
 class Efficiency:
-    """Total efficiency of a point: value and 95 % interval (None where there is none)."""
+    """Total efficiency of a point: value and 95 % interval (None if there is none).
+
+    ``said``: the interval that decides on which side of 80 % it is (as ``cut`` has it), which
+    sentences print.
+    """
 
     row: Row
     count: int  # of ranks, or of devices
@@ -41,13 +46,14 @@ class Efficiency:
     low: float | None
     high: float | None
     claim: Claim  # that it is not 80 %
+    said: tuple[float, float] | None = None
     jump: bool = False  # whether it is far below that of the scale before
     apart: float = 0.0  # share by which ranks differ in what they print of the same total
 
     @property
     def includes_good(self) -> bool:
-        """Whether its own interval holds 80 %."""
-        return self.low is not None and self.high is not None and self.low < GOOD <= self.high
+        """Whether the interval that decides holds 80 %."""
+        return self.said is not None and self.said[0] < GOOD <= self.said[1]
 
     @property
     def odd(self) -> str:
@@ -82,7 +88,7 @@ class Efficiency:
     def text(self) -> str:
         """The efficiency with its interval, or with a word on what it lacks."""
         unsure = "" if self.low is not None else " (no interval)"
-        return f"{percent(self.value, self.low, self.high)}{unsure}"
+        return f"{percent(self.value, *(self.said or (None, None)))}{unsure}"
 
 
 def scaled_differences(results: ExperimentResults, phase: str) -> Differences | None:
@@ -93,9 +99,16 @@ def scaled_differences(results: ExperimentResults, phase: str) -> Differences | 
 
 
 def efficiencies(
-    results: ExperimentResults, series: Series, phase: str, differences: Differences | None
+    results: ExperimentResults,
+    series: Series,
+    phase: str,
+    differences: Differences | None,
+    cut: float = SIGNIFICANT,
 ) -> list[Efficiency]:
-    """Efficiencies of a series without its base, by scale; tested by ``scaled_differences``."""
+    """Efficiencies of a series without its base, by scale; tested by ``scaled_differences``.
+
+    ``cut``: up to which p value they are clear of 80 %.
+    """
     stem, base = results.scaled_stem, series.rows[0]
     apart = _apart(results, results.scaled_measure.metric) if results.scaled_measure else 0.0
     before, jump = 1.0, False
@@ -106,9 +119,10 @@ def efficiencies(
         )
         if finite(value):
             known = finite(low, high)
-            p = None
+            p, said = None, None
             if known and differences is not None:
                 p = differences.p_of_share(row, base, value, (low, high), GOOD)
+                said = differences.deciding(row, base, value, (low, high), cut)
             jump = value < before / JUMP or (jump and value < before * JUMP)
             before = value
             what = (phase, *point_key(results, row), *point_key(results, base))
@@ -121,6 +135,7 @@ def efficiencies(
                     low if known else None,
                     high if known else None,
                     claim_of(p, "efficiency", *what),
+                    said,
                     jump,
                     apart,
                 )

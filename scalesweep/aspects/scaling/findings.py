@@ -44,7 +44,9 @@ from scalesweep.findings.base import (
     number_of,
     why_unconfirmed,
 )
-from scalesweep.findings.family import LEVEL
+from scalesweep.findings.family import LEVELS, VERDICTS
+
+LEVEL = LEVELS[VERDICTS]
 
 RULE, OTHER_PHASES = "verdict", "efficiency"
 ABOVE, BELOW, UNDECIDED, UNKNOWN = "above", "below", "undecided", "unknown"
@@ -55,7 +57,6 @@ IDENTICAL = "identical repeats"
 CLOSE = 0.05
 # That these change along a series is what scaling means.
 GO_WITH_SCALE = frozenset({"nodes", "ranks_per_node", "batch_size", "global_batch_size"})
-AMONG = "not clear of 80 % among all claims of this experiment"
 
 
 @dataclass(frozen=True)
@@ -132,7 +133,7 @@ def verdicts(results: ExperimentResults, cut: float = LEVEL) -> list[Verdict]:
     verdicts = []
     differences = scaled_differences(results, measure.steady_phase)
     for series in results.series:
-        points = efficiencies(results, series, measure.steady_phase, differences)
+        points = efficiencies(results, series, measure.steady_phase, differences, cut)
         if points:
             verdicts.append(_verdict(results, measure, series, points, cut))
     return verdicts
@@ -213,8 +214,12 @@ def _sentence(results: ExperimentResults, group: Sequence[Verdict]) -> Finding:
         head = f"{who}: efficient up to {point.at}" if who else f"run {point.at}"
         text = f"{head}, the most that were measured: they {verb} {reached} {ideal}"
     elif lowest.kind == BELOW:
-        head = f"{who}: efficient up to" if who else "run"
-        text = f"{head} {results.scaled(lowest.run)}{';' if who else ':'} {measured}"
+        if lowest.run == base:
+            head = f"{who}: does not scale;" if who else "does not scale:"
+        else:
+            head = f"{who}: efficient up to" if who else "run"
+            head += f" {results.scaled(lowest.run)}{';' if who else ':'}"
+        text = f"{head} {measured}"
     elif lowest.kind == UNDECIDED:
         level = OPEN
         text = f"{f'{who}: ' if who else ''}not decided: {measured}, {_why_open(lowest)}"
@@ -249,7 +254,7 @@ def _dip(group: Sequence[Verdict]) -> str:
         return ""
     dip = min(dips, key=lambda point: point.value)
     verb = "reaches" if dip.count == 1 else "reach"
-    return f"; {dip.at} {verb} only {percent(dip.value, dip.low, dip.high)}"
+    return f"; {dip.at} {verb} only {dip.text}"
 
 
 def _confounded(results: ExperimentResults, verdict: Verdict) -> str:
@@ -272,8 +277,7 @@ def _number(point: Efficiency) -> Number:
 def _reached(results: ExperimentResults, group: Sequence[Verdict]) -> str:
     """The efficiency of a series, or from the lowest to the highest of several."""
     if len(group) == 1:
-        point = group[0].cited
-        return percent(point.value, point.low, point.high)
+        return group[0].cited.text.removesuffix(" (no interval)")
     ordered = sorted(group, key=lambda verdict: verdict.cited.value)
     ends = (ordered[0], ordered[-1])
     low, high = (f"{100 * end.cited.value:.0f}" for end in ends)
@@ -296,7 +300,7 @@ def _further(verdict: Verdict) -> str:
         return f"; below 80 % from {first.at} on ({percent(first.value)})"
     if last.count == verdict.cited.count:
         return ""
-    return f", {last.at} {percent(last.value, last.low, last.high)}"
+    return f", {last.at} {last.text.removesuffix(' (no interval)')}"
 
 
 def _holes(results: ExperimentResults, verdict: Verdict) -> str:
@@ -317,10 +321,8 @@ def _why_open(verdict: Verdict) -> str:
     value, low, high = verdict.cited.value, verdict.cited.low, verdict.cited.high
     if low is not None and high is not None and says_nothing(value, low, high):
         return "the repeats are too far apart for one"  # nor does ``percent`` show it
-    if verdict.cited.includes_good:
-        return "an interval that includes 80 %"
     if verdict.cited.low is not None:
-        return AMONG
+        return "an interval that includes 80 %"
     return f"but {why_unconfirmed(verdict.lacks)}"
 
 
@@ -343,7 +345,7 @@ def other_phases(results: ExperimentResults, cut: float = LEVEL) -> list[Finding
         last: dict[Hashable, list[tuple[Efficiency, Series]]] = {}
         differences = scaled_differences(results, phase)
         for series in results.series:
-            if points := efficiencies(results, series, phase, differences):
+            if points := efficiencies(results, series, phase, differences, cut):
                 key = (results.scale_of(series.rows[0]), points[-1].count, points[-1].row["source"])
                 last.setdefault(key, []).append((points[-1], series))
         findings += [_in_phase(results, phase, pairs, cut) for pairs in last.values()]
@@ -367,7 +369,7 @@ def _in_phase(
         text += "" if low.low is not None else ": not confirmed"
         text += f"; {low.odd}" if low.odd else ""
         if low.side(cut) == "straddles":
-            text += "; the interval includes 80 %" if low.includes_good else f"; {AMONG}"
+            text += "; the interval includes 80 %"
         numbers = [_number(low)]
     else:
         _, own = common_and_own(results, [first, ordered[-1][1]])

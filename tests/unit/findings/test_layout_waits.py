@@ -40,10 +40,10 @@ def loss_of(findings: list[Finding]) -> Finding:
 @pytest.mark.parametrize(
     ("waits", "notes", "term", "words"),
     [
-        (GRADIENTS, {}, "transfer", "transfer, the exchange of gradients itself, 33"),
-        (GRADIENTS, SHARDS, "sharded", "the exchange of parameters and gradients, and waiting"),
-        (LAYERS, {}, "tensor", "the exchange of ranks that share layers (tensor parallelism), and"),
-        (STAGES, {"stages": 2}, "pipeline", "the largest part is pipeline wait"),
+        (GRADIENTS, {}, "transfer", "transfer, 33"),
+        (GRADIENTS, SHARDS, "sharded", "the exchange of parameters and gradients, 33"),
+        (LAYERS, {}, "tensor", "tensor-parallel exchange, 34"),
+        (STAGES, {"stages": 2}, "pipeline", "the largest loss is pipeline wait"),
     ],
 )
 def test_a_wait_is_named_as_what_it_is(
@@ -53,7 +53,6 @@ def test_a_wait_is_named_as_what_it_is(
     loss = loss_of(findings)
     assert loss.level == CONFIRMED and loss.evidence["term"] == term
     assert words in loss.text and ledger.parts[term].loss == pytest.approx(34, abs=2)
-    assert any("exchange of gradients" in each.text for each in findings) == (term == "transfer")
     # All terms are the measured step, and the parts of computation are that.
     whole = sum(part.value for part in ledger.parts.values())
     assert whole == pytest.approx(ledger.elapsed.value, rel=1e-6)

@@ -94,7 +94,7 @@ ROWS: dict[str, tuple[Program, tuple[str, ...], str, float, str, float]] = {
     ),
     "host time on all, not measured": (
         faulty(between=always(40, 0, 1)), (), "outside", 40,
-        "time between them, where the program does not measure that", 94,
+        "time outside of the steps", 94,
     ),
     "checkpoint, named": (
         faulty(checkpoint=every(500, 25, 0)), ("between", "checkpoint"), "checkpoint", 16.7,

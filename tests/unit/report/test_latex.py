@@ -64,7 +64,6 @@ def test_it_shows_what_the_report_shows(tmp_path: Path) -> None:
     assert rows[-2][1:] == [r"0/3 NODE\_FAIL", *["--"] * 6]
     assert r"\label{tab:io_weak_scaling-scaling}" in text and r"(campaign demo\_1)" in text
     assert r"\toprule" in text and r"\bottomrule" in text and "Source: simulated." in text
-    assert re.search(r"At \d+ points intervals come from randomised blocks\.", text)
     points = latex_table(study, "points", "c")
     assert points is not None and "Efficiency" not in points and len(parse(points)) == 13
 

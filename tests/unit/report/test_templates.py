@@ -21,7 +21,7 @@ def test_stated_constants_exist(page: str) -> None:
 
 
 def test_the_report_states_some() -> None:
-    assert "{{ stats.BOOTSTRAP_FROM" in (RESOURCES / "report.html.j2").read_text()
+    assert "{{ outliers.OUTLIER_SCORE" in (RESOURCES / "report.html.j2").read_text()
 
 
 def test_code_in_a_text_is_marked_and_everything_escaped() -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from scalesweep.analysis.stats import mean_interval
+from scalesweep.analysis.blocks import Errors
 from scalesweep.aspects.make_tables import make_tables
 from scalesweep.compare.inputs import Side
 from scalesweep.compare.significance import _Metrics
@@ -85,7 +85,9 @@ def test_they_are_worked_out_for_each_run_and_carry_intervals(
 
     tables = make_tables(summary, plan)["e"]
     points = tables["points"].set_index("behaviour")
-    interval = mean_interval(np.array([0.4, 0.2, 0.1]))
+    error = Errors({0: np.array([0.4, 0.2, 0.1]), 1: np.array([0.8, 0.5])}).mean(0)
+    assert error is not None
+    interval = error.interval(0.7 / 3)
     row = points.loc["good"]
     assert row["samples_per_joule_mean_run"] == pytest.approx(0.7 / 3)
     assert row["samples_per_joule_low_run"] == pytest.approx(interval.low)

@@ -25,6 +25,7 @@ from scalesweep.tables.exchange_text import exchange_text, exchanged_by
 from scalesweep.tables.machine import known_machine, machine_of
 from scalesweep.tables.summary import write_summary
 from tests.fakes.campaigns import SIZES, Campaign, exchange
+from tests.fakes.finding_rows import spoken
 from tests.unit.aspects.breakdown.test_efficiency import noisy
 
 # docs/reference/step_causes.md works with these numbers.
@@ -210,10 +211,10 @@ def test_the_figure_and_the_largest_loss_say_what_the_machine_explains() -> None
     assert "strip" in drawing.caption
     (plain,) = ledger_figures(campaign(probes="").study())
     assert "strip" not in plain.caption
-    (finding,) = largest_loss(study)
+    (finding,) = spoken(largest_loss(study))
     assert "transfer" in finding.text
     assert ", of which the machine explains 87 %" in finding.text
-    (finding,) = largest_loss(campaign(probes="").study())
+    (finding,) = spoken(largest_loss(campaign(probes="").study()))
     assert "machine" not in finding.text
     term = ledgers(study)[-1].parts["transfer"]
     assert term.machine == pytest.approx(81, rel=0.02)
@@ -226,7 +227,7 @@ def test_the_figure_and_the_largest_loss_say_what_the_machine_explains() -> None
 def test_computation_below_its_ceilings_is_named_and_at_them_it_is_not_confirmed() -> None:
     (finding,) = said(campaign().study(), COMPUTATION)
     assert finding.level == "confirmed"
-    assert finding.text.startswith("At 4 ranks computation reaches 83.2 [80.2, 84.8] %")
+    assert finding.text.startswith("At 4 ranks computation reaches 83 [80, 85] %")
     assert "of what the model's layers could on this machine: a step computes for" in finding.text
     at_them = {"compute": 84.0, "transfer": 5.0}
     levels = [

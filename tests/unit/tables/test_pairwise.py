@@ -136,7 +136,7 @@ def test_devices_scale_whether_they_are_ranks_or_not(campaign: Campaign) -> None
     assert "Number of devices" in {
         ax.get_xlabel() for d in draw(study) if d.name == "overview-run" for ax in d.figure.axes
     }
-    assert any("2 devices reach 75.0 [" in t for _, t in texts(study, "verdict"))
+    assert any("2 devices reach 75" in t for _, t in texts(study, "verdict"))
 
 
 def test_two_ways_to_the_same_number_of_devices_are_two_series(campaign: Campaign) -> None:
@@ -164,7 +164,7 @@ def test_ratio_over_the_default_with_its_interval(campaign: Campaign) -> None:
     study = campaign.study()
     levels = dict(texts(study, "ratio"))
     assert (
-        "NCHW over NHWC (layout): 1.726" in levels["confirmed"]
+        "NCHW over NHWC (layout): 1.73 [" in levels["confirmed"]
         and "at model a" in levels["confirmed"]
     )
     assert "no difference" in levels["open"] and "at model b" in levels["open"]
@@ -182,7 +182,7 @@ def test_ratio_over_the_default_with_its_interval(campaign: Campaign) -> None:
         ([1.4, 1.5, 1.73, 1.6, 1.5, 1.4, 1.45, 1.4], "confirmed",
          "from 1.40 times the images rate at model a to 1.73 times at model c, from single "
          "runs; higher in 8 of 8 pairs (sign test, p = 0.0078)."),
-        ([0.5, 0.6, 0.7, 0.8, 0.9, 0.5], "confirmed",
+        ([0.5, 0.6, 0.7, 0.8, 0.9, 0.5], "open",
          "lower in 6 of 6 pairs (sign test, p = 0.031)"),
         ([1.4, 1.5, 1.6], "open", "higher in 3 of 3 pairs (sign test, p = 0.25); not confirmed."),
         ([1.4, 1.5, 1.6, 0.9, 1.2, 0.8, 1.3, 0.7], "open", "higher in 5 of 8 pairs"),

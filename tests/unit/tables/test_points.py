@@ -11,8 +11,8 @@ import pandas as pd
 import pytest
 
 from scalesweep.analysis import stats
-from scalesweep.analysis.blocks import Blocks, interval_of
-from scalesweep.core.formatting import number
+from scalesweep.analysis.blocks import Errors
+from scalesweep.tables.machine_load import undisturbed
 from tests.unit.tables.test_point_tables import Study
 
 MODES, RANKS, REPEATS = ("a", "b"), (1, 2, 4), 4
@@ -59,14 +59,13 @@ def tables(tmp_path_factory: pytest.TempPathFactory) -> dict[str, pd.DataFrame]:
     return _tables(tmp_path_factory.mktemp("blocks"), in_blocks)
 
 
-def test_repeats_until_precise_have_their_level_in_every_table_and_no_blocks(
-    tables: dict[str, pd.DataFrame], tmp_path: Path
+def test_repeats_until_precise_have_their_level_in_every_table_and_share_nothing(
+    tmp_path: Path,
 ) -> None:
     for name in ("alone", "wide"):
         (tmp_path / name).mkdir()
-    alone = _tables(tmp_path / "alone", point_by_point)
+    alone = _tables(tmp_path / "alone", point_by_point, source="imported")
     wide = _tables(tmp_path / "wide", in_blocks, 0.968)
-    assert "in_blocks" in tables["points"] and "in_blocks" not in wide["points"]
     for table, name in (
         ("points", "total_time_{}_later"),
         ("scaling", "total_eff_{}_later"),
@@ -77,7 +76,6 @@ def test_repeats_until_precise_have_their_level_in_every_table_and_no_blocks(
         assert some.any()
         assert (wide[table][low] < alone[table][low])[some].all(), table
         assert (wide[table][high] > alone[table][high])[some].all(), table
-    assert set(wide["comparisons"]["interval_from"]) == {"repeats"}
 
 
 def test_means_and_efficiencies_in_blocks_are_as_before_with_sharper_intervals(
@@ -91,8 +89,6 @@ def test_means_and_efficiencies_in_blocks_are_as_before_with_sharper_intervals(
     ):
         for name in names:
             assert tables[table][name].equals(alone[table][name])
-    assert "in_blocks" not in alone["points"] and "in_blocks" not in alone["scaling"]
-    assert set(alone["comparisons"]["interval_from"]) == {"repeats"}
     here, there = (frame["scaling"].set_index(["mode", "ranks"]) for frame in (tables, alone))
     width = [
         math.log(frame.loc[("b", 4), "total_eff_high_later"])
@@ -102,36 +98,27 @@ def test_means_and_efficiencies_in_blocks_are_as_before_with_sharper_intervals(
     assert width[0] < width[1] / 5  # drift of 30 % is no longer in it
 
 
-def test_intervals_are_those_of_the_blocks(tables: dict[str, pd.DataFrame]) -> None:
+def test_intervals_are_those_of_all_points(tables: dict[str, pd.DataFrame]) -> None:
     # Points of the same work per rank: rates are its samples by these seconds.
-    ranks = np.array(RANKS * 2)[:, None]
-    rates = 100 * ranks / _seconds()
-    blocks = Blocks(np.log(rates), {place: place for place in range(6)})
+    rates = 100 * np.array(RANKS * 2)[:, None] / _seconds()
+    errors = Errors(dict(enumerate(rates)), [(range(6), rates)])
     scaling = tables["scaling"]
     assert scaling["mode"].tolist() == ["a"] * 3 + ["b"] * 3
     for place, row in scaling.iterrows():
         assert isinstance(place, int)
-        error = blocks.mean_error(place)
+        error = errors.mean(place)
         assert error is not None
-        span = interval_of(float(rates[place].mean()), error)
+        span = error.interval(float(rates[place].mean()))
         low, high = (row[f"total_throughput_{side}_later"] for side in ("low", "high"))
         assert (low, high) == pytest.approx((span.low, span.high))
-        words = dict(text.split(": ") for text in row["in_blocks"].split("; "))
-        assert words["total_throughput_mean_later"] == number(error.degrees)
         if row["ranks"] > 1:
-            error = blocks.ratio_error(place, place // 3 * 3)
-            assert error is not None and words["total_eff_later"] == number(error.degrees)
-            span = interval_of(row["total_speedup_later"], error)
+            error = errors.ratio(place, place // 3 * 3)
+            assert error is not None
+            span = error.interval(row["total_speedup_later"])
             assert row["total_speedup_low_later"] == pytest.approx(span.low)
             assert row["total_eff_high_later"] == pytest.approx(span.high / row["ranks"])
-        else:
-            assert "total_eff_later" not in words
-    points = tables["points"]["in_blocks"]
-    assert (
-        points.str.contains("total_time_mean_init: ").all() and not points.str.contains("eff").any()
-    )
     rows = tables["comparisons"].query("phase == 'later'")
-    assert rows["interval_from"].str.fullmatch(r"blocks, [\d.]+ degrees of freedom").all()
+    assert rows["interval_from"].str.fullmatch(r"repeats, [\d.]+ degrees of freedom").all()
     best = tables["best"].query("phase == 'later' and ranks == 1").iloc[0]
     first = scaling.query("mode == 'a' and ranks == 1").iloc[0]
     assert (best["low"], best["high"]) == (
@@ -144,23 +131,9 @@ def test_imported_runs_are_in_no_blocks(tmp_path: Path) -> None:
     row = _tables(tmp_path, in_blocks, source="imported")["points"].iloc[0]
     span = stats.mean_interval(_seconds()[0])
     assert row["total_time_low_later"] == pytest.approx(span.low)
-    assert "in_blocks" not in row
 
 
-def test_a_point_that_lacks_a_repeat_keeps_its_own_interval(tmp_path: Path) -> None:
-    study = Study(tmp_path)
-    seconds = _seconds()
-    for place, ranks in enumerate((1, 2, 4, 8, 16, 32)):
-        for repeat in range(REPEATS):
-            moment = datetime.fromtimestamp(1e9 + 60 * in_blocks(place, repeat), UTC).isoformat()
-            failed = place == 5 and repeat == 1
-            taken = None if failed else float(seconds[place, repeat])
-            study.run({"ranks": ranks}, taken, started=moment, ended=moment)
-    scaling = study.tables()["scaling"]
-    assert scaling["in_blocks"].isna().tolist() == [False] * 5 + [True]
-    last = scaling.iloc[-1]
-    rest = np.delete(seconds[5], 1)
-    span = stats.mean_interval(rest)
-    assert last["total_time_low_later"] == pytest.approx(span.low)
-    bounds = stats.ratio_interval(3200 / rest, 100 / seconds[0])
-    assert last["total_speedup_high_later"] == pytest.approx(bounds.high)
+def test_runs_that_others_disturbed_enter_no_estimate() -> None:
+    assert undisturbed([0.0, 0.4, None]) == [0, 2]
+    # Two that nothing disturbed are to remain.
+    assert undisturbed([0.0, 0.4, 0.4]) == [0, 1, 2] and undisturbed([0.4]) == [0]

@@ -19,6 +19,7 @@ from scalesweep.aspects.make_tables import make_tables
 from scalesweep.core.paths import REPO
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.findings.base import figure_of
+from tests.fakes.finding_rows import spoken
 from tests.fakes.plan import whole_plan
 
 # Two ranks, two steps: docs/reference/step_causes.md works with the same numbers.
@@ -279,16 +280,16 @@ def test_what_drift_does_to_all_scales_is_in_no_loss() -> None:
                 widths[name, row["term"]] = row["high"] - row["low"]
     for term in ("global_efficiency", "computation_scaling"):
         assert widths["within", term] < widths["alone", term] / 3
-    (finding,) = largest_loss(within)
+    (finding,) = spoken(largest_loss(within))
     assert finding.level == "confirmed" and "transfer" in finding.text
 
 
 def test_the_largest_loss_is_named_when_its_interval_is_clear() -> None:
     base, large = noisy(1, compute=100), noisy(4, compute=101, transfer=25, alternating=5)
     study = study_of([({"ranks": 1}, base, 10), ({"ranks": 4}, large, 40)])
-    (finding,) = largest_loss(study)
+    (finding,) = spoken(largest_loss(study))
     assert finding.level == "confirmed"
-    assert "the largest part is transfer, the exchange of gradients itself, 24.9 [" in finding.text
+    assert "the largest loss is transfer, 2" in finding.text
     assert "would reach" in finding.text
     assert figure_of(finding, {"ledger": {}, "waterfall": {}}, figure_beginnings()) == "waterfall"
 
@@ -325,9 +326,9 @@ def test_the_waterfall_leads_from_the_ideal_to_what_was_measured() -> None:
 def test_it_abstains_where_more_is_unattributed() -> None:
     base, large = noisy(1, compute=100), noisy(4, compute=100, transfer=10, unattributed=30)
     study = study_of([({"ranks": 1}, base, 10), ({"ranks": 4}, large, 40)])
-    (finding,) = largest_loss(study)
+    (finding,) = spoken(largest_loss(study))
     assert finding.level == "note"
-    assert "unattributed, more than any part explains" in finding.text
+    assert "unattributed, more than any term explains" in finding.text
 
 
 @pytest.mark.slow
@@ -339,6 +340,6 @@ def test_false_alarms_of_unplanted_runs_are_rare() -> None:
             ({"ranks": n}, noisy(n, 3, seed, compute=100, input=5, unattributed=2), 10 * n)
             for n in (1, 4)
         ]
-        found = largest_loss(study_of(points))
+        found = spoken(largest_loss(study_of(points)))
         said += any(finding.level == "confirmed" for finding in found)
     assert said <= 5

@@ -233,7 +233,7 @@ def test_repeats_tell_the_best_and_correct_its_lead(tmp_path: Path) -> None:
     assert small.carried_loss is not None and small.carried_loss >= 0
     close, clear = best_layout(results)
     assert (clear.level, close.level) == (CONFIRMED, OPEN)
-    assert "clear of the 2 others if each repeat was a job of its own; 11.2 [9.5" in clear.text
+    assert "clear of the 2 others if each repeat was a job of its own; 11 [9" in clear.text
     assert "not clear of all the 2 others" in close.text
     card = layout_card(results, find(results))
     assert card is not None and "a job of its own: the source does not say." in card.note
