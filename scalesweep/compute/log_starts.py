@@ -8,7 +8,7 @@ each step.
 
 import math
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -30,6 +30,7 @@ from scalesweep.compute.log_reader import (
 )
 from scalesweep.compute.log_values import PEAK
 from scalesweep.core.errors import UserError
+from scalesweep.core.expressions import Expression
 
 _STEP = re.compile(r"\d{1,12}", re.ASCII)
 _SHOWN = 90  # characters of a line
@@ -110,20 +111,24 @@ def facts_of(
         if (value := fact_of(text, name in numbers)) is not None
     }
     for name, expression in reader.derive.items():
-        at = dict.fromkeys(expression.names) | known
-        try:
-            value = expression(at)
-        except UserError:
-            value = None
+        value = _value(expression, known)
         known.pop(name, None)
         if value is not None:
             known[name] = value
     if lacking := [name for name in reader.needs if name not in known]:
         raise LogError(f"the header lacks {', '.join(lacking)}", line)
     for when, reason in reader.refuse:
-        if known.keys() >= when.names and when(known):
-            raise LogError(reason.format(**known), line)
+        if known.keys() >= when.names and _value(when, known):
+            raise LogError(reason.format_map(defaultdict(lambda: "?", known)), line)
     return known
+
+
+def _value(expression: Expression, known: Mapping[str, Any]) -> Any:
+    """The value of an expression, in which what is not known is null; None where it fails."""
+    try:
+        return expression({**dict.fromkeys(expression.names), **known})
+    except UserError:
+        return None
 
 
 def starts_of(lines: Iterable[Line], reader: Reader, srun: bool) -> Iterator[Start]:

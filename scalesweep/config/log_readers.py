@@ -30,4 +30,10 @@ def load_reader(path: Path) -> Reader:
     """The reader in a file; its benchmark has the file's name. Raises UserError."""
     if not path.is_file():
         raise UserError(f"{path}: no such file")
-    return reader_of(load_yaml(path), path.stem, str(path))
+    content = load_yaml(path)
+    try:
+        return reader_of(content, path.stem, str(path))
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise UserError(
+            f"{path}: a value is of another kind than its key needs ({error})"
+        ) from None

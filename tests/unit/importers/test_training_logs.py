@@ -1,5 +1,6 @@
 """Logs of training programs: values, units, warm-up, starts, labels, and what is refused."""
 
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -586,6 +587,16 @@ def test_a_rate_of_the_program_beside_that_of_a_library_is_refused(read: Read) -
     assert runs == [] and "'[train] step 0 throughput: 2.5 samples/s'" in refusal.reason
     # A summary at the end is not one.
     assert read("\n".join([*lines, own[-1]]), 4)[1] == []
+
+
+@pytest.mark.parametrize("key", ["values", "facts", "derive", "refuse", "more", "command"])
+def test_a_key_of_another_kind_is_one_line(tmp_path: Path, key: str) -> None:
+    good = {"marks": "x", "progress": "x <step:i> <ms>", "values": {"ms": "step_time"}}
+    for value in (3, "x", [1], {"x": {}}, [{}]):
+        content = {**good, "main": "step_time", key: value}
+        (tmp_path / "mine.yaml").write_text(json.dumps(content))
+        with pytest.raises(UserError, match=r"mine\.yaml"):
+            load_reader(tmp_path / "mine.yaml")
 
 
 @pytest.mark.parametrize(
