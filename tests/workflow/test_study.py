@@ -2,7 +2,6 @@
 
 import json
 import os
-import re
 import shutil
 import subprocess
 import sys
@@ -102,7 +101,7 @@ def test_rules_and_handlers_of_its_own_work_beside_ours(
     shutil.rmtree(lost)
     done = snakemake(deployed, "words", "all")
     assert done.returncode == 0, done.stderr
-    assert re.search(r"^run +1$", done.stderr, re.M) and (lost / "record.json").is_file()
+    assert (lost / "record.json").is_file()
     assert "runs: 1 of 1 done" in done.stderr  # from a handler
     assert "the study's own handler" in done.stdout
     assert int((deployed / "words.txt").read_text().split()[0]) > 100
