@@ -6,6 +6,7 @@ import pytest
 
 from scalesweep.config.campaign import load_campaign
 from scalesweep.core.status import Status
+from scalesweep.state.results_folder import claim_folder
 from scalesweep.state.stock import take_stock
 from tests.conftest import Project
 from tests.fakes.records import times, write_run
@@ -32,6 +33,7 @@ def test_what_is_advised_is_run_and_found_by_the_original_campaign(
     monkeypatch.setattr("scalesweep.config.benchmark.BENCHMARKS", Path("workflow/benchmarks"))
     monkeypatch.setattr("scalesweep.config.site.SITES", Path("config/sites"))
     campaign = load_campaign(Path("c.yaml"))
+    claim_folder(campaign.results, "results")
     campaign.runs_folder.mkdir(parents=True)
     for run in campaign.experiments[0].runs:
         took = [[1 + 0.02 * run.point["ranks"]] * run.point["ranks"]] * 3

@@ -20,6 +20,7 @@ from scalesweep.history.session import sessions_of
 from scalesweep.history.store import append
 from scalesweep.jobs.run_spec import run_spec
 from scalesweep.planning.plan import build_plan, write_plan
+from scalesweep.state.results_folder import claim_folder
 from scalesweep.state.stock import take_stock
 from scalesweep.tables.summary import build_summary, write_summary
 from tests.conftest import ROOT, Project
@@ -78,6 +79,7 @@ def commit(repository: Path, number: int) -> str:
 def measure(project: Project, number: int) -> None:
     """What Snakemake does for a campaign, as far as the history goes."""
     campaign = load_campaign(Path("c.yaml"), results=f"results/{number}")
+    claim_folder(campaign.results, "results")
     for run_id, (experiment, run) in campaign.unique_runs().items():
         (campaign.runs_folder / run_id).mkdir(parents=True)
         assert launch(run_spec(campaign, experiment, run), project.path) == 0
