@@ -38,7 +38,8 @@ def test_two_benchmarks_are_compared_in_one_report(project: Project) -> None:
     alone["fixed"] |= alone.pop("fixed_of")["toy"]
     text = yaml.safe_dump({"campaign": "one", "site": "toy", "experiments": {"alone": alone}})
     project.write("alone.yaml", text)
-    done = project.snakemake("plan", "--configfile", "alone.yaml")
+    words = ("--configfile", "alone.yaml", "--config", "results=results")
+    done = project.snakemake("plan", *words)
     assert done.returncode == 0 and "4 runs, 4 done" in done.stdout
     sessions = [*(project.path / "kept" / "sessions").glob("*.parquet")]
     assert set(pd.concat(map(pd.read_parquet, sessions))["experiment"]) == {
