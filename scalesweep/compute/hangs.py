@@ -70,10 +70,11 @@ class Group(NamedTuple):
         if 0 < len(hosts) <= _MOST_HOSTS:
             about = [f"host{'s' * (len(hosts) > 1)} {', '.join(hosts)}"]
         about += [f"phase {phases[0]}"] if len(phases) == 1 else []
-        return f"{who} ({'; '.join(about)}) {self.told}" if about else f"{who} {self.told}"
+        who += f" ({'; '.join(about)})" if about else ""
+        return f"{who} {self.whereabouts}"
 
     @property
-    def told(self) -> str:
+    def whereabouts(self) -> str:
         """``is in ...`` or ``waits in ...``, with the innermost lines only."""
         state, where = self.place
         if state >= NO_STACK:
@@ -268,7 +269,7 @@ def _summary(groups: Sequence[Group], suspects: int) -> str:
     if not suspects:
         return text
     first, *rest = groups[named:]
-    return f"{text}, while {first.counted} {first.told}{' or elsewhere' if rest else ''}"
+    return f"{text}, while {first.counted} {first.whereabouts}{' or elsewhere' if rest else ''}"
 
 
 def _seconds(seconds: float) -> str:

@@ -29,7 +29,7 @@ rule experiment_figures:
     threads: 4
     params:
         script=f"{SCRIPT}/figures.py",
-        results=RESULTS,
+        results=lambda wildcards: RESULTS,
         texts=FigureTexts(f"{RESULTS}/figures"),
     message:
         "Drawing figures of {wildcards.experiment}"

@@ -50,12 +50,14 @@ rule page:
 # Asked for alone it finds no run pending (smk/startup.py).
 rule report:
     input:
-        f"{RESULTS}/report.html",
         SWEEP.session(),
+        page=f"{RESULTS}/report.html",
+    log:
+        f"{RESULTS}/logs/report-now.log",
     message:
         "Reporting on the results so far"
     shell:
-        "echo {input[0]:q}"
+        "echo {input.page:q}"
 
 
 onstart:

@@ -34,7 +34,7 @@ rule experiment_tables:
         experiment="[^/]+",
     params:
         script=f"{SCRIPT}/tables.py",
-        results=RESULTS,
+        results=lambda wildcards: RESULTS,
         runs=RUNS,
         captions=shown_tables(),
     message:
