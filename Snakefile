@@ -82,7 +82,6 @@ rule all:
     default_target: True
     input:
         SWEEP.pending_markers(),
-        SWEEP.reread(),
         # Without being asked for here, a further look would be skipped where there is a plan.
         lambda wildcards: SWEEP.looked(
             lambda number: checkpoints.look.get(number=number).output
@@ -106,7 +105,6 @@ include: "workflow/rules/plan.smk"
 include: "workflow/rules/stage.smk"
 include: "workflow/rules/run.smk"
 include: "workflow/rules/look.smk"
-include: "workflow/rules/reread.smk"
 include: "workflow/rules/summarise.smk"
 include: "workflow/rules/accounting.smk"
 include: "workflow/rules/tables.smk"

@@ -130,6 +130,10 @@ def _cancel(parser: Parser) -> None:
     parser.set_defaults(profile=SLURM)
 
 
+def _reread(parser: Parser) -> None:
+    _campaign(parser)
+
+
 def _plan(parser: Parser) -> None:
     _snakemake(parser)
     parser.add_argument("--profile", metavar="NAME", help="profile of Snakemake, such as slurm")
@@ -336,6 +340,10 @@ COMMANDS = {
     "cancel": Command(
         "cancel", "cancel the Slurm jobs of a campaign's runs", _cancel,
         ("scalesweep cancel cosmoflow_io",),
+    ),
+    "reread": Command(
+        "reread", "read logs again after the patterns of a benchmark.yaml have changed", _reread,
+        ("scalesweep reread my_campaign.yaml",),
     ),
     "plan": Command(
         "snakemake_call", "print what would run, and what it would cost", _plan,

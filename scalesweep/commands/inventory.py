@@ -2,7 +2,6 @@
 
 import argparse
 import logging
-from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
@@ -20,7 +19,6 @@ from scalesweep.slurm.job_watch import why_pending
 from scalesweep.slurm.sacct import JobState
 from scalesweep.smk.campaign_args import add_campaign, campaign_of
 from scalesweep.state.noted_state import note_state
-from scalesweep.state.reextract import runs_to_reread
 from scalesweep.state.stock import take_stock, tell_stale
 
 _log = logging.getLogger(__name__)
@@ -62,10 +60,6 @@ def run(args: argparse.Namespace) -> None:
         print(_word_of_slurm(Submission(campaign, states, runs), shapes))
     if stale := tell_stale(campaign, runs, states):
         print(f"\n{stale}")
-    rereads = Counter(runs[run_id][0].benchmark.name for run_id in runs_to_reread(runs, states))
-    for name, count in rereads.items():
-        logs = f"the logs of {counted(count, 'run')} of {name}"
-        print(f"to be re-read: {logs}: its patterns, or how scalesweep reads them, have changed")
     print(f"\nevery run: {campaign.results / 'plan.csv'}")
 
 

@@ -1,29 +1,23 @@
-"""Read the logs of foreign programs again where the patterns of their benchmark have changed."""
+"""Read the logs of external programs again where the patterns of their benchmark have changed."""
 
 import argparse
 
 from scalesweep.core.errors import UserError
-from scalesweep.smk.campaign_args import add_campaign, campaign_of
-from scalesweep.state.reextract import MARKERS, reread, runs_to_reread
+from scalesweep.core.formatting import counted
+from scalesweep.smk.campaign_args import open_campaign
+from scalesweep.state.reextract import reread, runs_to_reread
 from scalesweep.state.run_state import scan
 
 SHOWN = 10
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add this verb's arguments."""
-    add_campaign(parser)
-
-
 def run(args: argparse.Namespace) -> None:
     """Write new records, or failures where the new patterns match nothing; runs nothing."""
-    campaign = campaign_of(args)
+    campaign = open_campaign(args)
     runs = campaign.unique_runs()
     failed: list[str] = []
     hindered: list[str] = []
     rereads = runs_to_reread(runs, scan(campaign.runs_folder, runs))
-    for marker in (campaign.results / MARKERS).glob("*"):
-        marker.unlink()
     for run_id, extract in rereads.items():
         try:
             why = reread(campaign.runs_folder / run_id, extract)
@@ -32,8 +26,9 @@ def run(args: argparse.Namespace) -> None:
             hindered.append(f"{run_id}: {error}")
     for line in (failed + hindered)[:SHOWN]:
         print(f"failed: {line}")
-    print(f"logs of {len(rereads)} run(s) read again, {len(failed)} failed; nothing was run")
+    read = f"logs of {counted(len(rereads), 'run')} read again"
+    print(f"{read}, {len(failed)} failed; nothing was run")
     if failed:
         print("they are not run again for that: fix the patterns, or delete a run's failure.json")
     if hindered:
-        raise UserError(f"{len(hindered)} run(s) could not be read again, see above")
+        raise UserError(f"{counted(len(hindered), 'run')} could not be read again, see above")

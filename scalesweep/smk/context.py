@@ -1,4 +1,4 @@
-"""What the Snakefile knows: the campaign, and which of its runs are awaited, pending, to be reread.
+"""What the Snakefile knows: the campaign, and which of its runs are awaited and pending.
 
 Snakemake parses the Snakefile at every start and again inside every cluster job, so this module
 imports nothing heavy; a job does not even import it (``scalesweep.compute.job_spec``).
@@ -18,14 +18,12 @@ from pathlib import Path
 from scalesweep.adaptive.policy import RunPlan
 from scalesweep.config.campaign import Campaign
 from scalesweep.config.experiment import Experiment
-from scalesweep.config.log_patterns import Extract
 from scalesweep.config.repeats import Run
 from scalesweep.core.files import digest_of
 from scalesweep.core.record import RECORD
 from scalesweep.jobs.submission import Submission
 from scalesweep.smk.looks import STATES_FOLDER, Looks
 from scalesweep.state.noted_state import STATE, note_state, shown_experiments
-from scalesweep.state.reextract import MARKERS, runs_to_reread
 from scalesweep.state.run_state import RunState
 from scalesweep.state.stock import take_stock, tell_set_aside, untrusted
 
@@ -92,20 +90,6 @@ class SnakemakeContext:
             if (key := shape(run_id)) not in tried:
                 trials.setdefault(key, run_id)
         return list(trials.values())
-
-    @cached_property
-    def rereads(self) -> Mapping[str, Extract]:
-        """The runs whose logs are to be read again, with the patterns, which have changed."""
-        if self.only_reports:
-            return {}
-        return runs_to_reread(self.runs, self.states)
-
-    def reread(self) -> list[str]:
-        """Marker of logs that were read again."""
-        if not self.rereads:
-            return []
-        stamps = [[i, self.states[i].stamp, extract.digest] for i, extract in self.rereads.items()]
-        return [f"{self.results}/{MARKERS}/{digest_of(stamps, 6)}"]
 
     @cached_property
     def pending(self) -> tuple[str, ...]:
@@ -210,8 +194,8 @@ class SnakemakeContext:
         more runs.
         """
         looked = self.looked(made)
-        if self.pending or self.rereads:
-            return [*self.pending_markers(), *self.reread(), *looked]
+        if self.pending:
+            return [*self.pending_markers(), *looked]
         state = self.campaign.results / STATE
         return [*([str(state)] if state.exists() else []), *looked]
 
@@ -233,7 +217,7 @@ class SnakemakeContext:
         collects what is there. Raises OSError.
         """
         collects = self.dry and self.only_reports
-        if not self.pending and not self.rereads and not collects:
+        if not self.pending and not collects:
             with contextlib.suppress(OSError) if self.dry else contextlib.nullcontext():
                 if not self.dry or self.campaign.results.exists():
                     note_state(self.campaign, self.states)

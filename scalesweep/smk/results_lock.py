@@ -21,7 +21,7 @@ _OF_RUNS = frozenset(
     {"inventory", "summarise", "accounting", "experiment_tables", "experiment_figures", "page"}
 )
 # Rules after which there may be runs, or which change those that there are.
-_OF_RUNS_TO_COME = frozenset({"reread", "look"})
+_OF_RUNS_TO_COME = frozenset({"look"})
 # A launcher whose Snakemake was killed ends its program within this time.
 LEFTOVERS_S = 30.0
 _POLL_S = 0.1

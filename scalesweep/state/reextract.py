@@ -34,12 +34,13 @@ from scalesweep.core.record import (
     read_failure,
     write_record,
 )
+from scalesweep.core.status import Status
 from scalesweep.state.record_reader import read_record
 from scalesweep.state.run_state import RunState
 
 _log = logging.getLogger(__name__)
 
-MARKERS = ".reread"  # in the results folder: an empty file for the last time that logs were read
+PATTERNS = "patterns"  # in the cause of a stale run
 
 
 def runs_to_reread(
@@ -64,8 +65,15 @@ def runs_to_reread(
 def leave_rereads(
     runs: Mapping[str, tuple[Experiment, Run]], states: Mapping[str, RunState]
 ) -> Mapping[str, RunState]:
-    """The states, with nothing left to run for the runs whose logs are to be read again."""
-    rereads = {i: states[i]._replace(unread=True) for i in runs_to_reread(runs, states)}
+    """The states, those of runs whose logs are to be read again being stale."""
+    why = "its logs were read with other patterns"
+    rereads = {
+        run_id: states[run_id]._replace(
+            status=Status.STALE, cause=f"{PATTERNS} changed", detail=why
+        )
+        for run_id in runs_to_reread(runs, states)
+        if states[run_id].status != Status.STALE
+    }
     return {**states, **rereads} if rereads else states
 
 

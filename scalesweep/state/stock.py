@@ -11,7 +11,7 @@ from scalesweep.core.formatting import counted, listed
 from scalesweep.core.status import Status
 from scalesweep.state.agreement import CAUSES, Planned
 from scalesweep.state.frameworks import leave_unsupported
-from scalesweep.state.reextract import leave_rereads
+from scalesweep.state.reextract import PATTERNS, leave_rereads
 from scalesweep.state.run_state import RunState, scan
 
 _SHOWN = 3  # ways to differ that a line names
@@ -27,8 +27,8 @@ def take_stock(
 ) -> Mapping[str, RunState]:
     """State of every one of ``runs``, with the arguments of ``scan``.
 
-    Records of something else than is planned are stale; runs whose logs are to be read again with
-    other patterns, or whose framework the site lacks, have nothing left to run. Raises UserError as
+    Records of something else than is planned are stale, also those whose logs were read with other
+    patterns; runs whose framework the site lacks have nothing left to run. Raises UserError as
     ``scan``.
     """
     planned = Planned(campaign, runs)
@@ -52,11 +52,15 @@ def tell_stale(campaign: Campaign, runs: Runs, states: Mapping[str, RunState]) -
     named = [f"{why} ({counted(count, 'run')})" for why, count in reasons.items()]
     accept = ", ".join(cause for cause in CAUSES if cause in causes)
     are = "is stale: its record is" if len(stale) == 1 else "are stale: their records are"
+    ways = []
+    if PATTERNS in causes:
+        ways.append(f"to read their logs again, `scalesweep reread {campaign.file}`")
+    if accept:
+        ways.append(f"to measure them again, raise 'version' in {listed(files)}")
+        ways.append(f"to count them, add 'accept_stale: [{accept}]' to {campaign.file}")
     return (
         f"{counted(len(stale), 'run')} of {len(runs):,} {are} of something else than is planned, "
-        f"and neither counted nor run again: {listed(named, _SHOWN)}; to measure them again, raise "
-        f"'version' in {listed(files)}; to count them, add 'accept_stale: [{accept}]' to "
-        f"{campaign.file}"
+        f"and neither counted nor run again: {listed(named, _SHOWN)}; {'; '.join(ways)}"
     )
 
 

@@ -104,16 +104,14 @@ def test_changed_patterns_read_again_and_run_nothing(finished: Project) -> None:
     before = finished.records()
     old = records(finished)
     edit(finished, r"'total: (\S+)'", r"'step 0: (\S+)'")
-    plan = finished.snakemake("plan", "--configfile", "c.yaml")
-    told = "to be re-read: the logs of 4 runs of foreign: its patterns, or how scalesweep reads"
-    assert told in plan.stdout and "remaining time" not in plan.stdout
-    dry = finished.snakemake("-n", "--configfile", "c.yaml")
-    assert "Re-reading the logs of 4 run(s): how they are read has changed" in dry.stdout
-    assert "rule run:" not in dry.stdout
-    assert finished.records() == before  # neither of the two has touched anything
+    stale = finished.snakemake("--configfile", "c.yaml")
+    assert stale.returncode == 0 and "4 runs of 4 are stale" in stale.stderr
+    assert "to read their logs again, `scalesweep reread c.yaml`" in stale.stderr
+    assert finished.records() == before and starts(finished) == 6
+    done = finished.scalesweep("reread", "c.yaml")
+    assert "logs of 4 runs read again, 0 failed; nothing was run" in done.stdout + done.stderr
     done = finished.snakemake("--configfile", "c.yaml")
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "logs of 4 run(s) read again, 0 failed; nothing was run" in done.stdout + done.stderr
     assert totals(finished) == [4, 8, 4, 8] and starts(finished) == 6
     for record, past in zip(records(finished), old, strict=True):
         for key in ("run_id", "started", "ended", "wall_s", "attempt", "git"):
@@ -127,9 +125,9 @@ def test_changed_patterns_read_again_and_run_nothing(finished: Project) -> None:
 
 def test_patterns_that_match_nothing_are_a_failure_that_runs_nothing(finished: Project) -> None:
     edit(finished, r"'total: (\S+)'", r"'Total: (\S+)'")
-    done = finished.snakemake("--configfile", "c.yaml")
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "logs of 4 run(s) read again, 4 failed; nothing was run" in done.stdout + done.stderr
+    done = finished.scalesweep("reread", "c.yaml")
+    assert "logs of 4 runs read again, 4 failed; nothing was run" in done.stdout + done.stderr
+    finished.snakemake("--configfile", "c.yaml")
     assert finished.records() == {}
     assert "BAD_RESULT" in (finished.path / "results" / "report.html").read_text()
     again = finished.snakemake("--configfile", "c.yaml")
@@ -137,6 +135,7 @@ def test_patterns_that_match_nothing_are_a_failure_that_runs_nothing(finished: P
     plan = finished.snakemake("plan", "--configfile", "c.yaml")
     assert "0 done, 4 failed" in plan.stdout and "remaining time" not in plan.stdout
     edit(finished, r"'Total: (\S+)'", r"'total: (\S+)'")
+    finished.scalesweep("reread", "c.yaml")
     mended = finished.snakemake("--configfile", "c.yaml")
     assert mended.returncode == 0, mended.stdout + mended.stderr
     assert totals(finished) == [8.5, 16.5, 8.5, 16.5] and starts(finished) == 6
@@ -201,6 +200,7 @@ def test_a_bad_result_is_told_and_mended_without_a_run(tmp_path: Path) -> None:
     assert len(failures) == 2
     assert "step 0: " in "".join(json.loads(failures[0].read_text())["last_lines"])
     edit(project, r"'Total: (\S+)'", r"'total: (\S+)'")
+    project.scalesweep("reread", "c.yaml")
     done = project.snakemake("--configfile", "c.yaml")
     assert done.returncode == 0, done.stdout + done.stderr
     assert totals(project) == [8.5, 16.5] and starts(project) == 2
