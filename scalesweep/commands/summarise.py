@@ -9,7 +9,6 @@ from scalesweep.core.plan_format import read_plan
 from scalesweep.core.record import RECORD
 from scalesweep.core.status import Status
 from scalesweep.planning.plan import note_failures
-from scalesweep.report.export_tables import note_inputs
 from scalesweep.state.set_aside import set_aside
 from scalesweep.state.stock import tell_set_aside
 from scalesweep.tables.derived import missing_everywhere, with_derived
@@ -57,5 +56,8 @@ def run(args: argparse.Namespace) -> None:
         print(line)
     write_summary(summary, args.out)
     keep_summary(args.out, kept)
+    # It imports pandas: after the processes that read have started.
+    from scalesweep.report.export_tables import note_inputs
+
     note_inputs(summary, read_plan(args.plan), args.runs, args.out.parent)
     print(f"{len(summary)} finished runs summarised in {args.out}")

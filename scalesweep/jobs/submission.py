@@ -163,8 +163,9 @@ class Submission:
         if key not in self._accepted:
             left = self.campaign.site.nodes - len(expand(shape.exclude))
             # Of those that are left none may be of the kind that is asked for.
-            why = commands.refusal(shape.sbatch_words()) if left >= shape.nodes else "too few"
-            self._accepted[key] = why is None or commands.is_away(why)
+            self._accepted[key] = left >= shape.nodes and not commands.refusal(
+                shape.sbatch_words(), waits_for_nodes=False
+            )
         return self._accepted[key]
 
     def check(self, run_ids: Iterable[str], patience_s: float = 0.0) -> None:

@@ -273,17 +273,20 @@ def check_names(
                 )
 
 
-def refusal(words: Sequence[str], patience_s: float = 0.0) -> str | None:
+def refusal(
+    words: Sequence[str], patience_s: float = 0.0, waits_for_nodes: bool = True
+) -> str | None:
     """What Slurm has against a request (options of sbatch), or None if it would take it.
 
-    ``patience_s``: as for ``ask``.
+    ``patience_s``: as for ``ask``. ``waits_for_nodes``: a request that nodes cannot meet is none
+    against which there is something while some are down.
     """
     try:
         test = ("sbatch", "--test-only", *words, "--output=/dev/null", "--wrap=true")
         ask(*test, patience_s=patience_s)
     except UserError as error:
         text = str(error).removeprefix("sbatch: ").removeprefix("error: ")
-        if _LACKING in text and _some_down():
+        if waits_for_nodes and _LACKING in text and _some_down():
             return None  # it waits until those are back
         return re.sub(r"^allocation failure: ", "", text)
     return None

@@ -146,11 +146,11 @@ def test_a_campaign_goes_on_once_there_is_space(disk: Path, project: Project) ->
     assert done.returncode == 0, done.stderr
     assert project.records() == before and not list(disk.rglob("*.tmp"))
     # Read-only, with runs to be added: told before anything starts.
-    project.write("more.yaml", CAMPAIGN.replace("[1, 2, 3]", "[1, 2, 3, 4]"))
+    project.write("c.yaml", CAMPAIGN.replace("[1, 2, 3]", "[1, 2, 3, 4]"))
     subprocess.run(["mount", "-o", "remount,ro", disk], check=True)
     refused = "error: results: cannot write to this folder: Read-only file system"
     # What a verb prints Snakemake keeps in a log there, too.
-    for words in (("--configfile", "more.yaml"), ("plan", *WORDS)):
+    for words in (WORDS, ("plan", *WORDS)):
         done = project.snakemake(*words)
         assert done.returncode != 0 and "Traceback" not in done.stderr
         assert [line for line in done.stderr.splitlines() if line.startswith(refused)], done.stderr

@@ -17,6 +17,7 @@ import pytest
 import yaml
 
 from scalesweep.config.campaign import load_campaign
+from scalesweep.state.results_folder import claim_folder
 from tests.conftest import ROOT, Project, make_project
 from tests.fakes.records import times, write_run
 from tests.fakes.torch_python import TORCH, needs_torch
@@ -55,7 +56,8 @@ def guide_experiment(project: Path) -> dict[str, Any]:
     text, *_ = blocks(CAMPAIGNS, "yaml")
     (project / "guide.yaml").write_text(text)
     campaign = load_campaign(project / "guide.yaml")
-    (project / "results" / "runs").mkdir(parents=True)
+    claim_folder(project / "results", "results")
+    (project / "results" / "runs").mkdir()
     for run_id, (experiment, run) in campaign.unique_runs().items():
         ranks, samples = run.point["ranks"], experiment.benchmark.total_work(run.point)
         write_run(

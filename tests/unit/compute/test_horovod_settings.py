@@ -87,7 +87,7 @@ def test_the_record_of_an_attempt_holds_them(tmp_path: Path) -> None:
     }
     spec: Any = {
         "run_id": "r", "extract": extract, "argv": ["mpirun", "-x", "HOROVOD_CYCLE_TIME=2", "./a"],
-        "prologue": [], "asked": None,
+        "prologue": [], "asked": None, "params": {"ranks": 2, "ranks_per_node": 2},
     }  # fmt: skip
     keep_attempt(spec, tmp_path, {"point": {"ranks": 2}}, 0, None, {})
     for name in ("stdout.log", "stderr.log"):

@@ -366,13 +366,5 @@ def test_lines_without_an_end_take_no_longer_than_others(
     assert not [refusal for refusal in refusals if "too long" in refusal.reason]
 
 
-def test_a_log_that_would_take_for_ever_is_refused(
-    read: Read, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("scalesweep.importers.detect_logs.reading_limit", lambda size: 1e-3)
-    runs, (refusal,) = read(fake_logs.one(1000.0) * 2000)
-    assert runs == [] and "takes too long to read" in refusal.message
-
-
 def test_nothing_was_run() -> None:
     assert not os.path.lexists("pwned")

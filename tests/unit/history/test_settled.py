@@ -131,7 +131,7 @@ def test_the_page_shows_it(tmp_path: Path) -> None:
     assert by_label["ranks 2"].verdict.kind == REGRESSION and by_label["ranks 2"].evidence
     assert by_label["ranks 8"].verdict.kind == CONFOUNDED
     page = bare((tmp_path / "history.html").read_text())
-    assert "measured alternately on 2026-02-01: +10.0 [8.0, 12.0] % in 5 pairs, regression" in page
+    assert "measured alternately on 2026-02-01: +10 [8, 12] % in 5 pairs, regression" in page
     assert "The first bad commit is 0010cccccc (Change 10)" in page
     assert 'id="settled"' in page and "new is the first bad commit" in page
     table = pd.read_csv(tmp_path / "tables" / "verdicts.csv").set_index("label")
@@ -161,7 +161,7 @@ def test_a_verdict_of_settle_counts_at_once(tmp_path: Path) -> None:
         (worse,) = regressions(write_history(HistorySettings(folder)))
         assert worse.verdict.kind == REGRESSION and worse.verdict.ratio == 1.1
         line = line_of(worse)
-        assert f"+10.0 [8.0, 12.0] % against {commit_of(0)[:10]}" in line
+        assert f"+10 [8, 12] % against {commit_of(0)[:10]}" in line
         assert "measured alternately on 2026-02-01" in line
         assert settled_regressions(write_history(HistorySettings(folder))) == []
     ahead = tmp_path / "ahead"
@@ -170,7 +170,7 @@ def test_a_verdict_of_settle_counts_at_once(tmp_path: Path) -> None:
     history = write_history(HistorySettings(ahead))
     ((one, point),) = settled_regressions(history)
     assert regressions(history) == []
-    assert settled_line(one, point).startswith("regression: b on here, ranks 2: step_time: +10.0 [")
+    assert settled_line(one, point).startswith("regression: b on here, ranks 2: step_time: +10 [")
     # Sessions of later commits have a verdict of their own.
     append(ahead, map(make_session, days[6:8]))
     assert settled_regressions(write_history(HistorySettings(ahead))) == []

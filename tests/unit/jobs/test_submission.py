@@ -30,7 +30,7 @@ def submission(
 ) -> Submission:
     monkeypatch.chdir(tmp_path)
     # Slurm takes every request.
-    monkeypatch.setattr(commands, "refusal", lambda words, patience_s=0.0: None)
+    monkeypatch.setattr(commands, "refusal", lambda words, *_, **more: None)
     site = toy / "sites" / "toy.yaml"
     content = site.read_text().replace("oversubscribe: true\n", "")
     slurm = "{max_attempts: 3, max_minutes: 60, startup_minutes: 1}"
@@ -145,7 +145,7 @@ def test_a_job_after_the_loss_of_a_node_leaves_out_what_slurm_can_spare(
     later = Submission(submission.campaign, submission.states, submission.runs)
     assert later.request(run_id, 1).shape.exclude == "node[2-3]"
     why = "Requested node configuration is not available"
-    monkeypatch.setattr(commands, "refusal", lambda words, patience_s=0.0: why)
+    monkeypatch.setattr(commands, "refusal", lambda words, *_, **more: why)
     later = Submission(submission.campaign, submission.states, submission.runs)
     assert later.request(run_id, 1).shape.exclude == ""
     assert later.judge(run_id, 1, lost)[1].endswith("trying again (job 2 of 3)")
@@ -162,13 +162,13 @@ def test_a_shape_is_refused_and_not_the_campaign(
     monkeypatch.setattr(commands, "partitions", lambda patience_s=0.0: {})
     monkeypatch.setattr(
         commands, "refusal",
-        lambda words, patience_s=0.0: "no such nodes" if "--nodes=2" in words else None,
+        lambda words, *_, **more: "no such nodes" if "--nodes=2" in words else None,
     )  # fmt: skip
     found.check(runs)
     large = {run_id for run_id, (_, run) in runs.items() if run.point["ranks"] == 2}
     assert set(found.refused) == large and len(large) == 2
     assert "2 runs: not submitted: " in caplog.text and "no such nodes" in caplog.text
-    monkeypatch.setattr(commands, "refusal", lambda words, patience_s=0.0: "no account")
+    monkeypatch.setattr(commands, "refusal", lambda words, *_, **more: "no account")
     with pytest.raises(UserError, match="no account"):
         found.check(runs)
 
@@ -180,7 +180,7 @@ def test_a_staging_job_is_asked_for_only_where_runs_read_data_sets(
     monkeypatch.setattr(commands, "partitions", lambda patience_s=0.0: {})
     monkeypatch.setattr(
         commands, "refusal",
-        lambda words, patience_s=0.0: "too long" if "--time=60" in words else None,
+        lambda words, *_, **more: "too long" if "--time=60" in words else None,
     )  # fmt: skip
     submission.check(submission.runs)
     assert submission.refused == {}

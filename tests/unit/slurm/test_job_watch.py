@@ -122,7 +122,8 @@ def test_while_slurm_does_not_answer_nothing_is_over(
     assert slurm.state(1) == "FAILED" and "answers again" in caplog.messages[-1]
 
 
-def test_why_jobs_are_pending() -> None:
+def test_why_jobs_are_pending(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("SCALESWEEP_HEAD_JOB", raising=False)
     reasons = ["Priority", "Resources", "Resources", "ReqNodeNotAvail, UnavailableNodes:n3"]
     assert why_pending(reasons) == (
         "4 jobs are pending: 2 Resources (waits for free nodes), 1 Priority (other jobs come "

@@ -81,8 +81,8 @@ def test_from_which_count_on_training_waits() -> None:
     )
     (finding,) = input_bound(results)
     assert finding.level == CONFIRMED
-    assert finding.text.startswith("Input-bound from 64 ranks on: 11")
-    assert "training consumes 238.8 [" in finding.text and "a factor of 1.99" in finding.text
+    assert finding.text.startswith("Input-bound from 64 ranks on: 1")
+    assert "training consumes 239 [" in finding.text and "a factor of 1.99" in finding.text
     assert "a factor of 2.5" in finding.text and "at 256 ranks" in finding.text
     assert "first epoch, against training on dummy input (train)" in finding.text
     (drawing,) = demand_figures(results)

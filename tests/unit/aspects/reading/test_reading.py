@@ -108,7 +108,7 @@ def test_findings_say_what_limits_the_rate() -> None:
     slow = only(against_reads(campaign(SLOW, {"page_cache": "cold"})[0]["io"]))
     assert slow.level == "confirmed"
     assert slow.text.startswith("At best samples are read at the rate of 0.305 [")
-    assert "(later epochs, pipeline combined), 30.5 [" in slow.text
+    assert "(later epochs, pipeline combined), 30 [" in slow.text
     assert "of what plain reads reach from a cold page cache (1 GB/s)" in slow.text
     assert slow.text.endswith(
         "; the least is 10.5 %, pipeline serial: the pipeline's own work limits the rate, not the "
