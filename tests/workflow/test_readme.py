@@ -106,7 +106,7 @@ def test_a_second_set_up_does_nothing(demo: Clone) -> None:
 @pytest.mark.slurm
 @pytest.mark.skipif(bool(missing_packages()), reason=str(missing_packages()))
 def test_the_guide_on_a_slurm_of_ones_own(demo: Clone) -> None:
-    _, commands = code_blocks("sh", "docs/guide/slurm.md")
+    _, commands, _ = code_blocks("sh", "docs/guide/slurm.md")
     assert (
         commands[0].startswith('eval "$(make -s slurm-up)"') and commands[-1] == "make slurm-down"
     )
