@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -27,7 +28,9 @@ def queue(monkeypatch: pytest.MonkeyPatch) -> list[LiveJob]:
 
 def on_sleep(monkeypatch: pytest.MonkeyPatch, act: Callable[[], object]) -> list[float]:
     pauses: list[float] = []
-    monkeypatch.setattr("time.sleep", lambda s: (pauses.append(s), act())[0])
+    # Threads of other tests may sleep too.
+    sleep = SimpleNamespace(sleep=lambda s: (pauses.append(s), act())[0])
+    monkeypatch.setattr(earlier, "time", sleep)
     return pauses
 
 
