@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
@@ -50,8 +51,9 @@ def test_leftovers_of_a_launcher_and_its_guard_end_before_the_next_run(tmp_path:
     rank = rank_of(runs / "a" / "attempt-1")
     parent = psutil.Process(launcher.pid)
     for child in parent.children():
-        if child.cmdline() == parent.cmdline():  # the guard is a fork
-            child.kill()
+        with suppress(psutil.NoSuchProcess):  # another child may end meanwhile
+            if child.cmdline() == parent.cmdline():  # the guard is a fork
+                child.kill()
     launcher.kill()
     launcher.communicate(timeout=30)
     assert alive(rank)
