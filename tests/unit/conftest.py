@@ -22,7 +22,7 @@ from tests.fakes.foreign import SITE as FOREIGN_SITE
 from tests.fakes.logs import Read
 
 # An example may take as long as a busy machine makes it. The same ones every time, so that a change
-# is judged by what it changes; with EXPLORE=1 others each time (docs/testing.md).
+# is judged by what it changes; with EXPLORE=1 others each time (CONTRIBUTING.md).
 settings.register_profile("same", deadline=None, derandomize=True, database=None)
 settings.register_profile("explore", deadline=None)
 settings.load_profile("explore" if os.environ.get("EXPLORE") else "same")

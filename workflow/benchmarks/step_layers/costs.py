@@ -1,6 +1,6 @@
 """FLOP and bytes of a layer, forward and backward: pure functions of its shapes.
 
-Conventions (docs/methods/roofline.md has the formulas, and says where published counts differ):
+Conventions (published counts do not share them):
 
 * A multiply-add is two FLOP, every other arithmetic operation on a value one: an addition, a
   division, a root, an exponential. Comparisons, copies, padding, look-ups and random numbers are
