@@ -9,70 +9,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from scalesweep.analysis.stats import t_chance, t_quantile
-
 # Chance of a warning where nothing differs, for each test of the two rates.
 ALPHA = 0.005
 # Differences below this are no reason to doubt a comparison.
 LEAST_CHANGE = 0.02
 LEAST_RUNS = 4
-
-
-@dataclass(frozen=True)
-class Change:
-    """A change as a share, with the bounds of its 95 % interval."""
-
-    change: float
-    low: float
-    high: float
-
-
-@dataclass(frozen=True)
-class Spread:
-    """The slowest and the fastest of groups, and by how much the fastest is above: a share."""
-
-    slowest: int
-    fastest: int
-    more: float
-    chance: float
-
-
-def during(before: Sequence[float], after: Sequence[float]) -> Change | None:
-    """The change of a rate from before to after, over runs; None if none is clear and notable.
-
-    Student's t on the runs' differences of logarithms, two-sided at ``ALPHA``.
-    """
-    logs = np.log(after) - np.log(before)
-    if len(logs) < LEAST_RUNS:
-        return None
-    mean, error = float(logs.mean()), float(logs.std(ddof=1)) / math.sqrt(len(logs))
-    chance = t_chance(mean, error, len(logs) - 1)
-    if chance > ALPHA or abs(math.expm1(mean)) < LEAST_CHANGE:
-        return None
-    half = t_quantile(len(logs) - 1) * error
-    return Change(*(math.expm1(value) for value in (mean, mean - half, mean + half)))
-
-
-def between(groups: Sequence[Sequence[float]]) -> Spread | None:
-    """Whether a rate differs between groups (points), each the rates of its runs.
-
-    One-way analysis of variance of the logarithms at ``ALPHA``; groups of one run only add to the
-    others' freedom, and are left out. None if no difference is clear and notable.
-    """
-    known = [(place, np.log(group)) for place, group in enumerate(groups) if len(group) > 1]
-    if len(known) < 2 or sum(len(logs) for _, logs in known) < LEAST_RUNS + len(known):
-        return None
-    means = [float(logs.mean()) for _, logs in known]
-    low, high = int(np.argmin(means)), int(np.argmax(means))
-    more = math.expm1(means[high] - means[low])
-    if more < LEAST_CHANGE or all(float(np.ptp(logs)) == 0 for _, logs in known):
-        return None
-    from scipy.stats import f_oneway  # noqa: TID251
-
-    chance = float(f_oneway(*(logs for _, logs in known)).pvalue)
-    if not chance <= ALPHA:
-        return None
-    return Spread(known[low][0], known[high][0], more, chance)
 
 
 @dataclass(frozen=True)
@@ -86,6 +27,47 @@ class Apart:
     low: float
     high: float
     clear: bool
+
+
+def _apart(change: float, error: float, degrees: int) -> Apart:
+    """A difference of logarithms with its standard error, by Student's t."""
+    from scipy.stats import t  # noqa: TID251
+
+    far = abs(math.expm1(change)) >= LEAST_CHANGE
+    clear = far and 2 * float(t.sf(abs(change) / max(error, 1e-300), degrees)) <= ALPHA
+    half = float(t.ppf(0.975, degrees)) * error
+    middle, low, high = (math.expm1(value) for value in (change, change - half, change + half))
+    return Apart(middle, low, high, clear)
+
+
+def during(before: Sequence[float], after: Sequence[float]) -> Apart | None:
+    """The change of a rate from before to after, over runs; None of fewer than ``LEAST_RUNS``."""
+    logs = np.log(after) - np.log(before)
+    if len(logs) < LEAST_RUNS:
+        return None
+    error = float(logs.std(ddof=1)) / math.sqrt(len(logs))
+    return _apart(float(logs.mean()), error, len(logs) - 1)
+
+
+def between(groups: Sequence[Sequence[float]]) -> tuple[int, int, float, float] | None:
+    """Slowest and fastest of groups (points), each the rates of its runs; by which share the
+    fastest is above, and p.
+
+    One-way analysis of variance of the logarithms at ``ALPHA``; groups of one run are left out.
+    None if no difference is clear and notable.
+    """
+    known = [(place, np.log(group)) for place, group in enumerate(groups) if len(group) > 1]
+    if len(known) < 2 or sum(len(logs) for _, logs in known) < LEAST_RUNS + len(known):
+        return None
+    means = [float(logs.mean()) for _, logs in known]
+    low, high = int(np.argmin(means)), int(np.argmax(means))
+    more = math.expm1(means[high] - means[low])
+    if more < LEAST_CHANGE:
+        return None
+    from scipy.stats import f_oneway  # noqa: TID251
+
+    p = float(f_oneway(*(logs for _, logs in known)).pvalue)
+    return (known[low][0], known[high][0], more, p) if p <= ALPHA else None
 
 
 def apart(base: Sequence[Sequence[float]], new: Sequence[Sequence[float]]) -> Apart | None:
@@ -102,10 +84,5 @@ def apart(base: Sequence[Sequence[float]], new: Sequence[Sequence[float]]) -> Ap
         return None
     within = sum(float(((group - group.mean()) ** 2).sum()) for group in logs) / degrees
     means = [np.array([group.mean() for group in side]) for side in sides]
-    change = float((means[1] - means[0]).mean())
     error = math.sqrt(within * sum(1 / len(group) for group in logs)) / len(base)
-    half = t_quantile(degrees) * error
-    chance = t_chance(change, error, degrees)
-    clear = chance <= ALPHA and abs(math.expm1(change)) >= LEAST_CHANGE
-    middle, low, high = (math.expm1(value) for value in (change, change - half, change + half))
-    return Apart(middle, low, high, clear)
+    return _apart(float((means[1] - means[0]).mean()), error, degrees)

@@ -9,7 +9,6 @@ FIGURES = (
     "sweep_figures",
     "network_figures",
     "link_figures",
-    "gpu_figures",
     "reading_figures",
     "demand_figures",
     "ledger_figures",

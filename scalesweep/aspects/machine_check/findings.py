@@ -3,6 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import pandas as pd
+
 from scalesweep.analysis.canary import LEAST_RUNS, between, during
 from scalesweep.aspects.machine_check.table import COLUMNS, Look
 from scalesweep.core.formatting import counted, percent
@@ -17,85 +19,68 @@ RULE = "canary"
 def canary(results: ExperimentResults) -> list[Finding]:
     """Warnings where the machine differed between points or changed during runs; else a note.
 
-    Nothing where runs have no canary.
+    Nothing where runs have no canary. Only runs of one benchmark are compared with each other:
+    others may have another Python, whose products are others.
     """
-    runs: dict[str, dict[str, Look]] = {}
-    for look in results.of(Look):
-        if look.source == "measured":
-            runs.setdefault(look.run_id, {})[look.look] = look
-    if not runs:
-        return []
+    looks = [look for look in results.of(Look) if look.source == "measured"]
+    runs = {look.run_id for look in looks}
     findings = []
     for kind, words in WORDS.items():
-        for group in _comparable(results, list(runs.values())):
-            findings += _between(results, group, COLUMNS[kind], words)
-        findings += _during(results, list(runs.values()), COLUMNS[kind], words)
-    if findings:
+        rates = pd.DataFrame(
+            [(look.run_id, look.look, look.cells[COLUMNS[kind]]) for look in looks],
+            columns=["run", "look", "rate"],
+        ).pivot(index="run", columns="look", values="rate")
+        points = {look.run_id: look.point for look in looks}
+        findings += _between(results, rates.mean(axis=1).dropna(), points, words)
+        if {*WHEN} <= {*rates.columns}:
+            both = rates.dropna()
+            before, after = (both[when].tolist() for when in WHEN)
+            findings += _during(results, before, after, words)
+    if findings or not runs:
         return findings
+    text = f"No difference or change of the machine is clear in the canaries of {len(runs)} runs."
     if len(runs) < LEAST_RUNS:
         text = f"Too few runs to compare their machines: {counted(len(runs), 'run')} with a canary."
-    else:
-        text = (
-            f"No difference between machines, and no change during runs, is clear in the canaries "
-            f"of {counted(len(runs), 'run')}."
-        )
     return [_finding(results, NOTE, text, {"runs": len(runs)})]
 
 
-def _comparable(
-    results: ExperimentResults, runs: Sequence[dict[str, Look]]
-) -> list[list[dict[str, Look]]]:
-    """The runs whose rates differ only if the machine does, group by group: those of one benchmark,
-    as others may have another Python, whose products are others."""
-    names = [name for name in (BENCHMARK,) if name in results.axes]
-    groups: dict[Key, list[dict[str, Look]]] = {}
-    for looks in runs:
-        groups.setdefault(results.key(next(iter(looks.values())).point, names), []).append(looks)
-    return list(groups.values())
-
-
 def _between(
-    results: ExperimentResults, runs: Sequence[dict[str, Look]], column: str, words: str
+    results: ExperimentResults,
+    rates: pd.Series,
+    points: Mapping[str, Mapping[str, Any]],
+    words: str,
 ) -> list[Finding]:
-    """A warning if the machine was clearly faster at one point than at another."""
-    groups: dict[Key, list[float]] = {}
-    points: dict[Key, Mapping[str, Any]] = {}
-    for looks in runs:
-        rates = [rate for look in looks.values() if (rate := look.cells[column]) is not None]
-        if rates:
-            point = next(iter(looks.values())).point
-            key = results.key(point, results.axes)
-            groups.setdefault(key, []).append(sum(rates) / len(rates))
-            points[key] = point
-    spread = between(list(groups.values()))
-    if spread is None:
-        return []
-    slow, fast = (list(points.values())[place] for place in (spread.slowest, spread.fastest))
-    text = (
-        f"Machines differed between points: before and after the runs at {results.describe(fast)} "
-        f"{words} were {percent(spread.more)} faster than at {results.describe(slow)}. Part of "
-        "what differs between these points may be the machine's."
-    )
-    return [_finding(results, WARNING, text, {"more": spread.more, "chance": spread.chance})]
+    """A warning if the machine was clearly faster at one point of a benchmark than at another."""
+    benchmarks: dict[Any, dict[Key, list[str]]] = {}
+    for run in rates.index:
+        key = results.key(points[run], results.axes)
+        benchmarks.setdefault(points[run].get(BENCHMARK), {}).setdefault(key, []).append(run)
+    findings = []
+    for of_point in benchmarks.values():
+        groups = [rates[runs].tolist() for runs in of_point.values()]
+        if spread := between(groups):
+            slow, fast = (points[[*of_point.values()][place][0]] for place in spread[:2])
+            text = (
+                f"Machines differed between points: {words} were {percent(spread[2])} faster at "
+                f"{results.describe(fast)} than at {results.describe(slow)}."
+            )
+            numbers = {"more": spread[2], "chance": spread[3]}
+            findings.append(_finding(results, WARNING, text, numbers))
+    return findings
 
 
 def _during(
-    results: ExperimentResults, runs: Sequence[dict[str, Look]], column: str, words: str
+    results: ExperimentResults, before: Sequence[float], after: Sequence[float], words: str
 ) -> list[Finding]:
     """A warning if the machine was clearly slower or faster after the runs than before."""
-    pairs = [
-        [looks[when].cells[column] for when in WHEN] for looks in runs if looks.keys() >= {*WHEN}
-    ]
-    pairs = [pair for pair in pairs if None not in pair]
-    change = during([before for before, _ in pairs], [after for _, after in pairs])
-    if change is None:
+    change = during(before, after)
+    if change is None or not change.clear:
         return []
     low, high = sorted((abs(change.low), abs(change.high)))
     way = "slower" if change.change < 0 else "faster"
     text = (
-        f"Machines changed during runs: after them {words} were "
-        f"{percent(abs(change.change), low, high)} {way} than before "
-        f"({counted(len(pairs), 'run')}). Heat or other work on the nodes does that."
+        f"Machines changed during {counted(len(before), 'run')}: afterwards {words} were "
+        f"{percent(abs(change.change), low, high)} {way}."
     )
     numbers = {"change": change.change, "low": change.low, "high": change.high}
     return [_finding(results, WARNING, text, numbers)]

@@ -9,8 +9,6 @@ import pandas as pd
 import pytest
 
 from scalesweep.aspects.comparisons.figure import comparison_figures
-from scalesweep.aspects.gpus.figure import gpu_figures
-from scalesweep.aspects.gpus.table import PointGpus, clock_of
 from scalesweep.aspects.make_tables import make_tables
 from scalesweep.config.campaign import load_campaign
 from scalesweep.config.gpus import VISIBLE
@@ -102,24 +100,3 @@ def test_the_published_choices_of_gpus(study: Results) -> None:
     # As printed: the mean of both pairs on a switch over the third.
     assert round((first[on_gpu] + other[on_gpu]) / 2, 2) == 1.17
     assert round((first[on_cpu] + other[on_cpu]) / 2, 2) == 1.01
-
-
-def test_gpus_are_shown_with_their_clocks_and_links(study: Results) -> None:
-    clocks = {row.point[GPUS]: clock_of(row.core_clocks) for row in study["each_gpu"].of(PointGpus)}
-    assert clocks == {str(n): 1000 * clock for n, clock in enumerate(CLOCKS)}
-    rows = {
-        row.point[GPUS]: row
-        for name in ("pairs_0_1", "pairs_4_5")
-        for row in study[name].of(PointGpus)
-    }
-    assert {pair: row.links for pair, row in rows.items()} == {
-        "0,5": "1 x PHB", "0,1": "1 x PIX", "4,5": "1 x PIX",
-    }  # fmt: skip
-    # The first pair differs from the others in its clocks too.
-    assert {pair for pair, row in rows.items() if clock_of(row.core_clocks) is None} == {"0,1"}
-    (drawing,) = gpu_figures(study["each_gpu"])
-    (plot,) = drawing.figure.axes  # their memory has one clock
-    assert plot.get_xlabel() == "Highest clock of the cores [MHz]"
-    assert {text.get_text() for text in plot.texts} == {"0; 4; 5", "1", "2", "3"}
-    assert "1683 MHz: 1,322 to 1,544 images/s" in drawing.alt
-    assert not gpu_figures(study["pairs_0_1"]) and "gpus" not in study["scaling"].tables
