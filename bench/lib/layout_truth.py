@@ -1,17 +1,17 @@
 """Simulated sweeps of layouts of which the truth is known.
 
-The program behind them is none of ``scalesweep.analysis.prediction.layouts.cost``: products of
+The program behind them is none of ``scalesweep.analysis.layout_cost``: products of
 small micro-batches are slow, gradients are exchanged behind computation and only what is left over
 counts, links between nodes become slower with the nodes, some runs are slowed down for no reason
 that a layout has, and all times scatter.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
-from scalesweep.analysis.prediction.layouts.runs import Layout, Measured, measured_of
+from scalesweep.analysis.layout_cost import Layout, Measured, measured_of
 
 PER_NODE, BATCH, SEQUENCE = 8, 256, 4096
 DEVICE = 80e9  # bytes
@@ -23,8 +23,8 @@ class Program:
 
     ``peak`` FLOP/s, links in bytes/s, latencies in seconds; ``saturated``: tokens times width over
     tp at which products reach half of ``peak``; ``hidden``: share of computation behind which
-    gradients are exchanged; ``crowd``: nodes at which links between nodes have half their rate;
-    beyond ``border`` nodes they have ``left`` of it. ``scatter`` of logarithms; ``slow``: share of
+    gradients are exchanged; ``crowd``: nodes at which links between nodes have half their rate.
+    ``scatter`` of logarithms; ``slow``: share of
     runs that take up to four times as long.
     """
 
@@ -38,8 +38,6 @@ class Program:
     latency: float = 2e-5
     hidden: float = 0.5
     crowd: float = 64.0
-    border: float = np.inf
-    left: float = 1.0
     scatter: float = 0.03
     slow: float = 0.1
 
@@ -96,7 +94,6 @@ def seconds_of(program: Program, layout: Layout) -> float:
     """The time of a step, without scatter."""
     nodes = max(1.0, layout.ranks / PER_NODE)
     between = program.between / (1 + nodes / program.crowd)
-    between *= program.left if nodes > program.border else 1.0
 
     def exchange(size: float, ranks: int, inner: int) -> float:
         """An all-reduce of bytes over ranks of which ``inner`` are neighbours on a node."""
@@ -128,7 +125,7 @@ def sweep(
     program: Program, nodes: Sequence[int], random: np.random.Generator, share: float = 0.5
 ) -> Measured:
     """A share of the layouts on each number of nodes, as they were measured."""
-    runs: list[tuple[Layout, float | None, bool]] = []
+    runs: list[tuple[Layout, float | None]] = []
     for number in nodes:
         for layout in layouts_on(program, number):
             if random.random() > share:
@@ -138,10 +135,5 @@ def sweep(
             if random.random() < program.slow:
                 noise += random.uniform(0, np.log(4))
             seconds = None if large else seconds_of(program, layout) * float(np.exp(noise))
-            runs.append((layout, seconds, large))
+            runs.append((layout, seconds))
     return measured_of(runs)
-
-
-def collapsed(program: Program, border: int) -> Program:
-    """The same program where links beyond so many nodes have a twentieth of their rate."""
-    return replace(program, border=float(border), left=0.05)

@@ -12,7 +12,6 @@ from scalesweep.adaptive.advice_study import Row, Study
 from scalesweep.adaptive.advice_target import read_target
 from scalesweep.adaptive.advised_campaign import advised_campaign, write_advised
 from scalesweep.analysis.advice.advise import Advice, Options
-from scalesweep.commands.advise_layouts import advise_layouts
 from scalesweep.config.campaign import Campaign
 from scalesweep.config.yaml_loader import load_yaml
 from scalesweep.core.errors import UserError
@@ -30,10 +29,6 @@ TABLE, CURVE, CAMPAIGN = "advice.csv", "advice_curve.csv", "advice.yaml"
 def run(args: argparse.Namespace) -> None:
     """Print what to measure; write it as a table, a curve and a campaign file. Nothing is run."""
     campaign = open_campaign(args, tell=True)
-    if args.layouts or args.ranks:
-        known = args.budget or campaign.budget_node_hours is not None
-        advise_layouts(args, campaign, budget_of(args.budget, campaign) if known else None)
-        return
     budget = budget_of(args.budget, campaign)
     wanted = read_target(args.target, campaign)
     if campaign.site.launch is None:

@@ -159,12 +159,6 @@ def _advise(parser: Parser) -> None:
     parser.add_argument(
         "--target", default="", metavar="TARGET", help="what is asked, such as 'io ranks=1024'"
     )
-    parser.add_argument(
-        "--layouts", default="", metavar="N", help="so many layouts to try, at --ranks"
-    )
-    parser.add_argument(
-        "--ranks", default="", metavar="256", help="ranks for which layouts are chosen (--layouts)"
-    )
 
 
 def _compare(parser: Parser) -> None:
@@ -359,8 +353,7 @@ COMMANDS = {
     ),
     "advise": Command(
         "advise", "choose what to measure next with so many node-hours", _advise,
-        ("scalesweep advise --budget 50 --target 'io ranks=1024'",
-         "scalesweep advise --layouts 5 --ranks 256"),
+        ("scalesweep advise --budget 50 --target 'io ranks=1024'",),
     ),
     "compare": Command(
         "compare", "compare two campaigns, sites or results folders", _compare,

@@ -6,19 +6,23 @@ from collections.abc import Sequence
 
 import pandas as pd
 
-from scalesweep.adaptive.layout_forecast import HEAD as LAYOUT_HEAD
-from scalesweep.adaptive.layout_forecast import ForecastAt, cells_of, forecast_at
-from scalesweep.analysis.prediction.layouts.forecast import TRIALS
+from scalesweep.analysis.layout_cost import TRIALS
 from scalesweep.aspects.prediction.table import Prediction, prediction_rows
 from scalesweep.core.errors import UserError
-from scalesweep.core.formatting import PHASES, percent, with_interval
+from scalesweep.core.formatting import PHASES, number, percent, with_interval
 from scalesweep.core.plan_format import PlanExperiment
 from scalesweep.core.scaling_kinds import OF_SAMPLES
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.planning.plan_text import aligned
 from scalesweep.smk.campaign_args import open_campaign
 from scalesweep.table.declared import numbers_of
-from scalesweep.tables.layout_runs import NEEDED, is_layout_study, layout_studies
+from scalesweep.tables.layout_runs import (
+    NEEDED,
+    LayoutStudy,
+    is_layout_study,
+    layout_studies,
+    rank_layouts,
+)
 from scalesweep.tables.machine import UNKNOWN, Machine
 from scalesweep.tables.now import read_now
 from scalesweep.tables.points import ExperimentData
@@ -39,7 +43,7 @@ def run(args: argparse.Namespace) -> None:
     for entry in plan["experiments"]:
         wanted = counts or entry.get("predict", [])
         if wanted and is_layout_study(entry):
-            texts += layout_texts(ExperimentData(summary, entry), wanted, machine)
+            texts += layout_texts(ExperimentData(summary, entry), wanted)
             if entry["scaling"] == "none":
                 continue
         if wanted and not entry["control"] and entry["scale"] in entry["axes"]:
@@ -52,36 +56,33 @@ def run(args: argparse.Namespace) -> None:
     print("\n\n".join(texts))
 
 
-def layout_texts(
-    data: ExperimentData, counts: Sequence[int], machine: Machine = UNKNOWN
-) -> list[str]:
+def layout_texts(data: ExperimentData, counts: Sequence[int]) -> list[str]:
     """The layouts that counts allow, the fastest first, of every study of an experiment."""
-    name = data.experiment["name"]
-    studies = layout_studies(data, machine)
+    name, studies = data.experiment["name"], layout_studies(data)
     if not studies:
-        return [f"{name}: layouts are not predicted: {NEEDED}, and a rate that was measured"]
-    return [
-        layouts_text(name, forecast_at(study, count, TRIALS))
-        for study in studies
-        for count in counts
-    ]
+        return [f"{name}: layouts are not ranked: {NEEDED}, and a rate that was measured"]
+    return [layouts_text(name, study, count) for study in studies for count in counts]
 
 
-def layouts_text(name: str, forecast: ForecastAt) -> str:
-    """The layouts of one count as text."""
-    study = forecast.study
-    words = f", {study.words}" if study.words else ""
-    head = f"{name}{words}: layouts at {forecast.ranks:,} ranks, {study.measure[0]}"
-    if forecast.refused:
-        return f"{head}\n  refused: {forecast.refused}"
-    shown = forecast.layouts[:LAYOUTS_SHOWN]
-    table = aligned([LAYOUT_HEAD, *(cells_of(study, each) for each in shown)], left={0, 1, 2, 3})
-    lines = [head, *table]
-    left = len(forecast.layouts) - len(shown)
-    if left:
-        lines.append(f"and {left:,} slower ones")
-    lines += [f"left out: {why}" for why in forecast.left_out]
-    return "\n".join([*lines, *(f"note: {note}" for note in forecast.notes)])
+def layouts_text(name: str, study: LayoutStudy, ranks: int) -> str:
+    """The ranking at one count as text."""
+    words, made = f", {study.words}" if study.words else "", rank_layouts(study, ranks)
+    head = f"{name}{words}: layouts at {ranks:,} ranks by {study.measure[0]}"
+    if made.refused:
+        return f"{head}\n  refused: {made.refused}"
+    rows = [(layout.words, f"{number(rate)} {study.unit}") for layout, rate in made.layouts]
+    lines = [head, *aligned([("layout", "expected"), *rows[:LAYOUTS_SHOWN]], left={0, 1})]
+    lines += [f"and {len(rows) - LAYOUTS_SHOWN:,} slower ones"] * (len(rows) > LAYOUTS_SHOWN)
+    lines += [f"left out: {n:,} layouts: {why}" for why, n in made.left_out.items()]
+    if study.bar is None:
+        lines.append("whether they fit into memory is not known: the benchmark declares no memory")
+    if last := made.last:
+        lines.append(
+            f"the last such ranking, of {last.ranks:,} ranks from fewer: steps were "
+            f"{100 * last.error:.0f} % off in the median, and the best of its first {TRIALS} was "
+            f"{100 * last.loss:.0f} % slower than the best there"
+        )
+    return "\n".join(lines)
 
 
 def counts_of(text: str) -> list[int]:

@@ -29,13 +29,6 @@ from scalesweep.aspects.prediction.forecasts import (
     read_kept,
     scored,
 )
-from scalesweep.aspects.prediction.layouts import (
-    KEPT_LAYOUTS,
-    ScoredLayout,
-    layout_forecast_rows,
-    read_layouts,
-    scored_layouts,
-)
 from scalesweep.aspects.profiles.functions import profile_files
 from scalesweep.core.code_digest import code_digest
 from scalesweep.core.errors import UserError
@@ -137,7 +130,6 @@ class _Part:
     elsewhere: Mapping[str, pd.DataFrame]  # the same of other sites, of those that have any
     runs: Path
     kept: Sequence[Kept]  # predictions of its points that have been measured since
-    layouts: Sequence[Kept]  # the same of rates that advice has expected of layouts
     machine: Machine  # where runs have timed layers, or tell where the time of steps went
 
     @property
@@ -156,7 +148,6 @@ class _Part:
                 {site: frame_digest(frame) for site, frame in frames.items()},
                 [[str(path), stamp_of(str(path))] for path in self._files()],
                 *([list(self.kept)] if self.kept else []),
-                *([list(self.layouts)] if self.layouts else []),
                 # As a text: a ceiling of one repeat has no interval, and NaN is no JSON.
                 json.dumps(asdict(self.machine), sort_keys=True),
             ]
@@ -206,7 +197,6 @@ def _parts(
     elsewhere: Mapping[str, pd.DataFrame],
     runs: Path,
     predictions: Sequence[Kept],
-    layouts: Sequence[Kept],
 ) -> dict[str, _Part]:
     """The experiments by name, each with no more than its tables are made of."""
     frames = {"": summary, **elsewhere}
@@ -235,19 +225,14 @@ def _parts(
             for site, frame in frames.items()
         }
         here = own.pop("")
-        named, expected = (
-            [each for each in kept if each["experiment"] == entry["name"]]
-            for kept in (predictions, layouts)
-        )
+        named = [each for each in predictions if each["experiment"] == entry["name"]]
         measured = scored(ExperimentData(here, entry), named) if named else []
-        tried = scored_layouts(ExperimentData(here, entry), expected) if expected else []
         parts[entry["name"]] = _Part(
             {**shared, "experiments": [lasting(entry)]},
             here,
             {site: frame for site, frame in own.items() if len(frame)},
             runs,
             [prediction for prediction, _ in measured],
-            [each for each, _ in tried],
             _known_to(entry, here, machine),
         )
     return parts
@@ -292,8 +277,6 @@ def _write(part: _Part, out: Path) -> list[Path]:
         _log.warning("%s: metric %s is left out: it is %s", name, metric, words)
     if (forecasts := frame_of(forecast_rows(data, part.kept))) is not None:
         tables[name][Scored.TABLE] = forecasts
-    if (layouts := frame_of(layout_forecast_rows(data, part.layouts))) is not None:
-        tables[name][ScoredLayout.TABLE] = layouts
     files = write_tables(tables, out) + write_extra_p(data, out / name)
     # As the page reads them: what is there of an earlier call beside these is none of them.
     results = load_results(part.entry, out, tables[name])
@@ -308,8 +291,7 @@ def _all_parts(summary: pd.DataFrame, plan: Plan, runs: Path, results: Path) -> 
         site: with_derived(frame, plan["experiments"])
         for site, frame in summaries_elsewhere(runs, run_ids).items()
     }
-    kept = read_kept(results / KEPT), read_layouts(results / KEPT_LAYOUTS)
-    return _parts(summary, plan, elsewhere, runs, *kept)
+    return _parts(summary, plan, elsewhere, runs, read_kept(results / KEPT))
 
 
 def note_inputs(summary: pd.DataFrame, plan: Plan, runs: Path, results: Path) -> None:

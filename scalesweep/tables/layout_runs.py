@@ -1,82 +1,71 @@
-"""The layouts of an experiment whose benchmark declares a mesh and its transformer's batch: what
-was measured of each, by which those at other scales are forecast."""
+"""The layouts of an experiment whose benchmark declares a mesh and its transformer's batch.
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+What was measured of each, and the ranking of those at ranks at which none was run.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from scalesweep.analysis.factors import determined, planned_points
-from scalesweep.analysis.memory_model import EMPTY_STAGE, MemoryLayout
+from scalesweep.analysis.layout_cost import (
+    Layout,
+    Measured,
+    Rolled,
+    layouts_like,
+    measured_of,
+    ranking,
+    refusal,
+    rolled,
+)
+from scalesweep.analysis.memory_fit import TOO_LARGE, fit_memory
+from scalesweep.analysis.memory_model import MemoryLayout, obstacle, rank_bytes
 from scalesweep.analysis.model_shape import ModelShape
-from scalesweep.analysis.pipeline_stages import EVEN, stages_of
-from scalesweep.analysis.prediction.layouts.fits import fits_as_neighbours
-from scalesweep.analysis.prediction.layouts.forecast import Fits
-from scalesweep.analysis.prediction.layouts.memory import MemoryJudge
-from scalesweep.analysis.prediction.layouts.runs import Layout, Measured, measured_of
 from scalesweep.config.memory import Memory, planned_memory, planned_memory_layout
 from scalesweep.config.mesh import value_at
 from scalesweep.config.point_shape import planned_mesh, planned_shape
-from scalesweep.core.causes import Cause
 from scalesweep.core.expressions import Expression
 from scalesweep.core.formatting import text_of
 from scalesweep.core.joined_experiments import parameters_at
 from scalesweep.core.plan_format import PlanExperiment
-from scalesweep.core.status import Status
-from scalesweep.tables.layout_links import probed_costs
-from scalesweep.tables.machine import UNKNOWN, Machine, sending_point
 from scalesweep.tables.pairwise import main_measures
 from scalesweep.tables.peaks import peak_bytes
-from scalesweep.tables.points import ExperimentData, Measure, Point
+from scalesweep.tables.points import ExperimentData, Measure
 
-# Parameters that say whether what a rank holds is split over its replicas, where the benchmark does
+# Parameters that say whether what a rank holds is split over its replicas, if the benchmark does
 # not (``memory.zero``); and ``dp_shard``.
 SHARDING = ("zero", "zero_stage", "zero1")
 ZERO = "zero"
-# Where a source does not say why a run failed, another one of this layout is not worth trying
-# either: in published sweeps it is memory nearly always.
-OUT_OF_MEMORY = (Cause.OUT_OF_MEMORY, Cause.GPU_OUT_OF_MEMORY)
-TOO_LARGE = (*OUT_OF_MEMORY, Cause.NOT_STATED)
-# Ranks of a node that is not known.
-PER_NODE = 8
-MEASURED = "measured"  # source
+PER_NODE = 8  # ranks of a node that is not known
 _BATCH = ("micro_batch", "accumulation", "global_batch")
 NEEDED = (
-    "a forecast of layouts takes the benchmark's mesh, and of its transformer micro_batch and "
+    "a ranking of layouts takes the benchmark's mesh, and of its transformer micro_batch and "
     "accumulation"
 )
-
-
-def empty_stage(layout: Layout) -> str:
-    """Why a layout would not start of which nothing but its layers is known: a stage that has no
-    block, neither the first nor the last one."""
-    known = layout.layers > 1 and not all(
-        stage.busy for stage in stages_of(int(layout.layers), layout.pp, EVEN, 1.0, 0.0)
-    )
-    return EMPTY_STAGE if known else ""
+# Says of a layout why it cannot run; empty if nothing does.
+Bar = Callable[[Layout], str]
 
 
 @dataclass(frozen=True, eq=False)
 class LayoutStudy:
     """The layouts of one model, source and global batch: ``values`` tell it from others, ``batch``
-    is the global batch where that does not grow with the ranks.
+    is the global batch if that does not grow with the ranks.
 
-    ``measured``: seconds are samples of a step over the rate of all ranks; what was measured is in
-    ``unit``, of each rank where ``of_a_rank``. ``fits``: what says whether a layout fits: the
-    memory model where the benchmark states what that takes, else the nearest measured layouts;
-    ``obstacle``: what keeps one from starting, in words, or nothing.
+    ``measured``: seconds are samples of a step over the rate of all ranks; rates are in ``unit``,
+    of each rank if ``of_a_rank``. ``bar``: by the memory model; None if the benchmark declares
+    none.
     """
 
     values: Mapping[str, Any]
     batch: int | None
-    source: str
     measure: Measure
     unit: str
     of_a_rank: bool
     measured: Measured
-    fits: Fits
-    obstacle: Callable[[Layout], str] = empty_stage
+    bar: Bar | None = None
 
     def rate(self, layout: Layout, seconds: float) -> float:
         """The rate, in ``unit``, of a layout whose steps take so long."""
@@ -87,6 +76,37 @@ class LayoutStudy:
         """What tells it from others."""
         batch = [] if self.batch is None else [f"global batch {self.batch:,}"]
         return ", ".join([*(f"{n} {text_of(v)}" for n, v in self.values.items()), *batch])
+
+
+@dataclass(frozen=True, eq=False)
+class Ranking:
+    """The layouts at so many ranks with their expected rates, the highest first; how many of others
+    were left out and why; how the last such forecast did; or why there is none (``refused``)."""
+
+    layouts: Sequence[tuple[Layout, float]] = ()
+    left_out: Mapping[str, int] = field(default_factory=dict)
+    last: Rolled | None = None
+    refused: str = ""
+
+
+def rank_layouts(study: LayoutStudy, ranks: int) -> Ranking:
+    """Rank the layouts that so many ranks allow and that are not said not to fit into memory."""
+    if why := refusal(study.measured, ranks):
+        return Ranking(refused=why)
+    left: Counter[str] = Counter()
+    fitting = []
+    for layout in layouts_like(study.measured, ranks):
+        why = "more stages than layers" if 1 < layout.layers < layout.pp else ""
+        if why := why or (study.bar(layout) if study.bar else ""):
+            left[why] += 1
+        else:
+            fitting.append(layout)
+    if not fitting:
+        words = "; ".join(f"{n:,}: {why}" for why, n in left.items())
+        return Ranking(refused=f"no further layout of {ranks:,} ranks can run ({words or 'none'})")
+    order = ranking(study.measured, fitting)
+    rates = [(layout, study.rate(layout, seconds)) for layout, seconds in order]
+    return Ranking(rates, left, rolled(study.measured))
 
 
 def is_layout_study(entry: PlanExperiment) -> bool:
@@ -141,102 +161,68 @@ def _per_node(point: Mapping[str, Any]) -> int:
     return per_node if per_node > 1 else PER_NODE
 
 
-def layout_studies(data: ExperimentData, machine: Machine = UNKNOWN) -> list[LayoutStudy]:
-    """The studies of an experiment, in the order of the plan; none where nothing was measured.
-
-    ``machine``: what probes say of it; only studies that were measured on it heed that.
-    """
-    entry = data.experiment
+def layout_studies(data: ExperimentData) -> list[LayoutStudy]:
+    """The studies of an experiment, in the order of the plan; none if nothing was measured."""
     measure = _rate(data)
-    if measure is None or not is_layout_study(entry):
+    if measure is None or not is_layout_study(data.experiment):
         return []
-    reader = _reader(entry)
-    quantity = data.quantities[measure[0]]
-    names = study_parameters(entry)
-    runs: dict[tuple[Any, ...], list[tuple[Layout, float | None, bool]]] = {}
+    quantity, names = data.quantities[measure[0]], study_parameters(data.experiment)
+    runs: dict[tuple[Any, ...], list[tuple[Layout, float]]] = {}
     values: dict[tuple[Any, ...], dict[str, Any]] = {}
-    probed: dict[tuple[Any, ...], Mapping[str, float]] = {}
     for point in data.points():
-        rates = data.repeats(point, measure)
-        layout = reader(point.values)
+        rates, layout = data.repeats(point, measure), _layout_at(data.experiment, point.values)
         if layout is None or not rates.size or rates.min() <= 0:
             continue
-        every = layout.ranks if quantity.scope == "rank" else 1
         key = (point.source, *(text_of(point.values[name]) for name in names))
         values.setdefault(key, {name: point.values[name] for name in names})
-        if key not in probed:
-            probed[key] = _probed(data, machine, point, layout, quantity.unit)
-        for rate in rates.tolist():
-            runs.setdefault(key, []).append((layout, layout.global_batch / (rate * every), False))
-    for run in entry["runs"]:
-        layout = reader(run["point"])
-        if layout is None or run["status"] != Status.FAILED:
-            continue
-        here = tuple(text_of(run["point"][name]) for name in names)
-        for key, of in runs.items():
-            if key[1:] == here:
-                of.append((layout, None, run["cause"] in TOO_LARGE))
-    unit = quantity.unit
+        every = rates * (layout.ranks if quantity.scope == "rank" else 1)
+        runs.setdefault(key, []).extend((layout, layout.global_batch / rate) for rate in every)
     return [
         LayoutStudy(
-            values[key],
-            batch,
-            str(key[0]),
-            measure,
-            unit,
-            quantity.scope == "rank",
-            measured,
-            fits,
-            fits.obstacle if isinstance(fits, MemoryJudge) else empty_stage,
+            values[key], batch, measure, quantity.unit, quantity.scope == "rank", measured, bar
         )
         for key, of in runs.items()
-        for fits in (_fits(data, values[key], str(key[0])),)
-        for batch, measured in _by_batch(of, probed[key])
+        for bar in (_bar(data, values[key]),)
+        for batch, measured in _by_batch(of)
     ]
 
 
-def _probed(
-    data: ExperimentData, machine: Machine, point: Point, layout: Layout, unit: str
-) -> Mapping[str, float]:
-    """What probes say of the exchange of a study, by a point of it."""
-    shape = planned_shape(data.experiment, parameters_at(data.experiment, point.values))
-    if point.source != MEASURED or shape is None:
-        return {}
-    return probed_costs(machine, sending_point(data, point), layout.per_node, shape, unit)
-
-
-def _fits(data: ExperimentData, values: Mapping[str, Any], source: str) -> Fits:
-    """What says of the layouts of a study whether they fit."""
-    entry = data.experiment
-    memory = planned_memory(entry)
-    if memory is None:
-        return fits_as_neighbours
-    read = _reader(entry)
-    rows = peak_bytes(data, memory)
-    like: dict[bool, tuple[ModelShape, MemoryLayout]] = {}
-    devices: list[float] = []
-    peaks: dict[Layout, float] = {}
+def _bar(data: ExperimentData, values: Mapping[str, Any]) -> Bar | None:
+    """What the memory model says of the layouts of a study, with constants that its peaks give."""
+    entry, memory = data.experiment, planned_memory(data.experiment)
+    peaks = peak_bytes(data, memory) if memory else None
+    like: dict[bool, tuple[ModelShape, MemoryLayout, float]] = {}
+    measured = []
     for point in data.points():
-        layout = read(point.values)
+        layout = _layout_at(entry, point.values)
         if layout is None or any(point.values[n] != v for n, v in values.items()):
             continue
         known = planned_memory_layout(entry, parameters_at(entry, point.values))
         if not isinstance(known, tuple) or known[2] is None:
             continue
-        like.setdefault(layout.sharded, known[:2])
-        devices.append(known[2])
-        if rows is not None and point.source == source and np.isfinite(rows[point.rows]).all():
-            peaks[layout] = float(rows[point.rows].mean())
-    if not devices:
-        return fits_as_neighbours
-    failed = frozenset(
-        layout
-        for run in entry["runs"]
-        if run["status"] == Status.FAILED
-        and run["cause"] in OUT_OF_MEMORY
-        and (layout := read(run["point"])) is not None
-    )
-    return MemoryJudge(like, min(devices), peaks, failed, memory.rank)
+        like.setdefault(layout.sharded, (*known[:2], known[2]))
+        if peaks is not None and point.rows.size and np.isfinite(peaks[point.rows]).all():
+            measured.append((rank_bytes(*known[:2]), float(peaks[point.rows].mean())))
+    if memory is None or not like:
+        return None
+    fit = fit_memory(measured, of=memory.rank)
+
+    def bar(layout: Layout) -> str:
+        if layout.sharded not in like:
+            return ""
+        shape, split, device = like[layout.sharded]
+        shape = replace(
+            shape, micro_batch=layout.micro_batch, accumulation=layout.accumulation,
+            global_batch=layout.global_batch,
+        )  # fmt: skip
+        split = replace(
+            split, shards=layout.dp, tp=layout.tp, pp=layout.pp, cp=layout.cp,
+            passes=layout.accumulation,
+        )  # fmt: skip
+        large = fit.verdict(rank_bytes(shape, split), device) == TOO_LARGE
+        return obstacle(shape, split) or ("expected not to fit into memory" if large else "")
+
+    return bar
 
 
 def study_parameters(entry: PlanExperiment) -> list[str]:
@@ -262,15 +248,10 @@ def study_parameters(entry: PlanExperiment) -> list[str]:
     ]
 
 
-def _reader(entry: PlanExperiment) -> Callable[[Mapping[str, Any]], Layout | None]:
-    memory = planned_memory(entry)
-
-    def read(values: Mapping[str, Any]) -> Layout | None:
-        point = parameters_at(entry, values)
-        mesh, shape = planned_mesh(entry, point), planned_shape(entry, point)
-        return layout_from(mesh, shape, memory, point)
-
-    return read
+def _layout_at(entry: PlanExperiment, values: Mapping[str, Any]) -> Layout | None:
+    point = parameters_at(entry, values)
+    mesh, shape = planned_mesh(entry, point), planned_shape(entry, point)
+    return layout_from(mesh, shape, planned_memory(entry), point)
 
 
 def _rate(data: ExperimentData) -> Measure | None:
@@ -287,20 +268,14 @@ def _rate(data: ExperimentData) -> Measure | None:
     return min(rates, key=lambda m: (m not in main, order.get(m[1], 3)), default=None)
 
 
-def _by_batch(
-    runs: Iterable[tuple[Layout, float | None, bool]], probed: Mapping[str, float]
-) -> list[tuple[int | None, Measured]]:
-    """The runs of each global batch that was measured at several scales; all of them where none
-    was, because the batch grows with the ranks."""
-    every = list(runs)
+def _by_batch(runs: Sequence[tuple[Layout, float]]) -> Iterator[tuple[int | None, Measured]]:
+    """The runs of each global batch that was measured at several scales; all of them if none was,
+    because the batch grows with the ranks."""
     scales: dict[int, set[int]] = {}
-    for layout, seconds, _ in every:
-        if seconds is not None:
-            scales.setdefault(layout.global_batch, set()).add(layout.ranks)
+    for layout, _ in runs:
+        scales.setdefault(layout.global_batch, set()).add(layout.ranks)
     batches = sorted(batch for batch, ranks in scales.items() if len(ranks) > 1)
     if not batches:
-        return [(None, measured_of(every, probed))]
-    return [
-        (batch, measured_of([run for run in every if run[0].global_batch == batch], probed))
-        for batch in batches
-    ]
+        yield None, measured_of(runs)
+    for batch in batches:
+        yield batch, measured_of(run for run in runs if run[0].global_batch == batch)

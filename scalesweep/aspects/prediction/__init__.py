@@ -10,7 +10,5 @@ ASPECT = Aspect(
         "intervals.",
         "forecasts": "Each prediction of the past whose count has been measured since, and "
         "whether its interval held.",
-        "layout_forecasts": "Each layout of which `advise --layouts` expected a rate and that has "
-        "been measured since, and whether its interval held.",
     },
 )

@@ -4,7 +4,6 @@ from statistics import median
 
 from scalesweep.analysis.prediction.models import words_of
 from scalesweep.aspects.prediction.forecasts import Scored
-from scalesweep.aspects.prediction.layouts import ScoredLayout
 from scalesweep.aspects.prediction.node_hours import best_for_a_node_hour
 from scalesweep.aspects.prediction.table import Prediction, known, of_series
 from scalesweep.aspects.prediction.target_findings import predicted_target_times
@@ -31,7 +30,7 @@ def prediction(results: ExperimentResults) -> list[Finding]:
     if results.main is None:
         return []
     if results.tables.get(Prediction.TABLE) is None:
-        return [*_scored(results), *scored_layouts(results)]
+        return _scored(results)
     phase = results.main.steady_phase
     findings = []
     for series in results.series[:MAX_SERIES]:
@@ -47,7 +46,7 @@ def prediction(results: ExperimentResults) -> list[Finding]:
             if good:
                 text = f"no more is predicted: {refused[-1].refused}"
             findings.append(_finding(results, series, refused[-1], phase, text))
-    return [*findings, *_scored(results), *scored_layouts(results)]
+    return [*findings, *_scored(results)]
 
 
 def _finding(
@@ -116,28 +115,6 @@ def _scored(results: ExperimentResults) -> list[Finding]:
         f"{'was' if hits == 1 else 'were'} within the 95 % interval; their error is "
         f"{percent(typical)} in the median."
     )
-    evidence = declared_evidence(results, rows[-1], ("hit", "error"))
-    return [Finding(results.name, SCORED, NOTE, text, evidence)]
-
-
-def scored_layouts(results: ExperimentResults) -> list[Finding]:
-    """How many rates that were expected of layouts held, once these were measured."""
-    rows = results.of(ScoredLayout)
-    if not rows:
-        return []
-    hits = sum(row.hit for row in rows)
-    typical = median(abs(row.error) for row in rows)
-    text = (
-        f"Of {counted(len(rows), 'layout')} with an expected rate that have been measured since, "
-        f"{hits} {'was' if hits == 1 else 'were'} within the interval of {100 * rows[-1].level:g} "
-        f"%; the error is {percent(typical)} in the median"
-    )
-    # Those that looked best are more often worse than expected than all together.
-    if 0 < len(advised := [row for row in rows if row.chosen]) < len(rows):
-        text += (
-            f" (of {len(advised)} that were advised, {sum(row.hit for row in advised)} within it)"
-        )
-    text += "."
     evidence = declared_evidence(results, rows[-1], ("hit", "error"))
     return [Finding(results.name, SCORED, NOTE, text, evidence)]
 

@@ -6,7 +6,6 @@ from typing import Any
 
 from scalesweep.analysis.prediction.models import formula_of
 from scalesweep.aspects.prediction.forecasts import Scored
-from scalesweep.aspects.prediction.layouts import ScoredLayout
 from scalesweep.aspects.prediction.table import Prediction, known
 from scalesweep.aspects.prediction.target_times import TargetTime
 from scalesweep.aspects.prediction.words import in_time
@@ -23,7 +22,6 @@ class PredictionSection:
     predicted: dict[str, Any] | None
     refused: Sequence[str]
     forecasts: dict[str, Any] | None
-    layouts: dict[str, Any] | None
     coverage: str
     missed: Sequence[str]
     targets: dict[str, Any] | None
@@ -32,15 +30,13 @@ class PredictionSection:
 def prediction_section(results: ExperimentResults, limit: int) -> PredictionSection | None:
     """The section; tables have at most ``limit`` rows. None where nothing is or was predicted."""
     rows, scored = results.of(Prediction), results.of(Scored)
-    layouts = results.of(ScoredLayout)
-    if not rows and not scored and not layouts:
+    if not rows and not scored:
         return None
     coverage, missed = _rolling(results, rows)
     return PredictionSection(
         _predicted(results, known(rows), limit),
         _refusals(results, rows),
         _forecasts(results, scored, limit),
-        _layouts(results, layouts, limit),
         coverage,
         missed,
         _targets(results, results.of(TargetTime), limit),
@@ -161,37 +157,6 @@ def _forecasts(
     cells = [_scored(results, row) for row in rows[-limit:]]
     label = f"Table of forecasts that were measured since, {results.title}"
     return table(label, head, cells, len(rows), ("forecast", "forecasts.csv"))
-
-
-def _layouts(
-    results: ExperimentResults, rows: Sequence[ScoredLayout], limit: int
-) -> dict[str, Any] | None:
-    """Layouts that were advised on, the newest of those that have been measured."""
-    if not rows:
-        return None
-    level = f"{100 * rows[-1].level:g} %"
-    names = (
-        *("Layout", "Made", "From layouts", "On ranks to", f"Expected [{level}]", "Measured"),
-        *("Measured over expected", f"Within {level}", "Advised"),
-    )
-    head = _headings(names, (names[0], names[1], *names[7:]))
-    cells = []
-    for row in rows[-limit:]:
-        factor, unit = _scaled(results, row.metric, row.unit)
-        value, low, high = (number or 0.0 for number in numbers_of(row.expected, factor))
-        cells.append([
-            Text(f"{results.describe(row.point)} [{unit}]"),
-            Text(row.made[:10].replace("-", "\N{NON-BREAKING HYPHEN}"), row.made),
-            _number(row.layouts, f"{row.layouts:,}"),
-            _number(row.largest, f"{row.largest:,}"),
-            _number(value, with_interval(value, low, high)),
-            _number(factor * row.measured, number(factor * row.measured)),
-            _number(row.error, f"{100 * row.error:+.1f} %"),
-            Text("yes") if row.hit else Text("no", None, "bad"),
-            Text("yes" if row.chosen else "no"),
-        ])  # fmt: skip
-    label = f"Table of layouts that were measured since, {results.title}"
-    return table(label, head, cells, len(rows), ("layout", "layout_forecasts.csv"))
 
 
 def _scored(results: ExperimentResults, row: Scored) -> list[Text]:
