@@ -33,8 +33,8 @@ from bench.lib.planted_traces import (
 )
 from bench.lib.projects import ROOT
 from bench.torch_loop import TORCH
-from scalesweep.analysis.kineto_account import RankAccount, account_of_rank
 from scalesweep.analysis.kineto_stream import NoTraceError, read_stream
+from scalesweep.analysis.trace_account import TraceAccount, account_of_rank
 from scalesweep.compute.log_lines import open_packed
 
 HTA = "HolisticTraceAnalysis==0.5.0"
@@ -65,7 +65,7 @@ def environment(folder: Path) -> Path | str:
     return python
 
 
-def ours(file: Path) -> RankAccount | str:
+def ours(file: Path) -> TraceAccount | str:
     """The account of a file, or why there is none."""
     try:
         with open_packed(file) as stream:
@@ -77,7 +77,7 @@ def ours(file: Path) -> RankAccount | str:
     return account_of_rank(trace) or "shows nothing"
 
 
-def our_numbers(account: RankAccount) -> dict[str, float]:
+def our_numbers(account: TraceAccount) -> dict[str, float]:
     """In microseconds, and the overlap in percent."""
     numbers = {
         "window": account.window_s,

@@ -1,184 +1,126 @@
-"""What a record keeps of the collectives of traces: by rank, group and operation, and who is late.
+"""What ranks exchanged in PyTorch's traces, and who was late, as rows of tables.
 
-Both lists are JSON, so that an import can note them in its records (``NOTE``), from which the
-tables are made later; traces of our own runs are read when the tables are.
+Rows are mappings of plain values, so that an import can note them in its records (``NOTE``); traces
+of our own runs are read when the tables are made.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from scalesweep.analysis.kineto_account import RankAccount
-from scalesweep.analysis.kineto_lateness import Lateness, Matched, transfer_times
+from scalesweep.analysis.kineto_lateness import (
+    Lateness,
+    lateness_of,
+    matched_calls,
+    transfer_times,
+)
 from scalesweep.analysis.kineto_stream import Collective, RankTrace
 from scalesweep.analysis.profile import bus_factor
+from scalesweep.analysis.trace_account import TraceAccount
 from scalesweep.analysis.types import Floats
 
 NOTE = "collectives"
+CALLS, LATE = "calls", "late"
 MAX_ROWS = 4000  # of a recording; 128 ranks of 30 kinds of calls
+_MS = 1e3
+Rows = dict[str, list[dict[str, Any]]]
 
 
-@dataclass(frozen=True)
-class CallRow:
-    """Calls of a rank in its windows, which are ``steps`` steps (0: none are known): by group and
-    operation. ``members``: the group's ranks in words, None where they are not known.
-
-    ``bytes`` of all calls, None where a size is not known; ``bus_bandwidth`` in bytes/s, over the
-    time without waiting where the calls of all ranks of the group are known (``waiting`` is then
-    false); seconds count what overlaps once.
-    """
-
-    rank: int
-    group: str
-    members: str | None
-    collective: str
-    calls: int
-    steps: int
-    bytes: int | None
-    bus_bandwidth: float | None
-    waiting: bool
-    exposed_s: float
-    overlapped_s: float
-
-
-@dataclass(frozen=True)
-class LateRow:
-    """How late a rank of a group begins its calls, after the first of them; of the clocks that were
-    aligned, its own is ``ahead_s`` ahead of the first rank's. ``latest``: it is late throughout.
-    ``step_s``: a step of its trace, None where that shows none."""
-
-    rank: int
-    group: str
-    members: str | None
-    calls: int
-    mean_s: float
-    median_s: float
-    p95_s: float
-    last_share: float
-    ahead_s: float
-    latest: bool
-    step_s: float | None
-
-
-@dataclass(frozen=True)
-class CallTables:
-    """All rows of a recording; ``left_out``: rows that take the least time."""
-
-    calls: Sequence[CallRow]
-    late: Sequence[LateRow]
-    left_out: int = 0
-
-    def to_json(self) -> dict[str, Any]:
-        """The rows as a mapping that ``from_json`` takes."""
-        return {
-            "calls": [asdict(row) for row in self.calls],
-            "late": [asdict(row) for row in self.late],
-            "left_out": self.left_out,
-        }
-
-    @staticmethod
-    def from_json(content: Mapping[str, Any]) -> "CallTables":
-        """The rows that ``to_json`` gave; raises KeyError or TypeError of anything else."""
-        return CallTables(
-            [CallRow(**row) for row in content["calls"]],
-            [LateRow(**row) for row in content["late"]],
-            content["left_out"],
-        )
-
-
-def call_tables(
-    traces: Mapping[int, RankTrace],
-    accounts: Mapping[int, RankAccount],
-    matched: Sequence[Matched],
-    late: Sequence[Lateness],
-) -> CallTables:
-    """The rows of a recording's ranks."""
+def call_rows(traces: Mapping[int, RankTrace], accounts: Mapping[int, TraceAccount]) -> Rows:
+    """Rows of the tables `collectives` (``CALLS``) and `lateness` (``LATE``) of a recording."""
+    matched = matched_calls(traces)
     transfer = {each.kind: transfer_times(each.calls) for each in matched}
-    rows = []
-    for rank, account in accounts.items():
-        sizes = _by_operation(traces[rank], transfer)
-        for kind, each in account.by_kind.items():
-            bus, waiting = sizes[kind]
-            rows.append(
-                CallRow(
-                    rank=rank,
-                    group=kind.group,
-                    members=number_ranges(kind.members),
-                    collective=kind.operation,
-                    calls=each.calls,
-                    steps=account.steps,
-                    bytes=each.size,
-                    bus_bandwidth=bus,
-                    waiting=waiting,
-                    exposed_s=each.exposed_s,
-                    overlapped_s=each.overlapped_s,
-                )
-            )
-    rows.sort(key=lambda row: -(row.exposed_s + row.overlapped_s))
-    shown = sorted(rows[:MAX_ROWS], key=lambda row: (row.group, row.collective, row.rank))
-    return CallTables(shown, _late_rows(late, accounts)[:MAX_ROWS], len(rows) - len(shown))
+    rows = [
+        row for rank in accounts for row in _calls(rank, traces[rank], accounts[rank], transfer)
+    ]
+    rows.sort(key=lambda row: -(row["exposed_ms"] + row["overlapped_ms"]))
+    shown = sorted(rows[:MAX_ROWS], key=lambda r: (r["group"], r["collective"], r["rank"]))
+    late = [row for each in lateness_of(matched) for row in _late(each, accounts)]
+    return {CALLS: shown, LATE: late[:MAX_ROWS]}
 
 
-def _late_rows(late: Sequence[Lateness], accounts: Mapping[int, RankAccount]) -> list[LateRow]:
-    def step(rank: int) -> float | None:
-        account = accounts.get(rank)
-        return account.window_s / account.steps if account and account.steps else None
+def _calls(
+    rank: int, trace: RankTrace, account: TraceAccount, transfer: Mapping[Collective, Floats]
+) -> list[dict[str, Any]]:
+    """Calls of a rank by group and operation, per step where the trace shows steps.
 
+    Bus bandwidth is over the time without waiting where the calls of all ranks of the group are
+    known (``waiting`` is then false).
+    """
+    each = account.steps or 1
+    rates = _bus_bandwidths(trace, transfer)
     return [
-        LateRow(
-            rank=rank,
-            group=each.group,
-            members=number_ranges(each.ranks),
-            calls=each.calls,
-            mean_s=float(each.mean_s[place]),
-            median_s=float(each.median_s[place]),
-            p95_s=float(each.p95_s[place]),
-            last_share=float(each.last_share[place]),
-            ahead_s=float(each.ahead_s[place]),
-            latest=rank == each.latest,
-            step_s=step(rank),
-        )
-        for each in late
-        for place, rank in enumerate(each.ranks)
+        {
+            "group": kind.group,
+            "members": number_ranges(kind.members),
+            "collective": kind.operation,
+            "rank": rank,
+            "steps": account.steps,
+            "calls": own.calls / each,
+            "bytes": None if own.size is None else own.size / each,
+            "bus_bandwidth": rates[kind][0],
+            "waiting": None if rates[kind][0] is None else rates[kind][1],
+            "exposed_ms": own.exposed_s * _MS / each,
+            "overlapped_ms": own.overlapped_s * _MS / each,
+        }
+        for kind, own in account.by_kind.items()
     ]
 
 
-def _by_operation(
+def _late(late: Lateness, accounts: Mapping[int, TraceAccount]) -> list[dict[str, Any]]:
+    """How late each rank of a group begins its calls, after the first of them."""
+
+    def step(rank: int) -> float | None:
+        own = accounts.get(rank)
+        return own.window_s * _MS / own.steps if own and own.steps else None
+
+    return [
+        {
+            "group": late.group,
+            "members": number_ranges(late.ranks) or "",
+            "rank": rank,
+            "calls": late.calls,
+            "late_median_ms": float(late.median_s[place]) * _MS,
+            "late_p95_ms": float(late.p95_s[place]) * _MS,
+            "late_mean_ms": float(late.mean_s[place]) * _MS,
+            "step_ms": step(rank),
+            "last_share": float(late.last_share[place]),
+            "latest": rank == late.latest,
+            "clock_ahead_ms": float(late.ahead_s[place]) * _MS,
+        }
+        for place, rank in enumerate(late.ranks)
+    ]
+
+
+def _bus_bandwidths(
     trace: RankTrace, transfer: Mapping[Collective, Floats]
 ) -> dict[Collective, tuple[float | None, bool]]:
     """Bus bandwidth of a rank's calls by kind without their size, and whether waiting is in it."""
-    moved: dict[Collective, list[tuple[float | None, float, bool]]] = {}
+    moved: dict[Collective, list[tuple[float, float, bool]]] = {}
     for kind, spans in trace.calls.items():
-        seconds = transfer.get(kind)
-        waits = seconds is None
-        if seconds is None:
-            table = spans.matrix() * 1e-6
-            seconds = table[:, 1] - table[:, 0]
+        lengths = np.diff(spans.matrix(), axis=1)[:, 0] * 1e-6
+        seconds = transfer.get(kind, lengths)
         factor = bus_factor(kind.operation, kind.ranks) if kind.ranks else None
-        sent = None if factor is None or kind.size is None else factor * kind.size * len(seconds)
-        whole = Collective(kind.operation, kind.group, kind.ranks, None, kind.members)
-        moved.setdefault(whole, []).append((sent, float(np.sum(seconds)), waits))
-    result = {}
+        known = factor is not None and kind.size is not None
+        sent = (factor or 0) * (kind.size or 0) * len(seconds) if known else np.nan
+        sums = (sent, float(np.sum(seconds)), kind not in transfer)
+        moved.setdefault(replace(kind, size=None), []).append(sums)
+    rates: dict[Collective, tuple[float | None, bool]] = {}
     for kind, every in moved.items():
-        total = sum(seconds for _, seconds, _ in every)
-        sent_s = [sent for sent, _, _ in every if sent is not None]
-        known = len(sent_s) == len(every) and total > 0
-        result[kind] = sum(sent_s) / total if known else None, any(w for _, _, w in every)
-    return result
+        sent, total = (sum(each[place] for each in every) for place in (0, 1))
+        rate = sent / total if total > 0 and np.isfinite(sent) else None
+        rates[kind] = rate, any(waits for *_, waits in every)
+    return rates
 
 
 def number_ranges(ranks: Sequence[int] | None) -> str | None:
     """Ranks in words: "0-3", "0, 4, 8"; None of none."""
     if not ranks:
         return None
-    parts: list[list[int]] = []
-    for rank in sorted(ranks):
-        if parts and rank == parts[-1][-1] + 1:
-            parts[-1].append(rank)
-        else:
-            parts.append([rank])
+    ordered = np.sort(ranks)
+    parts = np.split(ordered, np.flatnonzero(np.diff(ordered) > 1) + 1)
     words = [f"{part[0]}-{part[-1]}" if len(part) > 2 else ", ".join(map(str, part))
              for part in parts]  # fmt: skip
     return ", ".join(words[:20]) + (", ..." if len(words) > 20 else "")

@@ -16,8 +16,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from scalesweep.analysis.kineto_account import step_begins
 from scalesweep.analysis.kineto_stream import Collective, RankTrace
+from scalesweep.analysis.trace_account import step_begins
 from scalesweep.analysis.types import Floats
 
 _S = 1e-6

@@ -5,8 +5,7 @@ A trace is an object whose list ``traceEvents`` may have gigabytes. Its events b
 it: there a block is cut from the stream, and parsed as a list of its own. What is kept are begins
 and ends of kernels, copies, exchanges and, on CPUs, operations, as numbers in microseconds.
 
-Kineto of 2021 calls kinds otherwise ("Kernel", "Operator"); who rewrites a trace moves what stands
-beside the events behind them. Both are read.
+Who rewrites a trace moves what stands beside the events behind them: both are read.
 """
 
 import gc
@@ -23,13 +22,13 @@ from scalesweep.analysis.types import Floats
 BLOCK = 4 << 20
 MOST_EVENTS = 60_000_000
 _LIST = re.compile(rb'"traceEvents"\s*:\s*\[')
-_NO_NUMBER = re.compile(rb":\s*-?(?:NaN|nan|Infinity|inf)\b")
 _MOST_HEAD = 16 << 20
 _UNDEFINED = "undefined"  # what PyTorch calls a group that nobody has described
 _MOST_TIME = 1e17  # microseconds: a thousand years and more are none
 _ENDS = 200  # places at which the list may end
 _STEP = "ProfilerStep#"
 _OPTIMIZER = "Optimizer.step#"
+_BATCH = "enumerate(DataLoader)#"
 BETWEEN = "scalesweep: ranks meet"  # workflow/benchmarks/harness/torch_ranks.py
 _GLOO = ("gloo:", "mpi:", "ucc:")
 _OPERATIONS = ("aten::", "mkldnn::", "onednn::", "quantized::", "fbgemm::", "CompiledFunction")
@@ -40,9 +39,6 @@ _RARE = b'"Optimizer.step#'
 _NAMES = tuple(f'"{name}'.encode() for name in _OPERATIONS)
 _GPU_MARK = "gpu_user_annotation"
 _KEPT = frozenset(("kernel", "gpu_memcpy", "gpu_memset", "user_annotation", _GPU_MARK))
-# What Kineto of 2021 called them, and how to find their events.
-_OLD = {"Kernel": "kernel", "Memcpy": "gpu_memcpy", "Memset": "gpu_memset", "Operator": "cpu_op"}
-_OLD_KINDS = (b'"Kernel"', b'"Memcpy"', b'"Memset"', b'"ProfilerStep#')
 # Signs of work on a device whose own times the trace does not have, or that are not read.
 _UNSEEN = {
     b'LaunchKernel"': "starts kernels on GPUs and shows none: record the activities of GPUs too",
@@ -99,7 +95,8 @@ class RankTrace:
 
     ``optimizer``: steps of the optimiser by its name, ``optimizer_ids``: the numbers that they have
     in the trace (-1 where none), ``done_on_gpu``: when a GPU was done with a number; ``met``: ends
-    of what our own programs do between steps. ``base_s``: what times are counted from. ``unseen``:
+    of what our own programs do between steps; ``batches``: waits for a DataLoader. ``base_s``: what
+    times are counted from. ``unseen``:
     why the work of a device is not in the trace, empty where it is.
     """
 
@@ -114,13 +111,13 @@ class RankTrace:
     optimizer_ids: "dict[str, array[int]]" = field(default_factory=dict)
     done_on_gpu: dict[int, float] = field(default_factory=dict)
     met: Spans = field(default_factory=Spans)
+    batches: Spans = field(default_factory=Spans)
     calls: dict[Collective, Spans] = field(default_factory=dict)
     numbers: "dict[Collective, array[int]]" = field(default_factory=dict)
     groups: dict[str, tuple[int, ...]] = field(default_factory=dict)
     base_s: float = 0.0
     events: int = 0
     on_gpu: bool = False
-    old: bool = False
     negative: int = 0
     unseen: str = ""
 
@@ -208,9 +205,7 @@ def _read_blocks(trace: RankTrace, stream: IO[bytes], rest: bytes, loads: Any) -
 
 
 def _seen(trace: RankTrace, block: bytes) -> None:
-    """Note which names of kinds a block has, and of what devices the work is not there."""
-    if not trace.events:
-        trace.old = b'"Operator"' in block or b'"Kernel"' in block
+    """Note of what devices the work is not in the trace."""
     if not trace.unseen and not trace.on_gpu:
         trace.unseen = next((words for kind, words in _UNSEEN.items() if kind in block), "")
 
@@ -223,9 +218,7 @@ def _wanted(trace: RankTrace, text: bytes, loads: Any) -> list[Any]:
         raise NoTraceError(f"no event where one is expected: {text[:40]!r}")
     events = _BETWEEN.split(text[1:-1])
     trace.events += len(events)
-    kinds = (*_KINDS, *_OLD_KINDS) if trace.old else _KINDS
-    if _RARE in text:
-        kinds = (*kinds, _RARE)
+    kinds = (*_KINDS, _RARE) if _RARE in text else _KINDS
     kept = [event for event in events if any(kind in event for kind in kinds)]
     if not trace.on_gpu:
         kept += [event for event in events if any(name in event for name in _NAMES)]
@@ -234,15 +227,8 @@ def _wanted(trace: RankTrace, text: bytes, loads: Any) -> list[Any]:
     try:
         parsed: list[Any] = loads(b"[{" + b"},{".join(kept) + b"}]")
     except ValueError as error:
-        _refuse_no_numbers(b",".join(kept))
         raise NoTraceError(f"an event that is no JSON: {error}") from None
     return parsed
-
-
-def _refuse_no_numbers(text: bytes) -> None:
-    """Raise NoTraceError where text has what no JSON has, and Python's json would write."""
-    if _NO_NUMBER.search(text):
-        raise NoTraceError("holds NaN or Infinity, which are no JSON")
 
 
 def _last_begin(text: bytes) -> int | None:
@@ -272,7 +258,6 @@ def _last(text: bytes, loads: Any) -> tuple[list[Any], dict[str, Any]]:
         except ValueError:
             continue
         return events, behind
-    _refuse_no_numbers(text)
     raise NoTraceError("cut: its list of events has no end")
 
 
@@ -287,10 +272,6 @@ def _take(trace: RankTrace, events: list[Any]) -> None:
             continue
         if not (isinstance(kind, str) and isinstance(name, str)):
             continue
-        if trace.old:
-            kind = _OLD.get(kind, kind)
-            if kind == "cpu_op" and name.startswith((_STEP, _OPTIMIZER)):
-                kind = "user_annotation"
         if kind == "cpu_op":
             # The most of a trace by far: looked at first, and only where no GPU computes.
             if trace.on_gpu or not name.startswith(_OPERATIONS):
@@ -321,6 +302,8 @@ def _keep(
             )
         elif name == BETWEEN:
             trace.met.add(begin, length)
+        elif name.startswith(_BATCH):
+            trace.batches.add(begin, length)
         elif name.startswith(_GLOO):
             _call(trace, event.get("args"), name, begin, length)
         return

@@ -1,31 +1,29 @@
-"""Where the time of a step goes in a trace of TensorFlow's profiler: shares of a step, one rank.
+"""Where the time of a rank's steps goes by its trace, whichever framework's profiler wrote it.
 
-A step of our programs is a call of the function ``step``. Its window ends where that call ends and
-begins where the one before it ended, so that waiting for input between calls is in it; windows
-in which another function or a barrier was called are left out. Of a window count, in
-this order, so that what overlaps counts once and hidden communication not at all:
+Of a rank's windows count, in this order, so that what overlaps counts once:
 
-1. computation: at least one operation runs (on GPUs: a kernel that is no collective);
-2. communication: else, a collective's kernel or operation;
+1. computation: a kernel runs that is no collective; without GPUs an operation, on any thread;
+2. communication: else, a collective (exposed); behind computation it is overlapped;
 3. copies: else, a copy from or to a GPU;
-4. input: else, the program asks for a batch (``IteratorGetNext``);
+4. input: else, the program waits for a batch;
 5. rest: nothing of these.
 
-What a trace never shows is None, not 0, and is in the rest: Horovod's allreduce is an asynchronous
-operation, which the profiler does not record on a CPU; with NCCL its kernels are on the GPU's
-streams.
+HolisticTraceAnalysis (breakdown_analysis.py, communication_analysis.py) defines computation and
+overlap the same way. What a trace never shows is None, not 0, and is in the rest.
 """
 
-import re
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from scalesweep.analysis.profile import merged
+from scalesweep.analysis.kineto_stream import Collective, RankTrace
 from scalesweep.analysis.types import Floats
-from scalesweep.analysis.xplane import Event, Line
 
+_S = 1e-6
+PROFILER, OPTIMIZER, WHOLE = (
+    "the profiler's steps", "from end to end of the optimiser's steps", "the whole trace",
+)  # fmt: skip
 COMPUTATION, COMMUNICATION, COPIES, INPUT, REST = (
     "computation", "communication", "copies", "input", "rest",
 )  # fmt: skip
@@ -37,107 +35,211 @@ PARTS: Mapping[str, str] = {
     INPUT: "Waiting for input",
     REST: "Rest: nothing that the trace shows",
 }
-_CALL = "EagerLocalExecute: "
-_STEP = re.compile(rf"{_CALL}__inference_step_\d+")
-# What is called between two steps that do not follow on each other: an evaluation, a barrier.
-_OTHERS = (f"{_CALL}__inference_", f"{_CALL}Horovod")
-_BATCH = "IteratorGetNext"
-OPERATION = re.compile(r"[^:]+:_?[A-Za-z]\w*")
-COLLECTIVE = re.compile(r"nccl|Horovod(Allreduce|Allgather|Broadcast|Reducescatter|Alltoall)"
-                         r"|Collective(Reduce|Gather|Bcast)", re.IGNORECASE)  # fmt: skip
-COPY = re.compile(r"^memcpy", re.IGNORECASE)
-DATA_LINE = "tf_data"  # threads of the input pipeline: what they compute hides nothing
-DEVICE, STREAM = "/device:", "Stream"
+
+
+@dataclass(frozen=True)
+class KindAccount:
+    """Of a rank's calls of one kind in its windows: how many, with how many bytes (None: not
+    known), and their seconds, what overlaps once."""
+
+    calls: int
+    size: int | None
+    exposed_s: float
+    overlapped_s: float
 
 
 @dataclass(frozen=True)
 class TraceAccount:
-    """``shares`` of a step by part, which add up to 1; None for what the trace never shows.
+    """Seconds of a rank's windows by part, which add up to ``window_s``; ``steps`` is 0 where the
+    windows are no steps (``window`` says what they are).
 
-    ``step_s``: mean length of the ``steps`` looked at.
+    ``communication_s`` is all communication; ``by_kind`` by kind of call, all sizes together.
     """
 
+    window_s: float
     steps: int
-    step_s: float
-    shares: Mapping[str, float | None]
+    parts: Mapping[str, float | None]
+    communication_s: float = 0.0
+    window: str = OPTIMIZER
+    by_kind: Mapping[Collective, KindAccount] = field(default_factory=dict)
+
+    @property
+    def computation_s(self) -> float:
+        """Time in which it computes."""
+        return self.parts[COMPUTATION] or 0.0
+
+    @property
+    def exposed_s(self) -> float:
+        """Communication that computation does not hide."""
+        return self.parts[COMMUNICATION] or 0.0
+
+    @property
+    def overlapped_s(self) -> float:
+        """Communication behind computation."""
+        return self.communication_s - self.exposed_s
+
+    @property
+    def copies_s(self) -> float:
+        """Copies while neither runs."""
+        return self.parts[COPIES] or 0.0
+
+    @property
+    def idle_s(self) -> float:
+        """Time in which no device works."""
+        return (self.parts[INPUT] or 0.0) + (self.parts[REST] or 0.0)
 
 
-def trace_account(lines: Sequence[Line]) -> TraceAccount | None:
-    """The account of one rank's trace; None where it shows no two steps after each other."""
-    windows = step_windows(lines)
+def union(spans: Floats) -> Floats:
+    """Spans ``[span, 2]`` that overlap as one each, in order."""
+    if not len(spans):
+        return np.zeros((0, 2))
+    spans = spans[np.argsort(spans[:, 0], kind="stable")]
+    latest = np.maximum.accumulate(spans[:, 1])
+    first = np.concatenate([[True], spans[1:, 0] > latest[:-1]])
+    ends = latest[np.concatenate([np.flatnonzero(first)[1:] - 1, [len(spans) - 1]])]
+    return np.column_stack([spans[first, 0], ends])
+
+
+def inside(spans: Floats, windows: Floats) -> Floats:
+    """Of each span the time that lies in windows ``[window, 2]``, which ascend and are apart."""
     if not len(windows):
-        return None
-    on_device = [line for line in lines if line.plane.startswith(DEVICE)]
-    streams = [line for line in on_device if line.name.startswith(STREAM)]
-    host = [line for line in lines if not line.plane.startswith(DEVICE)]
-    busy = streams or [line for line in host if not line.name.startswith(DATA_LINE)]
-    kinds: dict[str, list[Event]] = {name: [] for name in PARTS if name != REST}
-    for line in busy:
-        for event in line.events:
-            if kind := _kind(event.name, bool(streams)):
-                kinds[kind].append(event)
-    kinds[INPUT] = [e for line in host for e in line.events if e.name.startswith(_asks())]
-    return account_of(windows, kinds)
+        return np.zeros(len(spans))
+    ends = np.cumsum(windows[:, 1] - windows[:, 0])
+    before = np.column_stack([np.concatenate([[0.0], ends[:-1]]), ends])
+    within = np.interp(spans, windows.reshape(-1), before.reshape(-1))
+    seconds: Floats = within[:, 1] - within[:, 0]
+    return seconds
 
 
-def account_of(windows: Floats, kinds: Mapping[str, Sequence[Event]]) -> TraceAccount:
-    """The account of windows ``[step, 2]`` from the events of each part, in the order in which the
-    parts count."""
+def covered(spans: Floats, windows: Floats) -> float:
+    """The time of windows that spans cover, what overlaps once."""
+    return float(inside(union(spans), windows).sum())
+
+
+def account_of(windows: Floats, steps: int, kinds: Mapping[str, Floats]) -> TraceAccount:
+    """The account of windows ``[window, 2]`` from the spans ``[span, 2]`` of each part but the
+    rest, all in seconds."""
     whole = float((windows[:, 1] - windows[:, 0]).sum())
-    covered, so_far = 0.0, list[Event]()
-    shares: dict[str, float | None] = {}
-    for name, events in kinds.items():
-        so_far += events
-        after = _covered(so_far, windows)
-        shares[name] = (after - covered) / whole if _covered(events, windows) else None
-        covered = after
-    shares[REST] = 1 - covered / whole
-    return TraceAccount(len(windows), whole / len(windows), shares)
+    taken, so_far = np.zeros((0, 2)), 0.0
+    parts: dict[str, float | None] = {}
+    for name in (COMPUTATION, COMMUNICATION, COPIES, INPUT):
+        taken = union(np.concatenate([taken, kinds[name]]))
+        after = covered(taken, windows)
+        shown = covered(kinds[name], windows)
+        parts[name] = after - so_far if shown > 0 else None
+        so_far = after
+    parts[REST] = whole - so_far
+    exchange = covered(kinds[COMMUNICATION], windows)
+    return TraceAccount(whole, steps, parts, exchange)
 
 
-def _asks() -> tuple[str, ...]:
-    """How the names of events begin in which the program asks for a batch, in a graph or not."""
-    return (_BATCH, f"{_CALL}{_BATCH}")
+def windows_between(ends: Floats, met: Floats) -> Floats:
+    """Windows ``[step, 2]`` from each end of a step to the next, but for those in which the ranks
+    ``met`` between steps (ends of that)."""
+    ends = np.sort(ends)
+    windows = np.column_stack([ends[:-1], ends[1:]])
+    meetings = np.searchsorted(np.sort(met), windows, side="right")
+    kept: Floats = windows[(meetings[:, 0] == meetings[:, 1]) & (windows[:, 1] > windows[:, 0])]
+    return kept
 
 
-def _kind(name: str, kernel: bool) -> str | None:
-    """The part that an operation (or kernel) belongs to; None for events that are none."""
-    if not kernel:
-        if not OPERATION.fullmatch(name) or _BATCH in name:
-            return None
-        name = name.partition(":")[2]  # of its node and its type
-    elif COPY.search(name):
-        return COPIES
-    return COMMUNICATION if COLLECTIVE.search(name) else COMPUTATION
+def windows_of(trace: RankTrace) -> tuple[Floats, int, str]:
+    """Windows ``[window, 2]`` in microseconds, how many steps they are, and what they are.
+
+    The profiler's steps; else, where one optimiser steps, from the end of each of its steps to the
+    next, on a GPU by its time; else from the first to the last activity, which are no steps.
+    """
+    steps = trace.steps.matrix()
+    if len(steps := steps[steps[:, 1] > steps[:, 0]]):
+        return _joined(union(steps)), min(len(steps), len(trace.step_numbers)), PROFILER
+    if len(trace.optimizer) == 1:
+        windows = windows_between(_optimizer_ends(trace), trace.met.matrix()[:, 1])
+        if len(windows) > 1:
+            return windows, len(windows), OPTIMIZER
+    calls = [spans.matrix() for spans in trace.calls.values()]
+    every = np.concatenate([_working(trace), trace.copies.matrix(), *calls])
+    if not len(every):
+        return every, 0, WHOLE
+    return np.array([[every[:, 0].min(), every[:, 1].max()]]), 0, WHOLE
 
 
-def step_windows(lines: Iterable[Line]) -> Floats:
-    """Begin and end of each step's window, ``[step, 2]``."""
-    calls = sorted(
-        (event for line in lines for event in line.events if event.name.startswith(_CALL)),
-        key=lambda event: event.begin,
-    )
-    names = {event.name for event in calls if _STEP.fullmatch(event.name)}
-    windows = []
-    last: float | None = None
-    for event in calls:
-        if event.name in names and len(names) == 1:
-            if last is not None and event.end > last:
-                windows.append((last, event.end))
-            last = event.end
-        elif event.name.startswith(_OTHERS):
-            last = None
-    return np.array(windows, np.float64).reshape(-1, 2)
+def _optimizer_ends(trace: RankTrace) -> Floats:
+    """When the steps of the one optimiser of a trace were done: on a GPU, where it has them. The
+    host is ahead of that, most in the first steps."""
+    ((name, spans),) = trace.optimizer.items()
+    ends: Floats = spans.matrix()[:, 1]
+    on_gpu = [trace.done_on_gpu.get(number, -np.inf) for number in trace.optimizer_ids[name]]
+    return np.maximum(ends, on_gpu)
 
 
-def _covered(events: Sequence[Event], windows: Floats) -> float:
-    """Seconds within the windows in which at least one of the events is on."""
-    if not events:
-        return 0.0
-    united = merged((event.begin, event.end) for event in events)
-    spans = np.array([(begin, end) for begin, end, _ in united])
-    # Seconds covered up to each edge, and between edges in proportion.
-    so_far = np.cumsum(spans[:, 1] - spans[:, 0])
-    covered = np.stack([np.concatenate([[0.0], so_far[:-1]]), so_far], axis=1)
-    within = np.interp(windows, spans.reshape(-1), covered.reshape(-1))
-    return float((within[:, 1] - within[:, 0]).sum())
+def _joined(steps: Floats) -> Floats:
+    """Windows of steps that follow on each other: the profiler itself takes a moment between two,
+    and where it pauses for steps it does not record, a new window begins."""
+    pauses = steps[1:, 0] - steps[:-1, 1] > np.median(steps[:, 1] - steps[:, 0])
+    firsts = np.concatenate([[True], pauses])
+    windows: Floats = np.column_stack([steps[firsts, 0], steps[np.append(pauses, True), 1]])
+    return windows
+
+
+def step_begins(trace: RankTrace) -> Floats:
+    """When the steps of a trace begin, in microseconds, in order; empty where none are known."""
+    steps = trace.steps.matrix()
+    if not len(steps):
+        windows, count, _ = windows_of(trace)
+        steps = windows if count else steps
+    begins: Floats = np.sort(steps[:, 0])
+    return begins
+
+
+def _working(trace: RankTrace) -> Floats:
+    return trace.kernels.matrix() if trace.on_gpu else trace.operations.matrix()
+
+
+def account_of_rank(trace: RankTrace) -> TraceAccount | None:
+    """The account of a rank of PyTorch; None of a trace in which nothing of it ran."""
+    windows, steps, window = windows_of(trace)
+    calls = {kind: spans.matrix() * _S for kind, spans in trace.calls.items()}
+    kinds = {
+        COMPUTATION: union(_working(trace)) * _S,
+        COMMUNICATION: np.concatenate([np.zeros((0, 2)), *calls.values()]),
+        COPIES: trace.copies.matrix() * _S,
+        INPUT: trace.batches.matrix() * _S,
+    }
+    windows = windows * _S
+    if not len(windows) or not any(
+        covered(spans, windows) for name, spans in kinds.items() if name != INPUT
+    ):
+        return None
+    account = account_of(windows, steps, kinds)
+    computing = covered(kinds[COMPUTATION], windows)
+    by_kind = {}
+    for kind, every in _by_operation(calls).items():
+        spans = np.concatenate(list(every.values()))
+        own = covered(spans, windows)
+        either = union(np.concatenate([kinds[COMPUTATION], spans]))
+        exposed = covered(either, windows) - computing
+        counts = {size: _inside(windows, each) for size, each in every.items()}
+        if sum(counts.values()) or own > 0:
+            by_kind[kind] = KindAccount(
+                sum(counts.values()), _total(counts), exposed, own - exposed
+            )
+    return replace(account, window=window, by_kind=by_kind)
+
+
+def _by_operation(calls: Mapping[Collective, Floats]) -> dict[Collective, dict[int | None, Floats]]:
+    """Spans of calls by kind without their size, and by size."""
+    every: dict[Collective, dict[int | None, Floats]] = {}
+    for kind, spans in calls.items():
+        every.setdefault(replace(kind, size=None), {})[kind.size] = spans
+    return every
+
+
+def _inside(windows: Floats, spans: Floats) -> int:
+    """How many spans begin in one of the windows."""
+    place = np.searchsorted(windows[:, 0], spans[:, 0], side="right") - 1
+    return int(((place >= 0) & (spans[:, 0] < windows[place, 1])).sum())
+
+
+def _total(counts: Mapping[int | None, int]) -> int | None:
+    """Bytes of so many calls of each size."""
+    return None if None in counts else sum((size or 0) * count for size, count in counts.items())

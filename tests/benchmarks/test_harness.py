@@ -1,6 +1,7 @@
 """The parts of the harness that need no TensorFlow."""
 
 import gzip
+import io
 import json
 import os
 import re
@@ -15,7 +16,8 @@ import pytest
 
 from harness import epochs, facts, page_cache, phases, program, result
 from harness.native import Native, metric
-from scalesweep.analysis.torch_trace import read_torch_trace, torch_account
+from scalesweep.analysis.kineto_stream import read_stream
+from scalesweep.analysis.trace_account import account_of_rank
 from tests.benchmarks.programs import BENCHMARKS, start_helper, start_torch
 from tests.benchmarks.typed import check
 from tests.fakes.torch_python import needs_torch
@@ -256,10 +258,10 @@ def test_two_ranks_of_torch_gather_in_pieces_and_fail_together(tmp_path):
     for rank in range(2):
         text = gzip.decompress((tmp_path / f"rank{rank}.json.gz").read_bytes())
         assert json.loads(text)["distributedInfo"]["rank"] == rank
-        account = torch_account(read_torch_trace(text))
+        account = account_of_rank(read_stream(io.BytesIO(text)))
         # Windows end with the optimiser: three of four steps, none with what was gathered after.
         assert account is not None and account.steps == 3
-        assert all(account.shares[part] > 0 for part in ("computation", "communication"))
+        assert all(account.parts[part] > 0 for part in ("computation", "communication"))
 
 
 def check_gathered(report):

@@ -9,9 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from scalesweep.analysis.trace_account import COMMUNICATION, COMPUTATION, INPUT, trace_account
-from scalesweep.analysis.trace_operations import CPU, mean_over, trace_operations
-from scalesweep.analysis.xplane import read_xplane
+from scalesweep.analysis.trace_account import COMMUNICATION, COMPUTATION, INPUT
+from scalesweep.analysis.xplane import CPU, read_steps
 from scalesweep.core.profilers import environment, lacks
 from tests.benchmarks.programs import Program, read, warm
 from tests.conftest import ROOT
@@ -43,18 +42,16 @@ def test_tensorflow_sees_the_operations(tmp_path):
     folder = run(tmp_path, "tensorflow", 1)
     (trace,) = folder.rglob("*.xplane.pb")
     assert b"Conv2D" in trace.read_bytes()
-    account = trace_account(read_xplane(trace.read_bytes()))
-    assert account is not None
+    account, operations = read_steps(trace.read_bytes())
     assert account.steps == 1  # of two: the first one follows on a barrier
-    assert account.shares[COMPUTATION] > 0.3
+    assert account.parts[COMPUTATION] > 0.3 * account.window_s
     # Its input is synthetic, and one rank exchanges nothing.
-    assert account.shares[INPUT] is account.shares[COMMUNICATION] is None
-    operations = trace_operations(read_xplane(trace.read_bytes()))
-    calls = {kind: time.calls for device, kind, time in mean_over([operations]) if device == CPU}
-    convolutions = [count for kind, count in calls.items() if kind.endswith("Conv2D")]
+    assert account.parts[INPUT] is account.parts[COMMUNICATION] is None
+    convolutions = [each.calls for each in operations
+                    if each.device == CPU and each.operation.endswith("Conv2D")]  # fmt: skip
     assert convolutions == [19]  # of resnet20: one, and nine blocks of two
-    backward = [time for _, kind, time in mean_over([operations]) if "Conv2DBackprop" in kind]
-    assert all(time.gradient_s == time.seconds > 0 for time in backward) and len(backward) == 2
+    backward = [each for each in operations if "Conv2DBackprop" in each.operation]
+    assert all(each.gradient_s == each.seconds > 0 for each in backward) and len(backward) == 2
     # As the documentation says to open it in Perfetto.
     page = (ROOT / "docs" / "guide" / "profiles.md").read_text()
     (code,) = re.findall(r"python -c '(import sys; from tensorflow[^']*)'", page)

@@ -17,8 +17,8 @@ NAMES = re.compile(r"horovod|tensorflow|torch|\bddp\b|\bfsdp2?\b", re.IGNORECASE
 READERS = (
     "importers/*", "importers/profiles/*", "aspects/profiles/*",
     "report/profiles_section.py",
-    "analysis/horovod_trace.py", "analysis/timeline_account.py", "analysis/trace_*.py",
-    "analysis/torch_trace.py", "analysis/default_parts.py",
+    "analysis/horovod_timeline.py", "analysis/trace_account.py", "analysis/kineto_*.py",
+    "analysis/xplane.py", "analysis/default_parts.py",
     "compute/horovod_settings.py", "compute/external_program.py", "compute/torch_labels.py",
     "compute/log_lines.py", "compute/log_metrics.py", "compute/log_prefixes.py",
     "compute/log_values.py", "compute/stamp_lines.py",

@@ -9,11 +9,9 @@ ASPECT = Aspect(
         "collectives": "Calls of each rank in PyTorch's traces by process group and operation: "
         "sizes, bandwidth, exposed and overlapped time.",
         "lateness": "How late each rank begins the collectives of a process group.",
-        "operations": "Time of the framework's operations per step, by device and type.",
+        "operations": "Time of TensorFlow's operations per step, by device and type.",
         "parts": "The time of each part of a program at each point.",
         "timeline": "What the Horovod timeline shows: time of negotiation, queues and collectives "
         "by tensor.",
-        "trace_stamps": "A step by a trace of PyTorch's profiler, and by the stamps of the same "
-        "steps.",
     },
 )

@@ -1,52 +1,33 @@
-"""Findings on Horovod's timelines: the rules that its maintainers apply by hand.
+"""Findings on traces: ranks that come late, and the rules that Horovod's maintainers apply by hand.
 
-Each rule names the sign, the cause, and the thread where it was explained. A rule whose sign the
-timeline does not show says nothing. A profile is one run without an interval: every sentence is a
-note, but for what Horovod itself warns of.
+A profile is one run without an interval: every sentence is a note, but for what Horovod warns of.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
 
-from scalesweep.analysis.timeline_account import (
-    COPIES,
-    IDLE,
-    NEGOTIATION,
-    QUEUE,
-    REDUCTION,
-    WAIT,
-)
-from scalesweep.aspects.profiles.late_findings import late_ranks
+from scalesweep.analysis.horovod_timeline import COPIES, IDLE, NEGOTIATION, QUEUE, REDUCTION, WAIT
 from scalesweep.aspects.profiles.timeline import TimelinePhase
+from scalesweep.aspects.profiles.traces import RankLateness
 from scalesweep.core.formatting import counted, finite, number, percent
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.findings.base import NOTE, WARNING, Finding, Rule, marked
 
-RULE = "timeline"
+TIMELINE, LATE = "timeline", "late ranks"
 # A share of a step below this is not worth a sentence, and one that dominates begins here.
 NOTABLE, DOMINANT = 0.1, 0.5
-# Of the negotiations of a timeline: fewer with ticks than this are those of the start.
-ENOUGH_TICKS = 0.5
+ENOUGH_TICKS = 0.5  # of the negotiations: fewer with ticks are those of the start
+LATE_SHARE = 0.01  # of a step
 MAX_RUNS = 3
-
-
-@dataclass(frozen=True)
-class Timeline:
-    """What a timeline shows: shares of a step by phase (those that are known), and its row."""
-
-    shares: Mapping[str, float]
-    row: TimelinePhase
-
-    def leads(self, phase: str, among: Sequence[str]) -> bool:
-        """Whether a phase is notable and takes most of those ``among`` that are known."""
-        own = self.shares.get(phase)
-        others = [
-            self.shares[phase_] for phase_ in among if phase_ in self.shares and phase_ != phase
-        ]
-        return own is not None and own >= NOTABLE and own >= max(others, default=0.0)
-
-
-_HOROVOD = (NEGOTIATION, QUEUE, COPIES, REDUCTION)
+_HOROVOD = (NEGOTIATION, QUEUE, COPIES, REDUCTION, WAIT)
+# What it means if a phase takes most of Horovod's time (threads: docs/guide/profiles.md).
+_MEANS = {
+    NEGOTIATION: "negotiation takes {share} of a step: a rank arrives late",
+    QUEUE: "operations queue for {share} of a step behind the call before: the network, or too "
+    "many small calls",
+    WAIT: "operations wait for data for {share} of a step: the device still computes the gradient",
+    REDUCTION: "the reduction itself takes {share} of a step",
+    IDLE: "Horovod is idle for {share} of a step: input, the forward pass or too many threads",
+}
 
 
 def timeline_signs(results: ExperimentResults) -> list[Finding]:
@@ -61,118 +42,84 @@ def timeline_signs(results: ExperimentResults) -> list[Finding]:
 
     findings = []
     for rows in sorted(runs.values(), key=scale, reverse=True)[:MAX_RUNS]:
-        timeline = Timeline(
-            {row.phase: row.share for row in rows if row.share is not None}, rows[0]
-        )
-        for rule in _RULES:
-            if said := rule(timeline):
-                findings.append(_finding(results, timeline, *said))
+        shares = {row.phase: row.share for row in rows if row.share is not None}
+        where = f"{results.describe(rows[0].point)}: " if results.axes else ""
+        key = {"run_id": rows[0].run_id}
+        findings += [
+            _finding(
+                results, TIMELINE, level, f"timeline of {where}{text}.", TimelinePhase, key, shares
+            )
+            for level, text in _said(rows[0], shares)
+        ]
     return findings
 
 
-def _finding(results: ExperimentResults, timeline: Timeline, level: str, text: str) -> Finding:
-    where = f"{results.describe(timeline.row.point)}: " if results.axes else ""
+def _said(row: TimelinePhase, shares: Mapping[str, float]) -> Iterator[tuple[str, str]]:
+    """Level and words of what a timeline with these shares of a step shows."""
+    if row.stalls:
+        warnings = counted(row.stalls, "warning")
+        yield WARNING, f"ranks were missing for long ({warnings}): their batches may differ"
+    if row.evictions:
+        warnings = counted(row.evictions, "warning")
+        yield WARNING, f"more tensors than HOROVOD_CACHE_CAPACITY ({warnings}): raise it"
+    known = {phase: shares[phase] for phase in _HOROVOD if phase in shares}
+    lead = max(known, key=lambda phase: known[phase], default=IDLE)
+    if lead in _MEANS and known.get(lead, 0.0) >= NOTABLE:
+        yield NOTE, _MEANS[lead].format(share=percent(known[lead]))
+        if lead == NEGOTIATION and row.ticked >= ENOUGH_TICKS * row.negotiations:
+            yield (
+                NOTE,
+                (
+                    f"rank {row.last_rank} is last in {row.last:,} of {row.ticked:,} negotiations, "
+                    f"{number(row.late_ms)} ms after the median rank"
+                ),
+            )
+        elif lead == NEGOTIATION:
+            yield NOTE, "it does not show which rank: run again with HOROVOD_CACHE_CAPACITY=0"
+    if shares.get(IDLE, 0.0) >= DOMINANT:
+        yield NOTE, _MEANS[IDLE].format(share=percent(shares[IDLE]))
+
+
+def late_ranks(results: ExperimentResults) -> list[Finding]:
+    """Ranks that are late throughout a recording, by a part of a step that is worth a sentence."""
+    late = [
+        row
+        for row in results.of(RankLateness)
+        if row.latest and row.step_ms and row.late_median_ms >= LATE_SHARE * row.step_ms
+    ]
+    shown = list(dict.fromkeys(row.run_id for row in late))[:MAX_RUNS]
+    findings = []
+    for row in (row for row in late if row.run_id in shown):
+        where = f" at {results.describe(row.point)}" if results.axes else ""
+        group = f"group {row.group}" if row.group else "a group without a name"
+        text = (
+            f"rank {row.rank} is last in {percent(row.last_share)} of the collectives of {group} "
+            f"in a trace{where}, {number(row.late_median_ms)} ms late (median)."
+        )
+        key = {"run_id": row.run_id, "group": row.group, "rank": row.rank}
+        numbers = {"late_median_ms": row.late_median_ms, "last_share": row.last_share}
+        findings.append(_finding(results, LATE, NOTE, text, RankLateness, key, numbers))
+    return findings
+
+
+def _finding(
+    results: ExperimentResults,
+    rule: str,
+    level: str,
+    text: str,
+    table: type[TimelinePhase | RankLateness],
+    key: Mapping[str, object],
+    numbers: Mapping[str, float],
+) -> Finding:
+    """A sentence on a profiled run; of results of one source that are not measured it says so."""
+    source = next(iter(results.sources), "measured") if len(results.sources) == 1 else "measured"
     evidence = {
         "experiment": results.name,
-        "table": TimelinePhase.TABLE,
-        "key": {"run_id": timeline.row.run_id},
-        "numbers": dict(timeline.shares),
+        "table": table.TABLE,
+        "key": key,
+        "numbers": dict(numbers),
     }
-    source = next(iter(results.sources), "measured") if len(results.sources) == 1 else "measured"
-    return Finding(
-        results.name, RULE, level, marked(source, f"timeline of {where}{text}"), evidence
-    )
+    return Finding(results.name, rule, level, marked(source, text), evidence)
 
-
-_Said = tuple[str, str] | None
-
-
-def _late_rank(timeline: Timeline) -> _Said:
-    """Long negotiation: ranks are not in step (horovod#255, #2391)."""
-    if not timeline.leads(NEGOTIATION, _HOROVOD):
-        return None
-    share = percent(timeline.shares[NEGOTIATION])
-    text = f"negotiation takes {share} of a step: ranks are not in step, because one arrives late"
-    row = timeline.row
-    ticked, every = row.ticked, row.negotiations
-    if every and ticked >= ENOUGH_TICKS * every and row.last_rank is not None:
-        text += (
-            f"; rank {row.last_rank} is last in {row.last:,} of {ticked:,} negotiations, "
-            f"{number(row.late_ms)} ms after the median rank on average"
-        )
-    else:
-        text += (
-            f"; which one this timeline does not show ({ticked:,} of {every:,} negotiations say "
-            "when each rank was ready): run again with HOROVOD_CACHE_CAPACITY=0"
-        )
-    return NOTE, f"{text}."
-
-
-def _queue(timeline: Timeline) -> _Said:
-    """The queue dominates: the call before is unfinished (horovod#2103, docs/timeline.rst)."""
-    if not timeline.leads(QUEUE, _HOROVOD):
-        return None
-    share = percent(timeline.shares[QUEUE])
-    return NOTE, (
-        f"operations queue for {share} of a step behind the call before them: the network, or "
-        "too many small calls; compare a larger HOROVOD_FUSION_THRESHOLD or HOROVOD_CYCLE_TIME."
-    )
-
-
-def _wait(timeline: Timeline) -> _Said:
-    """Wait for data: the gradient is still being computed (docs/timeline.rst, horovod#449)."""
-    if not timeline.leads(WAIT, _HOROVOD):
-        return None
-    share = percent(timeline.shares[WAIT])
-    return NOTE, (
-        f"operations wait for data for {share} of a step: the device still computes the "
-        "gradient; this is not communication."
-    )
-
-
-def _gap(timeline: Timeline) -> _Said:
-    """A gap between the last allreduce and the next step (horovod#1070)."""
-    share = timeline.shares.get(IDLE, 0.0)
-    if share < DOMINANT:
-        return None
-    return NOTE, (
-        f"Horovod is idle for {percent(share)} of a step: input, the forward pass or too many "
-        "threads take it, not communication."
-    )
-
-
-def _reduction(timeline: Timeline) -> _Said:
-    """The reduction itself takes most of what Horovod does: bandwidth or latency of the network."""
-    if not timeline.leads(REDUCTION, (*_HOROVOD, WAIT)):
-        return None
-    share = percent(timeline.shares[REDUCTION])
-    return NOTE, f"the reduction itself takes {share} of a step, more than waiting for any rank."
-
-
-def _evictions(timeline: Timeline) -> _Said:
-    """Responses evicted from the cache: more tensors than it holds (horovod#2626, #1189)."""
-    count = timeline.row.evictions
-    if not count:
-        return None
-    return WARNING, (
-        f"Horovod evicted responses from its cache ({counted(count, 'warning')}): more "
-        "tensors than HOROVOD_CACHE_CAPACITY; raise it."
-    )
-
-
-def _stalls(timeline: Timeline) -> _Said:
-    """Ranks were missing for 60 s: they have different numbers of batches (horovod#2420)."""
-    count = timeline.row.stalls
-    if not count:
-        return None
-    return WARNING, (
-        f"Horovod waited long for missing ranks ({counted(count, 'warning')}): they may have "
-        "different numbers of batches."
-    )
-
-
-_RULES: tuple[Callable[[Timeline], _Said], ...] = (
-    _stalls, _evictions, _late_rank, _queue, _wait, _reduction, _gap,
-)  # fmt: skip
 
 RULES = (Rule(timeline_signs), Rule(late_ranks))

@@ -4,21 +4,20 @@ Of runs under ``profile: cprofile``, ``nsys`` or ``tau`` from the files that the
 profiles from what the import kept in their records.
 """
 
-import json
+import marshal
 import re
-import subprocess
-import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from scalesweep.analysis.profile import function_entries
-from scalesweep.core.cpu_limit import TookTooLongError, cpu_limit, reading_limit
 from scalesweep.core.errors import UserError
 from scalesweep.core.plan_format import PlanProfile
-from scalesweep.core.profilers import CPROFILE, FOLDER, NSYS, PPROF, TAU, split_name
+from scalesweep.core.profilers import CPROFILE, NSYS, PPROF, TAU, split_name
 from scalesweep.core.record import RECORD
 from scalesweep.core.status import Status
 from scalesweep.importers.profiles import nsys, tau
@@ -29,32 +28,18 @@ from scalesweep.tables.making import TableInputs
 from scalesweep.tables.points import ExperimentData
 
 MAX_RUNS = 12
+MAX_FUNCTIONS = 30  # of a run under cProfile
 IMPORTED = "imported"  # the site of imported runs
 MAX_IMPORTED = 200  # records of imported runs that are looked at
 MAX_ROWS = 20_000  # of all imported runs of an experiment
-_HOST = "cpu"  # the kind of functions in Python
-# The files that runs under other profilers leave, and what reads them.
-_READERS: Mapping[str, tuple[str, Callable[[Sequence[Path]], ReadResult]]] = {
-    NSYS: (".sqlite", nsys.read),
-    TAU: (PPROF, tau.read),
-}
-_TIMEOUT_S = 300
 # Directories that say nothing about a function: where Python packages are, and our own checkout.
 _BEFORE_PACKAGE = re.compile(
     r"^.*/(?:(?:site|dist)-packages|workflow/benchmarks|lib/python[\d.]+)/"
 )
-_RANK_FILE = re.compile(rf"{FOLDER}/rank(\d+)\.prof")
-
-
-def profile_files(run_folder: Path) -> list[Path]:
-    """Files of a profiled run, as its record names them; raises UserError if that is not whole."""
-    record = read_record(run_folder / RECORD)
-    attempt = run_folder / f"attempt-{record['attempt']}"
-    try:
-        files = [attempt / name for name in record["profile"]["files"]]
-    except (KeyError, TypeError):
-        raise UserError(f"{run_folder.name}: the record names no files of a profile") from None
-    return [path for path in files if path.resolve().is_relative_to(attempt.resolve())]
+_TOOLS: Mapping[str, tuple[str, Callable[[Sequence[Path]], ReadResult]]] = {
+    NSYS: (".sqlite", nsys.read),
+    TAU: (PPROF, tau.read),
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,127 +72,125 @@ class FunctionTime(DeclaredRow, table="functions", leading=("run_id",)):
         return split_name(self.run_id)[1]
 
 
-def function_rows(inputs: TableInputs) -> Iterator[FunctionTime]:
-    """Functions by falling own time: per run under cProfile, of the first MAX_RUNS, a few dozen,
-    and per imported profile those that its record has (MAX_ROWS in all)."""
-    data, runs = inputs.data, inputs.runs
-    if runs is None:
-        return
-    yield from _profiled(data, runs)
-    for run in _done(data, *_READERS)[:MAX_RUNS]:
-        try:
-            entries, ranks = _read_by_tool(run["kind"], profile_files(runs / run["run_id"]))
-        except (UserError, OSError, TookTooLongError):
-            data.unread.append(run["run_id"])
-            continue
-        yield from _rows(run, entries, ranks, data.axes)
-    if runs.name == IMPORTED:
-        done = [run for run in data.experiment["runs"] if run["status"] == Status.DONE]
-        rows = (row for run in done[:MAX_IMPORTED] for row in _kept(run, runs, data.axes))
-        yield from islice(rows, MAX_ROWS)
-
-
-def _kept(run: Mapping[str, Any], runs: Path, axes: Sequence[str]) -> Iterator[FunctionTime]:
-    """What an import kept of a profile; nothing where the record has no functions."""
-    try:
-        record = read_record(runs / run["run_id"] / RECORD)
-    except (UserError, OSError):
-        return  # touched since the plan was made, which says so
-    if functions := record.get("functions"):
-        yield from _rows(run, functions["rows"], functions["ranks"], axes)
-
-
-def _rows(
-    run: Mapping[str, Any], entries: Sequence[Mapping[str, Any]], ranks: int, axes: Sequence[str]
-) -> Iterator[FunctionTime]:
-    """Entries as ``analysis.profile.function_entries`` makes them."""
-    for entry in entries:
-        calls, total = entry["calls"], entry["total_s"]
-        yield FunctionTime(
-            point={axis: run["point"].get(axis) for axis in axes},
-            run_id=run["run_id"],
-            profiled_ranks=ranks,
-            function=entry["name"],
-            place="",
-            kind=entry["kind"],
-            part=entry["part"],
-            calls=calls,
-            own_s=entry["own_s"],
-            total_s=total,
-            mean_s=(entry["own_s"] if total is None else total) / calls if calls else None,
-            min_s=entry["min_s"],
-            max_s=entry["max_s"],
-            share=entry["share"],
-        )
-
-
-def _done(data: ExperimentData, *kinds: str) -> list[PlanProfile]:
+def done_runs(data: ExperimentData, *kinds: str) -> list[PlanProfile]:
     """The finished runs under profilers of these kinds."""
     runs = data.experiment["profiles"]
     return [run for run in runs if run["kind"] in kinds and run["status"] == Status.DONE]
 
 
-def _read_by_tool(kind: str, files: Sequence[Path]) -> tuple[list[dict[str, Any]], int]:
+def head_of(run: Mapping[str, Any], axes: Sequence[str]) -> dict[str, Any]:
+    """What every row on a profiled run begins with."""
+    return {"point": {axis: run["point"].get(axis) for axis in axes}, "run_id": run["run_id"]}
+
+
+def profile_files(run_folder: Path) -> list[Path]:
+    """Files of a profiled run, as its record names them; raises UserError if that is not whole."""
+    record = read_record(run_folder / RECORD)
+    attempt = run_folder / f"attempt-{record['attempt']}"
+    try:
+        return [attempt / name for name in record["profile"]["files"]]
+    except (KeyError, TypeError):
+        raise UserError(f"{run_folder.name}: the record names no files of a profile") from None
+
+
+def noted(inputs: TableInputs, note: str, most: int) -> Iterator[tuple[Mapping[str, Any], Any]]:
+    """Imported runs in whose records the import noted something, with that, ``most`` of them."""
+    for run, record in islice(
+        ((run, record) for run, record in _imported(inputs) if note in (record["notes"] or {})),
+        most,
+    ):
+        yield run, record["notes"][note]
+
+
+def _imported(inputs: TableInputs) -> Iterator[tuple[Mapping[str, Any], Mapping[str, Any]]]:
+    """The finished runs of the site of imports, with their records."""
+    if inputs.runs is None or inputs.runs.name != IMPORTED:
+        return
+    runs = (run for run in inputs.data.experiment["runs"] if run["status"] == Status.DONE)
+    for run in islice(runs, MAX_IMPORTED):
+        try:
+            yield run, read_record(inputs.runs / run["run_id"] / RECORD)
+        except (UserError, OSError):
+            continue  # touched since the plan was made, which says so
+
+
+def function_rows(inputs: TableInputs) -> Iterator[FunctionTime]:
+    """Functions by falling own time: per run under a profiler, of the first MAX_RUNS of a kind, and
+    per imported profile those that its record has (MAX_ROWS in all)."""
+    data = inputs.data
+    if inputs.runs is None:
+        return
+    for kind in (CPROFILE, *_TOOLS):
+        for run in done_runs(data, kind)[:MAX_RUNS]:
+            try:
+                files = profile_files(inputs.runs / run["run_id"])
+                entries, ranks = _of_cprofile(files) if kind == CPROFILE else _of_tool(kind, files)
+            except (UserError, OSError, EOFError, TypeError, ValueError):
+                data.unread.append(run["run_id"])
+                continue
+            yield from _rows(head_of(run, data.axes), entries, ranks)
+    kept = (
+        row
+        for run, record in _imported(inputs)
+        if (functions := record.get("functions"))
+        for row in _rows(head_of(run, data.axes), functions["rows"], functions["ranks"])
+    )
+    yield from islice(kept, MAX_ROWS)
+
+
+def _rows(
+    head: Mapping[str, Any], entries: Sequence[Mapping[str, Any]], ranks: int
+) -> Iterator[FunctionTime]:
+    """Entries as ``analysis.profile.function_entries`` makes them."""
+    for entry in entries:
+        calls, own, total = entry["calls"], entry["own_s"], entry["total_s"]
+        columns = ("kind", "part", "calls", "own_s", "total_s", "min_s", "max_s", "share")
+        cells: dict[str, Any] = {name: entry.get(name) for name in columns}
+        yield FunctionTime(
+            **head,
+            **cells,
+            profiled_ranks=ranks,
+            function=entry["name"],
+            place=entry.get("place", ""),
+            mean_s=(own if total is None else total) / calls if calls else None,
+        )
+
+
+def _of_tool(kind: str, files: Sequence[Path]) -> tuple[list[dict[str, Any]], int]:
     """Functions of a run under Nsight Systems or TAU, and how many ranks they are of.
 
     Raises UserError if its files do not make a whole profile.
     """
-    end, read = _READERS[kind]
-    chosen = [file for file in files if file.name.endswith(end)]
-    size = sum(file.stat().st_size for file in chosen)
-    with cpu_limit(reading_limit(size)):
-        result = read(chosen)
+    end, read = _TOOLS[kind]
+    result = read([file for file in files if file.name.endswith(end)])
     if len(result.profiles) != 1:
         raise UserError("; ".join(refusal.message for refusal in result.refusals) or "no profile")
     (profile,) = result.profiles
     return function_entries(profile), profile.profiled_ranks or profile.ranks or 1
 
 
-def _profiled(data: ExperimentData, runs: Path) -> Iterator[FunctionTime]:
-    """Functions of the runs under cProfile."""
-    for run in _done(data, CPROFILE)[:MAX_RUNS]:
-        try:
-            files = profile_files(runs / run["run_id"])
-        except (UserError, OSError):
-            data.unread.append(run["run_id"])  # its record was touched since the plan was made
-            continue
-        profile = _read([path for path in files if _RANK_FILE.search(str(path))])
-        ranks = profile["ranks"]
-        if not ranks:
-            data.unread.append(run["run_id"])
-            continue
-        for file, line, name, calls, own, total in profile["functions"]:
-            yield FunctionTime(
-                point={axis: run["point"][axis] for axis in data.axes},
-                run_id=run["run_id"],
-                profiled_ranks=ranks,
-                function=name,
-                place=_place(file, line),
-                kind=_HOST,
-                part=None,
-                calls=calls / ranks,
-                own_s=own / ranks,
-                total_s=total / ranks,
-                mean_s=total / calls if calls else None,
-                min_s=None,
-                max_s=None,
-                share=own / profile["whole"] if profile["whole"] > 0 else None,
-            )
+def _of_cprofile(files: Sequence[Path]) -> tuple[list[dict[str, Any]], int]:
+    """The functions that took longest by themselves, means over the ranks, and how many these are.
 
-
-def _read(files: Sequence[Path]) -> dict[str, Any]:
-    """What files of cProfile hold; those that are not whole are left out."""
-    command = [sys.executable, "-I", str(Path(__file__).with_name("_cprofile_reader.py"))]
-    names = "\0".join(map(str, files)).encode(errors="surrogateescape")
-    try:
-        done = subprocess.run(
-            command, input=names, capture_output=True, timeout=_TIMEOUT_S, check=True
-        )
-        return dict(json.loads(done.stdout))
-    except (OSError, ValueError, subprocess.SubprocessError):
-        return {"ranks": 0}
-
-
-def _place(file: str, line: int) -> str:
-    """``horovod/tensorflow/mpi_ops.py:120``; empty for what is built in."""
-    return "" if file.startswith("~") else f"{_BEFORE_PACKAGE.sub('', file)}:{line}"
+    Raises ValueError, EOFError or TypeError where a file is not whole.
+    """
+    profiles = [marshal.loads(file.read_bytes()) for file in files if file.suffix == ".prof"]
+    if not profiles:
+        raise ValueError("no file of cProfile")
+    sums: dict[tuple[str, int, str], Any] = {}
+    for stats in profiles:
+        for function, (_, calls, own, total, _) in stats.items():
+            sums[function] = sums.get(function, 0.0) + np.array([calls, own, total], float)
+    whole = sum(numbers[1] for numbers in sums.values())
+    top = sorted(sums.items(), key=lambda item: -item[1][1])[:MAX_FUNCTIONS]
+    entries = []
+    for (file, line, name), numbers in top:
+        calls, own, total = (float(value) for value in numbers / len(profiles))
+        place = "" if file.startswith("~") else f"{_BEFORE_PACKAGE.sub('', file)}:{line}"
+        entries.append(
+            {
+                "name": name, "place": place, "kind": "cpu", "calls": calls, "own_s": own,
+                "total_s": total, "share": float(numbers[1] / whole) if whole > 0 else None,
+            }
+        )  # fmt: skip
+    return entries, len(profiles)

@@ -13,15 +13,15 @@ import numpy as np
 from scalesweep.analysis.profile import OTHER
 from scalesweep.analysis.stats import mean_interval
 from scalesweep.analysis.types import Floats
-from scalesweep.aspects.profiles.collectives import (
+from scalesweep.aspects.profiles.functions import FunctionTime, function_rows
+from scalesweep.aspects.profiles.timeline import TimelinePhase, phase_rows
+from scalesweep.aspects.profiles.traces import (
     CollectiveTime,
     RankLateness,
-    collective_rows,
+    TraceOperation,
+    TracePart,
+    trace_rows,
 )
-from scalesweep.aspects.profiles.functions import FunctionTime, function_rows
-from scalesweep.aspects.profiles.timeline import TimelinePhase, timeline_rows
-from scalesweep.aspects.profiles.trace import TraceOperation, TracePart, trace_rows
-from scalesweep.aspects.profiles.trace_stamps import TraceBeside
 from scalesweep.table.declared import Estimate, PointRow, column
 from scalesweep.tables.epoch_curves import PARTS
 from scalesweep.tables.making import Maker, TableInputs, point_columns
@@ -73,7 +73,6 @@ def _over(values: Floats) -> Estimate:
 MAKERS = (
     Maker(PartTime, part_rows),
     Maker(FunctionTime, function_rows),
-    Maker(TimelinePhase, timeline_rows),
-    Maker((TracePart, TraceOperation, TraceBeside), trace_rows),
-    Maker((CollectiveTime, RankLateness), collective_rows),
+    Maker(TimelinePhase, phase_rows),
+    Maker((TracePart, TraceOperation, CollectiveTime, RankLateness), trace_rows),
 )

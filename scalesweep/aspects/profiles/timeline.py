@@ -4,32 +4,24 @@ Of runs under ``profile: horovod_timeline``, from the file that they left, and o
 timelines, from what the import noted in their records.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from scalesweep.analysis.horovod_trace import read_trace
-from scalesweep.analysis.timeline_account import NOTE, PHASES, TimelineAccount, timeline_account
-from scalesweep.aspects.profiles.functions import IMPORTED, MAX_IMPORTED, profile_files
+from scalesweep.analysis.horovod_timeline import NOTE, read_timeline, timeline_rows
+from scalesweep.aspects.profiles.functions import done_runs, head_of, noted, profile_files
 from scalesweep.core.errors import UserError
-from scalesweep.core.files import read_regular
 from scalesweep.core.profilers import HOROVOD_TIMELINE, TIMELINE
-from scalesweep.core.record import RECORD
-from scalesweep.core.status import Status
-from scalesweep.state.record_reader import read_record
 from scalesweep.table.declared import DeclaredRow, column
 from scalesweep.tables.making import TableInputs
 
 MAX_RUNS = 12
-MAX_BYTES = 1 << 28
 # What Horovod prints (response_cache.cc, stall_inspector.cc), and the column that counts it.
 SIGNS = {
     "evictions": "response has been evicted from cache",
     "stalls": "waiting for remainder of ranks for more than",
 }
-_NO_LOG: Mapping[str, int | None] = dict.fromkeys(SIGNS)
 _LOGS = ("stderr.log", "stdout.log")
 
 
@@ -47,91 +39,37 @@ class TimelinePhase(DeclaredRow, table="timeline", leading=("run_id",)):
     last_rank: int | None = column("the rank that came last in most of them")
     last: int | None = column("in how many it did", "1")
     late_ms: float | None = column("how far behind the median rank, mean over these", "ms")
-    evictions: int | None = column("lines in the logs on responses evicted from the cache", "1")
-    stalls: int | None = column("lines in the logs on ranks that were waited for", "1")
+    evictions: int | None = column(
+        "lines in the logs on responses evicted from the cache", "1", default=None
+    )
+    stalls: int | None = column(
+        "lines in the logs on ranks that were waited for", "1", default=None
+    )
 
 
-def timeline_rows(inputs: TableInputs) -> Iterator[TimelinePhase]:
-    """A row per run with a timeline, of at most MAX_RUNS, and phase (``timeline_account.PHASES``).
-
-    The site of imported runs has those that imports noted in records too.
-    """
-    data, runs = inputs.data, inputs.runs
-    if runs is None:
+def phase_rows(inputs: TableInputs) -> Iterator[TimelinePhase]:
+    """A row per run with a timeline, of at most MAX_RUNS, and phase; those that imports noted in
+    records too."""
+    data = inputs.data
+    if inputs.runs is None:
         return
-    entries: list[Mapping[str, Any]] = [
-        run
-        for run in data.experiment["profiles"]
-        if run["kind"] == HOROVOD_TIMELINE and run["status"] == Status.DONE
-    ]
-    for run in entries[:MAX_RUNS]:
+    for run in done_runs(data, HOROVOD_TIMELINE)[:MAX_RUNS]:
         try:
-            account, signs = _profiled(runs / run["run_id"])
-        except (UserError, OSError, KeyError, TypeError, ValueError):
+            files = profile_files(inputs.runs / run["run_id"])
+            (file,) = (path for path in files if path.name == TIMELINE)
+            rows = timeline_rows(read_timeline(file.read_text()))
+        except (UserError, OSError, ValueError):
             data.unread.append(run["run_id"])
             continue
-        if account is not None:
-            yield from _rows(run, account, signs, data.axes)
-    if runs.name == IMPORTED:
-        done = [run for run in data.experiment["runs"] if run["status"] == Status.DONE]
-        noted = ((run, _noted(runs / run["run_id"])) for run in done[:MAX_IMPORTED])
-        known = ((run, account) for run, account in noted if account is not None)
-        for run, account in islice(known, MAX_RUNS):
-            yield from _rows(run, account, _NO_LOG, data.axes)
+        signs = _signs(file.parent.parent)
+        yield from (TimelinePhase(**head_of(run, data.axes), **row, **signs) for row in rows)
+    for imported, rows in noted(inputs, NOTE, MAX_RUNS):
+        yield from (TimelinePhase(**head_of(imported, data.axes), **row) for row in rows)
 
 
-def _noted(folder: Path) -> TimelineAccount | None:
-    """The account that an import noted in a record; None where there is none."""
-    try:
-        return TimelineAccount.from_json((read_record(folder / RECORD).get("notes") or {})[NOTE])
-    except (UserError, OSError, AttributeError, KeyError, TypeError, ValueError):
-        return None
-
-
-def _profiled(folder: Path) -> tuple[TimelineAccount | None, Mapping[str, int | None]]:
-    """The account of a profiled run, None where its timeline shows no steps; signs in its logs.
-
-    Raises UserError, OSError or ValueError where it cannot be read.
-    """
-    files = [path for path in profile_files(folder) if path.name == TIMELINE]
-    if not files:
-        raise UserError(f"{folder.name}: no timeline")
-    text = read_regular(files[0], MAX_BYTES).decode()
-    return timeline_account(read_trace(text)), _signs(files[0].parent.parent)
-
-
-def _signs(attempt: Path) -> dict[str, int | None]:
+def _signs(attempt: Path) -> dict[str, Any]:
     """How many lines of the logs say each of SIGNS; None where there is no log."""
-    texts = []
-    for name in _LOGS:
-        try:
-            texts.append(read_regular(attempt / name, MAX_BYTES).decode("utf-8", "replace"))
-        except (OSError, UserError):
-            continue
+    logs = [attempt / name for name in _LOGS if (attempt / name).is_file()]
+    texts = [path.read_text(errors="replace") for path in logs]
     return {name: sum(text.count(words) for text in texts) if texts else None
             for name, words in SIGNS.items()}  # fmt: skip
-
-
-def _rows(
-    run: Mapping[str, Any],
-    account: TimelineAccount,
-    signs: Mapping[str, int | None],
-    axes: Sequence[str],
-) -> Iterator[TimelinePhase]:
-    last = max(account.last, key=lambda rank: account.last[rank], default=None)
-    for phase in PHASES:
-        share = account.shares[phase]
-        yield TimelinePhase(
-            point={name: run["point"].get(name) for name in axes},
-            run_id=run["run_id"],
-            phase=phase,
-            share=share,
-            ms=None if share is None else share * account.step_s * 1e3,
-            steps=account.steps,
-            negotiations=account.negotiations,
-            ticked=account.ticked,
-            last_rank=last,
-            last=None if last is None else account.last[last],
-            late_ms=None if account.late_s is None else account.late_s * 1e3,
-            **signs,
-        )

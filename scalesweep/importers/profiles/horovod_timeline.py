@@ -1,4 +1,4 @@
-"""Horovod's timelines: time by phase, and messages by size (``analysis.horovod_trace``)."""
+"""Horovod's timelines: time by phase, and messages by size (``analysis.horovod_timeline``)."""
 
 import re
 from collections.abc import Sequence
@@ -6,24 +6,19 @@ from pathlib import Path
 
 import numpy as np
 
-from scalesweep.analysis.horovod_trace import (
+from scalesweep.analysis.horovod_timeline import (
     CALL,
     NEGOTIATE,
-    DamagedTraceError,
-    Interval,
-    OpenPhase,
-    Trace,
-    read_trace,
+    NOTE,
+    NoTimelineError,
+    Timeline,
+    read_timeline,
+    timeline_rows,
 )
+from scalesweep.analysis.horovod_timeline import Phase as Span
 from scalesweep.analysis.profile import Message, Phase, Profile, merged, union_length
-from scalesweep.analysis.timeline_account import NOTE, timeline_account
 from scalesweep.importers.imported_run import ImportRefusedError
-from scalesweep.importers.profiles.source import (
-    ReadResult,
-    metric,
-    read_each,
-    text_of,
-)
+from scalesweep.importers.profiles.source import ReadResult, metric, read_each, text_of
 
 TOOL = "horovod_timeline"
 MAX_SIZES = 200
@@ -52,44 +47,40 @@ def _profile(file: Path, ranks: int | None) -> Profile:
     ``ranks``.
     """
     try:
-        trace = read_trace(text_of(file))
-    except DamagedTraceError as error:
-        raise ImportRefusedError(str(error), error.line) from None
-    if not trace.intervals:
+        timeline = read_timeline(text_of(file))
+    except NoTimelineError as error:
+        raise ImportRefusedError(str(error)) from None
+    if not timeline.phases:
         raise ImportRefusedError("no phase of any tensor in it begins and ends")
-    seen = trace.ranks
-    if seen and ranks and ranks < seen:
-        raise ImportRefusedError(f"names rank {seen - 1}, but --ranks {ranks}")
-    phases = _phases(trace)
-    metrics: dict[str, dict[str, object]] = {
-        "timeline_length": metric((trace.last - trace.first) * _US, "s", "lower")
-    }
+    if timeline.ranks and ranks and ranks < timeline.ranks:
+        raise ImportRefusedError(f"names rank {timeline.ranks - 1}, but --ranks {ranks}")
+    length = (timeline.last - timeline.first) * _US
+    phases = _phases(timeline)
+    metrics: dict[str, dict[str, object]] = {"timeline_length": metric(length, "s", "lower")}
     for phase in phases:
         name = re.sub(r"\W+", "_", phase.name.lower()).strip("_")
         metrics[f"{name}_sum"] = metric(phase.sum_s, "s", "lower")
         metrics[f"{name}_union"] = metric(phase.union_s, "s", "lower")
-    account = timeline_account(trace)
-    for name, share in ({} if account is None else account.shares).items():
-        if share is not None:
-            metrics[f"{name}_share"] = metric(share, "1", "lower")
-    messages, left_out = _messages(trace)
+    rows = timeline_rows(timeline)
+    for row in rows:
+        if row["share"] is not None:
+            metrics[f"{row['phase']}_share"] = metric(row["share"], "1", "lower")
+    messages = _messages(timeline)
     notes: dict[str, object] = {
         "clock": "that of rank 0",
         "phases": "sum: over all tensors; union: while at least one tensor was in it",
     }
-    if account is not None:
-        notes[NOTE] = account.to_json()
-    if not trace.closed:
+    if rows:
+        notes[NOTE] = rows
+    if not timeline.closed:
         notes["unclosed"] = "the file was not closed, as of a run that was ended"
-    if trace.unfinished:
-        notes["unfinished"] = f"{trace.unfinished} phases had begun and not ended: not counted"
-    if left_out:
-        notes["messages_left_out"] = f"{left_out} sizes that took the least time"
+    if timeline.unfinished:
+        notes["unfinished"] = f"{timeline.unfinished} phases had begun and not ended: not counted"
     return Profile(
         tool=TOOL,
         file=file,
-        ranks=ranks or seen,
-        elapsed_s=(trace.last - trace.first) * _US,
+        ranks=ranks or timeline.ranks,
+        elapsed_s=length,
         phases=phases,
         messages=messages,
         metrics=metrics,
@@ -97,10 +88,10 @@ def _profile(file: Path, ranks: int | None) -> Profile:
     )
 
 
-def _phases(trace: Trace) -> tuple[Phase, ...]:
+def _phases(timeline: Timeline) -> tuple[Phase, ...]:
     by_name: dict[str, list[tuple[float, float]]] = {}
-    for interval in trace.intervals:
-        by_name.setdefault(interval.name, []).append((interval.begin, interval.end))
+    for phase in timeline.phases:
+        by_name.setdefault(phase.name, []).append((phase.begin, phase.end))
     return tuple(
         Phase(
             name,
@@ -112,31 +103,30 @@ def _phases(trace: Trace) -> tuple[Phase, ...]:
     )
 
 
-def _messages(trace: Trace) -> tuple[tuple[Message, ...], int]:
-    """Calls by operation and size, and how many sizes are left out.
+def _messages(timeline: Timeline) -> tuple[Message, ...]:
+    """Calls by operation and size, those that take most time.
 
     Tensors whose calls overlap were fused into one: its size is theirs together, its time is from
     the first begin to the last end. Where an operation makes several kinds of calls, as a
     hierarchical allreduce within nodes and between them, each is of a part of the ranks.
     """
     kinds: dict[int, set[str]] = {}
-    calls: dict[str, list[Interval]] = {}
-    for interval in trace.intervals:
-        if interval.outer is not None and CALL.fullmatch(interval.name):
-            calls.setdefault(interval.name, []).append(interval)
-            kinds.setdefault(id(_outermost(interval)), set()).add(interval.name)
+    calls: dict[str, list[Span]] = {}
+    for phase in timeline.phases:
+        if phase.outer is not None and CALL.fullmatch(phase.name):
+            calls.setdefault(phase.name, []).append(phase)
+            kinds.setdefault(id(phase.outermost), set()).add(phase.name)
     times: dict[tuple[str, int], list[float]] = {}
     parted: set[tuple[str, int]] = set()
-    for name, intervals in calls.items():
-        for begin, end, places in merged(
-            [(interval.begin, interval.end) for interval in intervals]
-        ):
-            sizes = [_outer_size(intervals[place]) for place in places]
-            if all(size is not None for size in sizes) and end > begin:
-                total = sum(size or 0 for size in sizes)
-                times.setdefault((name, total), []).append((end - begin) * _US)
-                if any(len(kinds[id(_outermost(intervals[place]))]) > 1 for place in places):
-                    parted.add((name, total))
+    for name, own in calls.items():
+        for begin, end, places in merged((phase.begin, phase.end) for phase in own):
+            operations = [own[place].outermost for place in places]
+            sizes = [operation.size for operation in operations if operation.size]
+            if len(sizes) == len(operations) and end > begin:
+                key = name, sum(sizes)
+                times.setdefault(key, []).append((end - begin) * _US)
+                if any(len(kinds[id(operation)]) > 1 for operation in operations):
+                    parted.add(key)
     messages = [
         Message(
             operation,
@@ -147,21 +137,6 @@ def _messages(trace: Trace) -> tuple[tuple[Message, ...], int]:
             (operation, size) not in parted,
         )
         for (operation, size), seconds in times.items()
-        if size > 0
     ]
     messages.sort(key=lambda message: -message.count * message.mean_s)
-    kept = sorted(messages[:MAX_SIZES], key=lambda message: (message.operation, message.size))
-    return tuple(kept), len(messages) - len(kept)
-
-
-def _outermost(call: Interval) -> OpenPhase | None:
-    outer = call.outer
-    while outer is not None and outer.outer is not None:
-        outer = outer.outer
-    return outer
-
-
-def _outer_size(call: Interval) -> int | None:
-    """Bytes of the tensor of a call: what the end of its outermost phase says."""
-    outer = _outermost(call)
-    return None if outer is None else outer.size
+    return tuple(sorted(messages[:MAX_SIZES], key=lambda each: (each.operation, each.size)))

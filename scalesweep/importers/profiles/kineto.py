@@ -1,4 +1,4 @@
-"""Traces of PyTorch's profiler (Kineto), one for each rank (``analysis.kineto_account``)."""
+"""Traces of PyTorch's profiler (Kineto), one for each rank (``analysis.trace_account``)."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -6,16 +6,15 @@ from typing import Any
 
 import numpy as np
 
-from scalesweep.analysis.kineto_account import RankAccount, account_of_rank
-from scalesweep.analysis.kineto_calls import NOTE, call_tables
+from scalesweep.analysis.kineto_calls import NOTE, call_rows
 from scalesweep.analysis.kineto_lateness import (
     Matched,
-    lateness_of,
     matched_calls,
     transfer_times,
 )
 from scalesweep.analysis.kineto_stream import Collective, NoTraceError, RankTrace, read_stream
 from scalesweep.analysis.profile import Message, Profile, RankTimes
+from scalesweep.analysis.trace_account import TraceAccount, account_of_rank
 from scalesweep.compute.log_lines import open_packed
 from scalesweep.importers.imported_run import Refusal
 from scalesweep.importers.profiles.source import ReadResult, metric
@@ -90,11 +89,10 @@ def _profile(recording: Mapping[int, tuple[Path, RankTrace]], ranks: int | None)
     useful = np.array([account.computation_s for account in known.values()])
     exposed = np.array([account.exposed_s for account in known.values()])
     messages, left_out = _messages(list(traces.values()), matched)
-    calls = call_tables(traces, known, matched, lateness_of(matched))
     notes: dict[str, Any] = {
         "window": next(iter(known.values())).window,
         "ranks": {str(rank): _numbers(account) for rank, account in known.items()},
-        NOTE: calls.to_json(),
+        NOTE: call_rows(traces, known),
         "call_time": "of a call that all ranks' traces show, that of the last rank to begin"
         if matched else "of one rank, waiting for others included",
     }  # fmt: skip
@@ -125,7 +123,7 @@ def _profile(recording: Mapping[int, tuple[Path, RankTrace]], ranks: int | None)
 
 
 def _metrics(
-    accounts: Sequence[RankAccount], complete: bool, shows: bool
+    accounts: Sequence[TraceAccount], complete: bool, shows: bool
 ) -> dict[str, dict[str, object]]:
     """Means over the ranks, and of a step where steps are known; without ``shows`` nothing is
     known of communication.
@@ -164,7 +162,7 @@ def _metrics(
     return metrics
 
 
-def _numbers(account: RankAccount) -> dict[str, float]:
+def _numbers(account: TraceAccount) -> dict[str, float]:
     """A rank's account in seconds."""
     return {
         "window": account.window_s,

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from scalesweep.analysis import kineto_calls
+from scalesweep.analysis import horovod_timeline, kineto_calls
 from scalesweep.analysis.pop import VARIANTS, PopFactors
 from scalesweep.analysis.profile import (
     Message,
@@ -15,7 +15,6 @@ from scalesweep.analysis.profile import (
     function_entries,
     parts_of,
 )
-from scalesweep.analysis.timeline_account import NOTE
 from scalesweep.analysis.types import Floats
 from scalesweep.config.benchmark import Benchmark
 from scalesweep.core.files import digest_of, file_digest
@@ -25,7 +24,7 @@ from scalesweep.importers.profiles.source import metric
 from scalesweep.importers.write_records import PRINTED
 
 # Of the whole recording.
-NOTES = (kineto_calls.NOTE, NOTE)
+NOTES = (kineto_calls.NOTE, horovod_timeline.NOTE)
 # What a metric of a profile means, for the report.
 DEFINITIONS = {
     "parallel_efficiency": "load balance x communication efficiency = mean useful time / run time",

@@ -13,10 +13,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from scalesweep.analysis import kineto_stream
-from scalesweep.analysis.kineto_account import account_of_rank, union
-from scalesweep.analysis.kineto_calls import NOTE, CallTables
+from scalesweep.analysis.kineto_calls import NOTE
 from scalesweep.analysis.kineto_stream import NoTraceError, read_stream
 from scalesweep.analysis.profile import Profile, union_length
+from scalesweep.analysis.trace_account import account_of_rank, union
 from scalesweep.importers.profiles.detect import is_profile, read_source
 from scalesweep.importers.profiles.profile_runs import runs_of
 
@@ -91,14 +91,14 @@ def test_what_a_step_is_made_of(tmp_path: Path) -> None:
         "overlap_share": 1 / 3, "step_time": 1e-3, "steps": 4,
         "parallel_efficiency": 0.6, "load_balance": 1.0,
     })  # fmt: skip
-    calls = CallTables.from_json(profile.notes[NOTE]).calls
-    assert [(row.rank, row.group, row.members, row.collective) for row in calls] == [
+    calls = profile.notes[NOTE]["calls"]
+    assert [(row["rank"], row["group"], row["members"], row["collective"]) for row in calls] == [
         (0, "default_pg", None, "allreduce"), (1, "default_pg", None, "allreduce")
     ]  # fmt: skip
-    assert {(row.calls, row.steps, row.bytes) for row in calls} == {(4, 4, 16_000_000)}
-    assert calls[0].exposed_s == pytest.approx(200 * us)
-    assert calls[0].overlapped_s == pytest.approx(100 * us)
-    assert calls[0].bus_bandwidth == pytest.approx(4e6 / 300e-6) and not calls[0].waiting
+    assert {(row["calls"], row["steps"], row["bytes"]) for row in calls} == {(1, 4, 4_000_000)}
+    assert calls[0]["exposed_ms"] == pytest.approx(0.2)
+    assert calls[0]["overlapped_ms"] == pytest.approx(0.1)
+    assert calls[0]["bus_bandwidth"] == pytest.approx(4e6 / 300e-6) and not calls[0]["waiting"]
 
 
 def test_steps_of_the_optimiser_end_on_the_gpu(tmp_path: Path) -> None:
@@ -125,13 +125,13 @@ def test_steps_of_the_optimiser_end_on_the_gpu(tmp_path: Path) -> None:
 def test_stragglers_whose_clocks_differ(tmp_path: Path) -> None:
     """Rank 1 comes 150 us late by a clock that is 77 ms ahead."""
     profile = one_of(tmp_path, text_of(steps()), text_of(steps(150, 77_000), 1))
-    first, second = CallTables.from_json(profile.notes[NOTE]).late
-    assert (first.rank, second.rank, second.calls, second.members) == (0, 1, 4, "0, 1")
-    assert (first.mean_s, second.mean_s) == pytest.approx((0.0, 150e-6))
-    assert (second.median_s, second.p95_s) == pytest.approx((150e-6, 150e-6))
-    assert (first.last_share, second.last_share) == (0.0, 1.0)
-    assert second.ahead_s == pytest.approx(77e-3)
-    assert not second.latest  # of four steps
+    first, second = profile.notes[NOTE]["late"]
+    assert (first["rank"], second["rank"], second["calls"], second["members"]) == (0, 1, 4, "0, 1")
+    assert (first["late_mean_ms"], second["late_mean_ms"]) == pytest.approx((0.0, 0.15))
+    assert (second["late_median_ms"], second["late_p95_ms"]) == pytest.approx((0.15, 0.15))
+    assert (first["last_share"], second["last_share"]) == (0.0, 1.0)
+    assert second["clock_ahead_ms"] == pytest.approx(77)
+    assert not second["latest"]  # of four steps
     # The transfer is what the last rank to come takes: 4 MB in 150 us.
     (message,) = profile.messages
     assert (message.operation, message.size, message.count) == ("allreduce", 4_000_000, 4)
@@ -144,8 +144,8 @@ def test_calls_are_matched_by_number(tmp_path: Path) -> None:
     tail = [each for each in steps(150) if each["name"] != "ProfilerStep#0"][4:]
     tail = [each for each in tail if each["ts"] >= 1_001_000]
     profile = one_of(tmp_path, text_of(steps()), text_of(tail, 1))
-    _, late = CallTables.from_json(profile.notes[NOTE]).late
-    assert late.calls == 3 and late.mean_s == pytest.approx(150e-6)
+    _, late = profile.notes[NOTE]["late"]
+    assert late["calls"] == 3 and late["late_mean_ms"] == pytest.approx(0.15)
     assert profile.notes["steps_of_ranks"] == {"0": 4, "1": 3}
 
 

@@ -29,7 +29,7 @@ JOIN_S, JOIN_SHARE, SHORTEST_JOIN_S = 300.0, 0.5, 1.0
 # Beyond any time limit, at which the launcher ends ranks that wait and says where each one was.
 EXCHANGE_TIMEOUT = timedelta(days=7)
 LEAVE_S = 10.0
-BETWEEN = "scalesweep: ranks meet"  # in a profile; scalesweep/analysis/torch_trace.py
+BETWEEN = "scalesweep: ranks meet"  # in a profile; scalesweep/analysis/kineto_stream.py
 _JOINED, _VERDICT, _LEFT = "joined", "verdict", "left"
 
 

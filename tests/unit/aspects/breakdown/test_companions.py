@@ -151,8 +151,9 @@ def test_where_no_stamps_are_the_ledger_is_that_against_the_run_without(tmp_path
     assert four["stamped_ms"] is None
     shown = profiles_section(study, tmp_path, str)
     assert shown["rows"] == []
-    assert shown["exchange"][-1]["where"] == "4 ranks"
-    assert shown["exchange"][-1]["step"].startswith("94.0 [")
+    (table,) = shown["tables"]
+    last = dict(zip(table["columns"], table["rows"][-1], strict=True))
+    assert last["Point"] == "4 ranks" and last["Step, ms"].startswith("94.0 [")
 
 
 def test_a_run_that_is_damaged_is_left_out(tmp_path: Path) -> None:

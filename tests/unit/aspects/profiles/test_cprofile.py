@@ -2,15 +2,13 @@
 
 import cProfile
 import json
-import marshal
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from scalesweep.aspects.profiles._cprofile_reader import MAX_FUNCTIONS
-from scalesweep.aspects.profiles.functions import function_rows
+from scalesweep.aspects.profiles.functions import MAX_FUNCTIONS, function_rows
 from scalesweep.config.campaign import Campaign, load_campaign
 from scalesweep.config.overrides import read_options
 from scalesweep.core.errors import UserError
@@ -185,32 +183,14 @@ def test_functions_are_means_over_ranks(campaign_of: Load) -> None:
 
 
 @pytest.mark.usefixtures("here")
-def test_profiles_that_are_not_whole_are_passed_over(campaign_of: Load) -> None:
+def test_a_run_whose_profile_is_cut_is_left_out(campaign_of: Load) -> None:
     campaign = campaign_of(BODY + "profile: cprofile\n")
-    folder = profiled(campaign) / "attempt-1" / "profile"
-    whole = (folder / "rank0.prof").read_bytes()
-    hostile = [
-        b"", b"junk", b"\xe3\x00\x00", b"i\x01\x00\x00\x00", whole[:-9], whole[9:],
-        b"[\xff\xff\xff\x7f", b"(\x01\x00\x00\x00" * 100_000, b"s\xff\xff\xff\x7f",
-        marshal.dumps({("f", 1, "n"): (1, 1, "x", 0, {})}), marshal.dumps({1: 2}),
-        marshal.dumps(compile("open('pwned', 'w')", "f", "exec")), b"{r\x00\x00\x00\x00",
-    ]  # fmt: skip
-    for rank, content in enumerate(hostile, 1):
-        (folder / f"rank{rank}.prof").write_bytes(content)
-    run_folder = folder.parents[1]
-    record = json.loads((run_folder / "record.json").read_bytes())
-    names = [f"profile/rank{rank}.prof" for rank in range(len(hostile) + 1)]
-    record["profile"]["files"] = [*names, "../../rank0.prof", "/etc/passwd", "profile/rank99.prof"]
-    write_record(run_folder, record)
+    file = profiled(campaign) / "attempt-1" / "profile" / "rank1.prof"
+    file.write_bytes(file.read_bytes()[:-9])
     (entry,) = plan_of(campaign)["experiments"]
-    table = frame_of(function_rows(of_files(entry, campaign.runs_folder)))
-    assert table is not None
-    assert table["profiled_ranks"].unique().tolist() == [1]
-    assert not Path("pwned").exists()
-    # One that ends the reader takes the table with it, and nothing else.
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("scalesweep.aspects.profiles.functions._TIMEOUT_S", 1e-6)
-        assert not list(function_rows(of_files(entry, campaign.runs_folder)))
+    unread: list[str] = []
+    assert not list(function_rows(of_files(entry, campaign.runs_folder, unread)))
+    assert unread == [entry["profiles"][0]["run_id"]]
 
 
 def test_no_table_without_profiles(campaign_of: Load) -> None:

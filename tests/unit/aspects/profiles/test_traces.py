@@ -1,0 +1,236 @@
+"""Traces of frameworks' profilers: accounts of a step, the tables, late ranks, damaged files."""
+
+import gzip
+import io
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from scalesweep.analysis.kineto_lateness import latest_of
+from scalesweep.analysis.kineto_stream import BETWEEN, read_stream
+from scalesweep.analysis.trace_account import TraceAccount, account_of_rank
+from scalesweep.analysis.xplane import CPU, PIPELINE, read_steps
+from scalesweep.aspects.profiles.findings import late_ranks
+from scalesweep.aspects.profiles.traces import (
+    CollectiveTime,
+    RankLateness,
+    TraceOperation,
+    TracePart,
+    trace_rows,
+)
+from scalesweep.core.record import write_record
+from scalesweep.experiment.results import ExperimentResults
+from scalesweep.importers.profiles.detect import read_source
+from scalesweep.report.profiles_section import profiles_section
+from scalesweep.table.declared import DeclaredRow, frame_of
+from tests.fakes import torch_trace
+from tests.fakes.plan import whole_plan
+from tests.fakes.records import make_record
+from tests.fakes.table_inputs import of_files
+from tests.fakes.xplane import STEP, Trace, on_cpu, on_gpu, xspace
+from tests.unit.importers.test_kineto import steps, text_of, write
+
+
+def of_tensorflow(trace: Trace) -> TraceAccount | None:
+    read = read_steps(xspace(trace, begin_ns=1_700_000_000_000_000_000))
+    return read and read[0]
+
+
+def of_torch(events: list[dict[str, Any]]) -> TraceAccount | None:
+    content = gzip.decompress(torch_trace.text(events))
+    return account_of_rank(read_stream(io.BytesIO(content)))
+
+
+SHARES = {
+    # Horovod's asynchronous operations are in no trace of a CPU.
+    "tensorflow, CPU": (of_tensorflow, on_cpu(), (0.6, None, None, 0.1, 0.3)),
+    # 6 of 10 ms kernels, 2 of the 4 ms of NCCL behind them, half a copy, 1 ms of input.
+    "tensorflow, GPU": (of_tensorflow, on_gpu(), (0.6, 0.2, 0.05, 0.1, 0.05)),
+    # Of the input 0.5 ms are an operation.
+    "torch, CPU": (of_torch, torch_trace.on_cpu(), (0.55, 0.2, None, 0.05, 0.2)),
+    "torch, GPU": (of_torch, torch_trace.on_gpu(), (0.4, 0.1, 0.05, 0.1, 0.35)),
+}
+
+
+@pytest.mark.parametrize("case", SHARES)
+def test_the_parts_of_a_step(case: str) -> None:
+    read, trace, expected = SHARES[case]
+    account = read(trace)  # type: ignore[operator]
+    assert account.steps == 3
+    assert account.window_s / 3 == pytest.approx(0.010, rel=1e-4)
+    for seconds, share in zip(account.parts.values(), expected, strict=True):
+        assert (seconds is None) == (share is None)
+        assert (seconds or 0) / account.window_s == pytest.approx(share or 0, abs=1e-3)
+
+
+def test_windows_in_which_something_else_was_called_are_left_out() -> None:
+    python = ("/host:CPU", "python")
+    trace = dict(on_cpu())
+    trace[python] = [*trace[python], ("EagerLocalExecute: HorovodAllgather", 20.2, 0.5)]
+    account = of_tensorflow(trace)
+    assert account is not None and account.steps == 2
+    assert of_tensorflow({python: [(STEP, 0.0, 5.0)]}) is None
+    met = of_torch(
+        [*torch_trace.on_cpu(), torch_trace.event("user_annotation", BETWEEN, 20.5, 0.1)]
+    )
+    assert met is not None and met.steps == 2
+
+
+def test_operations_by_device() -> None:
+    """Of each step: what operations call is not theirs, and a node says what is of a gradient."""
+    trace = dict(on_gpu())
+    python = ("/host:CPU", "python")
+    trace[python] = [
+        *trace[python],
+        *((f"{node}:{kind}", 10.0 * step + begin, length) for step in range(4)
+          for node, kind, begin, length in (
+              ("call", "_PartitionedCall", 2.0, 5.0), ("gradients/a/MatMul_1", "MatMul", 3.0, 1.0),
+              ("model/gradient_boost/MatMul", "MatMul", 5.0, 0.5))),
+    ]  # fmt: skip
+    # Half of it before the first step that counts.
+    trace["/device:GPU:1 NVIDIA", "Stream #4"] = [("MemcpyH2D", 9.0, 2.0), ("cast", 12.0, 3.0)]
+    read = read_steps(xspace(trace, begin_ns=1_700_000_000_000_000_000))
+    assert read is not None
+    times = {each[:2]: (1e3 * each[2], 1e3 * each[3], each[4]) for each in read[1]}
+    expected = {
+        (CPU, "PartitionedCall"): (3.5, 0, 1), (CPU, "MatMul"): (1.5, 1, 2),
+        (CPU, "Conv2D"): (4, 0, 1), (CPU, "MklMatMul"): (4, 4, 1),
+        (CPU, "ReadVariableOp"): (2, 0, 1),
+        ("GPU:0", "Conv2DBackpropInput"): (6, 6, 1), ("GPU:0", "(collectives)"): (4, 0, 1),
+        ("GPU:0", "MemcpyD2H"): (0.5, 0, 1), (PIPELINE, "AddV2"): (10, 0, 0),
+        ("GPU:1", "(kernels without an operation)"): (1, 0, 1 / 3),
+        ("GPU:1", "MemcpyH2D"): (1 / 3, 0, 0),
+    }  # fmt: skip
+    assert times.keys() == expected.keys()
+    for key, numbers in expected.items():
+        assert times[key] == pytest.approx(numbers, abs=0.02), key
+
+
+@pytest.mark.parametrize("content", [xspace(on_cpu())[:100], b"\xff" * 12, b"\x0b"])
+def test_bytes_that_are_no_protobuf_are_refused(content: bytes) -> None:
+    with pytest.raises(ValueError, match="no protobuf"):
+        read_steps(content)
+
+
+WRITTEN = {"tensorflow": "rank{}/plugins/profile/x/vm.xplane.pb", "torch": "rank{}.json.gz"}
+
+
+def profiled(root: Path, name: str, ranks: list[bytes]) -> dict[str, Any]:
+    """A run under the profiler with a file for each rank; its entry in the plan."""
+    folder = root / name
+    kind = name.rpartition(".")[2]
+    files = []
+    for number, content in enumerate(ranks):
+        path = folder / "attempt-1" / "profile" / WRITTEN[kind].format(number)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+        files.append(str(path.relative_to(folder / "attempt-1")))
+    kept = make_record(name.partition(".")[0], attempt=1)
+    write_record(folder, {**kept, "profile": {"kind": kind, "files": files}}, None)
+    return {
+        "run_id": name, "kind": kind, "point": {"ranks": len(ranks)}, "status": "done",
+        "cause": "", "detail": "", "to_run": False,
+    }  # fmt: skip
+
+
+def entry_of(profiles: list[dict[str, Any]], runs: list[dict[str, Any]]) -> Any:
+    plan = whole_plan({"experiments": [{"name": "e", "axes": ["ranks"], "runs": runs, "fixed": {},
+                                        "profiles": profiles}]})  # fmt: skip
+    return plan["experiments"][0]
+
+
+def results_of(entry: Any, rows: list[Any]) -> ExperimentResults:
+    kinds: dict[type[DeclaredRow], list[Any]] = {}
+    for row in rows:
+        kinds.setdefault(type(row), []).append(row)
+    frames = {kind.TABLE: frame_of(of_kind) for kind, of_kind in kinds.items()}
+    return ExperimentResults(entry, {name: f for name, f in frames.items() if f is not None})
+
+
+def test_the_tables_and_the_section(tmp_path: Path) -> None:
+    packed: Callable[[list[dict[str, Any]]], bytes] = torch_trace.text
+    entries = [
+        profiled(tmp_path, "e-r2-00.tensorflow", [xspace(on_cpu()), xspace(on_gpu())]),
+        profiled(tmp_path, "e-r1-00.tensorflow", [b"\xff" * 12]),
+        profiled(tmp_path, "e-r3-00.tensorflow", [xspace({})] * 3),
+        profiled(tmp_path, "e-r2-00.torch", [packed(torch_trace.on_cpu())] * 2),
+        profiled(tmp_path, "e-r1-00.torch", [b"{"]),
+    ]
+    entry = entry_of(entries, [])
+    unread: list[str] = []
+    rows = list(trace_rows(of_files(entry, tmp_path, unread)))
+    assert unread == ["e-r1-00.tensorflow", "e-r1-00.torch"]
+    parts = [row for row in rows if isinstance(row, TracePart)]
+    assert {row.run_id for row in parts} == {"e-r2-00.tensorflow", "e-r2-00.torch"}
+    first = {row.part: row for row in parts if row.run_id == "e-r2-00.tensorflow"}
+    assert sum(row.share or 0 for row in first.values()) == pytest.approx(1)
+    exchange = first["communication"]
+    assert (exchange.least, exchange.most) == pytest.approx((0, 0.2), rel=1e-3)
+    assert first["computation"].ms == pytest.approx(6, rel=1e-3)
+    assert {(row.steps, row.traced_ranks) for row in parts} == {(3, 2)}
+    operations = [row for row in rows if isinstance(row, TraceOperation)]
+    # Of two ranks: the GPU of one of them.
+    (kernels,) = [row for row in operations if row.operation == "Conv2DBackpropInput"]
+    assert (kernels.device, kernels.ms) == ("GPU:0", pytest.approx(3, rel=1e-3))
+    tables = profiles_section(results_of(entry, rows), tmp_path, str)["tables"]
+    assert [table["heading"] for table in tables][:2] == ["Trace of the framework's profiler", ""]
+    assert tables[0]["rows"][1][:4] == ("communication", "10.0 %", "0.0 %", "20.0 %")
+    devices = [table["caption"] for table in tables if table["name"] == "operations"]
+    assert devices == ["2 ranks, CPU", f"2 ranks, {PIPELINE}", "2 ranks, GPU:0"]
+
+
+def imported(tmp_path: Path, late_us: float) -> tuple[Any, list[Any]]:
+    """An imported recording of 60 steps of two ranks, of which one is late."""
+    texts = [text_of(steps(count=60)), text_of(steps(late_us, 5e6, count=60), 1)]
+    (profile,) = read_source(write(tmp_path / "source", *texts)).profiles
+    folder = tmp_path / "imported" / "p-r2-00"
+    folder.mkdir(parents=True)
+    write_record(folder, {**make_record("p-r2-00", attempt=1), "notes": dict(profile.notes)}, None)
+    run = {"run_id": "p-r2-00", "repeat": 0, "point": {"ranks": 2}, "status": "done"}
+    entry = entry_of([], [run])
+    return entry, list(trace_rows(of_files(entry, folder.parent, [], ["p-r2-00"])))
+
+
+def test_imported_traces_fill_the_tables(tmp_path: Path) -> None:
+    entry, rows = imported(tmp_path, 150)
+    calls = [row for row in rows if isinstance(row, CollectiveTime)]
+    assert [(row.rank, row.calls, row.bytes, row.waiting) for row in calls] == [
+        (0, 1.0, 4_000_000.0, False), (1, 1.0, 4_000_000.0, False),
+    ]  # fmt: skip
+    assert [row.exposed_ms for row in calls] == pytest.approx([0.2, 0.15])
+    assert calls[0].bus_bandwidth == pytest.approx(4e6 / 150e-6)
+    late = [row for row in rows if isinstance(row, RankLateness)]
+    assert [(row.latest, row.clock_ahead_ms) for row in late] == [
+        (False, 0.0), (True, pytest.approx(5000)),
+    ]  # fmt: skip
+    (said,) = late_ranks(results_of(entry, rows))
+    assert said.level == "note"
+    assert "rank 1 is last in 100.0 % of the collectives of group default_pg" in said.text.lower()
+
+
+def test_lateness_that_is_no_part_of_a_step_is_no_sentence(tmp_path: Path) -> None:
+    entry, rows = imported(tmp_path, 5)
+    (late,) = [row for row in rows if isinstance(row, RankLateness) and row.rank == 1]
+    assert late.latest and late.late_median_ms == pytest.approx(5e-3)
+    assert late_ranks(results_of(entry, rows)) == []
+
+
+def test_who_is_late_now_and_then_is_not_named() -> None:
+    rng = np.random.default_rng(5)
+    step = np.repeat(np.arange(64), 3)
+
+    def named(own: np.ndarray) -> int | None:
+        late = np.repeat(own, 3, axis=0)
+        return latest_of(late - late.min(axis=1, keepdims=True), step)
+
+    noise = rng.normal(0, 1, (64, 4))
+    assert named(noise) is None
+    slow = np.array([0.0, 0.0, 6.0, 0.0])
+    assert named(noise + slow) == 2
+    half = noise + np.where(np.arange(64)[:, None] < 40, slow, 0)
+    assert named(half) is None  # not throughout
+    few = np.repeat(noise[:39] + slow, 3, axis=0)
+    assert latest_of(few, step[: len(few)]) is None
