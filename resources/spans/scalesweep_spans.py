@@ -25,7 +25,6 @@ RANK = ("RANK", "HOROVOD_RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK",
 BETWEEN = ("checkpoint", "validation", "logging")  # no parts of a step
 # What a thread beside the one that trains does meanwhile; others are what this one waits for.
 BESIDE = ("input", *BETWEEN)
-STUCK_S = 2.0  # in one span for so long: a line says where the rank is
 
 
 class Spans:
@@ -169,13 +168,8 @@ class Spans:
             self.flush()
 
     def _watch(self, every_s):
-        shown = None
         while True:
             time.sleep(every_s)
-            since, here = self._since, (self._step, self._name)
-            if time.perf_counter() - since > STUCK_S and here != shown:
-                shown = here
-                self._put(step=here[0], at=here[1], since=round(self._unix + since, 3))
             self.flush()
 
 

@@ -1,4 +1,4 @@
-"""Draw the figures of an experiment: SVG, PDF and PNG, and an index of them."""
+"""Draw the figures of experiments: SVG, PDF and PNG, and an index of them."""
 
 import argparse
 import gc
@@ -17,7 +17,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--plan", type=Path, required=True, help="plan.json")
     parser.add_argument("--tables", type=Path, required=True, help="folder of the tables")
     parser.add_argument("--out", type=Path, required=True, help="folder for the figures")
-    parser.add_argument("--experiment", help="the one experiment whose figures are drawn")
+    parser.add_argument("--experiments", nargs="+", default=(), help="of these only")
     parser.add_argument("--processes", type=int, default=1, help="processes that share the work")
 
 
@@ -27,7 +27,7 @@ def run(args: argparse.Namespace) -> None:
     studies = [
         load_results(entry, args.tables)
         for entry in plan["experiments"]
-        if args.experiment in (None, entry["name"])
+        if not args.experiments or entry["name"] in args.experiments
     ]
     # Figures are many small objects that live long: looking for garbage took a tenth of the time.
     gc.freeze()

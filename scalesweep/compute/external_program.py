@@ -8,7 +8,7 @@ import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from scalesweep.compute.horovod_settings import visible_settings
 from scalesweep.compute.job_spec import Order, Patterns
@@ -21,12 +21,14 @@ from scalesweep.compute.log_metrics import (
 )
 from scalesweep.compute.native_format import Meaning, NativeParts
 from scalesweep.compute.node_step import is_anywhere
-from scalesweep.compute.stamp_arrays import Stamped, read_stamps
 from scalesweep.core.files import write_atomic
 from scalesweep.core.host import host_facts
 from scalesweep.core.host_list import expand
 from scalesweep.core.npy import write_npz
 from scalesweep.core.record import EPOCH_TIMES, EXTRACTED
+
+if TYPE_CHECKING:
+    from scalesweep.compute.stamp_arrays import Stamped
 
 # What is measured of a program of which nothing is read.
 WALL_TIME = "wall_time"
@@ -131,6 +133,8 @@ def read_result(work: Path, extract: Patterns) -> tuple[NativeParts, Reading]:
     if "exchange" in kept:
         notes["exchange"] = kept["exchange"]
     if stamps := extract.get("stamps"):
+        from scalesweep.compute.stamp_arrays import read_stamps
+
         stamped = read_stamps(stamps, work, ranks, srun_labels, record.get("wall_s"))
         _add_stamps(stamped, record, reading, notes)
     elif not reading.metrics:
@@ -150,7 +154,7 @@ def read_result(work: Path, extract: Patterns) -> tuple[NativeParts, Reading]:
 
 
 def _add_stamps(
-    stamped: Stamped, record: dict[str, Any], reading: Reading, notes: dict[str, Any]
+    stamped: "Stamped", record: dict[str, Any], reading: Reading, notes: dict[str, Any]
 ) -> None:
     """Add what stamps give to what patterns have given, and to the parts that the logs add to."""
     if twice := sorted(stamped.metrics.keys() & reading.metrics.keys()):

@@ -274,20 +274,10 @@ def _end(measured: _Measured, work: Path, spec: Order) -> _Verdict:
         said = "stopped meanwhile, and told to continue (SIGCONT): its times are not the program's"
         return _Verdict(Cause.SUSPENDED, said)
     if outcome.ended_by_us:
-        late = _judge_late(outcome, work, spec)
+        late = hangs.judge(work, spec["time_limit_s"], spec["params"]["ranks"])
         return _Verdict(late.cause, late.detail, {"stacks": late.groups} if late.groups else {})
     hangs.remove(work)
     return _judge(outcome, work, spec)
-
-
-def _judge_late(outcome: Outcome, work: Path, spec: Order) -> hangs.Verdict:
-    """Whether a program that was ended at its time limit hung, and which rank held it up."""
-    if "extract" in spec and "stamps" in spec["extract"]:
-        from scalesweep.compute.stamp_standings import judge
-
-        if late := judge(spec, work, outcome.started + outcome.wall_s):
-            return late
-    return hangs.judge(work, spec["time_limit_s"], spec["params"]["ranks"])
 
 
 def _judge(outcome: Outcome, work: Path, spec: Order) -> _Verdict:

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from scalesweep.compute.job_spec import STREAMS
 from scalesweep.compute.log_lines import MARKER, DamagedPackError, read_lines
@@ -19,8 +19,11 @@ from scalesweep.core.cpu_limit import TookTooLongError, cpu_limit, reading_limit
 from scalesweep.core.errors import UserError
 from scalesweep.core.files import digest_of, natural_order
 from scalesweep.core.host import cpu_set
-from scalesweep.core.npy import Array
+from scalesweep.core.npy import array_of
 from scalesweep.core.record import OF_STEPS, STEP_TIMES, WARMUP_STEP_TIMES
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 # Raised when the same patterns would give other numbers: logs are read again.
 _READER = 3
@@ -77,7 +80,7 @@ class Reading:
     """What the logs of a run give: metrics and notes as in a record, arrays for samples.npz."""
 
     metrics: dict[str, MetricValue] = field(default_factory=dict)
-    arrays: dict[str, Array] = field(default_factory=dict)
+    arrays: dict[str, "NDArray[Any]"] = field(default_factory=dict)
     notes: dict[str, dict[str, Any]] = field(default_factory=dict)
     of_stamps: list[str] = field(default_factory=list)  # warnings
 
@@ -314,7 +317,7 @@ def _keep_warm_up(
         return  # whatever is in a line that nobody asked for
     if len(steps) == ranks:
         values = [number for row in zip(*steps, strict=True) for number in row]
-        reading.arrays[WARMUP_STEP_TIMES] = Array((metric.skip, ranks), values)
+        reading.arrays[WARMUP_STEP_TIMES] = array_of(values, metric.skip, ranks)
 
 
 def _places(metric: Metric, name: str, series: _Series, count: int = 1) -> range:
@@ -380,7 +383,7 @@ def _of_ranks(
         notes["taken_from_rank"] = lowest
         _compare(notes, list(means.values()), means[lowest])
         if metric.match == "all":
-            reading.arrays[name] = Array((len(lists[lowest]),), lists[lowest])
+            reading.arrays[name] = array_of(lists[lowest], len(lists[lowest]))
         return means[lowest]
     places = range(max(ranks, max(by_rank) + 1))
     if metric.match == "all":
@@ -389,10 +392,10 @@ def _of_ranks(
             notes["note"] = "ranks have different numbers of matches; the array is NaN behind them"
         columns = [lists.get(rank, []) for rank in places]
         rows = [[c[i] if i < len(c) else math.nan for c in columns] for i in range(longest)]
-        reading.arrays[name] = Array((longest, len(places)), [n for row in rows for n in row])
+        reading.arrays[name] = array_of([n for row in rows for n in row], longest, len(places))
     else:
         values = [means.get(rank, math.nan) for rank in places]
-        reading.arrays[name] = Array((len(places),), values)
+        reading.arrays[name] = array_of(values, len(places))
     return _mean(list(means.values()))
 
 
@@ -416,7 +419,7 @@ def _of_one(metric: Metric, name: str, series: _Series, ranks: int, reading: Rea
     if metric.match == "all":
         once = each and metric.scope == "rank" and len(values) == ranks
         shape = (len(values), 1) if name in OF_STEPS and ranks == 1 else (len(values),)
-        reading.arrays[name] = Array((1, ranks) if once else shape, values)
+        reading.arrays[name] = array_of(values, *((1, ranks) if once else shape))
     if each and metric.scope == "total" and metric.match in ("first", "last"):
         value = values[0] if metric.match == "first" else values[-1]
         _compare(notes, values, value)

@@ -12,7 +12,6 @@ from scalesweep.compute.log_reader import Reader, reader_of
 from scalesweep.compute.log_starts import LogError, facts_of, starts_of
 from scalesweep.compute.log_steps import arrays_of, kept_lines, metrics_of, steps_of, unfinished
 from scalesweep.core.cpu_limit import TookTooLongError, cpu_limit, reading_limit
-from scalesweep.core.npy import Array
 from scalesweep.core.record import STEP_TIMES, WARMUP_STEP_TIMES
 
 
@@ -61,5 +60,5 @@ def _read(reader: Reader, files: list[Path], ranks: int, srun_labels: bool) -> R
     every = len(steps.streams) == ranks
     for name, values in arrays_of(steps, kept, warm["lines"]).items():
         if every or name not in (STEP_TIMES, WARMUP_STEP_TIMES):
-            reading.arrays[name] = Array(values.shape, values.ravel().tolist())
+            reading.arrays[name] = values
     return reading

@@ -14,10 +14,7 @@ from typing import Any, NamedTuple
 from scalesweep.compute.log_lines import MARKER, DamagedPackError, Line, read_lines
 from scalesweep.compute.log_metrics import UnreadableError, log_files
 from scalesweep.compute.torch_labels import labels_of
-from scalesweep.core.cpu_limit import TookTooLongError, cpu_limit, reading_limit
 
-# Of all ranks together; 64 ranks print them in a week of steps of a second.
-MAX_LINES = 40_000_000
 # What a line begins with, or is cut after; other text names the marker, as a path or a sentence.
 _BEGUN = re.compile(r"\{|[0-9a-f]{8} |[0-9a-f]{1,8}(\[|\s*$)")
 
@@ -90,20 +87,13 @@ def stamp_lines(
     files = log_files(source, work)
     if not files:
         raise UnreadableError(f"stamps: no file '{source}' in {work.name}")
-    limit_s = reading_limit(sum(path.stat().st_size for path in files))
-    name = ""
-    try:
-        with cpu_limit(limit_s):
-            for index, path in enumerate(files):
-                name = str(path.relative_to(work))
-                own = index if len(files) == ranks else None
-                yield from _of_file(path, name, own, _Labels(path, ranks, srun_labels), damage)
-    except TookTooLongError:
-        raise UnreadableError(
-            f"stamps: {name} is too long: unread after {limit_s:.0f} s of CPU time"
-        ) from None
-    except DamagedPackError as error:
-        raise UnreadableError(f"stamps: {name}: {error.strerror}") from None
+    for index, path in enumerate(files):
+        name = str(path.relative_to(work))
+        own = index if len(files) == ranks else None
+        try:
+            yield from _of_file(path, name, own, _Labels(path, ranks, srun_labels), damage)
+        except DamagedPackError as error:
+            raise UnreadableError(f"stamps: {name}: {error.strerror}") from None
 
 
 class _Labels:

@@ -17,7 +17,7 @@ from scalesweep.compute.log_metrics import (
 from scalesweep.compute.log_reader import Reader
 from scalesweep.compute.log_values import Value
 from scalesweep.compute.native_format import Meaning
-from scalesweep.compute.stamp_arrays import MEANINGS, digest_of_stamps
+from scalesweep.compute.stamp_metrics import MEANINGS, digest_of_stamps
 from scalesweep.config.log_readers import find_reader
 from scalesweep.config.reserved_names import check_metrics
 from scalesweep.core.errors import UserError

@@ -9,7 +9,7 @@ import hashlib
 import json
 import logging
 import shutil
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
@@ -35,6 +35,7 @@ from scalesweep.core.errors import UserError
 from scalesweep.core.files import digest_of, stamp_of, write_atomic
 from scalesweep.core.formatting import finite, listed
 from scalesweep.core.joined_experiments import benchmarks_of
+from scalesweep.core.parallel import shared_map
 from scalesweep.core.plan_format import Plan, PlanExperiment
 from scalesweep.core.record import POWER, RECORD
 from scalesweep.core.shown_plan import shown
@@ -262,7 +263,7 @@ def _taken(frame: pd.DataFrame, rows: list[int], entry: PlanExperiment) -> pd.Da
     return taken
 
 
-def _write(part: _Part, out: Path) -> list[Path]:
+def _write(out: Path, part: _Part) -> list[Path]:
     """Make and write the tables of an experiment; returns their files."""
     name = part.entry["name"]
     tables = make_tables(part.summary, part.plan, part.elsewhere, part.runs, machine=part.machine)
@@ -316,18 +317,23 @@ def note_inputs(summary: pd.DataFrame, plan: Plan, runs: Path, results: Path) ->
 
 
 def write_all(
-    summary: pd.DataFrame, plan: Plan, runs: Path, out: Path, only: str | None = None
+    summary: pd.DataFrame,
+    plan: Plan,
+    runs: Path,
+    out: Path,
+    only: Collection[str] = (),
+    processes: int = 1,
 ) -> int:
-    """Write the tables of all experiments, or of one; how many files.
+    """Write the tables of all experiments, or of these; how many files.
 
     ``runs`` is the folder of the site's runs. Predictions that were kept beside ``out`` are scored,
     and those of this call are added to them. Raises UserError if plan and summary do not belong
     together.
     """
     parts = _all_parts(summary, plan, runs, out.parent)
-    entries = [entry for entry in shown(plan)["experiments"] if only in (None, entry["name"])]
+    entries = [entry for entry in shown(plan)["experiments"] if not only or entry["name"] in only]
     for entry in entries:
         (out / entry["name"]).mkdir(parents=True, exist_ok=True)
-    files = [path for entry in entries for path in _write(parts[entry["name"]], out)]
+    written = shared_map(_write, out, [parts[entry["name"]] for entry in entries], processes)
     keep_predictions(entries, out, out.parent / KEPT)
-    return len(files)
+    return sum(map(len, written))

@@ -227,6 +227,23 @@ class SnakemakeContext:
         checkpoint) that Snakemake knows which of them are to be made again."""
         return [f"{self.results}/{folder}/{name}" for name in shown_experiments(self.campaign)]
 
+    @cached_property
+    def together(self) -> list[str]:
+        """The experiments, if several, of which one process makes tables and figures: those with
+        pending runs or without any tables or figures yet."""
+        begun = {self.runs[run_id][0] for run_id in self.pending}
+        names = {experiment.part_of or experiment.name for experiment in begun}
+        there = [
+            {path.name for path in self.campaign.results.glob(f"{folder}/*/")}
+            for folder in ("tables", "figures")
+        ]
+        stale = [
+            name
+            for name in shown_experiments(self.campaign)
+            if name in names or not all(name in of for of in there)
+        ]
+        return stale if len(stale) > 1 else []
+
     @property
     def history_digest(self) -> str:
         """Which history the campaign's points are kept in, and as of which repository."""

@@ -18,7 +18,10 @@ _log = logging.getLogger(__name__)
 
 # Rules whose outputs are made of the runs.
 _OF_RUNS = frozenset(
-    {"inventory", "summarise", "accounting", "experiment_tables", "experiment_figures", "page"}
+    {
+        *("inventory", "summarise", "accounting", "page"),
+        *("experiment_tables", "tables_together", "experiment_figures", "figures_together"),
+    }
 )
 # Rules after which there may be runs, or which change those that there are.
 _OF_RUNS_TO_COME = frozenset({"look"})

@@ -92,7 +92,7 @@ def test_steps_are_printed_as_they_were(module: Any, clock: Clock, tmp_path: Pat
     os.wait()
     spans.flush()
     stamped = read(tmp_path)
-    arrays = {name: list(array.values) for name, array in stamped.arrays.items()}
+    arrays = {name: array.ravel().tolist() for name, array in stamped.arrays.items()}
     assert len(arrays["step_times"]) == 3
     assert arrays["step_times"] == pytest.approx([0.006, 0.006, 0.001])
     assert arrays["span_input"][:2] == pytest.approx([0.002, 0.002])
@@ -127,7 +127,7 @@ def test_loops_that_are_left_or_lie_in_a_span_print_no_steps(
                 clock.passes(0.005)
     spans.flush()
     stamped = read(tmp_path)
-    arrays = {name: list(array.values) for name, array in stamped.arrays.items()}
+    arrays = {name: array.ravel().tolist() for name, array in stamped.arrays.items()}
     assert len(arrays["step_times"]) == 6 and stamped.work == {"samples_per_epoch": 8}
     assert stamped.warnings == []
     assert arrays["step_times"] == arrays["span_forward"] == pytest.approx([0.002] * 6)
@@ -159,25 +159,10 @@ def test_what_other_threads_do_meanwhile_takes_no_time_of_a_step(
         within(lambda: spans.at("communication"))
         clock.passes(0.003)
     spans.flush()
-    arrays = {name: list(array.values) for name, array in read(tmp_path).arrays.items()}
+    arrays = {name: array.ravel().tolist() for name, array in read(tmp_path).arrays.items()}
     assert arrays["span_forward"] == pytest.approx([0.004] * 3)
     assert arrays["span_communication"] == pytest.approx([0.003] * 3)
     assert arrays["span_input"] == [0] * 3 and "span_checkpoint" not in arrays
-
-
-def test_a_rank_that_is_stuck_says_where(module: Any, tmp_path: Path) -> None:
-    module.STUCK_S = 0.05
-    spans, began = module.Spans(synchronize=lambda: None, every_s=0.01), time.time()
-    spans.begin("input")
-    spans.at("communication")
-    last = time.monotonic() + 20
-    while time.monotonic() < last:
-        lines = list(stamp_lines(ORDER["source"], tmp_path, 1, False, Damage()))
-        if [each for each in lines if each.fields.get("at") == "communication"]:
-            break
-        time.sleep(0.01)
-    (stuck,) = (each.fields for each in lines if each.fields.get("at") == "communication")
-    assert stuck["step"] == 0 and began - 0.01 <= stuck["since"] <= time.time()
 
 
 def test_the_recipes_time_what_their_frameworks_do(
@@ -244,7 +229,7 @@ def test_accumulated_batches_are_one_step(module: Any, clock: Clock, tmp_path: P
     exec(loop, names)
     spans.flush()
     stamped = read(tmp_path)
-    arrays = {name: list(array.values) for name, array in stamped.arrays.items()}
+    arrays = {name: array.ravel().tolist() for name, array in stamped.arrays.items()}
     assert len(arrays["step_times"]) == 2 and stamped.notes["batch"] == {"global": 32}
     assert stamped.warnings == []
     spent = {"input": 0.004, "forward": 0.008, "backward": 0.012, "optimizer": 0.001}

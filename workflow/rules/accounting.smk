@@ -1,3 +1,5 @@
+from scalesweep.slurm.job_identity import first_submission
+
 # Slurm jobs of the runs: what each requested and used, from Slurm's accounting.
 
 
@@ -24,7 +26,11 @@ rule accounting:
         script=f"{SCRIPT}/accounting.py",
         runs=RUNS,
     message:
-        "Collecting Slurm accounting of jobs"
+        (
+            "Collecting Slurm accounting of jobs"
+            if SWEEP.submission or first_submission(SWEEP.campaign.runs_folder)
+            else "Writing {output}: no Slurm job yet"
+        )
     shell:
         "{params.script} --plan {input.plan:q} --runs {params.runs:q} --out {output:q}"
         " > {log:q} 2>&1"

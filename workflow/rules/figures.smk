@@ -31,9 +31,30 @@ rule experiment_figures:
         script=f"{SCRIPT}/figures.py",
         results=lambda wildcards: RESULTS,
         texts=FigureTexts(f"{RESULTS}/figures"),
+        experiments=lambda wildcards: wildcards.experiment,
     message:
-        "Drawing figures of {wildcards.experiment}"
+        "Drawing figures of {params.experiments}"
     shell:
         "{params.script} --plan {params.results:q}/plan.json --tables {params.results:q}/tables"
-        " --out {params.results:q}/figures --experiment {wildcards.experiment:q}"
-        " --processes {threads} > {log:q} 2>&1"
+        " --out {params.results:q}/figures --processes {threads}"
+        " --experiments {params.experiments:q} > {log:q} 2>&1"
+
+
+if SWEEP.together:
+
+    ruleorder: figures_together > experiment_figures
+
+    use rule experiment_figures as figures_together with:
+        input:
+            expand(f"{RESULTS}/plan/{{name}}.json", name=SWEEP.together),
+            expand(f"{RESULTS}/tables/{{name}}", name=SWEEP.together),
+        output:
+            directory(expand(f"{RESULTS}/figures/{{name}}", name=SWEEP.together)),
+        log:
+            f"{RESULTS}/logs/figures.log",
+        params:
+            script=f"{SCRIPT}/figures.py",
+            results=RESULTS,
+            experiments=SWEEP.together,
+        message:
+            f"Drawing figures of {len(SWEEP.together)} experiments"

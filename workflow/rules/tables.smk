@@ -32,14 +32,38 @@ rule experiment_tables:
         f"{RESULTS}/logs/tables-{{experiment}}.log",
     wildcard_constraints:
         experiment="[^/]+",
+    threads: 4
     params:
         script=f"{SCRIPT}/tables.py",
         results=lambda wildcards: RESULTS,
         runs=RUNS,
         captions=shown_tables(),
+        experiments=lambda wildcards: wildcards.experiment,
     message:
-        "Making tables of {wildcards.experiment}"
+        "Making tables of {params.experiments}"
     shell:
         "{params.script} --plan {params.results:q}/plan.json"
         " --summary {params.results:q}/summary.parquet --runs {params.runs:q}"
-        " --out {params.results:q}/tables --experiment {wildcards.experiment:q} > {log:q} 2>&1"
+        " --out {params.results:q}/tables --processes {threads}"
+        " --experiments {params.experiments:q} > {log:q} 2>&1"
+
+
+# To start a process takes longer than the tables of most experiments.
+if SWEEP.together:
+
+    ruleorder: tables_together > experiment_tables
+
+    use rule experiment_tables as tables_together with:
+        input:
+            expand(f"{RESULTS}/plan/{{name}}.json", name=SWEEP.together),
+        output:
+            directory(expand(f"{RESULTS}/tables/{{name}}", name=SWEEP.together)),
+        log:
+            f"{RESULTS}/logs/tables.log",
+        params:
+            script=f"{SCRIPT}/tables.py",
+            results=RESULTS,
+            runs=RUNS,
+            experiments=SWEEP.together,
+        message:
+            f"Making tables of {len(SWEEP.together)} experiments"

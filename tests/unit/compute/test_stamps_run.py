@@ -13,7 +13,7 @@ from scalesweep.compute.launcher import launch
 from scalesweep.config.benchmark import Benchmark, load_benchmark
 from scalesweep.config.campaign import Campaign, load_campaign
 from scalesweep.core.errors import UserError
-from scalesweep.core.record import read_failure, read_record
+from scalesweep.core.record import read_record
 from scalesweep.jobs.run_spec import run_spec
 from scalesweep.state.reextract import reread, runs_to_reread
 from scalesweep.state.run_state import scan
@@ -138,25 +138,6 @@ def test_files_of_ranks_need_no_labels(
     assert result({"stamps": "{out}/spans-*.jsonl"}).main_metric == "samples_per_second"
     code, path = run(campaign(extra="files"))
     assert code == 0 and read_record(path / "record.json")["notes"]["stamps"]["steps"] == 40
-
-
-def test_a_rank_that_falls_silent_is_in_the_failure(
-    foreign: Path, campaign: Callable[..., Campaign], result: Callable[..., Benchmark]
-) -> None:
-    result({"stamps": "stdout"})
-    # Both ranks at a time, as a launcher does that does not wait for the first.
-    site = foreign / "sites" / "toy.yaml"
-    words = ["bash", "-c", 'HOROVOD_RANK=0 "$@" & HOROVOD_RANK=1 "$@" & wait', "bash"]
-    content = yaml.safe_load(site.read_text())
-    site.write_text(yaml.safe_dump({**content, "launch": {"single": [], "multi": words}}))
-    code, path = run(campaign(extra="hang"), time_limit_s=1.5)
-    failure = read_failure(path)
-    assert code == 1 and failure is not None and failure["cause"] == "TIMEOUT"
-    assert failure["detail"] == (
-        "not done after its time limit of 1.5 s; rank 1 is in step 7 (6 was printed last), while 1 "
-        "rank is in step 40 (39 was printed last); by the stamps of 2 of 2 ranks in stdout"
-    )
-    assert [group["ranks"] for group in failure["stacks"]] == ["1", "0"]
 
 
 @pytest.mark.parametrize(
