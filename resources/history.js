@@ -1,119 +1,161 @@
-// The history: a chart of each benchmark, site, device and kind of scaling, whose reader chooses the
-// series, what it is over and its unit; a click on a session leads to its report and records.
+// The chart of a history: one point, the lines that its reader ticks (metrics, terms of a step, parts of
+// profiles, speedups), as measured, against the baseline, or as shares; over commits or dates.
 //
-// Data: {groups: {id: [series]}, components, speedups (history_several.js), sessions: [{name, started, committed, subject, tags, hosts, results, report,
-// records}]}. A series: {title, metric, unit, better, verdict, said, base, sessions (places), centres, repeats, runs,
-// spikes (places in the series), of_base, levels: [[first, last, low, mean, high]], changes: [[place, text]]}.
-// Names of commits are data of the chart, never part of an expression.
+// Data: {points: [{title, lines: [{title, kind, unit, better, main, sessions (places), base (places in the
+// line), mean, low, high, share or null, levels: [[first, last, mean]], spikes, changes: [[place, text]],
+// verdict, said, runs}]}], sessions: [{name, started, subject, tags, hosts, results, report, records}]}.
 (() => {
   const { element, charts } = window.scalesweep
-  const { choice, tick, tone, look, embed } = charts
-  const { Components, Speedups, names, across, pictures, bar, counted, day, text } = window.scalesweep.several
+  const { choice, tick, tone, some, look, embed, save } = charts
   const data = JSON.parse(document.getElementById('history-data').textContent)
+  const holder = document.getElementById('history-chart')
+  const COLOURS = 6 // --s1 to --s6 of the style sheet
+  const SHAPES = ['circle', 'triangle-up', 'square', 'diamond', 'cross', 'triangle-down']
+  const SIGNS = ['●', '▲', '■', '◆', '✚', '▼']
+  const MEASURED = 'measured', RELATIVE = 'relative', SHARE = 'share'
+  const day = (text) => text.slice(0, 16).replace('T', ' ')
+  const text = (value) => Number(value.toPrecision(5)).toLocaleString('en-US', { maximumSignificantDigits: 5 })
+  const mean = (values) => values.reduce((sum, value) => sum + value, 0) / values.length
 
-  class SeriesChart {
-    constructor(holder, root, all) {
-      this.holder = holder
-      this.all = all
-      ;[this.whichLabel, this.which] = choice('Point and metric', all.map((one, n) => [String(n), `${one.title} (${one.verdict})`]), '0')
-      ;[this.overLabel, this.over] = choice('Over', [['commits', 'commits, in their order'], ['dates', 'dates of the sessions']], 'commits')
-      ;[this.unitLabel, this.unit] = choice('Values', [['relative', 'relative to the baseline'], ['own', 'as measured']], 'relative')
-      ;[this.eachLabel, this.each] = tick('repeats', true)
+  // Names of sessions, each another one: a commit may have been measured twice.
+  const names = (places) => {
+    const seen = new Map()
+    return new Map(places.map((place) => {
+      const { name } = data.sessions[place]
+      seen.set(name, (seen.get(name) ?? 0) + 1)
+      return [place, seen.get(name) > 1 ? `${name} (${seen.get(name)})` : name]
+    }))
+  }
+
+  const pictures = (chart) => [['SVG', 'svg'], ['PNG', 'png']].map(([words, kind]) => {
+    const made = element('button', { type: 'button', textContent: words })
+    made.addEventListener('click', () => save(chart.view, kind, 'history'))
+    return made
+  })
+
+  class HistoryChart {
+    constructor() {
+      ;[this.pointLabel, this.point] = choice('Point', data.points.map((one, n) => [String(n), one.title]), '0')
+      ;[this.unitLabel, this.unit] = choice('Values', [[MEASURED, 'as measured'], [RELATIVE, 'relative to the baseline'], [SHARE, 'share, efficiency']], MEASURED)
+      ;[this.overLabel, this.over] = choice('Over', [['commits', 'commits'], ['dates', 'dates']], 'commits')
+      ;[this.barLabel, this.bars] = tick('intervals', true)
       ;[this.pickLabel, this.pick] = choice('Session', [], '')
       this.plot = element('div', { className: 'plot' })
+      this.legend = element('fieldset', { className: 'legend' })
       this.said = element('p', { className: 'note' })
-      this.said.setAttribute('aria-live', 'polite')
       this.detail = element('div', { className: 'session' })
-      this.detail.setAttribute('aria-live', 'polite')
-      root.replaceChildren(bar(this.whichLabel, this.overLabel, this.unitLabel, this.eachLabel, ...pictures(this, holder.dataset.chart)),
-        this.plot, this.said, element('div', { className: 'picks' }, this.pickLabel), this.detail)
-      this.which.addEventListener('change', () => this.choose())
-      for (const one of [this.over, this.unit, this.each]) one.addEventListener('change', () => this.draw())
+      for (const one of [this.said, this.detail]) one.setAttribute('aria-live', 'polite')
+      const bar = element('div', { className: 'picks' }, this.pointLabel, this.unitLabel, this.overLabel, this.barLabel, ...pictures(this))
+      holder.replaceChildren(bar, this.plot, this.legend, this.said, element('div', { className: 'picks' }, this.pickLabel), this.detail)
+      this.point.addEventListener('change', () => this.choose())
+      for (const one of [this.unit, this.over, this.bars]) one.addEventListener('change', () => this.draw())
       this.pick.addEventListener('change', () => this.tell())
       this.choose()
     }
 
-    get series() {
-      return this.all[Number(this.which.value)]
-    }
-
-    // Another series: its sessions can be picked, the newest first.
+    // Another point: its main metric is ticked, and a line for each box.
     choose() {
-      this.names = names(this.series.sessions.map((place) => data.sessions[place]))
-      const options = this.names.map((name, n) => [String(n), `${name}, ${day(this.session(n).started)}`]).reverse()
+      this.lines = data.points[Number(this.point.value)].lines
+      const places = [...new Set(this.lines.flatMap((line) => line.sessions))]
+      this.places = places.sort((a, b) => this.rank(a) - this.rank(b))
+      this.names = names(this.places)
+      this.boxes = this.lines.map((line, n) => {
+        const [label, box] = tick(`${SIGNS[n % SIGNS.length]} ${line.title} [${line.unit}]`, n === 0)
+        label.style.color = tone(`--s${n % COLOURS + 1}`)
+        box.addEventListener('change', () => this.draw())
+        return [label, box]
+      })
+      const all = element('button', { type: 'button', textContent: 'terms and parts' })
+      all.addEventListener('click', () => {
+        this.boxes.forEach(([, box], n) => { box.checked = ['term', 'part'].includes(this.lines[n].kind) })
+        this.draw()
+      })
+      const made = this.lines.some((line) => ['term', 'part'].includes(line.kind)) ? [all] : []
+      this.legend.replaceChildren(element('legend', { textContent: 'Lines' }), ...this.boxes.map(([label]) => label), ...made)
       this.pick.replaceChildren(element('option', { value: '', textContent: 'click on a session, or choose one' }),
-        ...options.map(([value, textContent]) => element('option', { value, textContent })))
+        ...[...this.places].reverse().map((place) => element('option', { value: String(place), textContent: `${this.names.get(place)}, ${day(data.sessions[place].started)}` })))
       this.tell()
       this.draw()
     }
 
-    session(place) {
-      return data.sessions[this.series.sessions[place]]
+    // The order of the longest line; sessions that it lacks by their start.
+    rank(place) {
+      const longest = this.lines.reduce((one, other) => (other.sessions.length > one.sessions.length ? other : one))
+      const at = longest.sessions.indexOf(place)
+      if (at >= 0) return at
+      const later = longest.sessions.findIndex((other) => data.sessions[other].started > data.sessions[place].started)
+      return (later < 0 ? longest.sessions.length : later) - 0.5
+    }
+
+    get shown() {
+      return this.lines.map((line, n) => [line, n]).filter(([, n]) => this.boxes[n][1].checked)
     }
 
     // The report and the records of the session that is picked.
     tell() {
-      const place = this.pick.value === '' ? null : Number(this.pick.value)
-      this.holder.dataset.session = place === null ? '' : this.names[place]
-      if (place === null) return this.detail.replaceChildren()
-      const [one, series] = [this.session(place), this.series]
-      const links = one.report ? [element('a', { href: one.report, textContent: 'report' })] : []
-      const records = one.records ? series.runs[place].map((id) =>
-        element('a', { href: `${one.records}/${encodeURIComponent(id)}/record.json`, textContent: id })) : []
+      holder.dataset.session = this.pick.value
+      if (this.pick.value === '') return this.detail.replaceChildren()
+      const place = Number(this.pick.value)
+      const one = data.sessions[place]
       const line = (...parts) => element('p', {}, ...parts)
-      const values = series.repeats[place].map((value) => text(value)).join(', ')
-      const around = [one.subject, one.tags, one.hosts].filter((text) => text).join(' · ')
+      const around = [one.subject, one.tags, one.hosts].filter((words) => words).join(' · ')
+      const runs = this.lines.flatMap((it) => it.runs[it.sessions.indexOf(place)] ?? [])
+      const records = one.records ? [...new Set(runs)].map((id) => element('a', { href: `${one.records}/${encodeURIComponent(id)}/record.json`, textContent: id })) : []
       this.detail.replaceChildren(
-        line(element('b', { textContent: one.name }), ` measured ${day(one.started)} UTC${around ? `: ${around}` : ''}`),
-        line(`${series.metric}: ${values} ${series.unit}${series.spikes.includes(place) ? ' (outlier)' : ''}`),
-        line(...(links.length ? ['Session: ', ...links] : [`Results: ${one.results} (no longer there)`])),
+        line(element('b', { textContent: this.names.get(place) }), ` measured ${day(one.started)} UTC${around ? `: ${around}` : ''}`),
+        line(...(one.report ? ['Session: ', element('a', { href: one.report, textContent: 'report' })] : [`Results: ${one.results} (no longer there)`])),
         ...(records.length ? [line('Records: ', ...records.flatMap((link, n) => [...(n ? [' · '] : []), link]))] : []))
     }
 
-    values() {
-      const [series, factor] = [this.series, this.unit.value === 'relative' ? 1 / this.series.base : 1]
-      const dated = this.over.value === 'dates'
-      const at = (place) => (dated ? this.session(place).started : this.names[place])
-      const spikes = new Set(series.spikes)
-      const base = new Set(series.of_base)
-      const sessions = series.centres.map((value, n) => ({
-        kind: 'session', n, x: at(n), y: value * factor, mark: spikes.has(n) ? 'outlier' : base.has(n) ? 'baseline' : 'session',
-        name: this.names[n], when: day(this.session(n).started), subject: this.session(n).subject || '–', value: `${text(value)} ${series.unit}`,
-        change: `${text((value / series.base - 1) * 100)} %`,
-      }))
-      const repeats = this.each.checked ? series.repeats.flatMap((all, n) => all.map((value) => ({ kind: 'repeat', n, x: at(n), y: value * factor }))) : []
-      const levels = series.levels.map(([first, last, low, mean, high], place) => ({
-        kind: 'level', x: at(first), x2: at(last), low: low * factor, y: mean * factor, high: high * factor,
-        newest: place === series.levels.length - 1 && place > 0,
-      }))
-      const changes = series.changes.map(([place, text], n) => ({ kind: 'change', x: at(place), number: String(n + 1), text }))
-      return { sessions, repeats, levels, changes, base: series.base * factor }
+    // Marks of the lines that are ticked; a line that has no share is left out of shares.
+    marks() {
+      const at = (place) => (this.over.value === 'dates' ? data.sessions[place].started : this.names.get(place))
+      const unit = this.unit.value
+      const marks = { points: [], levels: [], changes: [] }
+      for (const [line, n] of this.shown) {
+        const values = unit === SHARE ? line.share : line.mean
+        if (!values) continue
+        const known = line.base.map((place) => values[place]).filter((value) => value !== null)
+        const base = known.length ? mean(known) : values.find((value) => value)
+        const factor = unit === RELATIVE ? 1 / base : 1
+        const scaled = (value) => (value === null || value === undefined ? null : value * factor)
+        line.sessions.forEach((place, k) => values[k] !== null && marks.points.push({
+          line: String(n), place, x: at(place), y: scaled(values[k]), name: this.names.get(place), when: day(data.sessions[place].started),
+          low: unit === SHARE ? null : scaled(line.low[k]), high: unit === SHARE ? null : scaled(line.high[k]), title: line.title,
+          value: `${text(values[k])} ${unit === SHARE ? '' : line.unit}`, change: `${text((values[k] / base - 1) * 100)} %`,
+          subject: data.sessions[place].subject || '–', outlier: line.spikes.includes(k) }))
+        if (unit !== SHARE) line.levels.forEach(([first, last, y]) => marks.levels.push({ line: String(n), x: at(line.sessions[first]), x2: at(line.sessions[last]), y: y * factor }))
+        line.changes.forEach(([k, words]) => marks.changes.push({ x: at(line.sessions[k]), number: String(marks.changes.length + 1), text: words }))
+      }
+      return marks
     }
 
-    spec({ sessions, repeats, levels, changes, base }, title, description) {
+    spec({ points, levels, changes }, title) {
       const dated = this.over.value === 'dates'
-      const order = this.names
-      const x = (band) => across(dated, order, band)
-      const x2 = { field: 'x2', ...(dated ? {} : { bandPosition: 1 }) }
+      const order = [...this.names.values()]
+      const across = (band) => ({ field: 'x', type: dated ? 'temporal' : 'ordinal', ...(dated ? {} : { bandPosition: band }),
+        axis: dated ? { title: 'Date, UTC', format: '%Y-%m-%d', tickCount: 8, labelOverlap: true, grid: false }
+          : { title: 'Commit', values: some(order), labelAngle: -35, labelOverlap: true },
+        scale: dated ? { padding: 20, type: 'utc' } : { domain: order } })
+      const numbers = this.lines.map((_, n) => String(n))
+      const color = { field: 'line', type: 'nominal', legend: null, scale: { domain: numbers, range: numbers.map((n) => tone(`--s${n % COLOURS + 1}`)) } }
+      const shape = { field: 'line', type: 'nominal', legend: null, scale: { domain: numbers, range: numbers.map((n) => SHAPES[n % SHAPES.length]) } }
       const y = (field) => ({ field, type: 'quantitative', title, scale: { zero: false, nice: true }, axis: { tickCount: 6 } })
-      const worse = this.series.verdict === 'regression' ? tone('--bad') : this.series.verdict === 'improvement' ? tone('--good') : tone('--ink')
+      const bars = this.bars.checked ? points.filter((one) => one.low !== null) : []
+      const several = this.shown.length > 1
       const layer = [
-        { data: { values: levels }, mark: { type: 'rect', aria: false, opacity: 0.13, color: tone('--s1') }, encoding: { x: x(0), x2, y: y('low'), y2: { field: 'high' } } },
-        { data: { values: [{ y: base }] }, mark: { type: 'rule', aria: false, strokeDash: [2, 3], color: tone('--soft') }, encoding: { y: y('y') } },
-        { data: { values: repeats }, mark: { type: 'point', aria: false, filled: true, size: 12, color: tone('--soft'), opacity: 0.6 }, encoding: { x: x(0.5), y: y('y') } },
-        { data: { values: levels }, mark: { type: 'rule', aria: false, strokeWidth: 2.2 }, encoding: { x: x(0), x2, y: y('y'),
-          color: { condition: { test: 'datum.newest', value: worse }, value: tone('--ink') } } },
-        { data: { values: changes }, mark: { type: 'rule', aria: false, strokeDash: [5, 4], color: tone('--soft'), size: 1 }, encoding: { x: x(0) } },
+        { data: { values: bars }, mark: { type: 'rule', aria: false, opacity: 0.5 }, encoding: { x: across(0.5), y: y('low'), y2: { field: 'high' }, color } },
+        { data: { values: several ? points : [] }, mark: { type: 'line', aria: false, opacity: 0.6, strokeWidth: 1.2 }, encoding: { x: across(0.5), y: y('y'), color } },
+        { data: { values: levels }, mark: { type: 'rule', aria: false, strokeWidth: 2.2 }, encoding: { x: across(0), x2: { field: 'x2', ...(dated ? {} : { bandPosition: 1 }) }, y: y('y'), color } },
+        { data: { values: changes }, mark: { type: 'rule', aria: false, strokeDash: [5, 4], color: tone('--soft') }, encoding: { x: across(0) } },
         { data: { values: changes }, mark: { type: 'text', aria: false, align: 'left', dx: 3, fontWeight: 600, color: tone('--ink') },
-          encoding: { x: x(0), y: { value: 8 }, text: { field: 'number' }, tooltip: [{ field: 'text', title: 'changed' }] } },
-        { data: { values: sessions }, mark: { type: 'point', filled: true, size: 70, opacity: 1, cursor: 'pointer' },
-          encoding: { x: x(0.5), y: y('y'),
-            color: { field: 'mark', type: 'nominal', legend: null, scale: { domain: ['session', 'baseline', 'outlier'], range: [tone('--s1'), tone('--s3'), tone('--s2')] } },
-            shape: { field: 'mark', type: 'nominal', legend: null, scale: { domain: ['session', 'baseline', 'outlier'], range: ['circle', 'square', 'triangle-up'] } },
-            tooltip: [['name', 'commit'], ['when', 'measured, UTC'], ['subject', 'subject'], ['value', 'value'], ['change', 'against the baseline'], ['mark', 'kind']]
-              .map(([field, heading]) => ({ field, type: 'nominal', title: heading })) } },
+          encoding: { x: across(0), y: { value: 8 }, text: { field: 'number' }, tooltip: [{ field: 'text', title: 'changed' }] } },
+        { data: { values: points }, mark: { type: 'point', filled: true, cursor: 'pointer' },
+          encoding: { x: across(0.5), y: y('y'), color, shape, size: { condition: { test: 'datum.outlier', value: 150 }, value: 60 }, opacity: { condition: { test: 'datum.outlier', value: 0.45 }, value: 1 },
+            tooltip: [['title', 'line'], ['name', 'commit'], ['when', 'measured, UTC'], ['subject', 'subject'], ['value', 'value'], ['change', 'against the baseline']].map(([field, heading]) => ({ field, type: 'nominal', title: heading })) } },
       ]
-      return { description, layer, ...look() }
+      const drawn = layer.filter((one) => one.data.values.length)
+      return { description: `${title} over ${this.over.value}; the tables have the numbers`, layer: drawn, ...look() }
     }
 
     // One after the other: what is drawn last is what was chosen last.
@@ -122,71 +164,28 @@
     }
 
     async render() {
-      const [series, parts] = [this.series, this.values()]
-      const relative = this.unit.value === 'relative'
-      const title = relative ? `${series.metric}, relative (${series.better} is better)` : `${series.metric} [${series.unit}]`
-      const outliers = series.spikes.length
-      this.said.replaceChildren(
-        `${counted(series.sessions.length, 'session')}, ${counted(series.levels.length, 'level')}${outliers ? `, ${counted(outliers, 'outlier')} (triangles)` : ''}; `
-        + 'squares: the baseline, dotted; lines: levels; bands: 95 % of sessions. ',
-        ...(series.changes.length ? [`Changed in software, settings or machine: ${series.changes.map(([, text], n) => `${n + 1} ${text}`).join('; ')}. `] : []),
-        element('b', { textContent: `${series.verdict}: ` }), series.said)
-      const description = `${title} over ${this.over.value}: ${series.title}, ${counted(series.sessions.length, 'session')}; the tables have the numbers`
-      this.view = await embed(this.plot, this.spec(parts, title, description), parts.sessions.length + parts.repeats.length, this.view)
+      const marks = this.marks()
+      const lines = this.shown.map(([line]) => line)
+      const units = [...new Set(lines.map((line) => line.unit))].join(', ')
+      const named = lines.length === 1 ? lines[0].title : 'Values'
+      const title = { [MEASURED]: `${named} [${units}]`, [RELATIVE]: `${named}, baseline = 1`, [SHARE]: 'Share, efficiency' }[this.unit.value]
+      this.view = await embed(this.plot, this.spec(marks, title), marks.points.length, this.view)
       this.view.addEventListener('click', (_event, item) => {
-        if (item?.datum?.kind !== 'session' && item?.datum?.kind !== 'repeat') return
-        this.pick.value = String(item.datum.n)
+        if (item?.datum?.place === undefined) return
+        this.pick.value = String(item.datum.place)
         this.tell()
       })
-      this.holder.dataset.drawn = String(series.sessions.length)
+      const changed = marks.changes.map(({ number, text: words }) => `${number} ${words}`).join('; ')
+      const judged = lines.filter((line) => line.verdict)
+      this.said.replaceChildren('Heavy lines: levels; bars: 95 % intervals from the repeats; large and pale: outliers. ',
+        ...(changed ? [`Changed in software, settings or machine: ${changed}. `] : []),
+        ...judged.slice(0, 5).flatMap((line) => [element('b', { textContent: `${line.verdict}: ` }), `${line.said} `]))
+      holder.dataset.drawn = String(marks.points.length)
     }
   }
 
-  // A group's chart: one series with its verdict, or several lines, where there are some.
-  class Holder {
-    constructor(holder) {
-      const id = holder.dataset.chart
-      const makers = {
-        series: () => new SeriesChart(holder, this.root, data.groups[id]),
-        components: () => new Components(holder, this.root, data.components[id], data.sessions),
-        speedups: () => new Speedups(holder, this.root, data.speedups[id], data.sessions),
-      }
-      const views = [['series', 'one series with its verdict'], ...(data.components[id]?.length ? [['components', 'several components of a point']] : []),
-        ...(data.speedups[id]?.length ? [['speedups', 'speedup and efficiency']] : [])]
-      const [label, select] = choice('Show', views, 'series')
-      this.root = element('div')
-      holder.replaceChildren(...(views.length > 1 ? [element('div', { className: 'picks show' }, label)] : []), this.root)
-      const show = () => {
-        this.chart?.view?.finalize()
-        this.chart = makers[select.value]()
-      }
-      select.addEventListener('change', show)
-      show()
-    }
-
-    draw() {
-      this.chart.draw()
-    }
-  }
-
-  const woken = []
-  const near = new IntersectionObserver((entries) => {
-    for (const { isIntersecting, target } of entries) {
-      if (!isIntersecting) continue
-      near.unobserve(target)
-      woken.push(new Holder(target))
-    }
-  }, { rootMargin: '400px' })
-  for (const holder of document.querySelectorAll('[data-chart]')) near.observe(holder)
-
+  if (!data.points.length) return
+  const chart = new HistoryChart()
   // Colours of charts are read when they are drawn.
-  matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => woken.forEach((one) => one.draw()))
-
-  // On paper nothing can be unfolded.
-  let unfolded = []
-  addEventListener('beforeprint', () => {
-    unfolded = [...document.querySelectorAll('details.figures-of:not([open])')]
-    for (const one of unfolded) one.open = true
-  })
-  addEventListener('afterprint', () => unfolded.forEach((one) => { one.open = false }))
+  matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => chart.choose())
 })()

@@ -2,27 +2,22 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any, cast
 
 import numpy as np
 
 from scalesweep.ab.pairs import BASE, Pairs
 from scalesweep.ab.targets import Target
-from scalesweep.analysis.multiple import adjusted_p
-from scalesweep.analysis.paired import Paired, paired_verdict, pairs_for
-from scalesweep.analysis.stats import CONFIDENCE
-from scalesweep.analysis.verdicts import IMPROVEMENT, INCONCLUSIVE, LEVEL, REGRESSION
 from scalesweep.config.campaign import Campaign
 from scalesweep.config.history_settings import MARGIN
 from scalesweep.core.errors import UserError
-from scalesweep.core.formatting import finite
 from scalesweep.core.plan_format import PlanExperiment
 from scalesweep.core.record import RECORD
-from scalesweep.history.series_head import POINT
+from scalesweep.history.evidence import Evidence
+from scalesweep.history.series import POINT
 from scalesweep.history.session import FORMULA, Numbers, head_of, usable_record
-from scalesweep.history.settled import SettledPoint
 from scalesweep.history.store import METRIC
+from scalesweep.judge.change import Change, corrected, paired
 from scalesweep.tables.derived import with_derived
 from scalesweep.tables.summary import build_summary
 
@@ -87,41 +82,26 @@ class Measured:
         return 1 if self.row.get("better") == "lower" else -1
 
 
-def verdicts_of(campaign: Campaign, measured: Sequence[Measured]) -> list[Paired]:
-    """A verdict for each point, corrected for their number (Benjamini and Hochberg 1995)."""
-    verdicts = []
+def changes_of(campaign: Campaign, measured: Sequence[Measured]) -> list[Change]:
+    """A verdict for each point, corrected for their number."""
+    changes = []
     for entry in measured:
         metric = entry.row.get("metric", "")
         margin = campaign.history.margin_of(metric) if campaign.history else MARGIN
-        better = entry.row.get("better", "lower")
-        verdicts.append(paired_verdict(entry.base, entry.new, better, margin))
-    tested = [place for place, entry in enumerate(verdicts) if finite(entry.p)]
-    for place, p in zip(tested, adjusted_p([verdicts[at].p for at in tested]), strict=True):
-        verdict = verdicts[place]
-        if verdict.kind in (REGRESSION, IMPROVEMENT) and p > LEVEL:
-            level = 1 - (1 - CONFIDENCE) / len(tested)
-            step = abs(math.log(verdict.ratio))
-            needed = pairs_for(verdict.noise, step, level, verdict.pairs + 1)
-            why = f"one of {len(tested)} points: by chance alone one of them may look like this"
-            verdict = replace(verdict, kind=INCONCLUSIVE, reason=why, needed=needed)
-        verdicts[place] = replace(verdict, p=p)
-    return verdicts
+        pairs = np.array([entry.base, entry.new]).reshape(2, -1)
+        good = np.isfinite(pairs).all(axis=0) & (pairs > 0).all(axis=0)
+        base, new = pairs[:, good]
+        changes.append(paired(base, new, entry.row.get("better", "lower"), margin))
+    return corrected(changes)
 
 
-def settled_point(measured: Measured, verdict: Paired) -> SettledPoint | None:
-    """A point as the history keeps it; None where no pair was measured."""
+def evidence_of(measured: Measured, change: Change, **commits: Any) -> Evidence | None:
+    """A point as the history keeps it; None if no pair was measured."""
     head, row = measured.head, measured.row
     if not head or not row:
         return None
-    fields: dict[str, Any] = {name: head[name] for name in (*POINT, "scaling", "label")}
-    fields |= {name: row[name] for name in ("metric", "phase", "unit", "better")}
-    for name in ("ratio", "low", "high", "p"):
-        value = getattr(verdict, name)
-        fields[name] = value if finite(value) else None
-    fields |= {name: getattr(verdict, name) for name in ("kind", "reason", "pairs", "needed")}
-    return SettledPoint(**fields, base=_mean(measured.base), new=_mean(measured.new))
-
-
-def _mean(values: Sequence[float]) -> float | None:
-    good = np.array([value for value in values if finite(value) and value > 0])
-    return float(np.exp(np.log(good).mean())) if good.size else None
+    point = {name: head[name] for name in POINT}
+    point |= {name: row[name] for name in ("kind", "metric", "phase")}
+    return Evidence(
+        max(measured.started), **commits, label=measured.target.label, point=point, change=change
+    )

@@ -7,36 +7,25 @@ from pathlib import Path
 import pandas as pd
 
 from scalesweep.ab.commits import SHORT, Repository
-from scalesweep.ab.outcome import Measured, settled_point, verdicts_of
+from scalesweep.ab.outcome import Measured, changes_of, evidence_of
 from scalesweep.ab.session import AbSession
-from scalesweep.analysis.paired import MOST_NEEDED
-from scalesweep.analysis.table_io import typed_values, write_csv, write_parquet
-from scalesweep.analysis.verdicts import INCONCLUSIVE
+from scalesweep.analysis.table_io import write_csv, write_parquet
 from scalesweep.config.campaign import Campaign
 from scalesweep.core.errors import UserError
 from scalesweep.core.formatting import PHASES, counted
-from scalesweep.history.run import PAGE, write_history
-from scalesweep.history.settled import Commit, Settled, SettledPoint, keep
-from scalesweep.history.words import settled_change
+from scalesweep.history.evidence import Evidence, keep
+from scalesweep.history.page import PAGE, write_history
+from scalesweep.judge.change import INCONCLUSIVE
+from scalesweep.judge.words import sentence, why
 
 
-def line_of(label: str, point: SettledPoint) -> str:
-    """``regression: steps, ranks 2: step_time +49.8 [48.9, 50.7] %, 5 pairs``."""
-    phase = "" if point.phase == "run" else f", {PHASES[point.phase]}"
-    text = f"{point.kind}: {label}: {point.metric}{phase} {settled_change(point)}, "
-    text += counted(point.pairs, "pair")
-    if point.kind == INCONCLUSIVE:
-        text += f"; {settling(point)}"
-    return text
-
-
-def settling(point: SettledPoint) -> str:
-    """What would settle an inconclusive verdict."""
-    why = f"{point.reason}; " if point.reason else ""
-    if point.needed is None:
-        return f"{why}to settle it would take more than {MOST_NEEDED} repeats of each"
-    more = counted(point.needed - point.pairs, "more repeat")
-    return f"{why}{more} of each would probably settle it (--repeats {point.needed})"
+def line_of(evidence: Evidence) -> str:
+    """``regression: steps, ranks 2: step_time +49.8 [48.9, 50.7] % in 5 pairs.``"""
+    change, phase = evidence.change, evidence.point["phase"]
+    metric = evidence.point["metric"] + (f", {PHASES[phase]}" if phase != "run" else "")
+    text = f"{change.verdict}: {sentence(f'{evidence.label}: {metric}', change)[:-1]}"
+    more = why(change, "pair", 0.0) if change.verdict == INCONCLUSIVE else ""
+    return f"{text} in {counted(len(change.base), 'pair')}. {more}".rstrip()
 
 
 VERDICTS = "verdicts"  # stem of the table next to the runs
@@ -87,40 +76,32 @@ def report(
 
     Raises UserError if no point was measured, and in the end if a run of one has failed.
     """
-    points: list[SettledPoint] = []
+    base, new = commits
+    points: list[Evidence] = []
     failed = 0
-    for entry, verdict in zip(measured, verdicts_of(campaign, measured), strict=True):
+    commits_told = {
+        "base": base, "new": new, "subject": repository.subject(new),
+        "first_bad": first_bad and not between,
+    }  # fmt: skip
+    for entry, change in zip(measured, changes_of(campaign, measured), strict=True):
         if entry.failure:
-            side, why = entry.failure
+            side, cause = entry.failure
             failed += 1
-            say(f"failed: {entry.target.label}: {side}: {why}")
-        if point := settled_point(entry, verdict):
+            say(f"failed: {entry.target.label}: {side}: {cause}")
+        if point := evidence_of(entry, change, **commits_told):
             points.append(point)
-            say(line_of(entry.target.label, point))
+            say(line_of(point))
     if not points:
         raise UserError(f"{folder}: no pair of runs has been finished; call it again to go on")
-    rows = [asdict(point) for point in points]
-    table = pd.DataFrame({name: typed_values([row[name] for row in rows]) for name in rows[0]})
+    table = pd.DataFrame(
+        [{"label": p.label, **p.point, **asdict(p.change), "pairs": len(p.change.base)}
+         for p in points]
+    ).drop(columns=["base", "new"])  # fmt: skip
     write_csv(table, folder / f"{VERDICTS}.csv")
     write_parquet(table, folder / f"{VERDICTS}.parquet", {})
     say(f"verdicts: {folder / VERDICTS}.csv")
-    if campaign.history and commits[0] != commits[1]:
-        base, new = (
-            Commit(commit, repository.time(commit), repository.subject(commit))
-            for commit in commits
-        )
-        measurement = Settled(
-            started=max(start for entry in measured for start in entry.started),
-            campaign=campaign.name,
-            results=str(folder.resolve()),
-            repository=str(repository.top),
-            base=base,
-            new=new,
-            points=points,
-            first_bad=first_bad,
-            between=between,
-        )
-        keep(campaign.history.folder, measurement)
+    if campaign.history and base != new:
+        keep(campaign.history.folder, points)
         if (campaign.history.folder / "sessions").is_dir():
             write_history(campaign.history)
             say(f"history: {campaign.history.folder / PAGE}")

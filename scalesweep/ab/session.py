@@ -81,7 +81,7 @@ def history_seconds(campaign: Campaign, targets: Sequence[Target]) -> Mapping[st
         return {}
     columns = ["site", "benchmark", "run_id", "started", "ended", "repeat"]
     try:
-        rows = load(campaign.history.folder, columns).rows.to_pandas()
+        rows = load(campaign.history.folder, columns).rows
     except UserError:
         return {}  # none yet
     rows = rows[rows["site"] == campaign.site.name].drop_duplicates(["run_id", "started"])

@@ -3,11 +3,10 @@
 import argparse
 from collections import Counter
 
-from scalesweep.analysis.verdicts import VERDICTS
 from scalesweep.core.errors import UserError
 from scalesweep.core.formatting import counted
-from scalesweep.history.run import PAGE, regressions, settled_regressions, write_history
-from scalesweep.history.words import line_of, settled_line
+from scalesweep.history.page import PAGE, regressions, write_history
+from scalesweep.judge.change import VERDICTS
 from scalesweep.smk.campaign_args import open_campaign
 
 
@@ -22,13 +21,12 @@ def run(args: argparse.Namespace) -> None:
             f"{campaign.file}: names no history: add `history: FOLDER`, or --history FOLDER"
         )
     history = write_history(campaign.history)
-    counts = Counter(series.verdict.kind for series in history.series)
-    tally = ", ".join(f"{counts[kind]} {kind}" for kind in VERDICTS if counts[kind])
+    counts = Counter(line.change.verdict for line in history.judged if line.change)
+    tally = ", ".join(f"{counts[verdict]} {verdict}" for verdict in VERDICTS if counts[verdict])
     print(f"{counted(history.sessions, 'session')}: {tally or 'nothing to judge'}")
-    worse = [line_of(regression) for regression in regressions(history)]
-    worse += [settled_line(*regression) for regression in settled_regressions(history)]
-    for told_line in worse:
-        print(told_line)
+    worse = regressions(history)
+    for text in worse:
+        print(text)
     print(f"history: {campaign.history.folder / PAGE}")
     if args.fail_on and worse:
         raise UserError(counted(len(worse), "regression"))

@@ -8,7 +8,7 @@ from pathlib import Path
 from scalesweep.ab.commits import Repository, top_of
 from scalesweep.config.campaign import load_campaign
 from scalesweep.core.errors import UserError
-from scalesweep.history.run import PAGE
+from scalesweep.history.page import PAGE
 from scalesweep.history.session import sessions_of
 from scalesweep.history.store import kept_as_others
 from scalesweep.importers import LOGS, PROFILES, TABLE, cli

@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 
 from scalesweep.core.files import write_atomic
-from scalesweep.history.run import PAGE, write_history
+from scalesweep.history.page import PAGE, write_history
 from scalesweep.history.session import sessions_of
 from scalesweep.history.store import append
 from scalesweep.smk.campaign_args import add_campaign, campaign_of

@@ -1,307 +1,349 @@
-"""The page of a history: verdicts first, then every point, its series, and the sessions."""
+"""The page of a history and its tables: verdicts first, then every point, and the sessions."""
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from markupsafe import Markup
+import pandas as pd
 
-from scalesweep.analysis.levels import LEAST_LEVEL, SPIKE
-from scalesweep.analysis.verdicts import (
+from scalesweep.analysis.table_io import write_csv, write_parquet
+from scalesweep.config.history_settings import HistorySettings
+from scalesweep.core.files import write_atomic
+from scalesweep.core.formatting import PHASES, finite, listed, number, percent
+from scalesweep.experiment.cells import Text, headings, number_cell, table
+from scalesweep.history.evidence import Evidence
+from scalesweep.history.series import History, Line, SessionFacts, read_history
+from scalesweep.judge.change import (
     CONFOUNDED,
     IMPROVEMENT,
     INCONCLUSIVE,
-    LEAST_SESSIONS,
     REGRESSION,
-    STABLE,
-    TREND,
     VERDICTS,
-    WINDOWS,
+    Change,
 )
-from scalesweep.core.formatting import finite, number, percent
-from scalesweep.experiment.cells import Text, headings, number_cell, table
-from scalesweep.figures.missing import Failed, tried
-from scalesweep.history.chart_data import chart_data
-from scalesweep.history.figure import draw_series
-from scalesweep.history.judged import History, Judged
-from scalesweep.history.session_facts import SessionFacts
-from scalesweep.history.settled import Settled
-from scalesweep.history.speedups import Speedup
-from scalesweep.history.views import Views
-from scalesweep.history.words import (
-    change_of,
-    ledger_words,
-    place_of,
-    range_of,
-    sentence_of,
-    settled_change,
-    title_of,
-)
+from scalesweep.judge.facts import differences
+from scalesweep.judge.over_time import NEWEST, STABLE
+from scalesweep.judge.words import ratio_words, sentence, why
 from scalesweep.report.html_assets import assets, render
 from scalesweep.report.links import Links
+from scalesweep.state.results_folder import claim_folder
 
-TEMPLATE = "history.html.j2"
-SCRIPTS = ("tables.js", "compare.js", "charts.js", "history_several.js", "history.js")
+PAGE, TABLES = "history.html", "tables"
+SCRIPTS = ("tables.js", "compare.js", "charts.js", "history.js")
 # What one page may hold; the rest is in the CSV files.
-MAX_SENTENCES, MAX_ROWS, MAX_FIGURES, MAX_SESSIONS, MAX_SETTLED = 60, 2000, 24, 1000, 500
-MAX_SPEEDUPS = 60  # of a place
-CHANGES = (REGRESSION, TREND, CONFOUNDED, IMPROVEMENT)
-_LEVELS = {REGRESSION: "warning", TREND: "warning", CONFOUNDED: "open", IMPROVEMENT: "confirmed"}
+MAX_SENTENCES, MAX_ROWS, MAX_SESSIONS, MAX_VALUES = 60, 2000, 1000, 200_000
+_LEVELS = {REGRESSION: "warning", CONFOUNDED: "open", IMPROVEMENT: "confirmed"}
 _KINDS = {REGRESSION: "bad", IMPROVEMENT: "good"}
+_HEAD = ("site", "source", "benchmark", "version", "device", "scaling", "label", "workers", "kind",
+         "metric", "phase", "unit", "better")  # fmt: skip
 
 
-def ranked(series: Iterable[Judged]) -> list[Judged]:
+def write_history(settings: HistorySettings) -> History:
+    """Read a history, judge it, and write ``history.html`` and ``tables/`` into its folder.
+
+    Raises UserError if there is none, or it cannot be read.
+    """
+    history = read_history(settings)
+    claim_folder(settings.folder, "history")
+    for name, frame in (("verdicts", verdict_table(history)), ("values", value_table(history))):
+        write_csv(frame, settings.folder / TABLES / f"{name}.csv")
+        write_parquet(frame, settings.folder / TABLES / f"{name}.parquet", {})
+    page = settings.folder / PAGE
+    write_atomic(page, render_history(history, settings.folder, page))
+    return history
+
+
+def _verdict(line: Line) -> Change:
+    assert line.change is not None
+    return line.change
+
+
+def ranked(lines: Iterable[Line]) -> list[Line]:
     """By verdict, the gravest first; main metrics before others, large changes before small."""
     return sorted(
-        series,
-        key=lambda series: (
-            VERDICTS.index(series.verdict.kind),
-            not series.main,
-            -abs(math.log(series.verdict.ratio)) if finite(series.verdict.ratio) else 0.0,
+        lines,
+        key=lambda line: (
+            VERDICTS.index(_verdict(line).verdict),
+            not line.main,
+            -abs(math.log(_verdict(line).ratio)) if finite(_verdict(line).ratio) else 0.0,
         ),
     )
 
 
-def render_history(
-    history: History, views: Views, folder: Path, out: Path, files: Sequence[str]
-) -> str:
-    """The page as HTML, to be written to ``out``; everything from sessions is escaped.
+def regressions(history: History) -> list[str]:
+    """A line for each regression, the gravest first, and for those measured alternately that no
+    session has yet."""
+    texts = [
+        f"{REGRESSION}: {told_of(line)}" for line in ranked(history.judged)
+        if _verdict(line).verdict == REGRESSION
+    ]  # fmt: skip
+    commits = {session.commit for line in history.lines for session in line.sessions}
+    return texts + [
+        f"{REGRESSION}: {entry.label}: {entry.point['metric']} {ratio_words(entry.change)} from "
+        f"{entry.base[:10]} to {entry.new[:10]} ({entry.subject}), measured alternately."
+        for entry in history.evidence
+        if entry.change.verdict == REGRESSION and entry.new not in commits
+    ]  # fmt: skip
 
-    ``views``: its components and speedups; ``files``: relative addresses of the tables.
-    """
-    order = ranked(history.series)
-    changed = [series for series in order if series.verdict.kind in CHANGES]
-    groups: dict[str, list[Judged]] = {}
-    for series in order:
-        groups.setdefault(place_of(series), []).append(series)
-    figures = _figures(order)
-    share = max(30, MAX_ROWS // max(len(groups), 1))
-    sessions = _sessions(history.series)
+
+def title_of(line: Line) -> str:
+    """The metric, and the phase if it is not the whole run."""
+    return (
+        f"{line.metric}, {PHASES[line.phase]}" if line.phase in ("init", "later") else line.metric
+    )
+
+
+def place_of(line: Line) -> str:
+    """Where it was measured, and what scaled."""
+    scaling = "" if line.scaling == "none" else f", {line.scaling} scaling"
+    mark = "" if line.source == "measured" else f" ({line.source})"
+    return f"{line.benchmark} on {line.site}{mark}, {line.device.upper()}{scaling}"
+
+
+def told_of(line: Line) -> str:
+    """The verdict of a line in words."""
+    change, since = _verdict(line), line.since
+    if since and change.new and line.sessions[change.new[0]].subject:
+        since += f" ({line.sessions[change.new[0]].subject})"
+    return sentence(f"{place_of(line)}, {line.where}: {title_of(line)}", change, since)
+
+
+def verdict_table(history: History) -> pd.DataFrame:
+    """A row per point and metric that is judged, the gravest verdicts first."""
+    rows = []
+    for line in ranked(history.judged):
+        change = _verdict(line)
+        names = [[line.sessions[n].name for n in side] for side in (change.base, change.new)]
+        rows.append(
+            {name: getattr(line, name) for name in (*_HEAD, "main", "margin")}
+            | {name: getattr(change, name) for name in
+               ("verdict", "reason", "ratio", "low", "high", "p", "adjusted", "needed")}
+            | {
+                "sessions": len(line.sessions),
+                "noise": line.levels.noise if line.levels else math.nan,
+                "autocorrelation": line.levels.r if line.levels else math.nan,
+                "base": " ".join(names[0]), "new": " ".join(names[1]), "since": line.since,
+                "alternate": line.evidence.change.verdict if line.evidence else None,
+                "alternate_ratio": line.evidence.change.ratio if line.evidence else math.nan,
+            }
+        )  # fmt: skip
+    return pd.DataFrame(rows)
+
+
+def value_table(history: History) -> pd.DataFrame:
+    """A row per line (metric, term, part, speedup) and session."""
+    frames = [
+        pd.DataFrame(
+            {name: getattr(line, name) for name in _HEAD}
+            | {
+                "session": [session.session for session in line.sessions],
+                "commit": [session.commit for session in line.sessions],
+                "started": [session.started.isoformat() for session in line.sessions],
+                "mean": line.estimates[0], "low": line.estimates[1], "high": line.estimates[2],
+                "share": math.nan if line.shares is None else line.shares,
+            }
+        )
+        for line in history.lines
+    ]  # fmt: skip
+    return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
+
+
+def render_history(history: History, folder: Path, out: Path) -> str:
+    """The page as HTML, to be written to ``out``; everything from sessions is escaped."""
+    order = ranked(history.judged)
+    groups: dict[str, list[Line]] = {}
+    for line in order:
+        groups.setdefault(place_of(line), []).append(line)
+    changed = [line for line in order if _verdict(line).verdict in _LEVELS]
+    newest = {s.session: s for line in history.lines for s in line.sessions}
+    sessions = sorted(newest.values(), key=lambda session: session.started, reverse=True)
     links = Links(out)
-    charts = {f"g{place}": group for place, group in enumerate(groups.values(), 1)}
-    data = chart_data(charts, views, links)
+    share = max(30, MAX_ROWS // max(len(groups), 1))
     context = {
         "folder": str(folder),
         "history": history,
-        "spans": [min(s.started for s in sessions), max(s.started for s in sessions)]
-        if sessions
-        else [],
-        "points": len({(o.site, o.benchmark, o.version, o.identity) for o in order}),
-        "changed": [_finding(series) for series in changed[:MAX_SENTENCES]],
+        "spans": [sessions[-1].started, sessions[0].started] if sessions else [],
+        "points": len({line.point for line in order}),
+        "changed": [_finding(line) for line in changed[:MAX_SENTENCES]],
         "more_changed": max(len(changed) - MAX_SENTENCES, 0),
-        "open": [sentence_of(o) for o in order if o.verdict.kind == INCONCLUSIVE][:MAX_SENTENCES],
+        "open": [
+            f"{told_of(line)} {why(_verdict(line), 'session', line.margin)}"
+            for line in order if _verdict(line).verdict == INCONCLUSIVE
+        ][:MAX_SENTENCES],
         "counts": _counts(groups),
         "groups": [
-            {
-                "name": name,
-                "table": _series_table(name, group, share),
-                "chart": chart if data["groups"][chart] else "",
-                "figures": [figures[id(series)] for series in group if id(series) in figures],
-                "speedups": _speedup_table(
-                    name, [s for s in views.speedups if any(s.main is series for series in group)]
-                ),
-                "left_out": sum(series.shown is not None for series in group)
-                - len(data["groups"][chart]),
-            }
-            for (name, group), chart in zip(groups.items(), charts, strict=True)
+            {"name": name, "table": _line_table(name, group, share)}
+            for name, group in groups.items()
         ],
-        "data": data,
-        "views_left_out": views.left_out,
-        "settled": _settled_table(history.settled),
-        "sessions": _session_table(sessions, links),
-        "judged": sum(finite(series.verdict.p) for series in order),
-        "rules": {
-            "least": LEAST_SESSIONS, "stable": STABLE, "window": max(WINDOWS), "spike": SPIKE,
-            "level": LEAST_LEVEL,
-        },
-        "files": files,
+        "data": chart_data(history.lines, order, links),
+        "alternate": _alternate_table(history.evidence),
+        "sessions": _session_table(sessions[:MAX_SESSIONS], links),
+        "left_out": max(len(sessions) - MAX_SESSIONS, 0),
+        "judged": sum(finite(_verdict(line).p) for line in order),
+        "rules": {"stable": STABLE, "least": STABLE + NEWEST},
+        "files": [f"./{TABLES}/{name}.csv" for name in ("verdicts", "values")],
         "assets": assets(SCRIPTS),
     }  # fmt: skip
-    return render(TEMPLATE, context, {"day": lambda moment: f"{moment:%Y-%m-%d %H:%M}"})
+    return render("history.html.j2", context, {"day": lambda moment: f"{moment:%Y-%m-%d %H:%M}"})
 
 
-def _finding(series: Judged) -> dict[str, Any]:
-    terms = ledger_words(series.ledger)
-    rows = [[Text(term), *(Text(cell, None, "num") for cell in cells)] for term, *cells in terms]
-    head = headings("Term", "Base, ms", "New, ms", "Difference, ms",
-                    numbers=("Base, ms", "New, ms", "Difference, ms"))  # fmt: skip
-    return {
-        "tag": series.verdict.kind,
-        "level": _LEVELS[series.verdict.kind],
-        "text": sentence_of(series),
-        "ledger": table("Where the time of a step goes, before and after", head, rows)
-        if terms
-        else None,
-    }
+def _finding(line: Line) -> dict[str, str]:
+    more = [why(_verdict(line), "session", line.margin, line.others)]
+    if line.evidence:
+        base, new = line.evidence.base[:10], line.evidence.new[:10]
+        shown = line.evidence.change
+        more.append(
+            f"{base} and {new} measured alternately: {ratio_words(shown)}, {shown.verdict}."
+        )
+    verdict = _verdict(line).verdict
+    return {"tag": verdict, "level": _LEVELS[verdict], "text": told_of(line),
+            "more": " ".join(filter(None, more))}  # fmt: skip
 
 
-def _counts(groups: dict[str, list[Judged]]) -> dict[str, Any]:
+def _counts(groups: Mapping[str, Sequence[Line]]) -> dict[str, Any]:
     """Verdicts by place."""
     words = [verdict.capitalize() for verdict in VERDICTS]
     head = headings("Where", "Points and metrics", *words, numbers=["Points and metrics", *words])
     rows = []
     for name, group in groups.items():
-        count = Counter(series.verdict.kind for series in group)
-        cells = [number_cell(len(group), str(len(group)))]
-        cells += [number_cell(count[verdict], str(count[verdict])) for verdict in VERDICTS]
-        rows.append([Text(name), *cells])
+        count = Counter(_verdict(line).verdict for line in group)
+        numbers = [len(group), *(count[verdict] for verdict in VERDICTS)]
+        rows.append([Text(name), *(number_cell(n, str(n)) for n in numbers)])
     return table("Verdicts by benchmark and site", head, rows)
 
 
-def _series_table(name: str, group: Sequence[Judged], limit: int) -> dict[str, Any]:
+def _line_table(name: str, group: Sequence[Line], limit: int) -> dict[str, Any]:
     """Every point and metric of a place."""
-    numbers = ("Change", "Margin", "p, corrected", "Sessions", "Noise, repeats", "Noise, sessions")
-    head = headings(
-        "Point", "Metric", "Verdict", "Change", "Since", "Margin", "p, corrected", "Sessions",
-        "Noise, repeats", "Noise, sessions", numbers=numbers,
-    )  # fmt: skip
+    numbers = ("Change", "Margin", "p, corrected", "Sessions", "Noise")
+    head = headings("Point", "Metric", "Verdict", "Change", "Since", *numbers[1:], numbers=numbers)
     rows = []
-    for series in group[:limit]:
-        verdict, shown = series.verdict, series.shown
-        noise = [shown.within, shown.between] if shown else [math.nan, math.nan]
-        rows.append(
-            [
-                Text(series.point),
-                Text(title_of(series)),
-                Text(verdict.kind, str(VERDICTS.index(verdict.kind)), _KINDS.get(verdict.kind, "")),
-                number_cell(verdict.ratio, change_of(series)),
-                Text(range_of(series) or "–"),
-                number_cell(series.margin, percent(series.margin)),
-                number_cell(verdict.adjusted, _p(verdict.adjusted)),
-                number_cell(len(series.sessions), str(len(series.sessions))),
-                *(number_cell(value, percent(value)) for value in noise),
-            ]
-        )
-    return table(f"Points of {name}", head, rows, len(group), ("row", "tables/verdicts.csv"))
+    for line in group[:limit]:
+        change = _verdict(line)
+        noise = line.levels.noise if line.levels else math.nan
+        p = "< 0.0001" if change.adjusted < 0.0001 else number(change.adjusted, 2)
+        rows.append([
+            Text(line.where),
+            Text(title_of(line)),
+            _verdict_cell(change.verdict),
+            number_cell(change.ratio, ratio_words(change)),
+            Text(line.since or "–"),
+            number_cell(line.margin, percent(line.margin)),
+            number_cell(change.adjusted, p if finite(change.adjusted) else "–"),
+            number_cell(len(line.sessions), str(len(line.sessions))),
+            number_cell(noise, percent(noise) if finite(noise) else "–"),
+        ])  # fmt: skip
+    return table(f"Points of {name}", head, rows, len(group), ("row", f"{TABLES}/verdicts.csv"))
 
 
-def _speedup_table(name: str, speedups: Sequence[Speedup]) -> dict[str, Any]:
-    """Each scaling series and count in its first and in its newest session."""
-    numbers = ("Workers", "Sessions", "First", "Newest", "Least", "Most", "Ideal")
-    head = headings("Series", "Metric", "Against", *numbers[:2], "First", "Newest", "Least", "Most",
-                    "Ideal", numbers=numbers)  # fmt: skip
-    rows = []
-    for speedup in speedups:
-        for count, ideal, values in zip(
-            speedup.counts, speedup.ideals, speedup.values, strict=True
-        ):
-            known = np.flatnonzero(np.isfinite(values[0])).tolist()
-            if not known:
-                continue
-            ends = [values[:, place].tolist() for place in (known[0], known[-1])]
-            seen = values[0, known]
-            rows.append(
-                [
-                    Text(speedup.title or "all points"),
-                    Text(title_of(speedup.main)),
-                    Text(f"{speedup.scale} {speedup.base}"),
-                    number_cell(count, str(count)),
-                    number_cell(len(known), str(len(known))),
-                    *(number_cell(mean, _spanned(mean, low, high)) for mean, low, high in ends),
-                    *(number_cell(float(value), number(float(value)))
-                      for value in (seen.min(), seen.max())),
-                    number_cell(ideal or math.nan, number(ideal) if ideal else "–"),
-                ]
-            )  # fmt: skip
-    more = ("row", "tables/speedups.csv")
-    return table(f"Speedup of {name}", head, rows[:MAX_SPEEDUPS], len(rows), more)
+def _verdict_cell(verdict: str) -> Text:
+    return Text(verdict, str(VERDICTS.index(verdict)), _KINDS.get(verdict, ""))
 
 
-def _spanned(mean: float, low: float, high: float) -> str:
-    """``1.93 [1.90, 1.96]``."""
-    return number(mean) + (f" [{number(low)}, {number(high)}]" if finite(low, high) else "")
-
-
-def _settled_table(settled: Sequence[Settled]) -> dict[str, Any]:
+def _alternate_table(evidence: Sequence[Evidence]) -> dict[str, Any]:
     """Commits that were measured alternately, a row for each point, the newest first."""
-    numbers = ("Change", "Pairs")
-    head = headings(
-        "Measured, UTC", "Base", "New", "Point", "Metric", "Verdict", "Change", "Pairs", "Search",
-        numbers=numbers,
-    )  # fmt: skip
-    rows = []
-    for outcome in settled:
-        search = ""
-        if outcome.first_bad:
-            few = f"one of {outcome.between + 1} commits after base"
-            search = few if outcome.between else "new is the first bad commit"
-        for point in outcome.points:
-            label = f"{point.benchmark}, {point.label or 'the only point'}"
-            order = str(VERDICTS.index(point.kind)) if point.kind in VERDICTS else ""
-            change = number_cell(point.ratio or math.nan, settled_change(point))
-            rows.append(
-                [
-                    Text(f"{outcome.started[:16].replace('T', ' ')}", outcome.started),
-                    Text(outcome.base.commit[:10]),
-                    Text(f"{outcome.new.commit[:10]} {outcome.new.subject}"),
-                    Text(label),
-                    Text(point.metric),
-                    Text(point.kind, order, _KINDS.get(point.kind, "")),
-                    change,
-                    number_cell(point.pairs, str(point.pairs)),
-                    Text(search or "–"),
-                ]
-            )
-    more = ("row", "settled/")
-    return table("Commits measured alternately", head, rows[:MAX_SETTLED], len(rows), more)
+    head = headings("Measured, UTC", "Base", "New", "Point", "Metric", "Verdict", "Change", "Pairs",
+                    numbers=("Change", "Pairs"))  # fmt: skip
+    rows = [
+        [
+            Text(entry.started[:16].replace("T", " "), entry.started),
+            Text(entry.base[:10]),
+            Text(f"{entry.new[:10]} {entry.subject}" + " (first bad commit)" * entry.first_bad),
+            Text(entry.label),
+            Text(str(entry.point["metric"])),
+            _verdict_cell(entry.change.verdict),
+            number_cell(entry.change.ratio, ratio_words(entry.change)),
+            number_cell(len(entry.change.base), str(len(entry.change.base))),
+        ]
+        for entry in evidence
+    ]
+    return table("Commits measured alternately", head, rows)
 
 
-def _p(value: float) -> str:
-    if not finite(value):
-        return "–"
-    return "< 0.0001" if value < 0.0001 else number(value, 2)
+def _session_table(sessions: Sequence[SessionFacts], links: Links) -> list[dict[str, Any]]:
+    return [
+        {
+            "started": session.started,
+            "cells": [
+                session.name + (" (local changes)" if session.dirty else ""), session.subject,
+                session.tags, listed(session.hosts.split(), 3),
+            ],
+            "href": _link(Path(session.results) / "report.html", links),
+            "results": session.results,
+        }
+        for session in sessions
+    ]  # fmt: skip
 
 
-def _figures(order: Sequence[Judged]) -> dict[int, dict[str, Any]]:
-    """Figures of the gravest series, by the identity of each."""
-    chosen = [series for series in order if series.shown is not None and len(series.sessions) > 1]
-    chosen = chosen[:MAX_FIGURES]
-    drawn = [tried(_figure, chosen, place) for place in range(len(chosen))]
+def _link(path: Path, links: Links) -> str:
+    """The address of what is still there; empty if it is not."""
+    return links.to(path) if path.exists() else ""
+
+
+def chart_data(lines: Sequence[Line], order: Sequence[Line], links: Links) -> dict[str, Any]:
+    """What resources/history.js draws: points with their lines, and the sessions that these name.
+
+    Points with the gravest verdicts come first; beyond ``MAX_VALUES`` numbers they are left out.
+    """
+    by_point: dict[tuple[Any, ...], list[Line]] = {line.point: [] for line in order}
+    for line in [*order, *(line for line in lines if line.change is None)]:
+        by_point.setdefault(line.point, []).append(line)
+    known: dict[tuple[str, str], int] = {}
+    sessions: list[dict[str, Any]] = []
+    points, left = [], MAX_VALUES
+    for group in by_point.values():
+        left -= sum(4 * len(line.sessions) for line in group)
+        if left < 0:
+            break
+        for line in group:
+            for session in line.sessions:
+                key = (session.session, line.site)
+                if key not in known:
+                    known[key] = len(sessions)
+                    sessions.append(_chart_session(session, line.site, links))
+        title = f"{place_of(group[0])}: {group[0].where}"
+        data = [_chart_line(line, [known[s.session, line.site] for s in line.sessions])
+                for line in group]  # fmt: skip
+        points.append({"title": title, "lines": data})
+    return {"points": points, "sessions": sessions}
+
+
+def _chart_session(session: SessionFacts, site: str, links: Links) -> dict[str, Any]:
+    results = Path(session.results)
     return {
-        id(series): {"caption": f"{series.point}: not drawn, {result.reason}.", "svg": None}
-        if isinstance(result, Failed)
-        # Written by scalesweep.figures, which serialises every label as XML text.
-        else {"caption": result[0], "svg": Markup(result[1])}
-        for series, result in zip(chosen, drawn, strict=True)
-    }
+        "name": session.name, "started": session.started.isoformat(timespec="seconds"),
+        "subject": session.subject, "tags": session.tags, "hosts": session.hosts,
+        "results": session.results, "report": _link(results / "report.html", links),
+        "records": _link(results / "runs" / site, links),
+    }  # fmt: skip
 
 
-def _figure(chosen: Sequence[Judged], place: int) -> tuple[str, str]:
-    drawing, svg = draw_series(chosen[place], f"series-{place + 1}")
-    return drawing.caption, svg
+def _chart_line(line: Line, places: Sequence[int]) -> dict[str, Any]:
+    """A line of the chart: estimates by session, the places of its baseline, its levels, and what
+    changed from one session to the next."""
+    levels, change = line.levels, line.change
+    base = list(change.base) if change and change.base else [0]
+    steps = []
+    if line.main and change:
+        for before, place in pairwise(range(len(places))):
+            facts = [line.sessions[n].known for n in (before, place)]
+            if what := [str(d) for d in differences(facts[:1], facts[1:]) if d.apart]:
+                steps.append([place, listed(what)])
+    return {
+        "title": title_of(line), "kind": line.kind, "unit": line.unit, "better": line.better,
+        "main": line.main, "sessions": places, "base": base, "changes": steps,
+        "verdict": change.verdict if change else "", "said": told_of(line) if change else "",
+        **{name: list(map(_short, row)) for name, row in
+           zip(("mean", "low", "high"), line.estimates.tolist(), strict=True)},
+        "share": None if line.shares is None else list(map(_short, line.shares.tolist())),
+        "runs": line.runs if change else [],
+        "spikes": list(levels.spikes) if levels and change else [],
+        "levels": [[at, end - 1, _short(math.exp(mean))] for at, end, mean in levels.levels]
+        if levels and change else [],
+    }  # fmt: skip
 
 
-def _sessions(series: Iterable[Judged]) -> list[SessionFacts]:
-    """All sessions, the newest first."""
-    newest: dict[str, SessionFacts] = {}
-    for judged in series:
-        for session in judged.sessions:
-            known = newest.setdefault(session.session, session)
-            if session.started < known.started:
-                newest[session.session] = session
-    return sorted(newest.values(), key=lambda session: session.started, reverse=True)
-
-
-def _session_table(sessions: Sequence[SessionFacts], links: Links) -> dict[str, Any]:
-    head = headings("Started, UTC", "Commit", "Subject", "Tags", "Hosts", "Results")
-    head[-1] = Text("Report", None, "link")
-    rows = []
-    for session in sessions[:MAX_SESSIONS]:
-        report = Path(session.results) / "report.html"
-        rows.append(
-            {
-                "cells": [
-                    Text(f"{session.started:%Y-%m-%d %H:%M}", session.started.isoformat()),
-                    Text(session.name + (" (local changes)" if session.dirty else "")),
-                    Text(session.subject),
-                    Text(session.tags),
-                    Text(session.hosts if len(session.hosts) < 40 else f"{session.hosts[:37]}..."),
-                ],
-                "href": links.to(report) if report.is_file() else "",
-                "results": session.results,
-            }
-        )
-    return {"head": head, "rows": rows, "left_out": max(len(sessions) - MAX_SESSIONS, 0)}
+def _short(value: float) -> float | None:
+    return float(f"{value:.6g}") if finite(value) else None

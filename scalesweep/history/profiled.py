@@ -29,10 +29,10 @@ def profiled_runs(results: Path, entry: PlanExperiment) -> Iterator[tuple[PlanPr
             continue
         frame = read_frame(path, ["run_id", name, "ms", "share"])
         for run_id, part, ms, share in frame.itertuples(index=False):
-            for value, unit in ((ms, "ms"), (share, "1")):
+            for value, unit, title in ((ms, "ms", str(part)), (share, "1", f"share of {part}")):
                 if finite(value):
                     row = {
-                        "kind": PART, "metric": str(part), "phase": table, "value": float(value),
+                        "kind": PART, "metric": title, "phase": table, "value": float(value),
                         "unit": unit, "better": "lower", "main": False, "judged": False,
                     }  # fmt: skip
                     rows.setdefault(str(run_id), []).append(row)

@@ -30,8 +30,9 @@ from scalesweep.core.plan_format import PlanExperiment, PlanProfile, PlanRun, re
 from scalesweep.core.record import RECORD, record_bytes
 from scalesweep.core.record_check import BadRecordError
 from scalesweep.history.profiled import profiled_runs
-from scalesweep.history.store import CANARY, LEDGER, METRIC, PART, RunKey, Session
+from scalesweep.history.store import CANARY, METRIC, PART, TERM, RunKey, Session
 from scalesweep.history.tracked import Tracker
+from scalesweep.judge.facts import facts_of
 from scalesweep.state.record_reader import parse_record
 from scalesweep.tables import canary_rates
 from scalesweep.tables.epoch_curves import ACCOUNT, PARTS
@@ -40,6 +41,7 @@ from scalesweep.tables.provenance import run_facts
 _COMMIT = "git commit"  # has columns of its own
 _MAIN = "total_throughput"  # of a benchmark that names no main metric
 _MS = 1e3
+WHOLE = "One step"  # the term that all others add up to
 # Units of time, and seconds in each.
 SECONDS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0}
 _CANARY_UNITS = {
@@ -222,14 +224,7 @@ def _identity(
 def _surroundings(record: Mapping[str, Any], campaign: Campaign) -> dict[str, Any]:
     """Hosts, launcher, program and facts of a run; facts as a map in JSON."""
     run = run_facts(record)
-    facts: dict[str, dict[str, None]] = {}
-    for kind, _ in run.hardware:
-        for name, value in kind:
-            facts.setdefault(name, {})[value] = None
-    known = {name: " | ".join(sorted(values)) for name, values in facts.items()}
-    for name, value in run.environment:
-        if not name.startswith(_COMMIT):
-            known.setdefault(name, value)
+    known = {k: v for k, v in facts_of(run).items() if not k.startswith(_COMMIT)}
     frameworks = {e.benchmark.name: e.benchmark.framework for e in campaign.experiments}
     of_site = campaign.site.launch_for(frameworks.get(record["benchmark"]))
     own = (record.get("program") or {}).get("launch") or of_site
@@ -276,7 +271,7 @@ class Numbers:
         )
 
     def of(self, place: int, profiler: str = "run") -> Iterator[dict[str, Any]]:
-        """The rows of a run: its means, the terms of its ledger in ms per step, its parts in s.
+        """The rows of a run: its means, the terms of its step in ms, its parts in s.
 
         ``profiler``: what the parts are of, which is their phase: two tools see different ones.
 
@@ -301,7 +296,7 @@ class Numbers:
             }
         text = self._accounts[place] if self._accounts else None
         if isinstance(text, str):
-            yield from _ledger(StepAccount.from_json(json.loads(text)))
+            yield from _terms(StepAccount.from_json(json.loads(text)))
         text = self._canaries[place] if self._canaries else None
         if isinstance(text, str):
             yield from _canary(json.loads(text))
@@ -335,12 +330,12 @@ def _parts(parts: Mapping[str, float], profiler: str) -> Iterator[dict[str, Any]
         }  # fmt: skip
 
 
-def _ledger(account: StepAccount) -> Iterator[dict[str, Any]]:
-    terms: Iterable[str] = [*TERMS, "elapsed"]
-    for term in terms:
+def _terms(account: StepAccount) -> Iterator[dict[str, Any]]:
+    """The terms of a run's step in ms, by their titles, and the whole."""
+    for term, title in {**TERMS, "elapsed": WHOLE}.items():
         value = getattr(account, term)
         if value is not None and math.isfinite(value):
             yield {
-                "kind": LEDGER, "metric": term, "phase": account.form, "value": value * _MS,
+                "kind": TERM, "metric": title, "phase": account.form, "value": value * _MS,
                 "unit": "ms", "better": "lower", "main": False, "judged": False,
             }  # fmt: skip

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from scalesweep.analysis.verdicts import REGRESSION
 from scalesweep.core.files import canonical_json
-from scalesweep.history.settled import Commit, Settled, SettledPoint
+from scalesweep.history.evidence import Evidence
 from scalesweep.history.store import METRIC, Session, append
+from scalesweep.judge.change import REGRESSION, Change
 
 FACTS = {"CPU": "CPU A", "tensorflow": "2.18.1", "horovod": "0.28.1", "HOROVOD_CYCLE_TIME": "1"}
 DAY_0 = datetime(2026, 1, 1, tzinfo=UTC)
@@ -75,7 +75,7 @@ def make_session(fake: FakeSession) -> Session:
                 "better": fake.better, "main": True, "judged": True, "ideal": fake.ideal,
             }  # fmt: skip
             ledger: list[dict[str, Any]] = [
-                {"kind": "ledger", "metric": term, "phase": "steps", "value": ms, "unit": "ms",
+                {"kind": "term", "metric": term, "phase": "steps", "value": ms, "unit": "ms",
                  "better": "lower", "main": False, "judged": False}
                 for term, ms in fake.ledger.items()
             ]  # fmt: skip
@@ -122,7 +122,7 @@ def make_history(folder: Path, sessions: int = 14) -> None:
             "ranks 8": around(1.4 * (0.9 if day >= 8 else 1.0)),
             "ranks 16": around(1.5, 0.1),
         }
-        ledger = {"compute": 900 * slow, "transfer": 50.0, "elapsed": 950 * slow}
+        ledger = {"Computation": 900 * slow, "Transfer": 50.0, "One step": 950 * slow}
         tags = "v1.0" if day == 3 else ""
         fakes.append(FakeSession(day, points, facts=facts, ledger=ledger, tags=tags))
         fakes.append(
@@ -132,21 +132,17 @@ def make_history(folder: Path, sessions: int = 14) -> None:
     append(folder, map(make_session, fakes))
 
 
-def settled_of(
-    base: int, new: int, kind: str = REGRESSION, ratio: float = 1.1, label: str = "ranks 2"
-) -> Settled:
+def evidence_of(
+    base: int, new: int, verdict: str = REGRESSION, ratio: float = 1.1, label: str = "ranks 2"
+) -> Evidence:
     """The commits of two days measured alternately, at a point of ``make_history``."""
-    point = SettledPoint(
-        site="here", source="measured", benchmark="b", version=1, device="cpu",
-        identity=json.dumps({"p": label}), metric="step_time", phase="run", scaling="weak",
-        label=label, unit="s", better="lower", kind=kind, reason="", pairs=5, ratio=ratio,
-        low=ratio - 0.02, high=ratio + 0.02, p=0.001, needed=None, base=1.0, new=ratio,
+    point = {
+        "site": "here", "source": "measured", "benchmark": "b", "version": 1, "device": "cpu",
+        "identity": json.dumps({"p": label}), "kind": METRIC, "metric": "step_time", "phase": "run",
+    }  # fmt: skip
+    change = Change(
+        verdict, ratio=ratio, low=ratio - 0.02, high=ratio + 0.02, p=0.001,
+        base=range(5), new=range(5),
     )  # fmt: skip
-    old, now = (
-        Commit(commit_of(day), (DAY_0 + timedelta(days=day)).isoformat(), f"Change {day}")
-        for day in (base, new)
-    )
-    results = "/scratch/results/settle/x"
-    return Settled(
-        "2026-02-01T00:00:00Z", "nightly", results, "/src/program", old, now, (point,)
-    )  # fmt: skip
+    commits = commit_of(base), commit_of(new)
+    return Evidence("2026-02-01T00:00:00Z", *commits, f"Change {new}", f"e: {label}", point, change)

@@ -15,10 +15,10 @@ from scalesweep.commands.compare import compare
 from scalesweep.compare.inputs import read_sides
 from scalesweep.config.campaign import Campaign
 from scalesweep.config.history_settings import HistorySettings
-from scalesweep.history.run import write_history
-from scalesweep.history.settled import keep
+from scalesweep.history.evidence import keep
+from scalesweep.history.page import write_history
 from scalesweep.history.store import append
-from tests.fakes.history import FakeSession, make_history, make_session, settled_of
+from tests.fakes.history import FakeSession, evidence_of, make_history, make_session
 from tests.fakes.imported_table import write_imported
 from tests.fakes.pages import render
 from tests.fakes.results import Fake, demo, make_results
@@ -93,7 +93,7 @@ def comparison(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def history(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder, results = tmp_path_factory.mktemp("history"), tmp_path_factory.mktemp("results")
     make_history(folder)
-    keep(folder, replace(settled_of(9, 10), first_bad=True))
+    keep(folder, [replace(evidence_of(9, 10), first_bad=True)])
     (results / "runs" / "there" / RUN).mkdir(parents=True)
     (results / "runs" / "there" / RUN / "record.json").write_text("{}")
     (results / "report.html").write_text("<title>the report</title>")
@@ -102,9 +102,7 @@ def history(tmp_path_factory: pytest.TempPathFactory) -> Path:
         for row in rows:
             dict.update(row, results=str(results))  # type: ignore[arg-type]
     append(folder, [session])
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("scalesweep.history.page.MAX_FIGURES", 1)  # each takes a quarter of a second
-        write_history(HistorySettings(folder))
+    write_history(HistorySettings(folder))
     return folder / "history.html"
 
 
@@ -247,28 +245,30 @@ def test_a_history_changes_with_its_choices_and_leads_to_reports(
 ) -> None:
     with Visit(browser, history) as visit:
         visit.wake()
-        # The gravest series comes first; what it is over and its unit can be chosen.
-        chart = visit.page.locator("[data-chart]").first
+        # The gravest point comes first; its lines, their values and what they are over are chosen.
+        chart = visit.page.locator("[data-chart]")
         assert chart.get_attribute("data-drawn") == "14"
-        visit.wait_drawn(chart, "step_time, relative (lower is better) over commits: ranks 2")
-        which, over, unit = chart.locator(".picks:not(.show) select").all()[:3]
-        for select, choice, wanted in (
-            (over, "dates of the sessions", "over dates: ranks 2"),
-            (unit, "as measured", "step_time [s] over dates"),
-            (which, "ranks 4: step_time (no change)", "over dates: ranks 4"),
+        visit.wait_drawn(chart, "step_time [s] over commits")
+        for label, choice, wanted in (
+            ("Over", "dates", "over dates"),
+            ("Values", "relative to the baseline", "step_time, baseline = 1 over dates"),
         ):
-            select.select_option(label=choice)
+            chart.get_by_label(label).select_option(label=choice)
             visit.wait_drawn(chart, wanted)
+        chart.get_by_role("button", name="terms and parts").click()
+        visit.wait_drawn(chart, "Values, baseline = 1")
+        assert chart.get_attribute("data-drawn") == "42"  # three terms
         mark = chart.locator(".mark-symbol path").last
         mark.scroll_into_view_if_needed()
         mark.click(force=True)
         assert "(no longer there)" in chart.locator(".session").inner_text()
-        there = visit.page.get_by_role("group", name="Chart of b on there,")
-        there.locator(".picks select").last.select_option(index=1)
-        links = {one.inner_text(): one.get_attribute("href") for one in there.locator("a").all()}
+        chart.get_by_label("Point").select_option(label="b on there, CPU, weak scaling: p")
+        chart.get_by_label("Session").select_option(index=1)
+        links = {one.inner_text(): one.get_attribute("href") for one in chart.locator("a").all()}
         assert links == {
             "report": "./../results0/report.html",
             RUN: f"./../results0/runs/there/{RUN}/record.json",
         }
+        there = chart
         there.get_by_role("link", name="report").click()
         assert visit.page.title() == "the report"

@@ -164,7 +164,7 @@ def bisect(project: Project, commits: list[str]) -> None:
     assert (repository / "main.py").read_text() == "not to be measured"
     after = subprocess.run([*git, "worktree", "list"], capture_output=True, check=True).stdout
     assert after == before
-    assert len(list((project.path / "kept" / "settled").iterdir())) == 1
+    assert len(list((project.path / "kept" / "alternate").iterdir())) == 1
 
     words = ("ab", commits[BAD - 1], commits[BAD], "--campaign", "c.yaml")
     plan = project.scalesweep(*words, "-n")
@@ -173,7 +173,7 @@ def bisect(project: Project, commits: list[str]) -> None:
     assert done.returncode == 0, done.stderr
     assert "\nregression: steps: the only point: step_time +" in done.stdout
     table = pd.read_csv(project.path / "kept" / "tables" / "verdicts.csv")
-    assert table["settled"].tolist() == ["regression"]
+    assert table["alternate"].tolist() == ["regression"]
     for base, said in (("HEAD~99", "BASE HEAD~99: no commit of "), ("", "scalesweep ab: ")):
         bad = project.scalesweep("ab", base, "v1.0", *words[3:])
         assert bad.returncode == 1 and bad.stderr.startswith(f"error: {said}")

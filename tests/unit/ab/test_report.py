@@ -9,19 +9,19 @@ import pandas as pd
 import pytest
 
 from scalesweep.ab.commits import Repository
-from scalesweep.ab.outcome import verdicts_of
+from scalesweep.ab.outcome import changes_of
 from scalesweep.ab.run import report
-from scalesweep.analysis.verdicts import INCONCLUSIVE, NO_CHANGE, REGRESSION
 from scalesweep.config.campaign import Campaign
 from scalesweep.config.history_settings import HistorySettings
 from scalesweep.core.errors import UserError
-from scalesweep.history.settled import load_settled
+from scalesweep.history.evidence import load_evidence
+from scalesweep.judge.change import INCONCLUSIVE, NO_CHANGE, REGRESSION
 
 HEAD = {
     "site": "here", "source": "measured", "benchmark": "b", "version": 1, "device": "cpu",
     "identity": "{}", "scaling": "weak", "label": "ranks 2",
 }  # fmt: skip
-ROW = {"metric": "step_time", "phase": "run", "unit": "s", "better": "lower"}
+ROW = {"kind": "metric", "metric": "step_time", "phase": "run", "unit": "s", "better": "lower"}
 REPOSITORY = SimpleNamespace(
     top="/src/program", time=lambda commit: "2026-01-01T00:00:00Z", subject=lambda commit: "Change"
 )
@@ -44,13 +44,12 @@ def campaign(folder: Path | None = None, **settings: Any) -> Campaign:
 
 def test_many_points_pay_for_their_number(tmp_path: Path) -> None:
     one = measured("a", 1.1, 0.012)
-    assert [v.kind for v in verdicts_of(campaign(), [one])] == [REGRESSION]
+    assert [v.verdict for v in changes_of(campaign(), [one])] == [REGRESSION]
     others = [measured(f"p{n}", 1.0, 0.012) for n in range(30)]
-    first, *_ = verdicts_of(campaign(), [one, *others])
-    assert first.kind == INCONCLUSIVE and "one of 31 points" in first.reason
-    assert first.needed is not None and first.needed > first.pairs
+    first, *_ = changes_of(campaign(), [one, *others])
+    assert first.verdict == INCONCLUSIVE and "one of 31 comparisons" in first.reason
     wide = campaign(tmp_path, margins={"step_time": 0.2})
-    assert [v.kind for v in verdicts_of(wide, [measured("a", 1.01, 0.001)])] == [NO_CHANGE]
+    assert [v.verdict for v in changes_of(wide, [measured("a", 1.01, 0.001)])] == [NO_CHANGE]
 
 
 def test_a_line_for_each_point_a_table_and_the_history(tmp_path: Path) -> None:
@@ -60,19 +59,16 @@ def test_a_line_for_each_point_a_table_and_the_history(tmp_path: Path) -> None:
     words = (campaign(history), cast(Repository, REPOSITORY))
     report(*words, points, folder, ("a" * 40, "b" * 40), said.append)
     assert said[0].startswith("regression: e: ranks 2: step_time +49.9 [")
-    assert said[1].startswith("inconclusive: e: ranks 4: step_time -1 [-18, 19] %, 4 pairs; ")
-    assert "would probably settle it (--repeats " in said[1]
+    assert said[1].startswith("inconclusive: e: ranks 4: step_time -1 [-18, 19] % in 4 pairs. ")
+    assert said[1].endswith("More pairs would hardly settle it.")
     table = pd.read_csv(folder / "verdicts.csv")
-    assert table["kind"].tolist() == [REGRESSION, INCONCLUSIVE] and table["pairs"].tolist() == [
-        4,
-        4,
-    ]
-    ((kept,), broken) = load_settled(history)
-    assert (kept.base.commit, kept.new.commit, len(kept.points)) == ("a" * 40, "b" * 40, 2)
-    assert not broken and not kept.first_bad
+    assert table["verdict"].tolist() == [REGRESSION, INCONCLUSIVE]
+    assert table["pairs"].tolist() == [4, 4]
+    kept, _ = load_evidence(history)
+    assert (kept.base, kept.new, kept.first_bad) == ("a" * 40, "b" * 40, False)
     # A commit against itself shows the noise, which is no news of a range of commits.
     report(*words, points, folder, ("a" * 40, "a" * 40), said.append)
-    assert len(load_settled(history)[0]) == 1
+    assert len(load_evidence(history)) == 2
 
 
 def test_a_point_that_fails_is_named_and_fails_the_call(tmp_path: Path) -> None:

@@ -1,214 +1,185 @@
-"""From sessions to verdicts and the page: order, what changed along, baselines, hostile text."""
+"""The history: kept once, read whole, judged, and shown on one page."""
 
-import re
-from dataclasses import replace
+import json
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
-from typing import Any, cast
 
 import numpy as np
 import pandas as pd
 import pytest
-import yaml
 
-from scalesweep.analysis.verdicts import (
+from scalesweep.config.history_settings import HistorySettings
+from scalesweep.core.errors import UserError
+from scalesweep.history.evidence import keep, load_evidence
+from scalesweep.history.page import regressions, write_history
+from scalesweep.history.series import History, Line, read_history
+from scalesweep.history.store import append, kept_as_others, load
+from scalesweep.judge.change import (
     CONFOUNDED,
+    IMPROVEMENT,
     INCONCLUSIVE,
     NO_CHANGE,
     REGRESSION,
     TOO_EARLY,
 )
-from scalesweep.config.history_settings import HistorySettings
-from scalesweep.core.errors import UserError
-from scalesweep.history.judged import History, Judged, read_history
-from scalesweep.history.run import regressions, write_history
-from scalesweep.history.store import append
-from scalesweep.history.words import line_of
-from tests.conftest import ROOT
-from tests.fakes.history import FACTS, FakeSession, commit_of, make_history, make_session
-from tests.fakes.pages import bare
+from tests.fakes.history import FACTS, FakeSession, evidence_of, make_history, make_session
 
-HOSTILE = '"><script>alert(1)</script>${7*7}'
+RANKS_2 = {"ranks 2": [1.0, 1.01, 0.99]}
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    place = tmp_path_factory.mktemp("history")
-    make_history(place)
-    return place
+def line(history: History, label: str, site: str = "here", metric: str = "step_time") -> Line:
+    (chosen,) = [
+        one for one in history.lines if (one.label, one.site, one.metric) == (label, site, metric)
+    ]
+    return chosen
 
 
-@pytest.fixture(scope="module")
-def history(folder: Path) -> History:
-    return write_history(HistorySettings(folder))
+def verdict(history: History, label: str, site: str = "here") -> tuple[str, str]:
+    change = line(history, label, site).change
+    assert change is not None
+    return change.verdict, change.reason
 
 
-def of(history: History, label: str, site: str = "here") -> Judged:
-    (found,) = [one for one in history.series if (one.label, one.site) == (label, site)]
-    return found
+def test_appending_twice_adds_nothing_and_a_session_grows(tmp_path: Path) -> None:
+    session = make_session(FakeSession(0, RANKS_2))
+    assert len(append(tmp_path, [session])) == 1 and append(tmp_path, [session]) == []
+    more = make_session(FakeSession(0, RANKS_2 | {"ranks 4": [1.0]}))
+    assert len(append(tmp_path, [more])) == 1
+    rows = load(tmp_path).rows
+    assert len(rows) == 4 and rows["session"].nunique() == 1
+    assert not [path for path in (tmp_path / "sessions").iterdir() if path.name[0] == "."]
 
 
-def judged_of(folder: Path, *fakes: FakeSession, baseline: str = "") -> Judged:
-    append(folder, map(make_session, fakes))
-    (found,) = read_history(folder, HistorySettings(folder, baseline=baseline)).series
-    return found
+def test_two_writers_lose_no_session(tmp_path: Path) -> None:
+    sessions = [make_session(FakeSession(day, RANKS_2)) for day in range(12)]
+    with ProcessPoolExecutor(4) as pool:
+        list(pool.map(append, [tmp_path] * 12, [sessions[: day + 1] for day in range(12)]))
+    rows = load(tmp_path).rows
+    assert rows["session"].nunique() == 12 and len(rows) == 36  # each run once
 
 
-def stepped(change: dict[str, object], before: int = 8, after: int = 3) -> list[FakeSession]:
-    """Sessions of a point that is a tenth slower after a step, at which ``change`` happens too."""
-    rng = np.random.default_rng(0)
-    found = []
-    for day in range(before + after):
-        level = 1.0 if day < before else 1.1
-        fake = FakeSession(day, {"p": list(level * np.exp(rng.normal(0, 0.005, 3)))})
-        found.append(replace(fake, **change) if day >= before else fake)  # type: ignore[arg-type]
-    return found
+def test_a_damaged_file_is_named_and_left_out(tmp_path: Path) -> None:
+    first, _ = append(tmp_path, [make_session(FakeSession(day, RANKS_2)) for day in (0, 1)])
+    first.write_bytes(first.read_bytes()[:200])
+    loaded = load(tmp_path)
+    assert [*loaded.broken] == [first.name] and len(loaded.rows) == 3
+    assert "cannot be read" in (write_page(tmp_path)).read_text()
+    with pytest.raises(UserError, match="no history"):
+        load(tmp_path / "none")
 
 
-def test_every_kind_of_verdict(history: History) -> None:
-    kinds = {one.label: one.verdict.kind for one in history.series if one.site == "here"}
-    assert kinds == {
-        "ranks 1": NO_CHANGE,
-        "ranks 2": REGRESSION,
-        "ranks 4": NO_CHANGE,
-        "ranks 8": CONFOUNDED,
-        "ranks 16": INCONCLUSIVE,
+def write_page(folder: Path) -> Path:
+    write_history(HistorySettings(folder))
+    return folder / "history.html"
+
+
+def test_a_run_of_another_commit_is_told(tmp_path: Path) -> None:
+    append(tmp_path, [make_session(FakeSession(0, RANKS_2))])
+    other = make_session(FakeSession(0, RANKS_2, commit="f" * 40))
+    assert {(new, old[:4]) for _, new, old in kept_as_others(tmp_path, [other])} == {
+        ("f" * 40, "0000")
     }
-    assert of(history, "ranks 1", "new").verdict.kind == TOO_EARLY
-    assert "5 more sessions needed" in line_of(of(history, "ranks 1", "new"))
-    worse = of(history, "ranks 2")
-    assert regressions(history) == [worse]
-    assert line_of(worse).startswith("regression: b on here, CPU, weak scaling, ranks 2: step_time")
-    assert f"since {commit_of(9)[:10]}..{commit_of(10)[:10]} (Change 10)" in line_of(worse)
-    assert worse.ledger["compute"] == pytest.approx((900, 990))
-    assert worse.ledger["transfer"] == (50, 50)
-    other = of(history, "ranks 8")
-    assert "horovod (0.28.1 → 0.28.2) changed at the same time" in line_of(other)
-    shown = of(history, "ranks 4").shown
-    assert shown is not None and shown.spikes[5] and len(shown.levels) == 1
 
 
-def test_weak_and_strong_cpu_and_gpu_are_apart(folder: Path, history: History) -> None:
-    assert of(history, "ranks 1", "gpus").device == "gpu"
-    page = bare((folder / "history.html").read_text())
-    for name in ("b on here, CPU, weak scaling", "b on gpus, GPU, strong scaling"):
-        assert f"<h2>{name}</h2>" in page
-    assert page.index("<h2>Verdicts</h2>") < page.index("regression</span>")
-    assert page.index("regression</span>") < page.index("confounded</span>")
-    table = pd.read_csv(folder / "tables" / "verdicts.csv")
-    assert len(table) == len(history.series) and table["verdict"][0] == REGRESSION
+def test_verdicts_of_a_history(tmp_path: Path) -> None:
+    make_history(tmp_path, 20)
+    history = read_history(HistorySettings(tmp_path))
+    assert verdict(history, "ranks 2") == (REGRESSION, "")
+    assert line(history, "ranks 2").since == "0009cccccc..0010cccccc"
+    kind, reason = verdict(history, "ranks 8")
+    assert kind == CONFOUNDED and "horovod (0.28.1 → 0.28.2)" in reason
+    assert verdict(history, "ranks 4")[0] == NO_CHANGE  # with a single spike
+    assert list(line(history, "ranks 4").levels.spikes) == [5]  # type: ignore[union-attr]
+    assert verdict(history, "ranks 16")[0] == INCONCLUSIVE
+    assert verdict(history, "ranks 1", "new")[0] == TOO_EARLY
+    assert verdict(history, "ranks 1", "gpus")[0] == NO_CHANGE
+
+
+def test_terms_and_speedups_are_lines_of_the_same_table(tmp_path: Path) -> None:
+    make_history(tmp_path, 20)
+    page = write_page(tmp_path)
+    values = pd.read_csv(tmp_path / "tables" / "values.csv")
+    transfer = values.query("label == 'ranks 2' and metric == 'Transfer'")
+    assert transfer["mean"].unique().tolist() == [50.0]
+    assert transfer["share"].tolist()[0] == pytest.approx(50 / 950)
+    speedup = values.query("kind == 'speedup' and label == 'ranks 4'")
+    times = values.query("metric == 'step_time' and site == 'here' and scaling == 'weak'")
+    wide = times.pivot_table(index="session", columns="label", values="mean")
+    expected = 4 * wide["ranks 1"] / wide["ranks 4"]  # weak: four times the work
+    assert speedup["mean"].to_numpy() == pytest.approx(expected.to_numpy())
+    assert speedup["share"].to_numpy() == pytest.approx(expected.to_numpy() / 4)
+    assert (speedup["low"] < speedup["mean"]).all()
+    data = json.loads(page.read_text().split('id="history-data">')[1].split("</script>")[0])
+    first = data["points"][0]
+    assert first["title"].endswith("ranks 2") and first["lines"][0]["verdict"] == REGRESSION
+    kinds = {one["kind"] for one in first["lines"]}
+    assert kinds == {"metric", "term", "speedup"}
+
+
+def test_parts_of_profiles(tmp_path: Path) -> None:
+    """A part that a run lacks took none in it; of a session without it nothing is shown."""
+    parts = [{"MPI": 2.0, "copies": 6.0}, {"copies": 8.0}]
+    for day in range(3):
+        fake = FakeSession(day, {"ranks 2": [1.0, 1.01]}, parts=parts if day else parts[1:] * 2)
+        append(tmp_path, [make_session(fake)])
+    history = read_history(HistorySettings(tmp_path))
+    mpi, copies = line(history, "ranks 2", metric="MPI"), line(history, "ranks 2", metric="copies")
+    assert mpi.estimates[0].tolist() == [1.0, 1.0] and len(copies.sessions) == 3
+    assert mpi.shares is not None and copies.shares is not None
+    assert mpi.shares.tolist() == [1 / 8, 1 / 8] and copies.shares[1] == 7 / 8
+
+
+def test_a_baseline_is_a_commit_or_tag(tmp_path: Path) -> None:
+    make_history(tmp_path, 20)
+    for name in ("v1.0", "0003"):
+        history = read_history(HistorySettings(tmp_path, baseline=name))
+        change = line(history, "ranks 2").change
+        assert change is not None and list(change.base) == [3] and change.ratio > 1.05
+    with pytest.raises(UserError, match="baseline 'v9': no session"):
+        read_history(HistorySettings(tmp_path, baseline="v9"))
 
 
 @pytest.mark.parametrize(
-    ("change", "kind", "told"),
+    ("shown", "ratio", "label", "verdict_after"),
     [
-        ({}, REGRESSION, ""),
-        ({"facts": {**FACTS, "tensorflow": "2.19"}}, CONFOUNDED, "tensorflow (2.18.1 → 2.19)"),
-        ({"facts": {**FACTS, "new fact": "x"}}, REGRESSION, ""),  # not recorded before
-        ({"hosts": "node2"}, CONFOUNDED, "hosts (node1 → node2)"),
-        ({"commit": commit_of(7)}, CONFOUNDED, "the program is the same on both sides"),
-        ({"commit": ""}, REGRESSION, ""),  # not known of which
+        (NO_CHANGE, 1.0, "ranks 2", CONFOUNDED),
+        (REGRESSION, 1.1, "ranks 2", REGRESSION),
+        (IMPROVEMENT, 0.9, "ranks 8", IMPROVEMENT),  # confounded by Horovod before
+        (INCONCLUSIVE, 1.01, "ranks 2", REGRESSION),
     ],
 )
-def test_what_changed_along(
-    tmp_path: Path, change: dict[str, object], kind: str, told: str
+def test_commits_measured_alternately_decide(
+    tmp_path: Path, shown: str, ratio: float, label: str, verdict_after: str
 ) -> None:
-    found = judged_of(tmp_path, *stepped(change))
-    assert found.verdict.kind == kind
-    assert told in found.verdict.reason
+    make_history(tmp_path, 20)
+    step = (9, 10) if label == "ranks 2" else (7, 8)
+    keep(tmp_path, [evidence_of(*step, shown, ratio, label)])
+    assert verdict(read_history(HistorySettings(tmp_path)), label)[0] == verdict_after
 
 
-@pytest.mark.parametrize(
-    ("factor", "kind"),
-    [(1.0, REGRESSION), (0.98, REGRESSION), (1.1, REGRESSION), (0.92, CONFOUNDED)],
-)
-def test_a_machine_that_is_slower_itself_confounds(
-    tmp_path: Path, factor: float, kind: str
-) -> None:
-    """A canary that lost as much, not one that lost little or became faster."""
-    rng = np.random.default_rng(2)
-    fakes = [
-        replace(fake, canary=5e9 * (factor if fake.day >= 8 else 1) * rng.uniform(0.99, 1.01))
-        for fake in stepped({})
-    ]
-    found = judged_of(tmp_path, *fakes)
-    assert found.verdict.kind == kind
-    assert ("the machine's own speed (canary, compute)" in line_of(found)) == (kind == CONFOUNDED)
-
-
-def test_hosts_that_always_change_confound_nothing(tmp_path: Path) -> None:
-    fakes = [replace(fake, hosts=f"node{fake.day}") for fake in stepped({})]
-    assert judged_of(tmp_path, *fakes).verdict.kind == REGRESSION
+def test_what_no_session_has_yet_is_a_regression_too(tmp_path: Path) -> None:
+    make_history(tmp_path, 20)
+    keep(tmp_path, [evidence_of(19, 25)])
+    keep(tmp_path, [evidence_of(19, 25)])
+    assert len(load_evidence(tmp_path)) == 1
+    (tmp_path / "alternate" / "x.json").write_text("{")
+    told = regressions(read_history(HistorySettings(tmp_path)))
+    assert len(told) == 2 and "from 0019cccccc to 0025cccccc (Change 25)" in told[1]
 
 
 def test_sessions_are_in_the_order_of_their_commits(tmp_path: Path) -> None:
-    """What is measured later of an old commit belongs to that commit."""
-    fakes = stepped({})
-    late = make_session(fakes[2])
-    append(tmp_path, [make_session(fake) for fake in fakes[:2] + fakes[3:]])
-    rows = {
-        (site, run_id, "2026-03-01T00:00:00+00:00"): [
-            {**row, "started": row["started"].replace(month=3, day=1)} for row in some
-        ]
-        for (site, run_id, _), some in late.rows.items()
-    }
-    append(tmp_path, [replace(late, first="20260301T000000Z", rows=rows)])
-    (found,) = read_history(tmp_path).series
-    assert [one.commit for one in found.sessions] == [commit_of(fake.day) for fake in fakes]
+    fakes = [FakeSession(day, RANKS_2) for day in (5, 3, 4)]
+    append(tmp_path, map(make_session, fakes))
+    history = read_history(HistorySettings(tmp_path))
+    assert [s.name[:4] for s in line(history, "ranks 2").sessions] == ["0003", "0004", "0005"]
 
 
-def test_a_commit_or_a_tag_is_the_baseline(folder: Path, tmp_path: Path) -> None:
-    fakes = stepped({})
-    fakes[1] = replace(fakes[1], tags="v1.0 stable")
-    for name in ("v1.0", commit_of(1)[:10]):
-        found = judged_of(tmp_path, *fakes, baseline=name)
-        assert found.verdict.kind == REGRESSION and found.verdict.base == (1,)
-    assert judged_of(tmp_path, *fakes, baseline=commit_of(8)[:10]).verdict.kind == NO_CHANGE
-    with pytest.raises(UserError, match=r"baseline 'v2': no session of this commit or tag"):
-        judged_of(tmp_path, *fakes, baseline="v2")
-
-
-def test_margins_are_by_metric(tmp_path: Path) -> None:
-    append(tmp_path, map(make_session, stepped({})))
-    settings = HistorySettings(tmp_path, margins={"step_time": 0.2})
-    (found,) = read_history(tmp_path, settings).series
-    assert found.verdict.kind == NO_CHANGE and found.margin == 0.2
-
-
-def test_text_from_sessions_is_escaped_and_damage_is_named(tmp_path: Path) -> None:
-    fakes = stepped({"facts": {**FACTS, HOSTILE: HOSTILE, "horovod": HOSTILE}})
-    sessions = [make_session(replace(fake, tags=HOSTILE, hosts=HOSTILE)) for fake in fakes]
-    first, *_ = append(tmp_path, sessions)
-    for rows in (rows for one in sessions for rows in one.rows.values()):
-        for row in rows:
-            cast(dict[str, Any], row).update(
-                dict.fromkeys(("label", "subject", "results", "benchmark"), HOSTILE)
-            )
-    hostile = tmp_path / "hostile"
-    *_, last = append(hostile, sessions)
-    last.write_bytes(b"PAR1")
-    write_history(HistorySettings(hostile))
-    page = bare((hostile / "history.html").read_text())
-    assert "<script>alert" not in page and "&lt;script&gt;alert" in page
-    assert "1 file of the history damaged" in page and last.name in page
-    assert first.exists()
-
-
-def test_values_that_have_no_logarithm_are_no_verdict(tmp_path: Path) -> None:
-    found = judged_of(tmp_path, *(FakeSession(day, {"p": [0.0, 1.0]}) for day in range(8)))
-    assert found.verdict.kind == TOO_EARLY and "not positive" in found.verdict.reason
-
-
-def test_the_gitlab_recipe_does_what_the_github_one_does() -> None:
-    """The latter is carried out by tests/workflow/test_history.py."""
-    page = (ROOT / "docs" / "guide" / "history.md").read_text().partition("## A CI job")[2]
-    github, gitlab = map(yaml.safe_load, re.findall(r"```yaml\n(.*?)```", page, re.DOTALL))
-    steps = [step["run"] for step in github["performance"]["steps"] if "run" in step]
-    lines = [*dict.fromkeys(line for step in steps for line in step.splitlines())]
-    for name, campaign in (("performance", "performance.yaml"), ("nightly", "nightly.yaml")):
-        job = {**gitlab[gitlab[name]["extends"]], **gitlab[name]}
-        assert job["variables"] == {"CAMPAIGN": campaign} and job["rules"][0]["if"]
-        script = [line.replace("$CI_JOB_ID", "$GITHUB_RUN_ID") for line in job["script"]]
-        assert [line.replace("$CAMPAIGN", "performance.yaml") for line in script] == lines
-    assert gitlab[".measure"]["variables"] == {"GIT_DEPTH": "0"}  # all tags, as fetch-depth 0
-    assert gitlab["pages"]["artifacts"] == {"paths": ["public"]}
-    assert gitlab["pages"]["rules"][0]["when"] == "always"
+def test_the_machine_alone_is_no_regression(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    for day in range(18):
+        slow = 1.1 if day >= 12 else 1.0
+        points = {"ranks 2": (slow * rng.normal(1, 0.003, 3)).tolist()}
+        canary = 1e9 / slow * float(rng.normal(1, 0.003))
+        append(tmp_path, [make_session(FakeSession(day, points, facts=FACTS, canary=canary))])
+    kind, reason = verdict(read_history(HistorySettings(tmp_path)), "ranks 2")
+    assert kind == CONFOUNDED and "the machine's own speed (canary, compute)" in reason

@@ -105,7 +105,7 @@ def test_finished_runs_become_rows(tmp_path: Path) -> None:
     found = sessions_of(cast(Campaign, campaign))
     rows = [row for one in found for some in one.rows.values() for row in some]
     assert {row["run_id"] for row in rows} == {key[1] for one in found for key in one.rows}
-    assert {name for row in rows for name in row} == set(SCHEMA.names) - {"session"}
+    assert {name for row in rows for name in row} == set(SCHEMA.names) - {"session", "group"}
     looks = {row["metric"]: row["value"] for row in rows if row["kind"] == "canary"}
     assert looks == {"compute": 5e9, "memory": 2e10}
     parts = {(row["metric"], row["value"], row["unit"]) for row in rows if row["kind"] == "part"}
@@ -138,8 +138,8 @@ def test_profiled_runs_bring_the_parts_that_their_tables_have(tmp_path: Path) ->
     assert run["run_id"] == "a.tensorflow"
     listed = [(row["metric"], row["value"], row["unit"], row["phase"]) for row in rows]
     assert listed == [
-        ("input", 2.0, "ms", "trace"), ("input", 0.2, "1", "trace"),
-        ("rest", 8.0, "ms", "trace"), ("rest", 0.8, "1", "trace"),
+        ("input", 2.0, "ms", "trace"), ("share of input", 0.2, "1", "trace"),
+        ("rest", 8.0, "ms", "trace"), ("share of rest", 0.8, "1", "trace"),
     ]  # fmt: skip
     assert [*profiled_runs(tmp_path / "none", entry)] == []
 

@@ -1,0 +1,109 @@
+"""What else differs between two sides: facts that the runs recorded, and the machine's speed."""
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from scalesweep.core.formatting import counted, listed, number
+from scalesweep.judge.change import LEVEL, welch
+from scalesweep.tables.provenance import RunFacts
+
+NOT_RECORDED = "not recorded"
+HOSTS = "hosts"
+_MOST = 4  # values that are named
+SHARE = 0.5  # of a step that a canary has to explain: less leaves the rest to the program
+_UNITS = {"compute": (1e9, "GFLOP/s"), "memory": (1e9, "GB/s")}
+
+Facts = Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A fact with its values on both sides; ``known``: both recorded it; ``apart``: no value is on
+    both."""
+
+    fact: str
+    base: str
+    new: str
+    known: bool
+    apart: bool
+
+    def __str__(self) -> str:
+        """``horovod (0.28.1 → 0.28.2)``."""
+        return f"{self.fact} ({self.base} → {self.new})"
+
+
+def facts_of(run: RunFacts) -> dict[str, str]:
+    """What a run recorded of hardware, software and variables, by name; several values of its
+    hosts are separated by `` | ``."""
+    several: dict[str, set[str]] = {}
+    for facts, _ in run.hardware:
+        for name, value in facts:
+            several.setdefault(name, set()).add(value)
+    known = {name: " | ".join(sorted(values)) for name, values in several.items()}
+    for name, value in run.environment:
+        known.setdefault(name, value)
+    return known
+
+
+def differences(base: Sequence[Facts], new: Sequence[Facts]) -> list[Difference]:
+    """The facts of which both sides do not have the same values, those that are apart first.
+
+    Each side: the facts of its runs or sessions; one that lacks a fact has not recorded it.
+    """
+    names = dict.fromkeys(name for side in (base, new) for facts in side for name in facts)
+    made = []
+    for name in names:
+        old, now = (
+            Counter(facts.get(name, NOT_RECORDED) for facts in side) for side in (base, new)
+        )
+        if old.keys() == now.keys():
+            continue
+        known = {NOT_RECORDED} not in (old.keys(), now.keys())
+        both = old.keys() & now.keys() - {NOT_RECORDED}
+        made.append(Difference(name, _text(old), _text(now), known, known and not both))
+    return sorted(made, key=lambda difference: (not difference.known, not difference.apart))
+
+
+def _text(values: Counter[str]) -> str:
+    if len(values) == 1:
+        return next(iter(values))
+    ranked = [f"{value} ({counted(n, 'time')})" for value, n in values.most_common()]
+    return listed(ranked, _MOST)
+
+
+def other_hosts(base: Sequence[set[str]], new: Sequence[set[str]]) -> Difference | None:
+    """That no host is on both sides; None if one is, or nothing is known."""
+    old, now = set().union(*base), set().union(*new)
+    if not old or not now or old & now:
+        return None
+    texts = [
+        f"{counted(len(side), 'host')}: {listed(sorted(side), _MOST)}"
+        if len(side) > 1
+        else min(side)
+        for side in (old, now)
+    ]
+    return Difference(HOSTS, texts[0], texts[1], known=True, apart=True)
+
+
+def machine_moved(
+    kind: str, base: Sequence[float], new: Sequence[float], speed: float = math.nan
+) -> Difference | None:
+    """That the machine's own speed (the canary) changed between both sides.
+
+    ``speed``: logarithm of how much faster the point became; a canary then counts only if it
+    explains half of that. Rates of base and new in FLOP/s or bytes/s.
+    """
+    change = welch(np.array(base), np.array(new), "higher")
+    if not change.p <= LEVEL:
+        return None
+    moved = math.log(change.ratio)
+    if math.isfinite(speed) and (moved * speed <= 0 or abs(moved) < SHARE * abs(speed)):
+        return None
+    factor, unit = _UNITS.get(kind, (1.0, ""))
+    texts = [f"{number(float(np.mean(side)) / factor)} {unit}" for side in (base, new)]
+    name = f"the machine's own speed (canary, {kind})"
+    return Difference(name, texts[0], texts[1], known=True, apart=True)
