@@ -33,7 +33,7 @@ demo: setup
 torch:
 	@tools/torch.sh
 
-# What starts no TensorFlow, Snakemake, Slurm or browser, and computes for no seconds (docs/testing.md).
+# What starts no TensorFlow, Snakemake, Slurm or browser, and computes for no seconds (CONTRIBUTING.md).
 check: lint
 	@pytest -n 2 --dist loadfile -m "not slow and not slurm and not browser" tests/unit
 
