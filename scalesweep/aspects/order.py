@@ -9,8 +9,7 @@ FIGURES = (
     "sweep_figures",
     "network_figures",
     "link_figures",
-    "reading_figures",
-    "demand_figures",
+    "headroom_figures",
     "ledger_figures",
     "first_epoch_figures",
     "waterfall_figures",
@@ -53,8 +52,6 @@ ORDER = (
     "prediction",
     "best_for_a_node_hour",
     "cache_effect",
-    "against_reads",
-    "input_bound",
     "largest_loss",
     "pipeline_idle",
     "first_epoch_loss",
@@ -93,6 +90,6 @@ ORDER = (
 # Sections, by title; those that are not named here come last.
 SECTIONS = (
     *("Layouts", "Steps", "Mesh", "Warm-up", "Accuracy", "Phases", "Utilisation"),
-    *("Layers", "Limits", "Memory", "Parts"),
+    *("Layers", "Headroom", "Memory", "Parts"),
     "Energy",
 )

@@ -5,7 +5,7 @@ from typing import Any
 
 from scalesweep.core.joined_experiments import parameters_at
 from scalesweep.experiment.results import ExperimentResults
-from scalesweep.tables.consumers import DUMMY
+from scalesweep.tables.file_rates import DUMMY
 
 
 def learns(results: ExperimentResults, row: Mapping[str, Any]) -> bool:

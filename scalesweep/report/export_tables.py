@@ -48,10 +48,10 @@ from scalesweep.state.run_state import other_sites, scan
 from scalesweep.table.declared import frame_of
 from scalesweep.tables.derived import with_derived
 from scalesweep.tables.epoch_curves import ACCOUNT
+from scalesweep.tables.file_rates import reads_files
 from scalesweep.tables.layers import LAYERS
 from scalesweep.tables.machine import UNKNOWN, Machine, known_machine
 from scalesweep.tables.points import ExperimentData
-from scalesweep.tables.read_ceilings import reads_files
 from scalesweep.tables.summary import build_summary
 from scalesweep.tables.witnesses import KEPT as KEPT_SERIES
 from scalesweep.tables.witnesses import campaign_series, keep_series, predicting_machine

@@ -1,8 +1,8 @@
 """What a campaign's own probes say of its machine: what any of its runs is held against.
 
-Ceilings of a node (``tables.ceilings``), the network's fits, what the file system gives, and what
-the layers of models compute and move. Of results that were imported or simulated only where none
-were measured.
+Ceilings of a node (``tables.ceilings``), the network's fits, what the file system and input
+pipelines give (``tables.file_rates``), and what the layers of models compute and move. Of results
+that were imported or simulated only where none were measured.
 """
 
 import logging
@@ -21,13 +21,17 @@ from scalesweep.core.errors import UserError
 from scalesweep.core.joined_experiments import parameters_at
 from scalesweep.core.plan_format import Plan, parameter_of
 from scalesweep.tables.ceilings import Ceiling, machine_ceilings, numbers_in
-from scalesweep.tables.consumers import Consumer, consumers_of, finished_campaign, known_consumers
 from scalesweep.tables.exchange_text import EXCHANGED_BY
+from scalesweep.tables.file_rates import (
+    TRAINING,
+    Rate,
+    file_rates,
+    finished_campaign,
+    other_training,
+)
 from scalesweep.tables.layers import LAYERS, LayerTimes
-from scalesweep.tables.loading import Loader, loaders_of
 from scalesweep.tables.points import ExperimentData, Point
 from scalesweep.tables.rank_layout import Layout, ranks_of
-from scalesweep.tables.read_ceilings import ReadCeiling, read_ceilings
 from scalesweep.tables.sweeps import fitted_networks
 
 _log = logging.getLogger(__name__)
@@ -90,15 +94,13 @@ class Machine:
 
     ceilings: Sequence[Ceiling] = ()
     networks: Sequence[Network] = ()
-    reading: Sequence[ReadCeiling] = ()
+    rates: Sequence[Rate] = ()
     models: Sequence[Model] = ()
     islands: int = 1  # sockets or NVLink islands of a node, among which its ranks are divided
     switch_group: int = 0  # nodes below one switch; 0 where that is not known
     series: Sequence[Finished] = ()  # what crossing a border cost (``tables.witnesses``)
     # Of runs by program, source and measure, pooled (``tables.run_scatter``).
     scatter: Mapping[str, tuple[float, int]] = field(default_factory=dict)
-    consumers: Sequence[Consumer] = ()
-    loaders: Sequence[Loader] = ()
 
     def with_more(self, other: "Machine", where: str) -> "Machine":
         """This, and of another campaign, in ``where``, what this does not know.
@@ -115,17 +117,14 @@ class Machine:
         def named(items: Sequence[Any]) -> list[Any]:
             return [replace(item, where=f"{item.where} of {where}") for item in items]
 
-        return Machine(
-            [*self.ceilings, *named(new)],
-            self.networks or named(other.networks),
-            self.reading or named(other.reading),
-            [*self.models, *named(other.models)],
-            self.islands,
-            self.switch_group,
-            self.series,
-            self.scatter,
-            self.consumers,
-            self.loaders or named(other.loaders),
+        own = {rate.kind for rate in self.rates} | {TRAINING}
+        rates = [rate for rate in other.rates if rate.kind not in own]
+        return replace(
+            self,
+            ceilings=[*self.ceilings, *named(new)],
+            networks=self.networks or named(other.networks),
+            rates=[*self.rates, *named(rates)],
+            models=[*self.models, *named(other.models)],
         )
 
 
@@ -136,7 +135,7 @@ def known_machine(summary: pd.DataFrame, plan: Plan) -> Machine:
     That one is left out, with a line, where it is not there, was changed, or is of another site.
     """
     own = machine_of(summary, plan)
-    own = replace(own, consumers=known_consumers(own.consumers, plan))
+    own = replace(own, rates=[*own.rates, *other_training(plan)])
     if "ceilings" not in plan:
         return own
     folder = Path(plan["ceilings"])
@@ -163,9 +162,8 @@ def machine_of(summary: pd.DataFrame, plan: Plan) -> Machine:
         elif layers and not experiment.get("control"):
             models += _models(ExperimentData(summary, experiment))
     return Machine(
-        machine_ceilings(summary, plan), _best_known(networks), read_ceilings(summary, plan),
+        machine_ceilings(summary, plan), _best_known(networks), file_rates(summary, plan),
         models, plan.get("islands_per_node", 1), plan.get("nodes_per_switch_group", 0),
-        consumers=consumers_of(summary, plan), loaders=loaders_of(summary, plan),
     )  # fmt: skip
 
 

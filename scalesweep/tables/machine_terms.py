@@ -19,6 +19,7 @@ from scalesweep.analysis.step_account import STEPS, StepAccount
 from scalesweep.analysis.types import Floats
 from scalesweep.tables.ceilings import MEASURED, numbers_in, reach_of_least, roof_of
 from scalesweep.tables.exchange_text import EXCHANGE, exchange_of
+from scalesweep.tables.file_rates import FILES, WARM, fastest
 from scalesweep.tables.machine import (
     Machine,
     Model,
@@ -30,7 +31,6 @@ from scalesweep.tables.machine import (
 )
 from scalesweep.tables.points import ExperimentData, Point
 from scalesweep.tables.rank_layout import Layout, samples_of_a_step, splits_the_network
-from scalesweep.tables.read_ceilings import WARM
 
 INPUT, COMPUTE, TRANSFER = "input", "compute", "transfer"
 MODEL_PARAMETERS = "model_parameters"  # metric: values of a model's trainable variables
@@ -168,15 +168,18 @@ def _input(
     known = data.summary["bytes"].iloc[point.rows].tolist() if "bytes" in data.summary else []
     sizes = {float(size) for size in known if not pd.isna(size)}
     nodes = Layout.of(whole_point(data, point)).nodes
-    ceilings = [
-        ceiling for ceiling in machine.reading if ceiling.nodes == nodes and ceiling.state != WARM
-    ]
-    if len(sizes) != 1 or not ceilings:
+    reads = fastest(
+        [
+            rate
+            for rate in machine.rates
+            if rate.kind == FILES and rate.layout.nodes == nodes and rate.state != WARM
+        ]
+    )
+    if len(sizes) != 1 or reads is None:
         return None
-    fastest = max(ceilings, key=lambda ceiling: ceiling.best.value)
-    best = fastest.best
+    best = reads.best
     size = sizes.pop() / account.per_epoch * _MS
-    return Least(size / best.value, size / best.high, size / best.low, fastest.where)
+    return Least(size / best.value, size / best.high, size / best.low, reads.where)
 
 
 def share_rows(

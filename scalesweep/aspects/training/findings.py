@@ -28,7 +28,7 @@ from scalesweep.findings.base import (
     why_unconfirmed,
 )
 from scalesweep.findings.differences import Differences
-from scalesweep.tables.consumers import DUMMY
+from scalesweep.tables.file_rates import DUMMY
 
 MAX_SENTENCES = 6
 _STATS = ("mean", "low", "high")

@@ -324,7 +324,7 @@ def test_what_a_campaign_did_not_measure_is_taken_from_where_the_site_says(
     own["ceilings"] = str(tmp_path)
     machine = known_machine(summary, own)
     assert [one.where for one in machine.networks] == [f"network of {tmp_path}"]
-    assert [one.where for one in machine.reading] == ["files", "cached"]
+    assert {one.where for one in machine.rates} == {"files", "cached"}
     tables = make_tables(summary, own, machine=machine)["training"]
     study = ExperimentResults(own["experiments"][0], tables)
     assert rows_of(study)["transfer"]["machine"] == pytest.approx(81, rel=0.02)

@@ -1,0 +1,313 @@
+"""The table ``headroom``: what share of each resource a point takes, and which one binds.
+
+A share is what a point takes of a resource over what a probe reaches of it, on as many ranks and
+nodes: the best of enough undisturbed runs, with its interval (docs/methods/machine.md).
+"""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from itertools import chain
+
+import numpy as np
+
+from scalesweep.analysis.metrics import EPOCH_PHASES
+from scalesweep.analysis.roofline import COMPUTE, MEMORY, Reach, reach_of, share_interval
+from scalesweep.analysis.stats import mean_interval
+from scalesweep.core.formatting import text_of
+from scalesweep.core.joined_experiments import constants_of
+from scalesweep.core.plan_format import parameter_of
+from scalesweep.table.declared import Estimate, PointRow, column
+from scalesweep.tables.ceilings import COPIES, MEASURED, ceiling_of, numbers_in
+from scalesweep.tables.file_rates import (
+    FILES,
+    LOADING,
+    TRAINING,
+    WARM,
+    Rate,
+    fastest,
+    reads_files,
+    sample_bytes,
+    state_of,
+)
+from scalesweep.tables.layers import LAYERS
+from scalesweep.tables.machine import agree, other_carriers, sending_point, whole_point
+from scalesweep.tables.machine_terms import model_of, sent_in_a_step
+from scalesweep.tables.making import Maker, TableInputs, point_columns
+from scalesweep.tables.points import Measure, Point
+from scalesweep.tables.rank_layout import Layout, samples_of_a_step
+
+DECODE, NETWORK = "decode", "network"
+# Bytes of a sample as it is handed to the device, of runs that copy it there.
+COPIED_BYTES = "copied_bytes_per_sample"
+RATES = ("samples/s", "images/s")
+_READ, _SAMPLES = "read_rate", "total_throughput"
+# Share of an epoch's bytes below which they come from a cache of the pipeline's own.
+_FROM_FILES = 0.5
+_SAME_BYTES = 0.01  # samples of files of which sizes differ by less are the same
+
+
+@dataclass(frozen=True)
+class _Reach:
+    """What the machine gives of a resource to the point's ranks, and what a sample takes of it."""
+
+    value: float
+    low: float | None
+    high: float | None
+    unit: str
+    per_sample: float
+    where: str
+
+    @property
+    def ends(self) -> Reach:
+        """How far its interval reaches below and above it, of shares: the other way round."""
+        known = self.low is not None and self.high is not None
+        reach = reach_of(self.value, self.low or 0.0, (self.high or 0.0) if known else math.nan)
+        return Reach(reach.above, reach.below)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Headroom(PointRow, table="headroom"):
+    """A resource at a point in a phase, or why nothing is known of it."""
+
+    phase: str = column("`init` (the first epoch), `later` or `run`")
+    resource: str = column(
+        "`files`, `decode` (an input pipeline without a consumer), `copies`, `compute`, `memory`, "
+        "`network`; of points that only read `training`, on dummy input"
+    )
+    rate: Estimate | None = column("what the point takes of it, of all ranks", default=None)
+    ceiling: float | None = column("the most that probes reach on such ranks", default=None)
+    unit: str | None = column("unit of `rate` and `ceiling`", default=None)
+    share: Estimate | None = column("`rate` / `ceiling`", "1", default=None)
+    allowed: float | None = column(
+        "samples that it would allow if all else took no time", "samples/s", default=None
+    )
+    binding: bool = column("whether its share is the largest of those that are known")
+    where: str | None = column("the experiments that the ceiling is from", default=None)
+    missing: str | None = column("why nothing is known of it", default=None)
+
+
+def headroom_rows(inputs: TableInputs) -> Iterator[Headroom]:
+    """The rows of points that train or read files; none where no probe is there to hold one
+    against."""
+    data = inputs.data
+    entry = data.experiment
+    names = {*entry["fixed"], *data.axes, *chain.from_iterable(constants_of(entry).values())}
+    main = str(entry.get("main_metric"))
+    quantity = data.quantities.get(main)
+    trains = quantity is not None and quantity.unit in RATES and quantity.better == "higher"
+    for point in inputs.points:
+        if reads_files(entry):
+            for phase in EPOCH_PHASES:
+                yield from _marked(_reading(inputs, point, phase, "input" in names))
+        values = data.repeats(point, (main, "run"))
+        layers = any(data.texts(LAYERS)[row] for row in point.rows.tolist())
+        if trains and values.size and not layers and ("input" in names or not reads_files(entry)):
+            yield from _marked(_training(inputs, point, main))
+
+
+def _marked(rows: Iterator[Headroom]) -> Iterator[Headroom]:
+    """The rows of a point with the largest share marked; none where no share is known."""
+    every = list(rows)
+    largest = max((row.share.value for row in every if row.share), default=None)
+    for row in every if largest is not None else ():
+        yield replace(row, binding=row.share is not None and row.share.value == largest)
+
+
+def _row(
+    inputs: TableInputs, point: Point, resource: str, measure: Measure, limit: _Reach
+) -> Headroom:
+    """What a point takes of a resource by one of its rates, of samples or (files) of bytes."""
+    data, per = inputs.data, limit.per_sample or 1.0
+    values, span = data.repeats(point, measure) * per, data.interval(point, measure)
+    bounds = share_interval(values / limit.value, limit.ends, data.level)
+    share = float(values.mean()) / limit.value
+    return Headroom(
+        **point_columns(point),
+        phase=measure[1],
+        resource=resource,
+        rate=Estimate.of(float(values.mean()), span.low * per, span.high * per),
+        ceiling=limit.value,
+        unit=limit.unit,
+        share=Estimate.of(share, bounds.low, bounds.high),
+        allowed=limit.value / limit.per_sample if limit.per_sample else None,
+        binding=False,
+        where=limit.where,
+    )
+
+
+def _of_rate(rate: Rate, unit: str, per_sample: float) -> _Reach:
+    low, high = (None if math.isnan(end) else end for end in (rate.best.low, rate.best.high))
+    return _Reach(rate.best.value, low, high, unit, per_sample, rate.where)
+
+
+def _reading(inputs: TableInputs, point: Point, phase: str, trains: bool) -> Iterator[Headroom]:
+    """What a point reads of what plain reads reach, and what training would take of that."""
+    data, every = inputs.data, whole_point(inputs.data, point)
+    layout, state = Layout.of(every), state_of(every, phase)
+    values = data.repeats(point, (_READ, phase))
+    plain = fastest(
+        [
+            rate
+            for rate in inputs.machine.rates
+            if (rate.kind, rate.state, rate.layout.nodes) == (FILES, state, layout.nodes)
+        ]
+    )
+    again = data.repeats(point, ("bytes_read_per_byte", "run"))
+    cached = phase == "later" and again.size and again.mean() < _FROM_FILES
+    if values.size and plain is not None and not cached:
+        yield _row(inputs, point, FILES, (_READ, phase), _of_rate(plain, "bytes/s", 0.0))
+    read = data.repeats(point, (_SAMPLES, phase))
+    if trains or every.get("step_gflop") or not (read.size and read.mean() > 0):
+        return
+    for rate in inputs.machine.rates:
+        if (rate.kind, rate.layout, rate.source) == (TRAINING, layout, point.source):
+            head = {**point_columns(point), "phase": phase, "resource": TRAINING}
+            if differs := _differs(inputs, point, rate):
+                why = f"samples differ in {differs}"
+                yield Headroom(**head, binding=False, where=rate.where, missing=why)
+                continue
+            used = np.array(rate.values)
+            span = mean_interval(used)
+            taken = _Reach(float(used.mean()), span.low, span.high, "samples/s", 1.0, rate.where)
+            bounds = share_interval(taken.value / read, Reach(*reversed(taken.ends)), data.level)
+            yield Headroom(
+                **head,
+                rate=Estimate.of(taken.value, span.low, span.high),
+                ceiling=float(read.mean()),
+                unit="samples/s",
+                share=Estimate.of(taken.value / float(read.mean()), bounds.low, bounds.high),
+                binding=False,
+                where=rate.where,
+            )
+
+
+def _differs(inputs: TableInputs, point: Point, rate: Rate) -> str:
+    """The parameters of the samples in which a point and training differ, in words."""
+    entry = inputs.data.experiment
+    return ", ".join(
+        name
+        for name, value in whole_point(inputs.data, point).items()
+        if parameter_of(entry, name).get("workload") and not agree({name: value}, rate.point)
+    )
+
+
+def _training(inputs: TableInputs, point: Point, main: str) -> Iterator[Headroom]:
+    """What training takes of each resource, or why that is not known."""
+    limits = {
+        FILES: _files(inputs, point),
+        DECODE: _decode(inputs, point),
+        COPIES: _copies(inputs, point),
+        **_computation(inputs, point),
+        NETWORK: _network(inputs, point),
+    }
+    for name, limit in limits.items():
+        if isinstance(limit, str):
+            head = point_columns(point)
+            yield Headroom(**head, phase="run", resource=name, binding=False, missing=limit)
+        else:
+            yield _row(inputs, point, name, (main, "run"), limit)
+
+
+def _files(inputs: TableInputs, point: Point) -> _Reach | str:
+    """What plain reads of a cold cache on as many nodes give."""
+    size = sample_bytes(inputs.data, point)
+    if size is None:
+        return "its runs read no files, or do not note the bytes of an epoch"
+    nodes = Layout.of(whole_point(inputs.data, point)).nodes
+    plain = fastest(
+        [
+            rate
+            for rate in inputs.machine.rates
+            if rate.kind == FILES and rate.layout.nodes == nodes and rate.state != WARM
+        ]
+    )
+    if plain is None:
+        return f"nothing has measured plain reads of a cold cache on as many nodes ({nodes})"
+    return _of_rate(plain, "bytes/s", size)
+
+
+def _decode(inputs: TableInputs, point: Point) -> _Reach | str:
+    """What an input pipeline hands over of samples of the same size, on as many ranks."""
+    size = sample_bytes(inputs.data, point)
+    if size is None:
+        return "its runs read no files, or do not note the bytes of an epoch"
+    layout = Layout.of(whole_point(inputs.data, point))
+    loading = fastest(
+        [
+            rate
+            for rate in inputs.machine.rates
+            if (rate.kind, rate.layout, rate.source) == (LOADING, layout, "measured")
+            and abs((rate.bytes_per_sample or 0.0) / size - 1) <= _SAME_BYTES
+        ]
+    )
+    if loading is None:
+        return "nothing has loaded samples of this size alone, on as many ranks and nodes"
+    return _of_rate(loading, "samples/s", 1.0)
+
+
+def _copies(inputs: TableInputs, point: Point) -> _Reach | str:
+    """What copies to the GPUs of all ranks give."""
+    sizes = inputs.data.repeats(point, (COPIED_BYTES, "run"))
+    if not sizes.size or sizes.min() != sizes.max() or not sizes[0] > 0:
+        return "its runs copy no samples to a GPU, or do not note their bytes"
+    every = whole_point(inputs.data, point)
+    gpus = Layout.of(every).ranks * int(every.get("devices_per_rank") or 1)
+    why = "nothing has measured copies from host to GPU (copy_bandwidth)"
+    return _ceiling(inputs, COPIES, "", gpus, "bytes/s", float(sizes[0]), "") or why
+
+
+def _computation(inputs: TableInputs, point: Point) -> dict[str, _Reach | str]:
+    """What the nodes compute and move in memory, over what the layers take of it for a sample."""
+    data, every = inputs.data, whole_point(inputs.data, point)
+    numbers = numbers_in(data, point)
+    model = model_of(data, point, numbers, inputs.machine.models)
+    if model is None:
+        batch = text_of(every.get("batch_size"))
+        why = f"step_layers has not counted its model in {numbers} at a local batch of {batch}"
+        return {COMPUTE: why, MEMORY: why}
+    nodes, also = Layout.of(every).nodes, f" and {model.where}"
+    flop, moved = sum(model.flop) / model.batch, sum(model.moved) / model.batch
+    known = {
+        COMPUTE: _ceiling(inputs, COMPUTE, numbers, nodes, "FLOP/s", flop, also),
+        MEMORY: _ceiling(inputs, MEMORY, "", nodes, "bytes/s", moved, also),
+    }
+    why = f"nothing has measured the ceiling of computation in {numbers}"
+    return {
+        COMPUTE: known[COMPUTE] or why,
+        MEMORY: known[MEMORY] or "nothing has measured the bandwidth of memory",
+    }
+
+
+def _ceiling(
+    inputs: TableInputs, kind: str, numbers: str, times: int, unit: str, per: float, also: str
+) -> _Reach | None:
+    """A measured ceiling, so many times; None where there is none."""
+    ceiling = ceiling_of(inputs.machine.ceilings, kind, MEASURED, numbers)
+    if ceiling is None:
+        return None
+    low, high = (None if end is None else times * end for end in (ceiling.low, ceiling.high))
+    grows = " (still growing)" if ceiling.growing else ""
+    return _Reach(times * ceiling.value, low, high, unit, per, f"{ceiling.where}{grows}{also}")
+
+
+def _network(inputs: TableInputs, point: Point) -> _Reach | str:
+    """The bytes of a step over the time that its exchange would take by the network's fit."""
+    every = whole_point(inputs.data, point)
+    layout, batch = Layout.of(every), samples_of_a_step(every)
+    if layout.ranks == 1:
+        return "a single rank exchanges nothing"
+    sent = sent_in_a_step(inputs.data, point, inputs.machine)
+    if sent is None and other_carriers(inputs.machine, sending_point(inputs.data, point)):
+        return "another library carries its messages than those of the network's probe"
+    if sent is None or batch is None:
+        return "its exchange is not noted, or no network's fit is of such ranks (allreduce)"
+    samples = layout.ranks * int(every.get("devices_per_rank") or 1) * batch
+    fused, total = sent.as_fused, float(sent.exchange.total)
+    value, low, high = (
+        None if not ms > 0 else total / (ms * 1e-3) for ms in (fused.value, fused.high, fused.low)
+    )
+    return _Reach(value or math.inf, low, high, "bytes/s", total / samples, fused.where)
+
+
+MAKERS = (Maker(Headroom, headroom_rows),)

@@ -1,0 +1,172 @@
+"""What points reach by themselves, of all ranks: plain reads of files, input pipelines that nothing
+trains on, and training on dummy input that costs nothing to read."""
+
+import json
+import logging
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from scalesweep.analysis.best_rate import BestRate, best_rate
+from scalesweep.analysis.table_io import read_table
+from scalesweep.core.errors import UserError
+from scalesweep.core.joined_experiments import parameters_at
+from scalesweep.core.plan_format import PLAN, Plan, read_plan
+from scalesweep.tables.points import ExperimentData, Measure, Point
+from scalesweep.tables.rank_layout import Layout
+
+_log = logging.getLogger(__name__)
+
+SUMMARY = "summary.parquet"
+FILES, LOADING, TRAINING = "files", "loading", "training"
+COLD, WARM = "cold", "warm"
+# Inputs that hold nothing to read or to learn: what a model makes of them says nothing.
+DUMMY = ("dummy",)
+# Parameters of benchmarks that say whether files come from the page cache.
+_OF_PROBE, _STATE, _DROPS = "cache", "page_cache", "drop_page_cache"
+# Of the epochs that have warmed up, or of the only one.
+_RATES: tuple[Measure, ...] = (("total_throughput", "later"), ("total_throughput", "init"))
+
+
+@dataclass(frozen=True)
+class Rate:
+    """What a point reaches, of each repeat: bytes/s of plain reads (``FILES``), else samples/s.
+
+    ``point`` has all its parameters. ``state``: what the page cache held, cold or warm; None where
+    it is not known. ``bytes_per_sample`` of its files.
+    """
+
+    kind: str
+    point: Mapping[str, Any]
+    source: str | None
+    values: tuple[float, ...]
+    where: str  # its experiment, and what tells its series from others of that
+    state: str | None = None
+    bytes_per_sample: float | None = None
+
+    @property
+    def layout(self) -> Layout:
+        """How its ranks lie on nodes."""
+        return Layout.of(self.point)
+
+    @cached_property
+    def best(self) -> BestRate:
+        """The best of the repeats with its 95 % interval."""
+        return best_rate(np.array(self.values))
+
+
+def fastest(rates: Sequence[Rate]) -> Rate | None:
+    """The one with the best run: of those that were measured, where there are any."""
+    key = lambda rate: (rate.source == "measured", rate.best.value)  # noqa: E731
+    return max(rates, key=key, default=None)
+
+
+def file_rates(summary: pd.DataFrame, plan: Plan) -> list[Rate]:
+    """The rates of all three kinds in a campaign."""
+    return [
+        rate
+        for experiment in plan["experiments"]
+        if not experiment.get("control")
+        for rate in _rates(ExperimentData(summary, experiment))
+    ]
+
+
+def _rates(data: ExperimentData) -> Iterator[Rate]:
+    """The rates of an experiment of one of the kinds."""
+    entry = data.experiment
+    named = {*entry["fixed"], *data.axes}
+    plain = entry.get("ceiling") == FILES and entry["main_metric"]
+    if not (plain or "input" in named or reads_files(entry)):
+        return
+    for point in data.points():
+        every = parameters_at(entry, point.values)
+        measures: Sequence[Measure] = [(str(entry["main_metric"]), "run")] if plain else _RATES
+        rates = (data.repeats(point, measure) for measure in measures)
+        values = next((each for each in rates if each.size), np.zeros(1))
+        if not values.mean() > 0:
+            continue
+        rate = Rate(FILES, every, point.source, tuple(values.tolist()), _where(data, point))
+        if plain and every.get("pattern") != "random":
+            state = every.get(_OF_PROBE)
+            yield replace(rate, state=str(state) if state in (COLD, WARM) else None)
+        elif every.get("input") in DUMMY:
+            yield replace(rate, kind=TRAINING)
+        elif not plain and "input" not in named and not every.get("step_gflop"):
+            yield replace(rate, kind=LOADING, bytes_per_sample=sample_bytes(data, point))
+
+
+def _where(data: ExperimentData, point: Point) -> str:
+    scale = {data.scale, *data.experiment["scale_parameters"], "input"}
+    words = [
+        f"{name} {value if isinstance(value, str) else json.dumps(value)}"
+        for name in data.axes
+        if name not in scale and data.experiment.get("ceiling") != FILES
+        for value in [point.values[name]]
+    ]
+    mark = "" if point.source == "measured" else f" ({point.source})"
+    return ", ".join([data.experiment["name"], *words]) + mark
+
+
+def finished_campaign(folder: Path, site: str) -> tuple[pd.DataFrame, Plan]:
+    """Summary and plan of another results folder.
+
+    Raises UserError or OSError where they are not there, were changed, or are of another site.
+    """
+    plan = read_plan(folder / PLAN)
+    if plan["site"] != site:
+        raise UserError(f"{folder}: of site {plan['site']}, not {site}")
+    return read_table(folder / SUMMARY), plan
+
+
+def other_training(plan: Plan) -> list[Rate]:
+    """The training on dummy input of the results folder that a campaign names (``consumer``).
+
+    That one is left out, with a line, where it is not there, was changed, or is of another site.
+    """
+    if "consumer" not in plan:
+        return []
+    folder = Path(plan["consumer"])
+    try:
+        rates = file_rates(*finished_campaign(folder, plan["site"]))
+        if not (more := [rate for rate in rates if rate.kind == TRAINING]):
+            raise UserError(f"{folder}: no finished run trains on dummy input")
+    except (UserError, OSError) as error:
+        _log.warning("consumer: %s: reading is not held against it", error)
+        return []
+    return [replace(rate, where=f"{rate.where} of {folder}") for rate in more]
+
+
+def state_of(every: Mapping[str, Any], phase: str) -> str | None:
+    """What the page cache holds of the files in a phase: cold or warm; None if not known.
+
+    ``page_cache`` says it of all epochs, ``drop_page_cache`` of the first: what was read once is
+    in the cache unless it is larger than that.
+    """
+    if _STATE in every:
+        return str(every[_STATE])
+    if _DROPS not in every:
+        return None
+    return WARM if phase == "later" else COLD if every[_DROPS] else None
+
+
+def reads_files(experiment: Mapping[str, Any]) -> bool:
+    """Whether an experiment is of a benchmark of which the state of the page cache is known."""
+    return not {_STATE, _DROPS}.isdisjoint({*experiment["fixed"], *experiment["axes"]})
+
+
+def sample_bytes(data: ExperimentData, point: Point) -> float | None:
+    """Bytes of the files that a sample takes; None where the runs do not note it, or differ."""
+    if not {"bytes", "samples"} <= set(data.summary.columns):
+        return None
+    rows = data.summary.iloc[point.rows]
+    sizes = {
+        float(size) / float(count)
+        for size, count in zip(rows["bytes"], rows["samples"], strict=True)
+        if not (pd.isna(size) or pd.isna(count))
+    }
+    return sizes.pop() if len(sizes) == 1 else None
