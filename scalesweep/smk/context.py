@@ -231,7 +231,7 @@ class SnakemakeContext:
     def together(self) -> list[str]:
         """The experiments, if several, of which one process makes tables and figures: those with
         pending runs or without any tables or figures yet."""
-        begun = {self.runs[run_id][0] for run_id in self.pending}
+        begun = (self.runs[run_id][0] for run_id in self.pending)
         names = {experiment.part_of or experiment.name for experiment in begun}
         there = [
             {path.name for path in self.campaign.results.glob(f"{folder}/*/")}
