@@ -18,7 +18,7 @@ from scalesweep.config.campaign import Campaign
 from scalesweep.core.formatting import text_of
 from scalesweep.core.plan_format import Plan
 from scalesweep.core.scaling_kinds import OF_SAMPLES
-from scalesweep.tables.pairwise import choice_groups, compared_parameters
+from scalesweep.tables.comparisons import choice_groups, compared_parameters
 from scalesweep.tables.points import ExperimentData, Measure, Point
 from scalesweep.tables.wall_times import wall_times
 from scalesweep.tables.witnesses import predicting_machine
@@ -132,7 +132,7 @@ def _close_call(
     best, other = order[:2]
     if any(gather.stopped(gather.whole(group[value])) for value in (best, other)):
         return None  # has a result, and gets no further runs
-    span = data.ratio(group[best], group[other], measure)
+    span = data.compare(group[best], group[other], measure)
     if (span.low > 1 or span.high < 1) and not gather.wanted.parameter:
         return None
     costs, longest = [], []

@@ -19,8 +19,9 @@ from scalesweep.analysis.factors import series_parameters
 from scalesweep.analysis.prediction.forecast import blocked, count_beyond, refusals
 from scalesweep.analysis.prediction.series import Series, refusal
 from scalesweep.core.formatting import duration, text_of
+from scalesweep.core.plan_format import target_efficiency
 from scalesweep.tables.points import Point
-from scalesweep.tables.predictable import GOOD, MeasuredSeries, predictable
+from scalesweep.tables.predictable import MeasuredSeries, predictable
 from scalesweep.tables.scaling import series_of
 from scalesweep.tables.wall_times import pending_groups, series_key, wall_series, wall_times
 
@@ -160,7 +161,8 @@ def _question(
     if target is None and not gather.wanted.knee:
         target = max((c for c in gather.experiment.predict if c >= largest), default=None)
     if target is None:
-        return f"{scale} below {100 * GOOD:g} % efficiency", knee_of(series, GOOD)
+        share = target_efficiency(gather.data.experiment)
+        return f"{scale} below {100 * share:g} % efficiency", knee_of(series, share)
     if target < largest:
         gather.refuse(
             f"{label}: {target:,} {scale} are fewer than the largest measured count of "

@@ -13,8 +13,8 @@ from scalesweep.config.experiment import Experiment
 from scalesweep.core.errors import UserError
 from scalesweep.core.files import canonical_json
 from scalesweep.core.formatting import text_of
+from scalesweep.tables.comparisons import main_measures
 from scalesweep.tables.machine import Machine
-from scalesweep.tables.pairwise import main_measures
 from scalesweep.tables.points import ExperimentData, Measure, Point
 
 

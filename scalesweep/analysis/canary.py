@@ -31,7 +31,7 @@ class Apart:
 
 def _apart(change: float, error: float, degrees: int) -> Apart:
     """A difference of logarithms with its standard error, by Student's t."""
-    from scipy.stats import t  # noqa: TID251
+    from scipy.stats import t
 
     far = abs(math.expm1(change)) >= LEAST_CHANGE
     clear = far and 2 * float(t.sf(abs(change) / max(error, 1e-300), degrees)) <= ALPHA
@@ -64,7 +64,7 @@ def between(groups: Sequence[Sequence[float]]) -> tuple[int, int, float, float] 
     more = math.expm1(means[high] - means[low])
     if more < LEAST_CHANGE:
         return None
-    from scipy.stats import f_oneway  # noqa: TID251
+    from scipy.stats import f_oneway
 
     p = float(f_oneway(*(logs for _, logs in known)).pvalue)
     return (known[low][0], known[high][0], more, p) if p <= ALPHA else None

@@ -1,10 +1,14 @@
 """Many tests at once: p values corrected for their number."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from scalesweep.analysis.stats import SIGNIFICANT
+
+# Of the 5 % of experiments that may have a false clear sentence, the share of each part.
+VERDICTS, STEP, OTHERS = "verdicts", "step", "others"
+LEVELS: Mapping[str, float] = {VERDICTS: 0.02, STEP: 0.02, OTHERS: 0.01}
 
 
 def adjusted_p(values: Sequence[float]) -> list[float]:

@@ -8,7 +8,7 @@ repeat, a ratio of values that are not positive) are NaN, never 0.
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -311,29 +311,85 @@ def log_ratio_error(top: Floats, bottom: Floats) -> LogError:
     return joined(sides)
 
 
-@dataclass(frozen=True, slots=True)
-class MeanRatio:
-    """Mean of ratios taken within runs, its 95 % interval, and the two-sided p value of another
-    mean; NaN where there is none."""
+class Ratio(NamedTuple):
+    """A ratio: its 95 % interval, and the two-sided p value of another one, by Student's t on the
+    logarithm with standard error ``se`` and ``df`` degrees of freedom.
+
+    NaN where there is none; ``how`` then says why.
+    """
 
     value: float
-    low: float
-    high: float
-    p: float
+    low: float = np.nan
+    high: float = np.nan
+    p: float = np.nan
+    se: float = np.nan
+    df: float = np.nan
+    how: str = ""
+    rounded: float = 0.0  # the share by which printing with few digits may have moved it
+
+    @classmethod
+    def of(
+        cls,
+        value: float,
+        error: LogError,
+        level: float = CONFIDENCE,
+        null: float = 1.0,
+        rounded: float = 0.0,
+    ) -> Self:
+        """With an error. ``level``: at which the interval covers 95 %; p is in terms of 95 %."""
+        bounds = widened(error.interval(value, level), rounded)
+        apart = max(0.0, abs(math.log(value / null)) - rounded)
+        p = min(1.0, error.p(apart) * SIGNIFICANT / (1 - level))
+        return cls(
+            value, bounds.low, bounds.high, p, error.error, error.degrees, "repeats", rounded
+        )
+
+    def excluding(self, cut: float, level: float) -> Interval:
+        """The interval that excludes just what p puts below ``cut``."""
+        error = LogError(self.se, self.df)
+        bounds = error.interval(self.value, 1 - cut * (1 - level) / SIGNIFICANT)
+        return widened(bounds, self.rounded)
+
+    @property
+    def known(self) -> bool:
+        """Whether it has an interval."""
+        return math.isfinite(self.low)
 
 
-def ratio_of(ratios: Sequence[float], null: float = 1.0) -> MeanRatio:
-    """Mean of positive ratios over runs, by Student's t on the logarithms, against ``null``.
+def ratio_of_means(
+    top: ArrayLike,
+    bottom: ArrayLike,
+    error: LogError | None,
+    level: float = CONFIDENCE,
+    *,
+    per: float = 1.0,
+    null: float = 1.0,
+    rounded: float = 0.0,
+) -> Ratio:
+    """The ratio of the means of two samples over ``per``; the other words as ``Ratio.of`` has them.
 
-    The mean is the geometric one. Missing bounds of one run, or of the same number in all.
+    Without an ``error`` it says what keeps it from having one.
     """
-    logs = np.log(finite_values(ratios))
+    values, others = finite_values(top).reshape(-1), finite_values(bottom).reshape(-1)
+    base = float(others.mean())
+    value = float(values.mean()) / base / per if base else math.nan
+    if error is None or not value > 0:
+        return Ratio(value, how=without_interval(values, others) or "not positive")
+    return Ratio.of(value, error, level, null, rounded)
+
+
+def ratio_of(ratios: ArrayLike, null: float = 1.0) -> Ratio:
+    """The geometric mean of positive ratios taken within runs, against ``null``.
+
+    No interval of one run, or of the same number in all.
+    """
+    values = finite_values(ratios).reshape(-1)
+    logs = np.log(values)
     value = math.exp(float(logs.mean()))
-    if logs.size < 2 or identical(np.asarray(ratios, np.float64)):
-        return MeanRatio(value, np.nan, np.nan, np.nan)
+    if why := without_interval(values):
+        return Ratio(value, how=why)
     error = LogError(float(logs.std(ddof=1)) / math.sqrt(logs.size), logs.size - 1)
-    bounds = error.interval(value)
-    return MeanRatio(value, bounds.low, bounds.high, error.p(math.log(value / null)))
+    return Ratio.of(value, error, null=null)
 
 
 def linear_interval(values: ArrayLike) -> Interval:

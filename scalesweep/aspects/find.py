@@ -12,14 +12,11 @@ from functools import cache
 from scalesweep.aspects.order import ORDER
 from scalesweep.aspects.registry import parts
 from scalesweep.aspects.scaling.efficiencies import resting_on_totals
-from scalesweep.aspects.scaling.findings import RULE as VERDICT
-from scalesweep.aspects.scaling.findings import other_phases, scaling_verdict
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.findings.base import Finding, Rule
 from scalesweep.findings.drift import drift
-from scalesweep.findings.family import cut_of, judged
+from scalesweep.findings.family import judged
 from scalesweep.findings.general import (
-    cache_effect,
     coverage,
     other_main_metric,
     outlier_runs,
@@ -34,7 +31,6 @@ from scalesweep.findings.table import numbers_stated
 _Rule = Callable[[ExperimentResults], list[Finding]]
 # Those that lie in no folder of an aspect.
 _OTHERS: Sequence[_Rule] = (
-    cache_effect,
     waiting,
     drift,
     oversubscribed,
@@ -50,13 +46,8 @@ _OTHERS: Sequence[_Rule] = (
 def find(results: ExperimentResults) -> list[Finding]:
     """All findings of one experiment, those on its main metric first."""
     rules = _rules()
-    said = {name: rules[name](results) for name in ORDER}
-    # These name points by what is clear, for which all claims have to be known.
-    cut = cut_of([finding for findings in said.values() for finding in findings], VERDICT)
-    said[scaling_verdict.__name__] = scaling_verdict(results, cut)
-    said[other_phases.__name__] = other_phases(results, cut)
-    findings = _distinct(judged([finding for by_rule in said.values() for finding in by_rule]))
-    findings = resting_on_totals(results, findings)
+    said = judged([finding for name in ORDER for finding in rules[name](results)])
+    findings = resting_on_totals(results, said)
     return [replace(finding, numbers=numbers_stated(results, finding)) for finding in findings]
 
 
@@ -76,15 +67,3 @@ def figure_beginnings() -> Mapping[str, Sequence[str]]:
 
 def _of_aspects() -> Iterator[Rule]:
     return (rule for module in parts("findings") for rule in module.RULES)
-
-
-def _distinct(findings: Sequence[Finding]) -> list[Finding]:
-    """The findings without those that answer nothing that an earlier one does not: one fact, one
-    sentence."""
-    answered: set[str] = set()
-    kept = []
-    for series in findings:
-        if not series.facts or series.facts - answered:
-            kept.append(series)
-            answered |= series.facts
-    return kept

@@ -10,7 +10,6 @@ from scalesweep.aspects.registry import parts
 from scalesweep.core.plan_format import Plan
 from scalesweep.tables.machine import Machine, machine_of
 from scalesweep.tables.making import Maker, TableInputs
-from scalesweep.tables.pairwise import make_comparisons, site_table
 from scalesweep.tables.point_tables import point_tables
 from scalesweep.tables.points import ExperimentData
 from scalesweep.tables.scaling import scaling_table, series_of
@@ -41,28 +40,27 @@ def make_tables(
     for experiment in plan["experiments"]:
         data = ExperimentData(summary, experiment, unread=unread)
         control = experiment.get("control")
-        tables = _of_points(data, plan, {} if control else elsewhere or {})
+        tables = _of_points(data)
         if not control:
             points = data.points()
             series = [[points[i] for i in group] for group in series_of(data, points)]
-            tables |= _of_aspects(TableInputs(data, points, series, machine, runs))
+            others = {
+                name: ExperimentData(frame, experiment, elsewhere=True)
+                for name, frame in (elsewhere or {}).items()
+            }
+            site = plan.get("site", "")
+            inputs = TableInputs(data, points, series, machine, runs, site, others)
+            tables |= _of_aspects(inputs)
         result[experiment["name"]] = tables
     return result
 
 
-def _of_points(data: ExperimentData, plan: Plan, elsewhere: Mapping[str, pd.DataFrame]) -> _Tables:
+def _of_points(data: ExperimentData) -> _Tables:
     """The tables whose columns are the metrics of runs."""
     points = data.points()
     tables = point_tables(data, points)
     if data.scale in data.axes:
         tables["scaling"] = scaling_table(data, points, tables["points"])
-    tables |= make_comparisons(data, points)
-    others = {
-        name: ExperimentData(frame, data.experiment, elsewhere=True)
-        for name, frame in elsewhere.items()
-    }
-    if others and (sites := site_table(data, points, others, plan["site"])) is not None:
-        tables["sites"] = sites
     for frame in tables.values():
         frame.attrs["units"] = units_of(frame.columns, data.quantities)
     return tables

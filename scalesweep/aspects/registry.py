@@ -6,7 +6,6 @@ from types import ModuleType
 from scalesweep.aspects import (
     breakdown,
     comparisons,
-    effects,
     energy,
     headroom,
     layouts,
@@ -32,7 +31,6 @@ from scalesweep.aspects.aspect import Aspect, Part
 ASPECTS: tuple[Aspect, ...] = (
     breakdown.ASPECT,
     comparisons.ASPECT,
-    effects.ASPECT,
     energy.ASPECT,
     headroom.ASPECT,
     layouts.ASPECT,

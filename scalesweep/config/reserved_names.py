@@ -23,16 +23,15 @@ OF_RUNS = frozenset(
 OF_TABLES = frozenset(
     (
         *("status", "cause", "outlier", "environment", "attempt", "files", "repeats", "planned"),
-        *("parameter", "metric", "phase", "unit", "better", "value", "reference", "ratio"),
-        *("ratio_low", "ratio_high", "reference_repeats", "mean", "median", "std", "low", "high"),
-        *("cv", "best", "next", "next_mean", "next_low", "next_high", "compared", "clear"),
+        *("parameter", "metric", "phase", "unit", "better", "value"),
+        *("mean", "median", "std", "low", "high"),
+        *("cv", "best"),
         *("epoch", "reached", "energy_runs", "runs", "seconds", "seconds_low", "seconds_high"),
         *("share", "share_low", "share_high", "energy", "energy_low", "energy_high", "host"),
         *("asked", "dropped", "factor"),
-        *("domain", "counted", "watts", "worst", "score", "standard", "no_interval", "stale"),
-        *("threads_per_core", "stated", "part", "base_ranks", "next_no_interval"),
-        *("left_out", "interval_from", "others_share", "at_once", "models_per_minute"),
-        *("p_value", "next_p", "ratio_p"),
+        *("domain", "counted", "watts", "worst", "score", "standard", "stale"),
+        *("threads_per_core", "stated", "part", "base_ranks"),
+        *("left_out", "others_share", "at_once", "models_per_minute"),
     )
 )
 

@@ -141,6 +141,7 @@ class PlanExperiment(TypedDict):
     # metrics that the campaign states; without any: absent
     derived: NotRequired[dict[str, DerivedEntry]]
     scaling: str  # weak, strong, model or none
+    target_efficiency: NotRequired[float]  # as a share; absent: TARGET_EFFICIENCY
     scale: str  # what runs scale over: "ranks", or the benchmark's name for devices
     scale_parameters: list[str]  # parameters that make up the scale
     # of benchmarks that declare a layout of several parameters; where fewer than two of them vary,
@@ -312,6 +313,15 @@ def read_plan(path: Path) -> Plan:
         )
     checked: Plan = plan
     return checked
+
+
+# From which efficiency on a scale is worth running, where a campaign says nothing.
+TARGET_EFFICIENCY = 0.8
+
+
+def target_efficiency(experiment: PlanExperiment) -> float:
+    """From which efficiency on a scale of an experiment is worth running, as a share."""
+    return experiment.get("target_efficiency", TARGET_EFFICIENCY)
 
 
 def parameter_of(experiment: PlanExperiment, name: str) -> ParameterInfo:

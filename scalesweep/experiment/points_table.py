@@ -17,7 +17,7 @@ MEMORY = ("peak_memory_allocated", "peak_rss")
 
 @dataclass(frozen=True)
 class Cell:
-    """Text of a cell; ``bad`` marks an efficiency clearly under 80 % or a missing result."""
+    """Text of a cell; ``bad`` marks an efficiency clearly under the target or a missing result."""
 
     text: str
     bad: bool = False
@@ -163,7 +163,9 @@ def _value_columns(results: ExperimentResults, scaling: bool) -> list[tuple[str,
             # Next to what it is the efficiency of, before metrics that a narrow page cuts off.
             stem = "total" if main.metric == "total_throughput" else main.metric
             name = column(f"{stem}_eff", "", phase)
-            columns.insert(1, Column("Efficiency", _efficiency_maker(stem, phase), name))
+            columns.insert(
+                1, Column("Efficiency", _efficiency_maker(stem, phase, results.target), name)
+            )
         groups.append((PHASES[phase], columns))
     return groups
 
@@ -176,11 +178,11 @@ def _value_maker(measure: Measure, phase: str) -> Callable[[Row], Cell]:
     return make
 
 
-def _efficiency_maker(stem: str, phase: str) -> Callable[[Row], Cell]:
+def _efficiency_maker(stem: str, phase: str, target: float) -> Callable[[Row], Cell]:
     names = [column(f"{stem}_{part}", "", phase) for part in ("eff", "eff_low", "eff_high")]
 
     def make(row: Row) -> Cell:
         value, low, high = (row.get(name) for name in names)
-        return Cell(percent(value, low, high), finite(high) and high < 0.8)
+        return Cell(percent(value, low, high), finite(high) and high < target)
 
     return make

@@ -15,7 +15,7 @@ from scalesweep.analysis.table_io import without_attrs
 from scalesweep.core.formatting import counted, finite, plain, text_of
 from scalesweep.core.joined_experiments import BENCHMARK
 from scalesweep.core.layouts import LAYOUT, laid_out
-from scalesweep.core.plan_format import PlanExperiment, PlanRun, parameter_of
+from scalesweep.core.plan_format import PlanExperiment, PlanRun, parameter_of, target_efficiency
 from scalesweep.core.status import Status
 from scalesweep.experiment.measure import Measure, measures_of
 from scalesweep.table.declared import Declared, rows_of
@@ -349,6 +349,11 @@ class ExperimentResults:
         The one that the benchmark names leads, else total throughput, else the first.
         """
         return measures_of(self.entry, self.tables.get("points"), self.points)
+
+    @property
+    def target(self) -> float:
+        """From which efficiency on a scale is worth running, as a share."""
+        return target_efficiency(self.entry)
 
     @property
     def level(self) -> float:

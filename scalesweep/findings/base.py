@@ -1,12 +1,11 @@
 """What a finding is."""
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from scalesweep.analysis.metrics import column
-from scalesweep.core.files import canonical_json
 from scalesweep.core.formatting import finite, plain
 from scalesweep.experiment.measure import Measure
 from scalesweep.experiment.results import ExperimentResults, Key, Row
@@ -23,7 +22,6 @@ _ON_MAIN = frozenset(
     {
         "best",
         "threads",
-        "best value",
         "ratio",
         "sites",
         "verdict",
@@ -106,8 +104,6 @@ class Finding:
     text: str
     evidence: dict[str, Any] = field(default_factory=dict)
     numbers: tuple[Number, ...] = ()
-    # What it answers (``best_among``): of sentences that answer the same ``find`` keeps the first.
-    facts: frozenset[str] = frozenset()
     claims: tuple[Claim, ...] = ()
     unless: str = ""
 
@@ -158,15 +154,6 @@ class Rule:
 
     find: Callable[[ExperimentResults], list[Finding]]
     figures: Mapping[str, Sequence[str]] = field(default_factory=dict)
-
-
-def best_among(results: ExperimentResults, rows: Iterable[Row], phase: str) -> str:
-    """The question which of some points is the best, by the main metric in a phase."""
-    keys = sorted(
-        canonical_json([plain(value) for value in point_key(results, row)]) for row in rows
-    )
-    metric = results.main.metric if results.main else ""
-    return f"best {metric} {phase} of {' '.join(keys)}"
 
 
 def one_source(results: ExperimentResults) -> list[Row]:

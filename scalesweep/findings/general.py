@@ -4,8 +4,7 @@ import math
 from collections import Counter
 
 from scalesweep.analysis.metrics import column
-from scalesweep.analysis.multiple import holm_p
-from scalesweep.analysis.stats import SIGNIFICANT, MeanRatio, ratio_of
+from scalesweep.analysis.stats import SIGNIFICANT, ratio_of
 from scalesweep.core.causes import Cause
 from scalesweep.core.formatting import (
     PHASES,
@@ -14,21 +13,17 @@ from scalesweep.core.formatting import (
     listed,
     number,
     percent,
-    with_interval,
 )
 from scalesweep.core.joined_experiments import benchmarks_of
 from scalesweep.core.status import Status
-from scalesweep.experiment.measure import Measure
 from scalesweep.experiment.results import ExperimentResults, Key, Row
 from scalesweep.findings.base import (
     CONFIRMED,
     NOTE,
     SILENT,
     WARNING,
-    Claim,
     Finding,
     claim_of,
-    columns_of,
     evidence_of,
     marked,
     one_source,
@@ -37,76 +32,6 @@ from scalesweep.findings.base import (
 
 # A share of the epoch spent waiting below this is not worth a sentence.
 NOTABLE_WAIT = 0.1
-
-
-def cache_effect(results: ExperimentResults) -> list[Finding]:
-    """How later epochs compare with the first one, where they clearly differ.
-
-    Both are of the same runs: the ratio is taken within each, Student's t on its logarithm, so wide
-    that those of all points hold together (Holm).
-    """
-    main = results.main
-    if main is None or not {"init", "later"} <= set(main.phases):
-        return []
-    names = [column(main.metric, "mean", phase) for phase in ("init", "later")]
-    runs: dict[Key, list[tuple[float, float]]] = {}
-    for run in results.rows("runs", ["source", *names, *results.axes]):
-        if all(finite(run.get(name)) and run[name] > 0 for name in names):
-            first, later = (float(run[name]) for name in names)
-            runs.setdefault(point_key(results, run), []).append((first, later))
-    known = [
-        (row, spread)
-        for row in one_source(results)
-        if (pairs := runs.get(point_key(results, row)))
-        and not math.isnan((spread := _later_over_first(pairs)).low)
-    ]
-    if not known:
-        return []
-    together = holm_p([spread.p for _, spread in known])
-    findings = []
-    for higher in (True, False):
-        differing = [
-            (p, spread, row)
-            for p, (row, spread) in zip(together, known, strict=True)
-            if p <= SIGNIFICANT and (spread.value > 1) == higher
-        ]
-        # All of the list are to differ.
-        claim = claim_of(max((p for p, _, _ in differing), default=None), "cache", higher)
-        group = [(spread, row) for _, spread, row in differing]
-        if group:
-            findings.append(_cache(results, main, group, len(known), claim))
-        else:
-            findings.append(Finding(results.name, "cache", SILENT, "", claims=(claim,)))
-    return findings
-
-
-def _later_over_first(pairs: list[tuple[float, float]]) -> MeanRatio:
-    return ratio_of([b / a for a, b in pairs])
-
-
-def _cache(
-    results: ExperimentResults,
-    main: Measure,
-    group: list[tuple[MeanRatio, Row]],
-    compared: int,
-    claim: Claim,
-) -> Finding:
-    """The sentence on points whose later epochs differ to one side."""
-    group.sort(key=lambda item: item[0].value)
-    (least, row), (most, last) = group[0], group[-1]
-    word = "higher" if least.value > 1 else "lower"
-    span = f"{with_interval(least.value, least.low, least.high)} times"
-    if len(group) > 1:
-        span = f"from {span} ({results.describe(row)}) to "
-        span += f"{with_interval(most.value, most.low, most.high)} times ({results.describe(last)})"
-    text = (
-        f"{main.label} is {word} in the later epochs than in the first epoch at "
-        f"{len(group)} of {counted(compared, 'point')} with intervals: {span}."
-    )
-    columns = [*columns_of(main, "init"), *columns_of(main, "later")]
-    evidence = evidence_of(results, "points", row, columns)
-    text = marked(row["source"], text)
-    return Finding(results.name, "cache", CONFIRMED, text, evidence, claims=(claim,))
 
 
 def waiting(results: ExperimentResults) -> list[Finding]:

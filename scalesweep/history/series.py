@@ -278,7 +278,7 @@ def _with_zeros(values: Floats, total: tuple[int, float] | None, kind: str) -> F
 
 def estimates(groups: Sequence[Floats]) -> Floats:
     """``[3, group]``: mean of each group and the ends of its 95 % interval, NaN if not known."""
-    from scipy import stats  # noqa: TID251
+    from scipy import stats
 
     made = np.full((3, len(groups)), np.nan)
     factors = {

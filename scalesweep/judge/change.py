@@ -50,7 +50,7 @@ def student(
     It is a change where p, times ``looks``, is at most 5 % and the step at least the ``margin``
     (relative); no change where the 95 % interval lies within the margin.
     """
-    from scipy import stats  # noqa: TID251
+    from scipy import stats
 
     half = float(stats.t.ppf(0.5 + (1 - LEVEL) / 2, df)) * error
     p = min(1.0, looks * 2 * float(stats.t.sf(abs(step) / error, df))) if error else math.nan
@@ -104,7 +104,7 @@ def overall(changes: Sequence[Change]) -> Change | None:
 def corrected(changes: Iterable[Change]) -> list[Change]:
     """With p values adjusted after Benjamini and Hochberg (1995); what no longer stands becomes
     inconclusive."""
-    from scipy import stats  # noqa: TID251
+    from scipy import stats
 
     changes = list(changes)
     tested = [n for n, change in enumerate(changes) if math.isfinite(change.p)]
@@ -140,7 +140,7 @@ def paired(base: Floats, new: Floats, better: str, margin: float) -> Change:
 def _more_pairs(step: float, noise: float, n: int, margin: float) -> int | None:
     """How many more pairs would show a step as large as this one, or that it is within the
     margin."""
-    from scipy import stats  # noqa: TID251
+    from scipy import stats
 
     room = max(
         abs(step) if abs(step) >= math.log1p(margin) else 0.0, math.log1p(margin) - abs(step)

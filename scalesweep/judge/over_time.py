@@ -192,7 +192,7 @@ def _more(
     read: Levels, step: float, noise: float, sizes: Sequence[float], margin: float, looks: float
 ) -> int | None:
     """How many more sessions of the newest level would settle it, if it stays as it is."""
-    from scipy import stats  # noqa: TID251
+    from scipy import stats
 
     bound, df = math.log1p(margin), max(read.df, 1.0)
     for more in range(1, MOST_NEEDED + 1):

@@ -33,7 +33,6 @@ from scalesweep.core.plan_format import Plan
 from scalesweep.core.status import Status
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.findings.base import CONFIRMED, NOTE, OPEN, WARNING, Finding
-from scalesweep.findings.family import clear_to
 from scalesweep.findings.load import RULE as LOAD
 from scalesweep.report.efficiency_chart import efficiency_chart
 from scalesweep.report.links import Anchors, evidence_links
@@ -151,7 +150,7 @@ def card_of(results: ExperimentResults, findings: Sequence[Finding]) -> Card:
     whether other processes disturbed the study, what else is confirmed as far as there is room, and
     what to do next.
     """
-    every = verdicts(results, clear_to(findings, VERDICT))
+    every = verdicts(results)
     loss = _loss(findings)
     attention = _attention(results, findings)
     then = _next(results, every, loss, findings)

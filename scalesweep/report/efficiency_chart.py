@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 from markupsafe import Markup, escape
 
-from scalesweep.aspects.scaling.efficiencies import GOOD
 from scalesweep.aspects.scaling.findings import Verdict
 from scalesweep.aspects.scaling.series_words import common_and_own
 from scalesweep.core.formatting import percent, shorten
@@ -90,9 +89,9 @@ def _base(results: ExperimentResults, verdict: Verdict) -> int:
 
 
 def _axes(results: ExperimentResults, frame: _Frame) -> Iterator[str]:
-    """Lines at 0, 50, 80 and 100 % of the ideal, and the scales that were measured."""
-    for share in (0.0, 0.5, GOOD, 1.0):
-        kind = {GOOD: "bound", 1.0: "ideal"}.get(share, "grid")
+    """Lines at 0, 50 and 100 %, and the target, of the ideal, and the scales that were measured."""
+    for share in (0.0, 0.5, results.target, 1.0):
+        kind = {results.target: "bound", 1.0: "ideal"}.get(share, "grid")
         y = frame.y(share)
         yield f'<path class="{kind}" d="M{_LEFT} {y:.1f}H{_RIGHT}"/>'
         yield f'<text class="end" x="{_LEFT - 5}" y="{y + 3.5:.1f}">{100 * share:.0f} %</text>'

@@ -31,7 +31,7 @@ from scalesweep.core.expressions import Expression
 from scalesweep.core.formatting import text_of
 from scalesweep.core.joined_experiments import parameters_at
 from scalesweep.core.plan_format import PlanExperiment
-from scalesweep.tables.pairwise import main_measures
+from scalesweep.tables.comparisons import main_measures
 from scalesweep.tables.peaks import peak_bytes
 from scalesweep.tables.points import ExperimentData, Measure
 

@@ -3,7 +3,7 @@
 import json
 import math
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -22,18 +22,16 @@ from scalesweep.analysis.metrics import (
 )
 from scalesweep.analysis.stats import (
     CONFIDENCE,
-    MISSING,
-    SIGNIFICANT,
     Interval,
     LogError,
+    Ratio,
     Stated,
-    identical,
     mean_interval,
+    ratio_of_means,
     stated_interval,
     stated_ratio_error,
     widened,
 )
-from scalesweep.analysis.stats import IDENTICAL as NO_SCATTER
 from scalesweep.analysis.table_io import typed_values
 from scalesweep.analysis.types import Floats, Places
 from scalesweep.core.errors import UserError
@@ -297,31 +295,22 @@ class ExperimentData:
             return stated_ratio_error(self.repeats(point, measure), self.repeats(base, measure))
         return self.errors(measure)[point.source].ratio(place_of(point), place_of(base))
 
-    def ratio(self, point: Point, base: Point, measure: Measure) -> Interval:
-        """95 % interval of a point's mean over that of another one, by ``log_error``."""
-        error = self.log_error(point, base, measure)
-        values, others = (self.repeats(side, measure) for side in (point, base))
-        if error is None:
-            return NO_SCATTER if identical(values) or identical(others) else MISSING
-        interval = error.interval(float(values.mean()) / float(others.mean()), self.level)
-        if self.stated(point, measure) or self.stated(base, measure):
-            return replace(interval, method="stated")
-        return widened(interval, self.rounded(point, measure) + self.rounded(base, measure))
-
-    def ratio_p(self, point: Point, base: Point, measure: Measure, null: float = 1.0) -> float:
-        """Two-sided p value of the ratio that ``ratio`` bounds being another one than ``null``.
-
-        NaN where that has no interval. Where repeats were added until points were precise, in terms
-        of the plain 95 %.
-        """
-        error = self.log_error(point, base, measure)
-        if error is None:
-            return math.nan
-        values, others = (self.repeats(side, measure) for side in (point, base))
-        apart = math.log(float(values.mean()) / float(others.mean()) / null)
-        share = self.rounded(point, measure) + self.rounded(base, measure)
-        apart = math.copysign(max(0.0, abs(apart) - share), apart)  # printing may have made it
-        return min(1.0, error.p(apart) * SIGNIFICANT / (1 - self.level))
+    def compare(
+        self, point: Point, base: Point, measure: Measure, per: float = 1.0, null: float = 1.0
+    ) -> Ratio:
+        """A point's mean over that of another one, over ``per``: with its 95 % interval, and the p
+        value of its being ``null``, by one error (``log_error``)."""
+        ratio = ratio_of_means(
+            self.repeats(point, measure),
+            self.repeats(base, measure),
+            self.log_error(point, base, measure),
+            self.level,
+            per=per,
+            null=null,
+            rounded=self.rounded(point, measure) + self.rounded(base, measure),
+        )
+        stated = self.stated(point, measure) or self.stated(base, measure)
+        return ratio._replace(how="stated") if stated and ratio.known else ratio
 
     def errors(self, measure: Measure) -> Mapping[str | None, Errors]:
         """By source what the repeats of a metric tell of the error of each point (``place_of``)."""

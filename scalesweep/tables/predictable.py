@@ -19,7 +19,6 @@ from scalesweep.tables.points import ExperimentData, Measure, Point
 from scalesweep.tables.run_scatter import relative_error, scatter_of
 
 PREDICTED = "predicted"
-GOOD = 0.8  # efficiency below which the count is said
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,13 +2,14 @@
 
 import math
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
 from scalesweep.analysis.factors import series_parameters
 from scalesweep.analysis.metrics import EPOCH_PHASES, Quantity, column
+from scalesweep.analysis.stats import Ratio
 from scalesweep.analysis.table_io import typed_values
 from scalesweep.analysis.types import Floats
 from scalesweep.core.files import canonical_json
@@ -29,7 +30,7 @@ def series_of(data: ExperimentData, points: Sequence[Point]) -> list[list[int]]:
     return [sorted(group, key=lambda i: scales[i]) for group in groups.values()]
 
 
-def _scaled(data: ExperimentData) -> Iterator[tuple[Measure, str, Quantity]]:
+def scaled_measures(data: ExperimentData) -> Iterator[tuple[Measure, str, Quantity]]:
     """Rates and times of work, which have an ideal: measure, stem of its columns, meaning."""
     stems = {"local_throughput": "local", "total_throughput": "total"}
     for metric, phase in data.measures:
@@ -58,7 +59,7 @@ def scaling_table(
         source = points[place].source
         smallest[source] = min(scale, smallest.get(source, scale))
     columns: dict[str, Floats] = {}
-    for measure, stem, quantity in _scaled(data):
+    for measure, stem, quantity in scaled_measures(data):
         parts = [f"{stem}_ideal", f"{stem}_eff", f"{stem}_eff_low", f"{stem}_eff_high"]
         if quantity.scope == "total" or quantity.of_time:
             parts += [f"{stem}_speedup", f"{stem}_speedup_low", f"{stem}_speedup_high"]
@@ -67,8 +68,10 @@ def scaling_table(
             finished = [position for position in group if points[position].rows.size]
             if finished:
                 chosen = [points[i] for i in finished]
-                rows = _against_base(data, measure, chosen, quantity)
+                rows = [_numbers(at) for at in against_base(data, measure, chosen, quantity, 1.0)]
                 first = chosen[0]
+                if not math.isnan(rows[0][0]):
+                    rows[0][1] = rows[0][4] = 1.0
                 alone = chosen[-1].values[data.scale] == first.values[data.scale]
                 if alone or first.values[data.scale] > smallest[first.source]:
                     rows[0][1] = rows[0][4] = math.nan
@@ -80,6 +83,23 @@ def scaling_table(
     )
     frame = pd.concat([table, based, pd.DataFrame(columns)], axis=1)
     return frame.iloc[[i for group in groups for i in group]].reset_index(drop=True)
+
+
+class AgainstBase(NamedTuple):
+    """A point against the smallest scale of its series: the ideal value, and ratios, which the base
+    itself and points without a value have not."""
+
+    point: Point
+    ideal: float
+    efficiency: Ratio | None = None
+    speedup: Ratio | None = None
+
+
+def _numbers(at: AgainstBase) -> list[float]:
+    """Ideal, efficiency with bounds, speedup with bounds."""
+    ratios = (at.efficiency, at.speedup)
+    parts = [[math.nan] * 3 if r is None else [r.value, r.low, r.high] for r in ratios]
+    return [at.ideal, *parts[0], *parts[1]]
 
 
 def _bases(
@@ -94,36 +114,38 @@ def _bases(
     return bases
 
 
-def _against_base(
-    data: ExperimentData, measure: Measure, points: Sequence[Point], quantity: Quantity
-) -> list[list[float]]:
-    """Ideal, efficiency and speedup, the last two with bounds, of points sorted by scale.
+def against_base(
+    data: ExperimentData,
+    measure: Measure,
+    points: Sequence[Point],
+    quantity: Quantity,
+    target: float,
+) -> list[AgainstBase]:
+    """Ideal, efficiency and speedup of the finished points of a series, sorted by scale.
 
     A rate ideally grows with the share of the work that is done; a time falls with it in strong
-    scaling, and stays in weak scaling.
+    scaling, and stays in weak scaling. p values of efficiencies are of their being ``target``.
     """
-    base, timed = data.repeats(points[0], measure), quantity.of_time
+    base = data.repeats(points[0], measure) if points else np.empty(0)
     if base.size == 0:
-        return [[math.nan] * 7 for _ in points]
+        return [AgainstBase(point, math.nan) for point in points]
+    timed = quantity.of_time
     scope = "total" if timed else quantity.scope
     grows = not timed or data.experiment["scaling"] == "strong"
     result = []
-    for position, point in enumerate(points):
+    for place, point in enumerate(points):
         factor = _share(data, point, scope) / _share(data, points[0], scope) if grows else 1.0
         ideal = float(base.mean()) * (1 / factor if timed else factor)
         values = data.repeats(point, measure)
-        row = [ideal, *[math.nan] * 6]
-        if position == 0:
-            row[1] = row[4] = 1.0
-        elif values.size and ideal > 0 and not (timed and values.mean() <= 0):
-            top, bottom = (points[0], point) if timed else (point, points[0])
-            speedup = float(data.repeats(top, measure).mean()) / float(
-                data.repeats(bottom, measure).mean()
-            )
-            bounds = data.ratio(top, bottom, measure)
-            row[1:4] = [speedup / factor, bounds.low / factor, bounds.high / factor]
-            row[4:] = [speedup, bounds.low, bounds.high]
-        result.append(row)
+        if place == 0 or not values.size or ideal <= 0 or (timed and values.mean() <= 0):
+            result.append(AgainstBase(point, ideal))
+            continue
+        top, bottom = (points[0], point) if timed else (point, points[0])
+        ratios = (
+            data.compare(top, bottom, measure, per, null)
+            for per, null in ((factor, target), (1, 1))
+        )
+        result.append(AgainstBase(point, ideal, *ratios))
     return result
 
 

@@ -10,7 +10,6 @@ TABLES = {
     "breakdown": "tables/{experiment}/efficiency.csv",
     "causes": "tables/{experiment}/causes.csv",
     "comparisons": "tables/{experiment}/comparisons.csv",
-    "effects": "tables/{experiment}/effects.csv",
     "epochs": "tables/{experiment}/epochs.csv",
     "findings": "tables/{experiment}/findings.csv",
     "functions": "tables/{experiment}/functions.csv",

@@ -1,11 +1,23 @@
 """Experiments whose tables are a few made-up rows, for the rules of findings."""
 
+import math
+from dataclasses import replace
+from itertools import product
 from typing import Any
 
 import pandas as pd
 
+from scalesweep.analysis.factors import fold_axes
+from scalesweep.analysis.multiple import LEVELS, VERDICTS, holm_cut
+from scalesweep.analysis.stats import LogError
+from scalesweep.core.files import digest_of
+from scalesweep.core.formatting import PHASES
+from scalesweep.core.plan_format import target_efficiency
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.findings.base import SILENT, Finding
+from scalesweep.findings.differences import interval_error
+from scalesweep.table.declared import Estimate, frame_of
+from scalesweep.tables.comparisons import Comparison
 
 Triple = tuple[float, float | None, float | None]
 T = "total_throughput"
@@ -39,8 +51,39 @@ def study(
     }  # fmt: skip
     frame = pd.DataFrame(rows)
     tables = {"points": frame, "scaling": frame if "ranks" in axes else None}
+    tables["comparisons"] = _efficiencies(entry, rows) if "ranks" in axes else None
     tables["runs"] = pd.DataFrame(runs) if runs else None
     return ExperimentResults(entry, tables)
+
+
+def _efficiencies(entry: Any, rows: list[dict[str, Any]]) -> pd.DataFrame | None:
+    """The rows of the table ``comparisons`` on the efficiencies in these rows."""
+    target, base = target_efficiency(entry), min(row["ranks"] for row in rows)
+    known: list[tuple[Comparison, LogError | None]] = []
+    stems = {name.partition("_eff_")[0] for row in rows for name in row if "_eff_" in name}
+    for row, phase, stem in product(rows, PHASES, stems):
+        share, low, high = (row.get(f"{stem}_eff{end}_{phase}") for end in ("", "_low", "_high"))
+        if row["ranks"] == base or share is None:
+            continue
+        error = interval_error(low, high, row["repeats"] - 1)
+        point = {name: row[name] for name in fold_axes(entry)[0]}
+        made = Comparison(
+            point=point, experiment="e", question="scaling", parameter="ranks",
+            value=str(row["ranks"]), base_value=str(base), against="reference",
+            quantity="efficiency", metric=T if stem == "total" else stem, phase=phase,
+            better="higher", source=row["source"],
+            point_id=digest_of(point), base_id="base", ratio=Estimate.of(share, low, high),
+            p=None if error is None else error.p(math.log(share / target)),
+        )  # fmt: skip
+        known.append((made, error))
+    cut = holm_cut([1.0 if row.p is None else row.p for row, _ in known], LEVELS[VERDICTS])
+    decided = []
+    for row, error in known:
+        if error is not None and row.ratio is not None:
+            bounds = error.interval(row.ratio.value, 1 - cut)
+            row = replace(row, decides_low=bounds.low, decides_high=bounds.high)  # noqa: PLW2901
+        decided.append(row)
+    return frame_of(decided)
 
 
 def value(phase: str, triple: Triple, metric: str = T) -> dict[str, Any]:

@@ -81,7 +81,9 @@ class StepErrors:
         """
         if rate is not None:
             means = [float(self._data.repeats(point, rate).mean()) for point in (compared, base)]
-            return _inverse(means[0] / means[1], self._data.ratio(compared, base, rate))
+            ratio = self._data.compare(compared, base, rate)
+            bounds = Interval(ratio.low, ratio.high, ratio.how, ratio.df)
+            return _inverse(means[0] / means[1], bounds)
         errors = self._errors(None, "elapsed")[compared.source]
         error = errors.ratio(place_of(compared), place_of(base))
         return MISSING if error is None else error.interval(1.0, self._data.level)

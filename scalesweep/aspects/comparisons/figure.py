@@ -1,9 +1,9 @@
-"""The values of a parameter side by side, their ratios, the same runs on several sites, and
-efficiency against the size of the model."""
+"""The values of a parameter side by side, ratios of two of them and of two sites, and efficiency
+against the size of the model."""
 
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +14,7 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from scalesweep.analysis.factors import planned_points
 from scalesweep.analysis.metrics import column
+from scalesweep.analysis.stats import SIGNIFICANT
 from scalesweep.config.parameter import VARIABLE_PREFIX
 from scalesweep.core.formatting import PHASES, counted, finite, number, percent, shorten, text_of
 from scalesweep.experiment.measure import Measure
@@ -36,7 +37,16 @@ from scalesweep.figures.style import (
     sketch,
     tick,
 )
-from scalesweep.tables.pairwise import Choice, choice_of, compared_parameters
+from scalesweep.tables.comparisons import (
+    BEST,
+    RATIO,
+    REFERENCE,
+    SITE,
+    Choice,
+    Comparison,
+    choice_of,
+    compared_parameters,
+)
 
 MAX_PARAMETERS, MAX_PANELS, MAX_BARS, MAX_RATIOS = 4, 12, 40, 36
 ROOM = 40  # characters of a label in front of ratios
@@ -113,11 +123,7 @@ def _bars(
     are marked."""
     rest = [other for other in results.leaders if other not in names]
     name = ", ".join(names)
-    best = {
-        (*results.key(row, rest), row["source"]): row["best"]
-        for row in results.rows("best")
-        if row["parameter"] == name and row["phase"] == phase and row["clear"]
-    }
+    best = _clear_bests(results, name, phase, rest)
     looks = {value: place for place, value in enumerate(_values(results, names))}
     panels: dict[str, list[Bar]] = {}
     for key, rows in list(groups.items())[:MAX_PANELS]:
@@ -146,6 +152,20 @@ def _bars(
     alt = f"{head}: bars in {counted(len(panels), 'panel')}, {len(looks)} values each."
     shows = {"parameter": name}
     return Drawing(f"compare-{_file_part(name)}-{phase}", head, text, alt, figure, shows)
+
+
+def _clear_bests(
+    results: ExperimentResults, name: str, phase: str, rest: Sequence[str]
+) -> dict[Key, str]:
+    """The best value of each group in which it is clear of each other one."""
+    groups: dict[Key, dict[str, bool]] = {}
+    for row in results.of(Comparison):
+        if (row.parameter, row.phase, row.against, row.statistic) == (name, phase, BEST, None):
+            clear = groups.setdefault(
+                (*results.key(row.point, rest), row.source), {row.value: True}
+            )
+            clear[row.value] &= row.p is not None and row.p <= SIGNIFICANT
+    return {key: value for key, of in groups.items() for value, clear in of.items() if clear}
 
 
 def _file_part(name: str) -> str:
@@ -227,27 +247,29 @@ def _panel(ax: Axes, title: str, bars: Sequence[Bar]) -> None:
         ax.set_title(in_lines(title, 46), fontsize=8.5)
 
 
-def _compared(results: ExperimentResults, main: Measure, names: Choice, phase: str) -> list[Row]:
+def _compared(
+    results: ExperimentResults, main: Measure, names: Choice, phase: str
+) -> list[Comparison]:
     """Rows of the table of comparisons, where one value is compared with another at several points
     of the rest; else none."""
-    name = ", ".join(names)
     rows = [
-        row
-        for row in results.rows("comparisons")
-        if row["parameter"] == name and row["phase"] == phase and row["metric"] == main.metric
-    ]
+        row for row in results.of(Comparison)
+        if (row.parameter, row.phase, row.metric) == (", ".join(names), phase, main.metric)
+        and row.against == REFERENCE and row.statistic is None and row.quantity == RATIO
+    ]  # fmt: skip
     rest = [other for other in results.leaders if other not in names]
-    return rows if len({row["value"] for row in rows}) == 1 and rest else []
+    return rows if len({row.value for row in rows}) == 1 and rest else []
 
 
 def _ratios(
-    results: ExperimentResults, main: Measure, names: Choice, phase: str, rows: Sequence[Row]
+    results: ExperimentResults, main: Measure, names: Choice, phase: str, rows: Sequence[Comparison]
 ) -> Drawing:
     """Ratio of one value over another with its interval, a line per point of the rest."""
     name = ", ".join(names)
     rest = [other for other in results.leaders if other not in names]
-    shown = rows[:MAX_RATIOS]
-    over = f"{rows[0]['value']} over {rows[0]['reference']}"
+    shown = [row for row in rows if row.ratio][:MAX_RATIOS]
+    ratios = [row.ratio.value for row in shown if row.ratio]
+    over = f"{rows[0].value} over {rows[0].base_value}"
     if name.startswith(VARIABLE_PREFIX):  # whose values say little alone
         over = f"{name.removeprefix(VARIABLE_PREFIX)} {over}"
     head = f"{results.name}: {main.label.lower()}, {over}{_phase_words(main, phase)}{results.mark}"
@@ -256,16 +278,16 @@ def _ratios(
     figure = Figure(figsize=(NARROW, 1.2 + 0.3 * len(shown) + 0.1 * lines))
     heading(figure, head, named)
     ax = figure.subplots()
-    furthest = CUT * max(1.0, *(row["ratio"] for row in shown))
-    for i, row in enumerate(shown):
-        if finite(row["low"], row["high"]):
-            high = min(row["high"], furthest)
-            ax.hlines(i, row["low"], high, color=COLOURS[0], linewidth=1.6)
-            if row["high"] > furthest:
-                ax.plot(high, i, color=COLOURS[0], marker=">", markersize=4)
-        ax.plot(row["ratio"], i, "o", color=COLOURS[0], markersize=6)
+    furthest = CUT * max(1.0, *ratios)
+    for i, (value, row) in enumerate(zip(ratios, shown, strict=True)):
+        low, high = (row.ratio.low, row.ratio.high) if row.ratio else (None, None)
+        if low is not None and high is not None:
+            ax.hlines(i, low, min(high, furthest), color=COLOURS[0], linewidth=1.6)
+            if high > furthest:
+                ax.plot(furthest, i, color=COLOURS[0], marker=">", markersize=4)
+        ax.plot(value, i, "o", color=COLOURS[0], markersize=6)
         ax.annotate(
-            number(row["ratio"]), (row["ratio"], i), xytext=(0, 5), textcoords="offset points",
+            number(value), (value, i), xytext=(0, 5), textcoords="offset points",
             ha="center", fontsize=7.5,
         )  # fmt: skip
     ax.axvline(1.0, color=INK, linewidth=1, linestyle=(0, (1, 2)))
@@ -275,28 +297,30 @@ def _ratios(
     text = caption(
         results, results.points, [phase],
         "Lines: 95 % interval of the ratio of the means, none where a side has one repeat or "
-        "identical ones; "
-        "an arrow: the line continues. Dotted: no difference.",
+        "identical ones; an arrow: the line continues. Dotted: no difference.",
         f"{counted(len(rows) - len(shown), 'more ratio')} only in the table."
         if len(rows) > len(shown) else "",
     )  # fmt: skip
-    ratios = [row["ratio"] for row in shown]
     alt = f"{head}: from {number(min(ratios))} to {number(max(ratios))}."
     shows = {"parameter": name}
-    return Drawing(f"ratio-{_file_part(name)}-{phase}", head, text, alt, figure, shows)
+    prefix = "sites" if name == SITE else f"ratio-{_file_part(name)}"
+    return Drawing(f"{prefix}-{phase}", head, text, alt, figure, shows)
 
 
 def _ratio_labels(
-    results: ExperimentResults, rest: Sequence[str], rows: Sequence[Row]
+    results: ExperimentResults, rest: Sequence[str], rows: Sequence[Comparison]
 ) -> tuple[list[str], str]:
     """Labels of points, and the parameters' names where the labels have no room for them."""
-    source = ["source"] if len(results.sources) > 1 else []
+    several = len(results.sources) > 1
     whole = [
-        results.describe(row, rest) + "".join(f" ({row[name]})" for name in source) for row in rows
+        results.describe(row.point, rest) + (f" ({row.source})" if several else "") for row in rows
     ]
     if max(map(len, whole)) <= ROOM:
         return whole, ""
-    values = [", ".join(text_of(row[name]) for name in (*rest, *source)) for row in rows]
+    values = [
+        ", ".join([*(text_of(row.point[name]) for name in rest), *([str(row.source)] * several)])
+        for row in rows
+    ]
     return [in_lines(text, ROOM) for text in values], ", ".join(rest)
 
 
@@ -385,43 +409,15 @@ def _power(value: float, _position: object = None) -> str:
 
 
 def site_figures(results: ExperimentResults) -> list[Drawing]:
-    """The same points on every site that has measured them."""
+    """The first other site over this one, at the points that both have measured."""
     main = results.main
-    rows = results.rows("sites")
-    if main is None or not rows:
-        return []
-    drawings = []
-    for phase in dict.fromkeys(row["phase"] for row in rows):
-        panels: dict[str, list[Bar]] = {}
-        scaled = _scaler(main)
-        sites = list(dict.fromkeys(row["site"] for row in rows))
-        for row in rows:
-            if row["phase"] == phase:
-                low, high = scaled(row["low"]), scaled(row["high"])
-                span = None if low is None or high is None else (low, high)
-                marked = "" if row["source"] == "measured" else f" ({row['source']})"
-                bar = Bar(
-                    f"{row['site']}{marked}", scaled(row["mean"]), span, sites.index(row["site"])
-                )
-                panels.setdefault(results.describe(row), []).append(bar)
-        panels = {title: bars[:MAX_BARS] for title, bars in panels.items()}
-        shown = dict(list(panels.items())[:MAX_PANELS])
-        head = f"{results.name}: {main.label.lower()} by site{_phase_words(main, phase)}"
-        figure = _panels_of_bars(head, shown, main.axis_label)
-        text = caption(
-            results, [row for row in rows if row["phase"] == phase], [phase],
-            "The same runs, by their ids, on several sites. Lines: 95 % interval of the mean; "
-            "an arrow: the line continues.",
-            f"{counted(len(panels) - len(shown), 'more point')} only in the table."
-            if len(panels) > len(shown) else "",
-        )  # fmt: skip
-        alt = f"{head}: {counted(len(shown), 'point')} on {len(sites)} sites."
-        drawings.append(Drawing(f"sites-{phase}", head, text, alt, figure))
-    return drawings
-
-
-def _scaler(main: Measure) -> Callable[[Any], float | None]:
-    return lambda v: v * main.factor if finite(v) and not math.isnan(v) else None
+    rows = [row for row in results.of(Comparison) if row.question == SITE]
+    return [
+        _ratios(results, main, (SITE,), phase, mine)
+        for phase in (main.phases if main else ())
+        if main and (mine := [row for row in rows if row.phase == phase])
+        and (mine := [row for row in mine if row.value == mine[0].value])
+    ]  # fmt: skip
 
 
 FIGURES = (site_figures,)

@@ -1,17 +1,14 @@
-"""Findings on the values of one parameter against each other, and on sites."""
+"""What the table of comparisons says: which value is best, and one value over another."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from scalesweep.analysis.multiple import holm_p
 from scalesweep.analysis.stats import ONE_REPEAT, SIGNIFICANT
-from scalesweep.aspects.comparisons.best import best_configuration, unmeasured
 from scalesweep.aspects.comparisons.settings import benchmark_settings
-from scalesweep.aspects.comparisons.threads import best_threads
-from scalesweep.core.formatting import counted, finite, listed, number, with_interval
+from scalesweep.core.formatting import PHASES, counted, listed, number, text_of, with_interval
 from scalesweep.core.plan_format import parameter_of
-from scalesweep.experiment.results import ExperimentResults, Key, Row
+from scalesweep.experiment.results import ExperimentResults
 from scalesweep.findings.base import (
     CONFIRMED,
     NOTE,
@@ -20,294 +17,325 @@ from scalesweep.findings.base import (
     Claim,
     Finding,
     Rule,
-    best_among,
     claim_of,
-    evidence_of,
-    from_single_runs,
+    declared_evidence,
     marked,
     why_unconfirmed,
 )
-from scalesweep.tables.pairwise import Choice, compared_parameters
+from scalesweep.tables.comparisons import (
+    BEST,
+    ENERGY,
+    INPUT,
+    PHASE,
+    RATIO,
+    REFERENCE,
+    SCALING,
+    SITE,
+    TARGET,
+    THREADS,
+    Comparison,
+    compared_parameters,
+)
 
-MAX_SENTENCES = 8
-
-
-def best_value(results: ExperimentResults) -> list[Finding]:
-    """The best of three values or more, named only where it is told from each other one."""
-    findings: list[Finding] = []
-    for names in _parameters(results):
-        name = ", ".join(names)
-        rows = [row for row in _rows(results, "best", name) if row["compared"] > 2]
-        clear = [row for row in rows if finite(row["p_value"]) and row["p_value"] <= SIGNIFICANT]
-        for place, row in enumerate(clear):
-            best = _value(results, row, "mean", "low", "high")
-            second = _value(results, row, "next_mean", "next_low", "next_high")
-            text = (
-                f"best {name}{_where(results, row, names)}: {row['best']} with {best}, "
-                f"clear of the {row['compared'] - 1} others; next is {row['next']} with "
-                f"{second}{_without_result(results, row, names)}."
-            )
-            unless = f"best {name} measured{_where(results, row, names)}: {row['best']} with {best}"
-            level = CONFIRMED if place < MAX_SENTENCES else SILENT
-            finding = _finding(results, "best value", level, row, text, "best", unless)
-            findings.append(replace(finding, facts=_questions(results, [row], names)))
-        unsure = [row for row in rows if row not in clear]
-        for reason, among in _reasons(unsure).items():
-            where = [_where(results, row, names).removeprefix(" at ") or "all" for row in among]
-            text = f"the best {name} is not identified at {listed(where, 5)}: {reason}."
-            claims = [_claim(results, "best value", row) for row in among]
-            open_ = _finding(results, "best value", OPEN, among[0], text, "best")
-            facts = _questions(results, among, names)
-            findings.append(replace(open_, claims=tuple(claims), facts=facts))
-    return findings
+MOST = 6  # sentences on one parameter
+MIN_SERIES = 3
+COLUMNS = ("ratio", "low", "high")
+# Rule of the sentences on a question, if it is not `best` or `ratio`.
+RULE = {THREADS: "threads", TARGET: "target", ENERGY: "energy", INPUT: "input cost",
+        SITE: "sites", SCALING: "final accuracy", PHASE: "cache"}  # fmt: skip
+# Questions of which one sentence names the point where the two values differ most clearly.
+CLEAREST = (PHASE, SITE, INPUT)
+_Rows = list[Comparison]
 
 
-def _questions(results: ExperimentResults, rows: Sequence[Row], names: Choice) -> frozenset[str]:
-    """Which point is best of those that each comparison is among: equal but for ``names``."""
-    phase = results.main.steady_phase if results.main else ""
-    return frozenset(best_among(results, _among(results, row, names), phase) for row in rows)
-
-
-def _among(results: ExperimentResults, row: Row, names: Choice) -> list[Row]:
-    """The points with results that a comparison is among."""
-    rest = [name for name in results.leaders if name not in names]
+def comparisons(results: ExperimentResults) -> _Rows:
+    """Rows that are judged: of one source, in the phase that runs are compared in."""
+    source = "measured" if "measured" in results.sources else next(iter(results.sources), None)
+    steady = results.main.steady_phase if results.main else ""
     return [
-        point
-        for point in results.points
-        if point["source"] == row["source"] and results.key(point, rest) == results.key(row, rest)
+        row
+        for row in results.of(Comparison)
+        if row.source == source and (row.phase in (steady, "run") or row.question == INPUT)
     ]
 
 
-def _without_result(results: ExperimentResults, row: Row, names: Choice) -> str:
-    """Which values of a comparison have no result at its point."""
-    rest = [name for name in results.leaders if name not in names]
-    among = [point for point in _among(results, row, names) if not results.unfinished(point)]
-    return unmeasured(results, among, rest, names) if among else ""
-
-
-def _reasons(rows: Sequence[Row]) -> dict[str, list[Row]]:
-    """Comparisons without a clear best by what keeps it from being clear."""
-    reasons: dict[str, list[Row]] = {}
-    for row in rows:
-        if row["no_interval"]:
-            reason = f"the best value has no interval ({row['no_interval']})"
-        elif row["next_no_interval"]:
-            reason = f"the next value has no interval ({row['next_no_interval']})"
-        elif _overlap(row):
-            reason = "these repeats do not tell the best from the next"
-        else:
-            reason = "another value has no interval, or cannot be told from the best"
-        reasons.setdefault(reason, []).append(row)
-    return reasons
-
-
-def _overlap(row: Row) -> bool:
-    return bool(finite(row["next_p"]) and row["next_p"] > SIGNIFICANT)
-
-
-def value_ratio(results: ExperimentResults) -> list[Finding]:
-    """How one of two values compares with the other; where the interval holds 1, or there is none,
-    it is said so."""
+def best_choice(results: ExperimentResults) -> list[Finding]:
+    """The best of each group of points, clear only if it is clear of each other one."""
+    groups: dict[tuple[str, str], dict[str | None, _Rows]] = {}
+    for row in comparisons(results):
+        if row.against == BEST and row.statistic is None:
+            of_choice = groups.setdefault((row.question, row.parameter), {})
+            of_choice.setdefault(row.point_id, []).append(row)
     findings: list[Finding] = []
-    for names in _parameters(results):
-        name = ", ".join(names)
-        rows = _rows(results, "comparisons", name)
-        if len({row["value"] for row in rows}) != 1 or not results.main:
-            continue
-        over = f"{rows[0]['value']} over {rows[0]['reference']}"
-        label = results.main.label.lower()
-        clear = [r for r in rows if finite(r["p_value"]) and r["p_value"] <= SIGNIFICANT]
-        for place, row in enumerate(clear):
-            ratio = with_interval(row["ratio"], row["low"], row["high"])
-            text = f"{over} ({name}): {ratio} times the {label}{_where(results, row, names)}."
-            level = CONFIRMED if place < MAX_SENTENCES else SILENT
-            findings.append(_finding(results, "ratio", level, row, text, "comparisons"))
-        if len(clear) > MAX_SENTENCES:
-            text = f"the tables have {counted(len(clear) - MAX_SENTENCES, 'more ratio')} of {over}."
-            findings.append(_finding(results, "ratio", NOTE, clear[0], text, "comparisons"))
-        # Of single runs nothing is known of the difference, not that there is none.
-        if single := [row for row in rows if row["no_interval"] == ONE_REPEAT]:
-            findings.append(_single_runs(results, names, single, over, label))
-        unsure: dict[str, list[Row]] = {}
-        for row in rows:
-            if row not in clear and row not in single:
-                unsure.setdefault(row["no_interval"] or "", []).append(row)
-        for why, rows_ in unsure.items():
-            where = [_where(results, row, names).removeprefix(" at ") or "all" for row in rows_]
-            text = (
-                f"{over} ({name}): these repeats show no difference in {label} at "
-                f"{listed(where, 5)}."
-            )
-            if why:
-                text = (
-                    f"{over} ({name}): {label} at {listed(where, 5)} not confirmed, "
-                    f"{why_unconfirmed(why)}."
-                )
-            claims = [_claim(results, "ratio", row) for row in rows_]
-            open_ = _finding(results, "ratio", OPEN, rows_[0], text, "comparisons")
-            findings.append(replace(open_, claims=tuple(claims)))
+    choices = [", ".join(names) for names in compared_parameters(results.entry)]
+    for (_, parameter), by_point in groups.items():
+        among = [*by_point.values()]
+        if parameter in choices:  # of two values the ratio is said
+            among = [rows for rows in among if (rows[0].among or 0) > 2]
+        else:
+            among = _largest_scale(results, among)
+        findings += _shortened(results, parameter, [_best(results, rows) for rows in among])
     return findings
 
 
-def _single_runs(
-    results: ExperimentResults, names: Choice, rows: Sequence[Row], over: str, label: str
-) -> Finding:
-    """The ratios of single runs, and whether enough pairs of them agree on the better one.
-
-    The test is the sign test over what is computed (``workload``): runs of one model at several
-    scales say the same of it, and count as one pair, by the geometric mean of their ratios.
-    """
-    ordered = sorted(rows, key=lambda row: float(row["ratio"]))
-    low, high = ordered[0], ordered[-1]
-    times = f"{number(low['ratio'])} times the {label}{_where(results, low, names)}"
-    if len(ordered) > 1:
-        times = f"from {times} to {number(high['ratio'])} times{_where(results, high, names)}"
-    alone = [row[side] == 1 for row in rows for side in ("repeats", "reference_repeats")]
-    text = f"{over} ({', '.join(names)}): {times}, {from_single_runs(*alone)}"
-    pairs = _pairs(results, names, rows)
-    above = sum(ratio > 1 for ratio in pairs)
-    from scipy.special import bdtr
-
-    p = min(1.0, 2 * float(bdtr(min(above, len(pairs) - above), len(pairs), 0.5)))
-    level = OPEN
-    if len(pairs) > 1:
-        more = max(above, len(pairs) - above)
-        side = "higher" if above * 2 >= len(pairs) else "lower"
-        text += f"; {side} in {more} of {len(pairs)} pairs (sign test, p = {number(p, 2)})"
-        level = CONFIRMED if p < SIGNIFICANT else OPEN
-    text += "." if level == CONFIRMED else "; not confirmed."
-    cited = high if high["ratio"] > 1 else low
-    claim = claim_of(p if len(pairs) > 1 else None, "ratio", names, "sign test")
-    single = _finding(results, "ratio", level, cited, text, "comparisons")
-    return replace(single, claims=(claim,))
+def _largest_scale(results: ExperimentResults, groups: Sequence[_Rows]) -> list[_Rows]:
+    """Of what is compared scale by scale the groups at the largest scale, by what is computed."""
+    kept: dict[tuple[object, ...], _Rows] = {}
+    for rows in groups:
+        point, names = rows[0].point, rows[0].parameter.split(", ")
+        rest = [n for n in results.leaders if n not in (*names, results.scale)]
+        key = results.key(point, rest)
+        if results.scale in names or results.scale not in results.leaders:
+            kept[*key, len(kept)] = rows
+        elif key not in kept or results.scale_of(point) > results.scale_of(kept[key][0].point):
+            kept[key] = rows
+    return [*kept.values()]
 
 
-def _pairs(results: ExperimentResults, names: Choice, rows: Sequence[Row]) -> list[float]:
-    """A ratio for each thing that is computed; ratios of 1 and what is no ratio left out."""
-    workload = [
-        leader
-        for leader in results.leaders
-        if leader not in names and parameter_of(results.entry, leader).get("workload")
-    ]
-    groups: dict[Key, list[float]] = {}
-    for row in rows:
-        if finite(row["ratio"]) and row["ratio"] > 0:
-            groups.setdefault(results.key(row, workload), []).append(math.log(row["ratio"]))
-    means = [math.exp(sum(logs) / len(logs)) for logs in groups.values()]
-    return [mean for mean in means if mean != 1]
-
-
-def site_ratio(results: ExperimentResults) -> list[Finding]:
-    """How other sites compare with this one on the same runs."""
-    main = results.main
-    if main is None:
-        return []
-    phase = main.steady_phase
-    rows = [
-        row
-        for row in results.rows("sites")
-        if row["phase"] == phase and finite(row["ratio_low"], row["ratio_p"])
-    ]
-    findings = []
-    for site in dict.fromkeys(row["site"] for row in rows):
-        here = sorted((row for row in rows if row["site"] == site), key=lambda row: row["ratio"])
-        together = holm_p([float(row["ratio_p"]) for row in here])
-        differing = [(p, row) for p, row in zip(together, here, strict=True) if p <= SIGNIFICANT]
-        clear = [row for _, row in differing]
-        # All of the list are to differ.
-        claims = (claim_of(max((p for p, _ in differing), default=None), "sites", site),)
-        if not clear:
-            findings.append(Finding(results.name, "sites", SILENT, "", claims=claims))
-            continue
-        low, high = clear[0], clear[-1]
-        span = f"{_ratio_of(low)} times that here at {results.describe(low)}"
-        if len(clear) > 1:
-            span = f"from {span} to {_ratio_of(high)} times at {results.describe(high)}"
-        text = (
-            f"{main.label.lower()} on site {site} differs clearly at {len(clear)} of "
-            f"{counted(len(here), 'common point')}: {span}."
+def _best(results: ExperimentResults, rows: _Rows) -> Finding:
+    """The sentence on a group: ``rows`` are the best over each other one, the next first."""
+    first = rows[0]
+    cited = first
+    p = max((1.0 if row.p is None else row.p for row in rows), default=1.0)
+    if first.question == THREADS:  # against the default, whichever of the others is as good
+        base = ", ".join(
+            text_of(parameter_of(results.entry, name)["default"])
+            for name in first.parameter.split(", ")
         )
-        unless = f"{main.label.lower()} on site {site}: {span}"
-        said = _finding(results, "sites", CONFIRMED, low, text, "sites", unless)
-        findings.append(replace(said, claims=claims))
+        cited = next((row for row in rows if row.base_value == base), first)
+        p = 1.0 if cited.p is None else min(1.0, cited.p * len(rows))
+    value, at = _value(results, first), _at(results, first)
+    lacking = f"; no result at {first.lacking}" if first.lacking else ""
+    side = "Highest" if first.better == "higher" else "Lowest"
+    measured = f"{side} measured {_label(results, first)}{at}: {_mean(results, first)} with {value}"
+    claim = _claim(first, p, "best")
+    if p <= SIGNIFICANT:
+        next_ = "next, " if cited is first else ""
+        text = (
+            f"Best {first.parameter}{at} is {value}: {_ratio(cited)} times the "
+            f"{_label(results, first)} of the {next_}{cited.base_value}{lacking}."
+        )
+        return _finding(results, cited, CONFIRMED, text, claim, measured)
+    return _finding(results, cited, OPEN, f"{measured}; {_why_open(rows)}.", claim)
+
+
+def _why_open(rows: _Rows) -> str:
+    """Why the best is not clear of each other one."""
+    unknown = [row for row in rows if row.p is None]
+    if unknown:
+        why = why_unconfirmed(unknown[0].how) if unknown[0].how else "there is no interval"
+        return f"not confirmed, {why}"
+    rivals = [row for row in rows if (row.p or 0.0) > SIGNIFICANT]
+    return f"{counted(len(rivals) or 1, 'other')} cannot be told from it, not confirmed"
+
+
+def ratios(results: ExperimentResults) -> list[Finding]:
+    """One value over another one: of two values of a parameter, of an input over none, later epochs
+    over the first, another site over this one, the largest scale over the smallest."""
+    groups: dict[tuple[str, ...], _Rows] = {}
+    for row in comparisons(results):
+        if row.against == REFERENCE and row.quantity == RATIO and row.statistic is None:
+            key = (row.question, row.parameter, row.metric, row.phase)
+            groups.setdefault(key, []).append(row)
+    choices = [", ".join(names) for names in compared_parameters(results.entry)]
+    findings: list[Finding] = []
+    for (question, parameter, *_), rows in groups.items():
+        if question in CLEAREST:
+            findings.append(_clearest(results, rows))
+        elif question == SCALING or (parameter in choices and len({r.value for r in rows}) == 1):
+            single = [row for row in rows if row.how == ONE_REPEAT]
+            each = [_one_ratio(results, row) for row in rows if row not in single]
+            findings += _shortened(results, parameter, each)
+            findings += [_single_runs(results, single)] if single else []
     return findings
 
 
-def _ratio_of(row: Row) -> str:
-    return with_interval(row["ratio"], row["ratio_low"], row["ratio_high"])
+def _one_ratio(results: ExperimentResults, row: Comparison) -> Finding:
+    claim = _claim(row, row.p, "ratio")
+    if row.p is not None and row.p <= SIGNIFICANT:
+        return _finding(results, row, CONFIRMED, f"{_over(results, row)}.", claim)
+    why = f"{why_unconfirmed(row.how)}, " if row.p is None else "the interval includes 1, "
+    text = f"{_over(results, row)}; {why}not confirmed."
+    return _finding(results, row, OPEN, text, claim)
 
 
-def _parameters(results: ExperimentResults) -> list[Choice]:
-    return compared_parameters(results.entry) if results.main else []
+def _clearest(results: ExperimentResults, rows: _Rows) -> Finding:
+    """Where two values differ most clearly, among all points (Bonferroni)."""
+    row = min(rows, key=lambda row: 1.0 if row.p is None else row.p)
+    p = min(1.0, (1.0 if row.p is None else row.p) * len(rows))
+    text = _over(results, row)
+    text += f", the clearest of {counted(len(rows), 'point')}" if len(rows) > 1 else ""
+    level = CONFIRMED if p <= SIGNIFICANT else SILENT
+    if row.question == INPUT and level == SILENT:
+        level = OPEN
+        text += "; not confirmed"
+    return _finding(results, row, level, f"{text}.", _claim(row, p, "clearest"))
 
 
-def _rows(results: ExperimentResults, table: str, name: str) -> list[Row]:
-    """Rows on a parameter in the main metric's steady phase, of measured runs where there are."""
-    main = results.main
-    if main is None:
-        return []
-    rows = [
+def _single_runs(results: ExperimentResults, rows: _Rows) -> Finding:
+    """The ratios of single runs, with the sign test over what is computed (``workload``): several
+    scales of one model are one pair, by the geometric mean of their ratios."""
+    from scipy.stats import binomtest
+
+    workload = [n for n in results.leaders if parameter_of(results.entry, n).get("workload")]
+    logs: dict[object, list[float]] = {}
+    for row in rows:
+        if row.ratio and row.ratio.value > 0:
+            logs.setdefault(results.key(row.point, workload), []).append(math.log(row.ratio.value))
+    pairs = [mean for each in logs.values() if (mean := sum(each)) != 0]
+    above = sum(mean > 0 for mean in pairs)
+    ordered = sorted(rows, key=lambda row: row.ratio.value if row.ratio else 0.0)
+    cited = ordered[-1] if ordered[-1].ratio and ordered[-1].ratio.value > 1 else ordered[0]
+    text, p = f"{_over(results, cited)} in single runs", None
+    if len(pairs) > 1:
+        p = float(binomtest(above, len(pairs)).pvalue)
+        side, most = ("higher", above) if 2 * above >= len(pairs) else ("lower", len(pairs) - above)
+        text += f"; {side} in {most} of {len(pairs)} pairs (sign test, p = {number(p, 2)})"
+    claim = claim_of(p, "sign test", rows[0].parameter)
+    if p is not None and p < SIGNIFICANT:
+        return _finding(results, cited, CONFIRMED, f"{text}.", claim)
+    return _finding(results, cited, OPEN, f"{text}; not confirmed.", claim)
+
+
+def averages(results: ExperimentResults) -> list[Finding]:
+    """What a parameter changes on average over all others, and the median over series: notes, which
+    claim nothing."""
+    rows = [row for row in comparisons(results) if row.statistic]
+    findings = []
+    for name in results.grid:
+        mine = [row for row in rows if row.parameter == name and row.statistic == "mean"]
+        best = [row for row in mine if row.against == BEST]
+        if not best or (best[0].pairs or 0) < 2:
+            continue
+        among = len(best)
+        alike = [row.base_value for row in best if row.p is None or row.p * among > SIGNIFICANT]
+        furthest = max(best, key=lambda row: abs(math.log(row.ratio.value)) if row.ratio else 0.0)
+        text = (
+            f"{name} on average over {best[0].pairs} settings: {best[0].value} is best, "
+            f"{_ratio(furthest)} times {furthest.base_value}"
+        )
+        text += f"; {listed(alike, 3)} cannot be told from it" if alike else ""
+        findings.append(_note(results, furthest, f"{text}.", "effects"))
+    medians = [
         row
-        for row in results.rows(table)
-        if row["parameter"] == name
-        and row["metric"] == main.metric
-        and row["phase"] == main.steady_phase
+        for row in rows
+        if row.question == SCALING and row.statistic == "median" and (row.pairs or 0) >= MIN_SERIES
     ]
-    measured = [row for row in rows if row["source"] == "measured"]
-    return measured or rows
+    if medians:
+        row = max(medians, key=lambda row: float(row.value))
+        text = (
+            f"Median over {row.pairs} series: {number(row.ratio and row.ratio.value)} times the "
+            f"{_label(results, row)} at {results.scaled(int(row.value))}."
+        )
+        findings.append(_note(results, row, text, "medians"))
+    return findings
 
 
-def _where(results: ExperimentResults, row: Row, names: Choice) -> str:
-    rest = [other for other in results.leaders if other not in names]
-    return f" at {results.describe(row, rest)}" if rest else ""
+def _note(results: ExperimentResults, row: Comparison, text: str, rule: str) -> Finding:
+    evidence = declared_evidence(results, row, COLUMNS) | {"parameter": row.parameter}
+    evidence["key"] = {"source": row.source}
+    return Finding(results.name, rule, NOTE, marked(row.source, text, capital=False), evidence)
 
 
-def _value(results: ExperimentResults, row: Row, *names: str) -> str:
-    main = results.main
-    factor, unit = (main.factor, main.unit) if main else (1.0, "")
-    mean, low, high = (row[n] * factor if finite(row[n]) else None for n in names)
-    return with_interval(mean, low, high, unit)
-
-
-def _claim(results: ExperimentResults, rule: str, row: Row) -> Claim:
-    """What a row of a table may claim; of one without an interval nothing."""
-    what = (rule, row["parameter"], row.get("value"), *results.key(row, results.leaders))
-    return claim_of(row["p_value"], *what, row["source"])
+def _shortened(
+    results: ExperimentResults, parameter: str, findings: Iterable[Finding]
+) -> list[Finding]:
+    """The first clear ones, and of those that are open one for all beyond the second."""
+    clear: list[Finding] = []
+    open_: list[Finding] = []
+    for finding in findings:
+        (clear if finding.level == CONFIRMED else open_).append(finding)
+    kept = [*clear[:MOST], *(replace(each, level=SILENT) for each in clear[MOST:])]
+    if len(clear) > MOST:
+        text = f"{parameter}: {counted(len(clear) - MOST, 'more clear row')} in the table."
+        kept.append(Finding(results.name, clear[0].rule, NOTE, text, clear[0].evidence))
+    if len(open_) <= 2:
+        return [*kept, *open_]
+    claims = tuple(claim for finding in open_ for claim in finding.claims)
+    text = (
+        f"{parameter}: {len(open_)} comparisons are not confirmed; the table has their intervals."
+    )
+    return [*kept, replace(open_[0], text=text, claims=claims)]
 
 
 def _finding(
     results: ExperimentResults,
-    rule: str,
+    row: Comparison,
     level: str,
-    row: Row,
     text: str,
-    table: str,
+    claim: Claim,
     unless: str = "",
 ) -> Finding:
-    columns: Sequence[str] = {
-        "best": ("mean", "low", "high", "next_mean", "next_low", "next_high"),
-        "comparisons": ("ratio", "low", "high"),
-        "sites": ("mean", "ratio", "ratio_low", "ratio_high"),
-    }[table]
-    evidence = evidence_of(results, table, row, columns)
-    if "parameter" in row:
-        evidence["parameter"] = row["parameter"]
-    # A ratio's sentence starts with a value, which is written as it is.
-    text = marked(row["source"], text, capital=rule != "ratio")
-    unless = marked(row["source"], unless) if unless else ""
-    claims = (_claim(results, rule, row),) if "p_value" in row else ()
-    return Finding(results.name, rule, level, text, evidence, claims=claims, unless=unless)
+    usual = "best" if row.against == BEST else "ratio"
+    evidence = declared_evidence(results, row, COLUMNS) | {"parameter": row.parameter}
+    rule = RULE.get(row.question, usual)
+    text = marked(row.source, text, capital=usual == "best")
+    unless = marked(row.source, unless) if unless else ""
+    return Finding(results.name, rule, level, text, evidence, claims=(claim,), unless=unless)
 
 
-_ALL = ("heatmap", "parameter", "groups", "compare-", "scaling", "overview-")
+def _claim(row: Comparison, p: float | None, what: str) -> Claim:
+    """Told apart from others by the two points and what is compared."""
+    return claim_of(p, what, row.question, row.parameter, row.metric, row.phase, row.point_id,
+                    row.base_id, row.value)  # fmt: skip
+
+
+def _over(results: ExperimentResults, row: Comparison) -> str:
+    """``b over a (mode): 1.20 [1.10, 1.31] times the rate at 4 ranks``."""
+    who = f"{row.value} over {row.base_value} ({row.parameter})"
+    if row.question == PHASE:
+        who = "later epochs over the first"
+    when = f" ({PHASES[row.phase]})" if row.question == INPUT else ""
+    at = f" at {results.describe(row.point)}" if row.question in (PHASE, SITE) else ""
+    at = at or _at(results, row)
+    return f"{who}: {_ratio(row)} times the {_label(results, row)}{when}{at}"
+
+
+def _ratio(row: Comparison) -> str:
+    ratio = row.ratio
+    return "no" if ratio is None else with_interval(ratio.value, ratio.low, ratio.high)
+
+
+def _at(results: ExperimentResults, row: Comparison) -> str:
+    """The point, but for what is compared."""
+    names = row.parameter.split(", ")
+    rest = [name for name in results.leaders if name not in names]
+    return f" at {results.describe(row.point, rest)}" if rest else ""
+
+
+def _value(results: ExperimentResults, row: Comparison) -> str:
+    """The value of a choice: of several parameters with their names."""
+    names = row.parameter.split(", ")
+    return results.describe(row.point, names) if len(names) > 1 else row.value
+
+
+def _label(results: ExperimentResults, row: Comparison) -> str:
+    measure = results.measures.get(row.metric)
+    label = row.metric.replace("_", " ") if measure is None else measure.label
+    return label[:1].lower() + label[1:] if label[1:2].islower() or " " in label[:2] else label
+
+
+def _mean(results: ExperimentResults, row: Comparison) -> str:
+    measure = results.measures.get(row.metric)
+    if measure is None or row.mean is None:
+        return "–"
+    return with_interval(row.mean * measure.factor, None, None, measure.unit)
+
+
+_ALL: Sequence[str] = ("heatmap", "parameter", "groups", "compare-", "scaling", "overview-")
+_BEST: Mapping[str, Sequence[str]] = {
+    "best": _ALL, "threads": _ALL, "target": ("accuracy-",),
+    "energy": ("energy-phases", "accuracy-energy", "power-"),
+}  # fmt: skip
+_RATIO: Mapping[str, Sequence[str]] = {
+    "ratio": ("ratio-", "compare-"), "sites": ("sites-",),
+    "input cost": ("compare-input", "ratio-input"),
+    "final accuracy": ("accuracy-",), "cache": ("scaling", "parameter", "heatmap", "groups"),
+}  # fmt: skip
 RULES = (
-    Rule(best_configuration, figures={"best": _ALL}),
-    Rule(
-        best_threads,
-        figures={"threads": ("heatmap", "parameter", "groups", "scaling")},
-    ),
-    Rule(best_value, figures={"best value": ("compare-", "ratio-")}),
-    Rule(value_ratio, figures={"ratio": ("ratio-", "compare-")}),
+    Rule(best_choice, figures=_BEST),
+    Rule(ratios, figures=_RATIO),
+    Rule(averages, figures={"effects": ("groups", "heatmap", "compare-"),
+                            "medians": ("overview-", "scaling-")}),
     Rule(benchmark_settings),
-    Rule(site_ratio, figures={"sites": ("sites-",)}),
-)
+)  # fmt: skip

@@ -10,14 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from scalesweep.aspects.effects.table import base_value, mean_of, mean_ratio, values_of
 from scalesweep.aspects.layouts.study import LayoutStudy, study_of
 from scalesweep.core.files import canonical_json
 from scalesweep.core.formatting import text_of
 from scalesweep.core.layouts import LAYOUT
 from scalesweep.table.declared import DeclaredRow, Estimate, column
+from scalesweep.tables.comparisons import base_value, main_measures, mean_of, mean_ratio, values_of
 from scalesweep.tables.making import Maker, TableInputs
-from scalesweep.tables.pairwise import main_measures
 from scalesweep.tables.points import Point
 
 # By what is computed, scale and all other choices: the points by the value of a parameter.
@@ -65,12 +64,12 @@ def layout_effect_rows(inputs: TableInputs) -> Iterator[LayoutEffect]:
         for name in study.free:
             if name == LAYOUT:
                 continue
-            base = base_value(data.experiment, name)
+            base = base_value(data.experiment, (name,))
             groups = _groups(study, ran, name)
             places = dict.fromkeys(key[:2] for key in groups)
             for setting, scale in sorted(places, key=lambda place: place[1]):
                 of = [group for key, group in groups.items() if key[:2] == (setting, scale)]
-                for value in values_of(data.experiment, name):
+                for value in values_of(data.experiment, (name,)):
                     pairs = [(g[value], g[base]) for g in of if value in g and base in g]
                     if value == base or not pairs:
                         continue
@@ -85,7 +84,7 @@ def layout_effect_rows(inputs: TableInputs) -> Iterator[LayoutEffect]:
                         better=data.quantities[metric].better, source=source, pairs=len(pairs),
                         higher=sum(ratio > 1 for ratio in ratios), median=float(median),
                         quarter=float(quarter), three_quarters=float(three_quarters),
-                        ratio=mean_ratio(data, pairs, measure),
+                        ratio=Estimate.of(*mean_ratio(data, pairs, measure)[:3]),
                     )  # fmt: skip
 
 

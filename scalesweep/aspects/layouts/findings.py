@@ -8,12 +8,11 @@ from scalesweep.aspects.layouts.words import (
     ahead_text,
     best_layouts,
     failed_text,
-    layouts_that_ran,
     loss_text,
     value_text,
 )
 from scalesweep.core.formatting import counted, number, percent
-from scalesweep.experiment.results import ExperimentResults, Row
+from scalesweep.experiment.results import ExperimentResults
 from scalesweep.findings.base import (
     CONFIRMED,
     NOTE,
@@ -22,7 +21,6 @@ from scalesweep.findings.base import (
     Finding,
     Number,
     Rule,
-    best_among,
     claim_of,
     declared_evidence,
     marked,
@@ -40,18 +38,14 @@ MAX_SENTENCES = 30
 def best_layout(results: ExperimentResults) -> list[Finding]:
     """The best layout of each scale, the largest first; claimed where it is clear of all others."""
     findings: list[Finding] = []
-    rivals: dict[tuple[str, int], list[Row]] = {}
-    for ran in layouts_that_ran(results):
-        rivals.setdefault((ran.setting, ran.scale), []).append(ran.row)
     for rows in best_layouts(results).values():
         for row in reversed(rows):
             if row.layout is not None:
-                among = best_among(results, rivals[row.setting, row.scale], row.phase)
-                findings.append(_best(results, row, among, len(findings) >= MAX_SENTENCES))
+                findings.append(_best(results, row, len(findings) >= MAX_SENTENCES))
     return findings
 
 
-def _best(results: ExperimentResults, row: BestLayout, among: str, silent: bool) -> Finding:
+def _best(results: ExperimentResults, row: BestLayout, silent: bool) -> Finding:
     value = value_text(results, row.value)
     head = f"best layout{_of(row)} at {results.scaled(row.scale)}: {row.layout} with {value}"
     if failures := failed_text(row):
@@ -87,7 +81,7 @@ def _best(results: ExperimentResults, row: BestLayout, among: str, silent: bool)
     claims = (claim_of(row.p, BEST, row.source, row.setting, row.scale),) if row.next_layout else ()
     return Finding(
         results.name, BEST, SILENT if silent else level, marked(row.source, f"{text}."), evidence,
-        tuple(numbers), frozenset({among}), claims,
+        tuple(numbers), claims,
         marked(row.source, head),
     )  # fmt: skip
 

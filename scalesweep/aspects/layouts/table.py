@@ -18,8 +18,8 @@ from scalesweep.aspects.layouts.study import LayoutStudy, study_of
 from scalesweep.core.files import canonical_json
 from scalesweep.core.status import Status
 from scalesweep.table.declared import Estimate, PointRow, column
+from scalesweep.tables.comparisons import main_measures
 from scalesweep.tables.making import Maker, TableInputs, point_columns
-from scalesweep.tables.pairwise import main_measures
 from scalesweep.tables.points import ExperimentData, Measure, Point
 
 _UTILISATION = re.compile(r"(?:^|_)mfu(?:_|$)")
@@ -222,7 +222,7 @@ class _Source:
         repeats = [self.data.repeats(point, self.measure) for point in group.points]
         margin = ahead_of_next(repeats, self._errors(group.points), self.data.level, self.sign)
         memories = [m for p in group.points if (m := self._number(p, self.memory)) is not None]
-        chances = [self.data.ratio_p(best, other, self.measure) for other in group.points[1:]]
+        chances = [self.data.compare(best, other, self.measure).p for other in group.points[1:]]
         return BestLayout(
             **point_columns(best), layout=self.study.text(best.values),
             value=self._estimate(best), runs_failed=len(self.failures.get(_key(best), ())),
@@ -275,7 +275,7 @@ class _Source:
             return known
         errors, place = self._errors(group.points), ran[_key(taken)]
         loss = behind_best(values, place, errors, self.data.level, self.sign)
-        p = self.data.ratio_p(taken, best, self.measure)
+        p = self.data.compare(taken, best, self.measure).p
         among = len(group.points) - 1  # the best was chosen among them
         chance = None if math.isnan(p) else min(1.0, among * p)
         return known | {

@@ -22,7 +22,7 @@ from scalesweep.analysis.prediction.forecast import (
 from scalesweep.analysis.prediction.series import Series, refusal
 from scalesweep.aspects.prediction.target_times import TargetTime, target_rows
 from scalesweep.core.files import canonical_json
-from scalesweep.core.plan_format import PlanExperiment
+from scalesweep.core.plan_format import PlanExperiment, target_efficiency
 from scalesweep.core.scaling_kinds import OF_SAMPLES
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.experiment.results import Series as ScalingSeries
@@ -30,7 +30,7 @@ from scalesweep.table.declared import DeclaredRow, Estimate, column
 from scalesweep.tables.machine import UNKNOWN, Machine
 from scalesweep.tables.making import Maker, TableInputs
 from scalesweep.tables.points import ExperimentData, Point
-from scalesweep.tables.predictable import GOOD, PREDICTED, MeasuredSeries, predictable, shared
+from scalesweep.tables.predictable import PREDICTED, MeasuredSeries, predictable, shared
 from scalesweep.tables.wall_times import pending_groups, series_key, wall_series, wall_times
 
 
@@ -188,7 +188,7 @@ def _rows(
         return
     limit, why = trusted_limit(series), refusals(series, counts, data.scale)
     head |= {"trusted_to": limit, **_rolled(series)}
-    if bend := knee(series, GOOD):
+    if bend := knee(series, target_efficiency(data.experiment)):
         head["below_80"] = Estimate(bend.count, bend.low, bend.high)
     possible = [count for count, no in zip(counts, why, strict=True) if not no]
     forecast = predict(series, possible)

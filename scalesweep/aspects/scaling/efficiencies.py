@@ -6,13 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from scalesweep.analysis.metrics import column
-from scalesweep.analysis.stats import SIGNIFICANT
-from scalesweep.core.formatting import finite, percent
+from scalesweep.core.formatting import percent
 from scalesweep.experiment.results import ExperimentResults, Row, Series
-from scalesweep.findings.base import CONFIRMED, OPEN, Claim, Finding, claim_of, point_key
-from scalesweep.findings.differences import Differences
+from scalesweep.findings.base import CONFIRMED, OPEN, Claim, Finding, claim_of
+from scalesweep.tables.comparisons import EFFICIENCY, Comparison
 
-GOOD = 0.8
 # From this on an efficiency is no result to go by: published tables have such rows where the base
 # and the larger scale were not measured alike. Caches alone make of strong scaling 1.1 or 1.2.
 BEYOND = 1.3
@@ -35,8 +33,7 @@ _DISAGREE = re.compile(r"metric '([^']+)': \d+ ranks disagree: (\S+) to (\S+), u
 class Efficiency:
     """Total efficiency of a point: value and 95 % interval (None if there is none).
 
-    ``said``: the interval that decides on which side of 80 % it is (as ``cut`` has it), which
-    sentences print.
+    ``said``: the interval that decides on which side of the target it is, which sentences print.
     """
 
     row: Row
@@ -45,15 +42,11 @@ class Efficiency:
     value: float
     low: float | None
     high: float | None
-    claim: Claim  # that it is not 80 %
+    claim: Claim  # that it is not the target
+    target: float
     said: tuple[float, float] | None = None
     jump: bool = False  # whether it is far below that of the scale before
     apart: float = 0.0  # share by which ranks differ in what they print of the same total
-
-    @property
-    def includes_good(self) -> bool:
-        """Whether the interval that decides holds 80 %."""
-        return self.said is not None and self.said[0] < GOOD <= self.said[1]
 
     @property
     def odd(self) -> str:
@@ -63,26 +56,22 @@ class Efficiency:
         if self.jump:
             return JUMP_WHY
         low, high = self.value if self.low is None else self.low, self.high or self.value
-        held = low / (1 + self.apart) >= GOOD or high * (1 + self.apart) < GOOD
+        held = low / (1 + self.apart) >= self.target or high * (1 + self.apart) < self.target
         if self.apart > APART or (self.apart and not held):
             return f"not certain: {_unsure(self.apart)}"
         return ""
 
-    def side(self, cut: float) -> str:
-        """``above`` or ``below`` 80 %, ``straddles`` it, or ``~above``/``~below`` unconfirmed;
-        ``odd`` where it is no result.
-
-        ``cut``: up to which p value it is clear of 80 % (``family``).
-        """
+    @property
+    def side(self) -> str:
+        """``above`` or ``below`` the target, ``straddles`` it, or ``~above``/``~below`` without an
+        interval; ``odd`` where it is no result."""
         if self.odd:
             return "odd"
-        if self.low is None or self.high is None:
-            return "~below" if self.value < GOOD else "~above"
-        if self.claim.p > cut:
-            return "straddles"
-        if self.high < GOOD:
+        if self.said is None:
+            return "~below" if self.value < self.target else "~above"
+        if self.said[1] < self.target:
             return "below"
-        return "above" if self.low >= GOOD else "straddles"
+        return "above" if self.said[0] >= self.target else "straddles"
 
     @property
     def text(self) -> str:
@@ -91,55 +80,38 @@ class Efficiency:
         return f"{percent(self.value, *(self.said or (None, None)))}{unsure}"
 
 
-def scaled_differences(results: ExperimentResults, phase: str) -> Differences | None:
-    """Tests of the metric that efficiencies are of: made once for all series, as it reads the
-    repeats of all points."""
+def efficiencies(results: ExperimentResults, series: Series, phase: str) -> list[Efficiency]:
+    """Efficiencies of a series without its base, by scale, as the table of comparisons has them."""
     measure = results.scaled_measure
-    return None if measure is None else Differences(results, measure.metric, phase)
-
-
-def efficiencies(
-    results: ExperimentResults,
-    series: Series,
-    phase: str,
-    differences: Differences | None,
-    cut: float = SIGNIFICANT,
-) -> list[Efficiency]:
-    """Efficiencies of a series without its base, by scale; tested by ``scaled_differences``.
-
-    ``cut``: up to which p value they are clear of 80 %.
-    """
-    stem, base = results.scaled_stem, series.rows[0]
-    apart = _apart(results, results.scaled_measure.metric) if results.scaled_measure else 0.0
+    if measure is None:
+        return []
+    rows = {
+        results.key(row.point): row
+        for row in results.of(Comparison)
+        if row.quantity == EFFICIENCY and (row.metric, row.phase) == (measure.metric, phase)
+        and row.source == series.rows[0]["source"]
+    }  # fmt: skip
+    apart = _apart(results, measure.metric)
     before, jump = 1.0, False
     points = []
     for row in series.rows[1:]:
-        value, low, high = (
-            row.get(column(f"{stem}_{part}", "", phase)) for part in ("eff", "eff_low", "eff_high")
-        )
-        if finite(value):
-            known = finite(low, high)
-            p, said = None, None
-            if known and differences is not None:
-                p = differences.p_of_share(row, base, value, (low, high), GOOD)
-                said = differences.deciding(row, base, value, (low, high), cut)
-            jump = value < before / JUMP or (jump and value < before * JUMP)
-            before = value
-            what = (phase, *point_key(results, row), *point_key(results, base))
-            points.append(
-                Efficiency(
-                    row,
-                    results.scale_of(row),
-                    results.scaled(results.scale_of(row)),
-                    value,
-                    low if known else None,
-                    high if known else None,
-                    claim_of(p, "efficiency", *what),
-                    said,
-                    jump,
-                    apart,
-                )
+        known = rows.get(results.key(row))
+        if known is None or known.ratio is None:
+            continue
+        value, low, high = known.ratio.value, known.ratio.low, known.ratio.high
+        jump = value < before / JUMP or (jump and value < before * JUMP)
+        before = value
+        said = (known.decides_low, known.decides_high)
+        points.append(
+            Efficiency(
+                row, results.scale_of(row), results.scaled(results.scale_of(row)),
+                value, low, high,
+                claim_of(known.p, "efficiency", phase, known.point_id, known.base_id),
+                results.target,
+                None if said[0] is None or said[1] is None else (said[0], said[1]),
+                jump, apart,
             )
+        )  # fmt: skip
     return points
 
 

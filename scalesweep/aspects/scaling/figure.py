@@ -41,7 +41,6 @@ from scalesweep.figures.style import (
 )
 
 MAX_SERIES_FIGURES = 4
-GOOD = 0.8
 BESIDE = 0.04  # of the axis: how far the series of an overview are moved from their counts
 
 
@@ -83,7 +82,7 @@ def _panels(title: str, detail: str = "") -> tuple[Figure, Axes, Axes]:
     return figure, upper, lower
 
 
-def _efficiency_axis(ax: Axes, values: Sequence[float]) -> None:
+def _efficiency_axis(ax: Axes, values: Sequence[float], target: float) -> None:
     """Axis of efficiencies and the ends of their intervals, as far as these are drawn."""
     low = min([*values, 0.5])
     high = max([*values, 1.05])
@@ -91,7 +90,7 @@ def _efficiency_axis(ax: Axes, values: Sequence[float]) -> None:
     ax.yaxis.set_major_locator(MaxNLocator(5, steps=[1, 2, 5, 10]))
     ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{100 * value:,.4g} %"))
     ax.axhline(1.0, color=FAINT, linewidth=1, linestyle=(0, (5, 3)))
-    ax.axhline(GOOD, color=INK, linewidth=1, linestyle=(0, (1, 2)))
+    ax.axhline(target, color=INK, linewidth=1, linestyle=(0, (1, 2)))
     ax.set_ylabel("Efficiency")
 
 
@@ -183,13 +182,22 @@ def _one_series(
         effs += beyond.efficiencies
         handles.append(Line2D([], [], color=ORANGE, label="Predicted", **HOLLOW))
     handles.append(Line2D([], [], color=FAINT, linestyle=(0, (5, 3)), linewidth=1, label="Ideal"))
-    handles.append(Line2D([], [], color=INK, linestyle=(0, (1, 2)), linewidth=1, label="80 %"))
+    handles.append(
+        Line2D(
+            [],
+            [],
+            color=INK,
+            linestyle=(0, (1, 2)),
+            linewidth=1,
+            label=f"{100 * results.target:g} %",
+        )
+    )
     band = band_words(main, series.rows, phase)
     if band:
         handles.append(band_patch(band))
     log_axis(upper, levels or [1.0, 10.0])
     upper.set_ylabel("Throughput [samples/s]" if len(shown) > 1 else main.axis_label)
-    _efficiency_axis(lower, effs)
+    _efficiency_axis(lower, effs, results.target)
     scale_axis(lower, sorted({*xs, *beyond.counts}), results.scale)
     for ax in (upper, lower):
         mark_holes(ax, series.holes)
@@ -270,7 +278,7 @@ def _overview(
         handles.append(Line2D([], [], label=labels[index], **style))
     log_axis(upper, levels or [1.0, 10.0])
     upper.set_ylabel(main.axis_label)
-    _efficiency_axis(lower, effs)
+    _efficiency_axis(lower, effs, results.target)
     scale_axis(lower, every, results.scale, room_beside=2 * BESIDE)
     widest = max(len(series.short) for series in chosen)
     columns = 1 if widest > 30 else 2 if widest > 16 else 3
@@ -284,7 +292,8 @@ def _overview(
     text = caption(
         results, rows, [phase],
         f"Each efficiency is relative to the smallest {results.scale_words} of its series, so "
-        "lines may differ in height above and coincide below. Dotted: 80 %.",
+        "lines may differ in height above and coincide below. "
+        f"Dotted: {100 * results.target:g} %.",
         f"Bars: {band}; lines are side by side so that all are seen. Where bars overlap, these "
         f"repeats do not rank the series. {cut}".strip() if band else "",
         f"Grey: {left_out:,} more series, lower at their largest {results.scale_words}."

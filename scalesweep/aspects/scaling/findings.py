@@ -10,11 +10,9 @@ from dataclasses import dataclass
 
 from scalesweep.analysis.repeats import LIMIT, more_repeats
 from scalesweep.aspects.scaling.efficiencies import (
-    GOOD,
     Efficiency,
     efficiencies,
     efficiency_columns,
-    scaled_differences,
 )
 from scalesweep.aspects.scaling.series_words import common_and_own, series_words
 from scalesweep.aspects.scaling.shares import stated_efficiency
@@ -44,9 +42,6 @@ from scalesweep.findings.base import (
     number_of,
     why_unconfirmed,
 )
-from scalesweep.findings.family import LEVELS, VERDICTS
-
-LEVEL = LEVELS[VERDICTS]
 
 RULE, OTHER_PHASES = "verdict", "efficiency"
 ABOVE, BELOW, UNDECIDED, UNKNOWN = "above", "below", "undecided", "unknown"
@@ -63,11 +58,11 @@ GO_WITH_SCALE = frozenset({"nodes", "ranks_per_node", "batch_size", "global_batc
 class Verdict:
     """What the efficiencies of a series say of the scale to run at.
 
-    ``run`` is the scale to run at: the largest that is clearly at 80 % or more, else the base.
+    ``run`` is the scale to run at: the largest that clearly reaches the target, else the base.
     ``kind``: ABOVE (that is the largest measured scale), BELOW (``cited`` is the first point beyond
-    it that is clearly under 80 %), UNDECIDED (``cited`` is the first whose interval includes it, or
-    that has none, or that is ``odd``), UNKNOWN (no point has an interval: ``cited`` is the
-    largest). ``dips`` are smaller scales than ``run`` that are clearly under 80 %.
+    it that is clearly under the target), UNDECIDED (``cited`` is the first whose interval includes
+    it, or that has none, or that is ``odd``), UNKNOWN (no point has an interval: ``cited`` is the
+    largest). ``dips`` are smaller scales than ``run`` that are clearly under the target.
     """
 
     series: Series
@@ -86,24 +81,24 @@ class Verdict:
 
     @property
     def close(self) -> bool:
-        """Whether the whole interval lies within 5 points of 80 %: about 80 %, not undecided by
-        scatter (equivalence by interval inclusion; Schuirmann, 1987)."""
+        """Whether the whole interval lies within 5 points of the target: it is about reached
+        (equivalence by interval inclusion; Schuirmann, 1987)."""
         point = self.cited
         if point.low is None or point.high is None:
             return False
-        return point.low >= GOOD - CLOSE and point.high <= GOOD + CLOSE
+        return point.low >= point.target - CLOSE and point.high <= point.target + CLOSE
 
     @property
     def more(self) -> int | None:
-        """Repeats to add until the interval of an undecided point is clear of 80 %; None where they
-        are not known, or more than ``LIMIT``."""
+        """Repeats to add until the interval of an undecided point is clear of the target; None if
+        they are not known, or more than ``LIMIT``."""
         point = self.cited
         if point.low is None or point.high is None or min(point.low, point.value) <= 0:
             return None
         if point.odd:
             return None
         half = math.log(point.high / point.low) / 2
-        return more_repeats(half, self.repeats, abs(math.log(point.value / GOOD)), LIMIT)
+        return more_repeats(half, self.repeats, abs(math.log(point.value / point.target)), LIMIT)
 
     @property
     def repeats(self) -> int:
@@ -122,20 +117,16 @@ class Verdict:
         return next(filter(None, why), "no interval")
 
 
-def verdicts(results: ExperimentResults, cut: float = LEVEL) -> list[Verdict]:
-    """A verdict for each series that has efficiencies, in plan order.
-
-    ``cut``: up to which p value an efficiency is clear of 80 % (``family.clear_to``).
-    """
+def verdicts(results: ExperimentResults) -> list[Verdict]:
+    """A verdict for each series that has efficiencies, in plan order."""
     measure = results.scaled_measure
     if measure is None:
         return []
     verdicts = []
-    differences = scaled_differences(results, measure.steady_phase)
     for series in results.series:
-        points = efficiencies(results, series, measure.steady_phase, differences, cut)
+        points = efficiencies(results, series, measure.steady_phase)
         if points:
-            verdicts.append(_verdict(results, measure, series, points, cut))
+            verdicts.append(_verdict(results, measure, series, points))
     return verdicts
 
 
@@ -144,9 +135,8 @@ def _verdict(
     measure: Measure,
     series: Series,
     points: Sequence[Efficiency],
-    cut: float,
 ) -> Verdict:
-    sides = [point.side(cut) for point in points]
+    sides = [point.side for point in points]
     above = [point.count for point, side in zip(points, sides, strict=True) if side == "above"]
     run = above[-1] if above else results.scale_of(series.rows[0])
     under = [point for point, side in zip(points, sides, strict=True) if side == "below"]
@@ -161,12 +151,9 @@ def _verdict(
     return Verdict(series, measure, UNDECIDED, run, points[first], points, dips)
 
 
-def scaling_verdict(results: ExperimentResults, cut: float = LEVEL) -> list[Finding]:
-    """A sentence per series, or one for all series that say the same where there are many.
-
-    ``cut`` as in ``verdicts``.
-    """
-    every = verdicts(results, cut)
+def scaling_verdict(results: ExperimentResults) -> list[Finding]:
+    """A sentence per series, or one for all series that say the same where there are many."""
+    every = verdicts(results)
     return [
         *_sentences(results, every),
         *_tested(results, RULE, [verdict.points for verdict in every]),
@@ -176,7 +163,7 @@ def scaling_verdict(results: ExperimentResults, cut: float = LEVEL) -> list[Find
 def _tested(
     results: ExperimentResults, rule: str, every: Sequence[Sequence[Efficiency]]
 ) -> list[Finding]:
-    """That every efficiency was held against 80 %, also those of which nothing is said."""
+    """That every efficiency was held against the target, also those of which nothing is said."""
     claims = tuple(point.claim for points in every for point in points)
     return [Finding(results.name, rule, SILENT, "", claims=claims)] if claims else []
 
@@ -248,7 +235,7 @@ def _sentence(results: ExperimentResults, group: Sequence[Verdict]) -> Finding:
 
 
 def _dip(group: Sequence[Verdict]) -> str:
-    """The lowest of the scales below the one to run at that are under 80 %."""
+    """The lowest of the scales below the one to run at that are under the target."""
     dips = [dip for verdict in group for dip in verdict.dips]
     if not dips:
         return ""
@@ -291,13 +278,13 @@ def _reached(results: ExperimentResults, group: Sequence[Verdict]) -> str:
 
 def _further(verdict: Verdict) -> str:
     """What the largest scale of a series reaches, where another one is cited; of measured
-    efficiencies without intervals where they first fall below 80 %."""
+    efficiencies without intervals where they first fall below the target."""
     last = verdict.points[-1]
     if verdict.kind == UNKNOWN:
-        first = next((point for point in verdict.points if point.value < GOOD), None)
+        first = next((point for point in verdict.points if point.value < point.target), None)
         if first is None or first.count == last.count:
             return ""
-        return f"; below 80 % from {first.at} on ({percent(first.value)})"
+        return f"; below {100 * first.target:g} % from {first.at} on ({percent(first.value)})"
     if last.count == verdict.cited.count:
         return ""
     return f", {last.at} {last.text.removesuffix(' (no interval)')}"
@@ -322,7 +309,7 @@ def _why_open(verdict: Verdict) -> str:
     if low is not None and high is not None and says_nothing(value, low, high):
         return "the repeats are too far apart for one"  # nor does ``percent`` show it
     if verdict.cited.low is not None:
-        return "an interval that includes 80 %"
+        return f"an interval that includes {100 * verdict.cited.target:g} %"
     return f"but {why_unconfirmed(verdict.lacks)}"
 
 
@@ -333,27 +320,23 @@ def _from_what(verdict: Verdict) -> str:
     return from_single_runs(*(bool(verdict.measure.without_interval(row, phase)) for row in rows))
 
 
-def other_phases(results: ExperimentResults, cut: float = LEVEL) -> list[Finding]:
-    """Efficiency at the largest scale in the phases that the verdict is not about.
-
-    ``cut`` as in ``verdicts``.
-    """
+def other_phases(results: ExperimentResults) -> list[Finding]:
+    """Efficiency at the largest scale in the phases that the verdict is not about."""
     measure = results.scaled_measure
     phases = [] if measure is None else [p for p in measure.phases if p != measure.steady_phase]
     findings = []
     for phase in phases:
         last: dict[Hashable, list[tuple[Efficiency, Series]]] = {}
-        differences = scaled_differences(results, phase)
         for series in results.series:
-            if points := efficiencies(results, series, phase, differences, cut):
+            if points := efficiencies(results, series, phase):
                 key = (results.scale_of(series.rows[0]), points[-1].count, points[-1].row["source"])
                 last.setdefault(key, []).append((points[-1], series))
-        findings += [_in_phase(results, phase, pairs, cut) for pairs in last.values()]
+        findings += [_in_phase(results, phase, pairs) for pairs in last.values()]
     return findings
 
 
 def _in_phase(
-    results: ExperimentResults, phase: str, pairs: Sequence[tuple[Efficiency, Series]], cut: float
+    results: ExperimentResults, phase: str, pairs: Sequence[tuple[Efficiency, Series]]
 ) -> Finding:
     """The efficiency of one series in a phase, or the lowest and the highest of several."""
     ordered = sorted(pairs, key=lambda pair: pair[0].value)
@@ -365,11 +348,11 @@ def _in_phase(
     if len(ordered) == 1:
         who = f", {first.label}" if first.label else ""
         text = f"{PHASES[phase]}{who}: {low.at} {verb} {low.text} {ideal}"
-        level = CONFIRMED if low.side(cut) in ("above", "below") else OPEN
+        level = CONFIRMED if low.side in ("above", "below") else OPEN
         text += "" if low.low is not None else ": not confirmed"
         text += f"; {low.odd}" if low.odd else ""
-        if low.side(cut) == "straddles":
-            text += "; the interval includes 80 %"
+        if low.side == "straddles":
+            text += f"; the interval includes {100 * low.target:g} %"
         numbers = [_number(low)]
     else:
         _, own = common_and_own(results, [first, ordered[-1][1]])

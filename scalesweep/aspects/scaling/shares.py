@@ -4,8 +4,8 @@ They have no ideal to be held against, so that no verdict is on them: the larges
 the answer.
 """
 
-from scalesweep.aspects.scaling.efficiencies import GOOD
 from scalesweep.core.formatting import listed, percent
+from scalesweep.core.plan_format import TARGET_EFFICIENCY
 from scalesweep.experiment.measure import Measure
 from scalesweep.experiment.results import ExperimentResults, Row
 from scalesweep.findings.base import (
@@ -54,7 +54,7 @@ def stated_efficiency(results: ExperimentResults) -> list[Finding]:
     if factors:
         shares = [f"{label} {percent(share)}" for label, share in factors.items()]
         text += f" ({listed(shares, len(shares))})"
-    below = value is not None and value < GOOD
+    below = value is not None and value < TARGET_EFFICIENCY
     text += "; below the 80 % that POP calls acceptable" if below else ""
     text += "" if low is not None else "; a single run, no interval"
     numbers = [number_of(main.metric, value, "1", low, high)]

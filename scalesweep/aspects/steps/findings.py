@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from scalesweep.analysis.stats import MeanRatio, ratio_of
+from scalesweep.analysis.stats import Ratio, ratio_of
 from scalesweep.analysis.step_delays import PART
 from scalesweep.analysis.step_distribution import likeness, warm_up
 from scalesweep.aspects.steps.cause_words import is_sure
@@ -101,7 +101,7 @@ def _warm_up(
 def _finding(
     results: ExperimentResults,
     spread: Spread,
-    change: MeanRatio,
+    change: Ratio,
     alike: float,
     sure: bool,
     whose: str,

@@ -100,8 +100,8 @@ def test_every_column_of_a_table_is_reserved(tmp_path: Path) -> None:
         tables = make_tables(summary, plan, {"other": summary}, runs)
         for entry in plan["experiments"]:
             for name, frame in tables[entry["name"]].items():
-                # Columns of two give way to parameters; effects has no columns of parameters.
-                if name not in ("ranks", "efficiency", "effects"):
+                # Columns of these give way to parameters.
+                if name not in ("ranks", "efficiency", "comparisons"):
                     # So do curves.
                     free = set(EPOCH_CURVES) if name == "epochs" else set()
                     columns |= {str(c) for c in frame} - set(entry["axes"]) - free

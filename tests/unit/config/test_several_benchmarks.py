@@ -26,7 +26,8 @@ from scalesweep.findings.precision import until_precise
 from scalesweep.planning.plan import build_plan
 from scalesweep.report.sections import fixed_parameters
 from scalesweep.state.run_state import RunState
-from scalesweep.tables.pairwise import make_comparisons
+from scalesweep.table.declared import frame_of
+from scalesweep.tables.comparisons import comparison_rows
 from scalesweep.tables.points import ExperimentData
 from tests.fakes.two_benchmarks import BOTH, add_toy_fast
 
@@ -125,9 +126,11 @@ def test_benchmarks_are_compared_in_metrics_of_one_meaning(both: Callable[..., C
     (note,) = other_main_metric(about)
     assert note.text.startswith("No run has the main metric, odd, or the benchmarks mean different")
     assert [metric for metric, _ in data.measures] == ["images"]
-    rows = make_comparisons(data, data.points())["comparisons"]
-    assert set(rows["parameter"]) == {"benchmark"} and list(rows["ranks"]) == [1, 2]
-    assert set(rows["value"]) == {"toy_fast"} and set(rows["reference"]) == {"toy"}
+    table = frame_of(comparison_rows(data, data.points()))
+    assert table is not None
+    rows = table.query("question == 'framework' and against == 'reference'")
+    assert list(rows["ranks"]) == [1, 2]
+    assert set(rows["value"]) == {"toy_fast"} and set(rows["base_value"]) == {"toy"}
     assert rows["ratio"].between(2.9, 3.0).all() and (rows["low"] < rows["ratio"]).all()
     points = pd.DataFrame(
         {"ranks": [1, 1], "benchmark": ["toy", "toy_fast"], "repeats": 2, "source": "measured"}

@@ -1,12 +1,10 @@
 """Every rule, with data where it holds and data where it must not."""
 
-from collections.abc import Sequence
 from typing import Any
 
 from scalesweep.aspects.find import find
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.findings.general import (
-    cache_effect,
     coverage,
     other_main_metric,
     outlier_runs,
@@ -44,30 +42,6 @@ def test_nothing_is_said_of_fixed_repeats_and_no_point_is_wide_that_is_precise()
     assert until_precise(study(rows)) == []
     (rule,) = until_precise(study(rows, repeats=repeats(("y", "precise", 0.01))))
     assert rule.level == "note"
-
-
-# --- first against later epochs ---
-
-
-def test_cache_effect_when_clear() -> None:
-    found = only(cache_effect(epochs([(10, 29), (9, 28), (11, 34)])))
-    # Three ratios of 2.9, 3.11 and 3.09: geometric mean, and Student's t on their logarithms.
-    assert "higher" in found.text and "3.0 [2.8, 3.3] times" in found.text
-    assert "lower" in only(cache_effect(epochs([(29, 10), (28, 9), (34, 11)]))).text
-
-
-def epochs(runs: Sequence[tuple[float, float]]) -> ExperimentResults:
-    """A point whose runs have these rates in the first epoch and in later ones."""
-    point = {"a": 1, **value("init", (10, 9, 12)), **value("later", (11, 10, 13))}
-    names = [f"total_throughput_mean_{phase}" for phase in ("init", "later")]
-    rows = [{"a": 1, "source": "measured", **dict(zip(names, run, strict=True))} for run in runs]
-    return study([point], runs=rows)
-
-
-def test_no_cache_effect_when_not_clear() -> None:
-    assert said(cache_effect(epochs([(10, 12), (12, 10), (9, 11)]))) == []
-    assert said(cache_effect(epochs([(10, 30)]))) == []
-    assert cache_effect(study([{"a": 1, **value("init", (10, 9, 12))}])) == []
 
 
 # --- waiting, outliers, warnings, coverage ---

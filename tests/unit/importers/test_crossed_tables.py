@@ -5,8 +5,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from scalesweep.aspects.effects.findings import medians_over_series
-from scalesweep.aspects.effects.table import Effect
+from scalesweep.aspects.find import find
 from scalesweep.core.errors import UserError
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.importers.table_map import load_map
@@ -24,10 +23,11 @@ def test_parameters_of_a_table_are_compared_with_the_others_equal(
     each of the other words."""
     _, entry, tables = imported(tmp_path, PAIRS, PAIRS_MAP)
     assert not entry["linked"] and not entry["excluded"] and entry["points"] == 10
-    ratios = tables["comparisons"].set_index(["ps", "variable_update", "nccl"])
+    table = tables["comparisons"].query("against == 'reference' and point_id.notna()")
+    ratios = table.set_index(["ps", "variable_update", "nccl"])
     links = ratios.query("parameter == 'link'")
     assert {k: round(v, 2) for k, v in links["ratio"].items()} == PAIR_RATIOS
-    assert set(links["value"]) == {"PIX"} and set(links["reference"]) == {"PHB"}
+    assert set(links["value"]) == {"PIX"} and set(links["base_value"]) == {"PHB"}
     nccl = ratios.query("parameter == 'nccl' and link == 'PIX'")
     assert nccl["ratio"].tolist() == pytest.approx([1428.81 / 1196.69])
     servers = ratios.query("parameter == 'ps' and link == 'PHB'")
@@ -59,9 +59,10 @@ def test_ratios_of_layouts_by_model_and_count(tmp_path: Path) -> None:
         "ranks": [1, 2], "model": ["resnet50", "alexnet"], "layout": ["NHWC", "NCHW"]
     }  # fmt: skip
     assert spec["repeats"] == [[0]] * 7 + [[]]
-    layouts = tables["comparisons"].set_index(["model", "gpus"])["ratio"].to_dict()
+    table = tables["comparisons"].query("parameter == 'layout' and against == 'reference'")
+    table = table[table["point_id"].notna()]
+    layouts = table.set_index(["model", "gpus"])["ratio"].to_dict()
     assert layouts == {("resnet50", 1): 1.25, ("resnet50", 2): 1.25, ("alexnet", 1): 1.5}
-    assert set(tables["comparisons"]["parameter"]) == {"layout"}
     scaling = tables["scaling"].query("gpus == 2")
     assert scaling["rate_eff_run"].tolist() == pytest.approx([1.0] * 3)
 
@@ -100,13 +101,13 @@ def test_what_follows_from_other_columns_tells_no_points_apart(tmp_path: Path) -
     assert spec["derive"] == {"dp": "8 * ranks // tp", "gradacc": "256 / (mbs * dp)"}
     assert {*spec["axes"]} == {"ranks", "tp", "mbs"} and len(spec["repeats"]) == 18
     results = ExperimentResults(entry, tables)
-    pairs = {(row.parameter, row.value): row for row in results.of(Effect)}
-    assert pairs["tp", "4"].pairs == 6 and pairs["tp", "4"].ratio.value == pytest.approx(0.96**3)
-    assert pairs["mbs", "2"].pairs == 9 and pairs["mbs", "2"].ratio.value == pytest.approx(2)
+    means = tables["comparisons"].query("statistic == 'mean' and against == 'reference'")
+    pairs = means.set_index(["parameter", "value"])[["pairs", "ratio"]]
+    assert pairs.loc[("tp", "4")].tolist() == pytest.approx([6, 0.96**3])
+    assert pairs.loc[("mbs", "2")].tolist() == pytest.approx([9, 2])
     assert {(row["dp"], row["gradacc"]) for row in results.points} >= {(8, 32), (32, 4)}
-    # A rate of each GPU has its efficiency as its ratio.
-    (medians,) = medians_over_series(results)
-    assert "0.960 times at 2 nodes (efficiency 96.0 %, 6 series)" in medians.text
+    (medians,) = [finding for finding in find(results) if finding.rule == "medians"]
+    assert medians.text == "Imported: Median over 6 series: 0.922 times the each at 4 nodes."
 
 
 def test_rows_that_contradict_what_follows_are_refused(tmp_path: Path) -> None:

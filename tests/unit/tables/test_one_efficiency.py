@@ -8,7 +8,7 @@ import pytest
 
 from scalesweep.aspects.breakdown.ledgers import Ledger, ledgers
 from scalesweep.aspects.breakdown.losses import largest_loss
-from scalesweep.aspects.scaling.efficiencies import efficiencies, scaled_differences
+from scalesweep.aspects.scaling.efficiencies import efficiencies
 from scalesweep.aspects.scaling.findings import scaling_verdict
 from scalesweep.experiment.results import ExperimentResults
 from tests.fakes.finding_rows import only, spoken
@@ -59,8 +59,7 @@ def check(study: ExperimentResults) -> list[Ledger]:
     assert study.main is not None
     (series,) = study.series
     phase = study.main.steady_phase
-    differences = scaled_differences(study, phase)
-    told = {one.count: one for one in efficiencies(study, series, phase, differences)}
+    told = {one.count: one for one in efficiencies(study, series, phase)}
     every = ledgers(study)
     for one in every:
         total = sum(term.value for term in one.parts.values())

@@ -202,7 +202,7 @@ def test_of_several_series_none_is_said_to_be_the_one_to_run() -> None:
 
 
 def test_series_that_say_the_same_share_a_sentence_with_their_range() -> None:
-    s = several(*[(0.9 + i / 100, 0.88, 0.97) for i in range(6)])
+    s = several(*[(x := 0.9 + i / 100, x - 0.005, x + 0.005) for i in range(6)])
     found = only(scaling_verdict(s))
     assert found.text == (
         "All 6 series (a 0, a 1 and 4 more): efficient up to 2 ranks, the most that were "

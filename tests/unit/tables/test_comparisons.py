@@ -1,4 +1,4 @@
-"""Values of one parameter side by side, scaling over devices, and the same runs on two sites."""
+"""What the table of comparisons holds, and what is said of it; scaling over devices."""
 
 import itertools
 import math
@@ -12,14 +12,13 @@ import pandas as pd
 import pytest
 
 from scalesweep.analysis.factors import fold_axes, series_parameters
-from scalesweep.aspects.comparisons.findings import best_value
 from scalesweep.aspects.draw import draw
 from scalesweep.aspects.find import find
 from scalesweep.aspects.make_tables import make_tables
 from scalesweep.core.record import write_record
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.report.export_tables import summaries_elsewhere
-from scalesweep.tables.pairwise import compared_parameters
+from scalesweep.tables.comparisons import compared_parameters
 from scalesweep.tables.summary import build_summary
 
 MAIN = "images_rate"
@@ -108,14 +107,17 @@ def around(mean: float, spread: float = 0.01) -> list[float]:
     return [mean * (1 - spread), mean, mean * (1 + spread)]
 
 
-def texts(study: ExperimentResults, rule: str) -> list[tuple[str, str]]:
+def said(study: ExperimentResults, rule: str) -> list[tuple[str, str]]:
     return [(f.level, f.text) for f in find(study) if f.rule == rule]
 
 
-def best_values(study: ExperimentResults) -> list[tuple[str, str]]:
-    """Of the rule alone: where the rule on the best point answers the same, ``find`` keeps that."""
-    assert "best value" not in {one.rule for one in find(study)}
-    return [(one.level, one.text) for one in best_value(study)]
+def rows(campaign: Campaign, query: str) -> pd.DataFrame:
+    table: pd.DataFrame = campaign.tables()["comparisons"]
+    return (
+        table[table["statistic"].isna()].query(query)
+        if "statistic" in table
+        else table.query(query)
+    )
 
 
 def test_devices_scale_whether_they_are_ranks_or_not(campaign: Campaign) -> None:
@@ -136,7 +138,7 @@ def test_devices_scale_whether_they_are_ranks_or_not(campaign: Campaign) -> None
     assert "Number of devices" in {
         ax.get_xlabel() for d in draw(study) if d.name == "overview-run" for ax in d.figure.axes
     }
-    assert any("2 devices reach 75" in t for _, t in texts(study, "verdict"))
+    assert any("2 devices reach 75" in t for _, t in said(study, "verdict"))
 
 
 def test_two_ways_to_the_same_number_of_devices_are_two_series(campaign: Campaign) -> None:
@@ -149,105 +151,6 @@ def test_two_ways_to_the_same_number_of_devices_are_two_series(campaign: Campaig
     expected = [1, 1, math.nan, 1]
     assert scaling[f"{MAIN}_eff_run"].tolist() == pytest.approx(expected, nan_ok=True)
     assert scaling["base_devices"].tolist() == [1, 1, 2, 2]
-
-
-def test_ratio_over_the_default_with_its_interval(campaign: Campaign) -> None:
-    for model, gain in (("a", 1.726), ("b", 1.0)):
-        campaign.add({"model": model, "layout": "NHWC"}, around(2000))
-        campaign.add({"model": model, "layout": "NCHW"}, around(2000 * gain))
-    table = campaign.tables()["comparisons"]
-    assert table["parameter"].tolist() == ["layout", "layout"]
-    first, _ = table.to_dict("records")
-    assert (first["value"], first["reference"], first["model"]) == ("NCHW", "NHWC", "a")
-    assert first["ratio"] == pytest.approx(1.726)
-    assert 1.6 < first["low"] < 1.726 < first["high"] < 1.8
-    study = campaign.study()
-    levels = dict(texts(study, "ratio"))
-    assert (
-        "NCHW over NHWC (layout): 1.73 [" in levels["confirmed"]
-        and "at model a" in levels["confirmed"]
-    )
-    assert "no difference" in levels["open"] and "at model b" in levels["open"]
-    # Which model is fastest is not a question; which layout is, model by model.
-    assert compared_parameters(campaign.experiment) == [("layout",)]
-    best = [text for _, text in texts(study, "best")]
-    assert len(best) == 2 and "of model a" in best[0] and "layout NCHW" in best[0]
-    names = [drawing.name for drawing in draw(study)]
-    assert names == ["heatmap", "compare-layout-run", "ratio-layout-run"]
-
-
-@pytest.mark.parametrize(
-    ("gains", "level", "told"),
-    [
-        ([1.4, 1.5, 1.73, 1.6, 1.5, 1.4, 1.45, 1.4], "confirmed",
-         "from 1.40 times the images rate at model a to 1.73 times at model c, from single "
-         "runs; higher in 8 of 8 pairs (sign test, p = 0.0078)."),
-        ([0.5, 0.6, 0.7, 0.8, 0.9, 0.5], "open",
-         "lower in 6 of 6 pairs (sign test, p = 0.031)"),
-        ([1.4, 1.5, 1.6], "open", "higher in 3 of 3 pairs (sign test, p = 0.25); not confirmed."),
-        ([1.4, 1.5, 1.6, 0.9, 1.2, 0.8, 1.3, 0.7], "open", "higher in 5 of 8 pairs"),
-        ([1.4], "open", "(layout): 1.40 times the images rate, from single runs; not"),
-    ],
-)  # fmt: skip
-def test_single_runs_have_a_ratio_and_a_test_over_pairs(
-    campaign: Campaign, gains: list[float], level: str, told: str
-) -> None:
-    for model, gain in zip("abcdefgh", gains, strict=False):
-        campaign.add({"model": model, "layout": "NHWC"}, [1000.0])
-        campaign.add({"model": model, "layout": "NCHW"}, [1000.0 * gain])
-    (found,) = texts(campaign.study(), "ratio")
-    assert found[0] == level and told in found[1] and "no difference" not in found[1]
-
-
-def test_several_scales_of_one_model_are_one_pair(campaign: Campaign) -> None:
-    for devices in (1, 2, 3, 4, 5, 6, 7, 8):
-        campaign.add({"devices_per_rank": devices, "layout": "NHWC"}, [1000.0 * devices])
-        campaign.add({"devices_per_rank": devices, "layout": "NCHW"}, [1500.0 * devices])
-    ((level, text),) = texts(campaign.study(), "ratio")
-    assert level == "open" and "pairs" not in text
-
-
-@pytest.mark.parametrize(
-    ("rates", "reason"),
-    [
-        ([[200.0], around(100), around(90)], "the best value has no interval (one repeat)"),
-        ([around(200), [100.0], around(90)], "the next value has no interval (one repeat)"),
-        ([around(101), around(100), around(99)], "do not tell the best from the next"),
-        ([around(200), around(100), [90.0]], "another value has no interval, or cannot be told"),
-    ],
-)
-def test_why_the_best_is_not_identified(
-    campaign: Campaign, rates: list[list[float]], reason: str
-) -> None:
-    for mode, values in zip(("x", "y", "z"), rates, strict=True):
-        campaign.add({"mode": mode}, values)
-    ((level, text),) = best_values(campaign.study())
-    assert level == "open" and reason in text
-
-
-def test_the_best_is_named_only_where_it_is_clear(campaign: Campaign) -> None:
-    for model, rates in (("a", (100, 200, 110)), ("b", (100, 101, 99))):
-        for mode, rate in zip(("one", "two", "three"), rates, strict=True):
-            campaign.add({"model": model, "mode": mode}, around(rate))
-        campaign.add({"model": model, "mode": "four"}, [])
-    table = campaign.tables()["best"].set_index("model")
-    assert table.loc["a", "best"] == "two" and table.loc["a", "next"] == "three"
-    assert bool(table.loc["a", "clear"]) and not bool(table.loc["b", "clear"])
-    told = best_values(campaign.study())
-    assert [level for level, _ in told] == ["confirmed", "open"]
-    assert told[0][1].startswith("Best mode at model a: two with 200")
-    assert told[0][1].endswith(" images/s; mode four has no result.")
-    assert "model b" in told[1][1] and "two" not in told[1][1]
-    figure = next(d for d in draw(campaign.study()) if d.name == "compare-mode-run")
-    words = [t.get_text() for ax in figure.figure.axes for t in ax.texts]
-    assert sum("best" in word for word in words) == 1
-
-
-def test_one_repeat_makes_nothing_clear(campaign: Campaign) -> None:
-    for mode, rate in (("one", 100.0), ("two", 500.0), ("three", 90.0)):
-        campaign.add({"mode": mode}, [rate])
-    assert not campaign.tables()["best"]["clear"].any()
-    assert campaign.tables()["comparisons"]["low"].isna().all()
 
 
 def test_what_follows_another_parameter_is_not_compared(campaign: Campaign) -> None:
@@ -271,6 +174,110 @@ def test_efficiency_by_size_of_the_model(campaign: Campaign) -> None:
     assert marks == [(1000.0, 0.5), (5e6, 0.9)]
 
 
+def test_ratio_over_the_default_with_its_interval(campaign: Campaign) -> None:
+    for model, gain in (("a", 1.726), ("b", 1.0)):
+        campaign.add({"model": model, "layout": "NHWC"}, around(2000))
+        campaign.add({"model": model, "layout": "NCHW"}, around(2000 * gain))
+    table = rows(campaign, "parameter == 'layout' and against == 'reference'")
+    first, _ = table.to_dict("records")
+    assert (first["value"], first["base_value"], first["model"]) == ("NCHW", "NHWC", "a")
+    assert first["ratio"] == pytest.approx(1.726)
+    assert 1.6 < first["low"] < 1.726 < first["high"] < 1.8
+    study = campaign.study()
+    levels = dict(said(study, "ratio"))
+    assert "NCHW over NHWC (layout): 1.73 [" in levels["confirmed"]
+    assert levels["confirmed"].endswith("] times the images rate at model a.")
+    assert levels["open"].endswith("at model b; the interval includes 1, not confirmed.")
+    # Which model is fastest is not a question; which layout is, model by model.
+    assert compared_parameters(campaign.experiment) == [("layout",)]
+    names = [drawing.name for drawing in draw(study)]
+    assert names == ["heatmap", "compare-layout-run", "ratio-layout-run"]
+
+
+@pytest.mark.parametrize(
+    ("gains", "level", "told"),
+    [
+        ([1.4, 1.5, 1.73, 1.6, 1.5, 1.4, 1.45, 1.4], "confirmed",
+         "higher in 8 of 8 pairs (sign test, p = 0.0078)."),
+        ([0.5, 0.6, 0.7, 0.8, 0.9, 0.5], "open",
+         "lower in 6 of 6 pairs (sign test, p = 0.031)"),
+        ([1.4, 1.5, 1.6, 0.9, 1.2, 0.8, 1.3, 0.7], "open", "higher in 5 of 8 pairs"),
+        ([1.4], "open", "(layout): 1.4 times the images rate in single runs; not"),
+    ],
+)  # fmt: skip
+def test_single_runs_have_a_ratio_and_a_test_over_pairs(
+    campaign: Campaign, gains: list[float], level: str, told: str
+) -> None:
+    for model, gain in zip("abcdefgh", gains, strict=False):
+        campaign.add({"model": model, "layout": "NHWC"}, [1000.0])
+        campaign.add({"model": model, "layout": "NCHW"}, [1000.0 * gain])
+    ((found, text),) = said(campaign.study(), "ratio")
+    assert found == level and told in text
+
+
+def test_several_scales_of_one_model_are_one_pair(campaign: Campaign) -> None:
+    for devices in (1, 2, 3, 4, 5, 6, 7, 8):
+        campaign.add({"devices_per_rank": devices, "layout": "NHWC"}, [1000.0 * devices])
+        campaign.add({"devices_per_rank": devices, "layout": "NCHW"}, [1500.0 * devices])
+    ((level, text),) = said(campaign.study(), "ratio")
+    assert level == "open" and "pairs" not in text
+
+
+@pytest.mark.parametrize(
+    ("rates", "level", "told"),
+    [
+        ([around(200), around(100), around(90)], "confirmed",
+         "Best mode is x: 2.00 [1.96, 2.04] times the images rate of the next, y."),
+        ([[200.0], around(100), around(90)], "open", "a side has one repeat"),
+        ([around(101), around(100), around(99)], "open", "1 other cannot be told from it"),
+        ([around(200), around(100), [90.0]], "open", "a side has one repeat"),
+    ],
+)  # fmt: skip
+def test_the_best_is_named_only_if_it_is_clear_of_each_other_one(
+    campaign: Campaign, rates: list[list[float]], level: str, told: str
+) -> None:
+    for mode, values in zip(("x", "y", "z"), rates, strict=True):
+        campaign.add({"mode": mode}, values)
+    ((found, text),) = said(campaign.study(), "best")
+    assert found == level and told in text, text
+
+
+def test_values_without_a_result_are_named_beside_the_best(campaign: Campaign) -> None:
+    for model, rates in (("a", (100, 200, 110)), ("b", (100, 101, 99))):
+        for mode, rate in zip(("one", "two", "three"), rates, strict=True):
+            campaign.add({"model": model, "mode": mode}, around(rate))
+        campaign.add({"model": model, "mode": "four"}, [])
+    best = rows(campaign, "against == 'best' and model == 'a'")
+    assert set(best["value"]) == {"two"} and best["base_value"].tolist() == ["three", "one"]
+    assert set(best["lacking"]) == {"four"}
+    told = said(campaign.study(), "best")
+    assert [level for level, _ in told] == ["confirmed", "open"]
+    assert told[0][1].startswith("Best mode at model a is two: 1.82 [")
+    assert told[0][1].endswith("of the next, three; no result at four.")
+    figure = next(d for d in draw(campaign.study()) if d.name == "compare-mode-run")
+    words = [t.get_text() for ax in figure.figure.axes for t in ax.texts]
+    assert sum("best" in word for word in words) == 1
+
+
+def test_threads_are_held_against_the_default(campaign: Campaign) -> None:
+    campaign.experiment["parameters"]["cores"] = {"default": 1, "unit": "threads"}
+    for cores, rate in ((1, 100), (2, 200), (4, 202)):
+        campaign.add({"cores": cores}, around(rate))
+    ((level, text),) = said(campaign.study(), "threads")
+    assert level == "confirmed" and "Best cores is 4: 2.02 [" in text and text.endswith("of the 1.")
+
+
+def test_more_work_is_no_better_setting(campaign: Campaign) -> None:
+    """In weak scaling points of one scale compete; in strong scaling all do."""
+    for devices, mode in itertools.product((1, 2), ("a", "b")):
+        rate = around(100.0 * devices + 30 * (mode == "b"))
+        campaign.add({"devices_per_rank": devices, "mode": mode}, rate)
+    best = rows(campaign, "against == 'best'")
+    assert set(best["parameter"]) == {"mode", "devices, mode"}
+    campaign.experiment["scaling"] = "weak"
+    assert set(rows(campaign, "against == 'best'")["parameter"]) == {"mode"}
+
+
 def test_the_same_runs_on_two_sites(tmp_path: Path) -> None:
     here, there = Campaign(tmp_path), Campaign(tmp_path, "there")
     for ranks in (1, 2):
@@ -279,21 +286,19 @@ def test_the_same_runs_on_two_sites(tmp_path: Path) -> None:
     shutil.rmtree(there.runs / there.records[-1].parent.name)
     ids = [run["run_id"] for run in here.experiment["runs"]]
     elsewhere = summaries_elsewhere(here.runs, ids)
-    assert list(elsewhere) == ["there"] and len(elsewhere["there"]) == 5
-    table = here.tables(elsewhere)["sites"]
-    assert table["site"].tolist() == ["here", "there"] * 2
-    assert table["ratio"].tolist()[:2] == pytest.approx([1, 4.4])
-    assert table["repeats"].tolist() == [3, 3, 3, 2]
-    assert np.isnan(table["ratio_low"][0]) and table["ratio_low"][1] > 4
+    table = here.tables(elsewhere)["comparisons"].query("question == 'site'")
+    assert table["value"].tolist() == ["there"] * 2 and table["base_value"].iloc[0] == "here"
+    assert table["ratio"].tolist()[0] == pytest.approx(4.4) and table["low"].min() > 4
+    assert table["n"].tolist() == [3, 2]
     study = here.study(elsewhere)
     assert "sites-run" in [drawing.name for drawing in draw(study)]
-    assert "4.4" in texts(study, "sites")[0][1]
-    assert "sites" not in here.tables({})
+    ((level, text),) = said(study, "sites")
+    assert level == "confirmed" and "there over here (site): 4.4" in text
     # Of another site only what was measured at the points that are planned now is compared.
     for run in here.experiment["runs"][3:]:
         run["point"] = {**run["point"], "devices_per_rank": 4}
-    table = here.tables(elsewhere)["sites"]
-    assert sorted(zip(table["ranks"], table["site"], strict=True)) == [(1, "here"), (1, "there")]
+    table = here.tables(elsewhere)["comparisons"].query("question == 'site'")
+    assert len(table) == 1
 
 
 def test_linked_parameters_are_one_choice(campaign: Campaign) -> None:
@@ -302,9 +307,37 @@ def test_linked_parameters_are_one_choice(campaign: Campaign) -> None:
     for mode, server, rate in (("ps", "cpu", 100), ("ps", "gpu", 300), ("ring", "cpu", 200)):
         campaign.add({"mode": mode, "server": server}, around(rate))
     assert compared_parameters(campaign.experiment) == [("mode", "server")]
-    (row,) = campaign.tables()["best"].to_dict("records")
-    assert (row["best"], row["next"], row["clear"]) == ("ps, gpu", "ring, cpu", True)
-    assert row["parameter"] == "mode, server" and row["compared"] == 3
-    assert [d.name for d in draw(campaign.study()) if "compare" in d.name] == [
-        "compare-mode--server-run"
-    ]
+    best = rows(campaign, "against == 'best' and parameter == 'mode, server'")
+    assert best["value"].unique() == ["ps, gpu"] and best["base_value"].iloc[0] == "ring, cpu"
+
+
+def test_pairs_differ_in_one_parameter_and_skip_holes(campaign: Campaign) -> None:
+    """The better value depends on the other parameter: the mean says so by its range."""
+    rates = {("a", 1): 100, ("a", 2): 110, ("b", 1): 200, ("b", 2): 100, ("c", 1): 150}
+    for (layout, size), rate in rates.items():
+        campaign.add({"layout": layout, "size": size}, around(rate))
+    campaign.add({"layout": "c", "size": 2}, [])
+    table = campaign.tables()["comparisons"].query("statistic == 'mean' and parameter == 'size'")
+    (row,) = table.query("against == 'reference'").to_dict("records")
+    assert (row["value"], row["base_value"]) == ("2", "1") and math.isnan(row["mean"])
+    assert row["ratio"] == pytest.approx(math.sqrt(1.1 * 0.5))
+    assert (row["pairs"], row["higher"], row["without"]) == (2, 1, 1)
+    assert (row["least"], row["most"]) == (pytest.approx(0.5), pytest.approx(1.1))
+    assert row["low"] < row["ratio"] < row["high"]
+    (note,) = said(campaign.study(), "effects")
+    assert note[1] == "size on average over 2 settings: 1 is best, 1.35 [1.33, 1.37] times 2."
+
+
+@pytest.mark.parametrize("repeats", [3, 5])
+def test_intervals_of_ratios_hold_the_truth(tmp_path: Path, repeats: int) -> None:
+    """Without any effect 95 % of the intervals hold 1, of points and of pairs."""
+    draw_ = np.random.default_rng(repeats)
+    held = []
+    for study in range(8):
+        campaign = Campaign(tmp_path / str(study))
+        for layout, mode in itertools.product("abcd", "xyz"):
+            rates = (100 * np.exp(0.05 * draw_.standard_normal(repeats))).tolist()
+            campaign.add({"layout": layout, "mode": mode}, rates)
+        table = campaign.tables()["comparisons"].query("against == 'reference'")
+        held += ((table["low"] <= 1) & (table["high"] >= 1))[table["low"].notna()].tolist()
+    assert len(held) > 100 and 0.88 < np.mean(held) <= 1
