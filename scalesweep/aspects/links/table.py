@@ -1,13 +1,13 @@
 """The table `links`: the latency between every two ranks, and which links are slow."""
 
 import logging
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from scalesweep.analysis.arrays import Arrays
 from scalesweep.analysis.slow_links import judge_links
@@ -119,24 +119,19 @@ def _best(array: Any, ranks: int) -> Floats:
 def links_of(seconds: Floats, hosts: Sequence[str | None]) -> dict[str, Any]:
     """Columns of the links of one run: ``seconds`` ``[rank, rank]``, the host of each rank."""
     first, second = np.triu_indices(len(seconds), 1)
-    latency = seconds[first, second]
-    kinds = [_kind(hosts[a], hosts[b]) for a, b in zip(first, second, strict=True)]
-    columns: dict[str, Any] = {
-        "rank_a": first.tolist(), "rank_b": second.tolist(),
-        "host_a": [hosts[rank] for rank in first], "host_b": [hosts[rank] for rank in second],
-        "link": kinds, "latency": latency.tolist(),
-    }  # fmt: skip
-    size = len(kinds)
-    typical, times, score, threshold = (np.full(size, math.nan) for _ in range(4))
-    slow = np.zeros(size, np.bool_)
-    for kind in set(kinds):
-        places = np.array([place for place, its in enumerate(kinds) if its == kind], np.intp)
-        judged = judge_links(latency[places])
-        typical[places], threshold[places] = judged.typical, judged.threshold
-        times[places], score[places] = latency[places] / judged.typical, judged.score
-        slow[places] = judged.slow
-    numbers = {"typical": typical, "times": times, "score": score, "threshold": threshold}
-    return {**columns, **{n: v.tolist() for n, v in numbers.items()}, "slow": slow.tolist()}
+    ends = [(hosts[a], hosts[b]) for a, b in zip(first, second, strict=True)]
+    frame = pd.DataFrame({"rank_a": first, "rank_b": second, "latency": seconds[first, second]})
+    frame["host_a"], frame["host_b"] = [a for a, _ in ends], [b for _, b in ends]
+    frame["link"] = [_kind(*pair) for pair in ends]
+    parts = []
+    for kind in dict.fromkeys(frame["link"]):
+        own = frame[frame["link"] == kind]
+        judged = judge_links(own["latency"].to_numpy())
+        names = ("typical", "threshold", "score", "slow")
+        parts.append(own.assign(**{name: getattr(judged, name) for name in names}))
+    frame = pd.concat(parts).sort_index()
+    frame["times"] = frame["latency"] / frame["typical"]
+    return {str(name): own.tolist() for name, own in frame.items()}
 
 
 def _kind(first: str | None, second: str | None) -> str:

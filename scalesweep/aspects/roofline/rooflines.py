@@ -1,29 +1,30 @@
-"""The rooflines of an experiment, read from its tables ``roofline`` and ``ceilings``."""
+"""The rooflines of an experiment, read from its table ``roofline``."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from scalesweep.analysis.roofline import COMPUTE, Roof
-from scalesweep.aspects.roofline.table import STEP, CeilingRow, LayerRow
+from scalesweep.analysis.roofline import Roof
+from scalesweep.aspects.roofline.table import STEP, LayerRow
 from scalesweep.core.formatting import finite
 from scalesweep.core.joined_experiments import parameters_at
 from scalesweep.experiment.results import ExperimentResults, Key, Row
-from scalesweep.tables.ceilings import DATASHEET, MEASURED, ceiling_of, roof_of
 
 LOCAL_BATCH = "batch_size"
 
 
 @dataclass(frozen=True)
 class PointRoofline:
-    """A point's layers and step under the roofs of one of its ranks, by how they are known."""
+    """A point's layers, those that take longest first, and its step under the roof of a rank."""
 
     row: Row
-    repeats: int
-    ranks_on_node: int
     layers: Sequence[LayerRow]
     step: LayerRow
-    roofs: Mapping[str, Roof]  # MEASURED, DATASHEET
-    growing: bool  # the measured ceiling of computation still grew at the end of the sizes tried
+
+    @property
+    def roof(self) -> Roof | None:
+        """Its ceilings; None without any."""
+        flops, bandwidth = self.step.roof_flops, self.step.roof_bytes_per_s
+        return None if flops is None or bandwidth is None else Roof(flops, bandwidth)
 
     @property
     def local_batch(self) -> int | None:
@@ -32,41 +33,26 @@ class PointRoofline:
         return int(value) if finite(value) else None
 
 
-def layers_of_points(results: ExperimentResults) -> list[list[LayerRow]]:
-    """The rows of the table, of each point and source together."""
-    points: dict[Key, list[LayerRow]] = {}
-    for row in results.of(LayerRow):
-        points.setdefault((*results.key(row.point, results.axes), row.source), []).append(row)
-    return list(points.values())
-
-
 def rooflines(results: ExperimentResults) -> list[list[PointRoofline]]:
     """Points by what they are rooflines of (model, precision, ...), largest local batch first.
 
     Points of a group differ in scale and work per rank only. Of equal local batches the one at the
     smallest scale comes first.
     """
-    ceilings = [row.ceiling for row in results.of(CeilingRow)]
+    points: dict[Key, list[LayerRow]] = {}
+    for row in results.of(LayerRow):
+        points.setdefault((*results.key(row.point, results.axes), row.source), []).append(row)
     groups: dict[Key, list[PointRoofline]] = {}
-    apart = group_names(results)
-    for rows in layers_of_points(results):
-        first = rows[0]
-        every = parameters_at(results.entry, first.point)
-        ranks = min(int(every["ranks"]), int(every.get("ranks_per_node") or 1))
-        roofs = {
-            stated: roof_of(ceilings, stated, first.numbers) for stated in (MEASURED, DATASHEET)
-        }
-        flops = ceiling_of(ceilings, COMPUTE, MEASURED, first.numbers)
+    names = group_names(results)
+    for rows in points.values():
+        every = parameters_at(results.entry, rows[0].point)
+        layers = [row for row in rows if row.kind != STEP]
         point = PointRoofline(
-            {LOCAL_BATCH: every.get(LOCAL_BATCH), **first.row},
-            first.repeats,
-            ranks,
-            [row for row in rows if row.kind != STEP],
+            {LOCAL_BATCH: every.get(LOCAL_BATCH), **rows[0].row},
+            sorted(layers, key=lambda row: -row.ms.value),
             next(row for row in rows if row.kind == STEP),
-            {stated: roof.shared(ranks) for stated, roof in roofs.items() if roof},
-            flops is not None and flops.growing,
         )
-        groups.setdefault((*results.key(first.point, apart), first.source), []).append(point)
+        groups.setdefault((*results.key(rows[0].point, names), rows[0].source), []).append(point)
     return [
         sorted(group, key=lambda point: (-(point.local_batch or 0), point.row.get("ranks") or 1))
         for group in groups.values()
@@ -75,6 +61,5 @@ def rooflines(results: ExperimentResults) -> list[list[PointRoofline]]:
 
 def group_names(results: ExperimentResults) -> list[str]:
     """The varying parameters that tell one roofline from another."""
-    apart = {results.scale, LOCAL_BATCH, "ranks_per_node", *results.entry["scale_parameters"]}
-    apart |= set(results.entry["work"])
-    return [name for name in results.axes if name not in apart]
+    same = {results.scale, LOCAL_BATCH, "ranks_per_node", *results.entry["scale_parameters"]}
+    return [name for name in results.axes if name not in same | set(results.entry["work"])]

@@ -2,16 +2,15 @@
 
 from collections.abc import Callable
 
-from scalesweep.aspects.roofline.rooflines import layers_of_points
-from scalesweep.aspects.roofline.table import STEP, LayerRow
+from scalesweep.aspects.roofline.rooflines import rooflines
+from scalesweep.aspects.roofline.table import LayerRow
 from scalesweep.core.formatting import counted, number, percent, with_interval
 from scalesweep.experiment.points_table import Cell, Column, Table, table_of
 from scalesweep.experiment.results import ExperimentResults, Row
 from scalesweep.experiment.sections import Section
 from scalesweep.table.declared import Estimate
 
-# Rows of a point besides its step: those that take longest.
-MOST = 12
+MOST = 12  # rows of a point besides its step: those that take longest
 _NOTE = (
     "The layers of a model, each timed apart, and the whole step: means over repeats of "
     "all layers of a kind together, forward and backward. Bound and least time are by the "
@@ -22,14 +21,9 @@ _LAYER = "layer row"
 
 def layer_table(results: ExperimentResults, limit: int) -> Table | None:
     """Every point's step and the layers that take longest; None where no layers were timed."""
-    shown: list[LayerRow] = []
-    for rows in layers_of_points(results):
-        layers = [row for row in rows if row.kind != STEP]
-        longest = sorted(layers, key=lambda row: -row.ms.value)
-        shown += [*(row for row in rows if row.kind == STEP), *longest[:MOST]]
-    if not shown:
-        return None
-    rows_ = [{**row.cells, **row.row, _LAYER: row} for row in shown]
+    points = [point for group in rooflines(results) for point in group]
+    shown = [row for point in points for row in (point.step, *point.layers[:MOST])]
+    rows = [{**row.cells, **row.row, _LAYER: row} for row in shown]
     columns = [
         Column("Layer", _cell(_name), "layer"),
         Column("Time [ms]", _cell(lambda row: _estimate(row.ms, with_interval)), "ms"),
@@ -41,7 +35,7 @@ def layer_table(results: ExperimentResults, limit: int) -> Table | None:
         Column("Of what it could", _cell(lambda row: _estimate(row.of_roof, percent)), "of_roof"),
         Column("Coverage", _cell(lambda row: _words(row.coverage, percent)), "coverage"),
     ]
-    return table_of(results, rows_, [("", columns)], limit)
+    return table_of(results, rows, [("", columns)], limit) if rows else None
 
 
 def _cell(words: Callable[[LayerRow], str]) -> Callable[[Row], Cell]:

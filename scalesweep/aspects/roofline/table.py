@@ -7,7 +7,7 @@ Ceilings are those of a node, shared equally by the ranks on it. Times are means
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -73,6 +73,12 @@ class LayerRow(PointRow, table="roofline"):
         "1", default=None,
     )  # fmt: skip
     coverage: float | None = column("of the step: the sum of the layers over it", "1", default=None)
+    roof_flops: float | None = column("of the step: the ceiling of a rank", "FLOP/s", default=None)
+    roof_bytes_per_s: float | None = column("and its share of memory", "bytes/s", default=None)
+    growing: bool = column(
+        "of the step: whether the ceiling of computation still grew at the last size tried",
+        default=False,
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,34 +104,6 @@ class CeilingRow(DeclaredRow, table="ceilings"):
         "FLOP/byte", default=None,
     )  # fmt: skip
 
-    @classmethod
-    def of(cls, ceiling: Ceiling, ceilings: Sequence[Ceiling]) -> Self:
-        """The row of one of the machine's ceilings."""
-        memory = ceiling_of(ceilings, MEMORY, ceiling.stated, "")
-        compute = ceiling.kind == COMPUTE
-        return cls(
-            kind=ceiling.kind,
-            stated=ceiling.stated,
-            dtype=ceiling.dtype,
-            value=Estimate(ceiling.value, ceiling.low, ceiling.high),
-            unit="FLOP/s" if ceiling.kind == COMPUTE else "bytes/s",
-            repeats=ceiling.repeats,
-            where=ceiling.where,
-            disturbed=ceiling.disturbed,
-            growing=ceiling.growing,
-            intensity=ceiling.intensity,
-            ridge=ceiling.value / memory.value if compute and memory else None,
-        )
-
-    @property
-    def ceiling(self) -> Ceiling:
-        """The ceiling that it is the row of."""
-        ends = (self.value.low, self.value.high)
-        return Ceiling(
-            self.kind, self.stated, self.dtype or "", self.value.value, *ends, self.repeats,
-            self.where, self.disturbed, self.growing, self.intensity,
-        )  # fmt: skip
-
 
 def layer_rows(inputs: TableInputs) -> Iterator[LayerRow]:
     """A row per point and kind of layer, and one for its whole step."""
@@ -136,14 +114,30 @@ def layer_rows(inputs: TableInputs) -> Iterator[LayerRow]:
         if alike:
             numbers = numbers_in(data, point)
             head = {**point_columns(point), "repeats": len(alike), "numbers": numbers}
-            yield from _rows(head, alike, *_roof(data, point, inputs.machine.ceilings))
+            yield from _rows(head, alike, _roof(data, point, inputs.machine.ceilings))
 
 
 def ceiling_rows(inputs: TableInputs) -> Iterator[CeilingRow]:
     """The ceilings of the machine, where layers are held against them."""
-    if any(_timed(inputs.data, point) for point in inputs.points):
-        ceilings = inputs.machine.ceilings
-        yield from (CeilingRow.of(ceiling, ceilings) for ceiling in ceilings)
+    ceilings = inputs.machine.ceilings
+    if not any(_timed(inputs.data, point) for point in inputs.points):
+        return
+    for each in ceilings:
+        memory = ceiling_of(ceilings, MEMORY, each.stated, "")
+        compute = each.kind == COMPUTE
+        yield CeilingRow(
+            kind=each.kind,
+            stated=each.stated,
+            dtype=each.dtype,
+            value=Estimate(each.value, each.low, each.high),
+            unit="FLOP/s" if compute else "bytes/s",
+            repeats=each.repeats,
+            where=each.where,
+            disturbed=each.disturbed,
+            growing=each.growing,
+            intensity=each.intensity,
+            ridge=each.value / memory.value if compute and memory else None,
+        )
 
 
 MAKERS = (Maker(LayerRow, layer_rows), Maker(CeilingRow, ceiling_rows))
@@ -155,26 +149,31 @@ def _timed(data: ExperimentData, point: Point) -> list[LayerTimes]:
     return [LayerTimes.from_text(texts[row]) for row in point.rows.tolist() if texts[row]]
 
 
-def _roof(
-    data: ExperimentData, point: Point, ceilings: Sequence[Ceiling]
-) -> tuple[Roof | None, str, Reach]:
-    """The roof over a rank of a point, of which ceilings, and how far least times reach.
+class _Over(NamedTuple):
+    """The roof over a rank, of which ceilings, how far least times reach, and whether the ceiling
+    of computation still grew."""
 
-    Measured ones where both are there, else those of the data sheet; NaN says that the uncertainty
-    is not known.
-    """
+    roof: Roof
+    stated: str
+    reach: Reach
+    growing: bool
+
+
+def _roof(data: ExperimentData, point: Point, ceilings: Sequence[Ceiling]) -> _Over | None:
+    """Measured ceilings where both are there, else those of the data sheet."""
     every = parameters_at(data.experiment, point.values)
     dtype = numbers_in(data, point)
     ranks = min(int(every["ranks"]), int(every.get("ranks_per_node") or 1))
     for stated in (MEASURED, DATASHEET):
-        roof = roof_of(ceilings, stated, dtype)
-        if roof is not None:
-            return roof.shared(ranks), stated, reach_of_least(ceilings, stated, dtype)
-    return None, "", UNKNOWN
+        roof, flops = roof_of(ceilings, stated, dtype), ceiling_of(ceilings, COMPUTE, stated, dtype)
+        if roof is not None and flops is not None:
+            reach = reach_of_least(ceilings, stated, dtype) if stated == MEASURED else UNKNOWN
+            return _Over(roof.shared(ranks), stated, reach, flops.growing)
+    return None
 
 
 def _rows(
-    head: dict[str, Any], runs: Sequence[LayerTimes], roof: Roof | None, stated: str, reach: Reach
+    head: dict[str, Any], runs: Sequence[LayerTimes], over: _Over | None
 ) -> Iterator[LayerRow]:
     """A row per kind of layer of a point, and one of the whole step: ms, FLOP/s, FLOP/byte and the
     least time (s) that the roof allows, as means over repeats."""
@@ -193,12 +192,12 @@ def _rows(
         moved = first.bytes_forward[place] + first.bytes_backward[place]
         timed = _times(count * flop, count * moved, both[:, place])
         limits: dict[str, Any] = {}
-        if roof is not None:
+        if over is not None:
             starts = 2 if first.flop_backward[place] or first.bytes_backward[place] else 1
-            least_ms = count * roof.least_s(rated_flop(kind, flop), moved) * _MS
+            least_ms = count * over.roof.least_s(rated_flop(kind, flop), moved) * _MS
             limits = {
-                "roof": stated,
-                "bound": roof.class_of_kind(kind, flop, moved, starts * launch_s),
+                "roof": over.stated,
+                "bound": over.roof.class_of_kind(kind, flop, moved, starts * launch_s),
                 "least_ms": least_ms,
                 "of_roof": Estimate(least_ms / timed["ms"].value),
             }
@@ -217,9 +216,17 @@ def _rows(
         )
     steps = np.array([run.step for run in runs])
     limits = {}
-    if roof is not None:
-        reached = _reached(least / _MS / steps, stated, reach)
-        limits = {"roof": stated, "least_ms": least, "of_roof": reached}
+    if over is not None:
+        shares = least / _MS / steps
+        bounds = share_interval(shares, over.reach)
+        limits = {
+            "roof": over.stated,
+            "least_ms": least,
+            "of_roof": Estimate.of(float(shares.mean()), bounds.low, bounds.high),
+            "roof_flops": over.roof.flops,
+            "roof_bytes_per_s": over.roof.bytes_per_s,
+            "growing": over.growing,
+        }
     yield LayerRow(
         **head,
         **_times(total_flop, total_bytes, steps),
@@ -239,9 +246,3 @@ def _times(flop: float, moved: float, seconds: Floats) -> dict[str, Any]:
         "flop": flop, "bytes": moved, "ms": Estimate.of(mean * _MS, bounds.low, bounds.high),
         "flops": flop / mean, "intensity": None if math.isnan(per_byte) else per_byte,
     }  # fmt: skip
-
-
-def _reached(shares: Floats, stated: str, reach: Reach) -> Estimate:
-    """Least time over the step's, over the repeats, with the uncertainty of measured ceilings."""
-    bounds = share_interval(shares, reach if stated == MEASURED else UNKNOWN)
-    return Estimate.of(float(shares.mean()), bounds.low, bounds.high)

@@ -181,8 +181,7 @@ def test_layers_without_products_are_not_held_against_a_product() -> None:
     assert step["least_ms"] == pytest.approx(65)
     (finding,) = step_against_roof(study)
     # Its gap would be 55 ms, that of conv is 40 ms.
-    assert "the largest gap is in conv (2 layers), compute bound" in finding.text
-    assert "35.3 % of it is in layers without products" in finding.text
+    assert "the largest gap is in conv, compute bound" in finding.text
     assert roofline_figures(study)
     # The same FLOP in few enough: its bytes take longer.
     assert Roof(FLOPS, BYTES).class_of_kind("lrn", 1e8, 100e6, LAUNCH_S) == MEMORY
@@ -192,12 +191,12 @@ def test_layers_without_products_are_not_held_against_a_product() -> None:
 
 def test_a_ceiling_that_still_grows_confirms_nothing_of_the_step() -> None:
     study = measured().study()
-    grown = study.tables["ceilings"]
-    assert grown is not None
-    grown.loc[grown["kind"] == COMPUTE, "growing"] = True
+    table = study.tables["roofline"]
+    assert table is not None
+    table["growing"] = True
     (finding,) = step_against_roof(study)
     assert finding.level == "open"
-    assert "the ceiling of computation still grew at the last size tried" in finding.text
+    assert "the ceiling still grew at the last size" in finding.text
 
 
 def test_the_worked_example_of_the_documentation() -> None:
@@ -323,10 +322,7 @@ def test_without_ceilings_there_are_times_and_no_classes() -> None:
     rows = study.rows("roofline")
     assert [row["bound"] for row in rows] == [None] * 4
     assert rows[0]["intensity"] == pytest.approx(50)
-    assert roofline_figures(study) == []
-    (finding,) = step_against_roof(study)
-    assert finding.level == "note"
-    assert "No roofline is drawn: the campaign has measured no ceilings" in finding.text
+    assert roofline_figures(study) == step_against_roof(study) == []
 
 
 def test_with_a_data_sheet_alone_nothing_is_said_of_the_step() -> None:
@@ -335,31 +331,23 @@ def test_with_a_data_sheet_alone_nothing_is_said_of_the_step() -> None:
     assert study.rows("roofline")[0]["roof"] == DATASHEET
     assert step_against_roof(study) == []
     (drawing,) = roofline_figures(study)
-    assert "No ceilings were measured" in drawing.caption
+    assert "The ceilings are a data sheet's" in drawing.caption
 
 
 def test_what_the_step_reaches() -> None:
     (finding,) = step_against_roof(measured().study())
     assert finding.level == "confirmed"
-    assert finding.text.startswith("The step reaches 58 [54, 61] % ")
-    assert "of what its layers could on this machine; the largest gap is in conv (2 layers)" in (
-        finding.text
+    assert finding.text == (
+        "The step reaches 58 [54, 61] % of what its layers could; the largest gap is in conv, "
+        "compute bound."
     )
-    assert "compute bound: 100 ms, where 60.0 ms would do" in finding.text
 
 
 def test_an_interval_that_holds_all_of_it_confirms_nothing() -> None:
     steps = [times(0.1 * factor, slower=0.8) for factor in (0.7, 1.0, 1.3)]
-    (finding,) = step_against_roof(ceilings(Campaign().layers({32: steps})).study())
-    assert finding.level == "open"
-    assert "not confirmed to be less than all of it by its interval" in finding.text
-
-
-def test_one_repeat_confirms_nothing() -> None:
-    study = ceilings(Campaign().layers({32: [times()]})).study()
-    (finding,) = step_against_roof(study)
-    assert finding.level == "open"
-    assert "not confirmed" in finding.text and "[" not in finding.text
+    for repeats in (steps, steps[1:2]):
+        (finding,) = step_against_roof(ceilings(Campaign().layers({32: repeats})).study())
+        assert finding.level == "open"
 
 
 def test_layers_that_are_not_the_step_say_nothing_of_it() -> None:
@@ -367,26 +355,7 @@ def test_layers_that_are_not_the_step_say_nothing_of_it() -> None:
         study = ceilings(Campaign().layers({32: [times(step), times(step * 1.01)]})).study()
         (finding,) = step_against_roof(study)
         assert finding.level == "note"
-        assert "says little about the step" in finding.text
-
-
-@pytest.mark.parametrize(("step", "cores", "said"), [(0.09, 0.95, True), (0.09, 1.4, False),
-                                                     (0.2, 0.95, False)])  # fmt: skip
-def test_layers_that_the_step_runs_side_by_side_are_told_apart(
-    step: float, cores: float, said: bool
-) -> None:
-    """By the time of all cores: the step may do no more than its layers, and yet end sooner."""
-    campaign = ceilings(Campaign().layers({32: [times(step), times(step * 1.01)]}))
-    for row in campaign.rows[:2]:
-        row["layer_core_coverage_mean_run"] = cores
-    summary, plan = campaign.done()
-    meaning = {"unit": "1", "better": "higher", "scope": "rank"}
-    summary.attrs["metrics"]["b"]["layer_core_coverage"] = meaning
-    entry = plan["experiments"][0]
-    study = ExperimentResults(entry, make_tables(summary, plan)["layers"])
-    (finding,) = step_against_roof(study)
-    assert finding.level == "note"
-    assert ("of the time of all cores they come to 95.0 %" in finding.text) is said
+        assert "the layers, timed apart, come to" in finding.text.lower()
 
 
 def test_a_step_above_the_roof_is_no_share_of_it() -> None:
@@ -444,19 +413,13 @@ def test_figures_and_findings_as_the_local_batch_shrinks(tmp_path: Path) -> None
     study = shrinking().study(peaks=peaks)
     (group,) = rooflines(study)
     assert [point.local_batch for point in group] == [32, 16, 8, 4]
-    first, moves = roofline_figures(study)
-    assert (first.name, moves.name) == ("roofline", "roofline-batch")
-    assert "at a local batch of 32" in first.title
-    assert "as the local batch shrinks from 32 to 4" in moves.title
-    texts = [text.get_text() for text in first.figure.axes[0].texts]
-    assert "conv ×2" in texts
-    assert sum("ridge 5.00 FLOP/byte" in text for text in texts) == 1
-    assert first.figure.axes[0].get_xlabel() == "Arithmetic intensity [FLOP/byte]"
-    assert first.figure.axes[0].get_ylabel() == "Rate of a rank [GFLOP/s]"
-    dashes = [line.get_linestyle() for line in first.figure.axes[0].lines]
-    assert dashes == ["-", "--"]  # measured, data sheet
-    for drawing in (first, moves):
-        drawing.figure.savefig(tmp_path / f"{drawing.name}.png")
+    (drawing,) = roofline_figures(study)
+    assert drawing.name == "roofline" and "at a local batch of 32" in drawing.title
+    ax = drawing.figure.axes[0]
+    assert "conv ×2" in [text.get_text() for text in ax.texts]
+    assert len(ax.lines[1].get_xdata()) == 4  # a path over the batches
+    assert ax.get_ylabel() == "Rate of a rank [GFLOP/s]"
+    drawing.figure.savefig(tmp_path / "roofline.png")
     large, small = step_against_roof(study)
     assert large.text.startswith("At batch_size 32 the step reaches 5")
     assert small.text.startswith("At batch_size 4 the step reaches ")
