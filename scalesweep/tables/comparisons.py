@@ -154,7 +154,9 @@ def compared_parameters(experiment: PlanExperiment) -> list[Choice]:
 def choice_of(names: Choice, point: Mapping[str, Any]) -> Any:
     """A point's value of a choice: of one parameter its own, of several all in one text."""
     values = [point[name] for name in names]
-    return values[0] if len(values) == 1 else ", ".join(map(text_of, values))
+    if len(values) > 1 or isinstance(values[0], list | dict):
+        return ", ".join(map(text_of, values))
+    return values[0]
 
 
 def values_of(experiment: PlanExperiment, names: Choice) -> list[Any]:
@@ -513,7 +515,7 @@ class _Study:
             planned: dict[str, set[Any]] = {}
             for point in self.points:
                 rest = canonical_json([point.values[other] for other in leaders if other != name])
-                planned.setdefault(rest, set()).add(point.values[name])
+                planned.setdefault(rest, set()).add(choice_of((name,), point.values))
             for group in choice_groups(self.points, leaders, (name,)):
                 by_source.setdefault(next(iter(group.values())).source, []).append(group)
             for source, groups in by_source.items():

@@ -148,7 +148,7 @@ def test_they_are_those_of_their_own_experiment(toy: Path) -> None:
         ("m: {formula: energy, unit: apples}", "the unit apples does not say it: add better:"),
         ("energy: {formula: size, unit: J}", "benchmark toy has it already"),
         ("size: {formula: energy, unit: J}", "benchmark toy has it already"),
-        ("ratio: {formula: energy, unit: J}", "the name is reserved by scalesweep"),
+        ("mean: {formula: energy, unit: J}", "the name is reserved by scalesweep"),
         ("energy_eff: {formula: energy, unit: J}", "reserved|the scaling of 'energy'"),
         ("m: {unit: J}", "the key 'formula' is missing"),
         ("m: {formula: energy, unit: J, better: lower, worse: higher}", "unknown key 'worse'"),
