@@ -18,7 +18,7 @@ from bench.lib.disturbed import DISTURBANCES, Draw
 from bench.lib.pairs import figure, line, write_json
 from scalesweep.analysis.best_rate import best_rate
 from scalesweep.analysis.stats import mean_interval
-from scalesweep.aspects.probes.findings import WIDE
+from scalesweep.aspects.probes.ceilings import WIDE
 
 RUNS = (3, 5, 7, 10)
 ENOUGH = 5  # runs from which on the bound holds

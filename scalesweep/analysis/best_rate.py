@@ -47,11 +47,6 @@ class BestRate:
         """How many runs come near to the best, which is one of them."""
         return len(self.disturbed) - sum(self.disturbed)
 
-    @property
-    def wanted(self) -> int:
-        """How many more runs that agree an interval takes."""
-        return max(0, AGREEING - self.agreeing)
-
 
 def best_rate(rates: Floats) -> BestRate:
     """The best of the rates ``[run]``, higher ones being better, with its interval.

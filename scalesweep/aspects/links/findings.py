@@ -57,22 +57,23 @@ def _said(pairs: list[Pair]) -> Iterator[tuple[str, str, dict[str, float], dict[
         yield NOTE, text, numbers, {}
         return
     hosts = _slow_hosts(links) if kind == BETWEEN else []
-    slow = links[links["slow"] & [{*ends}.isdisjoint(hosts) for ends in links["ends"]]]
-    if len(slow) > FEW * len(links):
-        text = f"{len(slow):,} of {counted(len(links), 'link')} {kind} are slow: another kind"
+    slow = links[links["slow"]]
+    others = slow[slow["ends"].map({*hosts}.isdisjoint).astype(bool)]
+    if len(others) > FEW * len(links):
+        text = f"{len(others):,} of {counted(len(links), 'link')} {kind} are slow: another kind"
         yield NOTE, text, numbers, {}
         return
     level = CONFIRMED if runs > 1 else OPEN
     for host in hosts:
-        its = links[links["slow"] & [host in ends for ends in links["ends"]]]
+        its = slow[[host in ends for ends in slow["ends"]]]
         times = float(its["times"].median())
         text = f"host {host} is slow: {len(its)} of its links take {number(times)} times {usual}"
         yield level, text, {**numbers, "times": times}, {"host": host}
-    for ends, latency, times in slow[["ends", "latency", "times"]].head(NAMED).to_numpy():
+    for ends, latency, times in others[["ends", "latency", "times"]].head(NAMED).to_numpy():
         known = {**numbers, "times": float(times), "latency": float(latency)}
         text = f"the link between {' and '.join(ends)} is slow: {number(times)} times {usual}"
         yield level, text, known, {"ends": list(ends)}
-    if not hosts and slow.empty:
+    if not hosts and others.empty:
         most = number(float(links["times"].max()))
         text = f"no slow link among {len(links):,} {kind}: at most {most} times the median"
         yield NOTE, text, numbers, {}

@@ -1,9 +1,9 @@
 """The section "How fast is this machine?": the ceilings that a campaign's probes found."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
-from scalesweep.aspects.probes.ceilings import ceilings, networks
+from scalesweep.aspects.probes.ceilings import ceilings, networks, supported
 from scalesweep.aspects.probes.findings import bandwidth_words, latency_words
 from scalesweep.core.formatting import percent, size_words, text_of, with_interval
 from scalesweep.experiment.results import ExperimentResults
@@ -17,8 +17,7 @@ WHAT = {
 _OF_CEILING = {"compute": "arithmetic", "memory": "memory"}
 
 
-@dataclass(frozen=True)
-class Line:
+class Line(NamedTuple):
     """One row of the section's table; texts."""
 
     experiment: str
@@ -33,29 +32,24 @@ def ceilings_section(studies: Sequence[ExperimentResults]) -> list[Line]:
     """A row per ceiling and per range of a fitted network, in the campaign's order."""
     lines = []
     for results in studies:
-        for ceiling in ceilings(results):
-            kind = ceiling.what or text_of(results.entry["fixed"].get("operation") or "")
-            benchmark = results.entry["benchmark"]
-            usual = _OF_CEILING.get(str(results.entry.get("ceiling")), benchmark)
-            what = WHAT.get(benchmark, usual)
-            what += f": {kind}" if kind else ""
-            value = with_interval(ceiling.value, ceiling.low, ceiling.high, ceiling.unit)
-            share = "–" if ceiling.share is None else percent(ceiling.share)
-            place = _line(results, ceiling.row["source"], what, value, share, ceiling.how)
-            lines.append(Line(*place, text_of(ceiling.row["repeats"])))
-        for fit in networks(results):
-            names = [f"{n} {text_of(v)}" for n, v in fit.series.items() if n != "source"]
+        benchmark = results.entry["benchmark"]
+        usual = WHAT.get(benchmark, _OF_CEILING.get(str(results.entry.get("ceiling")), benchmark))
+        for each in ceilings(results):
+            kind = each.what or text_of(results.entry["fixed"].get("operation") or "")
+            what = _marked(f"{usual}: {kind}" if kind else usual, each.row["source"])
+            value = with_interval(each.best.value, *each.ends, each.unit)
+            share = "–" if each.share is None else percent(each.share)
+            runs = text_of(each.row["repeats"])
+            lines.append(Line(results.name, what, value, share, each.how, runs))
+        for fit in (fit for ranges in networks(results) for fit in ranges):
+            what = _marked("latency and bandwidth of allreduce", fit.source)
+            value = ", ".join(filter(None, (latency_words(fit), bandwidth_words(fit))))
+            names = [f"{name} {text_of(value)}" for name, value in fit.point.items()]
             sizes = f"{size_words(fit.low_bytes)} to {size_words(fit.high_bytes)}"
-            what = "latency and bandwidth of allreduce"
-            value = latency_words(fit) + (f", {words}" if (words := bandwidth_words(fit)) else "")
-            where = [*names, sizes, " or ".join(fit.supported)]
-            place = _line(results, fit.series["source"], what, value, "–", ", ".join(where))
-            lines.append(Line(*place, text_of(fit.best.repeats)))
+            where = ", ".join([*names, sizes, " or ".join(supported(results, fit))])
+            lines.append(Line(results.name, what, value, "–", where, text_of(fit.repeats)))
     return lines
 
 
-def _line(
-    results: ExperimentResults, source: object, what: str, value: str, share: str, where: str
-) -> tuple[str, str, str, str, str]:
-    mark = "" if source == "measured" else f" ({source})"
-    return results.name, what[:1].upper() + what[1:] + mark, value, share, where
+def _marked(what: str, source: object) -> str:
+    return what[:1].upper() + what[1:] + ("" if source == "measured" else f" ({source})")

@@ -7,7 +7,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
 from scalesweep.analysis.network_fit import predicted_seconds
-from scalesweep.aspects.probes.ceilings import fitted_bandwidth, is_probe, networks
+from scalesweep.aspects.probes.ceilings import is_probe, networks
 from scalesweep.aspects.probes.table import SweepRow
 from scalesweep.core.formatting import counted, finite, number, scaled_unit, shorten, size_words
 from scalesweep.experiment.results import ExperimentResults, Key
@@ -110,14 +110,14 @@ def _span(row: SweepRow) -> tuple[float, float] | None:
 
 def network_figures(results: ExperimentResults) -> list[Drawing]:
     """Times of allreduces over message sizes, with what the best fit of each range gives."""
-    fits = networks(results)
+    fits = [fit for ranges in networks(results) for fit in ranges]
     if not fits:
         return []
     axes = [name for name in results.axes if name != "ranks"]
     groups: dict[Key, list[SweepRow]] = {}
     for row in results.of(SweepRow):
         key = results.key(row.place, (*axes, "source"))
-        if any(key == results.key(fit.series, (*axes, "source")) for fit in fits):
+        if any(key == results.key(fit.place, (*axes, "source")) for fit in fits):
             groups.setdefault((*key, _ranks(results, row)), []).append(row)
     shown = evenly(list(groups.items()), MAX_SERIES)
     head = f"{results.name}: time of an allreduce and the network's fit{results.mark}"
@@ -132,11 +132,11 @@ def network_figures(results: ExperimentResults) -> list[Drawing]:
         every += times
         ax.plot([row.amount for row in rows], times, label=label, **style | {"linestyle": ""})
         for fit in fits:
-            if results.key(fit.series, (*axes, "source")) == key[:-1]:
+            if results.key(fit.place, (*axes, "source")) == key[:-1]:
                 sizes = np.geomspace(fit.low_bytes, fit.high_bytes, _STEPS)
                 fitted = predicted_seconds(
-                    fit.best.algorithm, key[-1], sizes,
-                    fit.best.latency.value, fitted_bandwidth(fit),
+                    fit.algorithm, key[-1], sizes, fit.latency.value,
+                    fit.bandwidth.value if fit.bandwidth else None,
                 )  # fmt: skip
                 ax.plot(sizes, fitted * 1e6, color=style["color"], linewidth=1.2)
     for edge in sorted({fit.low_bytes for fit in fits} - {min(fit.low_bytes for fit in fits)}):

@@ -13,10 +13,10 @@ def test_the_best_run_counts_and_disturbed_ones_are_named() -> None:
     found = best_rate(np.array([327.0, 190.0, 325.0, 240.0, 326.0]))
     assert found.value == 327
     assert found.disturbed == (False, True, False, True, False)
-    assert found.agreeing == 3 and not found.wanted
+    assert found.agreeing == 3
     assert 320 < found.low < 327 < found.high < 345
     alone = best_rate(np.array([327.0, 190.0, 240.0]))
-    assert alone.value == 327 and math.isnan(alone.low) and alone.wanted == 2
+    assert alone.value == 327 and math.isnan(alone.low) and alone.agreeing == 1
 
 
 def test_the_interval_by_hand() -> None:

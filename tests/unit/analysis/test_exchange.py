@@ -1,9 +1,6 @@
 """The messages of an exchange: as a program has sent them, or as its settings allow."""
 
-import pytest
-
 from scalesweep.analysis.exchange import Exchange
-from scalesweep.core.errors import UserError
 from scalesweep.tables.exchange_text import exchange_of, exchange_text
 
 MIB = 1 << 20
@@ -37,16 +34,3 @@ def test_what_was_sent_counts_more_than_what_settings_allow() -> None:
     shards = noted(by="fsdp2", tensor_bytes=[4, 8], bucket_bytes=None, messages=[12, 12, 6])
     assert not shards.reduces and shards.total == 12
     assert exchange_text({"notes": {"exchange": {"by": "torch.distributed"}}}) is None
-
-
-def test_a_summary_of_before_is_read() -> None:
-    text = '{"by": "horovod", "tensor_bytes": [4, 8], "fusion_bytes": 64.0, "cycle_s": null}'
-    assert exchange_of(text).messages == [12]
-
-
-@pytest.mark.parametrize("sizes", ["12", [0], [True], [-1]])
-def test_sizes_that_are_none_are_refused(sizes: object) -> None:
-    with pytest.raises(UserError, match=r"notes\.exchange\.messages"):
-        noted(by="ddp", tensor_bytes=[4], messages=sizes)
-    with pytest.raises(UserError, match=r"notes\.exchange\.tensor_bytes"):
-        noted(by="ddp", tensor_bytes=sizes)

@@ -40,13 +40,9 @@ def test_times_are_medians_over_rounds_and_means_over_ranks() -> None:
 @pytest.mark.parametrize(
     ("noted", "changes", "said"),
     [
-        ({"count": [1]}, {}, "notes.layers.count is not a list of 2 values"),
-        ({"flop_forward": [1.0, -1.0]}, {}, "notes.layers.flop_forward: '-1.0' is not a number"),
-        ({"name": [1, "b"]}, {}, "notes.layers.name: '1' is not a name"),
-        ({"name": []}, {}, "notes.layers.name is not a list of 1 to 5,000 names"),
-        ({}, {"layer_step": np.ones((3, 1))}, r"layer_step is not \[round, rank\]"),
-        ({}, {"layer_both": np.ones((3, 2))}, r"layer_both is not \[round, layer, rank\]"),
-        ({}, {"layer_both": np.zeros((3, 2, 2))}, "layer_both holds what is no positive time"),
+        ({"count": [1]}, {}, "different lengths"),
+        ({"name": []}, {}, "no or different lengths"),
+        ({}, {"layer_both": np.zeros((3, 2, 2))}, "layer_both is not positive times"),
     ],
 )
 def test_contradictions_are_named(noted: Any, changes: Any, said: str) -> None:

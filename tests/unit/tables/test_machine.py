@@ -16,7 +16,6 @@ from scalesweep.aspects.breakdown.losses import largest_loss
 from scalesweep.aspects.breakdown.machine import COMPUTATION, EXCHANGE, READING, against_machine
 from scalesweep.aspects.find import find
 from scalesweep.aspects.make_tables import make_tables
-from scalesweep.core.errors import UserError
 from scalesweep.core.paths import REPO
 from scalesweep.core.plan_format import write_plan_file
 from scalesweep.experiment.results import ExperimentResults
@@ -128,18 +127,10 @@ def test_a_message_takes_what_the_formula_says_and_bounds_hold_it() -> None:
     assert exchange_seconds([], 4, [100]) is None
 
 
-@pytest.mark.parametrize("sizes", [[], [0], [1.5], ["x"], 7, [True], [10**400]])
-def test_an_exchange_that_is_none_is_refused(sizes: Any) -> None:
-    with pytest.raises(UserError, match=r"notes\.exchange"):
-        exchange_text({"notes": {"exchange": {"tensor_bytes": sizes}}})
-
-
 def test_records_without_an_exchange_say_nothing() -> None:
     assert exchange_text({}) is None
     assert exchange_text({"notes": {"exchange": None}}) is None
     assert exchange_text({"notes": {"exchange": {"by": "horovod", "tensor_bytes": None}}}) is None
-    odd = {"exchange": {"by": "horovod", "tensor_bytes": [4], "cycle_s": "x"}}
-    assert '"cycle_s": null' in str(exchange_text({"notes": odd}))
 
 
 # --- the ledger ---

@@ -1,14 +1,13 @@
 """What probes measured by size: summary, tables, ceilings, the network's fit, and findings."""
 
 import json
-import math
 from typing import Any
 
 import numpy as np
 import pytest
 
 from scalesweep.aspects.probes.campaign import ceilings_section
-from scalesweep.aspects.probes.ceilings import ceilings, is_probe, kind_words, networks
+from scalesweep.aspects.probes.ceilings import ceilings, is_probe, kind_words, networks, supported
 from scalesweep.aspects.probes.figure import network_figures, sweep_figures
 from scalesweep.aspects.probes.findings import machine_ceilings, network_fit
 from scalesweep.aspects.scaling.findings import other_phases, scaling_verdict, verdicts
@@ -45,17 +44,9 @@ def test_a_run_keeps_best_median_and_worst_of_the_slowest_rank() -> None:
     ("change", "seconds"),
     [
         ({}, np.ones((1, 3))),
-        ({}, np.array([[[np.nan]]])),
         ({}, np.array([[[0.0]]])),
-        ({}, np.ones((2, 1, 1))),
         ({"values": [1, 2]}, np.ones((1, 1, 1))),
-        ({"values": [None]}, np.ones((1, 1, 1))),
-        ({"values": 7}, np.ones((1, 1, 1))),
-        ({"amounts": ["x"]}, np.ones((1, 1, 1))),
-        ({"amounts": [math.inf]}, np.ones((1, 1, 1))),
-        ({"moved": [0]}, np.ones((1, 1, 1))),
-        ({"moved": [1, 2]}, np.ones((1, 1, 1))),
-        ({"moved": "x"}, np.ones((1, 1, 1))),
+        ({"amounts": None}, np.ones((1, 1, 1))),
     ],
 )
 def test_sweeps_that_cannot_be_used_are_refused(change: Any, seconds: Any) -> None:
@@ -106,25 +97,23 @@ def test_each_kind_of_work_has_its_ceiling_over_how_it_is_done() -> None:
     one = found["bfloat16"]
     assert one.row["threads"] == 2
     assert one.unit == "GFLOP/s"
-    assert one.value == pytest.approx(360, rel=0.02)
+    assert one.best.value == pytest.approx(360, rel=0.02)
     # Against the best run: the mean of the runs' medians is 0.96 of the mean of their bests.
     assert one.share == pytest.approx(0.947, abs=1e-3)
     assert one.how == "threads 2, matrix size 128"
     findings = machine_ceilings(study)
     assert [finding.level for finding in findings] == ["confirmed", "confirmed"]
     assert findings[0].text.startswith("The ceiling of float32 is 1")
-    assert "matrix size 128); the median repeat reaches 95.4 % of it." in findings[0].text
-    assert "quiet machine" not in findings[0].text
+    assert findings[0].text.endswith("matrix size 128).")
     (drawing,) = sweep_figures(study)
     assert drawing.figure.axes[0].get_ylabel() == "Rate [GFLOP/s]"
     assert not network_figures(study)
 
 
-def test_a_ceiling_of_one_run_is_open_and_one_of_a_busy_machine_says_so() -> None:
+def test_a_ceiling_of_one_run_is_open() -> None:
     findings = machine_ceilings(compute(repeats=1, median=0.7))
     assert {finding.level for finding in findings} == {"open"}
-    assert all("1 run, 3 have to agree" in finding.text for finding in findings)
-    assert all("measure on a quiet machine" in finding.text for finding in findings)
+    assert all("1 run of 1 within 10 % of the best" in finding.text for finding in findings)
 
 
 def test_words_as_values_and_experiments_without_probes() -> None:
@@ -165,15 +154,14 @@ def network(counts: list[int], flat: bool = False, source: str = "measured") -> 
 
 def test_the_network_of_several_rank_counts_is_a_ring() -> None:
     study = network([2, 4, 8])
-    (one,) = networks(study)
-    assert one.supported == ["ring"]
-    assert one.best.latency.value == pytest.approx(20e-6, rel=0.05)
-    assert one.best.bandwidth.value == pytest.approx(2e9, rel=0.05)
+    ((one,),) = networks(study)
+    assert supported(study, one) == ["ring"]
+    assert one.latency.value == pytest.approx(20e-6, rel=0.05)
+    assert one.bandwidth is not None and one.bandwidth.value == pytest.approx(2e9, rel=0.05)
     (finding,) = network_fit(study)
     assert finding.level == "confirmed"
-    assert finding.text.startswith("Allreduce takes a latency of 19.9")
-    assert "a message and reaches a bandwidth of 2.0" in finding.text
-    assert "as a ring, which the data tell from the others" in finding.text
+    assert finding.text.startswith("Allreduce has a latency of 19.9")
+    assert "and a bandwidth of 2.0" in finding.text and finding.text.endswith(", as a ring.")
     bus = [row for row in study.rows("sweep") if row["ranks"] == 8 and row["value"] == SIZES[-1]]
     assert bus[0]["rate"] == pytest.approx(2e9, rel=0.1)  # the network's own, at any rank count
     (drawing,) = network_figures(study)
@@ -182,8 +170,8 @@ def test_the_network_of_several_rank_counts_is_a_ring() -> None:
 
 def test_one_rank_count_does_not_tell_the_algorithm() -> None:
     (finding,) = network_fit(network([4], source="imported"))
-    assert finding.text.startswith("Imported: Allreduce takes a latency of")
-    assert "cannot tell it from" in finding.text
+    assert finding.text.startswith("Imported: Allreduce has a latency of")
+    assert " or " in finding.text
 
 
 # Bus bandwidth of an allreduce of 1 GiB by ranks, GB/s: argonne-lcf/alcf-nccl-tests,
@@ -228,14 +216,13 @@ def test_runs_that_differ_too_much_confirm_no_ceiling() -> None:
     (finding,) = machine_ceilings(study)
     assert finding.level == "open"
     assert "The ceiling is 3 GB/s" in finding.text  # what disturbs only makes slower
-    assert "disturbed, below 90.0 % of the best: p-0-0 and p-0-1" in finding.text
-    assert "only 1 run of 3 within 10.0 % of the best, 3 needed" in finding.text
+    assert "not confirmed: 1 run of 3 within 10 % of the best, 3 needed" in finding.text
 
 
 @pytest.mark.parametrize(
     ("last", "level", "said"),
     [
-        (1.4, "open", "grows towards larger sizes than those tried, so the ceiling is higher"),
+        (1.4, "open", "not confirmed: it still grows towards larger sizes"),
         (1.01, "confirmed", ""),
     ],
 )
@@ -260,7 +247,7 @@ def test_times_that_no_formula_describes_confirm_no_network() -> None:
     values = {"bus_bandwidth": [[1e9, 1e9, 1.1e9]]}
     (finding,) = network_fit(study_of([({}, sweeps)], metrics, values, fixed={"ranks": 4}))
     assert finding.level in ("open", "note")
-    assert "not confirmed, no formula comes near" in finding.text
+    assert "not confirmed: no formula is near all sizes" in finding.text
 
 
 def test_the_report_answers_how_fast_the_machine_is() -> None:
