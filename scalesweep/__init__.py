@@ -3,4 +3,21 @@
 docs/architecture.md draws the packages and says which may import which.
 """
 
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from scalesweep.experiment.frames import Results
+
 __version__ = "0.2.0"
+
+
+def load(results: "str | Path") -> "Results":
+    """The tables of a results folder as pandas frames: ``points``, ``runs``, ``comparisons``,
+    ``breakdown`` and ``findings`` of all experiments.
+
+    Raises UserError if the folder has no tables.
+    """
+    from scalesweep.experiment.frames import load as read
+
+    return read(results)

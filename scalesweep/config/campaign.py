@@ -27,6 +27,7 @@ from scalesweep.config.site import Site, load_site
 from scalesweep.config.yaml_loader import load_yaml
 from scalesweep.core.errors import UserError
 from scalesweep.core.files import digest_of
+from scalesweep.core.plan_format import TARGET_EFFICIENCY
 from scalesweep.core.profilers import NOEXCHANGE, NONE
 
 
@@ -54,6 +55,7 @@ class Campaign:
     seed: int | None
     control: ControlKeys | None = None
     accept_stale: frozenset[str] = frozenset()
+    target_efficiency: float = TARGET_EFFICIENCY  # as a share
     canary: bool = False  # whether runs are between two looks at their machine
     imported: Mapping[str, Any] = field(default_factory=dict)
     consumer: str | None = None  # results folder of training that reading is held against
@@ -181,6 +183,7 @@ def load_campaign(
         control=keys.control,
         canary=canary and machine.launch is not None,
         accept_stale=frozenset(keys.accept_stale),
+        target_efficiency=keys.target_efficiency,
         imported=content.get("imported", {}),
         consumer=keys.consumer,
         history=history_of(keys, history, baseline),

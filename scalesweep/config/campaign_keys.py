@@ -30,6 +30,7 @@ from scalesweep.config.models import (
     one_of,
     short,
 )
+from scalesweep.core.plan_format import TARGET_EFFICIENCY
 from scalesweep.core.profilers import KINDS, NONE
 
 ACCEPTED = ("parameters", "command", "program")
@@ -411,6 +412,9 @@ class CampaignKeys(Model):
     accept_stale: Annotated[tuple[Annotated[Line, one_of(ACCEPTED)], ...], UNEQUAL] = ()
     """count runs although what they measured differs from the plan in these: `parameters`,
     `command`, `program` ([stale runs](../guide/integrity.md#stale-runs))"""
+    target_efficiency: Share = TARGET_EFFICIENCY
+    """from which efficiency on a scale is worth running, such as `70 %`: verdicts, figures,
+    predictions and advice are about it; no part of run ids"""
     history: Annotated[HistoryKeys, instead_of("folder", str)] | None = None
     """a folder, or a map: where finished points are kept as a session, and how later ones are
     judged ([history](../guide/history.md))"""

@@ -175,6 +175,7 @@ def _experiment_entry(
             **{name: metric.kind for name, metric in experiment.derived.items() if metric.kind},
         },
         "scaling": experiment.scaling,
+        "target_efficiency": campaign.target_efficiency,
         "scale": benchmark.scale,
         "scale_parameters": sorted(benchmark.scale_parameters),
         "axes": list(experiment.axes),

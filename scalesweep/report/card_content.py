@@ -251,7 +251,7 @@ def _act(
             "compare the sum of `step_times` with the seconds that were timed: that tells time "
             "outside of the steps from samples that are counted otherwise."
         )
-    # A loss that is clear can be acted on, whatever the verdict on 80 % is.
+    # A loss that is clear can be acted on, whatever the verdict is.
     if loss and loss.level == CONFIRMED and (act := _after_loss(results, loss, findings)):
         return act
     if undecided := [verdict for verdict in every if verdict.kind in (UNDECIDED, UNKNOWN)]:
@@ -290,7 +290,7 @@ def _deciding(results: ExperimentResults, undecided: Sequence[Verdict]) -> Next:
         return Next(
             f"take either: at {point.at} the whole interval of the efficiency, "
             f"{percent(point.value, point.low, point.high)}, lies within {100 * CLOSE:.0f} points "
-            "of 80 %."
+            f"of {100 * point.target:g} %."
         )
     counts = [verdict.more for verdict in scattered]
     if None not in counts and (most := max(count or 0 for count in counts)) <= MOST_REPEATS:
@@ -300,7 +300,7 @@ def _deciding(results: ExperimentResults, undecided: Sequence[Verdict]) -> Next:
     return Next(
         f"find what makes the repeats scatter: at {worst.cited.at} they leave the efficiency at "
         f"{percent(worst.cited.value, worst.cited.low, worst.cited.high)}, and "
-        f"{_many(worst.more)} would be needed to tell it from 80 %."
+        f"{_many(worst.more)} would be needed to tell it from {100 * worst.cited.target:g} %."
     )
 
 

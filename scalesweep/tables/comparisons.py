@@ -24,7 +24,7 @@ from scalesweep.analysis.stats import (
     ratio_of_means,
     stated_ratio_error,
 )
-from scalesweep.core.files import canonical_json, digest_of
+from scalesweep.core.files import canonical_json
 from scalesweep.core.formatting import text_of
 from scalesweep.core.joined_experiments import BENCHMARK, parameters_at
 from scalesweep.core.layouts import LAYOUT, laid_out
@@ -32,7 +32,7 @@ from scalesweep.core.plan_format import PlanExperiment, parameter_of, target_eff
 from scalesweep.core.status import Status
 from scalesweep.table.declared import DeclaredRow, Estimate, column
 from scalesweep.tables.file_rates import DUMMY
-from scalesweep.tables.points import ExperimentData, Measure, Point
+from scalesweep.tables.points import ExperimentData, Measure, Point, point_id
 from scalesweep.tables.scaling import against_base, scaled_measures, series_of
 
 # Parameters that are compared as one.
@@ -119,11 +119,6 @@ class Group:
     reference: str | None
     ranked: bool = True  # whether one is called the best
     lacking: Sequence[str] = ()  # planned values without a result
-
-
-def point_id(point: Point) -> str:
-    """What tells a point of a source from others, in tables."""
-    return digest_of([dict(point.values), point.source], 6)
 
 
 def main_measures(data: ExperimentData) -> list[Measure]:

@@ -20,7 +20,14 @@ from scalesweep.analysis.types import Floats
 from scalesweep.core.files import digest_of
 from scalesweep.core.joined_experiments import derived_values
 from scalesweep.tables.machine_load import DISTURBED, LEFT_OUT, LOAD, OTHERS
-from scalesweep.tables.points import ExperimentData, Measure, Point, identity_columns, state_columns
+from scalesweep.tables.points import (
+    ExperimentData,
+    Measure,
+    Point,
+    identity_columns,
+    point_id,
+    state_columns,
+)
 from scalesweep.tables.provenance import FACTS, read_facts
 
 NAMED_HOSTS = 3
@@ -39,6 +46,7 @@ def point_tables(data: ExperimentData, points: Sequence[Point]) -> dict[str, pd.
         "runs": _runs(data, points),
         "points": pd.DataFrame(
             {
+                "point_id": [point_id(point) for point in points],
                 **identity_columns(data.axes, points, samples=True),
                 **derived_columns(data, [point.values for point in points]),
                 **state_columns(data.axes, points),

@@ -35,7 +35,7 @@ from scalesweep.analysis.stats import (
 from scalesweep.analysis.table_io import typed_values
 from scalesweep.analysis.types import Floats, Places
 from scalesweep.core.errors import UserError
-from scalesweep.core.files import canonical_json
+from scalesweep.core.files import canonical_json, digest_of
 from scalesweep.core.joined_experiments import benchmarks_of, parameters_at
 from scalesweep.core.plan_format import PlanExperiment
 from scalesweep.core.status import Status
@@ -59,6 +59,11 @@ class Point:
     work: int | None = None  # as planned; None where the benchmark declares none
     stale: int = 0  # runs whose records are of something else
     threads_per_core: float | None = None  # of the fullest node; None: not known
+
+
+def point_id(point: Point) -> str:
+    """What tells a point of a source from others, in tables."""
+    return digest_of([dict(point.values), point.source], 6)
 
 
 def identity_columns(

@@ -53,7 +53,7 @@ def _finding(
     results: ExperimentResults, series: Series, row: Prediction, phase: str, text: str
 ) -> Finding:
     epochs = PHASES[phase] if phase != "run" else ""
-    columns = ("value", "low", "high", "efficiency", "below_80", "trusted_to", "largest")
+    columns = ("value", "low", "high", "efficiency", "below_target", "trusted_to", "largest")
     evidence = declared_evidence(results, row, columns)
     head = predicted_head(row.based_on, series.label, epochs)
     return Finding(results.name, RULE, NOTE, f"{head}: {text}.", evidence)
@@ -90,17 +90,18 @@ def _value(results: ExperimentResults, row: Prediction) -> str:
 
 def _knee(results: ExperimentResults, row: Prediction) -> str:
     """``efficiency falls below 80 % at 190 ranks [120, 260]``; empty where it does not."""
-    at, low, high = numbers_of(row.below_80)
+    at, low, high = numbers_of(row.below_target)
     if low is None:
         return ""
     if not finite(at):
         return (
-            f"efficiency may fall below 80 % from {results.scaled(round(low))} on, and is expected "
-            f"to hold up to {row.trusted_to:,}"
+            f"efficiency may fall below {100 * results.target:g} % from "
+            f"{results.scaled(round(low))} on, and is expected to hold up to {row.trusted_to:,}"
         )
     end = f"beyond {row.trusted_to:,}" if high is None else number(round(high))
     count = results.scaled(round(at))
-    return f"efficiency falls below 80 % at {count} [{number(round(low))}, {end}]"
+    target = f"{100 * results.target:g} %"
+    return f"efficiency falls below {target} at {count} [{number(round(low))}, {end}]"
 
 
 def _scored(results: ExperimentResults) -> list[Finding]:

@@ -121,8 +121,8 @@ class Prediction(DeclaredRow, table="prediction"):
         "from borders of the machine that are crossed", "1", default=None
     )
     node_hours: Estimate | None = column("node-hours of an epoch", "h", default=None)
-    below_80: Estimate | None = column(
-        "the count where efficiency falls below 80 %; infinite where it does so beyond "
+    below_target: Estimate | None = column(
+        "the count where efficiency falls below the target; infinite where it does so beyond "
         "`trusted_to`",
         "1",
         default=None,
@@ -189,7 +189,7 @@ def _rows(
     limit, why = trusted_limit(series), refusals(series, counts, data.scale)
     head |= {"trusted_to": limit, **_rolled(series)}
     if bend := knee(series, target_efficiency(data.experiment)):
-        head["below_80"] = Estimate(bend.count, bend.low, bend.high)
+        head["below_target"] = Estimate(bend.count, bend.low, bend.high)
     possible = [count for count, no in zip(counts, why, strict=True) if not no]
     forecast = predict(series, possible)
     head["uninformed"] = ", ".join(forecast.fits.uninformed) or None

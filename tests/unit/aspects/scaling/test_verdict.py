@@ -49,6 +49,12 @@ def test_it_names_the_largest_efficient_scale_and_the_first_that_is_not() -> Non
     assert (found.numbers[0].low, found.numbers[0].high) == (0.68, 0.72)
 
 
+def test_a_campaign_has_its_own_target() -> None:
+    effs = (0.9, 0.88, 0.92), (0.7, 0.68, 0.72)
+    found = only(scaling_verdict(scaling(*effs, target_efficiency=0.6)))
+    assert found.text.startswith("Run 4 ranks, the most that were measured: they reach 70 [")
+
+
 def test_one_slow_scale_does_not_hide_that_more_ranks_do_well() -> None:
     dip, good = (0.5, 0.49, 0.51), (0.93, 0.9, 0.96)
     results = scaling(dip, good, good)

@@ -1,0 +1,64 @@
+"""Frames for notebooks: what ``scalesweep.load`` hands out follows from the runs' samples."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import scalesweep
+from scalesweep.analysis.table_io import write_tables
+from scalesweep.aspects.find import find
+from scalesweep.core.errors import UserError
+from scalesweep.findings.table import findings_table
+from tests.fakes.training import SITE, make_training, nt3
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("results")
+    (study,) = make_training(root, nt3(noise=0.02)).values()
+    write_tables({study.name: {"findings": findings_table(study, find(study))}}, root / "tables")
+    return root
+
+
+def test_numbers_follow_from_the_samples(results: Path) -> None:
+    frames = scalesweep.load(results)
+    rows = []
+    for run in frames.runs.itertuples():
+        times = np.load(results / "runs" / SITE / str(run.run_id) / "samples.npz")["local_times"]
+        rows.append({"ranks": run.ranks, "seconds": times[1:].mean()})
+    means = pd.DataFrame(rows).groupby("ranks")["seconds"].mean()
+    points = frames.points.set_index("ranks")
+    assert points["local_time_mean_later"].to_numpy() == pytest.approx(
+        means.to_numpy(), nan_ok=True
+    )
+
+    shares = frames.comparisons.query("quantity == 'speedup' and phase == 'init'")
+    shares = shares[shares["metric"] == "total_throughput"]
+    rates = points["total_throughput_mean_init"]
+    assert shares.set_index("value")["ratio"].to_dict() == pytest.approx(
+        {str(ranks): rates[ranks] / rates[1] for ranks in rates.index[1:]}
+    )
+    joined = shares.merge(frames.points, left_on="base_id", right_on="point_id")
+    assert len(joined) == len(shares) and set(joined["ranks_y"]) == {1}
+
+
+def test_every_frame_names_its_experiment(results: Path) -> None:
+    frames = scalesweep.load(results)
+    for frame in (frames.points, frames.runs, frames.comparisons, frames.findings):
+        assert set(frame["experiment"]) == {"train"} and frame.columns[0] == "experiment"
+    assert frames.breakdown.empty or "term" in frames.breakdown
+    assert isinstance(frames.findings["numbers"].iloc[0], list)
+
+
+def test_without_tables_one_line_says_what_makes_them(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="no tables; 'scalesweep report' makes them"):
+        scalesweep.load(tmp_path)
+
+
+def test_importing_scalesweep_imports_no_pandas() -> None:
+    code = "import sys, scalesweep; sys.exit('pandas' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
