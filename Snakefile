@@ -53,13 +53,11 @@ try:
         cluster="scalesweep_cluster" in facts.default_resources(workflow),
         dry=facts.only_shows(workflow),
         verbs=facts.verbs(),
-        forced=facts.forces(workflow),
         by_nodes="nodes" in facts.limits(workflow),
     )
 except UserError as error:
     sys.exit(f"error: {error}")
 
-facts.list_in_order()
 facts.heed_handlers(workflow)
 if SWEEP.submission:
     from scalesweep.smk.executor_hooks import (
@@ -70,7 +68,6 @@ if SWEEP.submission:
     from snakemake_executor_plugin_scalesweep import Executor
 
     Executor.hooks = CampaignHooks(JOBS, SWEEP.submission)
-    facts.start_one_timer()
 
 RESULTS = SWEEP.results
 RUNS = SWEEP.runs_folder
@@ -82,10 +79,6 @@ rule all:
     default_target: True
     input:
         SWEEP.pending_markers(),
-        # Without being asked for here, a further look would be skipped where there is a plan.
-        lambda wildcards: SWEEP.looked(
-            lambda number: checkpoints.look.get(number=number).output
-        ),
         SWEEP.session(),
         lambda wildcards: SWEEP.parts("tables", checkpoints.summarise.get()),
         lambda wildcards: SWEEP.parts("figures", checkpoints.summarise.get()),
@@ -104,7 +97,6 @@ rule all:
 include: "workflow/rules/plan.smk"
 include: "workflow/rules/stage.smk"
 include: "workflow/rules/run.smk"
-include: "workflow/rules/look.smk"
 include: "workflow/rules/summarise.smk"
 include: "workflow/rules/accounting.smk"
 include: "workflow/rules/tables.smk"

@@ -1,6 +1,6 @@
-"""Which runs are planned where what was measured decides: policies, composed in one order.
+"""Which runs are planned where what was measured decides.
 
-A campaign may state two: repeats until points are precise, and counts that are left out
+A campaign may state two rules: repeats until points are precise, and counts that are left out
 (``stop``). ``plan_runs`` is the one place where they meet: the repeats that points need, without
 the counts that are left out; of these some wait until smaller counts have been measured.
 
@@ -9,11 +9,9 @@ killed leaves nothing to mend. The Snakefile is parsed with this: only a decisio
 """
 
 import math
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
-from typing import Protocol
 
 from scalesweep.adaptive.repeats import (
     KeptLook,
@@ -27,9 +25,10 @@ from scalesweep.analysis.metrics import EPOCH_PHASES, column
 from scalesweep.analysis.repeat_rule import MORE, WAITING, Look
 from scalesweep.analysis.sequential import look_at
 from scalesweep.config.campaign import Campaign
-from scalesweep.core.plan_format import Plan, PlanExperiment
+from scalesweep.core.plan_format import Plan
 from scalesweep.core.record import RECORD
 from scalesweep.core.status import Status
+from scalesweep.state.stock import take_stock
 from scalesweep.tables.summary import read_rows
 from scalesweep.tables.summary_cache import Row
 
@@ -75,109 +74,6 @@ def _values(
     return named or "", []
 
 
-class Policy(Protocol):
-    """A rule by which runs are planned, with what it is about now."""
-
-    @property
-    def due(self) -> bool:
-        """Whether something was measured that nothing has been decided on."""
-        ...
-
-    @property
-    def run_ids(self) -> Set[str]:
-        """The runs that its decisions may be about: a look waits for them."""
-        ...
-
-    def decide(self) -> None:
-        """Look at what was measured and keep what follows from it. Raises OSError."""
-        ...
-
-    def enter(self, entry: PlanExperiment) -> None:
-        """Enter what is known into an experiment of the plan."""
-        ...
-
-    def lines(self) -> list[str]:
-        """What was decided last, a line each."""
-        ...
-
-
-@dataclass(frozen=True)
-class PrecisePoints:
-    """Points that are measured until they are precise."""
-
-    campaign: Campaign
-    points: tuple[RepeatedPoint, ...]
-
-    @property
-    def due(self) -> bool:
-        """Whether a point may get another repeat, or no more."""
-        return any(point.due for point in self.points)
-
-    @property
-    def run_ids(self) -> Set[str]:
-        """Every repeat that the points may have."""
-        return {run.run_id for point in self.points for run in point.runs}
-
-    def decide(self) -> None:
-        """Look at each point whose runs have changed since."""
-        from scalesweep.adaptive.policy import look_at_point  # NumPy
-
-        folder = self.campaign.runs_folder
-        looks = {point.name: look_at_point(point, folder) for point in self.points if point.due}
-        keep_looks(self.campaign, looks)
-
-    def enter(self, entry: PlanExperiment) -> None:
-        """Enter how precise the experiment's points are."""
-        points = (point for point in self.points if point.experiment.name == entry["name"])
-        if known := repeats_entry(points):
-            entry["repeats"] = known
-
-    def lines(self) -> list[str]:
-        """A line for each point that was looked at."""
-        return [" ".join(map(str, (p.name, *p.look[1:]))) for p in self.points if p.look]
-
-
-@dataclass(frozen=True)
-class StopAtCount:
-    """Series of which larger counts may be left out."""
-
-    campaign: Campaign
-    series: tuple[StopSeries, ...]
-
-    @property
-    def due(self) -> bool:
-        """Whether a count may be the last one."""
-        return any(series.due for series in self.series)
-
-    @property
-    def run_ids(self) -> Set[str]:
-        """The runs of all counts."""
-        scales = (scale for series in self.series for scale in series.scales)
-        return {run.run_id for scale in scales for run in scale.runs}
-
-    def decide(self) -> None:
-        """Look at each series whose runs have changed since."""
-        from scalesweep.adaptive.stop_look import look_at_series  # NumPy
-
-        folder = self.campaign.runs_folder
-        looks = {
-            series.name: look_at_series(series, folder) for series in self.series if series.due
-        }
-        keep_stops(self.campaign, looks)
-
-    def enter(self, entry: PlanExperiment) -> None:
-        """Nothing: what is left out is excluded, with the reason."""
-
-    def lines(self) -> list[str]:
-        """A line for each series that was looked at."""
-        looked_at = [series for series in self.series if series.kept]
-        return [f"{s.name} {s.kept.reason or 'goes on'}" for s in looked_at if s.kept]
-
-
-# In the order in which a look decides.
-POLICIES: tuple[type, ...] = (PrecisePoints, StopAtCount)
-
-
 @dataclass(frozen=True)
 class RunPlan:
     """A campaign with the runs that are planned so far.
@@ -191,49 +87,41 @@ class RunPlan:
     series: tuple[StopSeries, ...] = ()
     held: frozenset[str] = frozenset()
 
-    @cached_property
-    def policies(self) -> tuple[Policy, ...]:
-        """Those that the campaign states, in the order of ``POLICIES``."""
-        policies: list[Policy] = []
-        if self.points:
-            policies.append(PrecisePoints(self.campaign, self.points))
-        if self.series:
-            policies.append(StopAtCount(self.campaign, self.series))
-        return tuple(policies)
+    @property
+    def grows(self) -> bool:
+        """Whether there may be more runs, or fewer, by what is measured."""
+        return bool(self.points or self.series)
 
     @property
     def due(self) -> bool:
-        """Whether something is to be decided: there may be more runs then, or fewer."""
-        return any(policy.due for policy in self.policies)
-
-    @cached_property
-    def looked_at(self) -> Set[str]:
-        """Ids of all runs that looks may be about."""
-        return {run_id for policy in self.policies for run_id in policy.run_ids}
+        """Whether something is to be decided."""
+        return any(p.due for p in self.points) or any(s.due for s in self.series)
 
     def enter(self, plan: Plan) -> None:
-        """Enter into the plan what is known of points whose runs are not fixed."""
+        """Enter into the plan how precise points are whose repeats are not fixed."""
         for entry in plan["experiments"]:
-            for policy in self.policies:
-                policy.enter(entry)
-
-    def lines(self) -> list[str]:
-        """What was decided last, a line each."""
-        return [line for policy in self.policies for line in policy.lines()]
+            points = (point for point in self.points if point.experiment.name == entry["name"])
+            if known := repeats_entry(points):
+                entry["repeats"] = known
 
 
-def plan_runs(campaign: Campaign, remember: bool = True, begun: Set[str] = frozenset()) -> RunPlan:
+def plan_runs(campaign: Campaign, remember: bool = True) -> RunPlan:
     """The campaign with the runs that are planned by what is on disk now.
 
     ``remember`` as in ``run_state.scan``. ``campaign`` may have any number of repeats already.
-    ``begun``: runs that this call has started, which are over.
     """
     campaign, points = plan_points(campaign, remember)
-    planned, series = plan_stops(campaign, remember, begun)
+    planned, series = plan_stops(campaign, remember)
     if series:
         there = {id(run.point) for experiment in planned.experiments for run in experiment.runs}
         points = tuple(point for point in points if id(point.runs[0].point) in there)
-    return RunPlan(planned, points, series, held_runs(series, planned, begun))
+    return RunPlan(planned, points, series, held_runs(series, planned))
+
+
+def new_runs(plan: RunPlan) -> set[str]:
+    """The planned runs that were never tried and wait for no other."""
+    states = take_stock(plan.campaign, plan.campaign.unique_runs(), remember=False)
+    return {i for i, state in states.items() if state.status == Status.NEW and i not in plan.held}
 
 
 def look(campaign: Campaign) -> RunPlan:
@@ -241,10 +129,13 @@ def look(campaign: Campaign) -> RunPlan:
 
     Raises OSError where a decision cannot be kept.
     """
-    plan = plan_runs(campaign)
-    for kind in POLICIES:
-        for policy in plan.policies:
-            if isinstance(policy, kind) and policy.due:
-                policy.decide()
-                plan = plan_runs(campaign)
+    plan, folder = plan_runs(campaign), campaign.runs_folder
+    if points := [point for point in plan.points if point.due]:
+        keep_looks(campaign, {point.name: look_at_point(point, folder) for point in points})
+        plan = plan_runs(campaign)
+    if due := [series for series in plan.series if series.due]:
+        from scalesweep.adaptive.stop_look import look_at_series  # NumPy
+
+        keep_stops(campaign, {series.name: look_at_series(series, folder) for series in due})
+        plan = plan_runs(campaign)
     return plan

@@ -100,12 +100,11 @@ class StopSeries:
 
 
 def plan_stops(
-    campaign: Campaign, remember: bool = True, begun: Set[str] = frozenset()
+    campaign: Campaign, remember: bool = True
 ) -> tuple[Campaign, tuple[StopSeries, ...]]:
     """The campaign without the larger counts of series that were stopped, and the series.
 
-    ``remember`` as in ``run_state.scan``. ``begun``: runs that this call has started; they are over
-    and stay.
+    ``remember`` as in ``run_state.scan``.
     """
     ruled = [experiment for experiment in campaign.experiments if experiment.stop]
     if not ruled:
@@ -114,7 +113,7 @@ def plan_stops(
     states = take_stock(campaign, runs, remember=remember)
     kept = _read(campaign.runs_folder / STOPS)
     series = [series for experiment in ruled for series in _series_of(experiment, states, kept)]
-    stay = begun | {run_id for run_id, state in states.items() if state.settled}
+    stay = {run_id for run_id, state in states.items() if state.settled}
     left_out: dict[str, dict[int, str]] = {}  # by experiment: ids of point objects -> reason
     for stopping in series:
         for scale in stopping.beyond:
@@ -128,10 +127,9 @@ def plan_stops(
     return _without(campaign, left_out, gone, stay), tuple(series)
 
 
-def held_runs(
-    series: Iterable[StopSeries], campaign: Campaign, begun: Set[str] = frozenset()
-) -> frozenset[str]:
-    """The runs of a campaign that wait until smaller counts of their series have been measured."""
+def held_runs(series: Iterable[StopSeries], campaign: Campaign) -> frozenset[str]:
+    """The runs of a campaign that wait until smaller counts of their series have been measured, or
+    have failed."""
     planned = campaign.unique_runs().keys()
     held: set[str] = set()
     for stopping in series:
@@ -140,14 +138,14 @@ def held_runs(
             open_runs = {
                 run.run_id
                 for run, state in zip(scale.runs, scale.states, strict=True)
-                if run.run_id in planned and not state.settled and run.run_id not in begun
+                if run.run_id in planned and not state.settled and state.status != Status.FAILED
             }
             if waiting:
                 held |= open_runs
             # What there is of a smaller count was not looked at: a look comes first.
             unseen = stopping.due and any(state.status == Status.DONE for state in scale.states)
             waiting = waiting or bool(open_runs) or unseen
-    return _held(campaign, held, begun)
+    return _held(campaign, held)
 
 
 def stopped_at(campaign: Campaign) -> Mapping[str, Callable[[Mapping[str, Any]], str]]:
@@ -292,7 +290,7 @@ def _without(
     return replace(campaign, experiments=tuple(experiments))
 
 
-def _held(campaign: Campaign, held: Collection[str], begun: Set[str]) -> frozenset[str]:
+def _held(campaign: Campaign, held: Collection[str]) -> frozenset[str]:
     """These runs, but for those that another experiment asks for; profiles of their points; and
     what the control point is measured between them."""
     if not held:
@@ -326,4 +324,4 @@ def _held(campaign: Campaign, held: Collection[str], begun: Set[str]) -> frozens
         for run in experiment.runs
         if first and positions[run.run_id] > first
     }
-    return frozenset(held_ids - begun)
+    return frozenset(held_ids)

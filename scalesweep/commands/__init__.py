@@ -16,7 +16,7 @@ from scalesweep.smk.cli import run_main
 
 # What the scripts of the workflow call, and no help lists: `python -m scalesweep VERB`.
 INTERNAL = (
-    *("accounting", "figures", "inventory", "launch", "look", "page"),
+    *("accounting", "figures", "inventory", "launch", "page"),
     *("session", "summarise", "tables"),
 )
 

@@ -1,15 +1,20 @@
-"""Run, plan or report on a campaign: prints the line that calls Snakemake, and becomes it."""
+"""Run, plan or report on a campaign: prints the line that calls Snakemake, and calls it."""
 
 import argparse
 import os
 import shlex
+import signal
+import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NoReturn
 
 from scalesweep.config.study import find_campaign, is_file
 from scalesweep.core.errors import UserError
+from scalesweep.core.orphans import end_with_parent
 from scalesweep.core.paths import PROFILES, SNAKEFILE
+from scalesweep.smk.context import FIRST, LAST, LATER, ROUND
 from scalesweep.smk.report_command import setting
 
 SLURM = "slurm"  # the name of the profile
@@ -24,16 +29,62 @@ _ONCE = {
 }
 
 
-def run(args: argparse.Namespace) -> None:
-    """Call Snakemake in this process's place, once the Slurm jobs of earlier calls are over."""
+def run(args: argparse.Namespace) -> NoReturn:
+    """Call Snakemake, once the Slurm jobs of earlier calls are over; for a run again as long as
+    what was measured asks for more runs. Exits with 1 if any run failed in any call."""
     words = words_of(args)
-    if args.command == "run" and Path(args.profile or "").name == SLURM and not args.dry_run:
-        from scalesweep.slurm.earlier import await_jobs  # here, as a plan needs none of it
-        from scalesweep.smk.campaign_args import open_campaign
+    if args.command != "run" or args.dry_run or _names_another(args.snakemake):
+        print(f"+ {shlex.join(words)}", file=sys.stderr, flush=True)
+        os.execv(sys.executable, [sys.executable, "-m", *words])
+    from scalesweep.adaptive.policy import new_runs  # here, as a plan needs none of it
+    from scalesweep.slurm.earlier import await_jobs
+    from scalesweep.smk.campaign_args import open_plan
 
-        await_jobs(open_campaign(args, write=False).runs_folder)
+    plan, failed, round_ = open_plan(args), False, FIRST
+    left = new_runs(plan) if plan.grows and not args.try_shapes else set()
+    slurm = Path(args.profile or "").name == SLURM
+    while left:
+        if slurm:
+            await_jobs(plan.campaign.runs_folder)
+        # Only the runs, and what follows from them: the report is made once.
+        code = _call(["snakemake", "block", *words[1:]], round_)
+        plan = open_plan(args)
+        before, left, failed, round_ = left, new_runs(plan), failed or code == 1, LATER
+        if code not in (0, 1) or (left == before and code):
+            sys.exit(code)
+        if left == before:
+            break
+    if slurm:
+        await_jobs(plan.campaign.runs_folder)
+    sys.exit(_call(words, "" if round_ == FIRST else LAST) or int(failed))
+
+
+def _call(words: Sequence[str], round_: str) -> int:
+    """Exit code of a call of Snakemake. It is told of SIGTERM, and Ctrl-C reaches it by the
+    terminal; both end this process once it has ended."""
     print(f"+ {shlex.join(words)}", file=sys.stderr, flush=True)
-    os.execv(sys.executable, [sys.executable, "-m", *words])
+    command = [sys.executable, "-m", *words]
+    environment = {**os.environ, **({ROUND: round_} if round_ else {})}
+    stopped: list[int] = []
+
+    def stop(number: int, _frame: object) -> None:
+        stopped.append(number)
+        if number == signal.SIGTERM:
+            process.send_signal(number)
+
+    process = subprocess.Popen(command, env=environment, preexec_fn=end_with_parent)  # noqa: PLW1509
+    before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
+    code = process.wait()
+    for number, handler in before.items():
+        signal.signal(number, handler)
+    if code < 0 or stopped:
+        sys.exit(code if code > 1 else 128 + (stopped[0] if stopped else -code))
+    return code
+
+
+def _names_another(words: Sequence[str]) -> bool:
+    """Whether options of Snakemake name the campaign, which is then known to Snakemake alone."""
+    return any(word.partition("=")[0] in _ONCE["--configfile"] for word in words)
 
 
 def words_of(args: argparse.Namespace) -> list[str]:

@@ -121,8 +121,6 @@ class Order(TypedDict):
     program: NotRequired[ProgramOrder]  # what is started at the point, with nothing of a site in it
     # where the run stood among all of the campaign when it was started
     order: NotRequired[RunPlace]
-    # time and size of the record that is to be measured again (--forcerun); no other is replaced
-    replaces: NotRequired[str]
     study: NotRequired[str]  # folder of the user's study, whose git state is recorded
 
 

@@ -29,7 +29,7 @@ from scalesweep.compute.program_output import BadResultError, read_native, unsup
 from scalesweep.core import disk_full
 from scalesweep.core.causes import Cause
 from scalesweep.core.errors import UserError
-from scalesweep.core.files import stamp_of, write_atomic
+from scalesweep.core.files import write_atomic
 from scalesweep.core.locks import only_one
 from scalesweep.core.orphans import end_orphans
 from scalesweep.core.profilers import FOLDER, NONE, PPROF, lacks, left_files, summary_words
@@ -65,7 +65,7 @@ def launch(spec: Order, root: Path | None) -> int:
     folder = Path(spec["folder"])
     folder.mkdir(parents=True, exist_ok=True)
     with only_one(folder):
-        if _is_there(folder, spec):
+        if _is_there(folder):
             print(f"{folder.name}: already finished, skipped")
             return 0
         end_orphans(folder.parent)
@@ -239,11 +239,9 @@ def _begin(folder: Path, spec: Order) -> _Attempt:
     return _Attempt(attempt, folder, work, _slurm_job(spec))
 
 
-def _is_there(folder: Path, spec: Order) -> bool:
+def _is_there(folder: Path) -> bool:
     """Whether another launcher has measured this run since it was planned (a job requeued)."""
     try:
-        if stamp_of(str(folder / RECORD)) == spec.get("replaces", ""):
-            return False
         return bool(read_record(folder / RECORD))
     except (OSError, BadRecordError):
         return False

@@ -15,7 +15,6 @@ from scalesweep.compute.job_spec import STREAMS
 from scalesweep.compute.log_lines import MARKER, DamagedPackError, read_lines
 from scalesweep.compute.native_format import Meaning, MetricValue
 from scalesweep.compute.torch_labels import labels_of
-from scalesweep.core.cpu_limit import TookTooLongError, cpu_limit, reading_limit
 from scalesweep.core.errors import UserError
 from scalesweep.core.files import digest_of, natural_order
 from scalesweep.core.host import cpu_set
@@ -209,33 +208,25 @@ def _search(
     of_a_rank = len(files) == ranks > 1
     compiled = [re.compile(metric.pattern) for metric in metrics]
     wanted = [(m, p, value_group(p)) for m, p in zip(metrics, compiled, strict=True)]
-    limit_s = reading_limit(len(metrics) * sum(path.stat().st_size for path in files))
-    metric, name, place = metrics[0], "", ""
+    name = ""
     try:
-        with cpu_limit(limit_s):
-            for index, path in enumerate(files):
-                name = str(path.relative_to(work))
-                labels = labels_of(path, ranks, srun_labels)
-                for line in read_lines(path, srun_labels):
-                    plain, labelled = labels.of(line)
-                    if plain.find(MARKER) > 0:  # half a line, cut by a stamp
-                        continue
-                    for metric, pattern, group in wanted:
-                        matches, known = list(pattern.finditer(plain)), labelled
-                        if not matches and plain is not line.text:
-                            # A pattern may be of a line with what might be its label.
-                            matches, known = list(pattern.finditer(line.text)), line.rank
-                        for match in matches:
-                            rank = _rank(match, index if of_a_rank and known is None else known)
-                            series = _series(series_of[metric.metric], metric, match, rank)
-                            text = match[group] or ""
-                            series.add(text, name, line.number, metric.type == "integer")
-                    place = f"{name}, behind line {line.number}"
-    except TookTooLongError:
-        raise UnreadableError(
-            f"metric {metric.metric}: pattern '{metric.pattern}' takes too long: unfinished after "
-            f"{limit_s:.0f} s of CPU time{place and f' in {place}'}; make it simpler"
-        ) from None
+        for index, path in enumerate(files):
+            name = str(path.relative_to(work))
+            labels = labels_of(path, ranks, srun_labels)
+            for line in read_lines(path, srun_labels):
+                plain, labelled = labels.of(line)
+                if plain.find(MARKER) > 0:  # half a line, cut by a stamp
+                    continue
+                for metric, pattern, group in wanted:
+                    matches, known = list(pattern.finditer(plain)), labelled
+                    if not matches and plain is not line.text:
+                        # A pattern may be of a line with what might be its label.
+                        matches, known = list(pattern.finditer(line.text)), line.rank
+                    for match in matches:
+                        rank = _rank(match, index if of_a_rank and known is None else known)
+                        series = _series(series_of[metric.metric], metric, match, rank)
+                        text = match[group] or ""
+                        series.add(text, name, line.number, metric.type == "integer")
     except DamagedPackError as error:
         raise UnreadableError(f"{name}: {error.strerror}") from None
 

@@ -6,7 +6,7 @@ from scalesweep.doctor.judge import FAILED, OK, Check
 from scalesweep.jobs.job_requests import request_for
 from scalesweep.jobs.runtime_estimates import Estimates
 from scalesweep.slurm import commands
-from scalesweep.slurm.job_shape import Shape, of_slurm
+from scalesweep.slurm.job_shape import Shape
 from scalesweep.state.run_state import scan
 
 
@@ -17,9 +17,6 @@ def examine_sbatch(campaign: Campaign) -> Check:
     try:
         commands.check_commands()
         shape = largest_request(campaign)
-        partition, known = of_slurm(site).partition, commands.partitions()
-        where = f"{site.file}: slurm"
-        commands.check_names(partition, [shape.constraint], shape.minutes, where, known)
     except UserError as error:
         return Check("sbatch", FAILED, str(error), mend)
     words = " ".join(shape.sbatch_words())

@@ -1,13 +1,12 @@
 """What speaks against the requests of a campaign: asked of Slurm before anything is submitted."""
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
-from functools import cached_property
+from collections.abc import Iterable
+from dataclasses import replace
 
 from scalesweep.config.site import Site
 from scalesweep.core.errors import UserError
 from scalesweep.slurm import commands
-from scalesweep.slurm.job_shape import Shape, of_slurm, staging_shape
+from scalesweep.slurm.job_shape import Shape, staging_shape
 
 
 def refused_shapes(
@@ -18,8 +17,7 @@ def refused_shapes(
     ``where`` starts the reason; ``staging``: whether data sets may have to be made; ``patience_s``:
     as for ``commands.ask``. Raises UserError if it takes none, or no staging job that is needed.
     """
-    words = _Words(site, where, patience_s)
-    if staging and (why := words.against(staging_shape(site))):
+    if staging and (why := _against(where, staging_shape(site), patience_s)):
         raise UserError(f"{why} (for staging)")
     every = sorted(set(shapes), key=lambda s: (-s.minutes, -s.nodes, s.sbatch_words()))
     refused: dict[Shape, str] = {}
@@ -29,7 +27,7 @@ def refused_shapes(
     for shape in every:
         if (key := replace(shape, minutes=0)) in taken:
             continue
-        if why := words.against(shape):
+        if why := _against(where, shape, patience_s):
             refused[shape] = why
         else:
             taken.add(key)
@@ -38,26 +36,8 @@ def refused_shapes(
     return refused
 
 
-@dataclass
-class _Words:
-    """What speaks against requests on a site, by sinfo and sbatch --test-only."""
-
-    site: Site
-    where: str
-    patience_s: float
-
-    @cached_property
-    def _partitions(self) -> Mapping[str, commands.Partition]:
-        return commands.partitions(self.patience_s)
-
-    def against(self, shape: Shape) -> str:
-        """Why Slurm would not take a request; empty if it would."""
-        partition = of_slurm(self.site).partition
-        asked = ([shape.constraint], shape.minutes, self.where, self._partitions, shape.nodes)
-        try:
-            commands.check_names(partition, *asked)
-        except UserError as error:
-            return str(error)
-        words = shape.sbatch_words()
-        why = commands.refusal(words, self.patience_s)
-        return f"{self.where}: Slurm refuses sbatch {' '.join(words)}: {why}" if why else ""
+def _against(where: str, shape: Shape, patience_s: float) -> str:
+    """Why Slurm would not take a request; empty if it would."""
+    words = shape.sbatch_words()
+    why = commands.refusal(words, patience_s)
+    return f"{where}: Slurm refuses sbatch {' '.join(words)}: {why}" if why else ""

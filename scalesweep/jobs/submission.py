@@ -77,20 +77,6 @@ class Submission:
         """Expected times, from the runs that have finished."""
         return Estimates(self.campaign, self.states)
 
-    def grow(
-        self,
-        campaign: Campaign,
-        states: Mapping[str, RunState],
-        runs: Mapping[str, tuple[Experiment, Run]],
-        new: Iterable[str],
-    ) -> None:
-        """Take over a plan with further runs, of which those that are ``new`` are to be submitted;
-        what they may cost is taken off what retries may ask for."""
-        self.campaign, self.states, self.runs = campaign, states, runs
-        self.__dict__.pop("estimates", None)
-        if self.budget_left is not None:
-            self.budget_left -= sum(self.request(i, 1).shape.node_hours for i in new)
-
     def find_live(self, patience_s: float = 0.0) -> None:
         """Note which pending runs have a job in the queue, by its name and comment: of a Snakemake
         that is gone, or of another user who shares the folder.

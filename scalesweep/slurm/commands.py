@@ -7,11 +7,11 @@ import re
 import shutil
 import subprocess
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from scalesweep.core.errors import UserError, choices
+from scalesweep.core.errors import UserError
 from scalesweep.slurm.job_identity import PREFIX
 
 _log = logging.getLogger(__name__)
@@ -62,18 +62,6 @@ class Queued(NamedTuple):
     state: str
     reason: str
     nodes: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Partition:
-    """A partition: its limit in minutes (None: no limit), the features its nodes offer, and how
-    many nodes a job may have (None: all)."""
-
-    name: str
-    default: bool
-    limit_minutes: float | None
-    features: frozenset[str]
-    most_nodes: int | None = None
 
 
 def check_commands() -> None:
@@ -199,78 +187,6 @@ def parse_states(text: str) -> dict[int, Queued]:
             state, nodes, reason = rest
             queue[int(job_id)] = Queued(state, reason, nodes)
     return queue
-
-
-def partitions(patience_s: float = 0.0) -> dict[str, Partition]:
-    """Partitions by name; raises UserError. ``patience_s``: as for ``ask``."""
-    words = ("sinfo", "--noheader", "--format=%P|%l|%f|%s")
-    return parse_partitions(ask(*words, patience_s=patience_s))
-
-
-def parse_partitions(text: str) -> dict[str, Partition]:
-    """Partitions of ``sinfo --format=%P|%l|%f|%s`` (one line per group of like nodes)."""
-    partitions: dict[str, Partition] = {}
-    for line in text.splitlines():
-        name, _, rest = line.strip().partition("|")
-        limit, _, rest = rest.partition("|")
-        features, _, size = rest.partition("|")
-        default, name = name.endswith("*"), name.removesuffix("*")
-        known = partitions[name].features if name in partitions else frozenset()
-        offered = {feature for feature in features.split(",") if feature not in ("", "(null)")}
-        most = re.fullmatch(r"(?:\d{1,9}-)?(\d{1,9})", size, re.ASCII)  # else it has no limit
-        most_nodes = int(most[1]) if most else None
-        partitions[name] = Partition(name, default, minutes_of(limit), known | offered, most_nodes)
-    return partitions
-
-
-def minutes_of(limit: str) -> float | None:
-    """Minutes of a limit as Slurm prints it (``[days-][hours:]minutes:seconds``)."""
-    match = re.fullmatch(r"(?:(\d{1,9})-)?(?:(\d{1,9}):)?(\d{1,9}):(\d{1,9})", limit)
-    if match is None:
-        return None  # infinite, n/a
-    days, hours, minutes, seconds = (int(part or 0) for part in match.groups())
-    return (days * 24 + hours) * 60 + minutes + seconds / 60
-
-
-def check_names(
-    partition: str,
-    constraints: Iterable[str],
-    minutes: int,
-    where: str,
-    known: Mapping[str, Partition],
-    nodes: int = 1,
-) -> None:
-    """Raise UserError for what Slurm would refuse in fewer words, or let wait for ever.
-
-    That is: a partition that is not there, a feature that no node of it offers, a limit or more
-    nodes than the partition allows. ``where`` starts the error; ``known``: ``partitions()``.
-    Without a partition the cluster's default one counts.
-    """
-    if partition and partition not in known:
-        raise UserError(
-            f"{where}.partition: no partition {partition!r} here; " + choices(partition, known)
-        )
-    asked = [p for p in known.values() if p.name == partition or (not partition and p.default)]
-    for asked_for in asked:
-        if asked_for.limit_minutes is not None and minutes > asked_for.limit_minutes:
-            raise UserError(
-                f"{where}: a job requests {minutes} min, partition {asked_for.name} allows "
-                f"{asked_for.limit_minutes:g}; lower time_limit_minutes or name another partition"
-            )
-        if asked_for.most_nodes is not None and nodes > asked_for.most_nodes:
-            raise UserError(
-                f"{where}: a job requests {nodes} nodes, partition {asked_for.name} allows "
-                f"{asked_for.most_nodes}; lower the points' nodes, or name another partition"
-            )
-    offered = frozenset[str]().union(*(p.features for p in asked or known.values()))
-    for constraint in constraints:
-        for feature in re.findall(r"[A-Za-z_][\w.:-]*", constraint):
-            if feature not in offered:
-                raise UserError(
-                    f"{where}: constraint {constraint!r}: no node"
-                    f"{f' of partition {partition}' if partition else ''} offers {feature!r}; "
-                    f"offered: {', '.join(sorted(offered)) or 'none'}"
-                )
 
 
 def refusal(

@@ -46,17 +46,21 @@ def open_campaign(args: argparse.Namespace, write: bool = True, tell: bool = Fal
     ``write``: the results folder will be written to. ``tell``: warn of runs that are in no table.
     Raises UserError.
     """
-    options = {**vars(args), "profile": getattr(args, "profiler", None)}
-    in_slurm = bool(getattr(args, "profile", None))
-    campaign = read_campaign(
-        campaign_file(args.campaign, options["results"]), options, in_slurm, write, OPTION
-    ).campaign
+    campaign = open_plan(args, write).campaign
     if tell:
         runs = campaign.unique_runs()
         states = take_stock(campaign, runs, remember=False)
         odd = {i: state for i, state in states.items() if is_odd(state)}
         warn(campaign, runs, odd, dry=True)
     return campaign
+
+
+def open_plan(args: argparse.Namespace, write: bool = False) -> RunPlan:
+    """The same with what is planned so far; the folder is not written to. Raises UserError."""
+    options = {**vars(args), "profile": getattr(args, "profiler", None)}
+    in_slurm = Path(getattr(args, "profile", None) or "").name == "slurm"  # or a path to it
+    path = campaign_file(args.campaign, options["results"])
+    return read_campaign(path, options, in_slurm, write, OPTION)
 
 
 def read_campaign(

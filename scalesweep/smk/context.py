@@ -10,19 +10,20 @@ import os
 import shlex
 import shutil
 import tempfile
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
-from scalesweep.adaptive.policy import RunPlan
+from scalesweep.adaptive.policy import RunPlan, new_runs, plan_runs
 from scalesweep.config.campaign import Campaign
 from scalesweep.config.experiment import Experiment
 from scalesweep.config.repeats import Run
 from scalesweep.core.files import digest_of
+from scalesweep.core.formatting import counted
 from scalesweep.core.record import RECORD
+from scalesweep.core.status import Status
 from scalesweep.jobs.submission import Submission
-from scalesweep.smk.looks import STATES_FOLDER, Looks
 from scalesweep.state.noted_state import STATE, note_state, shown_experiments
 from scalesweep.state.run_state import RunState
 from scalesweep.state.stock import take_stock, tell_set_aside, untrusted
@@ -30,11 +31,14 @@ from scalesweep.state.stock import take_stock, tell_set_aside, untrusted
 # The output of the rule ``run``, in the run's folder. The record is none of Snakemake's files, so
 # Snakemake removes no record of a job that failed after it was written.
 MARKER = ".done"
+# Set by `scalesweep run`, which calls Snakemake block by block, and at last for the report.
+ROUND = "SCALESWEEP_ROUND"
+FIRST, LATER, LAST = "first", "later", "last"
 
 
 @dataclass
 class SnakemakeContext:
-    """The campaign as Snakemake's rules see it; only ``grow`` changes it."""
+    """The campaign as Snakemake's rules see it."""
 
     campaign: Campaign
     states: Mapping[str, RunState]
@@ -46,11 +50,11 @@ class SnakemakeContext:
     dry: bool = False
     # Whether it reports on what is there, and runs nothing (`snakemake report`).
     only_reports: bool = False
-    # Whether a run that is done may be measured again (--forcerun).
-    forced: bool = False
     # What is planned so far of points without a fixed number of repeats, and of series that may be
     # stopped.
     repeats: RunPlan | None = None
+    # Which call of `scalesweep run` this is; after the first what failed is not tried again.
+    round: str = ""
 
     @property
     def results(self) -> str:
@@ -68,7 +72,8 @@ class SnakemakeContext:
         if self.only_reports:
             return ()
         held = self.repeats.held if self.repeats else frozenset()
-        left = {i for i, state in self.states.items() if not state.settled}
+        over = (Status.FAILED,) if self.round in (LATER, LAST) else ()
+        left = {i for i, s in self.states.items() if not s.settled and s.status not in over}
         every = tuple(i for i in self.runs if i in left and i not in held)
         return tuple(self._trials(every)) if "try" in self.options else every
 
@@ -102,51 +107,6 @@ class SnakemakeContext:
         """Position of each run in the order of the campaign, from 1."""
         return self.campaign.positions()
 
-    @cached_property
-    def looks(self) -> Looks | None:
-        """The looks of this call at points that are measured until they are precise."""
-        plan = self.repeats
-        few = self.only_reports or "try" in self.options
-        few = few or len(self.pending) < len(self.awaited)  # the others end in another call
-        if plan is None or not plan.policies or few:
-            return None
-        return Looks(self, plan)
-
-    def look_output(self) -> str:
-        """Path of what a look leaves, with its number as wildcard."""
-        none = f"{self.results}/{STATES_FOLDER}/look-{{number}}"
-        return self.looks.pattern() if self.looks else none
-
-    def look_input(self, number: int) -> list[str]:
-        """The markers of the runs that a look waits for."""
-        runs = self.looks.runs_before(number) if self.looks else []
-        pending = set(self.pending)
-        return self.markers([run_id for run_id in runs if run_id in pending])
-
-    def grow(self, plan: RunPlan) -> list[str]:
-        """Take over a plan, which has all runs that this one has begun, and may have more.
-
-        Returns the ids of those that are to be run from now on: that are added, or wait no more.
-        """
-        campaign = plan.campaign
-        runs = campaign.unique_runs()
-        held = self.repeats.held if self.repeats else frozenset()
-        added = {run_id: run for run_id, run in runs.items() if run_id not in self.runs}
-        states = take_stock(campaign, added)
-        more = [i for i in added if not states[i].settled and i not in plan.held]
-        freed = [i for i in self.runs if i in held and i in runs and i not in plan.held]
-        new = [*more, *(i for i in freed if not self.states[i].settled)]
-        awaited, pending = (*self.awaited, *new), (*self.pending, *new)
-        self.campaign, self.repeats, self.runs = campaign, plan, {**self.runs, **added}
-        self.states = {**self.states, **states}
-        self.__dict__.pop("positions", None)
-        self.__dict__.update(awaited=awaited, pending=pending)
-        self.fit_markers(new)
-        if self.submission:
-            # What waited is in the budget already.
-            self.submission.grow(campaign, self.states, self.runs, more)
-        return new
-
     def pending_markers(self) -> list[str]:
         """The markers that the jobs of the pending runs leave."""
         return self.markers(self.pending)
@@ -171,14 +131,13 @@ class SnakemakeContext:
         there = (i for i in awaited if Path(self.runs_folder, i, MARKER).exists())
         return dict.fromkeys(there, self.elsewhere)
 
-    def fit_markers(self, run_ids: Iterable[str] | None = None) -> None:
-        """Remove the markers of the awaited runs, or of these, that have no record; not in a dry
-        run.
+    def fit_markers(self) -> None:
+        """Remove the markers of the awaited runs that have no record; not in a dry run.
 
         Only awaited runs have markers in the DAG, so this costs finished campaigns nothing. Raises
         OSError.
         """
-        for run_id in () if self.dry else self.awaited if run_ids is None else run_ids:
+        for run_id in () if self.dry else self.awaited:
             folder = f"{self.runs_folder}/{run_id}"
             marker, record = f"{folder}/{MARKER}", f"{folder}/{RECORD}"
             # The record is looked for after the marker: another Snakemake that makes this run
@@ -186,27 +145,23 @@ class SnakemakeContext:
             if os.path.exists(marker) and not os.path.exists(record):  # noqa: PTH110
                 Path(marker).unlink(missing_ok=True)
 
-    def inventory_input(self, made: Callable[[int], Iterable[str]]) -> list[str]:
-        """What the plan and all behind it wait for.
-
-        The markers of the pending runs, or, with none pending, the noted state, which is newer than
-        the plan if the plan is of another state. Before that the looks (``looked``), which ask for
-        more runs.
-        """
-        looked = self.looked(made)
+    def inventory_input(self) -> list[str]:
+        """What the plan and all behind it wait for: the markers of the pending runs, or, with none
+        pending, the noted state, which is newer than the plan if the plan is of another state."""
         if self.pending:
-            return [*self.pending_markers(), *looked]
+            return self.pending_markers()
         state = self.campaign.results / STATE
-        return [*([str(state)] if state.exists() else []), *looked]
+        return [str(state)] if state.exists() else []
 
-    def looked(self, made: Callable[[int], Iterable[str]]) -> list[str]:
-        """What the looks of this call leave: ``made`` returns it for each, or raises what makes
-        Snakemake wait for it."""
-        markers: list[str] = []
-        while self.looks and self.looks.needs(len(markers)):
-            markers += made(len(markers))
-            self.looks.after(len(markers) - 1)
-        return markers
+    def next_block(self) -> str:
+        """How many runs follow from what was measured, in words; empty if none do."""
+        if self.only_reports or not (self.repeats and self.repeats.grows):
+            return ""
+        more = new_runs(plan_runs(self.campaign, remember=False)) - set(self.pending)
+        if not more:
+            return ""
+        said = f"{counted(len(more), 'more run')} planned by what was measured"
+        return said if self.round else f"{said}: call again, or `scalesweep run`, which goes on"
 
     def note_new_state(self) -> None:
         """Note the state on disk if no plan was made of it (a run imported, deleted or failed, a
@@ -231,7 +186,9 @@ class SnakemakeContext:
     def together(self) -> list[str]:
         """The experiments, if several, of which one process makes tables and figures: those with
         pending runs or without any tables or figures yet."""
-        begun = (self.runs[run_id][0] for run_id in self.pending)
+        begun = [self.runs[run_id][0] for run_id in self.pending]
+        if self.round == LAST:  # earlier calls have run them
+            begun = list(self.campaign.experiments)
         names = {experiment.part_of or experiment.name for experiment in begun}
         there = [
             {path.name for path in self.campaign.results.glob(f"{folder}/*/")}
@@ -266,7 +223,9 @@ class SnakemakeContext:
         return f"{tell_set_aside(broken)}; {again}"
 
     def report_line(self) -> str:
-        """Where the report of what is there is, or how to have it."""
+        """Where the report is, or how to have it; empty if another call makes it."""
+        if self.round in (FIRST, LATER):
+            return ""
         page, summary = Path(self.results, "report.html"), Path(self.results, "summary.parquet")
         with contextlib.suppress(OSError):
             if page.stat().st_mtime >= summary.stat().st_mtime:

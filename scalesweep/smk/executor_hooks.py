@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any, ClassVar, NoReturn
 
 from scalesweep.core.errors import UserError
-from scalesweep.core.files import stamp_of
 from scalesweep.core.orphans import end_children
 from scalesweep.core.record import RECORD
 from scalesweep.jobs.submission import Submission
@@ -118,8 +117,7 @@ class CampaignHooks:
         """Whether a job's output is there: also of one that was killed in its last seconds."""
         made = self._made.get(job.job_id)
         if made is not None and made.name == MARKER:
-            new = stamp_of(str(made.with_name(RECORD)))
-            if new not in (None, self.jobs.replaced.get(made.parent.name)):  # a record of today
+            if made.with_name(RECORD).exists():
                 if job.suspended_s:
                     self.submission.refuse_suspended(made.parent.name, job)
                     return False

@@ -16,11 +16,9 @@ from typing import Protocol
 
 from scalesweep.compute.job_spec import LAUNCHER_LOG, ORDER, RunPlace, write_order
 from scalesweep.config.campaign import by_experiment
-from scalesweep.core.files import stamp_of
 from scalesweep.core.formatting import shorten
 from scalesweep.core.paths import REPO
 from scalesweep.core.profilers import NONE
-from scalesweep.core.record import RECORD
 from scalesweep.core.visible import visible
 from scalesweep.jobs.dataset_staging import Staging
 from scalesweep.jobs.run_spec import run_spec
@@ -52,8 +50,6 @@ class JobRules:
     _ordered: set[tuple[str, int]] = field(default_factory=set)
     # Digest of each run's order.
     _digests: dict[str, str] = field(default_factory=dict)
-    # Runs that are measured again, and the records that they have so far (``stamp_of``).
-    replaced: dict[str, str] = field(default_factory=dict)
 
     @property
     def runs_pattern(self) -> str:
@@ -161,10 +157,6 @@ class JobRules:
         spec = run_spec(context.campaign, experiment, run, request)
         folder = Path(context.runs_folder, run_id)
         spec["order"] = self._place(run_id)
-        settled = context.forced and context.states[run_id].settled
-        if settled and (record := stamp_of(str(folder / RECORD))):
-            # No other record is in its way; one that is only asked for by name stays.
-            spec["replaces"] = self.replaced[run_id] = record
         self._digests[run_id] = write_order(folder / ORDER, spec)
         self._ordered.add((run_id, attempt))
 
@@ -194,9 +186,6 @@ class JobRules:
         context = self.context
         reading = (i for e, ids in by_experiment(context.runs) if e.benchmark.data for i in ids)
         wanted = [context.runs[run_id] for run_id in context.pending or reading]
-        if context.looks and context.looks.awaited:
-            # Further repeats read what the first ones do.
-            wanted += [(point.experiment, point.runs[0]) for point in context.looks.plan.points]
         return Staging(context.campaign, wanted)
 
     def mend_data(self) -> None:

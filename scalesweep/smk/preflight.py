@@ -21,7 +21,6 @@ _log = logging.getLogger(__name__)
 
 STAGING_POLL_S = 10.0
 EXECUTOR = "scalesweep"
-LOOK = "look"  # the rule after which there may be runs
 
 
 @dataclass(frozen=True)
@@ -68,7 +67,7 @@ class Preflight:
             raise UserError(problem)
         check_writable(self.context.campaign.results)
         submission = self.context.submission
-        submits = bool(self._to_run) or LOOK in rules
+        submits = bool(self._to_run)
         if submission and submits and executor != EXECUTOR:
             raise UserError(
                 f"--executor {executor}: runs are submitted by the executor {EXECUTOR} of "

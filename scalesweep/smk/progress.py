@@ -9,7 +9,7 @@ from pathlib import Path
 
 from scalesweep.compute.job_spec import LAUNCHER_LOG
 from scalesweep.core.causes import Cause
-from scalesweep.core.files import natural_order, stamp_of
+from scalesweep.core.files import natural_order
 from scalesweep.core.formatting import counted, duration, listed
 from scalesweep.core.record import FAILURE, RECORD
 from scalesweep.core.visible import visible
@@ -32,8 +32,6 @@ class Progress:
         self._context = context
         self._folder = Path(context.runs_folder)
         self._open = list(context.pending)
-        # Of runs that are to be measured again (--forcerun).
-        self._before = {i: old for i in self._open if (old := self._record(i)) is not None}
         self._total = len(self._open)
         self._since = time.time()
         self._finished = 0
@@ -56,13 +54,10 @@ class Progress:
 
     def _look(self) -> bool:
         """Update the counts; True if anything has changed."""
-        # A look has asked for these since.
-        self._open += self._context.pending[self._total :]
-        self._total = len(self._context.pending)
         still_open = []
         failed = set(self._failed)
         for run_id in self._open:
-            if self._record(run_id) != self._before.get(run_id):
+            if (self._folder / run_id / RECORD).exists():
                 self._finished += 1
                 failed.discard(run_id)
                 continue
@@ -72,9 +67,6 @@ class Progress:
         changed = len(still_open) != len(self._open) or failed != self._failed
         self._open, self._failed = still_open, failed
         return changed
-
-    def _record(self, run_id: str) -> str | None:
-        return stamp_of(f"{self._folder}/{run_id}/{RECORD}")
 
     def _failed_since(self, run_id: str) -> bool:
         """Whether a run has failed, and is not about to be tried again."""

@@ -23,8 +23,6 @@ _OF_RUNS = frozenset(
         *("experiment_tables", "tables_together", "experiment_figures", "figures_together"),
     }
 )
-# Rules after which there may be runs, or which change those that there are.
-_OF_RUNS_TO_COME = frozenset({"look"})
 # A launcher whose Snakemake was killed ends its program within this time.
 LEFTOVERS_S = 30.0
 _POLL_S = 0.1
@@ -46,7 +44,7 @@ class Claims:
         ``pending``: runs that are to be made; ``here``: on this machine. Raises UserError if
         another Snakemake is at work in the folder, or something that a killed one has left.
         """
-        if pending or not _OF_RUNS_TO_COME.isdisjoint(rules):
+        if pending:
             self._held.append(claim(self._results))
             if here:
                 self._await_leftovers()

@@ -1,12 +1,10 @@
-"""What is read of Snakemake's own objects, beyond what it documents, and three patches.
+"""What is read of Snakemake's own objects, beyond what it documents.
 
 All of it is here, so that a test (tests/unit/smk/test_snakemake_facts.py) can hold it against the
 Snakemake that is installed. ``workflow`` is the object that a Snakefile finds under that name.
 """
 
-import logging
 import sys
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import FrameType
@@ -14,13 +12,6 @@ from typing import Any
 
 from scalesweep.config.overrides import REPORT, RUN, VERBS
 from scalesweep.core.errors import UserError
-
-_log = logging.getLogger(__name__)
-
-# The Snakefile asks for 9.10 (scheduler plugins). The patches below were read against versions
-# before this one; from it on they are to be looked at again, and are left out until then.
-PATCHED_BELOW = (10, 0)
-_LOOK_AGAIN = "_schedule_reevalutation"  # sic
 
 Handler = Callable[[Any], None]
 
@@ -107,15 +98,6 @@ def only_shows(workflow: Any) -> bool:
     return bool(collects) or any(getattr(arguments, name, None) for name in _SHOWS)
 
 
-def forces(workflow: Any) -> bool:
-    """Whether what is done may be asked for once more: --forcerun, --force or --forceall."""
-    arguments = _arguments()
-    if arguments is not None:
-        return bool(arguments.force or arguments.forceall or arguments.forcerun)
-    settings = workflow.dag_settings
-    return bool(settings.forcetargets or settings.forceall or settings.forcerun)
-
-
 def verbs() -> set[str]:
     """What the command line asks for, of ``overrides.VERBS``: any other target is of a run.
 
@@ -146,59 +128,3 @@ def verbosity(workflow: Any) -> str:
     settings = workflow.output_settings
     quiet = {kind.name for kind in settings.quiet or ()} & {"ALL", "PROGRESS", "RULES"}
     return "verbose" if settings.verbose else "quiet" if quiet else "normal"
-
-
-def start_one_timer() -> None:
-    """Have the scheduler keep one timer where it adds one with each job that ends.
-
-    With --max-jobs-per-timespan it starts a timer at each look, and a timer ends in a look too, so
-    the timers add up: after a thousand jobs, a thousand looks a second at all that are ready. There
-    is no setting for it. Where Snakemake has changed, nothing is patched, and a line says so.
-    """
-    from snakemake.scheduling.job_scheduler import JobScheduler
-
-    if _is_known(JobScheduler, _LOOK_AGAIN, "may use a whole core while thousands are submitted"):
-        setattr(JobScheduler, _LOOK_AGAIN, look_again())
-
-
-def list_in_order() -> None:
-    """Have a dry run (-n) list jobs by priority: it asks no scheduler, and lists a set."""
-    from snakemake.executors.dryrun import Executor
-
-    if _is_known(Executor, "run_jobs", "lists runs in no order with -n"):
-        run_jobs = Executor.run_jobs
-
-        def by_priority(executor: Any, jobs: Sequence[Any]) -> None:
-            run_jobs(executor, sorted(jobs, key=lambda job: job.priority, reverse=True))
-
-        Executor.run_jobs = by_priority
-
-
-def _is_known(owner: type, member: str, otherwise: str) -> bool:
-    """Whether ``member`` is as the patch expects; a line on what Snakemake does else."""
-    from snakemake.common import __version__
-
-    known = hasattr(owner, member) and _is_read(__version__)
-    if not known:
-        _log.warning("this workflow does not know Snakemake %s, which %s", __version__, otherwise)
-    return known
-
-
-def _is_read(version: str) -> bool:
-    numbers = tuple(int(part) for part in version.split(".")[:2] if part.isdecimal())
-    return numbers < PATCHED_BELOW
-
-
-def look_again() -> Callable[[Any, float], None]:
-    """Replacement of ``JobScheduler._schedule_reevalutation``: the same, by one timer."""
-    timers: list[threading.Timer] = []
-
-    def look(scheduler: Any, delay: float) -> None:
-        while timers:
-            timers.pop().cancel()
-        timer = threading.Timer(delay, scheduler._open_jobs.release)
-        timer.daemon = True  # nothing waits for it once all is done
-        timers.append(timer)
-        timer.start()
-
-    return look

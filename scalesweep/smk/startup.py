@@ -1,6 +1,7 @@
 """What happens while the Snakefile is parsed: the campaign is read, and the state of its runs."""
 
 import logging
+import os
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -15,7 +16,7 @@ from scalesweep.core.status import Status
 from scalesweep.jobs.submission import Submission
 from scalesweep.slurm.earlier import LEFT_TO_RUN
 from scalesweep.smk.campaign_args import is_odd, read_campaign, warn
-from scalesweep.smk.context import SnakemakeContext
+from scalesweep.smk.context import ROUND, SnakemakeContext
 from scalesweep.smk.job_rules import JobRules
 from scalesweep.smk.preflight import Preflight
 from scalesweep.state.frameworks import leave_unsupported, tell_lacking
@@ -35,16 +36,15 @@ def prepare(
     cluster: bool,
     dry: bool,
     verbs: Collection[str] = (RUN,),
-    forced: bool = False,
     by_nodes: bool = False,
 ) -> tuple[SnakemakeContext, Preflight, JobRules]:
     """Read the campaign and the state of its runs.
 
     ``configfiles`` and ``overrides`` are Snakemake's --configfile and --config; with ``cluster``
     runs become jobs of Slurm. ``dry``: nothing is run, and nothing is written, moved or removed.
-    ``verbs`` are what is asked for (``config.overrides.VERBS``). ``forced``: runs that are done may
-    be measured again. ``by_nodes``: Snakemake was told how many nodes runs may have at once. Broken
-    records are set aside here, before Snakemake builds its DAG. Raises UserError.
+    ``verbs`` are what is asked for (``config.overrides.VERBS``). ``by_nodes``: Snakemake was told
+    how many nodes runs may have at once. Broken records are set aside here, before Snakemake builds
+    its DAG. Raises UserError.
     """
     set_up()
     options = read_options(overrides, verbs)
@@ -75,9 +75,9 @@ def prepare(
         runs,
         submission=submission,
         dry=dry,
-        forced=forced,
         only_reports=only_reports,
         repeats=repeats,
+        round=os.environ.get(ROUND, ""),
     )
     if context.awaited and not dry:
         check_writable(campaign.results)  # Snakemake would list its outputs as protected

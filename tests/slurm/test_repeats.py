@@ -37,7 +37,7 @@ def test_blocks_are_submitted_until_precise_after_a_kill_too(
 ) -> None:
     project = slurm_project(tmp_path / "p", cluster, "{startup_minutes: 0.5, max_attempts: 1}")
     project.write("c.yaml", CAMPAIGN.replace("BUDGET", "100"))
-    with project.start("--configfile", "c.yaml") as snakemake:
+    with project.run("c.yaml") as snakemake:
         # In the second block.
         assert wait_until(lambda: len(project.records()) >= 7, 120)
         os.killpg(snakemake.pid, signal.SIGKILL)

@@ -52,10 +52,14 @@ def ids(project: Project, behaviour: str) -> list[str]:
 
 def test_only_wide_points_get_more_repeats_whatever_fails_or_is_lost(project: Project) -> None:
     project.write("c.yaml", BROKEN)
-    first = project.snakemake("--configfile", "c.yaml")
-    # One call goes all the way, although a point fails.
+    block = project.snakemake("--configfile", "c.yaml")
+    assert repeats(project) == {"good": 3, "noisy": 3}
+    assert "more runs planned by what was measured: call again" in block.stderr, block.stderr
+    # One call of `scalesweep run` goes all the way, although a point fails.
+    first = project.scalesweep("run", "c.yaml", "--", "-c2")
     assert first.returncode != 0 and "NON_ZERO_EXIT" in first.stderr, first.stderr
-    assert "error: 3 runs failed" in first.stderr and "Error in rule" not in first.stderr
+    assert first.stderr.count("error: 3 runs failed") == 1 and first.stderr.count("report:") == 1
+    assert "Error in rule" not in first.stderr
     assert repeats(project) == {"good": 3, "noisy": 6}
     assert repeats(project, status="failed") == {"exit3": 3}
     before = project.records()
@@ -77,7 +81,7 @@ def test_only_wide_points_get_more_repeats_whatever_fails_or_is_lost(project: Pr
     second = project.snakemake("--configfile", "c.yaml")
     assert second.returncode != 0 and "error: 3 runs failed" in second.stderr
     assert repeats(project) == {"good": 3, "noisy": 6}
-    assert len(list(project.path.glob("results/runs/toy/*/attempt-2"))) == 3
+    assert len(list(project.path.glob("results/runs/toy/*/attempt-3"))) == 3
     after = project.records()
     assert {run_id: after[run_id] for run_id in before} == before
     report = (project.path / "results" / "report.html").read_text()

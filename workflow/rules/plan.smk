@@ -4,6 +4,7 @@
 localrules:
     plan,
     inventory,
+    block,
 
 
 # `snakemake plan` prints the plan at any time and runs nothing.
@@ -23,9 +24,7 @@ rule plan:
 # The same as files, once everything that is pending has been done.
 rule inventory:
     input:
-        lambda wildcards: SWEEP.inventory_input(
-            lambda number: checkpoints.look.get(number=number).output
-        ),
+        SWEEP.inventory_input(),
     output:
         json=f"{RESULTS}/plan.json",
         csv=report(
@@ -46,3 +45,10 @@ rule inventory:
         f"Collecting run states in {RUNS}"
     shell:
         "{params.script} {params.campaign} --write > {log:q} 2>&1"
+
+
+# For `scalesweep run`: the runs of one block, and what follows from them.
+rule block:
+    input:
+        SWEEP.pending_markers(),
+        f"{RESULTS}/plan.json",

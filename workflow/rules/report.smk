@@ -72,14 +72,16 @@ onstart:
 
 
 onsuccess:
-    if PROGRESS.finish():
-        print(SWEEP.report_line(), file=sys.stderr)
+    if (PROGRESS.finish() or SWEEP.round) and (where := SWEEP.report_line()):
+        print(where, file=sys.stderr)
     if damaged := SWEEP.set_aside():
         # The report was made without them; of `snakemake report` no more was asked.
         if SWEEP.only_reports:
             print(visible(f"warning: {damaged}"), file=sys.stderr)
         else:
             sys.exit(visible(f"error: {damaged}"))
+    if more := SWEEP.next_block():
+        print(more, file=sys.stderr)
     if failed := PROGRESS.left_failed():
         sys.exit(f"error: {failed}")
 
@@ -93,5 +95,5 @@ onerror:
     if SWEEP.submission:
         # Causes of the runs whose jobs ended before their launcher could write one.
         SWEEP.submission.settle_past(SWEEP.pending)
-    if PROGRESS.finish():
-        print(SWEEP.report_line(), file=sys.stderr)
+    if (PROGRESS.finish() or SWEEP.round) and (where := SWEEP.report_line()):
+        print(where, file=sys.stderr)

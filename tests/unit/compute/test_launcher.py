@@ -18,7 +18,6 @@ from scalesweep.compute import program
 from scalesweep.compute.job_spec import write_order
 from scalesweep.compute.launcher import launch
 from scalesweep.compute.program_output import BadResultError, check_finite
-from scalesweep.core.files import stamp_of
 from scalesweep.core.host import cpu_set, host_facts
 from scalesweep.core.record import read_record
 from tests.conftest import ROOT
@@ -108,23 +107,14 @@ def _alive(pid: int) -> bool:
 
 
 @pytest.mark.slow
-def test_a_record_is_replaced_only_on_demand_and_never_lost(tmp_path: Path) -> None:
+def test_a_record_is_never_replaced(tmp_path: Path) -> None:
     assert launch(spec(tmp_path), ROOT) == 0
     folder = tmp_path / "toy-r2-0123456789ab"
-    kept = {name: (folder / name).read_bytes() for name in ("record.json", "samples.npz")}
+    kept = (folder / "record.json").read_bytes()
     # Twice submitted, or requeued after its end.
     assert launch(spec(tmp_path), ROOT) == 0
-    assert (folder / "record.json").read_bytes() == kept["record.json"]
-    again = {"replaces": stamp_of(str(folder / "record.json"))}
-    assert launch(spec(tmp_path, "exit3", **again), ROOT) == 1
-    assert (folder / "record.json").read_bytes() == kept["record.json"]
-    assert launch(spec(tmp_path, **again), ROOT) == 0
-    assert read_record(folder / "record.json")["attempt"] == 3
-    for name, content in kept.items():
-        assert (folder / "attempt-3" / f"previous_{name}").read_bytes() == content
-    # By then it is another record.
-    assert launch(spec(tmp_path, **again), ROOT) == 0
-    assert not (folder / "attempt-4").exists()
+    assert (folder / "record.json").read_bytes() == kept
+    assert not (folder / "attempt-2").exists()
 
 
 # As srun did: the program ends, and a zombie stays in its process group until its parent, which is

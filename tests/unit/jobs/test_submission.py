@@ -159,7 +159,6 @@ def test_a_shape_is_refused_and_not_the_campaign(
     runs = campaign.unique_runs()
     found = Submission(campaign, dict.fromkeys(runs, RunState(Status.NEW)), runs)
     monkeypatch.setattr(commands, "check_commands", lambda: None)
-    monkeypatch.setattr(commands, "partitions", lambda patience_s=0.0: {})
     monkeypatch.setattr(
         commands, "refusal",
         lambda words, *_, **more: "no such nodes" if "--nodes=2" in words else None,
@@ -177,7 +176,6 @@ def test_a_staging_job_is_asked_for_only_where_runs_read_data_sets(
     submission: Submission, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(commands, "check_commands", lambda: None)
-    monkeypatch.setattr(commands, "partitions", lambda patience_s=0.0: {})
     monkeypatch.setattr(
         commands, "refusal",
         lambda words, *_, **more: "too long" if "--time=60" in words else None,

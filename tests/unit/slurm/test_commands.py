@@ -1,4 +1,4 @@
-"""What squeue and sinfo print, read."""
+"""What squeue prints, read, and how Slurm is asked."""
 
 from pathlib import Path
 
@@ -6,7 +6,7 @@ import pytest
 
 from scalesweep.core.errors import UserError
 from scalesweep.slurm import commands
-from scalesweep.slurm.commands import LiveJob, Partition, parse_partitions, parse_queue
+from scalesweep.slurm.commands import LiveJob, parse_queue
 from scalesweep.slurm.job_identity import job_comment
 
 
@@ -22,73 +22,6 @@ def test_the_queue_from_wherever_jobs_were_submitted() -> None:
         LiveJob(12, "RUNNING", "scalesweep_a", comment, "None"),
         LiveJob(13, "PENDING", "scalesweep_b", "rule_stage_wildcards_a|b_train1", "Priority"),
     ]
-
-
-SINFO = (
-    "main*|infinite|cache,big|1-infinite\nmain*|infinite|flat,big|1-infinite\n"
-    "short|1-02:03:30|(null)|1-4\n"
-)
-KNOWN = parse_partitions(SINFO)
-
-
-def test_partitions_gather_the_features_of_their_nodes() -> None:
-    assert parse_partitions(SINFO) == {
-        "main": Partition("main", True, None, frozenset({"cache", "flat", "big"})),
-        "short": Partition("short", False, 1563.5, frozenset(), 4),
-    }
-
-
-@pytest.mark.parametrize(
-    ("partition", "constraint", "error"),
-    [
-        ("", "cache|flat", None),
-        ("main", "big&[cache*2|flat*2]", None),
-        ("short", "", None),
-        ("long", "", "s.yaml: slurm.partition: no partition 'long' here; allowed: main, short"),
-        (
-            "",
-            "big&hbm",
-            "s.yaml: slurm: constraint 'big&hbm': no node offers 'hbm'; offered: big, cache, flat",
-        ),
-        (
-            "short",
-            "cache",
-            "s.yaml: slurm: constraint 'cache': no node of partition short offers 'cache'; "
-            "offered: none",
-        ),
-    ],
-)
-def test_names_that_the_cluster_does_not_know(
-    partition: str, constraint: str, error: str | None
-) -> None:
-    if error is None:
-        commands.check_names(partition, [constraint], 1563, "s.yaml: slurm", KNOWN)
-        return
-    with pytest.raises(UserError) as caught:
-        commands.check_names(partition, [constraint], 1563, "s.yaml: slurm", KNOWN)
-    assert str(caught.value) == error
-
-
-def test_a_limit_that_the_partition_would_let_wait_for_ever() -> None:
-    commands.check_names("main", [], 10**6, "s.yaml: slurm", KNOWN)
-    with pytest.raises(UserError) as caught:
-        commands.check_names("short", [], 1564, "s.yaml: slurm", KNOWN)
-    assert str(caught.value) == (
-        "s.yaml: slurm: a job requests 1564 min, partition short allows 1563.5; "
-        "lower time_limit_minutes or name another partition"
-    )
-    commands.check_names("short", [], 5, "s.yaml: slurm", KNOWN, nodes=4)
-    commands.check_names("main", [], 5, "s.yaml: slurm", KNOWN, nodes=10**6)
-    with pytest.raises(UserError, match="a job requests 5 nodes, partition short allows 4; lower"):
-        commands.check_names("short", [], 5, "s.yaml: slurm", KNOWN, nodes=5)
-
-
-@pytest.mark.parametrize(
-    ("limit", "minutes"),
-    [("5:00", 5), ("1:30:00", 90), ("2-00:00:00", 2880), ("infinite", None), ("n/a", None)],
-)
-def test_limits(limit: str, minutes: float | None) -> None:
-    assert commands.minutes_of(limit) == minutes
 
 
 def test_a_command_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,7 +2,7 @@
 
 import os
 import subprocess
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -13,12 +13,11 @@ import pytest
 from scalesweep.adaptive.policy import plan_runs
 from scalesweep.compute.job_spec import ORDER, read_order
 from scalesweep.config.campaign import Campaign
-from scalesweep.core.files import stamp_of
 from scalesweep.core.status import Status
 from scalesweep.jobs.submission import Submission
 from scalesweep.slurm.commands import LiveJob
 from scalesweep.slurm.job_identity import job_comment, job_name, joined
-from scalesweep.smk.context import MARKER, SnakemakeContext
+from scalesweep.smk.context import LATER, MARKER, SnakemakeContext
 from scalesweep.smk.executor_hooks import CampaignHooks
 from scalesweep.smk.job_rules import JobRules
 from scalesweep.smk.preflight import Preflight
@@ -98,24 +97,6 @@ def test_asking_for_resources_writes_nothing_and_submitting_does(campaign: Campa
     assert jobs.retries == 2 and rules_of(context_of(campaign)).retries == 0
 
 
-def test_the_order_of_a_run_that_is_forced_names_the_record_it_replaces(
-    campaign: Campaign,
-) -> None:
-    context = context_of(campaign, Status.DONE)
-    folder = folders(context)[0]
-    record = folder / "record.json"
-    record.touch()
-    order = read_order(Path(rules_of(context).run_order(context.runs_folder, folder.name)))
-    assert "replaces" not in order  # its marker is asked for by name, and lost
-    context = replace(context, forced=True)
-    order = read_order(Path(rules_of(context).run_order(context.runs_folder, folder.name)))
-    assert record.exists() and order["replaces"] == stamp_of(str(record))
-    # One that is pending for this call, whatever another one has measured meanwhile.
-    pending = context_of(campaign)
-    order = read_order(Path(rules_of(pending).run_order(pending.runs_folder, folder.name)))
-    assert "replaces" not in order
-
-
 def test_another_executor_is_refused(campaign: Campaign) -> None:
     context = context_of(campaign, slurm=True)
     preflight = Preflight(context)
@@ -151,42 +132,23 @@ def test_live_jobs_are_known_by_name_and_comment(
     assert [job.job_id for job in submission.staging] == [7]
 
 
-def test_larger_counts_begin_after_a_look_at_smaller_ones(
+def test_larger_counts_begin_after_smaller_ones_are_over(
     campaign_of: Load, toy: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     stop = 'scaling: weak\nstop: {when: "efficiency < 0.5"}\nrepeats: 2'
     plan = plan_runs(campaign_of(f"axes: {{ranks: [1, 2, 4]}}\n{stop}"))
-    campaign = plan.campaign
-    runs = campaign.unique_runs()
-    states = dict.fromkeys(runs, RunState(Status.NEW))
-    submission = Submission(campaign, states, runs, budget_left=100.0)
-    context = SnakemakeContext(campaign, states, {}, runs, submission=submission, repeats=plan)
-    looks = context.looks
-    assert looks is not None and looks.needs(0) and not looks.needs(1)
+    runs = plan.campaign.unique_runs()
 
-    def counts(run_ids: Sequence[str]) -> list[int]:
-        return sorted(runs[run_id][1].point["ranks"] for run_id in run_ids)
+    def awaited(status: Status, **more: Any) -> list[int]:
+        first = {i for i, (_, run) in runs.items() if run.point["ranks"] == 1}
+        states = {i: RunState(status if i in first else Status.NEW) for i in runs}
+        context = SnakemakeContext(plan.campaign, states, {}, runs, repeats=plan, **more)
+        return sorted(runs[run_id][1].point["ranks"] for run_id in context.awaited)
 
-    assert counts(context.awaited) == counts(looks.runs_before(0)) == [1, 1]
-    assert len(context.pending_markers()) == 2
-    # However those ended, the next count follows; what waited was in the budget from the start.
-    looks.after(0)
-    assert counts(context.awaited) == [1, 1, 2, 2] and counts(looks.runs_before(1)) == [2, 2]
-    assert submission.budget_left == 100.0
-    # What is left out is not run, and no look waits for it.
-    left_out = replace(plan, campaign=with_fewer(campaign), series=(), held=frozenset())
-    monkeypatch.setattr("scalesweep.smk.looks.plan_runs", lambda *_, **__: left_out)
-    looks.after(1)
-    assert counts(context.awaited) == [1, 1, 2, 2] and not looks.needs(2)
-    assert set(context.positions) >= set(context.awaited)
-
-
-def with_fewer(campaign: Campaign) -> Campaign:
-    """A campaign without the points on four ranks."""
-    (one,) = campaign.experiments
-    runs = tuple(run for run in one.runs if run.point["ranks"] < 4)
-    return replace(campaign, experiments=(replace(one, runs=runs),))
+    assert awaited(Status.NEW) == [1, 1]
+    # `scalesweep run` tries nothing again that has failed in an earlier round.
+    assert awaited(Status.FAILED) == [1, 1] and awaited(Status.FAILED, round=LATER) == []
 
 
 def test_what_waits_for_a_run_begins_however_it_ends(campaign: Campaign) -> None:

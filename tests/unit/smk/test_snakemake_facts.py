@@ -3,19 +3,14 @@
 A failure here after an update of Snakemake means: look at ``scalesweep.smk.snakemake_facts`` again.
 """
 
-import inspect
 import logging
 import subprocess
 import sys
-import threading
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
-import snakemake.common
-from snakemake.executors import dryrun
-from snakemake.scheduling.job_scheduler import JobScheduler
 from snakemake.settings.enums import Quietness
 from snakemake.settings.types import OutputSettings
 from snakemake_scheduler_plugin_firstfit import Scheduler, SchedulerSettings
@@ -75,73 +70,6 @@ def test_how_much_is_logged(verbose: bool, quiet: Any, asked: str) -> None:
     assert facts.verbosity(SimpleNamespace(output_settings=settings)) == asked
 
 
-def test_the_scheduler_adds_timers_without_the_patch() -> None:
-    # Once this fails, Snakemake has mended it: drop the patch.
-    source = inspect.getsource(getattr(JobScheduler, facts._LOOK_AGAIN))
-    assert "threading.Timer(" in source and "cancel" not in source
-    # What the patch stands in for is what the scheduler calls, with the delay alone.
-    assert f"self.{facts._LOOK_AGAIN}(self.job_rate_limiter.timespan)" in inspect.getsource(
-        JobScheduler.schedule
-    )
-    assert "self._open_jobs = threading.Semaphore(0)" in inspect.getsource(JobScheduler.__init__)
-
-
-def test_the_scheduler_has_one_timer_however_often_it_looks(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(JobScheduler, facts._LOOK_AGAIN, vars(JobScheduler)[facts._LOOK_AGAIN])
-    facts.start_one_timer()
-    scheduler: Any = object.__new__(JobScheduler)
-    scheduler._open_jobs = threading.Semaphore(0)
-    before = set(threading.enumerate())
-    for _ in range(20):
-        scheduler._schedule_reevalutation(600)
-    timers = set(threading.enumerate()) - before
-    for timer in timers:
-        if timer.finished.is_set():  # type: ignore[attr-defined]
-            timer.join(10)
-    (left,) = (timer for timer in timers if timer.is_alive())
-    assert left.daemon
-    scheduler._schedule_reevalutation(0)
-    left.join(10)
-    assert not left.is_alive()
-    assert scheduler._open_jobs.acquire(timeout=10)
-    assert not scheduler._open_jobs.acquire(blocking=False)
-
-
-def test_a_dry_run_lists_by_priority(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dryrun.Executor, "run_jobs", dryrun.Executor.run_jobs)
-    facts.list_in_order()
-    executor: Any = object.__new__(dryrun.Executor)
-    listed: list[int] = []
-    executor.printjob = lambda job: listed.append(job.priority)
-    executor.run_job = lambda job: None
-    executor.run_jobs([SimpleNamespace(priority=-place) for place in (3, 1, 2)])
-    assert listed == [-1, -2, -3]
-
-
-@pytest.mark.parametrize(("version", "known"), [("9.27.1", True), ("9.99", True), ("10.0", False)])
-def test_a_snakemake_that_is_not_known_is_left_alone(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, version: str, known: bool
-) -> None:
-    before = vars(JobScheduler)[facts._LOOK_AGAIN]
-    monkeypatch.setattr(JobScheduler, facts._LOOK_AGAIN, before)
-    monkeypatch.setattr(snakemake.common, "__version__", version)
-    facts.start_one_timer()
-    assert (vars(JobScheduler)[facts._LOOK_AGAIN] is not before) == known
-    assert [record.levelname for record in caplog.records] == ([] if known else ["WARNING"])
-    assert known or "does not know Snakemake 10.0" in caplog.text
-
-
-def test_a_member_that_is_gone_is_not_made_up(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    monkeypatch.delattr(JobScheduler, facts._LOOK_AGAIN)
-    facts.start_one_timer()
-    assert not hasattr(JobScheduler, facts._LOOK_AGAIN)
-    assert "does not know Snakemake" in caplog.text
-
-
 def test_of_the_ready_jobs_the_first_that_fit_are_started() -> None:
     settings = SchedulerSettings(greediness=1, omit_prioritize_by_temp_and_input=True)
     scheduler = Scheduler(SimpleNamespace(), settings, logging.getLogger("test"))  # type: ignore[arg-type]
@@ -178,7 +106,6 @@ def test_what_only_shows_is_known_while_the_snakefile_is_parsed(
     workflow: Any = SimpleNamespace(dryrun=False)  # which is not known by then
     assert args_to_api(args, lambda: facts.only_shows(workflow)) is shows
     assert args_to_api(args, facts.verbs) == ({"report", "plan"} & {*words} or {"run"})
-    assert args_to_api(args, lambda: facts.forces(workflow)) == ("--forcerun" in words)
     # Without a command line, as from Snakemake's API.
     assert facts.only_shows(SimpleNamespace(dryrun=True)) and facts.verbs() == {"run"}
 
