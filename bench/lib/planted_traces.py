@@ -1,14 +1,9 @@
-"""Traces as Kineto writes them of GPUs, of which each part is known; and Gloo's, from PyTorch."""
+"""Traces as Kineto writes them of GPUs, of which each part is known."""
 
 import json
-import os
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
-
-from bench.lib.projects import ROOT
 
 BEGIN_US = 3_743_411_000_000.0
 # Of a step, in ms.
@@ -59,33 +54,3 @@ def write_planted(folder: Path, steps: int, kernels: int, late_ms: float) -> Non
             for place, event in enumerate(events(steps, kernels, late_ms * rank)):
                 file.write((",\n  " if place else "") + json.dumps(event))
             file.write('\n ],\n "traceName": "planted.json"\n}\n')
-
-
-_GLOO = """
-import sys, torch, torch.distributed as dist
-from torch.profiler import ProfilerActivity, profile
-rank, folder = int(sys.argv[1]), sys.argv[2]
-torch.set_num_threads(1)
-dist.init_process_group("gloo", init_method="file://" + folder + "/.store", rank=rank, world_size=2)
-model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(256, 256))
-optimizer = torch.optim.SGD(model.parameters(), 0.01)
-with profile(activities=[ProfilerActivity.CPU]) as profiler:
-    for _ in range(20):
-        optimizer.zero_grad()
-        model(torch.ones(64, 256)).sum().backward()
-        optimizer.step()
-        profiler.step()
-profiler.export_chrome_trace(folder + "/rank" + str(rank) + ".json")
-dist.barrier()
-"""
-
-
-def write_gloo(folder: Path, python: Path) -> None:
-    """Two ranks of DistributedDataParallel on the host; raises CalledProcessError."""
-    folder.mkdir(parents=True)
-    words = [[str(python), "-c", _GLOO, str(rank), str(folder)] for rank in (0, 1)]
-    variables = {**os.environ, "GLOO_SOCKET_IFNAME": "lo"}
-    ranks = [subprocess.Popen(each, cwd=ROOT, env=variables, stderr=sys.stderr) for each in words]
-    for process, each in zip(ranks, words, strict=True):
-        if process.wait(120):
-            raise subprocess.CalledProcessError(process.returncode, each)
