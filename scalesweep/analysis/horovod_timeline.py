@@ -114,7 +114,8 @@ def read_timeline(text: str) -> Timeline:
         elif kind == "X":
             if stack and stack[-1].name.startswith(NEGOTIATE):
                 stack[-1].ready.append((float(when), int(event.get("name", -1))))
-        elif not stack or when < stack[-1].begin:
+        elif not stack or when < stack[-1].begin or (len(stack) > 1 and event.get("args")):
+            # Only the end of an outermost phase says dtype and shape.
             raise NoTimelineError(f"event {place} ends what has not begun: lines are missing")
         else:
             phase = stack.pop()

@@ -259,14 +259,11 @@ def test_a_timeline_that_was_never_closed(tmp_path: Path) -> None:
     assert cut.notes["unfinished"] == "1 phases had begun and not ended: not counted"
     lines = fake.timeline().splitlines()
     begins = [place for place, line in enumerate(lines) if '"ph": "B"' in line]
-    for first, second, told in (
-        (begins[0], begins[0] + 5, "a phase ends that has not begun"),
-        (begins[0] + 1, begins[3], "begins inside NEGOTIATE_ALLREDUCE"),
-        (begins[0] + 5, begins[3] + 3, "earlier than the event before"),
-    ):
-        swapped = list(lines)
-        swapped[first], swapped[second] = lines[second], lines[first]
-        assert told in reasons(read(tmp_path / "s", timeline__json="\n".join(swapped)))
+    swapped = list(lines)
+    swapped[begins[0]], swapped[begins[0] + 5] = lines[begins[0] + 5], lines[begins[0]]
+    assert "ends what has not begun" in reasons(
+        read(tmp_path / "s", timeline__json="\n".join(swapped))
+    )
     del lines[begins[0] + 5]
     assert "lines are missing" in reasons(read(tmp_path / "s", timeline__json="\n".join(lines)))
 
@@ -412,5 +409,5 @@ def test_files_without_an_end_and_absurd_numbers_are_refused(tmp_path: Path) -> 
     assert [one.file.name for one in source.profiles] == ["good\n.json"]
     assert {one.file.name: str(one.message).split(": ", 1)[1] for one in source.refusals} == {
         **dict.fromkeys(("pipe.json", "zero.csv"), "not a regular file"),
-        "digits.json": "not JSON: damaged",
+        "digits.json": "not a JSON array of events: damaged",
     }
