@@ -22,7 +22,7 @@ import numpy as np
 
 from bench.lib.pairs import figure, write_json
 from scalesweep.analysis.best_of_many import ahead_of_next
-from scalesweep.analysis.stats import SIGNIFICANT, LogError, log_ratio_error, ratio_p
+from scalesweep.analysis.stats import SIGNIFICANT, LogError, ratio_of_means, stated_ratio_error
 from scalesweep.analysis.types import Floats
 
 LAYOUTS, REPEATS = (5, 20, 200), (1, 3, 5)
@@ -81,7 +81,7 @@ def campaign(rates: Floats, noise: Floats) -> dict[str, float]:
     def error(top: int, bottom: int) -> LogError | None:
         if noise.shape[1] < 2 or len(values) > MANY:
             return None
-        return log_ratio_error(plain[top], plain[bottom])
+        return stated_ratio_error(plain[top], plain[bottom])
 
     ahead = ahead_of_next(plain, error)
     assert ahead is not None
@@ -89,7 +89,7 @@ def campaign(rates: Floats, noise: Floats) -> dict[str, float]:
     others = sorted((place for place in range(len(values)) if place != best),
                     key=lambda place: -plain[place].mean())  # fmt: skip
     clear = all(
-        ratio_p(plain[best], plain[o], math.log(plain[best].mean() / plain[o].mean()))
+        ratio_of_means(plain[best], plain[o], stated_ratio_error(plain[best], plain[o])).p
         <= SIGNIFICANT  # False of NaN
         for o in others
     )

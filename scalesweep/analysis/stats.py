@@ -230,7 +230,8 @@ def ratio_interval(
     if why := without_interval(top, bottom):
         return IDENTICAL if why == "identical repeats" else MISSING
     ratio = scale * float(top.mean()) / float(bottom.mean())
-    return log_ratio_error(top, bottom).interval(ratio, level)
+    error = stated_ratio_error(top, bottom)
+    return MISSING if error is None else error.interval(ratio, level)
 
 
 def widened(interval: Interval, share: float) -> Interval:
@@ -268,13 +269,6 @@ def stated_ratio_error(top: ArrayLike | Stated, bottom: ArrayLike | Stated) -> L
     return joined(known) if len(known) == len(sides) else None
 
 
-def ratio_p(top: ArrayLike | Stated, bottom: ArrayLike | Stated, apart: float) -> float:
-    """Two-sided p value of the logarithm of the ratio of two means, ``apart`` from what is claimed
-    to be another value: Welch's t. NaN where ``stated_ratio_error`` is None."""
-    error = stated_ratio_error(top, bottom)
-    return math.nan if error is None else error.p(apart)
-
-
 def _log_error(side: ArrayLike | Stated) -> LogError | None:
     """Standard error of the logarithm of one mean; None where nothing says what it is."""
     if isinstance(side, Stated):
@@ -296,19 +290,6 @@ def joined(sides: Sequence[LogError]) -> LogError:
     shares = [(side.error**2 / total, side.degrees) for side in sides]
     degrees = 1 / sum(share**2 / freedom for share, freedom in shares)
     return LogError(float(np.sqrt(total)), degrees)
-
-
-def log_ratio_error(top: Floats, bottom: Floats) -> LogError:
-    """Standard error of the logarithm of the ratio of two means, as Welch's t takes it.
-
-    Of two samples of two positive values or more, which are not identical. Degrees of freedom after
-    Welch and Satterthwaite.
-    """
-    sides = [
-        LogError(float(np.log(side).std(ddof=1) / np.sqrt(side.size)), side.size - 1)
-        for side in (top, bottom)
-    ]
-    return joined(sides)
 
 
 class Ratio(NamedTuple):
@@ -405,33 +386,6 @@ def linear_interval(values: ArrayLike) -> Interval:
         return IDENTICAL
     half = t_quantile(array.size - 1) * float(array.std(ddof=1)) / math.sqrt(array.size)
     return Interval(float(array.mean()) - half, float(array.mean()) + half, "t")
-
-
-def positive_interval(values: ArrayLike) -> Interval:
-    """95 % confidence interval of the mean of a part of a whole, which is never below 0 where no
-    repeat is: ``mean_interval`` of positive repeats that differ, else ``linear_interval``."""
-    array = finite_values(values).reshape(-1)
-    logarithmic = array.size > 1 and (array > 0).all() and not identical(array)
-    return mean_interval(array) if logarithmic else linear_interval(array)
-
-
-def difference_interval(sample: ArrayLike, other: ArrayLike) -> Interval:
-    """95 % confidence interval of ``mean(sample) - mean(other)`` of independent repeats: Welch's t.
-
-    Missing if a side has one value only, or both identical ones.
-    """
-    first, second = finite_values(sample).reshape(-1), finite_values(other).reshape(-1)
-    if min(first.size, second.size) < 2:
-        return MISSING
-    apart = float(first.mean() - second.mean())
-    variances = np.array([side.var(ddof=1) / side.size for side in (first, second)])
-    total = float(variances.sum())
-    if total == 0:
-        return IDENTICAL
-    shares = variances / total
-    degrees = 1 / (shares[0] ** 2 / (first.size - 1) + shares[1] ** 2 / (second.size - 1))
-    half = t_quantile(degrees) * math.sqrt(total)
-    return Interval(apart - half, apart + half, "t")
 
 
 def olympic_mean(values: ArrayLike, unfinished: int = 0, dropped: int = 1) -> float:

@@ -21,10 +21,9 @@ from scalesweep.analysis.stats import (
     CONFIDENCE,
     ONE_REPEAT,
     LogError,
-    log_ratio_error,
     mean_interval,
     ratio_interval,
-    t_chance,
+    stated_ratio_error,
     t_quantile,
     without_interval,
 )
@@ -240,7 +239,7 @@ def _change(
         return change
     interval = ratio_interval(new, base)
     change.low, change.high = interval.low, interval.high
-    change.error = log_ratio_error(new, base)
+    change.error = stated_ratio_error(new, base)
     change.p = _p_value(change.ratio, change.error)
     above, below = change.low > 1, change.high < 1
     if above or below:
@@ -250,9 +249,9 @@ def _change(
     return change
 
 
-def _p_value(ratio: float, error: LogError) -> float:
+def _p_value(ratio: float, error: LogError | None) -> float:
     """Two-sided p value of a ratio against 1, by the same Welch's t as the interval."""
-    return t_chance(math.log(ratio), error.error, error.degrees)
+    return math.nan if error is None else error.p(math.log(ratio))
 
 
 def _adjust(changes: Sequence[Change]) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 
 from scalesweep.analysis.profile import bus_factor
 from scalesweep.analysis.roofline import share_interval
-from scalesweep.analysis.stats import mean_interval, positive_interval
+from scalesweep.analysis.stats import mean_interval
 from scalesweep.analysis.step_account import STEPS, StepAccount
 from scalesweep.tables.machine import Machine, whole_point
 from scalesweep.tables.machine_terms import Least, sent_in_a_step
@@ -48,7 +48,7 @@ def _row(
     if sent is None or not transfers.min() > 0:
         return None
     exchange, as_one = sent.exchange, sent.as_one
-    seconds, shares = positive_interval(transfers * _MS), as_one.value / (transfers * _MS)
+    seconds, shares = mean_interval(transfers * _MS), as_one.value / (transfers * _MS)
     factor = bus_factor(ALLREDUCE, Layout.of(whole_point(data, point)).ranks) or math.nan
     rates = factor * exchange.total
     rate, share = mean_interval(rates / transfers), share_interval(shares, as_one.reach)

@@ -21,7 +21,7 @@ from scalesweep.analysis.roofline import (
     rated_flop,
     share_interval,
 )
-from scalesweep.analysis.stats import positive_interval
+from scalesweep.analysis.stats import mean_interval
 from scalesweep.analysis.types import Floats
 from scalesweep.core.joined_experiments import parameters_at
 from scalesweep.table.declared import DeclaredRow, Estimate, PointRow, column
@@ -240,7 +240,7 @@ def _rows(
 
 def _times(flop: float, moved: float, seconds: Floats) -> dict[str, Any]:
     mean = float(seconds.mean())
-    bounds = positive_interval(seconds * _MS)
+    bounds = mean_interval(seconds * _MS)
     per_byte = intensity(flop, moved)
     return {
         "flop": flop, "bytes": moved, "ms": Estimate.of(mean * _MS, bounds.low, bounds.high),

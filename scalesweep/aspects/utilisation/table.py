@@ -19,7 +19,7 @@ from scalesweep.analysis.flop_conventions import (
 )
 from scalesweep.analysis.model_shape import ModelShape
 from scalesweep.analysis.roofline import COMPUTE, UNKNOWN, Reach, reach_of, share_interval
-from scalesweep.analysis.stats import positive_interval
+from scalesweep.analysis.stats import mean_interval
 from scalesweep.analysis.types import Floats
 from scalesweep.analysis.utilisation import (
     RateSource,
@@ -282,7 +282,7 @@ def _per_joule(data: ExperimentData, point: Point, shape: ModelShape) -> Estimat
     if not joules.size or not (joules > 0).all():
         return None
     values = shape.sequence / joules
-    bounds = positive_interval(values)
+    bounds = mean_interval(values)
     return Estimate.of(float(values.mean()), bounds.low, bounds.high)
 
 

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from scalesweep.analysis.best_of_many import ahead_of_next, behind_best
-from scalesweep.analysis.stats import LogError, log_ratio_error
+from scalesweep.analysis.stats import LogError, stated_ratio_error
 from scalesweep.analysis.types import Floats
 
 
 def errors(values: list[Floats]):  # type: ignore[no-untyped-def]
-    return lambda top, bottom: log_ratio_error(values[top], values[bottom])
+    return lambda top, bottom: stated_ratio_error(values[top], values[bottom])
 
 
 def test_of_layouts_that_are_alike_the_lead_is_chance() -> None:
