@@ -5,7 +5,7 @@ A rule says nothing rather than something its data cannot carry: "best", "falls 
 of the experiment (``family``); one repeat confirms nothing.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 from functools import cache
 
@@ -13,56 +13,47 @@ from scalesweep.aspects.order import ORDER
 from scalesweep.aspects.registry import parts
 from scalesweep.aspects.scaling.efficiencies import resting_on_totals
 from scalesweep.experiment.results import ExperimentResults
-from scalesweep.findings.base import Finding, Rule
-from scalesweep.findings.drift import drift
+from scalesweep.findings import drift, general
+from scalesweep.findings.base import CLEAR, DISTURBED, OPEN, Finding, Rule
 from scalesweep.findings.family import judged
-from scalesweep.findings.general import (
-    coverage,
-    other_main_metric,
-    outlier_runs,
-    oversubscribed,
-    waiting,
-    warnings,
-)
-from scalesweep.findings.load import other_load
-from scalesweep.findings.precision import until_precise
-from scalesweep.findings.table import numbers_stated
+from scalesweep.findings.table import numbers_stated, runs_of
 
-_Rule = Callable[[ExperimentResults], list[Finding]]
 # Those that lie in no folder of an aspect.
-_OTHERS: Sequence[_Rule] = (
-    waiting,
-    drift,
-    oversubscribed,
-    other_main_metric,
-    until_precise,
-    other_load,
-    outlier_runs,
-    warnings,
-    coverage,
-)
+_OTHERS: Sequence[Rule] = (*general.RULES, *drift.RULES)
 
 
 def find(results: ExperimentResults) -> list[Finding]:
-    """All findings of one experiment, those on its main metric first."""
-    rules = _rules()
-    said = judged([finding for name in ORDER for finding in rules[name](results)])
-    findings = resting_on_totals(results, said)
+    """All findings of one experiment, in ``ORDER``."""
+    every = rules()
+    places = {name: place for place, name in enumerate(ORDER)}
+    stated = [finding for rule in every.values() if rule.find for finding in rule.find(results)]
+    stated.sort(key=lambda finding: places[finding.rule])
+    findings = judged(stated, {name: rule.part for name, rule in every.items()})
+    findings = resting_on_totals(
+        results, findings, {n for n, rule in every.items() if rule.on_main}
+    )
+    disturbed = {str(row["run_id"]) for row in general.disturbed_runs(results)}
+    findings = [_flagged(results, finding, disturbed) for finding in findings]
+    findings = [every[finding.rule].say(finding) for finding in findings]
     return [replace(finding, numbers=numbers_stated(results, finding)) for finding in findings]
 
 
+def _flagged(results: ExperimentResults, finding: Finding, disturbed: Set[str]) -> Finding:
+    """With what is to be known of its runs: their source unless measured, and other load."""
+    source = (finding.evidence.get("key") or {}).get("source")
+    flags = [str(source)] if source not in (None, "measured") else []
+    if finding.state in (CLEAR, OPEN) and disturbed & {*runs_of(results, finding.evidence)}:
+        flags.append(DISTURBED)
+    return replace(finding, flags=(*flags, *finding.flags))
+
+
 @cache
-def _rules() -> Mapping[str, _Rule]:
-    """What states findings, by the name of the function. Each has its place in ``ORDER``."""
-    functions = {rule.__name__: rule for rule in (*_OTHERS, *(rule.find for rule in _of_aspects()))}
-    if unplaced := functions.keys() ^ set(ORDER):
+def rules() -> Mapping[str, Rule]:
+    """All rules by their names. Each has its place in ``ORDER``."""
+    every = {rule.name: rule for rule in (*_OTHERS, *_of_aspects())}
+    if unplaced := every.keys() ^ set(ORDER):
         raise RuntimeError(f"aspects/order.py and the rules differ in: {', '.join(unplaced)}")
-    return functions
-
-
-def figure_beginnings() -> Mapping[str, Sequence[str]]:
-    """How the names of figures begin that show what the rules of aspects speak of."""
-    return {name: begin for rule in _of_aspects() for name, begin in rule.figures.items()}
+    return every
 
 
 def _of_aspects() -> Iterator[Rule]:

@@ -1,54 +1,36 @@
-"""What a finding is."""
+"""What a finding is: data, and a rule that says it in one sentence by a template of its state."""
+
+from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from scalesweep.analysis.metrics import column
-from scalesweep.core.formatting import finite, plain
+from scalesweep.analysis.multiple import OTHERS
+from scalesweep.core.formatting import finite, percent, plain, scaled_unit, with_interval
 from scalesweep.experiment.measure import Measure
 from scalesweep.experiment.results import ExperimentResults, Key, Row
 from scalesweep.table.declared import DeclaredRow
+from scalesweep.table.declared import Estimate as TableEstimate
 
-# How the names of the figures begin that show what a rule speaks of, the plainest first.
-_FIGURES: Mapping[str, Sequence[str]] = {
-    "cache": ("scaling", "parameter", "heatmap", "groups"),
-    "waiting": ("ranks-work", "ranks-epoch", "ranks-step", "scaling"),
-    "drift": ("control",),
-}
-
-_ON_MAIN = frozenset(
-    {
-        "best",
-        "threads",
-        "ratio",
-        "sites",
-        "verdict",
-        "efficiency",
-        "cache",
-        "prediction",
-        "forecasts",
-    }
-)
-
-CONFIRMED, OPEN, NOTE, WARNING = "confirmed", "open", "note", "warning"
+# States, as the page, the tables and the docs name them: a claim that stands, one that does not,
+# what needs attention, and what claims nothing.
+CLEAR, OPEN, ATTENTION, NOTE = "clear", "open", "attention", "note"
 # Nothing is said, but it was looked for: the claims count (``findings.family``).
 SILENT = "silent"
-# How readers are told of a level: in the page, on its cards and in the table of findings.
-STATES: Mapping[str, str] = {
-    CONFIRMED: "clear",
-    OPEN: "not confirmed",
-    NOTE: "note",
-    WARNING: "attention",
-}
+STATES = (CLEAR, OPEN, ATTENTION, NOTE)
+# Flags: what a reader is to know of the runs behind a sentence. A source that is not "measured" is
+# a flag by its own name.
+DISTURBED, DISAGREE, HOLES = "disturbed runs", "ranks disagree", "holes"
 
 
 @dataclass(frozen=True)
 class Number:
     """A number that a sentence states, in the ``unit`` of its table (``"1"``: a ratio or count).
 
-    ``low`` and ``high`` bound its 95 % interval; None where it has none.
+    ``low`` and ``high`` bound the interval that decides; None where it has none.
     """
 
     name: str
@@ -56,6 +38,21 @@ class Number:
     unit: str
     low: float | None = None
     high: float | None = None
+
+    def __format__(self, spec: str) -> str:
+        """As a template writes it: ``{x}`` with its unit, ``{x:%}`` as a share, ``{x:x}`` as
+        ``1.4 [1.3, 1.5] times``."""
+        if spec == "%":
+            return percent(self.value, self.low, self.high)
+        if spec == "x":
+            return with_interval(self.value, self.low, self.high, "times")
+        if isinstance(self.value, int):
+            return f"{self.value:,}" + ("" if self.unit == "1" else f" {self.unit}")
+        factor, unit = scaled_unit(self.unit, self.value or 0.0)
+        value, low, high = (
+            None if end is None else factor * end for end in (self.value, self.low, self.high)
+        )
+        return with_interval(value, low, high, "" if unit == "1" else unit)
 
 
 def number_of(name: str, value: Any, unit: str, low: Any = None, high: Any = None) -> Number:
@@ -68,6 +65,11 @@ def number_of(name: str, value: Any, unit: str, low: Any = None, high: Any = Non
         low if known else None,
         high if known else None,
     )
+
+
+def estimate_of(name: str, estimate: TableEstimate, unit: str) -> Number:
+    """An estimate of a declared table as a number of a sentence."""
+    return number_of(name, estimate.value, unit, estimate.low, estimate.high)
 
 
 @dataclass(frozen=True)
@@ -89,39 +91,77 @@ def claim_of(p: float | None, *what: Any) -> Claim:
 
 @dataclass(frozen=True)
 class Finding:
-    """A sentence; ``level`` says how firm it is, ``evidence`` which rows and numbers carry it.
+    """What a rule has found of an experiment.
 
-    ``numbers``: what it states, as data. Where a rule gives none ``find`` takes those of its
-    evidence (``findings.table.numbers_stated``).
-    ``claims``: all that it claims, or would if it were clear. Where they do not stand among all
-    claims of the experiment, ``unless`` (if empty, the sentence itself) is said instead, as not
-    confirmed (``findings.family``).
+    ``state``: CLEAR if its claims are to stand, OPEN if they cannot, ATTENTION, NOTE, or SILENT.
+    CLEAR becomes OPEN where they do not stand among all claims of the experiment
+    (``findings.family``). ``subject``: whom or what it is about, ``words`` other words of the
+    template, ``numbers`` what it states. ``reason``: why it is open. ``next``: what to do.
+    ``evidence``: the ``table``, the ``key`` of a row in it, and a ``figure`` if one shows it.
+    ``find`` fills in ``sentence`` and ``next`` by the rule's templates.
     """
 
     experiment: str
     rule: str
-    level: str  # confirmed | open | note | warning
-    text: str
+    state: str
+    sentence: str = ""
     evidence: dict[str, Any] = field(default_factory=dict)
     numbers: tuple[Number, ...] = ()
     claims: tuple[Claim, ...] = ()
     unless: str = ""
+    subject: str = ""
+    words: Mapping[str, str] = field(default_factory=dict)
+    reason: str = ""
+    flags: tuple[str, ...] = ()
+    next: str = ""
+    p: float | None = None
 
-    @property
-    def state(self) -> str:
-        """The level as readers are told it."""
-        return STATES[self.level]
 
-    @property
-    def on_main(self) -> bool:
-        """Whether it is on the experiment's main metric."""
-        return self.rule in _ON_MAIN
+@dataclass(frozen=True)
+class Rule:
+    """A rule: what finds, and how it is said in each state.
+
+    ``says``: by state a template (OPEN without one has that of CLEAR), ``next``: by state what to
+    do, both of ``{subject}``, the names of its ``numbers`` (``Number.__format__``) and ``words``.
+    ``part``: the part of all false clear sentences that its claims are judged in. ``figures``: how
+    the names of the figures begin that show what it speaks of, the plainest first. ``find`` is None
+    if another rule's function makes its findings.
+    """
+
+    name: str
+    find: Callable[[ExperimentResults], list[Finding]] | None
+    says: Mapping[str, str] = field(default_factory=dict)
+    next: Mapping[str, str] = field(default_factory=dict)
+    part: str = OTHERS
+    figures: Sequence[str] = ()
+    # Whether it is on the experiment's main metric.
+    on_main: bool = False
+
+    def say(self, finding: Finding) -> Finding:
+        """The finding with its sentence and what to do next."""
+        known = {
+            **finding.words,
+            **{stated.name: stated for stated in finding.numbers},
+            "subject": finding.subject,
+        }
+        template = self.says.get(finding.state) or self.says.get(CLEAR, "")
+        said = _filled(template, known) if template else finding.sentence
+        then = finding.next or _filled(self.next.get(finding.state, ""), known)
+        return replace(finding, sentence=said, next=then, words={})
+
+
+def _filled(template: str, known: Mapping[str, Any]) -> str:
+    """A template filled in; what begins with an empty subject begins with what follows it."""
+    text = template.format_map(known).lstrip(" :,;")
+    first = text.split(" ", 1)[0]
+    return text[:1].upper() + text[1:] if first.rstrip(":,").isalpha() else text
 
 
 def evidence_of(
-    results: ExperimentResults, table: str, row: Row, columns: Sequence[str]
+    results: ExperimentResults, table: str, row: Row, columns: Sequence[str] = ()
 ) -> dict[str, Any]:
-    """The row of a table and the numbers in it that a sentence rests on."""
+    """The row of a table that a sentence rests on (and ``columns`` of it, until its rule states
+    its numbers)."""
     return {
         "experiment": results.name,
         "table": table,
@@ -131,9 +171,9 @@ def evidence_of(
 
 
 def declared_evidence(
-    results: ExperimentResults, row: DeclaredRow, columns: Sequence[str]
+    results: ExperimentResults, row: DeclaredRow, columns: Sequence[str] = ()
 ) -> dict[str, Any]:
-    """The row of a declared table and the numbers in it that a sentence rests on."""
+    """The row of a declared table that a sentence rests on; ``columns`` as in ``evidence_of``."""
     cells = row.cells
     return {
         "experiment": results.name,
@@ -142,18 +182,6 @@ def declared_evidence(
         | {"source": getattr(row, "source", None)},
         "numbers": {name: plain(cells[name]) for name in columns},
     }
-
-
-@dataclass(frozen=True)
-class Rule:
-    """What states findings of an aspect, and the figures that show what they speak of.
-
-    ``figures``: by the name that a finding has as its ``rule``, how the names of figures begin,
-    the plainest first.
-    """
-
-    find: Callable[[ExperimentResults], list[Finding]]
-    figures: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
 
 def one_source(results: ExperimentResults) -> list[Row]:
@@ -197,24 +225,21 @@ def marked(source: Any, text: str, capital: bool = True) -> str:
 
 
 def figure_of(
-    finding: Finding,
-    figures: Mapping[str, Mapping[str, Any]],
-    beginnings: Mapping[str, Sequence[str]] | None = None,
+    finding: Finding, figures: Mapping[str, Mapping[str, Any]], begin: Sequence[str] = ()
 ) -> str | None:
     """Which of an experiment's figures shows what a finding speaks of; None if none does.
 
-    ``figures``: by name what each ``shows`` (``figures.style.Drawing``); ``beginnings``: those of
-    the rules of aspects (``Rule.figures``).
-    The one that its evidence names, else the first of those that its rule is about: of the phase
-    that its numbers are of, where there are several.
+    ``figures``: by name what each ``shows`` (``figures.style.Drawing``); ``begin``: how those of
+    its rule begin (``Rule.figures``). The one that its evidence names, else the first of its
+    rule's: of the phase that its numbers are of, where there are several.
     """
     there = [name for name, shows in figures.items() if _shown(finding, shows)]
     wanted = finding.evidence.get("figure")
     if wanted in there:
         return str(wanted)
     phases = {str(name).rpartition("_")[2] for name in finding.evidence.get("numbers") or {}}
-    for begin in {**_FIGURES, **(beginnings or {})}.get(finding.rule, ()):
-        names = [name for name in there if name.startswith(begin)]
+    for start in begin:
+        names = [name for name in there if name.startswith(start)]
         if names:
             return next((name for name in names if name.rpartition("-")[2] in phases), names[0])
     return None

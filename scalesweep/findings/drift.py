@@ -1,18 +1,18 @@
-"""Findings on drift: whether the machine changed while a campaign ran."""
+"""The rule on drift: whether the machine changed while a campaign ran."""
 
 import math
+from collections.abc import Sequence
 
 from scalesweep.analysis.drift import LEAST_RUNS, Trend, clearer_jump, trend
-from scalesweep.core.formatting import PHASES, counted, duration, percent
+from scalesweep.core.formatting import PHASES
 from scalesweep.experiment.measure import Measure
 from scalesweep.experiment.results import ExperimentResults, Key
 from scalesweep.experiment.timeline import Timeline, moment, timeline
-from scalesweep.findings.base import NOTE, OPEN, WARNING, Finding
+from scalesweep.findings.base import ATTENTION, NOTE, OPEN, Finding, Number, Rule, number_of
 
 RULE = "drift"
 # Without a control: repeats that a point needs, and runs that there must be beyond the points.
 LEAST_REPEATS, LEAST_MORE = 3, 10
-_DOUBT = "differences between points smaller than that may be drift"
 
 
 def drift(results: ExperimentResults) -> list[Finding]:
@@ -31,37 +31,16 @@ def _of_control(results: ExperimentResults, main: Measure, line: Timeline) -> li
         return []
     steady = trend(line.times, line.logs)
     if steady is None:
-        text = (
-            f"Too few control runs to detect drift: {runs} of "
-            f"{counted(len(results.entry['runs']), 'run')} measured, {LEAST_RUNS} are needed."
-        )
-        return [_finding(results, OPEN, text, {"runs": runs})]
-    label = _label(main)
-    over = f"over {duration(steady.span_s)}"
-    span = f"{over} ({counted(runs, 'run')})"
+        counts = number_of("runs", runs, "1"), number_of("needed", LEAST_RUNS, "1")
+        return [_finding(results, main, OPEN, "", counts)]
     sudden = clearer_jump(line.logs, steady, line.sessions)
     if sudden is not None:
-        level = WARNING
-        text = (
-            f"The control point jumps: {label} is {_size(sudden.change, main, 'higher', 'lower')} "
-            f"from {moment(line.times[sudden.place])} on"
-            f"{', where a session begins' if sudden.place in line.sessions else ''}, in "
-            f"{runs - sudden.place} of {counted(runs, 'run')} {over}; {_DOUBT}."
-        )
-    elif steady.clear:
-        level = WARNING
-        text = f"The control point drifts: {label} {_changed(steady, main)} {span}; {_DOUBT}."
-    else:
-        level = NOTE
-        bounds = [math.expm1(bound) for bound in (steady.change, steady.low, steady.high)]
-        what = "No drift detected at the control point"
-        if not steady.low <= 0 <= steady.high:
-            what = "The control point shows no drift beyond the scatter of single runs"
-        text = f"{what}: {label} changed by {percent(*bounds)} {span}."
-    if len(line.hosts) > 1:
-        text += f" It ran on {len(line.hosts)} sets of hosts; this includes their differences."
-    more = {} if sudden is None else {"jump": math.expm1(sudden.change)}
-    return [_finding(results, level, text, _numbers(steady) | more)]
+        size = (number_of("change", math.expm1(sudden.change), "1"),)
+        what = f"the control point jumps at {moment(line.times[sudden.place])}"
+        return [_finding(results, main, ATTENTION, what, size)]
+    if steady.clear:
+        return [_finding(results, main, ATTENTION, "the control point drifts", _numbers(steady))]
+    return [_finding(results, main, NOTE, "", _numbers(steady))]
 
 
 def _of_repeats(results: ExperimentResults, main: Measure, line: Timeline) -> list[Finding]:
@@ -73,52 +52,41 @@ def _of_repeats(results: ExperimentResults, main: Measure, line: Timeline) -> li
     kept = [(place, group) for group, places in enumerate(groups) for place in places]
     if len(kept) < len(groups) + 1 + LEAST_MORE:
         return []
-    logs = line.logs
     drift = trend(
         [line.times[place] for place, _ in kept],
-        [logs[place] for place, _ in kept],
+        [line.logs[place] for place, _ in kept],
         [group for _, group in kept],
     )
     if drift is None or not drift.clear:
         return []
-    text = (
-        f"Runs drift: relative to the mean of its point, {_label(main)} of a run "
-        f"{_changed(drift, main)} over {duration(drift.span_s)} ({counted(drift.runs, 'run')} "
-        f"at {counted(len(groups), 'point')}). With interleaved repeats this widens all "
-        "intervals; if points ran one after the other, it looks like a difference between them."
-    )
-    return [_finding(results, WARNING, text, _numbers(drift))]
+    return [_finding(results, main, ATTENTION, "runs of the same points drift", _numbers(drift))]
 
 
-def _numbers(drift: Trend) -> dict[str, float]:
-    """What a sentence rests on; changes as shares."""
-    shares = {name: math.expm1(getattr(drift, name)) for name in ("change", "low", "high")}
-    return {**shares, "scatter": drift.scatter, "span_s": drift.span_s, "runs": drift.runs}
-
-
-def _label(main: Measure) -> str:
-    return f"{main.label[:1].lower()}{main.label[1:]} ({PHASES[main.steady_phase]})"
-
-
-def _changed(drift: Trend, main: Measure) -> str:
-    """``fell by 12 [8, 16] % (worse)``."""
-    low, high = sorted(abs(math.expm1(bound)) for bound in (drift.low, drift.high))
-    share = percent(abs(math.expm1(drift.change)), low, high)
-    return f"{'rose' if drift.change > 0 else 'fell'} by {share} {_judged(drift.change, main)}"
-
-
-def _size(change: float, main: Measure, *words: str) -> str:
-    """``12 % lower (worse)``."""
-    word = words[0] if change > 0 else words[1]
-    return f"{percent(abs(math.expm1(change)))} {word} {_judged(change, main)}"
-
-
-def _judged(change: float, main: Measure) -> str:
-    return "(better)" if (change > 0) == main.higher else "(worse)"
+def _numbers(drift: Trend) -> tuple[Number, ...]:
+    ends = (math.expm1(end) for end in (drift.change, drift.low, drift.high))
+    return number_of("hours", drift.span_s / 3600, "h"), number_of("change", next(ends), "1", *ends)
 
 
 def _finding(
-    results: ExperimentResults, level: str, text: str, numbers: dict[str, float]
+    results: ExperimentResults, main: Measure, state: str, what: str, numbers: Sequence[Number]
 ) -> Finding:
-    evidence = {"experiment": results.name, "table": "runs", "key": {}, "numbers": numbers}
-    return Finding(results.name, RULE, level, text, evidence)
+    words = {"metric": f"{main.label.lower()} ({PHASES[main.steady_phase]})"}
+    evidence = {"table": "runs", "key": {}}
+    flags = (f"{len(hosts)} sets of hosts",) if len(hosts := timeline(results).hosts) > 1 else ()
+    return Finding(
+        results.name, RULE, state, "", evidence, tuple(numbers), subject=what, words=words,
+        flags=flags,
+    )  # fmt: skip
+
+
+RULES = (
+    Rule(
+        RULE, drift, figures=("control",),
+        says={
+            OPEN: "Too few control runs to see drift: {runs}, of {needed} needed.",
+            NOTE: "Change of {metric} at the control point over {hours}: {change:%}.",
+            ATTENTION: "{subject}: {metric} changes by {change:%}.",
+        },
+        next={ATTENTION: "trust no difference between points that is smaller than this"},
+    ),
+)  # fmt: skip

@@ -1,37 +1,37 @@
-"""Findings on epochs, repeats and coverage."""
+"""Rules of no aspect: epochs, ranks that wait, the main metric, repeats, load, coverage."""
 
 import math
 from collections import Counter
+from collections.abc import Mapping
+from typing import Any
 
 from scalesweep.analysis.metrics import column
-from scalesweep.analysis.stats import SIGNIFICANT, ratio_of
+from scalesweep.analysis.repeat_rule import WIDE
+from scalesweep.analysis.stats import SIGNIFICANT, Ratio, ratio_of
 from scalesweep.core.causes import Cause
-from scalesweep.core.formatting import (
-    PHASES,
-    counted,
-    finite,
-    listed,
-    number,
-    percent,
-)
+from scalesweep.core.formatting import PHASES, finite, listed
 from scalesweep.core.joined_experiments import benchmarks_of
 from scalesweep.core.status import Status
 from scalesweep.experiment.results import ExperimentResults, Key, Row
 from scalesweep.findings.base import (
-    CONFIRMED,
+    ATTENTION,
+    CLEAR,
     NOTE,
     SILENT,
-    WARNING,
     Finding,
+    Number,
+    Rule,
     claim_of,
     evidence_of,
-    marked,
+    number_of,
     one_source,
     point_key,
 )
+from scalesweep.tables.machine_load import DISTURBED, LEFT_OUT, OTHERS
 
 # A share of the epoch spent waiting below this is not worth a sentence.
 NOTABLE_WAIT = 0.1
+_NAMED = 20
 
 
 def waiting(results: ExperimentResults) -> list[Finding]:
@@ -42,45 +42,38 @@ def waiting(results: ExperimentResults) -> list[Finding]:
     """
     findings = []
     for phase in ("init", "later"):
-        columns = [column(m, "mean", phase) for m in ("local_time", "total_time")]
-        runs: dict[Key, list[float]] = {}
-        for run in results.rows("runs", ["source", *columns, *results.axes]):
-            values = [float(run[name]) for name in columns if finite(run.get(name))]
-            if len(values) == 2 and min(values) > 0 and (run.get("ranks") or 2) != 1:
-                runs.setdefault(point_key(results, run), []).append(values[0] / values[1])
-        known = [
-            (spread, row)
-            for row in one_source(results)
-            if (ratios := runs.get(point_key(results, row)))
-            and not math.isnan((spread := ratio_of(ratios, 1 - NOTABLE_WAIT)).low)
-        ]
+        columns = [column(metric, "mean", phase) for metric in ("local_time", "total_time")]
+        known = _ratios(results, columns, 1 - NOTABLE_WAIT)
         if not known:
             continue
-        worst, row = min(known, key=lambda item: item[0].high)
-        sure = worst.value < 1 - NOTABLE_WAIT
-        p = min(1.0, worst.p * len(known)) if sure else 1.0
-        claim = claim_of(p, "waiting", phase)
-        if p > SIGNIFICANT:
-            findings.append(Finding(results.name, "waiting", SILENT, "", claims=(claim,)))
-            continue
-        share = percent(1 - worst.value, 1 - worst.high, 1 - worst.low)
-        text = (
-            f"{PHASES[phase].capitalize()}: at {results.describe(row)} a rank waits "
-            f"{share} of the epoch on average, for slower ranks or in the closing "
-            f"barrier (mean epoch {number(row[columns[1]])} s, own work "
-            f"{number(row[columns[0]])} s)."
-        )
-        evidence = evidence_of(results, "points", row, columns)
-        text = marked(row["source"], text)
+        worst, row = min(known, key=lambda point: point[0].high)
+        p = min(1.0, worst.p * len(known)) if worst.value < 1 - NOTABLE_WAIT else 1.0
         findings.append(
-            Finding(results.name, "waiting", CONFIRMED, text, evidence, claims=(claim,))
-        )
+            Finding(
+                results.name, "waiting", CLEAR if p <= SIGNIFICANT else SILENT,
+                subject=results.describe(row), words={"phase": PHASES[phase]},
+                numbers=(number_of("share", 1 - worst.value, "1", 1 - worst.high, 1 - worst.low),),
+                claims=(claim_of(p, "waiting", phase),),
+                evidence=evidence_of(results, "points", row),
+            )
+        )  # fmt: skip
     return findings
 
 
-def _runs_with(results: ExperimentResults, name: str) -> list[Row]:
-    names = ["run_id", *results.axes, "outlier", "warnings"]
-    return [row for row in results.rows("runs", names) if row.get(name)]
+def _ratios(results: ExperimentResults, names: list[str], of: float) -> list[tuple[Ratio, Row]]:
+    """At each point of several ranks the ratio of two columns of its runs, with its test against
+    ``of``; points without an interval are left out."""
+    runs: dict[Key, list[float]] = {}
+    for run in results.rows("runs", ["source", *names, *results.axes]):
+        values = [float(run[name]) for name in names if finite(run.get(name))]
+        if len(values) == 2 and min(values) > 0 and (run.get("ranks") or 2) != 1:
+            runs.setdefault(point_key(results, run), []).append(values[0] / values[1])
+    spreads = [
+        (ratio_of(ratios, of), row)
+        for row in one_source(results)
+        if (ratios := runs.get(point_key(results, row)))
+    ]
+    return [(spread, row) for spread, row in spreads if not math.isnan(spread.low)]
 
 
 def other_main_metric(results: ExperimentResults) -> list[Finding]:
@@ -90,56 +83,73 @@ def other_main_metric(results: ExperimentResults) -> list[Finding]:
     if not wanted or main is None or main.metric == wanted:
         return []
     alike = [name for name in results.measures if name.startswith(f"{wanted}_")]
-    near = listed([f"main_metric: {name}" for name in alike or results.measures], 4)
-    lacking = f"No run has the main metric, {wanted}"
-    if len(benchmarks_of(results.entry)) > 1:
-        lacking += ", or the benchmarks mean different things by it (unit, direction or scope)"
-    text = (
-        f"{lacking}: figures and sentences are about {main.metric}; to "
-        f"choose, write {near.replace(' and ', ' or ')}."
-    )
-    evidence = {"experiment": results.name, "table": "points", "key": {}, "numbers": {}}
-    return [Finding(results.name, "main metric", WARNING, text, evidence)]
+    near = [f"`main_metric: {name}`" for name in alike or results.measures]
+    several = len(benchmarks_of(results.entry)) > 1
+    return [
+        Finding(
+            results.name, "main metric", ATTENTION, subject=wanted,
+            words={"shown": main.metric, "near": listed(near, 4).replace(" and ", " or ")},
+            reason="benchmarks mean different things by it" if several else "",
+        )
+    ]  # fmt: skip
 
 
 def outlier_runs(results: ExperimentResults) -> list[Finding]:
     """Outliers among the repeats of a point, named; they stay in the means."""
-    rows = _runs_with(results, "outlier")
-    if not rows:
-        return []
-    named = listed([f"{row['run_id']} ({results.describe(row)})" for row in rows], 4)
-    text = f"{counted(len(rows), 'outlier repeat')}, kept in all means: {named}."
-    evidence = {
-        "experiment": results.name,
-        "table": "runs",
-        "key": {"run_id": [row["run_id"] for row in rows[:20]]},
-        "numbers": {str(row["run_id"]): row["outlier"] for row in rows[:20]},
-    }
-    return [Finding(results.name, "outliers", WARNING, text, evidence)]
+    return _of_runs(results, "outliers", [row for row in _runs(results) if row.get("outlier")])
 
 
 def warnings(results: ExperimentResults) -> list[Finding]:
     """Runs of which something is to be looked at, with what it is: steps that drift after the
     warm-up, a metric of another meaning, ranks that disagree on a total."""
-    rows = _runs_with(results, "warnings")
+    rows = [row for row in _runs(results) if row.get("warnings")]
+    texts = Counter(str(row["warnings"]) for row in rows).most_common()
+    reason = "; ".join(text for text, _ in texts[:3])
+    return _of_runs(results, "warnings", rows, reason=reason)
+
+
+def disturbed_runs(results: ExperimentResults) -> list[Row]:
+    """The runs during which other processes took more than ``DISTURBED`` of the cores."""
+    return [row for row in _runs(results) if finite(row.get(OTHERS)) and row[OTHERS] > DISTURBED]
+
+
+def other_load(results: ExperimentResults) -> list[Finding]:
+    """In how many runs other processes took part of the cores; nothing if in none."""
+    rows = sorted(disturbed_runs(results), key=lambda row: -float(row[OTHERS]))
     if not rows:
         return []
-    counts = Counter(str(row["warnings"]) for row in rows).most_common()
-    texts = [
-        f"{said} ({counted(count, 'run')})" if count < len(rows) else said for said, count in counts
-    ]
-    text = f"{counted(len(rows), 'run')} with a warning: {listed(texts, 3)}."
-    evidence = {
-        "experiment": results.name,
-        "table": "runs",
-        "key": {"run_id": [row["run_id"] for row in rows[:20]]},
-        "numbers": {},
-    }
-    return [Finding(results.name, "warnings", WARNING, text, evidence)]
+    out = sum(bool(row.get(LEFT_OUT)) for row in rows)
+    most = number_of("most", rows[0][OTHERS], "1")
+    return _of_runs(results, "other load", rows, (most,), f"estimates leave out {out:,}")
+
+
+def _runs(results: ExperimentResults) -> list[Row]:
+    names = ["run_id", "source", "outlier", "warnings", OTHERS, LEFT_OUT, *results.axes]
+    return results.rows("runs", names)
+
+
+def _of_runs(
+    results: ExperimentResults,
+    rule: str,
+    rows: list[Row],
+    numbers: tuple[Number, ...] = (),
+    reason: str = "",
+) -> list[Finding]:
+    """What needs attention of these runs; nothing if there are none."""
+    if not rows:
+        return []
+    ids = [str(row["run_id"]) for row in rows]
+    counts = number_of("runs", len(rows), "1"), number_of("of", len(_runs(results)), "1")
+    return [
+        Finding(
+            results.name, rule, ATTENTION, subject=listed(ids, 3), numbers=(*counts, *numbers),
+            reason=reason, evidence={"table": "runs", "key": {"run_id": ids[:_NAMED]}},
+        )
+    ]  # fmt: skip
 
 
 def oversubscribed(results: ExperimentResults) -> list[Finding]:
-    """Which points have more threads than cores on a node."""
+    """Where a node has more threads than cores, and how many at most."""
     loads: dict[Key, tuple[float, Row]] = {}
     for run in results.entry["runs"]:
         load = run.get("threads_per_core")
@@ -147,66 +157,117 @@ def oversubscribed(results: ExperimentResults) -> list[Finding]:
             loads.setdefault(results.key(run["point"]), (load, run["point"]))
     if not loads:
         return []
-    named = [f"{results.describe(point)}: {load:.3g}" for load, point in loads.values()]
-    text = (
-        f"{len(loads):,} of {counted(len(results.states), 'point')} oversubscribed, with more than "
-        f"one thread for each core of a node ({listed(named, 4)}): their times also show how "
-        "threads share a core."
-    )
-    evidence = {
-        "experiment": results.name,
-        "table": "points",
-        "key": {},
-        "numbers": {"threads_per_core": max(load for load, _ in loads.values())},
-    }
-    return [Finding(results.name, "oversubscribed", WARNING, text, evidence)]
+    most, point = max(loads.values(), key=lambda pair: pair[0])
+    numbers = number_of("points", len(loads), "1"), number_of("threads", most, "1")
+    return [
+        Finding(
+            results.name, "oversubscribed", ATTENTION, subject=results.describe(point),
+            numbers=numbers, evidence={"table": "points", "key": {}},
+        )
+    ]  # fmt: skip
+
+
+def until_precise(results: ExperimentResults) -> list[Finding]:
+    """How many points stayed wide where repeats are added until points are precise."""
+    repeats = results.entry.get("repeats")
+    if not repeats:
+        return []
+    points = repeats["points"]
+    wide = [point for point in points if point["state"] == WIDE]
+    worst = max(wide, key=lambda point: point["width"] or 0, default=None)
+    numbers = [
+        number_of("points", len(points), "1"),
+        number_of("until", repeats["until"], "1"),
+        number_of("precise", len(points) - len(wide), "1"),
+    ]
+    if worst:
+        numbers.append(number_of("width", worst["width"], "1"))
+    state, subject = (ATTENTION, results.describe(worst["point"])) if worst else (NOTE, "")
+    return [
+        Finding(
+            results.name, "repeats", state, subject=subject, numbers=tuple(numbers),
+            evidence={"table": "points", "key": {}},
+        )
+    ]  # fmt: skip
 
 
 def coverage(results: ExperimentResults) -> list[Finding]:
     """How much of the plan is there, and why the rest is not."""
-    runs = results.entry["runs"]
-    counts = {
-        status.value: sum(run["status"] == status for run in runs)
-        for status in Status
-        if status != Status.EXCLUDED
+    runs, entry = results.entry["runs"], results.entry
+    counts = Counter(run["status"] for run in runs)
+    counts["refused"] = entry.get("refused", 0)
+    causes = Counter(
+        str(run.get("cause") or Cause.NOT_STATED) for run in runs if run["status"] == Status.FAILED
+    )
+    whole = counts[Status.DONE] + counts[Status.UNSUPPORTED] == len(runs) and not counts["refused"]
+    lacking = {
+        "pending" if status == Status.NEW else str(status): count
+        for status, count in counts.items() if count and status != Status.DONE
+    }  # fmt: skip
+    accepted = any(run["status"] == Status.DONE and run.get("detail") for run in runs)
+    words: Mapping[str, Any] = {
+        "lacking": "".join(f", {count:,} {name}" for name, count in lacking.items()),
+        "causes": listed([f"{cause} {count:,}" for cause, count in causes.most_common()], 4),
     }
-    causes: dict[str, int] = {}
-    for run in runs:
-        if run["status"] == Status.FAILED:
-            cause = str(run.get("cause") or "unknown")
-            causes[cause] = causes.get(cause, 0) + 1
-    parts = [f"{counts[Status.DONE]:,} of {counted(len(runs), 'run')} done"]
-    accepted = sum(run["status"] == Status.DONE and bool(run.get("detail")) for run in runs)
-    if accepted:
-        parts[0] += f" ({accepted:,} of them accepted although they differ from the plan)"
-    if counts[Status.FAILED]:
-        tally = listed([f"{cause} {count}" for cause, count in sorted(causes.items())])
-        alone = "the source does not say why" if [*causes] == [Cause.NOT_STATED] else tally
-        parts.append(f"{counts[Status.FAILED]:,} failed ({alone})")
-    if counts[Status.UNSUPPORTED]:
-        parts.append(f"{counts[Status.UNSUPPORTED]:,} unsupported on this machine")
-    if counts[Status.STALE]:
-        why = sorted({str(run["cause"]) for run in runs if run["status"] == Status.STALE})
-        parts.append(f"{counts[Status.STALE]:,} stale ({listed(why)})")
-    if counts[Status.UNFINISHED]:
-        parts.append(f"{counts[Status.UNFINISHED]:,} unfinished, without a result")
-    if counts[Status.NEW]:
-        parts.append(f"{counts[Status.NEW]:,} pending")
-    if results.entry["excluded"]:
-        parts.append(f"{counted(len(results.entry['excluded']), 'point')} excluded")
-    refused = results.entry.get("refused", 0)
-    if refused:
-        counts["refused"] = refused
-        of = results.entry["benchmark"]
-        parts.append(
-            f"{counted(refused, f'more run of {of}', f'more runs of {of}')} refused on import"
+    named = {"done": counts[Status.DONE], "planned": len(runs), **lacking, **causes}
+    return [
+        Finding(
+            results.name, "coverage", NOTE if whole else ATTENTION, words=words,
+            numbers=tuple(number_of(name, count, "1") for name, count in named.items()),
+            reason=words["causes"], flags=("accepted although stale",) if accepted else (),
+            evidence={"table": "runs", "key": {}},
         )
-    whole = counts[Status.DONE] + counts[Status.UNSUPPORTED] == len(runs) and not refused
-    level = NOTE if whole else WARNING
-    evidence = {
-        "experiment": results.name,
-        "table": "runs",
-        "key": {},
-        "numbers": {**counts, **causes},
-    }
-    return [Finding(results.name, "coverage", level, f"Coverage: {', '.join(parts)}.", evidence)]
+    ]  # fmt: skip
+
+
+_REPEAT = "`scalesweep run --again disturbed` measures them again"
+RULES = (
+    Rule(
+        "waiting", waiting, figures=("ranks-work", "ranks-epoch", "ranks-step", "scaling"),
+        says={CLEAR: "Waiting of a rank for slower ones, {phase}, {subject}: {share:%}."},
+        next={CLEAR: "look at the figure of the ranks for who is late"},
+    ),
+    Rule(
+        "main metric", other_main_metric,
+        says={ATTENTION: "No run has the main metric {subject}; shown instead is {shown}."},
+        next={ATTENTION: "write {near} in the campaign"},
+    ),
+    Rule(
+        "repeats", until_precise,
+        says={
+            NOTE: "Points within ±{until:%} after their repeats: {precise} of {points}.",
+            ATTENTION: "Points within ±{until:%}: {precise} of {points}; at {subject} it stays "
+            "±{width:%}.",
+        },
+        next={ATTENTION: "raise `max` of `repeats`, or find what makes runs differ"},
+    ),
+    Rule(
+        "other load", other_load,
+        says={ATTENTION: "Other processes disturbed {runs} of {of} runs, taking up to {most:%} of "
+              "the cores."},
+        next={ATTENTION: _REPEAT},
+    ),
+    Rule(
+        "outliers", outlier_runs,
+        says={ATTENTION: "Runs far from the others of their point, kept in the means: {runs}."},
+        next={ATTENTION: "read the logs of {subject}"},
+    ),
+    Rule(
+        "warnings", warnings, says={ATTENTION: "Runs with a warning: {runs} of {of}."},
+        next={ATTENTION: "check what the program of {subject} writes"},
+    ),
+    Rule(
+        "oversubscribed", oversubscribed,
+        says={ATTENTION: "More threads than cores at {points} points; threads per core at "
+              "{subject}: {threads}."},
+        next={ATTENTION: "start fewer ranks or threads on a node, or more nodes"},
+    ),
+    Rule(
+        "coverage", coverage,
+        says={
+            NOTE: "Runs done: {done} of {planned}.",
+            ATTENTION: "Runs done: {done} of {planned}{lacking}.",
+        },
+        next={ATTENTION: "`scalesweep run` starts what is pending or has failed"},
+    ),
+)  # fmt: skip

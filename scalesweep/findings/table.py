@@ -17,7 +17,7 @@ from scalesweep.core.files import canonical_json
 from scalesweep.core.formatting import PHASES, finite, plain
 from scalesweep.core.status import Status
 from scalesweep.experiment.results import ExperimentResults
-from scalesweep.findings.base import STATES, Finding, Number, number_of
+from scalesweep.findings.base import Finding, Number, number_of
 
 TABLE = "findings"
 # Tables that hold values of the main metric in columns of these names.
@@ -32,8 +32,11 @@ _UNITS: Mapping[str, str] = {
     "best": "s", "worst": "s", "score": "s", "models_per_minute": "1/min",
     "node_hours": "h", "budget": "h",
 }  # fmt: skip
-COLUMNS = ("rule", "state", "sentence", "numbers", "table", "row", "runs", "evidence")
-_LEVELS = {state: level for level, state in STATES.items()}
+COLUMNS = (
+    *("rule", "state", "subject", "sentence", "numbers", "p", "reason", "flags", "next"),
+    *("table", "row", "runs", "evidence"),
+)
+_BETWEEN = "; "  # flags
 # Columns that bound another one: `low`, `ratio_high`, `total_time_low_later`.
 _BOUND = re.compile(rf"(?:^|_)(?:low|high)(?:_(?:{'|'.join(PHASES)}))?$")
 
@@ -44,16 +47,24 @@ def findings_table(results: ExperimentResults, findings: Sequence[Finding]) -> p
         {
             "rule": finding.rule,
             "state": finding.state,
-            "sentence": finding.text,
+            "subject": finding.subject or None,
+            "sentence": finding.sentence,
             "numbers": canonical_json([asdict(value) for value in finding.numbers]),
+            "p": finding.p,
+            "reason": finding.reason or None,
+            "flags": _BETWEEN.join(finding.flags) or None,
+            "next": finding.next or None,
             "table": str(finding.evidence.get("table") or ""),
             "row": canonical_json(finding.evidence.get("key") or {}),
-            "runs": canonical_json(_runs(results, finding.evidence)),
+            "runs": canonical_json(runs_of(results, finding.evidence)),
             "evidence": canonical_json(_as_json(finding.evidence)),
         }
         for finding in findings
     ]
-    frame = pd.DataFrame({name: typed_values([row[name] for row in rows]) for name in COLUMNS})
+    columns = {name: [row[name] for row in rows] for name in COLUMNS}
+    frame = pd.DataFrame(
+        {name: typed_values(columns[name], float if name == "p" else str) for name in COLUMNS}
+    )
     frame.attrs["units"] = {}
     return frame
 
@@ -66,10 +77,15 @@ def findings_in(results: ExperimentResults) -> list[Finding] | None:
         Finding(
             results.name,
             row["rule"],
-            _LEVELS[row["state"]],
+            row["state"],
             row["sentence"],
             json.loads(row["evidence"]),
             tuple(Number(**value) for value in json.loads(row["numbers"])),
+            subject=row["subject"] or "",
+            reason=row["reason"] or "",
+            flags=tuple(filter(None, (row["flags"] or "").split(_BETWEEN))),
+            next=row["next"] or "",
+            p=row["p"],
         )
         for row in results.rows(TABLE, COLUMNS)
     ]
@@ -116,7 +132,7 @@ def _bound(numbers: Mapping[str, Any], name: str, end: str, first: bool) -> Any:
     return numbers.get(f"{stem}_{end}" if stem else end, numbers.get(end) if first else None)
 
 
-def _runs(results: ExperimentResults, evidence: Mapping[str, Any]) -> list[str]:
+def runs_of(results: ExperimentResults, evidence: Mapping[str, Any]) -> list[str]:
     """Ids of the finished runs that a sentence rests on; none are named where it is all of them."""
     rows = [evidence, evidence.get("runner_up") or {}]
     keys = [row["key"] for row in rows if row.get("key")]

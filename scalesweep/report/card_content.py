@@ -32,8 +32,7 @@ from scalesweep.core.joined_experiments import BENCHMARK
 from scalesweep.core.plan_format import Plan
 from scalesweep.core.status import Status
 from scalesweep.experiment.results import ExperimentResults
-from scalesweep.findings.base import CONFIRMED, NOTE, OPEN, WARNING, Finding
-from scalesweep.findings.load import RULE as LOAD
+from scalesweep.findings.base import ATTENTION, CLEAR, NOTE, OPEN, Finding
 from scalesweep.report.efficiency_chart import efficiency_chart
 from scalesweep.report.links import Anchors, evidence_links
 from scalesweep.tables.provenance import RunFacts
@@ -174,8 +173,8 @@ def card_of(results: ExperimentResults, findings: Sequence[Finding]) -> Card:
         if finding.rule not in _PLACED and finding not in attention and finding not in lines
     ]
     # Where there is no verdict, what is not confirmed, and then what is only noted, is the answer.
-    levels = (CONFIRMED,) if lines or tabled else (CONFIRMED, OPEN, NOTE)
-    more = [finding for level in levels for finding in answers if finding.level == level]
+    levels = (CLEAR,) if lines or tabled else (CLEAR, OPEN, NOTE)
+    more = [finding for level in levels for finding in answers if finding.state == level]
     said += more[: max(room - len(said), 0)]
     return Card([*said, *attention], then, every)
 
@@ -183,8 +182,8 @@ def card_of(results: ExperimentResults, findings: Sequence[Finding]) -> Card:
 def _of_benchmarks(findings: Sequence[Finding]) -> list[Finding]:
     """How one benchmark compares with the others: at the largest scale where that is clear."""
     of = [finding for finding in findings if finding.evidence.get("parameter") == BENCHMARK]
-    of = [finding for finding in of if finding.level in (CONFIRMED, OPEN)]
-    clear = [finding for finding in of if finding.level == CONFIRMED]
+    of = [finding for finding in of if finding.state in (CLEAR, OPEN)]
+    clear = [finding for finding in of if finding.state == CLEAR]
     return clear[-1:] or of[:1]
 
 
@@ -197,21 +196,21 @@ def _attention(results: ExperimentResults, findings: Sequence[Finding]) -> list[
     warnings = [
         finding
         for finding in findings
-        if finding.level == WARNING and (lacking or finding.rule != "coverage")
+        if finding.state == ATTENTION and (lacking or finding.rule != "coverage")
     ]
-    load = [finding for finding in warnings if finding.rule == LOAD]
-    others = [finding for finding in warnings if finding.rule != LOAD]
+    load = [finding for finding in warnings if finding.rule == "other load"]
+    others = [finding for finding in warnings if finding.rule != "other load"]
     return [*sorted(others, key=lambda finding: finding.rule != "coverage")[:1], *load]
 
 
 def _loss(findings: Sequence[Finding]) -> Finding | None:
     """The loss to name: a confirmed one before others, of the series that is farthest behind."""
     losses = [finding for finding in findings if finding.rule == LOSS]
-    order = {CONFIRMED: 0, OPEN: 1}
+    order = {CLEAR: 0, OPEN: 1}
 
     def rank(finding: Finding) -> tuple[int, float]:
         share = finding.evidence.get("share")
-        return order.get(finding.level, 2), float(share) if finite(share) else 1.0
+        return order.get(finding.state, 2), float(share) if finite(share) else 1.0
 
     return min(losses, key=rank, default=None)
 
@@ -252,7 +251,7 @@ def _act(
             "outside of the steps from samples that are counted otherwise."
         )
     # A loss that is clear can be acted on, whatever the verdict is.
-    if loss and loss.level == CONFIRMED and (act := _after_loss(results, loss, findings)):
+    if loss and loss.state == CLEAR and (act := _after_loss(results, loss, findings)):
         return act
     if undecided := [verdict for verdict in every if verdict.kind in (UNDECIDED, UNKNOWN)]:
         return _deciding(results, undecided)
@@ -318,7 +317,7 @@ def _after_loss(
             "run more and longer steps, or `--config profile=cprofile`, to see what takes the "
             "unattributed time."
         )
-    if loss.level == CONFIRMED:
+    if loss.state == CLEAR:
         held_back = _held_back(loss, findings) if term == "transfer" else None
         also = _UNREAD if term == INPUT and INPUT in results.entry["parameters"] else ""
         cause = loss.evidence.get("cause")

@@ -11,7 +11,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from scalesweep.aspects.find import find
+from scalesweep.aspects.find import find, rules
 from scalesweep.aspects.order import SECTIONS
 from scalesweep.aspects.prediction.section import prediction_section
 from scalesweep.aspects.registry import parts
@@ -24,7 +24,7 @@ from scalesweep.experiment.constant_words import constant_words
 from scalesweep.experiment.points_table import Table, point_table
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.experiment.sections import Section
-from scalesweep.findings.base import CONFIRMED, OPEN, Finding
+from scalesweep.findings.base import CLEAR, OPEN, Finding
 from scalesweep.findings.table import findings_in
 from scalesweep.report.card_content import card_section
 from scalesweep.report.links import Links, anchors, evidence_links, figure_id
@@ -286,22 +286,21 @@ def _findings(results: ExperimentResults) -> list[Finding]:
 
 
 def _collapsed(findings: Sequence[Finding]) -> list[Finding]:
-    """What is not confirmed and unfolds below the others: all of it, but where nothing on the main
-    metric is confirmed what was asked comes first, and that the repeats do not answer it."""
-    answered = any(finding.on_main and finding.level == CONFIRMED for finding in findings)
+    """What is open and unfolds below the others: all of it, but where nothing on the main metric is
+    clear what was asked comes first, and that the repeats do not answer it."""
+    main = {name for name, rule in rules().items() if rule.on_main}
+    answered = any(finding.rule in main and finding.state == CLEAR for finding in findings)
     return [
         finding
         for finding in findings
-        if finding.level == OPEN and (answered or not finding.on_main)
+        if finding.state == OPEN and (answered or finding.rule not in main)
     ]
 
 
 def _states(findings: Sequence[Finding]) -> str:
-    """How many findings there are, and how many of them are not confirmed."""
-    several = Counter(finding.level for finding in findings)[OPEN]
-    return f"All {counted(len(findings), 'finding')}" + (
-        f", {several:,} not confirmed" if several else ""
-    )
+    """How many findings there are, and how many of them are open."""
+    several = Counter(finding.state for finding in findings)[OPEN]
+    return f"All {counted(len(findings), 'finding')}" + (f", {several:,} open" if several else "")
 
 
 def _csv_links(folder: Path, links: Links) -> list[tuple[str, str]]:

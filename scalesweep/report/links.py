@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from scalesweep.aspects.find import figure_beginnings
+from scalesweep.aspects.find import rules
 from scalesweep.findings.base import Finding, figure_of
 
 # The table on the page that shows the rows of a table of the results.
@@ -86,7 +86,7 @@ def evidence_links(finding: Finding, there: Anchors) -> list[Target]:
     """Links from a finding to its figure and to its rows, those that there are."""
     evidence = finding.evidence
     targets = []
-    figure = there.figures.get(str(figure_of(finding, there.shows, figure_beginnings())))
+    figure = there.figures.get(str(figure_of(finding, there.shows, rules()[finding.rule].figures)))
     if figure is not None:
         targets.append(Target("figure", f"#{figure}"))
     table = str(evidence.get("table"))

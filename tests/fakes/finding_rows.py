@@ -10,11 +10,12 @@ import pandas as pd
 from scalesweep.analysis.factors import fold_axes
 from scalesweep.analysis.multiple import LEVELS, VERDICTS, holm_cut
 from scalesweep.analysis.stats import LogError
+from scalesweep.aspects.find import rules
 from scalesweep.core.files import digest_of
 from scalesweep.core.formatting import PHASES
 from scalesweep.core.plan_format import target_efficiency
 from scalesweep.experiment.results import ExperimentResults
-from scalesweep.findings.base import SILENT, Finding
+from scalesweep.findings.base import SILENT, Finding, figure_of
 from scalesweep.findings.differences import interval_error
 from scalesweep.table.declared import Estimate, frame_of
 from scalesweep.tables.comparisons import Comparison
@@ -25,7 +26,7 @@ T = "total_throughput"
 
 def spoken(findings: list[Finding]) -> list[Finding]:
     """Those that say something."""
-    return [one for one in findings if one.level != SILENT]
+    return [one for one in findings if one.state != SILENT]
 
 
 def study(
@@ -99,16 +100,27 @@ def eff(phase: str, triple: Triple) -> dict[str, Any]:
     return {f"{name}_{phase}": v for name, v in zip(names, triple, strict=True)}
 
 
+def figure_for(finding: Finding, figures: dict[str, Any]) -> str | None:
+    """The figure that a finding links to, of these."""
+    return figure_of(finding, figures, rules()[finding.rule].figures)
+
+
 def said(findings: list[Finding]) -> list[Finding]:
     """The findings without those that are silent."""
-    return [finding for finding in findings if finding.level != SILENT]
+    return [finding for finding in findings if finding.state != SILENT]
 
 
 def only(findings: list[Finding]) -> Finding:
     """The one finding that is said."""
     findings = said(findings)
-    assert len(findings) == 1, [finding.text for finding in findings]
+    assert len(findings) == 1, [finding.sentence for finding in findings]
     return findings[0]
+
+
+def told(findings: list[Finding]) -> Finding:
+    """The one finding that is said, with its sentence."""
+    finding = only(findings)
+    return rules()[finding.rule].say(finding)
 
 
 def scaling(*effs: Triple, **more: Any) -> ExperimentResults:

@@ -31,7 +31,7 @@ from scalesweep.aspects.steps.cause_words import (
 from scalesweep.aspects.steps.causes import Cause, PointCauses, point_causes
 from scalesweep.core.formatting import counted, number, with_interval
 from scalesweep.experiment.results import ExperimentResults
-from scalesweep.findings.base import CONFIRMED, OPEN, Finding, marked
+from scalesweep.findings.base import CLEAR, OPEN, Finding, marked
 
 RULE = "causes"
 MOST = 4  # of a point
@@ -80,7 +80,7 @@ def _finding(results: ExperimentResults, point: PointCauses, cause: Cause) -> Fi
         text += f"; compared with other ranks, not the reference: {who_is_faster(results, ledger)}"
     elif not sure:
         text += f"; {_why(cause, point) if not _contradicted(results, point) else CONTRADICTED}"
-    return _cause_finding(results, point, cause, CONFIRMED if sure else OPEN, f"{text}.", [cause])
+    return _cause_finding(results, point, cause, CLEAR if sure else OPEN, f"{text}.", [cause])
 
 
 def _why(cause: Cause, point: PointCauses) -> str:
@@ -111,7 +111,7 @@ def _together(results: ExperimentResults, point: PointCauses, causes: Sequence[C
     sure = is_sure(both) and all(names_ranks(cause) for cause in causes) and not contradicted
     sure = sure and rounded is None
     text += "" if sure else f"; {CONTRADICTED if contradicted else _why(rounded or both, point)}"
-    return _cause_finding(results, point, both, CONFIRMED if sure else OPEN, f"{text}.", causes)
+    return _cause_finding(results, point, both, CLEAR if sure else OPEN, f"{text}.", causes)
 
 
 def _capital(text: str) -> str:

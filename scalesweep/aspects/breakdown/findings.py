@@ -1,5 +1,6 @@
 """Findings on where the time of a step goes: losses, their causes, and the machine's part."""
 
+from scalesweep.analysis.multiple import STEP
 from scalesweep.aspects.breakdown.causes import RULE as CAUSES
 from scalesweep.aspects.breakdown.causes import step_causes
 from scalesweep.aspects.breakdown.first_epoch_loss import RULE as FIRST
@@ -10,11 +11,10 @@ from scalesweep.aspects.breakdown.machine import COMPUTATION, EXCHANGE, READING,
 from scalesweep.findings.base import Rule
 
 RULES = (
-    Rule(largest_loss, figures={LOSS: ("waterfall", "ledger")}),
-    Rule(first_epoch_loss, figures={FIRST: ("ledger-first",)}),
-    Rule(step_causes, figures={CAUSES: ("steps",)}),
-    Rule(
-        against_machine,
-        figures={COMPUTATION: ("ledger",), EXCHANGE: ("ledger",), READING: ("ledger",)},
-    ),
+    Rule(LOSS, largest_loss, part=STEP, figures=("waterfall", "ledger")),
+    Rule(FIRST, first_epoch_loss, part=STEP, figures=("ledger-first",)),
+    Rule(CAUSES, step_causes, part=STEP, figures=("steps",)),
+    Rule(COMPUTATION, against_machine, figures=("ledger",)),
+    Rule(EXCHANGE, None, figures=("ledger",)),
+    Rule(READING, None, figures=("ledger",)),
 )

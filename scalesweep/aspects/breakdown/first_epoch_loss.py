@@ -21,7 +21,7 @@ from scalesweep.aspects.breakdown.table import FirstEpochRow
 from scalesweep.core.formatting import number, with_interval
 from scalesweep.core.joined_experiments import parameters_at
 from scalesweep.experiment.results import ExperimentResults
-from scalesweep.findings.base import CONFIRMED, NOTE, OPEN, SILENT, Claim, Finding, claim_of, marked
+from scalesweep.findings.base import CLEAR, NOTE, OPEN, SILENT, Claim, Finding, claim_of, marked
 
 RULE = "first epoch"
 INPUT = "input"
@@ -97,7 +97,7 @@ def _finding(results: ExperimentResults, ledger: Ledger, later: Ledger | None) -
         on = "each rank" if ledger.row.get("ranks") in (1, 2) else "most ranks"
         part = f"{WORDS[name].format(on)}, {with_interval(largest.loss * factor, low, high, unit)}"
         sure = largest.claimed < SIGNIFICANT
-        level = CONFIRMED if sure else OPEN
+        level = CLEAR if sure else OPEN
         if wide(largest) and not sure:
             text += f"; no loss is named: {part} is not certain"
         else:

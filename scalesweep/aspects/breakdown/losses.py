@@ -25,7 +25,7 @@ from scalesweep.aspects.steps.cause_words import (
 from scalesweep.aspects.steps.causes import Cause, PointCauses, point_causes
 from scalesweep.core.formatting import listed, number, with_interval
 from scalesweep.experiment.results import ExperimentResults, Row
-from scalesweep.findings.base import CONFIRMED, NOTE, OPEN, SILENT, Claim, Finding, claim_of, marked
+from scalesweep.findings.base import CLEAR, NOTE, OPEN, SILENT, Claim, Finding, claim_of, marked
 
 RULE = "largest loss"
 # What a term is called when it is a loss.
@@ -249,7 +249,7 @@ def _finding(results: ExperimentResults, ledger: Ledger) -> list[Finding]:
         text += f"; {who_is_faster(results, ledger)}"
     doubt = _rounded(results, ledger, largest.loss, why) or _doubt(results, ledger, term, sure)
     text += f"; not confirmed{doubt}." if doubt else "."
-    return [_loss_finding(results, ledger, OPEN if doubt else CONFIRMED, text, largest, term, why)]
+    return [_loss_finding(results, ledger, OPEN if doubt else CLEAR, text, largest, term, why)]
 
 
 def _abstained(

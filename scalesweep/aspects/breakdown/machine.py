@@ -21,7 +21,7 @@ from scalesweep.core.formatting import (
     with_interval,
 )
 from scalesweep.experiment.results import ExperimentResults, Key, Row
-from scalesweep.findings.base import CONFIRMED, NOTE, OPEN, Finding, claim_of, marked
+from scalesweep.findings.base import CLEAR, NOTE, OPEN, Finding, claim_of, marked
 from scalesweep.findings.differences import share_p
 
 
@@ -117,7 +117,7 @@ def _level(low: float | None, high: float | None) -> tuple[str, str]:
         return OPEN, "; not confirmed: without repeats of the runs and the probe it has no interval"
     if high >= 1:
         return OPEN, "; not confirmed to be less than all of it by its interval"
-    return CONFIRMED, ""
+    return CLEAR, ""
 
 
 def _computation(results: ExperimentResults, held: Held) -> list[Finding]:
@@ -155,10 +155,10 @@ def _exchange(results: ExperimentResults, held: Held) -> list[Finding]:
     text = (
         f"{_where(results, held)}the exchange moves {rate} {unit} of bus bandwidth, "
         f"{percent(reached.share, low, high)} of what this network gives to a message of "
-        f"{size_words(sent['message_bytes'])}{why}{words if level == CONFIRMED else ''}"
+        f"{size_words(sent['message_bytes'])}{why}{words if level == CLEAR else ''}"
     )
     finding = _ceiling_finding(results, held, EXCHANGE, level, text, reached)
-    if level == CONFIRMED and cause:
+    if level == CLEAR and cause:
         finding.evidence.update({"cause": cause, "do": advice})
     finding.evidence["table"] = "exchange"
     return [finding]

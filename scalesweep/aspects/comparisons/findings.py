@@ -1,7 +1,7 @@
 """What the table of comparisons says: which value is best, and one value over another."""
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from scalesweep.analysis.stats import ONE_REPEAT, SIGNIFICANT
@@ -10,7 +10,7 @@ from scalesweep.core.formatting import PHASES, counted, listed, number, text_of,
 from scalesweep.core.plan_format import parameter_of
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.findings.base import (
-    CONFIRMED,
+    CLEAR,
     NOTE,
     OPEN,
     SILENT,
@@ -115,7 +115,7 @@ def _best(results: ExperimentResults, rows: _Rows) -> Finding:
             f"Best {first.parameter}{at} is {value}: {_ratio(cited)} times the "
             f"{_label(results, first)} of the {next_}{cited.base_value}{lacking}."
         )
-        return _finding(results, cited, CONFIRMED, text, claim, measured)
+        return _finding(results, cited, CLEAR, text, claim, measured)
     return _finding(results, cited, OPEN, f"{measured}; {_why_open(rows)}.", claim)
 
 
@@ -153,7 +153,7 @@ def ratios(results: ExperimentResults) -> list[Finding]:
 def _one_ratio(results: ExperimentResults, row: Comparison) -> Finding:
     claim = _claim(row, row.p, "ratio")
     if row.p is not None and row.p <= SIGNIFICANT:
-        return _finding(results, row, CONFIRMED, f"{_over(results, row)}.", claim)
+        return _finding(results, row, CLEAR, f"{_over(results, row)}.", claim)
     why = f"{why_unconfirmed(row.how)}, " if row.p is None else "the interval includes 1, "
     text = f"{_over(results, row)}; {why}not confirmed."
     return _finding(results, row, OPEN, text, claim)
@@ -165,7 +165,7 @@ def _clearest(results: ExperimentResults, rows: _Rows) -> Finding:
     p = min(1.0, (1.0 if row.p is None else row.p) * len(rows))
     text = _over(results, row)
     text += f", the clearest of {counted(len(rows), 'point')}" if len(rows) > 1 else ""
-    level = CONFIRMED if p <= SIGNIFICANT else SILENT
+    level = CLEAR if p <= SIGNIFICANT else SILENT
     if row.question == INPUT and level == SILENT:
         level = OPEN
         text += "; not confirmed"
@@ -193,7 +193,7 @@ def _single_runs(results: ExperimentResults, rows: _Rows) -> Finding:
         text += f"; {side} in {most} of {len(pairs)} pairs (sign test, p = {number(p, 2)})"
     claim = claim_of(p, "sign test", rows[0].parameter)
     if p is not None and p < SIGNIFICANT:
-        return _finding(results, cited, CONFIRMED, f"{text}.", claim)
+        return _finding(results, cited, CLEAR, f"{text}.", claim)
     return _finding(results, cited, OPEN, f"{text}; not confirmed.", claim)
 
 
@@ -244,8 +244,8 @@ def _shortened(
     clear: list[Finding] = []
     open_: list[Finding] = []
     for finding in findings:
-        (clear if finding.level == CONFIRMED else open_).append(finding)
-    kept = [*clear[:MOST], *(replace(each, level=SILENT) for each in clear[MOST:])]
+        (clear if finding.state == CLEAR else open_).append(finding)
+    kept = [*clear[:MOST], *(replace(each, state=SILENT) for each in clear[MOST:])]
     if len(clear) > MOST:
         text = f"{parameter}: {counted(len(clear) - MOST, 'more clear row')} in the table."
         kept.append(Finding(results.name, clear[0].rule, NOTE, text, clear[0].evidence))
@@ -255,7 +255,7 @@ def _shortened(
     text = (
         f"{parameter}: {len(open_)} comparisons are not confirmed; the table has their intervals."
     )
-    return [*kept, replace(open_[0], text=text, claims=claims)]
+    return [*kept, replace(open_[0], sentence=text, unless="", claims=claims)]
 
 
 def _finding(
@@ -322,20 +322,17 @@ def _mean(results: ExperimentResults, row: Comparison) -> str:
     return with_interval(row.mean * measure.factor, None, None, measure.unit)
 
 
-_ALL: Sequence[str] = ("heatmap", "parameter", "groups", "compare-", "scaling", "overview-")
-_BEST: Mapping[str, Sequence[str]] = {
-    "best": _ALL, "threads": _ALL, "target": ("accuracy-",),
-    "energy": ("energy-phases", "accuracy-energy", "power-"),
-}  # fmt: skip
-_RATIO: Mapping[str, Sequence[str]] = {
-    "ratio": ("ratio-", "compare-"), "sites": ("sites-",),
-    "input cost": ("compare-input", "ratio-input"),
-    "final accuracy": ("accuracy-",), "cache": ("scaling", "parameter", "heatmap", "groups"),
-}  # fmt: skip
+_ALL = ("heatmap", "parameter", "groups", "compare-", "scaling", "overview-")
 RULES = (
-    Rule(best_choice, figures=_BEST),
-    Rule(ratios, figures=_RATIO),
-    Rule(averages, figures={"effects": ("groups", "heatmap", "compare-"),
-                            "medians": ("overview-", "scaling-")}),
-    Rule(benchmark_settings),
-)  # fmt: skip
+    Rule("best", best_choice, figures=_ALL, on_main=True),
+    Rule("threads", None, figures=_ALL, on_main=True),
+    Rule("energy", None, figures=("energy-phases", "accuracy-energy", "power-")),
+    Rule("ratio", ratios, figures=("ratio-", "compare-"), on_main=True),
+    Rule("sites", None, figures=("sites-",), on_main=True),
+    Rule("input cost", None, figures=("compare-input", "ratio-input")),
+    Rule("final accuracy", None, figures=("accuracy-",)),
+    Rule("cache", None, figures=("scaling", "parameter", "heatmap", "groups"), on_main=True),
+    Rule("effects", averages, figures=("groups", "heatmap", "compare-")),
+    Rule("medians", None, figures=("overview-", "scaling-")),
+    Rule("settings", benchmark_settings),
+)

@@ -6,8 +6,8 @@ from scalesweep.aspects.headroom.table import Headroom
 from scalesweep.core.formatting import PHASES, listed, number, percent, scaled_unit
 from scalesweep.experiment.results import ExperimentResults, Key
 from scalesweep.findings.base import (
+    ATTENTION,
     NOTE,
-    WARNING,
     Finding,
     Rule,
     declared_evidence,
@@ -64,8 +64,8 @@ def _finding(results: ExperimentResults, rows: Sequence[Headroom]) -> Finding:
     text += f"; not probed: {listed(unknown)}" if unknown else ""
     evidence = declared_evidence(results, row, _COLUMNS)
     evidence["key"] |= {"resource": row.resource, "phase": row.phase, "where": row.where}
-    level = WARNING if above else NOTE
+    level = ATTENTION if above else NOTE
     return Finding(results.name, RULE, level, marked(row.source, f"{text}."), evidence)
 
 
-RULES = (Rule(binding_resource, figures={RULE: ("headroom",)}),)
+RULES = (Rule(RULE, binding_resource, figures=("headroom",)),)

@@ -20,7 +20,7 @@ from scalesweep.core.formatting import percent, text_of
 from scalesweep.core.layouts import LAYOUT
 from scalesweep.experiment.measure import Measure
 from scalesweep.experiment.results import ExperimentResults
-from scalesweep.findings.base import CONFIRMED, Finding
+from scalesweep.findings.base import CLEAR, Finding
 
 MAX_SETTINGS = 4
 MAX_CHOICES = 9  # parameters of a layout that get columns of their own
@@ -51,7 +51,7 @@ def layout_card(results: ExperimentResults, findings: Sequence[Finding]) -> Layo
     clear = {
         (finding.evidence["setting"], finding.evidence["scale"])
         for finding in findings
-        if finding.rule == BEST and finding.level == CONFIRMED
+        if finding.rule == BEST and finding.state == CLEAR
     }
     rows = [row for of in settings.values() for row in of]
     choices = _choices(study)

@@ -14,7 +14,7 @@ from scalesweep.aspects.layouts.words import (
 from scalesweep.core.formatting import counted, number, percent
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.findings.base import (
-    CONFIRMED,
+    CLEAR,
     NOTE,
     OPEN,
     SILENT,
@@ -65,7 +65,7 @@ def _best(results: ExperimentResults, row: BestLayout, silent: bool) -> Finding:
             all_ = percent(row.ahead - 1)
             known += f" in repeats that did not choose them ({all_} in those that did)"
         clear = row.p <= SIGNIFICANT
-        level = CONFIRMED if clear else OPEN
+        level = CLEAR if clear else OPEN
         # How imported repeats were run is not known: those of one job differ less than jobs do.
         jobs = " if each repeat was a job of its own" if row.source == "imported" else ""
         said = f", clear of {rivals}{jobs}" if clear else f"; not clear of all {rivals}"
@@ -187,10 +187,9 @@ def _note(
     return Finding(results.name, rule, NOTE, marked(row.source, text), evidence, tuple(numbers))
 
 
-_FIGURES = {BEST: ("layouts-",), CARRIED: ("layouts-",), SPREAD: ("layouts-",)}
 RULES = (
-    Rule(best_layout, figures=_FIGURES),
-    Rule(carried_layouts),
-    Rule(spread_of_layouts),
-    Rule(failed_layouts),
+    Rule(BEST, best_layout, figures=("layouts-",)),
+    Rule(CARRIED, carried_layouts, figures=("layouts-",)),
+    Rule(SPREAD, spread_of_layouts, figures=("layouts-",)),
+    Rule(FAILED, failed_layouts),
 )

@@ -8,7 +8,7 @@ from scalesweep.analysis.slow_links import FEW, FEWEST_LINKS
 from scalesweep.aspects.links.table import BETWEEN, Pair
 from scalesweep.core.formatting import counted, number
 from scalesweep.experiment.results import ExperimentResults, Key
-from scalesweep.findings.base import CONFIRMED, NOTE, OPEN, Finding, Rule, marked
+from scalesweep.findings.base import CLEAR, NOTE, OPEN, Finding, Rule, marked
 
 RULE = "slow links"
 NAMED = 3
@@ -63,7 +63,7 @@ def _said(pairs: list[Pair]) -> Iterator[tuple[str, str, dict[str, float], dict[
         text = f"{len(others):,} of {counted(len(links), 'link')} {kind} are slow: another kind"
         yield NOTE, text, numbers, {}
         return
-    level = CONFIRMED if runs > 1 else OPEN
+    level = CLEAR if runs > 1 else OPEN
     for host in hosts:
         its = slow[[host in ends for ends in slow["ends"]]]
         times = float(its["times"].median())
@@ -106,4 +106,4 @@ def _finding(
     return Finding(results.name, RULE, level, marked(pair.source, f"{text}{at}."), evidence)
 
 
-RULES = (Rule(slow_links, figures={RULE: ("links",)}),)
+RULES = (Rule(RULE, slow_links, figures=("links",)),)

@@ -10,7 +10,7 @@ from scalesweep.aspects.machine_check.table import COLUMNS, Look
 from scalesweep.core.formatting import counted, percent
 from scalesweep.core.joined_experiments import BENCHMARK
 from scalesweep.experiment.results import ExperimentResults, Key
-from scalesweep.findings.base import NOTE, WARNING, Finding, Rule
+from scalesweep.findings.base import ATTENTION, NOTE, Finding, Rule
 from scalesweep.tables.canary_rates import WHEN, WORDS
 
 RULE = "canary"
@@ -65,7 +65,7 @@ def _between(
                 f"{results.describe(fast)} than at {results.describe(slow)}."
             )
             numbers = {"more": spread[2], "chance": spread[3]}
-            findings.append(_finding(results, WARNING, text, numbers))
+            findings.append(_finding(results, ATTENTION, text, numbers))
     return findings
 
 
@@ -83,7 +83,7 @@ def _during(
         f"{percent(abs(change.change), low, high)} {way}."
     )
     numbers = {"change": change.change, "low": change.low, "high": change.high}
-    return [_finding(results, WARNING, text, numbers)]
+    return [_finding(results, ATTENTION, text, numbers)]
 
 
 def _finding(
@@ -93,4 +93,4 @@ def _finding(
     return Finding(results.name, RULE, level, text, evidence)
 
 
-RULES = (Rule(canary),)
+RULES = (Rule(RULE, canary),)

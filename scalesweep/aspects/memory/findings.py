@@ -105,4 +105,4 @@ def _others(results: ExperimentResults, rows: list[MemoryRow]) -> list[Finding]:
     return [Finding(results.name, RULE, NOTE, marked(_source(rows), f"{text}."), evidence)]
 
 
-RULES = (Rule(memory_prediction, figures={RULE: ("memory",)}),)
+RULES = (Rule(RULE, memory_prediction, figures=("memory",)),)

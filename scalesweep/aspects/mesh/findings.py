@@ -44,4 +44,4 @@ def pipeline_idle(results: ExperimentResults) -> list[Finding]:
     return [Finding(results.name, RULE, NOTE, marked(most.source, f"{text}."), evidence)]
 
 
-RULES = (Rule(pipeline_idle),)
+RULES = (Rule(RULE, pipeline_idle),)

@@ -122,7 +122,8 @@ def _scored(results: ExperimentResults) -> list[Finding]:
 
 _FIGURES = ("scaling", "overview-")
 RULES = (
-    Rule(prediction, figures={RULE: _FIGURES, SCORED: _FIGURES}),
-    Rule(best_for_a_node_hour, figures={"node-hours": _FIGURES}),
-    Rule(predicted_target_times, figures={"predicted target": ("accuracy-",)}),
+    Rule(RULE, prediction, figures=_FIGURES, on_main=True),
+    Rule(SCORED, None, figures=_FIGURES, on_main=True),
+    Rule("node-hours", best_for_a_node_hour, figures=_FIGURES),
+    Rule("predicted target", predicted_target_times, figures=("accuracy-",)),
 )

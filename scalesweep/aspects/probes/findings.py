@@ -7,7 +7,7 @@ from scalesweep.aspects.probes.table import NetworkRow
 from scalesweep.core.formatting import scaled_unit, text_of, with_interval
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.findings.base import (
-    CONFIRMED,
+    CLEAR,
     NOTE,
     OPEN,
     Finding,
@@ -39,7 +39,7 @@ def _ceiling(results: ExperimentResults, ceiling: Ceiling) -> Finding:
     text += f" ({ceiling.how})" if ceiling.how else ""
     text += f"; not confirmed: {ceiling.open}" if ceiling.open else ""
     evidence = evidence_of(results, "points", ceiling.row, columns_of(main, RUN))
-    level = OPEN if ceiling.open else CONFIRMED
+    level = OPEN if ceiling.open else CLEAR
     text = marked(ceiling.row["source"], f"{text}.")
     return Finding(results.name, CEILING, level, text, evidence | {"figure": "sweep"})
 
@@ -79,7 +79,7 @@ def _network(results: ExperimentResults, ranges: Sequence[NetworkRow]) -> Findin
     text += f", as a {' or '.join(supported(results, last))}"
     text += "" if near else "; not confirmed: no formula is near all sizes"
     known = None not in (first.latency.low, last.bandwidth and last.bandwidth.low)
-    level = NOTE if not bandwidth else CONFIRMED if known and near else OPEN
+    level = NOTE if not bandwidth else CLEAR if known and near else OPEN
     evidence = {
         "experiment": results.name,
         "table": NetworkRow.TABLE,
@@ -94,6 +94,6 @@ def _network(results: ExperimentResults, ranges: Sequence[NetworkRow]) -> Findin
 
 
 RULES = (
-    Rule(machine_ceilings, figures={CEILING: ("sweep",)}),
-    Rule(network_fit, figures={NETWORK: ("network",)}),
+    Rule(CEILING, machine_ceilings, figures=("sweep",)),
+    Rule(NETWORK, network_fit, figures=("network",)),
 )

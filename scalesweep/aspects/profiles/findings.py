@@ -10,7 +10,7 @@ from scalesweep.aspects.profiles.timeline import TimelinePhase
 from scalesweep.aspects.profiles.traces import RankLateness
 from scalesweep.core.formatting import counted, finite, number, percent
 from scalesweep.experiment.results import ExperimentResults
-from scalesweep.findings.base import NOTE, WARNING, Finding, Rule, marked
+from scalesweep.findings.base import ATTENTION, NOTE, Finding, Rule, marked
 
 TIMELINE, LATE = "timeline", "late ranks"
 # A share of a step below this is not worth a sentence, and one that dominates begins here.
@@ -58,10 +58,10 @@ def _said(row: TimelinePhase, shares: Mapping[str, float]) -> Iterator[tuple[str
     """Level and words of what a timeline with these shares of a step shows."""
     if row.stalls:
         warnings = counted(row.stalls, "warning")
-        yield WARNING, f"ranks were missing for long ({warnings}): their batches may differ"
+        yield ATTENTION, f"ranks were missing for long ({warnings}): their batches may differ"
     if row.evictions:
         warnings = counted(row.evictions, "warning")
-        yield WARNING, f"more tensors than HOROVOD_CACHE_CAPACITY ({warnings}): raise it"
+        yield ATTENTION, f"more tensors than HOROVOD_CACHE_CAPACITY ({warnings}): raise it"
     known = {phase: shares[phase] for phase in _HOROVOD if phase in shares}
     lead = max(known, key=lambda phase: known[phase], default=IDLE)
     if lead in _MEANS and known.get(lead, 0.0) >= NOTABLE:
@@ -122,4 +122,4 @@ def _finding(
     return Finding(results.name, rule, level, marked(source, text), evidence)
 
 
-RULES = (Rule(timeline_signs), Rule(late_ranks))
+RULES = (Rule(TIMELINE, timeline_signs), Rule(LATE, late_ranks))

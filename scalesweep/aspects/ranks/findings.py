@@ -17,7 +17,7 @@ from scalesweep.aspects.ranks.stragglers import HIDDEN, Straggler, Times, rank_t
 from scalesweep.aspects.steps.causes import point_causes
 from scalesweep.core.formatting import counted, number, percent, with_interval
 from scalesweep.experiment.results import ExperimentResults
-from scalesweep.findings.base import CONFIRMED, NOTE, OPEN, Finding, Rule, marked
+from scalesweep.findings.base import CLEAR, NOTE, OPEN, Finding, Rule, marked
 
 RULE = "stragglers"
 MAX_SENTENCES = 6
@@ -124,7 +124,7 @@ def _slow(results: ExperimentResults, straggler: Straggler, times: Times, more: 
         "runs": straggler.runs,
     }
     evidence = _evidence(results, times, numbers, **key)
-    level = CONFIRMED if straggler.sure and not victim else OPEN
+    level = CLEAR if straggler.sure and not victim else OPEN
     return Finding(results.name, RULE, level, marked(times.row["source"], f"{text}."), evidence)
 
 
@@ -145,4 +145,4 @@ def _none(results: ExperimentResults, times: Times) -> Finding:
     return Finding(results.name, RULE, NOTE, marked(times.row["source"], f"{text}."), evidence)
 
 
-RULES = (Rule(slow_ranks, figures={RULE: ("ranks-",)}),)
+RULES = (Rule(RULE, slow_ranks, figures=("ranks-",)),)

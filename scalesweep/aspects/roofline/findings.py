@@ -6,7 +6,7 @@ from scalesweep.aspects.roofline.table import LayerRow
 from scalesweep.core.formatting import percent
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.findings.base import (
-    CONFIRMED,
+    CLEAR,
     NOTE,
     OPEN,
     Finding,
@@ -46,7 +46,7 @@ def _finding(results: ExperimentResults, point: PointRoofline) -> Finding:
     coverage = step.coverage or 0.0
     low, high = of_roof.low, of_roof.high
     reached = percent(of_roof.value, low, high)
-    level = CONFIRMED if high is not None and high < 1 and not step.growing else OPEN
+    level = CLEAR if high is not None and high < 1 and not step.growing else OPEN
     gaps = [layer for layer in point.layers if layer.bound != UNRATED and layer.least_ms]
     if not LEAST_COVERAGE <= coverage <= MOST_COVERAGE:
         level = NOTE
@@ -74,4 +74,4 @@ def _finding(results: ExperimentResults, point: PointRoofline) -> Finding:
     return Finding(results.name, RULE, level, text, evidence, claims=claims)
 
 
-RULES = (Rule(step_against_roof, figures={RULE: ("roofline",)}),)
+RULES = (Rule(RULE, step_against_roof, figures=("roofline",)),)

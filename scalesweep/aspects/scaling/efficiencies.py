@@ -2,13 +2,13 @@
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 from scalesweep.analysis.metrics import column
 from scalesweep.core.formatting import percent
 from scalesweep.experiment.results import ExperimentResults, Row, Series
-from scalesweep.findings.base import CONFIRMED, OPEN, Claim, Finding, claim_of
+from scalesweep.findings.base import CLEAR, DISAGREE, OPEN, Claim, Finding, claim_of
 from scalesweep.tables.comparisons import EFFICIENCY, Comparison
 
 # From this on an efficiency is no result to go by: published tables have such rows where the base
@@ -142,14 +142,17 @@ def _unsure(apart: float) -> str:
     )
 
 
-def resting_on_totals(results: ExperimentResults, findings: Sequence[Finding]) -> list[Finding]:
-    """The same findings; one on a main metric of which ranks print different totals is open."""
+def resting_on_totals(
+    results: ExperimentResults, findings: Sequence[Finding], on_main: Collection[str]
+) -> list[Finding]:
+    """The same findings; of the rules ``on_main``, and of losses, none is clear where ranks print
+    different totals of the main metric."""
     apart = _apart(results, results.main.metric) if results.main else 0.0
     if apart <= APART:
         return list(findings)
     return [
-        replace(finding, level=OPEN, text=f"{finding.text} Not confirmed: {_unsure(apart)}.")
-        if finding.level == CONFIRMED and (finding.on_main or finding.rule == "largest loss")
+        replace(finding, state=OPEN, reason=_unsure(apart), flags=(*finding.flags, DISAGREE))
+        if finding.state == CLEAR and finding.rule in {*on_main, "largest loss"}
         else finding
         for finding in findings
     ]  # fmt: skip

@@ -8,6 +8,7 @@ import math
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
+from scalesweep.analysis.multiple import VERDICTS
 from scalesweep.analysis.repeats import LIMIT, more_repeats
 from scalesweep.aspects.scaling.efficiencies import (
     Efficiency,
@@ -15,6 +16,7 @@ from scalesweep.aspects.scaling.efficiencies import (
     efficiency_columns,
 )
 from scalesweep.aspects.scaling.series_words import common_and_own, series_words
+from scalesweep.aspects.scaling.shares import RULE as STATED
 from scalesweep.aspects.scaling.shares import stated_efficiency
 from scalesweep.core.formatting import (
     PHASES,
@@ -28,7 +30,7 @@ from scalesweep.core.formatting import (
 from scalesweep.experiment.measure import Measure
 from scalesweep.experiment.results import ExperimentResults, Series
 from scalesweep.findings.base import (
-    CONFIRMED,
+    CLEAR,
     NOTE,
     OPEN,
     SILENT,
@@ -196,7 +198,7 @@ def _sentence(results: ExperimentResults, group: Sequence[Verdict]) -> Finding:
     measured = f"{point.at} {verb} {reached} {ideal}"
     # What one series alone is to be run at; of several none is said to be the one to run.
     who = series_words(results, [verdict.series for verdict in group])
-    level = CONFIRMED
+    level = CLEAR
     if lowest.kind == ABOVE:
         head = f"{who}: efficient up to {point.at}" if who else f"run {point.at}"
         text = f"{head}, the most that were measured: they {verb} {reached} {ideal}"
@@ -348,7 +350,7 @@ def _in_phase(
     if len(ordered) == 1:
         who = f", {first.label}" if first.label else ""
         text = f"{PHASES[phase]}{who}: {low.at} {verb} {low.text} {ideal}"
-        level = CONFIRMED if low.side in ("above", "below") else OPEN
+        level = CLEAR if low.side in ("above", "below") else OPEN
         text += "" if low.low is not None else ": not confirmed"
         text += f"; {low.odd}" if low.odd else ""
         if low.side == "straddles":
@@ -369,7 +371,7 @@ def _in_phase(
 
 _FIGURES = ("scaling", "overview-")
 RULES = (
-    Rule(scaling_verdict, figures={RULE: _FIGURES}),
-    Rule(other_phases, figures={OTHER_PHASES: _FIGURES}),
-    Rule(stated_efficiency),
+    Rule(RULE, scaling_verdict, part=VERDICTS, figures=_FIGURES, on_main=True),
+    Rule(OTHER_PHASES, other_phases, part=VERDICTS, figures=_FIGURES, on_main=True),
+    Rule(STATED, stated_efficiency),
 )

@@ -4,10 +4,10 @@ from scalesweep.aspects.score.table import UNCLEAR, Score
 from scalesweep.core.formatting import counted, number
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.findings.base import (
-    CONFIRMED,
+    ATTENTION,
+    CLEAR,
     NOTE,
     OPEN,
-    WARNING,
     Finding,
     Rule,
     declared_evidence,
@@ -45,7 +45,7 @@ def _finding(results: ExperimentResults, row: Score) -> Finding:
         text = _at_once(row, where)
         return Finding(results.name, "score", NOTE, marked(row.source, text), evidence)
     if row.score is not None:
-        level = CONFIRMED if row.standard else OPEN
+        level = CLEAR if row.standard else OPEN
         counts = "best and worst dropped"
         if row.dropped != 1:
             counts = f"{row.dropped} best and {row.dropped} worst dropped"
@@ -60,10 +60,10 @@ def _finding(results: ExperimentResults, row: Score) -> Finding:
             f"best {number(row.best, 4)} s, worst {worst}."
         )
     elif row.factor is None:
-        level = WARNING
+        level = ATTENTION
         text = f"No score{where}: its runs state several factors (scaling.json)."
     else:
-        level = WARNING
+        level = ATTENTION
         allowed = "one" if row.dropped == 1 else row.dropped
         text = (
             f"No score{where}: {missed:,} of {counted(runs, 'run')} missed the target; "
@@ -91,4 +91,4 @@ def _at_once(row: Score, where: str) -> str:
     )
 
 
-RULES = (Rule(score),)
+RULES = (Rule("score", score),)

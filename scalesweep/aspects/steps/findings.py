@@ -13,7 +13,7 @@ from scalesweep.aspects.steps.spread import OWN_WORK, Spread, step_curves, step_
 from scalesweep.core.formatting import counted, listed, percent
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.findings.base import (
-    CONFIRMED,
+    CLEAR,
     OPEN,
     Finding,
     Number,
@@ -152,7 +152,7 @@ def _drift_finding(
         "numbers": {change.name: change.value},
     }
     text = marked(spread.row["source"], f"{text}.")
-    return Finding(results.name, RULE, CONFIRMED if sure else OPEN, text, evidence, (change,))
+    return Finding(results.name, RULE, CLEAR if sure else OPEN, text, evidence, (change,))
 
 
 def _whose(ranks: list[Spread], changes: list[float]) -> str:
@@ -174,4 +174,4 @@ def _whose(ranks: list[Spread], changes: list[float]) -> str:
     return f" (the own work of {listed([f'rank {rank}' for rank in with_it], 4)} does)"
 
 
-RULES = (Rule(drift_in_runs, figures={RULE: ("steps",)}),)
+RULES = (Rule(RULE, drift_in_runs, figures=("steps",)),)

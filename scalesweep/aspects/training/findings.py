@@ -4,7 +4,7 @@ from scalesweep.analysis.metrics import column
 from scalesweep.aspects.training.input_share import data_loading, input_share
 from scalesweep.core.formatting import with_interval
 from scalesweep.experiment.results import ExperimentResults
-from scalesweep.findings.base import CONFIRMED, OPEN, Finding, Rule, evidence_of, marked
+from scalesweep.findings.base import CLEAR, OPEN, Finding, Rule, evidence_of, marked
 
 _STATS = ("mean", "low", "high")
 
@@ -28,12 +28,12 @@ def target_time(results: ExperimentResults) -> list[Finding]:
     text += ": a single run, not confirmed." if single else "."
     columns = [column(measure.metric, stat, "run") for stat in _STATS]
     evidence = evidence_of(results, "accuracy", row, columns)
-    level = OPEN if single else CONFIRMED
+    level = OPEN if single else CLEAR
     return [Finding(results.name, "target", level, marked(row["source"], text), evidence)]
 
 
 RULES = (
-    Rule(target_time, figures={"target": ("accuracy-",)}),
-    Rule(input_share, figures={"input share": ("ranks-input", "ranks-step-input", "phases-")}),
-    Rule(data_loading, figures={"data loading": ("phases-",)}),
+    Rule("target", target_time, figures=("accuracy-",)),
+    Rule("input share", input_share, figures=("ranks-input", "ranks-step-input", "phases-")),
+    Rule("data loading", data_loading, figures=("phases-",)),
 )

@@ -10,7 +10,7 @@ from scalesweep.aspects.training.table import curve_column
 from scalesweep.core.formatting import counted, finite, percent, with_interval
 from scalesweep.experiment.learning import learns
 from scalesweep.experiment.results import ExperimentResults, Key, Row
-from scalesweep.findings.base import CONFIRMED, OPEN, Finding, claim_of, evidence_of, marked
+from scalesweep.findings.base import CLEAR, OPEN, Finding, claim_of, evidence_of, marked
 from scalesweep.findings.differences import share_p
 
 # A share of the run spent loading data below this is not worth a sentence.
@@ -50,7 +50,7 @@ def input_share(results: ExperimentResults) -> list[Finding]:
     text += f", the most measured at {counted(len(shares), 'point')}" if len(shares) > 1 else ""
     text += "." if sure else f"; {without_interval(values)}, not confirmed."
     evidence = evidence_of(results, "epochs", row, ()) | {"numbers": numbers}
-    level = CONFIRMED if sure else OPEN
+    level = CLEAR if sure else OPEN
     return [Finding(results.name, "input share", level, marked(row["source"], text), evidence)]
 
 
@@ -75,7 +75,7 @@ def data_loading(results: ExperimentResults) -> list[Finding]:
     text += "." if sure else "; no interval, or a wide one: not confirmed."
     columns = ("share", "share_low", "share_high", "seconds", "seconds_low", "seconds_high")
     evidence = evidence_of(results, "phases", row, columns)
-    level = CONFIRMED if sure else OPEN
+    level = CLEAR if sure else OPEN
     ends = (row["share_low"], row["share_high"])
     p = share_p(row["share"], *ends, row.get("runs"), NOTABLE_LOADING)
     # The largest of so many.

@@ -8,8 +8,8 @@ from scalesweep.aspects.utilisation.table import Utilisation
 from scalesweep.core.formatting import counted, number, percent
 from scalesweep.experiment.results import ExperimentResults, Key
 from scalesweep.findings.base import (
+    ATTENTION,
     NOTE,
-    WARNING,
     Finding,
     Rule,
     declared_evidence,
@@ -33,7 +33,7 @@ def impossible_utilisation(results: ExperimentResults) -> list[Finding]:
         f"{results.describe(first.row)}: by {first.convention}'s count of FLOP {first.fault}; it "
         f"is left out{more}"
     )
-    return [_made(results, "impossible_utilisation", WARNING, first, text, ("peak",))]
+    return [_made(results, "impossible_utilisation", ATTENTION, first, text, ("peak",))]
 
 
 def printed_utilisation(results: ExperimentResults) -> list[Finding]:
@@ -129,7 +129,7 @@ def _made(
 
 
 RULES = (
-    Rule(impossible_utilisation),
-    Rule(printed_utilisation),
-    Rule(best_utilisation),
+    Rule("impossible_utilisation", impossible_utilisation),
+    Rule("printed_utilisation", printed_utilisation),
+    Rule("utilisation", best_utilisation),
 )

@@ -37,7 +37,7 @@ def warmup(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Aspect]:
     from scalesweep.aspects import warmup  # type: ignore[attr-defined]
 
     monkeypatch.setattr(registry, "ASPECTS", (*registry.ASPECTS, warmup.ASPECT))
-    caches = (find._rules, experiment_part._sections)
+    caches = (find.rules, experiment_part._sections)
     for cached in caches:
         cached.cache_clear()
     yield warmup.ASPECT
@@ -52,7 +52,7 @@ def warmup(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Aspect]:
 def test_the_aspect_reaches_tables_figures_findings_and_page(
     warmup: Aspect, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(find, "ORDER", (*order.ORDER, "slow_first_epoch"))
+    monkeypatch.setattr(find, "ORDER", (*order.ORDER, "warmup"))
     root = make_results(tmp_path / "results", [Fake("io", {"ranks": [1, 2, 4]}, scaling="weak")])
     (entry,) = read_plan(root / "plan.json")["experiments"]
     results = load_results(entry, root / "tables")
@@ -63,12 +63,15 @@ def test_the_aspect_reaches_tables_figures_findings_and_page(
     findings = find.find(results)
     write_tables({"io": {"findings": findings_table(results, findings)}}, root / "tables")
     (finding,) = [item for item in findings if item.rule == "warmup"]
-    assert "the slowest start" in finding.text and finding.numbers[0].value == table["ratio"].max()
+    assert (
+        finding.sentence.startswith("The slowest start")
+        and finding.numbers[0].value == table["ratio"].max()
+    )
     page = render(root)
     index = json.loads((root / "figures" / "io" / "index.json").read_text())
     assert "warmup" in [figure["name"] for figure in index]
     assert (
-        ">Start-up</h3>" in page and "First / later epochs" in page and "the slowest start" in page
+        ">Start-up</h3>" in page and "First / later epochs" in page and "The slowest start" in page
     )
     assert registry.shown_tables()["warmup"] == warmup.tables["warmup"]
 
@@ -76,5 +79,5 @@ def test_the_aspect_reaches_tables_figures_findings_and_page(
 def test_a_rule_without_a_place_in_the_order_is_named(warmup: Aspect, tmp_path: Path) -> None:
     root = make_results(tmp_path / "results", [Fake("io", {"ranks": [1, 2]}, scaling="weak")])
     (entry,) = read_plan(root / "plan.json")["experiments"]
-    with pytest.raises(RuntimeError, match=r"order\.py.*slow_first_epoch"):
+    with pytest.raises(RuntimeError, match=r"order\.py.*warmup"):
         find.find(load_results(entry, root / "tables"))

@@ -21,8 +21,7 @@ from scalesweep.core.joined_experiments import (
 from scalesweep.core.plan_format import Plan
 from scalesweep.core.shown_plan import shown
 from scalesweep.experiment.results import ExperimentResults
-from scalesweep.findings.general import other_main_metric
-from scalesweep.findings.precision import until_precise
+from scalesweep.findings.general import other_main_metric, until_precise
 from scalesweep.planning.plan import build_plan
 from scalesweep.report.sections import fixed_parameters
 from scalesweep.state.run_state import RunState
@@ -124,7 +123,7 @@ def test_benchmarks_are_compared_in_metrics_of_one_meaning(both: Callable[..., C
     points = pd.DataFrame({"ranks": [1], "benchmark": ["toy"], "even_mean_run": [1.0]})
     about = ExperimentResults({**entry, "main_metric": "odd"}, {"points": points})
     (note,) = other_main_metric(about)
-    assert note.text.startswith("No run has the main metric, odd, or the benchmarks mean different")
+    assert note.subject == "odd" and note.reason
     assert [metric for metric, _ in data.measures] == ["images"]
     table = frame_of(comparison_rows(data, data.points()))
     assert table is not None
@@ -136,7 +135,7 @@ def test_benchmarks_are_compared_in_metrics_of_one_meaning(both: Callable[..., C
         {"ranks": [1, 1], "benchmark": ["toy", "toy_fast"], "repeats": 2, "source": "measured"}
     )
     (note,) = benchmark_settings(ExperimentResults(entry, {"points": points}))
-    assert "threads (3, 1)" in note.text
+    assert "threads (3, 1)" in note.sentence
     # Of one that has finished there is no comparison, and sentences on it name it.
     alone = ExperimentResults(entry, {"points": points[:1], "scaling": points[:1]})
     assert benchmark_settings(alone) == []
@@ -163,11 +162,9 @@ def test_each_point_is_repeated_until_it_is_precise(both: Callable[..., Campaign
     (entry,) = shown(plan)["experiments"]
     results = ExperimentResults(entry, {})
     assert results.level > 0.95
-    wide, note = until_precise(results)
-    assert wide.text.startswith("1 point stayed wide") and "benchmark toy_fast" in wide.text
-    assert note.text.startswith(
-        "3 of 4 points within ±5 % of the main metric after 12 runs (3 to 6"
-    )
+    (wide,) = until_precise(results)
+    assert "benchmark toy_fast" in wide.subject
+    assert [number.value for number in wide.numbers] == [4, 0.05, 3, 0.04]
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from matplotlib.figure import Figure
 from scalesweep.analysis.factors import fold_axes
 from scalesweep.aspects import draw as figures_module
 from scalesweep.aspects.draw import draw, write_figures
-from scalesweep.aspects.find import figure_beginnings, find
+from scalesweep.aspects.find import find
 from scalesweep.aspects.scaling import figure as scaling
 from scalesweep.aspects.scaling.figure import MAX_SERIES_FIGURES
 from scalesweep.core.plan_format import read_plan
@@ -27,8 +27,8 @@ from scalesweep.figures.lines import group_figures
 from scalesweep.figures.missing import missing_words
 from scalesweep.figures.style import Drawing, log_axis, look, parameter_axis
 from scalesweep.figures.svg import tidy_svg
-from scalesweep.findings.base import figure_of
 from tests.fakes.drawn import figures_of
+from tests.fakes.finding_rows import figure_for
 from tests.fakes.pages import render as render_page
 from tests.fakes.pages import visible
 from tests.fakes.results import Fake, demo, make_results
@@ -268,7 +268,7 @@ def test_findings_link_to_the_figure_of_their_series(
     study = one(tmp_path, Fake("e", {"ranks": [1, 2], "batch_size": [1, 2]}, "weak"))
     figures = {drawing.name: drawing.shows for drawing in draw(study)}
     linked = {
-        finding.evidence["key"]["batch_size"]: figure_of(finding, figures, figure_beginnings())
+        finding.evidence["key"]["batch_size"]: figure_for(finding, figures)
         for finding in find(study)
         if finding.rule == "verdict"
     }

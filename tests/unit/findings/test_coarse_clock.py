@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from scalesweep.findings.base import CONFIRMED, OPEN, Finding
+from scalesweep.findings.base import CLEAR, OPEN, Finding
 from tests.acceptance.faults import Arrays, Fault, Noise, always, every
 from tests.unit.findings.test_planted_steps import faulty, measured
 
@@ -28,17 +28,19 @@ def test_rounding_is_no_cause(tmp_path: Path) -> None:
     """15 % of a step: nothing late is planted, or a rank is late by a third of the resolution."""
     for place, faults in enumerate(({}, {"compute": always(3, 5)})):
         found = said(tmp_path / str(place), 10, **faults)
-        assert found and not [one for one in found if one.level == CONFIRMED], found
-        named = [one for one in found if "counts in steps of 10.0 ms" in one.text]
-        assert named and all(one.level == OPEN for one in named)
-        assert "% of a step, and" in named[0].text and "may be its rounding" in named[0].text
+        assert found and not [one for one in found if one.state == CLEAR], found
+        named = [one for one in found if "counts in steps of 10.0 ms" in one.sentence]
+        assert named and all(one.state == OPEN for one in named)
+        assert (
+            "% of a step, and" in named[0].sentence and "may be its rounding" in named[0].sentence
+        )
 
 
 @pytest.mark.slow
 def test_what_is_well_above_the_resolution_stays_clear(tmp_path: Path) -> None:
     found = said(tmp_path / "coarse", 10, compute=always(60, 5))
-    assert any(one.level == CONFIRMED and "rank 5 computes 60" in one.text for one in found), found
+    assert any(one.state == CLEAR and "rank 5 computes 60" in one.sentence for one in found), found
     found = said(tmp_path / "stalls", 10, checkpoint=every(300, 10, 0), compute=every(200, 10, 3))
-    assert any(one.level == CONFIRMED and "ank 0 spends 300 ms" in one.text for one in found), found
+    assert any(one.state == CLEAR and "ank 0 spends 300 ms" in one.sentence for one in found), found
     found = said(tmp_path / "fine", 1, compute=always(10, 5))
-    assert any(one.level == CONFIRMED and "rank 5 computes" in one.text for one in found), found
+    assert any(one.state == CLEAR and "rank 5 computes" in one.sentence for one in found), found

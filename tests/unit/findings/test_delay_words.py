@@ -60,7 +60,7 @@ def test_what_is_said_of_delays_was_observed(tmp_path: Path, name: str) -> None:
     spans = CHECKPOINTS if "checkpoint" in program.faults else ("between",)
     _, _, found = measured(tmp_path, program, spans, ranks=4)
     assert re.search(sentence, said_of_loss(found)), said_of_loss(found)
-    assert not [one for one in found if "first 1 of" in one.text]
+    assert not [one for one in found if "first 1 of" in one.sentence]
 
 
 def test_a_stall_of_another_rank_in_each_run_is_said_so(tmp_path: Path) -> None:
@@ -105,7 +105,7 @@ def test_what_may_be_nothing_is_not_said_to_hide_what_is_clear(tmp_path: Path) -
     )
     sentence = r"because rank 1 computes \S+ ms longer in every step and rank 0 waits \S+ ms longer"
     assert re.search(sentence, said_of_loss(found)), said_of_loss(found)
-    assert not any("stalls" in one.text for one in found if one.level == "confirmed")
+    assert not any("stalls" in one.sentence for one in found if one.state == "clear")
 
 
 def test_a_rank_that_prints_fewer_steps_is_named(tmp_path: Path) -> None:
@@ -114,5 +114,5 @@ def test_a_rank_that_prints_fewer_steps_is_named(tmp_path: Path) -> None:
             values[50:, 2] = np.nan
 
     _, _, found = measured(tmp_path, Program(), ranks=4, changed=ends_early)
-    warnings = [one.text for one in found if one.rule == "warnings"]
+    warnings = [one.reason for one in found if one.rule == "warnings"]
     assert any("rank 2 has 50 of 60 steps in step_times;" in text for text in warnings), warnings

@@ -1,10 +1,19 @@
-"""Claims are judged together: Holm by hand."""
+"""Claims are judged together, part by part: Holm by hand."""
 
 import pytest
 
-from scalesweep.analysis.multiple import holm_cut
-from scalesweep.findings.base import CONFIRMED, OPEN, SILENT, Claim, Finding, claim_of
-from scalesweep.findings.family import LEVELS, OTHERS, clear_to, judged
+from scalesweep.analysis.multiple import OTHERS, VERDICTS, holm_cut
+from scalesweep.findings.base import (
+    CLEAR,
+    OPEN,
+    SILENT,
+    Claim,
+    Finding,
+    claim_of,
+)
+from scalesweep.findings.family import judged
+
+PARTS = {"ratio": OTHERS, "verdict": VERDICTS}
 
 
 def test_holm_steps_down_until_one_fails() -> None:
@@ -15,31 +24,27 @@ def test_holm_steps_down_until_one_fails() -> None:
     assert holm_cut([], 0.05) == holm_cut([0.01], 0.05) == 0.05
 
 
-LEVEL = LEVELS[OTHERS]
+def made(p: float, name: str, state: str = CLEAR, rule: str = "ratio") -> Finding:
+    return Finding("e", rule, state, claims=(Claim((name,), p),))
 
 
-def made(p: float, name: str, level: str = CONFIRMED, unless: str = "") -> Finding:
-    return Finding("e", "ratio", level, f"{name}.", claims=(Claim((name,), p),), unless=unless)
+@pytest.mark.parametrize(
+    ("others", "states"),
+    [
+        # At 1 %: 0.001 <= 0.01/4, 0.004 > 0.01/3; what is silent counts, too.
+        ([made(0.008, "c"), made(1.0, "d", SILENT)], [CLEAR, OPEN, OPEN]),
+        # Sentences on one test share its claim.
+        ([made(0.004, "b")], [CLEAR, CLEAR, CLEAR]),
+        # A part is not paid for by another.
+        ([made(0.5, str(n), rule="verdict") for n in range(20)], [CLEAR, CLEAR] + [OPEN] * 20),
+    ],
+)
+def test_what_does_not_stand_among_all_is_open(others: list[Finding], states: list[str]) -> None:
+    said = judged([made(0.001, "a"), made(0.004, "b"), *others], PARTS)
+    assert [finding.state for finding in said] == states
+    assert said[0].p == 0.001
+    assert all(bool(finding.reason) == (finding.state == OPEN) for finding in said)
 
 
-def test_what_does_not_stand_among_all_is_not_confirmed() -> None:
-    found = [made(0.001, "a"), made(0.004, "b"), made(0.008, "c", unless="C was measured")]
-    a, b, c = judged([*found, made(1.0, "d", SILENT)])
-    assert (a.level, b.level, c.level) == (CONFIRMED, OPEN, OPEN)
-    assert (b.text, c.text) == ("b; not confirmed.", "C was measured; not confirmed.")
-    assert a.evidence["claim"] == {"p": 0.001, "clear_to": pytest.approx(LEVEL / 3), "claims": 4}
-    assert clear_to([a, b], "ratio") == pytest.approx(LEVEL / 3)
-    # The same without the others: what is silent counts, too.
-    assert [one.level for one in judged(found[1:2])] == [CONFIRMED]
-
-
-def test_sentences_on_one_test_share_its_claim() -> None:
-    same = [made(0.008, "a"), made(0.008, "a")]
-    assert [one.level for one in judged(same)] == [CONFIRMED, CONFIRMED]
+def test_what_nothing_tests_is_never_clear() -> None:
     assert claim_of(float("nan"), "a").p == claim_of(None, "a").p == 1
-
-
-def test_a_verdict_is_not_paid_for_by_other_claims() -> None:
-    verdict = Finding("e", "verdict", CONFIRMED, "v.", claims=(Claim(("v",), 0.019),))
-    found = judged([verdict, *(made(0.5, str(name)) for name in range(20))])
-    assert found[0].level == CONFIRMED

@@ -1,19 +1,23 @@
 """Every rule, with data where it holds and data where it must not."""
 
+from collections.abc import Callable
 from typing import Any
+
+import pytest
 
 from scalesweep.aspects.find import find
 from scalesweep.experiment.results import ExperimentResults
+from scalesweep.findings.base import Finding
 from scalesweep.findings.general import (
     coverage,
     other_main_metric,
     outlier_runs,
     oversubscribed,
+    until_precise,
     waiting,
     warnings,
 )
-from scalesweep.findings.precision import until_precise
-from tests.fakes.finding_rows import T, only, said, scaling, study, value
+from tests.fakes.finding_rows import T, only, said, scaling, study, told, value
 
 
 def repeats(*points: tuple[str, str, float | None]) -> dict[str, Any]:
@@ -27,21 +31,15 @@ def repeats(*points: tuple[str, str, float | None]) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def test_points_that_stayed_wide_are_named_the_widest_first() -> None:
+def test_points_that_stayed_wide_are_counted_and_the_widest_is_named() -> None:
     rows = [{"a": name, **value("later", (1.0, 0.9, 1.1))} for name in "xyz"]
     known = repeats(("x", "wide", 0.03), ("y", "precise", 0.01), ("z", "wide", 0.05))
-    wide, rule = until_precise(study(rows, repeats=known))
-    assert wide.level == "warning" and rule.level == "note"
-    assert "2 points stayed wide, beyond ±2 % of total throughput: " in wide.text
-    assert wide.text.index("a z: ±5 %") < wide.text.index("a x: ±3 % after 6 repeats")
-    assert "1 of 3 points within ±2 %" in rule.text and "Student's t at 96.8 %" in rule.text
-
-
-def test_nothing_is_said_of_fixed_repeats_and_no_point_is_wide_that_is_precise() -> None:
-    rows = [{"a": "y", **value("later", (1.0, 0.9, 1.1))}]
+    found = told(until_precise(study(rows, repeats=known)))
+    assert found.state == "attention"
+    assert found.sentence == "Points within ±2.0 %: 1 of 3; at a z it stays ±5.0 %."
     assert until_precise(study(rows)) == []
-    (rule,) = until_precise(study(rows, repeats=repeats(("y", "precise", 0.01))))
-    assert rule.level == "note"
+    found = told(until_precise(study(rows, repeats=repeats(("y", "precise", 0.01)))))
+    assert found.state == "note" and found.sentence.endswith("1 of 1.")
 
 
 # --- waiting, outliers, warnings, coverage ---
@@ -60,8 +58,10 @@ def waits(*shares: float, ranks: int = 4) -> ExperimentResults:
 
 
 def test_notable_waiting_is_told() -> None:
-    found = only(waiting(waits(0.59, 0.6, 0.61)))
-    assert "at 4 ranks a rank waits 40 [37, 42] %" in found.text
+    found = told(waiting(waits(0.59, 0.6, 0.61)))
+    assert found.sentence == (
+        "Waiting of a rank for slower ones, later epochs, 4 ranks: 40 [37, 42] %."
+    )
 
 
 def test_waiting_must_be_notable_and_sure() -> None:
@@ -77,61 +77,44 @@ def test_what_stands_for_a_main_metric_that_no_run_has_is_named() -> None:
     rows = [{"a": 1, **rates, "step_mean_run": 2.0}]
     assert other_main_metric(study(rows)) == []
     assert other_main_metric(study(rows, main_metric="rate_learner")) == []
-    (finding,) = other_main_metric(study(rows, main_metric="rate"))
-    assert finding.text == (
-        "No run has the main metric, rate: figures and sentences are about rate_actor; to choose, "
-        "write main_metric: rate_actor or main_metric: rate_learner."
-    )
+    found = told(other_main_metric(study(rows, main_metric="rate")))
+    assert found.sentence == "No run has the main metric rate; shown instead is rate_actor."
+    assert "`main_metric: rate_actor` or `main_metric: rate_learner`" in found.next
 
 
-def test_outliers_are_named() -> None:
+@pytest.mark.parametrize(
+    ("rule", "column"), [(outlier_runs, "outlier"), (warnings, "warnings")], ids=["far", "warned"]
+)
+def test_runs_to_look_at_are_counted_and_named(
+    rule: Callable[[ExperimentResults], list[Finding]], column: str
+) -> None:
     rows = [{"a": 1, **value("later", (10, 9, 11))}]
-    runs = [{"run_id": "r0", "a": 1, "outlier": "far"}, {"run_id": "r1", "a": 1, "outlier": None}]
-    found = only(outlier_runs(study(rows, runs=runs)))
-    assert found.level == "warning" and "r0 (a 1)" in found.text and "r1" not in found.text
-    assert outlier_runs(study(rows, runs=runs[1:])) == []
+    runs = [{"run_id": f"r{i}", "a": 1, column: "far" if i else None} for i in range(3)]
+    found = told(rule(study(rows, runs=runs)))
+    assert found.state == "attention" and found.subject == "r1 and r2"
+    assert found.numbers[0].value == 2
+    assert rule(study(rows, runs=runs[:1])) == []
 
 
-def test_warnings_are_told() -> None:
+def test_warnings_are_told_as_the_reason() -> None:
     rows = [{"a": 1, **value("later", (10, 9, 11))}]
-    runs = [{"run_id": "r0", "a": 1, "warnings": "epochs still drift"}]
-    assert "epochs still drift" in only(warnings(study(rows, runs=runs))).text
-    assert warnings(study(rows, runs=[{"run_id": "r0", "a": 1, "warnings": None}])) == []
-
-
-def test_a_warning_is_called_what_it_is_and_how_many_runs_have_it() -> None:
-    """A unit is no steady state, and ranks that disagree are told in the report too."""
-    rows = [{"a": 1, **value("later", (10, 9, 11))}]
-    said = ["metric 'x' is left out: it is in 'ms', in most runs in 's'", "epochs still drift"]
-    runs = [{"run_id": f"r{i}", "a": 1, "warnings": said[i > 0]} for i in range(3)]
-    assert only(warnings(study(rows, runs=runs))).text == (
-        f"3 runs with a warning: {said[1]} (2 runs); and {said[0]} (1 run)."
-    )
+    texts = ["metric 'x' is left out: it is in 'ms', in most runs in 's'", "epochs still drift"]
+    runs = [{"run_id": f"r{i}", "a": 1, "warnings": texts[i > 0]} for i in range(3)]
+    assert only(warnings(study(rows, runs=runs))).reason == f"{texts[1]}; {texts[0]}"
 
 
 def test_coverage_counts_everything() -> None:
     s = study([{"a": i, **value("later", (10, 9, 11))} for i in range(4)])
-    found = only(coverage(s))
-    assert (found.level, found.text) == ("note", "Coverage: 4 of 4 runs done.")
+    found = told(coverage(s))
+    assert (found.state, found.sentence) == ("note", "Runs done: 4 of 4.")
     s.entry["runs"][0].update(status="failed", cause="TIMEOUT")
     s.entry["runs"][1].update(status="new")
-    s.entry["excluded"].append({"point": {"a": 9}, "reason": "no"})
-    found = only(coverage(s))
-    assert found.level == "warning"
-    assert found.text == (
-        "Coverage: 2 of 4 runs done, 1 failed (TIMEOUT 1), 1 pending, 1 point excluded."
-    )
-
-
-def test_coverage_names_stale_and_accepted_runs() -> None:
-    s = study([{"a": i, **value("later", (10, 9, 11))} for i in range(4)])
-    s.entry["runs"][0].update(status="stale", cause="program changed", detail="x was edited since")
-    s.entry["runs"][1].update(detail="accepted although size was 1, is 2")
-    found = only(coverage(s))
-    assert found.level == "warning" and found.text == (
-        "Coverage: 3 of 4 runs done (1 of them accepted although they differ from the plan), "
-        "1 stale (program changed)."
-    )
+    s.entry["runs"][2].update(status="stale", cause="program changed", detail="x was edited since")
+    s.entry["runs"][3].update(detail="accepted although size was 1, is 2")
+    found = told(coverage(s))
+    assert found.state == "attention" and found.flags == ("accepted although stale",)
+    assert found.sentence == "Runs done: 1 of 4, 1 failed, 1 pending, 1 stale."
+    assert found.reason == "TIMEOUT 1" and "`scalesweep run`" in found.next
 
 
 def test_oversubscribed_points_are_named() -> None:
@@ -139,26 +122,30 @@ def test_oversubscribed_points_are_named() -> None:
     assert oversubscribed(s) == []  # of a plan that knows no cores
     for run, load in zip(s.entry["runs"], (0.5, 1.0, 2.0), strict=True):
         run["threads_per_core"] = load
-    found = only(oversubscribed(s))
-    assert found.level == "warning" and found.text == (
-        "1 of 3 points oversubscribed, with more than one thread for each core of a node "
-        "(4 ranks: 2): their times also show how threads share a core."
+    found = told(oversubscribed(s))
+    assert found.state == "attention"
+    assert found.sentence == (
+        "More threads than cores at 1 points; threads per core at 4 ranks: 2."
     )
-    assert oversubscribed(s)[0].text in [one.text for one in find(s)]
+    assert found.sentence in [one.sentence for one in find(s)]
 
 
-def test_coverage_counts_what_an_import_refused_and_what_is_unfinished() -> None:
+@pytest.mark.parametrize(
+    ("refused", "unfinished", "sentence"),
+    [
+        (3, False, "Runs done: 2 of 2, 3 refused."),
+        (0, True, "Runs done: 1 of 2, 1 unfinished."),
+    ],
+)
+def test_coverage_counts_what_an_import_refused_and_what_is_unfinished(
+    refused: int, unfinished: bool, sentence: str
+) -> None:
     s = study([{"a": i, **value("later", (10, 9, 11))} for i in range(2)])
-    s.entry["refused"] = 3
-    found = only(coverage(s))
-    of = s.entry["benchmark"]
-    assert (found.level, found.text) == (
-        "warning", f"Coverage: 2 of 2 runs done, 3 more runs of {of} refused on import."
-    )  # fmt: skip
-    del s.entry["refused"]
-    s.entry["runs"][0].update(status="unfinished", cause="UNFINISHED")
-    found = only(coverage(s))
-    assert found.level == "warning" and "1 of 2 runs done, 1 unfinished, without" in found.text
+    s.entry["refused"] = refused
+    if unfinished:
+        s.entry["runs"][0].update(status="unfinished", cause="UNFINISHED")
+    found = told(coverage(s))
+    assert (found.state, found.sentence) == ("attention", sentence)
 
 
 def test_nothing_finished_gives_coverage_only() -> None:
@@ -167,10 +154,7 @@ def test_nothing_finished_gives_coverage_only() -> None:
     assert [finding.rule for finding in find(ExperimentResults(s.entry, {}))] == ["coverage"]
 
 
-def test_every_finding_carries_evidence() -> None:
-    s = scaling((0.9, 0.88, 0.92), (0.7, 0.68, 0.72))
-    findings = find(s)
+def test_every_finding_names_the_table_it_rests_on() -> None:
+    findings = find(scaling((0.9, 0.88, 0.92), (0.7, 0.68, 0.72)))
     assert [f.rule for f in findings] == ["verdict", "coverage"]
-    for finding in findings:
-        assert finding.evidence["experiment"] == "e"
-        assert finding.evidence["table"] in ("points", "scaling", "runs")
+    assert {f.evidence["table"] for f in findings} == {"scaling", "runs"}

@@ -10,7 +10,7 @@ import pytest
 
 from scalesweep.aspects.find import find
 from scalesweep.aspects.steps.causes import point_causes
-from scalesweep.findings.base import CONFIRMED
+from scalesweep.findings.base import CLEAR
 from tests.acceptance.faults import Arrays, Noise, Program, always, both, every
 from tests.fakes.planted_steps import planted_study
 from tests.unit.findings.test_planted_steps import clear, faulty, measured
@@ -77,7 +77,7 @@ def test_spans_that_cannot_be_are_refused_with_the_likely_cause(
 ) -> None:
     study, _, found = measured(tmp_path, Program(), changed=change)
     (warning,) = [one for one in found if one.rule == "warnings"]
-    assert words in warning.text
+    assert words in warning.reason
     assert not point_causes(study)
     assert not [row for row in study.rows("efficiency") if row["ranks"] == 2]
     assert not [one for one in found if one.rule == "drift in runs"]
@@ -96,7 +96,7 @@ def test_stamps_that_other_work_holds_back_are_no_clock_that_runs_wrong(
     quiet = Noise(step=0.05, run=0.01)
     short = Program(compute=3.0, read=0.1, exchange=0.5, inside=0.1)
     study, _, found = measured(tmp_path, short, changed=held_back, noise=quiet)
-    warnings = [one.text for one in found if one.rule == "warnings"]
+    warnings = [one.reason for one in found if one.rule == "warnings"]
     assert any("counted about" in text for text in warnings) == refused
     assert bool([row for row in study.rows("efficiency") if row["ranks"] == 2]) != refused
 
@@ -112,7 +112,7 @@ def test_a_cause_beside_a_rate_that_contradicts_it_is_open(tmp_path: Path, facto
     _, _, found = measured(tmp_path, faulty(compute=always(30, 1)), changed=change)
     assert not clear(found)
     causes = [one for one in found if one.rule == "causes"]
-    assert causes and all("contradict each other" in one.text for one in causes)
+    assert causes and all("contradict each other" in one.sentence for one in causes)
 
 
 @pytest.mark.parametrize("factor", [1.05, 0.9, 1.25])
@@ -121,7 +121,7 @@ def test_without_the_time_between_steps_a_clock_is_no_host_time(
 ) -> None:
     _, _, found = measured(tmp_path, Program(), spans=(), ranks=4, changed=runs_fast(factor))
     (warning,) = [one for one in found if one.rule == "warnings"]
-    assert "rank 1 counted about" in warning.text
+    assert "rank 1 counted about" in warning.reason
     assert not clear(found)
 
 
@@ -133,7 +133,7 @@ def test_steps_alone_in_milliseconds_are_no_distribution(tmp_path: Path) -> None
 
     study, _, found = measured(tmp_path, Program(), changed=alone)
     (warning,) = [one for one in found if one.rule == "warnings"]
-    assert "they look like milliseconds; write seconds" in warning.text
+    assert "they look like milliseconds; write seconds" in warning.reason
     assert not study.rows("steps")
 
 
@@ -141,7 +141,7 @@ def test_a_slow_clock_is_named_among_many_and_noise_of_stamps_is_none(tmp_path: 
     program = faulty(compute=both(always(30, 2), every(400, 10, 1)), between=every(300, 9, 3))
     found = find(planted_study(tmp_path / "slow", program, ranks=8, changed=runs_fast(0.9, 5)))
     (warning,) = [one for one in found if one.rule == "warnings"]
-    assert "rank 5 counted about 10 % less time than most others" in warning.text
+    assert "rank 5 counted about 10 % less time than most others" in warning.reason
     assert not clear(found)
 
     def late_stamps(arrays: Arrays) -> None:
@@ -181,9 +181,9 @@ def test_a_rate_that_contradicts_the_steps_is_shown_beside_them(tmp_path: Path, 
         assert not losses
         return
     (loss,) = losses
-    assert re.search(words, loss.text), loss.text
-    assert (loss.level == CONFIRMED) == (row in ("a pause", "other samples"))
-    assert ledger.contradicts == (loss.level != CONFIRMED)
+    assert re.search(words, loss.sentence), loss.sentence
+    assert (loss.state == CLEAR) == (row in ("a pause", "other samples"))
+    assert ledger.contradicts == (loss.state != CLEAR)
     if row != "other samples":  # one efficiency: the ledger's is the verdict's
         assert ledger.ideal is not None
         told = 0.93 * large / small
@@ -199,16 +199,16 @@ def test_steps_that_are_longer_than_their_samples_leave_no_part_clear(tmp_path: 
 
     _, _, found = measured(tmp_path, faulty(compute=always(30, 1)), changed=fast)
     (loss,) = [one for one in found if one.rule == "largest loss"]
-    assert re.search("no loss is named, because steps cannot take longer than the", loss.text)
-    assert loss.level != CONFIRMED
-    assert not [one for one in found if one.rule == "causes" and "of the ideal" in one.text]
+    assert re.search("no loss is named, because steps cannot take longer than the", loss.sentence)
+    assert loss.state != CLEAR
+    assert not [one for one in found if one.rule == "causes" and "of the ideal" in one.sentence]
 
 
 def test_stamps_out_of_order_are_refused_as_the_program_says(tmp_path: Path) -> None:
     notes = {"spans": {"out_of_order": 7}}
     found = find(planted_study(tmp_path, Program(), notes=notes))
     (warning,) = [one for one in found if one.rule == "warnings"]
-    assert "out of order in 7 steps" in warning.text
+    assert "out of order in 7 steps" in warning.reason
 
 
 @pytest.mark.parametrize("count", [8, 30, 60])
@@ -227,7 +227,9 @@ def test_of_ranks_that_do_not_meet_or_whose_clocks_disagree_none_is_late(
     assert not point_causes(study)
     assert not clear(found)
     (warning,) = [one for one in found if one.rule == "warnings"]
-    assert re.search("rank 1 counted about 4. % more time .* mode.synchronous: false", warning.text)
+    assert re.search(
+        "rank 1 counted about 4. % more time .* mode.synchronous: false", warning.reason
+    )
 
 
 def test_an_interval_that_says_nothing_is_not_stated(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 from scalesweep.analysis.step_account import TERMS, account_of, span_problem
 from scalesweep.aspects.breakdown.efficiency import PART
 from scalesweep.aspects.breakdown.table import EfficiencyRow
-from scalesweep.findings.base import CONFIRMED, Finding
+from scalesweep.findings.base import CLEAR, Finding
 from tests.acceptance.faults import Arrays, Program, always, every, planted_run
 from tests.unit.findings.test_planted_steps import Measured, faulty, measured
 
@@ -51,8 +51,8 @@ def test_a_wait_is_named_as_what_it_is(
 ) -> None:
     study, ledger, findings = shared(tmp_path, faulty(transfer=always(30, 0)), waits, notes)
     loss = loss_of(findings)
-    assert loss.level == CONFIRMED and loss.evidence["term"] == term
-    assert words in loss.text and ledger.parts[term].loss == pytest.approx(34, abs=2)
+    assert loss.state == CLEAR and loss.evidence["term"] == term
+    assert words in loss.sentence and ledger.parts[term].loss == pytest.approx(34, abs=2)
     # All terms are the measured step, and the parts of computation are that.
     whole = sum(part.value for part in ledger.parts.values())
     assert whole == pytest.approx(ledger.elapsed.value, rel=1e-6)
@@ -66,12 +66,12 @@ def test_a_slow_stage_is_named_and_one_rank_of_a_stage_is_no_stage(tmp_path: Pat
     notes = {"stages": 2}
     program = faulty(compute=always(40, 2, 3))
     loss = loss_of(shared(tmp_path / "stage", program, STAGES, notes, ranks=4)[2])
-    assert loss.level == CONFIRMED and loss.evidence["term"] == "persistent"
-    assert "because ranks 2 and 3 (pipeline stage 1) compute 40" in loss.text
+    assert loss.state == CLEAR and loss.evidence["term"] == "persistent"
+    assert "because ranks 2 and 3 (pipeline stage 1) compute 40" in loss.sentence
     loss = loss_of(
         shared(tmp_path / "rank", faulty(compute=always(40, 3)), STAGES, notes, ranks=4)[2]
     )
-    assert "because rank 3 computes 40" in loss.text and "stage" not in loss.text
+    assert "because rank 3 computes 40" in loss.sentence and "stage" not in loss.sentence
 
 
 def test_what_a_single_delay_costs_is_open_where_ranks_meet_within_a_step(tmp_path: Path) -> None:
@@ -80,9 +80,9 @@ def test_what_a_single_delay_costs_is_open_where_ranks_meet_within_a_step(tmp_pa
     for waits, notes, clear in ((GRADIENTS, {}, True), (STAGES, {"stages": 2}, False)):
         findings = shared(tmp_path / waits, program, waits, notes)[2]
         loss = loss_of(findings)
-        assert loss.evidence["term"] == "stalls" and (loss.level == CONFIRMED) == clear
-        assert ("ranks wait for each other within a step" in loss.text) != clear
-        sure = [e for e in findings if e.rule == "causes" and e.level == CONFIRMED]
+        assert loss.evidence["term"] == "stalls" and (loss.state == CLEAR) == clear
+        assert ("ranks wait for each other within a step" in loss.sentence) != clear
+        sure = [e for e in findings if e.rule == "causes" and e.state == CLEAR]
         assert not sure
 
 

@@ -7,8 +7,9 @@ import pandas as pd
 
 from scalesweep.aspects.make_tables import make_tables
 from scalesweep.experiment.results import ExperimentResults
-from scalesweep.findings.load import disturbed_runs, other_load
+from scalesweep.findings.general import disturbed_runs, other_load
 from scalesweep.tables.machine_load import LOAD, OTHERS, load_text
+from tests.fakes.finding_rows import told
 from tests.fakes.plan import whole_plan
 
 
@@ -37,13 +38,12 @@ def study(loads: dict[int, list[float | None]]) -> ExperimentResults:
 def test_disturbed_runs_are_counted_and_named() -> None:
     found = study({1: [0.01, 0.02, 0.4], 2: [0.12, 0.0, None]})
     assert [row["run_id"] for row in disturbed_runs(found)] == ["r1-2", "r2-0"]
-    (finding,) = other_load(found)
-    assert finding.level == "warning"
-    assert finding.text == (
-        "In 2 of 6 runs other processes used more than 10.0 % of the cores, at most 40.0 %: "
-        "r1-2 and r2-0; estimates are without 2; the load of 1 is not known."
+    finding = told(other_load(found))
+    assert finding.state == "attention" and finding.reason == "estimates leave out 2"
+    assert finding.sentence == (
+        "Other processes disturbed 2 of 6 runs, taking up to 40.0 % of the cores."
     )
-    assert finding.evidence["numbers"] == {"r1-2": 0.4, "r2-0": 0.12}
+    assert finding.evidence["key"]["run_id"] == ["r1-2", "r2-0"]
 
 
 def test_old_records_and_quiet_machines_say_nothing() -> None:

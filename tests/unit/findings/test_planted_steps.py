@@ -16,7 +16,7 @@ from scalesweep.aspects.find import find
 from scalesweep.aspects.steps.causes import PointCauses, point_causes
 from scalesweep.core.paths import REPO
 from scalesweep.experiment.results import ExperimentResults
-from scalesweep.findings.base import CONFIRMED, Finding
+from scalesweep.findings.base import CLEAR, Finding
 from scalesweep.report.card_content import card_of
 from tests.acceptance.faults import (
     Arrays,
@@ -32,7 +32,7 @@ from tests.acceptance.faults import (
 )
 from tests.fakes.planted_steps import planted_study
 
-CLEAR = ("largest loss", "causes", "stragglers")
+RULES = ("largest loss", "causes", "stragglers")
 
 
 def faulty(batch_ms: float = 0.0, phases: bool = False, **faults: Fault) -> Program:
@@ -130,7 +130,7 @@ def measured(
 
 
 def clear(found: list[Finding]) -> list[Finding]:
-    return [one for one in found if one.level == CONFIRMED and one.rule in CLEAR]
+    return [one for one in found if one.state == CLEAR and one.rule in RULES]
 
 
 @pytest.mark.parametrize("row", ROWS)
@@ -147,16 +147,16 @@ def test_a_planted_fault_is_named_with_rank_cause_and_size(tmp_path: Path, row: 
     whole = sum(part.value for part in ledger.parts.values())
     assert whole == pytest.approx(ledger.elapsed.value, rel=1e-6)
     (loss,) = [one for one in found if one.rule == "largest loss"]
-    assert loss.level == CONFIRMED
-    assert re.search(sentence, loss.text), loss.text
-    told = re.search(r"would reach (\d+) % of the ideal", loss.text)
+    assert loss.state == CLEAR
+    assert re.search(sentence, loss.sentence), loss.sentence
+    told = re.search(r"would reach (\d+) % of the ideal", loss.sentence)
     assert told is not None
     assert float(told[1]) == pytest.approx(reached, abs=1)
     # One fact, one sentence; and none about a victim.
     assert clear(found) == [loss]
-    assert "first epoch" not in loss.text
+    assert "first epoch" not in loss.sentence
     # The page's example is this one.
-    because = re.search("because (.*): without it", loss.text)
+    because = re.search("because (.*): without it", loss.sentence)
     (line,) = [
         one for one in (REPO / "docs" / "reference" / "step_causes.md").read_text().splitlines()
         if one.startswith(f"| {row} |") and f"| {term} {ledger.parts[term].value:.1f} |" in one
@@ -172,7 +172,7 @@ def test_a_straggler_of_a_program_that_waits_for_its_input_gains_nothing(tmp_pat
     assert gains["compute", "every"] == pytest.approx(0.6, abs=1)
     assert point.together.numbers["gain_ms"] == pytest.approx(35, abs=2)
     (loss,) = clear(found)
-    assert re.search("and 95 % also without this: rank 1 computes", loss.text)
+    assert re.search("and 95 % also without this: rank 1 computes", loss.sentence)
     assert card_of(study, found).next is not None
 
 
@@ -213,7 +213,7 @@ def test_without_a_loss_that_another_cause_hides_nothing_would_be_gained(
     program, spans, sentence = HIDDEN[row]
     _, _, found = measured(tmp_path, program, spans, ranks=4)
     (loss,) = clear(found)
-    assert re.search(sentence, loss.text), loss.text
+    assert re.search(sentence, loss.sentence), loss.sentence
 
 
 def test_a_small_straggler_among_ranks_that_scatter_as_much_gains_what_the_replay_says(
@@ -225,9 +225,9 @@ def test_a_small_straggler_among_ranks_that_scatter_as_much_gains_what_the_repla
     )
     study, _, found = measured(tmp_path, program, ranks=8, steps=200, noise=Noise(0.05, 0.02))
     (loss,) = [one for one in found if one.rule == "largest loss"]
-    assert re.search("because rank 5 computes 0.3\\S* ms longer in every step", loss.text)
+    assert re.search("because rank 5 computes 0.3\\S* ms longer in every step", loss.sentence)
     straggler = next(one for one in one_point(study).causes if one.cause == "compute")
-    told = re.search(r"would reach (\d+) % of the ideal", loss.text)
+    told = re.search(r"would reach (\d+) % of the ideal", loss.sentence)
     ledger = ledgers(study)[-1]
     assert ledger.ideal is not None and told is not None
     left = ledger.elapsed.value - straggler.numbers["gain_ms"]
@@ -243,7 +243,7 @@ def test_of_five_causes_that_hide_each_other_all_are_named(tmp_path: Path) -> No
     _, _, found = measured(tmp_path, faulty(**faults), spans, ranks=8)
     (loss,) = clear(found)
     for rank in range(1, 6):
-        assert f"rank {rank} " in loss.text
+        assert f"rank {rank} " in loss.sentence
 
 
 @pytest.mark.parametrize("same_rank", [True, False])
@@ -266,12 +266,12 @@ def test_a_part_that_differs_between_runs_is_not_said_of_all(
         return value / (1 + 0.15 * (ranks > 1))  # 10 of 67 ms
 
     _, _, found = measured(tmp_path, Program(), ranks=4, changed=other, rate=stated)
-    said = " ".join(one.text for one in found)
+    said = " ".join(one.sentence for one in found)
     if same_rank:
         assert "in a part of the 60 steps, another one in each run" in said
     else:
         assert re.search("A rank, another in each run, computes .* in a part of the 60", said)
-        assert not [one for one in clear(found) if "ranks 0, 1 and 2" in one.text]
+        assert not [one for one in clear(found) if "ranks 0, 1 and 2" in one.sentence]
 
 
 @pytest.mark.parametrize("ranks", [2, 4])
@@ -318,7 +318,7 @@ def test_another_slow_rank_in_each_run_is_not_clear(tmp_path: Path) -> None:
     (cause,) = one_point(study).causes
     assert not cause.same_ranks
     assert not [one for one in clear(found) if one.rule == "causes"]
-    assert any("another rank in each run" in one.text for one in found)
+    assert any("another rank in each run" in one.sentence for one in found)
 
 
 def at_step(*places: int) -> Any:
@@ -362,10 +362,10 @@ def test_a_single_stall_is_clear_only_in_the_same_step_of_each_run(
     )
     assert ledger.parts["stalls"].value == pytest.approx(50, abs=1)
     (loss,) = [one for one in found if one.rule == "largest loss"]
-    assert (loss.level == CONFIRMED) == sure, loss.text
-    assert re.search(words, loss.text), loss.text
+    assert (loss.state == CLEAR) == sure, loss.sentence
+    assert re.search(words, loss.sentence), loss.sentence
     causes = [one for one in found if one.rule == "causes"]
-    assert not causes if sure else re.search(words, causes[0].text)
+    assert not causes if sure else re.search(words, causes[0].sentence)
 
 
 def test_operations_with_side_effects_leave_no_cause_clear(tmp_path: Path) -> None:
@@ -373,15 +373,15 @@ def test_operations_with_side_effects_leave_no_cause_clear(tmp_path: Path) -> No
     program = ROWS["slow reader"][0]
     _, _, found = measured(tmp_path, program, notes=notes)
     (cause,) = [one for one in found if one.rule == "causes"]
-    assert cause.level != CONFIRMED
-    assert "PrintV2 in the step may have shifted its time stamps" in cause.text
+    assert cause.state != CLEAR
+    assert "PrintV2 in the step may have shifted its time stamps" in cause.sentence
 
 
 def test_one_repeat_confirms_no_cause(tmp_path: Path) -> None:
     _, _, found = measured(tmp_path, ROWS["slow reader"][0], repeats=1)
     assert not clear(found)
     (cause,) = [one for one in found if one.rule == "causes"]
-    assert "one run, not confirmed" in cause.text
+    assert "one run, not confirmed" in cause.sentence
 
 
 def test_asynchronous_training_has_no_causes(tmp_path: Path) -> None:

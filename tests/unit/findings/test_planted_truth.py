@@ -24,7 +24,7 @@ from tests.unit.findings.test_planted_steps import clear, faulty, measured
 
 def said_of_loss(found: Any) -> str:
     (loss,) = [one for one in found if one.rule == "largest loss"]
-    return str(loss.text)
+    return str(loss.sentence)
 
 
 def test_a_rank_faster_than_at_the_reference_makes_no_culprit_of_the_others(tmp_path: Path) -> None:
@@ -33,8 +33,8 @@ def test_a_rank_faster_than_at_the_reference_makes_no_culprit_of_the_others(tmp_
     assert "rank 1 computes" in text and "faster than at the reference" in text
     assert "rank 0" not in text and "134 %" not in text
     assert "the largest loss is transfer" in text
-    assert not [one for one in clear(found) if "ank 0" in one.text]
-    assert not [one for one in found if "134 %" in one.text]
+    assert not [one for one in clear(found) if "ank 0" in one.sentence]
+    assert not [one for one in found if "134 %" in one.sentence]
 
 
 def test_a_straggler_beside_a_faster_rank_costs_what_the_reference_says(tmp_path: Path) -> None:
@@ -50,7 +50,7 @@ def test_a_rank_that_drifts_into_being_late_is_not_always_the_slowest(tmp_path: 
         return max(0.0, 1.5 * (step - 20)) if rank == 1 else 0.0
 
     _, _, found = measured(tmp_path, faulty(compute=drifts))
-    assert not [one for one in found if "always the slowest" in one.text]
+    assert not [one for one in found if "always the slowest" in one.sentence]
 
 
 @pytest.mark.parametrize("steps", [1, 60])
@@ -64,9 +64,9 @@ def test_no_straggler_is_not_said_beside_a_clear_imbalance(tmp_path: Path, steps
     study, _, found = measured(
         tmp_path, faulty(compute=always(30, 1)), ranks=4, repeats=4, steps=steps, changed=half
     )
-    assert not [one for one in found if one.text.lower().startswith("no straggler")]
+    assert not [one for one in found if one.sentence.lower().startswith("no straggler")]
     if steps == 1:
-        assert [one for one in found if "is not decided" in one.text]
+        assert [one for one in found if "is not decided" in one.sentence]
     assert study.rows("ranks")
 
 
@@ -110,7 +110,7 @@ def test_runs_that_are_whole_are_used_and_the_others_are_named(
             change(arrays)
 
     study, _, found = measured(tmp_path, faulty(compute=always(30, 1)), repeats=6, changed=half)
-    assert any(words in one.text for one in found if one.rule == "warnings")
+    assert any(words in one.reason for one in found if one.rule == "warnings")
     (point,) = point_causes(study)
     assert [(one.cause, list(one.ranks)) for one in point.causes] == [("compute", [1])]
     assert point.repeats == 3

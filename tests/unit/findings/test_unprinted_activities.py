@@ -40,7 +40,7 @@ def test_an_activity_that_the_reference_does_not_print_is_a_loss(tmp_path: Path,
     part = ledger.parts[term]
     assert part.loss == pytest.approx(part.value)
     (loss,) = [one for one in clear(found) if one.rule == "largest loss"]
-    assert re.search(sentence, loss.text), loss.text
+    assert re.search(sentence, loss.sentence), loss.sentence
 
 
 def test_an_activity_that_the_reference_may_have_without_a_name_is_no_largest_loss(
@@ -65,8 +65,8 @@ def test_an_activity_that_the_reference_may_have_without_a_name_is_no_largest_lo
     text = said_of_loss(found)
     assert "no loss is named: checkpoints takes 30" in text
     assert not [one for one in clear(found) if one.rule == "largest loss"]
-    assert not [one for one in found if re.search(r"reach 1[0-9]\d % of the ideal", one.text)]
-    assert [one for one in found if "ms shorter, below the ideal (the reference" in one.text]
+    assert not [one for one in found if re.search(r"reach 1[0-9]\d % of the ideal", one.sentence)]
+    assert [one for one in found if "ms shorter, below the ideal (the reference" in one.sentence]
 
 
 def test_a_checkpoint_that_the_reference_has_too_is_taken_from_both(tmp_path: Path) -> None:
@@ -85,7 +85,7 @@ def test_a_checkpoint_that_the_reference_has_too_is_taken_from_both(tmp_path: Pa
         alone=same,
         rate=lambda ranks, value: value / (1 + 30 / 62.6 * (ranks == 1)),
     )
-    (text,) = [one.text for one in found if "rite checkpoints" in one.text]
+    (text,) = [one.sentence for one in found if "rite checkpoints" in one.sentence]
     assert re.search(r"shorter and reach 7[123] % of the ideal, without it there too \(", text), (
         text
     )
@@ -107,4 +107,4 @@ def test_logs_that_the_reference_may_write_without_a_name_make_nobody_faster(
         rate=lambda ranks, value: value / (1 + 20 / 62.6 * (ranks == 1)),
     )
     assert "no loss is named: logging takes 20" in said_of_loss(found)
-    assert not [one.text for one in found if "faster than at the reference" in one.text]
+    assert not [one.sentence for one in found if "faster than at the reference" in one.sentence]

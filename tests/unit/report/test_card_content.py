@@ -13,7 +13,7 @@ from scalesweep.config.campaign import load_campaign
 from scalesweep.core.plan_format import read_plan
 from scalesweep.experiment.load import load_results
 from scalesweep.experiment.results import ExperimentResults
-from scalesweep.findings.base import WARNING, Finding
+from scalesweep.findings.base import ATTENTION, Finding
 from scalesweep.report.card_content import MOST, Card, _act, card_of
 from scalesweep.report.efficiency_chart import efficiency_chart
 from tests.fakes.finding_rows import scaling, value
@@ -43,11 +43,11 @@ def slower(power: float) -> Any:
 def test_what_stops_scaling_is_run_at_the_last_efficient_scale(tmp_path: Path) -> None:
     found, study = card(tmp_path, Fake("e", WEAK, "weak", repeats=5, speed=slower(0.5)))
     verdict, loss = found.sentences[:2]
-    assert (verdict.rule, verdict.level) == ("verdict", "confirmed")
-    assert verdict.text.startswith("Simulated: Does not scale: 2 ranks reach 69.")
-    assert "of the ideal, 4 ranks 4" in verdict.text
-    assert (loss.rule, loss.level) == ("largest loss", "confirmed")
-    assert "without it the epoch would reach" in loss.text
+    assert (verdict.rule, verdict.state) == ("verdict", "clear")
+    assert verdict.sentence.startswith("Simulated: Does not scale: 2 ranks reach 69.")
+    assert "of the ideal, 4 ranks 4" in verdict.sentence
+    assert (loss.rule, loss.state) == ("largest loss", "clear")
+    assert "without it the epoch would reach" in loss.sentence
     assert found.next is not None
     assert found.next.repeats is None
     assert "share cores" in found.next.text
@@ -59,16 +59,16 @@ def test_what_stops_scaling_is_run_at_the_last_efficient_scale(tmp_path: Path) -
 
 def test_what_scales_is_run_at_the_most_and_measured_further(tmp_path: Path) -> None:
     found, _ = card(tmp_path, Fake("e", WEAK, "weak", repeats=5))
-    assert "Run 4 ranks, the most that were measured" in found.sentences[0].text
+    assert "Run 4 ranks, the most that were measured" in found.sentences[0].sentence
     assert found.next is not None
     assert "more than 4 ranks" in found.next.text
 
 
 def test_what_was_asked_to_be_predicted_is_on_it(tmp_path: Path) -> None:
     found, _ = card(tmp_path, Fake("e", WEAK, "weak", repeats=5, predict=[8, 16]))
-    (ahead,) = [one for one in found.sentences if "at 16 ranks" in one.text]
-    assert ahead.text.startswith("Predicted from simulated points for later epochs: ")
-    assert "do not trust beyond" in ahead.text
+    (ahead,) = [one for one in found.sentences if "at 16 ranks" in one.sentence]
+    assert ahead.sentence.startswith("Predicted from simulated points for later epochs: ")
+    assert "do not trust beyond" in ahead.sentence
     assert len(found.sentences) < MOST
 
 
@@ -76,9 +76,9 @@ def test_an_open_question_names_the_repeats_that_decide_it(tmp_path: Path) -> No
     fake = Fake("e", {"ranks": [1, 2]}, "weak", noise=0.08, speed=slower(0.3))
     found, study = card(tmp_path, fake)
     (verdict,) = [one for one in found.sentences if one.rule == "verdict"]
-    assert verdict.level == "open"
-    assert verdict.text.startswith("Simulated: Not decided: 2 ranks reach 7")
-    assert "an interval that includes 80 %" in verdict.text
+    assert verdict.state == "open"
+    assert verdict.sentence.startswith("Simulated: Not decided: 2 ranks reach 7")
+    assert "an interval that includes 80 %" in verdict.sentence
     assert found.next is not None
     assert found.next.repeats is not None
     more = found.next.repeats - 3
@@ -89,9 +89,9 @@ def test_an_open_question_names_the_repeats_that_decide_it(tmp_path: Path) -> No
 
 def test_one_repeat_decides_nothing_and_asks_for_three(tmp_path: Path) -> None:
     found, study = card(tmp_path, Fake("e", WEAK, "weak", repeats=1, speed=slower(0.5)))
-    assert found.sentences[0].level == "open"
-    assert "4 ranks reach 47." in found.sentences[0].text
-    assert "from single runs: not confirmed" in found.sentences[0].text
+    assert found.sentences[0].state == "open"
+    assert "4 ranks reach 47." in found.sentences[0].sentence
+    assert "from single runs: not confirmed" in found.sentences[0].sentence
     assert verdicts(study)[0].more is None
     assert found.next is not None
     assert (found.next.repeats, found.next.runs) == (3, 6)
@@ -124,9 +124,9 @@ def test_an_open_verdict_says_what_would_decide_it(triple: Any, repeats: int, wo
 def test_an_interval_that_is_not_shown_is_not_said_to_include_anything() -> None:
     study = scaling((0.011, 7e-7, 173.0))
     (verdict,) = [each for each in find(study) if each.rule == "verdict"]
-    assert "2 ranks reach 1 % (interval not known) of the ideal" in verdict.text
-    assert "the repeats are too far apart for one" in verdict.text
-    assert "includes" not in verdict.text
+    assert "2 ranks reach 1 % (interval not known) of the ideal" in verdict.sentence
+    assert "the repeats are too far apart for one" in verdict.sentence
+    assert "includes" not in verdict.sentence
 
 
 def test_identical_repeats_are_not_asked_for_again() -> None:
@@ -146,12 +146,12 @@ def test_a_clear_loss_is_the_next_step_where_the_verdict_is_open() -> None:
     found = find(study)
     (loss,) = [one for one in found if one.rule == "largest loss"]
     (one,) = verdicts(scaling((0.79, 0.7, 0.9)))
-    assert loss.level == "confirmed"
+    assert loss.state == "clear"
     undecided = dataclasses.replace(one, kind=UNDECIDED)
     then = _act(study, [undecided], loss, found)
     assert then is not None and "a profile that shows collectives" in then.text
     # What is not clear is not acted on: the verdict's repeats come first.
-    asked = _act(study, [undecided], dataclasses.replace(loss, level="open"), found)
+    asked = _act(study, [undecided], dataclasses.replace(loss, state="open"), found)
     assert asked is not None and "profile" not in asked.text
 
 
@@ -162,23 +162,23 @@ def test_a_card_of_published_results_is_never_empty() -> None:
     note = Finding("e", "timeline", "note", "Horovod is idle for 75 % of a step.")
     coverage = Finding("e", "coverage", "note", "Coverage: 1 of 1 run done.")
     found = card_of(study, [note, coverage])
-    assert [one.text for one in found.sentences] == [note.text]
+    assert [one.sentence for one in found.sentences] == [note.sentence]
 
 
 @pytest.mark.parametrize(("levels", "first"), [("co", 0), ("oc", 1), ("cc", 1), ("oo", 0)])
 def test_how_benchmarks_compare_comes_first(levels: str, first: int) -> None:
     """Where it is clear, and at the largest scale of these."""
     rows = [{"ranks": 8, "source": "measured", "repeats": 3, **value("run", (1, None, None))}]
-    level = {"c": "confirmed", "o": "open"}
+    level = {"c": "clear", "o": "open"}
     evidence = {"parameter": "benchmark"}
     ratios = [
         Finding("e", "ratio", level[letter], f"b over a, {place}", evidence)
         for place, letter in enumerate(levels)
     ]
-    verdict = Finding("e", "verdict", "confirmed", "efficient up to 8 ranks.")
+    verdict = Finding("e", "verdict", "clear", "efficient up to 8 ranks.")
     card = card_of(study_of_rows(rows, ["ranks"]), [*ratios, verdict])
-    assert [one.text for one in card.sentences][:2] == [f"b over a, {first}", verdict.text]
-    assert len({one.text for one in card.sentences}) == len(card.sentences)
+    assert [one.sentence for one in card.sentences][:2] == [f"b over a, {first}", verdict.sentence]
+    assert len({one.sentence for one in card.sentences}) == len(card.sentences)
 
 
 def test_series_that_say_the_same_share_a_sentence(tmp_path: Path) -> None:
@@ -186,7 +186,9 @@ def test_series_that_say_the_same_share_a_sentence(tmp_path: Path) -> None:
     found, study = card(tmp_path, Fake("e", axes, "weak", speed=slower(0.6)))
     told = [one for one in found.sentences if one.rule == "verdict"]
     assert len(told) == 1
-    assert "All 6 series (batch_size 1, batch_size 2 and 4 more): does not scale" in (told[0].text)
+    assert "All 6 series (batch_size 1, batch_size 2 and 4 more): does not scale" in (
+        told[0].sentence
+    )
     assert len(found.sentences) + (found.next is not None) <= MOST
     chart = efficiency_chart(study, found.verdicts)
     assert chart is not None
@@ -203,7 +205,7 @@ def test_what_is_missing_comes_first(tmp_path: Path) -> None:
         tmp_path / "b",
         Fake("e", WEAK, "weak", fate=lambda p, r: "TIMEOUT" if p["ranks"] == 4 else "done"),
     )
-    assert [one.rule for one in failed.sentences if one.level == WARNING] == ["coverage"]
+    assert [one.rule for one in failed.sentences if one.state == ATTENTION] == ["coverage"]
     assert failed.next is not None
     assert "repeats these only" in failed.next.text
 
@@ -214,9 +216,9 @@ def test_a_disturbed_machine_is_said_beside_any_other_warning(tmp_path: Path) ->
     found = find(study)
     before = card_of(study, found)
     warnings = [
-        Finding("e", "drift", WARNING, "The machine drifted."),
-        Finding("e", "canary", WARNING, "The canary is slower."),
-        Finding("e", "other load", WARNING, "In 2 of 15 runs other processes used the cores."),
+        Finding("e", "drift", ATTENTION, "The machine drifted."),
+        Finding("e", "canary", ATTENTION, "The canary is slower."),
+        Finding("e", "other load", ATTENTION, "In 2 of 15 runs other processes used the cores."),
     ]
     after = card_of(study, [*warnings, *found])
     said = [one.rule for one in after.sentences]
@@ -247,7 +249,7 @@ def test_it_abstains_where_the_interval_is_wider_than_the_loss() -> None:
     ]
     study = study_of([({"ranks": 1}, base, 10), ({"ranks": 4}, rough, 40)])
     (finding,) = [one for one in find(study) if one.rule == "largest loss"]
-    assert finding.level == "open"
+    assert finding.state == "open"
 
 
 @pytest.mark.parametrize(
@@ -297,7 +299,7 @@ def test_a_program_that_only_reads_does_not_wait_for_input() -> None:
             [({"ranks": 1}, noisy(1, **ms), 10), ({"ranks": 4}, noisy(4, **parts), 40)]
         )
         (loss,) = [one for one in find(study) if one.rule == "largest loss"]
-        assert ("waiting for input" in loss.text) is large
-        assert ("reading on" in loss.text) is not large
+        assert ("waiting for input" in loss.sentence) is large
+        assert ("reading on" in loss.sentence) is not large
         points.append(loss)
     assert len(points) == 2

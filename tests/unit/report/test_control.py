@@ -95,10 +95,9 @@ def test_a_quiet_machine_gives_no_warning(made: Callable[..., Made]) -> None:
     source, control = done.studies
     assert drifts(source) == []
     (found,) = drifts(control)
-    assert found.level == "note"
-    told = "No drift detected at the control point: rate (whole run) changed by "
-    assert found.text.startswith(told)
-    assert "(9 runs)" in found.text
+    assert found.state == "note"
+    told = "Change of rate (whole run) at the control point over 3.833 h: "
+    assert found.sentence.startswith(told)
     assert sorted(control.tables) == ["points", "runs"]
 
 
@@ -106,14 +105,15 @@ def test_drift_is_told_with_its_interval(made: Callable[..., Made]) -> None:
     done = made(lambda place: 100 * np.exp(-0.2 * place / 24))
     source, control = done.studies
     (found,) = drifts(control)
-    assert found.level == "warning" and found.text.startswith("The control point drifts: rate")
-    assert " fell by " in found.text and "(worse) over 3 h 50 min (9 runs); " in found.text
-    assert "differences between points smaller than that may be drift" in found.text
-    numbers = found.evidence["numbers"]
-    assert numbers["low"] < np.expm1(-0.2 * 23 / 24) < numbers["high"] < 0
+    assert found.state == "attention"
+    assert found.sentence.startswith("The control point drifts: rate (whole run) changes by -")
+    assert "smaller than this" in found.next
+    change = found.numbers[-1]
+    assert change.low is not None and change.high is not None
+    assert change.low < np.expm1(-0.2 * 23 / 24) < change.high < 0
     (also,) = drifts(source)
-    assert also.level == "warning" and also.text.startswith("Runs drift: ")
-    assert "(18 runs at 6 points)" in also.text
+    assert also.state == "attention"
+    assert also.sentence.startswith("Runs of the same points drift: ")
     # Every interval of the interleaved points holds the speed in the middle of the campaign.
     for row in source.points:
         assert row["rate_low_run"] < 100 * np.exp(-0.1) < row["rate_high_run"]
@@ -124,9 +124,9 @@ def test_a_jump_between_sessions_and_hosts(made: Callable[..., Made]) -> None:
         lambda place: 100.0 if place <= 22 else 85.0, every=1, hosts=("n1", "n2", "n3"), pause=22
     )
     (found,) = drifts(done.studies[1])
-    assert found.level == "warning"
-    assert " % lower (worse) from 2026-03-03 07:50 UTC on, where a session begins, " in found.text
-    assert found.text.endswith("It ran on 3 sets of hosts; this includes their differences.")
+    assert found.state == "attention"
+    assert found.sentence.startswith("The control point jumps at 2026-03-03 07:50 UTC: ")
+    assert found.flags == ("3 sets of hosts",)
     (drawing,) = [d for d in draw(done.studies[1]) if d.name == "control"]
     (ax,) = drawing.figure.axes
     assert [text.get_text() for text in ax.texts] == [
@@ -150,9 +150,9 @@ def test_a_jump_between_sessions_and_hosts(made: Callable[..., Made]) -> None:
 def test_too_few_runs_tell_nothing(made: Callable[..., Made]) -> None:
     done = made(lambda place: 100.0 - place, every=10, body="axes: {size: [1, 3]}\nrepeats: 2")
     (found,) = drifts(done.studies[1])
-    assert (found.level, found.text) == (
+    assert (found.state, found.sentence) == (
         "open",
-        "Too few control runs to detect drift: 2 of 2 runs measured, 5 are needed.",
+        "Too few control runs to see drift: 2, of 5 needed.",
     )
 
 

@@ -312,5 +312,5 @@ def test_what_unfolds_counts_all_that_is_not_confirmed(tmp_path: Path) -> None:
     (said,) = re.findall("<summary>(All [^<]*)</summary>", text)
     (card,) = re.findall(r'<details class="every">(.*?)</details>', text, flags=re.S)
     several = card.count('class="is-open"')
-    assert said == f"All 2 findings, {several} not confirmed"
-    assert said.endswith("1 not confirmed")
+    assert said == f"All 2 findings, {several} open"
+    assert said.endswith("1 open")

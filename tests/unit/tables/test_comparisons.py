@@ -108,7 +108,7 @@ def around(mean: float, spread: float = 0.01) -> list[float]:
 
 
 def said(study: ExperimentResults, rule: str) -> list[tuple[str, str]]:
-    return [(f.level, f.text) for f in find(study) if f.rule == rule]
+    return [(f.state, f.sentence) for f in find(study) if f.rule == rule]
 
 
 def rows(campaign: Campaign, query: str) -> pd.DataFrame:
@@ -185,8 +185,8 @@ def test_ratio_over_the_default_with_its_interval(campaign: Campaign) -> None:
     assert 1.6 < first["low"] < 1.726 < first["high"] < 1.8
     study = campaign.study()
     levels = dict(said(study, "ratio"))
-    assert "NCHW over NHWC (layout): 1.73 [" in levels["confirmed"]
-    assert levels["confirmed"].endswith("] times the images rate at model a.")
+    assert "NCHW over NHWC (layout): 1.73 [" in levels["clear"]
+    assert levels["clear"].endswith("] times the images rate at model a.")
     assert levels["open"].endswith("at model b; the interval includes 1, not confirmed.")
     # Which model is fastest is not a question; which layout is, model by model.
     assert compared_parameters(campaign.experiment) == [("layout",)]
@@ -197,7 +197,7 @@ def test_ratio_over_the_default_with_its_interval(campaign: Campaign) -> None:
 @pytest.mark.parametrize(
     ("gains", "level", "told"),
     [
-        ([1.4, 1.5, 1.73, 1.6, 1.5, 1.4, 1.45, 1.4], "confirmed",
+        ([1.4, 1.5, 1.73, 1.6, 1.5, 1.4, 1.45, 1.4], "clear",
          "higher in 8 of 8 pairs (sign test, p = 0.0078)."),
         ([0.5, 0.6, 0.7, 0.8, 0.9, 0.5], "open",
          "lower in 6 of 6 pairs (sign test, p = 0.031)"),
@@ -226,7 +226,7 @@ def test_several_scales_of_one_model_are_one_pair(campaign: Campaign) -> None:
 @pytest.mark.parametrize(
     ("rates", "level", "told"),
     [
-        ([around(200), around(100), around(90)], "confirmed",
+        ([around(200), around(100), around(90)], "clear",
          "Best mode is x: 2.00 [1.96, 2.04] times the images rate of the next, y."),
         ([[200.0], around(100), around(90)], "open", "a side has one repeat"),
         ([around(101), around(100), around(99)], "open", "1 other cannot be told from it"),
@@ -251,7 +251,7 @@ def test_values_without_a_result_are_named_beside_the_best(campaign: Campaign) -
     assert set(best["value"]) == {"two"} and best["base_value"].tolist() == ["three", "one"]
     assert set(best["lacking"]) == {"four"}
     told = said(campaign.study(), "best")
-    assert [level for level, _ in told] == ["confirmed", "open"]
+    assert [level for level, _ in told] == ["clear", "open"]
     assert told[0][1].startswith("Best mode at model a is two: 1.82 [")
     assert told[0][1].endswith("of the next, three; no result at four.")
     figure = next(d for d in draw(campaign.study()) if d.name == "compare-mode-run")
@@ -264,7 +264,7 @@ def test_threads_are_held_against_the_default(campaign: Campaign) -> None:
     for cores, rate in ((1, 100), (2, 200), (4, 202)):
         campaign.add({"cores": cores}, around(rate))
     ((level, text),) = said(campaign.study(), "threads")
-    assert level == "confirmed" and "Best cores is 4: 2.02 [" in text and text.endswith("of the 1.")
+    assert level == "clear" and "Best cores is 4: 2.02 [" in text and text.endswith("of the 1.")
 
 
 def test_more_work_is_no_better_setting(campaign: Campaign) -> None:
@@ -293,7 +293,7 @@ def test_the_same_runs_on_two_sites(tmp_path: Path) -> None:
     study = here.study(elsewhere)
     assert "sites-run" in [drawing.name for drawing in draw(study)]
     ((level, text),) = said(study, "sites")
-    assert level == "confirmed" and "there over here (site): 4.4" in text
+    assert level == "clear" and "there over here (site): 4.4" in text
     # Of another site only what was measured at the points that are planned now is compared.
     for run in here.experiment["runs"][3:]:
         run["point"] = {**run["point"], "devices_per_rank": 4}

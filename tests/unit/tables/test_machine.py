@@ -203,10 +203,10 @@ def test_the_figure_and_the_largest_loss_say_what_the_machine_explains() -> None
     (plain,) = ledger_figures(campaign(probes="").study())
     assert "strip" not in plain.caption
     (finding,) = spoken(largest_loss(study))
-    assert "transfer" in finding.text
-    assert ", of which the machine explains 87 %" in finding.text
+    assert "transfer" in finding.sentence
+    assert ", of which the machine explains 87 %" in finding.sentence
     (finding,) = spoken(largest_loss(campaign(probes="").study()))
-    assert "machine" not in finding.text
+    assert "machine" not in finding.sentence
     term = ledgers(study)[-1].parts["transfer"]
     assert term.machine == pytest.approx(81, rel=0.02)
 
@@ -217,34 +217,38 @@ def test_the_figure_and_the_largest_loss_say_what_the_machine_explains() -> None
 @pytest.mark.slow
 def test_computation_below_its_ceilings_is_named_and_at_them_it_is_not_confirmed() -> None:
     (finding,) = said(campaign().study(), COMPUTATION)
-    assert finding.level == "confirmed"
-    assert finding.text.startswith("At 4 ranks computation reaches 83 [80, 85] %")
-    assert "of what the model's layers could on this machine: a step computes for" in finding.text
+    assert finding.state == "clear"
+    assert finding.sentence.startswith("At 4 ranks computation reaches 83 [80, 85] %")
+    assert (
+        "of what the model's layers could on this machine: a step computes for" in finding.sentence
+    )
     at_them = {"compute": 84.0, "transfer": 5.0}
     levels = [
-        one.level
+        one.state
         for seed in range(20)
         for one in said(
             campaign(at_them, seed=seed, probes="compute memory layers").study(), COMPUTATION
         )
     ]
-    assert levels.count("confirmed") <= 2
+    assert levels.count("clear") <= 2
     (beyond,) = said(campaign({"compute": 60.0, "transfer": 5.0}).study(), COMPUTATION)
-    assert beyond.level == "note"
-    assert "faster than the measured ceilings allow" in beyond.text
+    assert beyond.state == "note"
+    assert "faster than the measured ceilings allow" in beyond.sentence
     (alone,) = said(campaign(repeats=1).study(), COMPUTATION)
-    assert alone.level == "open"
-    assert "it has no interval" in alone.text
+    assert alone.state == "open"
+    assert "it has no interval" in alone.sentence
 
 
 def test_a_small_fusion_buffer_is_named_and_a_slow_network_is_not() -> None:
     """One message of 60 MB takes 6 + 45 ms, six of 10 MB 81 ms."""
     study = campaign().study()
     (finding,) = said(study, EXCHANGE)
-    assert finding.level == "confirmed"
-    assert "the exchange moves 972 MB/s of bus bandwidth, 55.0 [53.5, 56.4] %" in finding.text
-    assert "% of what this network gives to a message of 57.2 MiB" in finding.text
-    assert ": messages are too small, 6 messages of at most 9.54 MiB take 30.0 ms" in (finding.text)
+    assert finding.state == "clear"
+    assert "the exchange moves 972 MB/s of bus bandwidth, 55.0 [53.5, 56.4] %" in finding.sentence
+    assert "% of what this network gives to a message of 57.2 MiB" in finding.sentence
+    assert ": messages are too small, 6 messages of at most 9.54 MiB take 30.0 ms" in (
+        finding.sentence
+    )
     assert finding.evidence["cause"] == "message size"
     card = card_of(study, find(study))
     assert card.next is not None
@@ -259,16 +263,16 @@ def test_a_small_fusion_buffer_is_named_and_a_slow_network_is_not() -> None:
     # Much slower than the network, in one message: no reason is known.
     slow = {"compute": 100.0, "transfer": 90.0}
     (finding,) = said(campaign(slow, fusion=128e6).study(), EXCHANGE)
-    assert finding.level == "confirmed"
-    assert "too small" not in finding.text
+    assert finding.state == "clear"
+    assert "too small" not in finding.sentence
     assert "cause" not in finding.evidence
     # A cycle that is as long as what is lost.
     (finding,) = said(campaign(slow, fusion=128e6, cycle_ms=30.0).study(), EXCHANGE)
-    assert "tensors are collected for 30.0 ms, which is" in finding.text
+    assert "tensors are collected for 30.0 ms, which is" in finding.sentence
     # Of one repeat no cause is named.
     (finding,) = said(campaign(repeats=1).study(), EXCHANGE)
-    assert finding.level == "open"
-    assert "too small" not in finding.text
+    assert finding.state == "open"
+    assert "too small" not in finding.sentence
     # A transfer that hardly matters.
     assert said(campaign({"compute": 9000.0, "transfer": 90.0}).study(), EXCHANGE) == []
 
@@ -293,9 +297,9 @@ def test_another_librarys_messages_are_no_measure_of_the_network() -> None:
 
 def test_input_slower_than_the_file_system_is_named_and_as_fast_is_not() -> None:
     (finding,) = said(campaign().study(), READING)
-    assert finding.level == "confirmed"
-    assert "input takes 2.2" in finding.text
-    assert "times what the file system needs" in finding.text
+    assert finding.state == "clear"
+    assert "input takes 2.2" in finding.sentence
+    assert "times what the file system needs" in finding.sentence
     for ms in (4.1, 2.0):
         assert said(campaign({"input": ms, "compute": 100.0}).study(), READING) == []
     assert not math.isnan(rows_of(campaign().study(), "machine")["input"]["low"])

@@ -85,8 +85,11 @@ def test_repeats_that_differ_give_one_efficiency(tmp_path: Path) -> None:
     reached = largest.ideal.value / largest.elapsed.value
     assert verdict.numbers[0].value == pytest.approx(reached)
     # What it reaches is the verdict's to say.
-    assert f"4 ranks reach {100 * reached:.0f} [" in verdict.text
-    assert loss.text.count(" % of the ideal") == 1 and f"{100 * reached:.0f} %" not in loss.text
+    assert f"4 ranks reach {100 * reached:.0f} [" in verdict.sentence
+    assert (
+        loss.sentence.count(" % of the ideal") == 1
+        and f"{100 * reached:.0f} %" not in loss.sentence
+    )
 
 
 def test_the_warm_up_that_a_metric_holds_has_its_line(tmp_path: Path) -> None:

@@ -35,7 +35,7 @@ def test_the_example_of_the_page() -> None:
     parts = ledger["at_reference"] + ledger["clock"] + ledger["slower"]
     assert parts + ledger["unattributed"] == pytest.approx(ledger["elapsed"])
     (finding,) = spoken(largest_loss(one))
-    assert "a lower clock of the cores, at most" in finding.text
+    assert "a lower clock of the cores, at most" in finding.sentence
     assert ledger_figures(one)
 
 

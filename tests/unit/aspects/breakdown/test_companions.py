@@ -138,7 +138,7 @@ def test_where_no_stamps_are_the_ledger_is_that_against_the_run_without(tmp_path
     assert last.parts["slower"].value == pytest.approx(3, rel=1e-2)
     assert "transfer" not in last.parts
     (finding,) = spoken(largest_loss(study))
-    assert "exposed communication" in finding.text
+    assert "exposed communication" in finding.sentence
     (drawing,) = ledger_figures(study)
     assert "ledger" in drawing.name
     rows = {row["ranks"]: row for row in study.rows("noexchange")}

@@ -14,12 +14,10 @@ from scalesweep.aspects.breakdown.bars import ledger_figures
 from scalesweep.aspects.breakdown.ledgers import ledgers
 from scalesweep.aspects.breakdown.losses import largest_loss
 from scalesweep.aspects.breakdown.waterfall import waterfall_figures
-from scalesweep.aspects.find import figure_beginnings
 from scalesweep.aspects.make_tables import make_tables
 from scalesweep.core.paths import REPO
 from scalesweep.experiment.results import ExperimentResults
-from scalesweep.findings.base import figure_of
-from tests.fakes.finding_rows import spoken
+from tests.fakes.finding_rows import figure_for, spoken
 from tests.fakes.plan import whole_plan
 
 # Two ranks, two steps: docs/reference/step_causes.md works with the same numbers.
@@ -281,17 +279,17 @@ def test_what_drift_does_to_all_scales_is_in_no_loss() -> None:
     for term in ("global_efficiency", "computation_scaling"):
         assert widths["within", term] < widths["alone", term] / 3
     (finding,) = spoken(largest_loss(within))
-    assert finding.level == "confirmed" and "transfer" in finding.text
+    assert finding.state == "clear" and "transfer" in finding.sentence
 
 
 def test_the_largest_loss_is_named_when_its_interval_is_clear() -> None:
     base, large = noisy(1, compute=100), noisy(4, compute=101, transfer=25, alternating=5)
     study = study_of([({"ranks": 1}, base, 10), ({"ranks": 4}, large, 40)])
     (finding,) = spoken(largest_loss(study))
-    assert finding.level == "confirmed"
-    assert "the largest loss is transfer, 2" in finding.text
-    assert "would reach" in finding.text
-    assert figure_of(finding, {"ledger": {}, "waterfall": {}}, figure_beginnings()) == "waterfall"
+    assert finding.state == "clear"
+    assert "the largest loss is transfer, 2" in finding.sentence
+    assert "would reach" in finding.sentence
+    assert figure_for(finding, {"ledger": {}, "waterfall": {}}) == "waterfall"
 
 
 def test_the_waterfall_leads_from_the_ideal_to_what_was_measured() -> None:
@@ -327,8 +325,8 @@ def test_it_abstains_where_more_is_unattributed() -> None:
     base, large = noisy(1, compute=100), noisy(4, compute=100, transfer=10, unattributed=30)
     study = study_of([({"ranks": 1}, base, 10), ({"ranks": 4}, large, 40)])
     (finding,) = spoken(largest_loss(study))
-    assert finding.level == "note"
-    assert "unattributed, more than any term explains" in finding.text
+    assert finding.state == "note"
+    assert "unattributed, more than any term explains" in finding.sentence
 
 
 @pytest.mark.slow
@@ -341,5 +339,5 @@ def test_false_alarms_of_unplanted_runs_are_rare() -> None:
             for n in (1, 4)
         ]
         found = spoken(largest_loss(study_of(points)))
-        said += any(finding.level == "confirmed" for finding in found)
+        said += any(finding.state == "clear" for finding in found)
     assert said <= 5

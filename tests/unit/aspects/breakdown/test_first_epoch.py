@@ -13,7 +13,7 @@ from scalesweep.aspects.breakdown.first_epoch_loss import first_epoch_loss
 from scalesweep.aspects.find import find
 from scalesweep.core.plan_format import Plan
 from scalesweep.experiment.results import ExperimentResults
-from scalesweep.findings.base import CONFIRMED, OPEN, Finding
+from scalesweep.findings.base import CLEAR, OPEN, Finding
 from tests.fakes.epoch_study import Study
 from tests.fakes.finding_rows import spoken
 from tests.fakes.plan import whole_plan
@@ -74,10 +74,13 @@ def test_files_are_the_cause_where_later_epochs_exclude_the_node(tmp_path: Path)
     """The published reading: 50 % in the first epoch; ranks are slow by themselves."""
     study = study_of(tmp_path, lambda seed: times(16, seed, 2 * BASE, 1.5 * LATER))
     finding = said(study)
-    assert finding.level == CONFIRMED and finding.evidence["term"] == "input"
-    assert "the first epoch takes 30" in finding.text and "instead of the ideal 1" in finding.text
-    assert "the largest loss is reading on" in finding.text
-    assert "; it is the files (the file system, or the way to it)" in finding.text
+    assert finding.state == CLEAR and finding.evidence["term"] == "input"
+    assert (
+        "the first epoch takes 30" in finding.sentence
+        and "instead of the ideal 1" in finding.sentence
+    )
+    assert "the largest loss is reading on" in finding.sentence
+    assert "; it is the files (the file system, or the way to it)" in finding.sentence
     rows = {row["term"]: row for row in study.rows("first_epoch") if row["ranks"] == 16}
     assert rows["input"]["loss"] == pytest.approx(1e3 * BASE, rel=0.03)
     parts = sum(row["value"] for name, row in rows.items() if name not in ("elapsed", "ideal"))
@@ -107,8 +110,8 @@ def test_other_causes_are_told_apart_or_none_is_named(
     tmp_path: Path, change: dict[str, float], base: float, term: str, words: str
 ) -> None:
     finding = said(study_of(tmp_path, lambda seed: times(16, seed, **change), base=base))
-    assert finding.level == CONFIRMED and finding.evidence["term"] == term
-    assert words in finding.text and "it is the files" not in finding.text
+    assert finding.state == CLEAR and finding.evidence["term"] == term
+    assert words in finding.sentence and "it is the files" not in finding.sentence
 
 
 @pytest.mark.parametrize("kept", [{"cache": "memory"}, {"pipeline": "cached"}])
@@ -117,10 +120,10 @@ def test_no_cause_is_named_where_later_epochs_do_not_decode_again(
 ) -> None:
     """Ranks of a node that share its cores to decode look like slow files then."""
     finding = said(study_of(tmp_path, lambda seed: times(16, seed, 2 * BASE), **kept))
-    assert finding.level == CONFIRMED and finding.evidence["term"] == "input"
+    assert finding.state == CLEAR and finding.evidence["term"] == "input"
     (name, value), *_ = kept.items()
-    assert f"no cause is named: with {name} {value} later epochs do not decode" in finding.text
-    assert "it is the files" not in finding.text
+    assert f"no cause is named: with {name} {value} later epochs do not decode" in finding.sentence
+    assert "it is the files" not in finding.sentence
 
 
 def test_nothing_is_said_of_noise_and_nothing_is_clear_of_one_run(tmp_path: Path) -> None:
@@ -129,4 +132,4 @@ def test_nothing_is_said_of_noise_and_nothing_is_clear_of_one_run(tmp_path: Path
     quiet = study_of(tmp_path / "a", lambda seed: times(16, seed + 9))
     assert not spoken(first_epoch_loss(quiet))
     single = said(study_of(tmp_path / "b", lambda seed: times(16, seed, 2 * BASE), repeats=1))
-    assert single.level == OPEN and "not confirmed" in single.text
+    assert single.state == OPEN and "not confirmed" in single.sentence

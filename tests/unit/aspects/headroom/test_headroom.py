@@ -101,10 +101,10 @@ def test_the_case_of_the_course() -> None:
     fast = rows_of(study(campaign(3000, flops=TF32)))
     assert fast["compute"]["allowed"] == pytest.approx(7550)
     (finding,) = binding_resource(results)
-    assert finding.level == "note"
-    assert finding.text.startswith("Compute binds at 1 rank: 67 [65, 68] %")
-    assert "of 21.0 TFLOP/s (compute and layers)" in finding.text
-    assert finding.text.endswith("; not probed: files, decode and network.")
+    assert finding.state == "note"
+    assert finding.sentence.startswith("Compute binds at 1 rank: 67 [65, 68] %")
+    assert "of 21.0 TFLOP/s (compute and layers)" in finding.sentence
+    assert finding.sentence.endswith("; not probed: files, decode and network.")
     table = headroom_table(results, 10)
     assert table is not None and len(table.rows) == 6
     (drawing,) = headroom_figures(results)
@@ -151,9 +151,9 @@ def test_files_decoding_and_network_count_on_as_many_ranks() -> None:
 
 def test_more_than_a_ceiling_is_for_attention() -> None:
     (finding,) = binding_resource(study(campaign(1500)))
-    assert finding.level == "warning"
-    assert finding.text.startswith("Compute at 1 rank: 143 [139, 146] %")
-    assert "of a ceiling measured too low (compute and layers)" in finding.text
+    assert finding.state == "attention"
+    assert finding.sentence.startswith("Compute at 1 rank: 143 [139, 146] %")
+    assert "of a ceiling measured too low (compute and layers)" in finding.sentence
     assert study(campaign(probes="")).tables.get("headroom") is None
 
 
@@ -252,10 +252,10 @@ def test_what_training_would_take_of_what_is_read() -> None:
     assert [row["share"] for row in rows] == pytest.approx([30 / 33, 2, 2.5], rel=1e-3)
     assert all(row["share_low"] < row["share"] < row["share_high"] for row in rows)
     findings = binding_resource(results)
-    assert [finding.level for finding in findings] == ["warning", "warning", "note"]
-    assert findings[0].text.startswith("Input-bound at 256 ranks, first epoch: training (train)")
-    assert "takes 250 [245, 255] %" in findings[0].text
-    assert findings[2].text.startswith("Reading keeps up at 16 ranks")
+    assert [finding.state for finding in findings] == ["attention", "attention", "note"]
+    assert findings[0].sentence.startswith("Input-bound at 256 ranks, first epoch: training")
+    assert "takes 250 [245, 255] %" in findings[0].sentence
+    assert findings[2].sentence.startswith("Reading keeps up at 16 ranks")
     (drawing,) = headroom_figures(results)
     assert "3 rows" in drawing.alt
 

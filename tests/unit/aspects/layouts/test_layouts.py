@@ -16,7 +16,7 @@ from scalesweep.aspects.layouts.findings import best_layout, carried_layouts, fa
 from scalesweep.aspects.layouts.section import layout_table
 from scalesweep.aspects.layouts.table import BestLayout, LayoutPoint
 from scalesweep.experiment.results import ExperimentResults
-from scalesweep.findings.base import CONFIRMED, NOTE, OPEN
+from scalesweep.findings.base import CLEAR, NOTE, OPEN
 from scalesweep.importers.table_map import load_map
 from scalesweep.importers.table_runs import runs_of
 from scalesweep.report.card_content import card_of
@@ -97,16 +97,19 @@ def test_shares_and_the_front_of_memory(small: ExperimentResults) -> None:
 
 def test_single_runs_confirm_no_best_layout(small: ExperimentResults) -> None:
     best = best_layout(small)
-    assert [finding.level for finding in best] == [OPEN, OPEN]
-    assert "11.1 % ahead of the next (dp 4 x tp 2 x pp 1, mbs 4); one run each, not" in best[1].text
+    assert [finding.state for finding in best] == [OPEN, OPEN]
+    assert (
+        "11.1 % ahead of the next (dp 4 x tp 2 x pp 1, mbs 4); one run each, not"
+        in best[1].sentence
+    )
     (carried,) = carried_layouts(small)
     assert "at 16 gpus, with mbs 4 → 2, it loses 25.0 % (unchanged: GPU_OUT_OF_MEMORY)" in (
-        carried.text
+        carried.sentence
     )
     a, b = failed_layouts(small)
-    assert "2 of 5 at 8 gpus (GPU_OUT_OF_MEMORY 1, HANG 1)" in a.text
-    assert "the most memory of one that ran is 60.0 GB, at 8 gpus" in a.text
-    assert "model b" in b.text and a.level == b.level == NOTE
+    assert "2 of 5 at 8 gpus (GPU_OUT_OF_MEMORY 1, HANG 1)" in a.sentence
+    assert "the most memory of one that ran is 60.0 GB, at 8 gpus" in a.sentence
+    assert "model b" in b.sentence and a.state == b.state == NOTE
 
 
 def test_the_first_screen_has_a_line_for_each_scale(small: ExperimentResults) -> None:
@@ -232,12 +235,12 @@ def test_repeats_tell_the_best_and_correct_its_lead(tmp_path: Path) -> None:
     assert small.ahead_apart.low is not None and small.ahead_apart.low < 1
     assert small.carried_loss is not None and small.carried_loss >= 0
     close, clear = best_layout(results)
-    assert (clear.level, close.level) == (CONFIRMED, OPEN)
-    assert "clear of the 2 others if each repeat was a job of its own; 11 [9" in clear.text
-    assert "not clear of all the 2 others" in close.text
+    assert (clear.state, close.state) == (CLEAR, OPEN)
+    assert "clear of the 2 others if each repeat was a job of its own; 11 [9" in clear.sentence
+    assert "not clear of all the 2 others" in close.sentence
     card = layout_card(results, find(results))
     assert card is not None and "a job of its own: the source does not say." in card.note
-    (judged,) = [f for f in find(results) if f.rule == "best layout" and f.level == CONFIRMED]
+    (judged,) = [f for f in find(results) if f.rule == "best layout" and f.state == CLEAR]
     assert judged.evidence["scale"] == 8
 
 
@@ -255,7 +258,7 @@ def test_a_best_layout_of_which_runs_failed_says_so(tmp_path: Path) -> None:
     row = results.of(BestLayout)[1]
     assert (row.runs_failed, row.failed) == (2, 0)
     findings = find(results)
-    assert any("dp 8 x tp 1 with 100 tokens/s (2 of 3 runs failed)" in f.text for f in findings)
+    assert any("dp 8 x tp 1 with 100 tokens/s (2 of 3 runs failed)" in f.sentence for f in findings)
     card = layout_card(results, findings)
     assert card is not None
     assert [line[-1] for line in card.groups[0][1]] == ["–", "of the best 2 of 3 runs failed"]
@@ -276,7 +279,7 @@ def test_ties_a_layout_alone_and_no_memory(tmp_path: Path) -> None:
     assert tie.ahead == 1 and (tie.memory, tie.memory_most, tie.utilisation) == (None,) * 3
     assert (alone.ran, alone.next_layout, alone.ahead, alone.median) == (1, None, None, 1)
     assert alone.carried_loss == 0
-    texts = [finding.text for finding in best_layout(results)]
+    texts = [finding.sentence for finding in best_layout(results)]
     assert "no other of 2 layouts ran" in texts[0]
     assert "level with the next" in texts[1]
     assert [drawing.name for drawing in layout_figures(results)] == ["layouts-scale"]

@@ -89,20 +89,20 @@ def test_machines_that_differ_between_points() -> None:
     found = study(points)
     assert len(found.rows("canary")) == 24
     (warning,) = canary(found)
-    assert warning.level == "warning"
-    assert warning.text.startswith("Machines differed between points: matrix products were ")
-    assert "% faster at batch_size 2 than at batch_size" in warning.text
+    assert warning.state == "attention"
+    assert warning.sentence.startswith("Machines differed between points: matrix products were ")
+    assert "% faster at batch_size 2 than at batch_size" in warning.sentence
 
 
 def test_machines_are_compared_within_a_benchmark() -> None:
     rng = np.random.default_rng(3)
     points = [[[r, r] for r in 100 * f * np.exp(rng.normal(0, 0.01, 4))] for f in (1, 1.1, 1)]
     (warning,) = canary(study(points, varied="ranks"))
-    assert warning.level == "warning" and "matrix products were" in warning.text
+    assert warning.state == "attention" and "matrix products were" in warning.sentence
     # Another benchmark has another framework's Python, with another NumPy.
     for kind in WORDS:
         (note,) = canary(study(points, kind, "benchmark"))
-        assert note.level == "note"
+        assert note.state == "note"
 
 
 def test_machines_that_change_during_runs() -> None:
@@ -110,20 +110,20 @@ def test_machines_that_change_during_runs() -> None:
     noise = lambda: np.exp(rng.normal(0, 0.01))  # noqa: E731
     points = [[[100 * noise(), 92 * noise()] for _ in range(4)] for _ in range(3)]
     (warning,) = canary(study(points))
-    assert warning.level == "warning"
-    assert warning.text.startswith(
+    assert warning.state == "attention"
+    assert warning.sentence.startswith(
         "Machines changed during 12 runs: afterwards matrix products were "
     )
-    assert warning.text.endswith("slower.")
+    assert warning.sentence.endswith("slower.")
 
 
 def test_nothing_is_said_where_nothing_is_known() -> None:
     (note,) = canary(study([[[100.0, 100.0]], [[99.0, 101.0]]]))
-    assert note.text == "Too few runs to compare their machines: 2 runs with a canary."
+    assert note.sentence == "Too few runs to compare their machines: 2 runs with a canary."
     rng = np.random.default_rng(6)
     points = [[list(100 * np.exp(rng.normal(0, 0.02, 2))) for _ in range(4)] for _ in range(3)]
     (note,) = canary(study(points))
-    assert note.level == "note" and note.text.startswith("No difference")
+    assert note.state == "note" and note.sentence.startswith("No difference")
     assert canary(study([[[]], [[]]])) == []
 
 

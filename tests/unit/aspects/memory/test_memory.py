@@ -136,13 +136,15 @@ def test_a_point_is_judged_without_its_own_peak(tmp_path: Path) -> None:
 
 def test_what_the_findings_say(layouts: ExperimentResults) -> None:
     near, failed = memory_prediction(layouts)
-    assert near.text.startswith("Imported: The memory model predicts peaks of ")
-    assert "whether a point fits it calls right at " in near.text
+    assert near.sentence.startswith("Imported: The memory model predicts peaks of ")
+    assert "whether a point fits it calls right at " in near.sentence
     assert {number.name for number in near.numbers} == {"error", "within", "right", "wrong"}
-    assert failed.text.startswith(
+    assert failed.sentence.startswith(
         "Imported: 6 points of 36 ran out of memory; by the memory model "
     )
-    assert "of 30.0 GiB: " in failed.text and "called 'will not fit', 0 'fits'" in failed.text
+    assert (
+        "of 30.0 GiB: " in failed.sentence and "called 'will not fit', 0 'fits'" in failed.sentence
+    )
 
 
 def test_other_failures_are_no_failures_of_the_model(tmp_path: Path) -> None:
@@ -151,8 +153,8 @@ def test_other_failures_are_no_failures_of_the_model(tmp_path: Path) -> None:
     assert {row.outcome for row in crashed} == {"failed otherwise"}
     assert not any(row.called for row in crashed)
     *_, others = memory_prediction(results)
-    assert "6 points failed for other reasons than memory, or for none that is" in others.text
-    assert "6 would fit" in others.text
+    assert "6 points failed for other reasons than memory, or for none that is" in others.sentence
+    assert "6 would fit" in others.sentence
 
 
 def test_table_and_figure_of_the_page(layouts: ExperimentResults) -> None:

@@ -96,12 +96,12 @@ def test_idle_stages_are_held_against_the_formula(tmp_path: Path) -> None:
     assert row.difference.low is not None and row.difference.low > 0.2
     assert row.unequal == pytest.approx(70 / 65 - 1)
     (finding,) = pipeline_idle(results)
-    assert finding.level == "note"
+    assert finding.state == "note"
     assert (
-        "at 1 of 1 point, by 95 % intervals: at " in finding.text
-        and "longer than 25.0 %" in finding.text
+        "at 1 of 1 point, by 95 % intervals: at " in finding.sentence
+        and "longer than 25.0 %" in finding.sentence
     )
-    assert "stages of unequal length alone cause 7.7 %" in finding.text
+    assert "stages of unequal length alone cause 7.7 %" in finding.sentence
     table = mesh_table(results, 10)
     assert table is not None and len(table.sources) == 1
 

@@ -67,7 +67,7 @@ def test_a_prediction_is_kept_once_and_scored_when_it_is_measured(tmp_path: Path
     assert [(one["point"]["ranks"], one["points"]) for one in again[4:]] == [(128, 7), (128, 7)]
     entry = read_plan(tmp_path / "plan.json")["experiments"][0]
     study = load_results(entry, tmp_path / "tables")
-    texts = [one.text for one in prediction(study)]
+    texts = [one.sentence for one in prediction(study)]
     assert texts[-1].startswith(
         "Of 2 predictions whose points have been measured since, 0 were within the 95 % interval"
     )

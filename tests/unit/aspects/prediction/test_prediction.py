@@ -86,7 +86,7 @@ def test_every_series_is_predicted_from_its_own_points(
 ) -> None:
     later = table(studies["batches"]).query("phase == 'later'")
     assert list(zip(later["batch_size"], later["ranks"], strict=True)) == [(1, 32), (2, 32)]
-    rules = [one.text for one in prediction(studies["batches"])]
+    rules = [one.sentence for one in prediction(studies["batches"])]
     assert any("for batch_size 1, later epochs: at 32 ranks" in text for text in rules)
     assert any("for batch_size 2, later epochs: at 32 ranks" in text for text in rules)
 
@@ -104,14 +104,14 @@ def test_two_points_are_refused_with_what_to_measure(
 ) -> None:
     assert table(studies["two"])["value"].isna().all()
     (finding,) = prediction(studies["two"])
-    assert finding.text == (
+    assert finding.sentence == (
         "Predicted from simulated points for later epochs: nothing is predicted: 2 rank counts "
         "have a result, and a prediction needs 3 over a factor of 4: measure 4 ranks too."
     )
 
 
 def test_findings_say_how_far_and_how_sure(studies: dict[str, ExperimentResults]) -> None:
-    texts = [one.text for one in prediction(studies["weak"])]
+    texts = [one.sentence for one in prediction(studies["weak"])]
     assert len(texts) == 3
     for words in ("at 1,024 ranks", "largest measured: 64", "do not trust beyond 2,048",
                   "10 of 10 rolling forecasts of measured counts held"):  # fmt: skip
@@ -174,9 +174,9 @@ def test_what_a_node_hour_buys(tmp_path: Path) -> None:
     study = load_results(entry, root / "tables")
     (finding,) = best_for_a_node_hour(study)
     # 25 samples/s of a rank, less 2 ** -0.02, the barrier and noise.
-    assert "Most for a node-hour" in finding.text.replace("most", "Most")
-    assert ": 2 ranks, 17" in finding.text and "samples per node-hour" in finding.text
-    assert " 1," not in finding.text and "128" not in finding.text
+    assert "Most for a node-hour" in finding.sentence.replace("most", "Most")
+    assert ": 2 ranks, 17" in finding.sentence and "samples per node-hour" in finding.sentence
+    assert " 1," not in finding.sentence and "128" not in finding.sentence
     row = table(study).query("phase == 'later'").iloc[0]
     # 64 nodes for 128 x 320 samples.
     assert row["node_hours"] == pytest.approx(64 * 128 * 320 / row["value"] / 3600)

@@ -70,7 +70,7 @@ def test_another_global_batch_is_refused_with_what_to_measure(study: ExperimentR
 
 
 def test_findings_say_what_the_epochs_rest_on(study: ExperimentResults) -> None:
-    texts = [one.text for one in predicted_target_times(study)]
+    texts = [one.sentence for one in predicted_target_times(study)]
     assert len(texts) == 2
     assert texts[0].startswith("Predicted for batch_size 4: time to the target at 32 ranks: ")
     assert "8.0 [7.5, 8.5] epochs, as measured at a global batch of 128 (16 ranks)" in texts[0]

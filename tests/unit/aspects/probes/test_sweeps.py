@@ -102,7 +102,7 @@ def test_each_kind_of_work_has_its_ceiling_over_how_it_is_done() -> None:
     assert one.share == pytest.approx(0.947, abs=1e-3)
     assert one.how == "threads 2, matrix size 128"
     findings = machine_ceilings(study)
-    assert [finding.level for finding in findings] == ["confirmed", "confirmed"]
+    assert [finding.state for finding in findings] == ["clear", "clear"]
     assert findings[0].text.startswith("The ceiling of float32 is 1")
     assert findings[0].text.endswith("matrix size 128).")
     (drawing,) = sweep_figures(study)
@@ -112,8 +112,8 @@ def test_each_kind_of_work_has_its_ceiling_over_how_it_is_done() -> None:
 
 def test_a_ceiling_of_one_run_is_open() -> None:
     findings = machine_ceilings(compute(repeats=1, median=0.7))
-    assert {finding.level for finding in findings} == {"open"}
-    assert all("1 run of 1 within 10 % of the best" in finding.text for finding in findings)
+    assert {finding.state for finding in findings} == {"open"}
+    assert all("1 run of 1 within 10 % of the best" in finding.sentence for finding in findings)
 
 
 def test_words_as_values_and_experiments_without_probes() -> None:
@@ -125,7 +125,7 @@ def test_words_as_values_and_experiments_without_probes() -> None:
     assert one.how == "kernel numpy triad"
     assert one.what == ""
     (finding,) = machine_ceilings(study)
-    assert finding.text.startswith("The ceiling is 12.5 GB/s (kernel numpy triad)")
+    assert finding.sentence.startswith("The ceiling is 12.5 GB/s (kernel numpy triad)")
     (drawing,) = sweep_figures(study)
     assert "numpy triad" in drawing.alt
     plain = ExperimentResults(study.entry, {**study.tables, "sweep": None})
@@ -159,9 +159,11 @@ def test_the_network_of_several_rank_counts_is_a_ring() -> None:
     assert one.latency.value == pytest.approx(20e-6, rel=0.05)
     assert one.bandwidth is not None and one.bandwidth.value == pytest.approx(2e9, rel=0.05)
     (finding,) = network_fit(study)
-    assert finding.level == "confirmed"
-    assert finding.text.startswith("Allreduce has a latency of 19.9")
-    assert "and a bandwidth of 2.0" in finding.text and finding.text.endswith(", as a ring.")
+    assert finding.state == "clear"
+    assert finding.sentence.startswith("Allreduce has a latency of 19.9")
+    assert "and a bandwidth of 2.0" in finding.sentence and finding.sentence.endswith(
+        ", as a ring."
+    )
     bus = [row for row in study.rows("sweep") if row["ranks"] == 8 and row["value"] == SIZES[-1]]
     assert bus[0]["rate"] == pytest.approx(2e9, rel=0.1)  # the network's own, at any rank count
     (drawing,) = network_figures(study)
@@ -170,8 +172,8 @@ def test_the_network_of_several_rank_counts_is_a_ring() -> None:
 
 def test_one_rank_count_does_not_tell_the_algorithm() -> None:
     (finding,) = network_fit(network([4], source="imported"))
-    assert finding.text.startswith("Imported: Allreduce has a latency of")
-    assert " or " in finding.text
+    assert finding.sentence.startswith("Imported: Allreduce has a latency of")
+    assert " or " in finding.sentence
 
 
 # Bus bandwidth of an allreduce of 1 GiB by ranks, GB/s: argonne-lcf/alcf-nccl-tests,
@@ -198,12 +200,12 @@ def test_a_bandwidth_has_no_ideal_that_grows_with_the_ranks() -> None:
     assert not [name for name in table.columns if "_eff" in name or "_ideal" in name]
     assert not [name for name in table.columns if "_speedup" in name]
     assert verdicts(study) == scaling_verdict(study) == other_phases(study) == []
-    assert not [one for one in card_of(study, []).sentences if "ideal" in one.text]
+    assert not [one for one in card_of(study, []).sentences if "ideal" in one.sentence]
 
 
 def test_sizes_that_show_no_bandwidth_are_a_note() -> None:
     (finding,) = network_fit(network([2, 4], flat=True))
-    assert finding.level == "note" or "bandwidth" in finding.text
+    assert finding.state == "note" or "bandwidth" in finding.sentence
     rows = network([2, 4], flat=True).rows("network")
     assert all(row["bandwidth"] is None or row["bandwidth"] > 1e11 for row in rows)
 
@@ -214,16 +216,16 @@ def test_runs_that_differ_too_much_confirm_no_ceiling() -> None:
     metrics = {"bandwidth": ("bytes/s", "higher")}
     study = study_of([({}, sweeps)], metrics, {"bandwidth": [[1e9, 2e9, 3e9]]})
     (finding,) = machine_ceilings(study)
-    assert finding.level == "open"
-    assert "The ceiling is 3 GB/s" in finding.text  # what disturbs only makes slower
-    assert "not confirmed: 1 run of 3 within 10 % of the best, 3 needed" in finding.text
+    assert finding.state == "open"
+    assert "The ceiling is 3 GB/s" in finding.sentence  # what disturbs only makes slower
+    assert "not confirmed: 1 run of 3 within 10 % of the best, 3 needed" in finding.sentence
 
 
 @pytest.mark.parametrize(
     ("last", "level", "said"),
     [
         (1.4, "open", "not confirmed: it still grows towards larger sizes"),
-        (1.01, "confirmed", ""),
+        (1.01, "clear", ""),
     ],
 )
 def test_a_best_at_the_largest_size_is_no_ceiling(last: float, level: str, said: str) -> None:
@@ -233,8 +235,8 @@ def test_a_best_at_the_largest_size_is_no_ceiling(last: float, level: str, said:
     metrics = {"speed": ("FLOP/s", "higher")}
     study = study_of([({}, sweeps)], metrics, {"speed": [rates]})
     (finding,) = machine_ceilings(study)
-    assert finding.level == level
-    assert said in finding.text and ("grows" in finding.text) is bool(said)
+    assert finding.state == level
+    assert said in finding.sentence and ("grows" in finding.sentence) is bool(said)
 
 
 def test_times_that_no_formula_describes_confirm_no_network() -> None:
@@ -246,8 +248,8 @@ def test_times_that_no_formula_describes_confirm_no_network() -> None:
     metrics = {"bus_bandwidth": ("bytes/s", "higher")}
     values = {"bus_bandwidth": [[1e9, 1e9, 1.1e9]]}
     (finding,) = network_fit(study_of([({}, sweeps)], metrics, values, fixed={"ranks": 4}))
-    assert finding.level in ("open", "note")
-    assert "not confirmed: no formula is near all sizes" in finding.text
+    assert finding.state in ("open", "note")
+    assert "not confirmed: no formula is near all sizes" in finding.sentence
 
 
 def test_the_report_answers_how_fast_the_machine_is() -> None:

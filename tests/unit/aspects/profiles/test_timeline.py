@@ -92,22 +92,22 @@ def test_each_sign_is_named_alone_and_only_where_it_is(
 ) -> None:
     assert said(CALM) == []
     finding = said(CALM | {phase: share})[0]
-    assert words in finding.text
-    assert finding.level == "note"
-    assert finding.text.startswith("Timeline of 4 ranks: ")
+    assert words in finding.sentence
+    assert finding.state == "note"
+    assert finding.sentence.startswith("Timeline of 4 ranks: ")
     # A sign that the timeline does not have says nothing, whatever it would have been.
     assert said(CALM | {phase: None}) == []
     # Nor does one that another phase outweighs.
     if phase != IDLE:
         other = REDUCTION if phase != REDUCTION else NEGOTIATION
-        assert words not in " ".join(one.text for one in said(CALM | {phase: 0.2, other: 0.6}))
+        assert words not in " ".join(one.sentence for one in said(CALM | {phase: 0.2, other: 0.6}))
 
 
 def test_a_late_rank_is_named_from_ticks_only() -> None:
     _, without = said(CALM | {NEGOTIATION: 0.4})
-    assert "HOROVOD_CACHE_CAPACITY=0" in without.text
+    assert "HOROVOD_CACHE_CAPACITY=0" in without.sentence
     _, known = said(CALM | {NEGOTIATION: 0.4}, ticked=300, last=270)
-    assert "rank 3 is last in 270 of 300 negotiations, 4.00 ms after the median" in known.text
+    assert "rank 3 is last in 270 of 300 negotiations, 4.00 ms after the median" in known.sentence
 
 
 @pytest.mark.parametrize(
@@ -119,8 +119,8 @@ def test_a_late_rank_is_named_from_ticks_only() -> None:
 )
 def test_warnings_of_horovod_are_passed_on(sign: str, words: str) -> None:
     (finding,) = said(CALM, **{sign: 2})
-    assert finding.level == "warning"
-    assert words in finding.text
+    assert finding.state == "attention"
+    assert words in finding.sentence
     assert said(CALM, **{sign: None}) == []  # no log: nothing is known
 
 

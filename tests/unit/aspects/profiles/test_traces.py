@@ -207,8 +207,8 @@ def test_imported_traces_fill_the_tables(tmp_path: Path) -> None:
         (False, 0.0), (True, pytest.approx(5000)),
     ]  # fmt: skip
     (said,) = late_ranks(results_of(entry, rows))
-    assert said.level == "note"
-    assert "rank 1 is last in 100.0 % of the collectives of group default_pg" in said.text.lower()
+    assert said.state == "note"
+    assert "rank 1 is last in 100.0 % of the collectives of group" in said.sentence.lower()
 
 
 def test_lateness_that_is_no_part_of_a_step_is_no_sentence(tmp_path: Path) -> None:

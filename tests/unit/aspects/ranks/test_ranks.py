@@ -28,12 +28,12 @@ Array = Any
 
 
 def only(findings: list[Finding]) -> Finding:
-    assert len(findings) == 1, [finding.text for finding in findings]
+    assert len(findings) == 1, [finding.sentence for finding in findings]
     return findings[0]
 
 
 def named(study: ExperimentResults) -> list[Finding]:
-    return [finding for finding in slow_ranks(study) if finding.level in ("confirmed", "open")]
+    return [finding for finding in slow_ranks(study) if finding.state in ("clear", "open")]
 
 
 # --- what is a rank's own time ---
@@ -193,7 +193,7 @@ def test_a_parameter_may_have_the_name_of_a_column(tmp_path: Path) -> None:
     assert table is not None and {"steps", "parameter_steps"} <= set(table)
     assert {times.row["steps"] for times in rank_times(study)} == {1, 2}
     found = only(named(study))
-    assert "; the same at 1 other point;" in found.text
+    assert "; the same at 1 other point;" in found.sentence
 
 
 # --- who is named ---
@@ -201,9 +201,9 @@ def test_a_parameter_may_have_the_name_of_a_column(tmp_path: Path) -> None:
 
 def test_a_straggler_is_named_with_its_host_and_interval(tmp_path: Path) -> None:
     found = only(slow_ranks(study_of(tmp_path, ranked(steady(50, 0.05, {3: 1.2})))))
-    assert (found.level, found.text.endswith(f"not confirmed: {VICTIM}.")) == ("open", True)
-    assert found.text.startswith("Rank 3 on n0 is a straggler: its step takes 1.")
-    assert "times as long as the median of 8 ranks, over 3 runs" in found.text
+    assert (found.state, found.sentence.endswith(f"not confirmed: {VICTIM}.")) == ("open", True)
+    assert found.sentence.startswith("Rank 3 on n0 is a straggler: its step takes 1.")
+    assert "times as long as the median of 8 ranks, over 3 runs" in found.sentence
     numbers, key = found.evidence["numbers"], found.evidence["key"]
     assert numbers["low"] < 1.2 < numbers["high"] and numbers["low"] > 1.1
     assert (found.evidence["table"], key["rank"], key["host"]) == ("ranks", 3, "n0")
@@ -216,7 +216,9 @@ def test_a_straggler_among_many_with_few_epochs(tmp_path: Path) -> None:
         steady(5, 0.05, {777: 1.3}), ranks=1024, per_host=1, array="local_times", repeats=2
     )
     study = study_of(tmp_path, fake)
-    assert only(slow_ranks(study)).text.startswith("Rank 777 on n777 is a straggler: its own work")
+    assert only(slow_ranks(study)).sentence.startswith(
+        "Rank 777 on n777 is a straggler: its own work"
+    )
     figure = only_drawing(study)
     assert "Quantiles of 5 epochs for each rank, each the median over 2 runs." in figure.caption
     assert "With so few values" in figure.caption
@@ -225,7 +227,7 @@ def test_a_straggler_among_many_with_few_epochs(tmp_path: Path) -> None:
 
 def test_one_run_is_not_confirmed(tmp_path: Path) -> None:
     found = only(slow_ranks(study_of(tmp_path, ranked(steady(50, 0.05, {1: 1.3}), repeats=1))))
-    assert found.level == "open" and found.text.endswith("one run, not confirmed.")
+    assert found.state == "open" and found.sentence.endswith("one run, not confirmed.")
 
 
 def test_slow_in_one_run_of_three_is_no_straggler(tmp_path: Path) -> None:
@@ -233,19 +235,23 @@ def test_slow_in_one_run_of_three_is_no_straggler(tmp_path: Path) -> None:
         return steady(50, 0.05, {3: 1.5} if repeat == 1 else None)(draw, ranks, repeat)
 
     found = only(slow_ranks(study_of(tmp_path, ranked(once))))
-    assert found.level == "note" and found.text.startswith("No straggler among 8 ranks")
+    assert found.state == "note" and found.sentence.startswith("No straggler among 8 ranks")
 
 
 def test_a_slow_host_is_told_apart_from_a_slow_rank(tmp_path: Path) -> None:
     two = ranked(steady(50, 0.05, {4: 1.2, 5: 1.2}), per_host=2)
     found = only(slow_ranks(study_of(tmp_path / "a", two)))
-    assert found.text.startswith("Host n2 is slow, not one rank alone: the step of its ranks takes")
-    assert "the median of 4 hosts" in found.text and found.evidence["key"]["host"] == "n2"
+    assert found.sentence.startswith(
+        "Host n2 is slow, not one rank alone: the step of its ranks takes"
+    )
+    assert "the median of 4 hosts" in found.sentence and found.evidence["key"]["host"] == "n2"
     one = ranked(steady(50, 0.05, {4: 1.4}), per_host=2)
-    assert only(slow_ranks(study_of(tmp_path / "b", one))).text.startswith("Rank 4 on n2 is a")
+    assert only(slow_ranks(study_of(tmp_path / "b", one))).sentence.startswith("Rank 4 on n2 is a")
     half = ranked(steady(50, 0.05, dict.fromkeys(range(4, 8), 1.2)))
     found = only(slow_ranks(study_of(tmp_path / "c", half)))
-    assert found.text.startswith("Host n1 is slow") and "that of the other host" in found.text
+    assert (
+        found.sentence.startswith("Host n1 is slow") and "that of the other host" in found.sentence
+    )
 
 
 def test_a_slow_host_that_has_other_ranks_in_every_run(tmp_path: Path) -> None:
@@ -257,13 +263,13 @@ def test_a_slow_host_that_has_other_ranks_in_every_run(tmp_path: Path) -> None:
 
     fake = ranked(moved, changes=changes, array="local_times")
     found = only(slow_ranks(study_of(tmp_path, fake)))
-    assert found.level == "confirmed" and found.text.startswith("Host n0 is slow")
+    assert found.state == "clear" and found.sentence.startswith("Host n0 is slow")
 
 
 def test_two_ranks_are_compared_and_none_is_called_a_straggler(tmp_path: Path) -> None:
     found = only(slow_ranks(study_of(tmp_path / "a", ranked(steady(50, 0.05, {1: 1.2}), ranks=2))))
-    assert found.level == "open" and "straggler" not in found.text
-    assert found.text.startswith("Rank 1 on n0 is slower than the other: its step takes 1.19")
+    assert found.state == "open" and "straggler" not in found.sentence
+    assert found.sentence.startswith("Rank 1 on n0 is slower than the other: its step takes 1.19")
     for number, changes in enumerate(({"times": steady(50, 0.05)}, {"repeats": 1})):
         words: dict[str, Any] = {"times": steady(50, 0.05, {1: 1.2}), **changes}
         assert slow_ranks(study_of(tmp_path / str(number), ranked(ranks=2, **words))) == []
@@ -272,8 +278,8 @@ def test_two_ranks_are_compared_and_none_is_called_a_straggler(tmp_path: Path) -
 def test_waiting_for_input_counts_as_a_share_of_the_epoch(tmp_path: Path) -> None:
     much = ranked(steady(6, 0.05, {7: 2.3}), array="span_input", per_host=1)
     found = only(named(study_of(tmp_path / "a", much)))
-    assert found.text.startswith("Rank 7 on n7 is a straggler: its wait for input in an epoch")
-    assert "% of an epoch more" in found.text and found.evidence["key"]["time"] == "input"
+    assert found.sentence.startswith("Rank 7 on n7 is a straggler: its wait for input in an epoch")
+    assert "% of an epoch more" in found.sentence and found.evidence["key"]["time"] == "input"
     little = ranked(steady(6, 0.05, {7: 1.3}), array="span_input", per_host=1)
     assert named(study_of(tmp_path / "b", little)) == []
 
@@ -288,8 +294,8 @@ def coupled(draw: Draw, ranks: int, _repeat: int) -> Array:
 
 def test_steps_that_wait_for_all_ranks_name_none(tmp_path: Path) -> None:
     found = only(slow_ranks(study_of(tmp_path, ranked(coupled))))
-    assert found.level == "note"
-    assert "where steps wait for all ranks, this does not show which one" in found.text
+    assert found.state == "note"
+    assert "where steps wait for all ranks, this does not show which one" in found.sentence
 
 
 # --- figures ---
@@ -326,6 +332,6 @@ def test_hostile_hosts_are_text(tmp_path: Path) -> None:
     hosts = [f"$x^{{{rank}}}$ <b>&amp;" for rank in range(8)]
     fake = ranked(steady(50, 0.05, {3: 1.2}), changes=lambda p, r: {"resources": {"hosts": hosts}})
     study = study_of(tmp_path, fake)
-    assert hosts[3] in only(named(study)).text
+    assert hosts[3] in only(named(study)).sentence
     assert any("<b>" in text for text in words(only_drawing(study)))
-    assert all(finding.text for finding in find(study))
+    assert all(finding.sentence for finding in find(study))

@@ -181,7 +181,7 @@ def test_layers_without_products_are_not_held_against_a_product() -> None:
     assert step["least_ms"] == pytest.approx(65)
     (finding,) = step_against_roof(study)
     # Its gap would be 55 ms, that of conv is 40 ms.
-    assert "the largest gap is in conv, compute bound" in finding.text
+    assert "the largest gap is in conv, compute bound" in finding.sentence
     assert roofline_figures(study)
     # The same FLOP in few enough: its bytes take longer.
     assert Roof(FLOPS, BYTES).class_of_kind("lrn", 1e8, 100e6, LAUNCH_S) == MEMORY
@@ -195,8 +195,8 @@ def test_a_ceiling_that_still_grows_confirms_nothing_of_the_step() -> None:
     assert table is not None
     table["growing"] = True
     (finding,) = step_against_roof(study)
-    assert finding.level == "open"
-    assert "the ceiling still grew at the last size" in finding.text
+    assert finding.state == "open"
+    assert "the ceiling still grew at the last size" in finding.sentence
 
 
 def test_the_worked_example_of_the_documentation() -> None:
@@ -336,8 +336,8 @@ def test_with_a_data_sheet_alone_nothing_is_said_of_the_step() -> None:
 
 def test_what_the_step_reaches() -> None:
     (finding,) = step_against_roof(measured().study())
-    assert finding.level == "confirmed"
-    assert finding.text == (
+    assert finding.state == "clear"
+    assert finding.sentence == (
         "The step reaches 58 [54, 61] % of what its layers could; the largest gap is in conv, "
         "compute bound."
     )
@@ -347,22 +347,22 @@ def test_an_interval_that_holds_all_of_it_confirms_nothing() -> None:
     steps = [times(0.1 * factor, slower=0.8) for factor in (0.7, 1.0, 1.3)]
     for repeats in (steps, steps[1:2]):
         (finding,) = step_against_roof(ceilings(Campaign().layers({32: repeats})).study())
-        assert finding.level == "open"
+        assert finding.state == "open"
 
 
 def test_layers_that_are_not_the_step_say_nothing_of_it() -> None:
     for step in (0.2, 0.09):
         study = ceilings(Campaign().layers({32: [times(step), times(step * 1.01)]})).study()
         (finding,) = step_against_roof(study)
-        assert finding.level == "note"
-        assert "the layers, timed apart, come to" in finding.text.lower()
+        assert finding.state == "note"
+        assert "the layers, timed apart, come to" in finding.sentence.lower()
 
 
 def test_a_step_above_the_roof_is_no_share_of_it() -> None:
     steps = [times(0.06 * factor, slower=0.5) for factor in (0.99, 1.0, 1.01)]
     (finding,) = step_against_roof(ceilings(Campaign().layers({32: steps})).study())
-    assert finding.level == "note"
-    assert "faster than the measured ceilings allow" in finding.text
+    assert finding.state == "note"
+    assert "faster than the measured ceilings allow" in finding.sentence
 
 
 def test_the_interval_holds_what_was_planted() -> None:
@@ -421,8 +421,8 @@ def test_figures_and_findings_as_the_local_batch_shrinks(tmp_path: Path) -> None
     assert ax.get_ylabel() == "Rate of a rank [GFLOP/s]"
     drawing.figure.savefig(tmp_path / "roofline.png")
     large, small = step_against_roof(study)
-    assert large.text.startswith("At batch_size 32 the step reaches 5")
-    assert small.text.startswith("At batch_size 4 the step reaches ")
+    assert large.sentence.startswith("At batch_size 32 the step reaches 5")
+    assert small.sentence.startswith("At batch_size 4 the step reaches ")
 
 
 def test_a_new_ceiling_makes_the_tables_of_layers_again(tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ def profiles(last: float, metric: str = "parallel_efficiency") -> ExperimentResu
 def test_the_card_of_a_profile_is_not_empty() -> None:
     s = profiles(0.16)
     found = only(stated_efficiency(s))
-    assert found.text == (
+    assert found.sentence == (
         "Imported: Parallel efficiency at 16 ranks: 16.0 % (load balance 17.0 %); below the 80 % "
         "that POP calls acceptable; a single run, no interval."
     )
@@ -35,8 +35,8 @@ def test_the_card_of_a_profile_is_not_empty() -> None:
         ("parallel_efficiency", 0.16, "1"),
         ("load balance", 0.17, "1"),
     ]
-    assert found.text in [one.text for one in card_of(s, find(s)).sentences]
-    assert "below" not in only(stated_efficiency(profiles(0.95))).text
+    assert found.sentence in [one.sentence for one in card_of(s, find(s)).sentences]
+    assert "below" not in only(stated_efficiency(profiles(0.95))).sentence
 
 
 def test_it_is_silent_on_rates_and_other_shares() -> None:

@@ -77,9 +77,9 @@ def test_ten_runs(tmp_path: Path) -> None:
     kept = sorted(epochs)[1:-1]
     assert row["score"] == pytest.approx(sum(map(run_time, kept)) / 8)
     (finding,) = score(found)
-    assert finding.level == "confirmed"
-    assert finding.text.startswith("Imported: Score of 10 runs (best and worst dropped): ")
-    assert f"{row['score']:,.1f} s" in finding.text
+    assert finding.state == "clear"
+    assert finding.sentence.startswith("Imported: Score of 10 runs (best and worst dropped): ")
+    assert f"{row['score']:,.1f} s" in finding.sentence
 
 
 def test_an_unfinished_run_is_the_worst(tmp_path: Path) -> None:
@@ -90,16 +90,16 @@ def test_an_unfinished_run_is_the_worst(tmp_path: Path) -> None:
     assert row["worst"] is None
     assert row["score"] == pytest.approx((run_time(4) + run_time(5)) / 2)
     (finding,) = score(found)
-    assert finding.level == "open"
-    assert "Score of 4 runs (MLPerf takes 10; best and worst dropped)" in finding.text
-    assert "worst one that missed the target" in finding.text
+    assert finding.state == "open"
+    assert "Score of 4 runs (MLPerf takes 10; best and worst dropped)" in finding.sentence
+    assert "worst one that missed the target" in finding.sentence
 
     found = study(tmp_path / "two", [*logs, log(4, 3, status=None)])
     (row,) = found.rows("score")
     assert row["score"] is None and row["best"] == pytest.approx(run_time(3))
     (finding,) = score(found)
-    assert finding.level == "warning"
-    assert "No score: 2 of 5 runs missed the target" in finding.text
+    assert finding.state == "attention"
+    assert "No score: 2 of 5 runs missed the target" in finding.sentence
 
 
 def test_few_runs_and_points_without_a_target(tmp_path: Path) -> None:
@@ -110,8 +110,10 @@ def test_few_runs_and_points_without_a_target(tmp_path: Path) -> None:
     (row,) = found.rows("score")  # the third has no target
     assert row["score"] is None and row["runs"] == 2
     (finding,) = score(found)
-    assert finding.level == "note"
-    assert finding.text.startswith("No score for 1 point with fewer than 3 runs: MLPerf takes sev")
+    assert finding.state == "note"
+    assert finding.sentence.startswith(
+        "No score for 1 point with fewer than 3 runs: MLPerf takes sev"
+    )
 
 
 # Seconds from run_start to run_stop of models that were trained at the same time, all from the same
@@ -133,9 +135,11 @@ def test_models_of_a_weak_submission_have_a_rate_and_no_score(tmp_path: Path) ->
     assert row["score"] is None and row["at_once"] == "weak"
     assert row["models_per_minute"] == pytest.approx(4 / 882.129 * 60)
     (finding,) = score(found)
-    assert finding.level == "note"
-    assert finding.text.startswith("Imported: 4 models trained at the same time: 0.272 models/min")
-    assert "Score of" not in finding.text
+    assert finding.state == "note"
+    assert finding.sentence.startswith(
+        "Imported: 4 models trained at the same time: 0.272 models/min"
+    )
+    assert "Score of" not in finding.sentence
 
 
 def test_runs_that_overlap_have_a_score_only_where_a_folder_says_strong(tmp_path: Path) -> None:
@@ -150,7 +154,7 @@ def test_runs_that_overlap_have_a_score_only_where_a_folder_says_strong(tmp_path
     (row,) = unclear.rows("score")
     assert row["score"] is None and row["models_per_minute"] is None
     (finding,) = score(unclear)
-    assert "No score: 4 runs overlap in time, and no folder says" in finding.text
+    assert "No score: 4 runs overlap in time, and no folder says" in finding.sentence
 
 
 def test_no_table_without_times_to_a_target(tmp_path: Path) -> None:

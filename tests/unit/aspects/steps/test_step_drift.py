@@ -9,7 +9,7 @@ import pytest
 from scalesweep.analysis.step_distribution import likeness
 from scalesweep.aspects.find import find
 from scalesweep.aspects.steps.findings import RULE
-from scalesweep.findings.base import CONFIRMED, Finding
+from scalesweep.findings.base import CLEAR, Finding
 from tests.acceptance.faults import Arrays, Noise, Program, within
 from tests.fakes.planted_steps import planted_study
 from tests.unit.findings.test_planted_steps import faulty
@@ -43,8 +43,8 @@ CHANGES: dict[str, tuple[Program, int, str]] = {
 def test_steps_that_change_along_a_run_are_said(tmp_path: Path, row: str) -> None:
     program, ranks, words = CHANGES[row]
     (one,) = told(find(planted_study(tmp_path, program, ranks=ranks)))
-    assert one.level == CONFIRMED
-    assert re.search(words, one.text), one.text
+    assert one.state == CLEAR
+    assert re.search(words, one.sentence), one.sentence
 
 
 @pytest.mark.parametrize("ranks", [2, 8])
@@ -53,23 +53,23 @@ def test_a_warm_up_of_a_few_steps_is_said(tmp_path: Path, ranks: int) -> None:
     more = (2000.0, 500.0, 200.0, 100.0)
     slow = faulty(compute=lambda step, rank: more[step] if step < 4 else 0.0)
     (one,) = told(find(planted_study(tmp_path, slow, ranks=ranks)))
-    assert one.level == CONFIRMED
+    assert one.state == CLEAR
     words = (
         r"The first 4 of 60 steps are longer .* in each of 3 runs.* would take 4[01]\S* .* % less"
     )
-    assert re.search(words, one.text), one.text
+    assert re.search(words, one.sentence), one.sentence
 
 
 def test_a_first_step_that_a_cause_has_is_said_once(tmp_path: Path) -> None:
     slow = faulty(compute=lambda step, rank: 2000.0 * (step == 0))
     found = find(planted_study(tmp_path, slow, ranks=3))
-    assert "in the first step of 60, as in a warm-up" in " ".join(one.text for one in found)
+    assert "in the first step of 60, as in a warm-up" in " ".join(one.sentence for one in found)
     assert not told(found)
 
 
 def test_a_cause_in_a_part_of_the_run_is_said_once(tmp_path: Path) -> None:
     found = find(planted_study(tmp_path, faulty(compute=within(30, 30, 60, 1)), ranks=4))
-    assert "in steps 31 to 60" in " ".join(one.text for one in found)
+    assert "in steps 31 to 60" in " ".join(one.sentence for one in found)
     assert not told(found)
 
 
@@ -85,8 +85,8 @@ def test_one_run_or_another_curve_in_each_is_not_clear(tmp_path: Path, repeats: 
 
     found = told(find(planted_study(tmp_path, Program(), repeats=repeats, changed=later)))
     why = "one run, not confirmed" if repeats == 1 else "not confirmed: "
-    assert [one.level == CONFIRMED for one in found] == [False] * len(found)
-    assert repeats > 1 or why in found[0].text
+    assert [one.state == CLEAR for one in found] == [False] * len(found)
+    assert repeats > 1 or why in found[0].sentence
 
 
 NOISES = {
@@ -100,7 +100,7 @@ NOISES = {
 def test_noise_is_no_drift(tmp_path: Path, noise: str) -> None:
     for seed in range(2):
         study = planted_study(tmp_path / str(seed), Program(), noise=NOISES[noise], seed=seed)
-        assert not [one for one in told(find(study)) if one.level == CONFIRMED]
+        assert not [one for one in told(find(study)) if one.state == CLEAR]
 
 
 def test_likeness_of_curves() -> None:

@@ -23,7 +23,7 @@ def one(root: Path, fake: Training) -> ExperimentResults:
 
 
 def only(findings: list[Finding]) -> Finding:
-    assert len(findings) == 1, [finding.text for finding in findings]
+    assert len(findings) == 1, [finding.sentence for finding in findings]
     return findings[0]
 
 
@@ -45,12 +45,12 @@ def rows(study: ExperimentResults, question: str) -> list[Comparison]:
 
 
 def told(study: ExperimentResults, rule: str) -> list[tuple[str, str]]:
-    return [(f.level, f.text) for f in find(study) if f.rule == rule]
+    return [(f.state, f.sentence) for f in find(study) if f.rule == rule]
 
 
 def test_the_fastest_to_the_target(tmp_path: Path) -> None:
     ((level, text),) = told(one(tmp_path / "a", mae()), "target")
-    assert level == "confirmed" and text.startswith("Best ranks is 2: 0.")
+    assert level == "clear" and text.startswith("Best ranks is 2: 0.")
     assert "times the time to target" in text
     ((level, text),) = told(one(tmp_path / "b", mae(repeats=1)), "target")
     assert level == "open" and "a side has one repeat" in text
@@ -62,14 +62,16 @@ def test_the_fastest_to_the_target(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_the_only_point_that_meets_the_target(tmp_path: Path) -> None:
     fake = mae(end=lambda p: 0.05 if p["ranks"] == 1 else 0.2)
-    assert only(target_time(one(tmp_path, fake))).text.startswith("Only 1 rank meets the target in")
+    assert only(target_time(one(tmp_path, fake))).sentence.startswith(
+        "Only 1 rank meets the target in"
+    )
     assert target_time(one(tmp_path / "none", mae(end=lambda p: 0.4))) == []
     cut = one(tmp_path / "cut", mae())
     runs = [run for run in cut.entry["runs"] if run["point"]["ranks"] == 2]
     runs[0].update(status="unfinished", cause="UNFINISHED")
-    assert only(target_time(cut)).text.startswith("Only 1 rank meets the target in every run")
+    assert only(target_time(cut)).sentence.startswith("Only 1 rank meets the target in every run")
     single = only(target_time(one(tmp_path / "a", mae(axes={"ranks": [1]}, repeats=1))))
-    assert single.level == "open" and single.text.endswith(": a single run, not confirmed.")
+    assert single.state == "open" and single.sentence.endswith(": a single run, not confirmed.")
 
 
 def test_final_accuracy_over_the_scale(tmp_path: Path) -> None:
@@ -77,7 +79,7 @@ def test_final_accuracy_over_the_scale(tmp_path: Path) -> None:
     assert (row.metric, row.value, row.base_value) == ("final_validation_accuracy", "16", "1")
     assert row.ratio and row.ratio.high and row.ratio.high < 1
     ((level, text),) = told(study, "final accuracy")
-    assert level == "confirmed" and text.startswith("16 over 1 (ranks): 0.")
+    assert level == "clear" and text.startswith("16 over 1 (ranks): 0.")
     assert rows(one(tmp_path / "b", mae(fixed={"input": "dummy"})), "scaling") == []
 
 
@@ -98,16 +100,16 @@ def test_accuracy_is_compared_only_after_the_same_training(tmp_path: Path) -> No
 def test_data_loading_that_takes_much(tmp_path: Path) -> None:
     study = one(tmp_path, nt3(load_s=lambda p: 40.0))
     found = only(data_loading(study))
-    assert found.level == "confirmed"
-    assert re.match(r"Data loading takes 74\.\d+ \[74\.\d+, 7[45]\.\d+\] % of", found.text)
-    assert "at 16 ranks" in found.text and 0.7 < found.evidence["numbers"]["share_low"] < 0.75
-    assert "the most of 3 points where it takes 10 % or more" in found.text
+    assert found.state == "clear"
+    assert re.match(r"Data loading takes 74\.\d+ \[74\.\d+, 7[45]\.\d+\] % of", found.sentence)
+    assert "at 16 ranks" in found.sentence and 0.7 < found.evidence["numbers"]["share_low"] < 0.75
+    assert "the most of 3 points where it takes 10 % or more" in found.sentence
 
 
 def test_data_loading_that_takes_little_or_is_uncertain(tmp_path: Path) -> None:
     assert data_loading(one(tmp_path / "a", nt3(load_s=lambda p: 0.1))) == []
     found = only(data_loading(one(tmp_path / "b", nt3(repeats=1, load_s=lambda p: 40.0))))
-    assert found.level == "open" and "not confirmed" in found.text
+    assert found.state == "open" and "not confirmed" in found.sentence
 
 
 # --- input ---
@@ -125,9 +127,11 @@ def waits(share: float, name: str = "train", **changes: Any) -> Training:
 
 def test_the_share_of_training_that_input_takes(tmp_path: Path) -> None:
     found = only(input_share(one(tmp_path, waits(0.1))))
-    assert found.level == "confirmed"
-    assert found.text.startswith("Waiting for input takes 20.4 [19.4, 21.4] % of training at 16")
-    assert found.text.endswith("the most measured at 3 points.")
+    assert found.state == "clear"
+    assert found.sentence.startswith(
+        "Waiting for input takes 20.4 [19.4, 21.4] % of training at 16"
+    )
+    assert found.sentence.endswith("the most measured at 3 points.")
     assert found.evidence["key"]["ranks"] == 16 and found.evidence["table"] == "epochs"
     assert found.evidence["numbers"]["share"] == pytest.approx(0.204)
 
@@ -135,7 +139,7 @@ def test_the_share_of_training_that_input_takes(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_no_share_of_input_without_repeats_or_spans(tmp_path: Path) -> None:
     single = only(input_share(one(tmp_path / "a", waits(0.1, repeats=1))))
-    assert single.level == "open" and "one repeat, not confirmed" in single.text
+    assert single.state == "open" and "one repeat, not confirmed" in single.sentence
     assert input_share(one(tmp_path / "b", nt3())) == []
     dummy = waits(0.1, fixed={"input": "dummy"})
     assert input_share(one(tmp_path / "c", dummy)) == []
@@ -155,7 +159,7 @@ def test_input_cost_is_the_ratio_to_dummy_input(tmp_path: Path) -> None:
     assert (first.value, first.base_value, first.metric) == ("tfrecords", "dummy", "total_time")
     assert first.ratio and first.ratio.value == pytest.approx(1.5, abs=0.05)
     ((level, text), _) = told(study, "input cost")
-    assert level == "confirmed" and text.startswith("tfrecords over dummy (input): 1.48")
+    assert level == "clear" and text.startswith("tfrecords over dummy (input): 1.48")
     assert "(first epoch)" in text
     assert rows(one(tmp_path / "c", inputs({"tfrecords": 15.0, "other": 10.0})), "input") == []
 
@@ -170,7 +174,7 @@ def test_dummy_input_is_no_rival(tmp_path: Path) -> None:
 def test_the_most_frugal_point(tmp_path: Path) -> None:
     hungry = nt3(watts=lambda p, r: (20.0 + r) * p["ranks"])
     ((level, text),) = told(one(tmp_path / "a", hungry), "energy")
-    assert level == "confirmed" and text.startswith("Best ranks is 1: 0.")
+    assert level == "clear" and text.startswith("Best ranks is 1: 0.")
     some = nt3(watts=lambda p, r: None if r == 2 and p["ranks"] == 4 else 100.0)
     weak = nt3(planned=lambda p: 100 * p["ranks"], scaling="weak")
     for number, fake in enumerate((some, weak, nt3(watts=lambda p, r: None))):
@@ -180,5 +184,5 @@ def test_the_most_frugal_point(tmp_path: Path) -> None:
 @pytest.mark.parametrize("fake", [nt3(), mae(), nt3(fate=lambda p, r: "new"), nt3(repeats=1)])
 def test_all_rules_bear_all_data(tmp_path: Path, fake: Training) -> None:
     for finding in find(one(tmp_path, fake)):
-        assert finding.text.endswith(".") and "None" not in finding.text
-        assert finding.text[:1] == finding.text[:1].upper() or ":" in finding.text
+        assert finding.sentence.endswith(".") and "None" not in finding.sentence
+        assert finding.sentence[:1] == finding.sentence[:1].upper() or ":" in finding.sentence

@@ -17,7 +17,7 @@ from scalesweep.aspects.utilisation.table import Utilisation, utilisation_rows
 from scalesweep.core.joined_experiments import with_joined
 from scalesweep.core.plan_format import PlanExperiment
 from scalesweep.experiment.results import ExperimentResults
-from scalesweep.findings.base import NOTE, WARNING
+from scalesweep.findings.base import ATTENTION, NOTE
 from scalesweep.table.declared import frame_of
 from scalesweep.tables.ceilings import DATASHEET, MEASURED, Ceiling
 from scalesweep.tables.machine import Machine
@@ -155,7 +155,7 @@ def test_a_share_above_all_of_the_peak_is_an_error_with_its_likely_cause() -> No
     assert "MFU would be 3.498" in palm.fault and "held against the peak of one" in palm.fault
     results = results_of(table, entry)
     (finding,) = impossible_utilisation(results)
-    assert finding.level == WARNING and "it is left out" in finding.text
+    assert finding.state == ATTENTION and "it is left out" in finding.sentence
     assert best_utilisation(results) == []
     shown = SECTION.table(results, 10)
     assert shown and any(cell.text == "above 100 %" and cell.bad for cell in shown.rows[0])
@@ -169,7 +169,7 @@ def test_more_hardware_flop_than_the_peak_is_an_error_too() -> None:
     assert palm.mfu is None and palm.hfu is None and palm.fault
     assert "HFU would be 1.067: less is computed again than is stated" in palm.fault
     (finding,) = impossible_utilisation(results_of(table, entry))
-    assert finding.level == WARNING and "HFU would be 1.067" in finding.text
+    assert finding.state == ATTENTION and "HFU would be 1.067" in finding.sentence
     table, _ = inputs(share, DEVICE, checkpointing=False)
     kept = {row.convention: row for row in utilisation_rows(table)}["palm"]
     assert kept.mfu and kept.mfu.value == pytest.approx(0.8) and kept.fault is None
@@ -185,8 +185,8 @@ def test_a_printed_mfu_that_does_not_follow_is_named() -> None:
     table, entry = inputs(wrong, DEVICE)
     results = results_of(table, entry)
     (finding,) = printed_utilisation(results)
-    assert finding.level == NOTE and "1 of 1 printed MFU do not follow" in finding.text
-    assert "the peak of h100_sxm in bfloat16 gives it" in finding.text
+    assert finding.state == NOTE and "1 of 1 printed MFU do not follow" in finding.sentence
+    assert "the peak of h100_sxm in bfloat16 gives it" in finding.sentence
     # Half of the last printed digit is no difference: 0.437 as 0.4, and not as 0.5.
     for printed, faults in ((0.4, 0), (0.5, 1)):
         rounded = {**TOKENS, "mfu_palm": ("1", "total", [printed] * 3)}
@@ -202,9 +202,9 @@ def test_the_best_point_is_told_with_the_convention_and_what_others_give() -> No
     table, entry = inputs({**TOKENS, **joules}, DEVICE)
     results = results_of(table, entry)
     (finding,) = best_utilisation(results)
-    assert "palm's FLOP of a token (6 N + 12 L d T)" in finding.text
-    assert "by other conventions it is 32.0 % to 43.7 %" in finding.text
-    assert "513 tokens for a joule" in finding.text
+    assert "palm's FLOP of a token (6 N + 12 L d T)" in finding.sentence
+    assert "by other conventions it is 32.0 % to 43.7 %" in finding.sentence
+    assert "513 tokens for a joule" in finding.sentence
     shown = SECTION.table(results, 10)
     assert shown is not None
     texts = [cell.text for cell in shown.rows[0]]
@@ -228,8 +228,8 @@ def test_a_share_of_the_ceiling_is_of_what_the_framework_counted() -> None:
     ):
         table, entry = inputs(metrics, None, [sheet, probed])
         (finding,) = best_utilisation(results_of(table, entry))
-        assert words in finding.text
-        above = "the convention counts more than is computed" in finding.text
+        assert words in finding.sentence
+        above = "the convention counts more than is computed" in finding.sentence
         assert above == (metrics is TOKENS)
         notes = " ".join(SECTION.notes(results_of(table, entry)))
         assert "Above 100 % of the measured ceiling" in notes
