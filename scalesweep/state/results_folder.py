@@ -15,7 +15,7 @@ from scalesweep.core.files import read_json, write_atomic
 MARKER = ".scalesweep"
 # Says nothing about whose a folder is, like hidden names: logs of a call that was refused, what a
 # history holds that has no page yet.
-_NOBODYS = frozenset({"logs", "lost+found", "sessions", "settled"})
+_NOBODYS = frozenset({"logs", "lost+found", "sessions", "alternate"})
 _SHOWN = 3
 
 
