@@ -253,7 +253,7 @@ def test_a_history_changes_with_its_choices_and_leads_to_reports(
             ("Over", "dates", "over dates"),
             ("Values", "relative to the baseline", "step_time, baseline = 1 over dates"),
         ):
-            chart.get_by_label(label).select_option(label=choice)
+            chart.get_by_role("combobox", name=label).select_option(label=choice)
             visit.wait_drawn(chart, wanted)
         chart.get_by_role("button", name="terms and parts").click()
         visit.wait_drawn(chart, "Values, baseline = 1")
@@ -262,8 +262,8 @@ def test_a_history_changes_with_its_choices_and_leads_to_reports(
         mark.scroll_into_view_if_needed()
         mark.click(force=True)
         assert "(no longer there)" in chart.locator(".session").inner_text()
-        chart.get_by_label("Point").select_option(label="b on there, CPU, weak scaling: p")
-        chart.get_by_label("Session").select_option(index=1)
+        chart.get_by_role("combobox", name="Point").select_option(label="b on there, CPU, weak scaling: p")
+        chart.get_by_role("combobox", name="Session").select_option(index=1)
         links = {one.inner_text(): one.get_attribute("href") for one in chart.locator("a").all()}
         assert links == {
             "report": "./../results0/report.html",
