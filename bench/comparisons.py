@@ -16,9 +16,10 @@ import numpy as np
 
 from bench.lib.pairs import figure, line, write_json
 from scalesweep.analysis.types import Floats
-from scalesweep.compare.matching import join
-from scalesweep.compare.significance import VERDICTS, WORSE, changes, main_phases
-from scalesweep.compare.verdict_words import verdict_words
+from scalesweep.compare.page import sentences
+from scalesweep.compare.ratios import ratios
+from scalesweep.compare.sides import join
+from scalesweep.judge.change import CHANGED, REGRESSION
 from tests.fakes.sides import RATE, FakePoint, FakeSide, make_side
 
 Draw = Callable[[np.random.Generator, int], Floats]
@@ -49,16 +50,10 @@ def comparison(
             made.append(FakePoint({"ranks": ranks}, {**metrics, (RATE, "init"): first.tolist()}))
         sides.append(make_side(FakeSide(role, made)))
     base, new = sides
-    changed, _ = changes(join(base, new).both, base, new)
-    phases = main_phases(changed)
-    shown = [
-        change
-        for change in changed
-        if change.main and phases[change.experiment, change.metric] == change.phase
-    ]
-    assert shown
-    own = any(change.verdict in VERDICTS[:2] for change in shown)
-    return verdict_words(shown, None)[1], own
+    rows, _ = ratios(join(base, new), base, new)
+    shown = [row for row in rows if row.first]
+    own = any(row.change.verdict in CHANGED for row in shown)
+    return sentences(shown)[0]["tag"], own
 
 
 def main() -> int:
@@ -75,7 +70,7 @@ def main() -> int:
         for points, repeats in LAYOUTS:
             for _ in range(args.comparisons):
                 tag, alone = comparison(rng, draw, points, repeats)
-                false.append(tag != "unclear")
+                false.append(tag != "open")
                 own.append(alone)
         everything += false
         name = f"comparisons without a change whose first line claims one, {noise}"
@@ -85,7 +80,7 @@ def main() -> int:
     figures.append(figure("first lines that are false, all", float(np.mean(everything)), "", 0.05))
     rng = np.random.default_rng(19)
     tags = [comparison(rng, NOISE["normal"], 12, 5, -0.05)[0] for _ in range(args.comparisons)]
-    share = tags.count(WORSE) / len(tags)
+    share = tags.count(REGRESSION) / len(tags)
     figures.append(figure("5 % at one of 12 points, 2 % noise, 5 repeats: said first", share, ""))
     for row in figures:
         print(line(row))

@@ -23,6 +23,7 @@ from scalesweep.judge.change import (
     TOO_EARLY,
     Change,
     corrected,
+    estimates,
     welch,
 )
 from scalesweep.judge.facts import Difference, differences, machine_moved, other_hosts
@@ -274,21 +275,6 @@ def _with_zeros(values: Floats, total: tuple[int, float] | None, kind: str) -> F
     if lacking <= 0:
         return values
     return np.append(values, np.zeros(lacking)) if kind == PART else np.full(values.size, np.nan)
-
-
-def estimates(groups: Sequence[Floats]) -> Floats:
-    """``[3, group]``: mean of each group and the ends of its 95 % interval, NaN if not known."""
-    from scipy import stats
-
-    made = np.full((3, len(groups)), np.nan)
-    factors = {
-        n: stats.t.ppf(0.975, n - 1) / math.sqrt(n) for n in {g.size for g in groups} if n > 1
-    }
-    for place, values in enumerate(groups):
-        made[0, place] = values.mean()
-        if values.size > 1 and (half := factors[values.size] * values.std(ddof=1)) > 0:
-            made[1:, place] = made[0, place] + np.array([-half, half])
-    return made
 
 
 def _check_baseline(lines: Sequence[Line], settings: HistorySettings) -> None:

@@ -150,3 +150,18 @@ def _more_pairs(step: float, noise: float, n: int, margin: float) -> int | None:
         if half <= room:
             return more
     return None
+
+
+def estimates(groups: Sequence[Floats]) -> Floats:
+    """``[3, group]``: mean of each group and the ends of its 95 % interval, NaN if not known."""
+    from scipy import stats
+
+    made = np.full((3, len(groups)), np.nan)
+    factors = {
+        n: stats.t.ppf(0.975, n - 1) / math.sqrt(n) for n in {g.size for g in groups} if n > 1
+    }
+    for place, values in enumerate(groups):
+        made[0, place] = values.mean()
+        if values.size > 1 and (half := factors[values.size] * values.std(ddof=1)) > 0:
+            made[1:, place] = made[0, place] + np.array([-half, half])
+    return made

@@ -52,8 +52,8 @@ class Levels:
 
     @property
     def df(self) -> float:
-        """Degrees of freedom of the noise."""
-        return self.worth(len(self.centres) - len(self.levels))
+        """Degrees of freedom of the noise (Bayley and Hammersley 1946)."""
+        return (len(self.centres) - len(self.levels)) * (1 - self.r**2) / (1 + self.r**2)
 
     def worth(self, n: float) -> float:
         """How many independent sessions so many neighbouring ones are worth."""
@@ -87,8 +87,8 @@ def levels_of(centres: Floats) -> Levels:
 
 
 def _neighbours(rest: Floats, cuts: Sequence[tuple[int, int]]) -> float:
-    """Autocorrelation of neighbours, corrected for the levels that were taken off (each takes
-    about (1 + 3 r) / n: Kendall 1954)."""
+    """Autocorrelation of neighbours, corrected for the mean that was taken off: about
+    (1 + 3 r) / n (Kendall 1954)."""
     limit = _FAR * _scatter(rest)
     rest = np.clip(rest, -limit, limit)
     pairs = [rest[at : end - 1] @ rest[at + 1 : end] for at, end in cuts if end - at > NEWEST]
@@ -96,8 +96,7 @@ def _neighbours(rest: Floats, cuts: Sequence[tuple[int, int]]) -> float:
     if not pairs or not total:
         return 0.0
     r = float(sum(pairs)) / total
-    n = len(rest) / len(cuts)
-    return float(np.clip(r + (1 + 3 * max(r, 0.0)) / n, 0.0, MOST_R))
+    return float(np.clip(r + (1 + 3 * max(r, 0.0)) / len(rest), 0.0, MOST_R))
 
 
 def _middle(values: Floats) -> float:
@@ -197,7 +196,7 @@ def _more(
     bound, df = math.log1p(margin), max(read.df, 1.0)
     for more in range(1, MOST_NEEDED + 1):
         error = noise * math.sqrt(1 / sizes[0] + 1 / (sizes[1] + read.worth(more)))
-        grown = df + read.worth(more)
+        grown = df + more
         shown = looks * 2 * stats.t.sf(abs(step) / error, grown) <= 0.05
         if (shown and abs(step) >= bound) or abs(step) + stats.t.ppf(0.975, grown) * error <= bound:
             return more

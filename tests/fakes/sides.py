@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from scalesweep.analysis.table_io import typed_values
-from scalesweep.compare.inputs import Side
+from scalesweep.compare.sides import Side
 from scalesweep.core.files import canonical_json
 from scalesweep.core.rank_columns import by_column
 from scalesweep.tables.provenance import FACTS, facts_text

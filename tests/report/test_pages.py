@@ -11,8 +11,8 @@ from typing import Any, cast
 
 import pytest
 
-from scalesweep.commands.compare import compare
-from scalesweep.compare.inputs import read_sides
+from scalesweep.compare.page import write_comparison
+from scalesweep.compare.sides import read_sides
 from scalesweep.config.campaign import Campaign
 from scalesweep.config.history_settings import HistorySettings
 from scalesweep.history.evidence import keep
@@ -85,7 +85,7 @@ def comparison(tmp_path_factory: pytest.TempPathFactory) -> Path:
         axes = {"ranks": [1, 2, 4, 8], "batch_size": [1, 2, 4, 8]}
         make_results(root / name, [Fake("io", axes, speed=speed)], name)
     here = cast(Campaign, SimpleNamespace(results=root, site=SimpleNamespace(name="x")))
-    compare(*read_sides(str(root / "before"), str(root / "after"), here), root)
+    write_comparison(*read_sides(str(root / "before"), str(root / "after"), here), root)
     return root / "compare.html"
 
 
@@ -262,7 +262,9 @@ def test_a_history_changes_with_its_choices_and_leads_to_reports(
         mark.scroll_into_view_if_needed()
         mark.click(force=True)
         assert "(no longer there)" in chart.locator(".session").inner_text()
-        chart.get_by_role("combobox", name="Point").select_option(label="b on there, CPU, weak scaling: p")
+        chart.get_by_role("combobox", name="Point").select_option(
+            label="b on there, CPU, weak scaling: p"
+        )
         chart.get_by_role("combobox", name="Session").select_option(index=1)
         links = {one.inner_text(): one.get_attribute("href") for one in chart.locator("a").all()}
         assert links == {

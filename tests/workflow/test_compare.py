@@ -45,7 +45,7 @@ def test_compare_reads_what_is_there_and_runs_nothing(project: Project, tmp_path
     assert "now against now" in page and "4 runs of both sides are the same" in page
     points = pd.read_csv(results / "compare" / "points.csv")
     verdicts = points.groupby("ranks")["verdict"].agg(set).to_dict()
-    assert verdicts == {1: {"unclear"}, 2: {"only base"}}
+    assert verdicts == {1: {"inconclusive"}, 2: {"only base"}}
     unmatched = pd.read_csv(results / "compare" / "unmatched.csv")
     assert unmatched["why"].tolist() == ["planned there: pending"] * 2
 

@@ -65,7 +65,7 @@ COMMITS, BAD = 8, 6
 
 def commit(repository: Path, number: int) -> str:
     """The commit ``number``; from ``BAD`` on a step takes half as long again."""
-    seconds = 0.03 if number >= BAD else 0.02
+    seconds = 0.09 if number >= BAD else 0.06
     (repository / "main.py").write_text(PROGRAM.format(seconds=seconds, remark=number))
     git = ["git", "-C", str(repository), "-c", "user.name=a", "-c", "user.email=a@example.org"]
     subprocess.run([*git, "add", "main.py"], check=True)
@@ -141,7 +141,7 @@ def test_a_planted_slowdown_is_found_and_bisected(
     assert not steps and done.returncode == 1, done.stdout + done.stderr
     (line,) = [text for text in done.stdout.splitlines() if text.startswith("regression: ")]
     assert f"since {commits[BAD - 1][:10]}..{commits[BAD][:10]} (Change {BAD})" in line
-    assert "step_time: +" in line and "error: 1 regression" in done.stderr
+    assert "step_time +" in line and "error: 1 regression" in done.stderr
     table = pd.read_csv(kept / "tables" / "verdicts.csv")
     assert table["verdict"].tolist() == ["regression"]
     assert table["low"][0] < 1.5 < table["high"][0] * 1.1

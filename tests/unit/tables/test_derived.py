@@ -11,8 +11,8 @@ import pytest
 
 from scalesweep.analysis.blocks import Errors
 from scalesweep.aspects.make_tables import make_tables
-from scalesweep.compare.inputs import Side
-from scalesweep.compare.significance import _Metrics
+from scalesweep.compare.ratios import _quantities
+from scalesweep.compare.sides import Side
 from scalesweep.config.campaign import Campaign, load_campaign
 from scalesweep.core.errors import UserError
 from scalesweep.core.plan_format import Plan
@@ -116,9 +116,9 @@ def test_a_formula_that_changes_begins_a_series_and_is_not_compared(
     assert [(row["metric"], row["value"]) for row in kept] == [
         ("m = 2 * energy", 20.0), ("m = 3 * energy", 30.0)
     ]  # fmt: skip
-    metrics = _Metrics("e", "toy", [], (sides[0], sides[1]))
-    assert metrics.unlike == ["toy: m (2 * energy and 3 * energy)"]
-    assert "m" not in metrics.quantities and "energy" in metrics.quantities
+    quantities, unlike = _quantities("toy", sides[0], sides[1])
+    assert unlike == ["toy: m (2 * energy and 3 * energy)"]
+    assert "m" not in quantities and "energy" in quantities
 
 
 def test_they_are_those_of_their_own_experiment(toy: Path) -> None:
