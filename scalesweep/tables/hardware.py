@@ -89,35 +89,19 @@ def _visible(columns: Mapping[str, Any], environment: Mapping[str, Any]) -> Mapp
 
 def _kinds(columns: Mapping[str, Any], hosts: tuple[str, ...]) -> Hardware:
     """Hosts by their facts, from columns over them."""
-    shared, differ = _shared_and_differing(json.dumps(columns))
-    if not differ:
-        return ((_texts(shared.items()), hosts),) if hosts else ()
-    by_host = [by_rank(column, len(hosts)) or [""] * len(hosts) for column in differ.values()]
-    kinds: dict[tuple[str, ...], list[str]] = {}
-    for host, *words in zip(hosts, *by_host, strict=True):
-        kinds.setdefault(tuple(words), []).append(host)
-    described = []
-    for several, names in kinds.items():
-        facts = shared | dict(zip(differ, several, strict=True))
-        described.append((_texts((name, facts[name]) for name, *_ in _FACTS), tuple(names)))
-    return tuple(described)
+    return _grouped(json.dumps(columns), hosts)
 
 
 @lru_cache(maxsize=64)  # thousands of runs have had the same hosts
-def _shared_and_differing(columns_text: str) -> tuple[dict[str, str], dict[str, dict[str, Any]]]:
-    """Facts with the same text on all hosts, and columns of the others."""
+def _grouped(columns_text: str, hosts: tuple[str, ...]) -> Hardware:
     columns = json.loads(columns_text)
-    shared: dict[str, str] = {}
-    differ: dict[str, dict[str, Any]] = {}
-    for name, key, fact in _FACTS:
-        column = columns.get(key) or {}
-        words = [fact(value) for value in values_of(column)]
-        # Different values may have the same text.
-        if len(set(words)) <= 1:
-            shared[name] = words[0] if words else ""
-        else:
-            differ[name] = {**column, "values": words}
-    return shared, differ
+    known = {key: by_rank(columns.get(key) or {}, len(hosts)) for _, key, _ in _FACTS}
+    kinds: dict[Facts, list[str]] = {}
+    for place, host in enumerate(hosts):
+        values = {key: every[place] if every else None for key, every in known.items()}
+        facts = _texts((name, fact(values[key])) for name, key, fact in _FACTS)
+        kinds.setdefault(facts, []).append(host)
+    return tuple((facts, tuple(names)) for facts, names in kinds.items())
 
 
 def _texts(facts: Iterable[tuple[str, str]]) -> Facts:

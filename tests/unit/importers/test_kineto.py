@@ -7,17 +7,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from scalesweep.analysis import kineto_stream
 from scalesweep.analysis.kineto_calls import NOTE
 from scalesweep.analysis.kineto_stream import NoTraceError, read_stream
-from scalesweep.analysis.profile import Profile, union_length
-from scalesweep.analysis.trace_account import account_of_rank, union
-from scalesweep.importers.profiles.detect import is_profile, read_source
+from scalesweep.analysis.profile import Profile
+from scalesweep.analysis.trace_account import account_of_rank
+from scalesweep.importers.profiles.detect import read_source
 from scalesweep.importers.profiles.profile_runs import runs_of
 
 NCCL = "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)"
@@ -202,31 +199,3 @@ def test_a_cut_trace_is_refused_and_the_others_are_read(tmp_path: Path) -> None:
     assert [profile.profiled_ranks for profile in source.profiles] == [1]
     assert "cut" in source.refusals[0].reason
     assert source.profiles[0].rank_times is None  # rank 0 is missing: no factors of all
-
-
-def test_other_traces_are_none_of_kinetos(tmp_path: Path) -> None:
-    path = tmp_path / "trace.json"
-    path.write_text('{"displayTimeUnit": "ns", "traceEvents": []}')
-    assert not is_profile(path)
-
-
-@settings(max_examples=50)
-@given(st.lists(st.tuples(st.floats(0, 100), st.floats(0, 20)), max_size=30))
-def test_union_covers_what_the_spans_do(spans: list[tuple[float, float]]) -> None:
-    table = np.array([[begin, begin + length] for begin, length in spans]).reshape(-1, 2)
-    joined = union(table)
-    assert (joined[1:, 0] >= joined[:-1, 1]).all()
-    assert (joined[:, 1] - joined[:, 0]).sum() == pytest.approx(union_length(map(tuple, table)))
-
-
-@settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(st.data())
-def test_damage_never_stops_the_reader(tmp_path: Path, data: st.DataObject) -> None:
-    text = text_of(steps(count=2)).encode()
-    begin = data.draw(st.integers(0, len(text)))
-    end = data.draw(st.integers(begin, min(len(text), begin + 200)))
-    damaged = text[:begin] + data.draw(st.binary(max_size=12)) + text[end:]
-    (tmp_path / "trace.json").write_bytes(damaged)
-    source = read_source(tmp_path)
-    for profile in source.profiles:
-        assert all(np.isfinite(metric["value"]) for metric in profile.metrics.values())

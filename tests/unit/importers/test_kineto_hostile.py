@@ -1,6 +1,5 @@
 """Traces of other versions, devices and programs, and damaged ones: one clear line each."""
 
-import gzip
 import io
 import json
 from pathlib import Path
@@ -103,12 +102,6 @@ def test_a_group_without_a_description_goes_by_its_name() -> None:
     assert (kind.group, kind.members) == ("3", (0, 1))
 
 
-def test_one_kernel_of_rccl_for_all_operations() -> None:
-    events = [event("kernel", "ncclDevKernel_Generic(ncclDevKernelArgsStorage<4096ul>)", 0, 100)]
-    (kind,) = read(text_of(events)).calls
-    assert kind.operation == "unknown"
-
-
 @pytest.mark.parametrize(
     ("kind", "name", "words"),
     [
@@ -123,13 +116,6 @@ def test_a_device_whose_work_is_not_there(tmp_path: Path, kind: str, name: str, 
     """Its operations on the host are no computation."""
     events = [event("cpu_op", "aten::mm", 0, 100), event(kind, name, 10, 5)]
     assert words in refusal(tmp_path, text_of(events))
-
-
-def test_kernels_of_an_xpu_are_read() -> None:
-    events = [event("cpu_op", "aten::mm", 0, 100), event("kernel", "gemm_kernel", 10, 50),
-              event("xpu_runtime", "urEnqueueKernelLaunch", 1, 2)]  # fmt: skip
-    account = account_of_rank(read(text_of(events)))
-    assert account is not None and account.computation_s == pytest.approx(50e-6)
 
 
 def test_a_packed_trace_that_was_cut(tmp_path: Path) -> None:
@@ -177,19 +163,3 @@ def test_a_pause_of_the_profiler_is_no_time_of_steps() -> None:
     account = account_of_rank(read(text_of(events)))
     assert account is not None and (account.window, account.steps) == (PROFILER, 4)
     assert account.window_s == pytest.approx(4e-3)
-
-
-def test_nested_annotations_count_once() -> None:
-    inner = event("user_annotation", "ProfilerStep#0", 100, 200)
-    account = account_of_rank(read(text_of([*step(0, 0, event("kernel", "g", 0, 500)), inner])))
-    assert account is not None and account.steps == 1
-    assert account.window_s == pytest.approx(1e-3)
-
-
-def test_what_begins_as_no_kineto_trace_may_be_one(tmp_path: Path) -> None:
-    """Metadata of whoever collected it stand first; their keys are not ours to know."""
-    text = json.dumps({"metadata": {"note": "x" * 20_000}, "traceEvents": steps()})
-    with gzip.open(tmp_path / "a.json.gz", "wt") as file:
-        file.write(text)
-    (profile,) = read_source(tmp_path).profiles
-    assert profile.metrics["steps"]["value"] == 4
