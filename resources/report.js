@@ -81,7 +81,6 @@
   const follow = () => {
     const target = location.hash && document.getElementById(decodeURIComponent(location.hash.slice(1)))
     if (!target) return
-    target.querySelector(':scope > details.whole')?.setAttribute('open', '')
     reveal(target)
     target.scrollIntoView()
   }
@@ -96,6 +95,22 @@
     reveal(holder)
     wakeTable(holder).pick(JSON.parse(link.dataset.key))
   })
+
+  // A click on a heading sorts its table; a second one the other way.
+  for (const head of document.querySelectorAll('table.sortable thead th')) {
+    const button = document.createElement('button')
+    button.className = 'sort'
+    button.append(...head.childNodes)
+    head.append(button)
+    button.addEventListener('click', () => {
+      const turn = head.ariaSort === 'ascending' ? -1 : 1
+      const body = head.closest('table').tBodies[0]
+      const text = (row) => row.cells[head.cellIndex].textContent
+      body.append(...[...body.rows].sort((a, b) => turn * text(a).localeCompare(text(b), 'en', { numeric: true })))
+      for (const other of head.parentElement.cells) other.ariaSort = null
+      head.ariaSort = turn === 1 ? 'ascending' : 'descending'
+    })
+  }
 
   // Colours of charts are read when they are drawn.
   matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => {

@@ -11,7 +11,8 @@ from typing import Any
 
 from markupsafe import Markup
 
-from scalesweep.aspects.find import find, rules
+from scalesweep.aspects.find import find
+from scalesweep.aspects.layouts.card import layout_card
 from scalesweep.aspects.order import SECTIONS
 from scalesweep.aspects.prediction.section import prediction_section
 from scalesweep.aspects.registry import parts
@@ -24,9 +25,9 @@ from scalesweep.experiment.constant_words import constant_words
 from scalesweep.experiment.points_table import Table, point_table
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.experiment.sections import Section
-from scalesweep.findings.base import CLEAR, OPEN, Finding
+from scalesweep.findings.base import Finding
 from scalesweep.findings.table import findings_in
-from scalesweep.report.card_content import card_section
+from scalesweep.report.first_screen import first_screen
 from scalesweep.report.links import Links, anchors, evidence_links, figure_id
 from scalesweep.report.page_data import MAX_VALUES, chart_data, runs_data, table_data
 from scalesweep.report.profiles_section import profiles_section
@@ -43,51 +44,56 @@ from scalesweep.tables.provenance import RunFacts, differences, group
 
 @dataclass(frozen=True)
 class ShownSection:
-    """A heading within an experiment: sentences, figures and a table (None: there is none).
-
-    ``leads``: it stands before the general figures.
-    """
+    """A heading within an experiment: sentences and a table (None: there is none)."""
 
     title: str
     notes: list[str]
-    figures: list[dict[str, Any]]
     table: Table | None
-    leads: bool
 
 
 @cache
-def _sections() -> Mapping[str, Section]:
-    """All sections by title, in their order."""
+def _sections() -> Sequence[Section]:
+    """All sections, in their order."""
     places = {title: place for place, title in enumerate(SECTIONS)}
-    sections = sorted(
-        (module.SECTION for module in parts("section")),
-        key=lambda section: places.get(section.title, len(places)),
-    )
-    return {section.title: section for section in sections}
+    sections = [module.SECTION for module in parts("section")]
+    return sorted(sections, key=lambda section: places.get(section.title, len(places)))
 
 
-def section_of(figure: str) -> str | None:
-    """The section that shows a figure of this name; None if it comes before them."""
-    sections = _sections().values()
-    return next((section.title for section in sections if figure.startswith(section.figures)), None)
-
-
-def training_sections(
-    results: ExperimentResults,
-    facts: Mapping[str, RunFacts],
-    figures: Sequence[dict[str, Any]],
-    limit: int,
+def shown_sections(
+    results: ExperimentResults, facts: Mapping[str, RunFacts], limit: int
 ) -> list[ShownSection]:
-    """The sections that have anything to show; their tables have at most ``limit`` rows."""
+    """The sections that have a table or sentences; tables have at most ``limit`` rows."""
     shown = []
-    for title, section in _sections().items():
-        drawn = [figure for figure in figures if section_of(figure["name"]) == title]
+    for section in _sections():
         table = section.table(results, limit)
         of_runs = section.of_runs(results, facts) if section.of_runs else []
-        if drawn or table is not None or of_runs:
+        if table is not None or of_runs:
             notes = [*section.notes(results), *of_runs]
-            shown.append(ShownSection(title, notes, drawn, table, section.leads))
+            shown.append(ShownSection(section.title, notes, table))
     return shown
+
+
+# Colours of figures that the page replaces by its own, light or dark; not where text is on colour.
+_THEME = {
+    "#1f2328": "var(--ink)",
+    "#ffffff": "var(--page)",
+    "#e3e6ea": "var(--line)",
+    "#6b7280": "var(--soft)",
+    "#0072b2": "var(--s1)",
+    "#d55e00": "var(--s2)",
+    "#009e73": "var(--s3)",
+    "#cc79a7": "var(--s4)",
+}
+_LINES = ("scaling", "overview", "parameter", "groups", "warm-up", "control")
+
+
+def _themed(name: str, svg: str) -> str:
+    """A figure of lines in the page's colours."""
+    if not name.startswith(_LINES):
+        return svg
+    for colour, own in _THEME.items():
+        svg = svg.replace(f": {colour}", f": {own}")
+    return svg
 
 
 def read_index(figures: Path) -> list[dict[str, Any]]:
@@ -131,7 +137,9 @@ def embedded_figures(
                 "missing": "missing" in entry,
                 "shows": entry["shows"],
                 # Written by scalesweep.figures, which serialises every label as XML text.
-                "svg": None if svg is None else Markup(svg),
+                "svg": None if svg is None else Markup(_themed(entry["name"], svg)),
+                "light": not entry["name"].startswith(_LINES),
+                "short": entry["name"].partition("-")[0],
                 "wide": len(box) == 4 and float(box[2]) > 450,
                 "files": {
                     kind: links.to(figures / file) for kind, file in sorted(entry["files"].items())
@@ -198,7 +206,7 @@ def _part(
     links, runs, facts = page.links, page.runs, page.facts
     drawn = embedded_figures(index, results.name, name, page.figures, links, page.room)
     points = point_table(results, page.rows)
-    training = training_sections(results, facts, drawn, page.rows)
+    training = shown_sections(results, facts, page.rows)
     _add_data(page.data, name, results, points, training, page.values)
     page.data["tables"][f"{name}-runs"] = runs_data(
         results, facts, page.environments, runs, links.to(runs), page.values
@@ -207,55 +215,56 @@ def _part(
     csv = _csv_links(page.tables / results.name, links)
     targets = anchors(name, [*page.data["tables"]], drawn, csv)
     failures = failed_points(results, runs, links, page.room)
-    elsewhere = failed_elsewhere(results, runs)
-    prediction = prediction_section(results, page.rows)
-    headings = [
-        *_headings(name, training, leads=True),
-        *([("Explore", f"{name}-explore")] if f"{name}-chart" in page.data["charts"] else []),
-        ("Scaling" if points.scaling else "Points", f"{name}-points-section"),
-        *([("Predictions", f"{name}-prediction")] if prediction is not None else []),
-        *_headings(name, training, leads=False),
-        *([("Failed runs", f"{name}-failed")] if failures["rows"] else []),
-        *([("Failed runs", f"{name}-failed-elsewhere")] if elsewhere else []),
-        ("Runs", f"{name}-all-runs"),
-    ]
+    screen = first_screen(page.plan, results, findings, [*targets.figures], facts, failures)
     return {
         "id": name,
-        "parts": headings,
+        "screen": screen,
+        "main": next((figure for figure in drawn if figure["name"] == screen["figure"]), None),
+        "figures": [figure for figure in drawn if figure["name"] != screen["figure"]],
+        "layouts": layout_card(results, findings),
         "results": results,
         "constant": constant_words(results.entry),
         "benchmarks": [*benchmarks_of(results.entry).items()],
         "counts": Counter(run["status"] for run in results.entry["runs"]),
-        "card": card_section(page.plan, results, findings, targets, facts),
         "findings": [(finding, evidence_links(finding, targets)) for finding in findings],
-        "collapsed": _collapsed(findings),
-        "states": _states(findings),
-        "figures": [figure for figure in drawn if section_of(figure["name"]) is None],
-        "leading": [section for section in training if section.leads],
-        "training": [section for section in training if not section.leads],
+        "training": training,
         "table": points,
         "csv": csv,
         "failures": failures,
-        "failed_elsewhere": elsewhere,
-        "excluded": excluded_points(results),
+        "without": _without(results, runs),
         "fixed": fixed_parameters(results),
-        "unsupported": points_without_result(results, Status.UNSUPPORTED),
-        "stale": points_without_result(results, Status.STALE),
-        "accepted": accepted_points(results),
-        "unfinished": points_without_result(results, Status.UNFINISHED),
-        "prediction": prediction,
+        "prediction": prediction_section(results, page.rows),
         "profiles": profiles_section(results, runs, links.to),
         "unlike": _unlike(results, facts),
     }
 
 
-def _headings(name: str, sections: Sequence[ShownSection], leads: bool) -> list[tuple[str, str]]:
-    """Headings of sections with their ids."""
-    return [
-        (section.title, f"{name}-{section.title.lower()}-section")
-        for section in sections
-        if section.leads == leads
+_STALE = "The records of these runs are of something else than the plan asks for now"
+
+
+def _without(results: ExperimentResults, runs: Path) -> list[tuple[str, str, Any]]:
+    """Points that no table counts, or that count although they differ: heading, meaning, rows."""
+    lists = [
+        (
+            "Unsupported points",
+            "This machine could not run them. `snakemake --config retry=unsupported` tries again.",
+            points_without_result(results, Status.UNSUPPORTED),
+        ),
+        (
+            "Stale runs",
+            f"{_STALE}; no table counts them.",
+            points_without_result(results, Status.STALE),
+        ),
+        ("Accepted runs", f"{_STALE}; `accept_stale` takes them.", accepted_points(results)),
+        ("Failed runs of the source", "", failed_elsewhere(results, runs)),
+        (
+            "Unfinished runs",
+            "These were cut or aborted, and count in no mean.",
+            points_without_result(results, Status.UNFINISHED),
+        ),
+        ("Points excluded on purpose", "", excluded_points(results)),
     ]
+    return [entry for entry in lists if entry[2]]
 
 
 def _add_data(
@@ -283,24 +292,6 @@ def _findings(results: ExperimentResults) -> list[Finding]:
     earlier version made, from its other tables."""
     stated = findings_in(results)
     return find(results) if stated is None else stated
-
-
-def _collapsed(findings: Sequence[Finding]) -> list[Finding]:
-    """What is open and unfolds below the others: all of it, but where nothing on the main metric is
-    clear what was asked comes first, and that the repeats do not answer it."""
-    main = {name for name, rule in rules().items() if rule.on_main}
-    answered = any(finding.rule in main and finding.state == CLEAR for finding in findings)
-    return [
-        finding
-        for finding in findings
-        if finding.state == OPEN and (answered or finding.rule not in main)
-    ]
-
-
-def _states(findings: Sequence[Finding]) -> str:
-    """How many findings there are, and how many of them are open."""
-    several = Counter(finding.state for finding in findings)[OPEN]
-    return f"All {counted(len(findings), 'finding')}" + (f", {several:,} open" if several else "")
 
 
 def _csv_links(folder: Path, links: Links) -> list[tuple[str, str]]:

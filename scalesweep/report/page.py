@@ -11,7 +11,7 @@ from scalesweep.analysis.metrics import QUANTITIES
 from scalesweep.aspects.energy.section import DEFINITIONS
 from scalesweep.aspects.probes.campaign import ceilings_section
 from scalesweep.core.files import write_atomic
-from scalesweep.core.formatting import PHASES, listed, number, text_of
+from scalesweep.core.formatting import PHASES, counted, listed, number, text_of
 from scalesweep.core.plan_format import Plan
 from scalesweep.core.status import Status
 from scalesweep.experiment.cells import unbroken
@@ -32,11 +32,8 @@ from scalesweep.tables.provenance import FACTS, RunFacts, group, read_facts
 OF_SUMMARY = ("run_id", "source", FACTS)
 TEMPLATE, SCRIPTS = "report.html.j2", ("tables.js", "charts.js", "heatmap.js", "report.js")
 
-# Beyond so many experiments each unfolds on demand, and beyond so many figures the others do.
-MOST_UNFOLDED = 3
 # The source of published results, and what importers call every campaign.
 IMPORTED = "imported"
-MAX_FIGURES = 6
 
 
 def render_report(
@@ -68,15 +65,14 @@ def render_report(
         **_of_metrics(studies),
         "plan": plan,
         "title": _title(plan, {run.source for run in facts.values()}),
-        "folded": len(experiments) > MOST_UNFOLDED,
-        "figures_shown": MAX_FIGURES,
+        "repeats": _repeats(studies),
+        "targets": listed([*dict.fromkeys(f"{100 * s.target:.0f} %" for s in studies)]),
         "experiments": experiments,
         "data": page.data,
         "assets": assets(SCRIPTS),
         "rows_shown": page.rows,
         "counts": Counter(statuses.values()),
         "total": len(statuses),
-        "excluded": sum(len(results.entry["excluded"]) for results in studies),
         "ceilings": ceilings_section(studies),
         "sources": Counter(summary["source"].tolist()) if "source" in summary else Counter(),
         "machine": _machine(environments),
@@ -94,6 +90,20 @@ def render_report(
         "phases": PHASES,
     }
     return render(TEMPLATE, context, _FILTERS)
+
+
+def _repeats(studies: Sequence[ExperimentResults]) -> str:
+    """``3 repeats a point``, or ``1 to 5 repeats a point``."""
+    several = {int(row.get("repeats") or 0) for results in studies for row in results.points}
+    several.discard(0)
+    if not several:
+        return "no repeats yet"
+    low, high = min(several), max(several)
+    return (
+        f"{low} to {counted(high, 'repeat')} a point"
+        if low < high
+        else f"{counted(low, 'repeat')} a point"
+    )
 
 
 def _of_runs(facts: Sequence[RunFacts]) -> dict[str, Any]:

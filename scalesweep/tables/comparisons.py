@@ -149,7 +149,7 @@ def compared_parameters(experiment: PlanExperiment) -> list[Choice]:
 def choice_of(names: Choice, point: Mapping[str, Any]) -> Any:
     """A point's value of a choice: of one parameter its own, of several all in one text."""
     values = [point[name] for name in names]
-    if len(values) > 1 or isinstance(values[0], list | dict):
+    if len(values) != 1 or isinstance(values[0], list | dict):
         return ", ".join(map(text_of, values))
     return values[0]
 

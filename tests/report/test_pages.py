@@ -122,14 +122,18 @@ def test_other_pages_are_sound_on_a_phone_in_the_dark(
 
 def test_a_finding_leads_to_its_rows_and_these_to_their_runs(browser: Any, report: Path) -> None:
     with Visit(browser, report) as visit:
-        # The verdict is above the fold. A link unfolds what it leads to.
-        verdict = visit.page.locator(".study").first.locator(".findings li").first.bounding_box()
-        assert verdict["y"] + verdict["height"] < 900
-        assert visit.page.locator("#e1 > details.whole").get_attribute("open") is None
-        visit.page.locator('nav a[href="#e1"]').click()
-        visit.page.wait_for_function("document.querySelector('#e1 > details.whole').open")
-        visit.page.locator(".study .every > summary").first.click()
-        finding = visit.page.locator(".findings li", has_text="1,024 ranks").first
+        # The answer is above the fold. A link unfolds what it leads to.
+        line = visit.page.locator("#findings tbody tr").first
+        assert "1,024 ranks" in line.inner_text() and "clear" in line.inner_text()
+        box = visit.page.locator("#e1 .large svg").first.bounding_box()
+        assert box["y"] < 900
+        fold = visit.page.locator("#e1 > details", has_text="finding").first
+        fold.locator("summary").first.click()
+        # A heading sorts the findings.
+        fold.get_by_role("button", name="State").click()
+        states = fold.locator("tbody .state").all_inner_texts()
+        assert states == sorted(states) and len(states) > 3
+        finding = fold.locator("tbody tr", has_text="1,024 ranks").first
         finding.get_by_role("link", name="rows").click()
         visit.page.wait_for_selector('[data-table="e1-points"].live')
         assert visit.shown("e1-points") == 1
@@ -185,7 +189,6 @@ def test_on_paper_is_everything_and_without_scripts_are_the_tables(
             "() => [...document.querySelectorAll('[data-chart]')].every(one => one.dataset.drawn)"
         )
         visit.page.emulate_media(media="print")
-        assert not visit.page.is_visible("nav")
         chart = visit.page.locator("[data-chart]").first
         assert chart.locator(".plot svg").first.is_visible()
         assert not chart.locator(".picks").first.is_visible()
@@ -206,7 +209,7 @@ def test_figures_are_whole_and_large_enough_on_a_phone(browser: Any, report: Pat
         )
         assert sizes and all(8 * size > 7 for size in sizes)
         outside = visit.page.evaluate(
-            """() => [...document.querySelectorAll('.card svg, .small-chart')].flatMap(s => {
+            """() => [...document.querySelectorAll('.card svg')].flatMap(s => {
               const b = s.getBoundingClientRect()
               return [...s.querySelectorAll('text')].filter(t => {
                 const r = t.getBoundingClientRect()
@@ -227,15 +230,12 @@ def test_a_study_of_layouts_answers_first_and_runs_what_is_looked_at(
         assert page.evaluate("[typeof jQuery, typeof vegaEmbed]") == ["undefined", "undefined"]
         assert page.locator(".live, [data-drawn]").count() == 0
         # The first screen: a line for each scale, then why layouts failed.
-        rows = page.locator("#findings table.layouts tbody tr")
+        rows = page.locator("#e1 table.layouts tbody tr")
         assert [row.locator("> *").all_inner_texts()[:4] for row in rows.all()] == [
             ["8", "8", "1", "8"], ["16", "16", "1", "8"]
         ]  # fmt: skip
         assert "3 of 18 (GPU_OUT_OF_MEMORY 3)" in rows.first.inner_text()
         assert rows.first.bounding_box()["y"] < 900
-        for link in page.locator("nav.parts a").all():
-            target = str(link.get_attribute("href"))
-            assert page.locator(target).count() == 1, target
         visit.wake()
         assert page.locator('[data-chart="e1-chart"]').get_attribute("data-drawn") == "30"
 

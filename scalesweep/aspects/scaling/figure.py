@@ -20,7 +20,6 @@ from scalesweep.figures.style import (
     FAINT,
     INK,
     MAX_LINES,
-    NARROW,
     ORANGE,
     Drawing,
     Sketch,
@@ -76,9 +75,9 @@ def scaling_figures(results: ExperimentResults) -> list[Sketch]:
 
 
 def _panels(title: str, detail: str = "") -> tuple[Figure, Axes, Axes]:
-    figure = Figure(figsize=(NARROW, 5.2))
+    figure = Figure(figsize=(5.4, 4.0))
     heading(figure, title, detail)
-    upper, lower = figure.subplots(2, 1, sharex=True, height_ratios=[0.68, 0.32])
+    upper, lower = figure.subplots(2, 1, sharex=True, height_ratios=[0.6, 0.4])
     return figure, upper, lower
 
 
@@ -196,7 +195,7 @@ def _one_series(
     if band:
         handles.append(band_patch(band))
     log_axis(upper, levels or [1.0, 10.0])
-    upper.set_ylabel("Throughput [samples/s]" if len(shown) > 1 else main.axis_label)
+    upper.set_ylabel("samples/s" if len(shown) > 1 else main.unit or main.axis_label)
     _efficiency_axis(lower, effs, results.target)
     scale_axis(lower, sorted({*xs, *beyond.counts}), results.scale)
     for ax in (upper, lower):
@@ -277,7 +276,7 @@ def _overview(
         )
         handles.append(Line2D([], [], label=labels[index], **style))
     log_axis(upper, levels or [1.0, 10.0])
-    upper.set_ylabel(main.axis_label)
+    upper.set_ylabel(main.unit or main.axis_label)
     _efficiency_axis(lower, effs, results.target)
     scale_axis(lower, every, results.scale, room_beside=2 * BESIDE)
     widest = max(len(series.short) for series in chosen)

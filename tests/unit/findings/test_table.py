@@ -14,7 +14,6 @@ from scalesweep.core.plan_format import read_plan
 from scalesweep.experiment.load import load_results
 from scalesweep.findings.base import CLEAR, STATES, Finding, number_of
 from scalesweep.findings.table import COLUMNS, findings_in, findings_table, numbers_stated
-from scalesweep.report.card_content import card_of
 from scalesweep.report.export_tables import write_all
 from tests.fakes.results import Fake, make_results
 
@@ -42,7 +41,6 @@ def test_the_rule_tables_writes_the_findings_that_the_report_shows(tmp_path: Pat
     found = findings_in(study)
     assert found is not None
     assert found == find(study)
-    assert card_of(study, found).sentences == card_of(study, find(study)).sentences
     row = csv[csv["rule"] == "verdict"].iloc[0]
     (point,) = [row for row in study.scaling if row["ranks"] == 2]
     named = {one["name"]: one for one in json.loads(row["numbers"])}

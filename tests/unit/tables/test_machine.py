@@ -14,12 +14,10 @@ from scalesweep.aspects.breakdown.bars import ledger_figures
 from scalesweep.aspects.breakdown.ledgers import ledgers
 from scalesweep.aspects.breakdown.losses import largest_loss
 from scalesweep.aspects.breakdown.machine import COMPUTATION, EXCHANGE, READING, against_machine
-from scalesweep.aspects.find import find
 from scalesweep.aspects.make_tables import make_tables
 from scalesweep.core.paths import REPO
 from scalesweep.core.plan_format import write_plan_file
 from scalesweep.experiment.results import ExperimentResults
-from scalesweep.report.card_content import card_of
 from scalesweep.tables.exchange_text import exchange_text, exchanged_by
 from scalesweep.tables.machine import known_machine, machine_of
 from scalesweep.tables.summary import write_summary
@@ -250,11 +248,7 @@ def test_a_small_fusion_buffer_is_named_and_a_slow_network_is_not() -> None:
         finding.sentence
     )
     assert finding.evidence["cause"] == "message size"
-    card = card_of(study, find(study))
-    assert card.next is not None
-    assert card.next.text.startswith(
-        "let tensors be sent together up to 58 MiB or more: message size holds"
-    )
+    assert finding.evidence["do"] == "let tensors be sent together up to 58 MiB or more"
     (row,) = study.rows("exchange")
     assert (row["messages"], row["tensors"], row["message_bytes"]) == (6, 6, 60_000_000)
     # In one message as fast as the network: nothing to say.

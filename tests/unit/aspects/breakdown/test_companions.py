@@ -13,11 +13,9 @@ from scalesweep.analysis.step_account import NOEXCHANGE, account_of
 from scalesweep.aspects.breakdown.bars import ledger_figures
 from scalesweep.aspects.breakdown.ledgers import ledgers
 from scalesweep.aspects.breakdown.losses import largest_loss
-from scalesweep.aspects.find import find
 from scalesweep.aspects.make_tables import make_tables
 from scalesweep.core.record import write_record
 from scalesweep.experiment.results import ExperimentResults
-from scalesweep.report.card_content import card_of
 from scalesweep.report.profiles_section import profiles_section
 from tests.fakes.finding_rows import spoken
 from tests.fakes.training import SITE, Training, make_training
@@ -114,17 +112,6 @@ def with_companions(root: Path, kind: str = "noexchange") -> ExperimentResults:
         )  # fmt: skip
     tables = make_tables(pd.read_parquet(root / "summary.parquet"), plan, runs=runs)["train"]
     return ExperimentResults(entry, tables)
-
-
-def test_without_either_the_card_says_what_to_run(tmp_path: Path) -> None:
-    study = with_companions(tmp_path)
-    entry: Any = {**study.entry, "profiles": [], "noexchange": True}
-    tables = {name: table for name, table in study.tables.items() if name != "efficiency"}
-    bare = ExperimentResults(entry, tables)
-    then = card_of(bare, find(bare)).next
-    assert then is not None and "--config profile=noexchange" in then.text
-    told = card_of(study, find(study)).next
-    assert told is not None and "more repeat" in told.text  # identical ones have no interval
 
 
 def test_where_no_stamps_are_the_ledger_is_that_against_the_run_without(tmp_path: Path) -> None:

@@ -19,7 +19,6 @@ from scalesweep.experiment.results import ExperimentResults
 from scalesweep.findings.base import CLEAR, NOTE, OPEN
 from scalesweep.importers.table_map import load_map
 from scalesweep.importers.table_runs import runs_of
-from scalesweep.report.card_content import card_of
 from tests.fakes.imported_table import imported
 
 HEAD = "gpus,model,tp,pp,mbs,status,rate,memory,mfu\n"
@@ -127,9 +126,6 @@ def test_the_first_screen_has_a_line_for_each_scale(small: ExperimentResults) ->
     assert a[0][:8] == ["8", "8", "1", "1", "4", "100", "40.0 %", "60.0"]
     assert a[1][-2] == "loses 25.0 % with mbs 4 → 2 (else GPU_OUT_OF_MEMORY)"
     assert a[2][1:6] == ["–"] * 5 and len(a[2]) == len(card.columns)
-    # What the table has is not said once more.
-    rules = {finding.rule for finding in card_of(small, findings).sentences}
-    assert rules == {"coverage"}
 
 
 def test_a_layout_with_many_choices_is_one_text(tmp_path: Path) -> None:

@@ -8,14 +8,12 @@ from pathlib import Path
 import pytest
 
 from scalesweep.analysis.table_io import read_table
-from scalesweep.aspects.find import find
-from scalesweep.aspects.prediction.findings import RULE, SCORED, prediction
+from scalesweep.aspects.prediction.findings import prediction
 from scalesweep.aspects.prediction.forecasts import KEPT, keep_predictions, read_kept
 from scalesweep.core.formatting import number
 from scalesweep.core.plan_format import read_plan
 from scalesweep.experiment.load import load_results
 from scalesweep.experiment.results import ExperimentResults
-from scalesweep.report.card_content import card_of
 from scalesweep.report.export_tables import write_all
 from scalesweep.report.page import render_report
 from tests.fakes.results import SITE, Fake, make_results
@@ -71,10 +69,6 @@ def test_a_prediction_is_kept_once_and_scored_when_it_is_measured(tmp_path: Path
     assert texts[-1].startswith(
         "Of 2 predictions whose points have been measured since, 0 were within the 95 % interval"
     )
-
-    # The first screen says so, before what is predicted next.
-    shown = [one.rule for one in card_of(study, find(study)).sentences]
-    assert shown.index(SCORED) < (shown.index(RULE) if RULE in shown else len(shown))
 
     # Misses are named, on the page too.
     row = read_table(folder / "prediction.parquet").query("phase == 'later'").iloc[0]

@@ -13,7 +13,6 @@ from scalesweep.aspects.probes.findings import machine_ceilings, network_fit
 from scalesweep.aspects.scaling.findings import other_phases, scaling_verdict, verdicts
 from scalesweep.core.errors import UserError
 from scalesweep.experiment.results import ExperimentResults
-from scalesweep.report.card_content import card_of
 from scalesweep.report.html_assets import render
 from scalesweep.tables.epoch_curves import curves_of
 from scalesweep.tables.sweep_text import sweep_text
@@ -200,7 +199,6 @@ def test_a_bandwidth_has_no_ideal_that_grows_with_the_ranks() -> None:
     assert not [name for name in table.columns if "_eff" in name or "_ideal" in name]
     assert not [name for name in table.columns if "_speedup" in name]
     assert verdicts(study) == scaling_verdict(study) == other_phases(study) == []
-    assert not [one for one in card_of(study, []).sentences if "ideal" in one.sentence]
 
 
 def test_sizes_that_show_no_bandwidth_are_a_note() -> None:

@@ -15,7 +15,6 @@ from scalesweep.aspects.scaling.findings import (
 )
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.findings.base import Finding
-from scalesweep.report.card_content import card_of
 from tests.fakes.finding_rows import T, Triple, eff, only, said, scaling, study, value
 
 
@@ -65,7 +64,6 @@ def test_one_slow_scale_does_not_hide_that_more_ranks_do_well() -> None:
         "2 ranks reach only 50 [48, 52] %."
     )
     assert len(found.claims) == 2
-    assert "what slows 2 ranks down" in str(card_of(results, [found]).next)
     # The one to run at is followed by the first below it.
     found = verdict(dip, good, (0.6, 0.5, 0.7))
     assert found.sentence == (

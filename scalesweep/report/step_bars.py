@@ -1,0 +1,153 @@
+"""The step on the first screen: a stacked bar for each scale, ideal and losses."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from scalesweep.analysis.step_account import EPOCHS
+from scalesweep.aspects.breakdown.bars import LOOKS
+from scalesweep.aspects.breakdown.efficiency import LABELS
+from scalesweep.aspects.breakdown.ledgers import Ledger, ledgers
+from scalesweep.core.formatting import number
+from scalesweep.experiment.results import ExperimentResults
+
+MOST_BARS = 6
+NOTABLE = 0.02  # of a step: what is less has no number, and no name below the bars
+_NAMED, _NUMBERED = 0.2, 0.06  # shares of the longest bar with room for a name, and for a number
+
+
+@dataclass(frozen=True)
+class Segment:
+    """A part of a bar: ``share`` of the longest one in percent, and what it says."""
+
+    term: str
+    lost: bool
+    share: float
+    text: str
+    title: str
+
+
+@dataclass(frozen=True)
+class Bar:
+    """A scale: its parts, the measured step, and where its ideal ends, in percent."""
+
+    label: str
+    segments: Sequence[Segment]
+    measured: str
+    ideal: float | None
+
+
+@dataclass(frozen=True)
+class StepBars:
+    """The bars of a series; ``sum`` is that of the last one, ``legend`` its (term, name) pairs."""
+
+    what: str
+    unit: str
+    where: str
+    bars: Sequence[Bar]
+    sum: str
+    legend: Sequence[tuple[str, str]]
+    colours: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Loss:
+    """The term of a point that takes most more than in the ideal step, in ms."""
+
+    name: str
+    value: float
+    share: float
+
+    @property
+    def text(self) -> str:
+        """``load imbalance 39 %``."""
+        return f"{self.name.lower()} {100 * self.share:.0f} %"
+
+
+def farthest_series(results: ExperimentResults) -> list[Ledger]:
+    """The accounts of the series that is farthest from its ideal at its largest scale."""
+    series: dict[tuple[object, ...], list[Ledger]] = {}
+    for ledger in ledgers(results):
+        key = (*results.key(ledger.row, results.series_names), ledger.row["source"])
+        series.setdefault(key, []).append(ledger)
+
+    def behind(of: list[Ledger]) -> float:
+        return of[-1].elapsed.value / of[-1].ideal.value if of[-1].ideal else 0.0
+
+    return max(series.values(), key=behind, default=[])
+
+
+def main_loss(series: Sequence[Ledger]) -> Loss | None:
+    """The largest loss at the largest scale; None if nothing is known or lost there."""
+    if not series or series[-1].ideal is None:
+        return None
+    last = series[-1]
+    losses = {name: term.loss for name, term in last.parts.items() if term.loss is not None}
+    term = max(losses, key=lambda name: losses[name], default=None)
+    if term is None or losses[term] < NOTABLE * last.elapsed.value:
+        return None
+    return Loss(LABELS[term], losses[term], losses[term] / last.elapsed.value)
+
+
+def step_bars(results: ExperimentResults, series: Sequence[Ledger]) -> StepBars | None:
+    """The bars of a series of accounts; None if there is none."""
+    if not series:
+        return None
+    last = len(series) - 1
+    places = {round(place * last / max(MOST_BARS - 1, 1)) for place in range(MOST_BARS)}
+    shown = [series[place] for place in sorted(places)] if last >= MOST_BARS else list(series)
+    longest = max(ledger.elapsed.value for ledger in shown)
+    factor, unit = (1.0, "ms") if longest < 1e3 else (1e-3, "s")
+    bars = [_bar(results, ledger, longest, factor) for ledger in shown]
+    end = shown[-1]
+    terms = [name for name in end.parts if end.parts[name].value > NOTABLE * end.elapsed.value]
+    fixed = [name for name in results.series_labels if name in results.series_names]
+    return StepBars(
+        "epoch" if end.form == EPOCHS else "step",
+        unit,
+        results.named(end.row, fixed),
+        bars,
+        _sum(end, factor, unit),
+        [(name, LABELS[name]) for name in terms],
+        {name: LOOKS[name][0] for ledger in shown for name in ledger.parts},
+    )
+
+
+def _bar(results: ExperimentResults, ledger: Ledger, longest: float, factor: float) -> Bar:
+    """What was there at the base first, then what each term takes more."""
+    segments = []
+    for lost in (False, True):
+        for name, term in ledger.parts.items():
+            more = max(term.loss or 0.0, 0.0)
+            value = more if lost else term.value - more
+            share = value / longest
+            if share > 0:
+                text, label = number(value * factor, 3), LABELS[name]
+                title = f"{label}{', more than at the smallest scale' if lost else ''}: {text}"
+                text = f"{label} {text}" if share > _NAMED else text
+                text = text if share > _NUMBERED else ""
+                segments.append(Segment(name, lost, 100 * share, text, title))
+    ideal = 100 * ledger.ideal.value / longest if ledger.ideal else None
+    label = (
+        results.scaled(results.scale_of(ledger.row))
+        if results.scale in results.axes
+        else results.describe(ledger.row)
+    )
+    return Bar(label, segments, number(ledger.elapsed.value * factor), ideal)
+
+
+def _sum(ledger: Ledger, factor: float, unit: str) -> str:
+    """``59 ideal + 40 load imbalance + 1.6 other = 101 ms``."""
+    whole = ledger.elapsed.value
+    if ledger.ideal is None:
+        return ""
+    losses = {LABELS[name].lower(): term.loss or 0.0 for name, term in ledger.parts.items()}
+    named = {name: loss for name, loss in losses.items() if abs(loss) > NOTABLE * whole}
+    rest = whole - ledger.ideal.value - sum(named.values())
+    if abs(rest) > 0.005 * whole:
+        named["other"] = rest
+    parts = [
+        f"{'−' if loss < 0 else '+'} {number(abs(loss) * factor)} {name}"
+        for name, loss in sorted(named.items(), key=lambda item: (item[0] == "other", -item[1]))
+    ]
+    ideal = f"{number(ledger.ideal.value * factor)} ideal"
+    return " ".join([ideal, *parts, f"= {number(whole * factor)} {unit}"]) if parts else ""

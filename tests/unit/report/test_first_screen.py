@@ -1,0 +1,91 @@
+"""The first screen: where to run, why, how sure, and what next."""
+
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from scalesweep.aspects.find import find
+from scalesweep.core.plan_format import read_plan
+from scalesweep.experiment.load import load_results
+from scalesweep.report.first_screen import MOST_SENTENCES, first_screen
+from scalesweep.report.step_bars import farthest_series, main_loss, step_bars
+from tests.acceptance.faults import Program, always
+from tests.fakes.planted_steps import planted_study
+from tests.fakes.results import Fake, make_results
+
+WEAK = {"ranks": [1, 2, 4]}
+NOTHING: dict[str, Any] = {"rows": []}
+
+
+def screen(root: Path, fake: Fake) -> dict[str, Any]:
+    make_results(root, [replace(fake, source="measured")])
+    plan = read_plan(root / "plan.json")
+    study = load_results(plan["experiments"][0], root / "tables")
+    return first_screen(plan, study, find(study), ["scaling-init", "scaling-later"], {}, NOTHING)
+
+
+def slower(power: float) -> Any:
+    """A machine whose throughput of a rank falls with the ranks."""
+    return lambda point: point["ranks"] ** -power
+
+
+@pytest.mark.parametrize(
+    ("fake", "line", "then"),
+    [
+        (Fake("e", WEAK, "weak", repeats=5, speed=slower(0.5)),
+         r"run at 1 rank; 100 %; at 2: \d+ %; .*clear", "share cores"),
+        (Fake("e", WEAK, "weak", repeats=5), r"run at 4 ranks; 9\d %, the largest run.*clear",
+         "measure a larger scale"),
+        (Fake("e", WEAK, "weak", repeats=1, speed=slower(0.5)),
+         r"run at 1 rank; 100 %; at 2: \d+ %.*open", "measure 2 more repeats"),
+        (Fake("e", WEAK, "weak", fate=lambda p, r: "new" if p["ranks"] == 4 else "done"),
+         r"run at 2 ranks", "run the 3 pending runs"),
+        (Fake("e", {"size": [1, 2, 4]}, repeats=5, speed=lambda p: p["size"]),
+         r"run at size 4; [\d.]+ samples/s .clear.", ""),
+        (Fake("e", WEAK, "weak", fate=lambda p, r: "new"), "no result", "run the 9 pending runs"),
+    ],
+)  # fmt: skip
+def test_a_line_says_where_to_run_and_what_next(
+    tmp_path: Path, fake: Fake, line: str, then: str
+) -> None:
+    shown = screen(tmp_path, fake)
+    assert re.match(line, shown["line"].text), shown["line"].text
+    assert then in (shown["next"].text if shown["next"] else "")
+    assert len(shown["sentences"]) <= MOST_SENTENCES
+    assert shown["figure"] == "scaling-later"
+
+
+def test_what_can_be_copied_has_its_cost(tmp_path: Path) -> None:
+    then = screen(tmp_path, Fake("e", WEAK, "weak", repeats=5))["next"]
+    assert then.code == "experiments:\n  e:\n    axes:\n      ranks: [1, 2, 4, 8]"
+    assert then.cost == "5 runs"
+
+
+def test_runs_that_failed_alike_are_told_once(tmp_path: Path) -> None:
+    make_results(tmp_path, [Fake("e", WEAK, "weak")])
+    plan = read_plan(tmp_path / "plan.json")
+    study = load_results(plan["experiments"][0], tmp_path / "tables")
+    lines = ["Traceback", "ValueError: broken", ""]
+    row = {"cause": "NON_ZERO_EXIT", "detail": "", "lines": lines, "runs": [1, 2]}
+    rows = [row | {"where": f"{ranks} ranks"} for ranks in (2, 4)]
+    (told,) = first_screen(plan, study, find(study), [], {}, {"rows": rows})["failed"]
+    assert told == {
+        "cause": "NON_ZERO_EXIT", "where": "2 ranks and 4 ranks", "count": 4,
+        "line": "ValueError: broken",
+    }  # fmt: skip
+
+
+def test_the_parts_of_a_bar_are_the_measured_step(tmp_path: Path) -> None:
+    study = planted_study(tmp_path, Program(faults={"compute": always(40, 1)}))
+    series = farthest_series(study)
+    loss = main_loss(series)
+    assert loss is not None and loss.name == "Load imbalance" and loss.value == pytest.approx(40, 2)
+    bars = step_bars(study, series)
+    assert bars is not None and [bar.label for bar in bars.bars] == ["1 rank", "2 ranks"]
+    last = bars.bars[-1]
+    assert sum(part.share for part in last.segments) == pytest.approx(100, abs=1)
+    assert any(part.lost and part.term == "persistent" for part in last.segments)
+    assert bars.sum.startswith(f"{bars.bars[0].measured} ideal + ") and "load imbalance" in bars.sum
