@@ -10,19 +10,20 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from scalesweep.ab.checkouts import BadCommitError
 from scalesweep.ab.commits import SHORT
 from scalesweep.ab.outcome import Measured
 from scalesweep.ab.run import described, report
 from scalesweep.ab.session import AbSession, more, steps_of
 from scalesweep.ab.targets import Target
-from scalesweep.analysis.paired import log_ratios, pairs_for, side_of
-from scalesweep.analysis.stats import CONFIDENCE
 from scalesweep.analysis.types import Floats
 from scalesweep.config.campaign import Campaign
 from scalesweep.config.history_settings import MARGIN
 from scalesweep.core.errors import UserError
 from scalesweep.core.formatting import counted, listed, percent
+from scalesweep.judge.change import LEVEL, side_of
 
 GOOD, BAD, SKIPPED = "good", "bad", "skipped"
 
@@ -75,7 +76,7 @@ class Search:
 # A commit whose interval still holds the bound gets twice the repeats, so often at most.
 LOOKS = 3
 # Of each look, so that all of them together are wrong in 5 % at most (Bonferroni).
-_LEVEL = 1 - (1 - CONFIDENCE) / LOOKS
+_LEVEL = LEVEL / LOOKS
 Say = Callable[[str], None]
 
 
@@ -169,8 +170,7 @@ class Finder:
     def _price(self, measured: Measured) -> float:
         """Node-seconds that telling half of the step takes at a point."""
         logs = _logs(measured)
-        spread = float(logs.std(ddof=1))
-        pairs = pairs_for(spread, float(logs.mean()) / 2, _LEVEL) or math.inf
+        pairs = (float(logs.std(ddof=1)) / (float(logs.mean()) / 2)) ** 2  # about
         group = measured.target.run_id(0)
         cost = self._session.cost([measured.target], {group: 2})
         return pairs * (cost.node_seconds if cost.seconds is not None else 1.0)
@@ -235,7 +235,9 @@ class Finder:
 
 def _logs(measured: Measured) -> Floats:
     """Logarithms of the pairs' ratios, above 0 where new is worse."""
-    logs: Floats = measured.worse * log_ratios(measured.base, measured.new)
+    pairs = np.array([measured.base, measured.new]).reshape(2, -1)
+    base, new = pairs[:, (pairs > 0).all(axis=0)]
+    logs: Floats = measured.worse * np.log(new / base)
     return logs
 
 

@@ -7,7 +7,6 @@ from typing import Any
 
 from scalesweep.ab.commits import Repository, top_of
 from scalesweep.analysis.metrics import EPOCH_METRICS
-from scalesweep.analysis.paired import LEAST_PAIRS
 from scalesweep.config.campaign import Campaign
 from scalesweep.config.experiment import Experiment
 from scalesweep.config.experiment_checks import check_metric
@@ -15,6 +14,7 @@ from scalesweep.core.errors import UserError
 from scalesweep.core.expressions import Expression
 from scalesweep.core.formatting import text_of
 from scalesweep.jobs.dataset_staging import Staging
+from scalesweep.judge.change import LEAST_PAIRS
 from scalesweep.state.programs import program_files
 
 MOST_REPEATS = 1000

@@ -14,6 +14,7 @@ VERDICTS = (REGRESSION, CONFOUNDED, IMPROVEMENT, INCONCLUSIVE, NO_CHANGE, TOO_EA
 CHANGED = (REGRESSION, IMPROVEMENT)
 LEVEL = 0.05
 _TINY = 1e-18  # of variances of logarithms: below it there is none
+LEAST_PAIRS = 3
 MOST_NEEDED = 50  # more sessions or pairs are not asked for
 
 
@@ -126,7 +127,7 @@ def paired(base: Floats, new: Floats, better: str, margin: float) -> Change:
     Student's t on the logarithms of the pairs' ratios; at least three pairs.
     """
     logs = np.log(new) - np.log(base)
-    if logs.size < 3:
+    if logs.size < LEAST_PAIRS:
         return Change(TOO_EARLY, f"{logs.size} pairs: three are needed")
     places = range(logs.size)
     error = float(logs.std(ddof=1)) / math.sqrt(logs.size)
@@ -135,6 +136,19 @@ def paired(base: Floats, new: Floats, better: str, margin: float) -> Change:
     if change.verdict == INCONCLUSIVE and error:
         needed = _more_pairs(float(logs.mean()), float(logs.std(ddof=1)), logs.size, margin)
     return replace(change, base=places, new=places, needed=needed)
+
+
+def side_of(logs: Floats, bound: float, level: float = LEVEL) -> int:
+    """On which side of ``bound`` the mean of some logarithms lies: 1 above, -1 below.
+
+    0 if Student's t at ``level`` cannot tell, or there are fewer than three.
+    """
+    from scipy import stats
+
+    if logs.size < LEAST_PAIRS:
+        return 0
+    p = float(stats.ttest_1samp(logs, bound).pvalue)
+    return (1 if logs.mean() > bound else -1) if p <= level else 0
 
 
 def _more_pairs(step: float, noise: float, n: int, margin: float) -> int | None:
