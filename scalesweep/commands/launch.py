@@ -30,7 +30,7 @@ def run(args: argparse.Namespace) -> None:
         error.filename = error.filename or order["folder"]  # a full disk names no file
         raise
     if args.marker and (code == 0 or args.forgive):
-        # In the folder of the record: a network file system that shows it shows the record too.
+        args.marker.parent.mkdir(parents=True, exist_ok=True)  # gone with an earlier call
         args.marker.touch()
         code = 0
     if code:

@@ -41,19 +41,19 @@ def run(args: argparse.Namespace) -> NoReturn:
     from scalesweep.smk.campaign_args import open_plan
 
     plan, failed, round_ = open_plan(args), False, FIRST
-    left = new_runs(plan) if plan.grows and not args.try_shapes else set()
     slurm = Path(args.profile or "").name == SLURM
-    while left:
+    left = new_runs(plan)
+    more = plan.grows and not args.try_shapes
+    while more:
         if slurm:
             await_jobs(plan.campaign.runs_folder)
         # Only the runs, and what follows from them: the report is made once.
         code = _call(["snakemake", "block", *words[1:]], round_)
         plan = open_plan(args)
         before, left, failed, round_ = left, new_runs(plan), failed or code == 1, LATER
-        if code not in (0, 1) or (left == before and code):
+        more = left not in (set(), before)
+        if code not in (0, 1) or (code and left and not more):
             sys.exit(code)
-        if left == before:
-            break
     if slurm:
         await_jobs(plan.campaign.runs_folder)
     sys.exit(_call(words, "" if round_ == FIRST else LAST) or int(failed))

@@ -146,12 +146,6 @@ def judge(work: Path, limit_s: float, ranks: int) -> Verdict:
     if None not in numbers:
         absent = [rank for rank in range(ranks) if rank not in numbers]
     standings += [Standing(rank, (ABSENT, _NOTHING)) for rank in absent]
-    return conclude(standings, still_s, limit_s, seen)
-
-
-def conclude(standings: Sequence[Standing], still_s: float, limit_s: float, seen: str) -> Verdict:
-    """Judge a run of which no rank got further for ``still_s`` (inf: not known) at its time limit;
-    ``seen``: what says where the ranks are."""
     by_place: dict[Place, list[Standing]] = {}
     for each in standings:
         by_place.setdefault(each.place, []).append(each)
@@ -167,11 +161,8 @@ def conclude(standings: Sequence[Standing], still_s: float, limit_s: float, seen
     if still_s < STILL_SHARE * limit_s:
         detail = f"not done after its {limit}, but made progress {_seconds(still_s)} before"
         return Verdict(Cause.TIMEOUT, detail, listed)
-    rest_of_it = f"{_summary(groups, len(suspects))}; {seen}"
-    if still_s == math.inf:
-        return Verdict(Cause.TIMEOUT, f"not done after its {limit}; {rest_of_it}", listed)
     said = f"no rank made progress during the last {_seconds(still_s)} of its {limit}"
-    return Verdict(Cause.HANG, f"{said}; {rest_of_it}", listed)
+    return Verdict(Cause.HANG, f"{said}; {_summary(groups, len(suspects))}; {seen}", listed)
 
 
 def read(path: Path, limit_s: float) -> Standing | None:

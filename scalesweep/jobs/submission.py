@@ -79,13 +79,13 @@ class Submission:
 
     def find_live(self, patience_s: float = 0.0) -> None:
         """Note which pending runs have a job in the queue, by its name and comment: of a Snakemake
-        that is gone, or of another user who shares the folder.
+        that is gone.
 
         Raises UserError if the queue cannot be looked at; while Slurm does not answer, it is asked
         again for ``patience_s``.
         """
         name = job_name(self.campaign.runs_folder)
-        queue = commands.live_jobs(patience_s) + commands.jobs_of_others(name, patience_s)
+        queue = commands.live_jobs(patience_s)
         owned = ((run_of(job.comment, self.runs), job) for job in queue if job.name == name)
         self.live = {i: job for i, job in owned if i and not self.states[i].settled}
         data = Path(self.campaign.site.data)

@@ -144,21 +144,6 @@ def live_jobs(patience_s: float = 0.0) -> list[LiveJob]:
     return parse_queue(ask(*words, patience_s=patience_s))
 
 
-def jobs_of_others(name: str, patience_s: float = 0.0) -> list[LiveJob]:
-    """The jobs of this name that other users have in the queue, as far as this user may see them;
-    raises UserError. ``patience_s``: as for ``ask``.
-
-    Slurm sends the whole queue for that: to be asked once.
-    """
-    words = ("squeue", "--noheader", f"--name={name}", "--format=%u|%A|%T|%r|%j|%k")
-    me, jobs = getpass.getuser(), []
-    for line in ask(*words, patience_s=patience_s).splitlines():
-        user, _, rest = line.partition("|")
-        if user != me:
-            jobs += parse_queue(rest)
-    return jobs
-
-
 def parse_queue(text: str) -> list[LiveJob]:
     """Jobs of scalesweep in ``squeue --format=%A|%T|%r|%j|%k``."""
     match = (

@@ -6,10 +6,9 @@ imports nothing heavy; a job does not even import it (``scalesweep.compute.job_s
 
 import atexit
 import contextlib
-import os
 import shlex
 import shutil
-import tempfile
+import time
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -21,16 +20,15 @@ from scalesweep.config.experiment import Experiment
 from scalesweep.config.repeats import Run
 from scalesweep.core.files import digest_of
 from scalesweep.core.formatting import counted
-from scalesweep.core.record import RECORD
 from scalesweep.core.status import Status
 from scalesweep.jobs.submission import Submission
 from scalesweep.state.noted_state import STATE, note_state, shown_experiments
 from scalesweep.state.run_state import RunState
 from scalesweep.state.stock import take_stock, tell_set_aside, untrusted
 
-# The output of the rule ``run``, in the run's folder. The record is none of Snakemake's files, so
-# Snakemake removes no record of a job that failed after it was written.
-MARKER = ".done"
+# In the folder of a site's runs: the outputs of the rule ``run``, a folder for each call, so that
+# none is there before. The record is none of Snakemake's files, which removes those of failed jobs.
+CALLS = ".call"
 # Set by `scalesweep run`, which calls Snakemake block by block, and at last for the report.
 ROUND = "SCALESWEEP_ROUND"
 FIRST, LATER, LAST = "first", "later", "last"
@@ -113,37 +111,15 @@ class SnakemakeContext:
 
     def markers(self, run_ids: Iterable[str]) -> list[str]:
         """The markers that the jobs of these runs leave."""
-        runs = self.runs_folder
-        return [f"{self._elsewhere.get(i, runs)}/{i}/{MARKER}" for i in run_ids]
+        return [f"{self.runs_folder}/{self.markers_of_call}/{i}" for i in run_ids]
 
     @cached_property
-    def elsewhere(self) -> str:
-        """A folder for what a dry run has to show Snakemake, which goes by files: a marker that
-        would be removed is not there."""
-        folder = tempfile.mkdtemp(prefix="scalesweep-dry-")
-        atexit.register(shutil.rmtree, folder, ignore_errors=True)
-        return folder
-
-    @cached_property
-    def _elsewhere(self) -> Mapping[str, str]:
-        """The folder for the marker of a run in a dry run, which a call would remove."""
-        awaited = self.awaited if self.dry else ()
-        there = (i for i in awaited if Path(self.runs_folder, i, MARKER).exists())
-        return dict.fromkeys(there, self.elsewhere)
-
-    def fit_markers(self) -> None:
-        """Remove the markers of the awaited runs that have no record; not in a dry run.
-
-        Only awaited runs have markers in the DAG, so this costs finished campaigns nothing. Raises
-        OSError.
-        """
-        for run_id in () if self.dry else self.awaited:
-            folder = f"{self.runs_folder}/{run_id}"
-            marker, record = f"{folder}/{MARKER}", f"{folder}/{RECORD}"
-            # The record is looked for after the marker: another Snakemake that makes this run
-            # now leaves them in the other order.
-            if os.path.exists(marker) and not os.path.exists(record):  # noqa: PTH110
-                Path(marker).unlink(missing_ok=True)
+    def markers_of_call(self) -> str:
+        """The folder of this call's markers, in the folder of the runs; it ends with the call."""
+        name = f"{CALLS}/{time.time_ns()}"
+        if not self.dry:
+            atexit.register(shutil.rmtree, Path(self.runs_folder, name), ignore_errors=True)
+        return name
 
     def inventory_input(self) -> list[str]:
         """What the plan and all behind it wait for: the markers of the pending runs, or, with none

@@ -18,7 +18,7 @@ from scalesweep.slurm.earlier import LEFT_TO_RUN
 from scalesweep.slurm.job_identity import job_comment, job_name, joined, logs_folder
 from scalesweep.slurm.job_watch import JobWatch
 from scalesweep.slurm.sacct import Job, JobState
-from scalesweep.smk.context import MARKER
+from scalesweep.smk.context import CALLS
 from scalesweep.smk.job_rules import JobRules
 
 RUN, STAGE = "run", "stage"
@@ -116,11 +116,12 @@ class CampaignHooks:
     def _is_made(self, job: Job) -> bool:
         """Whether a job's output is there: also of one that was killed in its last seconds."""
         made = self._made.get(job.job_id)
-        if made is not None and made.name == MARKER:
-            if made.with_name(RECORD).exists():
+        if made is not None and made.parent.parent.name == CALLS:
+            if (made.parents[2] / made.name / RECORD).exists():
                 if job.suspended_s:
-                    self.submission.refuse_suspended(made.parent.name, job)
+                    self.submission.refuse_suspended(made.name, job)
                     return False
+                made.parent.mkdir(parents=True, exist_ok=True)
                 made.touch()
                 return True
             return job.state == JobState.COMPLETED  # a network file system shows it late
@@ -139,7 +140,8 @@ class CampaignHooks:
         return False, f"{rule} {wildcards.get('folder', '')}: {end.state}: see {log}"
 
     def _marker(self, wildcards: Mapping[str, str]) -> Path:
-        return Path(wildcards["runs"], wildcards["run_id"], MARKER)
+        folder = self.jobs.context.markers_of_call
+        return Path(wildcards["runs"], folder, wildcards["run_id"])
 
     def _over(self, wildcards: Mapping[str, str]) -> bool:
         """Have what waits for a run begin, which failure.json speaks for; False on a full disk."""

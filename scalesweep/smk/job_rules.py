@@ -23,7 +23,7 @@ from scalesweep.core.visible import visible
 from scalesweep.jobs.dataset_staging import Staging
 from scalesweep.jobs.run_spec import run_spec
 from scalesweep.slurm.job_shape import RESOURCES, Shape, of_slurm, staging_shape
-from scalesweep.smk.context import MARKER, SnakemakeContext
+from scalesweep.smk.context import SnakemakeContext
 from scalesweep.smk.preflight import Preflight
 
 Resource = Callable[..., int | str | None]
@@ -57,10 +57,7 @@ class JobRules:
 
         A wildcard, because the plugin names a job by rule and wildcards: it must tell whose it is.
         """
-        folders = [self.context.runs_folder]
-        if self.context.dry:
-            folders.append(self.context.elsewhere)
-        return "|".join(map(re.escape, folders))
+        return re.escape(self.context.runs_folder)
 
     @property
     def retries(self) -> int:
@@ -178,8 +175,7 @@ class JobRules:
         if not self._staging.covers(*run):  # it was planned after the first ones
             self._staging.take(context.runs[i] for i in context.pending)
             self._staging.take([run])  # none of the pending ones, where it is measured again
-        markers = self._staging.marker(*run)
-        return [f"{self.context.elsewhere}{m}" if m in self._lost else m for m in markers]
+        return self._staging.marker(*run)
 
     @cached_property
     def _staging(self) -> Staging:
@@ -193,17 +189,10 @@ class JobRules:
         for marker in () if self.context.dry else self._staging.lost():
             Path(marker).unlink()
 
-    @cached_property
-    def _lost(self) -> set[str]:
-        """In a dry run: markers that are looked for elsewhere, where they are not."""
-        return self._staging.lost() if self.context.dry else set()
-
     def stage_command(self, folder: str, wanted: str, threads: int) -> str:
         """Shell command that makes the files that the marker ``staged-<wanted>`` represents."""
         most = self.context.campaign.site.stage_workers
         workers = most if self.context.submission else min(threads, most)
-        if self.context.dry:
-            folder = folder.removeprefix(self.context.elsewhere)
         return self._staging.command(folder, wanted, workers)
 
     def run_job(self, runs: str, run_id: str) -> str:
@@ -211,7 +200,7 @@ class JobRules:
         folder = f"{runs}/{run_id}"
         words = [sys.executable, str(REPO / "workflow" / "scripts" / "launch.py")]
         words += ["--order", f"{folder}/{ORDER}", f"--digest={self._digests.get(run_id, '')}"]
-        words += ["--marker", f"{folder}/{MARKER}"]
+        words += ["--marker", f"{runs}/{self.context.markers_of_call}/{run_id}"]
         log = shlex.quote(f"{folder}/{LAUNCHER_LOG}")
         return shlex.join(["bash", "-c", f"exec {shlex.join(words)} > >(tee {log}) 2>&1"])
 

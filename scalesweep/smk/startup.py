@@ -87,7 +87,6 @@ def prepare(
     jobs = JobRules(context, preflight, by_nodes and bool(campaign.site.slurm))
     jobs.mend_data()
     try:
-        context.fit_markers()
         context.note_new_state()
     except OSError as error:
         where = error.filename or campaign.results  # a write to an open file names none

@@ -15,7 +15,6 @@ from scalesweep.core import locks
 from scalesweep.core.errors import UserError
 from scalesweep.core.orphans import MARK, mark, marked
 from scalesweep.smk import results_lock
-from scalesweep.smk.context import MARKER
 from scalesweep.smk.results_lock import Claims
 from tests.conftest import Project
 from tests.soak.launching import wait_until
@@ -65,11 +64,14 @@ def test_a_second_snakemake_is_refused_and_a_killed_one_hinders_nobody(
     first.kill()
     (other.path / "hold").unlink()
     (attempt,) = runs.glob("*/attempt-1")
-    again = call(other, f"{attempt.parent}/{MARKER}")
+    again = call(other)
     first.communicate(timeout=60)
     said = again.communicate(timeout=120)[1]
     assert again.returncode == 0, said
-    assert sorted(path.name for path in runs.glob("*/attempt-*")) == ["attempt-1", "attempt-2"]
+    assert sorted(path.name for path in attempt.parent.glob("attempt-*")) == [
+        "attempt-1",
+        "attempt-2",
+    ]
     assert (attempt.parent / "record.json").exists()
 
 
@@ -102,16 +104,9 @@ def test_a_record_outlives_the_failure_of_its_job(project: Project) -> None:
     failed = project.snakemake(*WORDS, "--no-hooks")
     assert failed.returncode == 1 and "a job execution failed" in failed.stderr
     (record,) = project.path.glob("results/runs/toy/*/record.json")
-    marker = record.with_name(MARKER)
-    assert not marker.exists()
-    # A call for this very run finds that it is done, and a plain call has nothing to run.
-    launch.write_text(whole)
-    again = project.snakemake(str(marker.relative_to(project.path)), *WORDS, "--no-hooks")
-    assert again.returncode == 0 and marker.exists()
-    log = record.with_name("launcher.log").read_text()
-    assert log == f"{record.parent.name}: already finished, skipped\n"
+    launch.write_text(whole)  # the next call has nothing to run
     assert project.snakemake(*WORDS).returncode == 0
-    assert [path.name for path in marker.parent.glob("attempt-*")] == ["attempt-1"]
+    assert [path.name for path in record.parent.glob("attempt-*")] == ["attempt-1"]
 
 
 # In a process of its own each would end with it.

@@ -8,7 +8,7 @@ rule run:
     output:
         # Not the record: Snakemake removes what a failed job has made, and a launcher that is
         # killed in its last milliseconds has written a record that is whole.
-        marker="{runs}/{run_id}/.done",
+        marker=f"{{runs}}/{SWEEP.markers_of_call}/{{run_id}}",
     log:
         "{runs}/{run_id}/launcher.log",
     wildcard_constraints:

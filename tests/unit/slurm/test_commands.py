@@ -112,12 +112,3 @@ def test_states_of_the_queue() -> None:
 )  # fmt: skip
 def test_limits_of_submitted_jobs(said: str, queued: int, limit: str) -> None:
     assert commands.submit_limit(said, queued) == limit
-
-
-def test_jobs_of_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("getpass.getuser", lambda: "me")
-    said = "me|12|RUNNING|None|scalesweep_a|x\nalice|13|PENDING|Priority|scalesweep_a|y|z\n"
-    monkeypatch.setattr(commands, "ask", lambda *words, patience_s=0.0: said)
-    assert commands.jobs_of_others("scalesweep_a") == [
-        LiveJob(13, "PENDING", "scalesweep_a", "y|z", "Priority")
-    ]

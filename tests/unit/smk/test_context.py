@@ -1,6 +1,5 @@
 """Markers follow the records, and asking for resources has no effect."""
 
-import os
 import subprocess
 from collections.abc import Callable
 from dataclasses import replace
@@ -17,7 +16,7 @@ from scalesweep.core.status import Status
 from scalesweep.jobs.submission import Submission
 from scalesweep.slurm.commands import LiveJob
 from scalesweep.slurm.job_identity import job_comment, job_name, joined
-from scalesweep.smk.context import LATER, MARKER, SnakemakeContext
+from scalesweep.smk.context import LATER, SnakemakeContext
 from scalesweep.smk.executor_hooks import CampaignHooks
 from scalesweep.smk.job_rules import JobRules
 from scalesweep.smk.preflight import Preflight
@@ -55,26 +54,16 @@ def folders(context: SnakemakeContext) -> list[Path]:
     return found
 
 
-def test_a_marker_without_its_record_does_not_keep_a_run_from_running(campaign: Campaign) -> None:
-    context = context_of(campaign)
-    stale, fresh = folders(context)
-    (stale / MARKER).touch()
-    # Another Snakemake has finished this one since the records were looked at.
-    (fresh / "record.json").touch()
-    (fresh / MARKER).touch()
-    context.fit_markers()
-    assert not (stale / MARKER).exists() and (fresh / MARKER).exists()
-    assert context.pending_markers() == [f"{stale}/.done", f"{fresh}/.done"]
+def marker_of(context: SnakemakeContext, folder: Path) -> Path:
+    return Path(*context.markers([folder.name]))
 
 
-def test_finished_runs_have_no_markers(campaign: Campaign) -> None:
-    context = context_of(campaign, Status.DONE)
-    for folder in folders(context):
-        (folder / "record.json").touch()
-        os.utime(folder / "record.json", (1e9, 1e9))
-    context.fit_markers()
-    assert not any((folder / MARKER).exists() for folder in folders(context))
-    assert context.pending_markers() == []
+def test_markers_are_of_one_call(campaign: Campaign) -> None:
+    """So none is there before, whatever other calls have left."""
+    calls = [context_of(campaign) for _ in range(2)]
+    markers = {marker for context in calls for marker in context.pending_markers()}
+    assert len(markers) == 4 and not any(Path(marker).exists() for marker in markers)
+    assert context_of(campaign, Status.DONE).pending_markers() == []
 
 
 def rules_of(context: SnakemakeContext) -> JobRules:
@@ -122,12 +111,10 @@ def test_live_jobs_are_known_by_name_and_comment(
         LiveJob(7, "PENDING", elsewhere, f"rule_stage_wildcards_{joined(data, 'set', 'train1')}"),
         LiveJob(8, "PENDING", ours, f"rule_stage_wildcards_{joined('/elsewhere', 'set')}"),
     ]
-    other = LiveJob(9, "RUNNING", ours, job_comment("run", "/her/way/to/them", hers))
     monkeypatch.setattr("scalesweep.slurm.commands.live_jobs", lambda patience_s: queue)
-    monkeypatch.setattr("scalesweep.slurm.commands.jobs_of_others", lambda *_: [other])
     submission.find_live()
-    assert {run_id: job.job_id for run_id, job in submission.live.items()} == {here: 5, hers: 9}
-    assert context.pending == ()
+    assert {run_id: job.job_id for run_id, job in submission.live.items()} == {here: 5}
+    assert context.pending == (hers,)
     # Two must not make the same files, whatever results folders they are for.
     assert [job.job_id for job in submission.staging] == [7]
 
@@ -167,10 +154,10 @@ def test_what_waits_for_a_run_begins_however_it_ends(campaign: Campaign) -> None
     assert hooks.ended([6, 7]) == {6: True, 7: False}
     line = f"{failed.name}: NON_ZERO_EXIT: exit code 3"
     assert hooks.failed("run", words[1], 1, 7) == (True, line)
-    assert (done / MARKER).exists() and (failed / MARKER).exists()
+    assert marker_of(context, done).exists() and marker_of(context, failed).exists()
     # One that sbatch refused is over too, and one that is called off with the call is not.
-    (failed / MARKER).unlink()
-    assert hooks.refused("run", words[1], "no")[0] and (failed / MARKER).exists()
+    marker_of(context, failed).unlink()
+    assert hooks.refused("run", words[1], "no")[0] and marker_of(context, failed).exists()
     context.submission.called_off.add(failed.name)
     hooks.ended([7])
     assert hooks.failed("run", words[1], 1, 7) == (False, f"{failed.name}: job 7 cancelled")
@@ -194,7 +181,7 @@ def test_the_jobs_of_slurm_are_shell_commands(campaign: Campaign, tmp_path: Path
     (folder / ORDER).write_text("{}")
     assert call("run", runs=context.runs_folder, run_id=folder.name) == 1
     assert "cannot read the job specification" in (folder / "launcher.log").read_text()
-    assert not (folder / MARKER).exists()
+    assert not marker_of(context, folder).exists()
 
     data = tmp_path / "a 'quoted' $folder"
     for command, code in (("(echo made; false)", 1), ("echo made", 0)):

@@ -12,7 +12,7 @@ from scalesweep.core.errors import UserError
 from scalesweep.core.files import digest_of
 from scalesweep.core.record import FAILURE, RECORD, write_record
 from scalesweep.planning.plan import build_plan, write_plan
-from scalesweep.smk.context import MARKER, SnakemakeContext
+from scalesweep.smk.context import SnakemakeContext
 from scalesweep.smk.startup import prepare
 from scalesweep.state.noted_state import STATE, note_state
 from scalesweep.state.stock import take_stock
@@ -32,8 +32,6 @@ def campaign(campaign_of: Load, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     folder = campaign.runs_folder / failed[1].run_id
     folder.mkdir()
     (folder / FAILURE).write_text(json.dumps({"cause": "KILLED", "detail": "signal SIGKILL"}))
-    for _, run in (done, failed):
-        (campaign.runs_folder / run.run_id / MARKER).touch()
     return campaign
 
 
@@ -85,10 +83,6 @@ def no_record(campaign: Campaign) -> None:
     (runs_of(campaign)[0] / RECORD).unlink()
 
 
-def no_marker(campaign: Campaign) -> None:
-    (runs_of(campaign)[0] / MARKER).unlink()
-
-
 def all_done(campaign: Campaign) -> None:
     """Everything is done, and a plan was made of another state."""
     for _, run in campaign.unique_runs().values():
@@ -109,7 +103,7 @@ def whole(folder: Path) -> dict[str, Any]:
     return {name: what for name, what in tree(folder).items() if name not in noted}
 
 
-CHANGES = [nothing, damage, other, edited, no_record, no_marker, all_done]
+CHANGES = [nothing, damage, other, edited, no_record, all_done]
 
 
 @pytest.mark.parametrize("change", CHANGES)
@@ -131,16 +125,16 @@ def test_a_dry_run_changes_nothing(
 
 
 def test_a_dry_run_shows_what_a_call_would_do(campaign: Campaign) -> None:
-    """Snakemake goes by files: markers that would be removed are looked for elsewhere."""
+    """Nothing is written meanwhile."""
     done, unsupported, failed = (folder.name for folder in runs_of(campaign))
     damage(campaign)
     context = call(campaign, dry=True)
     missing = [Path(path) for path in context.pending_markers()]
-    assert [path.parent.name for path in missing] == [done, failed]
+    assert [path.name for path in missing] == [done, failed]
     assert not any(path.exists() for path in missing)
     context = call(campaign, dry=True, retry="unsupported")
     assert len(context.pending) == 3
-    # The same call, not dry: the record is set aside, the markers are gone.
+    # The same call, not dry: the record is set aside.
     context = call(campaign, dry=False)
     assert context.pending == (done, failed)
     assert not any(Path(path).exists() for path in context.pending_markers())
@@ -169,28 +163,3 @@ def test_stale_runs_are_never_awaited(campaign: Campaign, caplog: pytest.LogCapt
     failed = runs_of(campaign)[2].name
     assert context.awaited == (failed,)
     assert "rate was 1.0, is 3.0 (2 runs)" in caplog.text
-
-
-def test_a_dry_run_shows_that_data_would_be_made_again(campaign: Campaign, tmp_path: Path) -> None:
-    folder = tmp_path / "benchmarks" / "toy"
-    (folder / "stage.py").touch()
-    with (folder / "benchmark.yaml").open("a") as file:
-        file.write(
-            "data: {program: stage.py, parameters: [], files: {train: size}, bytes_per_file: '1'}\n"
-        )
-    failed = runs_of(campaign)[2].name
-    jobs = prepare([campaign.file], {}, False, False)[2]
-    (name,) = jobs.staged(failed)
-    marker = Path(name)
-    marker.parent.mkdir(parents=True)
-    marker.touch()  # and none of its three files is there
-    before = tree(tmp_path)
-    dry = prepare([campaign.file], {}, False, True)[2]
-    (shown,) = dry.staged(failed)
-    assert tree(tmp_path) == before and not Path(shown).exists()
-    assert shown.endswith(name) and shown != name
-    place, _, wanted = shown.rpartition("/staged-")
-    command = jobs.stage_command(str(marker.parent), wanted, 1)
-    assert dry.stage_command(place, wanted, 1) == command
-    prepare([campaign.file], {}, False, False)
-    assert not marker.exists()
