@@ -18,9 +18,18 @@ from tests.fakes.null_steps import NOISES, clear_causes
 RANKS = (2, 3, 8)
 FALSE, POWER = 0.05, 0.9
 PLANTED: Mapping[str, tuple[Program, tuple[str, str, str]]] = {
-    "5 ms of computing": (Program(faults={"compute": always(5, 1)}), ("compute", "every", "1")),
-    "stalls of 300 ms": (Program(faults={"compute": every(300, 15, 1)}), ("compute", "rare", "1")),
-    "8 ms between steps": (Program(faults={"between": always(8, 0)}), ("between", "every", "0")),
+    "5 ms of computing": (
+        Program(faults={"compute": always(5, 1)}),
+        ("compute", "every step", "1"),
+    ),
+    "stalls of 300 ms": (
+        Program(faults={"compute": every(300, 15, 1)}),
+        ("compute", "single steps", "1"),
+    ),
+    "8 ms between steps": (
+        Program(faults={"between": always(8, 0)}),
+        ("between", "every step", "0"),
+    ),
 }
 
 

@@ -31,7 +31,7 @@ _OF_ACCOUNT: Mapping[str, Sequence[str]] = {
     "optimizer": ("optimizer",),
     "input": ("input",),
     "host": ("checkpoint", "validation", "logging", "between"),
-    "imbalance": ("persistent", "alternating", "stalls", "mixed"),
+    "imbalance": ("persistent", "alternating", "stalls"),
     "data": ("transfer", "sharded"),
     "tensor": ("tensor",),
     "pipeline": ("pipeline",),

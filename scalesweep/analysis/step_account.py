@@ -2,26 +2,21 @@
 
 Training steps are synchronous: all ranks meet in the exchange of each step, so the run takes the
 path of whichever rank is last. ``step_work`` has what each rank does by itself, w[k][r, s] by
-cause, and ``step_delays`` what makes ranks late in single steps. Each term is what a replay of the
-steps without it gains, in this order (docs/methods/time_breakdown.md has each with an example):
+cause, and ``step_delays`` what makes ranks late. The first terms are what a replay of the steps
+without them gains, in this order (docs/methods/time_breakdown.md has each with an example):
 
-    T = checkpoint, validation, logging          host activities between steps that have a name
-      + stalls                                   rare long steps, and rare long exchanges
-      + alternating imbalance                    single delays on another rank each time; then, of
-                                                 what is left at last, S - max C: jitter
-      + persistent imbalance                     delays in a part of the steps; then, of what is
-                                                 left, max C - lower median C: always late
-      + input, computation, between steps        the lower median over the ranks of each
-      + mixed                                    lower median C - these: ranks that take equally
-                                                 long for different reasons
-      + transfer                                 what the last rank to come spends on the exchange,
-                                                 by what it waits for where that is known
-      + barrier                                  at the ends of epochs
-      + unattributed                             the rest, of either sign
+    T = checkpoint, validation, logging    host activities between steps that have a name
+      + stalls                             single long steps, a third of all at most
+      + jitter (alternating)               more single delays; then, of what is left, S - max C
+      + input, computation, host           the lower median over the ranks of each
+      + load imbalance (persistent)        max C less these
+      + exposed communication (transfer)   what the last rank to come spends on the exchange, by
+                                           what it waits for if that is known
+      + barrier                            at the ends of epochs
+      + unattributed                       the rest, of either sign
 
 with C[r] the sum over the steps of a rank's own work, all of it, S the sum over the steps of the
-largest, and T the time of all steps. Who waits less for input because it computes longer has the
-same C as the others: no imbalance.
+largest, and T the time of all steps. What lies inside steps in no span is unattributed.
 
 The factors are those of POP (https://pop-coe.eu/node/69) in a variant of their own, which needs no
 replay on an ideal network, since every step ends in a collective. With input and computation c:
@@ -40,14 +35,11 @@ from scalesweep.analysis.pop import PYPOP
 from scalesweep.analysis.rank_stats import rank_matrix
 from scalesweep.analysis.step_delays import (
     EVERY,
-    OFTEN,
-    PART,
-    RARE,
-    Delay,
+    SINGLE,
     bound_by_input,
     delays_of,
+    gain,
     lower_median,
-    waits_for_input,
     without,
 )
 from scalesweep.analysis.step_work import (
@@ -85,11 +77,10 @@ TERMS = {
     "validation": "Validation",
     "logging": "Logging",
     "between": "Host",
-    "mixed": "Mixed work",
     "persistent": "Load imbalance",
     "alternating": "Jitter",
     "stalls": "Stalls",
-    "transfer": "Transfer",
+    "transfer": "Exposed communication",
     "sharded": "Parameters and gradients",
     "tensor": "Tensor-parallel exchange",
     "pipeline": "Pipeline wait",
@@ -159,7 +150,6 @@ class StepAccount:
     validation: float | None = None
     logging: float | None = None
     between: float | None = None
-    mixed: float | None = None
     stalls: float | None = None
     between_steps: str | None = None
     side_effects: Sequence[str] = ()
@@ -357,35 +347,25 @@ def _by_step(work: StepWork, notes: Mapping[str, Any]) -> StepAccount | None:
         less = rest.without(name, rest.causes[name])
         terms[name] = _gained(rest, less)
         rest = less
+    waits = rest.causes[INPUT].mean(axis=0) >= NOTABLE_INPUT * elapsed
     bound = bound_by_input(rest)
-    delays = [delay for delay in delays_of(rest) if not waits_for_input(delay, bound)]
-    stalled = [delay for delay in delays if delay.pattern == RARE]
-    for term, causing in (("stalls", stalled), ("alternating", [d for d in delays if d.moves])):
-        less = without(rest, causing)
+    delays = delays_of(rest, bound)
+    single = [delay for delay in delays if delay.pattern == SINGLE]
+    lasting = [delay for delay in delays if delay.pattern == EVERY]
+    for term, stalls in (("stalls", True), ("alternating", False)):
+        less = without(rest, [delay for delay in single if delay.stalls == stalls])
         terms[term] = _gained(rest, less)
         rest = less
-    waits = rest.causes[INPUT].mean(axis=0) >= NOTABLE_INPUT * elapsed
-    paced = bool(waits.any()) and set(np.flatnonzero(waits).tolist()) <= set(bound)
-    lasting = [
-        delay for delay in delays if delay.pattern in (EVERY, PART, OFTEN) and not delay.moves
-    ]
-    # Of ranks that are late in some of the steps each, means would hide what moves between them.
-    partly = [] if paced else _beyond([delay for delay in lasting if delay.pattern != EVERY])
-    slowest, read = int(rest.own.mean(axis=0).argmax()), rest.causes[INPUT].mean(axis=0)
-    less = without(rest, partly)
-    behind, rest = _gained(rest, less), less
-    own = rest.own.mean(axis=0)
-    highest, common = float(own.max()), lower_of(own)
+    own, read = rest.own.mean(axis=0), rest.causes[INPUT].mean(axis=0)
+    slowest, highest = int(own.argmax()), float(own.max())
     terms["alternating"] += float(rest.own.max(axis=1).mean()) - highest
-    means = {name: values.mean(axis=0) for name, values in rest.causes.items()}
-    usual = {name: lower_of(values) for name, values in means.items()}
-    persistent, mixed = behind + highest - common, common - math.fsum(usual.values())
-    if paced:
-        # Whose pace is that of its input waits less where it computes longer. What a straggler
-        # gains is what the steps gain where it waits for its input instead.
-        persistent = max(0.0, _gained(rest, without(rest, lasting, bound)))
+    usual = {name: lower_of(values.mean(axis=0)) for name, values in rest.causes.items()}
+    persistent = highest - math.fsum(usual.values())
+    if waits.any() and set(np.flatnonzero(waits).tolist()) <= set(bound):
+        # Whose pace is that of its input waits less if it computes longer. What a straggler gains
+        # is what the steps gain if it waits for its input instead.
+        persistent = max(0.0, gain(rest, lasting, bound))
         usual[INPUT] += highest - persistent - math.fsum(usual.values())
-        mixed = 0.0
     transfers, parts = rest.transfers(), _parts(work, usual[COMPUTE])
     return StepAccount(
         form=STEPS,
@@ -396,7 +376,6 @@ def _by_step(work: StepWork, notes: Mapping[str, Any]) -> StepAccount | None:
         input=usual[INPUT],
         compute=usual[COMPUTE],
         busy=None,
-        mixed=mixed,
         persistent=persistent,
         alternating=terms["alternating"],
         stalls=terms["stalls"],
@@ -431,16 +410,6 @@ def _parts(work: StepWork, computing: float) -> dict[str, float]:
     usual = {name: float(np.median(values[:, rank])) for name, values in work.parts.items()}
     whole = math.fsum(usual.values())
     return {name: computing * each / whole for name, each in usual.items()} if whole > 0 else {}
-
-
-def _beyond(delays: Sequence[Delay]) -> list[Delay]:
-    """Delays, in each step without what the ranks in the middle have of all of them together."""
-    if not delays:
-        return []
-    late = np.sum([delay.extra for delay in delays], axis=0)
-    beyond = np.maximum(late - lower_median(late, axis=1)[:, None], 0.0)
-    share = np.divide(beyond, late, out=np.zeros_like(late), where=late > 0)
-    return [replace(delay, extra=delay.extra * share) for delay in delays]
 
 
 def _gained(work: StepWork, less: StepWork) -> float:
@@ -512,7 +481,7 @@ def _account(
     busy = reading + computing
     slowest = int(busy.argmax())
     common_input, common_compute = lower_of(reading), lower_of(computing)
-    common, highest = lower_of(busy), float(busy[slowest])
+    highest = float(busy[slowest])
     if not 0 < highest <= busiest * (1 + 1e-9) or elapsed <= 0:
         return None
     return StepAccount(
@@ -524,8 +493,7 @@ def _account(
         input=common_input,
         compute=common_compute,
         busy=None,
-        mixed=common - common_input - common_compute,
-        persistent=highest - common,
+        persistent=highest - common_input - common_compute,
         alternating=max(0.0, busiest - highest),
         transfer=transfer,
         barrier=barrier,

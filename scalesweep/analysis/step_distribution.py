@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from scalesweep.analysis.steady_state import steady_state
-from scalesweep.analysis.step_delays import FEWEST_STEPS, stalls_of
+from scalesweep.analysis.step_delays import FEWEST_STEPS, SINGLE_FROM, single_steps
 from scalesweep.analysis.types import Floats, Places
 
 QUANTILES = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
@@ -30,7 +30,7 @@ class Distribution:
 def distribution_of(seconds: Floats) -> Distribution:
     """The distribution of ``seconds[step]``."""
     quantiles = {name: float(np.quantile(seconds, q)) for name, q in QUANTILES.items()}
-    long = stalls_of(seconds, quantiles["p50"])
+    long = single_steps(seconds, SINGLE_FROM * quantiles["p50"])
     drift = None
     third = len(seconds) // 3
     if len(seconds) >= FEWEST_STEPS and third and quantiles["p50"] > 0:

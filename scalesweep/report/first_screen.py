@@ -41,7 +41,6 @@ _DO: Mapping[str, str] = {
     "validation": "validate less often, or on fewer samples",
     "logging": "log less often, and on no rank alone",
     "between": "look at what the program does between its steps: callbacks, logging, copies",
-    "mixed": "each rank is late for a reason of its own: see the figure of the ranks",
     "persistent": "look at the slow rank and its host: it is late in every step",
     "stalls": "look at the steps that stall: checkpoints, garbage collection, file systems",
     "alternating": "look for jitter: other work on the nodes, threads that share cores",

@@ -31,7 +31,7 @@ OF_LEDGER: Mapping[str, Sequence[str]] = {
     COMPUTATION: ("compute", "busy"),
     "input": ("input",),
     HOST: ("checkpoint", "validation", "logging", "between"),
-    "imbalance": ("persistent", "alternating", "stalls", "mixed"),
+    "imbalance": ("persistent", "alternating", "stalls"),
     EXCHANGE: ("transfer", "sharded", "tensor", "pipeline", "communication"),
     "barrier": ("barrier",),
 }

@@ -12,7 +12,7 @@ from scalesweep.tables.epoch_curves import CURVES
 from scalesweep.tables.epoch_quantities import EPOCH_COLUMNS
 
 # Raised when a column changes its meaning: rows of other versions are computed again.
-SUMMARY_VERSION = 26
+SUMMARY_VERSION = 27
 
 IDENTITY = (
     "run_id",

@@ -42,7 +42,7 @@ CLEAR = "clear"
 VERDICT = "verdict"
 STEP_RULES = frozenset({"largest loss", "causes"})
 # Columns of `causes`, and of `breakdown`, whose terms of a step are the rows of a kind.
-CAUSE = {"cause": "cause", "ranks": "step_ranks", "ms": "longer_ms", "sure": "sure"}
+CAUSE = {"cause": "cause", "ranks": "step_ranks", "ms": "ms", "sure": "clear"}
 TERM = {"term": "term", "loss": "loss", "kind": "kind", "step": "ledger"}
 
 Row = dict[str, str]

@@ -2,10 +2,10 @@
 
 from collections.abc import Mapping
 
-from scalesweep.analysis.step_delays import EVERY, causes_of
+from scalesweep.analysis.step_delays import causes_of
 from scalesweep.analysis.step_work import step_work
-from scalesweep.aspects.steps.cause_words import NOTABLE
-from scalesweep.aspects.steps.replays import ALL, RunSteps, cause_rows
+from scalesweep.aspects.steps.causes import NOTABLE, cause_rows
+from scalesweep.aspects.steps.runs import Accounted
 from tests.acceptance.faults import Noise, Program, planted_run
 
 # What the rule was not made for, too: tails, memory, ranks of unequal speed in each run.
@@ -35,14 +35,11 @@ def clear_causes(
         arrays = planted_run(program, ranks, steps, seed * 100 + repeat, noise)
         work = step_work(arrays, {}, ranks)
         assert work is not None
-        runs.append(RunSteps("run", repeat, arrays["step_times"], (), work, causes_of(work)))
-    rows = cause_rows(runs)
-    least = NOTABLE * rows[-1]["step_ms"]
+        runs.append(Accounted(work, causes_of(work)))
+    *rows, together = cause_rows(runs)
+    least = NOTABLE * together["step_ms"]
     return [
         (row["cause"], row["pattern"], row["step_ranks"])
         for row in rows
-        if row["cause"] != ALL
-        and row["sure"]
-        and row["gain_ms"].value >= least
-        and (row["same_ranks"] or row["pattern"] != EVERY)
+        if row["clear"] and max(row["gain_ms"].value, row["ms"].value) >= least
     ]

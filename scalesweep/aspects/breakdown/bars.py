@@ -32,7 +32,6 @@ LOOKS: Mapping[str, tuple[str, str]] = {
     "validation": ("#7A5195", "////"),
     "logging": ("#7A5195", "...."),
     "between": ("#7A5195", "xxxx"),
-    "mixed": ("#009E73", "////"),
     "persistent": ("#D55E00", ""),
     "alternating": ("#E69F00", ""),
     IMBALANCE: ("#D55E00", ""),

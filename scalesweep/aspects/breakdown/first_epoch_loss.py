@@ -10,14 +10,9 @@ batches again (``KEPT``), so then no cause is named.
 from scalesweep.analysis.stats import SIGNIFICANT
 from scalesweep.aspects.breakdown.efficiency import IMBALANCE
 from scalesweep.aspects.breakdown.ledgers import Ledger, Term, ledgers
-from scalesweep.aspects.breakdown.losses import (
-    NOTABLE,
-    largest_points,
-    scale_of,
-    whole_percent,
-    wide,
-)
+from scalesweep.aspects.breakdown.losses import largest_points, scale_of, whole_percent
 from scalesweep.aspects.breakdown.table import FirstEpochRow
+from scalesweep.aspects.steps.causes import NOTABLE
 from scalesweep.core.formatting import number, with_interval
 from scalesweep.core.joined_experiments import parameters_at
 from scalesweep.experiment.results import ExperimentResults
@@ -98,14 +93,11 @@ def _finding(results: ExperimentResults, ledger: Ledger, later: Ledger | None) -
         part = f"{WORDS[name].format(on)}, {with_interval(largest.loss * factor, low, high, unit)}"
         sure = largest.claimed < SIGNIFICANT
         level = CLEAR if sure else OPEN
-        if wide(largest) and not sure:
-            text += f"; no loss is named: {part} is not certain"
-        else:
-            reached = ideal.value / (whole.value - largest.loss)
-            text += f"; the largest loss is {part}: without it the first epoch would reach "
-            text += f"{whole_percent(reached)} of the ideal"
-            unsure = "; not confirmed by these repeats"
-            text += _cause(results, ledger, later, name, largest) if sure else unsure
+        reached = ideal.value / (whole.value - largest.loss)
+        text += f"; the largest loss is {part}: without it the first epoch would reach "
+        text += f"{whole_percent(reached)} of the ideal"
+        unsure = "; not confirmed by these repeats"
+        text += _cause(results, ledger, later, name, largest) if sure else unsure
     evidence = {
         "experiment": results.name,
         "table": FirstEpochRow.TABLE,

@@ -20,7 +20,7 @@ from scalesweep.experiment.results import ExperimentResults, Key, Row
 # The parts of a step in the order of the ledger; those of computation come in two ways.
 PARTS = (
     "compute", "busy", AT_REFERENCE, LOCAL_BATCH, CLOCK, SLOWER, "input", "checkpoint",
-    "validation", "logging", "between", "mixed", "persistent", "alternating", IMBALANCE, "stalls",
+    "validation", "logging", "between", "persistent", "alternating", IMBALANCE, "stalls",
     "transfer", "sharded", "tensor", "pipeline", "communication", "barrier", OUTSIDE,
     "unattributed",
 )  # fmt: skip

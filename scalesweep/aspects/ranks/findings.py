@@ -14,7 +14,7 @@ from scalesweep.analysis.rank_stats import (
     WORK,
 )
 from scalesweep.aspects.ranks.stragglers import HIDDEN, Straggler, Times, rank_times, stragglers
-from scalesweep.aspects.steps.causes import point_causes
+from scalesweep.aspects.steps.table import CauseRow
 from scalesweep.core.formatting import counted, number, percent, with_interval
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.findings.base import CLEAR, NOTE, OPEN, Finding, Rule, marked
@@ -39,13 +39,9 @@ def slow_ranks(results: ExperimentResults) -> list[Finding]:
 
     One that is slow at several points is named once, at the point where it is slowest.
     """
-    looked_at = {
-        (*results.key(point.row, results.axes), point.row["source"])
-        for point in point_causes(results)
-    }
-    named = {
-        rank for point in point_causes(results) for cause in point.causes for rank in cause.ranks
-    }
+    causes = results.of(CauseRow)
+    looked_at = {(*results.key(row.point, results.axes), row.source) for row in causes}
+    named = {int(rank) for row in causes for rank in row.step_ranks.split(", ") if rank}
     every = [
         times for times in rank_times(results)
         # Whose step is long may be who waits in it; causes say whom for.

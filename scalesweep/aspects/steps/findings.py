@@ -5,10 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from scalesweep.analysis.stats import Ratio, ratio_of
-from scalesweep.analysis.step_delays import PART
 from scalesweep.analysis.step_distribution import likeness, warm_up
-from scalesweep.aspects.steps.cause_words import is_sure
-from scalesweep.aspects.steps.causes import Cause, point_causes
 from scalesweep.aspects.steps.spread import OWN_WORK, Spread, step_curves, step_spreads
 from scalesweep.core.formatting import counted, listed, percent
 from scalesweep.experiment.results import ExperimentResults
@@ -34,19 +31,14 @@ ALIKE = 0.9
 def drift_in_runs(results: ExperimentResults) -> list[Finding]:
     """Points whose steps change along a run by 5 % or more; clear where several runs change by as
     much, by Student's t over the runs (p <= ``family.LISTS`` over the points), and along the same
-    curve. Else a warm-up of some steps that makes up 5 % of the time, in each run. Nothing where a
-    cause is known to be there in a part of the run, or in its first step."""
+    curve. Else a warm-up of some steps that makes up 5 % of the time, in each run."""
     spreads = step_spreads(results)
     least = LISTS / max(1, sum(spread.rank is None for spread in spreads))
-    changing = {
-        point_key(results, point.row) for point in point_causes(results)
-        if any(is_sure(each) and _is_in_a_part(each) for each in point.causes)
-    }  # fmt: skip
     curves = {point_key(results, row): runs for row, runs in step_curves(results, "p50")}
     findings: list[Finding] = []
     for spread in spreads:
         changes = spread.values("drift")
-        if spread.rank is None and changes and point_key(results, spread.row) not in changing:
+        if spread.rank is None and changes:
             known = curves.get(point_key(results, spread.row), {})
             times = [[ms for _, ms in curve] for curve in known.values()]
             alike = likeness(times)
@@ -60,12 +52,6 @@ def drift_in_runs(results: ExperimentResults) -> list[Finding]:
             drifts = _finding(results, spread, change, alike, sure, _whose(ranks, changes))
             findings += drifts or _warm_up(results, spread, times, least)
     return findings
-
-
-def _is_in_a_part(cause: Cause) -> bool:
-    """Whether a cause is said to be in a part of the run, or in its first step."""
-    first = cause.same_steps and cause.numbers.get("count") == cause.numbers.get("first") == 1
-    return cause.pattern == PART or first
 
 
 def _warm_up(

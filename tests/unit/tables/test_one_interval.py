@@ -77,7 +77,7 @@ def test_scatter_of_40_percent_leaves_one_interval_and_one_answer() -> None:
     assert step.loss_low > 0
     # The finding speaks, of one loss that is all there is: with the interval that its term has.
     (finding,) = spoken(largest_loss(study))
-    assert finding.state != "silent" and "transfer" in finding.sentence
+    assert finding.state != "silent" and "communication" in finding.sentence
     transfer = one.parts["transfer"]
     assert transfer.low is not None and transfer.low > 0
 

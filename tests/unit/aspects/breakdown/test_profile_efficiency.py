@@ -101,7 +101,7 @@ def test_the_published_factors_come_out_exactly(tmp_path: Path) -> None:
     assert "Ideal run" in [said.get_text() for said in legend.get_texts()]
     (finding,) = spoken(largest_loss(one))
     assert "the largest loss is" in finding.sentence
-    assert "slower computation on most ranks" in finding.sentence
+    assert "slower computation" in finding.sentence
 
 
 def test_talp_and_mpitrace_have_no_replay_and_split_nothing(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from scalesweep.analysis.step_distribution import likeness
 from scalesweep.aspects.find import find
 from scalesweep.aspects.steps.findings import RULE
 from scalesweep.findings.base import CLEAR, Finding
-from tests.acceptance.faults import Arrays, Noise, Program, within
+from tests.acceptance.faults import Arrays, Noise, Program
 from tests.fakes.planted_steps import planted_study
 from tests.unit.findings.test_planted_steps import faulty
 
@@ -58,19 +58,6 @@ def test_a_warm_up_of_a_few_steps_is_said(tmp_path: Path, ranks: int) -> None:
         r"The first 4 of 60 steps are longer .* in each of 3 runs.* would take 4[01]\S* .* % less"
     )
     assert re.search(words, one.sentence), one.sentence
-
-
-def test_a_first_step_that_a_cause_has_is_said_once(tmp_path: Path) -> None:
-    slow = faulty(compute=lambda step, rank: 2000.0 * (step == 0))
-    found = find(planted_study(tmp_path, slow, ranks=3))
-    assert "in the first step of 60, as in a warm-up" in " ".join(one.sentence for one in found)
-    assert not told(found)
-
-
-def test_a_cause_in_a_part_of_the_run_is_said_once(tmp_path: Path) -> None:
-    found = find(planted_study(tmp_path, faulty(compute=within(30, 30, 60, 1)), ranks=4))
-    assert "in steps 31 to 60" in " ".join(one.sentence for one in found)
-    assert not told(found)
 
 
 @pytest.mark.parametrize("repeats", [1, 3])
