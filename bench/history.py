@@ -47,7 +47,7 @@ def cost(sessions: int) -> dict[str, float]:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         fakes = [
-            FakeSession(day, {f"ranks {k}": list(rng.normal(1, 0.02, 5)) for k in range(100)})
+            FakeSession(day, {f"ranks {k}": list(rng.normal(1, 0.02, 5)) for k in range(1, 101)})
             for day in range(sessions)
         ]
         append(folder, map(make_session, fakes[:-1]))

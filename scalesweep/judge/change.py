@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+from scipy import special
 
 from scalesweep.analysis.types import Floats
 
@@ -51,10 +52,8 @@ def student(
     It is a change where p, times ``looks``, is at most 5 % and the step at least the ``margin``
     (relative); no change where the 95 % interval lies within the margin.
     """
-    from scipy import stats
-
-    half = float(stats.t.ppf(0.5 + (1 - LEVEL) / 2, df)) * error
-    p = min(1.0, looks * 2 * float(stats.t.sf(abs(step) / error, df))) if error else math.nan
+    half = float(special.stdtrit(df, 1 - LEVEL / 2)) * error
+    p = min(1.0, looks * 2 * float(special.stdtr(df, -abs(step) / error))) if error else math.nan
     bound = math.log1p(margin)
     if not error:
         verdict, reason = INCONCLUSIVE, "identical values: they have no scatter to judge by"
@@ -154,13 +153,11 @@ def side_of(logs: Floats, bound: float, level: float = LEVEL) -> int:
 def _more_pairs(step: float, noise: float, n: int, margin: float) -> int | None:
     """How many more pairs would show a step as large as this one, or that it is within the
     margin."""
-    from scipy import stats
-
     room = max(
         abs(step) if abs(step) >= math.log1p(margin) else 0.0, math.log1p(margin) - abs(step)
     )
     for more in range(1, MOST_NEEDED + 1):
-        half = float(stats.t.ppf(0.975, n + more - 1)) * noise / math.sqrt(n + more)
+        half = float(special.stdtrit(n + more - 1, 0.975)) * noise / math.sqrt(n + more)
         if half <= room:
             return more
     return None
@@ -168,11 +165,9 @@ def _more_pairs(step: float, noise: float, n: int, margin: float) -> int | None:
 
 def estimates(groups: Sequence[Floats]) -> Floats:
     """``[3, group]``: mean of each group and the ends of its 95 % interval, NaN if not known."""
-    from scipy import stats
-
     made = np.full((3, len(groups)), np.nan)
     factors = {
-        n: stats.t.ppf(0.975, n - 1) / math.sqrt(n) for n in {g.size for g in groups} if n > 1
+        n: special.stdtrit(n - 1, 0.975) / math.sqrt(n) for n in {g.size for g in groups} if n > 1
     }
     for place, values in enumerate(groups):
         made[0, place] = values.mean()

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+from scipy import special
 
 from scalesweep.analysis.types import Floats
 from scalesweep.judge.change import (
@@ -191,13 +192,13 @@ def _more(
     read: Levels, step: float, noise: float, sizes: Sequence[float], margin: float, looks: float
 ) -> int | None:
     """How many more sessions of the newest level would settle it, if it stays as it is."""
-    from scipy import stats
-
     bound, df = math.log1p(margin), max(read.df, 1.0)
     for more in range(1, MOST_NEEDED + 1):
         error = noise * math.sqrt(1 / sizes[0] + 1 / (sizes[1] + read.worth(more)))
         grown = df + more
-        shown = looks * 2 * stats.t.sf(abs(step) / error, grown) <= 0.05
-        if (shown and abs(step) >= bound) or abs(step) + stats.t.ppf(0.975, grown) * error <= bound:
+        shown = looks * 2 * special.stdtr(grown, -abs(step) / error) <= 0.05
+        if (shown and abs(step) >= bound) or abs(step) + special.stdtrit(
+            grown, 0.975
+        ) * error <= bound:
             return more
     return None
