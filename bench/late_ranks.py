@@ -63,8 +63,8 @@ def named(rng: np.random.Generator, own: Any, calls: int) -> int | None:
     clock = rng.normal(0, 10, ranks) + at * rng.uniform(-1e-4, 1e-4, ranks)
     clock = clock + whole * 1e-5 * (at / whole) ** 2 * rng.normal(0, 1, ranks)
     table = np.stack([begins + clock, ends + clock], axis=2)
-    (late,) = lateness_of([Matched(_KIND, tuple(range(ranks)), table, step)]) or (None,)
-    return None if late is None else late.latest
+    rows = lateness_of([Matched(_KIND, tuple(range(ranks)), table, step)], {})
+    return next((row["rank"] for row in rows if row["latest"]), None)
 
 
 def main() -> int:

@@ -4,16 +4,16 @@ Rows are mappings of plain values, so that an import can note them in its record
 of our own runs are read when the tables are made.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from scalesweep.analysis.kineto_lateness import (
-    Lateness,
     lateness_of,
     matched_calls,
+    number_ranges,
     transfer_times,
 )
 from scalesweep.analysis.kineto_stream import Collective, RankTrace
@@ -37,8 +37,11 @@ def call_rows(traces: Mapping[int, RankTrace], accounts: Mapping[int, TraceAccou
     ]
     rows.sort(key=lambda row: -(row["exposed_ms"] + row["overlapped_ms"]))
     shown = sorted(rows[:MAX_ROWS], key=lambda r: (r["group"], r["collective"], r["rank"]))
-    late = [row for each in lateness_of(matched) for row in _late(each, accounts)]
-    return {CALLS: shown, LATE: late[:MAX_ROWS]}
+    steps = {
+        rank: each.window_s * _MS / each.steps if each.steps else None
+        for rank, each in accounts.items()
+    }
+    return {CALLS: shown, LATE: lateness_of(matched, steps)[:MAX_ROWS]}
 
 
 def _calls(
@@ -69,31 +72,6 @@ def _calls(
     ]
 
 
-def _late(late: Lateness, accounts: Mapping[int, TraceAccount]) -> list[dict[str, Any]]:
-    """How late each rank of a group begins its calls, after the first of them."""
-
-    def step(rank: int) -> float | None:
-        own = accounts.get(rank)
-        return own.window_s * _MS / own.steps if own and own.steps else None
-
-    return [
-        {
-            "group": late.group,
-            "members": number_ranges(late.ranks) or "",
-            "rank": rank,
-            "calls": late.calls,
-            "late_median_ms": float(late.median_s[place]) * _MS,
-            "late_p95_ms": float(late.p95_s[place]) * _MS,
-            "late_mean_ms": float(late.mean_s[place]) * _MS,
-            "step_ms": step(rank),
-            "last_share": float(late.last_share[place]),
-            "latest": rank == late.latest,
-            "clock_ahead_ms": float(late.ahead_s[place]) * _MS,
-        }
-        for place, rank in enumerate(late.ranks)
-    ]
-
-
 def _bus_bandwidths(
     trace: RankTrace, transfer: Mapping[Collective, Floats]
 ) -> dict[Collective, tuple[float | None, bool]]:
@@ -113,14 +91,3 @@ def _bus_bandwidths(
         rate = sent / total if total > 0 and np.isfinite(sent) else None
         rates[kind] = rate, any(waits for *_, waits in every)
     return rates
-
-
-def number_ranges(ranks: Sequence[int] | None) -> str | None:
-    """Ranks in words: "0-3", "0, 4, 8"; None of none."""
-    if not ranks:
-        return None
-    ordered = np.sort(ranks)
-    parts = np.split(ordered, np.flatnonzero(np.diff(ordered) > 1) + 1)
-    words = [f"{part[0]}-{part[-1]}" if len(part) > 2 else ", ".join(map(str, part))
-             for part in parts]  # fmt: skip
-    return ", ".join(words[:20]) + (", ..." if len(words) > 20 else "")

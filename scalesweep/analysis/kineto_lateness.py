@@ -10,8 +10,9 @@ their order, which tells only where all ranks recorded the same steps and made e
 whose ends do not coincide are not the same ones, and are left out.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,26 +45,6 @@ class Matched:
     ranks: tuple[int, ...]
     calls: Floats
     step: NDArray[np.int64]
-
-
-@dataclass(frozen=True)
-class Lateness:
-    """How late the ranks of a group begin their collectives, after the first of them.
-
-    Seconds by ``ranks``: ``mean_s``, ``median_s``, ``p95_s``; ``last_share`` of the calls each of
-    them is the last; ``ahead_s`` is what its clock is ahead of the first one's. ``latest``: the
-    rank that is late throughout the recording, None where chance may be why.
-    """
-
-    group: str
-    ranks: tuple[int, ...]
-    calls: int
-    mean_s: Floats
-    median_s: Floats
-    p95_s: Floats
-    last_share: Floats
-    ahead_s: Floats
-    latest: int | None
 
 
 def matched_calls(traces: Mapping[int, RankTrace]) -> list[Matched]:
@@ -139,41 +120,60 @@ def _coincide(calls: Floats) -> bool:
     return float(np.median(apart)) <= _COINCIDE * float(np.median(length))
 
 
-def lateness_of(matched: Sequence[Matched]) -> list[Lateness]:
-    """Who comes late to the collectives of each group; groups with few calls are left out."""
+def lateness_of(
+    matched: Sequence[Matched], step_ms: Mapping[int, float | None]
+) -> list[dict[str, Any]]:
+    """Who comes late to the collectives of each group, after the first of its ranks: rows of the
+    table `lateness`; groups with few calls are left out. ``step_ms``: a step of each rank's trace.
+    """
     groups: dict[tuple[str, tuple[int, ...]], list[Matched]] = {}
     for each in matched:
         if each.kind.operation in TOGETHER:
             groups.setdefault((each.kind.group, each.ranks), []).append(each)
-    known = []
+    rows = []
     for (group, ranks), every in groups.items():
         calls = np.concatenate([each.calls for each in every])
         step = np.concatenate([each.step for each in every])
+        order = np.argsort(calls[:, 0, 0], kind="stable")
         if len(calls) >= FEW_CALLS:
-            order = np.argsort(calls[:, 0, 0], kind="stable")
-            known.append(_late(group, ranks, calls[order], step[order]))
-    return known
+            late = _late(ranks, calls[order], step[order])
+            head = {"group": group, "members": number_ranges(ranks) or "", "calls": len(calls)}
+            rows += [{**head, **row, "step_ms": step_ms.get(row["rank"])} for row in late]
+    return rows
 
 
-def _late(group: str, ranks: tuple[int, ...], calls: Floats, step: NDArray[np.int64]) -> Lateness:
+def _late(
+    ranks: tuple[int, ...], calls: Floats, step: NDArray[np.int64]
+) -> Iterator[dict[str, Any]]:
+    """How late each rank begins its calls, in ms; how often it is the last, and its clock."""
     ahead = _blocks(calls)
     begins = calls[:, :, 0] - ahead
     late = begins - begins.min(axis=1, keepdims=True)
     last = np.zeros(len(ranks))
     np.add.at(last, late.argmax(axis=1), late.max(axis=1) > 0)
-    clock = np.median(ahead, axis=0)
-    place = latest_of(late, step)
-    return Lateness(
-        group=group,
-        ranks=ranks,
-        calls=len(calls),
-        mean_s=late.mean(axis=0),
-        median_s=np.median(late, axis=0),
-        p95_s=np.quantile(late, 0.95, axis=0),
-        last_share=last / len(calls),
-        ahead_s=clock - clock[0],
-        latest=None if place is None else ranks[place],
-    )
+    clock, latest = np.median(ahead, axis=0), latest_of(late, step)
+    for place, rank in enumerate(ranks):
+        own = 1e3 * late[:, place]
+        yield {
+            "rank": rank,
+            "late_median_ms": float(np.median(own)),
+            "late_p95_ms": float(np.quantile(own, 0.95)),
+            "late_mean_ms": float(own.mean()),
+            "last_share": float(last[place] / len(calls)),
+            "latest": place == latest,
+            "clock_ahead_ms": 1e3 * float(clock[place] - clock[0]),
+        }
+
+
+def number_ranges(ranks: Sequence[int] | None) -> str | None:
+    """Ranks in words: "0-3", "0, 4, 8"; None of none."""
+    if not ranks:
+        return None
+    ordered = np.sort(ranks)
+    parts = np.split(ordered, np.flatnonzero(np.diff(ordered) > 1) + 1)
+    words = [f"{part[0]}-{part[-1]}" if len(part) > 2 else ", ".join(map(str, part))
+             for part in parts]  # fmt: skip
+    return ", ".join(words[:20]) + (", ..." if len(words) > 20 else "")
 
 
 def latest_of(late: Floats, step: NDArray[np.int64]) -> int | None:

@@ -31,16 +31,19 @@ FIGURES = (
 
 # Findings, by their rules.
 ORDER = (
-    *("ceiling", "network", "slow links"),
+    *("ceiling", "network", "network latency", "slow links"),
     *("best layout", "carried layout", "layouts", "failed layouts"),
     *("threads", "best", "ratio", "settings", "sites", "effects", "medians"),
     *("verdict", "efficiency", "stated efficiency", "forecasts", "prediction", "node-hours"),
     *("cache", "largest loss", "pipeline idle", "first epoch", "causes"),
     *("drift in runs", "against layers", "against network", "against files"),
-    *("impossible_utilisation", "printed_utilisation", "utilisation", "roofline", "headroom"),
+    *("impossible_utilisation", "printed_utilisation", "utilisation", "roofline", "layers apart"),
+    "headroom",
+    "input bound",
     *("score", "target", "predicted target", "final accuracy", "energy"),
     *("input share", "input cost", "data loading", "memory"),
-    *("waiting", "stragglers", "timeline", "late ranks", "drift", "canary", "oversubscribed"),
+    *("waiting", "stragglers", "timeline", "late ranks", "drift", "canary"),
+    *("canary during runs", "canary unchanged", "oversubscribed"),
     *("main metric", "repeats", "other load", "outliers", "warnings", "coverage"),
 )
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from scalesweep.aspects.headroom.table import Headroom
-from scalesweep.core.formatting import PHASES, listed, number, percent, scaled_unit
+from scalesweep.core.formatting import PHASES, listed
 from scalesweep.experiment.results import ExperimentResults, Key
 from scalesweep.findings.base import (
     ATTENTION,
@@ -11,13 +11,14 @@ from scalesweep.findings.base import (
     Finding,
     Rule,
     declared_evidence,
-    marked,
+    estimate_of,
+    number_of,
 )
 from scalesweep.tables.file_rates import TRAINING
 
-RULE = "headroom"
+RULE, INPUT = "headroom", "input bound"
 MOST = 4
-_COLUMNS = ("share", "share_low", "share_high", "rate", "ceiling")
+NEAR = 0.5  # a share from which on a resource is said to bind
 
 
 def points_of(results: ExperimentResults) -> list[list[Headroom]]:
@@ -45,27 +46,45 @@ def _finding(results: ExperimentResults, rows: Sequence[Headroom]) -> Finding:
     row, _ = binding(rows)
     assert row.share and row.ceiling
     share = row.share
-    reached = percent(share.value, share.low, share.high)
-    at = f"at {results.describe(row.row)}" if results.axes else "here"
-    phase = f", {PHASES[row.phase]}" if row.phase != "run" else ""
-    factor, unit = scaled_unit(row.unit or "", row.ceiling)
-    ceiling = f"{number(factor * row.ceiling)} {unit}"
-    unknown = list(dict.fromkeys(each.resource for each in rows if each.missing))
     above = share.value > 1 if share.low is None else share.low > 1
-    if row.resource == TRAINING:
-        keeps = share.high is not None and share.high < 1
-        bound = "reading keeps up" if keeps else "whether reading keeps up is not clear"
-        bound = "input-bound" if above else bound
-        text = f"{bound} {at}{phase}: training ({row.where}) takes {reached} of what is read"
-    elif above:
-        text = f"{row.resource} {at}{phase}: {reached} of a ceiling measured too low ({row.where})"
-    else:
-        text = f"{row.resource} binds {at}{phase}: {reached} of {ceiling} ({row.where})"
-    text += f"; not probed: {listed(unknown)}" if unknown else ""
-    evidence = declared_evidence(results, row, _COLUMNS)
+    at = f"at {results.describe(row.row)}" if results.axes else "here"
+    unknown = list(dict.fromkeys(each.resource for each in rows if each.missing))
+    evidence = declared_evidence(results, row)
     evidence["key"] |= {"resource": row.resource, "phase": row.phase, "where": row.where}
-    level = ATTENTION if above else NOTE
-    return Finding(results.name, RULE, level, marked(row.source, f"{text}."), evidence)
+    return Finding(
+        results.name,
+        INPUT if row.resource == TRAINING else RULE,
+        ATTENTION if above else NOTE,
+        subject=row.resource,
+        words={
+            "at": at + (f", {PHASES[row.phase]}" if row.phase != "run" else ""),
+            "where": row.where or "",
+            "binds": "binds" if share.value >= NEAR else "does not bind",
+            "unknown": f"; not probed: {listed(unknown)}" if unknown else "",
+        },
+        numbers=(
+            estimate_of("share", share, "1"),
+            number_of("ceiling", row.ceiling, row.unit or ""),
+        ),
+        evidence=evidence,
+    )
 
 
-RULES = (Rule(RULE, binding_resource, figures=("headroom",)),)
+RULES = (
+    Rule(
+        RULE, binding_resource, figures=("headroom",),
+        says={
+            NOTE: "{subject} {binds} {at}: {share:%} of {ceiling} ({where}){unknown}.",
+            ATTENTION: "{subject} {at}: {share:%} of a ceiling measured too low ({where}).",
+        },
+        next={ATTENTION: "measure the ceiling on as many devices, with a cold cache"},
+    ),
+    Rule(
+        INPUT, None, figures=("headroom",),
+        says={
+            NOTE: "Reading {at}: training ({where}) would take {share:%} of what is read.",
+            ATTENTION: "Input-bound {at}: training ({where}) would take {share:%} of what is read.",
+        },
+        next={ATTENTION: "read with more ranks or cores for each, or from faster files"},
+    ),
+)  # fmt: skip

@@ -7,13 +7,12 @@ import pandas as pd
 
 from scalesweep.analysis.canary import LEAST_RUNS, between, during
 from scalesweep.aspects.machine_check.table import COLUMNS, Look
-from scalesweep.core.formatting import counted, percent
 from scalesweep.core.joined_experiments import BENCHMARK
 from scalesweep.experiment.results import ExperimentResults, Key
-from scalesweep.findings.base import ATTENTION, NOTE, Finding, Rule
+from scalesweep.findings.base import ATTENTION, NOTE, Finding, Number, Rule, number_of
 from scalesweep.tables.canary_rates import WHEN, WORDS
 
-RULE = "canary"
+RULE, DURING, SAME = "canary", "canary during runs", "canary unchanged"
 
 
 def canary(results: ExperimentResults) -> list[Finding]:
@@ -38,10 +37,9 @@ def canary(results: ExperimentResults) -> list[Finding]:
             findings += _during(results, before, after, words)
     if findings or not runs:
         return findings
-    text = f"No difference or change of the machine is clear in the canaries of {len(runs)} runs."
-    if len(runs) < LEAST_RUNS:
-        text = f"Too few runs to compare their machines: {counted(len(runs), 'run')} with a canary."
-    return [_finding(results, NOTE, text, {"runs": len(runs)})]
+    few = len(runs) < LEAST_RUNS
+    words = "too few to compare" if few else "no difference and no change is clear"
+    return [_finding(results, SAME, NOTE, words, number_of("runs", len(runs), "1"))]
 
 
 def _between(
@@ -57,15 +55,11 @@ def _between(
         benchmarks.setdefault(points[run].get(BENCHMARK), {}).setdefault(key, []).append(run)
     findings = []
     for of_point in benchmarks.values():
-        groups = [rates[runs].tolist() for runs in of_point.values()]
-        if spread := between(groups):
+        if spread := between([rates[runs].tolist() for runs in of_point.values()]):
             slow, fast = (points[[*of_point.values()][place][0]] for place in spread[:2])
-            text = (
-                f"Machines differed between points: {words} were {percent(spread[2])} faster at "
-                f"{results.describe(fast)} than at {results.describe(slow)}."
-            )
-            numbers = {"more": spread[2], "chance": spread[3]}
-            findings.append(_finding(results, ATTENTION, text, numbers))
+            at = f"at {results.describe(fast)} than at {results.describe(slow)}"
+            more = number_of("more", spread[2], "1")
+            findings.append(_finding(results, RULE, ATTENTION, words, more, at))
     return findings
 
 
@@ -77,20 +71,31 @@ def _during(
     if change is None or not change.clear:
         return []
     low, high = sorted((abs(change.low), abs(change.high)))
+    number = number_of("change", abs(change.change), "1", low, high)
     way = "slower" if change.change < 0 else "faster"
-    text = (
-        f"Machines changed during {counted(len(before), 'run')}: afterwards {words} were "
-        f"{percent(abs(change.change), low, high)} {way}."
-    )
-    numbers = {"change": change.change, "low": change.low, "high": change.high}
-    return [_finding(results, ATTENTION, text, numbers)]
+    return [_finding(results, DURING, ATTENTION, words, number, way)]
 
 
 def _finding(
-    results: ExperimentResults, level: str, text: str, numbers: dict[str, float]
+    results: ExperimentResults, rule: str, state: str, subject: str, number: Number, how: str = ""
 ) -> Finding:
-    evidence = {"experiment": results.name, "table": Look.TABLE, "key": {}, "numbers": numbers}
-    return Finding(results.name, RULE, level, text, evidence)
+    evidence = {"experiment": results.name, "table": Look.TABLE, "key": {}}
+    return Finding(
+        results.name, rule, state, subject=subject, words={"how": how}, numbers=(number,),
+        evidence=evidence,
+    )  # fmt: skip
 
 
-RULES = (Rule(RULE, canary),)
+RULES = (
+    Rule(
+        RULE, canary,
+        says={ATTENTION: "Machines differed between points: {subject} were {more:%} faster {how}."},
+        next={ATTENTION: "run the points on the same nodes, in blocks"},
+    ),
+    Rule(
+        DURING, None,
+        says={ATTENTION: "Machines changed during runs: later {subject} were {change:%} {how}."},
+        next={ATTENTION: "look for heat or other work on the nodes"},
+    ),
+    Rule(SAME, None, says={NOTE: "Machine checks of {runs} runs: {subject}."}),
+)  # fmt: skip

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from scalesweep.aspects.probes.ceilings import RUN, Ceiling, ceilings, networks, supported
+from scalesweep.aspects.probes.ceilings import Ceiling, ceilings, networks, supported
 from scalesweep.aspects.probes.table import NetworkRow
 from scalesweep.core.formatting import scaled_unit, text_of, with_interval
 from scalesweep.experiment.results import ExperimentResults
@@ -12,13 +12,13 @@ from scalesweep.findings.base import (
     OPEN,
     Finding,
     Rule,
-    columns_of,
+    estimate_of,
     evidence_of,
-    marked,
+    number_of,
 )
 from scalesweep.table.declared import numbers_of
 
-CEILING, NETWORK = "ceiling", "network"
+CEILING, NETWORK, FLAT = "ceiling", "network", "network latency"
 # A formula that is further from sizes left out of the fit than this does not describe the network.
 NEAR = 0.25
 
@@ -32,16 +32,17 @@ def machine_ceilings(results: ExperimentResults) -> list[Finding]:
 
 
 def _ceiling(results: ExperimentResults, ceiling: Ceiling) -> Finding:
-    main = results.main
-    assert main is not None
-    kind = f" of {ceiling.what}" if ceiling.what else ""
-    text = f"the ceiling{kind} is {with_interval(ceiling.best.value, *ceiling.ends, ceiling.unit)}"
-    text += f" ({ceiling.how})" if ceiling.how else ""
-    text += f"; not confirmed: {ceiling.open}" if ceiling.open else ""
-    evidence = evidence_of(results, "points", ceiling.row, columns_of(main, RUN))
-    level = OPEN if ceiling.open else CLEAR
-    text = marked(ceiling.row["source"], f"{text}.")
-    return Finding(results.name, CEILING, level, text, evidence | {"figure": "sweep"})
+    evidence = evidence_of(results, "points", ceiling.row) | {"figure": "sweep"}
+    return Finding(
+        results.name,
+        CEILING,
+        OPEN if ceiling.open else CLEAR,
+        subject=f" of {ceiling.what}" if ceiling.what else "",
+        words={"how": f" ({ceiling.how})" if ceiling.how else ""},
+        numbers=(number_of("ceiling", ceiling.best.value, ceiling.unit, *ceiling.ends),),
+        reason=ceiling.open,
+        evidence=evidence,
+    )
 
 
 def network_fit(results: ExperimentResults) -> list[Finding]:
@@ -71,29 +72,46 @@ def _network(results: ExperimentResults, ranges: Sequence[NetworkRow]) -> Findin
     """Latency of the smallest messages and bandwidth of the largest; clear where both have
     intervals and the fit is near its points."""
     first, last = ranges[0], ranges[-1]
-    head = ", ".join(f"{name} {text_of(value)}" for name, value in first.point.items())
     near = max(fit.error for fit in ranges) <= NEAR
-    bandwidth = bandwidth_words(last)
-    text = f"{f'with {head}, ' if head else ''}allreduce has a latency of {latency_words(first)}"
-    text += f" and a bandwidth of {bandwidth}" if bandwidth else "; its sizes show no bandwidth"
-    text += f", as a {' or '.join(supported(results, last))}"
-    text += "" if near else "; not confirmed: no formula is near all sizes"
     known = None not in (first.latency.low, last.bandwidth and last.bandwidth.low)
-    level = NOTE if not bandwidth else CLEAR if known and near else OPEN
-    evidence = {
-        "experiment": results.name,
-        "table": NetworkRow.TABLE,
-        "key": first.place,
-        "numbers": {
-            "latency": first.latency.value,
-            "bandwidth": last.bandwidth.value if last.bandwidth else None,
+    numbers = [estimate_of("latency", first.latency, "s")]
+    if last.bandwidth:
+        numbers.append(estimate_of("bandwidth", last.bandwidth, "bytes/s"))
+    return Finding(
+        results.name,
+        NETWORK if last.bandwidth else FLAT,
+        NOTE if not last.bandwidth else CLEAR if known and near else OPEN,
+        subject="".join(f"{name} {text_of(value)}, " for name, value in first.point.items()),
+        words={
+            "latency_words": latency_words(first),
+            "bandwidth_words": bandwidth_words(last),
+            "algorithm": " or ".join(supported(results, last)),
         },
-        "figure": "network",
-    }
-    return Finding(results.name, NETWORK, level, marked(first.source, f"{text}."), evidence)
+        numbers=tuple(numbers),
+        reason="" if near else "no formula is near all sizes",
+        evidence={
+            "experiment": results.name,
+            "table": NetworkRow.TABLE,
+            "key": first.place,
+            "figure": "network",
+        },
+    )
 
 
 RULES = (
-    Rule(CEILING, machine_ceilings, figures=("sweep",)),
-    Rule(NETWORK, network_fit, figures=("network",)),
-)
+    Rule(
+        CEILING, machine_ceilings, figures=("sweep",),
+        says={CLEAR: "The ceiling{subject} is {ceiling}{how}."},
+        next={OPEN: "measure five runs on a quiet machine, at larger sizes if it grows"},
+    ),
+    Rule(
+        NETWORK, network_fit, figures=("network",),
+        says={CLEAR: "{subject}allreduce as a {algorithm} has a latency of {latency_words} and a "
+              "bandwidth of {bandwidth_words}."},
+    ),
+    Rule(
+        FLAT, None, figures=("network",),
+        says={NOTE: "{subject}allreduce has a latency of {latency_words}; its sizes show no "
+              "bandwidth."},
+    ),
+)  # fmt: skip

@@ -2,8 +2,6 @@
 
 from scalesweep.analysis.roofline import UNRATED
 from scalesweep.aspects.roofline.rooflines import PointRoofline, rooflines
-from scalesweep.aspects.roofline.table import LayerRow
-from scalesweep.core.formatting import percent
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.findings.base import (
     CLEAR,
@@ -12,13 +10,15 @@ from scalesweep.findings.base import (
     Finding,
     Rule,
     claim_of,
-    marked,
+    declared_evidence,
+    estimate_of,
+    number_of,
     point_key,
 )
 from scalesweep.findings.differences import share_p
 from scalesweep.tables.ceilings import MEASURED
 
-RULE = "roofline"
+RULE, APART = "roofline", "layers apart"
 # Layers' sum over the step: outside of this the layers say little about the step.
 LEAST_COVERAGE, MOST_COVERAGE = 0.8, 1.25
 
@@ -42,36 +42,45 @@ def _finding(results: ExperimentResults, point: PointRoofline) -> Finding:
     step, or it is faster than the ceilings."""
     step, of_roof = point.step, point.step.of_roof
     assert of_roof is not None
-    at = f"at {results.describe(point.row)} " if results.axes else ""
-    coverage = step.coverage or 0.0
-    low, high = of_roof.low, of_roof.high
-    reached = percent(of_roof.value, low, high)
-    level = CLEAR if high is not None and high < 1 and not step.growing else OPEN
+    low, high, coverage = of_roof.low, of_roof.high, step.coverage or 0.0
+    sure = high is not None and high < 1 and not step.growing
+    adds_up = LEAST_COVERAGE <= coverage <= MOST_COVERAGE
     gaps = [layer for layer in point.layers if layer.bound != UNRATED and layer.least_ms]
-    if not LEAST_COVERAGE <= coverage <= MOST_COVERAGE:
-        level = NOTE
-        text = f"{at}the layers, timed apart, come to {percent(coverage)} of the step: no share"
-    elif low is not None and low > 1:
-        level = NOTE
-        text = f"{at}the step is faster than the measured ceilings allow ({reached}): caches"
-    else:
-        text = f"{at}the step reaches {reached} of what its layers could"
-        if gaps and of_roof.value < 1:
-            gap = max(gaps, key=lambda layer: layer.ms.value - (layer.least_ms or 0.0))
-            text += f"; the largest gap is in {gap.layer}, {gap.bound} bound"
-        if step.growing:
-            text += "; the ceiling still grew at the last size"
-    evidence = {
-        "experiment": results.name,
-        "table": LayerRow.TABLE,
-        "key": {name: point.row.get(name) for name in results.axes}
-        | {"source": point.row["source"], "layer": step.layer},
-        "numbers": {"of_roof": of_roof.value, "low": low, "high": high, "coverage": coverage},
-    }
+    gap = max(gaps, key=lambda layer: layer.ms.value - (layer.least_ms or 0.0), default=None)
+    named = f"; the largest gap is in {gap.layer}, {gap.bound} bound" if gap else ""
     p = share_p(of_roof.value, low, high, step.repeats, 1.0)
-    claims = (claim_of(p, RULE, *point_key(results, point.row)),)
-    text = marked(point.row["source"], f"{text}.")
-    return Finding(results.name, RULE, level, text, evidence, claims=claims)
+    state, rule = (CLEAR if sure else OPEN), RULE
+    if not adds_up or (low is not None and low > 1):
+        state, rule = NOTE, RULE if adds_up else APART
+    evidence = declared_evidence(results, step)
+    evidence["key"]["layer"] = step.layer
+    return Finding(
+        results.name,
+        rule,
+        state,
+        subject=f"at {results.describe(point.row)}" if results.axes else "",
+        words={"gap": named if of_roof.value < 1 else ""},
+        numbers=(
+            estimate_of("of_roof", of_roof, "1"),
+            number_of("coverage", coverage, "1"),
+        ),
+        claims=(claim_of(p, RULE, *point_key(results, point.row)),),
+        reason="the ceiling still grew at the last size" if step.growing else "",
+        evidence=evidence,
+    )
 
 
-RULES = (Rule(RULE, step_against_roof, figures=("roofline",)),)
+RULES = (
+    Rule(
+        RULE, step_against_roof, figures=("roofline",),
+        says={
+            CLEAR: "{subject} the step reaches {of_roof:%} of what its layers could{gap}.",
+            NOTE: "{subject} the step is faster than the measured ceilings allow: {of_roof:%}.",
+        },
+        next={CLEAR: "look at the layer with the largest gap first"},
+    ),
+    Rule(
+        APART, None, figures=("roofline",),
+        says={NOTE: "{subject} the layers, timed apart, come to {coverage:%} of the step."},
+    ),
+)  # fmt: skip

@@ -8,12 +8,14 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from scalesweep.aspects.find import rules
 from scalesweep.aspects.headroom.figure import headroom_figures
 from scalesweep.aspects.headroom.findings import binding_resource
 from scalesweep.aspects.headroom.section import headroom_table
 from scalesweep.aspects.make_tables import make_tables
 from scalesweep.core.plan_format import Plan, write_plan_file
 from scalesweep.experiment.results import ExperimentResults
+from scalesweep.findings.base import Finding
 from scalesweep.tables.file_rates import state_of
 from scalesweep.tables.machine import known_machine
 from scalesweep.tables.provenance import FACTS, facts_text
@@ -82,6 +84,10 @@ def study(made: Campaign) -> ExperimentResults:
     return ExperimentResults(plan["experiments"][0], make_tables(summary, plan)["training"])
 
 
+def told_of(results: ExperimentResults) -> list[Finding]:
+    return [rules()[each.rule].say(each) for each in binding_resource(results)]
+
+
 def rows_of(results: ExperimentResults) -> dict[str, Any]:
     return {row["resource"]: row for row in results.rows("headroom")}
 
@@ -100,10 +106,10 @@ def test_the_case_of_the_course() -> None:
     assert rows["memory"]["share"] == pytest.approx(700 * 1.3e9 / BATCH / MEMORY)  # with the update
     fast = rows_of(study(campaign(3000, flops=TF32)))
     assert fast["compute"]["allowed"] == pytest.approx(7550)
-    (finding,) = binding_resource(results)
+    (finding,) = told_of(results)
     assert finding.state == "note"
     assert finding.sentence.startswith("Compute binds at 1 rank: 67 [65, 68] %")
-    assert "of 21.0 TFLOP/s (compute and layers)" in finding.sentence
+    assert "of 21 TFLOP/s (compute and layers)" in finding.sentence
     assert finding.sentence.endswith("; not probed: files, decode and network.")
     table = headroom_table(results, 10)
     assert table is not None and len(table.rows) == 6
@@ -150,7 +156,7 @@ def test_files_decoding_and_network_count_on_as_many_ranks() -> None:
 
 
 def test_more_than_a_ceiling_is_for_attention() -> None:
-    (finding,) = binding_resource(study(campaign(1500)))
+    (finding,) = told_of(study(campaign(1500)))
     assert finding.state == "attention"
     assert finding.sentence.startswith("Compute at 1 rank: 143 [139, 146] %")
     assert "of a ceiling measured too low (compute and layers)" in finding.sentence
@@ -200,7 +206,7 @@ def reading(
     parameters = {"sample_shape": {"workload": True}, "batch_size": {}}
     columns = ("total_throughput_mean_init", "read_rate_mean_init")
     usual = {"ranks_per_node": 1, "batch_size": 4, "sample_shape": SHAPE}
-    plan = whole_plan({"experiments": [
+    experiments = [
         {"name": "io", "benchmark": "data_loading", "axes": ["ranks"], "scaling": "weak",
          "runs": runs(read, "ranks", *columns), "parameters": parameters,
          "fixed": {**usual, "drop_page_cache": True, **(fixed or {})}},
@@ -210,8 +216,8 @@ def reading(
         {"name": "files", "benchmark": "file_read", "axes": ["cache"], "main_metric": "best",
          "runs": runs(PLAIN, "cache", "best_mean_run"), "ceiling": "files",
          "parameters": {"cache": {"workload": True}}, "fixed": {"ranks": 1}},
-    ]})  # fmt: skip
-    return pd.DataFrame(rows), plan
+    ]  # fmt: skip
+    return pd.DataFrame(rows), whole_plan({"experiments": [e for e in experiments if e["runs"]]})
 
 
 def io_of(summary: pd.DataFrame, plan: Plan) -> ExperimentResults:
@@ -234,6 +240,11 @@ def test_reading_is_held_against_plain_reads_of_the_same_cache_on_as_many_nodes(
     assert warm["ceiling"] == 4.2e9
 
 
+def test_far_from_every_ceiling_nothing_binds() -> None:
+    (finding,) = told_of(io_of(*reading({1: around(5.0)})))
+    assert finding.sentence.startswith("Files does not bind at 1 rank, first epoch: 32 [")
+
+
 def test_imported_ceilings_count_only_where_none_was_measured() -> None:
     summary, plan = reading({1: around(5.0)})
     place = summary["best_mean_run"].notna() & (summary["repeat"] > 0)
@@ -251,11 +262,11 @@ def test_what_training_would_take_of_what_is_read() -> None:
     rows = [row for row in results.rows("headroom") if row["resource"] == "training"]
     assert [row["share"] for row in rows] == pytest.approx([30 / 33, 2, 2.5], rel=1e-3)
     assert all(row["share_low"] < row["share"] < row["share_high"] for row in rows)
-    findings = binding_resource(results)
+    findings = told_of(results)
     assert [finding.state for finding in findings] == ["attention", "attention", "note"]
     assert findings[0].sentence.startswith("Input-bound at 256 ranks, first epoch: training")
-    assert "takes 250 [245, 255] %" in findings[0].sentence
-    assert findings[2].sentence.startswith("Reading keeps up at 16 ranks")
+    assert "would take 250 [245, 255] %" in findings[0].sentence
+    assert findings[2].sentence.startswith("Reading at 16 ranks, first epoch")
     (drawing,) = headroom_figures(results)
     assert "3 rows" in drawing.alt
 

@@ -11,6 +11,7 @@ import pytest
 
 from scalesweep.analysis.roofline import COMPUTE, LAUNCH, MEMORY, UNRATED, Roof
 from scalesweep.analysis.stats import mean_interval
+from scalesweep.aspects.find import rules
 from scalesweep.aspects.make_tables import make_tables
 from scalesweep.aspects.roofline.figure import roofline_figures
 from scalesweep.aspects.roofline.findings import step_against_roof
@@ -19,6 +20,7 @@ from scalesweep.aspects.roofline.section import layer_table
 from scalesweep.aspects.roofline.table import layer_rows
 from scalesweep.core.paths import REPO
 from scalesweep.experiment.results import ExperimentResults
+from scalesweep.findings.base import Finding
 from scalesweep.report.export_tables import write_all
 from scalesweep.report.page_data import table_data
 from scalesweep.tables.ceilings import DATASHEET, MEASURED, Ceiling, machine_ceilings
@@ -125,6 +127,10 @@ def ceilings(campaign: Campaign) -> Campaign:
     return campaign.ceiling("memory", [0.996 * BYTES, 0.998 * BYTES, BYTES])
 
 
+def told_of(results: ExperimentResults) -> list[Finding]:
+    return [rules()[each.rule].say(each) for each in step_against_roof(results)]
+
+
 def test_least_times_and_classes_by_hand() -> None:
     roof = Roof(FLOPS, BYTES)
     assert roof.ridge == 5
@@ -179,7 +185,7 @@ def test_layers_without_products_are_not_held_against_a_product() -> None:
     _, other, step = study.rows("roofline")
     assert (other["bound"], other["least_ms"]) == (UNRATED, pytest.approx(5))  # 100 MB; not 40 ms
     assert step["least_ms"] == pytest.approx(65)
-    (finding,) = step_against_roof(study)
+    (finding,) = told_of(study)
     # Its gap would be 55 ms, that of conv is 40 ms.
     assert "the largest gap is in conv, compute bound" in finding.sentence
     assert roofline_figures(study)
@@ -194,9 +200,8 @@ def test_a_ceiling_that_still_grows_confirms_nothing_of_the_step() -> None:
     table = study.tables["roofline"]
     assert table is not None
     table["growing"] = True
-    (finding,) = step_against_roof(study)
-    assert finding.state == "open"
-    assert "the ceiling still grew at the last size" in finding.sentence
+    (finding,) = told_of(study)
+    assert (finding.state, finding.reason) == ("open", "the ceiling still grew at the last size")
 
 
 def test_the_worked_example_of_the_documentation() -> None:
@@ -335,7 +340,7 @@ def test_with_a_data_sheet_alone_nothing_is_said_of_the_step() -> None:
 
 
 def test_what_the_step_reaches() -> None:
-    (finding,) = step_against_roof(measured().study())
+    (finding,) = told_of(measured().study())
     assert finding.state == "clear"
     assert finding.sentence == (
         "The step reaches 58 [54, 61] % of what its layers could; the largest gap is in conv, "
@@ -346,21 +351,21 @@ def test_what_the_step_reaches() -> None:
 def test_an_interval_that_holds_all_of_it_confirms_nothing() -> None:
     steps = [times(0.1 * factor, slower=0.8) for factor in (0.7, 1.0, 1.3)]
     for repeats in (steps, steps[1:2]):
-        (finding,) = step_against_roof(ceilings(Campaign().layers({32: repeats})).study())
+        (finding,) = told_of(ceilings(Campaign().layers({32: repeats})).study())
         assert finding.state == "open"
 
 
 def test_layers_that_are_not_the_step_say_nothing_of_it() -> None:
     for step in (0.2, 0.09):
         study = ceilings(Campaign().layers({32: [times(step), times(step * 1.01)]})).study()
-        (finding,) = step_against_roof(study)
+        (finding,) = told_of(study)
         assert finding.state == "note"
         assert "the layers, timed apart, come to" in finding.sentence.lower()
 
 
 def test_a_step_above_the_roof_is_no_share_of_it() -> None:
     steps = [times(0.06 * factor, slower=0.5) for factor in (0.99, 1.0, 1.01)]
-    (finding,) = step_against_roof(ceilings(Campaign().layers({32: steps})).study())
+    (finding,) = told_of(ceilings(Campaign().layers({32: steps})).study())
     assert finding.state == "note"
     assert "faster than the measured ceilings allow" in finding.sentence
 
@@ -420,7 +425,7 @@ def test_figures_and_findings_as_the_local_batch_shrinks(tmp_path: Path) -> None
     assert len(ax.lines[1].get_xdata()) == 4  # a path over the batches
     assert ax.get_ylabel() == "Rate of a rank [GFLOP/s]"
     drawing.figure.savefig(tmp_path / "roofline.png")
-    large, small = step_against_roof(study)
+    large, small = told_of(study)
     assert large.sentence.startswith("At batch_size 32 the step reaches 5")
     assert small.sentence.startswith("At batch_size 4 the step reaches ")
 
