@@ -8,7 +8,7 @@ from scalesweep.analysis.table_io import read_table
 from scalesweep.core.plan_format import read_plan
 from scalesweep.core.shown_plan import shown
 from scalesweep.experiment.load import load_results
-from scalesweep.report.page import OF_SUMMARY, render_report, write_report
+from scalesweep.report.page import OF_SUMMARY, glance, page_content, render_page, write_report
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -23,13 +23,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    """Read plan, summary, tables, figures and records; write the page."""
+    """Read plan, summary, tables, figures and records; write the page, and its first lines to the
+    log, which the end of a campaign prints."""
     # All that a page is made of is needed to the end: looking for garbage is a sixth of the time.
     gc.disable()
     plan = shown(read_plan(args.plan))
     summary = read_table(args.summary, OF_SUMMARY)
     studies = [load_results(entry, args.tables) for entry in plan["experiments"]]
     folders = (args.tables, args.figures, args.runs)
-    html = render_report(plan, studies, summary, *folders, args.out, args.jobs)
-    write_report(html, args.out)
-    print(f"{args.out}: {len(html.encode()) / 1e6:.1f} MB")
+    content = page_content(plan, studies, summary, *folders, args.out, args.jobs)
+    write_report(render_page(content), args.out)
+    print("\n".join(glance(content)))

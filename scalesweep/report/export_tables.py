@@ -33,7 +33,7 @@ from scalesweep.aspects.profiles.functions import profile_files
 from scalesweep.core.code_digest import code_digest
 from scalesweep.core.errors import UserError
 from scalesweep.core.files import digest_of, stamp_of, write_atomic
-from scalesweep.core.formatting import finite, listed
+from scalesweep.core.formatting import listed
 from scalesweep.core.joined_experiments import benchmarks_of
 from scalesweep.core.parallel import shared_map
 from scalesweep.core.plan_format import Plan, PlanExperiment
@@ -77,45 +77,6 @@ def summaries_elsewhere(runs_folder: Path, run_ids: Iterable[str]) -> dict[str, 
         for run_id, why in broken.items():
             _log.warning("%s/%s: %s: left out", folder.name, run_id, why)
     return summaries
-
-
-EXTRA_P = "extra_p.jsonl"
-
-
-def extra_p_lines(data: ExperimentData) -> list[str]:
-    """The lines of an experiment, point by point."""
-    points = [point for point in data.points() if point.rows.size]
-    numeric = [
-        name
-        for name in data.axes
-        if all(finite(point.values[name]) and point.values[name] > 0 for point in points)
-    ]
-    sources = {point.source for point in points}
-    lines = []
-    for point in points:
-        words = [f"{n}={json.dumps(point.values[n])}" for n in data.axes if n not in numeric]
-        words += [f"source={point.source}"] if len(sources) > 1 else []
-        for metric, phase in data.measures:
-            values = data.repeats(point, (metric, phase)).tolist()
-            if values:
-                line = {
-                    "params": {name: point.values[name] for name in numeric},
-                    "callpath": " ".join(words) or data.experiment["name"],
-                    "metric": column(metric, "", phase),
-                    "value": values,
-                }
-                lines.append(json.dumps(line))
-    return lines
-
-
-def write_extra_p(data: ExperimentData, folder: Path) -> list[Path]:
-    """Write the file of an experiment that varies a number; returns it, or nothing."""
-    lines = extra_p_lines(data)
-    if not lines or not json.loads(lines[0])["params"]:
-        return []
-    folder.mkdir(parents=True, exist_ok=True)
-    write_atomic(folder / EXTRA_P, "\n".join(lines) + "\n", durable=False)
-    return [folder / EXTRA_P]
 
 
 # What makes numbers and files of them.
@@ -278,7 +239,7 @@ def _write(out: Path, part: _Part) -> list[Path]:
         _log.warning("%s: metric %s is left out: it is %s", name, metric, words)
     if (forecasts := frame_of(forecast_rows(data, part.kept))) is not None:
         tables[name][Scored.TABLE] = forecasts
-    files = write_tables(tables, out) + write_extra_p(data, out / name)
+    files = write_tables(tables, out)
     # As the page reads them: what is there of an earlier call beside these is none of them.
     results = load_results(part.entry, out, tables[name])
     table = findings_table(results, find(results))

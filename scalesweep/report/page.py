@@ -34,9 +34,29 @@ TEMPLATE, SCRIPTS = "report.html.j2", ("tables.js", "charts.js", "heatmap.js", "
 
 # The source of published results, and what importers call every campaign.
 IMPORTED = "imported"
+MOST_LINES = 6  # at the end of a campaign in the terminal
 
 
-def render_report(
+def render_report(*args: Any) -> str:
+    """The page of ``page_content`` as HTML; everything from plan, tables, records and jobs is
+    escaped."""
+    return render_page(page_content(*args))
+
+
+def render_page(content: Mapping[str, Any]) -> str:
+    """The page as HTML."""
+    return render(TEMPLATE, content, _FILTERS)
+
+
+def glance(content: Mapping[str, Any]) -> list[str]:
+    """What the first screen's table says, a line for each of at most ``MOST_LINES`` experiments."""
+    lines = [(e["results"].name, e["screen"]["line"].text) for e in content["experiments"]]
+    wide = max((len(name) for name, _ in lines), default=0)
+    more = [f"and {len(lines) - MOST_LINES} more"] if len(lines) > MOST_LINES else []
+    return [f"{name:{wide}}  {said}" for name, said in lines[:MOST_LINES]] + more
+
+
+def page_content(
     plan: Plan,
     studies: Sequence[ExperimentResults],
     summary: pd.DataFrame,
@@ -45,13 +65,12 @@ def render_report(
     runs: Path,
     out: Path,
     jobs: Path | None = None,
-) -> str:
-    """The page as HTML.
+) -> dict[str, Any]:
+    """What the page shows.
 
     ``tables``, ``figures`` and ``runs`` are folders; ``out`` is where the page will be, for
-    relative links; ``jobs`` is jobs.csv; of the summary it needs the columns
-    OF_SUMMARY. Everything from plan, tables, records and jobs is escaped. Raises UserError if the
-    figures were not drawn or ``jobs`` is not a table of jobs.
+    relative links; ``jobs`` is jobs.csv; of the summary it needs the columns OF_SUMMARY. Raises
+    UserError if the figures were not drawn or ``jobs`` is not a table of jobs.
     """
     links = Links(out)
     statuses = {run["run_id"]: run["status"] for s in studies for run in s.entry["runs"]}
@@ -60,7 +79,7 @@ def render_report(
     environments = group(facts.values())
     page = PageInputs(plan, len(studies), tables, figures, runs, links, facts, environments)
     experiments = experiment_parts(page, studies)
-    context = {
+    return {
         **_of_runs(list(facts.values())),
         **_of_metrics(studies),
         "plan": plan,
@@ -89,7 +108,6 @@ def render_report(
         },
         "phases": PHASES,
     }
-    return render(TEMPLATE, context, _FILTERS)
 
 
 def _repeats(studies: Sequence[ExperimentResults]) -> str:

@@ -21,6 +21,7 @@ from scalesweep.config.repeats import Run
 from scalesweep.core.files import digest_of
 from scalesweep.core.formatting import counted
 from scalesweep.core.status import Status
+from scalesweep.core.visible import visible
 from scalesweep.jobs.submission import Submission
 from scalesweep.state.noted_state import STATE, note_state, shown_experiments
 from scalesweep.state.run_state import RunState
@@ -199,13 +200,15 @@ class SnakemakeContext:
         return f"{tell_set_aside(broken)}; {again}"
 
     def report_line(self) -> str:
-        """Where the report is, or how to have it; empty if another call makes it."""
+        """What the report says first and where it is, or how to have it; empty while another call
+        makes it."""
         if self.round in (FIRST, LATER):
             return ""
         page, summary = Path(self.results, "report.html"), Path(self.results, "summary.parquet")
         with contextlib.suppress(OSError):
             if page.stat().st_mtime >= summary.stat().st_mtime:
-                return f"report: {page}"
+                said = Path(self.results, "logs", "report.log").read_text()
+                return visible(f"{said}report: {page}")
         return "no report of this call: `snakemake report` makes it"
 
     def campaign_arguments(self) -> str:

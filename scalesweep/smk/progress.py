@@ -1,5 +1,6 @@
 """Progress of the pending runs while Snakemake works: n of N, elapsed, estimate."""
 
+import json
 import os
 import sys
 import threading
@@ -10,7 +11,7 @@ from pathlib import Path
 from scalesweep.compute.job_spec import LAUNCHER_LOG
 from scalesweep.core.causes import Cause
 from scalesweep.core.files import natural_order
-from scalesweep.core.formatting import counted, duration, listed
+from scalesweep.core.formatting import counted, duration, listed, number
 from scalesweep.core.record import FAILURE, RECORD
 from scalesweep.core.visible import visible
 from scalesweep.jobs.failure_groups import Failure, failure_lines
@@ -19,6 +20,16 @@ from scalesweep.smk.context import SnakemakeContext
 from scalesweep.state.run_state import scan
 
 POLL_S = 2.0
+
+
+def _rate(record: Path) -> str:
+    """The first rate that a run states, ``301 images/s``; empty if it states none."""
+    try:
+        metrics = json.loads(record.read_bytes())["metrics"].values()
+    except (OSError, ValueError, LookupError):
+        return ""
+    rates = [metric for metric in metrics if str(metric["unit"]).endswith("/s")]
+    return f"{number(rates[0]['value'])} {rates[0]['unit']}" if rates else ""
 
 
 class Progress:
@@ -36,6 +47,7 @@ class Progress:
         self._since = time.time()
         self._finished = 0
         self._failed: set[str] = set()
+        self._rate = ""
         self._over = threading.Event()
 
     def start(self) -> None:
@@ -59,6 +71,7 @@ class Progress:
         for run_id in self._open:
             if (self._folder / run_id / RECORD).exists():
                 self._finished += 1
+                self._rate = _rate(self._folder / run_id / RECORD)
                 failed.discard(run_id)
                 continue
             still_open.append(run_id)
@@ -99,10 +112,11 @@ class Progress:
         return f", about {duration(elapsed / finished * left)} left"
 
     def so_far(self) -> str:
-        """How many of the runs have failed and the time that is left, for the line of a run that
-        starts here; empty at first."""
+        """What the last run reached, how many have failed and the time that is left, for the line
+        of a run that starts here; empty at first."""
         failed = f", {len(self._failed)} failed" if self._failed else ""
-        return failed + self._left(time.time() - self._since)
+        last = f", last: {self._rate}" if self._rate else ""
+        return last + failed + self._left(time.time() - self._since)
 
     def finish(self) -> bool:
         """Stop watching; print the final count and what failed. True if any run has ended."""

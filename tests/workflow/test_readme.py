@@ -82,7 +82,7 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Clone:
 def test_the_demo_is_measured_whole(demo: Clone) -> None:
     plan = json.loads((demo.path / "results" / "plan.json").read_text())
     statuses = [run["status"] for e in plan["experiments"] for run in e["runs"]]
-    assert statuses == ["done"] * 27
+    assert statuses == ["done"] * 21
     text = (demo.path / "results" / "report.html").read_text()
     assert "io_weak_scaling" in text and "thread_pools" in text
     for name in ("scaling", "points", "runs"):
@@ -122,9 +122,9 @@ def test_the_guide_on_a_slurm_of_ones_own(demo: Clone) -> None:
         said = demo.bash(start + "\n".join([*lines, "sinfo"]))
     finally:
         demo.bash(f"export SLURM_FOLDER={folder}\n{commands[-1]}")
-    assert "campaign demo on site test_cluster: 27 runs" in said
+    assert "campaign demo on site test_cluster: 20 runs" in said
     assert "sbatch --nodes=1 --ntasks=2 --cpus-per-task=128" in said
-    assert re.search(r"^run +27$", said, re.M) and "main*" in said
+    assert re.search(r"^run +20$", said, re.M) and "main*" in said
     assert not folder.exists()
 
 

@@ -11,8 +11,11 @@ import pandas as pd
 import pytest
 
 from scalesweep.core.formatting import as_given, duration, listed, number, percent, with_interval
+from scalesweep.core.plan_format import read_plan
 from scalesweep.core.rank_columns import by_column
+from scalesweep.experiment.load import load_results
 from scalesweep.report import experiment_part
+from scalesweep.report.page import glance, page_content
 from scalesweep.tables.provenance import RunFacts, differences, group, run_facts
 from scalesweep.tables.summary import write_summary
 from tests.fakes.pages import HOSTILE, bare, outline, render, visible
@@ -62,6 +65,17 @@ def test_findings_come_first(page: str) -> None:
     headings = re.findall(r"<h2>(.*?)</h2>", page)
     assert headings == [fake.name for fake in demo()]
     assert "io_weak_scaling 1,024 ranks 85 %, the largest run barrier 11 %" in visible(page)
+
+
+def test_the_terminal_says_what_the_first_table_says(root: Path) -> None:
+    plan = read_plan(root / "plan.json")
+    studies = [load_results(entry, root / "tables") for entry in plan["experiments"]]
+    summary = pd.read_parquet(root / "summary.parquet")
+    folders = (root / "tables", root / "figures", root / "runs" / SITE, root / "report.html")
+    lines = glance(page_content(plan, studies, summary, *folders))
+    said = "run at 1,024 ranks; 85 %, the largest run; barrier 11 % (clear)"
+    assert lines[0] == f"io_weak_scaling  {said}"
+    assert len(lines) == 7 and lines[-1] == "and 1 more"
 
 
 def test_header_and_coverage(page: str) -> None:

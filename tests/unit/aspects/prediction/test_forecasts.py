@@ -1,6 +1,5 @@
-"""Predictions kept when they are made and scored once measured, and the export for Extra-P."""
+"""Predictions kept when they are made and scored once measured."""
 
-import json
 import shutil
 from datetime import UTC, datetime
 from pathlib import Path
@@ -85,16 +84,6 @@ def test_a_prediction_is_kept_once_and_scored_when_it_is_measured(tmp_path: Path
     shutil.rmtree(tmp_path / "runs")
     folder = write(tmp_path, weak(7))
     assert read_table(folder / "forecasts.parquet")["hit"].all()
-
-    lines = [json.loads(line) for line in (folder / "extra_p.jsonl").read_text().splitlines()]
-    later = [one for one in lines if one["metric"] == "total_throughput_later"]
-    assert [one["params"] for one in later] == [{"ranks": 2**k} for k in range(7)]
-    assert {one["callpath"] for one in lines} == {"weak"}
-    points = read_table(folder / "points.parquet")
-    assert [len(one["value"]) for one in later] == [2] * 7
-    assert [sum(one["value"]) / 2 for one in later] == pytest.approx(
-        points["total_throughput_mean_later"].tolist()
-    )
 
 
 def test_damaged_lines_are_left_out_and_nothing_is_lost(
