@@ -153,8 +153,8 @@ class Rule:
 def _filled(template: str, known: Mapping[str, Any]) -> str:
     """A template filled in; what begins with an empty subject begins with what follows it."""
     text = template.format_map(known).lstrip(" :,;")
-    first = text.split(" ", 1)[0]
-    return text[:1].upper() + text[1:] if first.rstrip(":,").isalpha() else text
+    keep = bool(known["subject"]) and template.startswith("{subject}")
+    return text if keep else text[:1].upper() + text[1:]
 
 
 def evidence_of(

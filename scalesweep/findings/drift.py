@@ -36,10 +36,10 @@ def _of_control(results: ExperimentResults, main: Measure, line: Timeline) -> li
     sudden = clearer_jump(line.logs, steady, line.sessions)
     if sudden is not None:
         size = (number_of("change", math.expm1(sudden.change), "1"),)
-        what = f"the control point jumps at {moment(line.times[sudden.place])}"
+        what = f"The control point jumps at {moment(line.times[sudden.place])}"
         return [_finding(results, main, ATTENTION, what, size)]
     if steady.clear:
-        return [_finding(results, main, ATTENTION, "the control point drifts", _numbers(steady))]
+        return [_finding(results, main, ATTENTION, "The control point drifts", _numbers(steady))]
     return [_finding(results, main, NOTE, "", _numbers(steady))]
 
 
@@ -59,7 +59,7 @@ def _of_repeats(results: ExperimentResults, main: Measure, line: Timeline) -> li
     )
     if drift is None or not drift.clear:
         return []
-    return [_finding(results, main, ATTENTION, "runs of the same points drift", _numbers(drift))]
+    return [_finding(results, main, ATTENTION, "Runs of the same points drift", _numbers(drift))]
 
 
 def _numbers(drift: Trend) -> tuple[Number, ...]:

@@ -106,8 +106,8 @@ def figure_for(finding: Finding, figures: dict[str, Any]) -> str | None:
 
 
 def said(findings: list[Finding]) -> list[Finding]:
-    """The findings without those that are silent."""
-    return [finding for finding in findings if finding.state != SILENT]
+    """The findings without those that are silent, with their sentences."""
+    return [rules()[each.rule].say(each) for each in findings if each.state != SILENT]
 
 
 def only(findings: list[Finding]) -> Finding:
@@ -115,12 +115,6 @@ def only(findings: list[Finding]) -> Finding:
     findings = said(findings)
     assert len(findings) == 1, [finding.sentence for finding in findings]
     return findings[0]
-
-
-def told(findings: list[Finding]) -> Finding:
-    """The one finding that is said, with its sentence."""
-    finding = only(findings)
-    return rules()[finding.rule].say(finding)
 
 
 def scaling(*effs: Triple, **more: Any) -> ExperimentResults:

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from scalesweep.analysis.stats import ONE_REPEAT, SIGNIFICANT
 from scalesweep.aspects.comparisons.settings import benchmark_settings
-from scalesweep.core.formatting import PHASES, counted, listed, number, text_of, with_interval
+from scalesweep.core.formatting import PHASES, listed, number, text_of
 from scalesweep.core.plan_format import parameter_of
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.findings.base import (
@@ -16,11 +16,11 @@ from scalesweep.findings.base import (
     SILENT,
     Claim,
     Finding,
+    Number,
     Rule,
     claim_of,
     declared_evidence,
-    marked,
-    why_unconfirmed,
+    number_of,
 )
 from scalesweep.tables.comparisons import (
     BEST,
@@ -39,7 +39,6 @@ from scalesweep.tables.comparisons import (
 
 MOST = 6  # sentences on one parameter
 MIN_SERIES = 3
-COLUMNS = ("ratio", "low", "high")
 # Rule of the sentences on a question, if it is not `best` or `ratio`.
 RULE = {THREADS: "threads", TARGET: "target", ENERGY: "energy", INPUT: "input cost",
         SITE: "sites", SCALING: "final accuracy", PHASE: "cache"}  # fmt: skip
@@ -104,29 +103,17 @@ def _best(results: ExperimentResults, rows: _Rows) -> Finding:
         )
         cited = next((row for row in rows if row.base_value == base), first)
         p = 1.0 if cited.p is None else min(1.0, cited.p * len(rows))
-    value, at = _value(results, first), _at(results, first)
-    lacking = f"; no result at {first.lacking}" if first.lacking else ""
-    side = "Highest" if first.better == "higher" else "Lowest"
-    measured = f"{side} measured {_label(results, first)}{at}: {_mean(results, first)} with {value}"
-    claim = _claim(first, p, "best")
-    if p <= SIGNIFICANT:
-        next_ = "next, " if cited is first else ""
-        text = (
-            f"Best {first.parameter}{at} is {value}: {_ratio(cited)} times the "
-            f"{_label(results, first)} of the {next_}{cited.base_value}{lacking}."
-        )
-        return _finding(results, cited, CLEAR, text, claim, measured)
-    return _finding(results, cited, OPEN, f"{measured}; {_why_open(rows)}.", claim)
+    state = CLEAR if p <= SIGNIFICANT else OPEN
+    return _finding(results, cited, state, _claim(first, p, "best"), reason=_why_open(rows))
 
 
 def _why_open(rows: _Rows) -> str:
-    """Why the best is not clear of each other one."""
+    """Why the best is not clear of each other one; empty if it is."""
     unknown = [row for row in rows if row.p is None]
     if unknown:
-        why = why_unconfirmed(unknown[0].how) if unknown[0].how else "there is no interval"
-        return f"not confirmed, {why}"
-    rivals = [row for row in rows if (row.p or 0.0) > SIGNIFICANT]
-    return f"{counted(len(rivals) or 1, 'other')} cannot be told from it, not confirmed"
+        return unknown[0].how or "there is no interval"
+    rivals = [row.base_value for row in rows if (row.p or 0.0) > SIGNIFICANT]
+    return f"cannot be told from {listed(rivals, 3)}" if rivals else ""
 
 
 def ratios(results: ExperimentResults) -> list[Finding]:
@@ -153,23 +140,17 @@ def ratios(results: ExperimentResults) -> list[Finding]:
 def _one_ratio(results: ExperimentResults, row: Comparison) -> Finding:
     claim = _claim(row, row.p, "ratio")
     if row.p is not None and row.p <= SIGNIFICANT:
-        return _finding(results, row, CLEAR, f"{_over(results, row)}.", claim)
-    why = f"{why_unconfirmed(row.how)}, " if row.p is None else "the interval includes 1, "
-    text = f"{_over(results, row)}; {why}not confirmed."
-    return _finding(results, row, OPEN, text, claim)
+        return _finding(results, row, CLEAR, claim)
+    why = row.how if row.p is None else "the interval includes 1"
+    return _finding(results, row, OPEN, claim, reason=why)
 
 
 def _clearest(results: ExperimentResults, rows: _Rows) -> Finding:
     """Where two values differ most clearly, among all points (Bonferroni)."""
     row = min(rows, key=lambda row: 1.0 if row.p is None else row.p)
     p = min(1.0, (1.0 if row.p is None else row.p) * len(rows))
-    text = _over(results, row)
-    text += f", the clearest of {counted(len(rows), 'point')}" if len(rows) > 1 else ""
-    level = CLEAR if p <= SIGNIFICANT else SILENT
-    if row.question == INPUT and level == SILENT:
-        level = OPEN
-        text += "; not confirmed"
-    return _finding(results, row, level, f"{text}.", _claim(row, p, "clearest"))
+    state = CLEAR if p <= SIGNIFICANT else OPEN if row.question == INPUT else SILENT
+    return _finding(results, row, state, _claim(row, p, "clearest"), row.how if p == 1.0 else "")
 
 
 def _single_runs(results: ExperimentResults, rows: _Rows) -> Finding:
@@ -186,15 +167,13 @@ def _single_runs(results: ExperimentResults, rows: _Rows) -> Finding:
     above = sum(mean > 0 for mean in pairs)
     ordered = sorted(rows, key=lambda row: row.ratio.value if row.ratio else 0.0)
     cited = ordered[-1] if ordered[-1].ratio and ordered[-1].ratio.value > 1 else ordered[0]
-    text, p = f"{_over(results, cited)} in single runs", None
+    p, reason = None, "single runs"
     if len(pairs) > 1:
         p = float(binomtest(above, len(pairs)).pvalue)
-        side, most = ("higher", above) if 2 * above >= len(pairs) else ("lower", len(pairs) - above)
-        text += f"; {side} in {most} of {len(pairs)} pairs (sign test, p = {number(p, 2)})"
+        reason += f", higher in {above} of {len(pairs)} pairs (sign test, p = {number(p, 2)})"
     claim = claim_of(p, "sign test", rows[0].parameter)
-    if p is not None and p < SIGNIFICANT:
-        return _finding(results, cited, CLEAR, f"{text}.", claim)
-    return _finding(results, cited, OPEN, f"{text}; not confirmed.", claim)
+    state = CLEAR if p is not None and p < SIGNIFICANT else OPEN
+    return _finding(results, cited, state, claim, reason=reason)
 
 
 def averages(results: ExperimentResults) -> list[Finding]:
@@ -207,34 +186,24 @@ def averages(results: ExperimentResults) -> list[Finding]:
         best = [row for row in mine if row.against == BEST]
         if not best or (best[0].pairs or 0) < 2:
             continue
-        among = len(best)
-        alike = [row.base_value for row in best if row.p is None or row.p * among > SIGNIFICANT]
         furthest = max(best, key=lambda row: abs(math.log(row.ratio.value)) if row.ratio else 0.0)
-        text = (
-            f"{name} on average over {best[0].pairs} settings: {best[0].value} is best, "
-            f"{_ratio(furthest)} times {furthest.base_value}"
-        )
-        text += f"; {listed(alike, 3)} cannot be told from it" if alike else ""
-        findings.append(_note(results, furthest, f"{text}.", "effects"))
+        findings.append(_note(results, furthest, "effects"))
     medians = [
         row
         for row in rows
         if row.question == SCALING and row.statistic == "median" and (row.pairs or 0) >= MIN_SERIES
     ]
     if medians:
-        row = max(medians, key=lambda row: float(row.value))
-        text = (
-            f"Median over {row.pairs} series: {number(row.ratio and row.ratio.value)} times the "
-            f"{_label(results, row)} at {results.scaled(int(row.value))}."
-        )
-        findings.append(_note(results, row, text, "medians"))
+        findings.append(_note(results, max(medians, key=lambda row: float(row.value)), "medians"))
     return findings
 
 
-def _note(results: ExperimentResults, row: Comparison, text: str, rule: str) -> Finding:
-    evidence = declared_evidence(results, row, COLUMNS) | {"parameter": row.parameter}
+def _note(results: ExperimentResults, row: Comparison, rule: str) -> Finding:
+    numbers = (number_of("pairs", row.pairs, "1"), _ratio(row))
+    evidence = declared_evidence(results, row) | {"parameter": row.parameter}
     evidence["key"] = {"source": row.source}
-    return Finding(results.name, rule, NOTE, marked(row.source, text, capital=False), evidence)
+    words = _words(results, row)
+    return Finding(results.name, rule, NOTE, numbers=numbers, words=words, evidence=evidence)
 
 
 def _shortened(
@@ -246,32 +215,28 @@ def _shortened(
     for finding in findings:
         (clear if finding.state == CLEAR else open_).append(finding)
     kept = [*clear[:MOST], *(replace(each, state=SILENT) for each in clear[MOST:])]
-    if len(clear) > MOST:
-        text = f"{parameter}: {counted(len(clear) - MOST, 'more clear row')} in the table."
-        kept.append(Finding(results.name, clear[0].rule, NOTE, text, clear[0].evidence))
-    if len(open_) <= 2:
-        return [*kept, *open_]
-    claims = tuple(claim for finding in open_ for claim in finding.claims)
-    text = (
-        f"{parameter}: {len(open_)} comparisons are not confirmed; the table has their intervals."
-    )
-    return [*kept, replace(open_[0], sentence=text, unless="", claims=claims)]
+    for left, state in ((clear[MOST:], CLEAR), (open_[2:], OPEN)):
+        if left:
+            words, numbers = {"of_state": state}, (number_of("more", len(left), "1"),)
+            more = Finding(
+                results.name, left[0].rule, NOTE, subject=parameter, words=words, numbers=numbers,
+                evidence=left[0].evidence,
+            )  # fmt: skip
+            kept.append(more)
+    return [*kept, *open_[:2], *(replace(each, state=SILENT) for each in open_[2:])]
 
 
 def _finding(
-    results: ExperimentResults,
-    row: Comparison,
-    level: str,
-    text: str,
-    claim: Claim,
-    unless: str = "",
+    results: ExperimentResults, row: Comparison, state: str, claim: Claim, reason: str = ""
 ) -> Finding:
-    usual = "best" if row.against == BEST else "ratio"
-    evidence = declared_evidence(results, row, COLUMNS) | {"parameter": row.parameter}
-    rule = RULE.get(row.question, usual)
-    text = marked(row.source, text, capital=usual == "best")
-    unless = marked(row.source, unless) if unless else ""
-    return Finding(results.name, rule, level, text, evidence, claims=(claim,), unless=unless)
+    evidence = declared_evidence(results, row) | {"parameter": row.parameter}
+    rule = RULE.get(row.question, "best" if row.against == BEST else "ratio")
+    numbers = (*_mean(results, row), _ratio(row))
+    flags = (f"no result at {row.lacking}",) if row.lacking else ()
+    return Finding(
+        results.name, rule, state, evidence=evidence, numbers=numbers, claims=(claim,),
+        subject=_over(row), words=_words(results, row), reason=reason, flags=flags,
+    )  # fmt: skip
 
 
 def _claim(row: Comparison, p: float | None, what: str) -> Claim:
@@ -280,33 +245,42 @@ def _claim(row: Comparison, p: float | None, what: str) -> Claim:
                     row.base_id, row.value)  # fmt: skip
 
 
-def _over(results: ExperimentResults, row: Comparison) -> str:
-    """``b over a (mode): 1.20 [1.10, 1.31] times the rate at 4 ranks``."""
-    who = f"{row.value} over {row.base_value} ({row.parameter})"
+def _over(row: Comparison) -> str:
+    """``b over a (mode)``."""
     if row.question == PHASE:
-        who = "later epochs over the first"
-    when = f" ({PHASES[row.phase]})" if row.question == INPUT else ""
+        return "Later epochs over the first"
+    return f"{row.value} over {row.base_value} ({row.parameter})"
+
+
+def _words(results: ExperimentResults, row: Comparison) -> dict[str, str]:
+    """What templates name of a comparison."""
     at = f" at {results.describe(row.point)}" if row.question in (PHASE, SITE) else ""
-    at = at or _at(results, row)
-    return f"{who}: {_ratio(row)} times the {_label(results, row)}{when}{at}"
+    when = f" ({PHASES[row.phase]})" if row.question == INPUT else ""
+    return {
+        "parameter": row.parameter, "value": row.value, "other": row.base_value,
+        "setting": _setting(results, row),
+        "metric": f"{_label(results, row)}{when}", "at": at or _at(results, row),
+        "side": "highest" if row.better == "higher" else "lowest",
+    }  # fmt: skip
 
 
-def _ratio(row: Comparison) -> str:
-    ratio = row.ratio
-    return "no" if ratio is None else with_interval(ratio.value, ratio.low, ratio.high)
+def _ratio(row: Comparison) -> Number:
+    known = row.ratio
+    ends = (None, None, None) if known is None else (known.value, known.low, known.high)
+    return number_of("ratio", ends[0], "1", *ends[1:])
 
 
 def _at(results: ExperimentResults, row: Comparison) -> str:
     """The point, but for what is compared."""
     names = row.parameter.split(", ")
-    rest = [name for name in results.leaders if name not in names]
+    rest = [n for n in results.leaders if n not in names and row.point.get(n) is not None]
     return f" at {results.describe(row.point, rest)}" if rest else ""
 
 
-def _value(results: ExperimentResults, row: Comparison) -> str:
-    """The value of a choice: of several parameters with their names."""
+def _setting(results: ExperimentResults, row: Comparison) -> str:
+    """The values of a choice with their parameters."""
     names = row.parameter.split(", ")
-    return results.describe(row.point, names) if len(names) > 1 else row.value
+    return results.describe(row.point, names) if len(names) > 1 else f"{names[0]} {row.value}"
 
 
 def _label(results: ExperimentResults, row: Comparison) -> str:
@@ -315,24 +289,41 @@ def _label(results: ExperimentResults, row: Comparison) -> str:
     return label[:1].lower() + label[1:] if label[1:2].islower() or " " in label[:2] else label
 
 
-def _mean(results: ExperimentResults, row: Comparison) -> str:
+def _mean(results: ExperimentResults, row: Comparison) -> tuple[Number, ...]:
     measure = results.measures.get(row.metric)
     if measure is None or row.mean is None:
-        return "–"
-    return with_interval(row.mean * measure.factor, None, None, measure.unit)
+        return (number_of("mean", row.mean, "1"),)
+    return (number_of("mean", row.mean * measure.factor, measure.unit or "1"),)
 
 
 _ALL = ("heatmap", "parameter", "groups", "compare-", "scaling", "overview-")
+_MORE = "More comparisons of {subject} in the table that are {of_state}: {more}."
+_BEST = {
+    CLEAR: "Best{at} is {setting}: {metric} relative to {other}: {ratio:x}.",
+    OPEN: "{side} {metric} measured{at}, with {setting}: {mean}.",
+    NOTE: _MORE,
+}
+_RATIO = {CLEAR: "{subject}: {metric}{at} is {ratio:x}.", NOTE: _MORE}
+_REPEAT = {OPEN: "add repeats: `repeats` in the campaign; those that are done stay"}
 RULES = (
-    Rule("best", best_choice, figures=_ALL, on_main=True),
-    Rule("threads", None, figures=_ALL, on_main=True),
-    Rule("energy", None, figures=("energy-phases", "accuracy-energy", "power-")),
-    Rule("ratio", ratios, figures=("ratio-", "compare-"), on_main=True),
-    Rule("sites", None, figures=("sites-",), on_main=True),
-    Rule("input cost", None, figures=("compare-input", "ratio-input")),
-    Rule("final accuracy", None, figures=("accuracy-",)),
-    Rule("cache", None, figures=("scaling", "parameter", "heatmap", "groups"), on_main=True),
-    Rule("effects", averages, figures=("groups", "heatmap", "compare-")),
-    Rule("medians", None, figures=("overview-", "scaling-")),
-    Rule("settings", benchmark_settings),
-)
+    Rule("best", best_choice, _BEST, _REPEAT, figures=_ALL, on_main=True),
+    Rule("threads", None, _BEST, _REPEAT, figures=_ALL, on_main=True),
+    Rule("target", None, _BEST, _REPEAT, figures=("accuracy-",)),
+    Rule("energy", None, _BEST, _REPEAT,
+         figures=("energy-phases", "accuracy-energy", "power-")),
+    Rule("ratio", ratios, _RATIO, _REPEAT, figures=("ratio-", "compare-"), on_main=True),
+    Rule("sites", None, _RATIO, _REPEAT, figures=("sites-",), on_main=True),
+    Rule("input cost", None, _RATIO, _REPEAT, figures=("compare-input", "ratio-input")),
+    Rule("final accuracy", None, _RATIO, _REPEAT, figures=("accuracy-",)),
+    Rule("cache", None, _RATIO, figures=("scaling", "parameter", "heatmap", "groups"),
+         on_main=True),
+    Rule("effects", averages, figures=("groups", "heatmap", "compare-"),
+         says={NOTE: "Best on average over {pairs} settings is {setting}: {metric} relative to "
+               "{other}: {ratio:x}."}),
+    Rule("medians", None, figures=("overview-", "scaling-"),
+         says={NOTE: "Median over {pairs} series of {metric} at {parameter} {value}, over "
+               "{other}: {ratio:x}."}),
+    Rule("settings", benchmark_settings,
+         says={NOTE: "Benchmarks differ in the settings that they share: {subject}."},
+         next={NOTE: "give all the same values, to compare the programs alone"}),
+)  # fmt: skip

@@ -24,8 +24,6 @@ def benchmark_settings(results: ExperimentResults) -> list[Finding]:
         f"{parameter} ({', '.join(text_of(of[name]) for name in names)})"
         for parameter, of in differing.items()
     ]
-    text = (
-        f"{listed(names)} ran with other values of parameters that they share: "
-        f"{listed(parts, MAX_NAMED)}. What is compared are the programs with these settings."
-    )
-    return [Finding(results.name, "settings", NOTE, text, {"experiment": results.name})]
+    evidence = {"table": "points", "key": {}}
+    subject = listed(parts, MAX_NAMED)
+    return [Finding(results.name, "settings", NOTE, subject=subject, evidence=evidence)]

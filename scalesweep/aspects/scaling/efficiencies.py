@@ -5,7 +5,6 @@ import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
-from scalesweep.analysis.metrics import column
 from scalesweep.core.formatting import percent
 from scalesweep.experiment.results import ExperimentResults, Row, Series
 from scalesweep.findings.base import CLEAR, DISAGREE, OPEN, Claim, Finding, claim_of
@@ -113,14 +112,6 @@ def efficiencies(results: ExperimentResults, series: Series, phase: str) -> list
             )
         )  # fmt: skip
     return points
-
-
-def efficiency_columns(results: ExperimentResults, phase: str) -> list[str]:
-    """Columns of the efficiency and its interval in the table ``scaling``."""
-    return [
-        column(f"{results.scaled_stem}_{part}", "", phase)
-        for part in ("eff", "eff_low", "eff_high")
-    ]
 
 
 def _apart(results: ExperimentResults, metric: str) -> float:

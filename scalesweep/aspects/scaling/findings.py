@@ -6,30 +6,22 @@ verdict says it, in other phases a sentence of the rule ``efficiency``.
 
 import math
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from scalesweep.analysis.multiple import VERDICTS
 from scalesweep.analysis.repeats import LIMIT, more_repeats
 from scalesweep.aspects.scaling.efficiencies import (
     Efficiency,
     efficiencies,
-    efficiency_columns,
 )
-from scalesweep.aspects.scaling.series_words import common_and_own, series_words
+from scalesweep.aspects.scaling.series_words import series_words
 from scalesweep.aspects.scaling.shares import RULE as STATED
 from scalesweep.aspects.scaling.shares import stated_efficiency
-from scalesweep.core.formatting import (
-    PHASES,
-    counted,
-    finite,
-    listed,
-    percent,
-    says_nothing,
-    text_of,
-)
+from scalesweep.core.formatting import PHASES, finite, listed, text_of
 from scalesweep.experiment.measure import Measure
 from scalesweep.experiment.results import ExperimentResults, Series
 from scalesweep.findings.base import (
+    ATTENTION,
     CLEAR,
     NOTE,
     OPEN,
@@ -39,10 +31,7 @@ from scalesweep.findings.base import (
     Number,
     Rule,
     evidence_of,
-    from_single_runs,
-    marked,
     number_of,
-    why_unconfirmed,
 )
 
 RULE, OTHER_PHASES = "verdict", "efficiency"
@@ -154,176 +143,96 @@ def _verdict(
 
 
 def scaling_verdict(results: ExperimentResults) -> list[Finding]:
-    """A sentence per series, or one for all series that say the same where there are many."""
+    """A sentence per series, or one for all series that say the same where there are many; and that
+    every efficiency was held against the target, also those of which nothing is said."""
     every = verdicts(results)
+    claims = tuple(point.claim for verdict in every for point in verdict.points)
+    tested = [Finding(results.name, RULE, SILENT, claims=claims)] if claims else []
+    groups: dict[Hashable, list[Verdict]] = {}
+    for place, verdict in enumerate(every):
+        dips = tuple(dip.count for dip in verdict.dips)
+        key = (verdict.kind, verdict.run, verdict.cited.count, verdict.cited.row["source"], dips)
+        groups.setdefault(key if len(every) > EACH else place, []).append(verdict)
+    several = sorted(groups.values(), key=lambda group: -len(group))
+    findings = [said for group in several[:MOST_LINES] for said in _said(results, group)]
+    if left := sum(len(group) for group in several[MOST_LINES:]):
+        numbers = (number_of("series", left, "1"),)
+        evidence = {"table": "scaling", "key": {}}
+        findings.append(Finding(results.name, RULE, NOTE, numbers=numbers, evidence=evidence))
+    return [*findings, *tested]
+
+
+def _said(results: ExperimentResults, group: Sequence[Verdict]) -> list[Finding]:
+    """The sentence on series whose verdicts agree, of the lowest of them; and on scales below the
+    one to run at that are under the target."""
+    lowest = min(group, key=lambda verdict: verdict.cited.value)
+    point, phase = lowest.cited, lowest.measure.steady_phase
+    base = results.scale_of(lowest.series.rows[0])
+    scales = lowest.run != base or lowest.kind == ABOVE
+    up_to = f"efficient up to {results.scaled(lowest.run)}" if scales else "does not scale"
+    evidence = evidence_of(results, "scaling", point.row)
+    evidence["figure"] = f"overview-{phase}" if len(group) > 1 else f"scaling-{phase}"
+    made = Finding(
+        results.name, RULE, CLEAR if lowest.kind in (ABOVE, BELOW) else OPEN,
+        subject=series_words(results, [verdict.series for verdict in group]),
+        words={"up_to": up_to, "at": _at(point, len(group)), "base": _relative(results, base)},
+        numbers=(number_of("efficient up to", lowest.run, results.scale), _number(point)),
+        reason=_why_open(lowest), flags=(*_confounded(results, lowest), *_holes(results, lowest)),
+        claims=tuple(claim for verdict in group for claim in verdict.claims), evidence=evidence,
+    )  # fmt: skip
+    if not (dips := [dip for verdict in group for dip in verdict.dips]):
+        return [made]
+    dip = min(dips, key=lambda point: point.value)
+    words = {"at": dip.at, "base": _relative(results, base)}
+    numbers, row = (_number(dip),), evidence_of(results, "scaling", dip.row)
     return [
-        *_sentences(results, every),
-        *_tested(results, RULE, [verdict.points for verdict in every]),
+        made,
+        replace(made, state=ATTENTION, words=words, numbers=numbers, reason="", evidence=row),
     ]
 
 
-def _tested(
-    results: ExperimentResults, rule: str, every: Sequence[Sequence[Efficiency]]
-) -> list[Finding]:
-    """That every efficiency was held against the target, also those of which nothing is said."""
-    claims = tuple(point.claim for points in every for point in points)
-    return [Finding(results.name, rule, SILENT, "", claims=claims)] if claims else []
+def _at(point: Efficiency, series: int) -> str:
+    return f"{point.at} (the lowest of {series:,})" if series > 1 else point.at
 
 
-def _sentences(results: ExperimentResults, every: Sequence[Verdict]) -> list[Finding]:
-    if len(every) <= EACH:
-        return [_sentence(results, [verdict]) for verdict in every]
-    groups: dict[Hashable, list[Verdict]] = {}
-    for verdict in every:
-        dips = tuple(dip.count for dip in verdict.dips)
-        key = (verdict.kind, verdict.run, verdict.cited.count, verdict.cited.row["source"], dips)
-        groups.setdefault(key, []).append(verdict)
-    several = sorted(groups.values(), key=lambda group: -len(group))
-    findings = [_sentence(results, group) for group in several[:MOST_LINES]]
-    if left := sum(len(group) for group in several[MOST_LINES:]):
-        text = f"{left:,} more series: see the scaling table."
-        evidence = {"experiment": results.name, "table": "scaling", "key": {}}
-        findings.append(Finding(results.name, RULE, NOTE, text, evidence))
-    return findings
+def _relative(results: ExperimentResults, base: int) -> str:
+    return f", relative to {results.scaled(base)}" if base != 1 else ""
 
 
-def _sentence(results: ExperimentResults, group: Sequence[Verdict]) -> Finding:
-    """The sentence on series whose verdicts agree; its evidence is the lowest of them."""
-    lowest = min(group, key=lambda verdict: verdict.cited.value)
-    point, last = lowest.cited, lowest.points[-1]
-    reached = _reached(results, group)
-    base = results.scale_of(lowest.series.rows[0])
-    ideal = "of the ideal" + (f" (from {results.scaled(base)})" if base != 1 else "")
-    verb = "reaches" if point.count == 1 else "reach"
-    measured = f"{point.at} {verb} {reached} {ideal}"
-    # What one series alone is to be run at; of several none is said to be the one to run.
-    who = series_words(results, [verdict.series for verdict in group])
-    level = CLEAR
-    if lowest.kind == ABOVE:
-        head = f"{who}: efficient up to {point.at}" if who else f"run {point.at}"
-        text = f"{head}, the most that were measured: they {verb} {reached} {ideal}"
-    elif lowest.kind == BELOW:
-        if lowest.run == base:
-            head = f"{who}: does not scale;" if who else "does not scale:"
-        else:
-            head = f"{who}: efficient up to" if who else "run"
-            head += f" {results.scaled(lowest.run)}{';' if who else ':'}"
-        text = f"{head} {measured}"
-    elif lowest.kind == UNDECIDED:
-        level = OPEN
-        text = f"{f'{who}: ' if who else ''}not decided: {measured}, {_why_open(lowest)}"
-    else:
-        level = OPEN
-        text = f"{f'{who}: ' if who else ''}{measured}, {_from_what(lowest)}: not confirmed"
-        text += f"; {point.odd}" if point.odd else ""
-    if len(group) == 1:
-        text += _further(lowest)
-        text += _holes(results, lowest)
-    text += _dip(group) + _confounded(results, lowest)
-    columns = efficiency_columns(results, lowest.measure.steady_phase)
-    evidence = evidence_of(results, "scaling", point.row, columns)
-    if len(group) > 1:
-        evidence["figure"] = f"overview-{lowest.measure.steady_phase}"
-    numbers = [_number(point)]
-    if len(group) == 1 and last.count != point.count:
-        numbers.append(_number(last))
-    elif len(group) > 1:
-        numbers.append(_number(max((verdict.cited for verdict in group), key=lambda p: p.value)))
-    if lowest.kind in (ABOVE, BELOW):
-        numbers.append(number_of("efficient up to", lowest.run, results.scale))
-    text = marked(point.row["source"], f"{text}.", capital=len(group) > 1 or not who)
-    claims = tuple(claim for verdict in group for claim in verdict.claims)
-    return Finding(results.name, RULE, level, text, evidence, tuple(numbers), claims=claims)
+def _number(point: Efficiency) -> Number:
+    return number_of("efficiency", point.value, "1", *(point.said or (None, None)))
 
 
-def _dip(group: Sequence[Verdict]) -> str:
-    """The lowest of the scales below the one to run at that are under the target."""
-    dips = [dip for verdict in group for dip in verdict.dips]
-    if not dips:
-        return ""
-    dip = min(dips, key=lambda point: point.value)
-    verb = "reaches" if dip.count == 1 else "reach"
-    return f"; {dip.at} {verb} only {dip.text}"
-
-
-def _confounded(results: ExperimentResults, verdict: Verdict) -> str:
+def _confounded(results: ExperimentResults, verdict: Verdict) -> list[str]:
     """That other parameters change with the scale: the efficiency is the effect of all of them."""
     entry = results.entry
     expected = {*entry["scale_parameters"], *entry["work"], *GO_WITH_SCALE}
     first, last = verdict.series.rows[0], verdict.cited.row
-    changed = [
-        f"{name} ({text_of(first[name])} to {text_of(last[name])})"
+    return [
+        f"also changed: {name} ({text_of(first[name])} to {text_of(last[name])})"
         for name in results.followers.get(results.scale, [])
         if name not in expected and first.get(name) != last.get(name)
     ]
-    return f"; also changed: {listed(changed)}" if changed else ""
 
 
-def _number(point: Efficiency) -> Number:
-    return number_of(f"efficiency at {point.at}", point.value, "1", point.low, point.high)
-
-
-def _reached(results: ExperimentResults, group: Sequence[Verdict]) -> str:
-    """The efficiency of a series, or from the lowest to the highest of several."""
-    if len(group) == 1:
-        return group[0].cited.text.removesuffix(" (no interval)")
-    ordered = sorted(group, key=lambda verdict: verdict.cited.value)
-    ends = (ordered[0], ordered[-1])
-    low, high = (f"{100 * end.cited.value:.0f}" for end in ends)
-    if low == high:
-        return f"{low} %"
-    _, own = common_and_own(results, [end.series for end in ends])
-    if all(own):
-        return f"{low} % ({own[0]}) to {high} % ({own[1]})"
-    return f"{low} to {high} %"
-
-
-def _further(verdict: Verdict) -> str:
-    """What the largest scale of a series reaches, where another one is cited; of measured
-    efficiencies without intervals where they first fall below the target."""
-    last = verdict.points[-1]
-    if verdict.kind == UNKNOWN:
-        first = next((point for point in verdict.points if point.value < point.target), None)
-        if first is None or first.count == last.count:
-            return ""
-        return f"; below {100 * first.target:g} % from {first.at} on ({percent(first.value)})"
-    if last.count == verdict.cited.count:
-        return ""
-    return f", {last.at} {last.text.removesuffix(' (no interval)')}"
-
-
-def _holes(results: ExperimentResults, verdict: Verdict) -> str:
-    """Planned scales of a series without a result: those before the cited one and beyond all."""
-    end = verdict.points[-1].count
-    gaps = [f"{count:,}" for count in verdict.series.holes if count < verdict.cited.count]
-    parts = [f"no result at {listed(gaps)}"] if gaps else []
-    planned = max([end, *verdict.series.holes])
-    if planned > end:
-        why = verdict.series.holes[planned].lower().replace("_", " ")
-        parts.append(f"{results.scaled(planned)}: {why}")
-    return f" ({'; '.join(parts)})" if parts else ""
+def _holes(results: ExperimentResults, verdict: Verdict) -> list[str]:
+    """Planned scales of a series without a result."""
+    holes = [results.scaled(count) for count in sorted(verdict.series.holes)]
+    return [f"no result at {listed(holes)}"] if holes else []
 
 
 def _why_open(verdict: Verdict) -> str:
-    if verdict.cited.odd:
-        return verdict.cited.odd
-    value, low, high = verdict.cited.value, verdict.cited.low, verdict.cited.high
-    if low is not None and high is not None and says_nothing(value, low, high):
-        return "the repeats are too far apart for one"  # nor does ``percent`` show it
-    if verdict.cited.low is not None:
-        return f"an interval that includes {100 * verdict.cited.target:g} %"
-    return f"but {why_unconfirmed(verdict.lacks)}"
-
-
-def _from_what(verdict: Verdict) -> str:
-    if verdict.lacks == IDENTICAL:
-        return "from identical repeats"
-    phase, rows = verdict.measure.steady_phase, (verdict.series.rows[0], verdict.cited.row)
-    return from_single_runs(*(bool(verdict.measure.without_interval(row, phase)) for row in rows))
+    """Why it is not clear on which side of the target the cited point is; empty if it is."""
+    point = verdict.cited
+    if verdict.kind in (ABOVE, BELOW):
+        return ""
+    if point.odd or verdict.lacks:
+        return point.odd or verdict.lacks
+    return f"the interval includes {100 * point.target:g} %"
 
 
 def other_phases(results: ExperimentResults) -> list[Finding]:
-    """Efficiency at the largest scale in the phases that the verdict is not about."""
+    """The lowest efficiency at the largest scale in the phases that the verdict is not about."""
     measure = results.scaled_measure
     phases = [] if measure is None else [p for p in measure.phases if p != measure.steady_phase]
     findings = []
@@ -340,38 +249,45 @@ def other_phases(results: ExperimentResults) -> list[Finding]:
 def _in_phase(
     results: ExperimentResults, phase: str, pairs: Sequence[tuple[Efficiency, Series]]
 ) -> Finding:
-    """The efficiency of one series in a phase, or the lowest and the highest of several."""
-    ordered = sorted(pairs, key=lambda pair: pair[0].value)
-    (low, first), (high, _) = ordered[0], ordered[-1]
-    base = results.scale_of(first.rows[0])
-    ideal = "of the ideal" + (f" (from {results.scaled(base)})" if base != 1 else "")
-    verb = "reaches" if low.count == 1 else "reach"
-    evidence = evidence_of(results, "scaling", low.row, efficiency_columns(results, phase))
-    if len(ordered) == 1:
-        who = f", {first.label}" if first.label else ""
-        text = f"{PHASES[phase]}{who}: {low.at} {verb} {low.text} {ideal}"
-        level = CLEAR if low.side in ("above", "below") else OPEN
-        text += "" if low.low is not None else ": not confirmed"
-        text += f"; {low.odd}" if low.odd else ""
-        if low.side == "straddles":
-            text += f"; the interval includes {100 * low.target:g} %"
-        numbers = [_number(low)]
-    else:
-        _, own = common_and_own(results, [first, ordered[-1][1]])
-        ends = [f"{point.text} ({label})" for point, label in zip((low, high), own, strict=True)]
-        count = counted(len(ordered), "series", "series")
-        text = f"{PHASES[phase]}, {count}: {low.at} {verb} {ends[0]} to {ends[1]} {ideal}"
-        text += f"; the highest is {high.odd}" if high.odd else ""
-        level, numbers = NOTE, [_number(low), _number(high)]
-        evidence["figure"] = f"overview-{phase}"
-    text = marked(low.row["source"], f"{text}.")
-    claims = tuple(point.claim for point, _ in ordered)
-    return Finding(results.name, OTHER_PHASES, level, text, evidence, tuple(numbers), claims=claims)
+    """The efficiency of one series in a phase, or the lowest of several."""
+    low, series = min(pairs, key=lambda pair: pair[0].value)
+    clear = CLEAR if low.side in ("above", "below") else OPEN
+    straddles = f"the interval includes {100 * low.target:g} %"
+    evidence = evidence_of(results, "scaling", low.row)
+    evidence["figure"] = f"{'overview' if len(pairs) > 1 else 'scaling'}-{phase}"
+    return Finding(
+        results.name, OTHER_PHASES, clear if len(pairs) == 1 else NOTE,
+        subject=f"{PHASES[phase].capitalize()}{f', {series.label}' if series.label else ''}",
+        words={
+            "at": _at(low, len(pairs)),
+            "base": _relative(results, results.scale_of(series.rows[0])),
+        },
+        numbers=(_number(low),),
+        reason=low.odd or (straddles if low.side == "straddles" else ""),
+        claims=tuple(point.claim for point, _ in pairs), evidence=evidence,
+    )  # fmt: skip
 
 
 _FIGURES = ("scaling", "overview-")
 RULES = (
-    Rule(RULE, scaling_verdict, part=VERDICTS, figures=_FIGURES, on_main=True),
-    Rule(OTHER_PHASES, other_phases, part=VERDICTS, figures=_FIGURES, on_main=True),
-    Rule(STATED, stated_efficiency),
-)
+    Rule(
+        RULE, scaling_verdict, part=VERDICTS, figures=_FIGURES, on_main=True,
+        says={
+            CLEAR: "{subject}: {up_to}; efficiency at {at}{base}: {efficiency:%}.",
+            OPEN: "{subject}: not decided; efficiency at {at}{base}: {efficiency:%}.",
+            ATTENTION: "{subject}: larger scales do better than {at}{base}: {efficiency:%}.",
+            NOTE: "More series, in the table of scaling: {series}.",
+        },
+        next={
+            OPEN: "add repeats: `repeats` in the campaign; those that are done stay",
+            ATTENTION: "find what slows {at} down",
+        },
+    ),
+    Rule(
+        OTHER_PHASES, other_phases, part=VERDICTS, figures=_FIGURES, on_main=True,
+        says={CLEAR: "{subject}: efficiency at {at}{base}: {efficiency:%}.",
+              NOTE: "{subject}: efficiency at {at}{base}: {efficiency:%}."},
+    ),
+    Rule(STATED, stated_efficiency,
+         says={NOTE: "Stated {metric} at the largest scale, {subject}: {efficiency:%}."}),
+)  # fmt: skip

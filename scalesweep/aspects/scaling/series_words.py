@@ -32,5 +32,5 @@ def series_words(results: ExperimentResults, series: Sequence[Series]) -> str:
     inside = ": ".join(text for text in (common, named) if text)
     count = counted(len(series), "series", "series")
     if len(series) == len(results.series):
-        count = f"all {count}"
+        return f"All {count}"
     return f"{count} ({inside})" if inside else count

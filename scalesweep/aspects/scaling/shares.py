@@ -4,16 +4,13 @@ They have no ideal to be held against, so that no verdict is on them: the larges
 the answer.
 """
 
-from scalesweep.core.formatting import listed, percent
-from scalesweep.core.plan_format import TARGET_EFFICIENCY
+from scalesweep.core.formatting import percent
 from scalesweep.experiment.measure import Measure
 from scalesweep.experiment.results import ExperimentResults, Row
 from scalesweep.findings.base import (
     NOTE,
     Finding,
-    columns_of,
     evidence_of,
-    marked,
     number_of,
     one_source,
 )
@@ -43,28 +40,24 @@ def stated_efficiency(results: ExperimentResults) -> list[Finding]:
         max(rows, key=results.scale_of) if scale else min(rows, key=lambda r: _mean(main, r, phase))
     )
     value, low, high = (main.value(row, stat, phase) for stat in ("mean", "low", "high"))
-    named = f" at {results.describe(row)}" if results.axes else ""
-    text = f"{main.label.lower()}{named}: {percent(value, low, high)}"
     factors = {
         results.measures[name].label.lower(): share
         for name in _FACTORS
         if name in results.measures
         and (share := results.measures[name].value(row, "mean", phase)) is not None
     }
-    if factors:
-        shares = [f"{label} {percent(share)}" for label, share in factors.items()]
-        text += f" ({listed(shares, len(shares))})"
-    below = value is not None and value < TARGET_EFFICIENCY
-    text += "; below the 80 % that POP calls acceptable" if below else ""
-    text += "" if low is not None else "; a single run, no interval"
-    numbers = [number_of(main.metric, value, "1", low, high)]
-    numbers += [number_of(label, share, "1") for label, share in factors.items()]
-    evidence = evidence_of(results, "points", row, columns_of(main, phase))
+    lowest = min(factors, key=lambda name: factors[name], default="")
+    numbers = [number_of(label, share, "1") for label, share in factors.items()]
     return [
         Finding(
-            results.name, RULE, NOTE, marked(row["source"], f"{text}."), evidence, tuple(numbers)
+            results.name, RULE, NOTE, subject=results.describe(row) if results.axes else "",
+            words={"metric": main.label.lower()},
+            numbers=(*numbers, number_of("efficiency", value, "1", low, high)),
+            reason=f"its lowest factor is {lowest}, {percent(factors[lowest])}" if lowest else "",
+            flags=() if low is not None else ("a single run",),
+            evidence=evidence_of(results, "points", row),
         )
-    ]
+    ]  # fmt: skip
 
 
 def _mean(main: Measure, row: Row, phase: str) -> float:

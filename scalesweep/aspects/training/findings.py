@@ -1,12 +1,8 @@
 """Findings on training: the only point that meets its target, the cost of input."""
 
-from scalesweep.analysis.metrics import column
 from scalesweep.aspects.training.input_share import data_loading, input_share
-from scalesweep.core.formatting import with_interval
 from scalesweep.experiment.results import ExperimentResults
-from scalesweep.findings.base import CLEAR, OPEN, Finding, Rule, evidence_of, marked
-
-_STATS = ("mean", "low", "high")
+from scalesweep.findings.base import CLEAR, NOTE, Finding, Rule, evidence_of, number_of
 
 
 def target_time(results: ExperimentResults) -> list[Finding]:
@@ -20,20 +16,29 @@ def target_time(results: ExperimentResults) -> list[Finding]:
     if measure is None or len(whole) != 1:
         return []
     (row,) = whole
-    mean, low, high = (measure.value(row, stat, "run") for stat in _STATS)
-    value = with_interval(mean, low, high, measure.unit)
-    word = "Only " if len(ran) > 1 else ""
-    text = f"{word}{results.describe(row)} meets the target in every run, after {value}"
-    single = row["repeats"] == 1
-    text += ": a single run, not confirmed." if single else "."
-    columns = [column(measure.metric, stat, "run") for stat in _STATS]
-    evidence = evidence_of(results, "accuracy", row, columns)
-    level = OPEN if single else CLEAR
-    return [Finding(results.name, "target", level, marked(row["source"], text), evidence)]
+    time = number_of("time", *(measure.value(row, "mean", "run"), measure.unit or "1"),
+                     *(measure.value(row, stat, "run") for stat in ("low", "high")))  # fmt: skip
+    return [
+        Finding(
+            results.name, "only at target", NOTE, subject=results.describe(row), numbers=(time,),
+            evidence=evidence_of(results, "accuracy", row),
+            reason="a single run" if row["repeats"] == 1 else "",
+        )
+    ]  # fmt: skip
 
 
 RULES = (
-    Rule("target", target_time, figures=("accuracy-",)),
-    Rule("input share", input_share, figures=("ranks-input", "ranks-step-input", "phases-")),
-    Rule("data loading", data_loading, figures=("phases-",)),
-)
+    Rule(
+        "only at target", target_time, figures=("accuracy-",),
+        says={NOTE: "The only point that meets its target in every run, {subject}, takes {time}."},
+        next={NOTE: "train other points longer, or lower the target"},
+    ),
+    Rule(
+        "input share", input_share, figures=("ranks-input", "ranks-step-input", "phases-"),
+        says={CLEAR: "Waiting for input takes its largest share at {subject}: {share:%}."},
+        next={CLEAR: "compare more parallel reads, more prefetching or a cache"},
+    ),
+    Rule("data loading", data_loading, figures=("phases-",),
+         says={CLEAR: "Data loading takes the largest share of a run at {subject}: {share:%}."},
+         next={CLEAR: "keep the data in memory or on a local disk, or load it while training"}),
+)  # fmt: skip

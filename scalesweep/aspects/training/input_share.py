@@ -1,16 +1,15 @@
 """Findings on input: the share of training that it takes, and that of loading data before it."""
 
 import math
-from typing import Any
 
 import numpy as np
 
 from scalesweep.analysis.stats import mean_interval, without_interval
 from scalesweep.aspects.training.table import curve_column
-from scalesweep.core.formatting import counted, finite, percent, with_interval
+from scalesweep.core.formatting import finite
 from scalesweep.experiment.learning import learns
 from scalesweep.experiment.results import ExperimentResults, Key, Row
-from scalesweep.findings.base import CLEAR, OPEN, Finding, claim_of, evidence_of, marked
+from scalesweep.findings.base import CLEAR, OPEN, Finding, claim_of, evidence_of, number_of
 from scalesweep.findings.differences import share_p
 
 # A share of the run spent loading data below this is not worth a sentence.
@@ -44,14 +43,14 @@ def input_share(results: ExperimentResults) -> list[Finding]:
     row, values = rows[key], shares[key]
     mean, interval = float(values.mean()), mean_interval(values)
     sure = math.isfinite(interval.high)
-    numbers: dict[str, Any] = {"share": mean, "low": interval.low, "high": min(interval.high, 1.0)}
-    text = f"waiting for input takes {percent(mean, numbers['low'], numbers['high'])} of training"
-    text += f" at {results.describe(row)}" if results.axes else ""
-    text += f", the most measured at {counted(len(shares), 'point')}" if len(shares) > 1 else ""
-    text += "." if sure else f"; {without_interval(values)}, not confirmed."
-    evidence = evidence_of(results, "epochs", row, ()) | {"numbers": numbers}
-    level = CLEAR if sure else OPEN
-    return [Finding(results.name, "input share", level, marked(row["source"], text), evidence)]
+    share = number_of("share", mean, "1", interval.low, min(interval.high, 1.0))
+    return [
+        Finding(
+            results.name, "input share", CLEAR if sure else OPEN, subject=results.describe(row),
+            numbers=(share,), evidence=evidence_of(results, "epochs", row),
+            reason="" if sure else without_interval(values),
+        )
+    ]  # fmt: skip
 
 
 def data_loading(results: ExperimentResults) -> list[Finding]:
@@ -66,19 +65,19 @@ def data_loading(results: ExperimentResults) -> list[Finding]:
     if not notable:
         return []
     row = max(notable, key=lambda row: float(row["share"]))
-    sure = finite(row["share_low"]) and row["share_low"] >= NOTABLE_LOADING
-    share = percent(row["share"], row["share_low"], row["share_high"])
-    text = f"data loading takes {share} of the run's phases at {results.describe(row)}"
-    text += f" ({with_interval(row['seconds'], row['seconds_low'], row['seconds_high'], 's')})"
-    if len(notable) > 1:
-        text += f", the most of {counted(len(notable), 'point')} where it takes 10 % or more"
-    text += "." if sure else "; no interval, or a wide one: not confirmed."
-    columns = ("share", "share_low", "share_high", "seconds", "seconds_low", "seconds_high")
-    evidence = evidence_of(results, "phases", row, columns)
-    level = CLEAR if sure else OPEN
     ends = (row["share_low"], row["share_high"])
+    sure = finite(ends[0]) and ends[0] >= NOTABLE_LOADING
     p = share_p(row["share"], *ends, row.get("runs"), NOTABLE_LOADING)
     # The largest of so many.
     claims = (claim_of(min(1.0, p * len(notable)), "data loading"),)
-    text = marked(row["source"], text)
-    return [Finding(results.name, "data loading", level, text, evidence, claims=claims)]
+    numbers = (
+        number_of("seconds", row["seconds"], "s", row["seconds_low"], row["seconds_high"]),
+        number_of("share", row["share"], "1", *ends),
+    )
+    return [
+        Finding(
+            results.name, "data loading", CLEAR if sure else OPEN, numbers=numbers, claims=claims,
+            subject=results.describe(row), evidence=evidence_of(results, "phases", row),
+            reason="" if sure else "no interval, or a wide one",
+        )
+    ]  # fmt: skip

@@ -17,7 +17,7 @@ from scalesweep.findings.general import (
     waiting,
     warnings,
 )
-from tests.fakes.finding_rows import T, only, said, scaling, study, told, value
+from tests.fakes.finding_rows import T, only, said, scaling, study, value
 
 
 def repeats(*points: tuple[str, str, float | None]) -> dict[str, Any]:
@@ -34,11 +34,11 @@ def repeats(*points: tuple[str, str, float | None]) -> dict[str, Any]:
 def test_points_that_stayed_wide_are_counted_and_the_widest_is_named() -> None:
     rows = [{"a": name, **value("later", (1.0, 0.9, 1.1))} for name in "xyz"]
     known = repeats(("x", "wide", 0.03), ("y", "precise", 0.01), ("z", "wide", 0.05))
-    found = told(until_precise(study(rows, repeats=known)))
+    found = only(until_precise(study(rows, repeats=known)))
     assert found.state == "attention"
     assert found.sentence == "Points within ±2.0 %: 1 of 3; at a z it stays ±5.0 %."
     assert until_precise(study(rows)) == []
-    found = told(until_precise(study(rows, repeats=repeats(("y", "precise", 0.01)))))
+    found = only(until_precise(study(rows, repeats=repeats(("y", "precise", 0.01)))))
     assert found.state == "note" and found.sentence.endswith("1 of 1.")
 
 
@@ -58,7 +58,7 @@ def waits(*shares: float, ranks: int = 4) -> ExperimentResults:
 
 
 def test_notable_waiting_is_told() -> None:
-    found = told(waiting(waits(0.59, 0.6, 0.61)))
+    found = only(waiting(waits(0.59, 0.6, 0.61)))
     assert found.sentence == (
         "Waiting of a rank for slower ones, later epochs, 4 ranks: 40 [37, 42] %."
     )
@@ -77,7 +77,7 @@ def test_what_stands_for_a_main_metric_that_no_run_has_is_named() -> None:
     rows = [{"a": 1, **rates, "step_mean_run": 2.0}]
     assert other_main_metric(study(rows)) == []
     assert other_main_metric(study(rows, main_metric="rate_learner")) == []
-    found = told(other_main_metric(study(rows, main_metric="rate")))
+    found = only(other_main_metric(study(rows, main_metric="rate")))
     assert found.sentence == "No run has the main metric rate; shown instead is rate_actor."
     assert "`main_metric: rate_actor` or `main_metric: rate_learner`" in found.next
 
@@ -90,7 +90,7 @@ def test_runs_to_look_at_are_counted_and_named(
 ) -> None:
     rows = [{"a": 1, **value("later", (10, 9, 11))}]
     runs = [{"run_id": f"r{i}", "a": 1, column: "far" if i else None} for i in range(3)]
-    found = told(rule(study(rows, runs=runs)))
+    found = only(rule(study(rows, runs=runs)))
     assert found.state == "attention" and found.subject == "r1 and r2"
     assert found.numbers[0].value == 2
     assert rule(study(rows, runs=runs[:1])) == []
@@ -105,13 +105,13 @@ def test_warnings_are_told_as_the_reason() -> None:
 
 def test_coverage_counts_everything() -> None:
     s = study([{"a": i, **value("later", (10, 9, 11))} for i in range(4)])
-    found = told(coverage(s))
+    found = only(coverage(s))
     assert (found.state, found.sentence) == ("note", "Runs done: 4 of 4.")
     s.entry["runs"][0].update(status="failed", cause="TIMEOUT")
     s.entry["runs"][1].update(status="new")
     s.entry["runs"][2].update(status="stale", cause="program changed", detail="x was edited since")
     s.entry["runs"][3].update(detail="accepted although size was 1, is 2")
-    found = told(coverage(s))
+    found = only(coverage(s))
     assert found.state == "attention" and found.flags == ("accepted although stale",)
     assert found.sentence == "Runs done: 1 of 4, 1 failed, 1 pending, 1 stale."
     assert found.reason == "TIMEOUT 1" and "`scalesweep run`" in found.next
@@ -122,7 +122,7 @@ def test_oversubscribed_points_are_named() -> None:
     assert oversubscribed(s) == []  # of a plan that knows no cores
     for run, load in zip(s.entry["runs"], (0.5, 1.0, 2.0), strict=True):
         run["threads_per_core"] = load
-    found = told(oversubscribed(s))
+    found = only(oversubscribed(s))
     assert found.state == "attention"
     assert found.sentence == (
         "More threads than cores at 1 points; threads per core at 4 ranks: 2."
@@ -144,7 +144,7 @@ def test_coverage_counts_what_an_import_refused_and_what_is_unfinished(
     s.entry["refused"] = refused
     if unfinished:
         s.entry["runs"][0].update(status="unfinished", cause="UNFINISHED")
-    found = told(coverage(s))
+    found = only(coverage(s))
     assert (found.state, found.sentence) == ("attention", sentence)
 
 

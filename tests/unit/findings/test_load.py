@@ -9,7 +9,7 @@ from scalesweep.aspects.make_tables import make_tables
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.findings.general import disturbed_runs, other_load
 from scalesweep.tables.machine_load import LOAD, OTHERS, load_text
-from tests.fakes.finding_rows import told
+from tests.fakes.finding_rows import only
 from tests.fakes.plan import whole_plan
 
 
@@ -38,7 +38,7 @@ def study(loads: dict[int, list[float | None]]) -> ExperimentResults:
 def test_disturbed_runs_are_counted_and_named() -> None:
     found = study({1: [0.01, 0.02, 0.4], 2: [0.12, 0.0, None]})
     assert [row["run_id"] for row in disturbed_runs(found)] == ["r1-2", "r2-0"]
-    finding = told(other_load(found))
+    finding = only(other_load(found))
     assert finding.state == "attention" and finding.reason == "estimates leave out 2"
     assert finding.sentence == (
         "Other processes disturbed 2 of 6 runs, taking up to 40.0 % of the cores."

@@ -25,15 +25,12 @@ def profiles(last: float, metric: str = "parallel_efficiency") -> ExperimentResu
 def test_a_profile_states_its_efficiency() -> None:
     s = profiles(0.16)
     found = only(stated_efficiency(s))
-    assert found.sentence == (
-        "Imported: Parallel efficiency at 16 ranks: 16.0 % (load balance 17.0 %); below the 80 % "
-        "that POP calls acceptable; a single run, no interval."
-    )
+    assert found.sentence == "Stated parallel efficiency at the largest scale, 16 ranks: 16.0 %."
+    assert found.reason == "its lowest factor is load balance, 17.0 %"
     assert [(one.name, one.value, one.unit) for one in found.numbers] == [
-        ("parallel_efficiency", 0.16, "1"),
         ("load balance", 0.17, "1"),
+        ("efficiency", 0.16, "1"),
     ]
-    assert "below" not in only(stated_efficiency(profiles(0.95))).sentence
 
 
 def test_it_is_silent_on_rates_and_other_shares() -> None:
