@@ -156,9 +156,6 @@ def _advise(parser: Parser) -> None:
     parser.add_argument(
         "--budget", default="", metavar="NODE_HOURS", help="default: the campaign's"
     )
-    parser.add_argument(
-        "--target", default="", metavar="TARGET", help="what is asked, such as 'io ranks=1024'"
-    )
 
 
 def _compare(parser: Parser) -> None:
@@ -353,7 +350,7 @@ COMMANDS = {
     ),
     "advise": Command(
         "advise", "choose what to measure next with so many node-hours", _advise,
-        ("scalesweep advise --budget 50 --target 'io ranks=1024'",),
+        ("scalesweep advise --budget 50",),
     ),
     "compare": Command(
         "compare", "compare two campaigns, sites or results folders", _compare,

@@ -26,8 +26,8 @@ from scalesweep.tables.layout_runs import (
 from scalesweep.tables.machine import UNKNOWN, Machine
 from scalesweep.tables.now import read_now
 from scalesweep.tables.points import ExperimentData
+from scalesweep.tables.predictable import predicting_machine
 from scalesweep.tables.scaling import series_of
-from scalesweep.tables.witnesses import predicting_machine
 
 LARGEST = 10_000_000
 LAYOUTS_SHOWN = 10
@@ -132,15 +132,15 @@ def rows_text(results: ExperimentResults, rows: Sequence[Prediction]) -> str:
     if shown:
         lines += aligned([_HEAD, *(_cells(results, row) for row in shown)], left={0, 1, 2, 6})
         lines.append(
-            "intervals of 95 %; forecasts: of the largest measured counts from the smaller ones, "
-            "those within their interval"
+            "intervals of 95 %; forecasts: the next measured counts within their interval, "
+            "predicted from the smaller ones"
         )
     return "\n".join(lines)
 
 
 _HEAD = (
-    *("series", "metric", "phase", "count", "predicted", "efficiency", "grows most"),
-    *("largest measured", "trust to", "forecasts"),
+    *("series", "metric", "phase", "count", "predicted", "efficiency", "grows with"),
+    *("largest measured", "nothing beyond", "forecasts"),
 )
 
 
@@ -158,7 +158,7 @@ def _cells(results: ExperimentResults, row: Prediction) -> tuple[str, ...]:
         f"{results.scale_of(row.point):,}",
         f"{with_interval(*numbers_of(row.value), '')} {row.unit}",
         percent(*numbers_of(row.efficiency)),
-        f"{row.term} ({100 * (row.term_share or 0.0):.0f} %)",
+        str(row.law),
         f"{row.largest:,}",
         f"{row.trusted_to:,}",
         f"{row.forecasts_within} of {row.forecasts}",

@@ -268,12 +268,6 @@ class Site(Model):
     ceilings: _Folder | None = None
     """results folder of a campaign whose probes measured this machine, for campaigns that have
     none of their own ([machine](../guide/machine.md))"""
-    islands_per_node: Count = 1
-    """sockets or NVLink islands, among which the ranks of a node are divided evenly; predictions
-    do not go beyond one that no count has crossed
-    ([borders](../guide/prediction.md#the-borders-of-a-machine))"""
-    nodes_per_switch_group: Annotated[Count, Field(ge=2)] = 0
-    """nodes below one switch, likewise; default: not known"""
     data_sheet: Peaks = Field(Peaks(), alias="peaks")
     """what data sheets state of a node; the dashed lines of rooflines
     ([roofline](../methods/roofline.md))"""

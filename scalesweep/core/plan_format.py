@@ -274,8 +274,6 @@ class Plan(TypedDict):
     # results folder of a campaign whose training reading is held against
     consumer: NotRequired[str]
     ceilings: NotRequired[str]  # results folder of the campaign whose probes measured the site
-    islands_per_node: NotRequired[int]  # sockets or NVLink islands of a node; absent for one
-    nodes_per_switch_group: NotRequired[int]  # nodes below one switch; absent where not known
     # FLOP/s by type (flops) and bytes/s (bytes_per_s) of a node, as data sheets state them; where
     # the site names a device, how many a node has (devices)
     peaks: NotRequired[dict[str, Any]]

@@ -98,10 +98,6 @@ def build_plan(
         plan["ceilings"] = campaign.site.ceilings
     if campaign.site.peaks:
         plan["peaks"] = dict(campaign.site.peaks)
-    if campaign.site.islands_per_node > 1:
-        plan["islands_per_node"] = campaign.site.islands_per_node
-    if campaign.site.nodes_per_switch_group:
-        plan["nodes_per_switch_group"] = campaign.site.nodes_per_switch_group
     if campaign.imported:
         plan["imported"] = cast(PlanImported, dict(campaign.imported))
     return plan

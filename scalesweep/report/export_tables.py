@@ -52,9 +52,8 @@ from scalesweep.tables.file_rates import reads_files
 from scalesweep.tables.layers import LAYERS
 from scalesweep.tables.machine import UNKNOWN, Machine, known_machine
 from scalesweep.tables.points import ExperimentData
+from scalesweep.tables.predictable import predicting_machine
 from scalesweep.tables.summary import build_summary
-from scalesweep.tables.witnesses import KEPT as KEPT_SERIES
-from scalesweep.tables.witnesses import campaign_series, keep_series, predicting_machine
 
 _log = logging.getLogger(__name__)
 
@@ -204,7 +203,7 @@ def _known_to(entry: PlanExperiment, rows: pd.DataFrame, machine: Machine) -> Ma
     """What of the machine tables of an experiment are made of."""
     if not _held_against(entry, rows):
         return UNKNOWN
-    return machine if entry.get("predict") else replace(machine, series=(), scatter={})
+    return machine if entry.get("predict") else replace(machine, grown=())
 
 
 def _held_against(entry: PlanExperiment, rows: pd.DataFrame) -> bool:
@@ -274,7 +273,6 @@ def note_inputs(summary: pd.DataFrame, plan: Plan, runs: Path, results: Path) ->
                 shutil.rmtree(path)
             elif path.is_file() and path.stem not in parts:
                 path.unlink()
-    keep_series(plan, campaign_series(summary, plan), results / KEPT_SERIES)
 
 
 def write_all(

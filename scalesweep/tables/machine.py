@@ -7,15 +7,13 @@ that were imported or simulated only where none were measured.
 
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
-import numpy as np
 import pandas as pd
 
 from scalesweep.analysis.network_fit import RangeFit
-from scalesweep.analysis.prediction.topology import Growth
 from scalesweep.analysis.roofline import rated_flop
 from scalesweep.core.errors import UserError
 from scalesweep.core.joined_experiments import parameters_at
@@ -64,28 +62,14 @@ class Model:
     where: str
 
 
-@dataclass(frozen=True)
-class Finished:
-    """A finished series: where it is from (``campaign`` is empty of the one that is looked at),
-    what was measured how, ``ranks`` (sorted) and their ``rates``; ``transport`` says what decides
-    how its messages go."""
+class Grown(NamedTuple):
+    """What a series of the campaign costs by count (``analysis.prediction``): ``of`` names its
+    program, kind of scaling, source and measure; ``node``: ranks of a node, 0 if unknown."""
 
-    site: str
-    campaign: str
-    experiment: str
-    benchmark: str
-    scaling: str
-    source: str
-    measure: tuple[str, str]  # metric and phase
-    per_node: int
+    of: tuple[str, ...]
+    node: int
     ranks: tuple[float, ...]
-    rates: tuple[float, ...]
-    transport: Mapping[str, Any] = field(default_factory=dict)
-
-    def growth(self) -> Growth:
-        """Its costs by rank count."""
-        ranks = np.array(self.ranks)
-        return Growth(ranks, ranks / np.array(self.rates))
+    costs: tuple[float, ...]
 
 
 @dataclass(frozen=True)
@@ -96,11 +80,7 @@ class Machine:
     networks: Sequence[Network] = ()
     rates: Sequence[Rate] = ()
     models: Sequence[Model] = ()
-    islands: int = 1  # sockets or NVLink islands of a node, among which its ranks are divided
-    switch_group: int = 0  # nodes below one switch; 0 where that is not known
-    series: Sequence[Finished] = ()  # what crossing a border cost (``tables.witnesses``)
-    # Of runs by program, source and measure, pooled (``tables.run_scatter``).
-    scatter: Mapping[str, tuple[float, int]] = field(default_factory=dict)
+    grown: Sequence[Grown] = ()  # series of the campaign (``tables.predictable``)
 
     def with_more(self, other: "Machine", where: str) -> "Machine":
         """This, and of another campaign, in ``where``, what this does not know.
@@ -162,8 +142,7 @@ def machine_of(summary: pd.DataFrame, plan: Plan) -> Machine:
         elif layers and not experiment.get("control"):
             models += _models(ExperimentData(summary, experiment))
     return Machine(
-        machine_ceilings(summary, plan), _best_known(networks), file_rates(summary, plan),
-        models, plan.get("islands_per_node", 1), plan.get("nodes_per_switch_group", 0),
+        machine_ceilings(summary, plan), _best_known(networks), file_rates(summary, plan), models
     )  # fmt: skip
 
 

@@ -1,24 +1,31 @@
 """The series whose rates and times at counts that were not measured can be predicted.
 
-Those of all ranks together: total throughput, plain metrics in something/s, and times of work.
+Those of all ranks together: total throughput, plain metrics in something/s, and times of work; and
+the wall times of runs.
 """
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from scalesweep.analysis.metrics import EPOCH_PHASES
-from scalesweep.analysis.prediction.series import Series, make_series
+from scalesweep.analysis.prediction import Series
+from scalesweep.analysis.prediction import series_of as series_from
+from scalesweep.analysis.types import Floats
+from scalesweep.core.formatting import finite
+from scalesweep.core.plan_format import Plan
 from scalesweep.core.scaling_kinds import OF_SAMPLES
-from scalesweep.tables.borders import borders_of, similar_series
-from scalesweep.tables.cost_parts import parts_of
-from scalesweep.tables.machine import Machine
+from scalesweep.tables.machine import Grown, Machine, known_machine, whole_point
 from scalesweep.tables.points import ExperimentData, Measure, Point
-from scalesweep.tables.run_scatter import relative_error, scatter_of
+from scalesweep.tables.provenance import FACTS, read_facts
+from scalesweep.tables.rank_layout import Layout
+from scalesweep.tables.scaling import series_of
 
 PREDICTED = "predicted"
+_IMPORTED = "imported"
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,44 +43,44 @@ class MeasuredSeries:
         return [int(count) for count in self.series.ranks]
 
     def value(self, cost: float, count: float) -> float:
-        """The measure where a unit of work costs so much at a count."""
+        """The measure if a unit of work costs so much at a count."""
         if not self.timed:
             return count / cost
         return cost / count if self.series.scaling == "strong" else cost
 
 
 def predictable(
-    data: ExperimentData,
-    groups: Sequence[Sequence[Point]],
-    machine: Machine | None = None,
+    data: ExperimentData, groups: Sequence[Sequence[Point]], machine: Machine
 ) -> Iterator[MeasuredSeries]:
     """Every series of an experiment in every rate or time that can be predicted.
 
-    ``groups``: the points of each series, by scale; ``machine``: what its probes say, for the
-    parts of the costs, which are left out where it is None.
+    ``groups``: the points of each series, by scale; ``machine``: with the series of the campaign
+    (``predicting_machine``).
     """
     scaling = str(data.experiment["scaling"])
     measures = [measure for measure in data.measures if _is_of_all(data, measure)]
     for group in groups if scaling in OF_SAMPLES else ():
         for measure in measures:
             known = [(p, v) for p in group if (v := data.repeats(p, measure)).size and v.mean() > 0]
-            if not known:
-                continue
-            points = [point for point, _ in known]
-            counts = np.array([float(point.values[data.scale]) for point in points])
-            if len(set(counts)) < len(counts):
+            counts = np.array([float(point.values[data.scale]) for point, _ in known])
+            if not known or len(set(counts)) < len(counts):
                 continue  # two ways to a count (devices of more or fewer ranks)
+            points = [point for point, _ in known]
             means = np.array([float(values.mean()) for _, values in known])
-            costs = data.costs(measure, counts, means)
-            elsewhere = {} if machine is None else machine.scatter
-            run = scatter_of(data, points[-1], measure, elsewhere)
-            errors = np.array([relative_error(data, point, measure, run) for point in points])
-            parts = None if machine is None else parts_of(data, points, costs, measure, machine)
-            similar = similar_series(data, points, groups, measure, machine)
-            series = make_series(
-                counts, costs, scaling, errors, parts, borders_of(data, points, machine), similar
-            )
+            node = node_of(data, points)
+            series = Series(
+                counts, data.costs(measure, counts, means), scaling,
+                _scatter([values for _, values in known]), node,
+                [(np.array(g.ranks), np.array(g.costs)) for g in machine.grown
+                 if g.of == _like(data, points[0], measure) and g.node == node],
+            )  # fmt: skip
             yield MeasuredSeries(measure, points, series, data.quantities[measure[0]].of_time)
+
+
+def _like(data: ExperimentData, point: Point, measure: Measure) -> tuple[str, ...]:
+    """What series have in common that tell of each other: program, scaling, source, measure."""
+    entry = data.experiment
+    return (entry["benchmark"], str(entry["scaling"]), str(point.source), *measure)
 
 
 def _is_of_all(data: ExperimentData, measure: Measure) -> bool:
@@ -82,6 +89,65 @@ def _is_of_all(data: ExperimentData, measure: Measure) -> bool:
     epochs = measure[0] == "total_throughput" and measure[1] in EPOCH_PHASES
     plain = measure[1] == "run" and (quantity.scope == "total" or quantity.of_time)
     return quantity.scales and (epochs or plain)
+
+
+def _scatter(values: Sequence[Floats]) -> float:
+    """Relative standard deviation of a run, pooled over the points; NaN without repeats."""
+    logs = [np.log(of) for of in values if of.size > 1 and (of > 0).all()]
+    squares = sum(float(((each - each.mean()) ** 2).sum()) for each in logs)
+    degrees = sum(each.size - 1 for each in logs)
+    return float(np.sqrt(squares / degrees)) if degrees else np.nan
+
+
+def node_of(data: ExperimentData, points: Sequence[Point]) -> int:
+    """Ranks of a node of a series over ranks; 0 if the points differ, or a log does not say it."""
+    layouts = [Layout.of(whole_point(data, point)) for point in points]
+    ranks = [point.values[data.scale] for point in points] == [each.ranks for each in layouts]
+    sizes = {each.per_node for each in layouts}
+    known = ranks and len(sizes) == 1 and (sizes != {1} or points[0].source != _IMPORTED)
+    return sizes.pop() if known else 0
+
+
+def predicting_machine(summary: pd.DataFrame, plan: Plan) -> Machine:
+    """What is known of the machine (``known_machine``), with all series of the campaign."""
+    grown = []
+    for entry in plan["experiments"]:
+        if entry["scale"] not in entry["axes"] or entry.get("control"):
+            continue
+        data = ExperimentData(summary, entry)
+        points = data.points()
+        groups = [[points[i] for i in group] for group in series_of(data, points)]
+        for each in predictable(data, groups, Machine()):
+            series, like = each.series, _like(data, each.points[0], each.measure)
+            if len(series.ranks) > 1:
+                ends = tuple(series.ranks.tolist()), tuple(series.cost.tolist())
+                grown.append(Grown(like, series.node, *ends))
+    return replace(known_machine(summary, plan), grown=grown)
+
+
+def wall_times(data: ExperimentData) -> dict[int, float]:
+    """Wall time by row of the summary, of the runs that recorded it."""
+    run_ids = data.summary["run_id"].tolist()
+    facts = read_facts(run_ids, data.texts(FACTS))
+    walls = {row: facts[i].wall_s for row, i in enumerate(run_ids) if i in facts}
+    return {row: float(wall) for row, wall in walls.items() if finite(wall) and wall}
+
+
+def wall_series(
+    data: ExperimentData, points: Sequence[Point], walls: Mapping[int, float]
+) -> Series | None:
+    """Wall times in seconds of the runs of measured points, times the ranks in strong scaling, as
+    costs; None if none was recorded. ``walls``: by row of the summary (``wall_times``)."""
+    timed: dict[float, Floats] = {}
+    for point in points:
+        if seconds := [walls[row] for row in point.rows.tolist() if row in walls]:
+            timed[float(point.values[data.scale])] = np.array(seconds)
+    if not timed:
+        return None
+    scaling = str(data.experiment["scaling"])
+    costs = [v.mean() * (count if scaling == "strong" else 1) for count, v in timed.items()]
+    more = {"scatter": _scatter([*timed.values()]), "node": node_of(data, points)}
+    return series_from([*timed], costs, scaling, **more)
 
 
 def shared(points: Sequence[Point], data: ExperimentData) -> dict[str, Any]:

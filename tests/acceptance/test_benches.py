@@ -22,7 +22,6 @@ NAMES = sorted(
 )
 SMALL = "--repeats 1 --largest 2 --rounds 1"
 SHORTEST = {
-    "advice": "--most 1",
     "best_layout": "--campaigns 1",
     "ceilings": "--rounds 20",
     "cnn_training": "--rounds 1 --steps 1",
@@ -53,7 +52,7 @@ SHORTEST = {
 }
 # Their shortest form takes more than 4 s of CPU.
 LONG = (
-    *("advice", "cnn_training", "comparisons", "data_loading", "execute", "gather", "history"),
+    *("cnn_training", "comparisons", "data_loading", "execute", "gather", "history"),
     *("noop", "nt3", "power", "prediction", "probes", "refresh", "repeats", "report"),
     *("slurm_job", "slurm_load", "summaries", "torch_loop", "torch_stamps", "traces"),
 )

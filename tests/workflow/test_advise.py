@@ -43,7 +43,7 @@ def test_what_is_advised_is_run_and_found_by_the_original_campaign(
         )  # fmt: skip
     before = project.records()
 
-    words = ("--budget", "0.004", "--target", "e ranks=16")
+    words = ("--budget", "0.01")
     said = project.scalesweep("advise", "c.yaml", *words)
     assert said.returncode == 0, said.stdout + said.stderr
     assert "to measure it: snakemake --configfile results/advice.yaml" in said.stdout

@@ -59,5 +59,5 @@ def test_compare_reads_what_is_there_and_runs_nothing(project: Project, tmp_path
     project.write("c.yaml", text)
     said = project.scalesweep("predict", "c.yaml", "--ranks", "8,16")
     assert said.returncode == 0, said.stdout + said.stderr
-    assert "one rank count has a result, and a prediction needs 3" in said.stdout
+    assert "1 count measured, and a prediction needs 3" in said.stdout
     assert project.records() == before

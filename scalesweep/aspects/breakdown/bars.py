@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 
 from scalesweep.analysis.step_account import EPOCHS, FIRST, STEP_WORDS, STEPS
-from scalesweep.aspects.breakdown.efficiency import AT_REFERENCE, IMBALANCE, LABELS
-from scalesweep.aspects.breakdown.ledgers import PARTS, Ledger, ledgers
+from scalesweep.aspects.breakdown.efficiency import AT_REFERENCE, IMBALANCE, LABELS, OTHER
+from scalesweep.aspects.breakdown.ledgers import PARTS, Ledger, ledgers, with_other
 from scalesweep.aspects.breakdown.table import FirstEpochRow
 from scalesweep.core.formatting import counted, number
 from scalesweep.experiment.results import ExperimentResults
@@ -42,6 +42,7 @@ LOOKS: Mapping[str, tuple[str, str]] = {
     "pipeline": ("#CC79A7", "\\\\\\\\"),
     "communication": ("#CC79A7", "////"),
     "barrier": ("#F0E442", ""),
+    OTHER: ("#9aa1ab", "...."),
     "outside": ("#9aa1ab", "////"),
     "unattributed": ("#9aa1ab", ""),
 }
@@ -62,7 +63,7 @@ def _ledger_figures(
 ) -> list[Drawing]:
     if not every:
         return []
-    drawn: Sequence[Ledger] = evenly(every, MAX_BARS)
+    drawn: Sequence[Ledger] = with_other(evenly(every, MAX_BARS))
     names = [name for name in PARTS if any(name in ledger.parts for ledger in drawn)]
     looks = {name: LOOKS[name] for name in names}
     top = max(

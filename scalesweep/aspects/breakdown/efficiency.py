@@ -56,6 +56,7 @@ IDEAL, ELAPSED = "ideal", "elapsed"
 AT_REFERENCE, LOCAL_BATCH, CLOCK, SLOWER = "at_reference", "local_batch", "clock", "slower"
 # Between the accounted steps and the step that the throughput stands for.
 OUTSIDE = "outside"
+OTHER = "other"  # small terms, for readers
 # Of a single epoch: whether another rank would be the slowest in others, it does not say.
 IMBALANCE = "imbalance"
 LABELS = {
@@ -68,6 +69,7 @@ LABELS = {
     SLOWER: "Slower computation",
     IMBALANCE: "Load imbalance",
     OUTSIDE: "Outside of steps",
+    OTHER: "Other",
     "forward": "Forward pass",
     "backward": "Backward pass",
     "optimizer": "Optimiser",

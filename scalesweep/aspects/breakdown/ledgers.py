@@ -1,7 +1,8 @@
 """The ledgers of an experiment, read from its tables `efficiency` and `first_epoch`."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, replace
 
 from scalesweep.aspects.breakdown.efficiency import (
     AT_REFERENCE,
@@ -11,6 +12,7 @@ from scalesweep.aspects.breakdown.efficiency import (
     IMBALANCE,
     LEDGER,
     LOCAL_BATCH,
+    OTHER,
     OUTSIDE,
     SLOWER,
 )
@@ -21,12 +23,13 @@ from scalesweep.experiment.results import ExperimentResults, Key, Row
 PARTS = (
     "compute", "busy", AT_REFERENCE, LOCAL_BATCH, CLOCK, SLOWER, "input", "checkpoint",
     "validation", "logging", "between", "persistent", "alternating", IMBALANCE, "stalls",
-    "transfer", "sharded", "tensor", "pipeline", "communication", "barrier", OUTSIDE,
+    "transfer", "sharded", "tensor", "pipeline", "communication", "barrier", OTHER, OUTSIDE,
     "unattributed",
 )  # fmt: skip
 
 # Shares of a step: of what is outside of the accounted steps, and by which these may be longer.
 MOST_OUTSIDE, LONGER_STEPS = 0.5, 0.05
+SMALL = 0.005  # of a step: terms that readers are shown as one
 
 
 @dataclass(frozen=True)
@@ -72,6 +75,31 @@ class Ledger:
             return False
         share = outside.value / self.elapsed.value
         return share > MOST_OUTSIDE or share < -LONGER_STEPS
+
+
+def with_other(every: Sequence[Ledger]) -> list[Ledger]:
+    """The same for readers: terms below half a per cent of a step at every point, and their losses,
+    are one term ``other``."""
+
+    def small(name: str) -> bool:
+        terms = [(each.elapsed.value, each.parts[name]) for each in every if name in each.parts]
+        return name != "unattributed" and all(
+            max(abs(term.value), abs(term.loss or 0.0)) < SMALL * step for step, term in terms
+        )
+
+    names = {name for ledger in every for name in ledger.parts if small(name)}
+    if len(names) < 2:
+        return list(every)
+    return [replace(ledger, parts=_merged(ledger.parts, names)) for ledger in every]
+
+
+def _merged(parts: Mapping[str, Term], names: AbstractSet[str]) -> dict[str, Term]:
+    own = [term for name, term in parts.items() if name in names]
+    kept = {name: term for name, term in parts.items() if name not in names}
+    losses = [term.loss for term in own if term.loss is not None]
+    value, loss = sum(term.value for term in own), sum(losses) if losses else None
+    other = Term(value, None, None, loss, None, None, None, None)
+    return {**kept, OTHER: other} if own else kept
 
 
 def ledgers(results: ExperimentResults, table: type[LedgerRow] = EfficiencyRow) -> list[Ledger]:

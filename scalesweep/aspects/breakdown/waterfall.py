@@ -9,7 +9,7 @@ from matplotlib.ticker import FuncFormatter
 
 from scalesweep.aspects.breakdown.bars import LOOKS, step_words
 from scalesweep.aspects.breakdown.efficiency import LABELS
-from scalesweep.aspects.breakdown.ledgers import Ledger, Term, ledgers
+from scalesweep.aspects.breakdown.ledgers import Ledger, Term, ledgers, with_other
 from scalesweep.core.formatting import counted, percent, shorten, with_interval
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.figures.style import (
@@ -52,7 +52,7 @@ def waterfall_figures(results: ExperimentResults) -> list[Drawing]:
             last[(*results.key(ledger.row, results.series_names), ledger.row["source"])] = ledger
     if not last:
         return []
-    shown: Sequence[Ledger] = evenly(list(last.values()), MAX_PANELS)
+    shown = [with_other([each])[0] for each in evenly(list(last.values()), MAX_PANELS)]
     longest = max(ledger.elapsed.value for ledger in shown)
     factor, unit = (1.0, "ms") if longest < LONG else (1e-3, "s")
     bars = [_bars(ledger, factor, unit) for ledger in shown]

@@ -35,13 +35,6 @@ def test_a_benchmark_declares_what_it_is_the_most_of(tmp_path: Path) -> None:
         probe(tmp_path, "main_metric: rate\nceiling: disk\n")
 
 
-def test_borders_of_a_site(tmp_path: Path) -> None:
-    file = tmp_path / "m.yaml"
-    file.write_text("site: m\nnodes: 8\nislands_per_node: 2\nnodes_per_switch_group: 4\n")
-    site = load_site("m", folder=tmp_path)
-    assert (site.islands_per_node, site.nodes_per_switch_group) == (2, 4)
-
-
 def test_peaks_of_a_site(tmp_path: Path) -> None:
     file = tmp_path / "m.yaml"
     file.write_text("site: m\nnodes: 1\n")

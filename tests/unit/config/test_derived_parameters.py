@@ -8,8 +8,8 @@ import pandas as pd
 import pytest
 import yaml
 
-from scalesweep.adaptive.advice_points import derived
 from scalesweep.adaptive.advised_campaign import advised_campaign
+from scalesweep.adaptive.next_point import derived
 from scalesweep.aspects.make_tables import make_tables
 from scalesweep.config.campaign import Campaign, load_campaign
 from scalesweep.core.errors import UserError

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from scalesweep.adaptive.advice_points import held_hours, limit_of
 from scalesweep.config.campaign import Campaign, load_campaign
 from scalesweep.config.site import load_site
 from scalesweep.core.status import Status
@@ -69,15 +68,6 @@ def test_limit_is_the_campaigns_until_something_is_known(campaign: Campaign) -> 
     # Not below a minute, never above the experiment's own limit.
     assert request(campaign, wall_s=2).limit_s == 60
     assert request(campaign, wall_s=500).limit_s == 600
-
-
-def test_advised_runs_are_charged_what_their_jobs_can_cost(campaign: Campaign) -> None:
-    (experiment,) = campaign.experiments
-    found = request(campaign)
-    point = next(r for r in experiment.runs if r.point["ranks"] == 2).point
-    assert held_hours(campaign, point, 600) == pytest.approx(found.shape.node_hours)
-    # By the upper bound of its time: one and a half of it, within a minute and the user's limit.
-    assert [limit_of(s, experiment) for s in (10, 100, 1000)] == [60, 150, 600]
 
 
 def test_only_runs_of_the_same_point_undercut_the_users_limit(campaign: Campaign) -> None:

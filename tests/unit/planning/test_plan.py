@@ -4,7 +4,6 @@ import csv
 import io
 import json
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -77,15 +76,6 @@ def test_oversubscribed_points_are_marked(toy: Path, campaign_of: Callable[..., 
     imported = campaign_of(body)
     runs = build_plan(imported, states_of(imported))["experiments"][0]["runs"]
     assert {run["threads_per_core"] for run in runs} == {None}
-
-
-def test_the_plan_has_the_borders_of_the_site(campaign_of: Callable[..., Campaign]) -> None:
-    campaign = campaign_of(BODY)
-    plain = build_plan(campaign, states_of(campaign))
-    assert not {"islands_per_node", "nodes_per_switch_group"} & plain.keys()
-    site = campaign.site.model_copy(update={"islands_per_node": 2, "nodes_per_switch_group": 4})
-    plan = build_plan(replace(campaign, site=site), states_of(campaign))
-    assert (plan["islands_per_node"], plan["nodes_per_switch_group"]) == (2, 4)
 
 
 def test_estimates_come_from_alike_runs(campaign_of: Callable[..., Campaign]) -> None:

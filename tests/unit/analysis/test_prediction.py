@@ -1,0 +1,115 @@
+"""What counts that were not measured will cost: laws, weights, intervals and refusals."""
+
+import re
+
+import numpy as np
+import pytest
+
+from scalesweep.analysis.prediction import (
+    LAWS,
+    Series,
+    forecasts,
+    held,
+    predict,
+    refusal,
+    refusals,
+    series_of,
+    trusted_to,
+)
+
+RANKS = np.array([1.0, 2, 4, 8, 16, 32])
+LAW = [(scaling, name) for scaling, laws in LAWS.items() for name in laws]
+
+
+def made(scaling: str, name: str, count: int = 6, scatter: float = 0.0, seed: int = 0) -> Series:
+    """A series that follows one law."""
+    random = np.random.default_rng(seed)
+    cost = 10 + 0.3 * LAWS[scaling][name](RANKS)
+    noise = random.lognormal(0, scatter, len(RANKS)) if scatter else 1.0
+    return Series(RANKS, cost * noise, scaling, scatter or np.nan).first(count)
+
+
+@pytest.mark.parametrize(("scaling", "name"), LAW)
+def test_each_law_is_recognised_and_continued(scaling: str, name: str) -> None:
+    said = predict(made(scaling, name), [64])
+    assert said.law == name or said.weights[said.law] - said.weights[name] < 0.2
+    assert said.cost[0] == pytest.approx(
+        10 + 0.3 * LAWS[scaling][name](np.array([64.0]))[0], rel=0.05
+    )
+
+
+def test_three_clean_amdahl_points_predict_the_next_doubling() -> None:
+    for serial in (0.05, 0.2, 0.5):
+        times = {p: serial + (1 - serial) / p for p in (1, 2, 4, 8)}
+        series = series_of([1, 2, 4], [p * times[p] for p in (1, 2, 4)], "strong", scatter=0.005)
+        said = predict(series, [8])
+        (low,), (high,) = said.interval()
+        assert low < 8 * times[8] < high and high / low < 2
+        assert said.error == pytest.approx(0.1, rel=0.3)  # as documented: 10 % a doubling
+
+
+def test_intervals_widen_with_doublings_and_bad_forecasts() -> None:
+    def width(series: Series, target: int, level: float = 0.95) -> float:
+        low, high = predict(series, [target]).interval(level)
+        return float(np.log(high / low)[0])
+
+    good, bad = made("weak", "log2(p)"), made("weak", "log2(p)")
+    bad.cost[4] *= 1.5
+    assert width(good, 64) < width(good, 128) < width(good, 256)
+    assert width(good, 64) < width(bad, 64)
+    assert width(good, 64, 0.9) == pytest.approx(0.75 * width(good, 64))
+    # The scatter of a run is the least.
+    series = made("weak", "log2(p)")
+    loud = Series(series.ranks, series.cost, "weak", 0.3)
+    assert width(loud, 64) == pytest.approx(4 * 0.3)
+
+
+def test_forecasts_are_of_larger_counts_from_smaller_ones() -> None:
+    rolled = forecasts(made("weak", "log2(p)", 4))
+    assert [(each.largest, each.target) for each in rolled] == [(2, 4), (2, 8), (4, 8)]
+    assert held(made("weak", "log2(p)")) == (3, 3)
+    broken = made("weak", "log2(p)")
+    broken.cost[5] *= 3
+    assert held(broken) == (2, 3)
+
+
+@pytest.mark.parametrize(
+    ("ranks", "target", "node", "why"),
+    [
+        ([], 8, 0, "0 counts measured.*measure 1 and 2 and 4 too"),
+        ([1], 8, 0, "1 count measured.*3 over a factor of 4: measure 2 and 4 too"),
+        ([1, 2, 3], 8, 0, "from 1 to 3.*measure 4 too"),
+        ([1, 2, 4], 2, 0, "fewer than the largest measured count of 4"),
+        ([1, 2, 4], 33, 0, "more than 8 times the largest measured count of 4"),
+        ([1, 2, 4], 16, 8, "more than one node of 8.*measure 16 ranks on two nodes"),
+        ([1, 2, 4], 8, 8, ""),
+        ([4, 8, 16], 32, 8, ""),
+    ],
+)
+def test_what_is_refused(ranks: list[int], target: int, node: int, why: str) -> None:
+    series = series_of(ranks, [1.0] * len(ranks), "weak", node=node)
+    (said,) = refusals(series, [target])
+    assert bool(said) == bool(why)
+    if why:
+        assert re.search(why, said), said
+    if refusal(series):
+        with pytest.raises(ValueError, match="a prediction needs"):
+            predict(series, [target])
+
+
+def test_a_border_that_another_series_crossed_is_crossed_as_it_did() -> None:
+    other = np.array([4.0, 8, 16, 32]), np.array([1.0, 1.0, 1.4, 1.4])
+    alone = series_of([1, 2, 4], [1.0, 1.0, 1.0], "weak", node=8)
+    series = series_of([1, 2, 4], [1.0, 1.0, 1.0], "weak", node=8, others=[other])
+    assert (trusted_to(alone), trusted_to(series)) == (8, 32)
+    assert refusals(series, [16]) == [""]
+    assert predict(series, [8, 16]).cost == pytest.approx([1.0, 1.4])
+    low, high = predict(series, [8, 16]).interval()
+    near, far = np.log(high / low)
+    assert far > 1.5 * near
+
+
+@pytest.mark.parametrize(("ranks", "cost"), [([1, 1, 2], [1, 1, 1]), ([0, 1], [1, 1]), ([1], [0])])
+def test_series_that_cannot_be(ranks: list[int], cost: list[float]) -> None:
+    with pytest.raises(ValueError, match="counts must differ"):
+        series_of(ranks, cost, "weak")
