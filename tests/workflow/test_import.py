@@ -98,11 +98,11 @@ def test_a_profile_of_each_commit_is_a_session(project: Project) -> None:
                                   "--commit", "HEAD", "--repository", "program")  # fmt: skip
         assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.endswith("history: kept/history.html\n")
-    table = pd.read_csv(project.path / "kept" / "tables" / "components.csv")
-    mpi = table[table["component"] == "mpi"]
+    table = pd.read_csv(project.path / "kept" / "tables" / "values.csv")
+    mpi = table[table["metric"] == "mpi"]
     assert mpi["share"].tolist() == pytest.approx([264 / 1833, 528 / 2097], rel=1e-3)
     assert mpi["commit"].nunique() == 2 and mpi["low"].isna().all()  # one profile each
-    assert table.query("component == 'runtime'")["mean"].tolist() == [1833.0, 2097.0]
+    assert table.query("metric == 'runtime'")["mean"].tolist() == [1833.0, 2097.0]
     verdicts = pd.read_csv(project.path / "kept" / "tables" / "verdicts.csv")
     assert set(verdicts["verdict"]) == {"cannot judge yet"} and "mpi" not in set(verdicts["metric"])
     campaign = (project.path / "results" / "imported" / "campaign.yaml").read_text()
