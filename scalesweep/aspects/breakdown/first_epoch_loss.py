@@ -10,7 +10,7 @@ batches again (``KEPT``), so then no cause is named.
 from scalesweep.analysis.stats import SIGNIFICANT
 from scalesweep.aspects.breakdown.efficiency import IMBALANCE
 from scalesweep.aspects.breakdown.ledgers import Ledger, Term, ledgers
-from scalesweep.aspects.breakdown.losses import largest_points, scale_of, whole_percent
+from scalesweep.aspects.breakdown.losses import largest_points, scale_of
 from scalesweep.aspects.breakdown.table import FirstEpochRow
 from scalesweep.aspects.steps.causes import NOTABLE
 from scalesweep.core.formatting import number, with_interval
@@ -21,7 +21,7 @@ from scalesweep.findings.base import CLEAR, NOTE, OPEN, SILENT, Claim, Finding, 
 RULE = "first epoch"
 INPUT = "input"
 WORDS = {
-    INPUT: "reading on {}",
+    INPUT: "reading",
     IMBALANCE: "load imbalance",
     "barrier": "the barrier at its end",
 }
@@ -77,27 +77,21 @@ def _finding(results: ExperimentResults, ledger: Ledger, later: Ledger | None) -
     if largest is None or largest.loss is None or short or unclear:
         return None
     factor, unit = scale_of(ledger)
-    text = (
-        f"at {results.describe(ledger.row)} the first epoch takes {number(whole.value * factor)} "
-        f"{unit} instead of the ideal {number(ideal.value * factor)} {unit}"
-    )
+    where = f"at {results.describe(ledger.row)}"
     rest = abs(ledger.parts["unattributed"].loss or 0.0)
     if largest.loss <= rest:
-        text += f"; {number(rest * factor)} {unit} are unattributed, more than any term explains"
-        level = NOTE
+        text = f"{where} the first epoch takes {number(whole.value * factor)} {unit}; "
+        text += f"{number(rest * factor)} {unit} are unattributed, more than any term explains"
+        state = NOTE
     else:
         low, high = (
             None if v is None else v * factor for v in (largest.loss_low, largest.loss_high)
         )
-        on = "each rank" if ledger.row.get("ranks") in (1, 2) else "most ranks"
-        part = f"{WORDS[name].format(on)}, {with_interval(largest.loss * factor, low, high, unit)}"
-        sure = largest.claimed < SIGNIFICANT
-        level = CLEAR if sure else OPEN
-        reached = ideal.value / (whole.value - largest.loss)
-        text += f"; the largest loss is {part}: without it the first epoch would reach "
-        text += f"{whole_percent(reached)} of the ideal"
-        unsure = "; not confirmed by these repeats"
-        text += _cause(results, ledger, later, name, largest) if sure else unsure
+        state = CLEAR if largest.claimed < SIGNIFICANT else OPEN
+        text = f"{where} the largest loss of the first epoch is {WORDS[name]}, "
+        text += with_interval(largest.loss * factor, low, high, unit)
+        unsure = "; not confirmed: the repeats leave it open"
+        text += _cause(results, ledger, later, name, largest) if state == CLEAR else unsure
     evidence = {
         "experiment": results.name,
         "table": FirstEpochRow.TABLE,
@@ -109,7 +103,7 @@ def _finding(results: ExperimentResults, ledger: Ledger, later: Ledger | None) -
     }
     said = marked(ledger.row["source"], f"{text}.")
     claims = (_claim(results, ledger, name),)
-    return Finding(results.name, RULE, level, said, evidence, claims=claims)
+    return Finding(results.name, RULE, state, said, evidence, claims=claims)
 
 
 def _cause(
@@ -119,30 +113,18 @@ def _cause(
     if name != INPUT:
         return ""
     own = later.parts.get(INPUT) if later else None
-    if later is None or own is None or later.ideal is None or ledger.ideal is None:
-        return "; no cause is named, because no later epochs show what the work without files takes"
     point = parameters_at(results.entry, ledger.row)
-    if kept := next((key for key, value in KEPT.items() if point.get(key) == value), None):
-        return (
-            f"; no cause is named: with {kept} {point[kept]} later epochs do not decode again, so "
-            "the node's own work in the first one is not known"
-        )
-    factor, unit = scale_of(ledger)
-    if ledger.ideal.value < FROM_FILES * later.ideal.value:
-        return (
-            "; no cause is named: at the reference the first epoch takes "
-            f"{number(ledger.ideal.value * factor)} {unit} and later ones "
-            f"{number(later.ideal.value * factor)} {unit}, so its files may have been in memory"
-        )
-    most = own.value if own.high is None else max(own.high, own.value)
-    least = largest.loss_low if largest.loss_low is not None else largest.loss
-    if least is None or most > OWN_WORK * least:
-        return (
-            f"; no cause is named: reading takes {number(own.value * factor)} {unit} of later "
-            "epochs too, so the node's own work, or files that do not stay in its memory, may be it"
-        )
-    return (
-        "; it is the files (the file system, or the way to it): each rank by itself reads that "
-        "much longer, no rank waits for another meanwhile, and later epochs, which make the same "
-        f"batches from memory, take {number(own.value * factor)} {unit} for it in all"
-    )
+    kept = next((key for key, value in KEPT.items() if point.get(key) == value), None)
+    why = ""
+    if later is None or own is None or later.ideal is None or ledger.ideal is None:
+        why = "no later epochs show reading from memory"
+    elif kept:
+        why = f"with {kept} {point[kept]} later epochs do not decode again"
+    elif ledger.ideal.value < FROM_FILES * later.ideal.value:
+        why = "the reference may have read from memory"
+    else:
+        most = own.value if own.high is None else max(own.high, own.value)
+        least = largest.loss_low if largest.loss_low is not None else largest.loss
+        if least is None or most > OWN_WORK * least:
+            why = "later epochs read long too"
+    return f"; the cause is open: {why}" if why else ": it is the files"
