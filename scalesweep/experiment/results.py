@@ -19,6 +19,7 @@ from scalesweep.core.plan_format import PlanExperiment, PlanRun, parameter_of, t
 from scalesweep.core.status import Status
 from scalesweep.experiment.measure import Measure, measures_of
 from scalesweep.table.declared import Declared, rows_of
+from scalesweep.tables.comparisons import EFFICIENCY, Comparison
 
 Row = dict[str, Any]
 Key = tuple[Any, ...]
@@ -211,8 +212,23 @@ class ExperimentResults:
         return [dict(zip(map(str, kept), row, strict=True)) for row in zip(*values, strict=True)]
 
     def of(self, kind: type[Declared]) -> list[Declared]:
-        """Rows of a declared table; empty when there is none."""
-        return rows_of(kind, self.rows(kind.TABLE), self.axes)
+        """Rows of a declared table, read once; empty when there is none."""
+        if kind not in self._declared:
+            self._declared[kind] = rows_of(kind, self.rows(kind.TABLE), self.axes)
+        return self._declared[kind]
+
+    @cached_property
+    def shares(self) -> dict[tuple[Key, str | None, str, str], Comparison]:
+        """The efficiencies among the comparisons, by point, source, metric and phase."""
+        return {
+            (self.key(row.point), row.source, row.metric, row.phase): row
+            for row in self.of(Comparison)
+            if row.quantity == EFFICIENCY
+        }
+
+    @cached_property
+    def _declared(self) -> dict[type, list[Any]]:
+        return {}
 
     def key(self, point: Mapping[str, Any], names: Iterable[str] | None = None) -> Key:
         """Values of the independent parameters (or of ``names``) of a point or table row."""

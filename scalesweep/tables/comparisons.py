@@ -251,7 +251,6 @@ def _row(
 ) -> Comparison:
     """A row on a ratio of two points, or on one of many pairs of points."""
     top, bottom = points
-    leaders = fold_axes(data.experiment)[0]
     about: dict[str, Any] = {"against": REFERENCE, "quantity": RATIO}
     if top is not None and bottom is not None:
         about |= {
@@ -260,7 +259,7 @@ def _row(
             "n": data.repeats(top, measure).size, "base_n": data.repeats(bottom, measure).size,
         }  # fmt: skip
     return Comparison(
-        point={name: None if top is None else top.values[name] for name in leaders},
+        point={name: None if top is None else top.values[name] for name in data.leaders},
         experiment=data.experiment["name"], question=question, parameter=", ".join(names),
         metric=measure[0], phase=measure[1], better=data.quantities[measure[0]].better,
         ratio=Estimate.of(*ratio[:3]) if math.isfinite(ratio.value) else None,
@@ -279,13 +278,18 @@ class _Study:
     def __init__(self, data: ExperimentData, points: Sequence[Point]) -> None:
         self.data, self.points = data, points
         self.experiment = data.experiment
-        self.leaders = fold_axes(self.experiment)[0]
+        self.leaders = data.leaders
         self.main = main_measures(data)
         self.workload = [name for name in self.leaders if self._says(name, "workload")]
-        self.unfinished = {
+        cut = {
             canonical_json({name: run["point"][name] for name in data.axes})
             for run in self.experiment["runs"]
             if run["status"] == Status.UNFINISHED
+        }
+        self.unfinished = {id(p) for p in points if cut and canonical_json(p.values) in cut}
+        # Whose input cannot be learned from.
+        self.dummy = {
+            id(p) for p in points if parameters_at(self.experiment, p.values).get(INPUT) in DUMMY
         }
 
     def _says(self, name: str, what: str) -> Any:
@@ -293,7 +297,7 @@ class _Study:
 
     def learns(self, point: Point) -> bool:
         """Whether the input of a point can be learned from."""
-        return parameters_at(self.experiment, point.values).get(INPUT) not in DUMMY
+        return id(point) not in self.dummy
 
     def groups(self) -> Iterator[tuple[Group, Measure]]:
         """All groups of points that compare, each with what is compared."""
@@ -369,7 +373,7 @@ class _Study:
 
     def _cut(self, point: Point) -> bool:
         """Whether runs of a point were cut or aborted."""
-        return canonical_json(point.values) in self.unfinished
+        return id(point) in self.unfinished
 
     def _inputs(self) -> Iterator[tuple[Group, Measure]]:
         """What reading costs: epochs with an input over those with dummy input."""

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from scalesweep.analysis.blocks import Errors, Layout, layouts, start_seconds
-from scalesweep.analysis.factors import series_parameters
+from scalesweep.analysis.factors import fold_axes, series_parameters
 from scalesweep.analysis.metrics import (
     EPOCH_METRICS,
     EPOCH_PHASES,
@@ -243,6 +243,11 @@ class ExperimentData:
             return None
         stated = self._stated[int(point.rows[0])].get(measure[0])
         return None if stated is None else Stated(float(values[0]), *stated)
+
+    @cached_property
+    def leaders(self) -> list[str]:
+        """Independent varying parameters."""
+        return fold_axes(self.experiment)[0]
 
     @cached_property
     def series_names(self) -> list[str]:

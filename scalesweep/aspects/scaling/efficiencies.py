@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from scalesweep.core.formatting import percent
 from scalesweep.experiment.results import ExperimentResults, Row, Series
 from scalesweep.findings.base import CLEAR, DISAGREE, OPEN, Claim, Finding, claim_of
-from scalesweep.tables.comparisons import EFFICIENCY, Comparison
 
 # From this on an efficiency is no result to go by: published tables have such rows where the base
 # and the larger scale were not measured alike. Caches alone make of strong scaling 1.1 or 1.2.
@@ -84,17 +83,11 @@ def efficiencies(results: ExperimentResults, series: Series, phase: str) -> list
     measure = results.scaled_measure
     if measure is None:
         return []
-    rows = {
-        results.key(row.point): row
-        for row in results.of(Comparison)
-        if row.quantity == EFFICIENCY and (row.metric, row.phase) == (measure.metric, phase)
-        and row.source == series.rows[0]["source"]
-    }  # fmt: skip
     apart = _apart(results, measure.metric)
     before, jump = 1.0, False
     points = []
     for row in series.rows[1:]:
-        known = rows.get(results.key(row))
+        known = results.shares.get((results.key(row), row["source"], measure.metric, phase))
         if known is None or known.ratio is None:
             continue
         value, low, high = known.ratio.value, known.ratio.low, known.ratio.high
