@@ -97,12 +97,8 @@ class Comparison(DeclaredRow, table="comparisons"):
     lacking: str | None = column(
         "planned values of the group without a result", if_known=True, default=None
     )
-    pairs: int | None = column(
-        "pairs of points that are otherwise equal", "1", if_known=True, default=None
-    )
-    statistic: str | None = column(
-        "mean (geometric) or median of them", if_known=True, default=None
-    )
+    pairs: int | None = column("pairs of points that are otherwise equal", "1", default=None)
+    statistic: str | None = column("mean (geometric) or median of them", default=None)
     least: float | None = column("the lowest ratio of a pair", "1", if_known=True, default=None)
     most: float | None = column("the highest ratio of a pair", "1", if_known=True, default=None)
     higher: int | None = column("pairs whose ratio is above 1", "1", if_known=True, default=None)
