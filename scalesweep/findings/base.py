@@ -7,10 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from scalesweep.analysis.metrics import column
 from scalesweep.analysis.multiple import OTHERS
 from scalesweep.core.formatting import finite, percent, plain, scaled_unit, with_interval
-from scalesweep.experiment.measure import Measure
 from scalesweep.experiment.results import ExperimentResults, Key, Row
 from scalesweep.table.declared import DeclaredRow
 from scalesweep.table.declared import Estimate as TableEstimate
@@ -193,24 +191,6 @@ def one_source(results: ExperimentResults) -> list[Row]:
 def point_key(results: ExperimentResults, row: Row) -> Key:
     """Point and source of a row."""
     return (*results.key(row, results.axes), row["source"])
-
-
-def why_unconfirmed(why: str) -> str:
-    """What a sentence says of a ratio without an interval (``analysis.stats.without_interval``)."""
-    return {
-        "one repeat": "a side has one repeat",
-        "identical repeats": "the repeats of a side are identical, so their scatter is unknown",
-    }.get(why, "there is no interval")
-
-
-def from_single_runs(*alone: bool) -> str:
-    """What a number without an interval is taken from, by whether each side is a single run."""
-    return "from single runs" if all(alone) else "with a single run on one side"
-
-
-def columns_of(measure: Measure, phase: str) -> list[str]:
-    """Columns of a metric's mean and interval."""
-    return [column(measure.metric, stat, phase) for stat in ("mean", "low", "high")]
 
 
 def marked(source: Any, text: str, capital: bool = True) -> str:

@@ -1,0 +1,45 @@
+"""Sentences are short, make one claim and state only numbers that they have as data."""
+
+import re
+from pathlib import Path
+from string import Formatter
+
+import pytest
+
+from scalesweep.analysis.table_io import read_table
+from scalesweep.aspects.find import find, rules
+from scalesweep.core.plan_format import read_plan
+from scalesweep.experiment.load import load_results
+from scalesweep.findings.base import STATES
+from scalesweep.report.export_tables import write_all
+from tests.fakes.results import make_results
+
+MOST = 25
+# Rules that have templates, as all are to have.
+TOLD = [rule for rule in rules().values() if rule.says]
+
+
+@pytest.mark.parametrize("rule", TOLD, ids=lambda rule: rule.name)
+def test_a_template_is_short_and_has_no_number_of_its_own(rule: object) -> None:
+    for state, template in rule.says.items():  # type: ignore[attr-defined]
+        literal = " ".join(text for text, *_ in Formatter().parse(template))
+        assert state in STATES and template.endswith(".")
+        assert len(template.split()) <= MOST
+        assert not re.search(r"\d|not confirmed|\bwhere\b", literal), template
+
+
+@pytest.mark.slow
+def test_sentences_of_made_campaigns_are_short_and_their_numbers_are_data(tmp_path: Path) -> None:
+    make_results(tmp_path)
+    plan = read_plan(tmp_path / "plan.json")
+    runs = tmp_path / "runs" / "daint-like"
+    write_all(read_table(tmp_path / "summary.parquet"), plan, runs, tmp_path / "tables")
+    named = {rule.name for rule in TOLD}
+    seen = set()
+    for entry in plan["experiments"]:
+        for finding in find(load_results(entry, tmp_path / "tables")):
+            if finding.rule in named:
+                seen.add(finding.rule)
+                assert len(finding.sentence.split()) <= MOST, finding.sentence
+                assert finding.numbers or finding.rule in ("settings", "main metric")
+    assert {"verdict", "best", "cache", "coverage"} <= seen
