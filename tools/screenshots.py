@@ -42,6 +42,7 @@ def main() -> int:
             page.goto(args.report.resolve().as_uri())
             page.screenshot(path=args.out / f"{name}.png")
             if name == "report":
+                page.eval_on_selector_all("details", "all => all.forEach(d => { d.open = true })")
                 parts = {"explore": "[data-chart]", "table": '[data-table$="points"]'}
                 for part, selector in parts.items():
                     element = page.locator(selector).first

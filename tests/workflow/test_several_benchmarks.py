@@ -29,7 +29,7 @@ def test_two_benchmarks_are_compared_in_one_report(project: Project) -> None:
     assert (results / "figures" / "both" / "ratio-benchmark-later.svg").is_file()
 
     page = (results / "report.html").read_text()
-    assert "<b>toy</b> (version 1), <b>toy_fast</b> (version 1)" in page
+    assert "<b>toy</b>, version 1; <b>toy_fast</b>, version 1" in page
     assert "toy and toy_fast ran with other values of parameters that they share: threads" in page
     assert "toy_fast over toy (benchmark)" in page
 
