@@ -105,12 +105,6 @@ class Staging:
         return None
 
 
-def is_staged(campaign: Campaign, experiment: Experiment, point: Mapping[str, Any]) -> bool:
-    """Whether the files that a run of a point reads are all there, or it reads none."""
-    folder = data_folder(campaign, experiment.benchmark, point)
-    return folder is None or _are_there(folder, _files(experiment, point))
-
-
 def _files(experiment: Experiment, point: Mapping[str, Any]) -> Mapping[str, int]:
     data = experiment.benchmark.data
     return {} if data is None else data.needed(point)

@@ -8,8 +8,7 @@ import pytest
 
 from scalesweep.config.campaign import Campaign, load_campaign
 from scalesweep.core.errors import UserError
-from scalesweep.jobs.dataset_staging import Staging, is_staged
-from scalesweep.jobs.run_spec import data_folder
+from scalesweep.jobs.dataset_staging import Staging
 
 TEXT = """\
 campaign: c
@@ -55,17 +54,3 @@ def test_later_runs_add_files_to_those_of_earlier_ones(campaign: Campaign) -> No
         assert words[words.index("--train") + 1] == count
     with pytest.raises(UserError, match="staged-train16-valid0: no pending run reads"):
         staging.command(folder, "train16-valid0", 2)
-
-
-def test_whether_files_are_there(campaign: Campaign) -> None:
-    (one,) = campaign.experiments
-    run = next(run for run in one.runs if run.point["ranks"] == 2)
-    folder = data_folder(campaign, one.benchmark, run.point)
-    assert folder is not None and not is_staged(campaign, one, run.point)
-    (Path(folder) / "train").mkdir(parents=True)
-    for number in range(8):
-        assert not is_staged(campaign, one, run.point)
-        (Path(folder) / "train" / f"part-{number:06}.tfrecord").touch()
-    # Its eight files are there; those of twice the ranks are not.
-    assert is_staged(campaign, one, run.point)
-    assert not is_staged(campaign, one, {**run.point, "ranks": 4})
