@@ -107,7 +107,8 @@ def test_what_follows_from_other_columns_tells_no_points_apart(tmp_path: Path) -
     assert pairs.loc[("mbs", "2")].tolist() == pytest.approx([9, 2])
     assert {(row["dp"], row["gradacc"]) for row in results.points} >= {(8, 32), (32, 4)}
     (medians,) = [finding for finding in find(results) if finding.rule == "medians"]
-    assert medians.sentence == "Imported: Median over 6 series: 0.922 times the each at 4 nodes."
+    assert medians.sentence == "Median over 6 series of each at nodes 4, over 1: 0.9216 times."
+    assert medians.flags == ("imported",)
 
 
 def test_rows_that_contradict_what_follows_are_refused(tmp_path: Path) -> None:
