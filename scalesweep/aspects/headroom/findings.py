@@ -55,7 +55,7 @@ def _finding(results: ExperimentResults, rows: Sequence[Headroom]) -> Finding:
         results.name,
         INPUT if row.resource == TRAINING else RULE,
         ATTENTION if above else NOTE,
-        subject=row.resource,
+        subject=row.resource.capitalize(),
         words={
             "at": at + (f", {PHASES[row.phase]}" if row.phase != "run" else ""),
             "where": row.where or "",

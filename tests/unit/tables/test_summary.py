@@ -10,10 +10,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from scalesweep.analysis.arrays import Arrays
 from scalesweep.analysis.metrics import QUANTITIES, column, quantities_of, split_column
 from scalesweep.analysis.step_account import StepAccount
-from scalesweep.compute.program_output import BadResultError, check_finite
 from scalesweep.core.errors import UserError
 from scalesweep.core.rank_columns import by_column
 from scalesweep.tables import summary
@@ -373,24 +371,6 @@ def test_a_run_that_cannot_be_summarised_takes_no_other_with_it(tmp_path: Path, 
     assert why in broken["b"] and "\n" not in broken["b"]
     with pytest.raises(UserError, match=r"^b: "):
         summary.build_summary(paths)
-
-
-def test_archives_are_bounded_before_anything_is_inflated(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "samples.npz").write_bytes(b"")
-    arrays = {f"a{i}": np.zeros(1000) for i in range(4)}
-    for limit, value, why in (
-        ("MAX_MEMBERS", 3, "it holds 4 arrays, at most 3 are read"),
-        ("MAX_ARCHIVE", 30_000, "it holds 32,512 bytes, at most 30,000 are read"),
-    ):
-        np.savez_compressed(tmp_path / "samples.npz", **arrays)
-        with monkeypatch.context() as patch:
-            patch.setattr(f"scalesweep.core.npy.{limit}", value)
-            with pytest.raises(BadResultError, match=why):
-                check_finite(tmp_path / "samples.npz")
-            with pytest.raises(ValueError, match=why):
-                Arrays((tmp_path / "samples.npz").read_bytes())
 
 
 @pytest.mark.parametrize(
