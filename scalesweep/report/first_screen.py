@@ -274,7 +274,7 @@ def next_step(
         text = "separate communication from computation: steps on GPUs have no time stamps"
         return Next(text, f"{again} --config profile=noexchange")
     advised = [Next(finding.next) for finding in sentences_of(findings) if finding.next]
-    return _measure(results, reaches, facts) or next(iter(advised), None)
+    return _measure(results, findings, reaches, facts) or next(iter(advised), None)
 
 
 def _act(findings: Sequence[Finding], term: str) -> str | None:
@@ -284,10 +284,17 @@ def _act(findings: Sequence[Finding], term: str) -> str | None:
 
 
 def _measure(
-    results: ExperimentResults, reaches: Sequence[Reach], facts: Mapping[str, RunFacts]
+    results: ExperimentResults,
+    findings: Sequence[Finding],
+    reaches: Sequence[Reach],
+    facts: Mapping[str, RunFacts],
 ) -> Next | None:
     """What to measure: what decides an open scale, a larger scale, or repeats of single runs."""
     undecided = [r for r in reaches if r.share is not None and not _decided(r, results.target)]
+    load = [finding for finding in findings if finding.rule == LOAD and finding.numbers]
+    if undecided and load:
+        many = counted(int(load[0].numbers[0].value or 0), "run")
+        return Next(f"repeat on a quiet machine: other processes disturbed {many}")
     if undecided:
         return _deciding(results, undecided, facts)
     if reaches and all(reach.beyond is None for reach in reaches):

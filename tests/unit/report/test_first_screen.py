@@ -10,7 +10,8 @@ import pytest
 from scalesweep.aspects.find import find
 from scalesweep.core.plan_format import read_plan
 from scalesweep.experiment.load import load_results
-from scalesweep.report.first_screen import MOST_SENTENCES, first_screen
+from scalesweep.findings.base import ATTENTION, Finding, number_of
+from scalesweep.report.first_screen import LOAD, MOST_SENTENCES, first_screen
 from scalesweep.report.step_bars import farthest_series, main_loss, step_bars
 from tests.acceptance.faults import Program, always
 from tests.fakes.planted_steps import planted_study
@@ -62,6 +63,16 @@ def test_what_can_be_copied_has_its_cost(tmp_path: Path) -> None:
     then = screen(tmp_path, Fake("e", WEAK, "weak", repeats=5))["next"]
     assert then.code == "experiments:\n  e:\n    axes:\n      ranks: [1, 2, 4, 8]"
     assert then.cost == "5 runs"
+
+
+def test_disturbed_runs_are_repeated_before_more_repeats_are_asked_for(tmp_path: Path) -> None:
+    make_results(tmp_path, [Fake("e", WEAK, "weak", repeats=1, speed=slower(0.5))])
+    plan = read_plan(tmp_path / "plan.json")
+    study = load_results(plan["experiments"][0], tmp_path / "tables")
+    load = Finding("e", LOAD, ATTENTION, numbers=(number_of("disturbed runs", 2, "1"),))
+    then = first_screen(plan, study, [*find(study), load], [], {}, NOTHING)
+    assert then["disturbed"] == 2
+    assert then["next"].text == "repeat on a quiet machine: other processes disturbed 2 runs"
 
 
 def test_runs_that_failed_alike_are_told_once(tmp_path: Path) -> None:
