@@ -221,7 +221,8 @@ def figure_of(
     for start in begin:
         names = [name for name in there if name.startswith(start)]
         if names:
-            return next((name for name in names if name.rpartition("-")[2] in phases), names[0])
+            later = [name for name in names if not name.endswith("-init")] or names
+            return next((name for name in names if name.rpartition("-")[2] in phases), later[0])
     return None
 
 
