@@ -1,4 +1,4 @@
-"""What an aspect shows of an experiment on the page: a heading, sentences, figures and a table."""
+"""What an aspect shows of an experiment on the page: a heading, sentences and a table."""
 
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
@@ -9,17 +9,14 @@ from scalesweep.tables.provenance import RunFacts
 
 
 class Section(NamedTuple):
-    """A section; it is shown where it has a figure or a table.
+    """A section; it is shown if it has a table.
 
-    ``figures``: how the names begin of those that it shows. ``table`` takes the results and how
-    many rows the page has room for, and returns None where there is none. ``of_runs``: sentences
-    on how runs were measured, by facts of them; they are shown without figure and table too.
-    ``leads``: it answers what such an experiment is for, and stands before its general figures.
+    ``table`` takes the results and how many rows the page has room for, and returns None if there
+    is none. ``of_runs``: sentences on how runs were measured, by facts of them; they are shown
+    without a table too.
     """
 
     title: str
-    figures: tuple[str, ...]
     table: Callable[[ExperimentResults, int], Table | None]
     notes: Callable[[ExperimentResults], list[str]]
     of_runs: Callable[[ExperimentResults, Mapping[str, RunFacts]], list[str]] | None = None
-    leads: bool = False

@@ -75,7 +75,6 @@ def _ends(values: Sequence[float]) -> list[float]:
 
 SECTION = Section(
     "Energy",
-    ("energy-", "power-"),
     table=lambda *_: None,
     notes=lambda _results: [],
     of_runs=energy_lines,

@@ -54,4 +54,4 @@ def _share(row: Headroom) -> str:
     return "–" if row.share is None else percent(row.share.value, row.share.low, row.share.high)
 
 
-SECTION = Section("Headroom", ("headroom",), headroom_table, lambda _results: [_NOTE])
+SECTION = Section("Headroom", headroom_table, lambda _results: [_NOTE])

@@ -103,4 +103,4 @@ _SCALING = {
     "model": "The model grows with the ranks.",
     "none": "What is held over the scales is not stated.",
 }
-SECTION = Section("Layouts", ("layouts-",), layout_table, _notes, leads=True)
+SECTION = Section("Layouts", layout_table, _notes)

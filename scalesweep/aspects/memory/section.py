@@ -61,4 +61,4 @@ def _outcome(row: Row) -> Cell:
     return Cell(row[_ROW].outcome or "–", bad=row[_ROW].called == WRONG)
 
 
-SECTION = Section("Memory", ("memory",), memory_table, lambda _results: [_NOTE])
+SECTION = Section("Memory", memory_table, lambda _results: [_NOTE])

@@ -101,4 +101,4 @@ def _notes(results: ExperimentResults) -> list[str]:
     return notes
 
 
-SECTION = Section("Mesh", ("mesh",), mesh_table, _notes)
+SECTION = Section("Mesh", mesh_table, _notes)

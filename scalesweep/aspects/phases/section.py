@@ -14,4 +14,4 @@ def phase_table(results: ExperimentResults, limit: int) -> Table | None:
     return table_by_kind(results, limit, "phase", "seconds", " [s]", with_interval)
 
 
-SECTION = Section("Phases", ("phases-",), phase_table, lambda _results: [_NOTE])
+SECTION = Section("Phases", phase_table, lambda _results: [_NOTE])

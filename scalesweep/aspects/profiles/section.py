@@ -30,4 +30,4 @@ def _notes(results: ExperimentResults) -> list[str]:
     ]
 
 
-SECTION = Section("Parts", ("parts-", "functions-"), part_table, _notes)
+SECTION = Section("Parts", part_table, _notes)

@@ -54,4 +54,4 @@ def _estimate(value: Estimate | None, words: Callable[..., str]) -> str:
     return "–" if value is None else words(value.value, value.low, value.high)
 
 
-SECTION = Section("Layers", ("roofline",), layer_table, lambda _results: [_NOTE])
+SECTION = Section("Layers", layer_table, lambda _results: [_NOTE])

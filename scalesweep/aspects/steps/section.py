@@ -92,4 +92,4 @@ def _stalls(spread: Spread) -> str:
     return f"{text} (step{'s' if len(places) > 1 else ''} {where})"
 
 
-SECTION = Section("Steps", ("steps",), steps_table, lambda _results: [_NOTE])
+SECTION = Section("Steps", steps_table, lambda _results: [_NOTE])

@@ -68,4 +68,4 @@ def _reached(row: Row) -> Cell:
 _REACHED = Column("Reached", _reached, "reached")
 
 
-SECTION = Section("Accuracy", ("accuracy-",), accuracy_table, _accuracy_notes)
+SECTION = Section("Accuracy", accuracy_table, _accuracy_notes)

@@ -105,4 +105,4 @@ def _notes(results: ExperimentResults) -> list[str]:
     return lines
 
 
-SECTION = Section("Utilisation", (), utilisation_table, _notes)
+SECTION = Section("Utilisation", utilisation_table, _notes)

@@ -49,4 +49,4 @@ def _detected(row: Row) -> Cell:
     return Cell(text, bool(late or row["unsteady"]))
 
 
-SECTION = Section("Warm-up", ("warm-up",), warm_up_table, lambda _results: [_NOTE])
+SECTION = Section("Warm-up", warm_up_table, lambda _results: [_NOTE])
