@@ -292,7 +292,8 @@ def _measure(
     """What to measure: what decides an open scale, a larger scale, or repeats of single runs."""
     undecided = [r for r in reaches if r.share is not None and not _decided(r, results.target)]
     load = [finding for finding in findings if finding.rule == LOAD and finding.numbers]
-    if undecided and load:
+    unsure = any(finding.rule == LOSS and finding.state == OPEN for finding in findings)
+    if load and (undecided or unsure):
         many = counted(int(load[0].numbers[0].value or 0), "run")
         return Next(f"repeat on a quiet machine: other processes disturbed {many}")
     if undecided:
