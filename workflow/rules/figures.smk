@@ -54,7 +54,7 @@ if SWEEP.together:
             f"{RESULTS}/logs/figures.log",
         params:
             script=f"{SCRIPT}/figures.py",
-            results=RESULTS,
+            results=lambda wildcards: RESULTS,
             experiments=SWEEP.together,
         message:
             f"Drawing figures of {len(SWEEP.together)} experiments"

@@ -62,7 +62,7 @@ if SWEEP.together:
             f"{RESULTS}/logs/tables.log",
         params:
             script=f"{SCRIPT}/tables.py",
-            results=RESULTS,
+            results=lambda wildcards: RESULTS,
             runs=RUNS,
             experiments=SWEEP.together,
         message:
