@@ -123,6 +123,10 @@ def _run(parser: Parser) -> None:
         "--retry-unsupported", action="store_true",
         help="run the points again that this machine could not run",
     )  # fmt: skip
+    parser.add_argument(
+        "--again", metavar="WHAT",
+        help="set records aside and measure again: 'disturbed' runs, or those of an experiment",
+    )  # fmt: skip
 
 
 def _cancel(parser: Parser) -> None:

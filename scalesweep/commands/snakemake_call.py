@@ -33,6 +33,11 @@ def run(args: argparse.Namespace) -> NoReturn:
     """Call Snakemake, once the Slurm jobs of earlier calls are over; for a run again as long as
     what was measured asks for more runs. Exits with 1 if any run failed in any call."""
     words = words_of(args)
+    if getattr(args, "again", None):
+        from scalesweep.commands.measure_again import measure_again
+        from scalesweep.smk.campaign_args import open_plan
+
+        print(measure_again(open_plan(args).campaign, args.again, args.dry_run), file=sys.stderr)
     if args.command != "run" or args.dry_run or _names_another(args.snakemake):
         print(f"+ {shlex.join(words)}", file=sys.stderr, flush=True)
         os.execv(sys.executable, [sys.executable, "-m", *words])

@@ -272,9 +272,9 @@ def next_step(
         return Next(act)
     if results.entry.get("noexchange") and not series:
         text = "separate communication from computation: steps on GPUs have no time stamps"
-        return Next(text, f"{again} --config profile=noexchange")
+        return Next(text, f"{again} --profiler noexchange")
     advised = [Next(finding.next) for finding in sentences_of(findings) if finding.next]
-    return _measure(results, findings, reaches, facts) or next(iter(advised), None)
+    return _measure(results, findings, reaches, facts, again) or next(iter(advised), None)
 
 
 def _act(findings: Sequence[Finding], term: str) -> str | None:
@@ -288,14 +288,16 @@ def _measure(
     findings: Sequence[Finding],
     reaches: Sequence[Reach],
     facts: Mapping[str, RunFacts],
+    again: str,
 ) -> Next | None:
     """What to measure: what decides an open scale, a larger scale, or repeats of single runs."""
     undecided = [r for r in reaches if r.share is not None and not _decided(r, results.target)]
     load = [finding for finding in findings if finding.rule == LOAD and finding.numbers]
     unsure = any(finding.rule == LOSS and finding.state == OPEN for finding in findings)
     if load and (undecided or unsure):
-        many = counted(int(load[0].numbers[0].value or 0), "run")
-        return Next(f"repeat on a quiet machine: other processes disturbed {many}")
+        runs = int(load[0].numbers[0].value or 0)
+        text = f"repeat on a quiet machine: other processes disturbed {counted(runs, 'run')}"
+        return Next(text, f"{again} --again disturbed", _cost(results, facts, runs))
     if undecided:
         return _deciding(results, undecided, facts)
     if reaches and all(reach.beyond is None for reach in reaches):

@@ -22,15 +22,20 @@ def set_aside(
     All stay in the folder under other names: nothing is lost, and the run is pending again.
     ``job``: what failure.json is to say of the Slurm job.
     """
-    for name in (RECORD, SAMPLES, POWER):
-        with contextlib.suppress(FileNotFoundError):
-            (folder / name).replace(_free(folder / f"{name}{BROKEN}", folder / name))
+    take_away(folder)
     failure = {
         "schema": 1, "run_id": folder.name, "cause": cause, "detail": why,
         "exit_code": None, "signal": None, "attempt": 0, "started": None, "ended": None,
         "last_lines": [], **(job or {}),
     }  # fmt: skip
     write_atomic(folder / FAILURE, json.dumps(failure, indent=1) + "\n")
+
+
+def take_away(folder: Path) -> None:
+    """Rename a run's record and its files within their folder: the run is pending again."""
+    for name in (RECORD, SAMPLES, POWER):
+        with contextlib.suppress(FileNotFoundError):
+            (folder / name).replace(_free(folder / f"{name}{BROKEN}", folder / name))
 
 
 def _free(target: Path, source: Path) -> Path:

@@ -61,6 +61,20 @@ def test_lost_figures_and_tables_are_made_again(finished: Project) -> None:
     assert finished.records() == before
 
 
+def test_runs_are_measured_again_by_the_users_wish_only(finished: Project) -> None:
+    before = finished.records()
+    said = finished.scalesweep("run", "c.yaml", "--again", "nothing")
+    assert said.returncode == 1 and "--again: 'nothing' is no experiment" in said.stderr
+    assert "allowed: disturbed, scaling" in said.stderr and finished.records() == before
+    dry = finished.scalesweep("run", "c.yaml", "--again", "scaling", "-n")
+    assert "4 finished runs to be measured again" in dry.stderr and finished.records() == before
+    again = finished.scalesweep("run", "c.yaml", "--again", "scaling")
+    assert again.returncode == 0, again.stderr
+    assert finished.records().keys() == before.keys()
+    aside = [*finished.path.glob("results/runs/*/*/record.json.broken")]
+    assert len(aside) == len([*finished.path.glob("results/runs/*/*/attempt-2")]) == 4
+
+
 def test_failure_is_data(project: Project) -> None:
     project.write("c.yaml", FAILING)
     first = project.snakemake("--configfile", "c.yaml")
