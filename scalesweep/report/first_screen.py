@@ -22,7 +22,7 @@ MOST_FAILURES = 4
 VERDICT, LOSS, LOAD = "verdict", "largest loss", "other load"
 _ELSEWHERE = frozenset({LOAD, "coverage"})
 _BEST = ("best layout", "best", "best value", "threads")
-_FIRST = (VERDICT, *_BEST, LOSS)
+_FIRST = (VERDICT, *_BEST, LOSS, "causes")
 # What is sure comes first.
 _ORDER: Mapping[str, int] = {CLEAR: 0, ATTENTION: 1, OPEN: 2, NOTE: 3}
 # How the figure begins that answers an experiment's question, the plainest first.

@@ -113,8 +113,8 @@ def _at(results: ExperimentResults, row: CauseRow) -> str:
 
 def _finding(results: ExperimentResults, row: CauseRow, text: str, contradicted: bool) -> Finding:
     reason = CONTRADICTED if contradicted else row.reason
-    text += f"; not confirmed: {reason}." if reason else "."
     evidence = declared_evidence(results, row, _COLUMNS)
     evidence |= {"cause": row.cause, "pattern": row.pattern, "ranks": row.step_ranks}
     level = OPEN if reason else CLEAR
-    return Finding(results.name, RULE, level, marked(row.source, text), evidence)
+    said = marked(row.source, f"{text}.")
+    return Finding(results.name, RULE, level, said, evidence, reason=reason)

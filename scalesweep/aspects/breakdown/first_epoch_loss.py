@@ -90,8 +90,7 @@ def _finding(results: ExperimentResults, ledger: Ledger, later: Ledger | None) -
         state = CLEAR if largest.claimed < SIGNIFICANT else OPEN
         text = f"{where} the largest loss of the first epoch is {WORDS[name]}, "
         text += with_interval(largest.loss * factor, low, high, unit)
-        unsure = "; not confirmed: the repeats leave it open"
-        text += _cause(results, ledger, later, name, largest) if state == CLEAR else unsure
+        text += _cause(results, ledger, later, name, largest) if state == CLEAR else ""
     evidence = {
         "experiment": results.name,
         "table": FirstEpochRow.TABLE,
@@ -103,7 +102,8 @@ def _finding(results: ExperimentResults, ledger: Ledger, later: Ledger | None) -
     }
     said = marked(ledger.row["source"], f"{text}.")
     claims = (_claim(results, ledger, name),)
-    return Finding(results.name, RULE, state, said, evidence, claims=claims)
+    reason = "the repeats leave it open" if state == OPEN else ""
+    return Finding(results.name, RULE, state, said, evidence, claims=claims, reason=reason)
 
 
 def _cause(

@@ -102,8 +102,9 @@ def _finding(results: ExperimentResults, ledger: Ledger) -> Finding | None:
         f"without it the {STEP_WORDS[ledger.form]} reaches {whole_percent(reached)} of the ideal"
     )
     doubt = _doubt(results, ledger, term, largest)
-    text += f"; not confirmed: {doubt}." if doubt else "."
-    return _loss_finding(results, ledger, OPEN if doubt else CLEAR, text, largest, term)
+    state = OPEN if doubt else CLEAR
+    finding = _loss_finding(results, ledger, state, f"{text}.", largest, term)
+    return replace(finding, reason=doubt)
 
 
 def _doubt(results: ExperimentResults, ledger: Ledger, term: str, largest: Term) -> str:

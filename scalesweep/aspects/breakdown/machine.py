@@ -112,11 +112,11 @@ def _matters(held: Held, ms: float) -> bool:
 
 
 def _level(low: float | None, high: float | None) -> tuple[str, str]:
-    """How firm it is that less than all is reached, and what is said where it is not."""
+    """How firm it is that less than all is reached, and why it is open."""
     if low is None or high is None:
-        return OPEN, "; not confirmed: without repeats of the runs and the probe it has no interval"
+        return OPEN, "without repeats of the runs and the probe it has no interval"
     if high >= 1:
-        return OPEN, "; not confirmed to be less than all of it by its interval"
+        return OPEN, "its interval includes all of it"
     return CLEAR, ""
 
 
@@ -135,9 +135,9 @@ def _computation(results: ExperimentResults, held: Held) -> list[Finding]:
     text = (
         f"{_where(results, held)}computation reaches {reached} of what the model's layers could on "
         f"this machine: a step computes for {number(term.own_ms)} ms, where "
-        f"{number(term.least_ms)} ms would do{why}"
+        f"{number(term.least_ms)} ms would do"
     )
-    return [_ceiling_finding(results, held, COMPUTATION, level, text, term)]
+    return [_ceiling_finding(results, held, COMPUTATION, level, text, term, why)]
 
 
 def _exchange(results: ExperimentResults, held: Held) -> list[Finding]:
@@ -155,9 +155,9 @@ def _exchange(results: ExperimentResults, held: Held) -> list[Finding]:
     text = (
         f"{_where(results, held)}the exchange moves {rate} {unit} of bus bandwidth, "
         f"{percent(reached.share, low, high)} of what this network gives to a message of "
-        f"{size_words(sent['message_bytes'])}{why}{words if level == CLEAR else ''}"
+        f"{size_words(sent['message_bytes'])}{words if level == CLEAR else ''}"
     )
-    finding = _ceiling_finding(results, held, EXCHANGE, level, text, reached)
+    finding = _ceiling_finding(results, held, EXCHANGE, level, text, reached, why)
     if level == CLEAR and cause:
         finding.evidence.update({"cause": cause, "do": advice})
     finding.evidence["table"] = "exchange"
@@ -199,13 +199,19 @@ def _reading(results: ExperimentResults, held: Held) -> list[Finding]:
     text = (
         f"{_where(results, held)}input takes {times} what the file system needs: "
         f"{'an' if step == 'epoch' else 'a'} {step} waits {number(term.own_ms)} ms for its "
-        f"batches, which are read in {number(term.least_ms)} ms{why}"
+        f"batches, which are read in {number(term.least_ms)} ms"
     )
-    return [_ceiling_finding(results, held, READING, level, text, term)]
+    return [_ceiling_finding(results, held, READING, level, text, term, why)]
 
 
 def _ceiling_finding(
-    results: ExperimentResults, held: Held, rule: str, level: str, text: str, reached: Reached
+    results: ExperimentResults,
+    held: Held,
+    rule: str,
+    level: str,
+    text: str,
+    reached: Reached,
+    reason: str = "",
 ) -> Finding:
     evidence = {
         "experiment": results.name,
@@ -222,4 +228,4 @@ def _ceiling_finding(
     p = share_p(reached.share, reached.low, reached.high, held.ledger.row.get("repeats"), 1.0)
     claims = (claim_of(p, rule, *results.key(held.row, results.axes), held.row["source"]),)
     text = marked(held.row["source"], f"{text}.")
-    return Finding(results.name, rule, level, text, evidence, claims=claims)
+    return Finding(results.name, rule, level, text, evidence, claims=claims, reason=reason)

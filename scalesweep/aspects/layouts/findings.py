@@ -51,14 +51,14 @@ def _best(results: ExperimentResults, row: BestLayout, silent: bool) -> Finding:
     if failures := failed_text(row):
         head += f" ({failures})"
     rivals = f"the {row.ran - 1:,} others" if row.ran > 2 else "the only other"
-    level = OPEN
+    level, reason = OPEN, ""
     if row.next_layout is None:
         text = f"{head}; no other of {counted(row.tried, 'layout')} ran"
         level = NOTE
     elif row.p is None:
         lead = f"{ahead_text(row)} ahead of" if row.ahead != 1 else "level with"
-        why = "one run each" if row.alone else "not every layout has two runs that differ"
-        text = f"{head}, {lead} the next ({row.next_layout}); {why}, not confirmed"
+        reason = "one run each" if row.alone else "not every layout has two runs that differ"
+        text = f"{head}, {lead} the next ({row.next_layout})"
     else:
         known = f"; {ahead_text(row)} ahead of the next ({row.next_layout})"
         if row.ahead_apart is not None and row.ahead is not None:
@@ -82,7 +82,7 @@ def _best(results: ExperimentResults, row: BestLayout, silent: bool) -> Finding:
     return Finding(
         results.name, BEST, SILENT if silent else level, marked(row.source, f"{text}."), evidence,
         tuple(numbers), claims,
-        marked(row.source, head),
+        marked(row.source, head), reason=reason,
     )  # fmt: skip
 
 

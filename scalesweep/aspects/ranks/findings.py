@@ -107,12 +107,9 @@ def _slow(results: ExperimentResults, straggler: Straggler, times: Times, more: 
     text += f", at {results.describe(times.row)}" if results.axes else ""
     text += f"; the same at {counted(more, 'other point')}" if more else ""
     victim = times.kind == STEP
+    reason = VICTIM if victim else ""  # whose step is long may be who waits in it
     if not straggler.sure:
-        text += (
-            "; one run, not confirmed" if straggler.runs == 1 else "; not confirmed by the interval"
-        )
-    elif victim:  # whose step is long may be who waits in it
-        text += f"; not confirmed: {VICTIM}"
+        reason = "one run" if straggler.runs == 1 else "the interval includes 1"
     numbers = {
         "ratio": straggler.ratio,
         "low": straggler.low,
@@ -121,7 +118,8 @@ def _slow(results: ExperimentResults, straggler: Straggler, times: Times, more: 
     }
     evidence = _evidence(results, times, numbers, **key)
     level = CLEAR if straggler.sure and not victim else OPEN
-    return Finding(results.name, RULE, level, marked(times.row["source"], f"{text}."), evidence)
+    said = marked(times.row["source"], f"{text}.")
+    return Finding(results.name, RULE, level, said, evidence, reason=reason)
 
 
 def _none(results: ExperimentResults, times: Times) -> Finding:

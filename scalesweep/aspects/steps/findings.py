@@ -97,11 +97,12 @@ def _drift_finding(
     results: ExperimentResults, spread: Spread, text: str, why: str, change: Number
 ) -> Finding:
     where = f"at {results.describe(spread.row)} " if results.axes else ""
-    said = f"{where}{text}{f'; not confirmed: {why}' if why else ''}."
+    said = f"{where}{text}."
     evidence = evidence_of(results, "steps", spread.row)
     evidence["numbers"] = {change.name: change.value}
     said = marked(spread.row["source"], said)
-    return Finding(results.name, RULE, OPEN if why else CLEAR, said, evidence, (change,))
+    state = OPEN if why else CLEAR
+    return Finding(results.name, RULE, state, said, evidence, (change,), reason=why)
 
 
 def _whose(ranks: Sequence[Spread], spread: Spread) -> str:

@@ -112,7 +112,7 @@ def test_a_cause_beside_a_rate_that_contradicts_it_is_open(tmp_path: Path, facto
     _, _, found = measured(tmp_path, faulty(compute=always(30, 1)), changed=change)
     assert not clear(found)
     causes = [one for one in found if one.rule == "causes"]
-    assert causes and all("contradict each other" in one.sentence for one in causes)
+    assert causes and all("contradict each other" in one.reason for one in causes)
 
 
 @pytest.mark.parametrize("factor", [1.05, 0.9, 1.25])

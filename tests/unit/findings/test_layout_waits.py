@@ -69,7 +69,7 @@ def test_what_a_single_delay_costs_is_open_where_ranks_meet_within_a_step(tmp_pa
         findings = shared(tmp_path / waits, program, waits, notes)[2]
         loss = loss_of(findings)
         assert loss.evidence["term"] == "stalls" and (loss.state == CLEAR) == clear
-        assert ("ranks wait for each other within a step" in loss.sentence) != clear
+        assert ("ranks wait for each other within a step" in loss.reason) != clear
         sure = [e for e in findings if e.rule == "causes" and e.state == CLEAR]
         assert bool(sure) == clear
 

@@ -201,14 +201,14 @@ def test_a_single_stall_is_clear_only_in_the_same_step_of_each_run(
     assert ledger.parts["stalls"].value == pytest.approx(50, abs=1)
     (cause,) = [one for one in found if one.rule == "causes"]
     assert (cause.state == CLEAR) == sure
-    assert ("may be noise" in cause.sentence) != sure
+    assert ("may be noise" in cause.reason) != sure
 
 
 OPEN: dict[str, tuple[dict[str, Any], str]] = {
     "side effects": (
         {"notes": {"spans": {"side_effects": ["PrintV2"]}}}, "PrintV2 in the step may shift",
     ),
-    "one run": ({"repeats": 1}, "not confirmed: one run"),
+    "one run": ({"repeats": 1}, "one run"),
     "not synchronous": ({"notes": {"mode": {"synchronous": False}}}, ""),
 }  # fmt: skip
 
@@ -218,7 +218,7 @@ def test_a_cause_is_open_for_a_reason(tmp_path: Path, row: str) -> None:
     more, words = OPEN[row]
     study, _, found = measured(tmp_path, faulty(input=always(40, 1)), **more)
     causes = [one for one in found if one.rule == "causes"]
-    assert all(one.state != CLEAR and words in one.sentence for one in causes)
+    assert all(one.state != CLEAR and words in one.reason for one in causes)
     assert bool(causes) == bool(words) and study.rows("steps")
 
 

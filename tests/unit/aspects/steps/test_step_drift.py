@@ -65,9 +65,8 @@ def test_one_run_or_another_curve_in_each_is_not_clear(tmp_path: Path, repeats: 
             arrays[name][first:] += 0.02
 
     found = told(find(planted_study(tmp_path, Program(), repeats=repeats, changed=later)))
-    why = "not confirmed: one run" if repeats == 1 else "not confirmed: "
     assert [one.state == CLEAR for one in found] == [False] * len(found)
-    assert repeats > 1 or why in found[0].sentence
+    assert repeats > 1 or found[0].reason == "one run"
 
 
 NOISES = {
