@@ -29,7 +29,7 @@ OF_TABLES = frozenset(
         *("epoch", "reached", "energy_runs", "runs", "seconds", "seconds_low", "seconds_high"),
         *("share", "share_low", "share_high", "energy", "energy_low", "energy_high", "host"),
         *("asked", "dropped", "factor"),
-        *("domain", "counted", "watts", "worst", "score", "standard", "stale"),
+        *("point_id", "domain", "counted", "watts", "worst", "score", "standard", "stale"),
         *("threads_per_core", "stated", "part", "base_ranks"),
         *("left_out", "others_share", "at_once", "models_per_minute"),
     )

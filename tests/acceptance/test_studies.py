@@ -8,7 +8,6 @@ import json
 import re
 from collections.abc import Callable
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -176,22 +175,11 @@ def test_networks_learn(ran: Project) -> None:
     }  # fmt: skip
 
 
-def test_tables_of_each_format_are_staged_once(ran: Project, tmp_path: Path) -> None:
+def test_tables_of_each_format_are_staged_once(ran: Project) -> None:
     files = sorted(path.name for path in ran.path.glob("data/nt3-*/*/part-*"))
     assert files == ["part-000000.csv"] * 4 + ["part-000000.parquet"] * 2
     again = ran.snakemake("-n", "--configfile", "c.yaml")
     assert "Nothing to be done" in again.stdout + again.stderr
-    # A table that is lost is made again before the runs that need it.
-    lost = [
-        *sorted(ran.path.glob("data/nt3-*/train/part-000000.csv"))[:1],
-        *ran.path.glob("results/runs/*/nt3-*/record.json"),
-    ]
-    for place, path in enumerate(lost):
-        path.rename(tmp_path / str(place))
-    planned = ran.snakemake("-n", "--configfile", "c.yaml")
-    for place, path in enumerate(lost):
-        (tmp_path / str(place)).rename(path)
-    assert "stage" in planned.stdout
 
 
 @pytest.mark.whole

@@ -123,7 +123,7 @@ def test_terms_add_up_to_the_step(cases):
         epochs = arrays["global_times"][1:].max(axis=1)
         assert account.elapsed == pytest.approx(epochs.sum() / len(epochs) / STEPS)
         terms = [account.input, account.compute, account.persistent, account.alternating]
-        terms += [account.transfer, account.barrier, account.between, account.mixed]
+        terms += [account.transfer, account.barrier, account.between]
         terms += [account.unattributed]
         assert sum(terms) == pytest.approx(account.elapsed)
 

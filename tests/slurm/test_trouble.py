@@ -7,21 +7,16 @@ import itertools
 import os
 import pwd
 import re
-import shutil
 import signal
-import subprocess
 import sys
-import sysconfig
-import tempfile
 from functools import partial
 from pathlib import Path
 
 import pytest
 
-from tests.conftest import ROOT
 from tests.slurm.cluster import Cluster, wait_until
 from tests.slurm.jobs import needs_slurm
-from tests.slurm.support import SNAKEMAKE, slurm_project
+from tests.slurm.support import slurm_project
 
 pytestmark = needs_slurm
 
@@ -142,48 +137,6 @@ PYTHON = f"/usr/bin/python3.{sys.version_info.minor}"
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can be somebody else")
 @pytest.mark.skipif(not Path(PYTHON).exists(), reason=f"nobody cannot start {PYTHON}")
-def test_jobs_of_another_user_are_not_doubled(cluster: Cluster) -> None:
-    """Two real users, one results folder; the first one's call is killed, its jobs run."""
-    cluster.run("sacctmgr", "-i", "add", "user", "nobody", "account=test")
-    folder = Path(tempfile.mkdtemp(prefix="two-"))
-    before = os.umask(0)
-    try:
-        for path in (folder, cluster.folder):
-            path.chmod(0o755)
-        project = slurm_project(folder / "p", cluster, "{startup_minutes: 0.5}")
-        project.write("c.yaml", CAMPAIGN.format(runs=2, behaviour="good", repeats=1))
-        hold = project.path / "hold"
-        hold.write_text("0")  # programs go on once it is gone
-        subprocess.run(["chmod", "-R", "a+rwX", folder], check=True)
-        first = project.start("--configfile", "c.yaml")
-        assert wait_until(lambda: len(cluster.run("squeue", "-htR", "-o%A").split()) == 2, 60)
-        os.killpg(first.pid, signal.SIGKILL)
-        first.wait()
-        jobs = set(cluster.run("squeue", "-ho%A").split())
-        packages = sysconfig.get_paths()["purelib"]
-        home = folder / "home"
-        home.mkdir(0o777)
-        env = project.environment(
-            HOME=str(home), USER="nobody", LOGNAME="nobody",
-            PYTHONPATH=f"{packages}:{ROOT / 'plugins'}",
-        )  # fmt: skip
-        out = folder / "said"
-        with out.open("w") as file, subprocess.Popen(
-            [PYTHON, *SNAKEMAKE, "--profile", "slurm", "--configfile", "c.yaml", "--until", "run"],
-            cwd=project.path, env=env, user=NOBODY.pw_uid, group=NOBODY.pw_gid, extra_groups=[],
-            stdout=file, stderr=file,
-        ) as second:  # fmt: skip
-            assert second.wait(120) == 0, out.read_text()
-        assert "2 runs left out: jobs of an earlier call" in out.read_text()
-        hold.unlink()
-        assert wait_until(lambda: len(project.records()) == 2, 60)
-        name = ("sacct", "-nXaP", "--user=nobody", "--format=jobid")
-        assert cluster.run(*name).split() == [] and len(jobs) == 2
-    finally:
-        os.umask(before)
-        shutil.rmtree(folder)
-
-
 def test_runs_of_an_experiment_alone_never_overlap(cluster: Cluster, tmp_path: Path) -> None:
     """By the times of Slurm's accounting; jobs of the other experiment do."""
     project = slurm_project(tmp_path / "p", cluster, "{}", "prologue: [sleep 2]\n")

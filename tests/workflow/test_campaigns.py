@@ -190,9 +190,10 @@ def test_the_same_runs_on_another_site_stand_beside(finished: Project) -> None:
     (runs / "faster" / ".index.json").unlink()
     done = finished.snakemake("--configfile", "c.yaml")
     assert done.returncode == 0, done.stderr
-    with (finished.path / "results" / "tables" / "scaling" / "sites.csv").open() as file:
-        rows = list(csv.DictReader(file))
-    assert {row["site"] for row in rows} == {"toy", "faster"}
+    table = finished.path / "results" / "tables" / "scaling" / "comparisons.csv"
+    with table.open() as file:
+        rows = [row for row in csv.DictReader(file) if row["question"] == "site"]
+    assert {(row["value"], row["base_value"]) for row in rows} == {("faster", "toy")}
     assert {float(row["ratio"]) for row in rows} == {1.0}
     again = finished.snakemake("--configfile", "c.yaml")
     assert "Nothing to be done" in again.stdout + again.stderr

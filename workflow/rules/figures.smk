@@ -4,6 +4,7 @@ from scalesweep.smk.report_labels import FigureTexts
 
 localrules:
     experiment_figures,
+    figures_together,
 
 
 rule experiment_figures:

@@ -6,6 +6,7 @@ from scalesweep.aspects.registry import shown_tables
 localrules:
     tables,
     experiment_tables,
+    tables_together,
 
 
 # All of them: `snakemake tables`.

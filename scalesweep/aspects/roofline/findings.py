@@ -58,7 +58,7 @@ def _finding(results: ExperimentResults, point: PointRoofline) -> Finding:
         results.name,
         rule,
         state,
-        subject=f"at {results.describe(point.row)}" if results.axes else "",
+        subject=f"At {results.describe(point.row)}" if results.axes else "",
         words={"gap": named if of_roof.value < 1 else ""},
         numbers=(
             estimate_of("of_roof", of_roof, "1"),

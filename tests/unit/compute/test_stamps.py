@@ -63,7 +63,7 @@ def test_printed_steps_are_the_arrays_of_a_native_program(tmp_path: Path, sealed
     kept = {name: values[WARM:] for name, values in planted.items()}
     expected, account = account_of(kept, {}, 4), account_of(arrays, stamped.notes, 4)
     assert expected is not None and account is not None
-    for name in ("elapsed", "persistent", "mixed", "input", "compute", "transfer", "between"):
+    for name in ("elapsed", "persistent", "input", "compute", "transfer", "between"):
         assert getattr(account, name) == pytest.approx(getattr(expected, name), abs=1e-5)
     assert account.slowest == expected.slowest == 1
     assert account.slowest_input == pytest.approx(0.03, abs=2e-3)

@@ -135,7 +135,7 @@ def test_benchmarks_are_compared_in_metrics_of_one_meaning(both: Callable[..., C
         {"ranks": [1, 1], "benchmark": ["toy", "toy_fast"], "repeats": 2, "source": "measured"}
     )
     (note,) = benchmark_settings(ExperimentResults(entry, {"points": points}))
-    assert "threads (3, 1)" in note.sentence
+    assert note.subject == "threads (3, 1)"
     # Of one that has finished there is no comparison, and sentences on it name it.
     alone = ExperimentResults(entry, {"points": points[:1], "scaling": points[:1]})
     assert benchmark_settings(alone) == []

@@ -83,9 +83,10 @@ def test_repeats_that_differ_give_one_efficiency(tmp_path: Path) -> None:
     largest = check(study)[-1]
     assert largest.ideal is not None
     reached = largest.ideal.value / largest.elapsed.value
-    assert verdict.numbers[0].value == pytest.approx(reached)
+    values = {stated.name: stated.value for stated in verdict.numbers}
+    assert values["efficiency at 4 ranks"] == pytest.approx(reached)
     # What it reaches is the verdict's to say.
-    assert f"4 ranks reach {100 * reached:.0f} [" in verdict.sentence
+    assert f"efficiency at 4 ranks: {100 * reached:.0f} [" in verdict.sentence
     assert (
         loss.sentence.count(" % of the ideal") == 1
         and f"{100 * reached:.0f} %" not in loss.sentence
