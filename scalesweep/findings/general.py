@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from scalesweep.analysis.metrics import column
-from scalesweep.analysis.repeat_rule import WIDE
+from scalesweep.analysis.repeat_rule import PRECISE, WIDE
 from scalesweep.analysis.stats import SIGNIFICANT, Ratio, ratio_of
 from scalesweep.core.causes import Cause
 from scalesweep.core.formatting import PHASES, finite, listed
@@ -178,7 +178,7 @@ def until_precise(results: ExperimentResults) -> list[Finding]:
     numbers = [
         number_of("points", len(points), "1"),
         number_of("until", repeats["until"], "1"),
-        number_of("precise", len(points) - len(wide), "1"),
+        number_of("precise", sum(p["state"] == PRECISE for p in points), "1"),
     ]
     if worst:
         numbers.append(number_of("width", worst["width"], "1"))
@@ -254,7 +254,7 @@ RULES = (
     ),
     Rule(
         "warnings", warnings, says={ATTENTION: "Runs with a warning: {runs} of {of}."},
-        next={ATTENTION: "check what the program of {subject} writes"},
+        next={ATTENTION: "read the warnings in the table of runs"},
     ),
     Rule(
         "oversubscribed", oversubscribed,

@@ -273,8 +273,11 @@ def next_step(
     if results.entry.get("noexchange") and not series:
         text = "separate communication from computation: steps on GPUs have no time stamps"
         return Next(text, f"{again} --profiler noexchange")
-    advised = [Next(finding.next) for finding in sentences_of(findings) if finding.next]
-    return _measure(results, findings, reaches, facts, again) or next(iter(advised), None)
+    terms = [str(finding.evidence.get("term")) for finding in findings if finding.rule == LOSS]
+    advised = [_act(findings, term) or "" for term in terms]
+    advised += [finding.next for finding in sentences_of(findings)]
+    measured = _measure(results, findings, reaches, facts, again)
+    return measured or next((Next(text) for text in advised if text), None)
 
 
 def _act(findings: Sequence[Finding], term: str) -> str | None:
@@ -291,7 +294,10 @@ def _measure(
     again: str,
 ) -> Next | None:
     """What to measure: what decides an open scale, a larger scale, or repeats of single runs."""
-    undecided = [r for r in reaches if r.share is not None and not _decided(r, results.target)]
+    unclear = any(finding.rule == VERDICT and finding.state == OPEN for finding in findings)
+    undecided = [
+        r for r in reaches if r.share is not None and (unclear or not _decided(r, results.target))
+    ]
     load = [finding for finding in findings if finding.rule == LOAD and finding.numbers]
     unsure = any(finding.rule == LOSS and finding.state == OPEN for finding in findings)
     if load and (undecided or unsure):
@@ -327,7 +333,7 @@ def _deciding(
         return _repeat(results, 3 - few, "they give the efficiency an interval", facts)
     most = max((more for more in needed if more is not None), default=None)
     if None not in needed and most is not None and most <= 2 * few:
-        return _repeat(results, most, "that would decide", facts)
+        return _repeat(results, max(most, 1), "that may decide", facts)
     return Next(
         "take either scale: repeats would not decide, unless what makes them differ is found"
     )

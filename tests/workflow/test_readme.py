@@ -144,9 +144,9 @@ def test_four_ranks_run_only_the_new_points(demo: Clone) -> None:
     before = demo.records()
     config = demo.path / "config" / "config.yaml"
     text = config.read_text()
-    axes = "      batch_size: [2, 8]\n"
+    axes = "      ranks: [1, 2]\n"
     assert axes in text
-    config.write_text(text.replace(axes, f"{axes}    extra: [{{ranks: 4, batch_size: 2}}]\n", 1))
+    config.write_text(text.replace(axes, f"{axes}    extra: [{{ranks: 4}}]\n", 1))
     said = demo.bash("source .venv/bin/activate; snakemake")
     assert "runs: 3 of 3 done" in said
     new = demo.records() - before
