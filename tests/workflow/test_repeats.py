@@ -85,7 +85,7 @@ def test_only_wide_points_get_more_repeats_whatever_fails_or_is_lost(project: Pr
     after = project.records()
     assert {run_id: after[run_id] for run_id in before} == before
     report = (project.path / "results" / "report.html").read_text()
-    assert "Points within ±5 %: 1 of 3; at behaviour noisy it stays ±" in report
+    assert "Points within ±5.0 %: 1 of 3; at behaviour noisy it stays ±" in report
     entries = json.loads((project.path / "results" / "plan.json").read_text())["experiments"]
     states = {one["point"]["behaviour"]: one["state"] for one in entries[0]["repeats"]["points"]}
     assert states == {"exit3": "waiting", "good": "precise", "noisy": "wide"}

@@ -227,7 +227,7 @@ def test_computation_below_its_ceilings_is_named_and_at_them_it_is_not_confirmed
     assert "faster than the measured ceilings allow" in beyond.sentence
     (alone,) = said(campaign(repeats=1).study(), COMPUTATION)
     assert alone.state == "open"
-    assert "it has no interval" in alone.sentence
+    assert "it has no interval" in alone.reason
 
 
 def test_a_small_fusion_buffer_is_named_and_a_slow_network_is_not() -> None:
