@@ -258,7 +258,7 @@ RULES = (
     ),
     Rule(
         "oversubscribed", oversubscribed,
-        says={ATTENTION: "More threads than cores at {points} points; threads per core at "
+        says={ATTENTION: "Points with more threads than cores: {points}; threads per core at "
               "{subject}: {threads}."},
         next={ATTENTION: "start fewer ranks or threads on a node, or more nodes"},
     ),

@@ -202,10 +202,11 @@ def line_of(
 ) -> Line:
     """The experiment's line in the table."""
     run_at, efficiency = _of_series(results, reaches) if reaches else _of_best(results, findings)
-    answers = [f for f in findings if f.rule in _FIRST and f.rule != LOSS]
-    answers = answers or [f for f in findings if f.state in (CLEAR, OPEN)]
+    argued = [finding for finding in findings if finding.state in (CLEAR, OPEN)]
+    answers = [f for f in argued if f.rule == VERDICT] if reaches else []
+    answers = answers or [f for f in argued if f.rule in _BEST] or argued
     states = {finding.state for finding in answers}
-    state = "clear" if CLEAR in states else "open" if OPEN in states else ""
+    state = OPEN if OPEN in states else next(iter(states), "")
     why = {"clear": CLEAR_WORDS, "open": OPEN_WORDS}.get(state, "")
     return Line(
         run_at, efficiency, loss.text if loss else "", state, why, then.short if then else ""
@@ -218,10 +219,10 @@ def _of_series(results: ExperimentResults, reaches: Sequence[Reach]) -> tuple[st
     run_at = f"{ends} {results.scaled(runs[-1]).split(' ', 1)[-1]}"
     if len(reaches) == 1:
         reach = reaches[0]
-        there = f"{100 * reach.there:.0f} %"
+        there = f"{number(100 * reach.there)} %"
         if reach.share is None:
             return run_at, f"{there}, the largest run"
-        return run_at, f"{there}; at {reach.beyond:,}: {100 * reach.share:.0f} %"
+        return run_at, f"{there}; at {reach.beyond:,}: {number(100 * reach.share)} %"
     shares = sorted(reach.share for reach in reaches if reach.share is not None)
     if not shares:
         return run_at, f"above {100 * results.target:.0f} % in {len(reaches)} series"

@@ -125,7 +125,7 @@ def test_oversubscribed_points_are_named() -> None:
     found = only(oversubscribed(s))
     assert found.state == "attention"
     assert found.sentence == (
-        "More threads than cores at 1 points; threads per core at 4 ranks: 2."
+        "Points with more threads than cores: 1; threads per core at 4 ranks: 2."
     )
     assert found.sentence in [one.sentence for one in find(s)]
 
