@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from scalesweep.compute.power.domains import host_name
+from scalesweep.compute.power.counters import host_name
 
 STAT, CGROUPS, OWN_CGROUP = Path("/proc/stat"), Path("/sys/fs/cgroup"), Path("/proc/self/cgroup")
 _LEAST_S = 0.5  # of the clock: counts are in steps of 10 ms a core

@@ -4,38 +4,30 @@ Standard library only. Costs some calls of stat where there is nothing to read.
 """
 
 import contextlib
+import json
 import os
 import select
 import signal
 import subprocess
 import sys
 import time
-from datetime import UTC, datetime
 from pathlib import Path
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 from scalesweep.compute.job_spec import Order, PowerOrder
 from scalesweep.compute.node_step import is_anywhere, on_each_node
-from scalesweep.compute.power.domains import STOP, host_name
+from scalesweep.compute.power.counters import host_name, nothing_here
 from scalesweep.compute.power.outcome import nothing
-from scalesweep.compute.power.sources import nothing_here
 from scalesweep.compute.program import environment
 from scalesweep.compute.program_output import read_spans
 from scalesweep.core.files import write_atomic
 from scalesweep.core.record import POWER, described, last_lines
 
-if TYPE_CHECKING:
-    from scalesweep.compute.power.energy import Host, PowerRow
-
 _LOG = "power.log"
-# What a sampler's file makes its reader raise where it is damaged.
-_NOT_WHOLE = (OSError, ValueError, LookupError, TypeError, AttributeError, ArithmeticError,
-              RecursionError)  # fmt: skip
 # A program is not kept waiting longer for its samplers.
 READY_S = 10.0
 # After the end of its input a sampler has so long for its last sample, then it is sent a signal.
-_END_S = ((None, 6.0), (signal.SIGUSR1, 2.0), (signal.SIGTERM, 2.0), (signal.SIGKILL, 1.0))
+_END_S = ((None, 6.0), (signal.SIGUSR1, 2.0), (signal.SIGKILL, 1.0))
 
 
 class Sampling:
@@ -55,22 +47,16 @@ class Sampling:
     def __enter__(self) -> Self:
         """Start the samplers, if there is something to read, and wait for their first samples."""
         if self._asked:
-            self._start(self._asked)
+            self._missing = self._why_not(self._asked) or self._start(self._asked)
         self._window = (time.time(), 0.0)
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """Stop the samplers and wait for their last samples."""
         if not self._window[1]:
             self._window = (self._window[0], time.time())
         if self._process is None:
             return
-        (self._work / STOP).touch()
         for stream in (self._process.stdin, self._process.stdout):
             assert stream is not None
             with contextlib.suppress(OSError):
@@ -86,28 +72,25 @@ class Sampling:
         """Note when the program ran (Unix seconds); else it is from entering to leaving."""
         self._window = (started, ended)
 
-    def _start(self, asked: PowerOrder) -> None:
-        """Start a sampler on each of the run's nodes, or note why there is none."""
-        nodes, sysfs, sources = asked["nodes"], asked["sysfs"], asked["sources"]
-        # Nodes of one job are the same: what the first one lacks is not looked for on the others.
-        if why := nothing_here(sysfs, sources, host_name()):
-            self._missing = why
-            return
+    def _why_not(self, asked: PowerOrder) -> str:
+        """Why no sampler is started; empty if one is. Nodes of one job are the same: what the
+        first one lacks is not looked for on the others."""
+        nodes = asked["nodes"]
+        if why := nothing_here(asked["sysfs"], asked["sources"], host_name()):
+            return why
         if nodes > 1 and "SLURM_JOB_ID" not in os.environ:
-            self._missing = (
-                f"the run takes {nodes} nodes: samplers start on other nodes in a Slurm job only"
-            )
-            return
-        program = [
-            sys.executable, "-I", "-S", str(Path(__file__).parent / "power" / "sampler.py"),
-            "--out", str(self._work.resolve()), "--interval", repr(float(asked["interval_s"])),
-            "--sources", ",".join(sources), "--sysfs", sysfs,
-        ]  # fmt: skip
+            return f"the run takes {nodes} nodes: samplers start on other nodes in a Slurm job only"
         if is_anywhere(self._spec["params"]):
-            self._missing = f"on which {nodes} of the nodes of its Slurm job it is is not known"
-            return
-        if nodes > 1:
-            program = on_each_node(nodes, "power") + program
+            return f"on which {nodes} of the nodes of its Slurm job it is is not known"
+        return ""
+
+    def _start(self, asked: PowerOrder) -> str:
+        """Start a sampler on each of the run's nodes; why that is not possible, else empty."""
+        given = {**asked, "out": str(self._work.resolve())}
+        sampler = str(Path(__file__).parent / "power" / "sampler.py")
+        program = [sys.executable, "-I", "-S", sampler, json.dumps(given)]
+        if asked["nodes"] > 1:
+            program = on_each_node(asked["nodes"], "power") + program
         with (self._work / _LOG).open("wb") as log:
             try:
                 # Their end is that of their input, which a launcher killed with -9 closes too.
@@ -116,20 +99,17 @@ class Sampling:
                     env=environment(self._spec), start_new_session=True,
                 )  # fmt: skip
             except OSError as error:
-                self._missing = f"{program[0]} cannot be started: {error.strerror}"
-                return
-        self._wait(nodes)
-
-    def _wait(self, nodes: int) -> None:
-        """Wait until every sampler has said that it has its first sample, or has none."""
-        assert self._process is not None and self._process.stdout is not None
-        said, deadline = b"", time.monotonic() + READY_S
-        while said.count(b"\n") < nodes and (left := deadline - time.monotonic()) > 0:
-            if select.select([self._process.stdout], [], [], left)[0]:
+                return f"{program[0]} cannot be started: {error.strerror}"
+        assert self._process.stdout is not None
+        # Each sampler says so when it has its first sample, or has none.
+        said, last = b"", time.monotonic() + READY_S
+        while said.count(b"\n") < asked["nodes"] and (left_s := last - time.monotonic()) > 0:
+            if select.select([self._process.stdout], [], [], left_s)[0]:
                 content = os.read(self._process.stdout.fileno(), 65536)
                 if not content:
                     break
                 said += content
+        return ""
 
     def result(self) -> dict[str, Any]:
         """``{"energy": ...}`` for the record (nothing if the order names no power).
@@ -140,44 +120,26 @@ class Sampling:
         if "power" not in self._spec:
             return {}
         interval_s = float(self._asked["interval_s"]) if self._asked else None
-        if self._missing:
+        if self._missing or self._asked is None:
             return {"energy": nothing(self._missing, interval_s)}
         # Imported where there are samples: every other launch is spared the milliseconds.
-        from scalesweep.compute.power.energy import energy_of, power_rows
-
-        assert self._asked is not None
-        hosts, broken = self._hosts()
-        absent = self._asked["nodes"] - len(hosts)
-        if not hosts:
-            lines = broken or last_lines(self._work / _LOG)[-1:] or ["it said nothing"]
-            return {"energy": nothing(f"the sampler failed: {lines[0]}", interval_s)}
-        energy = energy_of(hosts, self._window, *read_spans(self._work))
-        rows = power_rows(hosts)
-        if rows:
-            write_atomic(self._work / POWER, _table(rows))
-            energy["table"] = described(self._work / POWER)
-        if absent > 0:
-            why = f"no samples of {absent} of {self._asked['nodes']} nodes"
-            energy |= dict.fromkeys(("joules", "mean_watts", "peak_watts", "joules_per_sample"))
-            energy |= {"missing": "; ".join(filter(None, (why, energy["missing"]))), "phases": {}}
-        return {"energy": energy}
-
-    def _hosts(self) -> "tuple[list[Host], list[str]]":
-        from scalesweep.compute.power.energy import read_host
+        from scalesweep.compute.power.energy import energy_of, power_table, read_host
 
         hosts, broken = [], []
         for path in sorted(self._work.glob("power-*.json")):
             try:
                 hosts.append(read_host(path))
-            except _NOT_WHOLE as error:
+            except (OSError, ValueError, KeyError) as error:
                 broken.append(f"{path.name} cannot be read: {error}")
-        return hosts, broken
-
-
-def _table(rows: "list[PowerRow]") -> str:
-    # Names of hosts and domains hold nothing that would need quotes.
-    lines = ["time,host,domain,watts"]
-    for unix, host, domain, watts in rows:
-        stamp = datetime.fromtimestamp(unix, UTC).isoformat(timespec="milliseconds")
-        lines.append(f"{stamp},{host},{domain},{'' if watts is None else f'{watts:.6g}'}")
-    return "\n".join(lines) + "\n"
+        if not hosts:
+            lines = broken or last_lines(self._work / _LOG)[-1:] or ["it said nothing"]
+            return {"energy": nothing(f"the sampler failed: {lines[0]}", interval_s)}
+        energy = energy_of(hosts, self._window, *read_spans(self._work))
+        if table := power_table(hosts):
+            write_atomic(self._work / POWER, table)
+            energy["table"] = described(self._work / POWER)
+        if (absent := self._asked["nodes"] - len(hosts)) > 0:
+            why = f"no samples of {absent} of {self._asked['nodes']} nodes"
+            energy |= dict.fromkeys(("joules", "mean_watts", "peak_watts", "joules_per_sample"))
+            energy |= {"missing": "; ".join(filter(None, (why, energy["missing"]))), "phases": {}}
+        return {"energy": energy}

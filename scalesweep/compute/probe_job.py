@@ -16,8 +16,7 @@ if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from scalesweep.compute.job_spec import Order
-from scalesweep.compute.power.domains import host_name
-from scalesweep.compute.power.sources import nothing_here
+from scalesweep.compute.power.counters import host_name, nothing_here
 from scalesweep.compute.program import Outcome, run_program
 from scalesweep.core.files import write_atomic
 from scalesweep.core.record import last_lines

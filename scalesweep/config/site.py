@@ -18,7 +18,7 @@ from pydantic import (
 
 from scalesweep.analysis.device_peaks import DEVICES
 from scalesweep.analysis.model_shape import DTYPES
-from scalesweep.compute.power.domains import POWER_SOURCES
+from scalesweep.compute.power.counters import POWER_SOURCES
 from scalesweep.config.launcher_template import fill_launcher
 from scalesweep.config.models import (
     FILLED,

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from scalesweep.analysis.types import Floats
-from scalesweep.compute.power.domains import SLACK, SLACK_S, WATCHED
+from scalesweep.compute.power.counters import SLACK, SLACK_S, WATCHED
 from scalesweep.core.files import content_digest, read_regular
 from scalesweep.core.npy import MAX_ARCHIVE
 from scalesweep.core.rank_columns import by_rank

@@ -20,7 +20,7 @@ def write(path: Path, value: Any) -> Path:
 
 
 def zone(root: Path, place: str, name: str, energy_uj: int = 0, most: int = RANGE) -> Path:
-    """A zone of RAPL (``intel-rapl:0``, ``intel-rapl:0/intel-rapl:0:1``); its counter."""
+    """A zone of RAPL (``intel-rapl:0``, its subzone ``intel-rapl:0:1``); its counter."""
     folder = root / "class" / "powercap" / place
     write(folder / "name", name)
     write(folder / "max_energy_range_uj", most)

@@ -34,7 +34,7 @@ def project_with_power(folder: Path, cluster: Cluster, behaviour: str) -> SlurmP
 
 def samplers(folder: Path) -> list[str]:
     found = subprocess.run(
-        ["pgrep", "-f", f"sampler.py --out {folder}"], capture_output=True, text=True, check=False
+        ["pgrep", "-f", f"sampler.py.*{folder}"], capture_output=True, text=True, check=False
     )
     return found.stdout.split()
 

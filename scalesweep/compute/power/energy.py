@@ -1,81 +1,138 @@
-"""Energy and power of a run, from the samples of its hosts.
+"""Energy and power of a run, from the samples of its hosts, once the program has ended.
 
-Standard library only. Formulas, what is counted and how accurate it is: docs/guide/energy.md.
+Formulas, what is counted and how accurate it is: docs/guide/energy.md.
 """
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from scalesweep.compute.power.domains import SLACK, SLACK_S, Domain
-from scalesweep.compute.power.outcome import nothing
-from scalesweep.compute.power.series import Series, series_of
+import numpy as np
+from numpy.typing import NDArray
 
+from scalesweep.compute.power.counters import SLACK, SLACK_S, WATCHED, Domain
+from scalesweep.compute.power.outcome import nothing
+
+Floats = NDArray[np.float64]
 Span = tuple[str, float, float]
-PowerRow = tuple[float, str, str, float | None]
-# A clock that was moved by more while the program ran has no phases of power.
-_STEPPED_S = 0.1
-# Notes on what could not be read; the sampler's own file has all.
-_MAX_NOTES = 8
-_CPU = ("rapl", "pm_counters")  # of several meters of packages the first of these
+# What no part of a machine draws, in watts. It tells a counter that was set back from one that
+# wrapped, and how often a counter may have wrapped between two readings.
+MAX_WATTS = {"psys": 20e3, "package": 2e3, "dram": 1e3, "core": 2e3, "uncore": 2e3, "gpu": 5e3}
+_MAX_OTHER = 100e3  # of a node
+# Counters are refreshed this often at least (pm_counters: ten times a second), so a difference may
+# hold that much more than the time between the readings.
+REFRESH_S = 0.25
+# So a counter that shows one value for so many seconds, and so many intervals, does not count:
+# nothing that is on draws no power. Cores and uncore may be off. Samples are not taken to the ms.
+STILL_S, STILL, _CLOSE = 2.0, 2.0, 0.95
+_MAY_REST = ("core", "uncore", "other")
+_MAX_NOTES = 8  # of a host; the sampler's own file has all
+
+
+@dataclass
+class Series:
+    """A domain over time (Unix seconds): its joules since the first value and how many seconds of
+    them are known, up to each value; watts there, NaN where unknown; why a time is unknown.
+
+    Of a counter watts are the mean of the interval that ends there, of a sensor its value.
+    """
+
+    domain: Domain
+    times: Floats
+    joules: Floats
+    known: Floats
+    watts: Floats
+    why: str = ""
+
+    def between(self, edges: Sequence[float] | Floats) -> Floats:
+        """Joules between consecutive moments, as far as they are known."""
+        return np.diff(np.interp(edges, self.times, self.joules))
+
+    def known_s(self, start: float, end: float) -> float:
+        """Seconds between two moments in which the domain was watched."""
+        return float(np.diff(np.interp([start, end], self.times, self.known))[0])
+
+
+def series_of(domain: Domain, samples: Floats, interval_s: float) -> Series:
+    """The series of a domain from its samples ``[sample, (time, value)]``, in their order."""
+    if len(samples) == 0:
+        none = np.zeros(1)
+        return Series(domain, none, none, none, none, "no value")
+    times, values = samples.T
+    seconds, change = np.diff(times), np.diff(values)
+    reasons: list[tuple[NDArray[np.bool_], str]]
+    if domain.kind == "power":
+        joules = (values[1:] + values[:-1]) / 2 * seconds
+        watts = values.copy()
+        reasons = [(seconds > WATCHED * max(interval_s, 0.5), "no value for a time")]
+    else:
+        wrap, most = domain.wrap, MAX_WATTS.get(domain.part, _MAX_OTHER) * (seconds + REFRESH_S)
+        joules = change % wrap if wrap else change
+        impossible = (joules < 0) | (joules > most)
+        twice = joules + (wrap or np.inf) <= most
+        reasons = [
+            (twice, f"it may have wrapped several times: its range is {wrap or 0:.3g} J"),
+            (impossible & (change < 0), "the counter was set back"),
+            (impossible, "the counter jumped"),
+            (_still(domain, times, values, interval_s), "the counter stood still"),
+        ]
+        watts = np.append(np.nan, joules / seconds)
+    unknown = np.any([where for where, _ in reasons], axis=0)
+    if domain.kind == "counter":
+        watts[1:][unknown] = np.nan
+    why = next((text for where, text in reasons if where.any()), "")
+    total = np.append(0, np.cumsum(np.where(unknown, 0, joules)))
+    known = np.append(0, np.cumsum(np.where(unknown, 0, seconds)))
+    return Series(domain, times, total, known, watts, why)
+
+
+def _still(domain: Domain, times: Floats, values: Floats, interval_s: float) -> NDArray[np.bool_]:
+    """Intervals in which a counter that counts at other times showed one value for too long."""
+    begins = np.flatnonzero(np.append(True, np.diff(values) != 0))
+    ends = np.append(begins[1:] - 1, len(values) - 1)
+    if len(begins) < 2 or domain.part in _MAY_REST:
+        return np.zeros(len(values) - 1, bool)
+    stretch = np.repeat(np.arange(len(begins)), ends - begins + 1)
+    long = times[ends] - times[begins] >= _CLOSE * max(STILL_S, STILL * interval_s)
+    return np.asarray((stretch[1:] == stretch[:-1]) & long[stretch[1:]])
 
 
 @dataclass
 class Host:
-    """What the sampler of a host has left. ``stepped_s``: by how much its clock was moved."""
+    """What the sampler of a host has left."""
 
     name: str
     interval_s: float
-    domains: dict[str, Domain]
     series: dict[str, Series]
     missing: str | None
     refused: dict[str, str]
-    lost: dict[str, Any]
+    failed: dict[str, str]
     samples: int
     cpu_s: float
-    stepped_s: float
 
 
 def read_host(description: Path) -> Host:
     """Read ``power-<host>.json`` and its .csv; raises OSError, ValueError, KeyError."""
     said = json.loads(description.read_bytes())
-    domains = {each["name"]: Domain(**each) for each in said["domains"]}
-    values: dict[str, list[tuple[float, float]]] = {name: [] for name in domains}
-    offset = None
-    stepped = 0.0
+    domains = [Domain(*each) for each in said["domains"]]
+    values: dict[str, list[tuple[float, float]]] = {domain.name: [] for domain in domains}
     path = description.with_suffix(".csv")
-    if path.exists():
-        with path.open(encoding="ascii") as file:
-            next(file, None)
-            for line in file:
-                # The last line of a sampler that was killed may be a part of one.
-                words = line.split(",")
-                if len(words) != 4 or not line.endswith("\n") or words[2] not in values:
-                    continue
-                time, clock = float(words[0]), float(words[1])
-                if offset is None:
-                    offset = time - clock
-                stepped = max(stepped, abs(time - clock - offset))
-                number = float(words[3]) if "." in words[3] else int(words[3])
-                values[words[2]].append((clock + offset, number))
-    interval_s = float(said["interval_s"])
+    # The last line of a sampler that was killed may be a part of one.
+    lines = path.read_text().rpartition("\n")[0].splitlines()[1:] if path.exists() else []
+    for line in lines:
+        time, name, value = line.split(",")
+        values[name].append((float(time), float(value)))
+    series = {
+        domain.name: series_of(domain, np.array(values[domain.name]), said["interval_s"])
+        for domain in domains
+    }
     return Host(
-        name=said["host"],
-        interval_s=interval_s,
-        domains=domains,
-        series={
-            name: series_of(domains[name], samples, interval_s) for name, samples in values.items()
-        },
-        missing=said["missing"],
-        refused=said["refused"],
-        lost=said["lost"],
-        samples=said["samples"],
-        cpu_s=said["cpu_s"],
-        stepped_s=stepped,
-    )
+        said["host"], said["interval_s"], series, said["missing"], said["refused"],
+        said["failed"], max(map(len, values.values()), default=0), said["cpu_s"],
+    )  # fmt: skip
 
 
 def energy_of(
@@ -90,85 +147,77 @@ def energy_of(
     ``phases``, for the joules per sample. ``joules`` is None, and ``missing`` says why, unless
     every domain that counts was watched all the time on every host.
     """
-    result = nothing("", max(host.interval_s for host in hosts), [host.name for host in hosts])
-    stepped = [host for host in hosts if host.stepped_s > _STEPPED_S]
+    interval_s = max(host.interval_s for host in hosts)
+    result = nothing("", interval_s, [host.name for host in hosts])
     holes: list[str] = []
-    notes: list[str] = []
     adding: list[Series] = []
     parts: dict[str, frozenset[str]] = {}
-    seconds = 0.0
     for host in hosts:
-        # After a jump of the clock it is unknown when the program began: take all there is.
-        start, end = _whole(host, window) if host in stepped else window
-        seconds = max(seconds, end - start)
-        joules = {name: series.between(start, end) for name, series in host.series.items()}
-        names, said = counted(list(host.domains.values()), joules)
-        # Nothing that is on draws no power: a counter that never changes measures nothing. Of DRAM
-        # that is so on processors that do not count it. Of a gap it is not known whether it did.
-        still = {
-            name for name in names
-            if not joules[name] and host.series[name].times and not host.series[name].gaps
-        }  # fmt: skip
-        unused = {name for name in still if host.domains[name].part == "dram" and names - still}
-        names -= unused
-        said += [f"{name} does not change and is left out" for name in sorted(unused)]
-        holes += [f"{name} of {host.name} does not change" for name in sorted(still - unused)]
-        notes += [f"{host.name}: {line}" for line in (*said, *_refusals(host))]
-        parts[host.name] = frozenset(host.domains[name].part for name in names)
-        if not names:
-            other = f"no counter of host {host.name} belongs to a known part of the machine"
-            holes.append(host.missing or other)
-        result["domains"][host.name] = {}
-        for name, series in host.series.items():
-            known_s = series.known_s(start, end)
-            result["domains"][host.name][name] = {
-                "joules": joules[name],
-                "counted": name in names,
-                "seconds": known_s,
-            }
-            if not _all_known(known_s, end - start):
-                line = f"{name} of {host.name} is known for {known_s:.1f} of {end - start:.1f} s"
-                why = [host.lost.get(name, ["", ""])[1], *(gap.why for gap in series.gaps)]
-                line += "".join(f" ({each})" for each in list(filter(None, why))[:1])
-                (holes if name in names else notes).append(line)
-            if name in names:
-                adding.append(series)
-    notes += [f"{h.name}: its clock jumped by {h.stepped_s:.1f} s: no phases" for h in stepped]
+        chosen = _add_host(host, window, result, holes)
+        parts[host.name] = frozenset(series.domain.part for series in chosen)
+        adding += chosen
     if len(set(parts.values())) > 1:
-        notes.append("hosts differ in which parts are counted")
-    used = {domain.source for host in hosts for domain in host.domains.values()}
-    interval_s = result["interval_s"]
+        result["notes"].append("hosts differ in which parts are counted")
     result |= {
-        "sources": sorted(used),
+        "sources": sorted({s.domain.source for host in hosts for s in host.series.values()}),
         "sampler_cpu_s": sum(host.cpu_s for host in hosts),
         "samples": sum(host.samples for host in hosts),
-        "notes": notes,
         "missing": "; ".join(holes[:3]) + (f"; {len(holes) - 3} more" if holes[3:] else "") or None,
     }
-    if all(parts.values()) and not stepped:
-        usable = [(name, first, last) for name, first, last in spans if last >= first]
-        result["phases"] = _by_phase(adding, usable, interval_s)
-        result["joules_per_sample"] = _per_sample(adding, usable, interval_s, work or {})
+    if all(parts.values()):
+        result |= _by_phase(adding, spans, work or {}, interval_s)
     if not holes:
-        every = [d for domains in result["domains"].values() for d in domains.values()]
-        total = sum(domain["joules"] for domain in every if domain["counted"])
-        result |= {"joules": total, "seconds": seconds, "mean_watts": total / seconds}
-        result["peak_watts"] = None if stepped else _peak(adding, window, interval_s)
+        total, seconds = sum(s.between(window)[0] for s in adding), window[1] - window[0]
+        result |= {"joules": float(total), "seconds": seconds, "mean_watts": float(total / seconds)}
+        result["peak_watts"] = _peak(adding, window, interval_s)
     return result
 
 
-def _whole(host: Host, window: tuple[float, float]) -> tuple[float, float]:
-    """From the first value of a host to the last."""
-    times = [series.times for series in host.series.values() if series.times]
-    if not times:
-        return window
-    return min(each[0] for each in times), max(each[-1] for each in times)
+def _add_host(
+    host: Host, window: tuple[float, float], result: dict[str, Any], holes: list[str]
+) -> list[Series]:
+    """Add a host's domains and notes, and to ``holes`` why its total is not known; the series that
+    count."""
+    seconds = window[1] - window[0]
+    names = counted([series.domain for series in host.series.values()])
+    notes = [f"{place}: {why}" for place, why in host.refused.items()][:_MAX_NOTES]
+    joules = {name: float(series.between(window)[0]) for name, series in host.series.items()}
+    still = {name for name in names if not joules[name] and not host.series[name].why}
+    # Processors that do not count DRAM have a counter of it that never changes.
+    unused = {n for n in still if host.series[n].domain.part == "dram" and names - still}
+    names -= unused
+    notes += [f"{name} does not change and is left out" for name in sorted(unused)]
+    holes += [f"{name} of {host.name} does not change" for name in sorted(still - unused)]
+    if not names:
+        other = f"no counter of host {host.name} belongs to a known part of the machine"
+        holes.append(host.missing or other)
+    domains = result["domains"][host.name] = {}
+    for name, series in host.series.items():
+        known_s = series.known_s(*window)
+        about = {"joules": joules[name], "counted": name in names, "seconds": known_s}
+        domains[name] = about
+        if not _all_known(known_s, seconds):
+            why = host.failed.get(name) or series.why
+            line = f"{name} of {host.name} is known for {known_s:.1f} of {seconds:.1f} s"
+            (holes if name in names else notes).append(f"{line} ({why})" if why else line)
+    result["notes"] += [f"{host.name}: {line}" for line in notes]
+    return [host.series[name] for name in host.series if name in names]
 
 
-def _refusals(host: Host) -> list[str]:
-    refused = list(host.refused.items())
-    more = [f"{len(refused) - _MAX_NOTES} more could not be read"] if refused[_MAX_NOTES:] else []
-    return [f"{place}: {why}" for place, why in refused[:_MAX_NOTES]] + more
+def counted(domains: Sequence[Domain]) -> set[str]:
+    """Names of the domains that count, so that nothing is counted twice.
+
+    A meter of the whole node is used alone. Without one: packages and DRAM of RAPL, else of
+    pm_counters; and GPUs, of which pm_counters' only if nothing else reads them. Cores and uncore
+    lie inside their package, and all of them inside psys.
+    """
+    if node := [d.name for d in domains if d.part == "node"]:
+        return set(node[:1])
+    cpus = [d for d in domains if d.part in ("package", "dram")]
+    gpus = [d for d in domains if d.part == "gpu"]
+    own = [d for d in cpus if d.source == "rapl"] or cpus
+    others = [d for d in gpus if d.source != "pm_counters"] or gpus
+    return {domain.name for domain in (*own, *others)}
 
 
 def _all_known(known_s: float, seconds: float) -> bool:
@@ -181,107 +230,56 @@ def _joules(adding: Sequence[Series], spans: Sequence[Span], interval_s: float) 
     Between two samples power is taken to be constant, so spans must last an interval on average;
     spans that follow on each other are one.
     """
-    seconds = sum(end - start for _, start, end in spans)
-    pieces, last = 0, float("-inf")
-    for _, start, end in sorted(spans, key=lambda span: span[1]):
-        pieces += start - last > 0.1 * interval_s
-        last = max(last, end)
-    if not spans or seconds < interval_s * pieces:
+    if not spans:
         return None
-    total = 0.0
-    for series in adding:
-        known_s = sum(series.known_s(start, end) for _, start, end in spans)
-        if not _all_known(known_s, seconds):
-            return None
-        total += sum(series.between(start, end) for _, start, end in spans)
-    return total
+    begins, ends = np.sort(np.array([span[1:] for span in spans]), axis=0).T
+    seconds = float((ends - begins).sum())
+    pieces = 1 + (begins[1:] - ends[:-1] > 0.1 * interval_s).sum()
+    known = [sum(series.known_s(a, b) for _, a, b in spans) for series in adding]
+    if seconds < interval_s * pieces or not all(_all_known(each, seconds) for each in known):
+        return None
+    return float(sum(series.between(span[1:])[0] for series in adding for span in spans))
 
 
 def _by_phase(
-    adding: Sequence[Series], spans: Sequence[Span], interval_s: float
-) -> dict[str, float]:
-    names = dict.fromkeys(name for name, _, _ in spans)
-    joules_of = {n: _joules(adding, [s for s in spans if s[0] == n], interval_s) for n in names}
-    return {name: joules for name, joules in joules_of.items() if joules is not None}
-
-
-def _per_sample(
-    adding: Sequence[Series], spans: Sequence[Span], interval_s: float, work: Mapping[str, Any]
-) -> float | None:
-    samples, phases = work.get("samples"), work.get("phases")
-    if not isinstance(samples, int | float) or samples <= 0 or not isinstance(phases, list):
-        return None
-    chosen = [span for span in spans if span[0] in phases]
-    joules = _joules(adding, chosen, interval_s)
-    return None if joules is None else joules / samples
+    adding: Sequence[Series], spans: Sequence[Span], work: Mapping[str, Any], interval_s: float
+) -> dict[str, Any]:
+    """Joules by phase, and per sample that the program handled."""
+    usable = [span for span in spans if span[2] >= span[1]]
+    names = dict.fromkeys(name for name, _, _ in usable)
+    joules = {n: _joules(adding, [s for s in usable if s[0] == n], interval_s) for n in names}
+    samples, phases = work.get("samples"), work.get("phases") or ()
+    during = _joules(adding, [span for span in usable if span[0] in phases], interval_s)
+    return {
+        "phases": {name: value for name, value in joules.items() if value is not None},
+        "joules_per_sample": during / samples if during is not None and samples else None,
+    }
 
 
 def _peak(adding: Sequence[Series], window: tuple[float, float], interval_s: float) -> float | None:
     """The highest mean power over one interval, among those that lie in the window whole."""
-    first = -(-window[0] // interval_s)
-    count = int(window[1] // interval_s - first)
-    if count < 1:
+    edges = np.arange(-(-window[0] // interval_s), window[1] // interval_s + 1) * interval_s
+    if len(edges) < 2:
         return None
-    sums = [0.0] * (count + 1)
-    for series in adding:
-        for i in range(count + 1):
-            sums[i] += series.at((first + i) * interval_s)
-    return max(right - left for left, right in pairwise(sums)) / interval_s
+    every = np.array([series.between(edges) for series in adding])
+    return float(every.sum(axis=0).max() / interval_s)
 
 
-def power_rows(hosts: Iterable[Host]) -> list[PowerRow]:
-    """Rows of power.csv: Unix time, host, domain, watts; by time.
+def power_table(hosts: Sequence[Host]) -> str:
+    """power.csv: Unix time, host, domain, watts; by time. Empty without a sample.
 
-    Watts are None where nothing is known of the time before: at the first value of a counter, and
+    Watts are empty where nothing is known of the time before: at the first value of a counter, and
     after a gap.
     """
-    rows = [
+    rows = sorted(
         (time, host.name, name, watts)
         for host in hosts
         for name, series in host.series.items()
-        for time, watts in zip(series.times, series.watts, strict=True)
-    ]
-    return sorted(rows, key=lambda row: row[:3])
-
-
-def counted(domains: Sequence[Domain], joules: Mapping[str, float]) -> tuple[set[str], list[str]]:
-    """Names of the domains that count, and what is to be said of the choice.
-
-    ``joules``: what each domain measured. A meter of the whole node is used alone. Without one:
-    packages and DRAM (or psys, which holds both), and each GPU once. Cores and uncore are inside
-    their package.
-    """
-    if meters := [d for d in domains if d.part == "node"]:
-        more = len(meters) - 1
-        said = [f"{more} more meters of the node besides {meters[0].name}"] if more else []
-        return {meters[0].name}, said
-    cpus, said = _cpus(domains, joules)
-    return cpus | _gpus(domains), said
-
-
-def _cpus(domains: Sequence[Domain], joules: Mapping[str, float]) -> tuple[set[str], list[str]]:
-    packages: list[Domain] = []
-    for source in _CPU:
-        packages = [d for d in domains if d.part == "package" and d.source == source]
-        if packages:
-            break
-    sources = {d.source for d in packages} or {"rapl"}
-    memory = [d for d in domains if d.part == "dram" and d.source in sources]
-    psys = [d for d in domains if d.part == "psys"]
-    inside = sum(joules[d.name] for d in packages)
-    if psys and sum(joules[d.name] for d in psys) >= inside:
-        return {d.name for d in psys}, []
-    said = ["psys counts less than the packages and is left out"] if psys else []
-    return {d.name for d in (*packages, *memory)}, said
-
-
-def _gpus(domains: Sequence[Domain]) -> set[str]:
-    gpus = [d for d in domains if d.part == "gpu"]
-    chosen = [d for d in gpus if d.source == "nvml"]
-    devices, known = {d.device for d in chosen}, bool(chosen)
-    for gpu in gpus:
-        # Without its address it is unknown whether it was counted already.
-        new = gpu.device not in devices if gpu.device else not known
-        if gpu.source == "hwmon" and new:
-            chosen.append(gpu)
-    return {d.name for d in chosen or gpus}
+        if series.why != "no value"
+        for time, watts in zip(series.times.tolist(), series.watts.tolist(), strict=True)
+    )
+    lines = ["time,host,domain,watts"]
+    for unix, host_of, domain, watts in rows:
+        stamp = datetime.fromtimestamp(unix, UTC).isoformat(timespec="milliseconds")
+        lines.append(f"{stamp},{host_of},{domain},{'' if np.isnan(watts) else f'{watts:.6g}'}")
+    return "\n".join(lines) + "\n" if rows else ""

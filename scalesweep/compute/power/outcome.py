@@ -10,21 +10,10 @@ from typing import Any
 def nothing(why: str, interval_s: float | None, hosts: Sequence[str] = ()) -> dict[str, Any]:
     """The record's ``energy`` where nothing was measured, and why."""
     return {
-        "sources": [],
-        "interval_s": interval_s,
-        "hosts": list(hosts),
-        "missing": why,
-        "domains": {},
-        "joules": None,
-        "seconds": None,
-        "mean_watts": None,
-        "peak_watts": None,
-        "phases": {},
-        "joules_per_sample": None,
-        "sampler_cpu_s": 0.0,
-        "samples": 0,
-        "notes": [],
-    }
+        "sources": [], "interval_s": interval_s, "hosts": list(hosts), "missing": why,
+        "domains": {}, "joules": None, "seconds": None, "mean_watts": None, "peak_watts": None,
+        "phases": {}, "joules_per_sample": None, "sampler_cpu_s": 0.0, "samples": 0, "notes": [],
+    }  # fmt: skip
 
 
 def energy_metrics(energy: Mapping[str, Any] | None, wall_s: float | None) -> dict[str, Any]:

@@ -16,7 +16,6 @@ import pytest
 from scalesweep.compute.job_spec import write_order
 from scalesweep.compute.launcher import launch
 from scalesweep.config.log_patterns import Extract, load_extract
-from scalesweep.config.site import PowerSampling, load_site
 from scalesweep.core.record import read_record
 from scalesweep.state.reextract import reread
 from tests.conftest import ROOT
@@ -79,7 +78,7 @@ def samplers(folder: Path) -> list[str]:
 @pytest.mark.slow
 def test_a_record_has_the_energy_that_the_counters_counted(tmp_path: Path) -> None:
     package = zone(tmp_path / "sys", "intel-rapl:0", "package-0")
-    core = zone(tmp_path / "sys", "intel-rapl:0/intel-rapl:0:0", "core")
+    core = zone(tmp_path / "sys", "intel-rapl:0:0", "core")
     with Rising({package: 150.0, core: 100.0}) as rising:
         before = time.monotonic()
         assert launch(spec(tmp_path), ROOT) == 0
@@ -217,13 +216,3 @@ def test_a_foreign_program_keeps_its_energy_when_its_logs_are_read_again(
     assert energy["joules"] > 0 and energy["phases"] == {}
     assert record["metrics"]["energy"]["value"] == energy["joules"]
     assert "energy_per_sample" not in record["metrics"] and power_rows(tmp_path)
-
-
-def test_the_site_decides(toy: Path) -> None:
-    site = toy / "sites" / "toy.yaml"
-    plain = site.read_text()
-    assert load_site("toy").power == PowerSampling()
-    site.write_text(f"{plain}power: off\n")
-    assert load_site("toy").power is None
-    site.write_text(f"{plain}power: {{interval_s: 0.5, sources: [rapl], sysfs: /made}}\n")
-    assert load_site("toy").power == PowerSampling(interval_s=0.5, sources=("rapl",), sysfs="/made")

@@ -8,10 +8,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from scalesweep.compute.power.domains import Domain
-from scalesweep.compute.power.energy import Host, energy_of, power_rows
-from scalesweep.compute.power.series import series_of
-from scalesweep.compute.power_sampling import _table
+from scalesweep.compute.power.counters import Domain
+from scalesweep.compute.power.energy import Host, energy_of, power_table, series_of
 from scalesweep.core.rank_columns import by_column
 from scalesweep.core.record import BadRecordError
 from scalesweep.tables.power_series import energy_between, mean_power, read_power
@@ -53,20 +51,19 @@ def test_what_was_not_watched_is_missing(tmp_path: Path) -> None:
 
 
 def test_power_is_read_as_the_sampler_counted_it(tmp_path: Path) -> None:
-    package = Domain("rapl:package-0", "rapl", "package", "counter", 1e-6, 2**38)
-    gpu = Domain("nvml:gpu0", "nvml", "gpu", "power", 1e-3)
-    core = Domain("rapl:core", "rapl", "core", "counter", 1e-6, 2**38)
-    times = [BEGAN + 0.9 * i for i in range(12)]
+    package = Domain("rapl:package-0", "rapl", "package", "counter", 262_143.0)
+    gpu = Domain("nvml:gpu0", "nvml", "gpu", "power")
+    core = Domain("rapl:core", "rapl", "core", "counter", 262_143.0)
+    passed = 0.9 * np.arange(12)
+    values = {package: 70 * passed**1.3, gpu: 100 + 9 * passed, core: 30 * passed}
     series = {
-        package.name: series_of(package, [(t, 7e7 * (t - BEGAN) ** 1.3) for t in times], 1.0),
-        gpu.name: series_of(gpu, [(t, (100 + 9 * (t - BEGAN)) * 1e3) for t in times], 1.0),
-        core.name: series_of(core, [(t, 3e7 * (t - BEGAN)) for t in times], 1.0),
+        domain.name: series_of(domain, np.column_stack([BEGAN + passed, each]), 1.0)
+        for domain, each in values.items()
     }
-    domains = {domain.name: domain for domain in (package, gpu, core)}
-    host = Host("n0", 1.0, domains, series, None, {}, {}, 12, 0.1, 0.0)
+    host = Host("n0", 1.0, series, None, {}, {}, 12, 0.1)
     spans = [("import", BEGAN + 0.3, BEGAN + 2.2), ("training", BEGAN + 2.2, BEGAN + 8.0)]
     energy = energy_of([host], (BEGAN, BEGAN + 9.9), spans)
-    (tmp_path / "power.csv").write_text(_table(power_rows([host])))
+    (tmp_path / "power.csv").write_text(power_table([host]))
     stored = by_column({"energy": energy})["energy"]
     channels = read_power(tmp_path / "power.csv", stored)
     assert sorted(c.domain for c in channels if c.counted) == ["nvml:gpu0", "rapl:package-0"]

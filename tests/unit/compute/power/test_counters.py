@@ -1,0 +1,221 @@
+"""Counters that are there are read, and what cannot be read says why."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from scalesweep.compute.power import counters
+from scalesweep.compute.power.counters import POWER_SOURCES, Sources, find, nothing_here
+from scalesweep.compute.power.energy import read_host
+from scalesweep.compute.power.sampler import Sampler
+from tests.conftest import ROOT
+from tests.fakes.sysfs import RANGE, Rising, deny, described, write, zone
+
+FILES = ["rapl", "pm_counters", "hwmon"]
+
+
+def found_in(root: Path, *sources: str) -> Sources:
+    return find(str(root), sources or FILES)
+
+
+def table(found: Sources) -> dict[str, tuple[str, str, float]]:
+    return {d.name: (d.part, d.kind, read()) for d, read in found.readers.items()}
+
+
+def test_zones_of_rapl(tmp_path: Path) -> None:
+    zone(tmp_path, "intel-rapl:0", "package-0", 5_000_000)
+    zone(tmp_path, "intel-rapl:0:0", "core")
+    zone(tmp_path, "intel-rapl:0:1", "dram", 7_000_000, 65_712_999_613)
+    zone(tmp_path, "intel-rapl:1", "package-1")
+    zone(tmp_path, "intel-rapl:1:0", "dram")
+    zone(tmp_path, "intel-rapl:2", "psys")
+    zone(tmp_path, "intel-rapl-mmio:0", "package-0")
+    (tmp_path / "class/powercap/intel-rapl").mkdir()
+    found = found_in(tmp_path)
+    assert table(found) == {
+        "rapl:package-0": ("package", "counter", 5),
+        "rapl:package-0/core": ("core", "counter", 0),
+        "rapl:package-0/dram": ("dram", "counter", 7),
+        "rapl:package-1": ("package", "counter", 0),
+        "rapl:package-1/dram": ("dram", "counter", 0),
+        "rapl:psys": ("psys", "counter", 0),
+    }
+    wraps = {domain.name: domain.wrap for domain in found.readers}
+    assert wraps["rapl:package-0"] == pytest.approx(RANGE / 1e6)
+    assert wraps["rapl:package-0/dram"] == pytest.approx(65_712.999613) and not found.refused
+
+
+def test_pm_counters_and_gpus_in_hwmon(tmp_path: Path) -> None:
+    texts = {
+        "power": "245 W 1582312345678901 us", "energy": "1234567 J 1582312345678901 us",
+        "cpu_power": "99 W 1582312345678901 us", "memory_power": "20 W",
+        "accel0_power": "55 W 1582312345678901 us", "accel0_energy": "77 J 1582312345678901 us",
+        "accel1_energy": "broken", "power_cap": "0 W 1582312345678901 us", "freshness": "42",
+    }  # fmt: skip
+    for name, text in texts.items():
+        write(tmp_path / "cray" / "pm_counters" / name, text)
+    chips: dict[str, dict[str, Any]] = {
+        "hwmon1": {"name": "power_meter", "power1_average": 250_000_000},
+        "hwmon2": {"name": "amdgpu", "power1_input": 31_000_000, "power1_average": 30_000_000},
+        "hwmon3": {"name": "xe", "energy1_input": 5_000_000, "power1_input": 4},
+    }
+    for chip, files in chips.items():
+        for name, content in files.items():
+            write(tmp_path / "class" / "hwmon" / chip / name, content)
+    found = found_in(tmp_path)
+    assert table(found) == {
+        "pm_counters:node": ("node", "counter", 1_234_567),
+        "pm_counters:cpu": ("package", "power", 99),
+        "pm_counters:memory": ("dram", "power", 20),
+        "pm_counters:accel0": ("gpu", "counter", 77),
+        "hwmon:hwmon2/amdgpu": ("gpu", "power", 31),
+        "hwmon:hwmon3/xe": ("gpu", "counter", 5),
+    }
+    assert [Path(path).name for path in found.refused] == ["accel1_energy"]
+
+
+def test_what_cannot_be_read_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(counters, "_DRIVER", str(tmp_path / "none"))
+    monkeypatch.setattr(shutil, "which", lambda _: None)
+    told = nothing_here(str(tmp_path), POWER_SOURCES, "n1")
+    assert told == "no RAPL, NVML, pm_counters or hwmon counter on host n1"
+    denied = zone(tmp_path, "intel-rapl:0", "package-0")
+    deny(denied)
+    write(zone(tmp_path, "intel-rapl:1", "package-1"), "-12 lots")
+    zone(tmp_path, "intel-rapl:2", "package-2").unlink()
+    found = found_in(tmp_path)
+    why = list(found.refused.values())
+    assert not found.readers and why[0] == os.strerror(40)  # ELOOP: root cannot be denied
+    assert "-12 lots" in why[1] and why[2] == "No such file or directory"
+    told = nothing_here(str(tmp_path), ["rapl"], "n1")
+    assert told is not None and f"{denied}: {why[0]}" in told and "and 2 more" in told
+    assert nothing_here(str(tmp_path), ["hwmon"], "n1") == "no hwmon counter on host n1"
+    zone(tmp_path, "intel-rapl:3", "package-3")
+    assert nothing_here(str(tmp_path), POWER_SOURCES, "n1") is None
+
+
+def test_what_fails_again_and_again_is_left_alone(tmp_path: Path) -> None:
+    counter, other = (zone(tmp_path, f"intel-rapl:{n}", f"package-{n}", n) for n in (0, 1))
+    readers = {domain.name: read for domain, read in found_in(tmp_path).readers.items()}
+    sampler = Sampler(tmp_path, "n1", 1.0, readers)
+    counter.unlink()
+    sampler.sample()
+    assert sampler.failed == {"rapl:package-0": "No such file or directory"}
+    write(counter, 5)  # it was only being replaced
+    sampler.sample()
+    assert not sampler.failed
+    write(other, "garbage")
+    for _ in range(3):
+        sampler.sample()
+    write(other, 3)
+    sampler.sample()
+    assert list(readers) == ["rapl:package-0"] and "garbage" in sampler.failed["rapl:package-1"]
+
+
+# NVML of two GPUs: of energy, of power only. As a library, because that is how it is called.
+STUB = """
+static long device[2];
+int nvmlInit_v2(void) { return INIT; }
+int nvmlDeviceGetCount_v2(unsigned *count) { *count = 3; return 0; }
+int nvmlDeviceGetHandleByIndex_v2(unsigned i, void **h) { *h = &device[i]; return i > 1 ? 4 : 0; }
+int nvmlDeviceGetTotalEnergyConsumption(void *h, unsigned long long *mj) {
+    *mj = 123456789012000ULL;
+    return h == &device[0] ? 0 : 3;
+}
+int nvmlDeviceGetPowerUsage(void *h, unsigned *mw) { *mw = h == &device[1] ? 70123 : 0; return 0; }
+"""
+
+
+@pytest.mark.skipif(shutil.which("gcc") is None, reason="no gcc")
+def test_nvml(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(counters, "_DRIVER", "/dev/null")
+    (tmp_path / "stub.c").write_text(STUB)
+    for code in (0, 9):
+        library = tmp_path / f"libfake-{code}.so"
+        words = ["gcc", f"-DINIT={code}", "-shared", "-fPIC", "-o", str(library)]
+        subprocess.run([*words, str(tmp_path / "stub.c")], check=True)
+    monkeypatch.setattr(counters, "LIBRARY", str(tmp_path / "libfake-0.so"))
+    found = found_in(tmp_path, "nvml")
+    assert table(found) == {
+        "nvml:gpu0": ("gpu", "counter", pytest.approx(123456789012)),
+        "nvml:gpu1": ("gpu", "power", pytest.approx(70.123)),
+    }
+    assert found.refused == {"nvml:gpu2": "nvmlDeviceGetHandleByIndex_v2 gives error 4"}
+    monkeypatch.setattr(counters, "LIBRARY", str(tmp_path / "libfake-9.so"))
+    assert found_in(tmp_path, "nvml").refused == {"nvml": "nvmlInit gives error 9"}
+    monkeypatch.setattr(counters, "LIBRARY", "libno-such-thing.so.1")
+    assert "libno-such-thing" in found_in(tmp_path, "nvml").refused["nvml"]
+
+
+class Running:
+    """A sampler that has said ``ready``."""
+
+    def __init__(self, sysfs: Path, out: Path) -> None:
+        out.mkdir(exist_ok=True)
+        self.out = out
+        given = {"out": str(out), "interval_s": 0.05, "sources": FILES, "sysfs": str(sysfs)}
+        sampler = ROOT / "scalesweep" / "compute" / "power" / "sampler.py"
+        self.process = subprocess.Popen(
+            [sys.executable, "-I", "-S", sampler, json.dumps(given | {"host": "n1"})],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        )  # fmt: skip
+        assert self.process.stdout is not None
+        self.said = self.process.stdout.readline().strip()
+
+    def wait_for(self, rows: int) -> None:
+        deadline = time.monotonic() + 20
+        while len((self.out / "power-n1.csv").read_text().splitlines()) < rows:
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+
+
+@pytest.mark.measured
+@pytest.mark.slow
+def test_it_measures_what_the_counters_count(tmp_path: Path) -> None:
+    package = zone(tmp_path / "sys", "intel-rapl:0", "package-0")
+    dram = zone(tmp_path / "sys", "intel-rapl:0:0", "dram")
+    # Both wrap on the way.
+    with Rising({package: 80.0, dram: 60.0}, start=RANGE - 60_000_000) as rising:
+        offset = time.time() - time.monotonic()
+        sampler = Running(tmp_path / "sys", tmp_path / "out")
+        time.sleep(2)
+        assert sampler.process.communicate(timeout=20) == ("", "")
+    host = read_host(tmp_path / "out" / "power-n1.json")
+    for path, name in ((package, "rapl:package-0"), (dram, "rapl:package-0/dram")):
+        series = host.series[name]
+        wanted = rising.between(path, *(series.times[[0, -1]] - offset))
+        assert not series.why
+        assert series.joules[-1] == pytest.approx(wanted, abs=rising.doubt(path))
+    assert host.samples > 10 and host.cpu_s > 0 and not host.failed and not host.refused
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGUSR1, signal.SIGKILL])
+def test_a_signal_ends_it_after_a_last_sample(tmp_path: Path, number: int) -> None:
+    counter = zone(tmp_path / "sys", "intel-rapl:0", "package-0", 1_000)
+    deny(zone(tmp_path / "sys", "intel-rapl:1", "package-1"))
+    running = Running(tmp_path / "sys", tmp_path / "out")
+    running.wait_for(4)
+    write(counter, 123_456)
+    running.process.send_signal(number)
+    code = running.process.wait(20)
+    host = read_host(running.out / "power-n1.json")  # killed, it leaves what it has read
+    assert len(host.series["rapl:package-0"].times) >= 3
+    assert list(host.refused.values()) == [os.strerror(40)]
+    if number != signal.SIGKILL:
+        assert code == 0 and (running.out / "power-n1.csv").read_text().endswith(",0.123456\n")
+
+
+def test_nothing_to_read_ends_it_at_once(tmp_path: Path) -> None:
+    sampler = Running(tmp_path / "sys", tmp_path / "out")
+    assert sampler.said == "nothing n1" and sampler.process.wait(20) == 0
+    said = described(tmp_path / "out")
+    assert said["missing"] == "no RAPL, pm_counters or hwmon counter on host n1"
+    assert not (tmp_path / "out" / "power-n1.csv").exists() and said["domains"] == []
