@@ -14,7 +14,6 @@ FIGURES = (
     "first_epoch_figures",
     "waterfall_figures",
     "mesh_figures",
-    "stage_figures",
     "roofline_figures",
     "memory_figures",
     "site_figures",

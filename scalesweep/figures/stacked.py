@@ -1,7 +1,7 @@
 """Stacked bars: one for each point, the same parts in the same colours, a legend below."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from matplotlib.axes import Axes
 from matplotlib.colors import to_rgb
@@ -9,9 +9,22 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter
 
-from scalesweep.core.formatting import finite, number
+from scalesweep.core.formatting import counted, finite, number, percent, scaled_unit
 from scalesweep.experiment.results import ExperimentResults, Row
-from scalesweep.figures.style import FAINT, INK, WIDE, heading, legend_columns, tick
+from scalesweep.figures.style import (
+    FAINT,
+    INK,
+    WIDE,
+    Drawing,
+    caption,
+    evenly,
+    heading,
+    labels_of,
+    left_out_words,
+    legend_columns,
+    points_shown,
+    tick,
+)
 
 MAX_BARS = 24
 LABELLED = 0.07  # a part of the longest bar that has room for its number
@@ -25,6 +38,71 @@ def rows_by_bar(results: ExperimentResults, table: str, column: str) -> list[lis
         if finite(row.get(column)) and row[column] > 0:
             groups.setdefault((*results.key(row, results.axes), row["source"]), []).append(row)
     return list(groups.values())
+
+
+class Bar(NamedTuple):
+    """A point as a bar: its ``parts``, a ``mark`` across it, a strip ``within`` some parts."""
+
+    row: Row
+    parts: dict[str, float]
+    mark: float | None = None
+    within: Mapping[str, float] = {}
+
+
+def point_bars(
+    results: ExperimentResults,
+    name: str,
+    title: str,
+    axis: str,
+    unit: str,
+    bars: Sequence[Bar],
+    looks: Mapping[str, Look],
+    words: Mapping[str, str],
+    notes: Sequence[str] = (),
+    marks: str = "",
+    strips: str = "",
+) -> list[Drawing]:
+    """The figure ``name`` with a bar for each point, of at most MAX_BARS; none without bars.
+
+    ``axis``: what is measured, in ``unit``; ``looks`` has the parts in their order, ``words`` what
+    they are called, ``marks`` and ``strips`` say what those are.
+    """
+    if not bars:
+        return []
+    drawn = evenly(bars, MAX_BARS)
+    top = max([sum(v for v in b.parts.values() if v > 0) for b in drawn] + [
+        bar.mark for bar in drawn if bar.mark
+    ] + [1e-9])  # fmt: skip
+    bottom = min(0.0, *(sum(v for v in bar.parts.values() if v < 0) for bar in drawn))
+    factor, unit = (1e-3, "s") if unit == "ms" and top >= 1e3 else scaled_unit(unit, top)
+    shown = {part: look for part, look in looks.items() if any(part in b.parts for b in drawn)}
+
+    def scaled(values: Mapping[str, float]) -> dict[str, float]:
+        return {part: value * factor for part, value in values.items()}
+
+    head = f"{results.name}: {title}{results.mark}"
+    figure, ax = stacked_bars(
+        head,
+        labels_of(results, [bar.row for bar in drawn], 44),
+        [scaled(bar.parts) for bar in drawn],
+        shown,
+        {words[part]: look for part, look in shown.items()},
+        (bottom * factor, top * factor),
+        (marks, [bar.mark and bar.mark * factor for bar in drawn])
+        if any(bar.mark for bar in drawn) else None,
+        (strips, [scaled(bar.within) for bar in drawn]) if any(b.within for b in drawn) else None,
+    )  # fmt: skip
+    ax.set_xlabel(f"{axis} [{unit}]")
+    largest, part = max(
+        ((bar, part) for bar in drawn for part in bar.parts),
+        key=lambda each: each[0].parts[each[1]],
+    )
+    share = percent(largest.parts[part] / sum(largest.parts.values()))
+    alt = f"{head}: {counted(len(drawn), 'bar')}. The largest part is {words[part].lower()} at "
+    alt += f"{results.describe(largest.row)}: {share} of its bar."
+    rows = [bar.row for bar in bars]
+    text = caption(results, rows, [], *notes, left_out_words(len(bars) - len(drawn)))
+    return [Drawing(name, head, text, alt, figure, points_shown(results, rows))]
 
 
 def stacked_bars(

@@ -8,7 +8,6 @@ ASPECT = Aspect(
     tables={
         "mesh_steps": "The time of a step by what it is for: least time of the model's FLOP, "
         "recomputation, slower kernels, exchange by axis of the mesh, pipeline wait, the rest.",
-        "pipeline_stages": "What each stage of a pipeline computes, and how long it waits.",
         "pipeline_idle": "How long the stages of a pipeline idle, beside (p - 1) / (v m).",
     },
 )

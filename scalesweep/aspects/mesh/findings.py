@@ -1,10 +1,15 @@
 """What the report says of pipelines whose stages idle for another time than the formula has it."""
 
 from scalesweep.aspects.mesh.table import PipelineIdle
-from scalesweep.core.formatting import counted, percent
 from scalesweep.experiment.results import ExperimentResults
-from scalesweep.findings.base import NOTE, Finding, Rule, declared_evidence, marked
-from scalesweep.table.declared import numbers_of
+from scalesweep.findings.base import (
+    NOTE,
+    Finding,
+    Rule,
+    declared_evidence,
+    estimate_of,
+    number_of,
+)
 
 RULE = "pipeline idle"
 # A difference below this share of the computing time is no reason to doubt the formula.
@@ -20,28 +25,30 @@ def differs(row: PipelineIdle) -> bool:
 
 
 def pipeline_idle(results: ExperimentResults) -> list[Finding]:
-    """At how many points the idle time differs from (p - 1) / (v m), and where the most: a note,
-    which estimates. Nothing where no interval says so; points without repeats have none."""
-    rows = results.of(PipelineIdle)
-    known = [row for row in rows if row.difference.low is not None]
-    apart = [row for row in known if differs(row)]
+    """The point whose idle time differs most from (p - 1) / (v m): a note, which estimates."""
+    apart = [row for row in results.of(PipelineIdle) if differs(row)]
     if not apart:
         return []
     most = max(apart, key=lambda row: abs(row.difference.value))
-    way = "longer" if most.difference.value > 0 else "shorter"
-    text = (
-        f"stages of pipelines idle for another time than (p - 1) / (v m) says at {len(apart):,} "
-        f"of {counted(len(known), 'point')}, by 95 % intervals: at "
-        f"{results.describe(most.row)} for {percent(*numbers_of(most.idle))} of what they "
-        f"compute, {way} than {percent(most.formula)}"
-    )
-    if way == "longer":
-        text += (
-            f"; stages of unequal length alone cause {percent(most.unequal)}, the rest is handing "
-            "messages over and waiting for them"
+    numbers = (
+        estimate_of("idle", most.idle, "1"), number_of("formula", most.formula, "1"),
+        number_of("unequal", most.unequal, "1"),
+    )  # fmt: skip
+    return [
+        Finding(
+            results.name, RULE, NOTE, subject=results.describe(most.row), numbers=numbers,
+            evidence=declared_evidence(results, most),
         )
-    evidence = declared_evidence(results, most, ("idle", "formula", "unequal"))
-    return [Finding(results.name, RULE, NOTE, marked(most.source, f"{text}."), evidence)]
+    ]  # fmt: skip
 
 
-RULES = (Rule(RULE, pipeline_idle),)
+RULES = (
+    Rule(
+        RULE, pipeline_idle, figures=("mesh-steps",),
+        says={
+            NOTE: "{subject}: pipeline stages wait for {idle:%} of their computing time; "
+            "(p - 1) / (v m) is {formula:%}, unequal stages cause {unequal:%}."
+        },
+        next={NOTE: "give the stages equal work, or a step more micro-batches"},
+    ),
+)  # fmt: skip

@@ -1,36 +1,60 @@
-"""The tables ``mesh_steps``, ``pipeline_idle`` and ``pipeline_stages``."""
+"""The tables ``mesh_steps`` and ``pipeline_idle``: the step of ranks on a mesh, by its axes.
 
-import json
+Of the rank whose computation is the lower median:
+
+    step = least            FLOP of the model / peak
+         + recompute        FLOP that the backward pass computes again / peak
+         + slower           what forward and backward pass take beyond both
+         + optimizer, input, host, imbalance
+         + data, tensor, pipeline    exposed exchange and waiting by axis of the mesh
+         + barrier, rest
+
+The ideal of a pipeline of p stages (v of them on each rank) and m micro-batches idles
+(p - 1) / (v m) of what a rank computes (D. Narayanan et al., SC 2021, section 2.2).
+"""
+
 import logging
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from scalesweep.analysis.mesh_step import TERMS, ideal_idle, median_rank, mesh_step, pipeline_idle
 from scalesweep.analysis.rank_stats import rank_matrix
-from scalesweep.analysis.roofline import COMPUTE
-from scalesweep.analysis.stats import linear_interval
+from scalesweep.analysis.roofline import COMPUTE as RATE
 from scalesweep.analysis.step_account import STEPS, StepAccount
 from scalesweep.analysis.types import Floats
+from scalesweep.aspects.breakdown.accounts import stated_accounts
 from scalesweep.config.memory import planned_memory
 from scalesweep.config.mesh import value_at
 from scalesweep.config.point_shape import planned_mesh, planned_shape
 from scalesweep.core.errors import UserError
 from scalesweep.core.npy import NO_USE, NOT_ARRAYS
 from scalesweep.table.declared import Estimate, PointRow, column
-from scalesweep.tables.ceilings import DATASHEET, MEASURED, Ceiling, ceiling_of, numbers_in
-from scalesweep.tables.epoch_curves import ACCOUNT
+from scalesweep.tables.ceilings import DATASHEET, MEASURED, ceiling_of, numbers_in
 from scalesweep.tables.machine import whole_point
-from scalesweep.tables.making import Maker, TableInputs, point_columns
+from scalesweep.tables.making import (
+    Maker,
+    TableInputs,
+    mean_of,
+    point_columns,
+    signed_mean_of,
+)
 from scalesweep.tables.points import ExperimentData, Point
 from scalesweep.tables.rank_layout import Layout
 from scalesweep.tables.run_arrays import read_arrays
 
 _log = logging.getLogger(__name__)
 _MS = 1e3
-_PASSES = ("span_forward", "span_backward")
+# Terms of an account that make up one of a mesh's step.
+_OF_ACCOUNT: Mapping[str, Sequence[str]] = {
+    "optimizer": ("optimizer",), "input": ("input",),
+    "host": ("checkpoint", "validation", "logging", "between"),
+    "imbalance": ("persistent", "alternating", "stalls"), "data": ("transfer", "sharded"),
+    "tensor": ("tensor",), "pipeline": ("pipeline",), "barrier": ("barrier",),
+}  # fmt: skip
+TERMS = ("least", "recompute", "slower", "compute", *_OF_ACCOUNT, "rest")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,76 +92,33 @@ class PipelineIdle(PointRow, table="pipeline_idle"):
     )
 
 
-@dataclass(frozen=True, kw_only=True)
-class PipelineStage(PointRow, table="pipeline_stages"):
-    """A stage of a pipeline whose program numbers its ranks stage by stage (the mesh that
-    torch_training notes): its ranks' passes and waiting in a step."""
-
-    stage: int = column("the stage (of several on a rank the first), from 0", "1")
-    ranks: int = column("ranks that compute it", "1")
-    busy: Estimate = column("forward and backward pass, mean over steps and ranks", "ms")
-    busy_quarter: float = column("a quarter of the steps are below, mean over runs", "ms")
-    busy_three_quarters: float = column("a quarter of the steps are above, mean over runs", "ms")
-    idle: Estimate = column("waiting for neighbours, mean over steps and ranks", "ms")
-    idle_quarter: float = column("a quarter of the steps are below, mean over runs", "ms")
-    idle_three_quarters: float = column("a quarter of the steps are above, mean over runs", "ms")
-
-
-@dataclass
-class _Measured:
-    """What the runs of a point say, a value for each run."""
-
-    terms: list[dict[str, float]] = field(default_factory=list)
-    steps: list[float] = field(default_factory=list)
-    idle: list[float] = field(default_factory=list)
-    unequal: list[float] = field(default_factory=list)
-    # Of each run [quartile of steps and their mean at last, stage], s; None without its mesh.
-    stages: list[tuple[Floats, Floats] | None] = field(default_factory=list)
-    ranks: int = 0
-
-
-def mesh_rows(inputs: TableInputs) -> Iterator[MeshStep | PipelineIdle | PipelineStage]:
-    """The rows of all three tables, from the arrays of the runs, which are read once.
-
-    Of a benchmark that declares a mesh, and of runs with stamps of forward and backward pass.
-    """
+def mesh_rows(inputs: TableInputs) -> Iterator[MeshStep | PipelineIdle]:
+    """The rows of both tables, of a benchmark that declares a mesh and keeps its passes."""
     data = inputs.data
     if "mesh" not in data.experiment or inputs.runs is None:
         return
-    accounts = _accounts(data)
+    accounts = {
+        row: account
+        for row, account in stated_accounts(data).items()
+        if account.form == STEPS and account.forward is not None
+    }
     for point in inputs.points:
-        rows = [row for row in point.rows.tolist() if row in accounts]
-        if not rows:
-            continue
-        peak = _peak(inputs, point)
-        measured = _Measured()
-        for row in rows:
-            _add(inputs, row, accounts[row], peak, measured)
-        yield from _steps(point, measured, peak)
-        yield from _idle(data, point, measured)
-        yield from _stages(point, measured)
+        peak, where = _peak(inputs, point)
+        steps: list[tuple[dict[str, float], float]] = []
+        idle: list[tuple[float, float]] = []
+        for row in point.rows.tolist():
+            if row in accounts and (read := _read(inputs, row)):
+                terms = _terms(accounts[row], *_flop(*read, accounts[row].ranks), peak)
+                steps.append((terms, accounts[row].elapsed))
+                idle += _waiting(read[1], accounts[row].ranks)
+        if steps:
+            yield from _step_rows(point, steps, peak, where)
+        if idle and (shape := _schedule(data, whole_point(data, point))):
+            yield _idle_row(point, np.array(idle), *shape)
 
 
-def _accounts(data: ExperimentData) -> dict[int, StepAccount]:
-    """Accounts by step with both passes, by row of the summary."""
-    known = {}
-    texts = data.texts(ACCOUNT)
-    for row in data.row_of.values():
-        if (text := texts[row]) is not None:
-            account = StepAccount.from_json(json.loads(text))
-            if account.form == STEPS and account.forward is not None:
-                known[row] = account
-    return known
-
-
-def _add(
-    inputs: TableInputs,
-    row: int,
-    account: StepAccount,
-    peak: Ceiling | None,
-    measured: _Measured,
-) -> None:
-    """What a run says; nothing where its files cannot be read, with a line."""
+def _read(inputs: TableInputs, row: int) -> tuple[Mapping[str, Any], Mapping[str, Any]] | None:
+    """Record and arrays of a run; None where they cannot be read, with a line."""
     run_id = str(inputs.data.summary["run_id"].iloc[row])
     assert inputs.runs is not None
     try:
@@ -145,113 +126,93 @@ def _add(
     except (UserError, KeyError, TypeError, *NOT_ARRAYS, *NO_USE) as error:
         inputs.data.unread.append(run_id)
         _log.warning("%s: %s: its step is not taken apart", run_id, error)
-        return
-    ranks = account.ranks
-    computing = rank_matrix(samples, "span_compute", ranks)
-    if computing is None:
-        return
-    layout = (record.get("notes") or {}).get("layout") or {}
-    rank = median_rank(computing)
-    flop, again = (_of_rank(layout.get(name), rank, ranks) for name in ("flop", "recomputed_flop"))
-    terms = mesh_step(account, flop, again, None if peak is None else peak.value)
-    if terms is None:
-        return
-    measured.terms.append(terms)
-    measured.steps.append(account.elapsed)
-    waits = rank_matrix(samples, "span_pipeline_wait", ranks)
-    passes = [each for name in _PASSES if (each := rank_matrix(samples, name, ranks)) is not None]
-    if waits is not None and len(passes) == len(_PASSES):
-        busy: Floats = np.sum(passes, axis=0)
-        idle, unequal = pipeline_idle(waits, busy)
-        measured.idle.append(idle)
-        measured.unequal.append(unequal)
-        count = (layout.get("mesh") or {}).get("pp")
-        by_stage = None
-        if isinstance(count, int) and count > 1 and ranks % count == 0:
-            by_stage = _by_stage(busy, count), _by_stage(waits, count)
-        measured.stages.append(by_stage)
-        measured.ranks = ranks
-
-
-def _by_stage(times: Floats, stages: int) -> Floats:
-    """Quartiles over the steps, then their mean, of the mean rank of each stage, s; ``times``: s
-    ``[step, rank]``, ranks numbered stage by stage."""
-    of_stage = times.reshape(len(times), stages, -1).mean(axis=2)
-    quartiles = np.quantile(of_stage, (0.25, 0.75), axis=0)
-    return np.asarray(np.vstack([quartiles, of_stage.mean(axis=0)]), np.float64)
-
-
-def _of_rank(values: Any, rank: int, ranks: int) -> float | None:
-    """A rank's number of what a record notes by rank; None where it does not."""
-    if not isinstance(values, list) or len(values) != ranks:
         return None
-    value = values[rank]
-    return float(value) if isinstance(value, int | float) else None
+    return (record, samples) if "span_compute" in samples else None
 
 
-def _peak(inputs: TableInputs, point: Point) -> Ceiling | None:
-    """FLOP/s of a rank: a node's measured ceiling for its numbers, else the data sheet's peak,
-    shared evenly by the ranks of a node."""
+def _flop(
+    record: Mapping[str, Any], samples: Mapping[str, Any], ranks: int
+) -> tuple[float | None, float | None]:
+    """FLOP of the model in a step, and what is recomputed, of the rank in the middle."""
+    means = samples["span_compute"].mean(axis=0)
+    rank = int(np.argsort(means, kind="stable")[(ranks - 1) // 2])
+    layout = (record.get("notes") or {}).get("layout") or {}
+    lists = (layout.get(name) for name in ("flop", "recomputed_flop"))
+    flop, again = (each[rank] if each and len(each) == ranks else None for each in lists)
+    return flop, again
+
+
+def _terms(
+    account: StepAccount, flop: float | None, again: float | None, peak: float | None
+) -> dict[str, float]:
+    """Seconds of a step by term, which add up to ``account.elapsed``.
+
+    Without FLOP or peak ``compute`` stands for the first three, without what is recomputed
+    ``slower`` for it too.
+    """
+    working = (account.forward or 0.0) + (account.backward or 0.0)
+    terms = {"compute": working}
+    if flop and peak:
+        terms = {"least": flop / peak} | ({} if again is None else {"recompute": again / peak})
+        terms["slower"] = working - math.fsum(terms.values())
+    for name, parts in _OF_ACCOUNT.items():
+        known = [value for part in parts if (value := getattr(account, part)) is not None]
+        if known:
+            terms[name] = math.fsum(known)
+    rest = account.elapsed - math.fsum(terms.values())
+    return terms | {"rest": rest if abs(rest) > 1e-12 else 0.0}
+
+
+def _waiting(samples: Mapping[str, Any], ranks: int) -> list[tuple[float, float]]:
+    """Idle over computing time of a pipeline's ranks, and what unequal stages cause of it; empty
+    where a run does not keep both."""
+    names = ("span_pipeline_wait", "span_forward", "span_backward")
+    waits, forward, backward = (rank_matrix(samples, name, ranks) for name in names)
+    if waits is None or forward is None or backward is None:
+        return []
+    busy = (forward + backward).mean(axis=0)
+    whole = float(busy.mean())
+    return [(float(waits.mean()) / whole, float(busy.max()) / whole - 1)]
+
+
+def _peak(inputs: TableInputs, point: Point) -> tuple[float | None, str]:
+    """FLOP/s of a rank and whose it is: a node's measured ceiling for its numbers, else the data
+    sheet's peak, shared evenly by the ranks of a node."""
     numbers = numbers_in(inputs.data, point)
     on_node = Layout.of(whole_point(inputs.data, point)).on_node
     for stated in (MEASURED, DATASHEET):
-        ceiling = ceiling_of(inputs.machine.ceilings, COMPUTE, stated, numbers)
+        ceiling = ceiling_of(inputs.machine.ceilings, RATE, stated, numbers)
         if ceiling is not None:
-            return Ceiling(
-                COMPUTE, stated, numbers, ceiling.value / on_node, None, None, ceiling.repeats,
-                ceiling.where,
-            )  # fmt: skip
-    return None
+            return ceiling.value / on_node, ceiling.where
+    return None, ""
 
 
-def _steps(point: Point, measured: _Measured, peak: Ceiling | None) -> Iterator[MeshStep]:
-    if not measured.terms:
-        return
-    step = float(np.mean(measured.steps)) * _MS
+def _step_rows(
+    point: Point, steps: Sequence[tuple[dict[str, float], float]], peak: float | None, where: str
+) -> Iterator[MeshStep]:
+    step = float(np.mean([length for _, length in steps])) * _MS
     for term in TERMS:
         # A term that only some of the runs show is none of their mean.
-        if not all(term in terms for terms in measured.terms):
+        if not all(term in terms for terms, _ in steps):
             continue
-        values = np.array([terms[term] for terms in measured.terms]) * _MS
-        known = term in ("least", "recompute") and peak is not None
+        value = signed_mean_of([terms[term] * _MS for terms, _ in steps])
+        known = term in ("least", "recompute")
         yield MeshStep(
-            **point_columns(point), term=term, value=estimate(values), step=step,
-            share=float(values.mean()) / step, peak=peak.value if known and peak else None,
-            peak_from=peak.where if known and peak else "",
+            **point_columns(point), term=term, value=value, step=step, share=value.value / step,
+            peak=peak if known else None, peak_from=where if known else "",
         )  # fmt: skip
 
 
-def _idle(data: ExperimentData, point: Point, measured: _Measured) -> Iterator[PipelineIdle]:
-    whole = whole_point(data, point)
-    shape = _schedule(data, whole)
-    if not measured.idle or shape is None:
-        return
-    stages, virtual, micro_batches = shape
-    formula = ideal_idle(stages, virtual, micro_batches)
-    idle = np.array(measured.idle)
-    yield PipelineIdle(
-        **point_columns(point), stages=stages, virtual_stages=virtual, micro_batches=micro_batches,
-        formula=formula, idle=estimate(idle), difference=estimate(idle - formula),
-        unequal=float(np.mean(measured.unequal)),
+def _idle_row(
+    point: Point, runs: Floats, stages: int, virtual_stages: int, micro_batches: int
+) -> PipelineIdle:
+    """``runs``: idle time and what unequal stages cause, ``[run, 2]``."""
+    formula = (stages - 1) / (virtual_stages * micro_batches)
+    return PipelineIdle(
+        **point_columns(point), stages=stages, virtual_stages=virtual_stages,
+        micro_batches=micro_batches, formula=formula, idle=mean_of(runs[:, 0]),
+        difference=signed_mean_of(runs[:, 0] - formula), unequal=float(runs[:, 1].mean()),
     )  # fmt: skip
-
-
-def _stages(point: Point, measured: _Measured) -> Iterator[PipelineStage]:
-    known = [of for of in measured.stages if of is not None]
-    if not known or len(known) < len(measured.stages):
-        return
-    # [run, quartiles and mean, stage]
-    busy, idle = (np.array([of[which] for of in known]) * _MS for which in (0, 1))
-    stages = busy.shape[2]
-    for stage in range(stages):
-        (busy_low, busy_high, _), (idle_low, idle_high, _) = (
-            times[:, :, stage].mean(axis=0).tolist() for times in (busy, idle)
-        )
-        yield PipelineStage(
-            **point_columns(point), stage=stage, ranks=measured.ranks // stages,
-            busy=estimate(busy[:, 2, stage]), busy_quarter=busy_low, busy_three_quarters=busy_high,
-            idle=estimate(idle[:, 2, stage]), idle_quarter=idle_low, idle_three_quarters=idle_high,
-        )  # fmt: skip
 
 
 def _schedule(data: ExperimentData, point: Mapping[str, Any]) -> tuple[int, int, int] | None:
@@ -267,10 +228,4 @@ def _schedule(data: ExperimentData, point: Mapping[str, Any]) -> tuple[int, int,
     return None if count is None else (stages, int(count), shape.accumulation)
 
 
-def estimate(values: Floats) -> Estimate:
-    """The mean over runs with its 95 % interval by Student's t."""
-    bounds = linear_interval(values)
-    return Estimate.of(float(values.mean()), bounds.low, bounds.high)
-
-
-MAKERS = (Maker((MeshStep, PipelineIdle, PipelineStage), mesh_rows),)
+MAKERS = (Maker((MeshStep, PipelineIdle), mesh_rows),)

@@ -1,4 +1,4 @@
-"""How long runs take to become steady: the rate of every step, warm-up included."""
+"""How long runs take to become steady: the time of every step, warm-up included."""
 
 from scalesweep.aspects.aspect import Aspect
 

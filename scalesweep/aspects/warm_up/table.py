@@ -1,16 +1,36 @@
 """The tables ``warm_up`` and ``warm_up_curve``: when the runs of a point become steady."""
 
+import logging
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from scalesweep.aspects.warm_up.series import RunTimes, grouped, run_times
+from scalesweep.analysis.arrays import Arrays
+from scalesweep.analysis.rank_stats import rank_matrix
+from scalesweep.analysis.steady_state import SteadyState, steady_state
+from scalesweep.analysis.step_work import STEP_TIMES
+from scalesweep.analysis.types import Floats
+from scalesweep.core.errors import UserError
+from scalesweep.core.npy import NO_USE, NOT_ARRAYS
+from scalesweep.core.record import RECORD, WARMUP_STEP_TIMES, holds_matches
+from scalesweep.state.record_reader import read_record
 from scalesweep.table.declared import DeclaredRow, PointRow, column
 from scalesweep.tables.making import Maker, TableInputs, point_columns
+from scalesweep.tables.points import ExperimentData, Point
+from scalesweep.tables.run_arrays import arrays_of, ranks_of
 
+_log = logging.getLogger(__name__)
+
+STEP, EPOCH = "step", "epoch"
 MAX_POINTS = 40
+MAX_RUNS = 12  # of a point
+FEWEST = 8  # steps or epochs: of fewer nobody can say where they become steady
+# A curve has each of so many first steps by itself, the others in at most so many groups.
+SINGLE, GROUPS = 100, 100
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -18,7 +38,7 @@ class WarmUp(PointRow, table="warm_up"):
     """A point whose runs keep the times of their steps, or of 8 epochs or more."""
 
     of: str = column("`step` or `epoch`: what the counts are of")
-    runs: int = column("runs looked at: the first 12, or as many as 1,000,000 times of", "1")
+    runs: int = column("runs looked at: the first 12", "1")
     count: int = column("steps of the longest run, warm-up included", "1")
     declared: int | None = column(
         "steps that the program leaves out as its warm-up (of epochs the first); missing: it does "
@@ -27,8 +47,6 @@ class WarmUp(PointRow, table="warm_up"):
     detected: float | None = column(
         "steps before the first steady one, median over the runs that become steady", "1"
     )
-    detected_least: int | None = column("the fewest of a run", "1")
-    detected_most: int | None = column("the most of a run", "1")
     unsteady: int = column("runs whose times do not become steady: they still change", "1")
     detected_s: float | None = column(
         "time until the first steady step, median over the runs that become steady", "s"
@@ -38,13 +56,6 @@ class WarmUp(PointRow, table="warm_up"):
         "a step behind the declared and the detected warm-up, median over ranks and the runs that "
         "become steady", "ms",
     )  # fmt: skip
-    samples: float | None = column("samples of a step over all ranks", "samples", if_known=True)
-    steady_rate: float | None = column("`samples` over `steady_ms`", "samples/s", if_known=True)
-
-    @property
-    def key(self) -> tuple[Any, ...]:
-        """What the rows of its curve have in common."""
-        return (*self.point.values(), self.source)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,60 +73,114 @@ class WarmUpCurve(DeclaredRow, table="warm_up_curve"):
     p50_ms: float = column("median", "ms")
     p90_ms: float = column("90 % quantile", "ms")
 
+
+@dataclass(frozen=True)
+class RunTimes:
+    """Seconds of the steps (or epochs) of a run, ``[step, rank]``, the warm-up's first.
+
+    ``declared``: how many of them the program counts as its warm-up; None if it keeps none.
+    """
+
+    of: str  # STEP or EPOCH
+    seconds: Floats
+    declared: int | None
+
     @property
-    def key(self) -> tuple[Any, ...]:
-        """What rows of a point have in common."""
-        return (*self.point.values(), self.source)
+    def state(self) -> SteadyState:
+        """Where the times become steady."""
+        return steady_state(self.seconds, self.declared or 0)
 
 
 def warm_up_rows(inputs: TableInputs) -> Iterator[WarmUp | WarmUpCurve]:
     """The rows of both tables, of at most MAX_POINTS points, evenly from all."""
-    if inputs.runs is None:
-        return
-    finished = [point for point in inputs.points if point.rows.size]
+    finished = [point for point in inputs.points if point.rows.size] if inputs.runs else []
     places = np.linspace(0, len(finished) - 1, min(len(finished), MAX_POINTS)).round().astype(int)
-    for place in places.tolist():
-        point = finished[place]
-        if not (times := run_times(inputs.data, point, inputs.runs)):
+    for point in [finished[place] for place in places]:
+        assert inputs.runs is not None
+        if times := _run_times(inputs.data, point, inputs.runs):
+            yield WarmUp(**point_columns(point), **_columns(times))
+            for step, steps, quantiles in curve_of([run.seconds for run in times]):
+                ends = dict(zip(("p10_ms", "p50_ms", "p90_ms"), quantiles, strict=True))
+                yield WarmUpCurve(
+                    point=point.values, source=point.source, step=step, steps=steps, **ends
+                )
+
+
+def _run_times(data: ExperimentData, point: Point, runs: Path) -> list[RunTimes]:
+    """Those of the point's runs that keep them, of one kind; damaged runs are left out, with a
+    line."""
+    kept: list[RunTimes] = []
+    for row in point.rows.tolist()[:MAX_RUNS]:
+        run_id = str(data.summary["run_id"].iloc[row])
+        try:
+            record = read_record(runs / run_id / RECORD)
+            if record["samples"] is None or holds_matches(record):
+                return kept  # runs of a point keep the same arrays
+            times = times_of(arrays_of(record, runs / run_id), ranks_of(data, point))
+        except (UserError, KeyError, TypeError, *NOT_ARRAYS, *NO_USE) as error:
+            if run_id not in data.unread:
+                data.unread.append(run_id)
+                _log.warning("%s: %s: left out of the warm-up", run_id, error)
             continue
-        yield WarmUp(**point_columns(point), **_columns(times))
-        for group in grouped([run.seconds for run in times]):
-            yield WarmUpCurve(
-                point=point.values, source=point.source, step=group.first, steps=group.steps,
-                p10_ms=group.low, p50_ms=group.middle, p90_ms=group.high,
-            )  # fmt: skip
+        if times is not None and (not kept or times.of == kept[0].of):
+            kept.append(times)
+    return kept
+
+
+def times_of(samples: Arrays | Mapping[str, Any], ranks: int) -> RunTimes | None:
+    """The times of steps that a run's arrays hold, else of epochs; None if there are too few, or
+    if they cannot be times."""
+    seconds, of, declared = rank_matrix(samples, STEP_TIMES, ranks), STEP, None
+    if seconds is None:
+        of, declared = EPOCH, 1
+        for name in ("local_times", "global_times"):
+            values = rank_matrix(samples, name, ranks)
+            seconds = seconds if values is None else values
+    elif WARMUP_STEP_TIMES in samples:
+        warm_up = rank_matrix(samples, WARMUP_STEP_TIMES, ranks)
+        declared = 0 if warm_up is None else len(warm_up)
+        seconds = seconds if warm_up is None else np.concatenate([warm_up, seconds])
+    if seconds is None or len(seconds) < FEWEST:
+        return None
+    if not np.isfinite(seconds).all() or seconds.min() <= 0:
+        return None
+    return RunTimes(of, seconds, declared)
+
+
+def curve_of(times: Sequence[Floats]) -> Iterator[tuple[int, int, list[float]]]:
+    """The curve of runs ``[step, rank]``: first step (from 1), how many, and the 10, 50 and 90 %
+    quantiles of their ms over ranks and runs."""
+    steps = max(map(len, times))
+    single = steps if steps <= SINGLE + GROUPS else SINGLE
+    groups = np.linspace(single, steps, GROUPS + 1).round().astype(int).tolist()
+    ends = [*range(single), *(groups if single < steps else [steps])]
+    for first, last in pairwise(ends):
+        values = np.concatenate([run[first:last].ravel() for run in times]) * 1e3
+        yield first + 1, last - first, np.quantile(values, (0.1, 0.5, 0.9)).tolist()
 
 
 def _columns(times: Sequence[RunTimes]) -> dict[str, Any]:
     """What the runs of a point say together."""
     states = [run.state for run in times]
-    # Where times still change nothing is steady, however near the middle they begin.
+    # If times still change nothing is steady, however near the middle they begin.
     known = [
-        (run, state.detected)
+        (run.seconds, state.detected, run.declared or 0)
         for run, state in zip(times, states, strict=True)
         if state.detected is not None and not state.drifting
     ]
-    counts = [count for _, count in known]
-    declared = times[0].declared
-    steady = [run.seconds[max(run.declared or 0, count) :].ravel() for run, count in known]
-    steady_ms = float(np.median(np.concatenate(steady))) * 1e3 if steady else None
-    samples = times[0].samples
+    until = [float(np.median(seconds[:n], axis=1).sum()) if n else 0.0 for seconds, n, _ in known]
+    steady = [seconds[max(n, declared) :].ravel() for seconds, n, declared in known]
     return {
         "of": times[0].of,
         "runs": len(times),
         "count": max(len(run.seconds) for run in times),
-        "declared": declared,
-        "detected": float(np.median(counts)) if counts else None,
-        "detected_least": min(counts, default=None),
-        "detected_most": max(counts, default=None),
+        "declared": times[0].declared,
+        "detected": float(np.median([n for _, n, _ in known])) if known else None,
         "unsteady": sum(state.drifting for state in states),
-        "detected_s": float(np.median([run.until(count) for run, count in known]))
-        if known else None,
+        "detected_s": float(np.median(until)) if known else None,
         "first_ms": float(np.median(np.concatenate([run.seconds[0] for run in times]))) * 1e3,
-        "steady_ms": steady_ms,
-        "samples": samples,
-        "steady_rate": samples / steady_ms * 1e3 if samples and steady_ms else None,
-    }  # fmt: skip
+        "steady_ms": float(np.median(np.concatenate(steady))) * 1e3 if known else None,
+    }
 
 
 MAKERS = (Maker((WarmUp, WarmUpCurve), warm_up_rows),)

@@ -6,15 +6,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from scalesweep.analysis.mesh_step import ideal_idle, median_rank
-from scalesweep.analysis.mesh_step import pipeline_idle as idle_of
 from scalesweep.aspects.make_tables import make_tables
-from scalesweep.aspects.mesh.figure import mesh_figures, stage_figures
-from scalesweep.aspects.mesh.findings import differs, pipeline_idle
+from scalesweep.aspects.mesh.figure import mesh_figures
+from scalesweep.aspects.mesh.findings import RULES, differs, pipeline_idle
 from scalesweep.aspects.mesh.section import mesh_table
-from scalesweep.aspects.mesh.table import MeshStep, PipelineIdle, PipelineStage, estimate
+from scalesweep.aspects.mesh.table import MeshStep, PipelineIdle
 from scalesweep.experiment.results import ExperimentResults
-from scalesweep.findings.base import marked
+from scalesweep.tables.making import signed_mean_of
 from scalesweep.tables.summary import build_summary
 from tests.fakes.epoch_study import Study
 from tests.fakes.plan import whole_plan
@@ -97,13 +95,12 @@ def test_idle_stages_are_held_against_the_formula(tmp_path: Path) -> None:
     assert row.unequal == pytest.approx(70 / 65 - 1)
     (finding,) = pipeline_idle(results)
     assert finding.state == "note"
-    assert (
-        "at 1 of 1 point, by 95 % intervals: at " in finding.sentence
-        and "longer than 25.0 %" in finding.sentence
-    )
-    assert "stages of unequal length alone cause 7.7 %" in finding.sentence
+    said = RULES[0].say(finding).sentence
+    assert "stages wait for 51" in said and "unequal stages cause 7.7 %" in said
     table = mesh_table(results, 10)
     assert table is not None and len(table.sources) == 1
+    (drawing,) = mesh_figures(results)
+    assert drawing.name == "mesh-steps" and "The largest part is " in drawing.alt
 
 
 @pytest.mark.parametrize("idle", [(0.24, 0.26, 0.25), (0.5,), (0.2, 0.8)])
@@ -114,47 +111,12 @@ def test_nothing_is_said_where_the_interval_holds_the_formula(
     assert pipeline_idle(results_of(study_of(tmp_path, idle))) == []
 
 
-def test_stages_of_a_pipeline_by_step(tmp_path: Path) -> None:
-    results = results_of(study_of(tmp_path, (0.5, 0.6), mesh={"pp": 2, "dp": 1}))
-    first, second = results.of(PipelineStage)
-    assert [(row.stage, row.ranks) for row in (first, second)] == [(0, 1), (1, 1)]
-    assert (first.busy.value, second.busy.value) == (pytest.approx(60), pytest.approx(70))
-    # The rank that computes for 10 ms longer waits for as much less.
-    assert first.idle.value == pytest.approx(0.55 * 65 + 5)
-    assert second.idle.value == pytest.approx(0.55 * 65 - 5)
-    # Steps of a run are alike here; runs are not.
-    assert first.idle_quarter == pytest.approx(first.idle_three_quarters)
-    assert first.idle.low is not None and first.idle.low < first.idle.value
-    (steps,) = mesh_figures(results)
-    (stages,) = stage_figures(results)
-    assert (steps.name, stages.name) == ("mesh-steps", "mesh-stages")
-    assert "(p - 1) / (v m)" in steps.caption
-    assert "stage 0 " in stages.alt and stages.alt.endswith("%.")
-
-
-def test_whose_ranks_are_numbered_is_not_guessed(tmp_path: Path) -> None:
-    results = results_of(study_of(tmp_path, (0.5,)))
-    assert results.of(PipelineIdle) and not results.of(PipelineStage)
-    assert stage_figures(results) == [] and len(mesh_figures(results)) == 1
-
-
 def test_without_stamps_of_passes_there_is_nothing(tmp_path: Path) -> None:
     study = study_of(tmp_path, (0.5,))
     del study.experiment["mesh"]
     results = results_of(study)
     assert not results.of(MeshStep) and not results.of(PipelineIdle)
     assert mesh_table(results, 10) is None
-
-
-def test_formulas_by_hand() -> None:
-    assert ideal_idle(4, 1, 8) == 3 / 8 and ideal_idle(4, 2, 8) == 3 / 16
-    assert median_rank(np.array([[1.0, 3.0, 2.0]])) == 2
-    assert idle_of(np.array([[1.0, 0.0]]), np.array([[3.0, 5.0]])) == (0.125, 0.25)
-
-
-def test_a_point_without_a_result_has_no_source_to_tell() -> None:
-    assert marked(None, "three points failed.") == "Three points failed."
-    assert marked("imported", "three points.") == "Imported: Three points."
 
 
 def test_points_as_the_formula_has_them_are_rarely_counted() -> None:
@@ -166,10 +128,12 @@ def test_points_as_the_formula_has_them_are_rarely_counted() -> None:
         "virtual_stages": 1, "micro_batches": 4, "formula": 0.25, "unequal": 0.0,
     }  # fmt: skip
     counted = [
-        differs(PipelineIdle(**shape, idle=estimate(0.25 + each), difference=estimate(each)))
+        differs(
+            PipelineIdle(**shape, idle=signed_mean_of(0.25 + each), difference=signed_mean_of(each))
+        )
         for each in noise
     ]
     assert 0 < np.mean(counted) < 0.07
-    late = [estimate(0.1 + each) for each in noise]
+    late = [signed_mean_of(0.1 + each) for each in noise]
     seen = [differs(PipelineIdle(**shape, idle=each, difference=each)) for each in late]
     assert np.mean(seen) > 0.5

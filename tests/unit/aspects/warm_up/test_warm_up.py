@@ -9,12 +9,11 @@ import pytest
 
 from scalesweep.aspects.draw import plan_figures
 from scalesweep.aspects.warm_up.section import warm_up_table
-from scalesweep.aspects.warm_up.series import EPOCH, grouped, times_of
-from scalesweep.aspects.warm_up.table import WarmUp, WarmUpCurve
+from scalesweep.aspects.warm_up.table import EPOCH, WarmUp, WarmUpCurve, curve_of, times_of
 from scalesweep.experiment.results import ExperimentResults
 from tests.fakes.ranks import ranked, steady, study_of
 
-DECLARED, REAL, STEPS, BATCH = 5, 12, 60, 64
+DECLARED, REAL, STEPS = 5, 12, 60
 
 
 def study(root: Path, kept: bool = True, drift: float = 0.0) -> ExperimentResults:
@@ -31,11 +30,7 @@ def study(root: Path, kept: bool = True, drift: float = 0.0) -> ExperimentResult
         if kept:
             found |= {"warmup_step_times": times[:DECLARED]}
 
-    notes = {"batch": {"global": BATCH}} if kept else {}
-    fake = ranked(
-        steady(STEPS, 0.02), name="warm", arrays=arrays, axes={"ranks": [2]},
-        changes=lambda point, repeat: {"notes": notes},
-    )  # fmt: skip
+    fake = ranked(steady(STEPS, 0.02), name="warm", arrays=arrays, axes={"ranks": [2]})
     return study_of(root, fake)
 
 
@@ -49,7 +44,7 @@ def test_declared_and_detected_warm_up_reach_table_page_and_figure(tmp_path: Pat
     for row in rows:
         assert row.detected_s == pytest.approx(REAL * 0.3, rel=0.05)
         assert row.first_ms == pytest.approx(300, rel=0.1)
-        assert row.steady_rate == pytest.approx(BATCH / 0.1, rel=0.02)
+        assert row.steady_ms == pytest.approx(100, rel=0.02)
     curve = results.of(WarmUpCurve)
     assert [row.step for row in curve] == list(range(1, STEPS + 1))
     assert all(row.p10_ms < row.p50_ms < row.p90_ms for row in curve)
@@ -63,54 +58,49 @@ def test_declared_and_detected_warm_up_reach_table_page_and_figure(tmp_path: Pat
     for ax in drawing.figure.axes:
         line, *lines = ax.get_lines()
         assert len(line.get_xdata()) == STEPS
-        assert np.median(line.get_ydata()) == pytest.approx(BATCH / 0.1, rel=0.05)
+        assert np.median(line.get_ydata()) == pytest.approx(100, rel=0.05)
         assert [float(each.get_xdata()[0]) for each in lines] == [DECLARED + 0.5, REAL + 0.5]
 
 
 def test_a_run_without_its_warm_up_says_so_and_shows_times(tmp_path: Path) -> None:
     results = study(tmp_path, kept=False)
-    assert [(row.declared, row.detected, row.steady_rate) for row in results.of(WarmUp)] == [
-        (None, REAL - DECLARED, None)
-    ]
+    assert [(row.declared, row.detected) for row in results.of(WarmUp)] == [(None, REAL - DECLARED)]
     table = warm_up_table(results, 10)
     assert table is not None and "not kept" in [cell.text for cell in table.rows[0]]
     (sketch,) = [each for each in plan_figures(results).parts if "warm_up" in each.name]
     ax = sketch.draw()[0].figure.axes[0]
-    assert ax.get_ylabel() == "Time of a step [ms]" and len(ax.get_lines()) == 2
+    assert len(ax.get_lines()) == 2
 
 
 def test_nothing_is_steady_of_runs_that_become_slower_all_the_time(tmp_path: Path) -> None:
     results = study(tmp_path, drift=1.0)
     (row,) = results.of(WarmUp)
     assert row.unsteady == row.runs > 0
-    assert (row.detected, row.detected_s, row.steady_ms, row.steady_rate) == (None,) * 4
+    assert (row.detected, row.detected_s, row.steady_ms) == (None,) * 3
     table = warm_up_table(results, 10)
     assert table is not None and "not steady" in [cell.text for cell in table.rows[0]]
     (sketch,) = [each for each in plan_figures(results).parts if "warm_up" in each.name]
     (drawing,) = sketch.draw()
-    assert "Not all runs become steady" in drawing.alt
+    assert "1 point not steady" in drawing.alt
     assert len(drawing.figure.axes[0].get_lines()) == 2  # the curve, and the declared warm-up
 
 
 @pytest.mark.parametrize("steps", [1, 99, 100, 101, 200, 201, 10_007])
 def test_a_curve_has_200_rows_at_most_and_every_step_once(steps: int) -> None:
     times = np.arange(1.0, steps + 1)[:, None]
-    rows = list(grouped([times, times[: steps // 2 + 1]]))
-    assert len(rows) == min(steps, 200) and sum(row.steps for row in rows) == steps
-    assert [row.first for row in rows[:100]] == list(range(1, min(steps, 100) + 1))
-    assert all(a.first + a.steps == b.first for a, b in pairwise(rows))
-    last = rows[-1]
-    assert last.middle == pytest.approx(np.median(np.arange(last.first, steps + 1)) * 1e3)
+    rows = list(curve_of([times, times[: steps // 2 + 1]]))
+    assert len(rows) == min(steps, 200) and sum(count for _, count, _ in rows) == steps
+    assert all(a[0] + a[1] == b[0] for a, b in pairwise(rows))
+    first, _, (_, middle, _) = rows[-1]
+    assert middle == pytest.approx(np.median(np.arange(first, steps + 1)) * 1e3)
 
 
 def test_epochs_stand_in_for_steps_where_there_are_enough() -> None:
     epochs = np.linspace(2.0, 1.0, 8)[:, None]
-    record = {"work": {"samples_per_epoch": 100}, "notes": {}}
-    times = times_of(record, {"local_times": epochs}, 1)
-    assert times is not None and (times.of, times.declared, times.samples) == (EPOCH, 1, 100)
-    assert times_of(record, {"local_times": epochs[:7]}, 1) is None
+    times = times_of({"local_times": epochs}, 1)
+    assert times is not None and (times.of, times.declared) == (EPOCH, 1)
     for wrong in (np.nan, 0.0, -1.0):
         odd = epochs.copy()
         odd[3] = wrong
-        assert times_of(record, {"local_times": odd}, 1) is None
-    assert times_of(record, {"local_times": epochs}, 2) is None
+        assert times_of({"local_times": odd}, 1) is None
+    assert times_of({"local_times": epochs[:7]}, 1) is times_of({"local_times": epochs}, 2) is None
