@@ -1,6 +1,6 @@
 """Commits checked out in worktrees of their own, built, and removed in the end.
 
-The user's checkout stays as it is. A worktree is a folder below ``results/settle/checkouts`` and an
+The user's checkout stays as it is. A worktree is a folder below ``results/ab/checkouts`` and an
 entry in the repository's ``.git/worktrees``; both are removed after success, failure and Ctrl-C,
 and what a killed call has left is removed by the next.
 """

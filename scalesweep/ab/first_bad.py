@@ -8,7 +8,7 @@ each other, which is what the history keeps.
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from scalesweep.ab.checkouts import BadCommitError
 from scalesweep.ab.commits import SHORT
 from scalesweep.ab.outcome import Measured
 from scalesweep.ab.run import described, report
-from scalesweep.ab.session import AbSession, more, steps_of
+from scalesweep.ab.session import AbSession
 from scalesweep.ab.targets import Target
 from scalesweep.analysis.types import Floats
 from scalesweep.config.campaign import Campaign
@@ -58,19 +58,16 @@ class Search:
         """Places of the commits that could not be judged and lie in what is left."""
         return [n for n in range(self.good + 1, self.bad) if n in self.skipped]
 
-    def note(self, place: int, outcome: str, why: str = "") -> None:
-        """What a commit has shown: GOOD, BAD or SKIPPED."""
-        if outcome == GOOD:
-            self.good = place
-        elif outcome == BAD:
-            self.bad = place
-        else:
-            self.skipped[place] = why
-
     def run(self, look: Callable[[int], tuple[str, str]]) -> None:
         """Look at commits until none is left; ``look`` returns the outcome of a place and why."""
         while (place := self.next) is not None:
-            self.note(place, *look(place))
+            outcome, why = look(place)
+            if outcome == GOOD:
+                self.good = place
+            elif outcome == BAD:
+                self.bad = place
+            else:
+                self.skipped[place] = why
 
 
 # A commit whose interval still holds the bound gets twice the repeats, so often at most.
@@ -80,15 +77,13 @@ _LEVEL = LEVEL / LOOKS
 Say = Callable[[str], None]
 
 
-def first_bad(
-    campaign: Campaign, options: Mapping[str, str], in_slurm: bool, show: bool, say: Say
-) -> None:
+def first_bad(campaign: Campaign, options: Mapping[str, str], show: bool, say: Say) -> None:
     """Name the first bad commit between ``good`` and ``bad`` of the options.
 
-    What it costs is said first; ``show``: only that. Raises UserError, also where bad
-    is not worse than good.
+    What it costs is said first; ``show``: only that. Raises UserError, also if bad is not worse
+    than good.
     """
-    session = AbSession(campaign, options, in_slurm, say)
+    session = AbSession(campaign, options, say)
     repository = session.repository
     good, bad = (repository.commit(options[n], n.upper()) for n in ("good", "bad"))
     commits = repository.between(good, bad)
@@ -96,30 +91,23 @@ def first_bad(
     say(f"bad: {described(repository, bad)}, {counted(len(commits), 'commit')} later")
     if changes := repository.local_changes:
         say(f"note: {changes}")
-    _tell_cost(session, len(commits))
-    if show:
-        return
-    with session.open():
-        Finder(session, good, commits).find()
-
-
-def _tell_cost(session: AbSession, commits: int) -> None:
-    """Say what a search among so many commits costs; raises UserError where it may not be."""
-    steps, targets = steps_of(commits), session.targets
-    first = {t.run_id(0): 2 * t.repeats + 2 for t in targets}
-    cost = session.cost(targets, first)
-    points = counted(len(targets), "point")
-    session.say(f"cost: the step itself, {points}: {session.cost_text(cost)}")
-    if commits > 1:
+    first = {t.run_id(0): 2 * t.repeats + 2 for t in session.targets}
+    say(f"cost: the step, {counted(len(first), 'point')}: {session.cost_text(first)}")
+    if steps := steps_of(len(commits)):
         later = {group: runs * (steps + 1) for group, runs in first.items()}
-        each = [session.cost([target], later) for target in targets]
-        most = max(each, key=lambda cost: math.inf if cost.seconds is None else cost.seconds)
-        session.say(
+        say(
             f"cost: then about {counted(steps, 'commit')} and the result, at one point: at most "
-            f"{session.cost_text(most)}; up to {2 ** (LOOKS - 1)} times as many repeats of a "
-            "commit that is hard to tell"
+            f"{session.cost_text(later)}; up to {2 ** (LOOKS - 1)} times as many runs of a commit "
+            "that is hard to tell"
         )
-    session.check(cost)
+    if not show:
+        with session.open():
+            Finder(session, good, commits).find()
+
+
+def steps_of(commits: int) -> int:
+    """Commits that a bisection of so many looks at."""
+    return math.ceil(math.log2(commits)) if commits > 1 else 0
 
 
 class Finder:
@@ -131,49 +119,39 @@ class Finder:
         self._search = Search(commits)
 
     def find(self) -> None:
-        """Measure, and say what was found; raises UserError where there is no step."""
+        """Measure, and say what was found; raises UserError if there is no step."""
         target, step = self._step()
-        half = step / 2
-        self._search.run(lambda place: self._look(target, self._commits[place], half))
+        self._search.run(lambda place: self._look(target, self._commits[place], step / 2))
         self._tell(target)
 
     def _step(self) -> tuple[Target, float]:
-        """The point that shows the step most cheaply, and the step: a logarithm, above 0 where the
-        new one is worse."""
-        bad = self._commits[-1]
+        """The point that shows the step best, and the step: a logarithm, above 0 if the new one is
+        worse."""
+        good, bad = self._good, self._commits[-1]
         targets = self._session.targets
         for look in range(LOOKS):
-            asked = [more(target, target.repeats << look) for target in targets]
-            measured = self._session.measure(self._good, bad, asked)
-            worse = [entry for entry in measured if self._side(entry, self._margin(entry)) > 0]
-            if worse or all(self._side(entry, self._margin(entry)) < 0 for entry in measured):
+            asked = [replace(target, repeats=target.repeats << look) for target in targets]
+            measured = self._session.measure(good, bad, asked)
+            sides = [self._side(entry, self._margin(entry)) for entry in measured]
+            if 1 in sides or set(sides) == {-1}:
                 break
+        worse = [entry for entry, side in zip(measured, sides, strict=True) if side > 0]
         if not worse:
-            shown = [
-                f"{entry.target.label} {_change(_logs(entry))}" for entry in measured if entry.base
-            ]
+            shown = [f"{e.target.label} {_change(_logs(e))}" for e in measured if e.base]
             raise UserError(
-                f"BAD {bad[:SHORT]} is not shown to be worse than GOOD {self._good[:SHORT]} by "
+                f"BAD {bad[:SHORT]} is not shown to be worse than GOOD {good[:SHORT]} by "
                 f"more than the margin: {listed(shown, 3)}; nothing to search for"
             )
-        chosen = min(worse, key=self._price)
+        chosen = max(worse, key=lambda entry: _logs(entry).mean() / _logs(entry).std(ddof=1))
         others = [entry.target.label for entry in worse if entry is not chosen]
         self._say(f"bad is {_change(_logs(chosen))}: {chosen.target.label}")
         if others:
             self._say(
-                f"searched at this point, the cheapest to tell; worse too: {listed(others, 3)} "
+                f"searched at this point, the clearest; worse too: {listed(others, 3)} "
                 "(--points for another)"
             )
         target = next(t for t in targets if t.run_id(0) == chosen.target.run_id(0))
         return target, float(_logs(chosen).mean())
-
-    def _price(self, measured: Measured) -> float:
-        """Node-seconds that telling half of the step takes at a point."""
-        logs = _logs(measured)
-        pairs = (float(logs.std(ddof=1)) / (float(logs.mean()) / 2)) ** 2  # about
-        group = measured.target.run_id(0)
-        cost = self._session.cost([measured.target], {group: 2})
-        return pairs * (cost.node_seconds if cost.seconds is not None else 1.0)
 
     def _margin(self, measured: Measured) -> float:
         history = self._session.campaign.history
@@ -186,17 +164,14 @@ class Finder:
     def _look(self, target: Target, commit: str, half: float) -> tuple[str, str]:
         """Whether a commit is good or bad, or why that cannot be told."""
         name = described(self._session.repository, commit)
-        left = sum(n not in self._search.skipped for n in
-                   range(self._search.good + 1, self._search.bad))  # fmt: skip
-        self._say(f"{counted(left, 'commit')} left, about {counted(steps_of(left + 1), 'step')}")
         for look in range(LOOKS):
-            asked = more(target, target.repeats << look)
+            asked = replace(target, repeats=target.repeats << look)
             try:
                 (measured,) = self._session.measure(self._good, commit, [asked])
             except BadCommitError as error:
                 if error.commit == self._good:
                     raise  # it has been measured before: nothing can be told any more
-                self._say(f"skipped: {error} ({self._session.repository.subject(commit)})")
+                self._say(f"skipped: {name}: {error}")
                 return SKIPPED, str(error)
             if side := self._side(measured, half):
                 outcome = BAD if side > 0 else GOOD
@@ -208,16 +183,16 @@ class Finder:
 
     def _tell(self, target: Target) -> None:
         """Measure both sides of the step against each other, and say what was found."""
-        search, repository = self._search, self._session.repository
-        before = self._good if search.good < 0 else self._commits[search.good]
-        bad = self._commits[search.bad]
+        search, repository, commits = self._search, self._session.repository, self._commits
+        before = self._good if search.good < 0 else commits[search.good]
+        bad = commits[search.bad]
         measured = self._session.measure(before, bad, [target])
-        between = search.between
-        if between:
-            names = [described(repository, self._commits[n]) for n in (*between, search.bad)]
-            self._say(f"first bad commit: one of {len(names)}, after {before[:SHORT]}:")
-            for name, place in zip(names, (*between, search.bad), strict=True):
+        left = [*search.between, search.bad]
+        if len(left) > 1:
+            self._say(f"first bad commit: one of {len(left)}, after {before[:SHORT]}:")
+            for place in left:
                 why = search.skipped.get(place)
+                name = described(repository, commits[place])
                 self._say(f"  {name}" + (f": {why}" if why else ""))
         else:
             self._say(f"first bad commit: {bad} ({repository.subject(bad)})")
@@ -228,9 +203,7 @@ class Finder:
                 )
         folder = self._session.pairs(before, bad).folder
         campaign = self._session.campaign
-        report(
-            campaign, repository, measured, folder, (before, bad), self._say, True, len(between)
-        )  # fmt: skip
+        report(campaign, repository, measured, folder, (before, bad), self._say, len(left) == 1)
 
 
 def _logs(measured: Measured) -> Floats:

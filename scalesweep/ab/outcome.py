@@ -42,7 +42,7 @@ class Measured:
         places = pairs.done(target)
         sides: dict[str, list[float]] = {}
         for side in ("base", "new") if places else ():
-            folders = [pairs.folder / side / target.run_id(n) for n in places]
+            folders = [pairs.place(target) / side / target.run_id(n) for n in places]
             summary = build_summary([folder / RECORD for folder in folders])
             point = target.experiment.benchmark.scaled(target.point)
             measured = [{"run_id": folder.name, "point": point} for folder in folders]

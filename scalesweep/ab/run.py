@@ -1,5 +1,6 @@
 """``scalesweep ab``: two commits measured alternately, a verdict for each point."""
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -12,7 +13,7 @@ from scalesweep.ab.session import AbSession
 from scalesweep.analysis.table_io import write_csv, write_parquet
 from scalesweep.config.campaign import Campaign
 from scalesweep.core.errors import UserError
-from scalesweep.core.formatting import PHASES, counted
+from scalesweep.core.formatting import PHASES, counted, listed
 from scalesweep.history.evidence import Evidence, keep
 from scalesweep.history.page import PAGE, write_history
 from scalesweep.judge.change import INCONCLUSIVE
@@ -32,29 +33,24 @@ VERDICTS = "verdicts"  # stem of the table next to the runs
 Say = Callable[[str], None]
 
 
-def measure_ab(
-    campaign: Campaign, options: Mapping[str, str], in_slurm: bool, show: bool, say: Say
-) -> None:
+def measure_ab(campaign: Campaign, options: Mapping[str, str], show: bool, say: Say) -> None:
     """Measure ``base`` and ``new`` of the options alternately, and say what they show.
 
     What it costs is said first; ``show``: only that. Raises UserError.
     """
-    session = AbSession(campaign, options, in_slurm, say)
-    repository = session.repository
+    session = AbSession(campaign, options, say)
+    repository, targets = session.repository, session.targets
     base, new = (repository.commit(options[n], n.upper()) for n in ("base", "new"))
-    pairs, targets = session.pairs(base, new), session.targets
-    schedule = [planned.target.run_id(0) for planned in pairs.schedule(targets)]
-    cost = session.cost(targets, {group: schedule.count(group) for group in schedule})
+    pairs = session.pairs(base, new)
     for name, commit in (("base", base), ("new", new)):
         say(f"{name}: {described(repository, commit)}")
     if changes := repository.local_changes:
         say(f"note: {changes}")
-    repeats = sorted({target.repeats for target in targets})
-    each = f"{repeats[0]}" if len(repeats) == 1 else f"{repeats[0]} to {repeats[-1]}"
+    repeats = listed([str(n) for n in sorted({target.repeats for target in targets})])
     points = counted(len(targets), "point")
-    say(f"{points}, {each} runs of each commit at each, and one that is not counted")
-    say(f"cost: {session.cost_text(cost)}")
-    session.check(cost)
+    say(f"{points}, {repeats} runs of each commit at each, and one that is not counted")
+    schedule = [planned.target.run_id(0) for planned in pairs.schedule(targets)]
+    say(f"cost: {session.cost_text(Counter(schedule))}")
     if show:
         return
     with session.open():
@@ -70,7 +66,6 @@ def report(
     commits: tuple[str, str],
     say: Say,
     first_bad: bool = False,
-    between: int = 0,
 ) -> None:
     """Say the verdicts, a line for each point; write their table and keep them in the history.
 
@@ -79,16 +74,18 @@ def report(
     base, new = commits
     points: list[Evidence] = []
     failed = 0
-    commits_told = {
-        "base": base, "new": new, "subject": repository.subject(new),
-        "first_bad": first_bad and not between,
-    }  # fmt: skip
+    commits_said = {
+        "base": base,
+        "new": new,
+        "subject": repository.subject(new),
+        "first_bad": first_bad,
+    }
     for entry, change in zip(measured, changes_of(campaign, measured), strict=True):
         if entry.failure:
             side, cause = entry.failure
             failed += 1
             say(f"failed: {entry.target.label}: {side}: {cause}")
-        if point := evidence_of(entry, change, **commits_told):
+        if point := evidence_of(entry, change, **commits_said):
             points.append(point)
             say(line_of(point))
     if not points:

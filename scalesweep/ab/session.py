@@ -1,11 +1,13 @@
-"""A call of ``ab`` or ``bisect``: campaign, points and repository, and measuring two commits."""
+"""A call of ``ab`` or ``bisect``: what it measures, what that costs, and measuring two commits."""
 
-import math
+import os
+import shlex
 import signal
+import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
 from functools import cached_property
 from statistics import median
 from types import FrameType
@@ -13,115 +15,51 @@ from typing import NoReturn
 
 from scalesweep.ab.checkouts import BadCommitError, Checkout, Checkouts
 from scalesweep.ab.commits import SHORT, Repository
-from scalesweep.ab.measure import cancel_left, job_request, measure_here, measure_in_slurm
 from scalesweep.ab.outcome import Measured
-from scalesweep.ab.pairs import BASE, FOLDER, SIDES, Pairs
+from scalesweep.ab.pairs import BASE, FOLDER, SIDES, Pairs, Planned
 from scalesweep.ab.targets import Target, repository_of, targets_of
+from scalesweep.compute.job_spec import LAUNCHER_LOG
 from scalesweep.config.campaign import Campaign
-from scalesweep.config.experiment import Experiment
 from scalesweep.config.repeats import Run
 from scalesweep.core.errors import UserError
 from scalesweep.core.formatting import counted, duration
 from scalesweep.core.locks import claim, release
+from scalesweep.core.orphans import end_with_parent
+from scalesweep.core.paths import REPO
 from scalesweep.core.plan_format import PlanExperiment
 from scalesweep.history.store import load
-from scalesweep.jobs.job_cost import spent_jobs
-from scalesweep.jobs.job_requests import Request, request_for
+from scalesweep.jobs.job_requests import request_for
 from scalesweep.jobs.runtime_estimates import Estimates
-from scalesweep.planning.plan import build_plan, hours
-from scalesweep.slurm import commands
+from scalesweep.planning.plan import build_plan
+from scalesweep.smk.cli import SNAKEMAKE
 from scalesweep.state.run_state import RunState
 from scalesweep.state.stock import take_stock
 
-_UNKNOWN = "an unknown time (nothing like it has been measured yet)"
-
-
-@dataclass
-class Cost:
-    """Runs, their seconds one after the other (None: not known), node-seconds, and the node-hours
-    that Slurm's limits allow at most."""
-
-    runs: int = 0
-    seconds: float | None = 0.0
-    node_seconds: float = 0.0
-    limit: float = 0.0
-
-    def add(self, runs: int, each_s: float | None, nodes: int, limit: float) -> None:
-        """Count so many runs of a point that take so long each."""
-        self.runs += runs
-        self.limit += limit
-        if each_s is None or self.seconds is None:
-            self.seconds = None
-            return
-        self.seconds += runs * each_s
-        self.node_seconds += runs * each_s * nodes
-
-    def text(self, cores_per_node: int, in_slurm: bool) -> str:
-        """``36 runs, about 12 min, 3.2 core-hours``."""
-        if not self.runs:
-            return "nothing: all of it has been measured"
-        if self.seconds is None:
-            text = f"{counted(self.runs, 'run')}, {_UNKNOWN}"
-        else:
-            core_hours = self.node_seconds * cores_per_node / 3600
-            text = (
-                f"{counted(self.runs, 'run')}, about {duration(self.seconds)}, "
-                f"{core_hours:.3g} core-hours"
-            )
-        if in_slurm:
-            expected = None if self.seconds is None else self.node_seconds / 3600
-            text += f"; {hours(expected)} node-hours expected, {hours(self.limit)} at most"
-        return text
-
-
-def history_seconds(campaign: Campaign, targets: Sequence[Target]) -> Mapping[str, float]:
-    """Median seconds of the runs of the targets' points in the campaign's history, by the id of a
-    point's first run; of those that are in it."""
-    if campaign.history is None:
-        return {}
-    columns = ["site", "benchmark", "run_id", "started", "ended", "repeat"]
-    try:
-        rows = load(campaign.history.folder, columns).rows
-    except UserError:
-        return {}  # none yet
-    rows = rows[rows["site"] == campaign.site.name].drop_duplicates(["run_id", "started"])
-    seconds = (rows["ended"] - rows["started"]).dt.total_seconds()
-    medians = {}
-    for target in targets:
-        ids = {target.run_id(repeat) for repeat in range(target.repeats)}
-        own = seconds[rows["run_id"].isin(ids)].dropna()
-        if len(own):
-            medians[target.run_id(0)] = float(median(own))
-    return medians
-
-
 CHECKOUTS = "checkouts"  # folder in FOLDER
+_SCRIPT = REPO / "workflow" / "scripts" / "launch.py"
+_TELL_S = 10.0  # between two lines on the progress
 Say = Callable[[str], None]
 
 
 class AbSession:
     """What both commands share; ``open`` takes the results folder and removes the worktrees."""
 
-    def __init__(
-        self, campaign: Campaign, options: Mapping[str, str], in_slurm: bool, say: Say
-    ) -> None:
-        """``options``: points, metric and repeats, as they were typed; ``in_slurm``: runs are
-        jobs; ``say`` takes lines on the progress. Raises UserError."""
-        self.campaign, self.in_slurm, self.say = campaign, in_slurm, say
-        words = [options.get(name, "") for name in ("points", "metric", "repeats")]
-        self.targets = targets_of(campaign, *words)
+    def __init__(self, campaign: Campaign, options: Mapping[str, str], say: Say) -> None:
+        """``options``: points, metric and repeats, as they were typed; ``say`` takes lines on the
+        progress. Raises UserError."""
+        self.campaign, self.say = campaign, say
+        self.targets = targets_of(
+            campaign, *(options.get(name, "") for name in ("points", "metric", "repeats"))
+        )
         self.repository: Repository = repository_of(campaign, self.targets)
         self._checkouts: Checkouts | None = None
-        # Checkouts that have run a point, by the id of its first run.
-        self._warm: set[tuple[Checkout, str]] = set()
 
     @cached_property
     def _states(self) -> Mapping[str, RunState]:
         return take_stock(self.campaign, self.campaign.unique_runs(), remember=False)
 
     @cached_property
-    def estimates(self) -> Estimates:
-        """Expected times, from the runs of the campaign's results folder."""
+    def _estimates(self) -> Estimates:
         return Estimates(self.campaign, self._states)
 
     @cached_property
@@ -130,78 +68,74 @@ class AbSession:
         plan = build_plan(self.campaign, self._states)
         return {entry["name"]: entry for entry in plan["experiments"]}
 
-    @cached_property
-    def _seconds(self) -> Mapping[str, float]:
-        return history_seconds(self.campaign, self.targets)
-
     def pairs(self, base: str, new: str) -> Pairs:
         """The pairs of two commits."""
         return Pairs(self.campaign, self.repository, base, new)
 
-    def cost(self, targets: Sequence[Target], runs: Mapping[str, int]) -> Cost:
-        """What so many runs of each point cost (by the id of its first run)."""
-        cost = Cost()
-        for target in targets:
-            group = target.run_id(0)
-            if not (count := runs.get(group, 0)):
-                continue
-            run = Run(group, target.point, 0)
-            seconds = self.estimates.seconds(target.experiment, run)
-            seconds = self._seconds.get(group) if seconds is None else seconds
-            nodes = self.campaign.site.nodes_for(target.point)
-            limit = 0.0
-            if self.in_slurm:
-                request = self._request(target.experiment, run)
-                limit = job_request(self.campaign, target.point, request, count).shape.node_hours
-            cost.add(count, seconds, nodes, limit)
-        return cost
-
-    def _request(self, experiment: Experiment, run: Run) -> Request:
-        return request_for(self.campaign, experiment, run, self.estimates)
-
-    def cost_text(self, cost: Cost) -> str:
-        """A cost in words."""
-        return cost.text(self.campaign.site.cores_per_node, self.in_slurm)
-
-    def check(self, cost: Cost) -> None:
-        """Raise UserError where Slurm, or the campaign's budget, does not allow what is planned."""
-        if not self.in_slurm:
-            return
-        commands.check_commands()
+    def cost_text(self, counts: Mapping[str, int]) -> str:
+        """What so many runs of each point (by the id of its first run) cost:
+        ``36 runs, about 12 min, 3.2 core-hours``."""
+        runs = sum(counts.values())
+        if not runs:
+            return "nothing: all of it has been measured"
+        seconds = node_s = 0.0
         for target in self.targets:
-            request = self._request(target.experiment, Run(target.run_id(0), target.point, 0))
-            words = request.shape.sbatch_words()
-            if why := commands.refusal(words, commands.PATIENCE_S):
-                raise UserError(
-                    f"{self.campaign.site.file}: slurm: refuses {' '.join(words)}: {why}"
-                )
-        budget = self.campaign.budget_node_hours
-        if budget is not None:
-            campaign = self.campaign
-            rows = spent_jobs(campaign, budget).rows
-            left = budget - sum(row["node_hours"] or 0 for row in rows)
-            if cost.limit > left:
-                raise UserError(
-                    f"{campaign.file}: budget.node_hours: {hours(max(left, 0.0))} are left, "
-                    f"this may take {hours(cost.limit)}; raise the budget, or measure fewer points "
-                    "or repeats (--points, --repeats)"
-                )
+            count = counts.get(target.run_id(0), 0)
+            each_s = self._seconds(target) if count else 0.0
+            if each_s is None:
+                nothing = "an unknown time (nothing like it has been measured yet)"
+                return f"{counted(runs, 'run')}, {nothing}"
+            seconds += count * each_s
+            node_s += count * each_s * self.campaign.site.nodes_for(target.point)
+        core_hours = node_s * self.campaign.site.cores_per_node / 3600
+        return f"{counted(runs, 'run')}, about {duration(seconds)}, {core_hours:.3g} core-hours"
+
+    def _seconds(self, target: Target) -> float | None:
+        """What a run is expected to take: from the campaign's runs, else its history's."""
+        run = Run(target.run_id(0), target.point, 0)
+        seconds = self._estimates.seconds(target.experiment, run)
+        if seconds is not None or self.campaign.history is None:
+            return seconds
+        try:
+            rows = load(self.campaign.history.folder, ["run_id", "started", "ended"]).rows
+        except UserError:
+            return None  # none yet
+        ids = {target.run_id(repeat) for repeat in range(target.repeats)}
+        own = rows[rows["run_id"].isin(ids)]
+        known = (own["ended"] - own["started"]).dt.total_seconds().dropna()
+        return float(median(known)) if len(known) else None
 
     @contextmanager
     def open(self) -> Iterator[None]:
-        """Have the results folder and the checkouts to itself; raises UserError if another has."""
+        """Have the results folder and the checkouts to itself; raises UserError if another has,
+        or the site's runs need an allocation and this is none."""
         campaign = self.campaign
+        if campaign.site.slurm and "SLURM_JOB_ID" not in os.environ:
+            raise UserError(self._allocation())
         _end_in_order()
         lock = claim(campaign.results)
         try:
             folder = campaign.results / FOLDER / CHECKOUTS
-            track, site = campaign.track, campaign.site
-            with Checkouts(self.repository, folder, track.build, site.prologue) as checkouts:
+            build, prologue = campaign.track.build, campaign.site.prologue
+            with Checkouts(self.repository, folder, build, prologue) as checkouts:
                 self._checkouts = checkouts
                 yield
         finally:
             self._checkouts = None
             release(lock)
+
+    def _allocation(self) -> str:
+        """How to get the allocation that the largest point needs."""
+        site = self.campaign.site
+        target = max(self.targets, key=lambda target: site.nodes_for(target.point))
+        run = Run(target.run_id(0), target.point, 0)
+        shape = request_for(self.campaign, target.experiment, run, self._estimates).shape
+        words = [word for word in shape.sbatch_words() if not word.startswith("--time=")]
+        call = shlex.quote(shlex.join(["scalesweep", *sys.argv[1:]]))
+        return (
+            f"site {site.name}: both commits are measured in one allocation of Slurm: "
+            f"sbatch {' '.join(words)} --time=1:00:00 --wrap {call}"
+        )
 
     def measure(self, base: str, new: str, targets: Sequence[Target]) -> list[Measured]:
         """Measure what is missing of the pairs of two commits, and read all of them.
@@ -209,38 +143,12 @@ class AbSession:
         A point at which a commit fails has a ``failure``. Raises BadCommitError naming the commit
         that cannot be built, or that fails where nothing else was measured, and UserError.
         """
-        assert self._checkouts is not None
         pairs = self.pairs(base, new)
-        if pairs.schedule(targets):
-            checkouts: dict[str, Checkout] = {}
-            for side, commit in zip(SIDES, (base, new), strict=True):
-                log = self.campaign.results / FOLDER / f"build-{commit[:SHORT]}.log"
-                letter = "a" if side == BASE else "b"
-                checkouts[side] = self._checkouts.make(letter, commit, log)
-            schedule = pairs.schedule(
-                targets,
-                {(s, group) for s in SIDES for at, group in self._warm if at is checkouts[s]},
-            )
-            groups = [planned.target.run_id(0) for planned in schedule]
-            self._warm |= {
-                (checkouts[planned.side], planned.target.run_id(0)) for planned in schedule
-            }
-            requests = {}
-            for target in targets if self.in_slurm else ():
-                if count := groups.count(target.run_id(0)):
-                    run = Run(target.run_id(0), target.point, 0)
-                    request = self._request(target.experiment, run)
-                    requests[run.run_id] = job_request(self.campaign, target.point, request, count)
-            if self.in_slurm:
-                cancel_left(pairs.folder)
-            runs = pairs.order_all(schedule, checkouts, requests)
+        if schedule := pairs.schedule(targets):
             self.say(
                 f"{base[:SHORT]} and {new[:SHORT]}: {counted(len(schedule), 'run')}, alternately"
             )
-            if self.in_slurm:
-                measure_in_slurm(pairs.folder, runs, requests, self.say)
-            else:
-                measure_here(runs, self.say)
+            self._launch_all(pairs, schedule)
         results = [
             Measured(pairs, target, self.entries[target.experiment.name]) for target in targets
         ]
@@ -252,15 +160,47 @@ class AbSession:
                     raise BadCommitError(commit, f"fails at {entry.target.label}: {why}")
         return results
 
+    def _launch_all(self, pairs: Pairs, schedule: Sequence[Planned]) -> None:
+        """Launch runs one after the other. Once a run has failed, the others of its point are left
+        out."""
+        checkouts = self._made(pairs)
+        failed: set[str] = set()
+        last = time.monotonic()
+        for number, planned in enumerate(schedule):
+            point = planned.target.run_id(0)
+            if point in failed:
+                continue
+            if time.monotonic() - last >= _TELL_S:
+                last = time.monotonic()
+                self.say(f"run {number} of {len(schedule)}")
+            if _launch(pairs, planned, checkouts[planned.side]):
+                failed.add(point)
 
-def more(target: Target, repeats: int) -> Target:
-    """The same with so many pairs."""
-    return replace(target, repeats=repeats)
+    def _made(self, pairs: Pairs) -> dict[str, Checkout]:
+        assert self._checkouts is not None
+        made = {}
+        for side, letter, commit in zip(SIDES, "ab", (pairs.base, pairs.new), strict=True):
+            log = self.campaign.results / FOLDER / f"build-{commit[:SHORT]}.log"
+            made[side] = self._checkouts.make(letter, commit, log)
+        return made
 
 
-def steps_of(commits: int) -> int:
-    """Commits that a bisection of so many looks at."""
-    return math.ceil(math.log2(commits)) if commits > 1 else 0
+def _launch(pairs: Pairs, planned: Planned, checkout: Checkout) -> int:
+    """Launch a run, which ends when this process does; the launcher's exit code."""
+    order, digest = pairs.order(planned, checkout)
+    words = [sys.executable, str(_SCRIPT), "--order", str(order.resolve()), "--digest", digest]
+    with (
+        order.with_name(LAUNCHER_LOG).open("w") as log,
+        subprocess.Popen(
+            words, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+            env={**os.environ, SNAKEMAKE: str(os.getpid())},
+            preexec_fn=end_with_parent,  # noqa: PLW1509 (no threads here)
+        ) as process,
+    ):  # fmt: skip
+        try:
+            return process.wait()
+        finally:
+            process.terminate()
 
 
 def _end_in_order() -> None:

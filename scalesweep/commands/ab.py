@@ -10,7 +10,7 @@ def run(args: argparse.Namespace) -> None:
     """Say what it costs; measure, print a line for each point, write the verdicts and keep them in
     the history."""
     campaign = open_campaign(args, write=not args.dry_run)
-    measure_ab(campaign, vars(args), args.profile is not None, args.dry_run, say)
+    measure_ab(campaign, vars(args), args.dry_run, say)
 
 
 def say(line: str) -> None:

@@ -11,4 +11,4 @@ def run(args: argparse.Namespace) -> None:
     """Say what it costs; measure about as many commits as halving takes, and name the first bad
     one."""
     campaign = open_campaign(args, write=not args.dry_run)
-    first_bad(campaign, vars(args), args.profile is not None, args.dry_run, say)
+    first_bad(campaign, vars(args), args.dry_run, say)

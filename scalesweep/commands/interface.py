@@ -198,7 +198,6 @@ def _commits(base: str, new: str, what: tuple[str, str]) -> Callable[[Parser], N
             "--repeats", default="", metavar="N",
             help="runs of each commit at each point; default: the campaign's",
         )  # fmt: skip
-        _slurm(parser)
         parser.add_argument(
             "-n", "--dry-run", action="store_true", help="say what it costs, measure nothing"
         )

@@ -159,7 +159,7 @@ def bisect(project: Project, commits: list[str]) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
     said = done.stdout.splitlines()
     assert f"first bad commit: {commits[BAD]} (Change {BAD})" in said
-    assert any(line.startswith("cost: the step itself, 1 point: 8 runs, about ") for line in said)
+    assert any(line.startswith("cost: the step, 1 point: 8 runs, about ") for line in said)
     assert any("1 file with local changes" in line for line in said)
     assert (repository / "main.py").read_text() == "not to be measured"
     after = subprocess.run([*git, "worktree", "list"], capture_output=True, check=True).stdout

@@ -7,16 +7,16 @@ import pytest
 
 from scalesweep.ab.checkouts import BadCommitError, Checkout
 from scalesweep.ab.commits import Repository
-from scalesweep.ab.pairs import BASE, FIRST, NEW, SIDES, Pairs
-from scalesweep.ab.targets import repository_of, targets_of
+from scalesweep.ab.pairs import BASE, FIRST, NEW, SIDES, Pairs, Planned
+from scalesweep.ab.targets import Target, repository_of, targets_of
 from scalesweep.compute.job_spec import read_order
 from scalesweep.core.errors import UserError
 from scalesweep.core.record import FAILURE, RECORD
 from tests.fakes.tracked import Tracked
 
 
-def measured(pairs: Pairs, side: str, run_id: str) -> None:
-    folder = pairs.folder / side / run_id
+def measured(pairs: Pairs, side: str, target: Target, repeat: int) -> None:
+    folder = pairs.run_folder(Planned(target, side, repeat))
     folder.mkdir(parents=True, exist_ok=True)
     (folder / RECORD).touch()
 
@@ -60,7 +60,7 @@ def test_the_repository_is_that_of_the_program_or_the_one_named(tracked: Tracked
     pairs = Pairs(campaign, repository, tracked.commits[0], tracked.commits[3])
     here = Checkout(tracked.commits[0], tracked.folder)
     with pytest.raises(UserError, match="both commits would be the same"):
-        pairs.order_all(pairs.schedule(targets), dict.fromkeys(SIDES, here), {})
+        pairs.order(pairs.schedule(targets)[0], here)
 
 
 def test_runs_alternate_and_a_call_goes_on(tracked: Tracked) -> None:
@@ -82,15 +82,13 @@ def test_runs_alternate_and_a_call_goes_on(tracked: Tracked) -> None:
     assert shown() == whole
     for repeat in range(5):
         for side in SIDES:
-            measured(pairs, side, first.run_id(repeat))
-    measured(pairs, BASE, second.run_id(0))  # a pair of which one run is missing is measured again
+            measured(pairs, side, first, repeat)
+    measured(pairs, BASE, second, 0)  # a pair of which one run is missing is measured again
     left = [(1, side, None) for side in SIDES]
     assert shown() == [*left, *block(1, 0), *block(1, 2), *[(1, side, 4) for side in SIDES]]
     assert pairs.done(first) == [0, 1, 2, 3, 4] and pairs.done(second) == []
-    warm = {(BASE, second.run_id(0)), (NEW, first.run_id(0))}
-    assert [o.side for o in pairs.schedule(targets, warm) if o.repeat is None] == [NEW]
     more = targets_of(campaign, "size == 1", "", "6")
-    assert pairs.missing(more[0]) == [5]
+    assert [run.repeat for run in pairs.schedule(more)] == [None, None, 5, 5]
 
 
 def test_an_order_starts_the_program_of_its_commit(tracked: Tracked, tmp_path: Path) -> None:
@@ -102,37 +100,29 @@ def test_an_order_starts_the_program_of_its_commit(tracked: Tracked, tmp_path: P
         checkouts[side] = Checkout(commit, tmp_path / side)
         checkouts[side].folder.mkdir()
         (checkouts[side].folder / "main.py").touch()
-    stale = pairs.folder / BASE / target.run_id(0)
-    measured(pairs, BASE, target.run_id(0))
-    (stale / "notes.txt").write_text("mine")
-    runs = pairs.order_all(pairs.schedule([target]), checkouts, {})
-    assert not (stale / RECORD).exists() and (stale / "notes.txt").read_text() == "mine"
-    assert {run.group for run in runs} == {target.run_id(0)}
-    for path, digest, _ in runs:
-        side = next(side for side in SIDES if f"/{side}/" in str(path))
+    for planned in pairs.schedule([target])[:4]:
+        path, digest = pairs.order(planned, checkouts[planned.side])
         order = read_order(path)
         assert path.read_text().endswith(f'"{digest}"}}\n')
-        assert order["argv"][-1] == str(checkouts[side].folder / "main.py")
+        assert order["argv"][-1] == str(checkouts[planned.side].folder / "main.py")
         assert list(order["program"]["files"].values()) == [order["argv"][-1]]
         assert order["folder"] == str(path.parent.resolve())
-    assert {run.order.relative_to(pairs.folder).parts[0] for run in runs[:2]} == {FIRST}
+        assert (FIRST in path.parts) == (planned.repeat is None)
     (checkouts[NEW].folder / "main.py").unlink()
     with pytest.raises(BadCommitError, match=f"^{pairs.new[:10]}: has no main.py"):
-        pairs.order_all(pairs.schedule([target]), checkouts, {})
+        pairs.order(Planned(target, NEW, 0), checkouts[NEW])
     failure = {"run_id": target.run_id(1), "cause": "NON_ZERO_EXIT", "detail": "exit code 3"}
-    (stale / FAILURE).write_text(json.dumps(failure))
+    (pairs.run_folder(Planned(target, BASE, 0)) / FAILURE).write_text(json.dumps(failure))
     assert pairs.failure(target) == (BASE, "NON_ZERO_EXIT: exit code 3")
 
 
 def test_another_setting_is_another_measurement(tracked: Tracked) -> None:
-    folders = set()
-    for more in ("", "track: {build: [make]}\n", "track: {build: [make -j2]}\n"):
+    places = set()
+    path = tracked.folder.parent / "benchmarks" / "tracked" / "benchmark.yaml"
+    text = path.read_text()
+    for more, word in (("", ""), ("track: {build: [make]}\n", ""), ("", ', "-v"')):
+        path.write_text(text.replace('"{program:tracked}"', f'"{{program:tracked}}"{word}'))
         campaign = tracked.load(more)
         pairs = Pairs(campaign, Repository(tracked.folder), "a" * 40, "b" * 40)
-        folders.add(pairs.folder)
-    assert len(folders) == 3
-    path = tracked.folder.parent / "benchmarks" / "tracked" / "benchmark.yaml"
-    path.write_text(path.read_text().replace('"{program:tracked}"]', '"{program:tracked}", "-v"]'))
-    campaign = tracked.load("track: {build: [make]}\n")
-    pairs = Pairs(campaign, Repository(tracked.folder), "a" * 40, "b" * 40)
-    assert pairs.folder not in folders
+        places |= {pairs.place(target) for target in targets_of(campaign, "", "", "")}
+    assert len(places) == 6
