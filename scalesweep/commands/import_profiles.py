@@ -8,7 +8,6 @@ from scalesweep.config.benchmark import load_benchmark
 from scalesweep.core.errors import UserError
 from scalesweep.importers import PROFILES, cli
 from scalesweep.importers.imported_run import NotRead
-from scalesweep.importers.made_benchmark import make_benchmark
 from scalesweep.importers.profiles.detect import read_source
 from scalesweep.importers.profiles.nsys_database import Window
 from scalesweep.importers.profiles.profile_runs import runs_of
@@ -31,20 +30,15 @@ def run(args: argparse.Namespace) -> None:
     known = load_benchmark(args.benchmark, "--benchmark") if args.benchmark else None
     source = read_source(Path(args.source), args.ranks or RankMap({}), window)
     made = runs_of(source.profiles, Path(args.source), known)
-    rules = {known.name: Rules()} if known else {}
-    for name in made.parameters:
-        cli.claim(args)
-        make_benchmark(
-            Path(args.results), name, _summary(name), made.parameters[name], made.metrics[name]
-        )
-        rules[name] = Rules(made.scaling[name])
-    others = [NotRead(file) for file in source.others]
     cli.deliver(
         args,
         PROFILES,
-        [*made.runs, *others],
+        [*made.runs, *(NotRead(file) for file in source.others)],
         [*source.refusals, *made.refusals],
-        rules,
+        {
+            name: Rules() if known and name == known.name else Rules(kind)
+            for name, kind in made.scaling.items()
+        },
         "Profiles of other tools, imported.",
     )
 
@@ -63,9 +57,3 @@ def window_of(text: str) -> Window | None:
             " such as 10:12.5"
         )
     return Window(begin, end)
-
-
-def _summary(name: str) -> str:
-    kind, _, tool = name.partition("_")
-    words = "Runs as profiled by" if kind == "profile" else "Collective calls by size, from"
-    return f"{words} {tool.replace('_', ' ')}."

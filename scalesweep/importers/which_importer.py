@@ -1,5 +1,6 @@
 """What a source is that is to be imported, by its first files."""
 
+import contextlib
 import os
 import re
 import time
@@ -10,7 +11,7 @@ from scalesweep.compute.log_lines import open_packed
 from scalesweep.core.errors import UserError
 from scalesweep.importers import COSMOFLOW, LOGS, PROFILES, TABLE, cosmoflow, detect_logs
 from scalesweep.importers.imported_run import shown
-from scalesweep.importers.profiles.detect import is_profile, not_text
+from scalesweep.importers.profiles.detect import not_text, reader_of
 from scalesweep.importers.table_file import read_table, tables_of
 
 # As much is looked at: a source that another importer reads shows it soon.
@@ -79,8 +80,11 @@ def _kinds(source: Path) -> Iterator[str]:
     end = time.process_time() + _MOST_S
     if any(detect_logs.is_log(file, max(end - time.process_time(), 1e-3)) for file in files):
         yield LOGS
-    if any(is_profile(file) for file in files):
-        yield PROFILES
+    for file in files:
+        with contextlib.suppress(OSError):
+            if reader_of(file):
+                yield PROFILES
+                break
 
 
 def _files(source: Path) -> Iterator[Path]:

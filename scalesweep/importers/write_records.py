@@ -159,8 +159,8 @@ class RecordStore:
 
     def write(self, run: ImportedRun) -> Written:
         """Write the record of a run unless it is there; raises UserError if it is refused."""
-        if run.made and run.benchmark not in self._benchmarks:
-            # Made again, so that what a later version adds to it is there.
+        known = self._benchmarks.get(run.benchmark)
+        if run.made and (known is None or not run.made.metrics.keys() <= known.metrics.keys()):
             self._benchmarks[run.benchmark] = make_benchmark(
                 self._results, run.benchmark, run.made.summary, run.made.parameters,
                 run.made.metrics, declared=run.made.declared,

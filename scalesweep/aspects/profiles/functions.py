@@ -6,7 +6,7 @@ profiles from what the import kept in their records.
 
 import marshal
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -14,14 +14,15 @@ from typing import Any
 
 import numpy as np
 
-from scalesweep.analysis.profile import function_entries
+from scalesweep.analysis.profile import Profile, function_entries
 from scalesweep.core.errors import UserError
 from scalesweep.core.plan_format import PlanProfile
 from scalesweep.core.profilers import CPROFILE, NSYS, PPROF, TAU, split_name
 from scalesweep.core.record import RECORD
 from scalesweep.core.status import Status
+from scalesweep.importers.imported_run import Refusal
 from scalesweep.importers.profiles import nsys, tau
-from scalesweep.importers.profiles.source import ReadResult
+from scalesweep.importers.profiles.base import Read
 from scalesweep.state.record_reader import read_record
 from scalesweep.table.declared import DeclaredRow, column
 from scalesweep.tables.making import TableInputs
@@ -36,7 +37,7 @@ MAX_ROWS = 20_000  # of all imported runs of an experiment
 _BEFORE_PACKAGE = re.compile(
     r"^.*/(?:(?:site|dist)-packages|workflow/benchmarks|lib/python[\d.]+)/"
 )
-_TOOLS: Mapping[str, tuple[str, Callable[[Sequence[Path]], ReadResult]]] = {
+_TOOLS: Mapping[str, tuple[str, Read]] = {
     NSYS: (".sqlite", nsys.read),
     TAU: (PPROF, tau.read),
 }
@@ -162,10 +163,11 @@ def _of_tool(kind: str, files: Sequence[Path]) -> tuple[list[dict[str, Any]], in
     Raises UserError if its files do not make a whole profile.
     """
     end, read = _TOOLS[kind]
-    result = read([file for file in files if file.name.endswith(end)])
-    if len(result.profiles) != 1:
-        raise UserError("; ".join(refusal.message for refusal in result.refusals) or "no profile")
-    (profile,) = result.profiles
+    items = list(read([file for file in files if file.name.endswith(end)], None))
+    profiles = [item for item in items if isinstance(item, Profile)]
+    if len(profiles) != 1:
+        raise UserError("; ".join(it.message for it in items if isinstance(it, Refusal)) or "none")
+    (profile,) = profiles
     return function_entries(profile), profile.profiled_ranks or profile.ranks or 1
 
 

@@ -7,7 +7,7 @@ the user names. MAP's activities are shares of the samples of the main threads.
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -15,9 +15,8 @@ from xml.etree import ElementTree
 
 from scalesweep.analysis.profile import NOT_LISTED, Function, Profile
 from scalesweep.importers.imported_run import ImportRefusedError
-from scalesweep.importers.profiles.source import lines_of, metric, text_of
+from scalesweep.importers.profiles.base import CLOSE, MPI, each, lines_of, metric, text_of
 
-_CLOSE = 0.01  # of the time: what rounded numbers may lack of the whole
 _SCOREP = re.compile(
     r"(?i)\s*flt\s+type\s+max_buf\[B\]\s+visits\s+(hits\s+)?time\[s\]\s.*region\s*"
 )
@@ -29,7 +28,6 @@ _BEGINS = re.compile(r"\s*[-+*]?\s*[A-Z_]{2,12}\s+[\d,]+\s")
 _TIME = re.compile(
     r"(?P<what>CPUTIME|REALTIME|WALLCLOCK)\s\((?P<unit>u?sec)\)(?::Sum)?\s\((?P<kind>[IE])\)"
 )
-_MPI = re.compile(r"P?MPI_\w+")
 
 
 def is_scorep(head: str) -> bool:
@@ -56,7 +54,7 @@ def _summed(
     counted = sum(function.exclusive_s for function in functions)
     if whole <= 0 or not functions:
         raise ImportRefusedError("no time was spent in any function, or none is listed")
-    if counted > (1 + _CLOSE) * whole + 0.005 * len(functions):
+    if counted > (1 + CLOSE) * whole + 0.005 * len(functions):
         raise ImportRefusedError(
             f"functions take {counted:.2f} s, more than all ({whole:.2f} s): damaged, or twice"
         )
@@ -64,9 +62,9 @@ def _summed(
     notes: dict[str, object] = {
         "times": "sums over all processes and threads, divided by the ranks"
     }
-    if (rest := whole - counted) > _CLOSE * whole:
+    if (rest := whole - counted) > CLOSE * whole:
         notes["not_listed"] = f"{100 * rest / whole:.1f} % of the time is in no row"
-        listed = sum(it.exclusive_s for it in functions if _MPI.match(it.name))
+        listed = sum(it.exclusive_s for it in functions if MPI.match(it.name))
         # Of an excerpt a group still says how much of it is MPI.
         hidden = min(max(mpi - listed, 0), rest)
         others = {f"MPI_* {NOT_LISTED}": hidden, NOT_LISTED: rest - hidden}
@@ -85,13 +83,13 @@ def _summed(
     return Profile(tool=tool, file=file, ranks=ranks, functions=each, metrics=metrics, notes=notes)
 
 
-def read_scorep(file: Path, ranks: int | None) -> Profile:
+def _scorep(file: Path, ranks: int | None) -> Iterator[Profile]:
     """The regions of a table of scorep-score. Raises ImportRefusedError."""
     groups: dict[str, float] = {}
     functions: list[Function] = []
     shares: list[tuple[float, float, int]] = []
     mpi, headed = 0.0, False
-    for line, content in enumerate(lines_of(text_of(file)), 1):
+    for line, content in enumerate(lines_of(file), 1):
         row = _ROW.fullmatch(content)
         if _SCOREP.fullmatch(content):
             if headed:
@@ -117,10 +115,10 @@ def read_scorep(file: Path, ranks: int | None) -> Profile:
         if whole and abs(100 * seconds / whole - share) > 0.06 + 0.6 / whole:
             words = f"states {share} % of all, which its time is not: lines are missing or swapped"
             raise ImportRefusedError(words, line)
-    return _summed("scorep", file, ranks, whole, functions, max(mpi, groups.get("MPI", 0.0)))
+    yield _summed("scorep", file, ranks, whole, functions, max(mpi, groups.get("MPI", 0.0)))
 
 
-def read_hpctoolkit(file: Path, ranks: int | None) -> Profile:
+def _hpctoolkit(file: Path, ranks: int | None) -> Iterator[Profile]:
     """The procedures of an experiment.xml; what a call of MPI calls counts for it, and recursion
     once. Raises ImportRefusedError."""
     text = text_of(file)
@@ -146,7 +144,7 @@ def read_hpctoolkit(file: Path, ranks: int | None) -> Profile:
     ]
     if not functions:
         raise ImportRefusedError("no values in it: they are in binary files next to it")
-    return _summed("hpctoolkit", file, ranks, tree.total, functions, tree.mpi)
+    yield _summed("hpctoolkit", file, ranks, tree.total, functions, tree.mpi)
 
 
 @dataclass
@@ -170,7 +168,7 @@ def _walked(root: ElementTree.Element, metrics: Mapping[str, tuple[str, float]])
         if element.tag == "PF":
             key = element.get("n", "")
             name = names.get(key, key) or "unknown"
-            inside = owner if _MPI.fullmatch(owner) else name
+            inside = owner if MPI.fullmatch(owner) else name
         for kind, seconds in _values(element, metrics):
             if element.tag == "SecCallPathProfileData":
                 tree.total += seconds if kind == "I" else 0.0
@@ -178,7 +176,7 @@ def _walked(root: ElementTree.Element, metrics: Mapping[str, tuple[str, float]])
                 tree.own[inside] = tree.own.get(inside, 0.0) + seconds
             elif name and name not in around:
                 tree.inclusive[name] = tree.inclusive.get(name, 0.0) + seconds
-            if name and kind == "I" and inside != owner and _MPI.fullmatch(inside):
+            if name and kind == "I" and inside != owner and MPI.fullmatch(inside):
                 tree.mpi += seconds
         stack += [(child, inside, around | {name} if name else around) for child in element]
     return tree
@@ -202,7 +200,7 @@ def _values(
     return values
 
 
-def read_map(file: Path, ranks: int | None) -> Profile:
+def _map(file: Path, ranks: int | None) -> Iterator[Profile]:
     """The activities of the main threads as seconds of a process. Raises ImportRefusedError."""
     try:
         content = json.loads(text_of(file))
@@ -218,14 +216,14 @@ def read_map(file: Path, ranks: int | None) -> Profile:
         raise ImportRefusedError("no samples, no processes, or no run time")
     if ranks and ranks != count:
         raise ImportRefusedError(f"has {count} processes, but --ranks {ranks}")
-    whole = 100.0 if max(windows) > 1 + _CLOSE else 1.0
+    whole = 100.0 if max(windows) > 1 + CLOSE else 1.0
     sound = all(0 <= value < 1e9 for values in series.values() for value in values)
-    if not sound or max(windows) > whole * (1 + _CLOSE):
+    if not sound or max(windows) > whole * (1 + CLOSE):
         raise ImportRefusedError(
             f"the activities of a window add up to {max(windows):.4g}, not 1 or 100 %: damaged"
         )
     shares = {name: sum(values) / len(values) / whole for name, values in series.items()}
-    if (rest := 1 - sum(shares.values())) > _CLOSE:
+    if (rest := 1 - sum(shares.values())) > CLOSE:
         shares[NOT_LISTED] = rest
     functions = [
         Function(name, None, "cpu", None, share * runtime, None)
@@ -237,8 +235,11 @@ def read_map(file: Path, ranks: int | None) -> Profile:
         "runtime": metric(runtime, "s", "lower"),
         "mpi_time": metric(mpi * runtime, "s", "lower", "rank"),
     }
-    return Profile(
+    yield Profile(
         tool="map", file=file, ranks=count, elapsed_s=runtime, functions=tuple(functions),
         metrics=metrics,
         notes={"times": "shares of the main threads' samples times the run time"},
     )  # fmt: skip
+
+
+read_scorep, read_hpctoolkit, read_map = each(_scorep), each(_hpctoolkit), each(_map)

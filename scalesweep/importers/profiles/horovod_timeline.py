@@ -1,7 +1,7 @@
 """Horovod's timelines: time by phase, and messages by size (``analysis.horovod_timeline``)."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -18,31 +18,23 @@ from scalesweep.analysis.horovod_timeline import (
 from scalesweep.analysis.horovod_timeline import Phase as Span
 from scalesweep.analysis.profile import Message, Phase, Profile, merged, union_length
 from scalesweep.importers.imported_run import ImportRefusedError
-from scalesweep.importers.profiles.source import ReadResult, metric, read_each, text_of
+from scalesweep.importers.profiles.base import each, metric, text_of
 
-TOOL = "horovod_timeline"
 MAX_SIZES = 200
 _US = 1e-6
 
 
-def recognise(head: str) -> bool:
+def sign(head: str) -> bool:
     """Whether a file begins as a timeline of Horovod does."""
     return head.lstrip().startswith("[") and (
         "start_time_since_epoch_in_micros" in head or f'"{NEGOTIATE}' in head
     )
 
 
-def read(files: Sequence[Path], ranks: int | None = None) -> ReadResult:
-    """A profile of each timeline; ``ranks`` where it names none.
+def _profiles(file: Path, ranks: int | None) -> Iterator[Profile]:
+    """Seconds of each phase, shares of a step, and messages by size; ``ranks`` if it names none.
 
     Which ranks took part is known from the ticks in negotiations that missed Horovod's cache.
-    """
-    return read_each(files, lambda file: [_profile(file, ranks)])
-
-
-def _profile(file: Path, ranks: int | None) -> Profile:
-    """The profile of one timeline: seconds of each phase, shares of a step, and messages by size.
-
     Raises ImportRefusedError if the file is damaged, has no whole phase, or names more ranks than
     ``ranks``.
     """
@@ -65,7 +57,6 @@ def _profile(file: Path, ranks: int | None) -> Profile:
     for row in rows:
         if row["share"] is not None:
             metrics[f"{row['phase']}_share"] = metric(row["share"], "1", "lower")
-    messages = _messages(timeline)
     notes: dict[str, object] = {
         "clock": "that of rank 0",
         "phases": "sum: over all tensors; union: while at least one tensor was in it",
@@ -76,16 +67,13 @@ def _profile(file: Path, ranks: int | None) -> Profile:
         notes["unclosed"] = "the file was not closed, as of a run that was ended"
     if timeline.unfinished:
         notes["unfinished"] = f"{timeline.unfinished} phases had begun and not ended: not counted"
-    return Profile(
-        tool=TOOL,
-        file=file,
-        ranks=ranks or timeline.ranks,
-        elapsed_s=length,
-        phases=phases,
-        messages=messages,
-        metrics=metrics,
-        notes=notes,
-    )
+    yield Profile(
+        tool="horovod_timeline", file=file, ranks=ranks or timeline.ranks, elapsed_s=length,
+        phases=phases, messages=_messages(timeline), metrics=metrics, notes=notes,
+    )  # fmt: skip
+
+
+read = each(_profiles)
 
 
 def _phases(timeline: Timeline) -> tuple[Phase, ...]:
@@ -93,12 +81,7 @@ def _phases(timeline: Timeline) -> tuple[Phase, ...]:
     for phase in timeline.phases:
         by_name.setdefault(phase.name, []).append((phase.begin, phase.end))
     return tuple(
-        Phase(
-            name,
-            len(spans),
-            sum(end - begin for begin, end in spans) * _US,
-            union_length(spans) * _US,
-        )
+        Phase(name, len(spans), sum(b - a for a, b in spans) * _US, union_length(spans) * _US)
         for name, spans in by_name.items()
     )
 
@@ -129,14 +112,11 @@ def _messages(timeline: Timeline) -> tuple[Message, ...]:
                     parted.add(key)
     messages = [
         Message(
-            operation,
-            size,
-            len(seconds),
-            float(np.mean(seconds)),
+            operation, size, len(seconds), float(np.mean(seconds)),
             float(np.std(seconds, ddof=1)) if len(seconds) > 1 else None,
             (operation, size) not in parted,
         )
         for (operation, size), seconds in times.items()
-    ]
+    ]  # fmt: skip
     messages.sort(key=lambda message: -message.count * message.mean_s)
     return tuple(sorted(messages[:MAX_SIZES], key=lambda each: (each.operation, each.size)))

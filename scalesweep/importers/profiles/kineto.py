@@ -1,6 +1,6 @@
 """Traces of PyTorch's profiler (Kineto), one for each rank (``analysis.trace_account``)."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +17,8 @@ from scalesweep.analysis.profile import Message, Profile, RankTimes
 from scalesweep.analysis.trace_account import TraceAccount, account_of_rank
 from scalesweep.compute.log_lines import open_packed
 from scalesweep.importers.imported_run import Refusal
-from scalesweep.importers.profiles.source import ReadResult, metric
+from scalesweep.importers.profiles.base import metric
 
-TOOL = "kineto"
 MAX_SIZES = 200
 # Of a rewritten trace, which may begin with anything: names of kinds that only Kineto has.
 _SIGNS = (
@@ -28,51 +27,41 @@ _SIGNS = (
 )  # fmt: skip
 
 
-def recognise(head: str) -> bool:
+def sign(head: str) -> bool:
     """Whether a file begins as a trace of Kineto's does."""
     begins = head.lstrip().startswith("{") and '"traceEvents"' in head
     return begins and any(sign in head for sign in _SIGNS)
 
 
-def read(files: Sequence[Path], ranks: int | None = None) -> ReadResult:
-    """A profile of the traces of a folder: the ranks of a recording are one; ``ranks`` where traces
-    do not tell the number of them."""
-    result = ReadResult([], [])
+def read(files: Sequence[Path], ranks: int | None = None) -> Iterator[Profile | Refusal]:
+    """A profile of the traces of a folder: the ranks of a recording are one; ``ranks`` if traces do
+    not tell the number of them."""
     recordings: list[dict[int, tuple[Path, RankTrace]]] = []
     for file in files:
         try:
             with open_packed(file) as stream:
                 trace = read_stream(stream)
-        except NoTraceError as error:
-            result.refusals.append(Refusal(file, str(error)))
-            continue
-        except OSError as error:
-            result.refusals.append(Refusal(file, error.strerror or "cannot be read"))
+        except (NoTraceError, OSError) as error:
+            reason = error.strerror if isinstance(error, OSError) else str(error)
+            yield Refusal(file, reason or "cannot be read")
             continue
         if trace.unseen and not trace.on_gpu:
-            result.refusals.append(Refusal(file, trace.unseen))
-            continue
-        if trace.rank is None:
-            recordings.append({0: (file, trace)})
+            yield Refusal(file, trace.unseen)
             continue
         place = next((each for each in recordings if _takes(each, trace)), None)
         if place is None:
             recordings.append(place := {})
-        place[trace.rank] = file, trace
+        place[trace.rank or 0] = file, trace
     for recording in recordings:
         first = recording[min(recording)][0]
         profile = _profile(dict(sorted(recording.items())), ranks)
-        if profile is None:
-            result.refusals.append(Refusal(first, "shows no operation, kernel or exchange"))
-        else:
-            result.profiles.append(profile)
-    return result
+        yield profile or Refusal(first, "shows no operation, kernel or exchange")
 
 
 def _takes(recording: Mapping[int, tuple[Path, RankTrace]], trace: RankTrace) -> bool:
     """Whether a trace is of another rank of a recording."""
     others = [other for _, other in recording.values()]
-    same = all(other.rank is not None and other.world == trace.world for other in others)
+    same = all(None not in (it.rank, trace.rank) and it.world == trace.world for it in others)
     return same and trace.rank not in recording
 
 
@@ -110,7 +99,7 @@ def _profile(recording: Mapping[int, tuple[Path, RankTrace]], ranks: int | None)
             f"no known collective in a trace of {world} ranks: computation may have others in it"
         )
     return Profile(
-        tool=TOOL,
+        tool="kineto",
         file=next(iter(recording.values()))[0],
         ranks=world or ranks or (len(traces) if len(traces) > 1 else 1),
         profiled_ranks=None if complete else len(traces),
@@ -131,17 +120,12 @@ def _metrics(
     Of all ranks (``complete``) their balance too. No communication efficiency: what a trace shows
     beside computation is not all communication.
     """
-    seconds = {
-        "runtime": [account.window_s for account in accounts],
-        "computation": [account.computation_s for account in accounts],
-        "exposed_communication": [account.exposed_s for account in accounts],
-        "overlapped_communication": [account.overlapped_s for account in accounts],
-        "copies": [account.copies_s for account in accounts],
-        "idle": [account.idle_s for account in accounts],
-    }
+    seconds = [_numbers(account) for account in accounts]
     metrics = {
-        name: metric(float(np.mean(values)), "s", "lower")
-        for name, values in seconds.items()
+        "runtime" if name == "window" else name: metric(
+            float(np.mean([each[name] for each in seconds])), "s", "lower"
+        )
+        for name in seconds[0]
         if shows or not name.endswith("_communication")
     }
     total = sum(account.communication_s for account in accounts)
@@ -188,16 +172,12 @@ def _messages(
     times |= {kind: seconds for kind, seconds in shared.items() if kind in times}
     messages = [
         Message(
-            kind.operation,
-            float(kind.size or 0),
-            int(seconds.size),
-            float(seconds.mean()),
+            kind.operation, float(kind.size or 0), int(seconds.size), float(seconds.mean()),
             float(seconds.std(ddof=1)) if seconds.size > 1 else None,
-            group=kind.group,
-            group_ranks=kind.ranks,
+            group=kind.group, group_ranks=kind.ranks,
         )
         for kind, seconds in times.items()
         if seconds.size and seconds.mean() > 0
-    ]
+    ]  # fmt: skip
     messages.sort(key=lambda message: -message.count * message.mean_s)
     return tuple(messages[:MAX_SIZES]), max(len(messages) - MAX_SIZES, 0)

@@ -13,14 +13,7 @@ from scalesweep.analysis.pop import MODELFACTORS, VARIANTS, Replay, computation_
 from scalesweep.analysis.profile import Profile
 from scalesweep.analysis.profile_account import IDEAL_RUNTIME
 from scalesweep.importers.imported_run import ImportRefusedError
-from scalesweep.importers.profiles.source import (
-    ReadResult,
-    lines_of,
-    metric,
-    number,
-    read_each,
-    text_of,
-)
+from scalesweep.importers.profiles.base import each, lines_of, metric, number
 
 _PROCESSES = "number of processes"
 _RUNTIME, _IDEAL = "runtime (us)", "runtime (ideal)"
@@ -47,18 +40,14 @@ _PLAIN = {
 }
 
 
-def recognise(head: str) -> bool:
+def sign(head: str) -> bool:
     """Whether a file begins as a modelfactors.csv does."""
     return head.lstrip().lower().startswith(f"{_PROCESSES};")
 
 
-def read(files: Sequence[Path]) -> ReadResult:
-    """A profile for each number of processes of each file."""
-    return read_each(files, _profiles)
-
-
-def _profiles(file: Path) -> list[Profile]:
-    rows = _rows(text_of(file))
+def _profiles(file: Path, ranks: int | None) -> list[Profile]:
+    """A profile for each number of processes."""
+    rows = _rows(lines_of(file))
     counts = rows.pop(_PROCESSES, [])
     if not counts or len(set(counts)) < len(counts) or min(counts) < 1:
         raise ImportRefusedError("no number of processes, or one of them twice")
@@ -68,10 +57,13 @@ def _profiles(file: Path) -> list[Profile]:
     return [_profile(file, counts, rows, place, base) for place in range(len(counts))]
 
 
-def _rows(text: str) -> dict[str, list[float]]:
+read = each(_profiles)
+
+
+def _rows(lines: Sequence[str]) -> dict[str, list[float]]:
     """The values of every line by its name in small letters."""
     rows: dict[str, list[float]] = {}
-    for line, content in enumerate(lines_of(text), 1):
+    for line, content in enumerate(lines, 1):
         name, *cells = [cell.strip() for cell in content.lstrip("#").split(";")]
         if not name and not cells:
             continue

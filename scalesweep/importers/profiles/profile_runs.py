@@ -4,6 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +16,11 @@ from scalesweep.analysis.profile import (
     function_entries,
     parts_of,
 )
-from scalesweep.analysis.types import Floats
 from scalesweep.config.benchmark import Benchmark
 from scalesweep.core.files import digest_of, file_digest
 from scalesweep.importers.imported_run import ImportedRun, Refusal, file_dates
-from scalesweep.importers.made_benchmark import parameter_entry
-from scalesweep.importers.profiles.source import metric
+from scalesweep.importers.made_benchmark import Made, parameter_entry
+from scalesweep.importers.profiles.base import metric
 from scalesweep.importers.write_records import PRINTED
 
 # Of the whole recording.
@@ -65,12 +65,10 @@ DEFINITIONS = {
 
 @dataclass
 class MadeRuns:
-    """Runs, refusals, and what the benchmarks to be made are: parameters and metrics by name."""
+    """Runs with what their benchmarks are, refusals, and the kind of scaling of each benchmark."""
 
     runs: list[ImportedRun] = field(default_factory=list)
     refusals: list[Refusal] = field(default_factory=list)
-    parameters: dict[str, dict[str, dict[str, Any]]] = field(default_factory=dict)
-    metrics: dict[str, dict[str, str]] = field(default_factory=dict)
     scaling: dict[str, str] = field(default_factory=dict)
 
 
@@ -89,68 +87,58 @@ def runs_of(
             words = "does not state the number of ranks: add --ranks N"
             made.refusals.append(Refusal(profile.file, words, profile.line))
             continue
-        folder = _folder(profile.file, source)
-        made.runs.append(_run(made, profile, profile.ranks, folder, benchmark))
+        inside = not source.is_file() and profile.file.parent != source
+        name = str(profile.file.parent.relative_to(source)) if inside else ""
+        folder = re.sub(r"[^\w./ +-]", "_", name)[:200] or None
+        made.runs.append(_run(profile, profile.ranks, folder, benchmark))
+        made.scaling[made.runs[-1].benchmark] = str(profile.notes.get("scaling", "none"))
         for message in profile.messages:
-            made.runs.append(_message_run(made, profile, profile.ranks, folder, message))
+            made.runs.append(_message_run(profile, profile.ranks, folder, message))
+            made.scaling[made.runs[-1].benchmark] = "none"
     return made
 
 
-def _folder(file: Path, source: Path) -> str | None:
-    """The folder of a file below the source; None if there is none in between."""
-    if source.is_file() or file.parent == source:
-        return None
-    name = str(file.parent.relative_to(source))
-    return re.sub(r"[^\w./ +-]", "_", name)[:200]
+_FOLDER = parameter_entry("string", "Folder of the profile.", None, True)
+_REGION = parameter_entry("string", "Part of the program that was profiled; null: all.", None, True)
+_OPERATION = parameter_entry("string", "Collective operation.", None, True)
+_BYTES = parameter_entry("number", "Bytes of a call, of all fused tensors together.", "bytes", True)
+_GROUP = parameter_entry("string", "The ranks that take part, as the tool names them.", None, True)
 
 
 def _run(
-    made: MadeRuns, profile: Profile, ranks: int, folder: str | None, benchmark: Benchmark | None
+    profile: Profile, ranks: int, folder: str | None, benchmark: Benchmark | None
 ) -> ImportedRun:
-    """A profile as a run: of ``benchmark``, or of one that is made of the profile (noted in
-    ``made``).
+    """A profile as a run: of ``benchmark``, or of one that is made of the profile.
 
-    Parts of the step are seconds of each rank (``[rank]``), or one mean where the profile has no
+    Parts of the step are seconds of each rank (``[rank]``), or one mean if the profile has no
     ranks.
     """
     metrics = {**_factor_metrics(profile.factors), **profile.metrics}
-    point: dict[str, Any] = {"ranks": ranks}
-    if benchmark is None:
-        name = f"profile_{profile.tool}"
-        point |= {"region": profile.region or None, "folder": folder}
-        made.parameters[name] = {
-            "region": parameter_entry(
-                "string", "Part of the program that was profiled; null: all.", None, True
-            ),
-            "folder": parameter_entry("string", "Folder of the profile.", None, True),
-        }
-        made.metrics.setdefault(name, {}).update(_definitions(metrics))
-        made.scaling[name] = str(profile.notes.get("scaling", "none"))
-    else:
-        name = benchmark.name
     patterns = benchmark.parts if benchmark else None
     parts = parts_of(profile, patterns)
-    samples: dict[str, Floats] = {f"part_{part}": seconds for part, seconds in parts.items()}
+    samples = {f"part_{part}": seconds for part, seconds in parts.items()}
     if times := profile.rank_times:
         samples |= {
-            "profile_elapsed": times.elapsed,
-            "profile_useful": times.useful,
+            "profile_elapsed": times.elapsed, "profile_useful": times.useful,
             "profile_mpi": times.mpi,
-        }
+        }  # fmt: skip
+    rows = function_entries(profile, patterns)
+    point: dict[str, Any] = {"ranks": ranks}
+    tool = profile.tool.replace("_", " ")
+    made = Made(
+        f"Runs as profiled by {tool}.", {"region": _REGION, "folder": _FOLDER},
+        _definitions(metrics),
+    )  # fmt: skip
+    if benchmark is None:
+        point |= {"region": profile.region or None, "folder": folder}
     return replace(
-        _imported(profile, name, point, metrics, []),
+        _imported(profile, point, metrics, []),
+        benchmark=benchmark.name if benchmark else f"profile_{profile.tool}",
+        made=None if benchmark else made,
         samples=samples,
         parts={part: float(seconds.mean()) for part, seconds in parts.items()},
-        functions=_functions(profile, ranks, patterns),
+        functions={"ranks": profile.profiled_ranks or ranks, "rows": rows} if rows else {},
     )
-
-
-def _functions(
-    profile: Profile, ranks: int, patterns: Mapping[str, Sequence[str]] | None
-) -> dict[str, Any]:
-    """``functions`` of a record; empty where the profile has none."""
-    rows = function_entries(profile, patterns)
-    return {"ranks": profile.profiled_ranks or ranks, "rows": rows} if rows else {}
 
 
 def _factor_metrics(factors: PopFactors | None) -> dict[str, Mapping[str, Any]]:
@@ -168,27 +156,14 @@ def _factor_metrics(factors: PopFactors | None) -> dict[str, Mapping[str, Any]]:
     }
 
 
-def _message_run(
-    made: MadeRuns, profile: Profile, ranks: int, folder: str | None, message: Message
-) -> ImportedRun:
+def _message_run(profile: Profile, ranks: int, folder: str | None, message: Message) -> ImportedRun:
     """A run of its own for a message size, so that bandwidth can be shown over the size."""
-    name = f"messages_{profile.tool}"
     point = {
         "ranks": ranks,
         "operation": message.operation.lower(),
         "message_bytes": float(message.size),
         "folder": folder,
         **({"group": message.group} if message.group else {}),
-    }
-    made.parameters[name] = {
-        "group": parameter_entry(
-            "string", "The ranks that take part, as the tool names them.", None, True
-        ),
-        "operation": parameter_entry("string", "Collective operation.", None, True),
-        "message_bytes": parameter_entry(
-            "number", "Bytes of a call, of all fused tensors together.", "bytes", True
-        ),
-        "folder": parameter_entry("string", "Folder of the profile.", None, True),
     }
     spread: dict[str, object] = {"count": message.count}
     if message.std_s is not None:
@@ -200,31 +175,37 @@ def _message_run(
         "call_time": {**metric(message.mean_s, "s", "lower"), **spread},
         "calls": metric(message.count, "calls", "lower"),
     }
-    made.metrics.setdefault(name, {}).update(_definitions(metrics))
-    made.scaling[name] = "none"
+    tool = profile.tool.replace("_", " ")
+    made = Made(
+        f"Collective calls by size, from {tool}.",
+        {"group": _GROUP, "operation": _OPERATION, "message_bytes": _BYTES, "folder": _FOLDER},
+        _definitions(metrics),
+    )
     key = [message.operation, message.size, *([message.group] if message.group else [])]
-    return _imported(profile, name, point, metrics, key)
+    return replace(
+        _imported(profile, point, metrics, key), benchmark=f"messages_{profile.tool}", made=made
+    )
+
+
+# Of a trace with a message of each size the digest is asked for as often.
+_digest_of = lru_cache(1)(file_digest)
 
 
 def _imported(
     profile: Profile,
-    benchmark: str,
     point: Mapping[str, Any],
     metrics: Mapping[str, Mapping[str, Any]],
     key: Sequence[Any],
 ) -> ImportedRun:
-    """The imported run of a profile without its parts; with a ``key``, that of its messages of one
-    size."""
-    # A profile states no dates: the file's own age is all there is.
+    """The run of a profile without its parts; with a ``key``, that of its messages of one size."""
     modified = datetime.fromtimestamp(profile.file.stat().st_mtime, UTC)
+    digest = [profile.tool, _digest_of(profile.file), profile.region, profile.ranks, list(key)]
     return ImportedRun(
-        benchmark=benchmark,
+        benchmark="",
         point=point,
         file=profile.file,
         line=profile.line,
-        source_digest=digest_of(
-            [profile.tool, file_digest(profile.file), profile.region, profile.ranks, list(key)]
-        ),
+        source_digest=digest_of(digest),
         started=modified,
         ended=modified,
         notes={
@@ -242,20 +223,16 @@ def _imported(
 
 def _definitions(metrics: Mapping[str, Any]) -> dict[str, str]:
     """Definitions of metrics, the main one first."""
-    definitions = {}
-    for name in sorted(metrics, key=_rank):
-        phase, _, kind = name.rpartition("_")
-        words = {
-            "sum": f"time in {phase}, all tensors added up",
-            "union": f"time during which at least one tensor was in {phase}",
-            "share": f"share of a step with at least one tensor in {phase.replace('_', ' ')}",
-        }.get(kind, "as the tool states it")
-        definitions[name] = DEFINITIONS.get(name, words)
-    return definitions
+    main = ("bus_bandwidth", "algorithm_bandwidth")
+    order = [*main, *DEFINITIONS]
+    names = sorted(metrics, key=lambda it: order.index(it) if it in order else len(order))
+    return {name: DEFINITIONS.get(name) or _of_phase(name) for name in names}
 
 
-def _rank(name: str) -> int:
-    names = list(DEFINITIONS)
-    if name in ("bus_bandwidth", "algorithm_bandwidth"):
-        return -1
-    return names.index(name) if name in names else len(names)
+def _of_phase(name: str) -> str:
+    phase, _, kind = name.rpartition("_")
+    return {
+        "sum": f"time in {phase}, all tensors added up",
+        "union": f"time during which at least one tensor was in {phase}",
+        "share": f"share of a step with at least one tensor in {phase.replace('_', ' ')}",
+    }.get(kind, "as the tool states it")

@@ -9,11 +9,10 @@ from typing import Any
 
 import pytest
 
-from scalesweep.analysis import kineto_stream
 from scalesweep.analysis.kineto_calls import NOTE
-from scalesweep.analysis.kineto_stream import NoTraceError, read_stream
+from scalesweep.analysis.kineto_stream import NoTraceError, RankTrace, read_stream
 from scalesweep.analysis.profile import Profile
-from scalesweep.analysis.trace_account import account_of_rank
+from scalesweep.analysis.trace_account import OPTIMIZER, windows_of
 from scalesweep.importers.profiles.detect import read_source
 from scalesweep.importers.profiles.profile_runs import runs_of
 
@@ -68,6 +67,10 @@ def write(folder: Path, *texts: str) -> Path:
         with gzip.open(folder / f"rank{number}.pt.trace.json.gz", "wt") as file:
             file.write(text)
     return folder
+
+
+def read_trace(text: str) -> RankTrace:
+    return read_stream(io.BytesIO(text.encode()))
 
 
 def one_of(folder: Path, *texts: str) -> Profile:
@@ -136,16 +139,6 @@ def test_stragglers_whose_clocks_differ(tmp_path: Path) -> None:
     assert message.bus_bandwidth(2) == pytest.approx(4e6 / 150e-6)
 
 
-def test_calls_are_matched_by_number(tmp_path: Path) -> None:
-    """A recording that began one step later on a rank: its first call is the other's second."""
-    tail = [each for each in steps(150) if each["name"] != "ProfilerStep#0"][4:]
-    tail = [each for each in tail if each["ts"] >= 1_001_000]
-    profile = one_of(tmp_path, text_of(steps()), text_of(tail, 1))
-    _, late = profile.notes[NOTE]["late"]
-    assert late["calls"] == 3 and late["late_mean_ms"] == pytest.approx(0.15)
-    assert profile.notes["steps_of_ranks"] == {"0": 4, "1": 3}
-
-
 def test_bus_bandwidth_is_of_the_group_that_exchanges(tmp_path: Path) -> None:
     events = [allreduce(1000 * n, 100, n, **{"Group size": 4, "Process Group Description": "tp"})
               for n in range(4)]  # fmt: skip
@@ -171,16 +164,6 @@ def test_a_trace_of_cpus(tmp_path: Path) -> None:
     assert profile.ranks == 1 and profile.messages == ()  # Gloo's calls have no sizes
 
 
-@pytest.mark.parametrize("block", [700, 4096])
-def test_blocks_of_any_length_give_the_same(monkeypatch: pytest.MonkeyPatch, block: int) -> None:
-    content = text_of(steps()).encode()
-    whole = read_stream(io.BytesIO(content))
-    monkeypatch.setattr(kineto_stream, "BLOCK", block)
-    parts = read_stream(io.BytesIO(content))
-    assert parts.events == whole.events == len(steps())
-    assert account_of_rank(parts) == account_of_rank(whole)
-
-
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
@@ -191,11 +174,88 @@ def test_blocks_of_any_length_give_the_same(monkeypatch: pytest.MonkeyPatch, blo
 )
 def test_what_is_no_trace(text: str, reason: str) -> None:
     with pytest.raises(NoTraceError, match=reason):
-        read_stream(io.BytesIO(text.encode()))
+        read_trace(text)
 
 
-def test_a_cut_trace_is_refused_and_the_others_are_read(tmp_path: Path) -> None:
-    source = read_source(write(tmp_path, text_of(steps())[:-400], text_of(steps(), 1)))
+def step(begin: float, number: int, *more: dict[str, Any]) -> list[dict[str, Any]]:
+    return [event("user_annotation", f"ProfilerStep#{number}", begin, 1000), *more]
+
+
+def test_what_stands_behind_the_events_is_read_too(tmp_path: Path) -> None:
+    """Who rewrites a trace, or Kineto on demand, puts the rank there."""
+    for rank in (0, 1):
+        body = {"traceEvents": steps(), "distributedInfo": {"rank": rank, "world_size": 2},
+                "baseTimeNanoseconds": 1_700_000_000_000_000_000}  # fmt: skip
+        (tmp_path / f"{rank}.json").write_text(json.dumps(body))
+    (profile,) = read_source(tmp_path).profiles
+    assert (profile.ranks, profile.profiled_ranks) == (2, None)
+    trace = read_trace((tmp_path / "1.json").read_text())
+    assert (trace.rank, trace.world) == (1, 2)
+
+
+def test_groups_of_one_name_are_not_matched_with_each_other(tmp_path: Path) -> None:
+    """Two groups "tp" of two ranks each: those of ranks 2 and 3 begin 400 us later in each step,
+    which is no lateness."""
+    texts = []
+    for rank in range(4):
+        pair, late = rank // 2, 100 * (rank % 2)
+        members = f"[{2 * pair}, {2 * pair + 1}]"
+        events = []
+        for number in range(6):
+            at = 1000 * number + 400 * pair
+            more = {"Process Group Description": "tp", "Process Group Ranks": members}
+            events += step(1000 * number, number, event("kernel", "gemm", at, 50),
+                           allreduce(at + 100 + late, 200 - late, number, **more))  # fmt: skip
+        texts.append(text_of(events, rank, 4))
+    late = one_of(tmp_path, *texts).notes[NOTE]["late"]
+    assert [(row["rank"], row["members"]) for row in late] == [
+        (0, "0, 1"), (1, "0, 1"), (2, "2, 3"), (3, "2, 3"),
+    ]  # fmt: skip
+    assert [row["late_mean_ms"] for row in late] == pytest.approx([0, 0.1, 0, 0.1])
+
+
+def test_times_may_be_counted_from_another_time_on_each_rank(tmp_path: Path) -> None:
+    """Of rank 1 from one second later, with a clock that is 3 ms ahead."""
+    bases = [
+        text_of(steps(100 * rank, -997_000 * rank), rank).replace(
+            '"schemaVersion": 1', f'"schemaVersion": 1, "baseTimeNanoseconds": {base}'
+        )
+        for rank, base in ((0, 1_700_000_000_000_000_000), (1, 1_700_000_001_000_000_000))
+    ]
+    first, second = one_of(tmp_path, *bases).notes[NOTE]["late"]
+    assert (first["clock_ahead_ms"], second["clock_ahead_ms"]) == pytest.approx((0, 3), abs=1e-3)
+    assert second["late_mean_ms"] == pytest.approx(0.1, abs=1e-3)
+
+
+def test_without_the_profilers_steps_those_of_the_optimiser_count() -> None:
+    """The windows between their ends; the first one's begin is not known. Windows in which our own
+    ranks meet are none."""
+    events = []
+    for number in range(6):
+        at = 1000 * number
+        events += [event("cpu_op", "aten::mm", at, 400),
+                   event("user_annotation", "Optimizer.step#SGD.step", at + 800, 100)]  # fmt: skip
+    events.append(event("user_annotation", "scalesweep: ranks meet", 3950, 10))
+    windows, count, kind = windows_of(read_trace(text_of(events)))
+    assert (kind, count) == (OPTIMIZER, 4)
+    assert (windows[:, 1] - windows[:, 0]).tolist() == [1000.0] * 4
+    other = event("user_annotation", "Optimizer.step#Adam.step", 500, 100)
+    assert windows_of(read_trace(text_of([*events, other])))[1] == 0  # two optimisers take turns
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "words"),
+    [
+        ("cuda_runtime", "cudaLaunchKernel", "starts kernels on GPUs and shows none"),
+        ("mtia_ccp_events", "dma_request", "computes on MTIA"),
+    ],
+)
+def test_a_device_whose_work_is_not_there(tmp_path: Path, kind: str, name: str, words: str) -> None:
+    """Operations on the host are no computation; a rank's file that was cut leaves the others."""
+    events = [event("cpu_op", "aten::mm", 0, 100), event(kind, name, 10, 5)]
+    source = read_source(
+        write(tmp_path, text_of(events), text_of(steps())[:-400], text_of(steps(), 1))
+    )
+    assert words in source.refusals[0].reason and "cut" in source.refusals[1].reason
     assert [profile.profiled_ranks for profile in source.profiles] == [1]
-    assert "cut" in source.refusals[0].reason
     assert source.profiles[0].rank_times is None  # rank 0 is missing: no factors of all

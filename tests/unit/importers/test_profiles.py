@@ -1,22 +1,29 @@
-"""Profiles of other tools: each format's numbers, and what is refused."""
+"""Profiles of other tools: what is special of each format, and what is refused."""
 
-import json
 import os
 import sqlite3
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from scalesweep.analysis.pop import PYPOP, Replay, pop_factors
-from scalesweep.analysis.profile import Function, Message, Profile, parts_of, union_length
+from scalesweep.analysis.profile import NOT_LISTED, Function, Profile, parts_of, union_length
+from scalesweep.commands.import_profiles import window_of
 from scalesweep.core.errors import UserError
 from scalesweep.importers.profiles.detect import Source, read_source
+from scalesweep.importers.profiles.nsys_database import Window
 from scalesweep.importers.profiles.profile_runs import runs_of
 from scalesweep.importers.rank_map import RankMap
+from scalesweep.importers.which_importer import kind_of
+from tests.fakes import hpc_profiles as hpc
 from tests.fakes import profiles as fake
 
 MEAN = sum(fake.USEFUL) / 4
+KERNELS = "CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL"
+HEAD = "Time (%),Total Time (ns),Instances,Avg (ns),Category,Operation\n"
+KERNEL = "75.0,3000,3,1000.0,CUDA_KERNEL,ampere_sgemm_128x64_nn\n"
+COPY = "25.0,1000,1,1000.0,{},[CUDA memcpy Host-to-Device]\n"
+CSV = "Time (%),Total Time (ns),Instances,Name\n60.0,600,3,gemm\n"
 
 
 def read(tmp_path: Path, ranks: int | None = None, **files: str) -> Source:
@@ -39,6 +46,14 @@ def reasons(source: Source) -> str:
     return "\n".join(refusal.message for refusal in source.refusals)
 
 
+def seconds(profile: Profile) -> dict[str, float]:
+    return {function.name: function.exclusive_s for function in profile.functions}
+
+
+def values(profile: Profile) -> dict[str, float]:
+    return {name: metric["value"] for name, metric in profile.metrics.items()}
+
+
 def test_the_two_variants_of_serialisation_and_transfer() -> None:
     # The 16 processes of numericalalgorithmsgroup/pypop's example.
     times = 2.22611973, 2.24298113, 2.33956072
@@ -46,106 +61,90 @@ def test_the_two_variants_of_serialisation_and_transfer() -> None:
     ours = pop_factors(*times, replay)
     assert (round(ours.load_balance, 6), round(ours.communication, 6)) == (0.992483, 0.958719)
     assert (round(ours.serialisation or 0, 6), round(ours.transfer or 0, 6)) == (0.979529, 0.978755)
-    assert round(ours.parallel, 6) == 0.951512 and ours.variant == "modelfactors"
     theirs = pop_factors(*times, replay, PYPOP)
     assert (round(theirs.serialisation or 0, 4), round(theirs.transfer or 0, 4)) == (0.9708, 0.9875)
-    for wrong in ((2.0, 1.0, 3.0), (1.0, 1.0, 0.0), (float("nan"), 1.0, 1.0)):
-        with pytest.raises(ValueError, match=r"useful time|positive"):
-            pop_factors(*wrong)
+    with pytest.raises(ValueError, match=r"useful time|positive"):
+        pop_factors(2.0, 1.0, 3.0)
 
 
-def test_modelfactors_are_computed_from_the_durations(tmp_path: Path) -> None:
-    source = read(tmp_path, modelfactors__csv=fake.modelfactors())
-    assert [profile.ranks for profile in source.profiles] == [2, 4, 8]
-    last = source.profiles[-1]
-    values = {name: metric["value"] for name, metric in last.metrics.items()}
-    assert values["load_balance"] == pytest.approx(0.24 / 0.26)
-    assert values["serialisation_efficiency"] == pytest.approx(0.265 / 0.28)
-    assert values["serialisation_efficiency"] * values["transfer_efficiency"] == pytest.approx(
-        values["communication_efficiency"]
-    )
-    assert values["computation_scaling"] == pytest.approx(0.9 * 2 / (0.24 * 8))
-    assert values["speedup"] == pytest.approx(1 / 0.3)
-    assert "modelfactors: serialisation = max u' / T'" in str(last.notes["communication_split"])
+REFUSED = {
+    "contradicts a factor": (
+        fake.modelfactors().replace("#Runtime (us);1000000.00;55", "#Runtime (us);1000000.00;56"),
+        "the durations give",
+    ),
+    "cut factors": (fake.modelfactors().partition("#Useful")[0], "cut off?"),
+    "a factor twice": (fake.modelfactors() + "Speedup;1;2;3\n", "a second line"),
+    "no number": (fake.modelfactors().replace("550000.00", "5500oo"), "is not a number"),
+    "talp": (fake.talp(stated=0.5), "the times of the ranks give"),
+    "a rank twice": (fake.talp().replace('"rank": 3', '"rank": 2'), "not ranks 0 to n-1"),
+    "cut talp": (fake.talp()[:-40], "not JSON"),
+    "mpitrace": (fake.mpitrace(2).replace("MPI_Bcast", "PMI_Bcast"), "lines are missing"),
+    "one of four ranks": (fake.mpitrace(2), "1 of 4 ranks have a file"),
+    "cut tau": (fake.tau().rpartition("MPI_")[0] + "\n", "cut off?"),
+    "a kind of nsys": (HEAD + KERNEL + COPY.format("ELSE"), "'ELSE' is none of"),
+    "part of two kinds": (HEAD + KERNEL, "of which kind is the rest?"),
+    "a row twice": (CSV + "60.0,600,3,gemm\n", "there twice"),
+    "no row": (CSV.splitlines()[0] + "\n", "has a row"),
+    "no end": (CSV[:-1], "no end: cut off?"),
+    "a row of scorep": (hpc.SCOREP_FOAM.replace("289.20", "829.20"), "states 15.1 % of all"),
+    "two of scorep": (hpc.SCOREP_FOAM + hpc.SCOREP_FOAM, "a second table"),
+    "groups of scorep": (hpc.SCOREP_FOAM.partition("\n\n")[0] + "\n", "lists groups only"),
+    "cut scorep": (hpc.SCOREP_FOAM[:-20] + "\n", "a row that cannot be read"),
+    "empty hpctoolkit": (hpc.hpctoolkit(numbers=False), "they are in binary files"),
+    "cut hpctoolkit": (hpc.hpctoolkit()[:-60], "not whole XML: cut off?"),
+    "no time": (hpc.hpctoolkit().replace("CPUTIME", "PAPI_TOT_CYC"), "no sum of CPUTIME"),
+    "sums": (hpc.hpctoolkit().replace('n="3" v="4.5e+06"', 'n="3" v="9e+09"'), "more than all"),
+    "cut map": (hpc.map_json()[:-9] + "\n", "not JSON"),
+    "map": (hpc.map_json(110.0), "add up to 110, not 1 or 100 %"),
+}
 
 
-def test_modelfactors_that_contradict_themselves_are_refused(tmp_path: Path) -> None:
-    text = fake.modelfactors()
-    swapped = text.replace(
-        "#Runtime (us);1000000.00;550000.00", "#Runtime (us);1000000.00;560000.00"
-    )
-    assert "the durations give" in reasons(read(tmp_path, m__csv=swapped))
-    assert "cut off?" in reasons(read(tmp_path, m__csv=text[: text.index("#Useful")]))
-    assert "a second line" in reasons(read(tmp_path, m__csv=text + "Speedup;1;2;3\n"))
-    assert "is not a number" in reasons(read(tmp_path, m__csv=text.replace("550000.00", "5500oo")))
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_is_cut_or_contradicts_itself_is_refused(tmp_path: Path, name: str) -> None:
+    text, why = REFUSED[name]
+    assert why in reasons(read(tmp_path, profile=text))
 
 
-def test_talp_gives_the_factors_of_its_ranks(tmp_path: Path) -> None:
-    profile = the_one(read(tmp_path, talp__json=fake.talp()))
-    assert profile.ranks == 4 and profile.factors and profile.rank_times
-    assert profile.factors.load_balance == pytest.approx(MEAN / 8)
-    assert profile.factors.communication == pytest.approx(0.8)
-    assert profile.metrics["parallel_efficiency"]["value"] == pytest.approx(MEAN / 10)
-    assert profile.rank_times.mpi == pytest.approx([2.0, 3.0, 4.0, 2.5])
-    # Older: regions in a list, without processes; what TALP states is taken as it is.
-    old = {"popMetrics": [{"name": "Global", "elapsedTime": 10**10, "parallelEfficiency": 0.71,
-                           "communicationEfficiency": 0.8, "loadBalance": 0.89}]}  # fmt: skip
-    stated = the_one(read(tmp_path / "old", ranks=4, talp__json=json.dumps(old)))
-    assert stated.metrics["load_balance"]["value"] == 0.89 and stated.factors is None
-
-
-def test_talp_that_contradicts_itself_is_refused(tmp_path: Path) -> None:
-    assert "the times of the ranks give" in reasons(read(tmp_path, t__json=fake.talp(stated=0.5)))
-    twice = fake.talp().replace('"rank": 3', '"rank": 2')
-    assert "not ranks 0 to n-1" in reasons(read(tmp_path, t__json=twice))
-    assert "not JSON" in reasons(read(tmp_path, t__json=fake.talp()[:-40]))
-
-
-def test_talp_of_a_program_without_mpi_is_one_process(tmp_path: Path) -> None:
+def test_talp_without_mpi_or_processes(tmp_path: Path) -> None:
     # github.com/bsc-pm/dlb, talp-pages/tests/jsons/unit-tests/dlb_2gpu_0mpi.json.
-    text = json.dumps({"dlbVersion": "3.6.0", "resources": {"numCpus": 2, "numMpiRanks": 0},
-                       "Application": {"Global": {"numMpiRanks": 0, "elapsedTime": 6268538474,
-                                                  "parallelEfficiency": 0.77}}})  # fmt: skip
+    text = (
+        '{"dlbVersion": "3.6.0", "resources": {"numMpiRanks": 0}, "Application": {"Global": '
+        '{"numMpiRanks": 0, "elapsedTime": 6268538474, "parallelEfficiency": 0.77}}}'
+    )
     assert the_one(read(tmp_path / "a", talp__json=text)).ranks == 1
     assert the_one(read(tmp_path / "b", ranks=4, talp__json=text)).ranks == 4
-
-
-def test_mpitrace_of_every_rank(tmp_path: Path) -> None:
-    files = {f"mpi_profile__7__{rank}": fake.mpitrace(rank) for rank in range(4)}
-    profile = the_one(read(tmp_path, **files))
-    assert profile.ranks == 4 and profile.factors
-    assert profile.factors.load_balance == pytest.approx(MEAN / 8)
-    assert profile.factors.communication == pytest.approx(0.8)
-    assert profile.factors.parallel == pytest.approx(MEAN / 10)
-    small, large = profile.messages
-    assert (small.size, large.size, large.mean_s) == (8.0, 4194304.0, pytest.approx(0.005))
-    assert large.bus_bandwidth(4) == pytest.approx(large.algorithm_bandwidth * 1.5)
+    old = (
+        '{"popMetrics": [{"name": "Global", "elapsedTime": 1, "parallelEfficiency": 0.71, '
+        '"loadBalance": 0.89}]}'
+    )
+    stated = the_one(read(tmp_path / "old", ranks=4, talp__json=old))
+    assert values(stated)["load_balance"] == 0.89 and stated.factors is None
 
 
 def test_mpitrace_of_rank_0_and_the_table_of_all(tmp_path: Path) -> None:
-    some = {
-        "mpi_profile__7__0": fake.mpitrace(0, table=True),
-        "mpi_profile__7__2": fake.mpitrace(2),
-    }
+    some = {f"mpi_profile__7__{rank}": fake.mpitrace(rank, table=not rank) for rank in (0, 2)}
     profile = the_one(read(tmp_path, **some))
     assert profile.factors and profile.factors.parallel == pytest.approx(MEAN / 10)
     assert "rounded to 0.01 s" in str(profile.notes["times"])
-    alone = read(tmp_path / "other", mpi_profile__7__2=fake.mpitrace(2))
-    assert "1 of 4 ranks have a file" in reasons(alone)
-    less = fake.mpitrace(2).replace("MPI_Bcast", "PMI_Bcast")
-    assert "lines are missing" in reasons(read(tmp_path / "less", mpi_profile__7__2=less))
 
 
-def test_tau_by_node_and_of_the_mean_alone(tmp_path: Path) -> None:
+def test_tau_by_node_of_the_mean_alone_and_with_times_as_a_clock(tmp_path: Path) -> None:
     profile = the_one(read(tmp_path, pprof__txt=fake.tau()))
-    assert profile.ranks == 4 and profile.factors
-    assert profile.factors.parallel == pytest.approx(MEAN / 10)
     parts = parts_of(profile, {"mpi": ["^MPI_"], "solver": ["solve"]})
     assert parts["mpi"] == pytest.approx([2.0, 3.0, 4.0, 2.5])
     assert parts["solver"] == pytest.approx([7.0, 6.0, 5.0, 6.5])
-    assert parts["other"] == pytest.approx([1.0] * 4)
     mean = the_one(read(tmp_path / "mean", ranks=4, pprof__txt=fake.tau(nodes=False)))
     assert mean.ranks == 4 and mean.factors is None and mean.elapsed_s == 10.0
+    text = (
+        f"FUNCTION SUMMARY (mean):\n{fake.TAU_HEAD}"
+        "100.0        0.556     2:11.067           1           1  131067754 .TAU application\n"
+        "100.0     1:09.130     2:11.067           1      478495  131067198 main\n"
+        " 27.9       14,889       36,577      171820      171820        213 MPI_Allreduce() \n"
+    )
+    long = the_one(read(tmp_path / "long", ranks=2, pprof__txt=text))
+    assert long.elapsed_s == pytest.approx(131.067)
+    assert seconds(long)["main"] == pytest.approx(69.13)
+    assert seconds(long)[NOT_LISTED] == pytest.approx(131.067 - 69.13 - 14.889 - 0.000556)
 
 
 # What nsys stats prints in one go: argonne-lcf/ALCFBeginnersGuide, polaris, BabelStream under
@@ -180,125 +179,39 @@ def test_several_tables_of_nsys_stats(tmp_path: Path, blank: bool) -> None:
     """Times of kernels and copies count; the table of the copies' sizes is of something else."""
     text = BABEL_STREAM if blank else BABEL_STREAM.replace("\n\n", "\n")
     profile = the_one(read(tmp_path, stats__txt=text))
-    assert profile.metrics["kernel_time"]["value"] == pytest.approx((38_722_376 + 38_259_881) / 1e9)
-    assert profile.metrics["copy_time"]["value"] == pytest.approx(66_303_506e-9)
+    assert values(profile) == pytest.approx({"kernel_time": 0.076982257, "copy_time": 0.066303506})
     assert len(profile.functions) == 3
 
 
-def test_tau_writes_long_times_as_a_clock(tmp_path: Path) -> None:
-    rows = (
-        "100.0        0.556     2:11.067           1           1  131067754 .TAU application\n"
-        "100.0     1:09.130     2:11.067           1      478495  131067198 main\n"
-        " 27.9       14,889       36,577      171820      171820        213 MPI_Allreduce() \n"
-        "  0.0            1            1           4           0        250 tiny\n"
-    )
-    text = f"FUNCTION SUMMARY (mean):\n{fake.TAU_HEAD}{rows}"
-    profile = the_one(read(tmp_path, ranks=2, pprof__txt=text))
-    assert profile.elapsed_s == pytest.approx(131.067)
-    assert {one.name: one.exclusive_s for one in profile.functions}["main"] == pytest.approx(69.13)
-    lines = text.splitlines(keepends=True)
-    lines[-4], lines[-2] = lines[-2], lines[-4]
-    assert "lines are missing or swapped" in reasons(read(tmp_path, pprof__txt="".join(lines)))
+def test_a_table_of_kernels_and_copies_and_an_excerpt(tmp_path: Path) -> None:
+    whole = the_one(read(tmp_path, sum__csv=HEAD + KERNEL + COPY.format("MEMORY_OPER")))
+    assert values(whole) == pytest.approx({"kernel_time": 3e-6, "copy_time": 1e-6})
+    part = the_one(read(tmp_path / "part", part__csv=CSV))
+    assert seconds(part) == pytest.approx({"gemm": 600e-9, NOT_LISTED: 400e-9})
 
 
-def test_horovod_sums_and_unions(tmp_path: Path) -> None:
-    profile = the_one(read(tmp_path, timeline__json=fake.timeline()))
-    phases = {phase.name: phase for phase in profile.phases}
-    assert profile.ranks == 4
-    negotiate, call = phases["NEGOTIATE_ALLREDUCE"], phases["MPI_ALLREDUCE"]
-    assert (negotiate.count, negotiate.sum_s) == (9, pytest.approx(900e-6))
-    assert negotiate.union_s == pytest.approx(3 * (150 + 100) * 1e-6)
-    assert call.sum_s == pytest.approx(3 * 800e-6)
-    assert call.union_s == pytest.approx(3 * (310 + 200) * 1e-6)  # fused tensors count once
-    small, fused = profile.messages
-    assert (small.size, small.count, fused.size, fused.count) == (8, 3, 4096, 3)
-    assert fused.mean_s == pytest.approx(310e-6) and fused.std_s == pytest.approx(0, abs=1e-12)
-    assert fused.bus_bandwidth(4) == pytest.approx(4096 / 310e-6 * 1.5)
-
-
-@pytest.mark.parametrize("call", ["NCCL_ALLREDUCE", "GLOO_ALLREDUCE", "CCL_ALLREDUCE"])
-def test_horovod_calls_of_any_library(tmp_path: Path, call: str) -> None:
-    """Names of calls: horovod/horovod, horovod/common/common.h."""
-    text = fake.timeline(ranks=8).replace("MPI_ALLREDUCE", call)
-    profile = the_one(read(tmp_path, timeline__json=text))
-    _, fused = profile.messages
-    assert fused.operation == call
-    assert fused.bus_bandwidth(8) == pytest.approx(4096 / 310e-6 * 1.75)
-
-
-def test_horovods_hierarchical_calls_have_no_bus_bandwidth(tmp_path: Path) -> None:
-    """NCCL within each node, MPI between them (horovod/common/ops/nccl_operations.cc,
-    NCCLHierarchicalAllreduce): how many ranks take part in each is not known."""
-    own = '"name": "MPI_ALLREDUCE"'
-    lines = []
-    for line in fake.timeline(ranks=8).splitlines():
-        if own in line:
-            event = json.loads(line.rstrip(","))
-            inside = {**event, "name": "NCCL_REDUCESCATTER", "ts": event["ts"] - 4}
-            end = {"ph": "E", "ts": event["ts"] - 2, "pid": event["pid"]}
-            lines += [json.dumps(inside) + ",", json.dumps(end) + ","]
-        lines.append(line)
-    profile = the_one(read(tmp_path, timeline__json="\n".join(lines)))
-    assert {one.operation for one in profile.messages} == {"NCCL_REDUCESCATTER", "MPI_ALLREDUCE"}
-    assert {one.bus_bandwidth(8) for one in profile.messages} == {None}
-    made = runs_of([profile], tmp_path)
-    calls = [run for run in made.runs if run.benchmark.startswith("messages_")]
-    assert len(calls) == len(profile.messages)
-    assert all("bus_bandwidth" not in run.metrics for run in calls)
-    assert all(run.metrics["algorithm_bandwidth"]["value"] > 0 for run in calls)
-
-
-def test_a_timeline_that_was_never_closed(tmp_path: Path) -> None:
-    whole = the_one(read(tmp_path, timeline__json=fake.timeline()))
-    text = fake.timeline(closed=False)
-    for end in (len(text), len(text) - 20):
-        cut = the_one(read(tmp_path / str(end), timeline__json=text[:end]))
-        assert "unclosed" in cut.notes
-        assert cut.phases[0] == whole.phases[0]
-    # The last event is lost: what it would have ended is not counted.
-    assert cut.notes["unfinished"] == "1 phases had begun and not ended: not counted"
-    lines = fake.timeline().splitlines()
-    begins = [place for place, line in enumerate(lines) if '"ph": "B"' in line]
-    swapped = list(lines)
-    swapped[begins[0]], swapped[begins[0] + 5] = lines[begins[0] + 5], lines[begins[0]]
-    assert "ends what has not begun" in reasons(
-        read(tmp_path / "s", timeline__json="\n".join(swapped))
-    )
-    del lines[begins[0] + 5]
-    assert "lines are missing" in reasons(read(tmp_path / "s", timeline__json="\n".join(lines)))
-
-
-def test_nsys_tables(tmp_path: Path) -> None:
-    for name, text in (("kernels__csv", fake.nsys_csv()), ("kernels__txt", fake.nsys_text())):
-        profile = the_one(read(tmp_path / name, **{name: text}))
-        assert profile.metrics["kernel_time"]["value"] == pytest.approx(1.0)
-        patterns = {"gemm": ["gemm"], "nccl": ["nccl"]}
-        parts = {k: float(v[0]) for k, v in parts_of(profile, patterns).items()}
-        assert parts == pytest.approx({"gemm": 0.6, "nccl": 0.1, "other": 0.3})
-
-
-def test_nsys_tables_of_several_ranks_are_one_run(tmp_path: Path) -> None:
+def test_files_of_several_ranks_are_one_run(tmp_path: Path) -> None:
     files = {f"report_rank{rank}__csv": fake.nsys_csv(1 + rank) for rank in range(3)}
     profile = the_one(read(tmp_path, **files))
     assert profile.ranks == 3
     assert parts_of(profile, {"gemm": ["gemm"]})["gemm"] == pytest.approx([0.6, 1.2, 1.8])
     (tmp_path / "source" / "report_rank1.csv").unlink()
     assert "the file of rank 1 is missing" in reasons(read_source(tmp_path / "source"))
+    (two := tmp_path / "two").mkdir()
+    paths = [fake.nsys_sqlite(two / f"rank{rank}.sqlite") for rank in range(2)]
+    with sqlite3.connect(paths[1]) as database:
+        for table in ("KERNEL", "MEMCPY"):
+            database.execute(f"DROP TABLE CUPTI_ACTIVITY_KIND_{table}")
+    idle = the_one(read_source(tmp_path / "two"))
+    # Whether the second rank's GPU was idle or not recorded nobody knows.
+    assert idle.ranks == 2 and "gpu_busy" not in idle.metrics
+    paths[1].write_bytes(paths[1].read_bytes()[:5000])
+    assert "another rank of its run is refused" in reasons(read_source(tmp_path / "two"))
 
 
-def test_an_exported_database(tmp_path: Path) -> None:
+def test_a_database_with_cuda_graphs(tmp_path: Path) -> None:
     path = fake.nsys_sqlite(tmp_path / "report.sqlite")
-    profile = the_one(read_source(path))
-    (gpu,) = profile.phases
-    assert (gpu.sum_s, gpu.union_s) == (pytest.approx(7.0), pytest.approx(6.0))
-    assert profile.metrics["gpu_busy"]["value"] == pytest.approx(0.6)
-    assert profile.notes["diagnostics"] == "No OpenMP data was collected"
-    path.write_bytes(path.read_bytes()[:5000])
-    assert "not a whole database" in reasons(read_source(path))
-
-
-def test_launches_of_cuda_graphs_are_work_of_the_gpu(tmp_path: Path) -> None:
-    path = fake.nsys_sqlite(tmp_path / "report.sqlite")
+    assert the_one(read_source(path)).notes["diagnostics"] == "No OpenMP data was collected"
     with sqlite3.connect(path) as database:
         database.executescript(
             """
@@ -307,107 +220,121 @@ def test_launches_of_cuda_graphs_are_work_of_the_gpu(tmp_path: Path) -> None:
             """
         )
     profile = the_one(read_source(path))
-    assert profile.metrics["gpu_busy"]["value"] == pytest.approx(0.9)
-    assert profile.metrics["kernel_time"]["value"] == pytest.approx(9.0)
-    graphs = [function for function in profile.functions if "graph" in function.name]
-    assert [(graph.name, graph.exclusive_s) for graph in graphs] == [("[CUDA graph 7]", 3.0)]
+    assert (values(profile)["gpu_busy"], seconds(profile)["[CUDA graph 7]"]) == (0.9, 3.0)
     assert "--cuda-graph-trace=node" in str(profile.notes["graphs"])
 
 
-def test_a_table_of_kernels_and_copies_says_what_each_is(tmp_path: Path) -> None:
-    head = "Time (%),Total Time (ns),Instances,Avg (ns),Category,Operation\n"
-    text = f"{head}75.0,3000,3,1000.0,CUDA_KERNEL,ampere_sgemm_128x64_nn\n"
-    copy = "25.0,1000,1,1000.0,{},[CUDA memcpy Host-to-Device]\n"
-    profile = the_one(read(tmp_path, **{"sum.csv": text + copy.format("MEMORY_OPER")}))
-    assert profile.metrics["kernel_time"]["value"] == pytest.approx(3e-6)
-    assert profile.metrics["copy_time"]["value"] == pytest.approx(1e-6)
-    for folder in ("part", "other"):
-        (tmp_path / folder).mkdir()
-    assert "of which kind the rest is" in reasons(read(tmp_path / "part", **{"sum.csv": text}))
-    other = read(tmp_path / "other", **{"sum.csv": text + copy.format("ELSE")})
-    assert "'ELSE' is no category" in reasons(other)
+def test_nvprof_and_its_windows(tmp_path: Path) -> None:
+    path = fake.nvprof_sqlite(tmp_path / "run.nvvp")
+    whole = the_one(read_source(path))
+    eigen, gemm = "void Eigen::internal::EigenMetaKernel<float>(float)", "volta_sgemm_128x64_nn"
+    assert seconds(whole) == pytest.approx(
+        {eigen: 2.0, gemm: 2.0, "[CUDA memcpy HtoD]": 1.0, "[CUDA memcpy DtoH]": 0.5,
+         "[CUDA memcpy PtoP]": 0.25, "[CUDA memset]": 0.25}
+    )  # fmt: skip
+    assert whole.notes["without_times"] == "1 events, left out"
+    part = the_one(read_source(path, window=Window(2.5, 5.5)))
+    assert seconds(part) == pytest.approx({eigen: 0.5, gemm: 1.5, "[CUDA memcpy HtoD]": 0.5})
+    assert values(part)["gpu_busy"] == pytest.approx(2 / 3)
+    runs = runs_of([part, whole], path).runs
+    assert [each.point["region"] for each in runs] == ["2.5 to 5.5 s", None]
+    for window, words in ((Window(11, 12), "none of it in 11 to 12 s"), (Window(4, 5), "a row")):
+        assert words in reasons(read_source(path, window=window))
+    nsys = fake.nsys_sqlite(tmp_path / "nsys.sqlite")
+    assert values(the_one(read_source(nsys, window=Window(3.5, 8.5))))["kernel_time"] == 2.0
+    (tmp_path / "kernels.csv").write_text(fake.nsys_csv())
+    assert "needs a database" in reasons(read_source(tmp_path / "kernels.csv", None, window))
+    assert window_of("") is None and window_of("1:2.5") == Window(1, 2.5)
+    with pytest.raises(UserError, match=r"--window: .* FROM:TO"):
+        window_of("2:1")
 
 
-def test_no_rank_of_a_run_is_left_out_of_it(tmp_path: Path) -> None:
-    files = [fake.nsys_sqlite(tmp_path / f"rank{rank}.sqlite") for rank in range(2)]
-    assert the_one(read_source(tmp_path)).metrics["gpu_busy"]["value"] == pytest.approx(0.6)
-    with sqlite3.connect(files[1]) as database:
-        for table in ("KERNEL", "MEMCPY"):
-            database.execute(f"DROP TABLE CUPTI_ACTIVITY_KIND_{table}")
-    idle = the_one(read_source(tmp_path))
-    # Whether the second rank's GPU was idle or not recorded nobody knows.
-    assert idle.ranks == 2 and "gpu_busy" not in idle.metrics
-    files[1].write_bytes(files[1].read_bytes()[:5000])
+def test_several_gpus_of_a_process_are_busy_one_by_one(tmp_path: Path) -> None:
+    """One from 1 to 3 s, copies and fills of 2 s; the other from 2 to 4 s."""
+    other = f"UPDATE {KERNELS} SET deviceId = 1 WHERE streamId = 13"
+    profile = the_one(read_source(fake.nvprof_sqlite(tmp_path / "two.nvvp", other)))
+    assert values(profile)["gpu_busy"] == pytest.approx(0.5)
+    assert values(profile)["gpu_busy_each"] == pytest.approx((4 + 2) / 2 / 10)
+
+
+@pytest.mark.parametrize(
+    ("statement", "words"),
+    [
+        (f"UPDATE {KERNELS} SET end = start - 1", "ends before it begins"),
+        (f"UPDATE {KERNELS} SET end = 9223372036854775807", "not a whole database"),
+        ("ALTER TABLE StringTable RENAME COLUMN value TO text", "no such column"),
+    ],
+)
+def test_databases_that_cannot_be(tmp_path: Path, statement: str, words: str) -> None:
+    path = fake.nvprof_sqlite(tmp_path / "odd.nvvp", statement)
+    assert words in reasons(read_source(path))
+    fake.nvprof_sqlite(path)
+    os.truncate(path, path.stat().st_size - 3000)
+    assert "not a whole database" in reasons(read_source(path))
+
+
+@pytest.mark.parametrize("call", ["MPI_ALLREDUCE", "NCCL_ALLREDUCE", "GLOO_ALLREDUCE"])
+def test_horovods_fused_calls(tmp_path: Path, call: str) -> None:
+    """Names of calls: horovod/horovod, horovod/common/common.h."""
+    text = fake.timeline(ranks=8).replace("MPI_ALLREDUCE", call)
+    profile = the_one(read(tmp_path, timeline__json=text))
+    small, fused = profile.messages
+    assert (small.size, small.count, fused.size, fused.count) == (8, 3, 4096, 3)
+    assert fused.operation == call
+    assert fused.bus_bandwidth(8) == pytest.approx(4096 / 310e-6 * 1.75)
+    made = runs_of([profile], tmp_path / "source").runs
+    assert [run.point.get("message_bytes") for run in made] == [None, 8.0, 4096.0]
+    assert [run.benchmark for run in made if "timeline" in run.notes] == [made[0].benchmark]
+
+
+def test_a_timeline_that_was_never_closed_or_lost_lines(tmp_path: Path) -> None:
+    text = fake.timeline(closed=False)
+    cut = the_one(read(tmp_path, timeline__json=text[:-20]))
+    assert cut.notes["unfinished"] == "1 phases had begun and not ended: not counted"
+    lines = fake.timeline().splitlines()
+    begins = [place for place, line in enumerate(lines) if '"ph": "B"' in line]
+    del lines[begins[0] + 5]
+    lost = read(tmp_path / "s", timeline__json="\n".join(lines))
+    assert "lines are missing" in reasons(lost)
+
+
+def test_score_p_and_hpctoolkit_are_sums_over_all_threads(tmp_path: Path) -> None:
+    foam = the_one(read(tmp_path, ranks=72, a=hpc.SCOREP_FOAM))
+    assert seconds(foam)["MPI_Allreduce"] == pytest.approx(289.20 / 72)
+    # Of an excerpt the groups say how much is MPI.
+    assert parts_of(foam)["mpi"].sum() == pytest.approx(1003.25 / 72)
+    assert foam.notes["not_listed"] == "14.8 % of the time is in no row"
+    tree = the_one(read(tmp_path / "tree", ranks=2, a=hpc.hpctoolkit("sec")))
+    times = {it.name: (it.exclusive_s, it.inclusive_s) for it in tree.functions}
+    assert times == {"main": (0.5, 5.0), "solve": (2.0, 4.5), "MPI_Allreduce": (2.5, 2.5)}
+    less = the_one(read(tmp_path / "map", a=hpc.map_json(0.5)))
+    assert less.functions[-1].name == NOT_LISTED and less.functions[-1].exclusive_s == 10.0
+
+
+def test_files_that_are_no_text_say_what_is_read_instead(tmp_path: Path) -> None:
+    expected = {
+        "profile.cubex": "scorep-score -r profile.cubex", "a.nsys-rep": "nsys stats a.nsys-rep",
+        "b.map": "map --export=FILE.json b.map", "cct.db": "experiment.xml", "c.ncu-rep": "`nsys`",
+    }  # fmt: skip
+    for name in expected:
+        (tmp_path / name).write_bytes(b"\0\1binary")
     source = read_source(tmp_path)
-    assert not source.profiles and "another rank of its run is refused" in reasons(source)
-
-
-def test_a_database_runs_no_view_of_a_stranger(tmp_path: Path) -> None:
-    path = tmp_path / "evil.sqlite"
-    with sqlite3.connect(path) as database:
-        database.execute(
-            "CREATE VIEW CUPTI_ACTIVITY_KIND_KERNEL AS WITH RECURSIVE n(i) AS "
-            "(SELECT 0 UNION ALL SELECT i + 1 FROM n) SELECT i AS start, i AS end FROM n"
-        )
-    assert "has a row" in reasons(read_source(path))
-
-
-def test_profiles_become_runs_and_messages_points_by_size(tmp_path: Path) -> None:
-    source = read(tmp_path, timeline__json=fake.timeline(), talp__json=fake.talp())
-    made = runs_of(source.profiles, tmp_path / "source")
-    names = [run.benchmark for run in made.runs]
-    assert sorted(names) == [
-        "messages_horovod_timeline", "messages_horovod_timeline", "profile_horovod_timeline",
-        "profile_talp",
-    ]  # fmt: skip
-    sizes = [run.point["message_bytes"] for run in made.runs if "message_bytes" in run.point]
-    assert sizes == [8.0, 4096.0]
-    run = made.runs[names.index("profile_horovod_timeline")]
-    assert run.metrics["mpi_allreduce_union"]["value"] == pytest.approx(1530e-6)
-    assert run.metrics["reduction_share"]["value"] == pytest.approx(0.051)
-    assert [one.benchmark for one in made.runs if "timeline" in one.notes] == [run.benchmark]
-    assert made.runs[names.index("profile_talp")].samples["profile_useful"] == pytest.approx(
-        list(fake.USEFUL)
-    )
-    nothing = read(tmp_path / "none", pprof__txt=fake.tau(nodes=False))
-    assert "add --ranks N" in runs_of(nothing.profiles, tmp_path).refusals[0].message
+    refused = {refusal.file.name: refusal.reason for refusal in source.refusals}
+    assert all(words in refused[name] for name, words in expected.items())
+    with pytest.raises(UserError, match=r"profile.cubex: Score-P's CUBE files are not read"):
+        kind_of(tmp_path / "profile.cubex")
 
 
 def test_union_of_intervals_and_parts() -> None:
     assert union_length([(0, 2), (1, 3), (3, 4), (10, 11)]) == 5
-    assert union_length([]) == 0
     functions = tuple(
-        Function(name, rank, kind, 1, seconds, seconds)
-        for name, rank, kind, seconds in (
+        Function(name, rank, kind, 1, time, time)
+        for name, rank, kind, time in (
             ("MPI_Wait", 0, "cpu", 1.0), ("MPI_Wait", 1, "cpu", 2.0), ("f", 1, "cpu", 3.0),
             ("cudaLaunch", 0, "api", 9.0), ("f", None, "cpu", 5.0),
         )
     )  # fmt: skip
     parts = parts_of(Profile("x", Path("x"), functions=functions))
-    assert {name: list(values) for name, values in parts.items()} == {
+    assert {name: list(times) for name, times in parts.items()} == {
         "mpi": [1.0, 2.0], "other": [0.0, 3.0],
     }  # fmt: skip
-    assert np.isclose(Message("NCCL_ALLGATHER", 800, 1, 1e-3).algorithm_bandwidth, 8e5)
-
-
-def test_what_is_no_profile(tmp_path: Path) -> None:
-    (tmp_path / "notes.txt").write_text("hello\n")
-    assert read_source(tmp_path) == Source([], [], [tmp_path / "notes.txt"])
-    with pytest.raises(UserError, match="no such file"):
-        read_source(tmp_path / "nothing")
-
-
-def test_files_without_an_end_and_absurd_numbers_are_refused(tmp_path: Path) -> None:
-    folder = tmp_path / "{\x1b[31m"
-    folder.mkdir()
-    (folder / "good\n.json").write_text(fake.talp())
-    os.mkfifo(folder / "pipe.json")
-    (folder / "zero.csv").symlink_to("/dev/zero")
-    digits = fake.timeline().replace('"ts": 100', '"ts": ' + "9" * 5000, 1)
-    (folder / "digits.json").write_text(digits)
-    source = read_source(folder)
-    assert [one.file.name for one in source.profiles] == ["good\n.json"]
-    assert {one.file.name: str(one.message).split(": ", 1)[1] for one in source.refusals} == {
-        **dict.fromkeys(("pipe.json", "zero.csv"), "not a regular file"),
-        "digits.json": "not a JSON array of events: damaged",
-    }

@@ -12,7 +12,6 @@ import pytest
 
 from scalesweep.aspects.profiles.functions import FunctionTime, function_rows
 from scalesweep.experiment.results import ExperimentResults
-from scalesweep.importers.made_benchmark import make_benchmark
 from scalesweep.importers.profiles.detect import read_source
 from scalesweep.importers.profiles.profile_runs import MadeRuns, runs_of
 from scalesweep.importers.rank_map import RankMap
@@ -34,8 +33,6 @@ def made_of(path: Path, ranks: int | None = None) -> MadeRuns:
 
 
 def imported(results: Path, made: MadeRuns) -> list[Written]:
-    for name in made.parameters:
-        make_benchmark(results, name, "A tool.", made.parameters[name], made.metrics[name])
     written, refusals = import_runs(made.runs, results / "runs" / "imported")
     assert not refusals and not made.refusals
     return written
@@ -92,38 +89,3 @@ def test_taus_functions_and_their_time_in_mpi(tmp_path: Path) -> None:
     assert probe.mean_s == pytest.approx(80584e-6, rel=1e-4) and probe.profiled_ranks == 8
     assert probe.share == pytest.approx(0.144, abs=0.0005)
     assert probe.max_s is None and "Max, s" not in page["tables"][0]["columns"]
-
-
-def test_an_import_again_writes_functions_to_records_of_before(tmp_path: Path) -> None:
-    """A record that another version wrote without functions is replaced, and only that."""
-    made = made_of(PUBLISHED / "pprof.txt", 8)
-    (whole,) = made.runs
-    for functions in ({}, whole.functions):
-        object.__setattr__(whole, "functions", functions)
-        (written,) = imported(tmp_path, made)
-    rows, _ = table_of(tmp_path, [written])
-    assert len(rows) == 22
-    record = tmp_path / "runs" / "imported" / written.run_id / "record.json"
-    before = record.stat().st_mtime_ns
-    imported(tmp_path, made)
-    assert record.stat().st_mtime_ns == before
-
-
-def test_functions_of_ranks_are_means_of_them(tmp_path: Path) -> None:
-    for rank, (seconds, most) in enumerate(((1.0, 600), (3.0, 900))):
-        (tmp_path / f"rank{rank}.csv").write_text(
-            "Time (%),Total Time (us),Instances,Avg (us),Min (us),Max (us),Name\n"
-            f"100.0,{seconds * 1e6},1e4,{seconds * 100},50,{most},gemm\n"
-        )
-    (run,) = made_of(tmp_path).runs
-    (row,) = run.functions["rows"]
-    assert run.functions["ranks"] == 2
-    assert (row["calls"], row["own_s"], row["min_s"], row["max_s"]) == pytest.approx(
-        (1e4, 2.0, 50e-6, 900e-6)
-    )
-    (tmp_path / "rank0.csv").write_text(
-        "Time (%),Total Time (us),Instances,Avg (us),Min (us),Max (us),Name\n"
-        "100.0,1e6,1e4,100,110,600,gemm\n"
-    )
-    (refusal,) = read_source(tmp_path / "rank0.csv").refusals
-    assert "not between its shortest and its longest" in refusal.reason

@@ -1,11 +1,15 @@
-"""What the readers of profiles share: text of a file, numbers, and why a file is refused."""
+"""What the readers of profiles share.
+
+A reader is a module with ``sign(head)``, whether a file that begins so is one of its tool, and
+``read(files, ranks)``, which yields a Profile for each run in the files of a folder, and a Refusal
+for what is none. ``ranks`` are those that the user states.
+"""
 
 import csv
 import io
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
@@ -15,68 +19,57 @@ from scalesweep.importers.imported_run import ImportRefusedError, Refusal
 
 MAX_BYTES = 1 << 30
 HEAD_BYTES = 1 << 16
+CLOSE = 0.01  # of a time: what rounded numbers may lack of their sum
+MPI = re.compile(r"P?MPI_\w+")
+Read = Callable[[Sequence[Path], int | None], Iterator[Profile | Refusal]]
 _NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,4})?", re.ASCII)
 
 
-@dataclass
-class ReadResult:
-    """The profiles that a reader read, and the files that it refused."""
+def each(profiles: Callable[[Path, int | None], Iterable[Profile]]) -> Read:
+    """The reader of a tool whose files are a run each."""
 
-    profiles: list[Profile]
-    refusals: list[Refusal]
+    def read(files: Sequence[Path], ranks: int | None = None) -> Iterator[Profile | Refusal]:
+        for file in files:
+            try:
+                yield from profiles(file, ranks)
+            except ImportRefusedError as error:
+                yield Refusal(file, str(error), error.line)
 
-
-def read_each(files: Iterable[Path], profiles: Callable[[Path], Sequence[Profile]]) -> ReadResult:
-    """What ``profiles`` makes of each file; one for which it raises ImportRefusedError is
-    refused."""
-    result = ReadResult([], [])
-    for file in files:
-        try:
-            result.profiles += profiles(file)
-        except ImportRefusedError as error:
-            result.refusals.append(Refusal(file, str(error), error.line))
-    return result
+    return read
 
 
 def head_of(file: Path) -> str:
     """The beginning of a file as text, what is no UTF-8 replaced; raises OSError."""
     with open_packed(file) as stream:
-        return decoded(stream.read(HEAD_BYTES))
+        return _decoded(stream.read(HEAD_BYTES))
 
 
-def decoded(content: bytes) -> str:
-    """Text of UTF-8, or of UTF-16 with a byte order mark; what is neither becomes U+FFFD."""
+def _decoded(content: bytes) -> str:
     wide = content.startswith((b"\xff\xfe", b"\xfe\xff"))
     return content.decode("utf-16" if wide else "utf-8-sig", "replace")
 
 
 def text_of(file: Path) -> str:
-    """The whole text of a file; raises ImportRefusedError for one that is too large or no text."""
+    """The text of a file; raises ImportRefusedError for one that is too large or no text."""
     try:
-        # Before a gigabyte of it is read.
-        fits = file.stat().st_size <= MAX_BYTES
         with open_packed(file) as stream:
-            content = stream.read(MAX_BYTES + 1) if fits else b""
+            content = stream.read(MAX_BYTES + 1)
     except OSError as error:
         raise ImportRefusedError(error.strerror or "cannot be read") from None
-    if not fits or len(content) > MAX_BYTES:
+    if len(content) > MAX_BYTES:
         raise ImportRefusedError(f"more than {MAX_BYTES} bytes")
-    text = decoded(content)
+    text = _decoded(content)
     if "\ufffd" in text or "\0" in text:
-        place = min(i for i in (text.find("\ufffd"), text.find("\0")) if i >= 0)
-        raise ImportRefusedError(
-            "characters that are not UTF-8: damaged, or of another encoding",
-            text.count("\n", 0, place) + 1,
-        )
+        line = re.split("[\ufffd\0]", text, maxsplit=1)[0].count("\n") + 1
+        raise ImportRefusedError("not UTF-8: damaged, or of another encoding", line)
     return text
 
 
-def lines_of(text: str) -> list[str]:
-    """The lines of a file that ends with one; raises ImportRefusedError where the last has no
-    end."""
+def lines_of(file: Path) -> list[str]:
+    """The lines of a file; raises ImportRefusedError if the last has no end."""
+    text = text_of(file)
     if text and not text.endswith(("\n", "\r")):
-        count = text.count("\n") + 1
-        raise ImportRefusedError("the last line has no line end: cut off?", count)
+        raise ImportRefusedError("the last line has no end: cut off?", text.count("\n") + 1)
     return text.splitlines()
 
 
@@ -88,9 +81,9 @@ def unboxed(lines: Iterable[str]) -> Iterator[str]:
             places = [place for place, char in enumerate(line) if char == "+"]
             yield ""
         elif places and line.lstrip().startswith("|") and line.rstrip().endswith("|"):
-            cells = [line[a + 1 : b].strip() for a, b in pairwise(places)]
             out = io.StringIO()
-            csv.writer(out, lineterminator="").writerow(cells)
+            row = [line[a + 1 : b].strip() for a, b in pairwise(places)]
+            csv.writer(out, lineterminator="").writerow(row)
             yield out.getvalue()
         else:
             places = []
@@ -109,3 +102,12 @@ def number(text: str, what: str, line: int | None = None) -> float:
 def metric(value: float, unit: str, better: str, scope: str = "total") -> dict[str, object]:
     """A metric as in a record."""
     return {"value": value, "unit": unit, "better": better, "scope": scope}
+
+
+def times_of(runtime: float, mpi: float, useful: float) -> dict[str, dict[str, object]]:
+    """The metrics of a profile of MPI's calls: the longest run time, and means over the ranks."""
+    return {
+        "runtime": metric(runtime, "s", "lower"),
+        "mpi_time": metric(mpi, "s", "lower", "rank"),
+        "useful_time": metric(useful, "s", "lower", "rank"),
+    }
