@@ -1,13 +1,38 @@
 """The arrays of runs, read again for tables that need more of them than the summary keeps."""
 
-from collections.abc import Mapping, Sequence
+import logging
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from scalesweep.analysis.arrays import Arrays
-from scalesweep.core.record import RECORD, read_samples
+from scalesweep.core.errors import UserError
+from scalesweep.core.npy import NO_USE, NOT_ARRAYS
+from scalesweep.core.record import RECORD, holds_matches, read_samples
 from scalesweep.state.record_reader import read_record
 from scalesweep.tables.points import ExperimentData, Point
+
+_log = logging.getLogger(__name__)
+
+
+def each_run(
+    data: ExperimentData, rows: Iterable[int], runs: Path, of: str
+) -> Iterator[tuple[int, Mapping[str, Any], Arrays]]:
+    """Row, record and arrays of the runs that keep arrays of their own, one at a time; a damaged
+    one is left out ``of`` what is made of them, with a line."""
+    for row in rows:
+        run_id = str(data.summary["run_id"].iloc[row])
+        try:
+            record = read_record(runs / run_id / RECORD)
+            if record["samples"] is None or holds_matches(record):
+                continue
+            samples = arrays_of(record, runs / run_id)
+        except (UserError, KeyError, TypeError, *NOT_ARRAYS, *NO_USE) as error:
+            if run_id not in data.unread:
+                data.unread.append(run_id)
+                _log.warning("%s: %s: left out of %s", run_id, error, of)
+            continue
+        yield row, record, samples
 
 
 def read_arrays(folder: Path) -> tuple[Mapping[str, Any], Arrays]:

@@ -2,4 +2,8 @@
 
 from scalesweep.aspects.aspect import Aspect
 
-ASPECT = Aspect(__name__, parts=("table", "figure", "findings"))
+ASPECT = Aspect(
+    __name__,
+    parts=("table", "figure", "findings"),
+    tables={"stragglers": "Ranks and hosts that are slower than the others, or the slowest rank."},
+)

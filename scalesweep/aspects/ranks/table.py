@@ -1,238 +1,191 @@
-"""The table `ranks`: step times of every rank, of the runs at the largest scale of every series."""
+"""The tables `ranks` and `stragglers`: times of every rank at the largest scale of every series,
+and who is slower than the others."""
 
-import logging
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from scalesweep.analysis.rank_stats import (
-    NOTABLE,
-    Spread,
-    by_host,
-    chances,
+    MOST_RUNS,
+    STEP,
+    RankTimes,
+    Slow,
     own_times,
-    rank_matrix,
-    spread_of,
+    rank_times,
+    slow_ranks,
 )
 from scalesweep.analysis.step_work import BadSpansError, step_work
-from scalesweep.analysis.table_io import typed_values
-from scalesweep.analysis.types import Floats, Places
-from scalesweep.core.errors import UserError
-from scalesweep.core.npy import NO_USE, NOT_ARRAYS
 from scalesweep.core.rank_columns import by_rank, machine_column
-from scalesweep.core.record import RECORD, holds_matches
-from scalesweep.state.record_reader import read_record
-from scalesweep.table.declared import parameter_column
+from scalesweep.table.declared import DeclaredRow, Estimate, column
 from scalesweep.tables.epoch_curves import run_seconds
 from scalesweep.tables.making import Maker, TableInputs
-from scalesweep.tables.points import ExperimentData, Point
-from scalesweep.tables.run_arrays import arrays_of, largest_finished, ranks_of
+from scalesweep.tables.points import Point
+from scalesweep.tables.run_arrays import each_run, largest_finished, ranks_of
 
-_log = logging.getLogger(__name__)
+MAX_POINTS, MAX_RUNS, MAX_ROWS = 20, 12, 8192
+QUANTILES = {"p05": 0.05, "p25": 0.25, "median": 0.5, "p75": 0.75, "p95": 0.95, "max": 1.0}
+# Of step times, which hold the waiting for others.
+VICTIM = "its steps may be longer because it waits in them for a rank that is late before its own"
 
-MAX_RUNS = 60
-MAX_ROWS = 32_768
-_KINDS = 2  # of times that a run may have
-_SECONDS = {
-    "median": "Median", "max": "Longest",
-    **{f"p{n}": f"{int(n)} % quantile" for n in ("05", "25", "75", "95")},
-}  # fmt: skip
+
+@dataclass(frozen=True, kw_only=True)
+class _OfPoint(DeclaredRow):
+    """What both tables say of a point."""
+
+    point: Mapping[str, Any]
+    source: str | None = column("measured, simulated or imported")
+    time: str = column(
+        "whose time: `work` or `step-work` (of the rank alone, in an epoch or a step), `input` or "
+        "`step-input` (waiting for batches), `epoch` or `step` (may hold waiting for other ranks)"
+    )
+
+    @property
+    def row(self) -> dict[str, Any]:
+        """The point as figures, findings and tables of the page describe it."""
+        return {**self.point, "source": self.source}
+
+
+@dataclass(frozen=True, kw_only=True)
+class RankRow(_OfPoint, table="ranks"):
+    """A rank of a run: quantiles of its times, warm-up steps and the first epoch left out."""
+
+    run_id: str = column("the run")
+    repeat: int = column("its repeat")
+    rank: int = column("the rank", "1")
+    host: str | None = column("its host; missing where the record does not tell every rank's")
+    steps: int = column("values of the rank", "1")
+    p05: float = column("5 % quantile", "s")
+    p25: float = column("25 % quantile", "s")
+    median: float = column("median", "s")
+    p75: float = column("75 % quantile", "s")
+    p95: float = column("95 % quantile", "s")
+    max: float = column("the longest", "s")
+    slow: float = column("median over that of all ranks", "1")
+    excess: float = column(
+        "what median and mean both have more than those of all ranks, in whole steps", "1"
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class StragglerRow(_OfPoint, table="stragglers"):
+    """A rank or host that is slower than the others; a point without one has its slowest rank."""
+
+    rank: int | None = column("the rank; missing: a host", "1")
+    host: str | None = column("its host")
+    step_ranks: str = column("the ranks that are slow, separated by commas")
+    of: int = column("how many ranks (or hosts) are compared", "1")
+    runs: int = column("runs", "1")
+    ratio: Estimate = column(
+        "median time over that of all, of two over the other one's, mean over runs", "1"
+    )
+    excess: float = column("what it takes more, in whole steps", "1")
+    named: bool = column("whether it is slower by the rule in docs/methods/intervals.md")
+    clear: bool = column("whether that is clear")
+    reason: str = column("why it is not")
 
 
 @dataclass(frozen=True)
-class _Ranks:
-    """What is kept of one run: its times by whose time it is, and the host of each rank."""
-
+class _Run:
     run_id: str
     repeat: int
-    spreads: Mapping[str, Spread]
     hosts: Sequence[str]
-    spans: tuple[str, ...]  # that its own work is made of
+    times: Mapping[str, tuple[Any, Any]]  # [step, rank], and of whole steps
 
 
-def rank_table(inputs: TableInputs) -> pd.DataFrame | None:
-    """A row per point, run, rank and kind of time (``time``, see ``ranktimes``).
-
-    Of the points of each series by scale the largest finished one of several ranks
-    is taken, with all its repeats; of many series as many, evenly, as 60 runs and 32,768 rows
-    hold (``attrs["left_out"]`` counts the others). One run is in memory at a time.
-    Rows: varying parameters, source, run_id, repeat, rank, host (missing where the record does not
-    tell that of every rank), time, ``steps`` (values of the rank), quantiles and ``max`` in s,
-    ``slow`` (the rank's median over that of all ranks) with its interval over the steps,
-    ``excess`` (the same difference as a share of a whole step, of the medians or the means,
-    whichever is less), ``chance`` (of all runs of the
-    point; missing where no rank has 5 % to excess), and, where hosts are not ranks by another
-    name, ``host_slow``, ``host_low``, ``host_high`` and ``host_chance``. None without any.
-    A run whose files are damaged is left out, with a line.
-    """
-    data, runs = inputs.data, inputs.runs
-    if runs is None:
-        return None
-    finished = [largest_finished(data, points) for points in inputs.series]
-    points = [point for point in finished if point is not None]
-    taken = _fitting(data, points)
-    frames: list[dict[str, Any]] = []
-    for point in taken:
-        frames += _rows_of(data, point, _read(data, point, runs))
-    if not frames:
-        return None
-    table: dict[str, Any] = {}
-    for name in frames[0]:
-        parts = [frame[name] for frame in frames]
-        whole = [value for part in parts for value in part]
-        table[name] = np.concatenate(parts) if _numbers(parts) else typed_values(whole)
-    result = pd.DataFrame(table)
-    result.attrs["left_out"] = len(points) - len(taken)
-    meaning = {"unit": "s", "better": "lower", "scope": "rank"}
-    result.attrs["units"] = {
-        name: {"label": f"{label} of a rank's times", **meaning} for name, label in _SECONDS.items()
-    }
-    return result
+def rank_rows(inputs: TableInputs) -> Iterator[_OfPoint]:
+    """The rows of both tables, from the arrays of the runs, which are read once."""
+    if inputs.runs is None:
+        return
+    largest = [largest_finished(inputs.data, points) for points in inputs.series]
+    finished = [point for point in largest if point is not None]
+    for point in finished[:: -(-len(finished) // MAX_POINTS) or 1]:
+        runs = list(_read(inputs, point))
+        for kind in dict.fromkeys(kind for run in runs for kind in run.times):
+            head = {"point": point.values, "source": point.source, "time": kind}
+            yield from _of_kind(head, kind, [run for run in runs if kind in run.times])
 
 
-def _numbers(parts: Sequence[Any]) -> bool:
-    return all(isinstance(part, np.ndarray) and part.dtype.kind in "fi" for part in parts)
-
-
-def _fitting(data: ExperimentData, points: Sequence[Point]) -> list[Point]:
-    """As many of the points, evenly from all, as there is room for; one at least."""
-    count = len(points)
-    while count > 1:
-        chosen = [points[round(i)] for i in np.linspace(0, len(points) - 1, count)]
-        runs = [point.rows.size for point in chosen]
-        ranks = [ranks_of(data, point) for point in chosen]
-        rows = sum(n * size * _KINDS for n, size in zip(runs, ranks, strict=True))
-        if sum(runs) <= MAX_RUNS and rows <= MAX_ROWS:
-            return chosen
-        count = min(count - 1, round(count * 0.9))
-    return list(points[:1])
-
-
-def _read(data: ExperimentData, point: Point, runs: Path) -> list[_Ranks]:
-    """The point's runs that have times by rank, reduced one by one."""
-    runs_read = []
-    ranks = ranks_of(data, point)
-    most = max(1, min(MAX_RUNS, MAX_ROWS // (ranks * _KINDS)))
-    for row in point.rows[:most].tolist():
-        run_id = str(data.summary["run_id"].iloc[row])
+def _read(inputs: TableInputs, point: Point) -> Iterator[_Run]:
+    """The point's runs that have times by rank; none whose steps cannot be true."""
+    data, ranks = inputs.data, ranks_of(inputs.data, point)
+    assert inputs.runs is not None
+    rows = point.rows.tolist()[: max(1, min(MAX_RUNS, MAX_ROWS // ranks))]
+    for row, record, samples in each_run(data, rows, inputs.runs, "the table of ranks"):
         try:
-            record = read_record(runs / run_id / RECORD)
-            spreads, spans = _spreads(record, runs / run_id, ranks)
-        except (UserError, *NOT_ARRAYS, *NO_USE) as error:
-            data.unread.append(run_id)
-            _log.warning("%s: %s: left out of the table of ranks", run_id, error)
+            step_work(samples, record.get("notes") or {}, ranks, run_seconds(record))
+        except BadSpansError:  # as the summary says
             continue
-        if spreads:
-            repeat = int(data.summary["repeat"].iloc[row])
-            runs_read.append(_Ranks(run_id, repeat, spreads, _hosts(record, ranks), spans))
-    return _with_same_spans(runs_read)
+        hosts = by_rank(machine_column(record["resources"]), ranks)
+        known = [str(host) for host in hosts] if hosts and all(hosts) else []
+        names = data.summary[["run_id", "repeat"]].iloc[row]
+        times = own_times(samples, ranks)
+        yield _Run(str(names["run_id"]), int(names["repeat"]), known, times)
 
 
-def _with_same_spans(runs: list[_Ranks]) -> list[_Ranks]:
-    """The runs with the same spans, most of them, the most spans of as many: the work of others is
-    something else, and no mean is taken over both."""
-    counts = Counter(run.spans for run in runs)
-    usual = max(counts, key=lambda spans: (counts[spans], len(spans)), default=())
-    for run in runs:
-        if run.spans != usual:
-            _log.warning("%s: other spans: left out of the table of ranks", run.run_id)
-    return [run for run in runs if run.spans == usual]
+def _of_kind(head: dict[str, Any], kind: str, runs: Sequence[_Run]) -> Iterator[_OfPoint]:
+    reduced = [rank_times(*run.times[kind]) for run in runs]
+    for run, stats in zip(runs, reduced, strict=True):
+        times = run.times[kind][0]
+        quantiles = np.quantile(times, [*QUANTILES.values()], axis=0).T.tolist()
+        slow, excess = stats.slow.tolist(), stats.excess.tolist()
+        for rank, values in enumerate(quantiles):
+            yield RankRow(
+                **head, run_id=run.run_id, repeat=run.repeat, rank=rank, steps=len(times),
+                host=run.hosts[rank] if run.hosts else None, slow=slow[rank], excess=excess[rank],
+                **dict(zip(QUANTILES, values, strict=True)),
+            )  # fmt: skip
+    named = list(_named(kind, runs, reduced))
+    if not named:
+        slowest = int(np.median([each.slow for each in reduced], axis=0).argmax())
+        ratio = Estimate(float(np.median([each.slow[slowest] for each in reduced])))
+        excess_of = float(np.mean([each.excess[slowest] for each in reduced]))
+        named = [{
+            "rank": slowest, "host": None, "step_ranks": str(slowest), "of": reduced[0].slow.size,
+            "ratio": ratio, "excess": excess_of, "named": False, "clear": False, "reason": "",
+        }]  # fmt: skip
+    for cells in named:
+        yield StragglerRow(**head, runs=len(runs), **cells)
 
 
-def _spreads(
-    record: Mapping[str, Any], folder: Path, ranks: int
-) -> tuple[dict[str, Spread], tuple[str, ...]]:
-    """Times by whose time it is, and the spans that the rank's own work is made of; none where its
-    steps cannot be true."""
-    if record["samples"] is None or holds_matches(record):
-        return {}, ()
-    samples = arrays_of(record, folder)
-    try:
-        step_work(samples, record.get("notes") or {}, ranks, run_seconds(record))
-    except BadSpansError:  # as the summary says
-        return {}, ()
-    spreads = {
-        kind: spread_of(times, whole) for kind, (times, whole) in own_times(samples, ranks).items()
-    }
-    spans = ("span_compute", "span_input")
-    return spreads, tuple(name for name in spans if rank_matrix(samples, name, ranks) is not None)
+def _named(
+    kind: str, runs: Sequence[_Run], reduced: Sequence[RankTimes]
+) -> Iterator[dict[str, Any]]:
+    """Slow hosts, if they are the same in all runs and most of their ranks are slow, then slow
+    ranks that are not on them."""
+    names = sorted(set(runs[0].hosts))
+    same = all(sorted(set(run.hosts)) == names for run in runs)
+    on_them: set[int] = set()
+    if same and len(names) > 1 and any(len(names) < len(run.hosts) or run.hosts != runs[0].hosts
+                                       for run in runs):  # fmt: skip
+        hosts = [each.of_hosts(run.hosts, names) for run, each in zip(runs, reduced, strict=True)]
+        for slow in slow_ranks(hosts):
+            host = names[slow.place]
+            own = [[place for place, name in enumerate(run.hosts) if name == host] for run in runs]
+            late = np.concatenate([each.excess[at] for each, at in zip(reduced, own, strict=True)])
+            if (late >= np.median(late) / 2).mean() >= MOST_RUNS:
+                on_them.update(*own)
+                yield _cells(kind, slow, len(runs), None, host, own[0], len(names))
+    for slow in slow_ranks(reduced):
+        if slow.place not in on_them:
+            at = {run.hosts[slow.place] if run.hosts else None for run in runs}
+            host_of = at.pop() if len(at) == 1 else None
+            count = reduced[0].slow.size
+            yield _cells(kind, slow, len(runs), slow.place, host_of, [slow.place], count)
 
 
-def _hosts(record: Mapping[str, Any], ranks: int) -> list[str]:
-    """The host of each rank; the names Slurm gave come first. Empty where one is not known."""
-    hosts = by_rank(machine_column(record["resources"]), ranks)
-    return [str(host) for host in hosts] if hosts and all(hosts) else []
+def _cells(
+    kind: str, slow: Slow, runs: int, rank: int | None, host: str | None, ranks: list[int], of: int
+) -> dict[str, Any]:
+    reason = VICTIM if kind == STEP else ""
+    if not slow.low > 1:
+        reason = "one run" if runs == 1 else "the interval includes 1"
+    return {
+        "rank": rank, "host": host, "step_ranks": ", ".join(map(str, ranks)), "of": of,
+        "ratio": Estimate.of(slow.ratio, slow.low, slow.high), "excess": slow.excess,
+        "named": True, "clear": not reason, "reason": reason,
+    }  # fmt: skip
 
 
-def _rows_of(data: ExperimentData, point: Point, runs: Sequence[_Ranks]) -> list[dict[str, Any]]:
-    """Columns of the rows of a point, a part for each run and kind of time."""
-    frames = []
-    ranks = ranks_of(data, point)
-    for kind in dict.fromkeys(kind for run in runs for kind in run.spreads):
-        chosen = [run for run in runs if kind in run.spreads]
-        notable = any((run.spreads[kind].excess >= NOTABLE).any() for run in chosen)
-        every = np.arange(ranks)
-        chance = np.full(ranks, np.nan)
-        if notable and ranks > 2:
-            blocks = [run.spreads[kind].blocks for run in chosen]
-            chance = chances(blocks, [every] * len(chosen), ranks)
-        by_run = _of_hosts(chosen, kind, notable)
-        for run, of_hosts in zip(chosen, by_run, strict=True):
-            spread = run.spreads[kind]
-            columns = {
-                "source": [point.source] * ranks, "run_id": [run.run_id] * ranks,
-                "repeat": np.full(ranks, run.repeat), "rank": every,
-                "host": list[str | None](run.hosts) or [None] * ranks, "time": [kind] * ranks,
-                "steps": np.full(ranks, spread.steps), **spread.quantiles,
-                "slow": spread.slow, "slow_low": spread.low, "slow_high": spread.high,
-                "excess": spread.excess, "chance": chance, **of_hosts,
-            }  # fmt: skip
-            frames.append(
-                {
-                    parameter_column(name, columns): [value] * ranks
-                    for name, value in point.values.items()
-                }
-                | columns
-            )
-    return frames
-
-
-def _of_hosts(runs: Sequence[_Ranks], kind: str, notable: bool) -> list[dict[str, Floats]]:
-    """For each run what is known of its ranks' hosts, ``[rank]``.
-
-    All missing where a rank's host is unknown, there is one host, or each rank has its own in all
-    runs: then hosts are the ranks.
-    """
-    names = ("host_slow", "host_low", "host_high", "host_chance")
-    first = runs[0].hosts
-    same_hosts = len(set(first)) == len(first) and all(run.hosts == first for run in runs)
-    if same_hosts or any(len(set(run.hosts)) < 2 for run in runs):
-        size = [run.spreads[kind].slow.size for run in runs]
-        return [{name: np.full(n, np.nan) for name in names} for n in size]
-    order: dict[str, int] = {}
-    blocks: list[Floats] = []
-    places: list[Places] = []
-    spreads: list[Spread] = []
-    for run in runs:
-        hosts, of_hosts = by_host(run.spreads[kind].blocks, run.hosts)
-        places.append(np.array([order.setdefault(host, len(order)) for host in hosts], np.intp))
-        blocks.append(of_hosts)
-        spreads.append(spread_of(of_hosts, of_hosts))
-    chance = np.full(len(order), np.nan)
-    if notable and all(place.size > 2 for place in places):
-        chance = chances(blocks, places, len(order))
-    result = []
-    for run, columns, spread in zip(runs, places, spreads, strict=True):
-        where = {int(place): column for column, place in enumerate(columns)}
-        at = [where[order[host]] for host in run.hosts]
-        values = (spread.slow, spread.low, spread.high, chance[columns])
-        result.append(dict(zip(names, (value[at] for value in values), strict=True)))
-    return result
-
-
-MAKERS = (Maker("ranks", rank_table),)
+MAKERS = (Maker((RankRow, StragglerRow), rank_rows),)
