@@ -51,8 +51,8 @@ def comparison(
         sides.append(make_side(FakeSide(role, made)))
     base, new = sides
     rows, _ = ratios(join(base, new), base, new)
-    shown = [row for row in rows if row.first]
-    own = any(row.change.verdict in CHANGED for row in shown)
+    shown = rows[rows["first"]]
+    own = bool(shown["verdict"].isin(CHANGED).any())
     return sentences(shown)[0]["tag"], own
 
 

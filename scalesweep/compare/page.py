@@ -1,16 +1,15 @@
 """The page of a comparison and its tables: what changed, what else differs, and every number."""
 
-import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pandas as pd
 
 from scalesweep.analysis.table_io import typed_values, write_csv, write_parquet
 from scalesweep.compare.figure import draw_ratios
-from scalesweep.compare.ratios import ONLY_BASE, ONLY_NEW, Ratio, by_claim, ratios
+from scalesweep.compare.ratios import ONLY_BASE, ONLY_NEW, by_claim, ratios
 from scalesweep.compare.sides import Joined, Pair, Side, join, varying
 from scalesweep.compare.surroundings import Surroundings, surroundings
 from scalesweep.core.files import canonical_json, write_atomic
@@ -27,6 +26,7 @@ from scalesweep.core.formatting import (
 )
 from scalesweep.experiment.cells import Text, headings, number_cell, table
 from scalesweep.judge.change import IMPROVEMENT, INCONCLUSIVE, REGRESSION, overall
+from scalesweep.judge.words import ratio_words
 from scalesweep.report.html_assets import assets, render
 
 PAGE, FOLDER = "compare.html", "compare"
@@ -46,29 +46,30 @@ def write_comparison(base: Side, new: Side, results: Path) -> dict[str, int]:
     joined = join(base, new)
     rows, unlike = ratios(joined, base, new)
     around = surroundings(joined.both, base, new)
-    frames = make_tables(rows, joined, around)
-    for name, frame in frames.items():
+    for name, frame in make_tables(rows, joined, around).items():
         write_csv(frame, results / FOLDER / f"{name}.csv")
         write_parquet(frame, results / FOLDER / f"{name}.parquet", {})
     write_atomic(results / PAGE, render_comparison(base, new, rows, joined, around, unlike))
-    return dict(Counter(row.change.verdict for row in rows if row.main))
+    return dict(Counter(rows.loc[rows["main"], "verdict"]))
 
 
 def make_tables(
-    rows: Sequence[Ratio], joined: Joined, around: Surroundings
+    rows: pd.DataFrame, joined: Joined, around: Surroundings
 ) -> dict[str, pd.DataFrame]:
     """The frames by name (docs/reference/files.md gives the columns); each may be empty."""
-    points = [
-        {
-            **_who(row.pair), "metric": row.metric, "phase": row.phase, "main": row.main,
-            "unit": row.quantity.unit, "better": row.quantity.better,
-            **_side("base", row.repeats[0], row.base), **_side("new", row.repeats[1], row.new),
-            "ratio": row.change.ratio, "ratio_low": row.change.low, "ratio_high": row.change.high,
-            "p": row.change.p, "p_adjusted": row.change.adjusted, "p_family": row.family,
-            "verdict": row.change.verdict, "reason": row.change.reason or None,
-        }
-        for row in rows
-    ]  # fmt: skip
+    shown = rows.assign(
+        unit=[quantity.unit for quantity in rows["quantity"]],
+        better=[quantity.better for quantity in rows["quantity"]],
+        reason=pd.Series([change.reason or None for change in rows["change"]], dtype=object),
+    ).rename(columns={"low": "ratio_low", "high": "ratio_high"})
+    points = _frame(
+        [
+            _who(row["pair"]) | {str(k): v for k, v in row.items() if k != "pair"}
+            for row in shown.drop(columns=["quantity", "change", "first", "stands"]).to_dict(
+                "records"
+            )
+        ]
+    )
     alone = [
         {"side": "base" if pair.base else "new", **_who(pair), "why": pair.why}
         for pair in joined.alone
@@ -77,28 +78,24 @@ def make_tables(
         {"fact": d.fact, "base": d.base, "new": d.new, "recorded": d.known}
         for d in around.differences
     ]
-    parts = {"points": points, "unmatched": alone, "environment": facts}
-    return {name: _frame(made) for name, made in parts.items()}
+    return {"points": points, "unmatched": _frame(alone), "environment": _frame(facts)}
 
 
-def _side(role: str, repeats: int, estimate: Any) -> dict[str, Any]:
-    mean, low, high = map(float, estimate)
-    return {f"{role}_repeats": repeats, f"{role}_mean": mean, f"{role}_low": low,
-            f"{role}_high": high}  # fmt: skip
+_TAKEN = {
+    *("experiment", "benchmark", "version", "source", "metric", "phase", "main", "unit", "better"),
+    *("ratio", "p", "verdict", "reason", "side", "why"),
+}
 
 
 def _who(pair: Pair) -> dict[str, Any]:
     """What distinguishes one point from another; a parameter whose name is taken gets a prefix."""
-    who: dict[str, Any] = {
-        "experiment": pair.experiment, "benchmark": pair.point.kind[0],
-        "version": pair.point.kind[1], "source": pair.source,
-    }  # fmt: skip
-    taken = {*who, "metric", "phase", "main", "unit", "better", "ratio", "p", "verdict", "reason",
-             "side", "why"}  # fmt: skip
-    for name in sorted(pair.point.values, key=lambda name: name != "ranks"):
-        value = pair.point.values[name]
-        shown = canonical_json(value) if isinstance(value, list | dict) else value
-        who[f"parameter_{name}" if name in taken else name] = shown
+    (benchmark, version), values = pair.point.kind, pair.point.values
+    who = {"experiment": pair.experiment, "benchmark": benchmark, "version": version}
+    who["source"] = pair.source
+    for name in sorted(values, key=lambda name: name != "ranks"):
+        plain = not isinstance(values[name], list | dict)
+        shown = values[name] if plain else canonical_json(values[name])
+        who[f"parameter_{name}" if name in _TAKEN else name] = shown
     return who
 
 
@@ -111,7 +108,7 @@ def _frame(rows: Sequence[dict[str, Any]]) -> pd.DataFrame:
 def render_comparison(
     base: Side,
     new: Side,
-    rows: Sequence[Ratio],
+    rows: pd.DataFrame,
     joined: Joined,
     around: Surroundings,
     unlike: Sequence[str],
@@ -120,13 +117,11 @@ def render_comparison(
 
     ``unlike``: metrics that are not compared, in words.
     """
-    claims = by_claim(row for row in rows if row.first)
-    experiments: dict[str, list[Ratio]] = {}
-    for row in rows:
-        if row.pair.base and row.pair.new:
-            experiments.setdefault(row.experiment, []).append(row)
+    claims = by_claim(rows[rows["first"]])
+    there = rows[~rows["verdict"].isin([ONLY_BASE, ONLY_NEW])]
+    experiments = there.groupby("experiment", sort=False)
     share = max(30, MAX_ROWS // max(len(experiments), 1))
-    tested = sum(finite(row.change.p) for row in rows)
+    tested = int(rows["p"].notna().sum())
     context = {
         "base": base,
         "new": new,
@@ -139,7 +134,7 @@ def render_comparison(
         "counts": _counts(rows),
         "tested": tested,
         "by_chance": 0.05 * tested,
-        "experiments": [_points(name, group, share) for name, group in experiments.items()],
+        "experiments": [_points(str(name), group, share) for name, group in experiments],
         "alone": _alone(joined),
         "differences": _differences(around),
         "unlike": unlike,
@@ -150,41 +145,32 @@ def render_comparison(
     return render("compare.html.j2", context, filters)
 
 
-def sentences(group: Sequence[Ratio]) -> list[dict[str, str]]:
+def sentences(group: pd.DataFrame) -> list[dict[str, str]]:
     """What is said first of a main metric of an experiment: a sentence for each direction that
     stands at any point, else that there is no clear difference."""
-    first = group[0]
-    there = [row for row in group if row.pair.base and row.pair.new]
-    what = f"{first.experiment}: {first.quantity.label.lower()}, {PHASES[first.phase]}"
-    known = [row for row in there if finite(row.change.p)]
-    if not known:
-        reasons = {row.change.reason for row in there}
-        why = listed(sorted(reasons)) if reasons else "no point is on both sides"
+    first = group.iloc[0]
+    what = f"{first['experiment']}: {first['quantity'].label.lower()}, {PHASES[first['phase']]}"
+    known = group[group["p"].notna()]
+    if known.empty:
+        there = group[~group["verdict"].isin([ONLY_BASE, ONLY_NEW])]
+        why = listed(sorted({c.reason for c in there["change"]})) or "no point is on both sides"
         return [{"tag": "open", "level": "open", "text": f"{what}: no verdict ({why})."}]
     said = []
     for verdict, word in ((IMPROVEMENT, "better"), (REGRESSION, "worse")):
-        alike = [row for row in known if row.stands and row.change.verdict == verdict]
-        if alike:
+        alike = known[known["stands"] & (known["verdict"] == verdict)]
+        if len(alike):
             at = f"at {len(alike)} of {counted(len(known), 'point')}"
-            text = f"{what} is {word} {at}, by {_by(alike)}."
+            changes = alike["change"].tolist()
+            change = overall(changes)
+            by = f"{ratio_words(change)} on average" if change else ratio_words(changes[0])
+            text = f"{what} is {word} {at}, by {by}."
             said.append({"tag": verdict, "level": _LEVELS[verdict], "text": text})
-    if said:
-        return said
-    low, high = min(row.change.low for row in known), max(row.change.high for row in known)
+    low, high = percent(known["low"].min() - 1), percent(known["high"].max() - 1)
     text = (
         f"{what}: no clear difference at {counted(len(known), 'point')}; the intervals lie between "
-        f"{percent(low - 1)} and {percent(high - 1)}."
+        f"{low} and {high}."
     )
-    return [{"tag": "open", "level": "open", "text": text}]
-
-
-def _by(rows: Sequence[Ratio]) -> str:
-    """By how much: ``+4.2 [3.1, 5.3] %``, of several points on average."""
-    change = rows[0].change if len(rows) == 1 else overall([row.change for row in rows])
-    assert change is not None
-    sign = "+" if change.ratio > 1 else ""
-    average = " on average" if len(rows) > 1 else ""
-    return f"{sign}{percent(change.ratio - 1, change.low - 1, change.high - 1)}{average}"
+    return said or [{"tag": "open", "level": "open", "text": text}]
 
 
 def _warnings(around: Surroundings, base: Side, new: Side) -> list[str]:
@@ -210,88 +196,80 @@ def _warnings(around: Surroundings, base: Side, new: Side) -> list[str]:
     return warnings
 
 
-def _counts(rows: Sequence[Ratio]) -> dict[str, Any]:
+def _counts(rows: pd.DataFrame) -> dict[str, Any]:
     """Verdicts by experiment, metric and phase."""
     numbers = [*(verdict.capitalize() for verdict in VERDICTS), "Corrected", "Geometric mean"]
-    head = headings("Experiment", "Metric", "Better", *numbers, numbers=numbers)
     made = []
     for group in by_claim(rows):
-        first, counts = group[0], Counter(row.change.verdict for row in group)
-        kept = sum(row.change.adjusted <= 0.05 for row in group)
-        mean = overall([row.change for row in group]) if first.main else None
+        first, counts = group.iloc[0], Counter(group["verdict"])
+        kept = int((group["p_adjusted"] <= 0.05).sum())
+        mean = overall(group["change"].tolist()) if first["main"] else None
         shown = with_interval(mean.ratio, mean.low, mean.high) if mean else "–"
+        quantity = first["quantity"]
+        unit = "" if quantity.unit in ("", "1") else f" [{quantity.unit}]"
+        title = f"{quantity.label}{unit}, {PHASES[first['phase']]}"
         made.append(
-            [Text(first.experiment), Text(_title(first)), Text(first.quantity.better)]
+            [Text(first["experiment"]), Text(title), Text(quantity.better)]
             + [number_cell(counts[verdict], str(counts[verdict])) for verdict in VERDICTS]
-            + [number_cell(kept, str(kept)), number_cell(mean.ratio if mean else math.nan, shown)]
+            + [number_cell(kept, str(kept)), number_cell(mean.ratio if mean else 0.0, shown)]
         )
+    head = headings("Experiment", "Metric", "Better", *numbers, numbers=numbers)
     return table("Verdicts by experiment and metric", head, made)
-
-
-def _title(row: Ratio) -> str:
-    unit = "" if row.quantity.unit in ("", "1") else f" [{row.quantity.unit}]"
-    return f"{row.quantity.label}{unit}, {PHASES[row.phase]}"
 
 
 def _parameters(names: Sequence[str], pair: Pair) -> list[Text]:
     """Cells of the varying parameters; many of them share one."""
-    values = [pair.point.values.get(name) for name in names]
-    if not names:
-        return [Text("the only point")]
-    if len(names) > MAX_COLUMNS:
-        pairs = zip(names, values, strict=True)
-        return [Text(", ".join(f"{name} {text_of(value)}" for name, value in pairs))]
+    values = {name: pair.point.values.get(name) for name in names}
+    if not 0 < len(names) <= MAX_COLUMNS:
+        words = [f"{name} {text_of(value)}" for name, value in values.items()]
+        return [Text(", ".join(words) or "the only point")]
     return [
         number_cell(value, text_of(value)) if finite(value) else Text(text_of(value))
-        for value in values
+        for value in values.values()
     ]
 
 
-def _points(name: str, rows: Sequence[Ratio], limit: int) -> dict[str, Any]:
+def _points(name: str, rows: pd.DataFrame, limit: int) -> dict[str, Any]:
     """Every metric of the joined points of an experiment, the main one first."""
-    pairs = [row.pair for row in rows]
+    pairs: list[Pair] = rows["pair"].tolist()
     names = varying(pairs)
-    several = len({pair.source for pair in pairs}) > 1
-    top: dict[str, float] = {}
-    for row in rows:
-        for mean in (row.base[0], row.new[0]):
-            top[row.metric] = max(top.get(row.metric, 0.0), abs(mean) if finite(mean) else 0.0)
+    several = rows["pair"].map(lambda pair: pair.source).nunique() > 1
+    top = rows[["base_mean", "new_mean"]].abs().max(axis=1).groupby(rows["metric"]).max()
     cells = []
-    for row in sorted(rows, key=lambda row: not row.main)[:limit]:
-        factor, unit = scaled_unit(row.quantity.unit, top[row.metric])
-        label = row.quantity.label + (f" [{unit}]" if unit not in ("", "1") else "")
-        change = row.change
-        verdict = change.verdict
-        if change.reason and not finite(change.p):
-            verdict += f": {change.reason}"
-        p = "< 0.0001" if change.adjusted < 0.0001 else number(change.adjusted, 2)
+    ordered = rows.sort_values("main", ascending=False, kind="stable").head(limit)
+    for row in cast(list[dict[str, Any]], ordered.to_dict("records")):
+        pair, quantity, verdict, p = (row[n] for n in ("pair", "quantity", "verdict", "p_adjusted"))
+        factor, unit = scaled_unit(quantity.unit, top[row["metric"]])
+        label = quantity.label + (f" [{unit}]" if unit not in ("", "1") else "")
+        why = f": {row['change'].reason}" if row["change"].reason and not finite(p) else ""
+        shown = "–" if not finite(p) else "< 0.0001" if p < 0.0001 else number(p, 2)
         cells.append([
-            *_parameters(names, row.pair), *([Text(row.pair.source)] if several else []),
-            Text(label), Text(PHASES[row.phase]),
-            _mean(row.base * factor, row.repeats[0]), _mean(row.new * factor, row.repeats[1]),
-            number_cell(change.ratio, with_interval(change.ratio, change.low, change.high)),
-            Text(verdict, change.verdict, _KINDS.get(change.verdict, "")),
-            number_cell(change.adjusted, p if finite(change.adjusted) else "–"),
+            *_parameters(names, pair), *([Text(pair.source)] if several else []),
+            Text(label), Text(PHASES[row["phase"]]),
+            _mean(row, "base", factor), _mean(row, "new", factor),
+            number_cell(row["ratio"], with_interval(row["ratio"], row["low"], row["high"])),
+            Text(f"{verdict}{why}", verdict, _KINDS.get(verdict, "")), number_cell(p, shown),
         ])  # fmt: skip
-    wide = names if names and len(names) <= MAX_COLUMNS else ["Point"]
+    wide = names if 0 < len(names) <= MAX_COLUMNS else ["Point"]
     numeric = [n for n in wide if all(finite(pair.point.values.get(n)) for pair in pairs)]
     head = headings(*wide, *(["Source"] if several else []), "Metric", "Phase", "Base", "New",
                     "Ratio", "Verdict", "p, corrected",
                     numbers=[*numeric, "Base", "New", "Ratio", "p, corrected"])  # fmt: skip
     more = ("row", f"{FOLDER}/points.csv")
+    kinds = dict.fromkeys(pair.point.kind for pair in pairs)
     return {
         "name": name,
-        "benchmark": listed([*dict.fromkeys(f"{b}, version {v}" for b, v in
-                                            (pair.point.kind for pair in pairs))]),
+        "benchmark": listed([f"{benchmark}, version {version}" for benchmark, version in kinds]),
         "points": len({id(pair) for pair in pairs}),
         "table": table(f"Points of {name}", head, cells, len(rows), more),
         "same": {n: text_of(v) for n, v in pairs[0].point.values.items() if n not in names},
     }  # fmt: skip
 
 
-def _mean(estimate: Any, repeats: int) -> Text:
-    mean, low, high = map(float, estimate)
-    return number_cell(mean, with_interval(mean, low, high) + (" (1)" if repeats == 1 else ""))
+def _mean(row: Mapping[str, Any], side: str, factor: float) -> Text:
+    mean, low, high = (row[f"{side}_{end}"] * factor for end in ("mean", "low", "high"))
+    single = " (1)" if row[f"{side}_repeats"] == 1 else ""
+    return number_cell(mean, with_interval(mean, low, high) + single)
 
 
 def _alone(joined: Joined) -> dict[str, Any]:

@@ -1,16 +1,16 @@
-"""Ratios new over base at each point: one row a point, metric and phase, with its verdict.
+"""Ratios new over base at each point: one frame, a row a point, metric and phase, with its verdict.
 
 A verdict goes by the plain 95 % interval of its own ratio. As many are looked at together, each
 also has a p value corrected for that. What the page says first of an experiment is corrected for
 all that it might have said.
 """
 
-import math
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Sequence
 from itertools import product
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from scalesweep.analysis.flop_conventions import mixed_conventions, same_share
 from scalesweep.analysis.metrics import (
@@ -31,52 +31,26 @@ ONLY_BASE, ONLY_NEW = "only base", "only new"
 # repeats is a bit liberal far out.
 LEVEL = 0.04
 _PHASES = ("later", "run", "init")  # the first there is of a main metric is said first
+CLAIM = ["experiment", "metric", "phase"]
 
 
-@dataclass(frozen=True)
-class Ratio:
-    """A metric of a point in one phase on both sides, or one.
-
-    ``base``, ``new``: mean with its 95 % interval; ``repeats`` of both; ``first``: whether the page
-    may say it first; ``family``: p after Holm among all of its experiment that it may say first.
-    """
-
-    pair: Pair
-    metric: str
-    phase: str
-    quantity: Quantity
-    main: bool
-    base: Floats
-    new: Floats
-    repeats: tuple[int, int]
-    change: Change
-    first: bool = False
-    family: float = math.nan
-
-    @property
-    def experiment(self) -> str:
-        """That its pair is listed under."""
-        return self.pair.experiment
-
-    @property
-    def stands(self) -> bool:
-        """Whether it is a change, and remains one among all that is said first."""
-        return self.change.verdict in CHANGED and self.family <= LEVEL
-
-
-def ratios(joined: Joined, base: Side, new: Side) -> tuple[list[Ratio], list[str]]:
+def ratios(joined: Joined, base: Side, new: Side) -> tuple[pd.DataFrame, list[str]]:
     """Every metric and phase of every pair, by experiment, its main metric first; and, in words,
-    metrics that mean different things on the two sides, which are not compared."""
+    metrics that mean different things on the two sides, which are not compared.
+
+    The frame has ``pair``, ``change`` (judge.Change), ``quantity``; ``first``: whether the page may
+    say it first; ``stands``: a change that remains one among all that is said first.
+    """
     groups: dict[tuple[str, str], list[Pair]] = {}
     for pair in (*joined.both, *joined.alone):
         groups.setdefault((pair.experiment, pair.point.kind[0]), []).append(pair)
-    rows: list[Ratio] = []
+    rows: list[list[Any]] = []
     unlike: dict[str, None] = {}
     for (experiment, benchmark), pairs in groups.items():
         quantities, words = _quantities(benchmark, base, new)
         unlike.update(dict.fromkeys(words))
         rows += _rows(experiment, benchmark, pairs, quantities, (base, new))
-    return _adjusted(_marked(rows)), list(unlike)
+    return _adjusted(pd.DataFrame(rows, columns=_COLUMNS)), list(unlike)
 
 
 def _quantities(benchmark: str, base: Side, new: Side) -> tuple[dict[str, Quantity], list[str]]:
@@ -97,39 +71,44 @@ def _quantities(benchmark: str, base: Side, new: Side) -> tuple[dict[str, Quanti
     return quantities, unlike
 
 
+_COLUMNS = [
+    *("experiment", "benchmark", "pair", "quantity", "metric", "phase", "main", "change"),
+    *("base_repeats", "base_mean", "base_low", "base_high"),
+    *("new_repeats", "new_mean", "new_low", "new_high"),
+]
+
+
 def _rows(
     experiment: str,
     benchmark: str,
     pairs: Sequence[Pair],
     quantities: dict[str, Quantity],
     sides: tuple[Side, Side],
-) -> Iterator[Ratio]:
+) -> Iterator[list[Any]]:
     entries = [e for side in sides for e in side.experiments if e["benchmark"] == benchmark]
     entries.sort(key=lambda entry: entry["name"] != experiment)
     wanted = [str(e["main_metric"]) for e in entries if e["main_metric"]][:1]
     wanted += ["total_throughput", *(name for e in entries for name in e["metrics"])]
     declared = {k: v for entry in entries for k, v in entry.get("compare", {}).items()}
-    order = sorted(quantities, key=lambda n: wanted.index(n) if n in wanted else len(wanted))
     main = ""
-    for metric in order:
+    for metric in sorted(quantities, key=lambda n: (*wanted, n).index(n)):
         # A program may report one of our own metrics itself, as one number.
         for phase in (*EPOCH_PHASES, "run") if metric in EPOCH_METRICS else ("run",):
             values = [
                 [side.numbers(metric, phase, point.rows) if point else np.empty(0)
-                 for side, point in zip(sides, (pair.base, pair.new), strict=True)]
+                 for side, point in zip(sides, pair.sides, strict=True)]
                 for pair in pairs
             ]  # fmt: skip
             if not any(side.size for both in values for side in both):
                 continue
             main = main or metric
-            never = compared(metric, declared, main) == NEVER
-            for pair, (mine, theirs) in zip(pairs, values, strict=True):
-                if mine.size or theirs.size:
-                    change = _change(mine, theirs, quantities[metric].better, never)
-                    yield Ratio(
-                        pair, metric, phase, quantities[metric], metric == main,
-                        _estimate(mine), _estimate(theirs), (mine.size, theirs.size), change,
-                    )  # fmt: skip
+            quantity, never = quantities[metric], compared(metric, declared, main) == NEVER
+            for pair, both in zip(pairs, values, strict=True):
+                if both[0].size or both[1].size:
+                    shown = [number for side in both for number in (side.size, *_estimate(side))]
+                    change = _change(both[0], both[1], quantity.better, never)
+                    known = (pair, quantity, metric, phase, metric == main, change)
+                    yield [experiment, benchmark, *known, *shown]
 
 
 def _estimate(values: Floats) -> Floats:
@@ -147,47 +126,33 @@ def _change(base: Floats, new: Floats, better: str, never: bool) -> Change:
     return welch(base, new, better)
 
 
-def _marked(rows: Sequence[Ratio]) -> list[Ratio]:
-    """With those that are said first: of each main metric the phase of later epochs, else the
-    first there is."""
-    phases: dict[tuple[str, str], set[str]] = {}
-    for row in rows:
-        if row.main:
-            phases.setdefault((row.experiment, row.metric), set()).add(row.phase)
-    chosen = {key: min(there, key=_PHASES.index) for key, there in phases.items()}
-    return [
-        replace(row, first=row.main and chosen[row.experiment, row.metric] == row.phase)
-        for row in rows
-    ]
+def _adjusted(rows: pd.DataFrame) -> pd.DataFrame:
+    """With what the changes say, and corrected p values: among all points of a benchmark, metric
+    and phase (Benjamini and Hochberg), and among all that is said first of an experiment (Holm)."""
+    for name in ("ratio", "low", "high", "p"):
+        rows[name] = np.array([getattr(change, name) for change in rows["change"]], np.float64)
+    rows["verdict"] = [change.verdict for change in rows["change"]]
+    rank = rows["phase"].map(_PHASES.index).where(rows["main"]).astype(float)
+    rows["first"] = rank.notna() & (
+        rank == rank.groupby([rows[n] for n in CLAIM[:2]]).transform("min")
+    )
+    tested = rows[rows["p"].notna()]
+    rows["p_adjusted"] = _corrected(tested, ["benchmark", "metric", "phase"], adjusted_p)
+    rows["p_family"] = _corrected(tested[tested["first"]], ["experiment"], holm_p)
+    rows["stands"] = rows["verdict"].isin(CHANGED) & (rows["p_family"] <= LEVEL)
+    return rows
 
 
-def _adjusted(rows: Sequence[Ratio]) -> list[Ratio]:
-    """With corrected p values: among all points of a benchmark, metric and phase (Benjamini and
-    Hochberg), and among all that is said first of an experiment (Holm)."""
-    adjusted = [math.nan] * len(rows)
-    family = [math.nan] * len(rows)
-    lists: dict[tuple[str, ...], list[int]] = {}
-    families: dict[str, list[int]] = {}
-    for place, row in enumerate(rows):
-        if not math.isnan(row.change.p):
-            lists.setdefault((row.pair.point.kind[0], row.metric, row.phase), []).append(place)
-            if row.first:
-                families.setdefault(row.experiment, []).append(place)
-    for places in lists.values():
-        for place, p in zip(places, adjusted_p([rows[n].change.p for n in places]), strict=True):
-            adjusted[place] = p
-    for places in families.values():
-        for place, p in zip(places, holm_p([rows[n].change.p for n in places]), strict=True):
-            family[place] = p
-    return [
-        replace(row, change=replace(row.change, adjusted=adjusted[n]), family=family[n])
-        for n, row in enumerate(rows)
-    ]
+def _corrected(
+    rows: pd.DataFrame, family: list[str], correct: Callable[[Sequence[float]], list[float]]
+) -> "pd.Series[float]":
+    """The p values of each family, corrected for their number."""
+    made = pd.Series(np.nan, rows.index)
+    for index in rows.groupby(family).groups.values():
+        made.loc[index] = np.array(correct(rows.loc[index, "p"].tolist()))
+    return made
 
 
-def by_claim(rows: Iterable[Ratio]) -> list[list[Ratio]]:
-    """The ratios grouped by experiment, metric and phase."""
-    groups: dict[tuple[str, str, str], list[Ratio]] = {}
-    for row in rows:
-        groups.setdefault((row.experiment, row.metric, row.phase), []).append(row)
-    return list(groups.values())
+def by_claim(rows: pd.DataFrame) -> list[pd.DataFrame]:
+    """The ratios grouped by experiment, metric and phase, in their order."""
+    return [group for _, group in rows.groupby(CLAIM, sort=False)]

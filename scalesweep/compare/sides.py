@@ -32,6 +32,8 @@ _NEEDED = ("run_id", "benchmark", "version", "source", "started", "_point")
 
 Kind = tuple[str, int]  # benchmark and version
 _Key = tuple[Kind, str]
+_Points = dict[_Key, dict[str, "Point"]]
+_NONE = "\0"  # of a point that lacks a parameter
 
 
 @dataclass
@@ -152,31 +154,42 @@ def _of_site(
 
 
 @dataclass
-class SidePoint:
-    """The finished runs that one side has of a point, all of one source."""
+class Point:
+    """The finished runs that a side has of a point, all of one source; ``rows``: of its summary."""
 
     kind: Kind
     values: dict[str, Any]  # every parameter
     source: str
     experiments: tuple[str, ...]
-    rows: list[int] = field(default_factory=list)  # of the side's summary
+    rows: list[int] = field(default_factory=list)
 
 
-@dataclass
+@dataclass(frozen=True)
 class Pair:
     """A point that one side or both have; ``why``: what became of it on the side without it."""
 
-    experiment: str
-    base: SidePoint | None
-    new: SidePoint | None
+    base: Point | None
+    new: Point | None
     why: str = ""
 
     @property
-    def point(self) -> SidePoint:
+    def sides(self) -> tuple[Point | None, Point | None]:
+        """Base and new."""
+        return self.base, self.new
+
+    @property
+    def point(self) -> Point:
         """The point on a side that has it."""
         point = self.base or self.new
         assert point is not None
         return point
+
+    @property
+    def experiment(self) -> str:
+        """The one that both sides have it in, else base's, else new's, else its benchmark."""
+        names = [point.experiments for point in self.sides if point]
+        common = [name for name in names[0] if name in names[-1]]
+        return next(iter([*common, *names[0], *names[-1]]), self.point.kind[0])
 
     @property
     def source(self) -> str:
@@ -186,7 +199,7 @@ class Pair:
         return self.point.source
 
 
-@dataclass
+@dataclass(frozen=True)
 class Joined:
     """The points of two sides, matched; ``notes``: assumptions, and why benchmarks share none."""
 
@@ -201,73 +214,34 @@ def join(base: Side, new: Side) -> Joined:
     A parameter that the runs of one side lack counts as its default, if a plan has it. A point with
     several sources is matched by source, and across sources only if the sides share none.
     """
-    defaults = _Defaults(base, new)
-    here, there = _points(base, defaults), _points(new, defaults)
+    notes: dict[str, None] = {}
+    here, there = (_points(side, (base, new), notes) for side in (base, new))
+    gone = _gone(base, here), _gone(new, there)
     both, alone = [], []
-    lost = {"base": _lost(base, here, defaults), "new": _lost(new, there, defaults)}
     for key in dict.fromkeys([*here, *there]):
         mine, theirs = here.get(key, {}), there.get(key, {})
         common = [source for source in mine if source in theirs]
         matched = [(s, s) for s in common] or [(s, other) for s in mine for other in theirs]
-        both += [_pair(mine[source], theirs[other]) for source, other in matched]
-        for side, taken, missing in (
-            (mine, {s for s, _ in matched}, "new"), (theirs, {s for _, s in matched}, "base"),
-        ):  # fmt: skip
-            for point in (side[source] for source in side if source not in taken):
-                pair = _pair(*((point, None) if missing == "new" else (None, point)))
-                why = lost[missing].get(key) or lost[missing].get((key[0][0], key[1]))
-                pair.why = (
-                    "there from another source only" if matched else why or "not planned there"
-                )
-                alone.append(pair)
-    return Joined(both, alone, [*defaults.assumed, *_apart(here, there, both)])
+        both += [Pair(mine[source], theirs[other]) for source, other in matched]
+        other = "there from another source only" if matched else ""
+        for source in mine.keys() - {source for source, _ in matched}:
+            alone.append(Pair(mine[source], None, other or _why(gone[1], key)))
+        for source in theirs.keys() - {source for _, source in matched}:
+            alone.append(Pair(None, theirs[source], other or _why(gone[0], key)))
+    return Joined(both, alone, [*notes, *_apart(here, there, both)])
 
 
-_Points = dict[_Key, dict[str, SidePoint]]
-
-
-def _key(kind: Kind, values: Mapping[str, Any]) -> _Key:
-    return kind, canonical_json({name: plain(value) for name, value in values.items()})
-
-
-class _Defaults:
-    """The parameters that runs of either side have, and what a missing one counts as."""
-
-    def __init__(self, base: Side, new: Side) -> None:
-        self._names: dict[Kind, dict[str, None]] = {}
-        self._known: dict[Kind, dict[str, Any]] = {}
-        self.assumed: dict[str, None] = {}
-        for side in (base, new):
-            for kind, point in zip(_kinds(side), side.points, strict=True):
-                self._names.setdefault(kind, {}).update(dict.fromkeys(point))
-            for entry in side.experiments:
-                known = self._known.setdefault((entry["benchmark"], int(entry["version"])), {})
-                for name, info in entry["parameters"].items():
-                    known.setdefault(name, info.get("default"))
-
-    def fill(self, role: str, kind: Kind, point: Mapping[str, Any]) -> dict[str, Any]:
-        """A point with the defaults of what it lacks."""
-        filled = dict(point)
-        for name in self._names.get(kind, {}):
-            if name in point:
-                continue
-            head = f"Runs of {kind[0]} in {role} have no parameter {name}: "
-            known = self._known.get(kind, {})
-            if name in known:
-                filled[name] = known[name]
-                self.assumed[f"{head}it counts as its default, {text_of(known[name])}."] = None
-            else:
-                self.assumed[f"{head}no plan has its default."] = None
-        return filled
-
-
-def _kinds(side: Side) -> list[Kind]:
-    names, versions = side.summary["benchmark"].tolist(), side.summary["version"].tolist()
-    return [(str(name), int(version)) for name, version in zip(names, versions, strict=True)]
-
-
-def _points(side: Side, defaults: _Defaults) -> _Points:
-    """Points of a side by what they are, and by source."""
+def _points(side: Side, sides: Sequence[Side], notes: dict[str, None]) -> _Points:
+    """Points of a side by what they are, and by source; assumptions on defaults go to ``notes``."""
+    names: dict[Kind, dict[str, None]] = {}
+    defaults: dict[Kind, dict[str, Any]] = {}
+    for each in sides:
+        for kind, point in zip(_kinds(each), each.points, strict=True):
+            names.setdefault(kind, {}).update(dict.fromkeys(point))
+        for entry in each.experiments:
+            known = defaults.setdefault((entry["benchmark"], int(entry["version"])), {})
+            for name, info in entry["parameters"].items():
+                known.setdefault(name, info.get("default"))
     experiments: dict[str, dict[str, None]] = {}
     for entry in side.experiments:
         for planned in entry["runs"]:
@@ -275,29 +249,32 @@ def _points(side: Side, defaults: _Defaults) -> _Points:
     points: _Points = {}
     ids, sources = side.summary["run_id"].tolist(), side.summary["source"].tolist()
     for row, (kind, point) in enumerate(zip(_kinds(side), side.points, strict=True)):
-        values = defaults.fill(side.role, kind, point)
-        names = tuple(experiments.get(ids[row], ()))
-        fresh = SidePoint(kind, values, str(sources[row]), names)
-        by_source = points.setdefault(_key(kind, values), {})
-        by_source.setdefault(fresh.source, fresh).rows.append(row)
+        values = dict(point)
+        for name in names[kind].keys() - point.keys():
+            head = f"Runs of {kind[0]} in {side.role} have no parameter {name}: "
+            if name in (known := defaults.get(kind, {})):
+                values[name] = known[name]
+                notes[f"{head}it counts as its default, {text_of(known[name])}."] = None
+            else:
+                notes[f"{head}no plan has its default."] = None
+        fresh = Point(kind, values, str(sources[row]), tuple(experiments.get(ids[row], ())))
+        points.setdefault(_key(kind, values), {}).setdefault(fresh.source, fresh).rows.append(row)
     return points
 
 
-def _pair(base: SidePoint | None, new: SidePoint | None) -> Pair:
-    """A pair under the experiment that both have it in, else base's, else new's."""
-    first = base.experiments if base else ()
-    second = new.experiments if new else ()
-    common = [name for name in first if name in second]
-    pair = Pair("", base, new)
-    # Runs that no plan names are listed under their benchmark.
-    pair.experiment = next(iter([*common, *first, *second]), pair.point.kind[0])
-    return pair
+def _key(kind: Kind, values: Mapping[str, Any]) -> _Key:
+    return kind, canonical_json({name: plain(value) for name, value in values.items()})
 
 
-def _lost(side: Side, points: _Points, defaults: _Defaults) -> dict[Any, str]:
+def _kinds(side: Side) -> list[Kind]:
+    names, versions = side.summary["benchmark"].tolist(), side.summary["version"].tolist()
+    return [(str(name), int(version)) for name, version in zip(names, versions, strict=True)]
+
+
+def _gone(side: Side, points: _Points) -> dict[Any, str]:
     """Why a side has no result of points: planned and not finished, excluded, or (by benchmark and
     parameters) of another version."""
-    lost: dict[Any, str] = {
+    gone: dict[Any, str] = {
         (kind[0], values): f"version {kind[1]} there, which measures something else"
         for kind, values in points
     }
@@ -306,17 +283,21 @@ def _lost(side: Side, points: _Points, defaults: _Defaults) -> dict[Any, str]:
         # Devices follow from other parameters, quantities are the campaign's: no record has them.
         derived = {str(entry["scale"])} - set(entry["scale_parameters"])
         derived |= set(entry.get("quantities", ()))
-        states = [(run["point"], f"planned there: {_state(run)}") for run in entry["runs"]
-                  if run["status"] != Status.DONE]  # fmt: skip
+        states = [
+            (run["point"], "pending" if run["status"] == Status.NEW else run["cause"])
+            for run in entry["runs"] if run["status"] != Status.DONE
+        ]  # fmt: skip
+        states = [(point, f"planned there: {state}") for point, state in states]
         states += [(e["point"], f"excluded there: {e['reason']}") for e in entry["excluded"]]
+        defaults = {name: info.get("default") for name, info in entry["parameters"].items()}
         for point, why in states:
-            kept = {name: value for name, value in point.items() if name not in derived}
-            lost.setdefault(_key(kind, defaults.fill(side.role, kind, kept)), why)
-    return lost
+            whole = {k: v for k, v in {**defaults, **point}.items() if k not in derived}
+            gone.setdefault(_key(kind, whole), why)
+    return gone
 
 
-def _state(run: Mapping[str, Any]) -> str:
-    return "pending" if run["status"] == Status.NEW else str(run["cause"] or run["status"])
+def _why(gone: Mapping[Any, str], key: _Key) -> str:
+    return gone.get(key) or gone.get((key[0][0], key[1])) or "not planned there"
 
 
 def _apart(here: _Points, there: _Points, both: Sequence[Pair]) -> list[str]:
@@ -324,31 +305,24 @@ def _apart(here: _Points, there: _Points, both: Sequence[Pair]) -> list[str]:
     reasons = []
     joined = {pair.point.kind for pair in both}
     for kind in sorted({key[0] for key in here} & {key[0] for key in there} - joined):
-        mine, theirs = (_values(points, kind) for points in (here, there))
+        mine, theirs = (
+            pd.DataFrame([next(iter(p.values())).values for key, p in points.items()
+                          if key[0] == kind]).map(text_of)
+            for points in (here, there)
+        )  # fmt: skip
         unlike = [
-            f"{name} ({listed(sorted(mine[name]))} in base, {listed(sorted(theirs[name]))} in new)"
-            for name in mine if name in theirs and not mine[name] & theirs[name]
+            f"{name} ({listed(sorted(set(mine[name])))} in base, "
+            f"{listed(sorted(set(theirs[name])))} in new)"
+            for name in mine if name in theirs and not set(mine[name]) & set(theirs[name])
         ]  # fmt: skip
         why = f"no common value of {'; '.join(unlike)}" if unlike else "no common combination"
         reasons.append(f"{kind[0]}, version {kind[1]}: {why}.")
     return reasons
 
 
-def _values(points: _Points, kind: Kind) -> dict[str, set[str]]:
-    values: dict[str, set[str]] = {}
-    for (other, _), by_source in points.items():
-        for point in by_source.values() if other == kind else ():
-            for name, value in point.values.items():
-                values.setdefault(name, set()).add(text_of(value))
-    return values
-
-
 def varying(pairs: Sequence[Pair]) -> list[str]:
     """Parameters that are not the same in all of these points, ``ranks`` first."""
-    seen: dict[str, set[str]] = {}
-    for pair in pairs:
-        for name, value in pair.point.values.items():
-            seen.setdefault(name, set()).add(canonical_json(plain(value)))
-    lacking = {name for pair in pairs for name in seen.keys() - pair.point.values.keys()}
-    names = [name for name in seen if len(seen[name]) > 1 or name in lacking]
-    return sorted(names, key=lambda name: name != "ranks")
+    every = [pair.point.values for pair in pairs]
+    names = dict.fromkeys(name for values in every for name in values)
+    differ = [n for n in names if len({canonical_json(plain(v.get(n, _NONE))) for v in every}) > 1]
+    return sorted(differ, key=lambda name: name != "ranks")

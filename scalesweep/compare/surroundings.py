@@ -5,7 +5,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from scalesweep.compare.sides import Pair, Side, SidePoint
+from scalesweep.compare.sides import Pair, Point, Side
 from scalesweep.judge.facts import Difference, differences, facts_of, machine_moved, other_hosts
 from scalesweep.tables.canary_rates import CANARY, KINDS
 from scalesweep.tables.provenance import FACTS, GIT, PROGRAM, STUDY, RunFacts, read_facts
@@ -68,7 +68,7 @@ def _subject(unlike: Sequence[Difference], recorded: set[str]) -> Difference | N
 
 
 def _moved(
-    kind: str, both: Sequence[tuple[SidePoint, SidePoint]], base: Side, new: Side
+    kind: str, both: Sequence[tuple[Point, Point]], base: Side, new: Side
 ) -> Difference | None:
     """That the machine's own speed changed, by the canaries of points that have it on both sides;
     each point counts relative to its own mean, as ranks and nodes differ between points."""

@@ -6,10 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from scalesweep.compare.page import make_tables, render_comparison, sentences
-from scalesweep.compare.ratios import ONLY_BASE, ONLY_NEW, Ratio, by_claim, ratios
+from scalesweep.compare.ratios import ONLY_BASE, ONLY_NEW, by_claim, ratios
 from scalesweep.compare.sides import Side, join
 from scalesweep.compare.surroundings import surroundings
 from scalesweep.judge.change import CHANGED, IMPROVEMENT, INCONCLUSIVE, REGRESSION
@@ -28,7 +29,7 @@ def sides(base: list[float], new: list[float], **more: Any) -> tuple[Side, Side]
     return two(FakeSide("base", points[0]), FakeSide("new", points[1], **more))
 
 
-def compared(base: Side, new: Side) -> list[Ratio]:
+def compared(base: Side, new: Side) -> pd.DataFrame:
     return ratios(join(base, new), base, new)[0]
 
 
@@ -53,11 +54,11 @@ def page(base: Side, new: Side) -> str:
 def test_the_verdict_of_a_point(
     base: list[float], new: list[float], verdict: str, reason: str
 ) -> None:
-    (row,) = compared(*sides(base, new))
-    assert (row.change.verdict, row.change.reason) == (verdict, reason)
+    (row,) = compared(*sides(base, new)).to_dict("records")
+    assert (row["verdict"], row["change"].reason) == (verdict, reason)
     if min(base) > 0:
-        assert row.change.ratio == pytest.approx(np.mean(new) / np.mean(base))
-    assert row.repeats == (len(base), len(new)) and row.main
+        assert row["ratio"] == pytest.approx(np.mean(new) / np.mean(base))
+    assert (row["base_repeats"], row["new_repeats"], row["main"]) == (len(base), len(new), True)
 
 
 def test_a_loss_is_compared_only_if_the_benchmark_says_so() -> None:
@@ -68,8 +69,8 @@ def test_a_loss_is_compared_only_if_the_benchmark_says_so() -> None:
                      meanings=meanings, **more)
             for role, loss in (("base", [0.5, 0.51, 0.52]), ("new", [9.0, 9.1, 9.2]))
         ]  # fmt: skip
-        (row,) = [row for row in compared(*two(*both)) if row.metric == name]
-        return row.change.verdict
+        rows = compared(*two(*both)).set_index("metric")
+        return str(rows.loc[name, "verdict"])
 
     assert verdict("final_loss") == INCONCLUSIVE
     assert verdict("final_loss", compare={"final_loss": "same_training"}) == REGRESSION
@@ -87,8 +88,8 @@ def test_equal_sides_are_told_apart_as_often_as_the_intervals_allow() -> None:
         for _ in range(2)
     ]
     rows = compared(*two(FakeSide("base", points[0]), FakeSide("new", points[1])))
-    assert 0.035 < np.mean([row.change.verdict in CHANGED for row in rows]) < 0.06
-    assert sum(row.change.adjusted <= 0.05 for row in rows) <= 2
+    assert 0.035 < rows["verdict"].isin(CHANGED).mean() < 0.06
+    assert (rows["p_adjusted"] <= 0.05).sum() <= 2
     (said,) = sentences(rows)
     assert said["tag"] == "open" and len(said["text"].split()) <= 25
 
@@ -119,8 +120,9 @@ def test_the_page_says_later_epochs_first_and_both_directions() -> None:
         FakeSide("base", [FakePoint({"ranks": n}, plain) for n in (1, 2)]),
         FakeSide("new", [FakePoint({"ranks": n + 1}, m) for n, m in enumerate(metrics)]),
     )
-    (group,) = by_claim(row for row in compared(base, new) if row.first)
-    assert {row.phase for row in group} == {"later"}
+    rows = compared(base, new)
+    (group,) = by_claim(rows[rows["first"]])
+    assert set(group["phase"]) == {"later"}
     assert [s["tag"] for s in sentences(group)] == [IMPROVEMENT, REGRESSION]
 
 
@@ -137,7 +139,7 @@ def test_points_are_joined_by_parameters_not_by_names_of_experiments() -> None:
     assert [(p.point.values["ranks"], p.why) for p in joined.alone] == [
         (1, "excluded there: too few"), (4, "planned there: TIMEOUT"),
     ]  # fmt: skip
-    verdicts = [row.change.verdict for row in compared(base, new)]
+    verdicts = compared(base, new)["verdict"]
     assert sorted(verdicts) == sorted([INCONCLUSIVE, ONLY_BASE, ONLY_NEW])
 
 
@@ -178,7 +180,7 @@ def test_metrics_of_another_meaning_are_not_compared() -> None:
         FakeSide("new", [point], meanings=meanings[1]),
     )
     rows, unlike = ratios(join(base, new), base, new)
-    assert not rows and unlike == ["b: m (s, lower is better and ms, lower is better)"]
+    assert rows.empty and unlike == ["b: m (s, lower is better and ms, lower is better)"]
 
 
 def test_what_differs_around_the_runs() -> None:
