@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 
 from scalesweep.adaptive.next_point import PointOf, derived
-from scalesweep.adaptive.stops import stopped_at
+from scalesweep.adaptive.policy import stopped_at
 from scalesweep.analysis.factors import fold_axes
 from scalesweep.analysis.prediction import predict, refusal, refusals
 from scalesweep.analysis.stats import SIGNIFICANT

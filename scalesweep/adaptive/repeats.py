@@ -1,132 +1,42 @@
-"""Points that are measured until they are precise: which of their repeats are planned so far.
+"""Points that are measured until they are precise: which of their repeats are planned.
 
-What is planned follows from the runs that there are and from the last look at them, which
-``adaptive.repeat_look`` makes and which is kept next to the runs. A look holds as long as the
-states of the runs that it was made of do; so whatever was killed or deleted in between, the next
-call goes on from what is on disk. Repeats that have been started are always planned, however few
-are needed.
-
-The Snakefile is parsed with this, so it imports nothing heavy.
+A pure function of what the repeats have measured: the least number of them, and another one after
+each that left the interval too wide. Repeats that have been started are always planned.
 """
 
-from collections.abc import Iterable, Mapping
+import math
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, NamedTuple
 
-from scalesweep.analysis.repeat_rule import level_of
-from scalesweep.config.campaign import Campaign, with_repeats
+from scalesweep.adaptive.measured import Measured, metric_of, values_of
+from scalesweep.analysis.repeat_rule import MORE, WAITING, Look, level_of
 from scalesweep.config.campaign_keys import UntilPrecise
 from scalesweep.config.experiment import Experiment
 from scalesweep.config.repeats import Run
-from scalesweep.core.files import digest_of
 from scalesweep.core.plan_format import PlanRepeated, PlanRepeats
 from scalesweep.core.status import Status
 from scalesweep.planning.adaptive_text import NEW as NOT_LOOKED_AT
 from scalesweep.state.run_state import RunState
-from scalesweep.state.sealed_json import read_sealed, write_sealed
-from scalesweep.state.stock import take_stock
-
-LOOKS = ".repeats.json"  # in the folder of a site's runs
-_FORMAT = 1
-
-
-class KeptLook(NamedTuple):
-    """What a look said of a point (``analysis.sequential.Look``).
-
-    ``seen``: digest of the rule and of the runs that it was made of; ``asked``: repeats that are
-    planned since; ``width`` is None where there is no interval; ``metric`` is the one looked at,
-    empty where no run has one.
-    """
-
-    seen: str
-    asked: int
-    state: str
-    width: float | None
-    expected: int
-    metric: str
 
 
 @dataclass(frozen=True)
 class RepeatedPoint:
-    """A point with every repeat that it may have, in order, and their states.
+    """A point without a fixed number of repeats: its runs that are planned, and what is known.
 
-    ``asked``: repeats planned so far; ``look``: what was seen of it, None where its runs were not
-    looked at as they are now; ``name``: what its looks are kept under.
+    ``look`` is None before any repeat has begun; ``metric`` is the one looked at, empty if no run
+    has one; ``done``: repeats that have finished.
     """
 
-    name: str
     experiment: Experiment
     rule: UntilPrecise
     runs: tuple[Run, ...]
-    states: tuple[RunState, ...]
-    asked: int
-    seen: str
-    look: KeptLook | None
-
-    @property
-    def due(self) -> bool:
-        """Whether there is something of it that was not looked at."""
-        return self.look is None and any(state.status != Status.NEW for state in self.states)
+    look: Look | None
+    metric: str
+    done: int
 
 
-def plan_points(campaign: Campaign, remember: bool) -> tuple[Campaign, tuple[RepeatedPoint, ...]]:
-    """The campaign with the repeats of points that have no fixed number of them, and these."""
-    open_ones = [experiment for experiment in campaign.experiments if experiment.until_precise]
-    if not open_ones:
-        return campaign, ()
-    there = _names(campaign.runs_folder)
-    most = {experiment.name: _most(experiment, there) for experiment in open_ones}
-    widest = with_repeats(campaign, most)
-    experiments = {
-        experiment.name: experiment for experiment in widest.experiments if experiment.name in most
-    }
-    runs = {
-        run.run_id: (experiment, run)
-        for experiment in experiments.values()
-        for run in experiment.runs
-    }
-    states = take_stock(campaign, runs, remember=remember)
-    looks = _read(campaign.runs_folder / LOOKS)
-    points = [
-        _point(experiment, repeats, states, looks)
-        for experiment in experiments.values()
-        for repeats in _by_point(experiment)
-    ]
-    counts: dict[str, list[int]] = {}
-    for point in points:
-        counts.setdefault(point.experiment.name, []).append(point.asked)
-    return with_repeats(campaign, counts), tuple(points)
-
-
-def keep_looks(campaign: Campaign, looks: Mapping[str, KeptLook]) -> None:
-    """Keep what was seen of points, by their names, next to what is known of others.
-
-    Raises OSError.
-    """
-    path = campaign.runs_folder / LOOKS
-    path.parent.mkdir(parents=True, exist_ok=True)
-    write_sealed(path, _FORMAT, {"points": {**_read(path), **looks}})
-
-
-def _read(path: Path) -> dict[str, KeptLook]:
-    """Looks by point; none where the file is not there, not whole or of another format."""
-    try:
-        points = read_sealed(path, _FORMAT).get("points", {})
-        return {name: KeptLook._make(look) for name, look in points.items()}
-    except (OSError, ValueError, AttributeError, TypeError, KeyError):
-        return {}
-
-
-def _names(folder: Path) -> set[str]:
-    try:
-        return {path.name for path in folder.iterdir()}
-    except OSError:
-        return set()
-
-
-def _most(experiment: Experiment, there: Iterable[str]) -> list[int]:
-    """Repeats that each point may have: the maximum, and what there is beyond it."""
+def most_repeats(experiment: Experiment, there: Set[str]) -> list[int]:
+    """Repeats that each point may have: the maximum, and what there is beyond it (``there``)."""
     assert experiment.until_precise is not None
     benchmark, counts = experiment.benchmark, []
     for point in experiment.points:
@@ -137,69 +47,67 @@ def _most(experiment: Experiment, there: Iterable[str]) -> list[int]:
     return counts
 
 
-def _by_point(experiment: Experiment) -> list[tuple[Run, ...]]:
-    """The runs of each point, in the order of the points."""
+def repeated_points(
+    experiment: Experiment, states: Mapping[str, RunState], known: Mapping[str, Measured]
+) -> list[RepeatedPoint]:
+    """The points of an experiment, in order; it has all repeats that they may have."""
     runs_of: dict[int, list[Run]] = {id(point): [] for point in experiment.points}
     for run in experiment.runs:
         runs_of[id(run.point)].append(run)
-    return [tuple(runs) for runs in runs_of.values()]
+    return [_point(experiment, runs, states, known) for runs in runs_of.values()]
 
 
 def _point(
     experiment: Experiment,
-    runs: tuple[Run, ...],
+    runs: list[Run],
     states: Mapping[str, RunState],
-    looks: Mapping[str, KeptLook],
+    known: Mapping[str, Measured],
 ) -> RepeatedPoint:
     rule = experiment.until_precise
     assert rule is not None
-    name = f"{experiment.name}/{runs[0].run_id}"
-    here = tuple(states[run.run_id] for run in runs)
-    seen = _seen(rule, experiment.main_metric, runs, here)
-    look = looks.get(name)
-    look = look if look is not None and look.seen == seen else None
-    started = [place for place, state in enumerate(here) if state.status != Status.NEW]
-    asked = max(rule.least, 1 + max(started, default=-1), look.asked if look else 0)
-    return RepeatedPoint(name, experiment, rule, runs, here, min(asked, len(runs)), seen, look)
+    mine = [states[run.run_id] for run in runs]
+    begun = [place for place, state in enumerate(mine, 1) if state.status != Status.NEW]
+    asked = min(max(rule.least, *begun, 0), len(runs))
+    look, metric = None, rule.metric or ""
+    if begun:
+        from scalesweep.analysis.sequential import look_at  # NumPy
 
-
-def _seen(
-    rule: UntilPrecise, main: str | None, runs: Iterable[Run], states: Iterable[RunState]
-) -> str:
-    known: list[Any] = [
-        [run.run_id, state.status, state.stamp]
-        for run, state in zip(runs, states, strict=True)
-        if state.status != Status.NEW
-    ]
-    stated = [rule.least, rule.most, rule.until, rule.metric, main]
-    return digest_of([stated, known])
+        done = {run.run_id: known[run.run_id] for run in runs if run.run_id in known}
+        main = [experiment.main_metric] if experiment.main_metric else []
+        preferred = (*main, "total_throughput", *experiment.benchmark.metrics)
+        metric = metric or metric_of(preferred, done)
+        values = list(values_of(metric, done).values())
+        look = look_at(values, asked, rule.least, rule.most, rule.until)
+        if not all(state.settled for state in mine[:asked]):
+            look = Look(WAITING, look.width, asked)
+        asked = min(asked + (look.state == MORE), len(runs))
+    finished = sum(state.status == Status.DONE for state in mine)
+    return RepeatedPoint(experiment, rule, tuple(runs[:asked]), look, metric, finished)
 
 
 def repeats_entry(points: Iterable[RepeatedPoint]) -> PlanRepeats | None:
     """The entry in the plan of an experiment whose points these are; None without any."""
-    entries: list[PlanRepeated] = []
-    metric = ""
-    for point in points:
-        look = point.look
-        entries.append(
-            {
-                "point": point.experiment.benchmark.scaled(point.runs[0].point),
-                "state": NOT_LOOKED_AT if look is None else look.state,
-                "width": None if look is None else look.width,
-                "done": sum(state.status == Status.DONE for state in point.states),
-                "planned": point.asked,
-                "expected": point.asked if look is None else look.expected,
-            }
-        )
-        metric = metric or (look.metric if look else point.rule.metric or "")
-        rule = point.rule
-    if not entries:
+    points = list(points)
+    if not points:
         return None
+    rule = points[0].rule
     return {
         "least": rule.least,
         "most": rule.most,
         "until": rule.until,
         "level": level_of(rule.least),
-        "metric": metric,
-        "points": entries,
+        "metric": next((point.metric for point in points if point.metric), ""),
+        "points": [_entry(point) for point in points],
+    }
+
+
+def _entry(point: RepeatedPoint) -> PlanRepeated:
+    look, planned = point.look, len(point.runs)
+    return {
+        "point": point.experiment.benchmark.scaled(point.runs[0].point),
+        "state": look.state if look else NOT_LOOKED_AT,
+        "width": look.width if look and math.isfinite(look.width) else None,
+        "done": point.done,
+        "planned": planned,
+        "expected": look.expected if look else planned,
     }

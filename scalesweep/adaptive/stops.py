@@ -1,233 +1,244 @@
-"""Series of which larger counts are left out: what was decided, and what waits for a decision.
+"""Series of which larger counts are left out by what smaller ones have measured.
 
 With ``stop: {when: "efficiency < 0.3"}`` an experiment's counts are measured one after the other,
-the smallest first. After each the series is looked at (``adaptive.stop_look``); once a count is
-clearly on that side of the limit, larger ones are left out: their points are excluded, with the
-evidence as the reason, unless they have results already. A decision is kept next to the runs and
-holds as long as the results that it rests on are there, unchanged, and the rule is the same.
-
-The Snakefile is parsed with this, so it imports nothing heavy.
+the smallest first. Once a count is clearly on that side of the limit, larger ones are left out:
+their points are excluded, with the evidence as the reason, unless they have results already.
+Clearly: the 95 % interval of the mean of its repeats, or of the ratio to the smallest count for
+efficiency and speedup, lies wholly there. With one repeat there is no interval and no decision.
 """
 
 import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
+from scalesweep.adaptive.measured import Measured, metric_of, values_of
+from scalesweep.analysis.metrics import EXTENSIVE, QUANTITIES, kind_of
+from scalesweep.analysis.repeat_rule import COVERAGE, level_of
 from scalesweep.config.campaign import Campaign
 from scalesweep.config.experiment import Experiment
 from scalesweep.config.repeats import Run
-from scalesweep.config.stop_rule import StopRule
-from scalesweep.core.files import (
-    canonical_json,
-    digest_of,
-)
+from scalesweep.config.stop_rule import SPEEDUP
+from scalesweep.core.files import canonical_json
+from scalesweep.core.formatting import counted, number
 from scalesweep.core.status import Status
 from scalesweep.state.run_state import RunState
-from scalesweep.state.sealed_json import read_sealed, write_sealed
-from scalesweep.state.stock import take_stock
 
-STOPS = ".stops.json"  # in the folder of a site's runs
-_FORMAT = 1
+if TYPE_CHECKING:
+    from scalesweep.analysis.stats import Interval
 
-
-class KeptStop(NamedTuple):
-    """What the last look at a series said.
-
-    ``seen``: digest of the rule and of the runs that it was made of; ``rule``, as it is written;
-    ``beyond``: the count beyond which none is measured, None for no decision; ``reason``: in words;
-    ``evidence``: the runs that it rests on, with the stamps of their files.
-    """
-
-    seen: str
-    rule: str
-    beyond: int | None
-    reason: str
-    evidence: list[list[str]]
-
-
-class Scale(NamedTuple):
-    """A count of a series: its runs by repeat, and their states."""
-
-    ranks: int
-    runs: tuple[Run, ...]
-    states: tuple[RunState, ...]
+Known = Mapping[str, Measured]
+Values = Mapping[str, float]  # of a metric, by run
 
 
 @dataclass(frozen=True)
 class StopSeries:
-    """A series of an experiment with ``stop``, its counts from the smallest.
+    """A series of an experiment with ``stop``: its runs by count, from the smallest.
 
-    ``name``: what is decided is kept under; ``seen``: digest of all that there is to look at;
-    ``kept``: what the last look said, ``stopped`` the decision that holds.
+    ``last``: the count beyond which none is measured, infinite without a decision; ``reason``: in
+    words.
     """
 
-    name: str
     experiment: Experiment
-    rule: StopRule
-    scales: tuple[Scale, ...]
-    seen: str
-    kept: KeptStop | None
-    stopped: KeptStop | None
+    counts: Mapping[int, Sequence[Run]]
+    last: float
+    reason: str
 
     @property
-    def due(self) -> bool:
-        """Whether there is something of it that was not looked at, and nothing is decided."""
-        looked = self.kept is not None and self.kept.seen == self.seen
-        return (
-            not looked
-            and self.stopped is None
-            and any(state.status == Status.DONE for scale in self.scales for state in scale.states)
-        )
-
-    @property
-    def last(self) -> float:
-        """The count beyond which none is measured; infinite without a decision."""
-        beyond = self.stopped.beyond if self.stopped else None
-        return math.inf if beyond is None else beyond
-
-    @property
-    def reason(self) -> str:
-        """Why larger counts are left out; empty without a decision."""
-        return self.stopped.reason if self.stopped else ""
-
-    @property
-    def beyond(self) -> list[Scale]:
-        """The counts that are left out."""
-        return [scale for scale in self.scales if scale.ranks > self.last]
+    def key(self) -> str:
+        """What tells it from other series of the experiment."""
+        first = next(iter(self.counts.values()))[0]
+        return _key(first.point, _telling(self.experiment))
 
 
-def plan_stops(
-    campaign: Campaign, remember: bool = True
-) -> tuple[Campaign, tuple[StopSeries, ...]]:
-    """The campaign without the larger counts of series that were stopped, and the series.
-
-    ``remember`` as in ``run_state.scan``.
-    """
-    ruled = [experiment for experiment in campaign.experiments if experiment.stop]
-    if not ruled:
-        return campaign, ()
-    runs = {run.run_id: (experiment, run) for experiment in ruled for run in experiment.runs}
-    states = take_stock(campaign, runs, remember=remember)
-    kept = _read(campaign.runs_folder / STOPS)
-    series = [series for experiment in ruled for series in _series_of(experiment, states, kept)]
-    stay = {run_id for run_id, state in states.items() if state.settled}
-    left_out: dict[str, dict[int, str]] = {}  # by experiment: ids of point objects -> reason
-    for stopping in series:
-        for scale in stopping.beyond:
-            points = left_out.setdefault(stopping.experiment.name, {})
-            points |= {id(run.point): stopping.reason for run in scale.runs}
-    gone = {
-        experiment.name: [(point, reasons[id(point)]) for point in _gone(experiment, reasons, stay)]
-        for experiment in ruled
-        if (reasons := left_out.get(experiment.name))
-    }
-    return _without(campaign, left_out, gone, stay), tuple(series)
-
-
-def held_runs(series: Iterable[StopSeries], campaign: Campaign) -> frozenset[str]:
-    """The runs of a campaign that wait until smaller counts of their series have been measured, or
-    have failed."""
-    planned = campaign.unique_runs().keys()
-    held: set[str] = set()
-    for stopping in series:
-        waiting = False
-        for scale in stopping.scales:
-            open_runs = {
-                run.run_id
-                for run, state in zip(scale.runs, scale.states, strict=True)
-                if run.run_id in planned and not state.settled and state.status != Status.FAILED
-            }
-            if waiting:
-                held |= open_runs
-            # What there is of a smaller count was not looked at: a look comes first.
-            unseen = stopping.due and any(state.status == Status.DONE for state in scale.states)
-            waiting = waiting or bool(open_runs) or unseen
-    return _held(campaign, held)
-
-
-def stopped_at(campaign: Campaign) -> Mapping[str, Callable[[Mapping[str, Any]], str]]:
-    """By experiment why its ``stop`` leaves a point out, planned or not; empty where it does not.
-
-    Nothing is remembered.
-    """
-    reasons: dict[str, Callable[[Mapping[str, Any]], str]] = {}
-    _, series = plan_stops(campaign, remember=False)
-    for experiment in campaign.experiments:
-        mine = [series for series in series if series.experiment is experiment and series.stopped]
-        names = _telling(experiment) if mine else []
-        by_key = {_key(series.scales[0].runs[0].point, names): series for series in mine}
-        reasons[experiment.name] = partial(_why, by_key, names)
-    return reasons
-
-
-def _why(by_key: Mapping[str, StopSeries], names: Sequence[str], point: Mapping[str, Any]) -> str:
-    series = by_key.get(_key(point, names))
-    if series is None or series.experiment.benchmark.scale_of(point) <= series.last:
-        return ""
-    return series.reason
-
-
-def _key(point: Mapping[str, Any], names: Sequence[str]) -> str:
-    return canonical_json([point[name] for name in names])
-
-
-def keep_stops(campaign: Campaign, looks: Mapping[str, KeptStop]) -> None:
-    """Keep what was decided of series, by their names, next to what is known of others.
-
-    Raises OSError.
-    """
-    path = campaign.runs_folder / STOPS
-    path.parent.mkdir(parents=True, exist_ok=True)
-    write_sealed(path, _FORMAT, {"series": {**_read(path), **looks}})
-
-
-def _read(path: Path) -> dict[str, KeptStop]:
-    """Decisions by series; none where the file is not there, not whole or of another format."""
-    try:
-        series = read_sealed(path, _FORMAT).get("series", {})
-        return {name: KeptStop._make(series) for name, series in series.items()}
-    except (OSError, ValueError, AttributeError, TypeError, KeyError):
-        return {}
-
-
-def _series_of(
-    experiment: Experiment, states: Mapping[str, RunState], kept: Mapping[str, KeptStop]
-) -> Iterable[StopSeries]:
+def stop_series(experiment: Experiment, known: Known) -> list[StopSeries]:
     """The series of an experiment: points that differ in the count, and what follows it, alone."""
-    benchmark, rule = experiment.benchmark, experiment.stop
-    assert rule is not None
     names = _telling(experiment)
     by_key: dict[str, dict[int, list[Run]]] = {}
     for run in experiment.runs:
         counts = by_key.setdefault(_key(run.point, names), {})
-        counts.setdefault(benchmark.scale_of(run.point), []).append(run)
-    for counts in by_key.values():
-        scales = tuple(
-            Scale(count, tuple(runs), tuple(states[run.run_id] for run in runs))
-            for count, runs in sorted(counts.items())
+        counts.setdefault(experiment.benchmark.scale_of(run.point), []).append(run)
+    ordered = [dict(sorted(counts.items())) for counts in by_key.values()]
+    return [StopSeries(experiment, runs, *_decide(experiment, runs, known)) for runs in ordered]
+
+
+def _decide(
+    experiment: Experiment, counts: Mapping[int, Sequence[Run]], known: Known
+) -> tuple[float, str]:
+    """The count beyond which none is measured, and why."""
+    rule = experiment.stop
+    assert rule is not None
+    mine = {run.run_id: known[run.run_id] for runs in counts.values() for run in runs
+            if run.run_id in known}  # fmt: skip
+    metric = _ratio_metric(experiment, mine) if rule.of_ratio else rule.metric
+    values = {
+        count: values_of(metric, {r.run_id: mine[r.run_id] for r in runs if r.run_id in mine})
+        for count, runs in counts.items()
+    }
+    level = level_of(experiment.until_precise.least) if experiment.until_precise else COVERAGE
+    base = next((count for count, of in values.items() if of), 0)
+    # The largest count too: beyond it others may be advised.
+    for count, of in values.items():
+        if not of or (rule.of_ratio and count == base):
+            continue
+        value, interval = (
+            _ratio(experiment, metric, mine, (base, values[base]), (count, of), level)
+            if rule.of_ratio
+            else _mean(of, level)
         )
-        name = f"{experiment.name}/{scales[0].runs[0].run_id}"
-        here = {
-            run.run_id: s for scale in scales for run, s in zip(scale[1], scale[2], strict=True)
-        }
-        known: list[Any] = [
-            [i, s.status, s.stamp] for i, s in here.items() if s.status != Status.NEW
-        ]
-        seen = digest_of([rule.text, experiment.main_metric, known])
-        look = kept.get(name)
-        holds = (
-            look is not None
-            and look.beyond is not None
-            and look.rule == rule.text
-            and all(
-                run_id in here and (here[run_id].status, here[run_id].stamp) == (Status.DONE, stamp)
-                for run_id, stamp in look.evidence
+        if interval.high < rule.limit if rule.below else interval.low > rule.limit:
+            low, high = number(interval.low), number(interval.high)
+            return count, (
+                f"{rule.text} at {experiment.benchmark.scale} {count:,}: {rule.metric} "
+                f"{number(value)} (95 %: {low} to {high}, {counted(len(of), 'repeat')})"
             )
-        )
-        yield StopSeries(name, experiment, rule, scales, seen, look, look if holds else None)
+    return math.inf, ""
+
+
+def _mean(values: Values, level: float) -> "tuple[float, Interval]":
+    from scalesweep.analysis.stats import mean_interval  # NumPy
+
+    return sum(values.values()) / len(values), mean_interval(list(values.values()), level)
+
+
+def _ratio_metric(experiment: Experiment, known: Known) -> str:
+    """The metric of efficiency and speedup: the first that there is of those that the experiment is
+    about; empty if that has no efficiency, as a bandwidth or a latency has none."""
+    main = [experiment.main_metric] if experiment.main_metric else []
+    metric = metric_of((*main, "total_throughput", *experiment.benchmark.metrics), known)
+    said = next((run.meanings[metric] for run in known.values() if metric in run.meanings), None)
+    if metric in QUANTITIES or said is None:
+        return metric
+    kinds, scaling = experiment.benchmark.kinds, experiment.scaling
+    kind = kind_of(metric, said["unit"], said["better"], kinds, scaling, main=True)
+    return metric if kind == EXTENSIVE else ""
+
+
+def _ratio(
+    experiment: Experiment,
+    metric: str,
+    known: Known,
+    base: tuple[int, Values],
+    other: tuple[int, Values],
+    level: float,
+) -> "tuple[float, Interval]":
+    """Efficiency or speedup of a count against the smallest, and its interval.
+
+    A rate of all ranks grows by the speedup, which is the efficiency times the counts' ratio; a
+    rate of one rank, and in weak scaling a time, changes by the efficiency; in strong scaling a
+    time falls by the speedup.
+    """
+    from scalesweep.analysis.stats import Interval, ratio_interval  # NumPy
+
+    assert experiment.stop is not None
+    stated = next((run.meanings[metric] for run in known.values() if metric in run.meanings), {})
+    quantity = QUANTITIES.get(metric)
+    better = quantity.better if quantity else stated.get("better", "higher")
+    scope = quantity.scope if quantity else stated.get("scope", "total")
+    counts = other[0] / base[0]
+    speeds_up = scope == "total" if better == "higher" else experiment.scaling == "strong"
+    scale = 1.0
+    if speeds_up and experiment.stop.metric != SPEEDUP:
+        scale = 1 / counts
+    elif not speeds_up and experiment.stop.metric == SPEEDUP:
+        scale = counts
+    sides = [list(other[1].values()), list(base[1].values())]
+    top, bottom = sides if better == "higher" else reversed(sides)
+    value = scale * (sum(top) / len(top)) / (sum(bottom) / len(bottom))
+    if min(*top, *bottom) <= 0:
+        return value, Interval(math.nan, math.nan, "none")
+    return value, ratio_interval(top, bottom, scale, level)
+
+
+def without_stopped(
+    campaign: Campaign, series: Iterable[StopSeries], states: Mapping[str, RunState]
+) -> Campaign:
+    """The campaign without the counts that are left out, but for runs that have a result; points
+    that are gone are listed as excluded."""
+    left_out: dict[str, dict[int, str]] = {}  # by experiment: ids of point objects -> reason
+    for each in series:
+        for count, runs in each.counts.items():
+            if count > each.last:
+                points = left_out.setdefault(each.experiment.name, {})
+                points |= {id(run.point): each.reason for run in runs}
+    stay = {run_id for run_id, state in states.items() if state.settled}
+    return replace(
+        campaign,
+        experiments=tuple(
+            _without(e, left_out[e.name], stay) if e.name in left_out else e
+            for e in campaign.experiments
+        ),
+    )
+
+
+def _without(experiment: Experiment, reasons: Mapping[int, str], stay: Set[str]) -> Experiment:
+    runs = tuple(r for r in experiment.runs if id(r.point) not in reasons or r.run_id in stay)
+    there = {id(run.point) for run in runs}
+    gone = [point for point in experiment.points if id(point) not in there]
+    dropped = {run.run_id for run in experiment.runs} - {run.run_id for run in runs}
+    return replace(
+        experiment,
+        runs=runs,
+        points=tuple(point for point in experiment.points if id(point) in there),
+        profiles=tuple(run for run in experiment.profiles if id(run.point) in there),
+        left_out=experiment.left_out | dropped,
+        excluded=(*experiment.excluded, *((point, reasons[id(point)]) for point in gone)),
+    )
+
+
+def held_runs(
+    series: Iterable[StopSeries], campaign: Campaign, states: Mapping[str, RunState]
+) -> frozenset[str]:
+    """The runs of a campaign that wait until smaller counts of their series have been measured, or
+    have failed."""
+    planned = campaign.unique_runs().keys()
+    held: set[str] = set()
+    for each in series:
+        waiting = False
+        for runs in each.counts.values():
+            mine = {run.run_id: states[run.run_id] for run in runs if run.run_id in planned}
+            left = {i for i, s in mine.items() if not s.settled and s.status != Status.FAILED}
+            held |= left if waiting else set()
+            waiting = waiting or bool(left)
+    return _with_companions(campaign, held) if held else frozenset()
+
+
+def _with_companions(campaign: Campaign, held: Collection[str]) -> frozenset[str]:
+    """These runs, but for those that another experiment asks for; profiles of their points; and
+    what the control point is measured between them."""
+    stopping = [experiment for experiment in campaign.experiments if experiment.stop]
+    others = [experiment for experiment in campaign.experiments if not experiment.stop]
+    ids = set(held) - {run.run_id for experiment in others for run in experiment.runs}
+    points = {id(r.point) for e in campaign.experiments for r in e.runs if r.run_id in ids}
+    ids |= {r.run_id for e in stopping for r in e.profiles if id(r.point) in points}
+    positions = campaign.positions()
+    first = min((positions[i] for i in ids if i in positions), default=math.inf)
+    controls = (run.run_id for e in others if e.control for run in e.runs)
+    return frozenset(ids | {run_id for run_id in controls if positions[run_id] > first})
+
+
+def reasons_of(
+    campaign: Campaign, series: Iterable[StopSeries]
+) -> Mapping[str, Callable[[Mapping[str, Any]], str]]:
+    """By experiment why its ``stop`` leaves a point out, planned or not; empty if it does not."""
+    of: dict[str, dict[str, StopSeries]] = {each.name: {} for each in campaign.experiments}
+    for each in series:
+        of[each.experiment.name][each.key] = each
+    return {name: partial(_why, by_key) for name, by_key in of.items()}
+
+
+def _why(by_key: Mapping[str, StopSeries], point: Mapping[str, Any]) -> str:
+    for each in by_key.values():
+        experiment = each.experiment
+        beyond = experiment.benchmark.scale_of(point) > each.last
+        if beyond and each.key == _key(point, _telling(experiment)):
+            return each.reason
+    return ""
+
+
+def _key(point: Mapping[str, Any], names: Sequence[str]) -> str:
+    return canonical_json([point[name] for name in names])
 
 
 def _telling(experiment: Experiment) -> list[str]:
@@ -249,79 +260,3 @@ def _varies(experiment: Experiment, name: str) -> bool:
         count = experiment.benchmark.scale_of(point)
         values.setdefault(count, set()).add(canonical_json(point[name]))
     return any(len(different) > 1 for different in values.values())
-
-
-def _gone(
-    experiment: Experiment, reasons: Mapping[int, str], stay: Set[str]
-) -> list[Mapping[str, Any]]:
-    """The points of an experiment that are left out and have no run that stays."""
-    there = {id(run.point) for run in experiment.runs if run.run_id in stay}
-    return [p for p in experiment.points if id(p) in reasons and id(p) not in there]
-
-
-def _without(
-    campaign: Campaign,
-    left_out: Mapping[str, Mapping[int, str]],
-    gone: Mapping[str, Sequence[tuple[Mapping[str, Any], str]]],
-    stay: Set[str],
-) -> Campaign:
-    """The campaign without what is left out, but for the runs that ``stay``; the points that are
-    ``gone`` are listed as excluded."""
-    experiments = []
-    for experiment in campaign.experiments:
-        if reasons := left_out.get(experiment.name):
-            runs = tuple(
-                run for run in experiment.runs if id(run.point) not in reasons or run.run_id in stay
-            )
-            there = {id(run.point) for run in runs}
-            dropped = {run.run_id for run in experiment.runs} - {run.run_id for run in runs}
-            experiments.append(
-                replace(
-                    experiment,
-                    runs=runs,
-                    points=tuple(point for point in experiment.points if id(point) in there),
-                    profiles=tuple(run for run in experiment.profiles if id(run.point) in there),
-                    left_out=experiment.left_out | dropped,
-                    excluded=(*experiment.excluded, *gone[experiment.name]),
-                )
-            )
-        else:
-            experiments.append(experiment)
-    return replace(campaign, experiments=tuple(experiments))
-
-
-def _held(campaign: Campaign, held: Collection[str]) -> frozenset[str]:
-    """These runs, but for those that another experiment asks for; profiles of their points; and
-    what the control point is measured between them."""
-    if not held:
-        return frozenset()
-    asked = {
-        run.run_id
-        for experiment in campaign.experiments
-        if not experiment.stop
-        for run in experiment.runs
-    }
-    held_ids = set(held) - asked
-    points = {
-        id(run.point)
-        for experiment in campaign.experiments
-        for run in experiment.runs
-        if run.run_id in held_ids
-    }
-    held_ids |= {
-        run.run_id
-        for experiment in campaign.experiments
-        if experiment.stop
-        for run in experiment.profiles
-        if id(run.point) in points
-    }
-    positions = campaign.positions()
-    first = min((positions[run_id] for run_id in held_ids if run_id in positions), default=0)
-    held_ids |= {
-        run.run_id
-        for experiment in campaign.experiments
-        if experiment.control
-        for run in experiment.runs
-        if first and positions[run.run_id] > first
-    }
-    return frozenset(held_ids)

@@ -5,7 +5,6 @@ import logging
 from collections.abc import Iterable
 from typing import Any
 
-from scalesweep.adaptive.policy import look
 from scalesweep.config.campaign import Campaign
 from scalesweep.core.errors import UserError
 from scalesweep.core.formatting import counted
@@ -16,8 +15,7 @@ from scalesweep.jobs.submission import Submission
 from scalesweep.planning.plan import build_plan, kept_profiles, write_plan
 from scalesweep.planning.plan_text import plan_text
 from scalesweep.slurm.job_watch import why_pending
-from scalesweep.slurm.sacct import JobState
-from scalesweep.smk.campaign_args import add_campaign, campaign_of
+from scalesweep.smk.campaign_args import add_campaign, plan_of
 from scalesweep.state.noted_state import note_state
 from scalesweep.state.stock import take_stock, tell_stale
 
@@ -43,7 +41,7 @@ def run(args: argparse.Namespace) -> None:
     With --write everything that follows rests on the plan: a record that cannot be trusted is set
     aside.
     """
-    chosen = look(campaign_of(args))
+    chosen = plan_of(args)
     campaign = chosen.campaign
     runs = campaign.unique_runs()
     states = take_stock(campaign, runs, quarantine=args.write)
@@ -73,7 +71,7 @@ def _word_of_slurm(submission: Submission, run_ids: Iterable[str]) -> str:
     said = "Slurm would accept these jobs (sbatch --test-only)"
     if live := list(submission.live.values()):
         said += f"; {counted(len(live), 'job')} of an earlier snakemake in the queue"
-    why = why_pending(job.reason for job in live if job.state == JobState.PENDING)
+    why = why_pending(live)
     return f"{said}\n{why}" if why else said
 
 

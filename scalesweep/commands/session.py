@@ -7,7 +7,7 @@ from scalesweep.core.files import write_atomic
 from scalesweep.history.page import PAGE, write_history
 from scalesweep.history.session import sessions_of
 from scalesweep.history.store import append
-from scalesweep.smk.campaign_args import add_campaign, campaign_of
+from scalesweep.smk.campaign_args import add_campaign, plan_of
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -19,7 +19,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> None:
     """Read plan, summary and records; append what the history does not have yet, and write its
     page again."""
-    campaign = campaign_of(args)
+    campaign = plan_of(args).campaign
     assert campaign.history is not None
     written = append(campaign.history.folder, sessions_of(campaign))
     if written:

@@ -33,10 +33,9 @@ def add_campaign(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--profiler", help="kind of profile instead of the campaign's own")
 
 
-def campaign_of(args: argparse.Namespace) -> Campaign:
-    """The campaign that the arguments name, with the repeats planned so far. Raises UserError."""
-    options = {**vars(args), "profile": args.profiler}
-    return plan_runs(_load(args.campaign, options)).campaign
+def plan_of(args: argparse.Namespace) -> RunPlan:
+    """What is planned so far of the campaign that the arguments name. Raises UserError."""
+    return plan_runs(_load(args.campaign, {**vars(args), "profile": args.profiler}))
 
 
 def open_campaign(args: argparse.Namespace, write: bool = True, tell: bool = False) -> Campaign:

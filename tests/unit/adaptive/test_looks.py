@@ -1,16 +1,15 @@
 """Which repeats are planned, from the runs on disk and what looks at them have seen."""
 
-import json
+import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from scalesweep.adaptive.policy import look, plan_runs
-from scalesweep.adaptive.repeats import LOOKS
-from scalesweep.config.campaign import Campaign
+from scalesweep.adaptive.measured import VALUES
+from scalesweep.adaptive.policy import plan_runs
+from scalesweep.config.campaign import Campaign, with_repeats
 from scalesweep.config.repeats import Run
 from scalesweep.core.plan_format import PlanRepeats
 from scalesweep.planning.plan import build_plan
@@ -40,24 +39,24 @@ def finish(campaign: Campaign, runs: list[Run], values: list[float]) -> None:
 
 def runs_of(campaign: Campaign, size: int) -> list[Run]:
     """Every repeat that a point may have."""
-    points = plan_runs(campaign).points
-    return list(next(p.runs for p in points if p.runs[0].point["size"] == size))
+    wide = with_repeats(campaign, {"e": [7, 7]}).experiments[0]
+    return [run for run in wide.runs if run.point["size"] == size]
 
 
 def planned(campaign: Campaign) -> dict[int, int]:
     counts: dict[int, int] = {}
-    for run in look(campaign).campaign.experiments[0].runs:
+    for run in plan_runs(campaign).campaign.experiments[0].runs:
         counts[run.point["size"]] = counts.get(run.point["size"], 0) + 1
     return counts
 
 
 def states(campaign: Campaign) -> dict[int, str]:
-    points = look(campaign).points
+    points = plan_runs(campaign).points
     return {p.runs[0].point["size"]: p.look.state for p in points if p.look}
 
 
 def entry_of(campaign: Campaign) -> tuple[PlanRepeats, str]:
-    repeats = look(campaign)
+    repeats = plan_runs(campaign)
     known = take_stock(repeats.campaign, repeats.campaign.unique_runs())
     plan = build_plan(repeats.campaign, known)
     repeats.enter(plan)
@@ -81,32 +80,25 @@ def test_only_what_is_wide_gets_another_repeat_until_the_maximum(campaign: Campa
         finish(campaign, noisy[count : count + 1], [1.1])
     assert planned(campaign) == {1: 3, 2: 5} and states(campaign)[2] == "wide"
     assert "1 point stayed wide: size=2 ±" in entry_of(campaign)[1]
-    assert not look(campaign).due
 
 
 def test_finished_repeats_are_used_however_many_are_needed(campaign: Campaign) -> None:
-    noisy = runs_of(campaign, 2)
-    assert len(noisy) == 5
-    wider = replace(
-        campaign.experiments[0],
-        until_precise=campaign.experiments[0].until_precise.model_copy(update={"most": 7}),  # type: ignore[union-attr]
-    )
-    more = runs_of(replace(campaign, experiments=(wider,)), 2)
-    assert [run.run_id for run in more[:5]] == [run.run_id for run in noisy]
-    finish(campaign, more, [1.0, 1.01, 0.99, 1.0, 1.01, 0.99, 1.0])
+    finish(campaign, runs_of(campaign, 2), [1.0, 1.01, 0.99, 1.0, 1.01, 0.99, 1.0])
     assert planned(campaign) == {1: 3, 2: 7} and states(campaign)[2] == "precise"
 
 
-def test_what_is_lost_is_planned_again_and_looks_are_made_again(campaign: Campaign) -> None:
+def test_what_is_lost_is_planned_again(campaign: Campaign) -> None:
     noisy = runs_of(campaign, 2)
     finish(campaign, noisy[:4], [1.0, 1.3, 0.8, 1.1])
     assert planned(campaign)[2] == 5
-    kept = campaign.runs_folder / LOOKS
-    kept.write_text("{}")  # not sealed
-    assert plan_runs(campaign).due and planned(campaign)[2] == 5
+    (campaign.runs_folder / VALUES).write_text("{}")  # a cache
+    assert planned(campaign)[2] == 5
     (campaign.runs_folder / noisy[1].run_id / "record.json").unlink()
-    assert plan_runs(campaign).due
     assert planned(campaign)[2] == 4 and states(campaign)[2] == "waiting"
+    for run in noisy[:4]:  # other values under the same names
+        shutil.rmtree(campaign.runs_folder / run.run_id)
+    finish(campaign, noisy[:4], [1.0, 1.01, 0.99, 1.0])
+    assert states(campaign)[2] == "precise"
 
 
 def test_another_rule_or_metric_looks_again(campaign: Campaign, campaign_of: Load) -> None:
@@ -126,7 +118,7 @@ def test_the_control_point_follows(campaign_of: Load, tmp_path: Path) -> None:
     campaign = replace(campaign_of(body, head), results=tmp_path)
 
     def controls() -> int:
-        return len(look(campaign).campaign.experiments[-1].runs)
+        return len(plan_runs(campaign).campaign.experiments[-1].runs)
 
     before = controls()
     finish(campaign, runs_of(campaign, 2)[:3], [1.0, 1.3, 0.8])
@@ -135,13 +127,4 @@ def test_the_control_point_follows(campaign_of: Load, tmp_path: Path) -> None:
 
 def test_a_fixed_number_has_no_looks(campaign_of: Load, tmp_path: Path) -> None:
     campaign = replace(campaign_of("repeats: 3"), results=tmp_path)
-    assert plan_runs(campaign).campaign is campaign and not look(campaign).points
-
-
-def test_kept_looks_of_other_experiments_stay(campaign: Campaign) -> None:
-    finish(campaign, runs_of(campaign, 1)[:3], [1.0, 1.01, 0.99])
-    look(campaign)
-    renamed: Any = replace(campaign.experiments[0], name="other")
-    look(replace(campaign, experiments=(renamed,)))
-    names = json.loads((campaign.runs_folder / LOOKS).read_text())["points"]
-    assert {name.partition("/")[0] for name in names} == {"e", "other"}
+    assert plan_runs(campaign).campaign is campaign and not plan_runs(campaign).points

@@ -8,7 +8,8 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from scalesweep.adaptive.repeats import plan_points, repeats_entry
+from scalesweep.adaptive.policy import plan_runs
+from scalesweep.adaptive.repeats import repeats_entry
 from scalesweep.aspects.comparisons.settings import benchmark_settings
 from scalesweep.config.campaign import Campaign, load_campaign
 from scalesweep.core.errors import UserError
@@ -145,11 +146,10 @@ def test_benchmarks_are_compared_in_metrics_of_one_meaning(both: Callable[..., C
 def test_each_point_is_repeated_until_it_is_precise(both: Callable[..., Campaign]) -> None:
     """By a rule of each part; the report's finding and intervals are of all of them."""
     campaign = both("repeats: 2", "repeats: {min: 3, max: 6, until: 5 %}")
-    campaign, points = plan_points(campaign, remember=False)
-    assert [point.name.split("/")[0] for point in points] == ["both.toy"] * 2 + [
-        "both.toy_fast"
-    ] * 2
-    assert {point.asked for point in points} == {3}
+    planned = plan_runs(campaign, remember=False)
+    campaign, points = planned.campaign, planned.points
+    assert [p.experiment.name for p in points] == ["both.toy"] * 2 + ["both.toy_fast"] * 2
+    assert {len(point.runs) for point in points} == {3}
     plan = finished(campaign)
     for entry in plan["experiments"]:
         of = [point for point in points if point.experiment.name == entry["name"]]
