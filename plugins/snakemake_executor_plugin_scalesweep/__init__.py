@@ -40,8 +40,6 @@ explain_config_files()
 # How long Slurm may be away before a submission is given up, and how long the queue is left alone
 # at most.
 PATIENCE_S, LONGEST_S = 600.0, 30.0
-# How often a queue that took no more jobs is tried, where none has ended.
-FULL_S = 60.0
 _TICK_S = 0.2
 _NO_REASON = "no reason given"  # sbatch was killed
 
@@ -65,7 +63,7 @@ class Executor(SlurmExecutor):  # type: ignore[misc]  # untyped
         self._complaints: dict[Any, str] = {}
         # Jobs in the queue, by id: Snakemake has no list of them while they are looked at.
         self._live: dict[int, SubmittedJobInfo] = {}
-        self._told_full = False
+        self._told = ""
         self._quiet_since = time.monotonic()
 
     def run_job(self, job: Any) -> None:
@@ -88,52 +86,34 @@ class Executor(SlurmExecutor):  # type: ignore[misc]  # untyped
     def _submit(self, job: Any) -> str:
         """Submit a job until Slurm takes it; why it does not, or nothing."""
         last, pause_s = time.monotonic() + PATIENCE_S, 1.0
-        while not self._ending.is_set():
+        while True:
             super().run_job(job)
             complaint = self._complaints.pop(job, None)
             if complaint is None:
-                break
-            why = sbatch_said(complaint)
+                return ""
             # Ctrl-C ends sbatch too, maybe before this thread learns of it.
+            why = sbatch_said(complaint)
             if self._ending.is_set() or (why == _NO_REASON and self._ending.wait(_TICK_S)):
                 self._take_up(job)
-                break
-            if limit := self.hooks.full(complaint, len(self._live)):
-                if not (self._live or self.hooks.any_queued() or time.monotonic() < last):
-                    return f"{why} ({limit})"
-                self._await_room(limit)
-            elif not self.hooks.is_away(why) or time.monotonic() >= last:
+                return ""
+            if not self.hooks.passes(complaint, len(self._live)) or time.monotonic() >= last:
                 return why
-            else:
-                self.logger.warning(f"sbatch: {why}; submitting again")
-                self._ending.wait(pause_s)
-                pause_s = min(2 * pause_s, 15.0)
-                if self._take_up(job):
-                    break
-        return ""
-
-    def _await_room(self, limit: str) -> None:
-        """Wait until a job of this call has ended, or for a while; says so the first time."""
-        if not self._told_full:
-            self._told_full = True
-            self.logger.warning(
-                f"Slurm takes no more jobs at the moment ({limit}): the others wait here"
-            )
-        queued, last = len(self._live), time.monotonic() + FULL_S
-        while len(self._live) >= queued and time.monotonic() < last:
-            if self._ending.wait(_TICK_S):
-                return
+            if why != self._told:
+                self._told = why
+                self.logger.warning(f"sbatch: {why}; submitting again until Slurm takes it")
+            self._ending.wait(pause_s)
+            pause_s = min(2 * pause_s, LONGEST_S)
+            if self._take_up(job) or self._ending.is_set():
+                return ""
+            if self._live:  # their ends make room
+                last = time.monotonic() + PATIENCE_S
 
     def _take_up(self, job: Any) -> bool:
-        """Register a job that sbatch has left in the queue without saying so; whether it has.
-
-        Slurm's answer is waited for, unless jobs are called off.
-        """
-        ending = self._ending.is_set()
+        """Register a job that sbatch has left in the queue without saying so; whether it has."""
         try:
-            job_id = self.hooks.queued(job.name, job.wildcards_dict, not ending)
+            job_id = self.hooks.queued(job.name, job.wildcards_dict, not self._ending.is_set())
         except Exception:
-            if not ending:
+            if not self._ending.is_set():
                 raise
             return False
         if job_id is not None:

@@ -52,4 +52,9 @@ def why_failed(work: Path, lines: Iterable[str]) -> str | None:
     finally:
         with contextlib.suppress(OSError):
             probe.unlink()
+    return words_of(lines)
+
+
+def words_of(lines: Iterable[str]) -> str | None:
+    """The first line that says of a disk that it is full; None if none does."""
     return next((line for line in lines if any(word in line for word in _WORDS)), None)

@@ -1,8 +1,7 @@
 """Submitting runs: their requests, what is still in the queue, checks before, retries after."""
 
 import logging
-import time
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -11,6 +10,7 @@ from scalesweep.compute.job_spec import ORDER, Asked, read_order
 from scalesweep.config.campaign import Campaign
 from scalesweep.config.experiment import Experiment
 from scalesweep.config.repeats import Run
+from scalesweep.config.site import Site
 from scalesweep.core import disk_full
 from scalesweep.core.causes import Cause
 from scalesweep.core.errors import UserError
@@ -26,18 +26,15 @@ from scalesweep.jobs.job_requests import (
     request_for,
     tried_again,
 )
-from scalesweep.jobs.request_check import refused_shapes
 from scalesweep.jobs.run_spec import data_folder
 from scalesweep.jobs.runtime_estimates import Estimates
 from scalesweep.slurm import commands, sacct
 from scalesweep.slurm.failure import leave_refusal, settle
 from scalesweep.slurm.job_identity import job_name, logs_of, run_of, stages_into
-from scalesweep.slurm.job_shape import Shape, of_slurm
+from scalesweep.slurm.job_shape import Shape, of_slurm, staging_shape
 from scalesweep.slurm.sacct import JobState
 from scalesweep.state.run_state import RunState
 from scalesweep.state.set_aside import set_aside
-
-BOOKS_S = 10.0  # how long Slurm's accounting may take to have all of a job that has ended
 
 _log = logging.getLogger(__name__)
 
@@ -62,8 +59,6 @@ class Submission:
     given_up: dict[str, tuple[str, str]] = field(default_factory=dict)
     # Runs whose jobs were cancelled when this Snakemake was interrupted: none of them has failed.
     called_off: set[str] = field(default_factory=set)
-    # Runs whose jobs stay in the queue for the next Snakemake.
-    stay: set[str] = field(default_factory=set)
     # How many jobs of this Snakemake are in the queue, in words.
     in_queue: str = ""
     # Runs whose request Slurm does not take, and its words.
@@ -101,13 +96,17 @@ class Submission:
             known = (read_failure(self._folder(run_id)) or {}).get("job_id") or 0
             if run_id not in self.live and job_id > max(known, unseen.get(run_id, 0)):
                 unseen[run_id] = job_id
-        jobs = _ended(sorted(unseen.values()))
+        try:
+            jobs = sacct.query(sorted(unseen.values()))
+        except UserError:
+            return False
         for run_id, job_id in unseen.items():
             # A completed job has left a record; that it is gone is another story.
-            over = jobs.get(job_id)
-            if over and over.state not in (JobState.COMPLETED, JobState.CANCELLED):
+            job = jobs.get(job_id)
+            told = (JobState.COMPLETED, JobState.CANCELLED)
+            if job and sacct.finished(job) and job.state not in told:
                 with disk_full.may_be():  # then a later call settles it
-                    self._settle(run_id, over)
+                    self._settle(run_id, job)
         return bool(jobs)
 
     def _settle(self, run_id: str, job: sacct.Job) -> str | None:
@@ -162,7 +161,6 @@ class Submission:
         refuses all.
         """
         site = self.campaign.site
-        where = f"{site.file}: slurm"
         commands.check_commands()
         if self.blind:
             raise UserError(self.blind)
@@ -173,7 +171,7 @@ class Submission:
             data_folder(self.campaign, experiment.benchmark, run.point)
             for experiment, run in map(self.runs.__getitem__, shapes)
         )
-        refused = refused_shapes(site, where, list(shapes.values()), staging, patience_s)
+        refused = refused_shapes(site, set(shapes.values()), staging, patience_s)
         for shape, why in refused.items():
             runs = [run_id for run_id, own in shapes.items() if own == shape]
             self.refused.update(dict.fromkeys(runs, why))
@@ -236,11 +234,6 @@ class Submission:
         self.called_off |= in_hand
         self.in_hand -= in_hand
 
-    def leave(self) -> None:
-        """Note that the jobs of all runs in hand stay in the queue when this Snakemake ends."""
-        self.stay |= self.in_hand
-        self.in_hand.clear()
-
     def give_up(self, run_id: str, cause: str, detail: str) -> None:
         """Note that this Snakemake does not try a run again."""
         self.in_hand.discard(run_id)
@@ -263,19 +256,33 @@ class Submission:
         return asked or {"nodes": None, "minutes": None, "limit_s": None, "mem_mb": None}
 
 
-def _ended(job_ids: Sequence[int]) -> dict[int, sacct.Job]:
-    """Those of the jobs that have ended, as the accounting has them; none without one.
+def refused_shapes(
+    site: Site, shapes: Iterable[Shape], staging: bool, patience_s: float = 0.0
+) -> dict[Shape, str]:
+    """Those of these requests that Slurm would not take, and why; each kind is asked for once.
 
-    Waits a little for the books of a job that has just ended: its cause may hang on them.
+    ``staging``: whether data sets may have to be made; ``patience_s``: as for ``commands.ask``.
+    Raises UserError if it takes none, or no staging job that is needed.
     """
-    last = time.monotonic() + BOOKS_S
-    while job_ids:
-        try:
-            jobs = sacct.query(job_ids)
-        except UserError:
-            return {}
-        ended = {job_id: job for job_id, job in jobs.items() if sacct.finished(job)}
-        if all(map(sacct.settled, ended.values())) or time.monotonic() > last:
-            return ended
-        time.sleep(1)
-    return {}
+
+    def against(shape: Shape) -> str:
+        words = shape.sbatch_words()
+        why = commands.refusal(words, patience_s)
+        return f"{site.file}: slurm: Slurm refuses sbatch {' '.join(words)}: {why}" if why else ""
+
+    if staging and (why := against(staging_shape(site))):
+        raise UserError(f"{why} (for staging)")
+    refused: dict[Shape, str] = {}
+    # Limits may differ from point to point: Slurm that takes the longest of equal requests takes
+    # the others.
+    taken: set[Shape] = set()
+    for shape in sorted(shapes, key=lambda s: (-s.minutes, -s.nodes, s.sbatch_words())):
+        if (key := replace(shape, minutes=0)) in taken:
+            continue
+        if why := against(shape):
+            refused[shape] = why
+        else:
+            taken.add(key)
+    if refused and not taken:
+        raise UserError(next(iter(refused.values())))
+    return refused

@@ -1,4 +1,4 @@
-"""What the cluster offers and what is in its queue: sinfo, squeue and sbatch --test-only."""
+"""How Slurm is asked; what is in its queue, and what it has against a request."""
 
 import getpass
 import logging
@@ -9,7 +9,6 @@ import subprocess
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from scalesweep.core.errors import UserError
 from scalesweep.slurm.job_identity import PREFIX
@@ -21,7 +20,7 @@ HEAD_JOB = "SCALESWEEP_HEAD_JOB"
 COMMANDS = ("sbatch", "squeue", "sinfo", "srun")
 # slurmctld restarts, fails over or is overloaded for minutes; the jobs know nothing of it.
 PATIENCE_S = 600.0
-_TIMEOUT_S = 60
+_TIMEOUT_S = 120
 _PAUSES_S = (1.0, 2.0, 5.0, 10.0, 15.0)
 # What Slurm's commands print while a daemon of Slurm does not answer (slurm_errno.c), and would
 # not print once it does.
@@ -43,24 +42,16 @@ _POLICY = re.compile(r"violates accounting/QOS policy \(job submit limit")
 
 @dataclass(frozen=True, slots=True)
 class LiveJob:
-    """A job of ours that is queued or running; whose it is name and comment say
-    (``scalesweep.slurm.job_identity``).
+    """A job of this user in the queue; whose it is name and comment say (``job_identity``).
 
     ``reason`` is Slurm's word for why a pending job does not start (Resources, Priority, ...).
     """
 
     job_id: int
     state: str
-    name: str
-    comment: str
+    name: str = ""
+    comment: str = ""
     reason: str = ""
-
-
-class Queued(NamedTuple):
-    """What the queue has of a job: its state, why it is pending, and its nodes (a list)."""
-
-    state: str
-    reason: str
     nodes: str = ""
 
 
@@ -101,7 +92,7 @@ def submit_limit(said: str, queued: int) -> str:
 
 
 def ask(*words: str, patience_s: float = 0.0) -> str:
-    """Output of one of Slurm's commands; raises UserError with its first line of complaint.
+    """Output of one of Slurm's commands, times in UTC; raises UserError with its first complaint.
 
     For ``patience_s`` it is asked again while Slurm does not answer.
     """
@@ -119,9 +110,10 @@ def ask(*words: str, patience_s: float = 0.0) -> str:
 
 
 def _ask_once(*words: str) -> str:
+    env = {**os.environ, "TZ": "UTC", "SLURM_TIME_FORMAT": "standard"}
     try:
         done = subprocess.run(
-            words, capture_output=True, text=True, timeout=_TIMEOUT_S, check=False
+            words, env=env, capture_output=True, text=True, timeout=_TIMEOUT_S, check=False
         )
     except FileNotFoundError:
         raise UserError(f"{words[0]} not found on this machine") from None
@@ -139,39 +131,29 @@ def live_jobs(patience_s: float = 0.0) -> list[LiveJob]:
 
     ``patience_s``: as for ``ask``.
     """
-    # The comment may hold any character but a line break, and is not cut.
-    words = ("squeue", "--noheader", f"--user={getpass.getuser()}", "--format=%A|%T|%r|%j|%k")
-    return parse_queue(ask(*words, patience_s=patience_s))
+    return [job for job in _queue(patience_s) if job.name.startswith(PREFIX)]
+
+
+def queue_states() -> dict[int, LiveJob]:
+    """This user's jobs by id, those too that ended minutes ago (MinJobAge). Raises UserError."""
+    return {job.job_id: job for job in _queue(0.0, "--states=all")}
+
+
+def _queue(patience_s: float, *words: str) -> list[LiveJob]:
+    user = f"--user={getpass.getuser()}"
+    form = "--format=%A|%T|%N|%j|%r|%k"
+    return parse_queue(ask("squeue", "--noheader", user, *words, form, patience_s=patience_s))
 
 
 def parse_queue(text: str) -> list[LiveJob]:
-    """Jobs of scalesweep in ``squeue --format=%A|%T|%r|%j|%k``."""
-    match = (
-        re.fullmatch(rf"(\d{{1,18}})\|([^|]*)\|([^|]*)\|({PREFIX}[^|]*)\|(.*)", line, re.ASCII)
-        for line in text.splitlines()
-    )
-    return [LiveJob(int(m[1]), m[2], m[4], m[5], m[3]) for m in match if m]
-
-
-def queue_states() -> dict[int, Queued]:
-    """State, reason and nodes of this user's jobs, of those too that ended minutes ago (MinJobAge),
-    by id.
-
-    Raises UserError.
-    """
-    words = ("squeue", "--noheader", f"--user={getpass.getuser()}", "--states=all")
-    return parse_states(ask(*words, "--format=%A|%T|%N|%r"))
-
-
-def parse_states(text: str) -> dict[int, Queued]:
-    """Jobs of ``squeue --format=%A|%T|%N|%r`` by id. A reason may hold any character."""
-    queue = {}
+    """Jobs of ``squeue --format=%A|%T|%N|%j|%r|%k``; a comment may hold any character."""
+    jobs = []
     for line in text.splitlines():
-        job_id, *rest = line.split("|", maxsplit=3)
-        if job_id.isdecimal() and len(rest) == 3:
-            state, nodes, reason = rest
-            queue[int(job_id)] = Queued(state, reason, nodes)
-    return queue
+        job_id, *rest = line.split("|", maxsplit=5)
+        if job_id.isdecimal() and len(rest) == 5:
+            state, nodes, name, reason, comment = rest
+            jobs.append(LiveJob(int(job_id), state, name, comment, reason, nodes))
+    return jobs
 
 
 def refusal(

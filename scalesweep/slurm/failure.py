@@ -1,7 +1,7 @@
 """The last word on a run whose Slurm job has ended: the launcher's, unless Slurm knows better."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -20,19 +20,15 @@ _CLOCK_S = 5.0
 
 
 def settle(
-    run_folder: Path,
-    run_id: str,
-    job: Job,
-    asked: Asked,
-    job_log: Path | None = None,
+    run_folder: Path, run_id: str, job: Job, asked: Asked, job_log: Path | None = None
 ) -> str | None:
     """See to it that a run of an ended job has a record or a failure; returns the cause.
 
     With a record there is nothing to do, and the answer is None. A failure that the launcher
     wrote in this job keeps all but cause and detail, and these too unless Slurm knows better
     (``cause_of``). Without one, the launcher was itself killed: the failure is written here.
-    ``asked`` is what the job asked for (minutes, mem_mb, nodes), ``job_log`` the log that Slurm
-    wrote of it. Doing it again changes nothing. Raises OSError where it cannot write.
+    ``asked`` is what the job asked for, ``job_log`` the log that Slurm wrote of it. Doing it again
+    changes nothing. Raises OSError where it cannot write.
     """
     if (run_folder / RECORD).exists():
         return None
@@ -43,7 +39,7 @@ def settle(
         cause = cause or (str(old.get("cause")), str(old.get("detail")))
     else:
         failure = _failure(run_folder, run_id, job, job_log)
-        cause = cause or _unspoken(run_folder, job, failure["last_lines"])
+        cause = cause or _unspoken(job, failure["last_lines"])
     new = {
         **failure,
         "cause": cause[0],
@@ -51,19 +47,16 @@ def settle(
         "asked": dict(asked),
         "nodes": job.node_list,
     }
-    # A rewritten file would trigger the report again.
-    if new != old:
-        run_folder.mkdir(parents=True, exist_ok=True)
-        write_atomic(run_folder / FAILURE, json.dumps(new, indent=1) + "\n")
+    if new != old:  # a rewritten file would trigger the report again
+        _write(run_folder, new)
     return cause[0]
 
 
-def _unspoken(run_folder: Path, job: Job, lines: Sequence[str]) -> tuple[str, str]:
+def _unspoken(job: Job, lines: list[str]) -> tuple[str, str]:
     """Cause and detail of a job whose launcher wrote no result."""
     if job.state == GONE:
         return Cause.LAUNCH_FAILED, f"Slurm job {job.job_id} is gone from queue and accounting"
-    full = disk_full.why_failed(run_folder, lines) if run_folder.is_dir() else None
-    if full is not None:
+    if full := disk_full.words_of(lines):
         return Cause.DISK_FULL, full
     code = f"exit code {job.exit_code}" + (f", signal {job.signal}" if job.signal else "")
     ended = f"Slurm job {job.job_id} ended ({job.state}, {code})"
@@ -76,15 +69,9 @@ def leave_refusal(run_folder: Path, run_id: str, why: str) -> None:
     The next request starts from that one. Raises OSError.
     """
     old = read_failure(run_folder)
-    if (run_folder / RECORD).exists() or (old and old["cause"] != Cause.NOT_SUBMITTED):
-        return
-    failure = {
-        "schema": FAILURE_SCHEMA, "run_id": run_id, "cause": Cause.NOT_SUBMITTED, "detail": why,
-        "exit_code": None, "signal": None, "attempt": 0, "started": None, "ended": None,
-        "last_lines": [],
-    }  # fmt: skip
-    run_folder.mkdir(parents=True, exist_ok=True)
-    write_atomic(run_folder / FAILURE, json.dumps(failure, indent=1) + "\n")
+    if not (run_folder / RECORD).exists() and (not old or old["cause"] == Cause.NOT_SUBMITTED):
+        new = _empty(run_id) | {"cause": Cause.NOT_SUBMITTED, "detail": why, "attempt": 0}
+        _write(run_folder, new)
 
 
 def written_in(job: Job, job_id: Any, ended: Any) -> bool:
@@ -92,53 +79,49 @@ def written_in(job: Job, job_id: Any, ended: Any) -> bool:
 
     A job that Slurm requeues keeps its id.
     """
-    if str(job_id) != str(job.job_id):
-        return False
     started, end = epoch_s(job.started), epoch_s(ended)
-    return started is None or end is None or end >= started - _CLOCK_S
+    ours = started is None or end is None or end >= started - _CLOCK_S
+    return ours and str(job_id) == str(job.job_id)
 
 
 def _failure(run_folder: Path, run_id: str, job: Job, job_log: Path | None) -> dict[str, Any]:
     attempt = _attempt(run_folder, job)
-    lines: list[str] = []
+    logs = [job_log] if job_log else []
     if attempt:
         folder = run_folder / f"attempt-{attempt}"
-        lines = last_lines(folder / "stdout.log") + last_lines(folder / "stderr.log")
-    elif job_log is not None:
-        lines = last_lines(job_log)
-    return {
-        "schema": FAILURE_SCHEMA,
-        "run_id": run_id,
-        "cause": "",
-        "detail": "",
+        logs = [folder / "stdout.log", folder / "stderr.log"]
+    return _empty(run_id) | {
         "exit_code": job.exit_code or None,
         "signal": job.signal or None,
         "attempt": attempt,
         "started": job.started,
         "ended": job.ended,
-        "last_lines": lines,
+        "last_lines": [line for log in logs for line in last_lines(log)],
         "job_id": job.job_id,
         BY_SLURM: True,
     }
 
 
+def _empty(run_id: str) -> dict[str, Any]:
+    keys = ("cause", "detail", "exit_code", "signal", "attempt", "started", "ended")
+    return {"schema": FAILURE_SCHEMA, "run_id": run_id, **dict.fromkeys(keys), "last_lines": []}
+
+
+def _write(run_folder: Path, failure: Mapping[str, Any]) -> None:
+    run_folder.mkdir(parents=True, exist_ok=True)
+    write_atomic(run_folder / FAILURE, json.dumps(failure, indent=1) + "\n")
+
+
 def _attempt(run_folder: Path, job: Job) -> int:
     """Number of the attempt that this job began, or 0 if it did not come that far."""
-    numbers = [
-        int(path.name.removeprefix("attempt-"))
-        for path in run_folder.glob("attempt-*")
-        if path.name.removeprefix("attempt-").isdecimal()
-    ]
     started = epoch_s(job.started)
-    if not numbers or started is None:
-        return 0
-    newest = run_folder / f"attempt-{max(numbers)}"
-    try:
-        # Written when the attempt begins and never again.
-        began = (newest / "run.json").stat().st_mtime
-    except OSError:
-        return 0
-    return max(numbers) if began >= started - _CLOCK_S else 0
+    # run.json is written when an attempt begins and never again.
+    begun = {
+        int(path.parent.name.removeprefix("attempt-")): path.stat().st_mtime
+        for path in run_folder.glob("attempt-*/run.json")
+    }
+    newest = max(begun, default=0)
+    return newest if newest and started is not None and begun[newest] >= started - _CLOCK_S else 0
 
 
 def epoch_s(time: Any) -> float | None:

@@ -8,17 +8,14 @@ as many accountings keep no comments, the folder that its log lies in.
 """
 
 from collections.abc import Collection, Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 
-from scalesweep.core.files import digest_of, write_atomic
+from scalesweep.core.files import digest_of
 
 PREFIX = "scalesweep_"
-# In the folder of a site's runs: when the first job for one of them was about to be submitted.
+# In the folder of a site's runs, as old as the first submission of a job for one of them.
 SINCE = ".slurm_since"
-# The clocks of this machine and of the accounting need not agree better.
-_CLOCKS = timedelta(hours=1)
-_FORMAT = "%Y-%m-%dT%H:%M:%S"
 
 
 def job_name(runs_folder: Path) -> str:
@@ -79,17 +76,18 @@ def logs_of(runs_folder: Path, run_ids: Collection[str]) -> Iterator[tuple[str, 
 
 def note_first_submission(runs_folder: Path) -> None:
     """Leave the time from which the accounting may have jobs of these runs. Raises OSError."""
-    path = runs_folder / SINCE
-    if not path.exists():
-        runs_folder.mkdir(parents=True, exist_ok=True)
-        since = datetime.now(UTC) - _CLOCKS
-        write_atomic(path, since.strftime(f"{_FORMAT}\n"), durable=False)
+    runs_folder.mkdir(parents=True, exist_ok=True)
+    (runs_folder / SINCE).open("a").close()
 
 
 def first_submission(runs_folder: Path) -> str | None:
     """That time, UTC as sacct takes it; None if no job was submitted."""
     try:
-        text = (runs_folder / SINCE).read_text(errors="replace").strip()
-        return datetime.strptime(text, _FORMAT).replace(tzinfo=UTC).strftime(_FORMAT)
-    except (OSError, ValueError):
+        return sacct_time((runs_folder / SINCE).stat().st_mtime)
+    except OSError:
         return None
+
+
+def sacct_time(seconds: float) -> str:
+    """A time since the epoch as sacct takes it, in UTC: an hour earlier, for clocks differ."""
+    return datetime.fromtimestamp(seconds - 3600, UTC).strftime("%Y-%m-%dT%H:%M:%S")

@@ -1,14 +1,10 @@
-"""The jobs of a campaign: what each asked for, used, waited for and held (results/jobs.csv).
-
-The accounting knows them by their name, the folder of Slurm's logs whose they were.
-"""
+"""The jobs of a campaign: what each asked for, used, waited for and held (results/jobs.csv)."""
 
 import csv
 import io
 import os
-import time
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
@@ -16,29 +12,35 @@ from typing import Any
 
 from scalesweep.core.errors import UserError
 from scalesweep.core.files import read_json, write_atomic
-from scalesweep.core.formatting import counted, finite
+from scalesweep.core.formatting import finite
 from scalesweep.core.record import PREVIOUS_FAILURE, RECORD, read_failure
 from scalesweep.slurm.commands import is_away
 from scalesweep.slurm.failure import BY_SLURM, epoch_s, written_in
-from scalesweep.slurm.job_identity import first_submission, is_run, job_name, logs_of, run_of
-from scalesweep.slurm.sacct import FINAL, Job, JobState, cause_of, named, query
+from scalesweep.slurm.job_identity import (
+    first_submission,
+    is_run,
+    job_name,
+    logs_of,
+    run_of,
+    sacct_time,
+)
+from scalesweep.slurm.sacct import FINAL, Job, JobState, cause_of, named
 
 JOBS = "jobs.csv"  # in the results folder
 Row = dict[str, Any]
-Kind = Callable[[str], Any]
 
 # Column -> type; times are UTC in ISO 8601, memory is per node (asked) and of a task (used). A job
 # that stages data has no run_id, nor one of which it is not known whose it was.
-COLUMNS: dict[str, Kind] = {
+COLUMNS: dict[str, Callable[[str], Any]] = {
     "job_id": int, "run_id": str, "state": str, "cause": str, "exit_code": int, "partition": str,
     "nodes": int, "cpus": int, "asked_s": int, "elapsed_s": int, "asked_mem_bytes": int,
     "max_rss_bytes": int, "submitted": str, "started": str, "ended": str, "wait_s": float,
     "program_s": float, "held_s": float, "node_hours": float, "node_list": str, "suspended_s": int,
 }  # fmt: skip
-# What the accounting says of a job may still grow for so long after its end. So the copy of the
-# table has one more column: when the accounting was asked, in seconds since the epoch.
-SETTLED_S = 60.0
-_KEPT = COLUMNS | {"asked_at": float}
+_OF_JOB = (
+    *("job_id", "state", "exit_code", "partition", "nodes", "cpus", "elapsed_s", "node_list"),
+    *("asked_mem_bytes", "max_rss_bytes", "submitted", "started", "ended"),
+)
 
 
 @dataclass
@@ -66,7 +68,7 @@ class Usage:
 
 @dataclass
 class Collected:
-    """Rows of the planned runs' jobs, and notes on those that are missing.
+    """Rows of the planned runs' jobs, and a note on what is missing.
 
     ``blind``: jobs were submitted, and there is no accounting; ``away``: it does not answer now.
     """
@@ -80,15 +82,16 @@ class Collected:
 def collect(run_ids: Collection[str], runs: Path, out: Path) -> Collected:
     """Bring the table ``out`` up to date with the jobs of these runs; returns its rows.
 
-    Rows of other runs stay in a copy next to the table, for the next campaign that plans them.
-    Where the accounting does not answer, the table is older than all it is made from, so that
-    Snakemake makes it again.
+    A copy beside it has the rows of all campaigns of the folder. If the accounting does not
+    answer, the table is older than all it is made from, so that Snakemake makes it again.
     """
     rows, mine = _gather(run_ids, runs, out)
     if not mine.rows and not mine.notes:
         mine.notes.append("no job was submitted for this campaign")
-    _write(_kept(out), rows, _KEPT)
-    _write(out, mine.rows, COLUMNS)
+    out.parent.mkdir(parents=True, exist_ok=True)
+    if not mine.blind:
+        _write(_kept(out), rows)
+    _write(out, mine.rows)
     if mine.away:
         os.utime(out, (0, 0))
     return mine
@@ -102,47 +105,29 @@ def spent(run_ids: Collection[str], runs: Path, out: Path) -> Collected:
 def _gather(run_ids: Collection[str], runs: Path, out: Path) -> tuple[list[Row], Collected]:
     """All rows that are known, and those of these runs.
 
-    The accounting is asked only for jobs that were not over when it was last asked. Without an
+    One question to the accounting, for jobs that were there since it was last asked. Without an
     answer known rows stay, and a note says why there are no more.
     """
-    known = _previous(out, COLUMNS) | _previous(_kept(out), _KEPT)
+    copy = _kept(out)
+    rows = {row["job_id"]: row for row in read_jobs(copy)}
     mine = Collected([])
     if since := first_submission(runs):
         try:
-            owners = _owners(named(job_name(runs), since), run_ids, runs)
-            asked = sorted(job_id for job_id in owners if not _over(known.get(job_id)))
-            jobs = query(asked)
+            last = sacct_time(copy.stat().st_mtime) if rows else since
+            jobs = named(job_name(runs), max(since, last))
         except UserError as error:
-            mine.blind = True
-            mine.away = is_away(error)
+            mine.blind, mine.away = True, is_away(error)
             mine.notes.append(f"no accounting data: {error}")
         else:
-            if unknown := len(asked) - len(jobs):
-                mine.notes.append(
-                    f"{unknown} of {counted(len(asked), 'job')} not in Slurm's accounting"
-                )
-            now = time.time()
+            ids = {*run_ids, *(path.name for path in runs.iterdir())}
+            logged = {job_id: run_id for run_id, job_id, _ in logs_of(runs, ids)}
             for job_id, job in jobs.items():
-                known[job_id] = {**_row(job, owners[job_id], runs), "asked_at": now}
-    rows = [known[job_id] for job_id in sorted(known)]
-    mine.rows = [row for row in rows if row["run_id"] is None or row["run_id"] in run_ids]
-    return rows, mine
-
-
-def _owners(
-    comments: Mapping[int, str], run_ids: Collection[str], runs: Path
-) -> dict[int, str | None]:
-    """Job -> run of the jobs that these runs are charged with; None: of all of them.
-
-    A run that is not of this campaign is another one's expense.
-    """
-    logged = {job_id: run_id for run_id, job_id, _ in logs_of(runs, run_ids)}
-    owners: dict[int, str | None] = {}
-    for job_id, comment in comments.items():
-        run_id = logged.get(job_id) or run_of(comment, run_ids)
-        if run_id or not is_run(comment):
-            owners[job_id] = run_id
-    return owners
+                run_id = logged.get(job_id) or run_of(job.comment, ids)
+                if run_id or not is_run(job.comment):
+                    rows[job_id] = _row(job, run_id, runs)
+    every = [rows[job_id] for job_id in sorted(rows)]
+    mine.rows = [row for row in every if row["run_id"] is None or row["run_id"] in run_ids]
+    return every, mine
 
 
 def _kept(out: Path) -> Path:
@@ -150,46 +135,21 @@ def _kept(out: Path) -> Path:
     return out.with_name(f".{out.name}.previous")
 
 
-def _previous(path: Path, columns: Mapping[str, Kind]) -> dict[int, Row]:
-    """Rows of an earlier table by job, if there is one."""
-    try:
-        return {row["job_id"]: row for row in _read(path, columns)}
-    except (OSError, UserError):
-        return {}
-
-
-def _over(row: Row | None) -> bool:
-    """Whether nothing more is to come of a job whose row this is."""
-    if row is None or row["state"] not in FINAL:
-        return False
-    asked_at, ended = row.get("asked_at"), epoch_s(row["ended"])
-    return asked_at is None or ended is None or asked_at - ended > SETTLED_S
-
-
 def _row(job: Job, run_id: str | None, runs: Path) -> Row:
-    """The row of a job that the accounting knows: its state and cost, and of its run what the
-    launcher has left."""
+    """The row of a job: its state and cost, and of its run what the launcher has left."""
     program_s, noted = _launcher_notes(runs / run_id, job) if run_id else (None, "")
     cause = cause_of(job)
-    # Slurm's times are whole seconds, and the program's time lies within them.
-    held_s = None if program_s is None else max(0.0, round(job.elapsed_s - program_s, 3))
-    return {
-        "job_id": job.job_id,
+    row = {name: getattr(job, name) for name in _OF_JOB}
+    return row | {
         "run_id": run_id,
-        "cause": cause[0] if cause else noted,
+        "cause": (cause[0] if cause else noted) or None,
         "asked_s": job.limit_s,
         "wait_s": _between(job.submitted, job.started),
         "program_s": program_s,
-        "held_s": held_s,
+        # Slurm's times are whole seconds, and the program's time lies within them.
+        "held_s": None if program_s is None else max(0.0, round(job.elapsed_s - program_s, 3)),
         "node_hours": job.nodes * job.elapsed_s / 3600,
         "suspended_s": job.suspended_s or None,
-        **{
-            name: getattr(job, name)
-            for name in (
-                *("state", "exit_code", "partition", "nodes", "cpus", "elapsed_s", "node_list"),
-                *("asked_mem_bytes", "max_rss_bytes", "submitted", "started", "ended"),
-            )
-        },
     }
 
 
@@ -204,7 +164,7 @@ def _launcher_notes(folder: Path, job: Job) -> tuple[float | None, str]:
     earlier = (read_failure(path, PREVIOUS_FAILURE) for path in sorted(folder.glob("attempt-*")))
     for failure in (read_failure(folder), *earlier):
         if failure and written_in(job, failure.get("job_id"), failure.get("ended")):
-            # Where the launcher was killed, it is unknown when its program began and ended.
+            # If the launcher was killed, it is unknown when its program began and ended.
             known = BY_SLURM not in failure
             seconds = _between(failure.get("started"), failure.get("ended")) if known else None
             return seconds, str(failure["cause"])
@@ -216,13 +176,11 @@ def _between(start: Any, end: Any) -> float | None:
     return None if first is None or last is None else round(last - first, 3)
 
 
-def _write(path: Path, rows: Sequence[Row], columns: Mapping[str, Kind]) -> None:
+def _write(path: Path, rows: Sequence[Row]) -> None:
     text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(columns)
-    for row in rows:
-        writer.writerow([row.get(name) for name in columns])
-    path.parent.mkdir(parents=True, exist_ok=True)
+    writer = csv.DictWriter(text, COLUMNS, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
     write_atomic(path, text.getvalue())
 
 
@@ -231,23 +189,21 @@ def read_jobs(path: Path) -> list[Row]:
 
     Raises UserError.
     """
-    return _read(path, COLUMNS) if path.exists() else []
+    if not path.exists():
+        return []
+    with path.open(newline="", encoding="utf-8") as file:
+        try:
+            return [
+                {name: kind(row[name]) if row[name] else None for name, kind in COLUMNS.items()}
+                for row in csv.DictReader(file)
+            ]
+        except (ValueError, KeyError, csv.Error) as error:
+            raise UserError(f"{path}: not a table of jobs ({error})") from None
 
 
 def is_incomplete(path: Path) -> bool:
     """Whether the accounting did not answer when jobs.csv was made (``collect``)."""
     return path.exists() and path.stat().st_mtime == 0
-
-
-def _read(path: Path, columns: Mapping[str, Kind]) -> list[Row]:
-    with path.open(newline="", encoding="utf-8") as file:
-        try:
-            return [
-                {name: kind(row[name]) if row[name] else None for name, kind in columns.items()}
-                for row in csv.DictReader(file)
-            ]
-        except (ValueError, KeyError, csv.Error) as error:
-            raise UserError(f"{path}: not a table of jobs ({error})") from None
 
 
 def overhead_s(rows: Iterable[Row]) -> float | None:

@@ -6,6 +6,7 @@ queue forgets a job minutes after its end (MinJobAge).
 """
 
 import logging
+import math
 import os
 import re
 import time
@@ -14,7 +15,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from scalesweep.core.errors import UserError
-from scalesweep.core.formatting import counted, duration
+from scalesweep.core.formatting import counted
 from scalesweep.slurm import commands, sacct
 
 _log = logging.getLogger(__name__)
@@ -24,8 +25,8 @@ BOOKS_S = 10.0
 COMPLETING_S = 120.0
 # A job that neither queue nor accounting knows for so long is gone.
 GONE_S = 60.0
-# How often a line says why jobs are pending, or that Slurm does not answer.
-PENDING_SAID_S, AWAY_SAID_S = 60.0, 300.0
+# How often at most a line says why jobs are pending, or that Slurm does not answer.
+SAID_S = 60.0
 # What Slurm's words for the usual reasons mean (squeue's REASON).
 _REASONS = {
     "Resources": "waits for free nodes",
@@ -47,33 +48,29 @@ _NEVER = re.compile(
 class JobWatch:
     """Looks after the jobs of one Snakemake; ``ended`` is asked every few seconds."""
 
-    queue: Callable[[], Mapping[int, commands.Queued]] = commands.queue_states
+    queue: Callable[[], Mapping[int, commands.LiveJob]] = commands.queue_states
     books: Callable[[Sequence[int]], Mapping[int, sacct.Job]] = sacct.query
     clock: Callable[[], float] = time.monotonic
     # The queue when it was last looked at.
-    seen: Mapping[int, commands.Queued] = field(default_factory=dict)
+    seen: Mapping[int, commands.LiveJob] = field(default_factory=dict)
     # Jobs that were suspended when they were looked at.
     _suspended: set[int] = field(default_factory=set)
     # When each job was first seen to live no more.
     _over_since: dict[int, float] = field(default_factory=dict)
-    _away_since: float | None = None
-    _away_said: float = 0.0
-    _pending: str = ""
-    _pending_said: float | None = None
+    # What was last said, and when.
+    _said: tuple[str, float] = ("", -math.inf)
 
     def ended(self, job_ids: Sequence[int]) -> dict[int, sacct.Job]:
         """Those of the jobs that are over for good, with all that is known of them.
 
         While Slurm does not answer none is: the jobs go on without it, and a line says so.
         """
-        now = self.clock()
         try:
             queue = self.seen = self.queue()
         except UserError as error:
-            self._say_away(str(error), now)
+            self._say(f"Slurm does not answer ({error}); jobs go on without it")
             return {}
-        self._say_back(now)
-        self._say_pending([queue[i] for i in job_ids if i in queue], now)
+        self._say(why_pending(queue[i] for i in job_ids if i in queue))
         ended: dict[int, sacct.Job] = {}
         over: dict[int, str] = {}  # to be explained by the accounting
         for job_id in job_ids:
@@ -87,50 +84,38 @@ class JobWatch:
                 ended[job_id] = sacct.Job(job_id, state, node_list=queue[job_id].nodes)
             else:
                 over[job_id] = state
-        known, accounted = self._known(list(over))
+        return ended | self._explained(over)
+
+    def _explained(self, over: Mapping[int, str]) -> dict[int, sacct.Job]:
+        """How those jobs ended, of which it can be said by now."""
+        known: Mapping[int, sacct.Job] = {}
+        accounted = True
+        try:
+            known = self.books(list(over)) if over else {}
+        except UserError as error:
+            accounted = commands.is_away(error)
+        now, ended = self.clock(), {}
         for job_id, state in over.items():
             waited = now - self._over_since.setdefault(job_id, now)
             if job := _verdict(job_id, state, known.get(job_id), waited, accounted):
                 ended[job_id] = job
         return ended
 
-    def _known(self, job_ids: Sequence[int]) -> tuple[Mapping[int, sacct.Job], bool]:
-        """What the accounting has of jobs, and whether there is one."""
-        try:
-            return self.books(job_ids) if job_ids else {}, True
-        except UserError as error:
-            return {}, commands.is_away(error)
-
-    def _say_away(self, error: str, now: float) -> None:
-        if self._away_since is None:
-            self._away_since = now
-            self._away_said = now - AWAY_SAID_S
-        if now - self._away_said >= AWAY_SAID_S:
-            self._away_said = now
-            since = duration(now - self._away_since)
-            _log.warning("Slurm does not answer (for %s: %s); jobs go on without it", since, error)
-
-    def _say_back(self, now: float) -> None:
-        if self._away_since is not None:
-            _log.info("Slurm answers again after %s", duration(now - self._away_since))
-            self._away_since = None
-
-    def _say_pending(self, jobs: Sequence[commands.Queued], now: float) -> None:
-        """A line on why jobs wait, when that has changed."""
-        said = why_pending(job.reason for job in jobs if job.state == sacct.JobState.PENDING)
-        kinds = said.translate({ord(digit): None for digit in "0123456789,"})
-        before = self._pending_said
-        quiet = before is not None and now - before < PENDING_SAID_S
-        if said and kinds != self._pending and not quiet:
-            self._pending, self._pending_said = kinds, now
-            _log.info("%s", said)
+    def _say(self, line: str) -> None:
+        """A line, if more than its numbers has changed since the last one, and not too often."""
+        said, when = self._said
+        kind, now = re.sub(r"[\d,]+", "", line), self.clock()
+        if line and kind != said and now - when >= SAID_S:
+            _log.info("%s", line)
+            self._said = kind, now
 
 
-def why_pending(reasons: Iterable[str]) -> str:
+def why_pending(jobs: Iterable[commands.LiveJob]) -> str:
     """``3 jobs are pending: 2 Resources (waits for free nodes), 1 ...``; empty for none."""
     # Slurm may add which: ReqNodeNotAvail, UnavailableNodes:node3; or why: ..., Reserved for
     # maintenance. All of it is said.
-    counts = Counter(" ".join(reason.split()) for reason in reasons if reason != "None")
+    counts = Counter(job.reason for job in jobs if job.state == sacct.JobState.PENDING)
+    counts.pop("None", None)
     if not counts:
         return ""
     parts = []

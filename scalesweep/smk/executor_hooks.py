@@ -13,7 +13,7 @@ from scalesweep.core.errors import UserError
 from scalesweep.core.orphans import end_children
 from scalesweep.core.record import RECORD
 from scalesweep.jobs.submission import Submission
-from scalesweep.slurm import commands, sacct
+from scalesweep.slurm import commands
 from scalesweep.slurm.earlier import LEFT_TO_RUN
 from scalesweep.slurm.job_identity import job_comment, job_name, joined, logs_folder
 from scalesweep.slurm.job_watch import JobWatch
@@ -62,21 +62,10 @@ class CampaignHooks:
             return self.jobs.staging_job(wildcards["folder"], wildcards["files"])
         return self.jobs.run_job(wildcards["runs"], wildcards["run_id"])
 
-    def is_away(self, said: str) -> bool:
-        """Whether sbatch failed because Slurm does not answer at the moment."""
-        return commands.is_away(said)
-
-    def full(self, said: str, queued: int) -> str:
-        """Slurm's word for a limit of jobs that are submitted, where sbatch failed for it."""
-        return commands.submit_limit(said, queued)
-
-    def any_queued(self) -> bool:
-        """Whether this user has any job in the queue; yes while Slurm does not answer."""
-        try:
-            states = commands.queue_states().values()
-        except UserError:
-            return True
-        return any(job.state not in sacct.FINAL for job in states)
+    def passes(self, said: str, queued: int) -> bool:
+        """Whether what sbatch met may pass by itself: Slurm does not answer, or takes no more jobs
+        than the ``queued`` ones of this call and others."""
+        return commands.is_away(said) or bool(commands.submit_limit(said, queued))
 
     def queued(self, rule: str, wildcards: Mapping[str, str], patient: bool) -> int | None:
         """Id of a job of this Snakemake that sbatch left without saying so.
@@ -153,7 +142,10 @@ class CampaignHooks:
 
     def called_off(self, left: bool) -> None:
         """Note that all jobs are cancelled, or ``left`` to the next Snakemake."""
-        (self.submission.leave if left else self.submission.call_off)()
+        if left:
+            self.submission.in_hand.clear()
+        else:
+            self.submission.call_off()
 
 
 def leave_on_sigterm(executor: Any) -> None:

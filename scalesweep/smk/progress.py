@@ -84,11 +84,7 @@ class Progress:
     def _failed_since(self, run_id: str) -> bool:
         """Whether a run has failed, and is not about to be tried again."""
         if submission := self._context.submission:
-            if run_id in submission.given_up:
-                return True
-            kept = (submission.in_hand, submission.called_off, submission.stay)
-            if any(run_id in runs for runs in kept):
-                return False
+            return run_id in submission.given_up
         try:
             path = f"{self._folder}/{run_id}/{FAILURE}"
             return os.stat(path).st_mtime >= self._since  # noqa: PTH116 (speed)

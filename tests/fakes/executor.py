@@ -19,21 +19,14 @@ class Hooks:
         self.in_queue: int | None = None
         self.away = False
         self.patient: bool | None = None
-        self.others = True
 
     def before(self, rule: str, wildcards: dict[str, str], attempt: int) -> None:
         self.calls.append(("before", rule, wildcards["run_id"], attempt))
         if wildcards["run_id"] == "full":
             raise OSError(28, "no space left", "order.json")
 
-    def is_away(self, said: str) -> bool:
-        return "Unable to contact" in said
-
-    def full(self, said: str, queued: int) -> str:
-        return "QOSLimit" if "QOSLimit" in said else ""
-
-    def any_queued(self) -> bool:
-        return self.others
+    def passes(self, said: str, queued: int) -> bool:
+        return "Unable to contact" in said or "QOSLimit" in said
 
     def command(self, rule: str, wildcards: dict[str, str]) -> str:
         return f"launch {rule} {wildcards['run_id']}"

@@ -13,7 +13,6 @@ JOB = Job(
     submitted="2026-03-01T08:00:00+00:00", started="2026-03-01T08:00:30+00:00",
     ended="2026-03-01T08:10:30+00:00", elapsed_s=600, limit_s=3600, nodes=2, cpus=48,
     node_list="node[1-2]", partition="main", asked_mem_bytes=2**30, max_rss_bytes=2**29,
-    steps=(),
 )  # fmt: skip
 TIMEOUT = replace(JOB, state="TIMEOUT", exit_code=0)
 

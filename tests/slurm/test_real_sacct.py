@@ -7,7 +7,7 @@ import pytest
 
 from scalesweep.compute.failure_cause import Said
 from scalesweep.core.errors import UserError
-from scalesweep.slurm.sacct import Job, cause_of, query, settled
+from scalesweep.slurm.sacct import Job, cause_of, named, query, settled
 from tests.slurm.cluster import Cluster, wait_until
 from tests.slurm.jobs import needs_slurm
 
@@ -73,7 +73,6 @@ def test_jobs_are_read_right(jobs: dict[str, Job]) -> None:
     assert (good.state, good.exit_code, good.limit_s, good.nodes) == ("COMPLETED", 0, 420, 2)
     assert good.node_list == "node[1-2]" and good.partition == "main"
     assert good.elapsed_s >= 2 and cause_of(good) is None
-    assert [step.name for step in good.steps] == ["batch", "0"]
     assert good.started and good.submitted
     assert good.submitted <= good.started < (good.ended or "") and good.ended.endswith("+00:00")
     bad = jobs["failed"]
@@ -115,8 +114,13 @@ def test_cancelled(jobs: dict[str, Job]) -> None:
     assert jobs["cancelled"].started and jobs["queued"].started is None
 
 
-def test_an_unknown_job_is_absent(ids: dict[str, int]) -> None:
+def test_jobs_by_number_and_by_name(ids: dict[str, int], jobs: dict[str, Job]) -> None:
     assert set(query([ids["failed"], 999_999])) == {ids["failed"]}
+    by_name = named("wrap", (jobs["completed"].submitted or "").removesuffix("+00:00"))
+    # Not one that never was to begin in that time.
+    assert {job.job_id: job for name, job in jobs.items() if name != "queued"} == {
+        number: by_name[number] for name, number in ids.items() if name != "queued"
+    }
 
 
 def test_accounting_that_is_off_is_one_line(

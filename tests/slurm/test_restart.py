@@ -80,7 +80,8 @@ def test_the_next_call_waits_for_what_is_in_the_queue(
     runs = project.path / "results" / "runs" / "toy_cluster"
     since = first_submission(runs)
     assert since is not None
-    owners = {i: run_of(text, ids_of(runs)) for i, text in named(job_name(runs), since).items()}
+    jobs = named(job_name(runs), since)
+    owners = {i: run_of(job.comment, ids_of(runs)) for i, job in jobs.items()}
     with (project.path / "results" / "jobs.csv").open(newline="") as file:
         rows = sorted(csv.DictReader(file), key=lambda row: row["started"])
     assert owners == {int(row["job_id"]): row["run_id"] for row in rows}

@@ -75,7 +75,7 @@ def test_a_full_queue_is_waited_for_and_the_users_options_hold(
             assert wait_until(lambda: sum(path.stat().st_size > 0 for path in logs()) == 2, 60)
             cluster.run("scontrol", "suspend", job)
             assert wait_until(lambda: any("SUSPENDED" in line for line in queued(cluster)), 20)
-            limit = "Slurm takes no more jobs at the moment ("
+            limit = "; submitting again until Slurm takes it"
             assert wait_until(lambda: limit in (project.path / "out").read_text(), 60)
             hold.unlink()
             # The others run one after the other meanwhile.

@@ -92,8 +92,5 @@ onerror:
         # Within seconds: the next call settles and reports.
         PROGRESS.finish()
         leave_now()
-    if SWEEP.submission:
-        # Causes of the runs whose jobs ended before their launcher could write one.
-        SWEEP.submission.settle_past(SWEEP.pending)
     if (PROGRESS.finish() or SWEEP.round) and (where := SWEEP.report_line()):
         print(where, file=sys.stderr)

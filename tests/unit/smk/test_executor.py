@@ -14,7 +14,7 @@ from snakemake_executor_plugin_scalesweep import Executor, ExecutorSettings, com
 from snakemake_interface_executor_plugins.executors.base import SubmittedJobInfo
 from snakemake_interface_executor_plugins.registry import ExecutorPluginRegistry
 
-from scalesweep.slurm.commands import Queued
+from scalesweep.slurm.commands import LiveJob
 from scalesweep.slurm.job_watch import JobWatch
 from tests.conftest import ROOT
 from tests.fakes.executor import Hooks, Stub, info
@@ -60,7 +60,7 @@ REFUSED = ["refused", "report_job_success"]  # what waits for it begins
         ("a", [AWAY] * 3, None, ["before", *["queued"] * 3, *TAKEN], [1, 2, 4]),
         # Slurm has taken it without saying so.
         ("a", [AWAY], 9, ["before", "queued", *TAKEN], [1]),
-        ("a", [FULL, FULL], None, ["before", *TAKEN], []),
+        ("a", [FULL] * 2, None, ["before", *["queued"] * 2, *TAKEN], [1, 2]),
     ],
 )
 def test_submissions(
@@ -79,7 +79,6 @@ def test_submissions(
 
     monkeypatch.setattr(slurm.Executor, "run_job", run_job)
     monkeypatch.setattr(executor._ending, "wait", waits.append)
-    monkeypatch.setattr("snakemake_executor_plugin_scalesweep.FULL_S", -1.0)
     executor.run_job(Stub(run_id))
     assert [call[0] for call in hooks.calls] == calls and waits == pauses
     lines = executor.logger.lines
@@ -88,24 +87,20 @@ def test_submissions(
         assert lines == [f"{run_id}: not submitted: {why}"]
     else:
         assert list(executor._live) == [in_queue or 7]
-    if FULL in said:  # it is said once
-        assert lines == ["Slurm takes no more jobs at the moment (QOSLimit): the others wait here"]
+        if FULL in said:  # it is said once
+            why = "Batch job submission failed: Job violates policy"
+            assert lines == [f"sbatch: {why}; submitting again until Slurm takes it"]
 
 
 def test_patience_has_an_end(executor: Any, hooks: Hooks, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("snakemake_executor_plugin_scalesweep.PATIENCE_S", -1.0)
-    hooks.others = False
-    for said, why in ((AWAY, "controller"), (FULL, "policy (QOSLimit)")):
-        message = REFUSAL.format(said=said)
-        monkeypatch.setattr(
-            slurm.Executor, "run_job",
-            lambda self, job, text=message: self._report_job_error_threadsafe(
-                SubmittedJobInfo(job), text
-            ),
-        )  # fmt: skip
-        hooks.calls.clear()
-        executor.run_job(Stub())
-        assert hooks.calls[1][0] == "refused" and hooks.calls[1][2].endswith(why)
+    message = REFUSAL.format(said=AWAY)
+    monkeypatch.setattr(
+        slurm.Executor, "run_job",
+        lambda self, job: self._report_job_error_threadsafe(SubmittedJobInfo(job), message),
+    )  # fmt: skip
+    executor.run_job(Stub())
+    assert hooks.calls[1][0] == "refused" and hooks.calls[1][2].endswith("controller")
 
 
 def look(executor: Any, *jobs: str) -> list[str | None]:
@@ -163,9 +158,9 @@ def test_questions_grow_with_time_and_not_with_jobs(
     ends = {n + 100: begin + lasts_s for n, begin in enumerate(begun)}
     seen: dict[int, float] = {}
 
-    def queue() -> dict[int, Queued]:
+    def queue() -> dict[int, LiveJob]:
         asked["squeue"] += 1
-        return {i: Queued("COMPLETED" if end <= now else "RUNNING", "") for i, end in ends.items()}
+        return {i: LiveJob(i, "COMPLETED" if e <= now else "RUNNING") for i, e in ends.items()}
 
     def books(job_ids: Sequence[int]) -> dict[int, Any]:
         asked["sacct"] += 1

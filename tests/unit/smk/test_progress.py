@@ -56,6 +56,7 @@ def test_what_is_about_to_be_tried_again_has_not_failed(
     progress = Progress(context)
     for run_id in (again, failed):
         fail(context, run_id, "exit code 3", 1)
+    submission.give_up(failed, "NON_ZERO_EXIT", "exit code 3")
     submission.refuse(refused, "Invalid account")
     progress._look()
     assert progress._failed == {refused, failed}
@@ -63,7 +64,7 @@ def test_what_is_about_to_be_tried_again_has_not_failed(
     submission.in_hand.discard(again)
     assert progress.finish()
     said = capsys.readouterr().err
-    assert "runs: 0 of 4 done, 4 failed" in said
+    assert "runs: 0 of 4 done, 3 failed" in said
     assert "failed: NOT_SUBMITTED: Invalid account: " in said
     assert "failed: KILLED: its job completed, but left no record: " in said
     assert "failed: NON_ZERO_EXIT: exit code 3: " in said
@@ -102,6 +103,7 @@ def test_what_an_interrupted_call_has_cancelled_has_not_failed(
     progress = Progress(context)
     for run_id in (failed, others[0]):
         fail(context, run_id, "exit code 3", 1)
+    submission.give_up(failed, "NON_ZERO_EXIT", "exit code 3")
     submission.call_off()
     assert not submission.in_hand
     # One job is judged before the queue is empty, and one is not; neither run has failed.
@@ -111,20 +113,3 @@ def test_what_an_interrupted_call_has_cancelled_has_not_failed(
     said = capsys.readouterr().err
     assert "3 runs cancelled with this call: still to be run" in said
     assert "1 failed" in said and "CANCELLED" not in said
-
-
-def test_what_stays_in_the_queue_has_not_failed(
-    campaign_of: Load, toy: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:  # fmt: skip
-    """SIGTERM while a run was tried again: its last failure was the result of the call."""
-    monkeypatch.chdir(tmp_path)
-    context, submission = submitted(campaign_of, toy, "axes: {ranks: [1, 2]}")
-    again, failed = context.runs
-    submission.in_hand.add(again)
-    progress = Progress(context)
-    for run_id in (again, failed):
-        fail(context, run_id, f"not done after its time limit: {run_id}", 1)
-    submission.leave()
-    assert progress.finish() and progress._failed == {failed}
-    assert again not in capsys.readouterr().err
