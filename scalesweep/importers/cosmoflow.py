@@ -22,7 +22,7 @@ from scalesweep.analysis.types import Floats
 from scalesweep.compute.log_lines import PACKED, open_packed
 from scalesweep.core.errors import UserError
 from scalesweep.core.files import digest_of
-from scalesweep.importers.imported_run import ImportedRun, Refusal, file_dates
+from scalesweep.importers.imported_run import FILE_DATES, ImportedRun, Refusal
 from scalesweep.importers.rank_map import RankMap
 
 CONFIG = "config.pkl"
@@ -118,7 +118,7 @@ def read_folder(folder: Path, ranks: RankMap | None = None) -> ImportedRun:
         source_digest=digest_of([point, numbers]),
         started=modified,
         ended=modified,
-        notes={"importer": "cosmoflow-benchmark", "dates": file_dates("the history")},
+        notes={"importer": "cosmoflow-benchmark", "dates": FILE_DATES},
         samples={**times, "span_input": times["local_times"]},  # all that an epoch of it does
         samples_per_epoch=samples,
     )

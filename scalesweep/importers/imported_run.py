@@ -1,5 +1,6 @@
 """What every importer yields: runs in terms of our benchmarks, and refusals."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
@@ -15,6 +16,7 @@ from scalesweep.importers.made_benchmark import Made
 GPU, COMMIT = "GPU", "commit"
 # The note of a record that names commit and repository.
 MEASURED_COMMIT = "measured_commit"
+FILE_DATES = f"started and ended are the time the source was {LAST_MODIFIED}"
 _SHORT = 10  # digits of a commit
 
 
@@ -35,8 +37,6 @@ class Refusal:
     line: int | None = None
     # What it would have been a run of; empty where that is not known.
     benchmark: str = ""
-    # The reason without what names the run: refusals of one kind are counted together.
-    kind: str = ""
     # Of a run that is there already: nothing is lost.
     copy: bool = False
 
@@ -57,11 +57,6 @@ class NotRead(NamedTuple):
     file: Path
 
 
-def file_dates(what: str) -> str:
-    """What ``notes.dates`` says where the only date is the age of a file."""
-    return f"started and ended are the time {what} was {LAST_MODIFIED}"
-
-
 def shown(text: str | Path) -> str:
     """A name or text in which what cannot be printed is escaped: bytes of no encoding, too."""
     return "".join(
@@ -71,6 +66,20 @@ def shown(text: str | Path) -> str:
 
 def _place(file: Path, line: int | None) -> str:
     return shown(file) if line is None else f"{shown(file)}:{line}"
+
+
+def metric(value: float, unit: str, better: str, scope: str = "total") -> dict[str, Any]:
+    """A metric as in a record."""
+    return {"value": value, "unit": unit, "better": better, "scope": scope}
+
+
+def metrics_of(values: Mapping[str, tuple[float | None, str, str]]) -> dict[str, dict[str, Any]]:
+    """Metrics by name from value, unit and direction, without those that have no finite value."""
+    return {
+        name: metric(value, unit, better)
+        for name, (value, unit, better) in values.items()
+        if value is not None and math.isfinite(value)
+    }
 
 
 @dataclass(frozen=True)
@@ -96,33 +105,32 @@ class ImportedRun:
     """A run that another program measured.
 
     ``point`` has the parameters that the source states. ``source_digest`` is of what the run was
-    read from: equal digests are the same run. ``samples_per_epoch`` is None where the benchmark's
-    own ``work`` tells it, 0 where nothing does. ``variant`` is what sets runs of one point apart
-    without being a parameter (the GPU, a flag): runs that differ in it are never repeats.
-    ``metrics``, ``phases``, ``parts``, ``functions``, ``phase_spans``, ``environment`` and
-    ``notes`` are as in a record.
-    ``unfinished`` says why a run that was cut, aborted or failed has no result; it is empty for all
-    others. ``failed`` is the cause of one that failed, and empty for all others.
-    ``made`` is what its benchmark is, where the importer makes it and it may not be there yet.
+    read from: equal digests are the same run. ``started`` and ``ended`` are the age of the file
+    where it has no dates. ``samples_per_epoch`` is None where the benchmark's own ``work`` tells
+    it, 0 where nothing does. ``variant`` is what sets runs of one point apart without being a
+    parameter (the GPU, a flag): runs that differ in it are never repeats. ``metrics``, ``phases``,
+    ``parts``, ``functions``, ``phase_spans`` and ``notes`` are as in a record. ``unfinished`` says
+    why a run that was cut, aborted or failed has no result, ``failed`` is the cause of one that
+    failed; both are empty for all others. ``made`` is what its benchmark is, where the importer
+    makes it.
     """
 
     benchmark: str
     point: Mapping[str, Any]
     file: Path
     source_digest: str
-    started: datetime
-    ended: datetime
-    notes: Mapping[str, Any]
-    samples: Mapping[str, Floats]
+    started: datetime | None = None
+    ended: datetime | None = None
+    notes: Mapping[str, Any] = field(default_factory=dict)
+    samples: Mapping[str, Floats] = field(default_factory=dict)
     line: int | None = None
-    samples_per_epoch: int | None = None
+    samples_per_epoch: int | None = 0
     variant: Mapping[str, str] = field(default_factory=dict)
     metrics: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     phases: Mapping[str, float] = field(default_factory=dict)
     parts: Mapping[str, float] = field(default_factory=dict)
     functions: Mapping[str, Any] = field(default_factory=dict)
     phase_spans: Sequence[tuple[str, float, float]] = ()
-    environment: Mapping[str, Any] = field(default_factory=dict)
     command: tuple[str, ...] = ()
     unfinished: str = ""
     failed: str = ""

@@ -15,7 +15,7 @@ from scalesweep.config.benchmark import load_benchmark
 from scalesweep.config.log_readers import shipped_readers
 from scalesweep.core.files import digest_of
 from scalesweep.core.paths import BENCHMARKS
-from scalesweep.importers.imported_run import GPU, ImportedRun, Refusal, file_dates, shown
+from scalesweep.importers.imported_run import GPU, ImportedRun, Refusal, shown
 from scalesweep.importers.log_models import (
     PARAMETERS,
     TRANSFORMER,
@@ -95,7 +95,7 @@ def read_runs(
                 yield _run(start, reader, file, ranks)
             except LogError as error:
                 line = error.line or start.first_line
-                yield Refusal(file, str(error), line, reader.benchmark, kind=str(error))
+                yield Refusal(file, str(error), line, reader.benchmark)
     except LogError as error:
         yield Refusal(file, str(error), error.line)
 
@@ -126,9 +126,10 @@ def _run(start: Start, reader: Reader, file: Path, ranks: int | None) -> Importe
         reader.program, sorted(texts.items()), sorted(start.flags.items()),
         [[[row.step, sorted(row.values.items())] for row in rows] for rows in steps.streams],
     ]  # fmt: skip
-    modified = datetime.fromtimestamp(file.stat().st_mtime, UTC)
+    began: datetime | None = None
     with contextlib.suppress(ValueError):
-        modified = datetime.fromisoformat(texts.get("began", "")).replace(tzinfo=UTC)
+        began = datetime.fromisoformat(texts.get("began", "")).replace(tzinfo=UTC)
+    dates = "of a line of the log, which names no time zone: taken for UTC"
     variant = {name: shown(str(facts[name])) for name in reader.variant if name in facts}
     variant |= {name: shown(text)[:_WORDS] for name, text in start.flags.items()}
     variant |= {GPU: known["gpu"]} if "gpu" in known else {}
@@ -140,18 +141,15 @@ def _run(start: Start, reader: Reader, file: Path, ranks: int | None) -> Importe
         file=file,
         line=start.first_line,
         source_digest=digest_of([repr(part) for part in evidence]),
-        started=modified,
-        ended=modified,
+        started=began,
+        ended=began,
         variant=variant if stated or ranks else variant | _UNSTATED,
         samples=arrays_of(steps, kept, warm["lines"]),
-        samples_per_epoch=0,
         metrics=metrics,
         notes={
             "importer": f"{reader.program} log",
             "lines": [start.first_line, start.last_line],
-            "dates": "of a line of the log, which names no time zone: taken for UTC"
-            if "began" in texts
-            else file_dates("the log"),
+            **({"dates": dates} if began else {}),
             "facts": {name: shown(text)[:_WORDS] for name, text in texts.items()},
             "printers": len(steps.streams),
             "ranks_from": "the log" if stated else "--ranks" if ranks else "assumed",

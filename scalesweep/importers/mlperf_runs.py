@@ -28,10 +28,15 @@ from scalesweep.importers.mlperf_outcome import (
     unfinished,
 )
 from scalesweep.importers.mlperf_point import MlperfPoint
+from scalesweep.importers.write_campaign import Rules
 
 BENCHMARK = "cosmoflow_training"
 # Weak submissions, of models that are trained at the same time, are there since v1.0 (2021).
 _WEAK_FROM_MS = 1_609_459_200_000  # 2021-01-01
+RULES = {
+    BENCHMARK: Rules(along=("validation_samples_per_rank",)),
+    mlperf_training.BENCHMARK: Rules(along=mlperf_training.BATCHES),
+}
 # The benchmark as its logs call it.
 NAME = "cosmoflow"
 

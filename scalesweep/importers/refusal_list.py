@@ -27,7 +27,6 @@ class Entry:
     what: str
     benchmark: str
     reason: str
-    kind: str = ""  # the reason without what names the run; not kept
 
     @property
     def place(self) -> str:
@@ -37,7 +36,7 @@ class Entry:
     @property
     def like(self) -> tuple[str, str, str]:
         """What refusals of one kind share."""
-        return self.what, self.benchmark, self.kind or _VARIABLE.sub("…", self.reason)
+        return self.what, self.benchmark, _VARIABLE.sub("…", self.reason)
 
 
 class RefusalList:
@@ -69,8 +68,7 @@ class RefusalList:
         else:
             line = "" if item.line is None else str(item.line)
             what = COPY if item.copy else REFUSED
-            words = shown(item.file), line, what, item.benchmark, shown(item.reason)
-            entry = Entry(*words, kind=item.kind)
+            entry = Entry(shown(item.file), line, what, item.benchmark, shown(item.reason))
         self.new.append(entry)
 
     def write(self) -> None:

@@ -4,7 +4,6 @@ import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from typing import Any
 
 from scalesweep.analysis.flop_conventions import is_share
@@ -12,7 +11,7 @@ from scalesweep.analysis.metrics import BYTES, is_memory
 from scalesweep.core.errors import UserError
 from scalesweep.core.files import canonical_json, digest_of
 from scalesweep.core.formatting import text_of
-from scalesweep.importers.imported_run import ImportedRun, Refusal, file_dates
+from scalesweep.importers.imported_run import ImportedRun, Refusal
 from scalesweep.importers.table_file import FAILED, Cell, Row
 from scalesweep.importers.table_map import PER_NODE, RefusedRowError, Side, Source, TableMap
 from scalesweep.importers.write_records import PRINTED
@@ -310,8 +309,6 @@ def _differ(cell: Cell, other: Cell) -> bool:
 
 def _run(table_map: TableMap, entry: _Entry) -> ImportedRun:
     """A row, or one side of it, as a run."""
-    # A table states no dates: the file's own age is all there is.
-    modified = datetime.fromtimestamp(entry.row.file.stat().st_mtime, UTC)
     side = list(entry.side) if entry.side.number else entry.side.value
     return ImportedRun(
         benchmark=table_map.file.name,
@@ -319,9 +316,6 @@ def _run(table_map: TableMap, entry: _Entry) -> ImportedRun:
         file=entry.row.file,
         line=entry.row.line,
         source_digest=digest_of([table_map.file.name, side, None, _cells(entry.row)]),
-        started=modified,
-        ended=modified,
-        samples={},
         samples_per_epoch=None if table_map.file.work else 0,
         metrics=entry.metrics,
         unfinished=entry.unfinished,
@@ -331,7 +325,6 @@ def _run(table_map: TableMap, entry: _Entry) -> ImportedRun:
             "lines": [entry.row.line, entry.row.line],
             PRINTED: "numbers are as rounded as the table prints them",
             "map": str(table_map.path),
-            "dates": file_dates("the table"),
             **({"published": table_map.file.source} if table_map.file.source else {}),
         },
     )

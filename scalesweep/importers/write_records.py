@@ -7,7 +7,7 @@ run of a point takes the next repeat that is free, so that the order of imports 
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +24,14 @@ from scalesweep.core.record import (
     write_record,
 )
 from scalesweep.core.record_check import BadRecordError
-from scalesweep.importers.imported_run import GPU, ImportedRun, NotRead, Refusal, shown
+from scalesweep.importers.imported_run import (
+    FILE_DATES,
+    GPU,
+    ImportedRun,
+    NotRead,
+    Refusal,
+    shown,
+)
 from scalesweep.importers.made_benchmark import make_benchmark
 from scalesweep.state.record_reader import read_record
 from scalesweep.state.set_aside import set_aside
@@ -273,6 +280,7 @@ def _record(
     benchmark: Benchmark, run: ImportedRun, point: Mapping[str, Any], repeat: int, site: str
 ) -> dict[str, Any]:
     """The record of an imported run; what its source does not state is empty or None."""
+    modified = datetime.fromtimestamp(run.file.stat().st_mtime, UTC)
     samples_per_epoch = run.samples_per_epoch
     if samples_per_epoch is None:
         samples_per_epoch = benchmark.total_work(point)
@@ -284,8 +292,8 @@ def _record(
         "repeat": repeat,
         "site": site,
         "source": IMPORTED,
-        "started": _stamp(run.started),
-        "ended": _stamp(run.ended),
+        "started": _stamp(run.started or modified),
+        "ended": _stamp(run.ended or modified),
         "wall_s": None,
         "attempt": 1,
         "phases": dict(run.phases),
@@ -297,12 +305,12 @@ def _record(
             "versions": {},
             "variables": {},
             "node": {},
-            **run.environment,
         },
         "notes": {
             "imported_from": shown(run.file),
             SOURCE_DIGEST: run.source_digest,
             "parameters": "what the source does not state has the benchmark's default",
+            **({} if run.started else {"dates": FILE_DATES}),
             **({"variant": dict(run.variant)} if run.variant else {}),
             **run.notes,
         },

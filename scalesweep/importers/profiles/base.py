@@ -15,7 +15,7 @@ from pathlib import Path
 
 from scalesweep.analysis.profile import Profile
 from scalesweep.compute.log_lines import open_packed
-from scalesweep.importers.imported_run import ImportRefusedError, Refusal
+from scalesweep.importers.imported_run import ImportRefusedError, Refusal, metric
 
 MAX_BYTES = 1 << 30
 HEAD_BYTES = 1 << 16
@@ -97,11 +97,6 @@ def number(text: str, what: str, line: int | None = None) -> float:
     if not math.isfinite(value):
         raise ImportRefusedError(f"{what} {word[:30]!a} is not a number", line)
     return value
-
-
-def metric(value: float, unit: str, better: str, scope: str = "total") -> dict[str, object]:
-    """A metric as in a record."""
-    return {"value": value, "unit": unit, "better": better, "scope": scope}
 
 
 def times_of(runtime: float, mpi: float, useful: float) -> dict[str, dict[str, object]]:

@@ -14,8 +14,8 @@ from typing import Any
 from xml.etree import ElementTree
 
 from scalesweep.analysis.profile import NOT_LISTED, Function, Profile
-from scalesweep.importers.imported_run import ImportRefusedError
-from scalesweep.importers.profiles.base import CLOSE, MPI, each, lines_of, metric, text_of
+from scalesweep.importers.imported_run import ImportRefusedError, metric
+from scalesweep.importers.profiles.base import CLOSE, MPI, each, lines_of, text_of
 
 _SCOREP = re.compile(
     r"(?i)\s*flt\s+type\s+max_buf\[B\]\s+visits\s+(hits\s+)?time\[s\]\s.*region\s*"

@@ -17,8 +17,8 @@ from scalesweep.analysis.horovod_timeline import (
 )
 from scalesweep.analysis.horovod_timeline import Phase as Span
 from scalesweep.analysis.profile import Message, Phase, Profile, merged, union_length
-from scalesweep.importers.imported_run import ImportRefusedError
-from scalesweep.importers.profiles.base import each, metric, text_of
+from scalesweep.importers.imported_run import ImportRefusedError, metric
+from scalesweep.importers.profiles.base import each, text_of
 
 MAX_SIZES = 200
 _US = 1e-6

@@ -16,8 +16,7 @@ from scalesweep.analysis.kineto_stream import Collective, NoTraceError, RankTrac
 from scalesweep.analysis.profile import Message, Profile, RankTimes
 from scalesweep.analysis.trace_account import TraceAccount, account_of_rank
 from scalesweep.compute.log_lines import open_packed
-from scalesweep.importers.imported_run import Refusal
-from scalesweep.importers.profiles.base import metric
+from scalesweep.importers.imported_run import Refusal, metric
 
 MAX_SIZES = 200
 # Of a rewritten trace, which may begin with anything: names of kinds that only Kineto has.

@@ -13,8 +13,8 @@ from pathlib import Path
 import numpy as np
 
 from scalesweep.analysis.profile import NOT_LISTED, Function, Profile
-from scalesweep.importers.imported_run import ImportRefusedError, Refusal
-from scalesweep.importers.profiles.base import lines_of, metric, number, unboxed
+from scalesweep.importers.imported_run import ImportRefusedError, Refusal, metric
+from scalesweep.importers.profiles.base import lines_of, number, unboxed
 from scalesweep.importers.profiles.nsys_database import (
     NO_WINDOW,
     SQLITE,

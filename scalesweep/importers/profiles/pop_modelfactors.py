@@ -12,8 +12,8 @@ from pathlib import Path
 from scalesweep.analysis.pop import MODELFACTORS, VARIANTS, Replay, computation_scaling, pop_factors
 from scalesweep.analysis.profile import Profile
 from scalesweep.analysis.profile_account import IDEAL_RUNTIME
-from scalesweep.importers.imported_run import ImportRefusedError
-from scalesweep.importers.profiles.base import each, lines_of, metric, number
+from scalesweep.importers.imported_run import ImportRefusedError, metric
+from scalesweep.importers.profiles.base import each, lines_of, number
 
 _PROCESSES = "number of processes"
 _RUNTIME, _IDEAL = "runtime (us)", "runtime (ideal)"

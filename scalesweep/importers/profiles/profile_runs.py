@@ -3,7 +3,6 @@
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -18,9 +17,8 @@ from scalesweep.analysis.profile import (
 )
 from scalesweep.config.benchmark import Benchmark
 from scalesweep.core.files import digest_of, file_digest
-from scalesweep.importers.imported_run import ImportedRun, Refusal, file_dates
+from scalesweep.importers.imported_run import ImportedRun, Refusal, metric
 from scalesweep.importers.made_benchmark import Made, parameter_entry
-from scalesweep.importers.profiles.base import metric
 from scalesweep.importers.write_records import PRINTED
 
 # Of the whole recording.
@@ -198,7 +196,6 @@ def _imported(
     key: Sequence[Any],
 ) -> ImportedRun:
     """The run of a profile without its parts; with a ``key``, that of its messages of one size."""
-    modified = datetime.fromtimestamp(profile.file.stat().st_mtime, UTC)
     digest = [profile.tool, _digest_of(profile.file), profile.region, profile.ranks, list(key)]
     return ImportedRun(
         benchmark="",
@@ -206,17 +203,12 @@ def _imported(
         file=profile.file,
         line=profile.line,
         source_digest=digest_of(digest),
-        started=modified,
-        ended=modified,
         notes={
             "importer": f"profile of {profile.tool}",
-            "dates": file_dates("the profile"),
             **({PRINTED: "times of a call are rounded"} if key else {}),
             # The account of a whole timeline is not that of its messages of one size.
             **{name: note for name, note in profile.notes.items() if not (key and name in NOTES)},
         },
-        samples={},
-        samples_per_epoch=0,
         metrics=metrics,
     )
 

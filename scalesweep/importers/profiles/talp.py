@@ -15,8 +15,8 @@ import numpy as np
 from scalesweep.analysis.pop import rank_factors
 from scalesweep.analysis.profile import Profile, RankTimes
 from scalesweep.core.formatting import finite
-from scalesweep.importers.imported_run import ImportRefusedError
-from scalesweep.importers.profiles.base import each, metric, text_of
+from scalesweep.importers.imported_run import ImportRefusedError, metric
+from scalesweep.importers.profiles.base import each, text_of
 
 _GLOBAL = "Global"
 # What TALP calls an efficiency -> metric.

@@ -7,13 +7,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from scalesweep.core.errors import UserError
-from scalesweep.core.record import read_record
 from scalesweep.importers.collective_logs import check_test
-from scalesweep.importers.detect_logs import RULES, is_log, read_source
+from scalesweep.importers.detect_logs import RULES, read_source
 from scalesweep.importers.imported_run import ImportedRun, Refusal
 from scalesweep.importers.launch_words import UNKNOWN, launched
 from scalesweep.importers.write_campaign import campaign_of
@@ -92,23 +89,6 @@ def read(tmp_path: Path) -> Read:
         return read_source(tmp_path, ranks)[:2]
 
     return reader
-
-
-def test_what_osu_tells(read: Read) -> None:
-    ((run,), refusals) = read(OSU)
-    assert refusals == []
-    assert run.point == {
-        "ranks": 4, "operation": "allreduce", "sizes": None, "launch_options": "--map-by core -f"
-    }  # fmt: skip
-    assert run.variant == {"program": "OSU Micro-Benchmarks", "placement": "nodes not stated"}
-    assert run.samples["sweep_seconds"].shape == (3, 1, 1)
-    assert run.samples["sweep_seconds"][:, 0, 0] == pytest.approx([2e-6, 4e-6, 8e-4])
-    assert run.notes["sweep"]["values"] == [4, 1024, 1048576]
-    assert run.notes["version"] == "7.5"
-    metrics = {name: metric["value"] for name, metric in run.metrics.items()}
-    assert metrics["algorithm_bandwidth"] == pytest.approx(1048576 / 8e-4)
-    assert metrics["bus_bandwidth"] == pytest.approx(1.5 * 1048576 / 8e-4)
-    assert metrics["latency"] == pytest.approx(2e-6)
 
 
 @pytest.mark.parametrize("text", [NCCL, as_json()], ids=["text", "json"])
@@ -201,7 +181,7 @@ REFUSED = {
     "json, of the CPU": (as_json().replace('"time":', '"cpu_time":'), "times of the CPU"),
     "json, no iteration": (
         as_json().replace('"actual_', '"out_of_place_per_iter":{"times_us":[0.0]},"actual_'),
-        "an iteration whose time is none",
+        "size 8: 0 us is no time",
     ),
     "json, other": (as_json(args=["all_to_all_perf"]), "all_to_all_perf: only"),
     "json, infinite": (as_json().replace('"time":12.5', '"time":1e999'), "is no time"),
@@ -286,39 +266,6 @@ def test_other_latencies(read: Read, kind: str) -> None:
     assert run.metrics["latency"]["value"] == pytest.approx(1e-6 * float(
         OTHERS[kind].splitlines()[-2].split()[1]
     ))  # fmt: skip
-
-
-def test_ranks_that_a_log_does_not_state(read: Read) -> None:
-    ((run,), _) = read(OSU.partition("\n")[2], ranks=16)
-    assert run.point["ranks"] == 16
-
-
-def test_records_of_both_programs_are_points_of_their_own(tmp_path: Path) -> None:
-    for name, text in (("a", OSU), ("b", OSU.replace("800.00", "810.00")), ("c", NCCL)):
-        (tmp_path / f"{name}.txt").write_text(text)
-    runs, refusals, _ = read_source(tmp_path)
-    assert (len(runs), refusals) == (3, [])
-    out = tmp_path / "runs"
-    import_runs(runs, out)
-    records = [read_record(folder / "record.json") for folder in sorted(out.iterdir())]
-    assert {record["benchmark"] for record in records} == {"allreduce"}
-    assert {record["source"] for record in records} == {"imported"}
-    programs = sorted(record["notes"]["variant"]["program"] for record in records)
-    assert programs == ["OSU Micro-Benchmarks", "OSU Micro-Benchmarks", "nccl-tests"]
-    for folder in out.iterdir():
-        with np.load(folder / "samples.npz") as arrays:
-            assert arrays["sweep_seconds"].shape == (3, 1, 1)
-
-
-@settings(max_examples=60)
-@given(st.integers(0, len(NCCL) - 1), st.sampled_from(["", "\x00", "9" * 400, "nan", "-"]))
-def test_damaged_logs_end_well(tmp_path_factory: Any, place: int, added: str) -> None:
-    file = tmp_path_factory.mktemp("logs") / "all_reduce_perf.txt"
-    for text in (NCCL, OSU, as_json()):
-        file.write_text(text[:place] + added + text[place + len(added) :])
-        if is_log(file, 20.0):
-            for run in read_source(file)[0]:
-                assert np.isfinite(run.samples["sweep_seconds"]).all()
 
 
 # argonne-lcf/alcf-nccl-tests, results_polaris/nccl_2_18/n2.g4.2024-04-29-18-41-24,
@@ -451,7 +398,7 @@ def test_a_list_of_devices_that_was_cut_is_not_believed(read: Read) -> None:
     runs, refusals = read(cut)
     assert not runs
     assert refusals[0].reason == (
-        "the bus bandwidth is 1.972 times the algorithm's, which is not that of an allreduce of 4 "
+        "the bus bandwidth is 1.972 times the algorithm's, which is not that of allreduce on 4 "
         "ranks: was the list of devices cut? add --ranks N"
     )
     (run,), _ = read(cut, ranks=72)
@@ -474,9 +421,9 @@ def test_lines_among_the_rows_end_no_table(read: Read) -> None:
 def test_the_test_that_only_a_user_can_name(tmp_path: Path) -> None:
     (tmp_path / "output.dat").write_text(OLD_NCCL)
     _, (refusal,), _ = read_source(tmp_path, 16)
-    assert "add --test all_reduce_perf, broadcast_perf or all_gather_perf" in refusal.reason
+    assert "add --test, one of all_reduce_perf, broadcast_perf, all_gather_perf" in refusal.reason
     runs, (refusal,), _ = read_source(tmp_path, 16, check_test("all_gather_perf"))
-    assert not runs and "times the algorithm's, which is not that of an allgather" in refusal.reason
+    assert not runs and "times the algorithm's, which is not that of allgather" in refusal.reason
     (tmp_path / "output.dat").write_text(OLD_NCCL.replace("20.99", "10.49"))
     (run,), _, _ = read_source(tmp_path, 16, check_test("all_gather_perf"))
     assert run.point["operation"] == "allgather"

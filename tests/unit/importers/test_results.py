@@ -1,28 +1,22 @@
-"""Small result files: Keras's and Lightning's CSV, Hugging Face's and DLIO's JSON; hostile ones."""
+"""Small result files: Keras's and Lightning's CSV, Hugging Face's and DLIO's JSON."""
 
 import gzip
 import json
 import math
-import os
 import random
-import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from scalesweep.core.record import read_record
 from scalesweep.importers import TABLE
-from scalesweep.importers.detect_logs import read_items, read_source
-from scalesweep.importers.imported_run import ImportedRun, Item, NotRead, Refusal
-from scalesweep.importers.rank_map import RankMap
+from scalesweep.importers.detect_logs import read_source
+from scalesweep.importers.imported_run import ImportedRun
 from scalesweep.importers.which_importer import kind_of
 from tests.fakes.imported_runs import import_runs
-from tests.fakes.mllog import T0, line, values
+from tests.fakes.mllog import values
 
 OLD = "epoch,acc,loss,val_acc,val_loss\n"
 ROWS = "0,0.5,0.7,0.55,0.69\n1,0.625,0.6,0.75,0.5\n"
@@ -50,11 +44,6 @@ HPE: dict[str, Any] = {
     "num_files_train": 28000, "num_files_eval": 0, "num_samples_per_file": 1, "epochs": 5,
     "end": "2024-08-21T05:02:59.449583",
 }  # fmt: skip
-_MLPERF = [
-    line("submission_benchmark", T0, "llama31_405b"), line("global_batch_size", T0, 64),
-    line("init_start", T0), line("run_start", T0 + 1000), line("run_stop", T0 + 61_000,
-    status="success", samples_count=4096),
-]  # fmt: skip
 
 
 def state(*entries: dict[str, Any], **more: Any) -> dict[str, Any]:
@@ -263,10 +252,9 @@ REFUSED: list[tuple[str, Any, str]] = [
     ("a", OLD, "a header without an epoch"),
     ("a", OLD + "0,0.7,0.5\n" + ROWS, "3 fields, not 5"),
     ("a", OLD + ROWS + "2,0.7,0.5,0.8,0.4x\n", "val_loss '0.4x' is not a number"),
-    ("a", OLD + ROWS + "3,0.7,0.5,0.8,0.4\n", "epoch 3 where 2 is expected"),
-    ("a", OLD + "5,0.7,0.5,0.8,0.4\n", "epoch 5 where 0 is expected"),
-    ("a", OLD + "x,0.7,0.5,0.8,0.4\n", "epoch 'x' is not a whole number"),
-    ("a", "epoch,acc,accuracy\n0,0.5,0.5\n", "a column is named twice"),
+    ("a", OLD + ROWS + "3,0.7,0.5,0.8,0.4\n", "epoch 3, not 2"),
+    ("a", OLD + "5,0.7,0.5,0.8,0.4\n", "epoch 5, not 0"),
+    ("a", OLD + "x,0.7,0.5,0.8,0.4\n", "epoch x, not 0"),
     ("a", OLD + "0,,,,\n", "no loss and no accuracy in any epoch"),
     ("a", "note\n" + OLD + ROWS, "not CSV with a header"),
     ("metrics", lightning((1.0, 2.0)), "2 rates of ThroughputMonitor: too few"),
@@ -311,93 +299,24 @@ def test_what_is_none_of_these(tmp_path: Path) -> None:
     assert refusal.file.name == "._summary.json" and "macOS" in refusal.reason
 
 
-# Name of a file -> what it holds.
-GOOD = {
-    "trainer_state.json": json.dumps(state(), indent=1),
-    "train_results.json": json.dumps({"train_runtime": 80.5, "train_steps_per_second": 1.5}),
-    "metrics.csv": lightning(),
-    "history.csv": OLD + ROWS,
-    "summary.json": json.dumps(HPE, indent=1),
-    "result_0.txt": "".join(_MLPERF),
-}
-NUMBERS = (
-    b"NaN", b"Infinity", b"-Infinity", b"1e999", b"1e308", b"1e-320", b"-1", b"0", b"9" * 400,
-    b"true", b"null", b'"x"', b"[]", b"{}", b"[" * 20_000, b'{"a":' * 20_000,
-)  # fmt: skip
-
-
-def read(folder: Path, name: str, content: bytes) -> list[Item]:
-    """What comes of a file of this content."""
-    (folder / name).write_bytes(content)
-    return list(read_items(folder, RankMap({}, 8)))
-
-
-def check(items: list[Item]) -> None:
-    """Every item is a run with finite metrics, or says why it is none."""
-    for item in items:
-        assert isinstance(item, ImportedRun | Refusal | NotRead)
-        if isinstance(item, ImportedRun):
-            assert all(math.isfinite(it["value"]) for it in item.metrics.values())
-
-
-@pytest.mark.parametrize("name", GOOD)
-def test_other_encodings_are_read(tmp_path: Path, name: str) -> None:
-    text = GOOD[name]
-    (whole,) = read(tmp_path, name, text.encode())
-    assert isinstance(whole, ImportedRun) and whole.metrics
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("trainer_state.json", json.dumps(state())),
+        ("metrics.csv", lightning()),
+        ("a.csv", OLD + ROWS),
+    ],
+)
+def test_other_encodings_and_packing(tmp_path: Path, name: str, text: str) -> None:
+    (tmp_path / name).write_text(text)
+    whole = one_of(tmp_path)
     for content in (
-        b"\xef\xbb\xbf" + text.encode(), text.replace("\n", "\r\n").encode(),
-        text.encode("utf-16"), gzip.compress(text.encode()),
-    ):  # fmt: skip
-        (run,) = read(tmp_path, name, content)
-        assert isinstance(run, ImportedRun) and run.metrics == whole.metrics
-
-
-@pytest.mark.parametrize("name", GOOD)
-def test_what_is_no_file_of_the_kind(tmp_path: Path, name: str) -> None:
-    packed = gzip.compress(GOOD[name].encode())
-    for content in (b"", gzip.compress(b""), packed[:-9], bytes(range(256)) * 40, b"\0" * 9000):
-        items = read(tmp_path, name, content)
-        check(items)
-        assert not any(isinstance(item, ImportedRun) for item in items)
-
-
-def _places(text: str) -> Iterator[tuple[int, int]]:
-    for match in re.finditer(r"(?<=[:, \[])-?\d+\.?\d*(?=[,}\n\] ])", text):
-        yield match.span()
-
-
-@pytest.mark.parametrize("name", GOOD)
-def test_numbers_that_are_none(tmp_path: Path, name: str) -> None:
-    text = GOOD[name]
-    places = list(_places(text))
-    assert len(places) > 1
-    for begin, end in places[::2][:6]:
-        for number in NUMBERS:
-            check(read(tmp_path, name, text[:begin].encode() + number + text[end:].encode()))
-
-
-@pytest.mark.parametrize("name", [name for name in GOOD if name.endswith(".json")])
-def test_a_key_that_comes_twice_is_refused(tmp_path: Path, name: str) -> None:
-    key, value = next(iter(json.loads(GOOD[name]).items()))
-    twice = f'{{"{key}": {json.dumps(value)},' + GOOD[name].lstrip()[1:]
-    (item,) = read(tmp_path, name, twice.encode())
-    assert isinstance(item, Refusal) and item.reason == f"the key {key!r} comes twice"
-
-
-def test_links_and_what_may_not_be_read(tmp_path: Path) -> None:
-    (tmp_path / "loop.json").symlink_to("loop.json")
-    (tmp_path / "summary.json").symlink_to(tmp_path)
-    os.mkfifo(tmp_path / "trainer_state.json")
-    items = list(read_items(tmp_path, RankMap({}, 8)))
-    assert all(isinstance(item, Refusal | NotRead) for item in items)
-
-
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(st.sampled_from(sorted(GOOD)), st.data())
-def test_damage_never_stops_a_reader(tmp_path: Path, name: str, data: st.DataObject) -> None:
-    text = GOOD[name].encode()
-    begin = data.draw(st.integers(0, len(text)))
-    end = data.draw(st.integers(begin, min(len(text), begin + 100)))
-    damaged = text[:begin] + data.draw(st.binary(max_size=12)) + text[end:]
-    check(read(tmp_path, name, damaged))
+        text.replace("\n", "\r\n").encode(),
+        text.encode("utf-16"),
+        gzip.compress(text.encode()),
+    ):
+        (tmp_path / name).write_bytes(content)
+        assert one_of(tmp_path).metrics == whole.metrics
+    (tmp_path / name).write_bytes(gzip.compress(text.encode())[:-9])
+    runs, refusals, _ = read_source(tmp_path)
+    assert not runs and "damaged" in refusals[0].reason

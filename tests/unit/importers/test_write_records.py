@@ -32,7 +32,7 @@ def test_sources(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     runs, refusals, others = read_source(tmp_path)
     assert [rate(found) for found in runs] == [1009.0, 1010.0]
-    assert [(r.file.name, r.reason) for r in refusals] == [("pipe", "not a regular file")]
+    assert [(r.file.name, r.reason) for r in refusals] == [("pipe", "is a named pipe, not a file")]
     assert [file.name for file in others] == ["README"]
     assert len(read_source(tmp_path / "run9.log")[0]) == 1
 
