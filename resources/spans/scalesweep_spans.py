@@ -30,9 +30,9 @@ BESIDE = ("input", *BETWEEN)
 class Spans:
     """The steps of this rank. ``synchronize``: waits for the GPU, as ``torch.cuda.synchronize``."""
 
-    def __init__(self, role=None, synchronize=None, every_s=1.0):
+    def __init__(self, synchronize=None, every_s=1.0):
         rank = int(next((os.environ[name] for name in RANK if name in os.environ), 0))
-        self._about = {"rank": rank, **({"role": role} if role else {})}
+        self._about = {"rank": rank}
         self._synchronize, self._unix = synchronize, time.time() - time.perf_counter()
         self._seconds, self._name, self._since = {}, None, time.perf_counter()
         self._step, self._begin, self._peak = 0, None, 0

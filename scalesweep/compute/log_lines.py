@@ -1,14 +1,14 @@
 """Logs as programs leave them: lines of text, each with the rank that printed it, if known.
 
-Launchers of parallel programs put a label before every line: horovodrun ``[0]<stdout>:``, Open
-MPI's ``mpirun --tag-output`` ``[1,0]<stdout>:``, ``srun --label`` ``0: ``. Labels, colours and
-overwritten progress bars are taken off. Standard library only: the launcher reads logs on compute
-nodes.
+Launchers put a label before every line: horovodrun ``[0]<stdout>:``, Open MPI's ``mpirun
+--tag-output`` ``[1,0]<stdout>:``, ``srun --label`` ``0: ``; torchrun (``--tee``) its agent's
+``[default0]:``, PyTorch ``[rank0]:`` before what ends a rank. Collectors of logs put a time or a
+container's name before them. Standard library only: the launcher reads logs on compute nodes.
 """
 
-import codecs
 import contextlib
 import errno
+import io
 import re
 import zlib
 from collections.abc import Iterator
@@ -18,22 +18,32 @@ from typing import BinaryIO, NamedTuple
 
 from scalesweep.core.files import NotAFileError, open_regular
 
-_CHUNK_BYTES = 1 << 20
-# A line without an end is searched in pieces: no log may fill the memory.
+# Characters of a line that are read at once: no log may fill the memory.
 _LONGEST = 1 << 20
 # In none of these may two parts match the same text: a line without an end would take for ever.
-_ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\^_])")
+_ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\^_])|\x08")
 # Before the bracket horovodrun may put the time, inside it Open MPI its job; Open MPI 5, whose jobs
 # have an @, puts a space behind.
-_LABEL = re.compile(
+_STREAM = re.compile(
     r"(?:\w{3} \w{3} [ \d]\d \d\d:\d\d:\d\d \d{4})?"
     r"\[(?:[^\[\],\s@]+(?:(?P<spaced>@)[^\[\],\s@]*)?,)?(?P<rank>\d{1,7})\]<std(?:out|err|diag)>:"
     r"(?(spaced) ?|)"
 )
-_SRUN_LABEL = re.compile(r" *(?P<rank>\d{1,7}): ?")
-_BYTE_ORDER_MARKS = {b"\xef\xbb\xbf": "utf-8-sig", b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16"}
-
-
+_SRUN = re.compile(r" {0,7}(?P<rank>\d{1,7}): ?")
+# torchrun's label, also behind the time that a continuous integration service writes.
+_TORCH = re.compile(r"(?:\S{1,40} )?\[(?:rank|default|trainer|worker)(?P<rank>\d{1,7})\]: ?")
+# What collectors put in front of every line: Kubernetes and continuous integration a time
+# (containerd the stream, too), docker compose the container, Ray and SkyPilot the actor, syslog
+# host and process.
+_COLLECTED = re.compile(
+    r"(?:\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3,9}Z (?:std(?:out|err) [FP] )?"
+    r"|[A-Za-z][\w.]{0,40}(?:-[\w.]{1,40}){0,6}-\d{1,6} {1,8}\| "
+    r"|\([^()]{1,80}\bpid=\d{1,9}(?:, ip=[\d.]{7,15})?\) "
+    r"|[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d \S{1,60} \S{1,60}\[\d{1,9}\]: "
+    r"|std(?:out|err): |wandb: )"
+)
+_PACKERS = {b"\x1f\x8b": "gzip", b"\xfd7zXZ\x00": "lzma"}
+PACKED = (".gz", ".xz")  # ends of the names of their files
 # Before a stamp (docs/reference/stamps.md), which a thread may print into the middle of a line.
 MARKER = "@spans "
 
@@ -47,25 +57,89 @@ class Line(NamedTuple):
     rank: int | None
 
 
-def read_lines(path: Path, srun_labels: bool = False) -> Iterator[Line]:
-    """Lines of a log, read piece by piece; raises OSError where it cannot be read.
+class Printer(NamedTuple):
+    """Who printed a line: the rank by the launcher's label, and by torchrun's."""
 
-    ``srun_labels``: lines begin as ``srun --label`` writes them, which no other sign tells from a
-    table. What is not UTF-8 (or UTF-16 with a byte order mark) becomes U+FFFD. Files that gzip or
-    xz has packed are read as what is in them.
-    """
-    labels = _Labels(srun_labels)
-    with open_packed(path) as file:
-        for number, piece in _pieces(file):
-            yield labels.taken_off(number, _plain(piece))
+    rank: int | None = None
+    local: int | None = None
 
 
 class DamagedPackError(OSError):
     """What begins as gzip or xz packs a file does not go on so, or ends too early."""
 
 
-_PACKERS = {b"\x1f\x8b": "gzip", b"\xfd7zXZ\x00": "lzma"}
-PACKED = (".gz", ".xz")  # ends of the names of their files
+def read_lines(path: Path, srun_labels: bool = False) -> Iterator[Line]:
+    """Lines of a log, read piece by piece; raises OSError where it cannot be read.
+
+    ``srun_labels``: lines begin as ``srun --label`` writes them, which no other sign tells from a
+    table. Colours and overwritten progress bars are taken off, of a line with several labels all
+    but the text of the last one. Files that gzip or xz has packed are read as what is in them.
+    """
+    number, rank = 0, None
+    for line, piece in _pieces(path):
+        rank = rank if line == number else None  # after a carriage return it is not repeated
+        escaped = "\x1b" in piece or "\b" in piece
+        number, text, label = line, _ESCAPES.sub("", piece) if escaped else piece, None
+        if srun_labels:
+            label = _SRUN.match(text) if rank is None else None
+        elif "]<std" in text:
+            *_, label = (None, *_STREAM.finditer(text))
+        if label:
+            rank, text = int(label["rank"]), text[label.end() :]
+        yield Line(text, number, rank)
+
+
+def rank_lines(path: Path, ranks: int, srun_labels: bool) -> Iterator[Line]:
+    """Lines of a log of so many ranks, without the labels of torchrun and PyTorch.
+
+    Under ``srun --label``, whose tasks are the nodes then, both labels count together: rank = task
+    x ranks of each + number of torchrun's.
+    """
+    labels = {line.rank for line in read_lines(path, True)} if srun_labels else set()
+    each = ranks // max(1, len(labels - {None}))
+    for line in read_lines(path, srun_labels):
+        match = _TORCH.match(line.text) if "]:" in line.text else None
+        if match is None or int(match["rank"]) >= ranks:
+            yield line
+            continue
+        own, task = int(match["rank"]), line.rank
+        # A task that is a rank itself says so once more.
+        rank = own if task is None else task * each + own if 1 < each > own else task
+        yield Line(line.text[match.end() :], line.number, rank)
+
+
+def uncollected(text: str) -> str:
+    """A line without what collectors of logs put in front, two of them at most."""
+    for _ in range(2):
+        if (match := _COLLECTED.match(text)) is None:
+            return text
+        text = text[match.end() :]
+    return text
+
+
+def bare(text: str) -> str:
+    """A line without what collectors of logs, ``srun --label`` and torchrun put in front."""
+    text = uncollected(text)
+    for _ in range(2):
+        if (match := _SRUN.match(text) or _TORCH.match(text)) is None:
+            return text
+        text = text[match.end() :]
+    return text
+
+
+def has_srun_label(text: str) -> bool:
+    """Whether a line begins as ``srun --label`` writes it."""
+    return _SRUN.match(uncollected(text)) is not None
+
+
+def unlabelled(line: Line, srun: bool) -> tuple[str, Printer]:
+    """The program's own words, and who printed them; ``srun``: its labels are there."""
+    text, rank = uncollected(line.text), line.rank
+    if srun and rank is None and (label := _SRUN.match(text)):
+        text, rank = text[label.end() :], int(label["rank"])
+    if "]:" in text and (label := _TORCH.match(text)):
+        return text[label.end() :], Printer(rank, int(label["rank"]))
+    return text, Printer(rank)
 
 
 def has_packed_name(path: Path) -> bool:
@@ -99,64 +173,24 @@ def open_packed(path: Path) -> Iterator[BinaryIO]:
             raise DamagedPackError(0, f"the packed file is damaged ({error})") from None
 
 
-def _plain(piece: str) -> str:
-    if "\x1b" in piece:
-        piece = _ESCAPES.sub("", piece)
-    return piece.replace("\b", "") if "\b" in piece else piece
+def _pieces(path: Path) -> Iterator[tuple[int, str]]:
+    """What is between line feeds and carriage returns, with the number of its line.
 
-
-def _pieces(file: BinaryIO) -> Iterator[tuple[int, str]]:
-    """What is between line feeds and carriage returns, with the number of its line."""
-    decoder = None
-    rest, number = "", 1
-    while True:
-        chunk = file.read(_CHUNK_BYTES)
-        if decoder is None:
-            decoder = codecs.getincrementaldecoder(_encoding(chunk))("replace")
-        if chunk and not chunk.strip(b"\0"):
-            continue  # the hole of a sparse file: gigabytes that say nothing
-        lines = (rest + decoder.decode(chunk, final=not chunk)).split("\n")
-        rest = lines.pop()
-        for line in lines:
-            for piece in line.split("\r") if "\r" in line else (line,):
-                yield number, piece
-            number += 1
-        if not chunk:
-            break
-        if len(rest) > _LONGEST:
-            *done, rest = rest.split("\r") if "\r" in rest[:-1] else (rest, "")
-            for piece in done:
-                yield number, piece
-    if rest:
-        for piece in rest.split("\r"):
-            yield number, piece
-
-
-def _encoding(start: bytes) -> str:
-    return next(
-        (name for mark, name in _BYTE_ORDER_MARKS.items() if start.startswith(mark)), "utf-8"
-    )
-
-
-class _Labels:
-    """Takes labels off. Of a piece with several labels the last one's text alone is whole: what one
-    rank began before another wrote into its line is left out."""
-
-    def __init__(self, srun_labels: bool) -> None:
-        self._srun = srun_labels
-        # Line and rank of the piece before: after a carriage return the label is not repeated.
-        self._number = 0
-        self._rank: int | None = None
-
-    def taken_off(self, number: int, piece: str) -> Line:
-        """The line of a piece."""
-        rank = self._rank if number == self._number else None
-        label = None
-        if self._srun:
-            label = _SRUN_LABEL.match(piece) if rank is None else None
-        elif "]<std" in piece:
-            *_, label = (None, *_LABEL.finditer(piece))
-        if label:
-            rank, piece = int(label["rank"]), piece[label.end() :]
-        self._number, self._rank = number, rank
-        return Line(piece, number, rank)
+    What is not UTF-8 (or UTF-16 with a byte order mark) becomes U+FFFD.
+    """
+    with open_packed(path) as file:
+        start = file.read(2)
+        file.seek(0)
+        encoding = "utf-16" if start in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
+        reader = io.TextIOWrapper(file, encoding, errors="replace", newline="\n")
+        number, rest = 1, ""
+        while text := reader.readline(_LONGEST):
+            *pieces, last = (rest + text.removesuffix("\n")).split("\r")
+            ended = text.endswith("\n") or len(last) >= _LONGEST
+            yield from ((number, piece) for piece in pieces)
+            if ended:
+                yield number, last
+            rest, number = "" if ended else last, number + text.endswith("\n")
+        if rest:
+            yield number, rest
+        reader.detach()

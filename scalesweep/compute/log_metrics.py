@@ -1,10 +1,9 @@
 """Metrics from what a program printed: patterns, what their matches mean, and the numbers.
 
-Standard library only: the launcher reads logs on compute nodes.
+Patterns are known to the front too; NumPy is imported once logs are read.
 """
 
 import array
-import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -12,20 +11,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from scalesweep.compute.job_spec import STREAMS
-from scalesweep.compute.log_lines import MARKER, DamagedPackError, read_lines
+from scalesweep.compute.log_lines import MARKER, DamagedPackError, rank_lines
 from scalesweep.compute.native_format import Meaning, MetricValue
-from scalesweep.compute.torch_labels import labels_of
 from scalesweep.core.errors import UserError
 from scalesweep.core.files import digest_of, natural_order
 from scalesweep.core.host import cpu_set
-from scalesweep.core.npy import array_of
 from scalesweep.core.record import OF_STEPS, STEP_TIMES, WARMUP_STEP_TIMES
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 # Raised when the same patterns would give other numbers: logs are read again.
-_READER = 3
+_READER = 4
 MAX_KEYS = 1000
 # Ranks that print one total may differ by this much before it is worth a word.
 AGREE = 0.01
@@ -69,9 +66,29 @@ class Metric:
         return {"unit": self.unit, "better": self.better, "scope": self.scope}
 
 
+def metrics_of(entries: Iterable[Mapping[str, Any]]) -> list[Metric]:
+    """Metrics from their JSON form (``dataclasses.asdict``)."""
+    return [Metric(**entry) for entry in entries]
+
+
 def digest_of_metrics(metrics: Sequence[Metric]) -> str:
     """What the metrics of a record were read with."""
     return digest_of([_READER, [asdict(metric) for metric in metrics]], 8)
+
+
+def value_group(pattern: "re.Pattern[str]") -> str | int:
+    """The group that holds the number: ``value``, or the only one besides ``key`` and ``rank``.
+
+    Raises ValueError saying what is missing.
+    """
+    if "value" in pattern.groupindex:
+        return "value"
+    others = {pattern.groupindex.get(name, 0) for name in ("key", "rank")}
+    numbers = set(range(1, pattern.groups + 1)) - others
+    if len(numbers) != 1:
+        problem = f"{len(numbers)} groups" if numbers else "no group"
+        raise ValueError(f"has {problem} for the number; put it in (?P<value>...)")
+    return numbers.pop()
 
 
 @dataclass
@@ -104,50 +121,48 @@ class _Series:
 
     def __init__(self) -> None:
         self.values = array.array("d")
-        self.lines = array.array("q")
-        self.files: dict[str, int] = {}  # name -> its first match
-        self._bad: dict[int, str] = {}
+        self.bad: dict[int, str] = {}
 
-    def add(self, text: str, file: str, line: int, whole: bool) -> None:
+    def add(self, text: str, whole: bool, place: str) -> None:
+        """Add a match, which stands at ``place``."""
         number = _number(text, whole)
         if isinstance(number, str):
             text = text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
-            self._bad[len(self.values)] = f"{text!r} in line {line} of {file} is {number}"
+            self.bad[len(self.values)] = f"{text!r} in {place} is {number}"
             number = 0.0
-        self.files.setdefault(file, len(self.values))
         self.values.append(number)
-        self.lines.append(line)
 
-    def checked(self, name: str, places: range) -> list[float]:
-        """The numbers at ``places``; raises UnreadableError if one is none."""
-        for place in places if self._bad else ():
-            if place in self._bad:
-                raise UnreadableError(f"metric {name}: {self._bad[place]}")
-        return [self.values[place] for place in places]
+    def taken(self, metric: Metric, name: str, count: int = 1) -> "NDArray[Any]":
+        """The numbers that a metric's rule takes, without those to ``skip``.
 
-    def place(self, index: int) -> tuple[str, int]:
-        """File and line of a match."""
-        file = [name for name, first in self.files.items() if first <= index][-1]
-        return file, self.lines[index]
+        ``count`` ranks printed them, so that of each as many are skipped, and one is the first or
+        last. Raises UnreadableError if none is left or one is no number.
+        """
+        import numpy as np
+
+        total, begin = len(self.values), metric.skip * count
+        if begin >= total:
+            left = f"skip: {metric.skip} leaves none of {total} matches"
+            raise UnreadableError(f"metric {name}: {left}")
+        last = total if metric.match != "first" else min(begin + count, total)
+        begin = max(begin, total - count) if metric.match == "last" else begin
+        if bad := [place for place in self.bad if begin <= place < last]:
+            raise UnreadableError(f"metric {name}: {self.bad[bad[0]]}")
+        return np.array(self.values[begin:last])
 
 
 def _number(text: str, whole: bool) -> float | str:
     """The number that a text is, or what is wrong with it."""
     text = text.strip()
-    if _SPECIAL.fullmatch(text):
-        return "not finite"
     if not _NUMBER.fullmatch(text):
-        return "not a number"
+        return "not finite" if _SPECIAL.fullmatch(text) else "not a number"
     number = float(text.replace(",", "").translate(str.maketrans("dD", "ee")))
     if number in (float("inf"), float("-inf")):
         return "not finite"
-    if whole and not number.is_integer():
-        return "not an integer"
-    return number
+    return "not an integer" if whole and not number.is_integer() else number
 
 
-# Metric -> key (None without one) -> rank (None without a label) -> matches.
-_SeriesOf = dict[str | None, dict[int | None, _Series]]
+_ByRank = dict[int | None, _Series]  # by rank; None without a label
 
 
 def read_metrics(
@@ -159,29 +174,41 @@ def read_metrics(
     UnreadableError naming metric and pattern or a damaged packed file, LogsGoneError if
     stdout.log or stderr.log is not there, OSError if a file cannot be read.
     """
-    series_of: dict[str, _SeriesOf] = {metric.metric: {} for metric in metrics}
+    # Metric -> key (None without one) -> matches.
+    series_of: dict[str, dict[str | None, _ByRank]] = {metric.metric: {} for metric in metrics}
     for source in dict.fromkeys(metric.source for metric in metrics):
-        group = [metric for metric in metrics if metric.source == source]
-        _search(group, log_files(source, work), work, ranks, srun_labels, series_of)
+        files = log_files(source, work)
+        compiled = [(it, re.compile(it.pattern)) for it in metrics if it.source == source]
+        wanted = [(it, pattern, value_group(pattern)) for it, pattern in compiled]
+        for index, path in enumerate(files):
+            # As many files as ranks: each is of one rank.
+            own = index if len(files) == ranks > 1 else None
+            name = str(path.relative_to(work))
+            try:
+                for line in rank_lines(path, ranks, srun_labels):
+                    if line.text.find(MARKER) > 0:  # half a line, cut by a stamp
+                        continue
+                    known = own if line.rank is None else line.rank
+                    for metric, pattern, group in wanted:
+                        for match in pattern.finditer(line.text):
+                            series = _series(series_of[metric.metric], metric, match, known)
+                            place = f"line {line.number} of {name}"
+                            series.add(match[group] or "", metric.type == "integer", place)
+            except DamagedPackError as error:
+                raise UnreadableError(f"{name}: {error.strerror}") from None
     reading = Reading()
     for metric in metrics:
         keys = series_of[metric.metric]
         if not keys and not metric.optional:
             raise UnreadableError(_nothing(metric, work))
-        for key, series in keys.items():
-            _reduce(metric, _name(metric, key), series, ranks, reading)
+        for key, by_rank in keys.items():
+            name = metric.metric if key is None else f"{metric.metric}_{_KEY.sub('_', key.strip())}"
+            _reduce(metric, name, by_rank, ranks, reading)
     if not reading.metrics:
         raise UnreadableError(
             "no pattern matches any line (all metrics are optional, but one must match)"
         )
     return reading
-
-
-def _nothing(metric: Metric, work: Path) -> str:
-    where = STREAMS.get(metric.source, metric.source)
-    if metric.source not in STREAMS and not log_files(metric.source, work):
-        return f"metric {metric.metric}: no file '{where}' in {work.name}"
-    return f"metric {metric.metric}: pattern '{metric.pattern}' matches no line of {where}"
 
 
 def log_files(source: str, work: Path) -> list[Path]:
@@ -195,147 +222,67 @@ def log_files(source: str, work: Path) -> list[Path]:
     return sorted(names, key=natural_order)
 
 
-def _search(
-    metrics: Sequence[Metric],
-    files: Sequence[Path],
-    work: Path,
-    ranks: int,
-    srun_labels: bool,
-    series_of: Mapping[str, _SeriesOf],
-) -> None:
-    """Add the matches in ``files``, each read once."""
-    # As many files as ranks: each is of one rank.
-    of_a_rank = len(files) == ranks > 1
-    compiled = [re.compile(metric.pattern) for metric in metrics]
-    wanted = [(m, p, value_group(p)) for m, p in zip(metrics, compiled, strict=True)]
-    name = ""
-    try:
-        for index, path in enumerate(files):
-            name = str(path.relative_to(work))
-            labels = labels_of(path, ranks, srun_labels)
-            for line in read_lines(path, srun_labels):
-                plain, labelled = labels.of(line)
-                if plain.find(MARKER) > 0:  # half a line, cut by a stamp
-                    continue
-                for metric, pattern, group in wanted:
-                    matches, known = list(pattern.finditer(plain)), labelled
-                    if not matches and plain is not line.text:
-                        # A pattern may be of a line with what might be its label.
-                        matches, known = list(pattern.finditer(line.text)), line.rank
-                    for match in matches:
-                        rank = _rank(match, index if of_a_rank and known is None else known)
-                        series = _series(series_of[metric.metric], metric, match, rank)
-                        text = match[group] or ""
-                        series.add(text, name, line.number, metric.type == "integer")
-    except DamagedPackError as error:
-        raise UnreadableError(f"{name}: {error.strerror}") from None
+def _nothing(metric: Metric, work: Path) -> str:
+    where = STREAMS.get(metric.source, metric.source)
+    if metric.source not in STREAMS and not log_files(metric.source, work):
+        return f"metric {metric.metric}: no file '{where}' in {work.name}"
+    return f"metric {metric.metric}: pattern '{metric.pattern}' matches no line of {where}"
 
 
-def _rank(match: "re.Match[str]", labelled: int | None) -> int | None:
-    """The rank that printed a match: as its group ``rank`` says, else as its line is labelled."""
-    text = match["rank"] if "rank" in match.re.groupindex else None
-    return int(text) if text is not None and text.isdecimal() and len(text) < 8 else labelled
-
-
-def value_group(pattern: "re.Pattern[str]") -> str | int:
-    """The group that holds the number: ``value``, or the only one besides ``key`` and ``rank``.
-
-    Raises ValueError saying what is missing.
-    """
-    if "value" in pattern.groupindex:
-        return "value"
-    others = {pattern.groupindex.get(name, 0) for name in ("key", "rank")}
-    numbers = set(range(1, pattern.groups + 1)) - others
-    if len(numbers) != 1:
-        problem = f"{len(numbers)} groups" if numbers else "no group"
-        raise ValueError(f"has {problem} for the number; put it in (?P<value>...)")
-    return numbers.pop()
-
-
-def _series(by_key: _SeriesOf, metric: Metric, match: "re.Match[str]", rank: int | None) -> _Series:
-    key = match["key"] if "key" in match.re.groupindex else None
+def _series(
+    by_key: dict[str | None, _ByRank], metric: Metric, match: "re.Match[str]", rank: int | None
+) -> _Series:
+    """Where a match belongs: its rank is that of its group ``rank``, else of its line's label."""
+    groups = match.groupdict()
+    key, text = groups.get("key"), groups.get("rank") or ""
     if key not in by_key and len(by_key) == MAX_KEYS:
         raise UnreadableError(
             f"metric {metric.metric}: more than {MAX_KEYS} keys, the last {key!r}"
         )
-    by_rank = by_key.setdefault(key, {})
-    return by_rank.setdefault(rank, _Series())
+    own = int(text) if text.isdecimal() and len(text) < 8 else rank
+    return by_key.setdefault(key, {}).setdefault(own, _Series())
 
 
-def _name(metric: Metric, key: str | None) -> str:
-    return metric.metric if key is None else f"{metric.metric}_{_KEY.sub('_', key.strip())}"
-
-
-def _reduce(
-    metric: Metric, name: str, by_rank: Mapping[int | None, _Series], ranks: int, reading: Reading
-) -> None:
-    """Make one number of the matches of a metric, and note where it comes from."""
+def _reduce(metric: Metric, name: str, by_rank: _ByRank, ranks: int, reading: Reading) -> None:
+    """Make one number of the matches of a metric, and note what is odd."""
     if name in reading.metrics:
         raise UnreadableError(f"metric {name}: two metrics or keys have this name")
     known = sorted(rank for rank in by_rank if rank is not None)
-    notes: dict[str, Any] = {
-        "matches": sum(len(series.values) for series in by_rank.values()),
-        "ranks": cpu_set(set(known)),
-    }
+    matches = sum(len(series.values) for series in by_rank.values())
+    notes: dict[str, Any] = {"matches": matches, "ranks": cpu_set(set(known))}
     reading.notes[name] = notes
     if metric.printed_by == "rank_0":
         known = known[:1]
-    else:
+    elif known:
         _note_missing(metric, name, known, ranks, notes)
     if len(known) > 1:
-        if None in by_rank:
-            notes["without_rank"] = len(by_rank[None].values)
         value = _of_ranks(metric, name, {rank: by_rank[rank] for rank in known}, ranks, reading)
     else:
         series = by_rank[known[0]] if known else by_rank[None]
-        value = _of_one(metric, name, series, 1 if known else ranks, reading)
-    if name == STEP_TIMES:
-        _keep_warm_up(metric, by_rank, ranks, reading)
+        value = _of_any(metric, name, series, 1 if known else ranks, reading)
+    if name == STEP_TIMES and metric.skip and metric.match == "all":
+        _keep_warm_up(metric.skip, by_rank, ranks, reading)
     whole = metric.type == "integer" and float(value).is_integer()
-    reading.metrics[name] = {"value": int(value) if whole else value, **metric.meaning}
+    reading.metrics[name] = {"value": int(value) if whole else float(value), **metric.meaning}
 
 
-def _keep_warm_up(
-    metric: Metric, by_rank: Mapping[int | None, _Series], ranks: int, reading: Reading
-) -> None:
+def _keep_warm_up(skip: int, by_rank: _ByRank, ranks: int, reading: Reading) -> None:
     """Keep the times of the steps that are skipped, where it is known which rank printed which."""
+    import numpy as np
+
     columns = [by_rank.get(rank if ranks > 1 or rank in by_rank else None) for rank in range(ranks)]
-    if not metric.skip or metric.match != "all" or WARMUP_STEP_TIMES in reading.arrays:
-        return
-    try:
-        steps = [s.checked(STEP_TIMES, range(metric.skip)) for s in columns if s is not None]
-    except UnreadableError:
-        return  # whatever is in a line that nobody asked for
-    if len(steps) == ranks:
-        values = [number for row in zip(*steps, strict=True) for number in row]
-        reading.arrays[WARMUP_STEP_TIMES] = array_of(values, metric.skip, ranks)
+    known = [it for it in columns if it and not any(place < skip for place in it.bad)]
+    if len(known) == ranks:
+        reading.arrays[WARMUP_STEP_TIMES] = np.array([it.values[:skip] for it in known]).T
 
 
-def _places(metric: Metric, name: str, series: _Series, count: int = 1) -> range:
-    """Indices of the matches that a metric's rule takes, once those to ``skip`` are left out.
+def _reduced(match: str, values: "NDArray[Any]") -> float:
+    """One number of the matches that a rule takes: median, percentile (``p90``) or mean."""
+    import numpy as np
 
-    ``count`` ranks printed them, so that of each as many are skipped, and one is the first or last.
-    Raises UnreadableError if none is left.
-    """
-    total, begin = len(series.values), metric.skip * count
-    if begin >= total:
-        raise UnreadableError(f"metric {name}: skip: {metric.skip} leaves none of {total} matches")
-    if metric.match == "first":
-        return range(begin, min(begin + count, total))
-    return range(max(begin, total - count) if metric.match == "last" else begin, total)
-
-
-def reduced(match: str, values: Sequence[float]) -> float:
-    """One number of the matches that a rule takes: their median, a percentile (``p90``; linear
-    between the two nearest, as NumPy's default), else their mean."""
-    share = 0.5 if match == "median" else float(match[1:]) / 100 if match in PERCENTILES else None
-    if share is None:
-        return _mean(values)
-    ordered = sorted(values)
-    place = share * (len(ordered) - 1)
-    low = int(place)
-    high = min(low + 1, len(ordered) - 1)
-    return ordered[low] + (place - low) * (ordered[high] - ordered[low])
+    if match == "median" or match in PERCENTILES:
+        return float(np.percentile(values, 50 if match == "median" else int(match[1:])))
+    return float(values[0] if len(values) == 1 else values.mean())
 
 
 def _note_missing(
@@ -348,8 +295,7 @@ def _note_missing(
     """
     every = metric.printed_by == "every_rank"
     missing = set(range(ranks)) - set(known)
-    several = len(known) > 1 and metric.scope == "rank"
-    if not missing or not known or not (every or several):
+    if not missing or not (every or (len(known) > 1 and metric.scope == "rank")):
         return
     printed = f"{len(known)} of {ranks} ranks printed it, missing: {cpu_set(missing)}"
     if every and metric.scope == "rank" and not metric.optional:
@@ -360,62 +306,54 @@ def _note_missing(
 def _of_ranks(
     metric: Metric, name: str, by_rank: Mapping[int, _Series], ranks: int, reading: Reading
 ) -> float:
-    """Ranks that are known by their labels: each gives a number by the metric's rule.
+    """Ranks that are known by their labels: each gives a number by the metric's rule, and a total
+    is that of the lowest rank.
 
     Arrays have a place for each of the run's ``ranks``, NaN where one printed nothing.
     """
-    notes = reading.notes[name]
-    lists = {r: s.checked(name, _places(metric, name, s)) for r, s in by_rank.items()}
-    means = {rank: reduced(metric.match, numbers) for rank, numbers in lists.items()}
+    import numpy as np
+
+    lists = {rank: series.taken(metric, name) for rank, series in by_rank.items()}
+    means = {rank: _reduced(metric.match, numbers) for rank, numbers in lists.items()}
     lowest = min(by_rank)
-    index = _places(metric, name, by_rank[lowest])[-1]
-    notes["file"], notes["line"] = by_rank[lowest].place(index)
     if metric.scope == "total":
-        notes["taken_from_rank"] = lowest
-        _compare(notes, list(means.values()), means[lowest])
+        _compare(reading.notes[name], list(means.values()), means[lowest])
         if metric.match == "all":
-            reading.arrays[name] = array_of(lists[lowest], len(lists[lowest]))
+            reading.arrays[name] = lists[lowest]
         return means[lowest]
-    places = range(max(ranks, max(by_rank) + 1))
-    if metric.match == "all":
-        longest = max(map(len, lists.values()))
-        if min(map(len, lists.values())) < longest:
-            notes["note"] = "ranks have different numbers of matches; the array is NaN behind them"
-        columns = [lists.get(rank, []) for rank in places]
-        rows = [[c[i] if i < len(c) else math.nan for c in columns] for i in range(longest)]
-        reading.arrays[name] = array_of([n for row in rows for n in row], longest, len(places))
-    else:
-        values = [means.get(rank, math.nan) for rank in places]
-        reading.arrays[name] = array_of(values, len(places))
-    return _mean(list(means.values()))
+    shape = max(map(len, lists.values())), max(ranks, max(by_rank) + 1)
+    table = np.full(shape, np.nan)
+    for rank, numbers in lists.items():
+        table[: len(numbers), rank] = numbers
+    if metric.match != "all":
+        table = table[0] * np.nan
+        table[list(means)] = list(means.values())
+    reading.arrays[name] = table
+    return float(np.mean(list(means.values())))
 
 
-def _of_one(metric: Metric, name: str, series: _Series, ranks: int, reading: Reading) -> float:
+def _of_any(metric: Metric, name: str, series: _Series, ranks: int, reading: Reading) -> float:
     """One series of matches; with ``ranks`` above 1 it is unknown which of them printed which."""
-    notes = reading.notes[name]
-    total = len(series.values)
+    notes, total = reading.notes[name], len(series.values)
     each = metric.printed_by == "every_rank" and ranks > 1
     if each and total < ranks and metric.scope == "rank" and not metric.optional:
         raise UnreadableError(
             f"metric {name}: {total} matches of {ranks} ranks (printed_by: every_rank)"
         )
-    places = _places(metric, name, series, ranks if each else 1)
-    values = series.checked(name, places)
+    values = series.taken(metric, name, ranks if each else 1)
     if each and metric.scope == "rank":
         _check_in_step(metric, name, series, ranks)
-    index = places[0] if metric.match == "first" else places[-1]
-    notes["file"], notes["line"] = series.place(index)
-    if ranks > 1 and metric.printed_by != "rank_0":
-        _note_duplicates(notes, total, ranks, each)
+    if each and total % ranks:
+        notes["warning"] = f"{total} matches do not divide evenly among {ranks} ranks"
     if metric.match == "all":
         once = each and metric.scope == "rank" and len(values) == ranks
-        shape = (len(values), 1) if name in OF_STEPS and ranks == 1 else (len(values),)
-        reading.arrays[name] = array_of(values, *((1, ranks) if once else shape))
+        column = values[:, None] if name in OF_STEPS and ranks == 1 else values
+        reading.arrays[name] = values[None] if once else column
     if each and metric.scope == "total" and metric.match in ("first", "last"):
-        value = values[0] if metric.match == "first" else values[-1]
-        _compare(notes, values, value)
+        value = float(values[0 if metric.match == "first" else -1])
+        _compare(notes, values.tolist(), value)
         return value
-    return reduced(metric.match, values)
+    return _reduced(metric.match, values)
 
 
 def _check_in_step(metric: Metric, name: str, series: _Series, ranks: int) -> None:
@@ -438,15 +376,6 @@ def _check_in_step(metric: Metric, name: str, series: _Series, ranks: int) -> No
     )
 
 
-def _note_duplicates(notes: dict[str, Any], total: int, ranks: int, each: bool) -> None:
-    """Note where one number may occur once for every rank. Nothing is ever added up."""
-    if total % ranks == 0:
-        sure = "" if each else "as many as if every rank had printed it; "
-        notes["duplicates"] = f"{sure}{total} matches are {total // ranks} of each of {ranks} ranks"
-    elif each:
-        notes["warning"] = f"{total} matches do not divide evenly among {ranks} ranks"
-
-
 def _compare(notes: dict[str, Any], values: Sequence[float], taken: float) -> None:
     """Note where ranks do not agree on what all of them print."""
     low, high = min(values), max(values)
@@ -454,12 +383,3 @@ def _compare(notes: dict[str, Any], values: Sequence[float], taken: float) -> No
         notes["warning"] = (
             f"{len(values)} ranks disagree: {low:.6g} to {high:.6g}, using {taken:.6g}"
         )
-
-
-def _mean(values: Sequence[float]) -> float:
-    return values[0] if len(values) == 1 else sum(values) / len(values)
-
-
-def metrics_of(entries: Iterable[Mapping[str, Any]]) -> list[Metric]:
-    """Metrics from their JSON form (``dataclasses.asdict``)."""
-    return [Metric(**entry) for entry in entries]

@@ -14,8 +14,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from scalesweep.compute.log_lines import Line
-from scalesweep.compute.log_prefixes import Printer, unlabelled
+from scalesweep.compute.log_lines import Line, Printer, unlabelled
 from scalesweep.compute.log_reader import (
     FACTS,
     LONGEST_LINE,

@@ -291,8 +291,8 @@ class StampsKeys(Model):
     warmup: Annotated[Whole, Field(ge=0)] = 0
     """steps that are left out first, beside those that the program marks"""
     meet: Literal["all", "none"] | None = None
-    """whether all ranks meet in each step (`all`, the default; of ranks with several roles not
-    known). `none`: steps of ranks are not compared; with roles, each role has metrics of its own"""
+    """whether all ranks meet in each step (`all`, the default). `none`: each is looked at alone,
+    and steps of ranks are not compared"""
 
 
 class ExtractKeys(Model):

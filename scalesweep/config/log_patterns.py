@@ -88,7 +88,7 @@ class Extract:
             return metric == WALL_TIME
         if metric in self._read:
             return True
-        if self.stamps is not None and metric.startswith((*MEANINGS, "step_time_", "span_")):
+        if self.stamps is not None and metric.startswith((*MEANINGS, "span_")):
             return True
         return any(
             metric.startswith(f"{entry.metric}_") if keyed(entry) else metric == entry.metric

@@ -6,8 +6,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from scalesweep.compute.log_lines import Line
-from scalesweep.compute.log_prefixes import bare, has_srun_label
+from scalesweep.compute.log_lines import Line, bare, has_srun_label
 from scalesweep.compute.log_reader import LONGEST_LINE, Reader
 from scalesweep.compute.log_starts import LogError, Start, facts_of, starts_of
 from scalesweep.compute.log_steps import arrays_of, kept_lines, metrics_of, steps_of, unfinished

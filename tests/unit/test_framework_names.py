@@ -19,9 +19,8 @@ READERS = (
     "report/profiles_section.py",
     "analysis/horovod_timeline.py", "analysis/trace_account.py", "analysis/kineto_*.py",
     "analysis/xplane.py", "analysis/default_parts.py",
-    "compute/horovod_settings.py", "compute/external_program.py", "compute/torch_labels.py",
-    "compute/log_lines.py", "compute/log_metrics.py", "compute/log_prefixes.py",
-    "compute/log_values.py", "compute/stamp_lines.py",
+    "compute/horovod_settings.py", "compute/external_program.py",
+    "compute/log_lines.py", "compute/log_metrics.py", "compute/log_values.py", "compute/stamps.py",
     "compute/failure_cause.py", "compute/error_lines.py", "compute/hangs.py",
     "doctor/*",
     # Names of variables that launchers set.

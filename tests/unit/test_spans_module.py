@@ -15,8 +15,9 @@ import pytest
 
 from harness.rank_variables import LAUNCHERS
 from scalesweep.compute.job_spec import StampsOrder
-from scalesweep.compute.stamp_arrays import Stamped, read_stamps
-from scalesweep.compute.stamp_lines import Damage, stamp_lines
+from scalesweep.compute.stamp_arrays import read_stamps
+from scalesweep.compute.stamp_steps import Stamped
+from scalesweep.compute.stamps import Damage, stamp_lines
 from tests.conftest import ROOT
 
 
@@ -67,7 +68,7 @@ def test_ranks_have_the_numbers_that_the_harness_gives_them(module: Any) -> None
 
 
 def test_steps_are_printed_as_they_were(module: Any, clock: Clock, tmp_path: Path) -> None:
-    spans = module.Spans(role="trainer", every_s=60)
+    spans = module.Spans(every_s=60)
 
     def batches() -> Iterator[list[int]]:
         for size in (4, 4, 2):
@@ -100,7 +101,6 @@ def test_steps_are_printed_as_they_were(module: Any, clock: Clock, tmp_path: Pat
     assert arrays["span_forward"] == pytest.approx([0.004, 0.004, 0])
     assert arrays["span_validation"][2] == pytest.approx(0.003)
     assert arrays["span_between"][2] == pytest.approx(0.009)
-    assert stamped.notes["stamps"]["roles"] == {"trainer": "0"}
     assert stamped.metrics["peak_rss"]["value"] > 1e6
     assert stamped.metrics["peak_memory_allocated"]["value"] == 5
     assert stamped.hosts == [os.uname().nodename]
@@ -171,7 +171,7 @@ def test_the_recipes_time_what_their_frameworks_do(
     """The callbacks of docs/reference/stamps.md, called in the order in which Trainer and Lightning
     call them (transformers 5.23, lightning 2.6)."""
     page = (ROOT / "docs" / "reference" / "stamps.md").read_text()
-    _loop, _accumulated, trainer, lightning = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    trainer, lightning = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
     for rank, code in enumerate((trainer, lightning)):
         monkeypatch.setenv("RANK", str(rank))
         names = {"Spans": module.Spans, "TrainerCallback": object, "Callback": object}
@@ -199,44 +199,6 @@ def test_the_recipes_time_what_their_frameworks_do(
     assert steps[6]["spans"]["validation"] == pytest.approx(0.002)
 
 
-def test_accumulated_batches_are_one_step(module: Any, clock: Clock, tmp_path: Path) -> None:
-    """The loop of docs/reference/stamps.md, in which each batch takes as long."""
-    page = (ROOT / "docs" / "reference" / "stamps.md").read_text()
-    (loop,) = re.findall(r"```python\n(spans\.begin.*?)```", page, re.DOTALL)
-    spans = module.Spans(every_s=60)
-
-    def batches() -> Iterator[tuple[list[int], None]]:
-        for _ in range(9):  # the last one makes no step
-            clock.passes(0.001)
-            yield [0] * 8, None
-
-    def model(images: list[int]) -> float:
-        clock.passes(0.002)
-        return float(len(images))
-
-    class Loss(float):
-        def __truediv__(self, parts: float) -> "Loss":
-            return Loss(float(self) / parts)
-
-        def backward(self) -> None:
-            clock.passes(0.003)
-
-    optimizer = SimpleNamespace(step=lambda: clock.passes(0.001), zero_grad=lambda: None)
-    names = {
-        "spans": spans, "loader": batches(), "model": model, "optimizer": optimizer, "epoch": 0,
-        "criterion": lambda output, labels: Loss(output),
-    }  # fmt: skip
-    exec(loop, names)
-    spans.flush()
-    stamped = read(tmp_path)
-    arrays = {name: array.ravel().tolist() for name, array in stamped.arrays.items()}
-    assert len(arrays["step_times"]) == 2 and stamped.notes["batch"] == {"global": 32}
-    assert stamped.warnings == []
-    spent = {"input": 0.004, "forward": 0.008, "backward": 0.012, "optimizer": 0.001}
-    for name, seconds in spent.items():
-        assert arrays[f"span_{name}"] == pytest.approx([seconds] * 2), name
-
-
 def _trainer_epoch(callback: Any, _epoch: int, clock: Clock) -> None:
     args = SimpleNamespace(per_device_train_batch_size=4, gradient_accumulation_steps=2)
     callback.on_epoch_begin(args, None, None)
@@ -245,8 +207,8 @@ def _trainer_epoch(callback: Any, _epoch: int, clock: Clock) -> None:
     clock.passes(0.002)
     callback.on_log(args, None, None, logs={"eval_loss": 1.0})
     callback.on_step_begin(args, None, None)
-    callback.spans.at("communication")  # as the hook of DistributedDataParallel does
-    callback.on_pre_optimizer_step(args, None, None)
+    callback.spans.at("communication")  # as the hook of spans.ddp does
+    callback.spans.at("compute")
     clock.passes(0.003)
     callback.on_step_end(args, None, None)
     clock.passes(0.002)
@@ -259,8 +221,6 @@ def _lightning_epoch(callback: Any, epoch: int, clock: Clock) -> None:
     for batch_idx in range(2):
         batch = ([0] * 8, None)
         callback.on_train_batch_start(trainer, None, batch, batch_idx)
-        callback.on_before_backward(trainer, None, None)
-        callback.on_after_backward(trainer, None)
         callback.on_train_batch_end(trainer, None, None, batch, batch_idx)
     clock.passes(0.002)
     callback.on_validation_end(trainer, None)

@@ -20,7 +20,6 @@ from scalesweep.compute.log_metrics import (
     read_metrics,
 )
 from scalesweep.core.files import NotAFileError
-from scalesweep.core.npy import write_npz
 from tests.conftest import ROOT
 from tests.fakes.stamps import line
 
@@ -57,14 +56,14 @@ STEPS = "start\nrate: 1\nrate: 2\nnoise\nrate: 6\n"
 
 
 @pytest.mark.parametrize(
-    ("match", "expected", "line"), [("first", 1, 2), ("last", 6, 5), ("mean", 3, 5), ("all", 3, 5)]
+    ("match", "expected"), [("first", 1), ("last", 6), ("mean", 3), ("all", 3)]
 )
-def test_which_match_counts(tmp_path: Path, match: str, expected: float, line: int) -> None:
+def test_which_match_counts(tmp_path: Path, match: str, expected: float) -> None:
     found = read(tmp_path, STEPS, metric(match=match))
     assert found.metrics == {
         "rate": {"value": expected, "unit": "images/s", "better": "higher", "scope": "rank"}
     }
-    assert found.notes["rate"] == {"matches": 3, "ranks": "", "file": "stdout.log", "line": line}
+    assert found.notes["rate"] == {"matches": 3, "ranks": ""}
     assert {n: v.tolist() for n, v in found.arrays.items()} == (
         {"rate": [1, 2, 6]} if match == "all" else {}
     )
@@ -133,7 +132,6 @@ def test_a_table_gives_a_metric_for_each_key(tmp_path: Path) -> None:
     assert {name: m["value"] for name, m in found.metrics.items()} == {
         "latency_4": 2.61, "latency_8": 2.58, "latency_1048576": 1204.3,
     }  # fmt: skip
-    assert found.notes["latency_8"]["line"] == 4
 
 
 def test_keys_become_names(tmp_path: Path) -> None:
@@ -173,15 +171,7 @@ def test_labels_tell_ranks_apart(tmp_path: Path, launcher: str) -> None:
     found = read(tmp_path, LABELLED[launcher], RATE, TOTAL, ranks=2, srun_labels=srun)
     assert value(found) == 15 and value(found, "total") == 30  # never a sum
     assert found.arrays["rate"].tolist() == [10, 20]
-    assert found.notes["rate"] == {"matches": 2, "ranks": "0-1", "file": "stdout.log", "line": 1}
-    assert found.notes["total"]["taken_from_rank"] == 0 and not found.warnings
-
-
-def test_srun_s_own_lines_are_no_reason_against_labels(tmp_path: Path) -> None:
-    text = LABELLED["srun with lines of its own"]
-    assert value(read(tmp_path, text, RATE, ranks=2)) == 15
-    with pytest.raises(UnreadableError, match="matches no line"):
-        read(tmp_path, text.replace("srun: ", "note: "), RATE, ranks=2)
+    assert found.notes["rate"] == {"matches": 2, "ranks": "0-1"} and not found.warnings
 
 
 def test_a_table_is_not_taken_for_labels(tmp_path: Path) -> None:
@@ -200,14 +190,13 @@ def test_all_matches_of_all_ranks(tmp_path: Path) -> None:
     found = read(tmp_path, less, metric(match="all"), ranks=2)
     assert found.arrays["rate"].shape == (3, 2)
     np.testing.assert_array_equal(found.arrays["rate"].ravel(), [0, 10, 1, 11, 2, math.nan])
-    assert "different numbers" in found.notes["rate"]["note"]
 
 
 @pytest.mark.parametrize(("second", "warned"), [("30.2", False), ("31", True)])
 def test_ranks_that_disagree_on_a_total(tmp_path: Path, second: str, warned: bool) -> None:
     text = f"[3]<stdout>:total: {second}\n[2]<stdout>:total: 30\n"
     found = read(tmp_path, text, TOTAL, ranks=4)
-    assert value(found, "total") == 30 and found.notes["total"]["taken_from_rank"] == 2
+    assert value(found, "total") == 30
     told = ["total: 2 ranks disagree: 30 to 31, using 30"]
     assert found.warnings == (told if warned else [])
 
@@ -262,23 +251,11 @@ def test_lines_and_their_ranks(tmp_path: Path, text: str, lines: list[Line]) -> 
 # No labels: nobody knows which rank printed what.
 
 
-def test_duplicates_are_recognised_and_never_added(tmp_path: Path) -> None:
-    text = "rate: 10\nrate: 20\ntotal: 30\ntotal: 30\n"
-    found = read(tmp_path, text, RATE, TOTAL, ranks=2)
-    assert value(found) == 20 and value(found, "total") == 30
-    assert found.notes["total"]["duplicates"] == (
-        "as many as if every rank had printed it; 2 matches are 1 of each of 2 ranks"
-    )
-    assert "duplicates" not in read(tmp_path, "total: 30\n", TOTAL, ranks=2).notes["total"]
-    assert "duplicates" not in read(tmp_path, text, TOTAL).notes["total"]
-
-
 def test_what_every_rank_prints_once(tmp_path: Path) -> None:
     rate, total = (metric(m, printed_by="every_rank") for m in (RATE, TOTAL))
     text = "rate: 10\nrate: 20\ntotal: 30\ntotal: 33\n"
     found = read(tmp_path, text, rate, total, ranks=2)
     assert value(found) == 15 and value(found, "total") == 33
-    assert found.notes["rate"]["duplicates"] == "2 matches are 1 of each of 2 ranks"
     assert found.warnings == ["total: 2 ranks disagree: 30 to 33, using 33"]
     every = metric(rate, match="all")
     assert read(tmp_path, text, every, ranks=2).arrays["rate"].tolist() == [[10, 20]]
@@ -306,15 +283,13 @@ def test_ranks_out_of_step_are_not_guessed(tmp_path: Path, match: str) -> None:
     assert value(read(tmp_path, "rate: 10\nrate: 10.05\n" * 2, every, ranks=2)) > 9.9
 
 
-# A line of pytorch/torchtitan, PR 3393, as of two processes; with the labels that torchrun puts
-# before lines (torch/distributed/elastic/multiprocessing/api.py: role and local rank; older: rank),
-# and those of srun --label, as in pytorch/torchtitan, issue 708.
+# A line of pytorch/torchtitan, PR 3393, as of two processes; with the labels that torchrun and
+# PyTorch put before lines, and those of srun --label, as in pytorch/torchtitan, issue 708.
 _STEP = "[titan] 2026-05-18 16:04:46,338 - root - INFO - step: {step}  loss:  3.24405  tps: {tps}"
 _SAID = ((0, 1, "7,282"), (1, 1, "5,282"), (1, 2, "5,284"), (0, 2, "7,280"))
 TORCH = {
     "rank": "[rank{rank}]:",
     "default": "[default{rank}]:",
-    "bare": "[{rank}]:",
     "srun": "{rank}: ",
 }
 
@@ -326,13 +301,9 @@ def test_labels_of_torchrun(tmp_path: Path, kind: str) -> None:
         for rank, step, tps in _SAID
     )
     tps = metric(pattern=r"^\[titan\].* tps: (\S+)", printed_by="every_rank")
-    found = read(tmp_path, text, tps, ranks=2)
+    found = read(tmp_path, text, tps, ranks=2, srun_labels=kind == "srun")
     assert found.arrays["rate"].tolist() == [7280, 5284] and value(found) == 6282
     assert found.notes["rate"]["ranks"] == "0-1"
-    # A pattern of the whole line, label and all, still matches, and knows its rank by a group.
-    if kind == "rank":
-        whole = metric(tps, pattern=r"^\[rank(?P<rank>\d+)\]:.* tps: (?P<value>\S+)")
-        assert read(tmp_path, text, whole, ranks=2).arrays["rate"].tolist() == [7280, 5284]
 
 
 def test_a_log_of_the_last_rank_alone(tmp_path: Path) -> None:
@@ -359,9 +330,8 @@ def test_nodes_and_local_ranks_count_together(tmp_path: Path) -> None:
         for local in (1, 0)
     )
     every = metric(printed_by="every_rank")
-    for labels in (True, False):
-        found = read(tmp_path, text, every, ranks=4, srun_labels=labels)
-        assert found.arrays["rate"].tolist() == [0, 10, 20, 30]
+    found = read(tmp_path, text, every, ranks=4, srun_labels=True)
+    assert found.arrays["rate"].tolist() == [0, 10, 20, 30]
     # Without the nodes each label is of two ranks.
     with pytest.raises(UnreadableError, match="2 of 4 ranks printed it, missing: 2-3"):
         read(tmp_path, re.sub(r"(?m)^\d: ", "", text), every, ranks=4)
@@ -373,9 +343,6 @@ def test_numbers_of_steps_are_no_labels(tmp_path: Path) -> None:
     assert value(found) == 4 and found.notes["rate"]["ranks"] == ""
     table = metric(pattern=r"^(?P<key>\d+): (?P<value>\d+)$")
     assert len(read(tmp_path, "0: 5\n1: 6\n", table, ranks=2).metrics) == 2
-    mixed = "0: rate: 1\n1: rate: 2\ndone\n"
-    anywhere = metric(pattern=r"rate: (\S+)")
-    assert read(tmp_path, mixed, anywhere, ranks=2).notes["rate"]["ranks"] == ""
 
 
 def test_a_group_of_the_pattern_names_the_rank(tmp_path: Path) -> None:
@@ -420,7 +387,6 @@ def test_a_file_for_each_rank(tmp_path: Path) -> None:
         path.write_text(f"rate: {rank}\n")
     found = read(tmp_path, "", source, ranks=12)
     assert found.arrays["rate"].ravel().tolist() == list(range(12))
-    assert found.notes["rate"]["file"] == "logs/rank0.txt"
     assert found.notes["rate"]["ranks"] == "0-11"
     # Of another number of files nobody knows the ranks: they are read one after the other.
     assert value(read(tmp_path, "", source, ranks=5)) == 11
@@ -476,17 +442,11 @@ def test_odd_logs_do_not_hide_a_match(tmp_path: Path, content: bytes) -> None:
     assert value(read(tmp_path, content)) == 5
 
 
-def test_characters_are_not_cut_at_the_end_of_a_chunk(tmp_path: Path) -> None:
-    text = "x" * ((1 << 20) - 1) + "\nrate: 5\u20ac\n" + "ä" * (1 << 20) + "\nrate: 7\u20ac\r\n"
-    found = read(tmp_path, text, metric(pattern=r"^rate: (\d)€$", match="all"))
-    assert found.arrays["rate"].ravel().tolist() == [5, 7]
-    assert found.notes["rate"]["line"] == 4
-
-
 MEMORY = """
 import resource, sys
 from pathlib import Path
 from scalesweep.compute.log_metrics import Metric, read_metrics
+import numpy  # a launcher has it by then
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 found = read_metrics([Metric("rate", r"^rate: (.*)", "1", "higher", "rank")], Path(sys.argv[1]), 1)
 print(found.metrics["rate"]["value"], resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
@@ -501,7 +461,7 @@ def test_long_logs_are_streamed(tmp_path: Path) -> None:
             file.write(line * (1_000_000 // len(line)))
         file.write(b"rate: 5\n")
     (tmp_path / "stderr.log").touch()
-    command = [sys.executable, "-S", "-c", MEMORY, str(tmp_path)]
+    command = [sys.executable, "-c", MEMORY, str(tmp_path)]
     said = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
     number, kilobytes = said.split()
     assert float(number) == 5 and int(kilobytes) < 30_000
@@ -514,18 +474,6 @@ def test_a_line_without_end_does_not_fill_the_memory(tmp_path: Path) -> None:
     )
     assert value(read(tmp_path, content)) == 5
     assert max(len(line.text) for line in read_lines(tmp_path / "stdout.log")) < 3 << 20
-
-
-def test_arrays_are_what_numpy_reads(tmp_path: Path) -> None:
-    path = tmp_path / "samples.npz"
-    arrays = {"a": np.arange(6.0).reshape(2, 3), "b": np.zeros(0), "file": np.array([0.1])}
-    write_npz(path, arrays)
-    with np.load(path, allow_pickle=False) as found:
-        assert found["a"].tolist() == [[0, 1, 2], [3, 4, 5]] and found["a"].dtype == np.float64
-        assert found["b"].shape == (0,) and found["file"][0] == 0.1
-    before = path.read_bytes()
-    write_npz(path, arrays)
-    assert path.read_bytes() == before
 
 
 def test_a_log_that_is_no_file_is_refused_and_not_waited_for(tmp_path: Path) -> None:

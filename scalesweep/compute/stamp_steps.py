@@ -1,0 +1,296 @@
+"""The steps that ranks have in common: their seconds, the time between them, and their spans."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scalesweep.compute.log_metrics import UnreadableError
+from scalesweep.compute.native_format import Meaning, MetricValue
+from scalesweep.compute.stamp_metrics import MEANINGS
+from scalesweep.compute.stamps import BEGIN, LOST, SECONDS, SPAN, Rank, shown
+from scalesweep.core.record import STEP_TIMES
+
+# A rank's clock went back by more than this between two steps: it was set.
+_SET_S = 1e-3
+# Steps may take so much more than the run that they are of: clocks differ.
+_LONGER, _LONGER_S = 1.01, 0.1
+BETWEEN = f"{SPAN}between"
+# What lies between steps; where a program times it within one, it is moved behind it.
+ACTIVITIES = tuple(f"{SPAN}{name}" for name in ("checkpoint", "validation", "logging"))
+PARTS = {
+    "span_compute": ("span_forward", "span_backward", "span_optimizer"),
+    "span_communication": ("span_data_parallel", "span_tensor_parallel", "span_pipeline_wait"),
+}
+# Spans that each step has; others are activities, which take no time if they are not printed.
+EACH = ("span_input", *PARTS, *(part for parts in PARTS.values() for part in parts))
+
+Matrix = NDArray[np.float64]  # [step, rank]
+
+
+@dataclass
+class Stamped:
+    """What the stamps of a run give: parts of its record, and arrays for samples.npz."""
+
+    metrics: dict[str, MetricValue] = field(default_factory=dict)
+    arrays: dict[str, NDArray[np.float64]] = field(default_factory=dict)
+    notes: dict[str, Any] = field(default_factory=dict)
+    work: dict[str, int] = field(default_factory=dict)
+    hosts: list[str] = field(default_factory=list)
+    versions: dict[str, str | None] = field(default_factory=dict)
+    warnings: list[str] = field(default_factory=list)
+
+    def put(self, name: str, value: Any) -> None:
+        """Add a metric; one that is no usual one is a span, in seconds."""
+        meaning: Meaning = MEANINGS.get(name, MEANINGS[STEP_TIMES])
+        self.metrics[name] = {"value": float(value), **meaning}
+
+    def warn(self, text: str) -> None:
+        """Add a warning, once."""
+        if text not in self.warnings:
+            self.warnings.append(text)
+
+
+class Steps:
+    """The steps that some ranks have in common: numbers by name ``[step, rank]``, NaN if a line has
+    none; ``seconds`` of each and ``between``, since the one before (None: not known)."""
+
+    def __init__(
+        self, by_rank: Sequence[Rank], numbers: Sequence[int], declared: int,
+        wall_s: float | None, result: Stamped,
+    ) -> None:  # fmt: skip
+        ranks = [by_rank[number] for number in numbers]
+        self.numbers, self.wall_s, self.result = numbers, wall_s, result
+        self.host_clock = [n for n, rank in zip(numbers, ranks, strict=True) if rank.host_clock]
+        self.epochs = all(rank.epochs for rank in ranks)
+        if not self.epochs and any(epoch for rank in ranks for epoch, _ in rank.steps):
+            raise UnreadableError("stamps: some lines say their epoch and others do not")
+        self.keys = self._shared(ranks)
+        self.whole = all(len(rank.steps) == len(self.keys) for rank in ranks)
+        rows = [[rank.steps[key] for rank in ranks] for key in self.keys]
+        self.numbers_of = {
+            name: np.array([[step.get(name, np.nan) for step in row] for row in rows])
+            for name in sorted({name for row in rows for step in row for name in step})
+        }
+        marked = np.array([[rank.marked[key] for rank in ranks] for key in self.keys])
+        epochs, steps = np.diff(np.array(self.keys).reshape(-1, 2), axis=0).T
+        again = np.array([step in (0, 1) for _, step in self.keys[1:]], bool) & (epochs == 1)
+        self.follows = ((epochs <= 1) & (steps == 1)) | again  # right after the one before
+        self._move_out()
+        self.seconds = self._seconds()
+        self.clock_set = False  # so that this run's rate is not of the same time as another's
+        self.between = self._between()
+        known = ~np.isnan(self.seconds + (0 if self.between is None else self.between)).any(axis=1)
+        self.keys = [key for key, there in zip(self.keys, known, strict=True) if there]
+        self.numbers_of = {name: values[known] for name, values in self.numbers_of.items()}
+        self.seconds, self.marked = self.seconds[known], marked[known]
+        self.between = None if self.between is None else self.between[known]
+        self.warm_up = self._warm_up(declared)
+        self.count = len(self.keys) - self.warm_up
+
+    def has(self, name: str) -> bool:
+        """Whether every line has a number of this name."""
+        return name in self.numbers_of and not np.isnan(self.numbers_of[name]).any()
+
+    def known(self, name: str) -> Matrix:
+        """Numbers by step, 0 if a line has none."""
+        return np.nan_to_num(self.numbers_of.get(name, np.zeros((len(self.keys), 1))))
+
+    def shown(self, place: Any) -> str:
+        """``step 7``, ``step 7 of epoch 2``."""
+        return shown(self.keys[place], self.epochs)
+
+    def lacking(self, name: str, begin: int = 0) -> str:
+        """Where the first number is missing, from a step on; empty if nowhere, or everywhere."""
+        lacks = np.isnan(self.numbers_of.get(name, np.zeros((1, 1)))[begin:])
+        if not lacks.any():
+            return ""
+        if (silent := lacks.all(axis=0)).any():
+            return f"rank {self.numbers[int(silent.argmax())]} prints none"
+        step, rank = np.argwhere(lacks)[0]
+        return f"{self.shown(begin + step)} of rank {self.numbers[rank]} has none"
+
+    def _shared(self, ranks: Sequence[Rank]) -> list[tuple[int, int]]:
+        """The steps that all ranks have printed; raises UnreadableError if more than a few are
+        missing, and if a rank counts from another number: equal numbers would be other steps."""
+        sets = [set(rank.steps) for rank in ranks]
+        union, shared = set.union(*sets), set.intersection(*sets)
+        first, last = min(sets[0]), max(sets[0])
+        for number, keys in zip(self.numbers, sets, strict=True):
+            ends = min(keys), max(keys)
+            if (ends[0] > first and ends[1] > last) or (ends[0] < first and ends[1] < last):
+                ours, theirs = (
+                    " to ".join(shown(key, self.epochs) for key in both)
+                    for both in ((first, last), ends)
+                )
+                raise UnreadableError(
+                    f"stamps: rank 0 printed {ours}, rank {number} {theirs}: count steps from the "
+                    "same number on all ranks"
+                )
+        lost = len(union) - len(shared)
+        if lost > max(1, LOST * len(union)):
+            fewest = min(range(len(sets)), key=lambda rank: len(sets[rank]))
+            raise UnreadableError(
+                f"stamps: rank {fewest} printed {len(sets[fewest]):,} of {len(union):,} steps, the "
+                f"first that it lacks is {shown(min(union - sets[fewest]), self.epochs)}; "
+                "say 'meet: none' if ranks do not meet in each step"
+            )
+        if lost:
+            self.result.warn(
+                f"{lost:,} of {len(union):,} steps are left out, because not every rank has "
+                f"printed them (the first is {shown(min(union - shared), self.epochs)})"
+            )
+        return sorted(shared)
+
+    def _move_out(self) -> None:
+        """Take activities out of the steps that hold them, into the time before the next.
+
+        The longest first, each lies where it leaves the least time over: beside the spans of its
+        step, or between it and the step before.
+        """
+        names = [name for name in ACTIVITIES if name in self.numbers_of]
+        if not names or not self.has(SECONDS):
+            return
+        taken = np.array([self.known(name) for name in names])
+        spans = [[whole] if whole in self.numbers_of else parts for whole, parts in PARTS.items()]
+        seconds = self.numbers_of[SECONDS]
+        room = seconds - sum(self.known(name) for name in ("span_input", *spans[0], *spans[1]))
+        before = self._before()
+        moved = np.zeros_like(taken)
+        for place in np.argsort(-taken, axis=0):
+            each = np.take_along_axis(taken, place[None], 0)[0]
+            inside, outside = room - each > -1e-6, before - each > -1e-6
+            # If it is not known what was before, what fits is inside.
+            closer = np.where(inside & outside, room < before, inside | (room > before))
+            within = (each > 0) & np.where(np.isnan(before), inside, closer)
+            np.put_along_axis(moved, place[None], np.where(within, each, 0)[None], 0)
+            room = np.where(within, room - each, room)
+            before = np.where(within, before, before - each)
+        self.numbers_of[SECONDS] = np.maximum(seconds - moved.sum(axis=0), 0)
+        late = np.where(self.follows[:, None], moved[:, :-1], 0)
+        for name, times in zip(names, taken - moved, strict=True):
+            self.numbers_of[name] = times
+        for name, behind in zip(names, late, strict=True):
+            self.numbers_of[name][1:] += behind
+        if BETWEEN in self.numbers_of:
+            self.numbers_of[BETWEEN][1:] += late.sum(axis=0)
+
+    def _before(self) -> Matrix:
+        """Seconds between each step and the one before, NaN if they are not known."""
+        if self.has(BETWEEN):
+            return self.numbers_of[BETWEEN].copy()
+        before = np.full((len(self.keys), len(self.numbers)), np.nan)
+        if self.has(BEGIN) and self.has(SECONDS):
+            gaps = np.diff(self.numbers_of[BEGIN], axis=0) - self.numbers_of[SECONDS][:-1]
+            before[1:] = np.where(self.follows[:, None], gaps, np.nan)
+        return before
+
+    def _seconds(self) -> Matrix:
+        """Seconds of each step: as printed, or from its begin to that of the next, NaN if that is
+        not known. Raises UnreadableError, also if they are longer than the run."""
+        needed = "print seconds, of steps that follow each other"
+        seconds = self.numbers_of.get(SECONDS)
+        if lacking := self.lacking(SECONDS):
+            raise UnreadableError(f"stamps: some lines have 's', the seconds of a step: {lacking}")
+        if seconds is None and not self.has(BEGIN):
+            raise UnreadableError(
+                "stamps: lines need 's', the seconds of a step, or 'begin', when it began"
+            )
+        if seconds is None:
+            needed = "take a clock that is never set, in seconds"
+            passed = np.diff(self.numbers_of[BEGIN], axis=0)
+            passed = np.where(self.follows[:, None], passed, np.nan)
+            for step, rank in np.argwhere(passed < 0)[:1]:
+                raise UnreadableError(
+                    f"stamps: the clock of rank {self.numbers[rank]} went back by "
+                    f"{-passed[step, rank]:.3g} s after {self.shown(step)}; take a clock that is "
+                    "never set"
+                )
+            seconds = np.vstack([passed, np.full((1, len(self.numbers)), np.nan)])
+        total = np.nansum(seconds, axis=0)
+        if self._too_long(total.max()):
+            raise UnreadableError(
+                f"stamps: the steps of rank {self.numbers[int(total.argmax())]} add up to "
+                f"{total.max():.4g} s, and the run took {self.wall_s:.4g} s: {needed}"
+            )
+        return seconds
+
+    def _too_long(self, total: float) -> bool:
+        """Whether the run did not take so long."""
+        return self.wall_s is not None and total > _LONGER * self.wall_s + _LONGER_S
+
+    def _between(self) -> Matrix | None:
+        """Seconds from the end of the step before, 0 for the first of all; None, with a warning, if
+        they are not known of all steps but those that follow one that is lost."""
+        if not self.has(SECONDS):
+            return None
+        if not self.has(BETWEEN) and not self.has(BEGIN):
+            self._warn_between("lines have no 'begin'", "rates are of the time within steps")
+            return None
+        passed = self._before()
+        passed[0] = np.nan_to_num(passed[0])
+        total = np.nansum(passed + self.seconds, axis=0)
+        unknown = int(np.isnan(passed).any(axis=1).sum())
+        if (back := np.argwhere(passed < -_SET_S)).size:
+            step, rank = back[0]
+            why = f"the clock of rank {self.numbers[rank]} went back by {-passed[step, rank]:.3g} s"
+            why += f" before {self.shown(step)}, or steps overlap"
+        elif self._too_long(total.max()):
+            rank = int(total.argmax())
+            longest = int(np.nanargmax(passed[:, rank]))
+            why = f"the steps of rank {self.numbers[rank]} reach over more time than the run took "
+            why += f"({passed[longest, rank]:.2g} s lie before {self.shown(longest)})"
+        elif unknown > max(2, 2 * LOST * len(passed)):
+            why = f"the steps before {unknown:,} of {len(passed):,} are not printed"
+            self._warn_between(why, "rates are of the time within steps")
+            return None
+        else:
+            return np.maximum(passed, 0)
+        self.clock_set = True
+        self._warn_between(why, "nor are rates")
+        return None
+
+    def _warn_between(self, why: str, rates: str) -> None:
+        self.result.warn(f"the time between steps is not known ({why}): {rates}")
+
+    def _warm_up(self, declared: int) -> int:
+        """How many of the steps are warm-up: declared, or marked by the program."""
+        unmarked = np.vstack([~self.marked, np.ones((1, len(self.numbers)), bool)])
+        counts = unmarked.argmax(axis=0)
+        late = self.marked & (np.arange(len(self.keys))[:, None] >= counts)
+        for step, rank in np.argwhere(late)[:1]:
+            raise UnreadableError(
+                f"stamps: {self.shown(step)} of rank {self.numbers[rank]} is marked as warm-up, "
+                "earlier ones are not"
+            )
+        warm_up = max(declared, int(counts.max()))
+        if warm_up >= len(self.keys):
+            raise UnreadableError(
+                f"stamps: a warm-up of {warm_up} leaves none of {len(self.keys)} steps"
+            )
+        return warm_up
+
+    def spans(self) -> dict[str, Matrix]:
+        """Spans of the steps after the warm-up; a warning for each that is left out: that no clock
+        has seen end, or that a step lacks."""
+        for number in self.host_clock[:1]:
+            self.result.warn(
+                f"rank {number} computes on a GPU and stamps without 'synchronize': the host's "
+                "clock sees when kernels are enqueued, so its spans are left out"
+            )
+            return {}
+        spans = {}
+        for name in (name for name in self.numbers_of if name.startswith(SPAN)):
+            said = f"span {name.removeprefix(SPAN)} is left out: "
+            if name in EACH and (lacking := self.lacking(name, self.warm_up)):
+                self.result.warn(f"{said}{lacking}; print 0 where it takes no time")
+            elif name in ACTIVITIES and not self.has(SECONDS):
+                self.result.warn(
+                    f"{said}steps that only say when they begin last until the next one begins, "
+                    "with what lies between; print 's'"
+                )
+            elif name != BETWEEN:
+                spans[name] = self.known(name)[self.warm_up :]
+        return spans
