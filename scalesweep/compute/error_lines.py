@@ -98,38 +98,32 @@ class Reason(NamedTuple):
 def reason_of(lines: Sequence[str], of_one_rank: bool) -> Reason | None:
     """Why whoever printed these lines ended, by the last error; None without one.
 
-    Of several ranks nobody knows whose error came first: those that differ name no cause.
+    Of a chain of exceptions that counts which says most. Of several ranks nobody knows whose error
+    came first: those that differ name no cause.
     """
-    groups: list[list[str]] = []
+    chains: list[list[Reason]] = []
     chained = after_last = False
     for raw in lines:
         line = _COLOURS.sub("", raw[:_LONGEST]).strip("\0\r\n")
-        if after_last and groups:
-            groups[-1][-1] += f" Last error: {line.strip()}"
+        if after_last and chains:  # NCCL's own words below the exception
+            again = _classified(f"{chains[-1][-1].text} Last error: {line.strip()}")
+            chains[-1][-1] = again
         after_last = line.strip() == "Last error:"
-        if _CHAIN.match(line):
-            chained = True
-        error = _error_in(line)
-        if error and not _OF_LAUNCHERS.match(error):
-            if chained and groups:
-                groups[-1].append(error)
-            else:
-                groups.append([error])
+        chained |= _CHAIN.match(line) is not None
+        of_c = _OF_C.match(line)
+        error = f"RuntimeError: {of_c['message'] or of_c['logged']}" if of_c else line
+        if (of_c or _ERROR.match(line)) and not _OF_LAUNCHERS.match(error):
+            if not (chained and chains):
+                chains.append([])
+            chains[-1].append(_classified(error))
             chained = False
-    reasons = [_of_chain([classified(error) for error in group]) for group in groups]
+    reasons = [_of_chain(chain) for chain in chains]
     if not reasons or of_one_rank:
         return reasons[-1] if reasons else None
     least = min(reason.weight for reason in reasons)
     alike = [reason for reason in reasons if reason.weight == least]
     same = len({reason.cause for reason in alike}) == 1
     return alike[-1] if same else alike[-1]._replace(cause=None)
-
-
-def _error_in(line: str) -> str:
-    """The error that a line tells, as ``Kind: message``; empty if it tells none."""
-    if of_c := _OF_C.match(line):
-        return f"RuntimeError: {of_c['message'] or of_c['logged']}"
-    return line if _ERROR.match(line) else ""
 
 
 def _of_chain(chain: Sequence[Reason]) -> Reason:
@@ -139,17 +133,13 @@ def _of_chain(chain: Sequence[Reason]) -> Reason:
     return min(known or lost or chain[:1], key=lambda reason: reason.weight)
 
 
-def classified(error: str) -> Reason:
+def _classified(error: str) -> Reason:
     """What an error says (``Kind: message``)."""
     kind, sep, message = error.partition(": ")
     plain = f"{kind}{sep}{_WATCHDOG.sub('', message)}"
+    text = " ".join(error.split())
+    text = text if len(text) <= _MOST else f"{text[: _MOST - 3]}..."
     for pattern, cause, weight in _PATTERNS:
         if pattern.match(plain):
-            return Reason(cause, weight, shown(error))
-    return Reason(None, OWN, shown(error))
-
-
-def shown(text: str) -> str:
-    """A text in one line that is short enough to be told."""
-    text = " ".join(text.split())
-    return text if len(text) <= _MOST else f"{text[: _MOST - 3]}..."
+            return Reason(cause, weight, text)
+    return Reason(None, OWN, text)

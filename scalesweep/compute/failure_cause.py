@@ -24,12 +24,10 @@ _BYTES = 1 << 24  # of the end of stderr.log
 _LINES = 200  # of a rank
 # Exit codes of Python after an exception, and of launchers after SIGABRT, which C++ ends with.
 _BY_ERROR = (1, 128 + signal.SIGABRT, 256 - signal.SIGABRT)
-
-# Labels of ranks: srun --label; horovodrun, mpirun and local_ranks.py; torchrun; PyTorch.
+# Labels of ranks: srun --label; horovodrun, mpirun and local_ranks.py; torchrun and PyTorch.
 _SRUN_LABEL = re.compile(r" {0,7}(?P<rank>\d{1,7}): ?")
 _STREAM_LABEL = re.compile(r"\[(?:\w{1,20},)?(?P<rank>\d{1,7})\]<std(?:err|out|diag)>: ?")
-_TORCHRUN_LABEL = re.compile(r"\[(?:default|trainer|worker)(?P<rank>\d{1,7})\]: ?")
-_PYTORCH_LABEL = re.compile(r"\[rank(?P<rank>\d{1,7})\]: ?")
+_TORCH_LABEL = re.compile(r"\[(?P<by>default|trainer|worker|rank)(?P<rank>\d{1,7})\]: ?")
 _HOW = r"(?:Exited with exit code (?P<code>\d{1,3})|(?P<signal>[A-Z][\w /-]+?))"
 _SRUN_END = re.compile(
     rf"srun: error: (?P<node>\S+): tasks? (?P<ranks>[\d,\[\]-]+): {_HOW}(?: \(core dumped\))?$"
@@ -83,12 +81,12 @@ class End(NamedTuple):
 
 def failure_of(outcome: Outcome, work: Path, spec: Order) -> Failure:
     """Why the program of an attempt failed by itself; ``work``: the attempt's folder."""
-    every = last_lines(work / "stdout.log") + last_lines(work / "stderr.log")
-    labelled = has_labels(spec["argv"])
-    if (full := disk_full.why_failed(work, every)) is not None:
+    last = last_lines(work / "stdout.log") + last_lines(work / "stderr.log")
+    labelled, several = has_labels(spec["argv"]), spec["params"]["ranks"] > 1
+    if (full := disk_full.why_failed(work, last)) is not None:
         return Failure(Cause.DISK_FULL, _unlabelled(full, labelled)[0])
     said = Said.read(work / "stderr.log", labelled)
-    blamed, reason = said.blamed(spec["params"]["ranks"] == 1)
+    blamed, reason = said.blamed(not several)
     if said.launch and not said.ends:
         return Failure(Cause.LAUNCH_FAILED, said.launch)
     guilty = reason is None or reason.weight == OWN
@@ -102,9 +100,20 @@ def failure_of(outcome: Outcome, work: Path, spec: Order) -> Failure:
             more |= {"first_ranks": blamed.ranks, "first_nodes": blamed.node}
     if said.memory:
         return Failure(Cause.OUT_OF_MEMORY, said.memory, more)
-    words = said.of(blamed)
-    cause, detail = _cause(outcome, work, spec, said, words, reason)
-    if blamed and blamed.ranks and spec["params"]["ranks"] > 1:
+    code, text = _native_error(work)
+    code = code or outcome.exit_code
+    if text or not (code in _BY_ERROR or outcome.signal == signal.SIGABRT):
+        reason = None  # the program has said more, or ends so by its own choice
+    text = text or (reason.text if reason else _own_line(said.of(blamed), spec["benchmark"]))
+    if not text and not (said.ends and several):
+        # What others print after a silent rank has gone is of its end.
+        stdout = last_lines(work / "stdout.log")
+        text = _own_line([*stdout, *said.own], spec["benchmark"], told=False)
+        text = text or (said.own[-1].strip() if said.own else "")
+    cause, detail = _cause(outcome, code, spec, reason, text)
+    if reason and reason.weight != OWN and said.left and cause == Cause.NON_ZERO_EXIT:
+        detail = f"exit code {code}: {said.left} had ended with exit code 0 before: {text}"
+    if blamed and blamed.ranks and several:
         plural = "" if blamed.ranks.isdecimal() else "s"
         where = f" on {blamed.node}" if blamed.node else ""
         who = f"rank{plural} {blamed.ranks}{where}" if guilty else f"says rank {blamed.ranks}"
@@ -113,18 +122,9 @@ def failure_of(outcome: Outcome, work: Path, spec: Order) -> Failure:
 
 
 def _cause(
-    outcome: Outcome, work: Path, spec: Order, said: "Said", words: Sequence[str],
-    reason: Reason | None,
-) -> tuple[str, str]:  # fmt: skip
-    """Cause and detail; ``words``: of the rank that is blamed, ``reason``: why it ended by them."""
-    code, text = _native_error(work)
-    code = code or outcome.exit_code
-    by_error = code in _BY_ERROR or outcome.signal == signal.SIGABRT
-    if text or not by_error:
-        reason = None
-    own_words = [*last_lines(work / "stdout.log"), *said.own]
-    text = text or (reason.text if reason else _error_line(words, spec["benchmark"]))
-    text = text or (words[-1].strip() if words else _error_line(own_words, spec["benchmark"]))
+    outcome: Outcome, code: int | None, spec: Order, reason: Reason | None, text: str
+) -> tuple[str, str]:
+    """Cause and detail of an outcome whose words are ``text``, or name ``reason``."""
     # An external program gives its exit codes a meaning of its own.
     known = {} if "extract" in spec else OF_EXIT_CODE
     if code in known and (text or known[code] != Cause.UNSUPPORTED):
@@ -138,12 +138,6 @@ def _cause(
     if outcome.signal is not None:
         why = f": {text}" if reason else ""
         return Cause.KILLED, f"signal {signal.Signals(outcome.signal).name}{why}"
-    # What others print after a silent rank has gone is of its end. A single rank has no others.
-    silent = said.ends and not words and spec["params"]["ranks"] > 1
-    text = text or (said.own[-1].strip() if said.own and not silent else "")
-    text = text or _framed(last_lines(work / "stderr.log"))
-    if reason and reason.weight != OWN and said.left:
-        text = f"{said.left} had ended with exit code 0 before: {text}"
     return Cause.NON_ZERO_EXIT, f"exit code {code}" + (f": {text}" if text else "")
 
 
@@ -158,19 +152,19 @@ class Said:
     def __init__(self, text: str, labelled: bool) -> None:
         self.memory = self.launch = self.left = ""
         self.ends: list[End] = []
-        self._by_rank: dict[int, list[str]] = {}
-        self._before: list[tuple[str, int | None]] = []  # until the first end
         self._lines: list[tuple[str, int | None]] = []
+        self._until: int | None = None  # so many lines until the first end
         lines = _FRAME.sub(_without_frame, text).splitlines()
         if any(map(_STREAM_LABEL.match, lines)):  # the rest is of the launcher
             known = (_STREAM_LABEL, _LOCAL_END, _LOCAL_LEFT)
             lines = [line for line in lines if any(each.match(line) for each in known)]
         for line in lines:
-            self._add(*_unlabelled(line.rstrip(), labelled))
+            own, rank = _unlabelled(line.rstrip(), labelled)
+            if own.strip() and not self._of_launcher(own, rank):
+                self._lines.append((own, rank))
         if reported := _ends_of_torchrun(text):
-            self.ends, self._before = reported, self._lines
-        if not self.ends:
-            self._before = self._lines
+            self.ends, self._until = reported, None
+        self._labelled = {rank for _, rank in self._lines if rank is not None}
         self.own = [text for text, _ in self._lines[-_LINES:]]
 
     @classmethod
@@ -184,32 +178,30 @@ class Said:
             text = ""
         return cls(text, labelled)
 
-    def _add(self, text: str, rank: int | None) -> None:
+    def _of_launcher(self, text: str, rank: int | None) -> bool:
+        """Take a line of the launcher; False for one of a rank."""
+        local = _LOCAL_END.match(text) if rank is None else None
         if left := _LOCAL_LEFT.match(text):
             self.left = self.left or left[1]
-            return
-        local = None if rank is not None else _LOCAL_END.match(text)
-        if end := _SRUN_END.match(text) or local:
+        elif end := local or _SRUN_END.match(text):
             self._end(end, by_srun=local is None)
-        if missing := _NOT_STARTED.match(text):
-            text = f"cannot start {missing[1]}: {missing[2]}"
-        elif end or (source := _SLURM.match(text)):
-            plain = text if end else text[source.end() :] if source else text
-            self.memory = self.memory or (plain if _MEMORY.search(text) else "")
-            self.launch = self.launch or (plain if _NOT_LAUNCHED.match(text) else "")
-            return
-        if text.strip():
-            self._lines.append((text, rank))
-            if rank is not None:
-                self._by_rank.setdefault(rank, []).append(text)
+        elif missing := _NOT_STARTED.match(text):
+            self._lines.append((f"cannot start {missing[1]}: {missing[2]}", rank))
+        elif not _SLURM.match(text):
+            return False
+        if not self.memory and _SLURM.match(text) and _MEMORY.search(text):
+            self.memory = _SLURM.sub("", text)
+        if not self.launch and _NOT_LAUNCHED.match(text):
+            self.launch = _SLURM.sub("", text)
+        return True
 
-    def _end(self, line: re.Match[str], by_srun: bool) -> None:
+    def _end(self, line: "re.Match[str]", by_srun: bool) -> None:
         number = None if line["code"] else _SIGNALS.get(line["signal"])
         # srun ends the others by SIGTERM, because of the first; local_ranks.py tells of that only.
         if line["code"] is None and (number is None or (number == signal.SIGTERM and by_srun)):
             return
-        if not self.ends:
-            self._before = list(self._lines)
+        if self._until is None:
+            self._until = len(self._lines)
         code = int(line["code"]) if line["code"] else None
         self.ends.append(End(line["ranks"].strip("[]"), line["node"], code, number))
 
@@ -218,10 +210,9 @@ class Said:
         printed when the first ended."""
         if end is None:
             return []
-        free = [text for text, rank in self._before if rank is None or not self._by_rank]
-        lines = free
-        if self._by_rank and end.ranks:
-            lines = self._by_rank.get(int(re.findall(r"\d+", end.ranks)[0]), free)
+        lines = [text for text, rank in self._lines[: self._until] if rank is None]
+        if end.ranks and (number := int(re.findall(r"\d+", end.ranks)[0])) in self._labelled:
+            lines = [text for text, rank in self._lines if rank == number]
         return [text for text in lines[-_LINES:] if not _ENDED.match(text)]
 
     def blamed(self, single: bool) -> tuple[End | None, Reason | None]:
@@ -232,28 +223,22 @@ class Said:
         """
         code = (self.ends[0].code, self.ends[0].signal) if self.ends else (1, None)
         named = {end.ranks for end in self.ends}
-        silent = [End(str(n), "", *code) for n in sorted(self._by_rank) if str(n) not in named]
-        if not self.ends and not silent:
-            silent = [End("", "", *code)]
-        each = [(end, self._reason(end, single)) for end in (*self.ends, *silent)]
+        silent = [End(str(n), "", *code) for n in sorted(self._labelled) if str(n) not in named]
+        ends = [*self.ends, *silent] or [End("", "", *code)]
+        alone = single or bool(self._labelled)
+        each = [(it, None if it.crashed else reason_of(self.of(it), alone)) for it in ends]
         first, reason = each[0]
         if self.ends and (reason is None or reason.weight == OWN):
             return first, reason
         others = [(end, why) for end, why in each if why or end.crashed]
         if not others:
-            return (first, None) if self.ends else (None, None)
-        least = min(why.weight if why else OWN for _, why in others)
-        alike = [(end, why) for end, why in others if (why.weight if why else OWN) == least]
+            return (first if self.ends else None), None
+        weights = [why.weight if why else OWN for _, why in others]
+        alike = [it for it, weight in zip(others, weights, strict=True) if weight == min(weights)]
         end, why = alike[0]
         if why and len({other.cause if other else None for _, other in alike}) > 1:
             why = why._replace(cause=None)
         return end, why
-
-    def _reason(self, end: End, single: bool) -> Reason | None:
-        """Why these ranks ended by their words; None if a signal says it, or nothing does."""
-        if end.crashed:
-            return None
-        return reason_of(self.of(end), single or bool(self._by_rank))
 
 
 def _ends_of_torchrun(text: str) -> list[End]:
@@ -279,11 +264,10 @@ def _unlabelled(line: str, labelled: bool) -> tuple[str, int | None]:
     label = (_SRUN_LABEL.match(line) if labelled else None) or _STREAM_LABEL.match(line)
     rank = int(label["rank"]) if label else None
     text = (line[label.end() :] if label else line).lstrip("\0")
-    if inner := _TORCHRUN_LABEL.match(text):
-        # Under srun its label is that of a node.
-        text, rank = text[inner.end() :], None if label else int(inner["rank"])
-    if named := _PYTORCH_LABEL.match(text):
-        text, rank = text[named.end() :], int(named["rank"])
+    while inner := _TORCH_LABEL.match(text):
+        # torchrun's is the number on a node, whose label under srun stands before it.
+        rank = int(inner["rank"]) if inner["by"] == "rank" or not label else None
+        text = text[inner.end() :]
     return text, rank
 
 
@@ -292,13 +276,6 @@ def _without_frame(frame: re.Match[str]) -> str:
         return frame[0]
     missing = re.search(r"^Executable: (.+)$", frame[1], re.MULTILINE)
     return f"cannot start {missing[1].strip()}" if missing else ""
-
-
-def _framed(lines: Sequence[str]) -> str:
-    """The first line between rules, where Open MPI's mpirun says why it starts nothing."""
-    texts = [line.strip() for line in lines]
-    rule = next((place for place, text in enumerate(texts) if re.fullmatch("-{20,}", text)), None)
-    return "" if rule is None else next(filter(None, texts[rule + 1 :]), "")
 
 
 def _native_error(work: Path) -> tuple[int | None, str]:
@@ -313,8 +290,9 @@ def _native_error(work: Path) -> tuple[int | None, str]:
         return None, ""
 
 
-def _error_line(lines: Sequence[str], benchmark: str) -> str:
-    """The program's own error line (``error: ...`` or ``<benchmark>: ...``), if it printed one."""
+def _own_line(lines: Sequence[str], benchmark: str, told: bool = True) -> str:
+    """The program's own error line (``error: ...`` or ``<benchmark>: ...``), else the last one;
+    ``told``: the last one says something too."""
     for line in reversed(lines):
         text = _STREAM_LABEL.sub("", line)
         start, _, rest = text.partition(": ")
@@ -322,4 +300,4 @@ def _error_line(lines: Sequence[str], benchmark: str) -> str:
             return rest.strip()
         if text.startswith("cannot start"):
             return text
-    return ""
+    return lines[-1].strip() if lines and told else ""
