@@ -7,18 +7,17 @@ structure"). ``scaling.json`` beside the logs has the factor that MLPerf multipl
 """
 
 import json
-import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from scalesweep.core.formatting import finite
 from scalesweep.importers.imported_run import ImportRefusedError
 
 SCALING = "scaling.json"
-_MOST_BYTES = 1 << 20
 _NODES, _EACH = "number_of_nodes", "accelerators_per_node"
-_MOST = 10_000_000
 
 
 @dataclass(frozen=True)
@@ -77,10 +76,10 @@ def score_factor(log: Path) -> float:
     if not path.is_file():
         return 1.0
     factor = _read(path).get("scaling_factor")
-    if isinstance(factor, bool) or not isinstance(factor, int | float):
-        raise ImportRefusedError(f"{SCALING} beside it: has no number 'scaling_factor'")
-    if not 0 < factor < math.inf:
-        raise ImportRefusedError(f"{SCALING} beside it: scaling_factor {factor} is not above 0")
+    if not finite(factor) or factor <= 0:
+        raise ImportRefusedError(
+            f"{SCALING} beside it: scaling_factor {factor!r} is no factor above 0"
+        )
     return float(factor)
 
 
@@ -97,15 +96,11 @@ def _description(log: Path) -> Path | None:
 
 def _read(path: Path) -> Mapping[str, Any]:
     try:
-        with path.open("rb") as file:
-            content = file.read(_MOST_BYTES + 1)
-        if len(content) > _MOST_BYTES:
-            raise ImportRefusedError(f"{path.name} beside it: more than {_MOST_BYTES:,} bytes")
-        parsed = json.loads(content)
+        parsed = json.loads(path.read_bytes())
     except OSError as error:
         raise ImportRefusedError(f"{path.name} beside it: {error.strerror}") from None
     except (ValueError, RecursionError):
-        raise ImportRefusedError(f"{path.name} beside it: not JSON") from None
+        parsed = None
     if not isinstance(parsed, dict):
         raise ImportRefusedError(f"{path.name} beside it: no object of JSON")
     return parsed
@@ -113,18 +108,11 @@ def _read(path: Path) -> Mapping[str, Any]:
 
 def _count(content: Mapping[str, Any], name: str, path: Path) -> int | None:
     """A count, which descriptions write as a number or as text; None where it is left out."""
-    value = content.get(name)
-    if value is None or value == "":
-        return None
-    try:
-        count = int(str(value).strip())
-    except ValueError:
-        count = -1
-    if isinstance(value, bool) or not 0 <= count < _MOST:
-        raise ImportRefusedError(
-            f"{path.name} beside it: {name} {str(value)[:20]!a} is not a whole number"
-        )
-    return count
+    text = str(content.get(name, "") or "").strip()
+    if text and not re.fullmatch(r"\d{1,7}", text):
+        what = f"{path.name} beside it: {name} {text[:20]!a} is not a whole number"
+        raise ImportRefusedError(what)
+    return int(text) if text else 0 if content.get(name) == 0 else None
 
 
 def _text(content: Mapping[str, Any], name: str) -> str:

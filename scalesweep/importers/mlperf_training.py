@@ -8,7 +8,7 @@ that of several runs (``aspects/score``), times the factor of ``scaling.json``.
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple
@@ -17,16 +17,18 @@ import numpy as np
 
 from scalesweep.analysis.types import Floats
 from scalesweep.core.files import digest_of
-from scalesweep.importers.imported_run import GPU, ImportedRun, ImportRefusedError
+from scalesweep.importers.imported_run import GPU, ImportedRun, metrics_of
 from scalesweep.importers.made_benchmark import Made, parameter_entry
 from scalesweep.importers.mlperf_beside import System, score_factor, system_of
-from scalesweep.importers.mlperf_log import Event, Job, is_number
-from scalesweep.importers.mlperf_outcome import (
+from scalesweep.importers.mlperf_log import Job, Span, is_number
+from scalesweep.importers.mlperf_shared import (
     SCORE,
     TRAINED,
-    date_of,
+    notes_of,
     outcome,
+    ranks_of,
     submission_kind,
+    times_of,
     unfinished,
 )
 
@@ -79,7 +81,6 @@ _COUNT = re.compile(r"^(?:\d{1,7}x)+")
 # A rate that was written down agrees with one from the clock within this, either way: evaluations
 # that overlap training and the first steps are in one and not in the other.
 _AGREES = 1.5
-_HYPERPARAMETERS = ("opt_", "seed")
 
 
 class _Progress(NamedTuple):
@@ -102,23 +103,14 @@ def run_of(
     assert start is not None
     system = system_of(file)
     assumed: dict[str, str] = {}
-    point = {"task": name, **_ranks(job, system, ranks, assumed), **_settings(job)}
+    point = {"task": name, **ranks_of(job, ranks, assumed, system), **_settings(job)}
     status, reached = outcome(job, None)
+    steps = _step_times(job)
+    notes = notes_of(job, submission, assumed, status)
+    notes |= {"system": system.file, "framework": system.framework} if system.file else {}
+    metrics = _metrics(job, name, reached, point, steps, notes)
     # MLPerf Training has no weak submissions, of models that are trained at the same time.
     kind = submission_kind(file) if name in _HPC else None
-    steps = _step_times(job)
-    notes: dict[str, Any] = {
-        "importer": "MLPerf log",
-        "lines": [job.first_line, job.last_line],
-        "submission": dict(submission),
-        "hyperparameters": _hyperparameters(job),
-        "assumed": assumed,
-        "status": status,
-        "dates": "started is init_start, ended run_stop or the last line",
-        "time_to_target": "from run_start to run_stop, as MLPerf counts it",
-        **({"system": system.file, "framework": system.framework} if system.file else {}),
-    }
-    metrics = _metrics(job, name, start, stop, reached, point, steps, notes)
     if stop is not None:
         notes[TRAINED] = {
             "start": start / 1000, "stop": stop / 1000,
@@ -127,95 +119,36 @@ def run_of(
         notes[SCORE] = {
             "factor": score_factor(file), "runs": _RUNS.get(name), "dropped": _DROPPED.get(name, 1),
         }  # fmt: skip
-    variant = _variant(submission, system, kind)
-    begin = job.moment("init_start")
-    evaluated = [[event.ms, repr(event.value)] for event in _evaluations(job)]
+    evaluated = [[event.ms, repr(event.value)] for event in job.find(*_QUALITY)]
     return ImportedRun(
         benchmark=BENCHMARK,
         made=MADE,
         point=point,
         file=file,
-        line=job.first_line,
+        line=job.lines[0],
         # The same run is submitted in several rounds, under other names of platform and file.
         source_digest=digest_of([name, start, stop, evaluated]),
-        started=date_of(start if begin is None else min(begin, start)),
-        ended=date_of(stop or max(event.ms for event in job.events)),
-        variant=variant,
+        variant=_variant(submission, system, kind),
         samples={"train_step_times": steps[:, None]} if steps.size else {},
-        samples_per_epoch=0,
         metrics=metrics,
-        phases=_phases(spans := _spans(job)),
-        phase_spans=spans,
-        notes={**notes, "variant": variant} if variant else notes,
+        notes=notes,
         unfinished=unfinished(job, status),
+        **times_of(job, _spans(job)),
     )
 
 
-def _ranks(job: Job, system: System, given: int | None, assumed: dict[str, str]) -> dict[str, int]:
-    """Ranks and ranks of a node: as the log states them, else the system's description."""
-    stated, nodes = _whole(job, "number_of_ranks"), _whole(job, "number_of_nodes")
-    each = _whole(job, "accelerators_per_node")
-    if stated:
-        ranks = stated
-    elif nodes and each:
-        ranks, assumed["ranks"] = nodes * each, "one for each accelerator"
-    elif system.ranks:
-        ranks, nodes = system.ranks, system.nodes
-        assumed["ranks"] = f"the accelerators of systems/{system.file}"
-    elif given:
-        ranks, assumed["ranks"] = given, "--ranks"
-    else:
-        raise ImportRefusedError(
-            "neither the log nor systems/NAME.json of its submission states the number of ranks: "
-            "add --ranks N",
-            job.first_line,
-        )
-    if given not in (None, ranks):
-        assumed["ranks"] = f"{assumed.get('ranks', 'the log')}, not --ranks {given}"
-    counts = {"ranks": ranks}
-    if nodes and ranks % nodes == 0:
-        counts["ranks_per_node"] = ranks // nodes
-    return counts
-
-
-def _whole(job: Job, key: str) -> int | None:
-    """A whole number above 0 that the log states; 24.0 is one. None where it states none."""
-    value = job.value(key)
-    if value is None:
-        return None
-    if not is_number(value) or not 0 < value < 2**53 or value != int(value):
-        raise ImportRefusedError(
-            f"{key} {str(value)[:40]!a} is not a whole number above 0", job.find(key)[0].line
-        )
-    return int(value)
+_QUALITY = ("eval_accuracy", "eval_error")
 
 
 def _settings(job: Job) -> dict[str, int]:
     """The parameters that the log states."""
-    keys = {
-        "global_batch_size": ("global_batch_size",),
-        "gradient_accumulation_steps": (
-            "gradient_accumulation_steps", "gradient_accumulation_frequency",
-        ),
-        "max_sequence_length": ("max_sequence_length",),
-    }  # fmt: skip
-    settings = {}
-    for name, alternatives in keys.items():
-        value = next((it for key in alternatives if (it := _whole(job, key)) is not None), None)
-        if value is not None:
-            settings[name] = value
-    return settings
-
-
-def _hyperparameters(job: Job) -> dict[str, Any]:
-    """What ``opt_*`` lines and the seed say; the first of several values (seeds of ranks)."""
-    said: dict[str, Any] = {}
-    for event in job.events:
-        if event.key.startswith(_HYPERPARAMETERS) and isinstance(
-            event.value, str | int | float | bool
-        ):
-            said.setdefault(event.key, event.value)
-    return {key: said[key] for key in sorted(said)}
+    steps, length = "gradient_accumulation_steps", "max_sequence_length"
+    values = {
+        "global_batch_size": job.count("global_batch_size", 1),
+        steps: job.count(steps, 1) or job.count("gradient_accumulation_frequency", 1),
+        length: job.count(length, 1),
+    }
+    return {name: value for name, value in values.items() if value is not None}
 
 
 def _variant(submission: Mapping[str, Any], system: System, kind: str | None) -> dict[str, str]:
@@ -235,10 +168,6 @@ def _variant(submission: Mapping[str, Any], system: System, kind: str | None) ->
     if kind:
         variant["MLPerf's scaling"] = kind
     return variant
-
-
-def _evaluations(job: Job) -> list[Event]:
-    return [event for event in job.events if event.key in ("eval_accuracy", "eval_error")]
 
 
 def _tracked(job: Job) -> list[Mapping[str, Any]]:
@@ -263,35 +192,29 @@ def _step_times(job: Job) -> Floats:
 def _metrics(
     job: Job,
     name: str,
-    start: float,
-    stop: float | None,
     reached: bool,
     point: Mapping[str, Any],
     steps: Floats,
     notes: dict[str, Any],
 ) -> dict[str, dict[str, Any]]:
     """Metrics of a run; ``notes`` get what is to be known of them."""
+    start, stop = job.moment("run_start"), job.moment("run_stop")
     progress = _progress(job, name, point, stop)
-    seconds = None if stop is None else (stop - start) / 1000
-    rate = _rate(job, point, progress, steps, notes)
-    values: dict[str, tuple[float | None, str, str]] = {
+    trained = progress.samples if progress else None
+    seconds = None if stop is None or start is None else (stop - start) / 1000
+    evaluations = job.find(*_QUALITY)
+    known = evaluations and name in _HIGHER | _LOWER and is_number(evaluations[-1].value)
+    return metrics_of({
         "time_to_target": (seconds if reached else None, "s", "lower"),
         "run_time": (seconds, "s", "lower"),
         "step_time": (median(steps.tolist()) if steps.size else None, "s", "lower"),
-        "throughput": (rate, "samples/s", "higher"),
-        "samples_to_target": (
-            progress.samples if progress is not None and reached else None, "samples", "lower",
+        "throughput": (_rate(job, point, progress, steps, notes), "samples/s", "higher"),
+        "samples_to_target": (trained if reached else None, "samples", "lower"),
+        "final_quality": (
+            float(evaluations[-1].value) if known else None, "1",
+            "higher" if name in _HIGHER else "lower",
         ),
-    }  # fmt: skip
-    evaluations = _evaluations(job)
-    if evaluations and name in _HIGHER | _LOWER and is_number(evaluations[-1].value):
-        better = "higher" if name in _HIGHER else "lower"
-        values["final_quality"] = (float(evaluations[-1].value), "1", better)
-    return {
-        metric: {"value": value, "unit": unit, "better": better, "scope": "total"}
-        for metric, (value, unit, better) in values.items()
-        if value is not None and math.isfinite(value)
-    }
+    })  # fmt: skip
 
 
 def _progress(
@@ -305,9 +228,7 @@ def _progress(
     last: _Progress | None = None
     epochs = [event.metadata.get("epoch_num") for event in job.events]
     samples = any(is_number(epoch) and epoch > _MOST_EPOCHS for epoch in epochs)
-    for event in job.events:
-        if event.key not in ("eval_accuracy", "eval_error", "epoch_stop", "block_stop", "run_stop"):
-            continue
+    for event in job.find(*_QUALITY, "epoch_stop", "block_stop", "run_stop"):
         if stop is not None and event.ms > stop:
             continue
         count = event.metadata.get("samples_count")
@@ -401,27 +322,14 @@ def _training_seconds(job: Job, end: float) -> float:
     return (end - start) / 1000 - evaluated
 
 
-def _spans(job: Job) -> list[tuple[str, float, float]]:
-    """Initialisation, staging and evaluations with begin and end in Unix seconds, in order."""
-    spans: list[tuple[str, float, float]] = []
-    for name, key in (("init", "init"), ("data_staging", "staging")):
-        start, stop = job.moment(f"{key}_start"), job.moment(f"{key}_stop")
-        if start is not None and stop is not None and stop >= start:
-            spans.append((name, start / 1000, stop / 1000))
+def _spans(job: Job) -> list[Span]:
+    """Initialisation, staging and evaluations, in order."""
+    spans = [*job.span("init", "init"), *job.span("data_staging", "staging")]
     begun: float | None = None
-    for event in job.events:
-        if event.key == "eval_start" and begun is None:
-            begun = event.ms
-        elif event.key == "eval_stop" and begun is not None:
-            if event.ms >= begun:
-                spans.append(("validation", begun / 1000, event.ms / 1000))
+    for event in job.find("eval_start", "eval_stop"):
+        if event.key == "eval_start":
+            begun = event.ms if begun is None else begun
+        elif begun is not None:
+            spans += [("validation", begun / 1000, event.ms / 1000)] if event.ms >= begun else []
             begun = None
     return spans
-
-
-def _phases(spans: Sequence[tuple[str, float, float]]) -> dict[str, float]:
-    """Seconds by phase, to the millisecond of the log."""
-    totals: dict[str, float] = {}
-    for name, start, stop in spans:
-        totals[name] = round(totals.get(name, 0.0) + stop - start, 3)
-    return totals

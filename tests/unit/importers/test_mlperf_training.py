@@ -6,13 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from scalesweep.analysis.stats import olympic_mean
-from scalesweep.importers.detect_logs import read_items, read_source
-from scalesweep.importers.imported_run import ImportedRun, NotRead, Refusal
-from scalesweep.importers.rank_map import RankMap
+from scalesweep.importers.detect_logs import read_source
+from scalesweep.importers.imported_run import ImportedRun
 from tests.fakes.imported_runs import import_runs
 from tests.fakes.mllog import T0, line, values
 
@@ -239,7 +236,7 @@ def test_tokens_of_gpt3_are_divided_by_the_length_of_a_sample(tmp_path: Path) ->
 
 def test_ranks(tmp_path: Path) -> None:
     submission(tmp_path / "a", [lines_of()], system=None)
-    assert "states the number of ranks: add --ranks N" in reason_of(tmp_path / "a")
+    assert "does not state the number of ranks: add --ranks N" in reason_of(tmp_path / "a")
     assert one_of(tmp_path / "a", 8).point["ranks"] == 8
     stated = [*lines_of()]
     stated.insert(25, line("number_of_ranks", T0 + 700, 32))
@@ -251,8 +248,8 @@ def test_ranks(tmp_path: Path) -> None:
     ("system", "factor", "reason"),
     [
         ({"number_of_nodes": "many"}, None, "number_of_nodes 'many' is not a whole number"),
-        (SYSTEM, "x", "has no number 'scaling_factor'"),
-        (SYSTEM, 0, "scaling_factor 0 is not above 0"),
+        (SYSTEM, "x", "scaling_factor 'x' is no factor above 0"),
+        (SYSTEM, 0, "scaling_factor 0 is no factor above 0"),
     ],
 )
 def test_what_lies_beside_is_checked(
@@ -260,12 +257,6 @@ def test_what_lies_beside_is_checked(
 ) -> None:
     submission(tmp_path, [lines_of()], system=system, factor=factor)
     assert reason in reason_of(tmp_path)
-
-
-def test_a_refusal_names_the_benchmark_that_it_is_of(tmp_path: Path) -> None:
-    submission(tmp_path, [lines_of(seconds=-5.0)])
-    _, (refusal,), _ = read_source(tmp_path)
-    assert refusal.benchmark == "mlperf_training"
 
 
 def test_an_end_that_only_another_rank_prints(tmp_path: Path) -> None:
@@ -291,24 +282,3 @@ def test_a_damaged_line_of_what_is_not_needed_is_skipped(tmp_path: Path) -> None
     needed = line("global_batch_size", T0, 8).replace('"metadata"', "Lambda", 1)
     submission(tmp_path / "b", [[needed, *text]])
     assert reason_of(tmp_path / "b").startswith("a damaged line: ")
-
-
-@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(st.data())
-def test_damage_never_stops_the_reader(tmp_path: Path, data: st.DataObject) -> None:
-    folder = tmp_path / "fuzz"
-    if not folder.exists():
-        submission(folder, [lines_of()], factor=1.1)
-    files = sorted(path for path in folder.rglob("*") if path.is_file())
-    file = data.draw(st.sampled_from(files))
-    whole = file.read_bytes()
-    begin = data.draw(st.integers(0, len(whole)))
-    end = data.draw(st.integers(begin, min(len(whole), begin + 300)))
-    file.write_bytes(whole[:begin] + data.draw(st.binary(max_size=30)) + whole[end:])
-    try:
-        items = list(read_items(folder, RankMap({}, None)))
-    finally:
-        file.write_bytes(whole)
-    assert items
-    for item in items:
-        assert isinstance(item, ImportedRun | Refusal | NotRead)

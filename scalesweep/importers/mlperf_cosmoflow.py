@@ -1,0 +1,235 @@
+"""Runs of CosmoFlow from the logs of MLPerf HPC and of our own program.
+
+The logs tell one time for the whole job, so that arrays are [epoch, 1]. What the keys mean: MLPerf
+HPC training rules, "Hyperparameters and Optimizer".
+"""
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from scalesweep.analysis.types import Floats
+from scalesweep.core.files import digest_of
+from scalesweep.core.formatting import counted
+from scalesweep.importers.imported_run import ImportedRun, ImportRefusedError, metrics_of
+from scalesweep.importers.mlperf_log import Epoch, Event, Job, Span, epochs_of, is_number
+from scalesweep.importers.mlperf_shared import (
+    TRAINED,
+    notes_of,
+    outcome,
+    ranks_of,
+    submission_kind,
+    times_of,
+    unfinished,
+)
+
+BENCHMARK = "cosmoflow_training"
+TARGET_MAE = 0.124  # MLPerf HPC training rules, "Benchmarks"
+# Weak submissions, of models that are trained at the same time, are there since v1.0 (2021).
+_WEAK_FROM_MS = 1_609_459_200_000  # 2021-01-01
+# Key of the log -> parameter, where they mean the same.
+_SAME = {
+    "dropout": "dropout", "target_mae": "target_mae", "epochs": "epochs",
+    "sample_shape": "sample_shape", "opt_learning_rate_warmup_epochs": "warmup_epochs",
+}  # fmt: skip
+
+
+def run_of(
+    job: Job, name: str, file: Path, ranks: int | None, submission: Mapping[str, Any]
+) -> ImportedRun:
+    """The run of one job; ``ranks`` where the log states none. Raises ImportRefusedError."""
+    assumed: dict[str, str] = {}
+    variant: dict[str, str] = {}
+    point, samples = _point(job, ranks, submission, assumed, variant)
+    epochs = epochs_of(job)
+    target, error = point.get("target_mae"), epochs[-1].error if epochs else None
+    status, reached = outcome(job, is_number(target) and error is not None and error <= target)
+    kind = submission_kind(file)
+    variant |= {"MLPerf's scaling": kind} if kind else {}
+    start, stop = job.moment("run_start"), job.moment("run_stop")
+    assert start is not None
+    notes = {
+        **notes_of(job, submission, assumed, status),
+        **_notes(job, epochs, target, status),
+        "training_times": "from the start of an epoch to its evaluation, of the whole job",
+        "seed": "repeats of a point may have other seeds; the point has the default",
+    }
+    if stop is not None:
+        submitted = kind or ("strong" if stop < _WEAK_FROM_MS else None)
+        notes[TRAINED] = {"start": start / 1000, "stop": stop / 1000, "submission": submitted}
+    # One that ran all epochs that it was to run has finished, whatever it calls itself.
+    whole = stop is not None and job.value("epochs") == len(epochs)
+    spans = [*job.span("init", "init"), *job.span("data_staging", "staging")]
+    for epoch in epochs:
+        spans += _span("training", epoch.start, epoch.trained)
+        spans += _span("validation", epoch.eval_start, epoch.eval_stop)
+    return ImportedRun(
+        benchmark=BENCHMARK,
+        point=point,
+        file=file,
+        line=job.lines[0],
+        source_digest=digest_of([[event.ms, *_said(event)] for event in job.events]),
+        variant=variant,
+        samples=_samples(epochs),
+        samples_per_epoch=samples,
+        metrics=_metrics(epochs, samples, _seconds(start, stop), reached),
+        notes=notes,
+        unfinished=""
+        if whole
+        else unfinished(job, status, f" after {counted(len(epochs), 'epoch')}"),
+        **times_of(job, spans),
+    )
+
+
+def _said(event: Event) -> list[str]:
+    """What an event says, as text that JSON can hold."""
+    metadata = {k: v for k, v in event.metadata.items() if k not in ("file", "lineno")}
+    return [event.key, repr(event.value), repr(sorted(metadata.items(), key=str))]
+
+
+def _span(name: str, start: float | None, stop: float | None) -> list[Span]:
+    return [] if start is None or stop is None else [(name, start / 1000, stop / 1000)]
+
+
+def _seconds(start: float | None, stop: float | None) -> float | None:
+    return None if start is None or stop is None else (stop - start) / 1000
+
+
+def _point(
+    job: Job,
+    ranks: int | None,
+    submission: Mapping[str, Any],
+    assumed: dict[str, str],
+    variant: dict[str, str],
+) -> tuple[dict[str, Any], int]:
+    """Parameters from a log and the samples of an epoch; what is assumed, and what sets the run
+    apart, are added. Raises ImportRefusedError."""
+    # How many epochs a run needed is its outcome: runs that needed more are repeats all the same.
+    point: dict[str, Any] = {"epochs": None, **ranks_of(job, ranks, assumed)}
+
+    def shared(key: str, name: str) -> int:
+        total, count = job.count(key), point["ranks"]
+        if not total and key != "eval_samples":
+            raise ImportRefusedError(f"the log lacks {key}", job.lines[1])
+        if total is None or total % count:
+            what = f"{key} {total:,} does not divide evenly among {count:,} ranks"
+            raise ImportRefusedError(what, job.find(key)[0].line)
+        point[name] = total // count
+        return total
+
+    samples = shared("train_samples", "samples_per_rank")
+    batch = shared("global_batch_size", "batch_size")
+    if job.value("eval_samples") is not None:
+        shared("eval_samples", "validation_samples_per_rank")
+    stated = {name: job.value(key) for key, name in _SAME.items()}
+    point |= {name: value for name, value in stated.items() if value is not None}
+    if "target_mae" not in point and "submission_division" in submission:
+        point["target_mae"], assumed["target_mae"] = TARGET_MAE, "MLPerf HPC's rules"
+    if (optimizer := job.value("opt_name")) is not None:
+        point["optimizer"] = str(optimizer).lower()
+    point |= _learning_rate(job, batch, variant) | _decay(job, assumed, variant)
+    if decay := job.value("opt_weight_decay"):
+        variant["opt_weight_decay"] = str(decay)
+    # A platform's name has the counts of ranks or nodes in it.
+    counts = [it for it in (point["ranks"], job.count("number_of_nodes")) if it]
+    words = rf"(?<![\d.])(?:{'|'.join(map(str, counts))})(?:\.0)?(?![\d.])"
+    for key in ("submission_org", "submission_platform", "submission_division"):
+        if key in submission:
+            variant[key] = re.sub(words, "N", str(submission[key]))[:80]
+    return point, samples
+
+
+def _learning_rate(job: Job, batch: int, variant: dict[str, str]) -> dict[str, Any]:
+    """Base and reference batch of the rate.
+
+    opt_base_learning_rate is the peak, base rate times scaling factor, and
+    opt_learning_rate_warmup_factor that factor (MLPerf HPC training rules,
+    "Hyperparameters and Optimizer").
+    """
+    key, of_factor = "opt_base_learning_rate", "opt_learning_rate_warmup_factor"
+    peak, factor = job.value(key), job.value(of_factor)
+    if peak is None:
+        return {}
+    if not is_number(peak) or not 0 <= peak < math.inf:
+        raise ImportRefusedError(f"{key} {str(peak)[:40]!a} is not a rate", job.find(key)[0].line)
+    reference = batch / factor if is_number(factor) and factor > 0 else math.nan
+    if not (reference >= 1 and reference == int(reference)):
+        variant |= {} if factor is None else {of_factor: str(factor)}
+        return {"base_learning_rate": float(peak), "learning_rate_reference_batch": batch}
+    # Rounded, so that 0.006 / 6 is 0.001 at every batch size.
+    rate = float(f"{peak / factor:.9g}")
+    return {"base_learning_rate": rate, "learning_rate_reference_batch": int(reference)}
+
+
+def _decay(job: Job, assumed: dict[str, str], variant: dict[str, str]) -> dict[str, Any]:
+    """Epochs and factors of the decay, each factor of the peak."""
+    of_boundaries = "opt_learning_rate_decay_boundary_epochs"
+    of_factors = "opt_learning_rate_decay_factor"
+    boundaries, factors = job.value(of_boundaries), job.value(of_factors)
+    if not isinstance(boundaries, list):
+        # Steps, or another kind of decay: no parameter says so.
+        if (boundaries, factors) != (None, None):
+            variant["learning rate decay"] = str([boundaries, factors])
+        return {}
+    if is_number(factors):
+        # The reference writes the largest only (utils/optimizers.py of cosmoflow-benchmark).
+        if len(boundaries) > 1:
+            assumed["decay_factors"] = f"the log states {factors:g}; each next is taken as half"
+        factors = [factors / 2**place for place in range(len(boundaries))]
+    if not isinstance(factors, list) or len(factors) != len(boundaries):
+        words = f"{str(factors)[:60]!a} does not go with {len(boundaries)} boundaries"
+        raise ImportRefusedError(f"{of_factors} {words}", job.find(of_boundaries)[0].line)
+    return {"decay_epochs": boundaries, "decay_factors": factors}
+
+
+def _samples(epochs: Sequence[Epoch]) -> dict[str, Floats]:
+    """Arrays [epoch, 1] of the whole job; NaN where an epoch was not evaluated."""
+    first = epochs[0].start if epochs else None
+    columns: dict[str, list[float | None]] = {
+        "training_times": [_seconds(epoch.start, epoch.trained) for epoch in epochs],
+        "epoch_ends": [_seconds(first, epoch.end) for epoch in epochs],
+        "validation_times": [_seconds(epoch.eval_start, epoch.eval_stop) for epoch in epochs],
+        "validation_mae": [epoch.error for epoch in epochs],
+        "learning_rate": [epoch.rate for epoch in epochs],
+    }
+    return {
+        name: np.array(values, np.float64)[:, None]
+        for name, values in columns.items()
+        if any(value is not None for value in values)
+    }
+
+
+def _metrics(
+    epochs: Sequence[Epoch], samples: int, seconds: float | None, reached: bool
+) -> dict[str, dict[str, Any]]:
+    time = sum(_seconds(epoch.start, epoch.trained) or 0.0 for epoch in epochs)
+    rate = len(epochs) * samples / time if time else None
+    return metrics_of({
+        "run_time": (seconds, "s", "lower"),
+        "time_to_target": (seconds if reached else None, "s", "lower"),
+        "epochs_run": (len(epochs), "epochs", "lower"),
+        "training_time": (time if epochs else None, "s", "lower"),
+        "training_samples_per_second": (rate, "samples/s", "higher"),
+        "final_validation_mae": (epochs[-1].error if epochs else None, "1", "lower"),
+    })  # fmt: skip
+
+
+def _notes(job: Job, epochs: Sequence[Epoch], target: Any, status: str) -> dict[str, Any]:
+    """What contradicts, or is to be known of the epochs."""
+    notes: dict[str, Any] = {}
+    if epochs:
+        notes["epochs"] = f"numbered {epochs[0].number} to {epochs[-1].number} in the log"
+    stop = job.moment("run_stop")
+    later = [e for e in job.find("epoch_start") if stop is not None and e.ms >= stop]
+    if later:
+        notes["after_run_stop"] = f"{counted(len(later), 'epoch')} behind run_stop: not of the run"
+    errors = [epoch.error for epoch in epochs if epoch.error is not None]
+    if status == "success" and is_number(target) and errors and not min(errors) <= target:
+        notes["target"] = f"the log tells of success, but no eval_error is {target} or less"
+    if any(event.metadata.get("lr") is not None for event in job.find("epoch_start")):
+        notes["learning_rate"] = "at the start of each epoch"
+    return notes
