@@ -7,17 +7,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from scalesweep.experiment.frames import Results
+    from scalesweep.results import Results
 
 __version__ = "0.2.0"
 
 
 def load(results: "str | Path") -> "Results":
-    """The tables of a results folder as pandas frames: ``points``, ``runs``, ``comparisons``,
-    ``breakdown`` and ``findings`` of all experiments.
+    """The tables of a results folder as pandas frames (``points``, ``runs``, ``comparisons``,
+    ``breakdown`` and ``findings`` of all experiments), its samples, figures and predictions.
 
     Raises UserError if the folder has no tables.
     """
-    from scalesweep.experiment.frames import load as read
+    from scalesweep.results import load as read
 
     return read(results)

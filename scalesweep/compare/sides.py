@@ -117,24 +117,24 @@ def _read(role: str, option: str, folder: Path, site: str | None, campaign: Camp
     elif own:
         side = Side(role, name, campaign.site.name, *read_now(campaign))
     else:
-        plan, summary = _of_folder(option, folder)
-        side = Side(role, name, str(plan.get("site", "")), plan, summary)
+        side = folder_side(role, folder, option)
     if side.summary.empty:
         raise UserError(f"{name}: no finished run to compare")
     return side
 
 
-def _of_folder(option: str, folder: Path) -> tuple[Plan, pd.DataFrame]:
+def folder_side(role: str, folder: Path, option: str = "") -> Side:
+    """A results folder as one side; ``option``: how it was named. Raises UserError."""
     files = [folder / name for name in ("plan.json", "summary.parquet")]
-    if lacking := [file.name for file in files if not file.is_file()]:
+    if lacking := " and ".join(file.name for file in files if not file.is_file()):
         raise UserError(
-            f"{option}: {' and '.join(lacking)} missing: not a results folder, or no report has "
+            f"{option or folder}: {lacking} missing: not a results folder, or no report has "
             "been written in it (run `snakemake report` with its campaign)"
         )
     plan, summary = read_plan(files[0]), read_table(files[1])
     if unknown := [name for name in _NEEDED if name not in summary]:
         raise UserError(f"{files[1]}: has no column {unknown[0]}: not a summary of this scalesweep")
-    return plan, summary
+    return Side(role, str(folder), str(plan.get("site", "")), plan, summary)
 
 
 def _of_site(
