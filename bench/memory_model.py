@@ -219,12 +219,10 @@ def main() -> None:
         every = judged(fit, asked)
         memory = judged(fit, [row for row in asked if row not in other])
         can_be = judged(fit, [r for r in asked if r not in other and not r.obstacle])
-        constants = fit.constants
         table.append(
             (
                 name,
-                f"{constants.states:.2f} {constants.activations:.2f} {constants.logits:.2f} "
-                f"{constants.overhead / 1e9:.2f}",
+                f"{fit.states:.2f} {fit.activations:.2f} {fit.logits:.2f} {fit.overhead / 1e9:.2f}",
                 f"{fit.spread:.2f}",
                 f"{np.median(np.abs(logs)):.1%}",
                 f"{np.quantile(np.abs(logs), 0.9):.1%}",

@@ -11,8 +11,8 @@ together are taken to be as wide as a token.
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
-from typing import NamedTuple
+from contextlib import suppress
+from typing import Any, NamedTuple
 
 from scalesweep.analysis.model_shape import ModelShape
 
@@ -42,106 +42,86 @@ class TokenFlop(NamedTuple):
         return self.model + again[recompute] / 3
 
 
-@dataclass(frozen=True)
-class Convention:
+class Convention(NamedTuple):
     """What counts as FLOP: the formula per token, and who publishes by it.
 
-    ``flop`` gives None where the shape does not state what the formula needs; it is None itself
-    where FLOP are not worked out from a shape. ``aliases``: names that mean the same.
+    ``flop`` raises TypeError where the shape does not state what the formula needs (it computes
+    with None); it is None itself where FLOP are not worked out from a shape. ``aliases``: names
+    that mean the same.
     """
 
     name: str
     formula: str
     source: str
-    flop: Callable[[ModelShape], TokenFlop | None] | None
+    flop: Callable[[Any], TokenFlop] | None
     aliases: tuple[str, ...] = ()
 
 
-def _attention(shape: ModelShape) -> float | None:
+def token_flops(shape: ModelShape) -> dict[str, TokenFlop]:
+    """FLOP of a token by every convention that the shape states enough for."""
+    flops = {}
+    for name, convention in CONVENTIONS.items():
+        if convention.flop:
+            with suppress(TypeError):
+                flops[name] = convention.flop(shape)
+    return flops
+
+
+def _attention(shape: Any) -> float:
     """12 L d T: two products of 2 d T each in every block, three times."""
-    if shape.layers is None or shape.width is None:
-        return None
-    return 12.0 * shape.layers * shape.width * shape.sequence
+    return 12.0 * shape.layers * shape.width * shape.sequence  # type: ignore[no-any-return]
 
 
-def _parameters_only(shape: ModelShape) -> TokenFlop | None:
-    return None if shape.parameters is None else TokenFlop(6 * shape.parameters, 0.0)
-
-
-def _palm(shape: ModelShape) -> TokenFlop | None:
-    attention = _attention(shape)
-    if shape.parameters is None or attention is None:
-        return None
-    return TokenFlop(6 * shape.parameters, attention)
-
-
-def _positions(shape: ModelShape) -> int | None:
-    """Parameters of learned vectors of positions; None where it is not known if there are any."""
+def _positions(shape: Any) -> float:
+    """Parameters of learned vectors of positions."""
     if shape.learned_positions is None:
-        return None
-    if not shape.learned_positions:
-        return 0
-    return None if shape.width is None else shape.sequence * shape.width
+        raise TypeError("not stated")
+    return float(shape.sequence * shape.width) if shape.learned_positions else 0.0
 
 
-def _nanogpt(shape: ModelShape) -> TokenFlop | None:
-    positions, attention = _positions(shape), _attention(shape)
-    if shape.parameters is None or positions is None or attention is None:
-        return None
-    return TokenFlop(6 * (shape.parameters - positions), attention)
+def _tables(shape: Any) -> float:
+    """Parameters that are looked up: a tied table of tokens is the matrix of the last layer too."""
+    if shape.tied is None:
+        raise TypeError("not stated")
+    table = shape.vocabulary * shape.width
+    return _positions(shape) + (0.0 if shape.tied else float(table))
 
 
-def _torchtitan(shape: ModelShape) -> TokenFlop | None:
-    positions, attention = _positions(shape), _attention(shape)
-    if None in (shape.parameters, positions, attention, shape.vocabulary, shape.tied):
-        return None
-    assert shape.parameters and positions is not None and attention is not None
-    assert shape.vocabulary and shape.width
-    # The table of tokens is looked up; a tied one is the matrix of the last layer too.
-    looked_up = positions + (0 if shape.tied else shape.vocabulary * shape.width)
-    return TokenFlop(6 * (shape.parameters - looked_up), attention)
-
-
-def _products(shape: ModelShape) -> TokenFlop | None:
+def _products(shape: Any) -> TokenFlop:
     """The products of the blocks and of the last layer one by one, with attention in full."""
-    attention = _attention(shape)
-    if shape.ffn_width is None or shape.vocabulary is None or attention is None:
-        return None
-    assert shape.layers and shape.width
-    if shape.kv_heads is not None and shape.heads is None:
-        return None
-    queries = 1.0 if shape.kv_heads is None or not shape.heads else shape.kv_heads / shape.heads
-    per_block = shape.width * (1 + queries) + shape.ffn_width * (1.5 if shape.gated else 1.0)
-    return TokenFlop(
-        12.0 * shape.layers * shape.width * per_block,
-        attention,
-        6.0 * shape.width * shape.vocabulary,
-    )
+    keys = 1.0 if shape.kv_heads is None else shape.kv_heads / shape.heads
+    per_block = shape.width * (1 + keys) + shape.ffn_width * (1.5 if shape.gated else 1.0)
+    weights = 12.0 * shape.layers * shape.width * per_block
+    return TokenFlop(weights, _attention(shape), 6.0 * shape.width * shape.vocabulary)
 
 
-def _causal_products(shape: ModelShape) -> TokenFlop | None:
+def _causal_products(shape: Any) -> TokenFlop:
     whole = _products(shape)
-    return None if whole is None else whole._replace(attention=whole.attention / 2)
+    return whole._replace(attention=whole.attention / 2)
 
 
 COUNTED, UNSTATED = "counted", "unstated"
 _ALL = (
     Convention(
         "parameters_only", "6 N",
-        "Kaplan et al., arXiv 2001.08361, section 2.1; llm-foundry's mfu*", _parameters_only,
+        "Kaplan et al., arXiv 2001.08361, section 2.1; llm-foundry's mfu*",
+        lambda shape: TokenFlop(6 * shape.parameters, 0.0),
     ),
     Convention(
         "palm", "6 N + 12 L d T",
         "Chowdhery et al., arXiv 2204.02311, appendix B; llm-foundry, "
-        "scripts/train/benchmarking/README.md", _palm, ("llm_foundry",),
+        "scripts/train/benchmarking/README.md",
+        lambda shape: TokenFlop(6 * shape.parameters, _attention(shape)), ("llm_foundry",),
     ),
     Convention(
         "nanogpt", "6 (N - learned positions) + 12 L d T",
-        "nanoGPT, model.py: estimate_mfu", _nanogpt,
+        "nanoGPT, model.py: estimate_mfu",
+        lambda shape: TokenFlop(6 * (shape.parameters - _positions(shape)), _attention(shape)),
     ),
     Convention(
         "torchtitan", "6 (N - embeddings) + 12 L d T",
-        "torchtitan, torchtitan/models/utils.py: get_dense_model_nparams_and_flops", _torchtitan,
+        "torchtitan, torchtitan/models/utils.py: get_dense_model_nparams_and_flops",
+        lambda shape: TokenFlop(6 * (shape.parameters - _tables(shape)), _attention(shape)),
     ),
     Convention(
         "megatron", "12 L d (d (1 + k) + f, or 1.5 f with a gate) + 6 L d T + 6 d V",

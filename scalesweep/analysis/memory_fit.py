@@ -7,7 +7,7 @@ the measured ones, so that few points change little. Residuals are ratios.
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -16,9 +16,9 @@ from scalesweep.analysis.types import Floats
 CONSTANTS = ("states", "activations", "logits", "overhead")
 # Bytes that a rank has besides what the model counts: fits to PyTorch on the host, and to nanotron
 # on GPUs, gave 0.4 GB.
-DEFAULT_OVERHEAD = 5e8
-# Standard deviation of a constant about its default, as a share of it, before anything is measured.
-_DOUBT = (0.3, 0.3, 0.5, 1.0)
+_DEFAULT = np.array([1.0, 1.0, 1.0, 5e8])
+# Standard deviation of a constant about its default before anything is measured.
+_DOUBT = _DEFAULT * (0.3, 0.3, 0.5, 1.0)
 _ROUNDS = 30
 _HUBER = 1.5  # residuals beyond so many standard deviations count by their size, not its square
 # Standard deviation of the logarithm of measured / predicted with the default constants, over
@@ -32,26 +32,10 @@ DEFAULT_FRAGMENTS = 1.1
 _FRAGMENTS = np.arange(1.0, 1.405, 0.01)
 LEAST_FAILURES = 5
 _FOLDS = 20
-# A run may fail for other reasons and be called out of memory by its source.
-_OTHER_REASONS = 0.05
+_OTHER_REASONS = 0.05  # share of runs "out of memory" that failed for something else
 SURE = 0.9  # probability from which a verdict is likely
 
 FITS, UNCERTAIN, TOO_LARGE = "fits", "uncertain", "will not fit"
-
-
-@dataclass(frozen=True)
-class Constants:
-    """What the parts of the model are multiplied by, and bytes that every rank has besides."""
-
-    states: float = 1.0
-    activations: float = 1.0
-    logits: float = 1.0
-    overhead: float = DEFAULT_OVERHEAD  # bytes
-
-    @property
-    def values(self) -> Floats:
-        """The constants in the order of ``CONSTANTS``."""
-        return np.array([getattr(self, name) for name in CONSTANTS])
 
 
 @dataclass(frozen=True)
@@ -59,35 +43,47 @@ class MemoryFit:
     """Constants, with the spread of measured peaks about what they predict.
 
     ``spread``: standard deviation of the logarithm of measured / predicted; ``fragments``: what a
-    device must have of what tensors need; ``points`` and ``failures``: measured peaks, and runs out
+    device must have of what tensors need; ``peaks`` and ``failures``: measured peaks, and runs out
     of memory, that they rest on; ``covariance``: of the constants over their defaults, 4 x 4 row by
     row, nothing where none was fitted (then the spread has it).
     """
 
-    constants: Constants = field(default_factory=Constants)
+    states: float = 1.0
+    activations: float = 1.0
+    logits: float = 1.0
+    overhead: float = 5e8  # bytes
     spread: float = DEFAULT_SPREAD
     fragments: float = DEFAULT_FRAGMENTS
-    points: int = 0
+    peaks: int = 0
     failures: int = 0
     covariance: tuple[float, ...] = ()
 
-    def predicted(self, parts: Floats) -> Floats:
-        """Bytes of the model's constants by part, ``[stages, 4]``: their sum is what a rank of each
-        stage needs. ``parts``: of ``memory_model.rank_bytes``."""
-        return np.asarray(_terms(parts) * self.constants.values)
+    @property
+    def values(self) -> Floats:
+        """The constants in the order of ``CONSTANTS``."""
+        return np.array([getattr(self, name) for name in CONSTANTS])
 
     def needed(self, parts: Floats, of: str = "most") -> float:
         """Bytes of the rank that needs the most (``most``), of the first stage's (``first``), or of
-        the mean one (``mean``)."""
-        return _rank_of(self.predicted(parts).sum(axis=1), of)
+        the mean one (``mean``). ``parts``: of ``memory_model.rank_bytes``."""
+        return float(self.terms(parts, of) @ self.values)
+
+    def terms(self, parts: Floats, of: str = "most") -> Floats:
+        """What the constants multiply of that rank: states, activations, logits and 1."""
+        terms = np.column_stack(
+            [parts[:, :3].sum(axis=1), parts[:, 3], parts[:, 4], np.ones(len(parts))]
+        )
+        if of == "mean":
+            return np.asarray(terms.mean(axis=0))
+        return np.asarray(terms[0 if of == "first" else int((terms @ self.values).argmax())])
 
     def spread_at(self, parts: Floats) -> float:
         """Standard deviation of the logarithm of a point's needed bytes: of the residuals, and of
         what the measured points leave open of the constants that it rests on."""
         if not self.covariance:
             return self.spread
-        stage = _terms(parts)[int(self.predicted(parts).sum(axis=1).argmax())]
-        shares = stage * Constants().values / float(stage @ self.constants.values)
+        terms = self.terms(parts)
+        shares = terms * _DEFAULT / float(terms @ self.values)
         covariance = np.reshape(self.covariance, (len(CONSTANTS), len(CONSTANTS)))
         return math.sqrt(self.spread**2 + float(shares @ covariance @ shares))
 
@@ -112,24 +108,21 @@ def fit_memory(
 ) -> MemoryFit:
     """The constants that explain measured peaks, and the fragments that explain failures.
 
-    ``measured``: parts (``memory_model.rank_bytes``) and peak in bytes of each point; ``failed``:
-    parts of points that ran out of memory, and bytes of their device; ``devices``: the bytes of the
-    device of each measured point, NaN where not known, or nothing. ``of``: which rank a peak is of
-    (``needed``).
+    ``measured``: parts and peak in bytes of each point; ``failed``: parts of points that ran out of
+    memory, and bytes of their device; ``devices``: the bytes of the device of each measured point,
+    NaN where not known, or nothing. ``of``: which rank a peak is of (``MemoryFit.needed``).
     """
-    constants = Constants()
+    fit = MemoryFit()
     if not measured:
-        return MemoryFit(constants)
+        return fit
     peaks = np.array([peak for _, peak in measured])
     for _ in range(3):  # which stage needs the most depends on the constants
-        terms = np.array([_chosen(parts, constants, of) for parts, _ in measured])
-        values, covariance = _fitted(terms / peaks[:, None], constants)
-        constants = Constants(*map(float, values))
-    needed = np.array([MemoryFit(constants).needed(parts, of) for parts, _ in measured])
-    spread = _spread(np.log(peaks / needed))
-    fit = MemoryFit(
-        constants, spread, points=len(peaks), failures=len(failed), covariance=covariance
-    )
+        shares = np.array([fit.terms(parts, of) for parts, _ in measured]) / peaks[:, None]
+        values, covariance = _fitted(shares, fit.values)
+        constants = dict(zip(CONSTANTS, values.tolist(), strict=True))
+        fit = replace(fit, **constants, covariance=covariance)
+    spread = _spread(-np.log([fit.needed(parts, of) / peak for parts, peak in measured]))
+    fit = replace(fit, spread=spread, peaks=len(peaks), failures=len(failed))
     known = [
         (fit.needed(parts), device, False)
         for (parts, _), device in zip(measured, devices, strict=False)
@@ -146,39 +139,13 @@ def fits_without(measured: Sequence[tuple[Floats, float]], of: str = "most") -> 
     every ``_FOLDS``-th besides."""
     folds = min(len(measured), _FOLDS)
     fits = [
-        fit_memory(
-            [point for place, point in enumerate(measured) if place % folds != fold],
-            of=of,
-        )
+        fit_memory([point for place, point in enumerate(measured) if place % folds != fold], of=of)
         for fold in range(folds)
-    ]  # fmt: skip
+    ]
     return [fits[place % folds] for place in range(len(measured))]
 
 
-def _terms(parts: Floats) -> Floats:
-    """What the constants multiply, ``[stages, 4]``: states, activations, logits and 1."""
-    return np.column_stack(
-        [parts[:, :3].sum(axis=1), parts[:, 3], parts[:, 4], np.ones(len(parts))]
-    )
-
-
-def _rank_of(stages: Floats, of: str) -> float:
-    if of == "mean":
-        return float(stages.mean())
-    return float(stages[0] if of == "first" else stages.max())
-
-
-def _chosen(parts: Floats, constants: Constants, of: str) -> Floats:
-    """The terms of the rank that a peak is of."""
-    terms = _terms(parts)
-    if of == "mean":
-        mean: Floats = terms.mean(axis=0)
-        return mean
-    chosen: Floats = terms[0 if of == "first" else int((terms @ constants.values).argmax())]
-    return chosen
-
-
-def _fitted(shares: Floats, start: Constants) -> tuple[Floats, tuple[float, ...]]:
+def _fitted(shares: Floats, values: Floats) -> tuple[Floats, tuple[float, ...]]:
     """The constants that make the sum of ``shares`` (terms over their peak) 1, none below 0, and
     their covariance over the defaults.
 
@@ -187,20 +154,17 @@ def _fitted(shares: Floats, start: Constants) -> tuple[Floats, tuple[float, ...]
     """
     from scipy.optimize import nnls
 
-    default = Constants().values
-    doubt = np.array(_DOUBT) * default
-    values = start.values
     for _ in range(_ROUNDS):
         residuals = np.abs(shares @ values - 1)
         scale = DEFAULT_SPREAD
         if len(residuals) >= LEAST_POINTS:
             scale = max(LEAST_SPREAD, 1.4826 * float(np.median(residuals)))
-        prior = np.diag(scale / doubt)
+        prior = np.diag(scale / _DOUBT)
         weights = np.sqrt(1 / np.maximum(1, residuals / (_HUBER * scale)))
         rows = np.vstack([shares * weights[:, None], prior])
-        scaled = rows * default  # overhead is a billion times the others
-        factors, _ = nnls(scaled, np.concatenate([weights, prior @ default]))
-        before, values = values, factors * default
+        scaled = rows * _DEFAULT  # overhead is a billion times the others
+        factors, _ = nnls(scaled, np.concatenate([weights, prior @ _DEFAULT]))
+        before, values = values, factors * _DEFAULT
         if np.allclose(before, values, rtol=1e-4):
             break
     covariance = scale**2 * np.linalg.inv(scaled.T @ scaled)
@@ -218,15 +182,11 @@ def _spread(logs: Floats) -> float:
 
 
 def _fragments(known: Sequence[tuple[float, float, bool]], spread: float) -> float:
-    """The fragments by which ranges of needed bytes tell best which points failed."""
+    """The fragments by which needed bytes tell best which points failed (maximum likelihood)."""
     from scipy.special import ndtr
 
     needed, device, failed = (np.array(column) for column in zip(*known, strict=True))
-    distance = np.log(needed / device) / spread
-    best = (-math.inf, DEFAULT_FRAGMENTS)
-    for fragments in _FRAGMENTS:
-        out = ndtr(distance + math.log(fragments) / spread)
-        chance = _OTHER_REASONS + (1 - 2 * _OTHER_REASONS) * out
-        likelihood = float(np.log(np.where(failed, chance, 1 - chance)).sum())
-        best = max(best, (likelihood, float(fragments)))
-    return best[1]
+    distance = (np.log(needed / device) + np.log(_FRAGMENTS)[:, None]) / spread
+    chance = _OTHER_REASONS + (1 - 2 * _OTHER_REASONS) * ndtr(distance)
+    likelihood = np.log(np.where(failed, chance, 1 - chance)).sum(axis=1)
+    return float(_FRAGMENTS[len(_FRAGMENTS) - 1 - likelihood[::-1].argmax()])

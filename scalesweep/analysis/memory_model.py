@@ -9,15 +9,13 @@ theoretical_memory_usage.py counts them. docs/methods/memory.md has the formulas
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from scalesweep.analysis.model_shape import ModelShape
-from scalesweep.analysis.pipeline_stages import EVEN, Stage, stages_of
 from scalesweep.analysis.types import Floats
 
-OPTIMIZERS = ("sgd", "momentum", "adam", "adamw")
-SCHEDULES = ("1f1b", "gpipe", "interleaved")
 # Micro-batches that a step must have for the schedule to start, by the stages of the pipeline.
 LEAST_PASSES: Mapping[str, Callable[[int], int]] = {
     "one": lambda p: 1, "stages - 1": lambda p: p - 1, "stages": lambda p: p,
@@ -27,11 +25,10 @@ FEW_PASSES = "the schedule takes more micro-batches than a step has"
 PARTS = ("weights", "gradients", "optimizer", "activations", "logits")
 
 _MOMENTS = {"sgd": 0, "momentum": 1, "adam": 2, "adamw": 2}
-_ACTIVATION_BYTES = {"float32": 4, "tf32": 4}  # of the others 2
-# Of a weight, its gradient and the master weight. Below float32: weights in 16 bits, sums of
+_WIDE_TYPES = ("float32", "tf32")
+# Bytes of a weight, its gradient and the master weight. Below float32: weights in 16 bits, sums of
 # gradients and master weights in 32, as Megatron-LM and nanotron keep them.
-_STATE_BYTES = {"float32": (4, 4, 0), "tf32": (4, 4, 0)}
-_MIXED_BYTES = (2, 4, 4)
+_STATE_BYTES, _MIXED_BYTES = (4, 4, 0), (2, 4, 4)
 _GATHERED = 2  # blocks whose weights ZeRO-3 has whole at a time: one computes, one is fetched
 
 
@@ -43,9 +40,9 @@ class MemoryLayout:
     (2) and weights too (3); ``passes``: micro-batches that go through the pipeline in a step;
     ``sequence_parallel``: whether tensor-parallel ranks share what lies between the matrices of a
     block as well; ``split_vocabulary``: whether they share the first and the last layer;
-    ``stages``: whether the pipeline's ranks have as many blocks each, or, ``balanced``, as many
-    operations with those of the last layer; ``least_passes``: how many micro-batches the schedule
-    takes, one of ``LEAST_PASSES``. Bytes that are None follow from the model's dtype.
+    ``stages``: whether the pipeline's ranks have as many blocks each (``even``) or as many
+    operations with those of the last layer (``balanced``); ``least_passes``: how many micro-batches
+    the schedule takes, one of ``LEAST_PASSES``. Bytes that are None follow from the model's dtype.
     """
 
     shards: int = 1
@@ -56,7 +53,7 @@ class MemoryLayout:
     schedule: str = "1f1b"
     virtual_stages: int = 1
     passes: int = 1
-    stages: str = EVEN
+    stages: str = "even"
     least_passes: str = "one"
     sequence_parallel: bool = True
     split_vocabulary: bool = True
@@ -66,38 +63,92 @@ class MemoryLayout:
     master_bytes: float | None = None
 
 
+class Stage(NamedTuple):
+    """What a stage of the pipeline holds: blocks, the first layer, the last one with its logits,
+    and whether it has anything at all (the last normalisation and the loss count)."""
+
+    blocks: int
+    embedding: bool
+    head: bool
+    busy: bool
+
+
 def unknown_of(shape: ModelShape) -> str:
     """What of a model must be known and is not, in words; empty where all of it is."""
-    missing = [
-        name
-        for name, known in (
-            ("layers", shape.layers),
-            ("width", shape.width),
-            ("vocabulary", shape.vocabulary),
-            ("tied", shape.tied is not None),
-            ("micro_batch", shape.micro_batch),
-            ("dtype", shape.dtype),
-            ("ffn_width or parameters", shape.ffn_width or shape.parameters),
-        )
-        if not known
-    ]
-    return ", ".join(missing)
+    known = {
+        **{name: getattr(shape, name) for name in ("layers", "width", "vocabulary")},
+        "tied": shape.tied is not None,
+        **{name: getattr(shape, name) for name in ("micro_batch", "dtype")},
+        "ffn_width or parameters": shape.ffn_width or shape.parameters,
+    }
+    return ", ".join(name for name, value in known.items() if not value)
+
+
+@dataclass(frozen=True)
+class _Sizes:
+    """The weights of a model of which ``unknown_of`` names nothing, in values."""
+
+    layers: int
+    width: int
+    keys: float  # heads of keys over heads of queries; 1 where no fewer are stated
+    ffn_width: float
+    attention: float
+    wide: float
+    table: float
+
+    @staticmethod
+    def of(shape: ModelShape) -> "_Sizes":
+        layers, width = shape.layers or 0, shape.width or 0
+        keys = shape.kv_heads / shape.heads if shape.kv_heads and shape.heads else 1.0
+        attention = (2 + 2 * keys) * width**2
+        table = float((shape.vocabulary or 0) * width)
+        matrices = 3 if shape.gated else 2
+        ffn = float(shape.ffn_width or 0)
+        if not ffn:  # from the parameters
+            block = ((shape.parameters or 0) - (1 if shape.tied else 2) * table) / layers
+            ffn = max(block - attention, 0) / (matrices * width)
+        return _Sizes(layers, width, keys, ffn, attention, matrices * width * ffn, table)
 
 
 def rank_bytes(shape: ModelShape, layout: MemoryLayout) -> Floats:
-    """Bytes of ``PARTS`` on a rank of each pipeline stage: an array ``[stages, parts]``.
+    """Bytes of ``PARTS`` at the peak on a rank of each pipeline stage: ``[stages, parts]``.
 
-    ``shape`` is one of which ``unknown_of`` names nothing.
+    The peak is the larger of the backward pass (activations, logits, and gradients that are kept
+    from one micro-batch or step to the next) and the optimiser's step (gradients, and the copy that
+    PyTorch's Adam makes); weights and the optimiser's state are there in both. ``shape`` is one of
+    which ``unknown_of`` names nothing.
     """
-    stages = pipeline_stages(shape, layout)
-    return np.array([_of_stage(shape, layout, stage, place) for place, stage in enumerate(stages)])
+    sizes = _Sizes.of(shape)
+    stages = enumerate(pipeline_stages(shape, layout))
+    return np.array([_of_stage(shape, sizes, layout, stage, place) for place, stage in stages])
 
 
 def pipeline_stages(shape: ModelShape, layout: MemoryLayout) -> list[Stage]:
-    """What each stage of the pipeline holds."""
-    block = _attention_weights(shape) + _wide_weights(shape)
-    head = float((shape.vocabulary or 0) * _width(shape))
-    return stages_of(_layers(shape), layout.pp, layout.stages, block, head)
+    """What each stage of the pipeline holds.
+
+    ``even``: the first stages have one block more where they do not divide; the first layer is on
+    the first stage, the last on the last. ``balanced``: parts in the order of the forward pass; a
+    stage ends with the part that takes the multiplications (of blocks and the last layer) so far
+    beyond its share of all (nanotron, ``build_model`` in models/base.py; its loss and a cast are
+    parts of their own).
+    """
+    sizes, count = _Sizes.of(shape), layout.pp
+    if layout.stages == "even":
+        least, more = divmod(sizes.layers, count)
+        held = [least + (place < more) for place in range(count)]
+        ends = (0, count - 1)
+        return [Stage(n, i == 0, i == ends[1], bool(n) or i in ends) for i, n in enumerate(held)]
+    block = sizes.attention + sizes.wide
+    parts = [("embedding", 0.0), *[("block", block)] * sizes.layers]
+    parts += [("", 0.0), ("head", sizes.table), ("", 0.0), ("", 0.0)]
+    lists: list[list[str]] = [[] for _ in range(count)]
+    whole, so_far, place = sum(cost for _, cost in parts), 0.0, 0
+    for part, cost in parts:
+        lists[place].append(part)
+        so_far += cost
+        if so_far > whole * (place + 1) / count and place + 1 < count:
+            place += 1
+    return [Stage(of.count("block"), "embedding" in of, "head" in of, bool(of)) for of in lists]
 
 
 def obstacle(shape: ModelShape, layout: MemoryLayout) -> str:
@@ -123,79 +174,39 @@ def in_flight(layout: MemoryLayout, stage: int) -> float:
     return min(2 * (p - stage - 1) + (v - 1) * p + 1, m * v) / v
 
 
-def _ffn_width(shape: ModelShape) -> float:
-    """Width between the two (or, gated, three) matrices; from the parameters where not stated."""
-    if shape.ffn_width:
-        return shape.ffn_width
-    tables = (1 if shape.tied else 2) * (shape.vocabulary or 0) * _width(shape)
-    of_block = ((shape.parameters or 0) - tables) / _layers(shape)
-    return max(of_block - _attention_weights(shape), 0) / (_matrices(shape) * _width(shape))
-
-
-def _layers(shape: ModelShape) -> int:
-    return shape.layers or 0  # ``unknown_of`` names what is not known
-
-
-def _width(shape: ModelShape) -> int:
-    return shape.width or 0
-
-
-def _matrices(shape: ModelShape) -> int:
-    return 3 if shape.gated else 2
-
-
-def _key_share(shape: ModelShape) -> float:
-    """Heads of keys over heads of queries; 1 where no fewer are stated."""
-    return shape.kv_heads / shape.heads if shape.kv_heads and shape.heads else 1
-
-
-def _attention_weights(shape: ModelShape) -> float:
-    return (2 + 2 * _key_share(shape)) * _width(shape) ** 2
-
-
-def _block_weights(shape: ModelShape) -> float:
-    """Weights of a block: attention, the wide layers and two normalisations."""
-    return _attention_weights(shape) + _wide_weights(shape) + 2 * _width(shape)
-
-
-def _wide_weights(shape: ModelShape) -> float:
-    return _matrices(shape) * _width(shape) * _ffn_width(shape)
-
-
-def _of_stage(shape: ModelShape, layout: MemoryLayout, stage: Stage, place: int) -> list[float]:
+def _of_stage(
+    shape: ModelShape, sizes: _Sizes, layout: MemoryLayout, stage: Stage, place: int
+) -> list[float]:
     """Bytes of ``PARTS`` on a rank of the stage at a place (from 0)."""
-    first, last = stage.embedding, stage.head
-    table = (shape.vocabulary or 0) * _width(shape)
-    block = _block_weights(shape) / layout.tp
-    tables = first + last - (first and last and bool(shape.tied))
-    held = stage.blocks * block + tables * table / _of_vocabulary(layout)
-    states = _state_bytes(shape, layout)
+    block = (sizes.attention + sizes.wide + 2 * sizes.width) / layout.tp
+    tables = stage.embedding + stage.head - (stage.embedding and stage.head and bool(shape.tied))
+    of_vocabulary = layout.tp if layout.split_vocabulary else 1
+    held = stage.blocks * block + tables * sizes.table / of_vocabulary
+    weight, gradient, master = _state_bytes(shape, layout)
+    updated = master or weight  # moments have its type
     shards = layout.shards * layout.cp
-    kept = [n / (shards if layout.zero >= z else 1) for n, z in zip(states, (3, 2, 1), strict=True)]
+    w, g, o = (held / (shards if layout.zero >= least else 1) for least in (3, 2, 1))
     gathered = _GATHERED * block if layout.zero >= 3 and shards > 1 else 0
-    flying = in_flight(layout, place)
-    return [
-        kept[0] * held + states[0] * gathered,
-        kept[1] * held,
-        kept[2] * held,
-        _activation_bytes(shape, layout, stage.blocks, flying),
-        _logit_bytes(shape, layout) * flying if last else 0.0,
-    ]
+    moments = _MOMENTS[layout.optimizer]
+    flying, whole = in_flight(layout, place), stage.head
+    activations = _activation_bytes(shape, sizes, layout, stage.blocks, flying)
+    logits = _logit_bytes(shape, layout) / of_vocabulary * flying if whole else 0.0
+    gradients = gradient * g
+    # Sums over micro-batches, those of master weights, and DDP's buckets stay between steps.
+    stay = layout.passes > 1 or master > 0 or (layout.zero == 0 and shards > 1)
+    kept = gradients if stay else 0.0
+    # PyTorch's Adam copies what it updates; those that keep master weights are fused.
+    update = gradients + (0.0 if master else updated * o * (moments > 1))
+    if update > activations + logits + kept:
+        kept, activations, logits = update, 0.0, 0.0
+    return [weight * (w + gathered), kept, (master + moments * updated) * o, activations, logits]
 
 
-def _of_vocabulary(layout: MemoryLayout) -> int:
-    return layout.tp if layout.split_vocabulary else 1
-
-
-def _state_bytes(shape: ModelShape, layout: MemoryLayout) -> tuple[float, float, float]:
-    """Bytes of a weight, its gradient, and what the optimiser keeps of it."""
-    usual = _STATE_BYTES.get(str(shape.dtype), _MIXED_BYTES)
-    asked = (layout.weight_bytes, layout.gradient_bytes, layout.master_bytes)
-    weight, gradient, master = (
-        known if stated is None else stated for known, stated in zip(usual, asked, strict=True)
-    )
-    # Moments have the type of what is updated: of the master weights where there are any.
-    return weight, gradient, master + _MOMENTS[layout.optimizer] * (master or weight)
+def _state_bytes(shape: ModelShape, layout: MemoryLayout) -> tuple[float, ...]:
+    """Bytes of a weight, its gradient and its master weight."""
+    usual = _STATE_BYTES if str(shape.dtype) in _WIDE_TYPES else _MIXED_BYTES
+    stated = (layout.weight_bytes, layout.gradient_bytes, layout.master_bytes)
+    return tuple(known if own is None else own for known, own in zip(usual, stated, strict=True))
 
 
 def _tokens(shape: ModelShape, layout: MemoryLayout) -> float:
@@ -203,7 +214,9 @@ def _tokens(shape: ModelShape, layout: MemoryLayout) -> float:
     return (shape.micro_batch or 0) * shape.sequence / layout.cp
 
 
-def _activation_bytes(shape: ModelShape, layout: MemoryLayout, blocks: int, flying: float) -> float:
+def _activation_bytes(
+    shape: ModelShape, sizes: _Sizes, layout: MemoryLayout, blocks: int, flying: float
+) -> float:
     """Bytes that the backward pass needs of ``blocks`` blocks and ``flying`` micro-batches.
 
     Of a token: the inputs of two normalisations and of what follows each (4 widths, which
@@ -211,17 +224,17 @@ def _activation_bytes(shape: ModelShape, layout: MemoryLayout, blocks: int, flyi
     of the attention, and two values for each column of the wide layers, four with a gate. With full
     recomputation the input of each block, and all of the one that is computed again.
     """
-    each = _ACTIVATION_BYTES.get(str(shape.dtype), 2) * _tokens(shape, layout)
-    around = 4 * _width(shape) / (layout.tp if layout.sequence_parallel else 1)
-    wide = (4 if shape.gated else 2) * _ffn_width(shape)
-    inside = ((2 + 2 * _key_share(shape)) * _width(shape) + wide) / layout.tp
+    each = (4 if str(shape.dtype) in _WIDE_TYPES else 2) * _tokens(shape, layout)
+    shared = layout.tp if layout.sequence_parallel else 1
+    wide = (4 if shape.gated else 2) * sizes.ffn_width
+    inside = ((2 + 2 * sizes.keys) * sizes.width + wide) / layout.tp
+    block = 4 * sizes.width / shared + inside
     if shape.recompute == "full":
-        kept = _width(shape) / (layout.tp if layout.sequence_parallel else 1)
-        return each * (blocks * flying * kept + (around + inside) * (blocks > 0))
-    return each * blocks * flying * (around + inside)
+        return each * (blocks * flying * sizes.width / shared + block * (blocks > 0))
+    return each * blocks * flying * block
 
 
 def _logit_bytes(shape: ModelShape, layout: MemoryLayout) -> float:
     """Bytes of logits, their copy in float32 where they have 16 bits, softmax and gradient."""
-    each = 12 if str(shape.dtype) in _ACTIVATION_BYTES else 14
-    return each * _tokens(shape, layout) * (shape.vocabulary or 0) / _of_vocabulary(layout)
+    each = 12 if str(shape.dtype) in _WIDE_TYPES else 14
+    return each * _tokens(shape, layout) * (shape.vocabulary or 0)

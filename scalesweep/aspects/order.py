@@ -30,18 +30,21 @@ FIGURES = (
 
 # Findings, by their rules.
 ORDER = (
-    *("ceiling", "network", "network latency", "slow links"),
-    *("best layout", "carried layout", "layouts", "failed layouts"),
+    *("ceiling", "network", "network latency", "slow links", "no slow link", "links not judged"),
+    *("best layout", "only layout", "carried layout", "layouts", "failed layouts"),
     *("threads", "best", "ratio", "settings", "sites", "effects", "medians"),
-    *("verdict", "efficiency", "stated efficiency", "forecasts", "prediction"),
+    *("verdict", "efficiency", "stated efficiency", "forecasts", "prediction", "not predicted"),
     *("cache", "largest loss", "pipeline idle", "first epoch", "causes"),
-    *("drift in runs", "against layers", "against network", "against files"),
+    *("drift in runs", "against layers", "faster than the ceilings", "against network"),
+    "against files",
     *("impossible_utilisation", "printed_utilisation", "utilisation", "roofline", "layers apart"),
     "headroom",
     "input bound",
     *("score", "target", "only at target", "final accuracy", "energy"),
-    *("input share", "input cost", "data loading", "memory"),
-    *("waiting", "stragglers", "timeline", "late ranks", "drift", "canary"),
+    *("input share", "input cost", "data loading", "memory", "out of memory"),
+    "failed otherwise",
+    *("waiting", "stragglers", "timeline", "Horovod's warnings", "last to negotiate", "late ranks"),
+    *("drift", "canary"),
     *("canary during runs", "canary unchanged", "oversubscribed"),
     *("main metric", "repeats", "other load", "outliers", "warnings", "coverage"),
 )

@@ -3,14 +3,17 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 from scalesweep.analysis.metrics import column
 from scalesweep.core.formatting import PHASES, finite, percent, text_of, with_interval
 from scalesweep.core.plan_format import parameter_of
 from scalesweep.experiment.measure import Measure
 from scalesweep.experiment.results import ExperimentResults, Row
+from scalesweep.table.declared import Estimate, PointRow, numbers_of
 
 MAX_MEASURES = 4
+_DECLARED = "declared row"  # of a row, the object that its cells are made of
 # Shown besides, where a program tells it: the memory of a rank, which decides what fits.
 MEMORY = ("peak_memory_allocated", "peak_rss")
 
@@ -30,6 +33,10 @@ class Column:
     heading: str
     make: Callable[[Row], Cell]
     name: str = ""
+
+
+# A column of a declared table: its heading, its name there, and what makes a cell of a row.
+Shown = tuple[str, str, Callable[[Any], Cell | str]]
 
 
 @dataclass(frozen=True)
@@ -99,6 +106,31 @@ def table_of(
         return cells + [column.make(row) for column in columns]
 
     return Table(lead, len(results.columns), groups, rows, limit, scaling, cells)
+
+
+def declared_table(
+    results: ExperimentResults,
+    rows: Sequence[PointRow],
+    columns: Sequence[Shown],
+    limit: int,
+) -> Table | None:
+    """The rows of a declared table; None without any."""
+
+    def cell(words: Callable[[Any], Cell | str]) -> Callable[[Row], Cell]:
+        def make(row: Row) -> Cell:
+            made = words(row[_DECLARED])
+            return made if isinstance(made, Cell) else Cell(made)
+
+        return make
+
+    shown = [Column(heading, cell(words), name) for heading, name, words in columns]
+    sources = [{**row.cells, **row.row, _DECLARED: row} for row in rows]
+    return table_of(results, sources, [("", shown)], limit) if rows else None
+
+
+def share_text(share: Estimate | None) -> str:
+    """A share with its interval; a dash where it is not known."""
+    return percent(*numbers_of(share))
 
 
 def _by_series(results: ExperimentResults) -> list[Row]:

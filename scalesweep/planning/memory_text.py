@@ -4,7 +4,7 @@ import csv
 import json
 from pathlib import Path
 
-from scalesweep.analysis.memory_fit import CONSTANTS, TOO_LARGE, UNCERTAIN, Constants, MemoryFit
+from scalesweep.analysis.memory_fit import CONSTANTS, TOO_LARGE, UNCERTAIN, MemoryFit
 from scalesweep.config.memory import PointMemory, planned_point_memory
 from scalesweep.core.files import canonical_json
 from scalesweep.core.formatting import counted, listed, number, text_of
@@ -20,10 +20,11 @@ def fit_of(tables: Path) -> MemoryFit:
     try:
         with (tables / FITTED).open(encoding="utf-8", newline="") as file:
             row = next(iter(csv.DictReader(file)))
-        constants = Constants(*(float(row[name]) for name in CONSTANTS))
+        names = (*CONSTANTS, "spread", "fragments")
         return MemoryFit(
-            constants, float(row["spread"]), float(row["fragments"]), int(row["peaks"]),
-            int(row["failures"]), tuple(map(float, json.loads(row["covariance"] or "[]"))),
+            **{name: float(row[name]) for name in names}, peaks=int(row["peaks"]),
+            failures=int(row["failures"]),
+            covariance=tuple(map(float, json.loads(row["covariance"] or "[]"))),
         )  # fmt: skip
     except (OSError, StopIteration, KeyError, ValueError, TypeError):
         return MemoryFit()
@@ -71,5 +72,5 @@ def memory_line(experiment: PlanExperiment, tables: Path) -> str:
         parts.append(f"not judged without {listed([*missing], 2)}")
     if not parts:
         return ""
-    known = f"fitted to {counted(fit.points, 'peak')}" if fit.points else "by the default constants"
+    known = f"fitted to {counted(fit.peaks, 'peak')}" if fit.peaks else "by the default constants"
     return f"memory in {experiment['name']} ({known}): {'; '.join(parts)}"

@@ -39,6 +39,11 @@ class Estimate:
         """An estimate; bounds that are not finite are missing."""
         return cls(value, *((float(end) if finite(end) else None) for end in (low, high)))
 
+    def times(self, factor: float) -> "Estimate":
+        """So many times as much; ``factor`` is above 0."""
+        ends = (None if end is None else factor * end for end in (self.low, self.high))
+        return Estimate(factor * self.value, *ends)
+
 
 def numbers_of(
     estimate: Estimate | None, factor: float = 1.0

@@ -7,14 +7,12 @@ from scalesweep.aspects.breakdown.first_epoch_loss import RULE as FIRST
 from scalesweep.aspects.breakdown.first_epoch_loss import first_epoch_loss
 from scalesweep.aspects.breakdown.losses import RULE as LOSS
 from scalesweep.aspects.breakdown.losses import largest_loss
-from scalesweep.aspects.breakdown.machine import COMPUTATION, EXCHANGE, READING, against_machine
+from scalesweep.aspects.breakdown.machine import RULES as MACHINE
 from scalesweep.findings.base import Rule
 
 RULES = (
     Rule(LOSS, largest_loss, part=STEP, figures=("waterfall", "ledger")),
     Rule(FIRST, first_epoch_loss, part=STEP, figures=("ledger-first",)),
     Rule(CAUSES, step_causes, part=STEP, figures=("steps",)),
-    Rule(COMPUTATION, against_machine, figures=("ledger",)),
-    Rule(EXCHANGE, None, figures=("ledger",)),
-    Rule(READING, None, figures=("ledger",)),
+    *MACHINE,
 )

@@ -1,11 +1,13 @@
-"""Findings on memory: how near the model comes, and what ran out of it."""
+"""Findings on memory: how near the model comes, and what ran out of it.
 
-from collections import Counter
+Notes: they estimate and claim nothing.
+"""
+
+from collections.abc import Sequence
 
 from scalesweep.analysis.memory_fit import FITS, TOO_LARGE
 from scalesweep.aspects.memory.table import (
     FAILED,
-    GIB,
     OUT_OF_MEMORY,
     RAN,
     RIGHT,
@@ -13,96 +15,68 @@ from scalesweep.aspects.memory.table import (
     MemoryFitRow,
     MemoryRow,
 )
-from scalesweep.core.formatting import counted, listed, number, percent
 from scalesweep.experiment.results import ExperimentResults
-from scalesweep.findings.base import NOTE, Finding, Rule, declared_evidence, marked, number_of
+from scalesweep.findings.base import NOTE, Finding, Rule, declared_evidence, number_of
 
+RULE, OUT, OTHERS = "memory", "out of memory", "failed otherwise"
 LEAST = 3  # points with a measured peak
-RULE = "memory"
 
 
-def memory_prediction(results: ExperimentResults) -> list[Finding]:
-    """How near predicted peaks come, and how often fits or does not is called right: notes, they
-    estimate and claim nothing."""
-    rows = results.of(MemoryRow)
-    fits = results.of(MemoryFitRow)
+def memory_notes(results: ExperimentResults) -> list[Finding]:
+    """How near predicted peaks come, and what the model says of points that failed."""
+    rows, fits = results.of(MemoryRow), results.of(MemoryFitRow)
     if not rows or not fits:
         return []
-    return [*_nearness(results, rows, fits[0]), *_failures(results, rows), *_others(results, rows)]
-
-
-def _nearness(
-    results: ExperimentResults, rows: list[MemoryRow], fit: MemoryFitRow
-) -> list[Finding]:
+    findings, fit = [], fits[0]
     measured = [row for row in rows if row.ratio is not None]
-    if len(measured) < LEAST or fit.error is None or fit.within is None:
-        return []
-    text = (
-        f"the memory model predicts peaks of {counted(len(measured), 'point')} that its fit has "
-        f"not seen to {percent(fit.error)} (median; 90 % of them to {percent(fit.within)})"
-    )
-    if judged := fit.right + fit.wrong:
-        text += f"; whether a point fits it calls right at {fit.right:,} of {judged:,}"
-        text += f", and leaves {fit.uncertain:,} open" if fit.uncertain else ""
-    evidence = {
-        "experiment": results.name,
-        "table": MemoryFitRow.TABLE,
-        "key": {},
-        "numbers": {"error": fit.error, "within": fit.within, "right": fit.right},
-    }
-    numbers = (
-        number_of("error", fit.error, "1"),
-        number_of("within", fit.within, "1"),
-        number_of("right", fit.right, "1"),
-        number_of("wrong", fit.wrong, "1"),
-    )
-    source = measured[0].source
-    return [Finding(results.name, RULE, NOTE, marked(source, f"{text}."), evidence, numbers)]
+    if len(measured) >= LEAST:
+        key = {"source": measured[0].source}
+        evidence = {"experiment": results.name, "table": MemoryFitRow.TABLE, "key": key}
+        counts = {"peaks": len(measured), "right": fit.right, "judged": fit.right + fit.wrong}
+        shares = {"error": fit.error, "within": fit.within}
+        numbers = tuple(number_of(name, n, "1") for name, n in (counts | shares).items())
+        findings.append(Finding(results.name, RULE, NOTE, evidence=evidence, numbers=numbers))
+    out = [row for row in rows if row.outcome == OUT_OF_MEMORY]
+    if out:
+        points = len(out) + sum(row.outcome == RAN for row in rows)
+        called = [sum(row.called == word for row in out) for word in (RIGHT, WRONG)]
+        findings.append(_failed(results, OUT, out, (points, *called)))
+    others = [row for row in rows if row.outcome == FAILED and row.verdict]
+    if others:
+        called = [sum(row.verdict == word for row in others) for word in (TOO_LARGE, FITS)]
+        findings.append(_failed(results, OTHERS, others, (len(rows), *called)))
+    return findings
 
 
-def _source(rows: list[MemoryRow]) -> str | None:
-    """Where the points come from; what only failed does not say."""
-    return next((row.source for row in rows if row.source), "measured")
+def _failed(
+    results: ExperimentResults, rule: str, rows: Sequence[MemoryRow], counts: Sequence[int]
+) -> Finding:
+    """A note on points that failed, with the row of the one that needs the most."""
+    worst = max(rows, key=lambda row: row.needed)
+    names = ("failed", "points", "large", "fitting")
+    numbers = zip(names, (len(rows), *counts), strict=True)
+    return Finding(
+        results.name, rule, NOTE, evidence=declared_evidence(results, worst),
+        numbers=tuple(number_of(name, count, "1") for name, count in numbers),
+    )  # fmt: skip
 
 
-def _failures(results: ExperimentResults, rows: list[MemoryRow]) -> list[Finding]:
-    """What ran out of memory, and what the model says of it."""
-    failed = [row for row in rows if row.outcome == OUT_OF_MEMORY]
-    if not failed:
-        return []
-    ran = [row for row in rows if row.outcome == RAN]
-    text = f"{counted(len(failed), 'point')} of {len(failed) + len(ran):,} ran out of memory"
-    known = [row for row in failed if row.device is not None]
-    if known:
-        low, high = min(row.needed for row in known), max(row.needed for row in known)
-        device = known[0].device or 0
-        span = number(low / GIB) if low == high else f"{number(low / GIB)} to {number(high / GIB)}"
-        right, wrong = (sum(row.called == word for row in known) for word in (RIGHT, WRONG))
-        text += f"; by the memory model these need {span} of {number(device / GIB)} GiB: "
-        text += f"{right:,} called {TOO_LARGE!r}, {wrong:,} {FITS!r}"
-        text += f", {left:,} left open" if (left := len(known) - right - wrong) else ""
-    worst = max(failed, key=lambda row: row.needed)
-    evidence = declared_evidence(results, worst, ("needed", "device"))
-    return [Finding(results.name, RULE, NOTE, marked(_source(rows), f"{text}."), evidence)]
-
-
-def _others(results: ExperimentResults, rows: list[MemoryRow]) -> list[Finding]:
-    """What failed for a reason that is another one, or that nobody states."""
-    failed = [row for row in rows if row.outcome == FAILED and row.verdict]
-    if not failed:
-        return []
-    large, fitting = (sum(row.verdict == word for row in failed) for word in (TOO_LARGE, FITS))
-    stopped = Counter(row.obstacle for row in failed if row.verdict == FITS and row.obstacle)
-    text = (
-        f"{counted(len(failed), 'point')} failed for other reasons than memory, or for none "
-        f"that is stated; by the memory model {large:,} of them {TOO_LARGE} and {fitting:,} would "
-        "fit, so that these failed for something else"
-    )
-    known = [f"of {n:,} {why}" for why, n in stopped.most_common()]
-    text += f" ({listed(known, len(known))})" if known else ""
-    worst = max(failed, key=lambda row: row.needed)
-    evidence = declared_evidence(results, worst, ("needed", "device"))
-    return [Finding(results.name, RULE, NOTE, marked(_source(rows), f"{text}."), evidence)]
-
-
-RULES = (Rule(RULE, memory_prediction, figures=("memory",)),)
+_FIGURES = ("memory",)
+RULES = (
+    Rule(
+        RULE, memory_notes, figures=_FIGURES,
+        says={NOTE: "Of {peaks} memory peaks, each predicted without itself, the median is off by "
+              "{error:%}; {right} of {judged} verdicts are right."},
+    ),
+    Rule(
+        OUT, None, figures=_FIGURES,
+        says={NOTE: "{failed} of {points} points ran out of memory; the memory model calls {large} "
+              "of them too large and {fitting} fitting."},
+    ),
+    Rule(
+        OTHERS, None, figures=_FIGURES,
+        says={NOTE: "{failed} of {points} points failed for another or an unstated reason; by the "
+              "memory model {large} of them are too large."},
+        next={NOTE: "see the column obstacle of the table memory"},
+    ),
+)  # fmt: skip

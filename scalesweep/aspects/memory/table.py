@@ -4,9 +4,9 @@ A point is judged by a fit that has not seen it.
 """
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from scalesweep.analysis.memory_fit import (
     fit_memory,
     fits_without,
 )
-from scalesweep.analysis.types import Floats
+from scalesweep.analysis.memory_model import PARTS
 from scalesweep.config.memory import Memory, PointMemory, planned_memory, planned_point_memory
 from scalesweep.core.causes import Cause
 from scalesweep.core.files import canonical_json
@@ -40,10 +40,10 @@ class MemoryRow(PointRow, table="memory"):
     """What the model says of a point, and what its runs say."""
 
     weights: float = column("bytes of weights", "bytes")
-    gradients: float = column("bytes of gradients", "bytes")
+    gradients: float = column("bytes of gradients at the peak", "bytes")
     optimizer: float = column("bytes of the optimiser's state", "bytes")
-    activations: float = column("bytes of activations", "bytes")
-    logits: float = column("bytes of logits", "bytes")
+    activations: float = column("bytes of activations at the peak", "bytes")
+    logits: float = column("bytes of logits at the peak", "bytes")
     overhead: float = column("bytes that every rank has besides", "bytes")
     needed: float = column(
         "their sum: bytes of the rank that needs the most, by a fit without this point", "bytes"
@@ -86,63 +86,50 @@ class MemoryFitRow(DeclaredRow, table="memory_fit"):
     uncertain: int = column("points that ran or were out of memory and are called uncertain", "1")
 
 
-class _Judged(NamedTuple):
+class _Known(NamedTuple):
     """A point with the bytes of its parts and device, its peak, and how its runs ended."""
 
     point: Point
-    parts: Floats
-    obstacle: str
-    device: float | None
+    memory: PointMemory
     peak: float | None
     outcome: str
 
 
 def memory_rows(inputs: TableInputs) -> Iterator[MemoryRow | MemoryFitRow]:
     """A row per point whose bytes can be worked out, and one of the constants."""
-    data = inputs.data
-    memory = planned_memory(data.experiment)
-    if memory is None:
+    memory = planned_memory(inputs.data.experiment)
+    known = list(_known(inputs.data, inputs.points, memory)) if memory else []
+    if memory is None or not known:
         return
-    judged = list(_judged(data, inputs.points, memory))
-    if not judged:
-        return
-    fit, fits = _fits(judged, memory)
-    rows = [_row(each, each_fit, memory) for each, each_fit in zip(judged, fits, strict=True)]
+    fit, fits = _fits(known, memory)
+    rows = [_row(each, own, memory) for each, own in zip(known, fits, strict=True)]
     yield from rows
     errors = [abs(row.ratio - 1) for row in rows if row.ratio is not None]
-    known = [row for row in rows if row.outcome in (RAN, OUT_OF_MEMORY) and row.verdict]
+    judged = [row for row in rows if row.outcome in (RAN, OUT_OF_MEMORY) and row.verdict]
     yield MemoryFitRow(
-        **dict(zip(("states", "activations", "logits", "overhead"), fit.constants.values.tolist(),
-                   strict=True)),
-        spread=fit.spread,
-        fragments=fit.fragments,
-        covariance=list(fit.covariance),
-        peaks=fit.points,
-        failures=fit.failures,
+        **asdict(fit) | {"covariance": list(fit.covariance)},
         error=float(np.median(errors)) if errors else None,
         within=float(np.quantile(errors, 0.9)) if errors else None,
-        right=sum(row.called == RIGHT for row in known),
-        wrong=sum(row.called == WRONG for row in known),
-        uncertain=sum(row.verdict == UNCERTAIN for row in known),
-    )  # fmt: skip
+        right=sum(row.called == RIGHT for row in judged),
+        wrong=sum(row.called == WRONG for row in judged),
+        uncertain=sum(row.verdict == UNCERTAIN for row in judged),
+    )
 
 
-def _judged(data: ExperimentData, points: Sequence[Point], memory: Memory) -> Iterator[_Judged]:
+def _known(data: ExperimentData, points: Sequence[Point], memory: Memory) -> Iterator[_Known]:
     """The points of which the model can say something."""
-    peak = peak_bytes(data, memory)
+    peaks = peak_bytes(data, memory)
     ends = _ends(data)
     for point in points:
-        parameters = parameters_at(data.experiment, point.values)
-        known = planned_point_memory(data.experiment, parameters)
+        known = planned_point_memory(data.experiment, parameters_at(data.experiment, point.values))
         if not isinstance(known, PointMemory):
             continue
-        measured = None
-        if peak is not None and point.rows.size:
-            values = peak[point.rows]
-            measured = float(np.mean(values)) if np.isfinite(values).all() else None
+        ran = point.rows.size > 0
+        values = peaks[point.rows] if peaks is not None and ran else np.array([np.nan])
+        peak = float(values.mean())
         key = canonical_json({name: point.values[name] for name in data.axes})
-        outcome = RAN if point.rows.size else ends.get(key, "")
-        yield _Judged(point, known.parts, known.obstacle, known.device, measured, outcome)
+        outcome = RAN if ran else ends.get(key, "")
+        yield _Known(point, known, peak if math.isfinite(peak) else None, outcome)
 
 
 def _ends(data: ExperimentData) -> dict[str, str]:
@@ -158,48 +145,42 @@ def _ends(data: ExperimentData) -> dict[str, str]:
     return ends
 
 
-def _fits(judged: Sequence[_Judged], memory: Memory) -> tuple[MemoryFit, list[MemoryFit]]:
+def _fits(known: Sequence[_Known], memory: Memory) -> tuple[MemoryFit, list[MemoryFit]]:
     """The fit to all, and for each point that to the others; all with the same fragments."""
-    peaks = [(each, each.peak) for each in judged if each.peak is not None]
-    measured = [(each.parts, peak) for each, peak in peaks]
-    devices = [math.nan if each.device is None else each.device for each, _ in peaks]
+    measured = [(each.memory.parts, each.peak) for each in known if each.peak is not None]
+    devices = [each.memory.device or math.nan for each in known if each.peak is not None]
     failed = [
-        (each.parts, each.device)
-        for each in judged
-        if each.outcome == OUT_OF_MEMORY and each.device is not None
+        (each.memory.parts, each.memory.device)
+        for each in known
+        if each.outcome == OUT_OF_MEMORY and each.memory.device is not None
     ]
     fit = fit_memory(measured, failed, devices, memory.rank)
     others = iter(fits_without(measured, memory.rank))
-    fits = [fit if each.peak is None else next(others) for each in judged]
-    return fit, [replace(each, fragments=fit.fragments, failures=fit.failures) for each in fits]
+    fits = [fit if each.peak is None else next(others) for each in known]
+    return fit, [replace(each, fragments=fit.fragments) for each in fits]
 
 
-def _row(judged: _Judged, fit: MemoryFit, memory: Memory) -> MemoryRow:
-    point, parts, obstacle, device, peak, outcome = judged
-    stage = int(fit.predicted(parts).sum(axis=1).argmax())
-    states = fit.constants.states * parts[stage, :3]
-    needed = fit.needed(parts)
+def _row(known: _Known, fit: MemoryFit, memory: Memory) -> MemoryRow:
+    parts, device, obstacle = known.memory
+    factors = np.array([fit.states] * 3 + [fit.activations, fit.logits])
+    stages = parts * factors
+    most = stages[int(stages.sum(axis=1).argmax())].tolist()
     expected = fit.needed(parts, memory.rank)
     verdict = "" if device is None else fit.verdict(parts, device)
     called = ""
-    if verdict in (FITS, TOO_LARGE) and outcome in (RAN, OUT_OF_MEMORY):
-        called = RIGHT if (verdict == FITS) == (outcome == RAN) else WRONG
-    columns: Mapping[str, Any] = dict(
-        zip(("weights", "gradients", "optimizer"), states.tolist(), strict=True)
-    )
+    if verdict in (FITS, TOO_LARGE) and known.outcome in (RAN, OUT_OF_MEMORY):
+        called = RIGHT if (verdict == FITS) == (known.outcome == RAN) else WRONG
     return MemoryRow(
-        **point_columns(point),
-        **columns,
-        activations=fit.constants.activations * float(parts[stage, 3]),
-        logits=fit.constants.logits * float(parts[stage, 4]),
-        overhead=fit.constants.overhead,
-        needed=needed,
+        **point_columns(known.point),
+        **dict(zip(PARTS, most, strict=True)),
+        overhead=fit.overhead,
+        needed=fit.needed(parts),
         expected=expected,
-        measured=peak,
-        ratio=None if peak is None else peak / expected,
+        measured=known.peak,
+        ratio=None if known.peak is None else known.peak / expected,
         device=device,
         verdict=verdict,
-        outcome=outcome,
+        outcome=known.outcome,
         obstacle=obstacle,
         called=called,
     )

@@ -4,49 +4,57 @@ from statistics import median
 
 from scalesweep.aspects.prediction.forecasts import Scored
 from scalesweep.aspects.prediction.table import Prediction, known, of_series
-from scalesweep.core.formatting import PHASES, counted, percent, with_interval
+from scalesweep.core.formatting import PHASES
+from scalesweep.experiment.measure import Measure
 from scalesweep.experiment.results import ExperimentResults, Series
-from scalesweep.findings.base import NOTE, Finding, Rule, declared_evidence
+from scalesweep.findings.base import (
+    NOTE,
+    Finding,
+    Number,
+    Rule,
+    declared_evidence,
+    estimate_of,
+    number_of,
+)
 from scalesweep.table.declared import numbers_of
 
-RULE = "prediction"
+RULE, REFUSED = "prediction", "not predicted"
 SCORED = "forecasts"  # how kept predictions did
 MAX_SERIES = 4
-_COLUMNS = ("value", "low", "high", "efficiency", "trusted_to", "largest")
 
 
 def prediction(results: ExperimentResults) -> list[Finding]:
-    """For each series what its largest predicted count would give; a refusal with what to measure
-    is a note too. And how many kept predictions held."""
-    if results.main is None:
-        return []
-    findings = []
+    """For each series what its largest predicted count would give, and the last refusal with what
+    to measure. And how many kept predictions held."""
+    findings: list[Finding] = []
+    main = results.main
+    if main is None:
+        return findings
     for series in results.series[:MAX_SERIES]:
-        rows = of_series(results, series, results.main.metric, results.main.steady_phase)
-        refused, good = [row for row in rows if row.refused], known(rows)
-        if good:
-            findings.append(_finding(results, series, good[-1], _value(results, good[-1])))
-        if refused:
-            text = f"nothing is predicted: {refused[-1].refused}"
-            findings.append(_finding(results, series, refused[-1], text))
+        rows = of_series(results, series, main.metric, main.steady_phase)
+        good, refused = known(rows), [row for row in rows if row.refused]
+        findings += [_finding(results, main, series, row) for row in (*good[-1:], *refused[-1:])]
     return [*findings, *_scored(results)]
 
 
-def _finding(results: ExperimentResults, series: Series, row: Prediction, text: str) -> Finding:
-    source = "" if row.based_on == "measured" else f" from {row.based_on} points"
-    about = [part for part in (series.label, PHASES[row.phase] * (row.phase != "run")) if part]
-    head = f"Predicted{source}" + (f" for {', '.join(about)}" if about else "")
-    evidence = declared_evidence(results, row, _COLUMNS)
-    return Finding(results.name, RULE, NOTE, f"{head}: {text}.", evidence)
-
-
-def _value(results: ExperimentResults, row: Prediction) -> str:
-    """``1,024 ranks give 14,800 samples/s [11,900, 17,300], an efficiency of ...``."""
-    main = results.main
-    assert main is not None
-    value = with_interval(*numbers_of(row.value, main.factor), main.unit)
-    count = results.scaled(results.scale_of(row.point))
-    return f"{count} give {value}, an efficiency of {percent(*numbers_of(row.efficiency))}"
+def _finding(results: ExperimentResults, main: Measure, series: Series, row: Prediction) -> Finding:
+    phase = PHASES[row.phase] if row.phase != "run" else ""
+    about = ", ".join(part for part in (series.label, phase) if part)
+    value, low, high = numbers_of(row.value, main.factor)
+    evidence = declared_evidence(results, row)
+    evidence["key"]["source"] = row.based_on
+    numbers: tuple[Number, ...] = ()
+    if row.value and row.efficiency:
+        numbers = (
+            number_of("value", value, main.unit, low, high),
+            estimate_of("efficiency", row.efficiency, "1"),
+        )
+    return Finding(
+        results.name, REFUSED if row.refused else RULE, NOTE,
+        subject=results.scaled(results.scale_of(row.point)),
+        words={"about": f" ({about})" if about else "", "why": row.refused or ""},
+        numbers=numbers, evidence=evidence,
+    )  # fmt: skip
 
 
 def _scored(results: ExperimentResults) -> list[Finding]:
@@ -54,17 +62,33 @@ def _scored(results: ExperimentResults) -> list[Finding]:
     rows = results.of(Scored)
     if not rows:
         return []
-    hits, error = sum(row.hit for row in rows), median(abs(row.error) for row in rows)
-    text = (
-        f"Of {counted(len(rows), 'prediction')} measured since, {hits} lay within the 95 % "
-        f"interval; the median error is {percent(error)}."
-    )
-    evidence = declared_evidence(results, rows[-1], ("hit", "error"))
-    return [Finding(results.name, SCORED, NOTE, text, evidence)]
+    numbers = {
+        "made": len(rows),
+        "hits": sum(row.hit for row in rows),
+        "error": median(abs(row.error) for row in rows),
+    }
+    return [
+        Finding(
+            results.name, SCORED, NOTE, evidence=declared_evidence(results, rows[-1]),
+            numbers=tuple(number_of(name, value, "1") for name, value in numbers.items()),
+        )
+    ]  # fmt: skip
 
 
 _FIGURES = ("scaling", "overview-")
 RULES = (
-    Rule(RULE, prediction, figures=_FIGURES, on_main=True),
-    Rule(SCORED, None, figures=_FIGURES, on_main=True),
-)
+    Rule(
+        RULE, prediction, figures=_FIGURES, on_main=True,
+        says={NOTE: "Predicted{about}: {subject} give {value}, an efficiency of {efficiency:%}."},
+        next={NOTE: "measure the next doubling before you rely on it"},
+    ),
+    Rule(
+        REFUSED, None, figures=_FIGURES, on_main=True,
+        says={NOTE: "Not predicted at {subject}{about}: {why}."},
+    ),
+    Rule(
+        SCORED, None, figures=_FIGURES, on_main=True,
+        says={NOTE: "{hits} of {made} predictions measured since lay within their interval; the "
+              "median error is {error:%}."},
+    ),
+)  # fmt: skip

@@ -3,9 +3,9 @@
 from bisect import insort
 from collections.abc import Mapping, Sequence
 
-from scalesweep.analysis.flop_conventions import CONVENTIONS, COUNTED
+from scalesweep.analysis.flop_conventions import CONVENTIONS
 from scalesweep.aspects.utilisation.table import Utilisation
-from scalesweep.core.formatting import counted, number, percent
+from scalesweep.core.formatting import percent
 from scalesweep.experiment.results import ExperimentResults, Key
 from scalesweep.findings.base import (
     ATTENTION,
@@ -13,95 +13,68 @@ from scalesweep.findings.base import (
     Finding,
     Rule,
     declared_evidence,
-    marked,
+    estimate_of,
+    number_of,
     point_key,
 )
 
 # Which of the conventions a sentence is about where the source prints none: by how much the shape
 # has to state, the least first.
 _FIRST = ("palm", "megatron", "counted", "parameters_only")
+IMPOSSIBLE, PRINTED, BEST = "impossible_utilisation", "printed_utilisation", "utilisation"
 
 
-def impossible_utilisation(results: ExperimentResults) -> list[Finding]:
-    """The points that would use more than all of a peak, with the likely cause of the first."""
-    above = [row for row in chosen(results) if row.fault and row.mfu is None and row.peak]
-    if not above:
-        return []
-    first = above[0]
-    more = f"; {counted(len(above) - 1, 'other point')} likewise" if len(above) > 1 else ""
-    text = (
-        f"{results.describe(first.row)}: by {first.convention}'s count of FLOP {first.fault}; it "
-        f"is left out{more}"
-    )
-    return [_made(results, "impossible_utilisation", ATTENTION, first, text, ("peak",))]
-
-
-def printed_utilisation(results: ExperimentResults) -> list[Finding]:
-    """How many printed MFU their own rows do not give, with the first."""
+def utilisation(results: ExperimentResults) -> list[Finding]:
+    """The first of the points that would use more than all of a peak, the first printed MFU that
+    its own row does not give, and the point of the highest MFU."""
+    rows, findings = chosen(results), []
+    above = [row for row in rows if row.fault and row.mfu is None and row.peak]
+    if above:
+        findings.append(_finding(results, IMPOSSIBLE, ATTENTION, above[0], {"above": len(above)}))
     printed = [row for row in results.of(Utilisation) if row.printed_mfu and row.mfu]
-    wrong = [row for row in printed if row.fault]
-    if not wrong:
-        return []
-    first = wrong[0]
-    text = (
-        f"{len(wrong)} of {len(printed)} printed MFU do not follow from tokens/s, model and peak "
-        "of their own rows, by more than 1 % and half of the last digit; "
-        f"{results.describe(first.row)}: {first.fault}"
-    )
-    numbers = ("printed_mfu", "mfu")
-    return [_made(results, "printed_utilisation", NOTE, first, text, numbers)]
+    if wrong := [row for row in printed if row.fault]:
+        counts = {"wrong": len(wrong), "printed": len(printed)}
+        findings.append(_finding(results, PRINTED, NOTE, wrong[0], counts))
+    known = [(row.mfu.value, row) for row in rows if row.mfu]
+    if known:
+        best = max(known, key=lambda each: each[0])[1]
+        findings.append(_finding(results, BEST, NOTE, best, {}))
+    return findings
 
 
-def best_utilisation(results: ExperimentResults) -> list[Finding]:
-    """The point of the highest MFU, with what other conventions make of it."""
-    rows = [row for row in chosen(results) if row.mfu]
-    if not rows:
-        return []
-    best = max(rows, key=lambda row: row.mfu.value if row.mfu else 0.0)
-    mfu = best.mfu
-    assert mfu is not None
-    formula = CONVENTIONS[best.convention].formula
-    text = (
-        f"the highest MFU is {percent(mfu.value, mfu.low, mfu.high)} of the data sheet's "
-        f"{best.dtype} peak ({number((best.peak or 0) * 1e-12)} TFLOP/s a rank), with "
-        f"{best.convention}'s FLOP of a token ({formula})"
-    )
-    if results.axes:
-        text = f"{results.describe(best.row)}: {text}"
-    others = shares_of_points(results)[point_key(results, best.row)]
-    if others[0] != others[-1]:
-        text += f"; by other conventions it is {percent(others[0])} to {percent(others[-1])}"
-    text += _of_ceiling(results, best)
-    if best.joule_tokens:
-        text += f"; {number(best.joule_tokens.value)} tokens for a joule"
-    return [_made(results, "utilisation", NOTE, best, text, ("mfu", "mfu_low", "mfu_high", "peak"))]
-
-
-def _of_ceiling(results: ExperimentResults, best: Utilisation) -> str:
-    """What share of the measured ceiling a point reaches: by what the framework counted, where that
-    is known, as conventions may count what nothing computes (embeddings); empty without a ceiling.
-    """
-    key = point_key(results, best.row)
-    counts = (row for row in results.of(Utilisation) if row.convention == COUNTED)
-    own = next((row for row in counts if point_key(results, row.row) == key), best)
-    reach = own.of_ceiling
-    if reach is None:
-        return ""
-    share = percent(reach.value, reach.low, reach.high)
-    if own.convention == COUNTED:
-        return f"; as the framework counts FLOP it is {share} of the measured ceiling"
-    above = ": the convention counts more than is computed" if reach.value > 1 else ""
-    return f"; of the measured ceiling it is {share}{above}"
+def _finding(
+    results: ExperimentResults,
+    rule: str,
+    state: str,
+    row: Utilisation,
+    counts: Mapping[str, int],
+) -> Finding:
+    shares = shares_of_points(results).get(point_key(results, row.row), [0.0])
+    evidence = declared_evidence(results, row)
+    evidence["key"]["convention"] = row.convention
+    mfu = () if row.mfu is None else (estimate_of("mfu", row.mfu, "1"),)
+    other = f"; by others {percent(shares[0])} to {percent(shares[-1])}"
+    return Finding(
+        results.name, rule, state, subject=results.describe(row.row) if results.axes else "",
+        words={
+            "fault": row.fault or "", "dtype": row.dtype or "", "convention": row.convention,
+            "others": other if shares[0] != shares[-1] else "",
+        },
+        numbers=(
+            *mfu, *(number_of(name, count, "1") for name, count in counts.items()),
+            number_of("peak", row.peak, "FLOP/s"),
+        ),
+        evidence=evidence,
+    )  # fmt: skip
 
 
 def chosen(results: ExperimentResults) -> list[Utilisation]:
     """A row per point: by the convention that the source prints, else the first of ``_FIRST``, the
     same for all points of an experiment."""
     rows = results.of(Utilisation)
-    there = [row.convention for row in rows]
     printed = [row.convention for row in rows if row.printed_mfu and row.mfu]
     worked_out = {row.convention for row in rows if row.token_flop}
-    usual = [name for name in (*_FIRST, *there) if name in worked_out]
+    usual = [name for name in (*_FIRST, *CONVENTIONS) if name in worked_out]
     convention = next(iter((*printed, *usual)), None)
     return [row for row in rows if row.convention == convention]
 
@@ -115,21 +88,20 @@ def shares_of_points(results: ExperimentResults) -> Mapping[Key, Sequence[float]
     return shares
 
 
-def _made(
-    results: ExperimentResults,
-    rule: str,
-    level: str,
-    row: Utilisation,
-    text: str,
-    columns: Sequence[str],
-) -> Finding:
-    evidence = declared_evidence(results, row, columns)
-    evidence["key"]["convention"] = row.convention
-    return Finding(results.name, rule, level, marked(row.source, f"{text}."), evidence)
-
-
 RULES = (
-    Rule("impossible_utilisation", impossible_utilisation),
-    Rule("printed_utilisation", printed_utilisation),
-    Rule("utilisation", best_utilisation),
-)
+    Rule(
+        IMPOSSIBLE, utilisation,
+        says={ATTENTION: "{subject}: {fault} ({convention}'s FLOP; {above} such points)."},
+        next={ATTENTION: "check unit and scope of the rate, the device and its peak"},
+    ),
+    Rule(
+        PRINTED, None,
+        says={NOTE: "{wrong} of {printed} printed MFU do not follow from their rows; {subject}: "
+              "{fault}."},
+    ),
+    Rule(
+        BEST, None,
+        says={NOTE: "{subject}: the highest MFU, {mfu:%} of the {dtype} peak ({peak} a rank), by "
+              "{convention}'s FLOP{others}."},
+    ),
+)  # fmt: skip

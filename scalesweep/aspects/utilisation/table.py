@@ -1,4 +1,8 @@
-"""The table ``utilisation``: tokens, FLOP and shares of peaks, by each convention."""
+"""The table ``utilisation``: tokens, FLOP and shares of peaks, by each convention.
+
+Model FLOP/s are tokens/s times the FLOP of a token by a convention (``flop_conventions``); MFU is
+that over the peak of all ranks, HFU the same with what is computed again (``TokenFlop.hardware``).
+"""
 
 import logging
 import math
@@ -16,18 +20,13 @@ from scalesweep.analysis.flop_conventions import (
     MFU,
     TokenFlop,
     flop_metric,
+    token_flops,
 )
 from scalesweep.analysis.model_shape import ModelShape
-from scalesweep.analysis.roofline import COMPUTE, UNKNOWN, Reach, reach_of, share_interval
+from scalesweep.analysis.roofline import COMPUTE, UNKNOWN, reach_of, share_interval
 from scalesweep.analysis.stats import mean_interval
 from scalesweep.analysis.types import Floats
-from scalesweep.analysis.utilisation import (
-    RateSource,
-    impossible,
-    rate_source,
-    token_flops,
-    unlike,
-)
+from scalesweep.analysis.utilisation import impossible, unlike
 from scalesweep.config.point_shape import planned_shape
 from scalesweep.core.errors import UserError
 from scalesweep.core.joined_experiments import parameters_at
@@ -40,8 +39,11 @@ _log = logging.getLogger(__name__)
 
 _FLOP_PER_STEP = "flop_per_step"  # metric: what a program's own counter found
 _JOULES = "energy_per_sample"
-# Besides half of the last digit that a source prints.
-_AGREE = 0.01
+# Metrics that are the time of a step; of others with a unit of time that is not known.
+_STEP_TIMES = ("step_time", "iteration_time")
+_SECONDS = {"s": 1.0, "ms": 1e-3}
+_RATES = ("tokens/s", "samples/s")
+_AGREE = 0.01  # besides half of the last digit that a source prints
 _DIGITS = range(1, 7)
 
 
@@ -96,7 +98,7 @@ def utilisation_rows(inputs: TableInputs) -> Iterator[Utilisation]:
         except UserError as error:
             _log.warning("%s: a point without utilisation: %s", data.experiment["name"], error)
             continue
-        rates = _rates(data, point, shape, int(every["ranks"])) if shape else None
+        rates = token_rates(data, point, shape, int(every["ranks"])) if shape else None
         if shape and rates:
             yield from _rows(inputs, point, shape, rates, every, halves)
 
@@ -104,78 +106,68 @@ def utilisation_rows(inputs: TableInputs) -> Iterator[Utilisation]:
 MAKERS = (Maker(Utilisation, utilisation_rows),)
 
 
-class _Rates(NamedTuple):
+class Rates(NamedTuple):
     """Tokens/s of all ranks: of each repeat, and the interval of their mean."""
 
     values: Floats
     estimate: Estimate
     ranks: int
 
-    def times(self, factor: float) -> Estimate:
-        """The estimate times a constant."""
-        low, high = self.estimate.low, self.estimate.high
-        return Estimate(
-            self.estimate.value * factor,
-            None if low is None else low * factor,
-            None if high is None else high * factor,
-        )
 
-    def over(self, constant: float) -> Estimate:
-        """A constant over the estimate."""
-        low, high = self.estimate.low, self.estimate.high
-        return Estimate(
-            constant / self.estimate.value,
-            constant / high if high else None,
-            constant / low if low else None,
-        )
+def token_rates(data: ExperimentData, point: Point, shape: ModelShape, ranks: int) -> Rates | None:
+    """Tokens/s of a point; None where its runs do not say it.
 
-
-def _rates(data: ExperimentData, point: Point, shape: ModelShape, ranks: int) -> _Rates | None:
-    """Tokens/s of a point; None where its runs do not say it."""
-    there = {
-        name: {"unit": quantity.unit, "better": quantity.better, "scope": quantity.scope}
-        for name, quantity in data.quantities.items()
-        if data.repeats(point, (name, "run")).size
-    }
-    source = rate_source(there, data.experiment["main_metric"])
-    if source is None:
+    From tokens/s before samples/s before the time of a step; of several metrics from the main one,
+    then one of all ranks.
+    """
+    order = {}
+    for name, quantity in data.quantities.items():
+        kind = _RATES.index(quantity.unit) if quantity.unit in _RATES else len(_RATES)
+        step = name in _STEP_TIMES and quantity.unit in _SECONDS
+        wanted = "higher" if kind < len(_RATES) else "lower" if step else None
+        if quantity.better == wanted and data.repeats(point, (name, "run")).size:
+            main = name == data.experiment["main_metric"]
+            order[name] = (kind, not main, quantity.scope == "rank")
+    if not order:
         return None
-    values = data.repeats(point, (source.metric, "run"))
-    interval = data.interval(point, (source.metric, "run"))
-    ends = [_tokens(source, end, shape, ranks) for end in (interval.low, interval.high)]
-    tokens = [_tokens(source, value, shape, ranks) for value in values.tolist()]
-    if any(math.isnan(value) for value in tokens):
+    name = min(order, key=order.__getitem__)
+    quantity, kind = data.quantities[name], order[name][0]
+    batch = shape.global_batch or math.nan
+
+    def tokens(values: Any) -> Floats:
+        if kind == len(_RATES):
+            return np.asarray(batch * shape.sequence / (values * _SECONDS[quantity.unit]))
+        whole = values * (ranks if quantity.scope == "rank" else 1)
+        return np.asarray(whole * (1 if kind == 0 else shape.sequence))
+
+    values, interval = data.repeats(point, (name, "run")), data.interval(point, (name, "run"))
+    if not (values > 0).all() or np.isnan(tokens(values)).any():
         return None
-    mean = _tokens(source, float(values.mean()), shape, ranks)
-    return _Rates(np.array(tokens), Estimate.of(mean, min(ends), max(ends)), ranks)
-
-
-def _tokens(source: RateSource, value: float, shape: ModelShape, ranks: int) -> float:
-    if not value > 0:
-        return math.nan
-    tokens = source.tokens_per_second(value, shape, ranks)
-    return math.nan if tokens is None else tokens
+    ends = sorted(float(tokens(end)) for end in (interval.low, interval.high))
+    return Rates(tokens(values), Estimate.of(float(tokens(values.mean())), *ends), ranks)
 
 
 def _rows(
     inputs: TableInputs,
     point: Point,
     shape: ModelShape,
-    rates: _Rates,
+    rates: Rates,
     every: Mapping[str, Any],
     halves: Mapping[str, float],
 ) -> Iterator[Utilisation]:
-    data = inputs.data
+    data, tokens = inputs.data, rates.estimate
     if shape.dtype == FLOAT32 and point.source == "measured":
         shape = replace(shape, dtype=numbers_in(data, point))  # tf32 where that was in force
     stated = device_peak(shape) or _peak(inputs, DATASHEET, shape, every)
     probed = _peak(inputs, MEASURED, shape, every)
     printed = _printed(data, point)
+    batch = float((shape.global_batch or 0) * shape.sequence)
+    fast, slow = (batch / end if end else None for end in (tokens.high, tokens.low))
     head = {
         **point_columns(point),
-        "tokens": rates.times(1),
-        "rank_tokens": rates.times(1 / rates.ranks),
-        "step": rates.over(shape.global_batch * shape.sequence) if shape.global_batch else None,
+        "tokens": tokens,
+        "rank_tokens": tokens.times(1 / rates.ranks),
+        "step": Estimate(batch / tokens.value, fast, slow) if batch else None,
         "joule_tokens": _per_joule(data, point, shape),
         "dtype": shape.dtype,
         "peak": stated.value if isinstance(stated, Ceiling) else stated,
@@ -194,28 +186,26 @@ def _rows(
 
 
 def _with_shares(
-    row: Utilisation, shape: ModelShape, flop: TokenFlop, rates: _Rates, probed: Ceiling | None
+    row: Utilisation, shape: ModelShape, flop: TokenFlop, rates: Rates, probed: Ceiling | None
 ) -> Utilisation:
     """The row with FLOP/s and what they are of peaks."""
-    each, peak = flop.model / rates.ranks, row.peak
-    row = replace(row, rank_flops=rates.times(each))
-    if peak is not None:
-        row = replace(row, mfu=rates.times(each / peak))
+    each, tokens = flop.model / rates.ranks, rates.estimate
+    row = replace(row, rank_flops=tokens.times(each))
+    if (peak := row.peak) is not None:
+        row = replace(row, mfu=tokens.times(each / peak))
         if shape.recompute == "none":
             row = replace(row, hfu=row.mfu)
         elif shape.recompute is not None and row.convention != COUNTED:
             again = flop.hardware(shape.recompute) / rates.ranks
-            row = replace(row, hfu=rates.times(again / peak))
+            row = replace(row, hfu=tokens.times(again / peak))
     if probed is not None:
         known = probed.low is not None and probed.high is not None
         reach = reach_of(probed.value, probed.low or 0, probed.high or 0) if known else UNKNOWN
-        row = replace(row, of_ceiling=_of_ceiling(rates.values * each / probed.value, reach))
+        shares = rates.values * each / probed.value
+        bounds = share_interval(shares, reach)
+        share = Estimate.of(float(shares.mean()), bounds.low, bounds.high)
+        row = replace(row, of_ceiling=share)
     return row
-
-
-def _of_ceiling(shares: Floats, reach: Reach) -> Estimate:
-    bounds = share_interval(shares, reach)
-    return Estimate.of(float(shares.mean()), bounds.low, bounds.high)
 
 
 def _judged(

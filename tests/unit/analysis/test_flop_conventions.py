@@ -11,10 +11,11 @@ from scalesweep.analysis.flop_conventions import (
     CONVENTIONS,
     flop_metric,
     mixed_conventions,
+    token_flops,
     unnamed_convention,
 )
 from scalesweep.analysis.model_shape import DTYPES, ModelShape
-from scalesweep.analysis.utilisation import impossible, rate_source, token_flops, unlike
+from scalesweep.analysis.utilisation import impossible, unlike
 
 GPT2 = ModelShape(
     layers=12, width=768, sequence=1024, parameters=163_037_184, heads=12, ffn_width=3072,
@@ -116,30 +117,12 @@ def test_peaks_are_dense_and_of_float8_only_with_its_share() -> None:
     assert device_peak(replace(GPT2, device="h100_sxm", dtype="tf32")) == 494.5e12
 
 
-def test_tokens_per_second_come_from_what_a_run_has() -> None:
-    tokens = {"unit": "tokens/s", "better": "higher", "scope": "total"}
-    each = {**tokens, "scope": "rank"}
-    samples = {**tokens, "unit": "samples/s"}
-    time = {"unit": "ms", "better": "lower", "scope": "total"}
-    source = rate_source({"a": samples, "b": each, "c": tokens, "step_time": time}, "a")
-    assert source and source.metric == "c"
-    shape = replace(GPT2, global_batch=16)
-    rates = (({"b": each}, 100), ({"a": samples}, 400 / 1024), ({"step_time": time}, 40_960))
-    for metrics, value in rates:
-        source = rate_source(metrics, None)
-        assert source
-        assert source.tokens_per_second(value, shape, 4) == pytest.approx(400)
-    assert source.tokens_per_second(1, GPT2, 4) is None  # without the global batch
-    assert rate_source({"time": time, "loss": {**tokens, "better": "lower"}}, None) is None
-
-
-def test_likely_causes_of_shares_that_cannot_be() -> None:
-    assert impossible(41.25, 8) == "a percentage that was taken for a share, probably"
-    # 337 % of prime-rl's pull request 20; of many ranks both are likely.
-    assert "of all ranks" in impossible(3.37, 8) and "percentage" not in impossible(3.37, 8)
-    assert "percentage" in impossible(42.0, 64) and "of all ranks" in impossible(42.0, 64)
-    assert "of all ranks were held against the peak of one" in impossible(2.4, 8)
-    assert "the peak is of a slower device" in impossible(1.2, 1)
+@pytest.mark.parametrize(
+    ("share", "ranks", "words"),
+    [(41.25, 8, "a percentage"), (3.37, 8, "of all ranks"), (1.2, 1, "a slower device")],
+)
+def test_likely_causes_of_shares_that_cannot_be(share: float, ranks: int, words: str) -> None:
+    assert words in impossible(share, ranks)
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,6 @@ from scalesweep.analysis.memory_fit import (
     FITS,
     TOO_LARGE,
     UNCERTAIN,
-    Constants,
     MemoryFit,
     fit_memory,
 )
@@ -34,9 +33,9 @@ def made_points(count, stages=1, seed=0, noise=0.03):
 @pytest.mark.parametrize("stages", [1, 3])
 def test_constants_come_back(stages):
     fit = fit_memory(made_points(80, stages))
-    assert fit.constants.values[:3] == pytest.approx(TRUE[:3], rel=0.06)
+    assert fit.values[:3] == pytest.approx(TRUE[:3], rel=0.06)
     assert fit.spread < 0.07
-    assert fit.points == 80
+    assert fit.peaks == 80
 
 
 def test_outliers_move_little():
@@ -44,7 +43,7 @@ def test_outliers_move_little():
     odd = [(parts, 3 * peak if place % 10 == 0 else peak) for place, (parts, peak) in
            enumerate(points)]  # fmt: skip
     fit = fit_memory(odd)
-    assert fit.constants.values[:3] == pytest.approx(TRUE[:3], rel=0.1)
+    assert fit.values[:3] == pytest.approx(TRUE[:3], rel=0.1)
     assert fit.spread > 0.15  # but they count where a verdict is asked how sure it is
 
 
@@ -54,7 +53,7 @@ def test_few_points_stay_near_the_defaults():
     fit = fit_memory([(parts, 1.5 * needed)])
     assert fit.spread == DEFAULT_SPREAD
     assert 1.05 < fit.needed(parts) / needed < 1.5
-    assert fit_memory([]) == MemoryFit(Constants())
+    assert fit_memory([]) == MemoryFit()
 
 
 def test_peaks_of_the_first_and_the_mean_rank():
@@ -65,14 +64,14 @@ def test_peaks_of_the_first_and_the_mean_rank():
             terms = np.column_stack([parts[:, :3].sum(axis=1), parts[:, 3:], np.ones(4)])
             peaks.append((parts, float(rank(terms @ TRUE))))
         fit = fit_memory(peaks, of=of)
-        assert fit.constants.values[:3] == pytest.approx(TRUE[:3], rel=0.05)
+        assert fit.values[:3] == pytest.approx(TRUE[:3], rel=0.05)
         assert fit.needed(points[0][0], of) == pytest.approx(peaks[0][1], rel=0.05)
         assert fit.needed(points[0][0]) >= fit.needed(points[0][0], of)
 
 
 def parts_of(needed):
     """A point that needs so many bytes by the default constants."""
-    return np.array([[0, 0, 0, needed - Constants().overhead, 0]])
+    return np.array([[0, 0, 0, needed - MemoryFit().overhead, 0]])
 
 
 def test_verdicts():

@@ -128,13 +128,28 @@ def test_a_schedule_takes_so_many_micro_batches(least, passes):
 def test_optimisers_and_types():
     single = replace(LLAMA_8B, dtype="float32", parameters=None)
     sgd, momentum, adam = (
-        rank_bytes(single, MemoryLayout(optimizer=name))[0] for name in ("sgd", "momentum", "adam")
+        rank_bytes(single, MemoryLayout(optimizer=name, passes=2, schedule="gpipe"))[0]
+        for name in ("sgd", "momentum", "adam")
     )
     assert sgd[2] == 0
     assert momentum[2] == sgd[0] == sgd[1]
     assert adam[2] == 2 * momentum[2]
-    own = rank_bytes(LLAMA_8B, MemoryLayout(weight_bytes=4, gradient_bytes=8, master_bytes=0))[0]
+    asked = MemoryLayout(weight_bytes=4, gradient_bytes=8, master_bytes=0, passes=2)
+    own = rank_bytes(LLAMA_8B, asked)[0]
     assert list(own[:3] / own[0]) == [1, 2, 2]
+
+
+def test_the_peak_is_in_the_backward_pass_or_in_the_update():
+    """Of float32: weights, gradients and Adam's copy have 4 bytes each."""
+    small = replace(LLAMA_8B, dtype="float32", sequence=16)
+    large, few = (rank_bytes(shape, MemoryLayout())[0] for shape in (
+        replace(small, sequence=8192), small))  # fmt: skip
+    assert large[1] == 0 and large[3] > 0 and large[4] > 0
+    assert list(few[1:] / few[0]) == [2, 2, 0, 0]
+    assert list(rank_bytes(small, MemoryLayout(optimizer="sgd"))[0][1:] / few[0]) == [1, 0, 0, 0]
+    for kept in ({"passes": 2}, {"shards": 2}):
+        summed = rank_bytes(replace(small, sequence=8192), MemoryLayout(**kept))[0]
+        assert summed[1] == summed[0] and list(summed[3:]) == list(large[3:])
 
 
 def test_what_is_not_known_is_named():

@@ -10,8 +10,8 @@ import pytest
 import yaml
 
 from scalesweep.analysis.factors import series_parameters
+from scalesweep.analysis.flop_conventions import token_flops
 from scalesweep.analysis.memory_model import unknown_of
-from scalesweep.analysis.utilisation import token_flops
 from scalesweep.config.benchmark import Benchmark, load_benchmark
 from scalesweep.config.campaign import Campaign, load_campaign
 from scalesweep.config.mesh import Mesh, load_mesh, mesh_of_texts

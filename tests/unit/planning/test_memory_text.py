@@ -42,12 +42,12 @@ def plan_of(folder: Path, state: str = "new", **keys: Any) -> str:
 def test_the_plan_names_points_that_will_not_fit(tmp_path: Path) -> None:
     line = plan_of(tmp_path, memory_gib_per_rank=14)
     assert line == (
-        "memory in e (by the default constants): 1 point of 3 will not fit, likely: 75.1 of 14.0 "
-        "GiB at batch_size 64; 1 point of 3 may not fit: 11.4 of 14.0 GiB at batch_size 8"
+        "memory in e (by the default constants): 1 point of 3 will not fit, likely: 73.9 of 14.0 "
+        "GiB at batch_size 64; 1 point of 3 may not fit: 10.2 of 14.0 GiB at batch_size 8"
     )
     linked = [{"batch_size": 64, "checkpointing": "none"}]
     line = plan_of(tmp_path, memory_gib_per_rank=14, axes={"seed": [1]}, linked=linked)
-    assert line.endswith(": 75.1 of 14.0 GiB at batch_size 64, checkpointing none")
+    assert line.endswith(": 73.9 of 14.0 GiB at batch_size 64, checkpointing none")
     assert plan_of(tmp_path, memory_gib_per_rank=900) == ""
     assert plan_of(tmp_path) == ""  # the site does not say what a node has
     assert plan_of(tmp_path, "done", memory_gib_per_rank=14) == ""  # nothing is left to run
@@ -58,7 +58,7 @@ def test_constants_of_an_earlier_call_are_used(tmp_path: Path) -> None:
     tables.mkdir(parents=True)
     (tables / "memory_fit.csv").write_text(HEAD + "1,3,1,1e9,0.1,1.05,[],12,0\n")
     fit = fit_of(tables)
-    assert fit.constants.activations == 3 and (fit.points, fit.fragments) == (12, 1.05)
+    assert fit.activations == 3 and (fit.peaks, fit.fragments) == (12, 1.05)
     line = plan_of(tmp_path, memory_gib_per_rank=14)
     assert line.startswith("memory in e (fitted to 12 peaks): 2 points of 3 will not fit, likely: ")
 

@@ -12,13 +12,14 @@ from scalesweep.aspects.layouts.card import layout_card
 from scalesweep.aspects.layouts.effects import LayoutEffect
 from scalesweep.aspects.layouts.effects_figure import effect_figures
 from scalesweep.aspects.layouts.figure import front_figures, layout_figures
-from scalesweep.aspects.layouts.findings import best_layout, carried_layouts, failed_layouts
+from scalesweep.aspects.layouts.findings import best_layout, of_all_layouts
 from scalesweep.aspects.layouts.section import layout_table
 from scalesweep.aspects.layouts.table import BestLayout, LayoutPoint
 from scalesweep.experiment.results import ExperimentResults
-from scalesweep.findings.base import CLEAR, NOTE, OPEN
+from scalesweep.findings.base import CLEAR, HOLES, NOTE, OPEN
 from scalesweep.importers.table_map import load_map
 from scalesweep.importers.table_runs import runs_of
+from tests.fakes.finding_rows import said
 from tests.fakes.imported_table import imported
 
 HEAD = "gpus,model,tp,pp,mbs,status,rate,memory,mfu\n"
@@ -95,18 +96,20 @@ def test_shares_and_the_front_of_memory(small: ExperimentResults) -> None:
 
 
 def test_single_runs_confirm_no_best_layout(small: ExperimentResults) -> None:
-    best = best_layout(small)
+    best = said(best_layout(small))
     assert [finding.state for finding in best] == [OPEN, OPEN]
-    assert "11.1 % ahead of the next (dp 4 x tp 2 x pp 1, mbs 4)." in best[1].sentence
-    assert best[1].reason == "one run each"
-    (carried,) = carried_layouts(small)
-    assert "at 16 gpus, with mbs 4 → 2, it loses 25.0 % (unchanged: GPU_OUT_OF_MEMORY)" in (
-        carried.sentence
+    assert best[1].sentence == (
+        "Best layout of model a at 8 gpus: dp 8 x tp 1 x pp 1, mbs 4 with 100 tokens/s, "
+        "11.1 % ahead of the next."
     )
-    a, b = failed_layouts(small)
-    assert "2 of 5 at 8 gpus (GPU_OUT_OF_MEMORY 1, HANG 1)" in a.sentence
-    assert "the most memory of one that ran is 60.0 GB, at 8 gpus" in a.sentence
-    assert "model b" in b.sentence and a.state == b.state == NOTE
+    assert best[1].reason == "one run each"
+    assert [(finding.state, finding.sentence) for finding in said(of_all_layouts(small))] == [
+        (NOTE, "At 16 gpus, the best layout of model a of 8 gpus loses 25.0 % to the best, with "
+         "mbs 4 → 2."),
+        (NOTE, "At 16 gpus, the median of 3 layouts of model a reaches 75.0 % of the best."),
+        (NOTE, "5 of 11 layouts of model a failed; at 8 gpus: GPU_OUT_OF_MEMORY 1, HANG 1."),
+        (NOTE, "2 of 2 layouts of model b failed; at 8 gpus: GPU_OUT_OF_MEMORY 2."),
+    ]  # fmt: skip
 
 
 def test_the_first_screen_has_a_line_for_each_scale(small: ExperimentResults) -> None:
@@ -228,10 +231,9 @@ def test_repeats_tell_the_best_and_correct_its_lead(tmp_path: Path) -> None:
     assert small.ahead_apart.value < small.ahead and small.p is not None and small.p > 0.2
     assert small.ahead_apart.low is not None and small.ahead_apart.low < 1
     assert small.carried_loss is not None and small.carried_loss >= 0
-    close, clear = best_layout(results)
+    close, clear = said(best_layout(results))
     assert (clear.state, close.state) == (CLEAR, OPEN)
-    assert "clear of the 2 others if each repeat was a job of its own; 11 [9" in clear.sentence
-    assert "not clear of all the 2 others" in close.sentence
+    assert "with 100 [98, 102]" in clear.sentence and ", 11 [9" in clear.sentence
     card = layout_card(results, find(results))
     assert card is not None and "a job of its own: the source does not say." in card.note
     (judged,) = [f for f in find(results) if f.rule == "best layout" and f.state == CLEAR]
@@ -252,7 +254,7 @@ def test_a_best_layout_of_which_runs_failed_says_so(tmp_path: Path) -> None:
     row = results.of(BestLayout)[1]
     assert (row.runs_failed, row.failed) == (2, 0)
     findings = find(results)
-    assert any("dp 8 x tp 1 with 100 tokens/s (2 of 3 runs failed)" in f.sentence for f in findings)
+    assert [HOLES in f.flags for f in findings if f.rule == "best layout"] == [True, False]
     card = layout_card(results, findings)
     assert card is not None
     assert [line[-1] for line in card.groups[0][1]] == ["–", "of the best 2 of 3 runs failed"]
@@ -273,9 +275,9 @@ def test_ties_a_layout_alone_and_no_memory(tmp_path: Path) -> None:
     assert tie.ahead == 1 and (tie.memory, tie.memory_most, tie.utilisation) == (None,) * 3
     assert (alone.ran, alone.next_layout, alone.ahead, alone.median) == (1, None, None, 1)
     assert alone.carried_loss == 0
-    texts = [finding.sentence for finding in best_layout(results)]
-    assert "no other of 2 layouts ran" in texts[0]
-    assert "level with the next" in texts[1]
+    texts = [finding.sentence for finding in said(best_layout(results))]
+    assert texts[0].startswith("The only layout that ran at 16 gpus: dp 16 x tp 1")
+    assert "0.0 % ahead of the next" in texts[1]
     assert [drawing.name for drawing in layout_figures(results)] == ["layouts-scale"]
     assert front_figures(results) == []
     assert all(row.front is None for row in results.of(LayoutPoint))

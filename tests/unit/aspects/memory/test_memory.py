@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from scalesweep.analysis.memory_fit import Constants, MemoryFit
+from scalesweep.analysis.memory_fit import MemoryFit
 from scalesweep.analysis.table_io import write_tables
+from scalesweep.aspects.find import rules
 from scalesweep.aspects.memory.figure import memory_figures
-from scalesweep.aspects.memory.findings import memory_prediction
+from scalesweep.aspects.memory.findings import memory_notes
 from scalesweep.aspects.memory.section import memory_table
 from scalesweep.aspects.memory.table import MemoryFitRow, MemoryRow
 from scalesweep.config.memory import GIB, PointMemory, load_memory, point_memory
@@ -23,7 +24,7 @@ from tests.fakes.imported_table import imported
 from tests.fakes.plan import whole_plan
 
 DEVICE = 30  # GiB
-TRUE = Constants(1.1, 1.4, 0.9, 1.5e9)
+TRUE = MemoryFit(1.1, 1.4, 0.9, 1.5e9)
 KNOWN = dict.fromkeys(("ranks", "dp", "tp", "pp", "batch"))
 MAP: dict[str, Any] = {
     "name": "layouts",
@@ -62,7 +63,7 @@ def made_table(noise: float = 0.04, crash: bool = False) -> str:
         point = {"ranks": 8, "dp": dp, "tp": tp, "pp": pp, "batch": batch}
         known = point_memory(memory, transformer, mesh, point, "p")
         assert isinstance(known, PointMemory)
-        fit = MemoryFit(TRUE)
+        fit = TRUE
         scatter = generator.lognormal(0, noise)
         ran = fit.needed(known.parts) * scatter < 0.9 * DEVICE * GIB
         head = f"8,{dp},{tp},{pp},{batch}"
@@ -116,8 +117,8 @@ def test_constants_come_back_and_the_plan_reads_them(
     assert frame is not None
     write_tables({"e": {"memory_fit": frame}}, tmp_path)
     fit = fit_of(tmp_path / "e")
-    assert fit.constants.activations == pytest.approx(row.activations)
-    assert (fit.points, fit.failures) == (row.peaks, row.failures)
+    assert fit.activations == pytest.approx(row.activations)
+    assert (fit.peaks, fit.failures) == (row.peaks, row.failures)
     assert len(fit.covariance) == 16 and fit.covariance == pytest.approx(row.covariance)
 
 
@@ -134,16 +135,16 @@ def test_a_point_is_judged_without_its_own_peak(tmp_path: Path) -> None:
     assert ratios[-2] < 1.15
 
 
+def said(results: ExperimentResults) -> dict[str, str]:
+    return {f.rule: rules()[f.rule].say(f).sentence for f in memory_notes(results)}
+
+
 def test_what_the_findings_say(layouts: ExperimentResults) -> None:
-    near, failed = memory_prediction(layouts)
-    assert near.sentence.startswith("Imported: The memory model predicts peaks of ")
-    assert "whether a point fits it calls right at " in near.sentence
-    assert {number.name for number in near.numbers} == {"error", "within", "right", "wrong"}
-    assert failed.sentence.startswith(
-        "Imported: 6 points of 36 ran out of memory; by the memory model "
-    )
-    assert (
-        "of 30.0 GiB: " in failed.sentence and "called 'will not fit', 0 'fits'" in failed.sentence
+    near, failed = said(layouts).values()
+    assert near.startswith("Of 30 memory peaks, each predicted without itself, the median is off")
+    assert failed == (
+        "6 of 36 points ran out of memory; the memory model calls 6 of them too large and 0 "
+        "fitting."
     )
 
 
@@ -152,9 +153,7 @@ def test_other_failures_are_no_failures_of_the_model(tmp_path: Path) -> None:
     crashed = [row for row in results.of(MemoryRow) if row.point["batch"] == 2]
     assert {row.outcome for row in crashed} == {"failed otherwise"}
     assert not any(row.called for row in crashed)
-    *_, others = memory_prediction(results)
-    assert "6 points failed for other reasons than memory, or for none that is" in others.sentence
-    assert "6 would fit" in others.sentence
+    assert said(results)["failed otherwise"].startswith("6 of 36 points failed for another")
 
 
 def test_table_and_figure_of_the_page(layouts: ExperimentResults) -> None:
@@ -174,7 +173,7 @@ def test_nothing_is_said_of_what_is_not_known(tmp_path: Path, gone: tuple[str, A
         content[key] = {k: v for k, v in MAP[key].items() if k != field}
     results = results_of(tmp_path, made_table(), content)
     assert not results.of(MemoryRow) and not results.of(MemoryFitRow)
-    assert memory_prediction(results) == [] and memory_figures(results) == []
+    assert memory_notes(results) == [] and memory_figures(results) == []
     assert memory_table(results, 10) is None
 
 
@@ -184,7 +183,7 @@ def test_a_peak_in_another_unit_is_none(tmp_path: Path) -> None:
     results = results_of(tmp_path, made_table(), content)
     rows = results.of(MemoryRow)
     assert len(rows) == 36 and all(row.measured is None for row in rows)
-    assert len(memory_prediction(results)) == 1  # of what ran out of memory
+    assert len(memory_notes(results)) == 1  # of what ran out of memory
 
 
 def test_two_programs_have_one_memory_where_they_say_the_same() -> None:

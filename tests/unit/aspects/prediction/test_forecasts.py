@@ -15,6 +15,7 @@ from scalesweep.experiment.load import load_results
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.report.export_tables import write_all
 from scalesweep.report.page import render_report
+from tests.fakes.finding_rows import said
 from tests.fakes.results import SITE, Fake, make_results
 
 
@@ -64,8 +65,8 @@ def test_a_prediction_is_kept_once_and_scored_when_it_is_measured(tmp_path: Path
     assert [(one["point"]["ranks"], one["points"]) for one in again[4:]] == [(128, 7), (128, 7)]
     entry = read_plan(tmp_path / "plan.json")["experiments"][0]
     study = load_results(entry, tmp_path / "tables")
-    texts = [one.sentence for one in prediction(study)]
-    assert texts[-1].startswith("Of 2 predictions measured since, 0 lay within the 95 % interval")
+    texts = [one.sentence for one in said(prediction(study))]
+    assert texts[-1].startswith("0 of 2 predictions measured since lay within their interval")
 
     html = page_of(tmp_path, study)
     found = html.split(">Predictions</h3>")[1].split("<details")[0]

@@ -14,6 +14,7 @@ from scalesweep.core.plan_format import read_plan
 from scalesweep.experiment.load import load_results
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.figures.style import Drawing
+from tests.fakes.finding_rows import only, said
 from tests.fakes.results import Fake, make_results
 
 TO_64 = [2**k for k in range(7)]
@@ -82,9 +83,9 @@ def test_every_series_is_predicted_from_its_own_points(
 ) -> None:
     later = table(studies["batches"]).query("phase == 'later'")
     assert list(zip(later["batch_size"], later["ranks"], strict=True)) == [(1, 32), (2, 32)]
-    rules = [one.sentence for one in prediction(studies["batches"])]
-    assert any("for batch_size 1, later epochs: 32 ranks give" in text for text in rules)
-    assert any("for batch_size 2, later epochs: 32 ranks give" in text for text in rules)
+    texts = [one.sentence for one in said(prediction(studies["batches"]))]
+    for size in (1, 2):
+        assert any(f"(batch_size {size}, later epochs): 32 ranks give" in text for text in texts)
 
 
 def test_without_being_asked_or_a_kind_of_scaling_nothing_is_predicted(
@@ -99,21 +100,17 @@ def test_two_points_are_refused_with_what_to_measure(
     studies: dict[str, ExperimentResults],
 ) -> None:
     assert table(studies["two"])["value"].isna().all()
-    (finding,) = prediction(studies["two"])
-    assert finding.sentence == (
-        "Predicted from simulated points for later epochs: nothing is predicted: 2 counts "
-        "measured, and a prediction needs 3 over a factor of 4: measure 4 too."
+    assert only(prediction(studies["two"])).sentence == (
+        "Not predicted at 64 ranks (later epochs): 2 counts measured, and a prediction needs 3 "
+        "over a factor of 4: measure 4 too."
     )
 
 
 def test_findings_say_how_far_and_how_sure(studies: dict[str, ExperimentResults]) -> None:
-    texts = [one.sentence for one in prediction(studies["weak"])]
-    assert len(texts) == 2
-    assert "512 ranks give" in texts[0] and "an efficiency of" in texts[0]
-    assert "100,000 ranks are more than 8 times the largest" in texts[1]
-    assert all(
-        text.startswith("Predicted from simulated points for later epochs: ") for text in texts
-    )
+    given, refused = (one.sentence for one in said(prediction(studies["weak"])))
+    assert given.startswith("Predicted (later epochs): 512 ranks give")
+    assert "an efficiency of" in given
+    assert "100,000 ranks are more than 8 times the largest" in refused
 
 
 def scaling_later(study: ExperimentResults) -> Drawing:

@@ -25,6 +25,7 @@ from scalesweep.experiment.results import ExperimentResults
 from scalesweep.findings.base import Finding
 from scalesweep.report.profiles_section import profiles_section
 from scalesweep.table.declared import frame_of
+from tests.fakes import finding_rows
 from tests.fakes import profiles as fake
 from tests.fakes.plan import whole_plan
 from tests.fakes.records import make_record
@@ -69,7 +70,7 @@ def study(shares: dict[str, float | None], **whole: Any) -> ExperimentResults:
 
 
 def said(shares: dict[str, float | None], **whole: Any) -> list[Finding]:
-    return timeline_signs(study(shares, **whole))
+    return finding_rows.said(timeline_signs(study(shares, **whole)))
 
 
 CALM: dict[str, float | None] = {
@@ -81,10 +82,10 @@ CALM: dict[str, float | None] = {
     ("phase", "share", "words"),
     [
         (NEGOTIATION, 0.4, "a rank arrives late"),
-        (QUEUE, 0.4, "behind the call before"),
+        (QUEUE, 0.4, "calls are small and many"),
         (WAIT, 0.4, "the device still computes the gradient"),
-        (REDUCTION, 0.4, "the reduction itself takes 40.0 % of a step"),
-        (IDLE, 0.6, "Horovod is idle for 60.0 % of a step"),
+        (REDUCTION, 0.4, "reduction takes 40.0 % of a step"),
+        (IDLE, 0.6, "idle takes 60.0 % of a step"),
     ],
 )
 def test_each_sign_is_named_alone_and_only_where_it_is(
@@ -94,7 +95,7 @@ def test_each_sign_is_named_alone_and_only_where_it_is(
     finding = said(CALM | {phase: share})[0]
     assert words in finding.sentence
     assert finding.state == "note"
-    assert finding.sentence.startswith("Timeline of 4 ranks: ")
+    assert finding.sentence.startswith("Horovod's timeline at 4 ranks: ")
     # A sign that the timeline does not have says nothing, whatever it would have been.
     assert said(CALM | {phase: None}) == []
     # Nor does one that another phase outweighs.
@@ -104,17 +105,17 @@ def test_each_sign_is_named_alone_and_only_where_it_is(
 
 
 def test_a_late_rank_is_named_from_ticks_only() -> None:
-    _, without = said(CALM | {NEGOTIATION: 0.4})
-    assert "HOROVOD_CACHE_CAPACITY=0" in without.sentence
+    (without,) = said(CALM | {NEGOTIATION: 0.4})
+    assert "HOROVOD_CACHE_CAPACITY=0" in without.next
     _, known = said(CALM | {NEGOTIATION: 0.4}, ticked=300, last=270)
-    assert "rank 3 is last in 270 of 300 negotiations, 4.00 ms after the median" in known.sentence
+    assert "rank 3 is last in 270 of 300 negotiations, 4 ms after the median" in known.sentence
 
 
 @pytest.mark.parametrize(
     ("sign", "words"),
     [
-        ("evictions", "more tensors than HOROVOD_CACHE_CAPACITY"),
-        ("stalls", "their batches may differ"),
+        ("evictions", "responses evicted from the cache, 2 times"),
+        ("stalls", "ranks missing for long, 2 times"),
     ],
 )
 def test_warnings_of_horovod_are_passed_on(sign: str, words: str) -> None:

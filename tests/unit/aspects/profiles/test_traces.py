@@ -27,6 +27,7 @@ from scalesweep.importers.profiles.detect import read_source
 from scalesweep.report.profiles_section import profiles_section
 from scalesweep.table.declared import DeclaredRow, frame_of
 from tests.fakes import torch_trace
+from tests.fakes.finding_rows import only
 from tests.fakes.plan import whole_plan
 from tests.fakes.records import make_record
 from tests.fakes.table_inputs import of_files
@@ -206,9 +207,9 @@ def test_imported_traces_fill_the_tables(tmp_path: Path) -> None:
     assert [(row.latest, row.clock_ahead_ms) for row in late] == [
         (False, 0.0), (True, pytest.approx(5000)),
     ]  # fmt: skip
-    (said,) = late_ranks(results_of(entry, rows))
-    assert said.state == "note"
-    assert "rank 1 is last in 100.0 % of the collectives of group" in said.sentence.lower()
+    late_rank = only(late_ranks(results_of(entry, rows)))
+    assert late_rank.state == "note"
+    assert "rank 1 is last in 100.0 % of the collectives of group" in late_rank.sentence
 
 
 def test_lateness_that_is_no_part_of_a_step_is_no_sentence(tmp_path: Path) -> None:

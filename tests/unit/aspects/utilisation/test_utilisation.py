@@ -7,17 +7,14 @@ import pandas as pd
 import pytest
 
 from scalesweep.analysis.flop_conventions import CONVENTIONS
-from scalesweep.aspects.utilisation.findings import (
-    best_utilisation,
-    impossible_utilisation,
-    printed_utilisation,
-)
+from scalesweep.aspects.find import rules
+from scalesweep.aspects.utilisation.findings import BEST, PRINTED, utilisation
 from scalesweep.aspects.utilisation.section import SECTION
 from scalesweep.aspects.utilisation.table import Utilisation, utilisation_rows
 from scalesweep.core.joined_experiments import with_joined
 from scalesweep.core.plan_format import PlanExperiment
 from scalesweep.experiment.results import ExperimentResults
-from scalesweep.findings.base import ATTENTION, NOTE
+from scalesweep.findings.base import ATTENTION, NOTE, Finding
 from scalesweep.table.declared import frame_of
 from scalesweep.tables.ceilings import DATASHEET, MEASURED, Ceiling
 from scalesweep.tables.machine import Machine
@@ -58,7 +55,7 @@ def inputs(
     })  # fmt: skip
     summary.attrs["metrics"] = {
         "b": {
-            name: {"unit": unit, "better": "higher", "scope": scope}
+            name: {"unit": unit, "better": "lower" if unit == "ms" else "higher", "scope": scope}
             for name, (unit, scope, _) in metrics.items()
         }
     }
@@ -147,51 +144,43 @@ def results_of(table: TableInputs, entry: PlanExperiment) -> ExperimentResults:
     return ExperimentResults(entry, {Utilisation.TABLE: frame})
 
 
-def test_a_share_above_all_of_the_peak_is_an_error_with_its_likely_cause() -> None:
-    each = {"rate": ("tokens/s", "rank", [1.0e6, 1.1e6, 0.9e6])}
-    table, entry = inputs(each, DEVICE)
+def said(table: TableInputs, entry: PlanExperiment) -> dict[str, Finding]:
+    findings = utilisation(results_of(table, entry))
+    return {finding.rule: rules()[finding.rule].say(finding) for finding in findings}
+
+
+@pytest.mark.parametrize(
+    ("rate", "again", "words"),
+    [
+        (1e6, False, "MFU would be 3.498: a rate of all ranks over the peak of one"),
+        (0.8 * 312e12 / PALM, True, "HFU would be 1.067: less is computed again than is stated"),
+    ],
+)
+def test_a_share_above_all_of_the_peak_is_left_out_with_its_likely_cause(
+    rate: float, again: bool, words: str
+) -> None:
+    each = {"rate": ("tokens/s", "rank", [rate] * 3)}
+    table, entry = inputs(each, DEVICE, checkpointing=again)
     palm = {row.convention: row for row in utilisation_rows(table)}["palm"]
-    assert palm.mfu is None and palm.hfu is None and palm.fault
-    assert "MFU would be 3.498" in palm.fault and "held against the peak of one" in palm.fault
-    results = results_of(table, entry)
-    (finding,) = impossible_utilisation(results)
-    assert finding.state == ATTENTION and "it is left out" in finding.sentence
-    assert best_utilisation(results) == []
-    shown = SECTION.table(results, 10)
+    assert palm.mfu is None and palm.hfu is None and palm.fault and words in palm.fault
+    (finding,) = said(table, entry).values()
+    assert finding.state == ATTENTION and words in finding.sentence
+    shown = SECTION.table(results_of(table, entry), 10)
     assert shown and any(cell.text == "above 100 %" and cell.bad for cell in shown.rows[0])
-
-
-def test_more_hardware_flop_than_the_peak_is_an_error_too() -> None:
-    peak = 312e12
-    share = {"rate": ("tokens/s", "rank", [0.8 * peak / PALM] * 3)}
-    table, entry = inputs(share, DEVICE, checkpointing=True)
-    palm = {row.convention: row for row in utilisation_rows(table)}["palm"]
-    assert palm.mfu is None and palm.hfu is None and palm.fault
-    assert "HFU would be 1.067: less is computed again than is stated" in palm.fault
-    (finding,) = impossible_utilisation(results_of(table, entry))
-    assert finding.state == ATTENTION and "HFU would be 1.067" in finding.sentence
-    table, _ = inputs(share, DEVICE, checkpointing=False)
-    kept = {row.convention: row for row in utilisation_rows(table)}["palm"]
-    assert kept.mfu and kept.mfu.value == pytest.approx(0.8) and kept.fault is None
 
 
 def test_a_printed_mfu_that_does_not_follow_is_named() -> None:
     right = PALM * 1.25e5 / 312e12
-    said = {**TOKENS, "mfu_palm": ("1", "total", [right, right * 1.001, right * 0.999])}
-    table, entry = inputs(said, DEVICE)
-    results = results_of(table, entry)
-    assert printed_utilisation(results) == []
-    wrong = {**TOKENS, "mfu_palm": ("1", "total", [right * 312 / 989.5] * 3)}
-    table, entry = inputs(wrong, DEVICE)
-    results = results_of(table, entry)
-    (finding,) = printed_utilisation(results)
-    assert finding.state == NOTE and "1 of 1 printed MFU do not follow" in finding.sentence
-    assert "the peak of h100_sxm in bfloat16 gives it" in finding.sentence
+    wrong = right * 312 / 989.5
     # Half of the last printed digit is no difference: 0.437 as 0.4, and not as 0.5.
-    for printed, faults in ((0.4, 0), (0.5, 1)):
-        rounded = {**TOKENS, "mfu_palm": ("1", "total", [printed] * 3)}
-        table, entry = inputs(rounded, DEVICE)
-        assert len(printed_utilisation(results_of(table, entry))) == faults
+    for printed, fault in (
+        ([right, right * 1.001, right * 0.999], None), ([wrong] * 3, "h100_sxm in bfloat16"),
+        ([0.4] * 3, None), ([0.5] * 3, "the source prints 0.5"),
+    ):  # fmt: skip
+        stated = {**TOKENS, "mfu_palm": ("1", "total", printed)}
+        finding = said(*inputs(stated, DEVICE)).get(PRINTED)
+        assert (finding is None) == (fault is None)
+        assert finding is None or (finding.state == NOTE and fault in finding.sentence)
     # What no formula gives is kept as it is printed.
     unstated = rows({**TOKENS, "mfu_unstated": ("1", "total", [0.3] * 3)}, DEVICE)["unstated"]
     assert unstated.printed_mfu == pytest.approx(0.3) and unstated.mfu is None
@@ -200,39 +189,33 @@ def test_a_printed_mfu_that_does_not_follow_is_named() -> None:
 def test_the_best_point_is_told_with_the_convention_and_what_others_give() -> None:
     joules = {"energy_per_sample": ("J", "total", [2.0, 2.1, 1.9])}
     table, entry = inputs({**TOKENS, **joules}, DEVICE)
+    finding = said(table, entry)[BEST]
+    assert "bfloat16 peak (312 TFLOP/s a rank), by palm's FLOP" in finding.sentence
+    assert finding.sentence.endswith("; by others 32.0 % to 43.7 %.")
     results = results_of(table, entry)
-    (finding,) = best_utilisation(results)
-    assert "palm's FLOP of a token (6 N + 12 L d T)" in finding.sentence
-    assert "by other conventions it is 32.0 % to 43.7 %" in finding.sentence
-    assert "513 tokens for a joule" in finding.sentence
     shown = SECTION.table(results, 10)
     assert shown is not None
     texts = [cell.text for cell in shown.rows[0]]
-    assert "32.0 % to 43.7 %" in texts and "PaLM" not in " ".join(texts)
+    assert "32.0 % to 43.7 %" in texts and any(text.startswith("513 [") for text in texts)
     (note,) = SECTION.notes(results)
     assert note.startswith("FLOP of a token are counted as 6 N + 12 L d T (palm: Chowdhery")
     bare, entry = inputs(TOKENS)
-    assert "No peak is known" in SECTION.notes(results_of(bare, entry))[1]
+    assert "No MFU without a peak" in SECTION.notes(results_of(bare, entry))[1]
 
 
-def test_a_share_of_the_ceiling_is_of_what_the_framework_counted() -> None:
-    """PaLM's FLOP have those of embeddings: by it the point is above what a probe measured."""
-    sheet = Ceiling("compute", DATASHEET, "bfloat16", 3e14, None, None, 0, "data sheet", devices=1)
-    ceiling = PALM * 1.25e5 / 1.08
-    probed = Ceiling("compute", MEASURED, "bfloat16", ceiling, None, None, 1, "peak", ranks=1)
-    step = 854_438_400 * 1024 * 64
-    said = {**TOKENS, "flop_per_step": ("1", "total", [step] * 3)}
-    for metrics, words in (
-        (said, "; as the framework counts FLOP it is 84."),
-        (TOKENS, "; of the measured ceiling it is 108"),
-    ):
-        table, entry = inputs(metrics, None, [sheet, probed])
-        (finding,) = best_utilisation(results_of(table, entry))
-        assert words in finding.sentence
-        above = "the convention counts more than is computed" in finding.sentence
-        assert above == (metrics is TOKENS)
-        notes = " ".join(SECTION.notes(results_of(table, entry)))
-        assert "Above 100 % of the measured ceiling" in notes
+def test_tokens_per_second_come_from_what_a_run_has() -> None:
+    batch = {"global_batch": "16"}
+    for metrics, main in (
+        ({"a": ("samples/s", "total", [1.0]), "b": ("tokens/s", "rank", [50.0]),
+          "c": ("tokens/s", "total", [400.0])}, "a"),
+        ({"b": ("tokens/s", "rank", [50.0])}, "b"),
+        ({"a": ("samples/s", "total", [400 / 1024])}, "a"),
+        ({"step_time": ("ms", "total", [40_960.0])}, "step_time"),
+    ):  # fmt: skip
+        palm = rows(metrics, batch)["palm"]
+        assert palm.tokens and palm.tokens.value == pytest.approx(400), main
+    # A step says it with the global batch alone.
+    assert rows({"step_time": ("ms", "total", [4.0])}, {"global_batch": "null"}) == {}
 
 
 def test_nothing_is_made_where_no_tokens_are_known() -> None:
