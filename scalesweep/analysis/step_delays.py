@@ -152,9 +152,10 @@ def causes_of(work: StepWork) -> Causes:
     bound = bound_by_input(work)
     delays = delays_of(work, bound)
     if bound:
-        extra = np.zeros(work.shape)
+        late = [delay for delay in delays if (delay.cause, delay.pattern) == (INPUT, EVERY)]
+        extra = late[0].extra if late else np.zeros(work.shape)
         extra[:, bound] = work.causes[INPUT][:, bound]
-        delays.append(Delay(INPUT, EVERY, extra))
+        delays += [] if late else [Delay(INPUT, EVERY, extra)]
     return Causes(delays, bound)
 
 

@@ -4,8 +4,7 @@ from collections.abc import Mapping
 
 from scalesweep.analysis.step_delays import causes_of
 from scalesweep.analysis.step_work import step_work
-from scalesweep.aspects.steps.causes import NOTABLE, cause_rows
-from scalesweep.aspects.steps.runs import Accounted
+from scalesweep.aspects.steps.causes import NOTABLE, Accounted, cause_rows
 from tests.acceptance.faults import Noise, Program, planted_run
 
 # What the rule was not made for, too: tails, memory, ranks of unequal speed in each run.

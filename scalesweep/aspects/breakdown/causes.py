@@ -3,9 +3,10 @@
 What a step would be without a cause is a replay of the steps (``analysis.step_delays``).
 """
 
-from collections.abc import Sequence
+from dataclasses import replace
 from itertools import groupby
 
+from scalesweep.analysis.multiple import STEP
 from scalesweep.analysis.step_delays import EVERY
 from scalesweep.analysis.step_work import (
     BETWEEN,
@@ -20,55 +21,55 @@ from scalesweep.analysis.step_work import (
 from scalesweep.aspects.breakdown.ledgers import ledgers
 from scalesweep.aspects.steps.causes import NOTABLE
 from scalesweep.aspects.steps.table import CauseRow
-from scalesweep.core.formatting import counted, number, with_interval
-from scalesweep.experiment.results import ExperimentResults, Key
-from scalesweep.findings.base import CLEAR, OPEN, Finding, declared_evidence, marked
+from scalesweep.core.formatting import counted
+from scalesweep.experiment.results import ExperimentResults
+from scalesweep.findings.base import (
+    CLEAR,
+    OPEN,
+    Finding,
+    Number,
+    Rule,
+    declared_evidence,
+    number_of,
+    point_key,
+)
+from scalesweep.table.declared import Estimate
 
-RULE = "causes"
-MOST = 4  # of a point
+CAUSES, HIDDEN = "causes", "hidden causes"
+MOST = 4  # causes of a point
+# What a cause is called, and what to do about it.
 WORDS = {
-    COMPUTE: "computation",
-    INPUT: "input",
-    CHECKPOINT: "checkpoints",
-    VALIDATION: "validation",
-    LOGGING: "logging",
-    BETWEEN: "host time",
-    INSIDE: "time inside steps in no span",
-    TRANSFER: "the exchange",
+    COMPUTE: ("computation", "look at {who}: clock, data, other processes"),
+    INPUT: ("input", "give {who} more readers, or its files a faster place"),
+    CHECKPOINT: ("checkpoints", "write checkpoints less often, or beside the training"),
+    VALIDATION: ("validation", "validate less often, or on all ranks"),
+    LOGGING: ("logging", "log less often"),
+    BETWEEN: ("host time", "profile what {who} does between steps"),
+    INSIDE: ("time in no span", "stamp the whole step"),
+    TRANSFER: ("the exchange", "look at the network: links, other jobs, message sizes"),
 }
 CONTRADICTED = "the rate of samples and the step times contradict each other"
 _MOST_RANKS = 4
-_COLUMNS = ("ms", "ms_low", "ms_high", "gain_ms", "gain_ms_low", "gain_ms_high", "step_ms")
 
 
 def step_causes(results: ExperimentResults) -> list[Finding]:
     """Of each point that has been looked at what costs 2 % of a step or more, the most first; and
     all of it together, if steps gain as much more without all of it than without each."""
-    wrong = {_key(results, ledger.row) for ledger in ledgers(results) if ledger.contradicts}
-    return [
-        finding
-        for key, rows in groupby(results.of(CauseRow), lambda row: _key(results, row.row))
-        for finding in _of_point(results, list(rows), key in wrong)
-    ]
-
-
-def _key(results: ExperimentResults, row: dict[str, object]) -> Key:
-    return (*results.key(row, results.axes), row["source"])
-
-
-def _of_point(
-    results: ExperimentResults, rows: Sequence[CauseRow], contradicted: bool
-) -> list[Finding]:
-    *causes, together = rows
-    least = NOTABLE * together.step_ms
-    notable = [row for row in causes if _costs(row) >= least][:MOST]
-    said = [_finding(results, row, _sentence(results, row), contradicted) for row in notable]
-    more = together.gain_ms.value - sum(row.gain_ms.value for row in causes)
-    if len(notable) > 1 and more >= least:
-        text = f"without these {len(notable)} causes together a step{_at(results, together)} is "
-        text += f"{_interval(together)} shorter: they hide each other"
-        said.append(_finding(results, together, text, contradicted))
-    return said
+    wrong = {point_key(results, ledger.row) for ledger in ledgers(results) if ledger.contradicts}
+    findings = []
+    for key, group in groupby(results.of(CauseRow), lambda row: point_key(results, row.row)):
+        *causes, together = group
+        least = NOTABLE * together.step_ms
+        notable = [row for row in causes if _costs(row) >= least][:MOST]
+        said = [_cause(results, row) for row in notable]
+        more = together.gain_ms.value - sum(row.gain_ms.value for row in causes)
+        if len(notable) > 1 and more >= least:
+            words = {"count": str(len(notable))}
+            said.append(_of_row(results, HIDDEN, together, words, (_decisive("gain", together),)))
+        for finding in said:
+            reason = CONTRADICTED if key in wrong else finding.reason
+            findings.append(_stated(finding, reason))
+    return findings
 
 
 def _costs(row: CauseRow) -> float:
@@ -77,44 +78,68 @@ def _costs(row: CauseRow) -> float:
     return max(longer, row.gain_ms.value)
 
 
-def _sentence(results: ExperimentResults, row: CauseRow) -> str:
-    """``rank 1: computation +40.1 [39.6, 40.7] ms in every step; ...``: the interval decides."""
-    assert row.ms is not None
-    least = "at least " if row.inferred else ""
-    gain, alone = f"{number(row.gain_ms.value)} ms", ""
-    longer, steps = _interval(row), "every step"
-    if row.pattern != EVERY:
-        longer, gain = f"{number(row.ms.value)} ms", _interval(row)
-        steps = f"{row.steps:,.0f} of {row.of_steps:,.0f} steps"
-    elif row.gain_ms.value < NOTABLE * row.step_ms:
-        gain, alone = "hardly", " alone"
-    return (
-        f"{_who(row)}: {WORDS[row.cause]} {least}+{longer} in {steps}{_at(results, row)}; "
-        f"without it{alone} a step is {gain} shorter"
-    )
-
-
-def _interval(row: CauseRow) -> str:
-    return with_interval(row.decides.value, row.decides.low, row.decides.high, "ms")
-
-
-def _who(row: CauseRow) -> str:
+def _cause(results: ExperimentResults, row: CauseRow) -> Finding:
     ranks = row.step_ranks.split(", ")
-    if row.cause == TRANSFER:
-        return "all ranks"
-    if len(ranks) > _MOST_RANKS:
-        return counted(len(ranks), "rank")
-    return f"rank{'s' if len(ranks) > 1 else ''} {', '.join(ranks)}"
+    who = "all ranks" if row.cause == TRANSFER else (
+        counted(len(ranks), "rank") if len(ranks) > _MOST_RANKS
+        else f"rank{'s' * (len(ranks) > 1)} {row.step_ranks}"
+    )  # fmt: skip
+    what, then = WORDS[row.cause]
+    every = row.pattern == EVERY
+    where = "every step" if every else f"{row.steps:,.0f} of {row.of_steps:,.0f} steps"
+    words = {
+        "who": who, "what": what, "where": where, "then": then.format(who=who),
+        "least": "at least " if row.inferred else "",
+    }  # fmt: skip
+    assert row.ms is not None
+    ms = _decisive("ms", row) if every else _plain("ms", row.ms)
+    gain = _plain("gain", row.gain_ms) if every else _decisive("gain", row)
+    finding = _of_row(results, CAUSES, row, words, (ms, gain))
+    finding.evidence.update({"cause": row.cause, "pattern": row.pattern, "ranks": row.step_ranks})
+    return finding
 
 
-def _at(results: ExperimentResults, row: CauseRow) -> str:
-    return f" at {results.describe(row.row)}" if results.axes else ""
+def _plain(name: str, estimate: Estimate) -> Number:
+    """A number without its interval, in three digits."""
+    return number_of(name, float(f"{round(estimate.value, 3):.3g}"), "ms")
 
 
-def _finding(results: ExperimentResults, row: CauseRow, text: str, contradicted: bool) -> Finding:
-    reason = CONTRADICTED if contradicted else row.reason
-    evidence = declared_evidence(results, row, _COLUMNS)
-    evidence |= {"cause": row.cause, "pattern": row.pattern, "ranks": row.step_ranks}
-    level = OPEN if reason else CLEAR
-    said = marked(row.source, f"{text}.")
-    return Finding(results.name, RULE, level, said, evidence, reason=reason)
+def _decisive(name: str, row: CauseRow) -> Number:
+    """The number that is tested, with the interval that decides."""
+    return number_of(name, row.decides.value, "ms", row.decides.low, row.decides.high)
+
+
+def _of_row(
+    results: ExperimentResults, rule: str, row: CauseRow, words: dict[str, str],
+    numbers: tuple[Number, ...],
+) -> Finding:  # fmt: skip
+    subject = results.describe(row.row) if results.axes else ""
+    return Finding(
+        results.name, rule, CLEAR, subject=subject, words=words, numbers=numbers,
+        evidence=declared_evidence(results, row), reason=row.reason,
+    )  # fmt: skip
+
+
+def _stated(finding: Finding, reason: str) -> Finding:
+    return replace(finding, state=OPEN if reason else CLEAR, reason=reason)
+
+
+_OPEN = "repeat the runs"
+RULES = (
+    Rule(
+        CAUSES, step_causes, part=STEP, figures=("steps",),
+        says={
+            CLEAR: "{subject}: {who}: {what} {least}+{ms} in {where}; without it a step is {gain} "
+            "shorter."
+        },
+        next={CLEAR: "{then}", OPEN: _OPEN},
+    ),
+    Rule(
+        HIDDEN, None, part=STEP, figures=("steps",),
+        says={
+            CLEAR: "{subject}: {count} causes hide each other; without all of them a step is "
+            "{gain} shorter."
+        },
+        next={CLEAR: "remove all of them: one alone gains less", OPEN: _OPEN},
+    ),
+)  # fmt: skip

@@ -1,8 +1,7 @@
-"""Findings on where the time of a step goes: losses, their causes, and the machine's part."""
+"""Findings on where the time of a step goes: losses, and the machine's part."""
 
 from scalesweep.analysis.multiple import STEP
-from scalesweep.aspects.breakdown.causes import RULE as CAUSES
-from scalesweep.aspects.breakdown.causes import step_causes
+from scalesweep.aspects.breakdown.causes import RULES as CAUSES
 from scalesweep.aspects.breakdown.first_epoch_loss import RULE as FIRST
 from scalesweep.aspects.breakdown.first_epoch_loss import first_epoch_loss
 from scalesweep.aspects.breakdown.losses import RULE as LOSS
@@ -13,6 +12,6 @@ from scalesweep.findings.base import Rule
 RULES = (
     Rule(LOSS, largest_loss, part=STEP, figures=("waterfall", "ledger")),
     Rule(FIRST, first_epoch_loss, part=STEP, figures=("ledger-first",)),
-    Rule(CAUSES, step_causes, part=STEP, figures=("steps",)),
+    *CAUSES,
     *MACHINE,
 )

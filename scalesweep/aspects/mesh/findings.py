@@ -47,7 +47,7 @@ RULES = (
         RULE, pipeline_idle, figures=("mesh-steps",),
         says={
             NOTE: "{subject}: pipeline stages wait for {idle:%} of their computing time; "
-            "(p - 1) / (v m) is {formula:%}, unequal stages cause {unequal:%}."
+            "the ideal is {formula:%}, unequal stages cause {unequal:%}."
         },
         next={NOTE: "give the stages equal work, or a step more micro-batches"},
     ),

@@ -22,7 +22,7 @@ class Phase(PointRow, table="phases"):
     runs: int = column("finished runs that had it", "1")
     seconds: Estimate = column("its time on rank 0, mean over runs", "s")
     share: Estimate | None = column("its share of the run's phases", "1")
-    energy_runs: int | None = column("runs whose energy in it is known", "1", if_known=True)
+    energy_runs: int = column("runs whose energy in it is known", "1")
     energy: Estimate | None = column("its energy, all hosts", "J")
 
 
@@ -57,7 +57,7 @@ def phase_rows(inputs: TableInputs) -> Iterator[Phase]:
                     **point_columns(point), phase=name, runs=len(times),
                     seconds=mean_of(times, data.level),
                     share=mean_of(parts, data.level) if parts else None,
-                    energy_runs=len(joules) or None,
+                    energy_runs=len(joules),
                     energy=mean_of(joules, data.level) if joules else None,
                 )  # fmt: skip
 

@@ -1,10 +1,11 @@
-"""Findings on drift within a run: steps that become longer or shorter, and a warm-up in it."""
+"""Findings on steps: those that change along a run."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+
+import numpy as np
 
 from scalesweep.analysis.stats import ratio_of
-from scalesweep.analysis.step_distribution import likeness, warm_up
-from scalesweep.aspects.steps.spread import OWN_WORK, Spread, step_curves, step_spreads
+from scalesweep.aspects.steps.table import CurveRow, StepRow
 from scalesweep.core.formatting import listed
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.findings.base import (
@@ -14,107 +15,127 @@ from scalesweep.findings.base import (
     Number,
     Rule,
     evidence_of,
-    marked,
     number_of,
     point_key,
 )
 from scalesweep.findings.family import LISTS
 
-RULE = "drift in runs"
-NOTABLE = 0.05  # of a step, from its first third to the last
+DRIFT, WARM_UP = "drift in runs", "warm-up"
+CHANGE = 0.05  # of a step, from the first third of a run to its last; of all time, in a warm-up
 # So much of what runs change along their steps is the same in each: waves of random phase, and
 # machines that wander, seldom reach that by chance.
-ALIKE = 0.9
+ALIKE, BLOCKS = 0.9, 6
 
 
-def drift_in_runs(results: ExperimentResults) -> list[Finding]:
+def _where(results: ExperimentResults, row: StepRow) -> str:
+    return results.describe(row.row) if results.axes else ""
+
+
+def changing_steps(results: ExperimentResults) -> list[Finding]:
     """Points whose steps change along a run by 5 % or more; clear if several runs change by as
     much, by Student's t over the runs (p <= ``family.LISTS`` over the points), and along the same
     curve. Else a warm-up of the first steps that makes up 5 % of the time, in each run."""
-    spreads = step_spreads(results)
-    whole = [spread for spread in spreads if spread.rank is None and spread.values("drift")]
-    least = LISTS / max(1, sum(spread.rank is None for spread in spreads))
-    curves = {point_key(results, row): runs for row, runs in step_curves(results, "p50")}
-    findings = []
-    for spread in whole:
-        key = point_key(results, spread.row)
-        times = [[ms for _, ms in curve] for curve in curves.get(key, {}).values()]
-        ranks = [
-            each for each in spreads
-            if each.of == OWN_WORK and point_key(results, each.row) == key
-        ]  # fmt: skip
-        drift = _drift(results, spread, likeness(times), least, _whose(ranks, spread))
-        findings.append(drift or _warm_up(results, spread, times, least))
-    return [finding for finding in findings if finding is not None]
+    points: dict[object, list[StepRow]] = {}
+    for row in results.of(StepRow):
+        points.setdefault(point_key(results, row.row), []).append(row)
+    curves: dict[str, list[float]] = {}
+    for curve in results.of(CurveRow):
+        curves.setdefault(curve.run_id, []).append(curve.p50)
+    least = LISTS / max(1, len(points))
+    return [f for rows in points.values() for f in _changing(results, rows, curves, least)]
 
 
-def _warm_up(
-    results: ExperimentResults, spread: Spread, times: Sequence[Sequence[float]], least: float
-) -> Finding | None:
-    """That the first steps of each run are longer; clear over several runs."""
-    ends = [warm_up(each) for each in times]
-    if not ends or not all(count for count, _ in ends):
-        return None
-    left = ratio_of([1 - share for _, share in ends])
-    if 1 - left.value < NOTABLE:
-        return None
-    steps = max(spread.values("steps"))
-    part = max(count for count, _ in ends) * steps / max(map(len, times))
-    change = number_of("warm-up", 1 - left.value, "1", 1 - left.high, 1 - left.low)
-    text = (
-        f"the first {part:,.0f} of {steps:,.0f} steps are a warm-up: without it a step would take "
-        f"{change:%} less"
-    )
-    why = "one run" if len(ends) == 1 else "the interval leaves it open"
-    return _drift_finding(results, spread, text, "" if left.p <= least else why, change)
+def _changing(
+    results: ExperimentResults, rows: Sequence[StepRow], curves: dict[str, list[float]],
+    least: float,
+) -> Iterator[Finding]:  # fmt: skip
+    whole = [row for row in rows if row.rank is None]
+    drifts = [row.drift for row in whole if row.drift is not None]
+    change = ratio_of([1 + drift for drift in drifts]) if drifts else None
+    alike = likeness([curves[row.run_id] for row in whole if row.run_id in curves])
+    doubt = "one run" if len(whole) == 1 else "the interval leaves it open"
+    if (
+        change is not None
+        and abs(change.value - 1) >= CHANGE
+        and len({drift > 0 for drift in drifts}) == 1
+        and (len(drifts) == 1 or change.p <= LISTS or alike >= ALIKE)
+    ):
+        ends = sorted(abs(end - 1) for end in (change.low, change.high))
+        words = {"way": "longer" if change.value > 1 else "shorter", "whose": _whose(rows, drifts)}
+        if len(whole) > 1 and alike < ALIKE:
+            doubt = "the runs change along other curves"
+        numbers = (number_of("change", abs(change.value - 1), "1", *ends),)
+        clear = change.p <= least and alike >= ALIKE
+        yield _on_steps(results, DRIFT, whole[0], words, numbers, "" if clear else doubt)
+        return
+    if all(row.warm_up for row in whole):
+        left = ratio_of([1 - row.warm_up_share for row in whole])
+        if 1 - left.value >= CHANGE:
+            of_warm_up = (
+                number_of("first", max(row.warm_up for row in whole), "1"),
+                number_of("steps", max(row.steps for row in whole), "1"),
+                number_of("change", 1 - left.value, "1", 1 - left.high, 1 - left.low),
+            )
+            yield _on_steps(
+                results, WARM_UP, whole[0], {}, of_warm_up, "" if left.p <= least else doubt
+            )
 
 
-def _drift(
-    results: ExperimentResults, spread: Spread, alike: float, least: float, whose: str
-) -> Finding | None:
-    """That steps become longer or shorter along the runs of a point; ``alike``: how alike the runs'
-    curves are, ``whose``: words for the ranks that it is of."""
-    changes = spread.values("drift")
-    change = ratio_of([1 + each for each in changes])
-    same_way = len({each > 0 for each in changes}) == 1
-    worth = len(changes) == 1 or change.p <= LISTS or alike >= ALIKE
-    if abs(change.value - 1) < NOTABLE or not (same_way and worth):
-        return None
-    ends = sorted(abs(end - 1) for end in (change.low, change.high))
-    size = number_of("drift", abs(change.value - 1), "1", *ends)
-    way = "longer" if change.value > 1 else "shorter"
-    text = f"steps become {size:%} {way} from the first third of a run to the last{whose}"
-    why = "" if change.p <= least and alike >= ALIKE else "the interval leaves it open"
-    if alike < ALIKE:
-        why = "the runs change along other curves"
-    if len(changes) == 1:
-        why = "one run"
-    stated = number_of("drift", change.value - 1, "1", change.low - 1, change.high - 1)
-    return _drift_finding(results, spread, text, why, stated)
+def _on_steps(
+    results: ExperimentResults, rule: str, row: StepRow, words: dict[str, str],
+    numbers: tuple[Number, ...], reason: str,
+) -> Finding:  # fmt: skip
+    return Finding(
+        results.name, rule, OPEN if reason else CLEAR, subject=_where(results, row), words=words,
+        numbers=numbers, evidence=evidence_of(results, StepRow.TABLE, row.row), reason=reason,
+    )  # fmt: skip
 
 
-def _drift_finding(
-    results: ExperimentResults, spread: Spread, text: str, why: str, change: Number
-) -> Finding:
-    where = f"at {results.describe(spread.row)} " if results.axes else ""
-    said = f"{where}{text}."
-    evidence = evidence_of(results, "steps", spread.row)
-    evidence["numbers"] = {change.name: change.value}
-    said = marked(spread.row["source"], said)
-    state = OPEN if why else CLEAR
-    return Finding(results.name, RULE, state, said, evidence, (change,), reason=why)
+def likeness(curves: Sequence[Sequence[float]]) -> float:
+    """Which share of what runs change along their steps they have in common, from 0 to 1.
+
+    ``curves[run]``: positive times in their order. Of the logarithms of the medians of six blocks,
+    less the run's mean, the sum of squares that the mean over the runs leaves is not common. 0 of
+    one run, or of too few steps.
+    """
+    if len(curves) < 2 or min(map(len, curves)) < 2 * BLOCKS:
+        return 0.0
+    logs = np.log([[np.median(part) for part in np.array_split(curve, BLOCKS)] for curve in curves])
+    logs -= logs.mean(axis=1, keepdims=True)
+    whole = float((logs**2).sum())
+    return 1 - float(((logs - logs.mean(axis=0)) ** 2).sum()) / whole if whole > 0 else 0.0
 
 
-def _whose(ranks: Sequence[Spread], spread: Spread) -> str:
+def _whose(rows: Sequence[StepRow], drifts: Sequence[float]) -> str:
     """The ranks whose own work changes by at least half as much, in every run; empty for all."""
-    changes = spread.values("drift")
+    own: dict[int, list[float]] = {}
+    for row in rows:
+        if row.rank is not None and row.of != "step" and row.drift is not None:
+            own.setdefault(row.rank, []).append(row.drift)
     late = [
-        f"rank {each.rank}" for each in ranks
-        if len(each.values("drift")) == len(changes)
-        and all(own / whole >= 0.5 for own, whole in zip(each.values("drift"), changes, strict=True)
-                if whole)
+        f"rank {rank}" for rank, changes in own.items()
+        if len(changes) == len(drifts)
+        and all(each / whole >= 0.5 for each, whole in zip(changes, drifts, strict=True) if whole)
     ]  # fmt: skip
-    return f" (own work of {listed(late, 4)})" if 0 < len(late) < len(ranks) else ""
+    return f" (own work of {listed(late, 4)})" if 0 < len(late) < len(own) else ""
 
 
-RULES = (Rule(RULE, drift_in_runs, figures=("steps",)),)
+_OPEN = "repeat the runs"
+RULES = (
+    Rule(
+        DRIFT, changing_steps, figures=("steps",),
+        says={
+            CLEAR: "{subject}: steps become {change:%} {way} from the first third of a run to the "
+            "last{whose}."
+        },
+        next={CLEAR: "look for what grows: memory, logs, clocks, caches", OPEN: _OPEN},
+    ),
+    Rule(
+        WARM_UP, None, figures=("steps", "warm-up"),
+        says={
+            CLEAR: "{subject}: the first {first} of {steps} steps are a warm-up; without it a step "
+            "takes {change:%} less."
+        },
+        next={CLEAR: "leave these steps out of the timed ones", OPEN: _OPEN},
+    ),
+)  # fmt: skip

@@ -1,14 +1,16 @@
 """The distribution of steps as the report shows it: quantiles, stalls and drift, per rank too."""
 
-from collections.abc import Callable
+import json
+from collections.abc import Sequence
 
 import numpy as np
 
-from scalesweep.aspects.steps.spread import Spread, step_spreads
-from scalesweep.core.formatting import finite, listed, number, percent
+from scalesweep.aspects.steps.table import StepRow
+from scalesweep.core.formatting import listed, number, percent
 from scalesweep.experiment.points_table import Cell, Column, Table, table_of
 from scalesweep.experiment.results import ExperimentResults, Row
 from scalesweep.experiment.sections import Section
+from scalesweep.findings.base import point_key
 
 MAX_RANKS = 8  # of a point, besides its whole steps
 MAX_PLACES = 6
@@ -22,74 +24,50 @@ _NOTE = (
 
 def steps_table(results: ExperimentResults, limit: int) -> Table | None:
     """Whole steps and ranks of every point that keeps its steps; None where none does."""
-    spreads = step_spreads(results)
-    shown = [spread for spread in spreads if spread.rank is None or spread.rank < MAX_RANKS]
-    if not shown:
-        return None
-    planned = {(*results.key(row, results.axes), row["source"]): row for row in results.points}
-    rows = [
-        {
-            **_numbers(spread), **spread.row, "spread": spread, "repeats": len(spread.runs),
-            "planned": planned[
-                *results.key(spread.row, results.axes), spread.row["source"]
-            ]["planned"],
-        }
-        for spread in shown
-    ]  # fmt: skip
-    return table_of(results, rows, [("", _columns())], limit)
-
-
-def _numbers(spread: Spread) -> Row:
-    """What the columns are sorted by and exported as: of several runs what is shown of them."""
-    names = ("p50", "p95", "p99", "max", "drift")
-    numbers = {name: spread.median(name) for name in names}
-    return {"rank": spread.rank, **numbers, "stalls": _mean_stalls(spread)}
-
-
-def _columns() -> list[Column]:
-    def value(name: str, words: Callable[[float], str]) -> Callable[[Row], Cell]:
-        def make(row: Row) -> Cell:
-            middle = _spread_of(row).median(name)
-            return Cell("–" if middle is None else words(middle))
-
-        return make
-
-    return [
-        Column("Of", lambda row: Cell(_whose(_spread_of(row))), "rank"),
-        Column("p50", value("p50", number), "p50"),
-        Column("p95", value("p95", number), "p95"),
-        Column("p99", value("p99", number), "p99"),
-        Column("Longest", value("max", number), "max"),
-        Column("Stalls in a run", lambda row: Cell(_stalls(_spread_of(row))), "stalls"),
-        Column("Drift in a run", value("drift", percent), "drift"),
+    groups: dict[object, list[StepRow]] = {}
+    for row in results.of(StepRow):
+        if row.rank is None or row.rank < MAX_RANKS:
+            groups.setdefault((*point_key(results, row.row), row.rank), []).append(row)
+    planned = {point_key(results, row): row["planned"] for row in results.points}
+    rows = [_merged(runs, planned[point_key(results, runs[0].row)]) for runs in groups.values()]
+    ms = [("p50", "p50"), ("p95", "p95"), ("p99", "p99"), ("Longest", "max")]
+    columns = [
+        Column("Of", lambda row: Cell(row["of"]), "rank"),
+        *(_column(head, name) for head, name in ms),
+        Column("Stalls in a run", _stalls, "stalls"),
+        Column("Drift in a run", lambda row: Cell(percent(row["drift"])), "drift"),
     ]
+    return table_of(results, rows, [("", columns)], limit) if rows else None
 
 
-def _spread_of(row: Row) -> Spread:
-    spread: Spread = row["spread"]
-    return spread
+def _column(heading: str, name: str) -> Column:
+    return Column(heading, lambda row: Cell(number(row[name])), name)
 
 
-def _whose(spread: Spread) -> str:
-    return "steps" if spread.rank is None else f"rank {spread.rank}"
+def _merged(runs: Sequence[StepRow], planned: int) -> Row:
+    """Medians over the runs of a point, or of a rank of it; of stalls the mean."""
+    rank = runs[0].rank
+    row: Row = {
+        name: float(np.median([getattr(run, name) for run in runs]))
+        for name in ("p50", "p95", "p99", "max")
+    }
+    drifts = [run.drift for run in runs if run.drift is not None]
+    places: list[list[int]] = [json.loads(run.stall_steps) for run in runs]
+    return row | {
+        **runs[0].row, "repeats": len(runs), "planned": planned, "rank": rank,
+        "of": "steps" if rank is None else f"rank {rank}",
+        "drift": float(np.median(drifts)) if drifts else None,
+        "stalls": float(np.mean([run.stalls for run in runs])),
+        "places": next((steps for steps in places if steps), []),
+    }  # fmt: skip
 
 
-def _mean_stalls(spread: Spread) -> float | None:
-    """How many a run has."""
-    return float(np.mean(spread.values("stalls"))) if spread.values("stalls") else None
-
-
-def _stalls(spread: Spread) -> str:
+def _stalls(row: Row) -> Cell:
     """How many a run has, and in which steps those of the first run with any are."""
-    count = _mean_stalls(spread)
-    if count is None or not finite(count):
-        return "–"
-    places = next((places for places in spread.stalled if places), [])
-    text = number(count) if count % 1 else f"{count:.0f}"
-    if not places:
-        return text
-    where = listed([str(place) for place in places], MAX_PLACES)
-    return f"{text} (step{'s' if len(places) > 1 else ''} {where})"
+    text = f"{row['stalls']:.3g}"
+    where = listed([str(place) for place in row["places"]], MAX_PLACES)
+    steps = "steps" if len(row["places"]) > 1 else "step"
+    return Cell(f"{text} ({steps} {where})" if where else text)
 
 
 SECTION = Section("Steps", steps_table, lambda _results: [_NOTE])

@@ -4,19 +4,35 @@ they are distributed, at the largest finished scale of every series."""
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
-from scalesweep.analysis.step_distribution import Distribution, curve_of, distribution_of
+import numpy as np
+
+from scalesweep.analysis.rank_stats import rank_matrix
+from scalesweep.analysis.resolution import resolution_of
+from scalesweep.analysis.steady_state import steady_state
+from scalesweep.analysis.step_delays import FEWEST_STEPS, SINGLE_FROM, causes_of, single_steps
+from scalesweep.analysis.step_work import (
+    STEP_TIMES,
+    BadSpansError,
+    BadStepsError,
+    meet,
+    shifting_operations,
+    step_work,
+)
 from scalesweep.analysis.types import Floats
-from scalesweep.aspects.steps.causes import cause_rows
-from scalesweep.aspects.steps.runs import RunSteps, read_steps
+from scalesweep.aspects.steps.causes import Accounted, cause_rows
 from scalesweep.table.declared import DeclaredRow, Estimate, column
+from scalesweep.tables.epoch_curves import run_seconds
 from scalesweep.tables.making import Maker, TableInputs
-from scalesweep.tables.run_arrays import largest_finished, ranks_of
+from scalesweep.tables.points import ExperimentData, Point
+from scalesweep.tables.run_arrays import each_run, largest_finished, ranks_of
 
 MAX_POINTS = 40
+MAX_CELLS = 4_000_000  # steps x ranks of all repeats of a point: the first of them, if it is more
 MAX_RANK_ROWS = 64  # of a run
-CURVES = 12  # runs of a point that have one
+CURVES, CURVE_POINTS = 12, 200  # runs of a point that have one, and its rows
 _MS = 1e3
 
 
@@ -81,6 +97,8 @@ class StepRow(_StepsRow, table="steps"):
     stalls: int = column("steps much longer than those around them", "1")
     stall_steps: str = column("the first 20 of these, from 1, as JSON")
     drift: float | None = column("median of the last third over that of the first, less 1", "1")
+    warm_up: int = column("first steps that are longer than the steady ones, at most a third", "1")
+    warm_up_share: float = column("what they take more, of all steps", "1")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,62 +112,103 @@ class CurveRow(_StepsRow, table="step_curve"):
     max: float = column("the longest of them", "ms")
 
 
-def steps_rows(inputs: TableInputs) -> Iterator[_StepsRow]:
-    """The rows of all three tables, from the arrays of the runs, which are read once.
+@dataclass(frozen=True)
+class _Run:
+    """The steps ``[step, rank]`` of a run in s; ``accounted`` is None if it keeps no spans."""
 
-    A run whose files are damaged is left out, with a line.
-    """
+    head: Mapping[str, Any]
+    steps: Floats
+    accounted: Accounted | None
+
+    @property
+    def whole(self) -> Floats:
+        """Seconds of whole steps."""
+        return self.steps.max(axis=1) if self.accounted is None else self.accounted.work.periods
+
+
+def steps_rows(inputs: TableInputs) -> Iterator[_StepsRow]:
+    """The rows of all three tables, from the arrays of the runs, which are read once."""
     data, runs = inputs.data, inputs.runs
     if runs is None:
         return
     points = [p for group in inputs.series if (p := largest_finished(data, group)) is not None]
     for point in points[:MAX_POINTS]:
-        read = read_steps(data, point, runs)
-        head: dict[str, Any] = {"point": point.values, "source": point.source}
+        read = list(_read(data, point, runs))
         accounted = [run.accounted for run in read if run.accounted is not None]
-        if accounted and ranks_of(data, point) > 1:
+        if accounted:
             for row in cause_rows(accounted):
-                yield CauseRow(**head, **row)
+                yield CauseRow(point=point.values, source=point.source, **row)
         for run in read:
-            for step_row in _step_rows(run):
-                yield StepRow(**head, **step_row)
+            yield from _distributions(run)
         for run in read[:CURVES]:
-            for curve_row in _curve_rows(run):
-                yield CurveRow(**head, **curve_row)
+            yield from _curve(run)
 
 
-MAKERS = (Maker((CauseRow, StepRow, CurveRow), steps_rows),)
+def _read(data: ExperimentData, point: Point, runs: Path) -> Iterator[_Run]:
+    """The point's runs that keep times of their steps which can be true."""
+    ranks, cells = ranks_of(data, point), 0
+    for row, record, samples in each_run(data, point.rows.tolist(), runs, "the table of steps"):
+        steps = rank_matrix(samples, STEP_TIMES, ranks)
+        if steps is None or not np.isfinite(steps).all() or steps.min() <= 0:
+            continue
+        cells += steps.size
+        if steps.size < cells > MAX_CELLS:
+            return
+        notes, accounted = record.get("notes") or {}, None
+        try:  # the summary says what is wrong with steps and spans
+            work = step_work(samples, notes, ranks, run_seconds(record)) if meet(notes) else None
+        except BadStepsError:
+            continue
+        except BadSpansError:
+            work = None
+        if work is not None:
+            effects, coarse = shifting_operations(notes), resolution_of(samples, ranks)
+            accounted = Accounted(work, causes_of(work), effects, coarse)
+        names = data.summary[["run_id", "repeat"]].iloc[row]
+        run_id, repeat = str(names["run_id"]), int(names["repeat"])
+        head = {"source": point.source, "run_id": run_id, "repeat": repeat}
+        yield _Run({"point": point.values, **head}, steps, accounted)
 
 
-def _step_rows(run: RunSteps) -> list[dict[str, Any]]:
+def _distributions(run: _Run) -> Iterator[StepRow]:
     """The distribution of a run's steps, and of each rank's own part of them."""
     own = run.steps if run.accounted is None else run.accounted.work.own
-    rows = [_distribution(run, None, distribution_of(_whole(run)))]
-    if run.steps.shape[1] <= MAX_RANK_ROWS:
-        for rank in range(run.steps.shape[1]):
-            rows.append(_distribution(run, rank, distribution_of(own[:, rank])))
-    return rows
+    yield StepRow(**run.head, rank=None, of="step", **distribution_of(run.whole))
+    for rank in range(own.shape[1] if own.shape[1] <= MAX_RANK_ROWS else 0):
+        of = "step" if run.accounted is None else "own work"
+        yield StepRow(**run.head, rank=rank, of=of, **distribution_of(own[:, rank]))
 
 
-def _whole(run: RunSteps) -> Floats:
-    """Seconds of whole steps."""
-    return run.steps.max(axis=1) if run.accounted is None else run.accounted.work.periods
-
-
-def _distribution(run: RunSteps, rank: int | None, distribution: Distribution) -> dict[str, Any]:
+def distribution_of(seconds: Floats) -> dict[str, Any]:
+    """The columns of `steps` on ``seconds[step]``."""
+    names = ("p50", "p95", "p99", "max")
+    quantiles = (np.quantile(seconds, (0.5, 0.95, 0.99, 1.0)) * _MS).tolist()
+    long = single_steps(seconds, SINGLE_FROM * float(np.median(seconds)))
+    stalls = np.flatnonzero(long > 0)
+    third, drift = len(seconds) // 3, None
+    warm, share = 0, 0.0
+    if len(seconds) >= FEWEST_STEPS:
+        usual = np.where(long > 0, np.nan, seconds)
+        ends = usual[:third], usual[-third:]
+        if all(np.isfinite(end).any() for end in ends):
+            first, last = (float(np.nanmedian(end)) for end in ends)
+            drift = last / first - 1 if first > 0 else None
+        count = steady_state(seconds, 0).detected
+        if count and count <= third:
+            more = float((seconds[:count] - np.median(seconds[count:])).sum())
+            warm, share = (count, more / float(seconds.sum())) if more > 0 else (0, 0.0)
     return {
-        "run_id": run.run_id, "repeat": run.repeat, "rank": rank, "steps": distribution.steps,
-        "of": "step" if rank is None or run.accounted is None else "own work",
-        **{name: value * _MS for name, value in distribution.quantiles.items()},
-        "max": distribution.longest * _MS, "stalls": int(distribution.stalls.size),
-        "stall_steps": json.dumps([int(place) + 1 for place in distribution.stalls[:20]]),
-        "drift": distribution.drift,
+        "steps": len(seconds), **dict(zip(names, quantiles, strict=True)),
+        "stalls": int(stalls.size), "stall_steps": json.dumps((stalls[:20] + 1).tolist()),
+        "drift": drift, "warm_up": warm, "warm_up_share": share,
     }  # fmt: skip
 
 
-def _curve_rows(run: RunSteps) -> list[dict[str, Any]]:
-    return [
-        {"run_id": run.run_id, "repeat": run.repeat, "step": step, "p50": middle * _MS,
-         "max": longest * _MS}
-        for step, middle, longest in curve_of(_whole(run))
-    ]  # fmt: skip
+def _curve(run: _Run) -> Iterator[CurveRow]:
+    ms = run.whole * _MS
+    for part in np.array_split(np.arange(len(ms)), min(len(ms), CURVE_POINTS)):
+        median, longest = float(np.median(ms[part])), float(ms[part].max())
+        yield CurveRow(**run.head, step=int(part[0]) + 1, p50=median, max=longest)
+
+
+MAKERS = (Maker((CauseRow, StepRow, CurveRow), steps_rows),)

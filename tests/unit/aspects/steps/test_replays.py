@@ -5,8 +5,7 @@ import pytest
 
 from scalesweep.analysis.step_delays import causes_of, delays_of, gain, lower_median
 from scalesweep.analysis.step_work import step_work
-from scalesweep.aspects.steps.causes import cause_rows
-from scalesweep.aspects.steps.runs import Accounted
+from scalesweep.aspects.steps.causes import Accounted, cause_rows
 from tests.acceptance.faults import Program, always, in_turn, planted_run
 from tests.fakes.null_steps import NOISES, clear_causes
 

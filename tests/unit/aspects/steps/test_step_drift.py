@@ -6,9 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from scalesweep.analysis.step_distribution import likeness
 from scalesweep.aspects.find import find
-from scalesweep.aspects.steps.findings import RULE
+from scalesweep.aspects.steps.findings import DRIFT, WARM_UP, likeness
 from scalesweep.findings.base import CLEAR, Finding
 from tests.acceptance.faults import Arrays, Noise, Program
 from tests.fakes.planted_steps import planted_study
@@ -16,13 +15,13 @@ from tests.unit.findings.test_planted_steps import faulty
 
 
 def told(found: list[Finding]) -> list[Finding]:
-    return [one for one in found if one.rule == RULE]
+    return [one for one in found if one.rule in (DRIFT, WARM_UP)]
 
 
 CHANGES: dict[str, tuple[Program, int, str]] = {
     "slower": (
         faulty(compute=lambda step, rank: 0.5 * step), 2,
-        r"At 2 ranks steps become 2\d\S* .* % longer from the first third of a run to the last\.",
+        r"2 ranks: steps become 2\d\S* .* % longer from the first third of a run to the last\.",
     ),
     "one rank": (
         faulty(compute=lambda step, rank: 1.0 * step * (rank == 1)), 3,
@@ -50,7 +49,7 @@ def test_a_warm_up_of_a_few_steps_is_said(tmp_path: Path, ranks: int) -> None:
     slow = faulty(compute=lambda step, rank: more[step] if step < 4 else 0.0)
     (one,) = told(find(planted_study(tmp_path, slow, ranks=ranks)))
     assert one.state == CLEAR
-    words = r"the first 4 of 60 steps are a warm-up: without it a step would take 4[01]\S* .* less"
+    words = r"the first 4 of 60 steps are a warm-up; without it a step takes 4[01]\S* .* less"
     assert re.search(words, one.sentence), one.sentence
 
 
