@@ -108,7 +108,7 @@ def failure_of(outcome: Outcome, work: Path, spec: Order) -> Failure:
     if not text and not (said.ends and several):
         # What others print after a silent rank has gone is of its end.
         stdout = last_lines(work / "stdout.log")
-        text = _own_line([*stdout, *said.own], spec["benchmark"], told=False)
+        text = _own_line([*stdout, *said.own], spec["benchmark"], or_last=False)
         text = text or (said.own[-1].strip() if said.own else "")
     cause, detail = _cause(outcome, code, spec, reason, text)
     if reason and reason.weight != OWN and said.left and cause == Cause.NON_ZERO_EXIT:
@@ -290,7 +290,7 @@ def _native_error(work: Path) -> tuple[int | None, str]:
         return None, ""
 
 
-def _own_line(lines: Sequence[str], benchmark: str, told: bool = True) -> str:
+def _own_line(lines: Sequence[str], benchmark: str, or_last: bool = True) -> str:
     """The program's own error line (``error: ...`` or ``<benchmark>: ...``), else the last one;
     ``told``: the last one says something too."""
     for line in reversed(lines):
@@ -300,4 +300,4 @@ def _own_line(lines: Sequence[str], benchmark: str, told: bool = True) -> str:
             return rest.strip()
         if text.startswith("cannot start"):
             return text
-    return lines[-1].strip() if lines and told else ""
+    return lines[-1].strip() if lines and or_last else ""

@@ -186,7 +186,7 @@ def _entry(group: Sequence[Standing]) -> dict[str, Any]:
 def _summary(groups: Sequence[Sequence[Standing]], suspects: int) -> str:
     """Which ranks are where, in a line; the first ``suspects`` of the groups are suspected."""
     named = suspects or len(groups)
-    text = ", ".join(_told(group) for group in groups[: min(named, _MOST_TOLD)])
+    text = ", ".join(_in_words(group) for group in groups[: min(named, _MOST_TOLD)])
     if named > _MOST_TOLD:
         text += f", others in {named - _MOST_TOLD} more places"
     if not groups[named:]:
@@ -196,7 +196,7 @@ def _summary(groups: Sequence[Sequence[Standing]], suspects: int) -> str:
     return f"{whole} or elsewhere" if rest else whole
 
 
-def _told(group: Sequence[Standing]) -> str:
+def _in_words(group: Sequence[Standing]) -> str:
     """``ranks 0,2-5 (hosts a, b; phase timed) are in ...``."""
     numbers, plural = _ranks(group), "s" * (len(group) > 1)
     hosts = list(dict.fromkeys(each.host for each in group if each.host))

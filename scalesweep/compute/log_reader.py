@@ -8,7 +8,7 @@ Patterns have short names for what programs print: ``<ms>`` is a number (``1,786
 import math
 import re
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -25,8 +25,8 @@ _KINDS = {
 }
 _GROUP = re.compile(r"(?<!\?P)<(?P<name>[a-z_]+)(?::(?P<kind>[iw]))?>")
 _NUMBER = re.compile(
-    r"(?P<digits>[+-]?(?:\d{1,3}(?:,\d{3}){1,6}|\d{1,20})(?:\.\d{0,20})?)"
-    r"(?P<power>[eE][+-]?\d{1,3})?(?P<suffix>[KMGBTP]?)",
+    r"(?P<digits>[+-]?(?:\d{1,3}(?:,\d{3}){1,6}|\d{1,20})(?:\.(?P<decimals>\d{0,20}))?)"
+    r"(?:[eE](?P<power>[+-]?\d{1,3}))?(?P<suffix>[KMGBTP]?)",
     re.ASCII,
 )
 _SUFFIXES = {"": 1.0, "K": 1e3, "M": 1e6, "G": 1e9, "B": 1e9, "T": 1e12, "P": 1e15}
@@ -43,7 +43,9 @@ class Pattern:
         """Raises UserError that begins with ``where`` if it is no regular expression."""
         self.numbers = {it["name"] for it in _GROUP.finditer(text) if it["kind"] != "w"}
         try:
-            self._pattern = re.compile(_GROUP.sub(_group, text))
+            self._pattern = re.compile(
+                _GROUP.sub(lambda it: f"(?P<{it['name']}>{_KINDS[it['kind'] or '']})", text)
+            )
         except (re.error, OverflowError, RecursionError) as error:
             raise UserError(f"{where}: '{text}' is not a regular expression ({error})") from None
         self.groups = frozenset(self._pattern.groupindex)
@@ -51,16 +53,12 @@ class Pattern:
         self.match = self._pattern.match
 
 
-def _group(match: re.Match[str]) -> str:
-    return f"(?P<{match['name']}>{_KINDS[match['kind'] or '']})"
-
-
 def number_of(text: str) -> float:
     """The number that a text is; NaN for one that is none (``nan``, ``N/A``)."""
     match = _NUMBER.fullmatch(text.strip())
     if match is None:
         return math.nan
-    digits = match["digits"].replace(",", "") + (match["power"] or "")
+    digits = match["digits"].replace(",", "") + f"e{match['power'] or 0}"
     return float(digits) * _SUFFIXES[match["suffix"]]
 
 
@@ -69,9 +67,8 @@ def rounding_of(text: str) -> float:
     match = _NUMBER.fullmatch(text.strip())
     if match is None:
         return 0.0
-    decimals = len(match["digits"].partition(".")[2])
-    power = int(match["power"][1:]) if match["power"] else 0
-    return float(0.5 * 10.0 ** (power - decimals) * _SUFFIXES[match["suffix"]])
+    power = int(match["power"] or 0) - len(match["decimals"] or "")
+    return float(0.5 * 10.0**power * _SUFFIXES[match["suffix"]])
 
 
 def fact_of(text: str, number: bool) -> Fact | None:
@@ -132,7 +129,7 @@ class Command(NamedTuple):
     def read(self, text: str) -> tuple[tuple[str, ...], dict[str, str]] | None:
         """The words of the command in a line, and its flags; None for any other line."""
         try:
-            words = shlex.split(text)
+            words = shlex.split(text) if self.program in text else []
         except ValueError:
             return None
         names = [word.rpartition("/")[2] for word in words]
@@ -144,8 +141,7 @@ class Command(NamedTuple):
         name = ""
         for word in words[place + 1 : end]:
             if re.match(r"--?[A-Za-z]", word):
-                name, equals, value = word.lstrip("-").partition("=")
-                flags[name] = value if equals else ""
+                name, _, flags[name] = word.lstrip("-").partition("=")
             elif name and not flags[name]:
                 flags[name] = word
             else:
@@ -166,8 +162,8 @@ class Reader:
     tells them apart.
     """
 
-    program: str
     benchmark: str
+    program: str
     summary: str
     marks: tuple[str, ...]
     sign: Pattern
@@ -225,113 +221,97 @@ def has(text: str, marks: tuple[str, ...]) -> bool:
     return False
 
 
-_NEEDED = ("marks", "progress", "values", "main")
-# Keys whose values are taken as they are, and those of one text or a list of them.
-_PLAIN = ("main", "averages", "spoiled_lines", "ranks", "steady", "ends", "printers", "parameters")
-_LISTS = ("marks", "settings", "begins", "spoils", "also", "variant", "needs", "along")
-_KEYS = (
-    *("program", "summary", "marks", "sign", "progress", "values", FACTS, MODEL, FIRST, "more"),
-    *("derive", "refuse", "rivals", "command", *_PLAIN, *_LISTS[1:]),
-)
-_STATED = ("unit", "better", "scope")  # of a metric that is no usual one
-_WORDS = {"way": WAYS, "better": ("higher", "lower"), "scope": ("rank", "total")}
-
-
-def reader_of(content: Any, benchmark: str, where: str) -> Reader:
-    """The reader of a declaration; raises UserError that begins with ``where`` and names a key."""
-    _check_keys(content, _KEYS, where)
-    if lacking := [key for key in _NEEDED if key not in content]:
-        raise UserError(f"{where}: {lacking[0]} is missing")
-    plain: dict[str, Any] = {key: content[key] for key in _PLAIN if key in content}
-    plain |= {key: _texts(content, key) for key in _LISTS if key in content}
-    begin = "|".join(map(re.escape, _texts(content, "marks")))
-    reader = Reader(
-        program=str(content.get("program", benchmark)),
-        benchmark=benchmark,
-        summary=str(content.get("summary", f"Runs of {benchmark}, from its log.")),
-        sign=Pattern(content.get("sign", begin), f"{where}: sign"),
-        progress=tuple(Pattern(it, f"{where}: progress") for it in _texts(content, "progress")),
-        values={
-            group: _value(value, f"{where}: values.{group}")
-            for group, value in content["values"].items()
-        },
-        stated=tuple(_stated(content, where)),
-        more=tuple(
-            (it["mark"], Pattern(it["pattern"], f"{where}: more")) for it in content.get("more", ())
-        ),
-        derive={
-            name: Expression(str(text), f"{where}: derive.{name}")
-            for name, text in content.get("derive", {}).items()
-        },
-        refuse=tuple(
-            (Expression(it["when"], f"{where}: refuse"), it["reason"])
-            for it in content.get("refuse", ())
-        ),
-        rivals=Pattern(content["rivals"], f"{where}: rivals") if "rivals" in content else None,
-        command=_command(content["command"], f"{where}: command") if "command" in content else None,
-        declared=content,
-        **plain,
-    )
-    _check_groups(reader, where)
-    return reader
-
-
-def _check_keys(content: Any, allowed: Sequence[str], where: str) -> None:
-    if not isinstance(content, Mapping):
-        raise UserError(f"{where}: a mapping is needed; keys: {', '.join(allowed)}")
-    if unknown := [key for key in content if key not in allowed]:
-        raise UserError(f"{where}: unknown key '{unknown[0]}'; {choices(unknown[0], allowed)}")
-
-
-def _texts(content: Mapping[str, Any], key: str) -> tuple[str, ...]:
-    given = content.get(key, ())
+def _texts(given: Any, _where: str = "") -> tuple[str, ...]:
     return (given,) if isinstance(given, str) else tuple(map(str, given))
+
+
+def _patterns(given: Any, where: str) -> tuple[Pattern, ...]:
+    return tuple(Pattern(text, where) for text in _texts(given))
+
+
+def _expressions(given: Any, where: str) -> Mapping[str, Expression]:
+    return {name: Expression(str(text), f"{where}.{name}") for name, text in given.items()}
+
+
+def _values(given: Any, where: str) -> Mapping[str, Value]:
+    return {group: _value(value, f"{where}.{group}") for group, value in given.items()}
 
 
 def _value(given: Any, where: str) -> Value:
     """A value by the name of its metric alone, or with what is not as usual for it."""
     own = {"metric": given} if isinstance(given, str) else given
-    _check_keys(own, Value._fields, where)
-    if "metric" not in own:
-        raise UserError(f"{where}: metric is missing")
+    _check_keys(own, Value._fields, where, "metric")
     name = own["metric"]
     usual = KNOWN.get(name) or next(
         (it for key, it in KNOWN.items() if key.endswith("_") and name.startswith(key)), None
     )
-    if usual is None and (lacking := [key for key in _STATED if key not in own]):
+    if usual is None and (lacking := [k for k in ("unit", "better", "scope") if k not in own]):
         raise UserError(f"{where}: {name} is no usual metric: {', '.join(lacking)} must be stated")
     value = (usual or Value(name, ""))._replace(**own)
-    for key, allowed in _WORDS.items():
+    words = {"way": WAYS, "better": ("higher", "lower"), "scope": ("rank", "total")}
+    for key, allowed in words.items():
         if getattr(value, key) not in allowed:
             raise UserError(f"{where}.{key}: {choices(getattr(value, key), allowed)}")
     return value._replace(times=float(value.times), definition=value.definition or "as printed")
 
 
-def _stated(content: Mapping[str, Any], where: str) -> Iterator[Stated]:
-    for key in (FACTS, MODEL, FIRST):
-        for number, it in enumerate(content.get(key, ())):
-            at = f"{where}: {key}[{number}]"
-            _check_keys(it, ("mark", "pattern", "names", "count"), at)
-            names = it.get("names", {})
-            if not isinstance(names, Mapping):
-                names = {name: name for name in names}
-            pattern, tally = Pattern(it["pattern"], at), it.get("count", "")
-            yield Stated(it.get("mark", ""), pattern, names, key, tally)
+def _stated(given: Any, where: str) -> tuple[Stated, ...]:
+    stated = []
+    for number, it in enumerate(given):
+        at = f"{where}[{number}]"
+        _check_keys(it, ("mark", "pattern", "names", "count"), at, "pattern")
+        names = it.get("names", {})
+        if not isinstance(names, Mapping):
+            names = {name: name for name in names}
+        key, tally = where.rpartition(" ")[2], it.get("count", "")
+        stated.append(Stated(it.get("mark", ""), Pattern(it["pattern"], at), names, key, tally))
+    return tuple(stated)
 
 
 def _command(given: Any, where: str) -> Command:
-    _check_keys(given, ("program", "flags", "ignore"), where)
+    _check_keys(given, ("program", "flags", "ignore"), where, "program")
     ignore = Pattern(f"(?:{given.get('ignore', '')})\\Z", where)
     return Command(given["program"], given.get("flags", {}), ignore)
 
 
-def _check_groups(reader: Reader, where: str) -> None:
-    """Raise UserError where a group has no pattern, or the main metric no value."""
-    patterns = [
-        *reader.progress,
-        *dict(reader.more).values(),
-        *(it.pattern for it in reader.stated),
-    ]
+def _check_keys(content: Any, allowed: Sequence[str], where: str, *needed: str) -> None:
+    if not isinstance(content, Mapping):
+        raise UserError(f"{where}: a mapping is needed; keys: {', '.join(allowed)}")
+    if unknown := [key for key in content if key not in allowed]:
+        raise UserError(f"{where}: unknown key '{unknown[0]}'; {choices(unknown[0], allowed)}")
+    if lacking := [key for key in needed if key not in content]:
+        raise UserError(f"{where}: {lacking[0]} is missing")
+
+
+# Key of a declaration -> what makes its value of what is written, and where that is.
+_KEYS: dict[str, Callable[[Any, str], Any]] = {
+    **dict.fromkeys(("program", "summary"), lambda given, _: str(given)),
+    **dict.fromkeys(("marks", "settings", "begins", "spoils", "also", "variant"), _texts),
+    **dict.fromkeys(("needs", "along"), _texts),
+    **dict.fromkeys(("sign", "rivals"), Pattern),
+    **dict.fromkeys(("main", "averages", "spoiled_lines", "ranks"), lambda given, _: given),
+    **dict.fromkeys(("steady", "ends", "printers", "parameters"), lambda given, _: given),
+    **dict.fromkeys((FACTS, MODEL, FIRST), _stated),
+    "progress": _patterns,
+    "values": _values,
+    "more": lambda given, at: tuple((it["mark"], Pattern(it["pattern"], at)) for it in given),
+    "derive": _expressions,
+    "refuse": lambda given, at: tuple((Expression(it["when"], at), it["reason"]) for it in given),
+    "command": _command,
+}
+
+
+def reader_of(content: Any, benchmark: str, where: str) -> Reader:
+    """The reader of a declaration; raises UserError that begins with ``where`` and names a key."""
+    _check_keys(content, list(_KEYS), where, "marks", "progress", "values", "main")
+    begin = "|".join(map(re.escape, _texts(content["marks"])))
+    usual = {"program": benchmark, "summary": f"Runs of {benchmark}, from its log.", "sign": begin}
+    made = {
+        key: _KEYS[key](given, f"{where}: {key}") for key, given in {**usual, **content}.items()
+    }
+    stated = [it for key in (FACTS, MODEL, FIRST) for it in made.pop(key, ())]
+    reader = Reader(benchmark=benchmark, stated=tuple(stated), declared=content, **made)
+    patterns = [*reader.progress, *dict(reader.more).values(), *(it.pattern for it in stated)]
     groups = set().union(*(pattern.groups for pattern in patterns))
     for name in (*reader.values, *reader.settings):
         if name not in groups:
@@ -339,3 +319,4 @@ def _check_groups(reader: Reader, where: str) -> None:
     metrics = {*DERIVED, *(value.metric for value in reader.values.values())}
     if reader.main not in metrics:
         raise UserError(f"{where}: main: {choices(reader.main, sorted(metrics))}")
+    return reader

@@ -6,10 +6,9 @@ torchrun); those without labels, and those of a label that names a node, by comi
 each step.
 """
 
-import math
 import re
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -19,13 +18,11 @@ from scalesweep.compute.log_reader import (
     FACTS,
     LONGEST_LINE,
     MODEL,
-    Command,
     Fact,
     Reader,
     fact_of,
     has,
     number_of,
-    rounding_of,
 )
 from scalesweep.compute.log_values import PEAK
 from scalesweep.core.errors import UserError
@@ -45,12 +42,11 @@ class LogError(UserError):
 
 @dataclass(slots=True)
 class Row:
-    """A line of progress: its values and how they are rounded, by group; facts that it states."""
+    """A line of progress: what it prints, by group, and facts that it states."""
 
     step: int
     line: int
-    values: dict[str, float]
-    rounding: dict[str, float]
+    texts: dict[str, str]
     settings: dict[str, str]
     spoiled: bool = False
 
@@ -101,14 +97,10 @@ def facts_of(
     ``steps`` are those of the lines; their last and greatest distance are facts as well. An
     expression that fails, as for a fact that is not known, leaves its name unknown.
     """
-    numbers = reader.numbers
     apart = max((after - before for before, after in pairwise(steps)), default=1)
     known: dict[str, Any] = {"last_step": steps[-1], "interval": apart}
-    known |= {
-        name: value
-        for name, text in texts.items()
-        if (value := fact_of(text, name in numbers)) is not None
-    }
+    stated = {name: fact_of(text, name in reader.numbers) for name, text in texts.items()}
+    known |= {name: value for name, value in stated.items() if value is not None}
     for name, expression in reader.derive.items():
         value = _value(expression, known)
         known.pop(name, None)
@@ -136,8 +128,10 @@ def starts_of(lines: Iterable[Line], reader: Reader, srun: bool) -> Iterator[Sta
     for line in lines:
         if 0 < len(line.text) <= LONGEST_LINE:
             text, printer = unlabelled(line, srun)
-            yield from splitter.add(text, line.number, printer)
-    yield from splitter.end()
+            if ended := splitter.add(text, line.number, printer):
+                yield ended
+    if splitter.start.rows or splitter.start.broken:
+        yield splitter.next_start()
 
 
 class _Splitter:
@@ -151,49 +145,51 @@ class _Splitter:
         # How many of the next lines of a printer hold more than steps.
         self.spoiled: Counter[Printer] = Counter()
 
-    def add(self, text: str, line: int, printer: Printer) -> Iterator[Start]:
-        """Take a line; yields a start that ends before it."""
-        reader = self.reader
-        command = reader.command
-        typed = command.read(text) if command and command.program in text else None
+    def add(self, text: str, line: int, printer: Printer) -> Start | None:
+        """Take a line; the start that ends before it, if it is the first of another."""
+        reader, ended = self.reader, None
+        typed = reader.command.read(text) if reader.command else None
         begins = typed or (has(text, reader.begins) and not self._others_print(printer))
         if begins and self.start.rows.get(printer):
-            yield self._next()
-        if command and typed:
-            self._take_command(command, *typed, line)
-            return
-        if reader.prints(text):
+            ended = self.next_start()
+        if typed:
+            self._take_command(*typed, line)
+        elif reader.prints(text):
             if (row := self._row(text, line, printer)) is None:
                 self.start.broken.append(line)
-                return
+                return ended
             if self._begins_anew(row, printer):
-                yield self._next()
+                ended = self.next_start()
             self._keep(row, printer)
-            return
-        if self._add_more(text, line, printer):
-            return
-        if has(text, reader.spoils):
-            self.spoiled[printer] = reader.spoiled_lines
-        if reader.rivals and reader.rivals.search(text):
-            self.start.rivals.append(_Stated(text.strip()[:_SHOWN], line))
-        self._take_facts(text, line)
+        elif not self._add_more(text, line, printer):
+            if has(text, reader.spoils):
+                self.spoiled[printer] = reader.spoiled_lines
+            if reader.rivals and reader.rivals.search(text):
+                self.start.rivals.append(_Stated(text.strip()[:_SHOWN], line))
+            self._take_facts(text, line)
+        return ended
 
-    def end(self) -> Iterator[Start]:
-        """The last start."""
-        if self.start.rows or self.start.broken:
-            yield self._next()
+    def next_start(self) -> Start:
+        """The start that ends here; what was stated in it is that of the next, if there is one."""
+        ended, self.start = self.start, Start()
+        for name, text, line in self.pending:
+            ended.stated.setdefault(name, _Stated(text.strip(), line))
+            self.start.stated[name] = _Stated(text.strip(), line)
+        self.pending.clear()
+        self.spoiled.clear()
+        return ended
 
     def _others_print(self, printer: Printer) -> bool:
         """Whether other ranks of this start have not printed yet, and no label tells them apart."""
         count = self.start.stated.get(self.reader.printers)
         if count is None or printer != Printer():
             return False
-        ended = sum(self.reader.ends in row.values for row in self.start.rows.get(printer, ()))
+        ended = sum(self.reader.ends in row.texts for row in self.start.rows.get(printer, ()))
         return ended < int(count.text)
 
-    def _take_command(
-        self, command: Command, words: tuple[str, ...], flags: Mapping[str, str], line: int
-    ) -> None:
+    def _take_command(self, words: tuple[str, ...], flags: Mapping[str, str], line: int) -> None:
+        command = self.reader.command
+        assert command is not None
         self.start.command, self.start.flags = words, {}
         for name, text in flags.items():
             if fact := command.flags.get(name):
@@ -208,12 +204,12 @@ class _Splitter:
         for mark, pattern in self.reader.more:
             if mark in text and (rows := self.start.rows.get(printer)):
                 for match in pattern.finditer(text):
-                    row = _without(match.groupdict().keys(), rows)
-                    before = dict(row.values)
-                    _fill(row, match)
-                    for name in before.keys() & match.groupdict().keys():
-                        if self.reader.values[name].way == PEAK:
-                            row.values[name] = max(before[name], row.values[name])
+                    row = _without(set(match.groupdict()), rows)
+                    for name, said in _said(match).items():
+                        before = row.texts.get(name, said)
+                        peak = self.reader.values[name].way == PEAK
+                        larger = peak and number_of(before) > number_of(said)
+                        row.texts[name] = before if larger else said
                     self.start.last_line, belongs = line, True
         return belongs
 
@@ -221,18 +217,13 @@ class _Splitter:
         match = self.reader.match(text)
         if match is None:
             return None
-        step = match.groupdict().get("step")
-        if step is None:  # of lines that are not numbered
-            step = str(1 + len(self.start.rows.get(printer, ())))
+        texts = _said(match)
+        # Of lines that are not numbered, how many there are.
+        step = match.groupdict().get("step") or str(1 + len(self.start.rows.get(printer, ())))
         if not _STEP.fullmatch(step.strip()):
             return None
-        row = Row(int(step), line, {}, {}, {})
-        _fill(row, match)
-        for name in self.reader.settings:
-            if name in row.values:
-                row.settings[name] = match[name]
-                del row.values[name], row.rounding[name]
-        return row
+        settings = {name: texts.pop(name) for name in self.reader.settings if name in texts}
+        return Row(int(step), line, texts, settings)
 
     def _begins_anew(self, row: Row, printer: Printer) -> bool:
         """Whether a line is of another start: its step was there, or a later one was.
@@ -260,44 +251,28 @@ class _Splitter:
 
     def _take_facts(self, text: str, line: int) -> None:
         for stated in self.reader.stated:
-            if stated.mark in text:
-                for name, value in stated.facts(text):
-                    if self.start.rows:
-                        self.pending.append((name, value, line))
-                    else:
-                        self.start.state(name, value.strip(), line, stated.key)
-
-    def _next(self) -> Start:
-        """The start that ends here; what was stated in it is that of the next, if there is one."""
-        ended, self.start = self.start, Start()
-        for name, text, line in self.pending:
-            ended.stated.setdefault(name, _Stated(text.strip(), line))
-            self.start.stated[name] = _Stated(text.strip(), line)
-        self.pending.clear()
-        self.spoiled.clear()
-        return ended
+            for name, value in stated.facts(text) if stated.mark in text else ():
+                if self.start.rows:
+                    self.pending.append((name, value, line))
+                else:
+                    self.start.state(name, value.strip(), line, stated.key)
 
 
-def _without(names: Collection[str], rows: list[Row]) -> Row:
+def _without(names: set[str], rows: list[Row]) -> Row:
     """The first line of the last step without these values, else the last line."""
     chosen = rows[-1]
     for row in reversed(rows):
         if row.step != rows[-1].step:
             break
-        if not any(name in row.values for name in names):
+        if names.isdisjoint(row.texts):
             chosen = row
     return chosen
 
 
-def _fill(row: Row, match: re.Match[str]) -> None:
-    for name, text in match.groupdict().items():
-        if name == "step" or text is None:
-            continue
-        if math.isfinite(number := number_of(text)):
-            row.values[name] = number
-            row.rounding[name] = rounding_of(text)
-        else:
-            row.values[name] = math.nan
+def _said(match: re.Match[str]) -> dict[str, str]:
+    """What a match prints, by group, but for the step."""
+    groups = match.groupdict().items()
+    return {name: text for name, text in groups if name != "step" and text is not None}
 
 
 def by_printer(start: Start) -> list[list[Row]]:
@@ -310,44 +285,33 @@ def by_printer(start: Start) -> list[list[Row]]:
         raise LogError("a damaged line of progress", inside[0])
     if not start.rows:
         raise LogError("only a damaged line of progress", start.broken[0])
-    streams: list[list[Row]] = []
-    for printer in sorted(start.rows, key=lambda it: (it.rank or 0, it.local or 0)):
-        streams.extend(_by_occurrence(start.rows[printer]))
     if Printer() in start.rows and len(start.rows) > 1:
         line = start.rows[Printer()][0].line
         raise LogError("some lines have a rank's label, others have none", line)
+    printers = sorted(start.rows, key=lambda it: (it.rank or 0, it.local or 0))
+    streams = [stream for it in printers for stream in _by_occurrence(start.rows[it])]
     common = set.intersection(*({row.step for row in rows} for rows in streams))
-    if len(streams) > 1:
-        longest = max(streams, key=len)
-        # The last lines of some ranks may be lost where a log was cut, or a job ended.
-        lost = [row for row in longest if row.step not in common]
-        if lost and common and min(row.step for row in lost) < max(common):
-            raise LogError(
-                f"step {lost[0].step}: not every rank that prints has a line", lost[0].line
-            )
-        streams = [[row for row in rows if row.step in common] for rows in streams]
-    if not streams[0]:
+    # The last lines of some ranks may be lost where a log was cut, or a job ended.
+    lost = [row for row in max(streams, key=len) if row.step not in common]
+    if lost and common and lost[0].step < max(common):
+        raise LogError(f"step {lost[0].step}: not every rank that prints has a line", lost[0].line)
+    if not common:
         raise LogError("no step that all ranks have printed", start.last_line)
-    return streams
+    return [[row for row in rows if row.step in common] for rows in streams]
 
 
 def _by_occurrence(rows: list[Row]) -> list[list[Row]]:
     """The first line of every step, the second of every step, and so on."""
-    places: Counter[int] = Counter()
-    streams: list[list[Row]] = []
+    by_step: dict[int, list[Row]] = {}
     for row in rows:
-        place = places[row.step]
-        places[row.step] += 1
-        if place == len(streams):
-            streams.append([])
-        streams[place].append(row)
-    last = max(places)
-    wrong = [step for step, count in places.items() if count != len(streams) and step != last]
-    if wrong:
-        line = next(row.line for row in rows if row.step == wrong[0])
-        raise LogError(
-            f"{places[wrong[0]]} lines of step {wrong[0]} without a label of their rank's own, "
-            f"{len(streams)} of others: lines of several ranks or runs are mixed",
-            line,
-        )
-    return [sorted(stream, key=lambda row: row.step) for stream in streams]
+        by_step.setdefault(row.step, []).append(row)
+    most, last = max(map(len, by_step.values())), max(by_step)
+    for step, same in by_step.items():
+        if len(same) != most and step != last:
+            raise LogError(
+                f"{len(same)} lines of step {step} without a label of their rank's own, {most} of "
+                "others: lines of several ranks or runs are mixed",
+                same[0].line,
+            )
+    ordered = [by_step[step] for step in sorted(by_step)]
+    return [[same[place] for same in ordered if place < len(same)] for place in range(most)]

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from scalesweep.analysis.steady_state import steady_state
 from scalesweep.analysis.types import Floats
-from scalesweep.compute.log_reader import Reader
+from scalesweep.compute.log_reader import Reader, number_of, rounding_of
 from scalesweep.compute.log_starts import LogError, Row, Start, by_printer
 from scalesweep.compute.log_values import (
     DERIVED,
@@ -63,8 +63,6 @@ class Steps:
     reader: Reader
     streams: Sequence[Sequence[Row]]
     values: Mapping[str, Floats]
-    rounding: Mapping[str, Floats]  # half of the last digit of each value
-    spoiled: Flags
     without: Flags  # first lines, whose time or rate is none yet
     settings: Mapping[str, str]
     changed: Flags  # lines before the last change of a setting
@@ -75,10 +73,27 @@ class Steps:
         """The step of each line."""
         return [row.step for row in self.streams[0]]
 
+    @property
+    def spoiled(self) -> Flags:
+        """Lines whose time is not of steps alone."""
+        each = np.array([[row.spoiled for row in rows] for rows in self.streams], bool)
+        return np.asarray(each.any(axis=0))
+
+    @property
+    def end(self) -> int:
+        """The last line."""
+        return self.streams[0][-1].line
+
     def value(self, name: str) -> Value:
         """What a group is; times of a clock are those of steps."""
         value = self.reader.values[name]
         return value._replace(way=SECONDS) if value.way == ELAPSED else value
+
+    def rounding(self, name: str, kept: Flags) -> float:
+        """By how much a printed value of the lines that count may differ from the true one."""
+        rows = [row for row, counts in zip(self.streams[0], kept, strict=True) if counts]
+        most = max((rounding_of(row.texts.get(name, "")) for row in rows), default=0.0)
+        return most * self.reader.values[name].times
 
 
 def steps_of(reader: Reader, start: Start) -> Steps:
@@ -91,62 +106,48 @@ def steps_of(reader: Reader, start: Start) -> Steps:
             start.rivals[0].line,
         )
     streams = by_printer(start)
-    final = reader.ends
     for row in (rows[-1] for rows in streams):
-        if final and final not in row.values:
-            what = reader.values[final].metric.replace("_", " ")
+        if reader.ends and reader.ends not in row.texts:
+            what = reader.values[reader.ends].metric.replace("_", " ")
             raise LogError(f"cut: no {what} behind step {row.step}", row.line)
-    numbers = np.array([row.step for row in streams[0]])
-    names = [name for name in reader.values if any(name in row.values for row in streams[0])]
+    apart = np.diff([row.step for row in streams[0]])[:, None]
     values: dict[str, Floats] = {}
-    for name in names:
-        array = np.array(
-            [[row.values.get(name, math.nan) for row in rows] for rows in streams], np.float64
-        ).T
-        array *= reader.values[name].times
-        if reader.values[name].way == ELAPSED:
-            passed = np.diff(array, axis=0) / np.diff(numbers)[:, None]
+    without = np.zeros(len(streams[0]), bool)
+    for name, value in reader.values.items():
+        printed = np.array([[name in row.texts for row in rows] for rows in streams]).T
+        if not printed[:, 0].any():
+            continue
+        texts = [[row.texts.get(name, "") for row in rows] for rows in streams]
+        array = np.array([[number_of(text) for text in each] for each in texts], np.float64).T
+        array = np.where(np.isfinite(array), array, math.nan) * value.times
+        if value.way == ELAPSED:
+            passed = np.diff(array, axis=0) / apart
             array = np.vstack([np.full((1, len(streams)), math.nan), passed])
             again = np.flatnonzero((passed <= 0).any(axis=1))
             array[: 2 + again[-1] if len(again) else 0] = math.nan  # the clock began anew
-        values[name] = array
-    without = np.zeros(len(numbers), bool)
-    for name in names:
-        if reader.values[name].way in (SECONDS, RATE, ELAPSED):
-            begin = _first_value(reader.values[name].metric, name, values[name], streams)
+        if value.way in (SECONDS, RATE, ELAPSED):
+            begin, bad = _first_value((array > 0) | ~printed)
+            if bad:
+                row = streams[bad[1]][bad[0]]
+                raise LogError(f"{value.metric} of {row.texts[name].strip()}", row.line)
             without[:begin] = True
-    last = streams[0][-1].settings
+        values[name] = array
     settings = [row.settings for row in streams[0]]
-    ends = next((n for n in range(len(settings), 0, -1) if settings[n - 1] != last), 0)
-    return Steps(
-        reader,
-        streams,
-        values,
-        {
-            name: np.array([row.rounding.get(name, 0.0) for row in streams[0]])
-            * reader.values[name].times
-            for name in names
-        },
-        np.array([any(row.spoiled for row in rows) for rows in zip(*streams, strict=True)]),
-        without,
-        last,
-        np.arange(len(numbers)) < ends,
-        len(streams) > len(start.rows),
-    )
+    other = [number for number, it in enumerate(settings) if it != settings[-1]]
+    changed = np.arange(len(settings)) <= (other[-1] if other else -1)
+    unlabelled = len(streams) > len(start.rows)
+    return Steps(reader, streams, values, without, settings[-1], changed, unlabelled)
 
 
-def _first_value(metric: str, name: str, values: Floats, streams: Sequence[Sequence[Row]]) -> int:
+def _first_value(good: NDArray[np.bool_]) -> tuple[int, tuple[int, int] | None]:
     """The first line from which on every printed time or rate is one; before, 0 or no number may
-    stand for none yet. Raises LogError."""
-    printed = np.array([[name in row.values for row in rows] for rows in streams]).T
-    good = ((values > 0) & (values < math.inf)) | ~printed
+    stand for none yet. And where, line and printer, one is none all the same."""
     lines = good.all(axis=1)
     begin = int(lines.argmax()) if lines.any() else 0
-    if not lines[begin:].all():
-        at = begin + int(lines[begin:].argmin())
-        row = streams[int(good[at].argmin())][at]
-        raise LogError(f"{metric} of {row.values[name]:g}", row.line)
-    return begin
+    if lines[begin:].all():
+        return begin, None
+    at = begin + int(lines[begin:].argmin())
+    return begin, (at, int(good[at].argmin()))
 
 
 def _times(steps: Steps) -> Floats:
@@ -158,7 +159,7 @@ def _times(steps: Steps) -> Floats:
             if steps.value(name).way == way and np.isfinite(values[~steps.without]).all():
                 with np.errstate(divide="ignore"):  # of lines that do not count
                     return values if way == SECONDS else 1.0 / values
-    raise LogError("lines of progress without a time or a rate", steps.streams[0][-1].line)
+    raise LogError("lines of progress without a time or a rate", steps.end)
 
 
 def steady_from(times: Floats) -> tuple[int | None, bool]:
@@ -200,27 +201,26 @@ def kept_lines(steps: Steps) -> tuple[Flags, dict[str, Any]]:
 
     Raises LogError with too few lines to tell, or where they are of runs of unlike speed.
     """
-    end, numbers = steps.streams[0][-1].line, steps.numbers
-    usable = np.flatnonzero(~(steps.spoiled | steps.changed | steps.without))
+    numbers, spoiled = steps.numbers, steps.spoiled
+    usable = np.flatnonzero(~(spoiled | steps.changed | steps.without))
     if not steps.reader.steady:
         return ~steps.without, {"lines": 0}
     if len(usable) < FEWEST_LINES:
         raise LogError(
             f"{len(usable)} lines of progress: too few to tell where the warm-up ends "
             f"({FEWEST_LINES} are needed)",
-            end,
+            steps.end,
         )
     times = np.median(each := _times(steps), axis=1)
     first, drifting = steady_from(times[usable])
     if first is None:
-        raise LogError(f"the times of {len(usable)} lines of progress never become steady", end)
+        never = f"the times of {len(usable)} lines of progress never become steady"
+        raise LogError(never, steps.end)
     kept = np.zeros(len(numbers), bool)
     kept[usable[first:]] = True
     said: dict[str, Any] = {"lines": int(usable[first])}
-    if spoiled := int(steps.spoiled.sum()):
-        said["with_evaluation"] = spoiled
-    if changed := int(steps.changed.sum()):
-        said["before_a_change"] = changed
+    counts = {"with_evaluation": spoiled.sum(), "before_a_change": steps.changed.sum()}
+    said |= {name: int(count) for name, count in counts.items() if count}
     if slowed_down(times[usable], first):
         said["slower_after"] = numbers[usable[first]]
     elif (slow := slow_end(times[usable], first)) is not None:
@@ -228,7 +228,7 @@ def kept_lines(steps: Steps) -> tuple[Flags, dict[str, Any]]:
     if drifting:
         said["drifting"] = True
     if steps.unlabelled:
-        _check_alike(each[kept], end)
+        _check_alike(each[kept], steps.end)
     return kept, said
 
 
@@ -292,6 +292,10 @@ def _mean(it: Value, values: Floats) -> float | None:
     return value if math.isfinite(value) else None
 
 
+def _metric(it: Value, value: float) -> dict[str, Any]:
+    return {"value": value, "unit": it.unit, "better": it.better, "scope": it.scope}
+
+
 def metrics_of(steps: Steps, kept: Flags, known: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     """Metrics of the lines that count, and those that follow from them and from ``known``: ranks,
     batch, tokens.
@@ -302,25 +306,19 @@ def metrics_of(steps: Steps, kept: Flags, known: Mapping[str, Any]) -> dict[str,
     for name, values in steps.values.items():
         it = steps.value(name)
         if it.way == LAST and it.scope == "total":  # every printer prints the same
-            _check_same(it.metric, values[-1], steps.streams[0][-1].line)
+            _check_same(it.metric, values[-1], steps.end)
         value = _mean(it, values if it.way in (LAST, PEAK) else values[kept])
         if value is not None:
-            half = float(steps.rounding[name][kept].max())
-            metrics[it.metric] = {
-                "value": value, "unit": it.unit, "better": it.better, "scope": it.scope,
-                **({"rounding": half} if half > ROUNDED_FROM * abs(value) else {}),
-            }  # fmt: skip
+            metrics[it.metric] = _metric(it, value)
+            half = steps.rounding(name, kept)
+            if half > ROUNDED_FROM * abs(value):
+                metrics[it.metric]["rounding"] = half
     for name, it in steps.reader.values.items():  # of facts
         if name in known and name not in steps.values:
-            metrics[it.metric] = {
-                "value": known[name], "unit": it.unit, "better": it.better, "scope": it.scope,
-            }  # fmt: skip
+            metrics[it.metric] = _metric(it, known[name])
     _check_total(metrics, known["ranks"], steps.streams[0][0].line)
     for name, value in _derived({key: it["value"] for key, it in metrics.items()}, known).items():
-        it = DERIVED[name]
-        metrics.setdefault(
-            name, {"value": value, "unit": it.unit, "better": it.better, "scope": it.scope}
-        )
+        metrics.setdefault(name, _metric(DERIVED[name], value))
     return metrics
 
 

@@ -123,7 +123,7 @@ def _run(start: Start, reader: Reader, file: Path, ranks: int | None) -> Importe
     check_flops(metrics, known, start.first_line)
     evidence = [
         reader.program, sorted(texts.items()), sorted(start.flags.items()),
-        [[[row.step, sorted(row.values.items())] for row in rows] for rows in steps.streams],
+        [[[row.step, sorted(row.texts.items())] for row in rows] for rows in steps.streams],
     ]  # fmt: skip
     began: datetime | None = None
     with contextlib.suppress(ValueError):
