@@ -7,10 +7,8 @@ the launcher.
 
 import re
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
-VARIABLE, LAUNCHER, AUTOTUNE = "variable", "launcher", "autotune"
 # Name in the record -> variable, horovodrun's option, and what one of the option is.
 _SETTINGS = {
     "bucket_bytes": ("HOROVOD_FUSION_THRESHOLD", "--fusion-threshold-mb", 1 << 20),
@@ -18,7 +16,7 @@ _SETTINGS = {
     "cache_capacity": ("HOROVOD_CACHE_CAPACITY", "--cache-capacity", 1),
 }
 _TUNED, _TUNE = ("bucket_bytes", "cycle_s"), "HOROVOD_AUTOTUNE"
-_SET = re.compile(r"(?:^|[=,])(HOROVOD_[A-Z_]+)=([^,]*)")
+_SET = re.compile(r"(?:^|[=, ])(HOROVOD_[A-Z_]+)=([^, ]*)")
 
 
 def visible_settings(
@@ -29,47 +27,27 @@ def visible_settings(
     ``command`` with its launcher, the ``environment`` that this was started in. A value of which
     nothing is known is None, and so is where it is from.
     """
-    options = _options(command)
-    variables = {name: value for name, value in environment.items() if name.startswith("HOROVOD_")}
-    for word in command:
-        variables |= dict(_SET.findall(word))
+    words = " ".join(command)
+    variables = {**environment, **dict(_SET.findall(words))}
     telling = {_TUNE, *(variable for variable, _, _ in _SETTINGS.values())}
-    if options is None and not variables.keys() & telling:
+    by_horovodrun = re.search(r"(?:^|[/ ])horovodrun(?:\.py)?(?: |$)", words)
+    if not by_horovodrun and variables.keys().isdisjoint(telling):
         return None
-    own = options or {}
     tuned = variables.get(_TUNE, "0").strip().lower() not in ("", "0", "false")
-    tuned = "--autotune" in own or (tuned and "--no-autotune" not in own)
+    tuned = " --autotune" in words or (tuned and " --no-autotune" not in words)
     settings: dict[str, Any] = dict.fromkeys(_SETTINGS)
     origins: dict[str, str | None] = dict.fromkeys(_SETTINGS)
     for name, (variable, option, unit) in _SETTINGS.items():
+        given = re.search(rf" {option}[= ](\S+)", words) if by_horovodrun else None
         if tuned and name in _TUNED:
-            origins[name] = AUTOTUNE
-        elif option in own:
-            settings[name], origins[name] = _number(own[option], unit), LAUNCHER
+            origins[name] = "autotune"
+        elif given:
+            settings[name], origins[name] = _number(given[1], unit), "launcher"
         elif variable in variables:
-            settings[name], origins[name] = _number(variables[variable]), VARIABLE
+            settings[name], origins[name] = _number(variables[variable]), "variable"
     if settings["cycle_s"] is not None:
         settings["cycle_s"] /= 1e3
     return {"by": "horovod", "backend": None, **settings, "from": origins}
-
-
-def _options(command: Sequence[str]) -> dict[str, str] | None:
-    """The options of horovodrun in a command, before the program; None without horovodrun."""
-    runners = ("horovodrun", "horovodrun.py")
-    place = next((n for n, word in enumerate(command) if Path(word).name in runners), None)
-    if place is None:
-        return None
-    options: dict[str, str] = {}
-    open_option = ""
-    for word in command[place + 1 :]:
-        if word.startswith("-"):
-            name, equals, options[name] = word.partition("=")
-            open_option = "" if equals else name
-        elif open_option:
-            options[open_option], open_option = word, ""
-        else:
-            break  # the program
-    return options
 
 
 def _number(text: str, unit: int = 1) -> float | int | None:

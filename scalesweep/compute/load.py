@@ -7,7 +7,6 @@ use, on the node where it is.
 import os
 import resource
 import time
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +25,6 @@ class Load:
     def __init__(self) -> None:
         """Read the counts for the first time."""
         self._cores = sorted(os.sched_getaffinity(0))
-        self._group = job_group()
         self._looks = [self._look()]
 
     def ended(self) -> None:
@@ -36,19 +34,9 @@ class Load:
     def _look(self) -> tuple[float, float, float] | str:
         """Seconds of the clock, of busy cores, and of them our own; or why they are not known."""
         try:
-            return time.monotonic(), busy_seconds(self._cores), self._own()
+            return time.monotonic(), busy_seconds(self._cores), own_seconds()
         except (OSError, ValueError, LookupError) as error:
             return f"the kernel's counts cannot be read: {error}"
-
-    def _own(self) -> float:
-        """CPU seconds of this launcher and all that it started and waited for; in a Slurm job,
-        whose ranks are no children of it, of the job's control group on this node."""
-        if "SLURM_JOB_ID" not in os.environ:
-            whose = (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
-            return sum(sum(resource.getrusage(who)[:2]) for who in whose)
-        if self._group is None:
-            raise LookupError("the job has no control group of its own")
-        return group_seconds(self._group)
 
     def result(self) -> dict[str, Any]:
         """``{"load": ...}`` for the record: what share of ``cores`` others took on ``host``.
@@ -68,41 +56,25 @@ class Load:
         return {"load": {"others": others, **facts}}
 
 
-def busy_seconds(cores: Iterable[int], stat: Path = STAT) -> float:
+def busy_seconds(cores: list[int]) -> float:
     """Seconds in which some cores did anything. Raises OSError, ValueError or LookupError."""
-    wanted = {f"cpu{core}" for core in cores}
-    ticks = 0
-    for line in stat.read_text().splitlines():
-        name, *fields = line.split()
-        if name in wanted:
-            wanted.discard(name)
-            ticks += sum(int(fields[place]) for place in _BUSY)
-    if wanted:
-        raise LookupError(f"{stat} has no line {min(wanted)}")
+    lines = {
+        name: fields for name, *fields in map(str.split, STAT.read_text().splitlines()) if name
+    }
+    ticks = sum(int(lines[f"cpu{core}"][place]) for core in cores for place in _BUSY)
     return ticks / os.sysconf("SC_CLK_TCK")
 
 
-def job_group(own: Path = OWN_CGROUP, groups: Path = CGROUPS) -> Path | None:
-    """The control group (version 2) of the Slurm job that this process is in; None without one."""
-    try:
-        lines = own.read_text().splitlines()
-    except OSError:
-        return None
-    for line in lines:
-        number, _, path = line.split(":", 2)
-        if number != "0":
-            continue
-        parts = Path(path.lstrip("/")).parts
-        for place, part in enumerate(parts):
-            if part.startswith("job_"):
-                return groups.joinpath(*parts[: place + 1])
-    return None
-
-
-def group_seconds(group: Path) -> float:
-    """CPU seconds of all processes that were in a control group. Raises OSError or LookupError."""
-    for line in (group / "cpu.stat").read_text().splitlines():
-        name, _, value = line.partition(" ")
-        if name == "usage_usec":
-            return int(value) / 1e6
-    raise LookupError(f"{group}/cpu.stat has no usage_usec")
+def own_seconds() -> float:
+    """CPU seconds of this launcher and all that it started and waited for; in a Slurm job, whose
+    ranks are no children of it, of the job's control group (version 2) on this node."""
+    if "SLURM_JOB_ID" not in os.environ:
+        whose = (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
+        return sum(sum(resource.getrusage(who)[:2]) for who in whose)
+    own = next((x for x in OWN_CGROUP.read_text().splitlines() if x.startswith("0::")), "")
+    head, job, tail = own[3:].partition("/job_")
+    if not job:
+        raise LookupError("the job has no control group of its own")
+    group = CGROUPS / f"{head}{job}{tail.partition('/')[0]}".lstrip("/")
+    counts = dict(line.split() for line in (group / "cpu.stat").read_text().splitlines())
+    return int(counts["usage_usec"]) / 1e6

@@ -16,7 +16,7 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple, NoReturn, TypedDict
+from typing import Any, BinaryIO, NamedTuple, NoReturn, TypedDict
 
 from scalesweep.compute.job_spec import STREAMS, Order
 from scalesweep.core import profilers
@@ -24,6 +24,8 @@ from scalesweep.core.host import git_state, oom_kills
 from scalesweep.core.orphans import MARK, end_marked, end_with_parent, guard, mark
 
 GRACE_S = 5.0
+STARTED = "SCALESWEEP_STARTED"  # variable: when the program was started, in Unix seconds
+NOT_STARTED = 127
 _LONGEST_S = 86_400.0  # of a wait at once: select takes no limit of a million years
 # Snakemake sets these to the rule's threads in every shell job; a benchmark that did not ask for
 # them must not be measured under them.
@@ -103,7 +105,7 @@ def run_program(spec: Order, work: Path, root: Path | None) -> Outcome:
     ``root`` is the repository whose git state is recorded (None: there is none), with that of the
     user's study; git reads them while the program runs.
     """
-    run_file = work / "run.json"
+    run_file, out = work / "run.json", str(work.resolve())
     content: RunFile = {
         "run_id": spec["run_id"],
         "benchmark": spec["benchmark"],
@@ -114,53 +116,20 @@ def run_program(spec: Order, work: Path, root: Path | None) -> Outcome:
         "data": spec["data"],
         "node_local": spec["node_local"],
         "time_limit_s": spec["time_limit_s"],
-        "out": str(work.resolve()),
+        "out": out,
     }
     run_file.write_text(json.dumps(content, indent=1) + "\n")
     argv = [word.replace("{run_file}", str(run_file.resolve())) for word in spec["argv"]]
-    argv = [word.replace("{out}", content["out"]) for word in argv]
-    if spec["prologue"]:
-        script = "\n".join([*spec["prologue"], f"exec {shlex.join(argv)}"])
-        argv = ["bash", "-e", "-c", script]
-    profiler = profilers.environment(spec["profile"], work)
-    env = {**environment(spec), **profiler, MARK: mark(work)}
+    env = {**profilers.environment(spec["profile"], work), STARTED: repr(time.time())}
+    stamps = spec["extract"].get("stamps") if "extract" in spec else None
+    if stamps and stamps["source"] not in STREAMS:
+        env["SCALESWEEP_SPANS"] = out
     oom_before = oom_kills()
-    with (
-        (work / "stdout.log").open("wb") as out,
-        (work / "stderr.log").open("wb") as err,
-        guard(work),
-    ):
-        started, clock = time.time(), time.monotonic()
-        env["SCALESWEEP_STARTED"] = repr(started)
-        stamps = spec["extract"].get("stamps") if "extract" in spec else None
-        if stamps and stamps["source"] not in STREAMS:
-            env["SCALESWEEP_SPANS"] = content["out"]
-        try:
-            process = subprocess.Popen(
-                argv, stdin=subprocess.DEVNULL, stdout=out, stderr=err, env=env,
-                start_new_session=True, preexec_fn=end_with_parent,  # noqa: PLW1509 (no threads yet)
-            )  # fmt: skip
-        except OSError as error:
-            err.write(f"cannot start {argv[0]}: {error.strerror}\n".encode())
-            return Outcome(127, None, None, False, started, time.monotonic() - clock, {"git": None})
-        with _stop_on_signal(process) as continued:
-            # Meanwhile, not before the wait: on a slow file system git outlasts short programs.
-            code_state = _CodeState(spec, root)
-            in_time = _wait(process, spec["time_limit_s"])
-            ended_by_us = None if in_time else "time limit"
-            wall_s = time.monotonic() - clock
-            _end_group(process)
-            if process.returncode:
-                end_marked(work)  # ranks with sessions of their own
-            code_state.join()
-    code = process.returncode
+    with (work / "stdout.log").open("wb") as stdout, (work / "stderr.log").open("wb") as stderr:
+        argv = [word.replace("{out}", out) for word in argv]
+        ended = _run(spec, argv, work, env, stdout, stderr, spec["time_limit_s"], root)
     oom_after = oom_kills()
-    oom = oom_before is not None and oom_after is not None and oom_after > oom_before
-    exit_code, number = (code, None) if code >= 0 else (None, -code)
-    suspended = bool(continued)
-    return Outcome(
-        exit_code, number, ended_by_us, oom, started, wall_s, code_state.state, suspended
-    )
+    return ended._replace(oom=None not in (oom_before, oom_after) and oom_after != oom_before)
 
 
 def run_apart(spec: Order, argv: list[str], work: Path, log: str, limit_s: float) -> str:
@@ -168,26 +137,52 @@ def run_apart(spec: Order, argv: list[str], work: Path, log: str, limit_s: float
 
     What it prints goes to the file ``log`` in ``work``.
     """
+    with (work / log).open("wb") as out:
+        ended = _run(spec, argv, work, {}, out, out, limit_s)
+    if ended.exit_code == NOT_STARTED:
+        return (work / log).read_text(errors="replace").strip()
+    if ended.ended_by_us:
+        return f"took longer than {limit_s:g} s"
+    if ended.signal is not None:
+        return f"signal {ended.signal}"
+    return f"exit code {ended.exit_code}" if ended.exit_code else ""
+
+
+def _run(
+    spec: Order, argv: list[str], work: Path, more: dict[str, str], out: BinaryIO, err: BinaryIO,
+    limit_s: float, root: Path | None = None,
+) -> Outcome:  # fmt: skip
+    """Start a program, with ``more`` in its environment, and wait until it has ended."""
     if spec["prologue"]:
         script = "\n".join([*spec["prologue"], f"exec {shlex.join(argv)}"])
         argv = ["bash", "-e", "-c", script]
-    env = {**environment(spec), MARK: mark(work)}
-    with (work / log).open("wb") as out, guard(work):
+    env = {**environment(spec), **more, MARK: mark(work)}
+    with guard(work):
+        started, clock = time.time(), time.monotonic()
         try:
             process = subprocess.Popen(
-                argv, stdin=subprocess.DEVNULL, stdout=out, stderr=out, env=env,
-                start_new_session=True, preexec_fn=end_with_parent,  # noqa: PLW1509 (as above)
+                argv, stdin=subprocess.DEVNULL, stdout=out, stderr=err, env=env,
+                start_new_session=True, preexec_fn=end_with_parent,  # noqa: PLW1509 (no threads yet)
             )  # fmt: skip
         except OSError as error:
-            return f"cannot start {argv[0]}: {error.strerror}"
-        with _stop_on_signal(process):
-            late = not _wait(process, limit_s)
+            err.write(f"cannot start {argv[0]}: {error.strerror}\n".encode())
+            wall_s = time.monotonic() - clock
+            return Outcome(NOT_STARTED, None, None, False, started, wall_s, {"git": None})
+        with _stop_on_signal(process) as continued:
+            # Meanwhile, not before the wait: on a slow file system git outlasts short programs.
+            code_state = _CodeState(spec, root)
+            in_time = _wait(process, limit_s)
+            wall_s = time.monotonic() - clock
             _end_group(process)
             if process.returncode:
-                end_marked(work)
-    if late:
-        return f"took longer than {limit_s:g} s"
-    return f"exit code {process.returncode}" if process.returncode else ""
+                end_marked(work)  # ranks with sessions of their own
+            code_state.join()
+    code = process.returncode
+    exit_code, number = (code, None) if code >= 0 else (None, -code)
+    by_us = None if in_time else "time limit"
+    return Outcome(
+        exit_code, number, by_us, False, started, wall_s, code_state.state, bool(continued)
+    )
 
 
 class _CodeState(threading.Thread):

@@ -8,7 +8,7 @@ import math
 from pathlib import Path
 from typing import Any
 
-from scalesweep.compute.native_format import NATIVE, Environment, NativeParts, Work
+from scalesweep.compute.native_format import NATIVE, NativeParts, Work
 from scalesweep.core.files import NotAFileError, read_regular
 from scalesweep.core.host import host_facts
 from scalesweep.core.npy import NOT_ARRAYS
@@ -24,7 +24,7 @@ class BadResultError(Exception):
 
 
 def read_native(work: Path) -> NativeParts:
-    """The parts of the record that the program wrote, checked; raises Refused."""
+    """The parts of the record that the program wrote, checked; raises BadResultError."""
     try:
         native = _load(work)
     except FileNotFoundError:
@@ -42,26 +42,16 @@ def read_native(work: Path) -> NativeParts:
         if not isinstance(metric, dict) or not metric.keys() >= _METRIC_KEYS:
             raise BadResultError(f"metric {name} lacks one of {', '.join(sorted(_METRIC_KEYS))}")
         value = metric["value"]
-        if isinstance(value, bool) or not isinstance(value, int | float):
+        if type(value) not in (int, float):
             raise BadResultError(f"metric {name} is not a number")
         if not math.isfinite(value):
             raise BadResultError(f"metric {name} is {value}")
     if (work / SAMPLES).exists():
         check_finite(work / SAMPLES)
-    environment: Environment = native["environment"]
-    environment["node"] = host_facts()
-    result: NativeParts = {
-        "phases": native["phases"],
-        "metrics": native["metrics"],
-        "work": native["work"],
-        "resources": native["resources"],
-        "environment": environment,
-        "notes": native["notes"],
-    }
-    # Written by programs that know when their phases were.
-    if "phase_spans" in native:
-        result["phase_spans"] = native["phase_spans"]
-    return result
+    native["environment"]["node"] = host_facts()
+    keys = (*_NATIVE_KEYS, "phase_spans")  # of programs that know when their phases were
+    parts: NativeParts = {key: native[key] for key in keys if key in native}  # type: ignore[assignment]
+    return parts
 
 
 def read_spans(work: Path) -> tuple[list[tuple[str, float, float]], Work]:

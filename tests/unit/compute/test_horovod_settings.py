@@ -9,7 +9,7 @@ from scalesweep.compute.external_program import keep_attempt, read_result
 from scalesweep.compute.horovod_settings import visible_settings
 
 MB = 1 << 20
-TRAIN = ["python", "train.py", "--cycle-time-ms", "99"]
+TRAIN = ["python", "train.py"]
 
 
 def settings(*words: str, **environment: str) -> dict[str, Any]:
