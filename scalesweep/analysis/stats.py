@@ -173,6 +173,15 @@ def t_chance(shift: float, error: float, degrees: float) -> float:
     return float(2 * stdtr(degrees, -abs(shift) / error))
 
 
+def share_p(share: float, low: float | None, high: float | None, repeats: Any, of: float) -> float:
+    """Two-sided p value of a share with this 95 % interval, over so many repeats, being ``of``; NaN
+    without an interval, or if it is not positive."""
+    if low is None or high is None or not min(share, low) > 0 or not high < math.inf:
+        return math.nan
+    degrees = max(repeats - 1, 1) if isinstance(repeats, int) else 1
+    return t_chance(math.log(share / of), math.log(high / low) / 2 / t_quantile(degrees), degrees)
+
+
 def mean_interval(values: ArrayLike, level: float = CONFIDENCE) -> Interval:
     """95 % confidence interval of the mean of ``values[repeat]``.
 

@@ -11,12 +11,12 @@ from functools import cache
 
 from scalesweep.aspects.order import ORDER
 from scalesweep.aspects.registry import parts
-from scalesweep.aspects.scaling.efficiencies import resting_on_totals
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.findings import drift, general
-from scalesweep.findings.base import CLEAR, DISTURBED, OPEN, Finding, Rule
+from scalesweep.findings.base import CLEAR, DISAGREE, DISTURBED, OPEN, Finding, Rule
 from scalesweep.findings.family import judged
 from scalesweep.findings.table import numbers_stated, runs_of
+from scalesweep.findings.totals import unsure_total
 
 # Those that lie in no folder of an aspect.
 _OTHERS: Sequence[Rule] = (*general.RULES, *drift.RULES)
@@ -29,21 +29,24 @@ def find(results: ExperimentResults) -> list[Finding]:
     stated = [finding for rule in every.values() if rule.find for finding in rule.find(results)]
     stated.sort(key=lambda finding: places[finding.rule])
     findings = judged(stated, {name: rule.part for name, rule in every.items()})
-    findings = resting_on_totals(
-        results, findings, {n for n, rule in every.items() if rule.on_main}
-    )
+    unsure = unsure_total(results, results.main.metric) if results.main else ""
     disturbed = {str(row["run_id"]) for row in general.disturbed_runs(results)}
-    findings = [_flagged(results, finding, disturbed) for finding in findings]
+    findings = [_flagged(results, finding, disturbed, unsure) for finding in findings]
     findings = [every[finding.rule].say(finding) for finding in findings]
     return [replace(finding, numbers=numbers_stated(results, finding)) for finding in findings]
 
 
-def _flagged(results: ExperimentResults, finding: Finding, disturbed: Set[str]) -> Finding:
-    """With what is to be known of its runs: their source unless measured, and other load."""
+def _flagged(
+    results: ExperimentResults, finding: Finding, disturbed: Set[str], unsure: str
+) -> Finding:
+    """With what is to be known of its runs: their source unless measured, other load, and that
+    ranks print different totals, which leaves a loss open."""
     source = (finding.evidence.get("key") or {}).get("source")
     flags = [str(source)] if source not in (None, "measured") else []
     if finding.state in (CLEAR, OPEN) and disturbed & {*runs_of(results, finding.evidence)}:
         flags.append(DISTURBED)
+    if unsure and finding.state == CLEAR and finding.rule == "largest loss":
+        finding = replace(finding, state=OPEN, reason=unsure, flags=(*finding.flags, DISAGREE))
     return replace(finding, flags=(*flags, *finding.flags))
 
 

@@ -32,21 +32,18 @@ FIGURES = (
 ORDER = (
     *("ceiling", "network", "network latency", "slow links", "no slow link", "links not judged"),
     *("best layout", "only layout", "carried layout", "layouts", "failed layouts"),
-    *("threads", "best", "ratio", "settings", "sites", "effects", "medians"),
-    *("verdict", "efficiency", "stated efficiency", "forecasts", "prediction", "not predicted"),
-    *("cache", "largest loss", "pipeline idle", "first epoch", "causes", "hidden causes"),
+    *("best", "ratio", "settings", "effects"),
+    *("verdict", "efficiency", "forecasts", "prediction", "not predicted"),
+    *("largest loss", "pipeline idle", "first epoch", "causes", "hidden causes"),
     *("drift in runs", "warm-up", "against layers", "faster than the ceilings", "against network"),
     "against files",
     *("impossible_utilisation", "printed_utilisation", "utilisation", "roofline", "layers apart"),
     "headroom",
     "input bound",
-    *("score", "target", "only at target", "final accuracy", "energy"),
-    *("input share", "input cost", "data loading", "memory", "out of memory"),
-    "failed otherwise",
+    *("score", "training", "input share", "memory", "out of memory", "failed otherwise"),
     *("waiting", "stragglers", "timeline", "Horovod's warnings", "last to negotiate", "late ranks"),
-    *("drift", "canary"),
-    *("canary during runs", "canary unchanged", "oversubscribed"),
-    *("main metric", "repeats", "other load", "outliers", "warnings", "coverage"),
+    *("drift", "canary", "oversubscribed"),
+    *("main metric", "repeats", "other load", "warnings", "coverage"),
 )
 
 # Sections, by title; those that are not named here come last.

@@ -21,7 +21,15 @@ SILENT = "silent"
 STATES = (CLEAR, OPEN, ATTENTION, NOTE)
 # Flags: what a reader is to know of the runs behind a sentence. A source that is not "measured" is
 # a flag by its own name.
-DISTURBED, DISAGREE, HOLES = "disturbed runs", "ranks disagree", "holes"
+DISTURBED, DISAGREE = "disturbed runs", "ranks disagree"
+# Templates of several aspects: on the best of several values, and what would make it clear.
+MORE = "More comparisons of {subject} in the table that are {of_state}: {more}."
+BEST_SAYS = {
+    CLEAR: "Best{at} is {setting}: {metric} relative to {other}: {ratio:x}.",
+    OPEN: "{side} {metric} measured{at}, with {setting}: {mean}.",
+    NOTE: MORE,
+}
+REPEAT = {OPEN: "add repeats: `repeats` in the campaign; those that are done stay"}
 
 
 @dataclass(frozen=True)
@@ -132,8 +140,6 @@ class Rule:
     next: Mapping[str, str] = field(default_factory=dict)
     part: str = OTHERS
     figures: Sequence[str] = ()
-    # Whether it is on the experiment's main metric.
-    on_main: bool = False
 
     def say(self, finding: Finding) -> Finding:
         """The finding with its sentence and what to do next."""
@@ -210,9 +216,10 @@ def figure_of(
     """Which of an experiment's figures shows what a finding speaks of; None if none does.
 
     ``figures``: by name what each ``shows`` (``figures.style.Drawing``); ``begin``: how those of
-    its rule begin (``Rule.figures``). The one that its evidence names, else the first of its
-    rule's: of the phase that its numbers are of, where there are several.
+    its rule begin (``Rule.figures``), unless its evidence says ``figures``. The one that its
+    evidence names, else the first of these: of the phase that its numbers are of, if several are.
     """
+    begin = finding.evidence.get("figures", begin)
     there = [name for name, shows in figures.items() if _shown(finding, shows)]
     wanted = finding.evidence.get("figure")
     if wanted in there:

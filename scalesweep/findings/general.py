@@ -32,6 +32,7 @@ from scalesweep.tables.machine_load import DISTURBED, LEFT_OUT, OTHERS
 # A share of the epoch spent waiting below this is not worth a sentence.
 NOTABLE_WAIT = 0.1
 _NAMED = 20
+_FAR = "far from the others of its point, and kept in the means"
 
 
 def waiting(results: ExperimentResults) -> list[Finding]:
@@ -94,16 +95,12 @@ def other_main_metric(results: ExperimentResults) -> list[Finding]:
     ]  # fmt: skip
 
 
-def outlier_runs(results: ExperimentResults) -> list[Finding]:
-    """Outliers among the repeats of a point, named; they stay in the means."""
-    return _of_runs(results, "outliers", [row for row in _runs(results) if row.get("outlier")])
-
-
 def warnings(results: ExperimentResults) -> list[Finding]:
-    """Runs of which something is to be looked at, with what it is: steps that drift after the
-    warm-up, a metric of another meaning, ranks that disagree on a total."""
-    rows = [row for row in _runs(results) if row.get("warnings")]
-    texts = Counter(str(row["warnings"]) for row in rows).most_common()
+    """Runs to look at, with why: steps that drift after the warm-up, a metric of another meaning,
+    ranks that disagree on a total, and outliers among the repeats of a point, which stay in the
+    means."""
+    rows = [row for row in _runs(results) if row.get("warnings") or row.get("outlier")]
+    texts = Counter(str(row.get("warnings") or _FAR) for row in rows).most_common()
     reason = "; ".join(text for text, _ in texts[:3])
     return _of_runs(results, "warnings", rows, reason=reason)
 
@@ -248,13 +245,8 @@ RULES = (
         next={ATTENTION: _REPEAT},
     ),
     Rule(
-        "outliers", outlier_runs,
-        says={ATTENTION: "Runs far from the others of their point, kept in the means: {runs}."},
+        "warnings", warnings, says={ATTENTION: "Runs to look at: {runs} of {of}."},
         next={ATTENTION: "read the logs of {subject}"},
-    ),
-    Rule(
-        "warnings", warnings, says={ATTENTION: "Runs with a warning: {runs} of {of}."},
-        next={ATTENTION: "read the warnings in the table of runs"},
     ),
     Rule(
         "oversubscribed", oversubscribed,

@@ -21,7 +21,7 @@ MOST_FAILURES = 4
 # What a verdict rests on; and rules whose sentences stand elsewhere on the screen, or nowhere.
 VERDICT, LOSS, LOAD = "verdict", "largest loss", "other load"
 _ELSEWHERE = frozenset({LOAD, "coverage"})
-_BEST = ("best layout", "best", "best value", "threads")
+_BEST = ("best layout", "best")
 _FIRST = (VERDICT, *_BEST, LOSS, "causes")
 # What is sure comes first.
 _ORDER: Mapping[str, int] = {CLEAR: 0, ATTENTION: 1, OPEN: 2, NOTE: 3}

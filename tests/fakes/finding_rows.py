@@ -9,14 +9,13 @@ import pandas as pd
 
 from scalesweep.analysis.factors import fold_axes
 from scalesweep.analysis.multiple import LEVELS, VERDICTS, holm_cut
-from scalesweep.analysis.stats import LogError
+from scalesweep.analysis.stats import LogError, t_quantile
 from scalesweep.aspects.find import rules
 from scalesweep.core.files import digest_of
 from scalesweep.core.formatting import PHASES
 from scalesweep.core.plan_format import target_efficiency
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.findings.base import SILENT, Finding, figure_of
-from scalesweep.findings.differences import interval_error
 from scalesweep.table.declared import Estimate, frame_of
 from scalesweep.tables.comparisons import Comparison
 
@@ -85,6 +84,13 @@ def _efficiencies(entry: Any, rows: list[dict[str, Any]]) -> pd.DataFrame | None
             row = replace(row, decides_low=bounds.low, decides_high=bounds.high)  # noqa: PLW2901
         decided.append(row)
     return frame_of(decided)
+
+
+def interval_error(low: float | None, high: float | None, degrees: int) -> LogError | None:
+    """Of the logarithm of a ratio, by its 95 % interval; None without one, or if it reaches 0."""
+    if low is None or high is None or low <= 0:
+        return None
+    return LogError(math.log(high / low) / 2 / t_quantile(max(degrees, 1)), max(degrees, 1))
 
 
 def value(phase: str, triple: Triple, metric: str = T) -> dict[str, Any]:

@@ -5,6 +5,7 @@ Nothing where a probe is missing, or where a term is too small a part of the ste
 
 from collections.abc import Iterator
 
+from scalesweep.analysis.stats import share_p
 from scalesweep.analysis.step_account import STEP_WORDS
 from scalesweep.aspects.breakdown.efficiency import MACHINE
 from scalesweep.aspects.breakdown.ledgers import Ledger, ledgers
@@ -23,7 +24,6 @@ from scalesweep.findings.base import (
     number_of,
     point_key,
 )
-from scalesweep.findings.differences import share_p
 from scalesweep.table.declared import Estimate
 
 COMPUTATION, EXCHANGE, READING = "against layers", "against network", "against files"

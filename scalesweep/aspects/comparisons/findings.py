@@ -5,23 +5,27 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from scalesweep.analysis.stats import ONE_REPEAT, SIGNIFICANT
-from scalesweep.aspects.comparisons.settings import benchmark_settings
 from scalesweep.core.formatting import PHASES, listed, number, text_of
+from scalesweep.core.joined_experiments import BENCHMARK, benchmarks_of, differing_settings
 from scalesweep.core.plan_format import parameter_of
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.findings.base import (
+    BEST_SAYS,
     CLEAR,
+    DISAGREE,
+    MORE,
     NOTE,
     OPEN,
+    REPEAT,
     SILENT,
     Claim,
     Finding,
-    Number,
     Rule,
     claim_of,
     declared_evidence,
     number_of,
 )
+from scalesweep.findings.totals import unsure_total
 from scalesweep.tables.comparisons import (
     BEST,
     ENERGY,
@@ -37,11 +41,14 @@ from scalesweep.tables.comparisons import (
     compared_parameters,
 )
 
-MOST = 6  # sentences on one parameter
+MOST, MOST_OPEN, MOST_SETTINGS = 6, 2, 6  # that are said of one parameter
 MIN_SERIES = 3
-# Rule of the sentences on a question, if it is not `best` or `ratio`.
-RULE = {THREADS: "threads", TARGET: "target", ENERGY: "energy", INPUT: "input cost",
-        SITE: "sites", SCALING: "final accuracy", PHASE: "cache"}  # fmt: skip
+# How the figures of a question begin, if they are others than the rule's.
+_FIGURES = {
+    PHASE: ["scaling", "parameter", "heatmap", "groups"], SITE: ["sites-"],
+    INPUT: ["compare-input", "ratio-input"], SCALING: ["accuracy-"], TARGET: ["accuracy-"],
+    ENERGY: ["energy-phases", "accuracy-energy", "power-"],
+}  # fmt: skip
 # Questions of which one sentence names the point where the two values differ most clearly.
 CLEAREST = (PHASE, SITE, INPUT)
 _Rows = list[Comparison]
@@ -82,8 +89,7 @@ def _largest_scale(results: ExperimentResults, groups: Sequence[_Rows]) -> list[
     kept: dict[tuple[object, ...], _Rows] = {}
     for rows in groups:
         point, names = rows[0].point, rows[0].parameter.split(", ")
-        rest = [n for n in results.leaders if n not in (*names, results.scale)]
-        key = results.key(point, rest)
+        key = results.key(point, [n for n in results.leaders if n not in (*names, results.scale)])
         if results.scale in names or results.scale not in results.leaders:
             kept[*key, len(kept)] = rows
         elif key not in kept or results.scale_of(point) > results.scale_of(kept[key][0].point):
@@ -93,27 +99,21 @@ def _largest_scale(results: ExperimentResults, groups: Sequence[_Rows]) -> list[
 
 def _best(results: ExperimentResults, rows: _Rows) -> Finding:
     """The sentence on a group: ``rows`` are the best over each other one, the next first."""
-    first = rows[0]
-    cited = first
-    p = max((1.0 if row.p is None else row.p for row in rows), default=1.0)
+    first = cited = rows[0]
+    p = max((_p(row) for row in rows), default=1.0)
     if first.question == THREADS:  # against the default, whichever of the others is as good
         base = ", ".join(
             text_of(parameter_of(results.entry, name)["default"])
             for name in first.parameter.split(", ")
         )
         cited = next((row for row in rows if row.base_value == base), first)
-        p = 1.0 if cited.p is None else min(1.0, cited.p * len(rows))
+        p = min(1.0, _p(cited) * len(rows))
+    unknown = [row.how or "there is no interval" for row in rows if row.p is None]
+    rivals = [row.base_value for row in rows if _p(row) > SIGNIFICANT]
+    why = unknown[0] if unknown else f"cannot be told from {listed(rivals, 3)}" if rivals else ""
     state = CLEAR if p <= SIGNIFICANT else OPEN
-    return _finding(results, cited, state, _claim(first, p, "best"), reason=_why_open(rows))
-
-
-def _why_open(rows: _Rows) -> str:
-    """Why the best is not clear of each other one; empty if it is."""
-    unknown = [row for row in rows if row.p is None]
-    if unknown:
-        return unknown[0].how or "there is no interval"
-    rivals = [row.base_value for row in rows if (row.p or 0.0) > SIGNIFICANT]
-    return f"cannot be told from {listed(rivals, 3)}" if rivals else ""
+    rule = "training" if first.question in (TARGET, ENERGY) else "best"
+    return _finding(results, rule, cited, state, _claim(first, p, "best"), why)
 
 
 def ratios(results: ExperimentResults) -> list[Finding]:
@@ -138,19 +138,20 @@ def ratios(results: ExperimentResults) -> list[Finding]:
 
 
 def _one_ratio(results: ExperimentResults, row: Comparison) -> Finding:
-    claim = _claim(row, row.p, "ratio")
-    if row.p is not None and row.p <= SIGNIFICANT:
-        return _finding(results, row, CLEAR, claim)
-    why = row.how if row.p is None else "the interval includes 1"
-    return _finding(results, row, OPEN, claim, reason=why)
+    clear = _p(row) <= SIGNIFICANT
+    why = "" if clear else row.how if row.p is None else "the interval includes 1"
+    return _finding(
+        results, "ratio", row, CLEAR if clear else OPEN, _claim(row, row.p, "ratio"), why
+    )
 
 
 def _clearest(results: ExperimentResults, rows: _Rows) -> Finding:
     """Where two values differ most clearly, among all points (Bonferroni)."""
-    row = min(rows, key=lambda row: 1.0 if row.p is None else row.p)
-    p = min(1.0, (1.0 if row.p is None else row.p) * len(rows))
+    row = min(rows, key=_p)
+    p = min(1.0, _p(row) * len(rows))
     state = CLEAR if p <= SIGNIFICANT else OPEN if row.question == INPUT else SILENT
-    return _finding(results, row, state, _claim(row, p, "clearest"), row.how if p == 1.0 else "")
+    claim = _claim(row, p, "clearest")
+    return _finding(results, "ratio", row, state, claim, row.how if p == 1.0 else "")
 
 
 def _single_runs(results: ExperimentResults, rows: _Rows) -> Finding:
@@ -167,76 +168,115 @@ def _single_runs(results: ExperimentResults, rows: _Rows) -> Finding:
     above = sum(mean > 0 for mean in pairs)
     ordered = sorted(rows, key=lambda row: row.ratio.value if row.ratio else 0.0)
     cited = ordered[-1] if ordered[-1].ratio and ordered[-1].ratio.value > 1 else ordered[0]
-    p, reason = None, "single runs"
+    p, why = None, "single runs"
     if len(pairs) > 1:
         p = float(binomtest(above, len(pairs)).pvalue)
-        reason += f", higher in {above} of {len(pairs)} pairs (sign test, p = {number(p, 2)})"
+        why += f", higher in {above} of {len(pairs)} pairs (sign test, p = {number(p, 2)})"
     claim = claim_of(p, "sign test", rows[0].parameter)
     state = CLEAR if p is not None and p < SIGNIFICANT else OPEN
-    return _finding(results, cited, state, claim, reason=reason)
+    return _finding(results, "ratio", cited, state, claim, why)
 
 
 def averages(results: ExperimentResults) -> list[Finding]:
     """What a parameter changes on average over all others, and the median over series: notes, which
     claim nothing."""
     rows = [row for row in comparisons(results) if row.statistic]
-    findings = []
+    noted: _Rows = []
     for name in results.grid:
-        mine = [row for row in rows if row.parameter == name and row.statistic == "mean"]
-        best = [row for row in mine if row.against == BEST]
-        if not best or (best[0].pairs or 0) < 2:
-            continue
-        furthest = max(best, key=lambda row: abs(math.log(row.ratio.value)) if row.ratio else 0.0)
-        findings.append(_note(results, furthest, "effects"))
+        best = [r for r in rows if (r.parameter, r.statistic, r.against) == (name, "mean", BEST)]
+        if best and (best[0].pairs or 0) > 1:
+            noted.append(max(best, key=lambda r: abs(math.log(r.ratio.value)) if r.ratio else 0.0))
     medians = [
         row
         for row in rows
         if row.question == SCALING and row.statistic == "median" and (row.pairs or 0) >= MIN_SERIES
     ]
     if medians:
-        findings.append(_note(results, max(medians, key=lambda row: float(row.value)), "medians"))
-    return findings
+        noted.append(max(medians, key=lambda row: float(row.value)))
+    return [_note(results, row) for row in noted]
 
 
-def _note(results: ExperimentResults, row: Comparison, rule: str) -> Finding:
-    numbers = (number_of("pairs", row.pairs, "1"), _ratio(row))
-    evidence = declared_evidence(results, row) | {"parameter": row.parameter}
-    evidence["key"] = {"source": row.source}
-    words = _words(results, row)
-    return Finding(results.name, rule, NOTE, numbers=numbers, words=words, evidence=evidence)
+def _note(results: ExperimentResults, row: Comparison) -> Finding:
+    made = _finding(results, "effects", row, NOTE, _claim(row, None, "effects"))
+    evidence = {**made.evidence, "key": {"source": row.source}}
+    evidence.pop("figures", None)
+    return replace(
+        made, evidence=evidence, claims=(), words={**made.words, "average": row.statistic or ""},
+        numbers=(number_of("pairs", row.pairs, "1"), made.numbers[1]),
+    )  # fmt: skip
+
+
+def benchmark_settings(results: ExperimentResults) -> list[Finding]:
+    """The parameters that benchmarks share and that have another value in each, as a note: a ratio
+    of the benchmarks is one of these, too."""
+    finished = {row.get(BENCHMARK) for row in results.points if row.get("repeats")}
+    names = [name for name in benchmarks_of(results.entry) if name in finished]
+    parts = [
+        f"{parameter} ({', '.join(values)})"
+        for parameter, of in differing_settings(results.entry).items()
+        if len(set(values := [text_of(of[name]) for name in names])) > 1
+    ]
+    if not parts:
+        return []
+    evidence = {"table": "points", "key": {}}
+    subject = listed(parts, MOST_SETTINGS)
+    return [Finding(results.name, "settings", NOTE, subject=subject, evidence=evidence)]
 
 
 def _shortened(
     results: ExperimentResults, parameter: str, findings: Iterable[Finding]
 ) -> list[Finding]:
-    """The first clear ones, and of those that are open one for all beyond the second."""
-    clear: list[Finding] = []
-    open_: list[Finding] = []
-    for finding in findings:
-        (clear if finding.state == CLEAR else open_).append(finding)
-    kept = [*clear[:MOST], *(replace(each, state=SILENT) for each in clear[MOST:])]
-    for left, state in ((clear[MOST:], CLEAR), (open_[2:], OPEN)):
-        if left:
-            words, numbers = {"of_state": state}, (number_of("more", len(left), "1"),)
-            more = Finding(
-                results.name, left[0].rule, NOTE, subject=parameter, words=words, numbers=numbers,
-                evidence=left[0].evidence,
+    """The first clear ones and the first open ones; of each kind a note counts the others."""
+    kept: list[Finding] = []
+    every = [*findings]
+    for state, most in ((CLEAR, MOST), (OPEN, MOST_OPEN)):
+        alike = [finding for finding in every if finding.state == state]
+        kept += [*alike[:most], *(replace(each, state=SILENT) for each in alike[most:])]
+        if more := len(alike) - most if len(alike) > most else 0:
+            note = Finding(
+                results.name, alike[0].rule, NOTE, subject=parameter, words={"of_state": state},
+                numbers=(number_of("more", more, "1"),), evidence=alike[0].evidence,
             )  # fmt: skip
-            kept.append(more)
-    return [*kept, *open_[:2], *(replace(each, state=SILENT) for each in open_[2:])]
+            kept.append(note)
+    return kept
 
 
 def _finding(
-    results: ExperimentResults, row: Comparison, state: str, claim: Claim, reason: str = ""
+    results: ExperimentResults, rule: str, row: Comparison, state: str, claim: Claim, why: str = ""
 ) -> Finding:
+    names = row.parameter.split(", ")
+    many = len(names) > 1
+    measure = results.measures.get(row.metric)
+    factor, unit = (measure.factor, measure.unit or "1") if measure else (1.0, "1")
+    known = row.ratio
+    flags = [f"no result at {row.lacking}"] if row.lacking else []
+    if state == CLEAR and (unsure := unsure_total(results, row.metric)):
+        state, why, flags = OPEN, unsure, [*flags, DISAGREE]
     evidence = declared_evidence(results, row) | {"parameter": row.parameter}
-    rule = RULE.get(row.question, "best" if row.against == BEST else "ratio")
-    numbers = (*_mean(results, row), _ratio(row))
-    flags = (f"no result at {row.lacking}",) if row.lacking else ()
+    if row.question in _FIGURES:
+        evidence["figures"] = _FIGURES[row.question]
+    later = row.question == PHASE
     return Finding(
-        results.name, rule, state, evidence=evidence, numbers=numbers, claims=(claim,),
-        subject=_over(row), words=_words(results, row), reason=reason, flags=flags,
+        results.name, rule, state, evidence=evidence, claims=(claim,), reason=why,
+        subject="Later epochs over the first" if later
+        else f"{row.value} over {row.base_value} ({row.parameter})",
+        words={
+            "value": row.value, "other": row.base_value, "at": _at(results, row, names),
+            "setting": results.describe(row.point, names) if many else f"{names[0]} {row.value}",
+            "metric": _label(results, row), "side": "highest" if row.better == "higher" else
+            "lowest",
+        },
+        numbers=(
+            number_of("mean", None if row.mean is None else row.mean * factor, unit),
+            number_of("ratio", known.value, "1", known.low, known.high)
+            if known else number_of("ratio", None, "1"),
+        ),
+        flags=tuple(flags),
     )  # fmt: skip
+
+
+def _p(row: Comparison) -> float:
+    return 1.0 if row.p is None else row.p
 
 
 def _claim(row: Comparison, p: float | None, what: str) -> Claim:
@@ -245,84 +285,29 @@ def _claim(row: Comparison, p: float | None, what: str) -> Claim:
                     row.base_id, row.value)  # fmt: skip
 
 
-def _over(row: Comparison) -> str:
-    """``b over a (mode)``."""
-    if row.question == PHASE:
-        return "Later epochs over the first"
-    return f"{row.value} over {row.base_value} ({row.parameter})"
-
-
-def _words(results: ExperimentResults, row: Comparison) -> dict[str, str]:
-    """What templates name of a comparison."""
-    at = f" at {results.describe(row.point)}" if row.question in (PHASE, SITE) else ""
-    when = f" ({PHASES[row.phase]})" if row.question == INPUT else ""
-    return {
-        "parameter": row.parameter, "value": row.value, "other": row.base_value,
-        "setting": _setting(results, row),
-        "metric": f"{_label(results, row)}{when}", "at": at or _at(results, row),
-        "side": "highest" if row.better == "higher" else "lowest",
-    }  # fmt: skip
-
-
-def _ratio(row: Comparison) -> Number:
-    known = row.ratio
-    ends = (None, None, None) if known is None else (known.value, known.low, known.high)
-    return number_of("ratio", ends[0], "1", *ends[1:])
-
-
-def _at(results: ExperimentResults, row: Comparison) -> str:
+def _at(results: ExperimentResults, row: Comparison, names: Sequence[str]) -> str:
     """The point, but for what is compared."""
-    names = row.parameter.split(", ")
+    if row.question in (PHASE, SITE):
+        return f" at {results.describe(row.point)}"
     rest = [n for n in results.leaders if n not in names and row.point.get(n) is not None]
     return f" at {results.describe(row.point, rest)}" if rest else ""
-
-
-def _setting(results: ExperimentResults, row: Comparison) -> str:
-    """The values of a choice with their parameters."""
-    names = row.parameter.split(", ")
-    return results.describe(row.point, names) if len(names) > 1 else f"{names[0]} {row.value}"
 
 
 def _label(results: ExperimentResults, row: Comparison) -> str:
     measure = results.measures.get(row.metric)
     label = row.metric.replace("_", " ") if measure is None else measure.label
-    return label[:1].lower() + label[1:] if label[1:2].islower() or " " in label[:2] else label
-
-
-def _mean(results: ExperimentResults, row: Comparison) -> tuple[Number, ...]:
-    measure = results.measures.get(row.metric)
-    if measure is None or row.mean is None:
-        return (number_of("mean", row.mean, "1"),)
-    return (number_of("mean", row.mean * measure.factor, measure.unit or "1"),)
+    small = label[1:2].islower() or " " in label[:2]  # abbreviations stay
+    when = f" ({PHASES[row.phase]})" if row.question == INPUT else ""
+    return f"{label[:1].lower() + label[1:] if small else label}{when}"
 
 
 _ALL = ("heatmap", "parameter", "groups", "compare-", "scaling", "overview-")
-_MORE = "More comparisons of {subject} in the table that are {of_state}: {more}."
-_BEST = {
-    CLEAR: "Best{at} is {setting}: {metric} relative to {other}: {ratio:x}.",
-    OPEN: "{side} {metric} measured{at}, with {setting}: {mean}.",
-    NOTE: _MORE,
-}
-_RATIO = {CLEAR: "{subject}: {metric}{at} is {ratio:x}.", NOTE: _MORE}
-_REPEAT = {OPEN: "add repeats: `repeats` in the campaign; those that are done stay"}
 RULES = (
-    Rule("best", best_choice, _BEST, _REPEAT, figures=_ALL, on_main=True),
-    Rule("threads", None, _BEST, _REPEAT, figures=_ALL, on_main=True),
-    Rule("target", None, _BEST, _REPEAT, figures=("accuracy-",)),
-    Rule("energy", None, _BEST, _REPEAT,
-         figures=("energy-phases", "accuracy-energy", "power-")),
-    Rule("ratio", ratios, _RATIO, _REPEAT, figures=("ratio-", "compare-"), on_main=True),
-    Rule("sites", None, _RATIO, _REPEAT, figures=("sites-",), on_main=True),
-    Rule("input cost", None, _RATIO, _REPEAT, figures=("compare-input", "ratio-input")),
-    Rule("final accuracy", None, _RATIO, _REPEAT, figures=("accuracy-",)),
-    Rule("cache", None, _RATIO, figures=("scaling", "parameter", "heatmap", "groups"),
-         on_main=True),
-    Rule("effects", averages, figures=("groups", "heatmap", "compare-"),
-         says={NOTE: "Best on average over {pairs} settings is {setting}: {metric} relative to "
-               "{other}: {ratio:x}."}),
-    Rule("medians", None, figures=("overview-", "scaling-"),
-         says={NOTE: "Median over {pairs} series of {metric} at {parameter} {value}, over "
-               "{other}: {ratio:x}."}),
+    Rule("best", best_choice, BEST_SAYS, REPEAT, figures=_ALL),
+    Rule("ratio", ratios, {CLEAR: "{subject}: {metric}{at} is {ratio:x}.", NOTE: MORE}, REPEAT,
+         figures=("ratio-", "compare-")),
+    Rule("effects", averages, figures=("groups", "heatmap", "compare-", "overview-", "scaling-"),
+         says={NOTE: "{setting} over {other}, {average} of {pairs} pairs: {metric} is {ratio:x}."}),
     Rule("settings", benchmark_settings,
          says={NOTE: "Benchmarks differ in the settings that they share: {subject}."},
          next={NOTE: "give all the same values, to compare the programs alone"}),

@@ -12,7 +12,7 @@ from scalesweep.experiment.results import ExperimentResults, Key
 from scalesweep.findings.base import ATTENTION, NOTE, Finding, Number, Rule, number_of
 from scalesweep.tables.canary_rates import WHEN, WORDS
 
-RULE, DURING, SAME = "canary", "canary during runs", "canary unchanged"
+RULE = "canary"
 
 
 def canary(results: ExperimentResults) -> list[Finding]:
@@ -39,7 +39,7 @@ def canary(results: ExperimentResults) -> list[Finding]:
         return findings
     few = len(runs) < LEAST_RUNS
     words = "too few to compare" if few else "no difference and no change is clear"
-    return [_finding(results, SAME, NOTE, words, number_of("runs", len(runs), "1"))]
+    return [_finding(results, NOTE, words, number_of("runs", len(runs), "1"))]
 
 
 def _between(
@@ -57,9 +57,11 @@ def _between(
     for of_point in benchmarks.values():
         if spread := between([rates[runs].tolist() for runs in of_point.values()]):
             slow, fast = (points[[*of_point.values()][place][0]] for place in spread[:2])
-            at = f"at {results.describe(fast)} than at {results.describe(slow)}"
-            more = number_of("more", spread[2], "1")
-            findings.append(_finding(results, RULE, ATTENTION, words, more, at))
+            what = (
+                f"{words} are faster at {results.describe(fast)} than at {results.describe(slow)}"
+            )
+            change = number_of("change", spread[2], "1")
+            findings.append(_finding(results, ATTENTION, what, change, _BETWEEN))
     return findings
 
 
@@ -73,29 +75,24 @@ def _during(
     low, high = sorted((abs(change.low), abs(change.high)))
     number = number_of("change", abs(change.change), "1", low, high)
     way = "slower" if change.change < 0 else "faster"
-    return [_finding(results, DURING, ATTENTION, words, number, way)]
+    return [_finding(results, ATTENTION, f"{words} are {way} after runs", number, _DURING)]
 
 
 def _finding(
-    results: ExperimentResults, rule: str, state: str, subject: str, number: Number, how: str = ""
+    results: ExperimentResults, state: str, subject: str, number: Number, how: str = ""
 ) -> Finding:
     evidence = {"experiment": results.name, "table": Look.TABLE, "key": {}}
     return Finding(
-        results.name, rule, state, subject=subject, words={"how": how}, numbers=(number,),
-        evidence=evidence,
-    )  # fmt: skip
+        results.name, RULE, state, subject=subject, numbers=(number,), evidence=evidence, next=how
+    )
 
 
+_BETWEEN = "run the points on the same nodes, in blocks"
+_DURING = "look for heat or other work on the nodes"
 RULES = (
     Rule(
         RULE, canary,
-        says={ATTENTION: "Machines differed between points: {subject} were {more:%} faster {how}."},
-        next={ATTENTION: "run the points on the same nodes, in blocks"},
+        says={ATTENTION: "The machine differed: {subject}: {change:%}.",
+              NOTE: "Machine checks of {runs} runs: {subject}."},
     ),
-    Rule(
-        DURING, None,
-        says={ATTENTION: "Machines changed during runs: later {subject} were {change:%} {how}."},
-        next={ATTENTION: "look for heat or other work on the nodes"},
-    ),
-    Rule(SAME, None, says={NOTE: "Machine checks of {runs} runs: {subject}."}),
 )  # fmt: skip

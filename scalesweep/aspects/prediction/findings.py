@@ -78,16 +78,16 @@ def _scored(results: ExperimentResults) -> list[Finding]:
 _FIGURES = ("scaling", "overview-")
 RULES = (
     Rule(
-        RULE, prediction, figures=_FIGURES, on_main=True,
+        RULE, prediction, figures=_FIGURES,
         says={NOTE: "Predicted{about}: {subject} give {value}, an efficiency of {efficiency:%}."},
         next={NOTE: "measure the next doubling before you rely on it"},
     ),
     Rule(
-        REFUSED, None, figures=_FIGURES, on_main=True,
+        REFUSED, None, figures=_FIGURES,
         says={NOTE: "Not predicted at {subject}{about}: {why}."},
     ),
     Rule(
-        SCORED, None, figures=_FIGURES, on_main=True,
+        SCORED, None, figures=_FIGURES,
         says={NOTE: "{hits} of {made} predictions measured since lay within their interval; the "
               "median error is {error:%}."},
     ),

@@ -1,6 +1,7 @@
 """Findings on rooflines: how much of what its layers could do a step reaches."""
 
 from scalesweep.analysis.roofline import UNRATED
+from scalesweep.analysis.stats import share_p
 from scalesweep.aspects.roofline.rooflines import PointRoofline, rooflines
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.findings.base import (
@@ -15,7 +16,6 @@ from scalesweep.findings.base import (
     number_of,
     point_key,
 )
-from scalesweep.findings.differences import share_p
 from scalesweep.tables.ceilings import MEASURED
 
 RULE, APART = "roofline", "layers apart"

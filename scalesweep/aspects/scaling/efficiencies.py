@@ -1,13 +1,11 @@
 """Efficiencies of a series as findings and the small figure of a card use them."""
 
-import math
-import re
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from scalesweep.core.formatting import percent
 from scalesweep.experiment.results import ExperimentResults, Row, Series
-from scalesweep.findings.base import CLEAR, DISAGREE, OPEN, Claim, Finding, claim_of
+from scalesweep.findings.base import Claim, claim_of
+from scalesweep.findings.totals import APART, apart_of, unsure
 
 # From this on an efficiency is no result to go by: published tables have such rows where the base
 # and the larger scale were not measured alike. Caches alone make of strong scaling 1.1 or 1.2.
@@ -22,9 +20,6 @@ JUMP_WHY = (
     f"less than 1/{JUMP:.0f} of what the scale before reaches, as by a change of unit (thousands "
     "of images): check what the program prints"
 )
-# Ranks that print a total may differ by this much, as far as what is said holds for each of them.
-APART = 0.05
-_DISAGREE = re.compile(r"metric '([^']+)': \d+ ranks disagree: (\S+) to (\S+), using")
 
 
 @dataclass(frozen=True)
@@ -56,7 +51,7 @@ class Efficiency:
         low, high = self.value if self.low is None else self.low, self.high or self.value
         held = low / (1 + self.apart) >= self.target or high * (1 + self.apart) < self.target
         if self.apart > APART or (self.apart and not held):
-            return f"not certain: {_unsure(self.apart)}"
+            return f"not certain: {unsure(self.apart)}"
         return ""
 
     @property
@@ -83,7 +78,7 @@ def efficiencies(results: ExperimentResults, series: Series, phase: str) -> list
     measure = results.scaled_measure
     if measure is None:
         return []
-    apart = _apart(results, measure.metric)
+    apart = apart_of(results, measure.metric)
     before, jump = 1.0, False
     points = []
     for row in series.rows[1:]:
@@ -105,38 +100,3 @@ def efficiencies(results: ExperimentResults, series: Series, phase: str) -> list
             )
         )  # fmt: skip
     return points
-
-
-def _apart(results: ExperimentResults, metric: str) -> float:
-    """By which share ranks of a run differ, at most, in what they print of the same total."""
-    most = 0.0
-    for text in results.warned:
-        for name, low, high in _DISAGREE.findall(text):
-            if name == metric:
-                least = float(low)
-                most = max(most, float(high) / least - 1 if least > 0 else math.inf)
-    return most
-
-
-def _unsure(apart: float) -> str:
-    amount = f"up to {percent(apart)}" if math.isfinite(apart) else "widely"
-    return (
-        f"ranks of a run print values of this total that are {amount} apart, and nothing says "
-        "which of them is right"
-    )
-
-
-def resting_on_totals(
-    results: ExperimentResults, findings: Sequence[Finding], on_main: Collection[str]
-) -> list[Finding]:
-    """The same findings; of the rules ``on_main``, and of losses, none is clear where ranks print
-    different totals of the main metric."""
-    apart = _apart(results, results.main.metric) if results.main else 0.0
-    if apart <= APART:
-        return list(findings)
-    return [
-        replace(finding, state=OPEN, reason=_unsure(apart), flags=(*finding.flags, DISAGREE))
-        if finding.state == CLEAR and finding.rule in {*on_main, "largest loss"}
-        else finding
-        for finding in findings
-    ]  # fmt: skip

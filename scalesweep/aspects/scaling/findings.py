@@ -9,15 +9,10 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 
 from scalesweep.analysis.multiple import VERDICTS
-from scalesweep.analysis.repeats import LIMIT, more_repeats
-from scalesweep.aspects.scaling.efficiencies import (
-    Efficiency,
-    efficiencies,
-)
-from scalesweep.aspects.scaling.series_words import series_words
-from scalesweep.aspects.scaling.shares import RULE as STATED
+from scalesweep.analysis.repeats import more_repeats
+from scalesweep.aspects.scaling.efficiencies import Efficiency, efficiencies
 from scalesweep.aspects.scaling.shares import stated_efficiency
-from scalesweep.core.formatting import PHASES, finite, listed, text_of
+from scalesweep.core.formatting import PHASES, counted, finite, listed, plain, text_of
 from scalesweep.experiment.measure import Measure
 from scalesweep.experiment.results import ExperimentResults, Series
 from scalesweep.findings.base import (
@@ -26,7 +21,6 @@ from scalesweep.findings.base import (
     NOTE,
     OPEN,
     SILENT,
-    Claim,
     Finding,
     Number,
     Rule,
@@ -36,11 +30,9 @@ from scalesweep.findings.base import (
 
 RULE, OTHER_PHASES = "verdict", "efficiency"
 ABOVE, BELOW, UNDECIDED, UNKNOWN = "above", "below", "undecided", "unknown"
-# So many series have a line each; of more, those that say the same share one.
-EACH, MOST_LINES = 2, 6
-IDENTICAL = "identical repeats"
-# An interval that lies this close to the bound says that the efficiency is about the bound.
-CLOSE = 0.05
+# So many series have a line each; of more, those that say the same share one, that names a few.
+EACH, MOST_LINES, MOST_NAMED = 2, 6, 3
+LEAST_REPEATS = 3
 # That these change along a series is what scaling means.
 GO_WITH_SCALE = frozenset({"nodes", "ranks_per_node", "batch_size", "global_batch_size"})
 
@@ -65,47 +57,39 @@ class Verdict:
     dips: Sequence[Efficiency] = ()
 
     @property
-    def claims(self) -> list[Claim]:
-        """What it rests on: that the cited point lies on its side, and the one to run at on its."""
-        counts = {self.run, self.cited.count, *(dip.count for dip in self.dips)}
-        return [point.claim for point in self.points if point.count in counts]
+    def clear(self) -> bool:
+        """Whether it is clear on which side of the target the cited point is."""
+        return self.kind in (ABOVE, BELOW)
 
     @property
-    def close(self) -> bool:
-        """Whether the whole interval lies within 5 points of the target: it is about reached
-        (equivalence by interval inclusion; Schuirmann, 1987)."""
+    def why(self) -> str:
+        """Why it is not; empty if it is."""
+        point, phase = self.cited, self.measure.steady_phase
+        if self.clear or point.odd:
+            return point.odd if not self.clear else ""
+        if point.low is not None:
+            return f"the interval includes {100 * point.target:g} %"
+        rows = (self.series.rows[0], point.row)
+        lacks = (self.measure.without_interval(row, phase) for row in rows)
+        return next(filter(None, lacks), "no interval")
+
+    @property
+    def next(self) -> str:
+        """What would decide: repeats, if at most twice as many again do; empty if it is clear."""
         point = self.cited
-        if point.low is None or point.high is None:
-            return False
-        return point.low >= point.target - CLOSE and point.high <= point.target + CLOSE
-
-    @property
-    def more(self) -> int | None:
-        """Repeats to add until the interval of an undecided point is clear of the target; None if
-        they are not known, or more than ``LIMIT``."""
-        point = self.cited
-        if point.low is None or point.high is None or min(point.low, point.value) <= 0:
-            return None
-        if point.odd:
-            return None
-        half = math.log(point.high / point.low) / 2
-        return more_repeats(half, self.repeats, abs(math.log(point.value / point.target)), LIMIT)
-
-    @property
-    def repeats(self) -> int:
-        """Of the cited point or the base, whichever has fewer."""
-        counts = [row.get("repeats") for row in (self.series.rows[0], self.cited.row)]
-        return min(int(count) if finite(count) else 1 for count in counts)
-
-    @property
-    def lacks(self) -> str:
-        """Why the cited point has no interval (``Measure.without_interval``); empty if it has."""
-        if self.cited.low is not None:
-            return ""
-        phase = self.measure.steady_phase
-        rows = (self.series.rows[0], self.cited.row)
-        why = [self.measure.without_interval(row, phase) for row in rows]
-        return next(filter(None, why), "no interval")
+        if self.clear or point.odd:
+            return "compare the logs of both scales" if point.odd else ""
+        counts = [row.get("repeats") for row in (self.series.rows[0], point.row)]
+        repeats = min(int(count) if finite(count) else 1 for count in counts)
+        more: int | None = max(1, LEAST_REPEATS - repeats)
+        if repeats >= LEAST_REPEATS and point.low and point.high:
+            half = math.log(point.high / point.low) / 2
+            apart = abs(math.log(point.value / point.target))
+            more = more_repeats(half, repeats, apart, most=2 * repeats)
+        if more is None:
+            return "take either scale: repeats would not decide, unless what scatters is found"
+        runs = counted(more * (1 + len(self.points)), "run")
+        return f"add {counted(more, 'repeat')} ({runs} of this series): `repeats` in the campaign"
 
 
 def verdicts(results: ExperimentResults) -> list[Verdict]:
@@ -113,33 +97,27 @@ def verdicts(results: ExperimentResults) -> list[Verdict]:
     measure = results.scaled_measure
     if measure is None:
         return []
-    verdicts = []
-    for series in results.series:
-        points = efficiencies(results, series, measure.steady_phase)
-        if points:
-            verdicts.append(_verdict(results, measure, series, points))
-    return verdicts
+    known = [(s, efficiencies(results, s, measure.steady_phase)) for s in results.series]
+    return [_verdict(results, measure, series, points) for series, points in known if points]
 
 
 def _verdict(
-    results: ExperimentResults,
-    measure: Measure,
-    series: Series,
-    points: Sequence[Efficiency],
+    results: ExperimentResults, measure: Measure, series: Series, points: Sequence[Efficiency]
 ) -> Verdict:
-    sides = [point.side for point in points]
-    above = [point.count for point, side in zip(points, sides, strict=True) if side == "above"]
+    above = [point.count for point in points if point.side == "above"]
     run = above[-1] if above else results.scale_of(series.rows[0])
-    under = [point for point, side in zip(points, sides, strict=True) if side == "below"]
+    under = [point for point in points if point.side == "below"]
     dips = [point for point in under if point.count < run]
+    unclear = [point for point in points if point.side not in ("above", "below")]
     if len(under) > len(dips):
-        return Verdict(series, measure, BELOW, run, under[len(dips)], points, dips)
-    if sides[-1] == "above":
-        return Verdict(series, measure, ABOVE, run, points[-1], points, dips)
-    if all(point.low is None for point in points):
-        return Verdict(series, measure, UNKNOWN, run, points[-1], points)
-    first = next(i for i, side in enumerate(sides) if side not in ("above", "below"))
-    return Verdict(series, measure, UNDECIDED, run, points[first], points, dips)
+        kind, cited = BELOW, under[len(dips)]
+    elif points[-1].side == "above":
+        kind, cited = ABOVE, points[-1]
+    elif all(point.low is None for point in points):
+        kind, cited = UNKNOWN, points[-1]
+    else:
+        kind, cited = UNDECIDED, unclear[0]
+    return Verdict(series, measure, kind, run, cited, points, dips)
 
 
 def scaling_verdict(results: ExperimentResults) -> list[Finding]:
@@ -170,25 +148,55 @@ def _said(results: ExperimentResults, group: Sequence[Verdict]) -> list[Finding]
     base = results.scale_of(lowest.series.rows[0])
     scales = lowest.run != base or lowest.kind == ABOVE
     up_to = f"efficient up to {results.scaled(lowest.run)}" if scales else "does not scale"
-    evidence = evidence_of(results, "scaling", point.row)
-    evidence["figure"] = f"overview-{phase}" if len(group) > 1 else f"scaling-{phase}"
+    holes = [results.scaled(count) for count in sorted(lowest.series.holes)]
+    counts = [
+        {verdict.run, verdict.cited.count, *(dip.count for dip in verdict.dips)}
+        for verdict in group
+    ]
+    figure = f"{'overview' if len(group) > 1 else 'scaling'}-{phase}"
     made = Finding(
-        results.name, RULE, CLEAR if lowest.kind in (ABOVE, BELOW) else OPEN,
-        subject=series_words(results, [verdict.series for verdict in group]),
+        results.name, RULE, CLEAR if lowest.clear else OPEN,
+        subject=_whom(results, [verdict.series for verdict in group]),
         words={"up_to": up_to, "at": _at(point, len(group)), "base": _relative(results, base)},
         numbers=(number_of("efficient up to", lowest.run, results.scale), _number(point)),
-        reason=_why_open(lowest), flags=(*_confounded(results, lowest), *_holes(results, lowest)),
-        claims=tuple(claim for verdict in group for claim in verdict.claims), evidence=evidence,
+        reason=lowest.why, next=lowest.next,
+        flags=(
+            *_confounded(results, lowest), *([f"no result at {listed(holes)}"] if holes else [])
+        ),
+        claims=tuple(
+            each.claim for verdict, of in zip(group, counts, strict=True)
+            for each in verdict.points if each.count in of
+        ),
+        evidence=evidence_of(results, "scaling", point.row) | {"figure": figure},
     )  # fmt: skip
     if not (dips := [dip for verdict in group for dip in verdict.dips]):
         return [made]
     dip = min(dips, key=lambda point: point.value)
-    words = {"at": dip.at, "base": _relative(results, base)}
-    numbers, row = (_number(dip),), evidence_of(results, "scaling", dip.row)
-    return [
-        made,
-        replace(made, state=ATTENTION, words=words, numbers=numbers, reason="", evidence=row),
-    ]
+    slow = replace(
+        made, state=ATTENTION, words={"at": dip.at, "base": _relative(results, base)},
+        numbers=(_number(dip),), reason="", next="",
+        evidence=evidence_of(results, "scaling", dip.row),
+    )  # fmt: skip
+    return [made, slow]
+
+
+def _whom(results: ExperimentResults, series: Sequence[Series]) -> str:
+    """Which series: ``batch_size 2``, ``6 series (data synth: model a, model b and model c)``;
+    empty where there is one only."""
+    if len(series) == 1:
+        return series[0].label
+    if len(series) == len(results.series):
+        return f"All {counted(len(series), 'series', 'series')}"
+    names = results.series_labels
+    rows = [each.rows[0] for each in series]
+    shared = [name for name in names if len({plain(row.get(name)) for row in rows}) == 1]
+    own = [results.named(row, [name for name in names if name not in shared]) for row in rows]
+    # Long labels of many series say less than their number.
+    long = len(series) > MOST_NAMED and any("," in text for text in own)
+    named = "" if long else listed([text for text in own if text], MOST_NAMED)
+    inside = ": ".join(filter(None, (results.named(rows[0], shared), named)))
+    count = counted(len(series), "series", "series")
+    return f"{count} ({inside})" if inside else count
 
 
 def _at(point: Efficiency, series: int) -> str:
@@ -215,24 +223,9 @@ def _confounded(results: ExperimentResults, verdict: Verdict) -> list[str]:
     ]
 
 
-def _holes(results: ExperimentResults, verdict: Verdict) -> list[str]:
-    """Planned scales of a series without a result."""
-    holes = [results.scaled(count) for count in sorted(verdict.series.holes)]
-    return [f"no result at {listed(holes)}"] if holes else []
-
-
-def _why_open(verdict: Verdict) -> str:
-    """Why it is not clear on which side of the target the cited point is; empty if it is."""
-    point = verdict.cited
-    if verdict.kind in (ABOVE, BELOW):
-        return ""
-    if point.odd or verdict.lacks:
-        return point.odd or verdict.lacks
-    return f"the interval includes {100 * point.target:g} %"
-
-
 def other_phases(results: ExperimentResults) -> list[Finding]:
-    """The lowest efficiency at the largest scale in the phases that the verdict is not about."""
+    """The lowest efficiency at the largest scale in the phases that the verdict is not about, and
+    what a source states as an efficiency."""
     measure = results.scaled_measure
     phases = [] if measure is None else [p for p in measure.phases if p != measure.steady_phase]
     findings = []
@@ -243,7 +236,7 @@ def other_phases(results: ExperimentResults) -> list[Finding]:
                 key = (results.scale_of(series.rows[0]), points[-1].count, points[-1].row["source"])
                 last.setdefault(key, []).append((points[-1], series))
         findings += [_in_phase(results, phase, pairs) for pairs in last.values()]
-    return findings
+    return [*findings, *stated_efficiency(results)]
 
 
 def _in_phase(
@@ -251,27 +244,26 @@ def _in_phase(
 ) -> Finding:
     """The efficiency of one series in a phase, or the lowest of several."""
     low, series = min(pairs, key=lambda pair: pair[0].value)
-    clear = CLEAR if low.side in ("above", "below") else OPEN
+    state = CLEAR if low.side in ("above", "below") else OPEN
     straddles = f"the interval includes {100 * low.target:g} %"
-    evidence = evidence_of(results, "scaling", low.row)
-    evidence["figure"] = f"{'overview' if len(pairs) > 1 else 'scaling'}-{phase}"
+    label = f", {series.label}" if series.label else ""
+    base = _relative(results, results.scale_of(series.rows[0]))
+    figure = f"{'overview' if len(pairs) > 1 else 'scaling'}-{phase}"
     return Finding(
-        results.name, OTHER_PHASES, clear if len(pairs) == 1 else NOTE,
-        subject=f"{PHASES[phase].capitalize()}{f', {series.label}' if series.label else ''}",
-        words={
-            "at": _at(low, len(pairs)),
-            "base": _relative(results, results.scale_of(series.rows[0])),
-        },
+        results.name, OTHER_PHASES, state if len(pairs) == 1 else NOTE,
+        subject=f"{PHASES[phase].capitalize()}{label}: efficiency at {_at(low, len(pairs))}{base}",
         numbers=(_number(low),),
         reason=low.odd or (straddles if low.side == "straddles" else ""),
-        claims=tuple(point.claim for point, _ in pairs), evidence=evidence,
+        claims=tuple(point.claim for point, _ in pairs),
+        evidence=evidence_of(results, "scaling", low.row) | {"figure": figure},
     )  # fmt: skip
 
 
 _FIGURES = ("scaling", "overview-")
+_STATED = "{subject}: {efficiency:%}."
 RULES = (
     Rule(
-        RULE, scaling_verdict, part=VERDICTS, figures=_FIGURES, on_main=True,
+        RULE, scaling_verdict, part=VERDICTS, figures=_FIGURES,
         says={
             CLEAR: "{subject}: {up_to}; efficiency at {at}{base}: {efficiency:%}.",
             OPEN: "{subject}: not decided; efficiency at {at}{base}: {efficiency:%}.",
@@ -283,11 +275,6 @@ RULES = (
             ATTENTION: "find what slows {at} down",
         },
     ),
-    Rule(
-        OTHER_PHASES, other_phases, part=VERDICTS, figures=_FIGURES, on_main=True,
-        says={CLEAR: "{subject}: efficiency at {at}{base}: {efficiency:%}.",
-              NOTE: "{subject}: efficiency at {at}{base}: {efficiency:%}."},
-    ),
-    Rule(STATED, stated_efficiency,
-         says={NOTE: "Stated {metric} at the largest scale, {subject}: {efficiency:%}."}),
+    Rule(OTHER_PHASES, other_phases, {CLEAR: _STATED, NOTE: _STATED}, part=VERDICTS,
+         figures=_FIGURES),
 )  # fmt: skip

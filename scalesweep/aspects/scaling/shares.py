@@ -15,7 +15,6 @@ from scalesweep.findings.base import (
     one_source,
 )
 
-RULE = "stated efficiency"
 _WORD = "efficiency"
 # Factors of the parallel efficiency (POP), as profiles name them, from the whole to its parts.
 _FACTORS = (
@@ -47,11 +46,12 @@ def stated_efficiency(results: ExperimentResults) -> list[Finding]:
         and (share := results.measures[name].value(row, "mean", phase)) is not None
     }
     lowest = min(factors, key=lambda name: factors[name], default="")
+    at = f" at the largest scale, {results.describe(row)}" if results.axes else ""
     numbers = [number_of(label, share, "1") for label, share in factors.items()]
     return [
         Finding(
-            results.name, RULE, NOTE, subject=results.describe(row) if results.axes else "",
-            words={"metric": main.label.lower()},
+            results.name, "efficiency", NOTE,
+            subject=f"Stated {main.label.lower()}{at}",
             numbers=(*numbers, number_of("efficiency", value, "1", low, high)),
             reason=f"its lowest factor is {lowest}, {percent(factors[lowest])}" if lowest else "",
             flags=() if low is not None else ("a single run",),

@@ -1,8 +1,17 @@
-"""Findings on training: the only point that meets its target, the cost of input."""
+"""Findings on training: the best by what it costs, and the share of input."""
 
-from scalesweep.aspects.training.input_share import data_loading, input_share
+from scalesweep.aspects.training.input_share import input_findings
 from scalesweep.experiment.results import ExperimentResults
-from scalesweep.findings.base import CLEAR, NOTE, Finding, Rule, evidence_of, number_of
+from scalesweep.findings.base import (
+    ATTENTION,
+    BEST_SAYS,
+    CLEAR,
+    REPEAT,
+    Finding,
+    Rule,
+    evidence_of,
+    number_of,
+)
 
 
 def target_time(results: ExperimentResults) -> list[Finding]:
@@ -20,25 +29,24 @@ def target_time(results: ExperimentResults) -> list[Finding]:
                      *(measure.value(row, stat, "run") for stat in ("low", "high")))  # fmt: skip
     return [
         Finding(
-            results.name, "only at target", NOTE, subject=results.describe(row), numbers=(time,),
-            evidence=evidence_of(results, "accuracy", row),
+            results.name, "training", ATTENTION, subject=results.describe(row), numbers=(time,),
+            evidence=evidence_of(results, "accuracy", row) | {"figures": ["accuracy-"]},
             reason="a single run" if row["repeats"] == 1 else "",
         )
     ]  # fmt: skip
 
 
 RULES = (
+    # Of several points the comparison says the best.
     Rule(
-        "only at target", target_time, figures=("accuracy-",),
-        says={NOTE: "The only point that meets its target in every run, {subject}, takes {time}."},
-        next={NOTE: "train other points longer, or lower the target"},
+        "training", target_time,
+        says={**BEST_SAYS, ATTENTION: "Only {subject} meets its target in every run, in {time}."},
+        next={**REPEAT, ATTENTION: "train other points longer, or lower the target"},
     ),
     Rule(
-        "input share", input_share, figures=("ranks-input", "ranks-step-input", "phases-"),
-        says={CLEAR: "Waiting for input takes its largest share at {subject}: {share:%}."},
-        next={CLEAR: "compare more parallel reads, more prefetching or a cache"},
+        "input share", input_findings,
+        figures=("ranks-input", "ranks-step-input", "phases-"),
+        says={CLEAR: "{what} takes its largest share of {whole} at {subject}: {share:%}."},
+        next={CLEAR: "{how}"},
     ),
-    Rule("data loading", data_loading, figures=("phases-",),
-         says={CLEAR: "Data loading takes the largest share of a run at {subject}: {share:%}."},
-         next={CLEAR: "keep the data in memory or on a local disk, or load it while training"}),
 )  # fmt: skip

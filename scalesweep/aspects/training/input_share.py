@@ -4,16 +4,22 @@ import math
 
 import numpy as np
 
-from scalesweep.analysis.stats import mean_interval, without_interval
+from scalesweep.analysis.stats import mean_interval, share_p, without_interval
 from scalesweep.aspects.training.table import curve_column
 from scalesweep.core.formatting import finite
 from scalesweep.experiment.learning import learns
 from scalesweep.experiment.results import ExperimentResults, Key, Row
 from scalesweep.findings.base import CLEAR, OPEN, Finding, claim_of, evidence_of, number_of
-from scalesweep.findings.differences import share_p
 
 # A share of the run spent loading data below this is not worth a sentence.
 NOTABLE_LOADING = 0.1
+_PARALLEL = "compare more parallel reads, more prefetching or a cache"
+_KEEP = "keep the data in memory or on a local disk, or load it while training"
+
+
+def input_findings(results: ExperimentResults) -> list[Finding]:
+    """Both shares, where they are known."""
+    return [*input_share(results), *data_loading(results)]
 
 
 def input_share(results: ExperimentResults) -> list[Finding]:
@@ -47,6 +53,7 @@ def input_share(results: ExperimentResults) -> list[Finding]:
     return [
         Finding(
             results.name, "input share", CLEAR if sure else OPEN, subject=results.describe(row),
+            words={"what": "Waiting for input", "whole": "training", "how": _PARALLEL},
             numbers=(share,), evidence=evidence_of(results, "epochs", row),
             reason="" if sure else without_interval(values),
         )
@@ -76,7 +83,8 @@ def data_loading(results: ExperimentResults) -> list[Finding]:
     )
     return [
         Finding(
-            results.name, "data loading", CLEAR if sure else OPEN, numbers=numbers, claims=claims,
+            results.name, "input share", CLEAR if sure else OPEN, numbers=numbers, claims=claims,
+            words={"what": "Data loading", "whole": "a run", "how": _KEEP},
             subject=results.describe(row), evidence=evidence_of(results, "phases", row),
             reason="" if sure else "no interval, or a wide one",
         )

@@ -10,7 +10,7 @@ import pytest
 
 from scalesweep.adaptive.policy import plan_runs
 from scalesweep.adaptive.repeats import repeats_entry
-from scalesweep.aspects.comparisons.settings import benchmark_settings
+from scalesweep.aspects.comparisons.findings import benchmark_settings
 from scalesweep.config.campaign import Campaign, load_campaign
 from scalesweep.core.errors import UserError
 from scalesweep.core.joined_experiments import (

@@ -1,17 +1,14 @@
 """Every rule, with data where it holds and data where it must not."""
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from scalesweep.aspects.find import find
 from scalesweep.experiment.results import ExperimentResults
-from scalesweep.findings.base import Finding
 from scalesweep.findings.general import (
     coverage,
     other_main_metric,
-    outlier_runs,
     oversubscribed,
     until_precise,
     waiting,
@@ -82,18 +79,14 @@ def test_what_stands_for_a_main_metric_that_no_run_has_is_named() -> None:
     assert "`main_metric: rate_actor` or `main_metric: rate_learner`" in found.next
 
 
-@pytest.mark.parametrize(
-    ("rule", "column"), [(outlier_runs, "outlier"), (warnings, "warnings")], ids=["far", "warned"]
-)
-def test_runs_to_look_at_are_counted_and_named(
-    rule: Callable[[ExperimentResults], list[Finding]], column: str
-) -> None:
+@pytest.mark.parametrize("column", ["outlier", "warnings"])
+def test_runs_to_look_at_are_counted_and_named(column: str) -> None:
     rows = [{"a": 1, **value("later", (10, 9, 11))}]
     runs = [{"run_id": f"r{i}", "a": 1, column: "far" if i else None} for i in range(3)]
-    found = only(rule(study(rows, runs=runs)))
+    found = only(warnings(study(rows, runs=runs)))
     assert found.state == "attention" and found.subject == "r1 and r2"
     assert found.numbers[0].value == 2
-    assert rule(study(rows, runs=runs[:1])) == []
+    assert warnings(study(rows, runs=runs[:1])) == []
 
 
 def test_warnings_are_told_as_the_reason() -> None:

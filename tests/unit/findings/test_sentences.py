@@ -42,4 +42,4 @@ def test_sentences_of_made_campaigns_are_short_and_their_numbers_are_data(tmp_pa
                 seen.add(finding.rule)
                 assert len(finding.sentence.split()) <= MOST, finding.sentence
                 assert finding.numbers or finding.rule in ("settings", "main metric")
-    assert {"verdict", "best", "cache", "coverage"} <= seen
+    assert {"verdict", "best", "ratio", "coverage"} <= seen

@@ -261,7 +261,7 @@ def test_threads_are_held_against_the_default(campaign: Campaign) -> None:
     campaign.experiment["parameters"]["cores"] = {"default": 1, "unit": "threads"}
     for cores, rate in ((1, 100), (2, 200), (4, 202)):
         campaign.add({"cores": cores}, around(rate))
-    ((level, text),) = said(campaign.study(), "threads")
+    ((level, text),) = said(campaign.study(), "best")
     assert level == "clear" and "Best is cores 4: images rate relative to 1: 2.02 [" in text
 
 
@@ -290,7 +290,7 @@ def test_the_same_runs_on_two_sites(tmp_path: Path) -> None:
     assert table["n"].tolist() == [3, 2]
     study = here.study(elsewhere)
     assert "sites-run" in [drawing.name for drawing in draw(study)]
-    ((level, text),) = said(study, "sites")
+    ((level, text),) = said(study, "ratio")
     assert level == "clear" and "there over here (site): images rate at 1 device is 4.4" in text
     # Of another site only what was measured at the points that are planned now is compared.
     for run in here.experiment["runs"][3:]:
@@ -323,10 +323,7 @@ def test_pairs_differ_in_one_parameter_and_skip_holes(campaign: Campaign) -> Non
     assert (row["least"], row["most"]) == (pytest.approx(0.5), pytest.approx(1.1))
     assert row["low"] < row["ratio"] < row["high"]
     (note,) = said(campaign.study(), "effects")
-    assert note[1] == (
-        "Best on average over 2 settings is size 1: images rate relative to 2: "
-        "1.35 [1.33, 1.37] times."
-    )
+    assert note[1] == ("Size 1 over 2, mean of 2 pairs: images rate is 1.35 [1.33, 1.37] times.")
 
 
 @pytest.mark.parametrize("repeats", [3, 5])

@@ -7,10 +7,12 @@ from typing import Any
 import pytest
 
 from scalesweep.analysis.stats import olympic_mean
+from scalesweep.aspects.find import rules
 from scalesweep.aspects.make_tables import make_tables
-from scalesweep.aspects.score.findings import score
+from scalesweep.aspects.score.findings import score as found_score
 from scalesweep.config.campaign import load_campaign
 from scalesweep.experiment.results import ExperimentResults
+from scalesweep.findings.base import Finding
 from scalesweep.importers.detect_logs import RULES, read_source
 from scalesweep.importers.write_campaign import campaign_of, write_campaign
 from scalesweep.planning.plan import build_plan
@@ -46,6 +48,10 @@ def test_olympic_mean_that_drops_several() -> None:
     assert math.isnan(olympic_mean(values[:4], 0, 2))
 
 
+def score(results: ExperimentResults) -> list[Finding]:
+    return [rules()["score"].say(finding) for finding in found_score(results)]
+
+
 def study(folder: Path, logs: list[list[str]]) -> ExperimentResults:
     """The experiment that the logs become."""
     folder.mkdir(parents=True)
@@ -78,8 +84,8 @@ def test_ten_runs(tmp_path: Path) -> None:
     assert row["score"] == pytest.approx(sum(map(run_time, kept)) / 8)
     (finding,) = score(found)
     assert finding.state == "clear"
-    assert finding.sentence.startswith("Imported: Score of 10 runs (best and worst dropped): ")
-    assert f"{row['score']:,.1f} s" in finding.sentence
+    assert finding.sentence == f"MLPerf score of 10 runs: {row['score']:,.1f} s."
+    assert finding.flags == ("1 best and 1 worst dropped",)
 
 
 def test_an_unfinished_run_is_the_worst(tmp_path: Path) -> None:
@@ -91,15 +97,17 @@ def test_an_unfinished_run_is_the_worst(tmp_path: Path) -> None:
     assert row["score"] == pytest.approx((run_time(4) + run_time(5)) / 2)
     (finding,) = score(found)
     assert finding.state == "open"
-    assert "Score of 4 runs (MLPerf takes 10; best and worst dropped)" in finding.sentence
-    assert "worst one that missed the target" in finding.sentence
+    assert finding.reason == "MLPerf takes 10 runs" and finding.flags[1] == (
+        "1 of 4 runs missed the target"
+    )
 
     found = study(tmp_path / "two", [*logs, log(4, 3, status=None)])
     (row,) = found.rows("score")
     assert row["score"] is None and row["best"] == pytest.approx(run_time(3))
     (finding,) = score(found)
     assert finding.state == "attention"
-    assert "No score: 2 of 5 runs missed the target" in finding.sentence
+    assert finding.sentence == "No MLPerf score of 5 runs."
+    assert finding.reason == "2 of 5 runs missed the target"
 
 
 def test_few_runs_and_points_without_a_target(tmp_path: Path) -> None:
@@ -109,11 +117,7 @@ def test_few_runs_and_points_without_a_target(tmp_path: Path) -> None:
     assert len(found.rows("points")) == 2
     (row,) = found.rows("score")  # the third has no target
     assert row["score"] is None and row["runs"] == 2
-    (finding,) = score(found)
-    assert finding.state == "note"
-    assert finding.sentence.startswith(
-        "No score for 1 point with fewer than 3 runs: MLPerf takes sev"
-    )
+    assert score(found) == []
 
 
 # Seconds from run_start to run_stop of models that were trained at the same time, all from the same
@@ -136,10 +140,7 @@ def test_models_of_a_weak_submission_have_a_rate_and_no_score(tmp_path: Path) ->
     assert row["models_per_minute"] == pytest.approx(4 / 882.129 * 60)
     (finding,) = score(found)
     assert finding.state == "note"
-    assert finding.sentence.startswith(
-        "Imported: 4 models trained at the same time: 0.272 models/min"
-    )
-    assert "Score of" not in finding.sentence
+    assert finding.sentence == "Models trained at the same time: 4, 0.2721 1/min."
 
 
 def test_runs_that_overlap_have_a_score_only_where_a_folder_says_strong(tmp_path: Path) -> None:
@@ -154,7 +155,7 @@ def test_runs_that_overlap_have_a_score_only_where_a_folder_says_strong(tmp_path
     (row,) = unclear.rows("score")
     assert row["score"] is None and row["models_per_minute"] is None
     (finding,) = score(unclear)
-    assert "No score: 4 runs overlap in time, and no folder says" in finding.sentence
+    assert finding.state == "attention" and "runs overlap" in finding.reason
 
 
 def test_no_table_without_times_to_a_target(tmp_path: Path) -> None:

@@ -40,14 +40,14 @@ def rows(study: ExperimentResults, question: str) -> list[Comparison]:
     ]
 
 
-def told(study: ExperimentResults, rule: str) -> list[tuple[str, str]]:
-    return [(f.state, f.sentence) for f in find(study) if f.rule == rule]
+def told(study: ExperimentResults, rule: str, words: str) -> list[tuple[str, str]]:
+    return [(f.state, f.sentence) for f in find(study) if f.rule == rule and words in f.sentence]
 
 
 def test_the_fastest_to_the_target(tmp_path: Path) -> None:
-    ((level, text),) = told(one(tmp_path / "a", mae()), "target")
+    ((level, text),) = told(one(tmp_path / "a", mae()), "training", "target")
     assert level == "clear" and text.startswith("Best is ranks 2: time to target relative to 1: 0.")
-    ((level, text),) = told(one(tmp_path / "b", mae(repeats=1)), "target")
+    ((level, text),) = told(one(tmp_path / "b", mae(repeats=1)), "training", "target")
     assert level == "open" and text.startswith("Lowest time to target measured, with ranks 2")
     # Points of other targets do not compete.
     apart = mae(axes={"ranks": [1], "target_mae": [0.1, 0.2]}, fixed={})
@@ -64,14 +64,14 @@ def test_the_only_point_that_meets_the_target(tmp_path: Path) -> None:
     runs[0].update(status="unfinished", cause="UNFINISHED")
     assert only(target_time(cut)).subject == "1 rank"
     single = only(target_time(one(tmp_path / "a", mae(axes={"ranks": [1]}, repeats=1))))
-    assert single.state == "note" and single.reason == "a single run"
+    assert single.state == "attention" and single.reason == "a single run"
 
 
 def test_final_accuracy_over_the_scale(tmp_path: Path) -> None:
     (row,) = rows(study := one(tmp_path / "a", nt3()), "scaling")
     assert (row.metric, row.value, row.base_value) == ("final_validation_accuracy", "16", "1")
     assert row.ratio and row.ratio.high and row.ratio.high < 1
-    ((level, text),) = told(study, "final accuracy")
+    ((level, text),) = told(study, "ratio", "accuracy")
     assert level == "clear" and text.startswith("16 over 1 (ranks): ")
     assert rows(one(tmp_path / "b", mae(fixed={"input": "dummy"})), "scaling") == []
 
@@ -94,7 +94,9 @@ def test_data_loading_that_takes_much(tmp_path: Path) -> None:
     study = one(tmp_path, nt3(load_s=lambda p: 40.0))
     found = only(data_loading(study))
     assert found.state == "clear"
-    assert re.search(r"of a run at 16 ranks: 74\.\d+ \[74\.\d+, 7[45]\.\d+\] %\.", found.sentence)
+    assert re.search(
+        r"share of a run at 16 ranks: 74\.\d+ \[74\.\d+, 7[45]\.\d+\] %\.", found.sentence
+    )
 
 
 def test_data_loading_that_takes_little_or_is_uncertain(tmp_path: Path) -> None:
@@ -120,7 +122,7 @@ def test_the_share_of_training_that_input_takes(tmp_path: Path) -> None:
     found = only(input_share(one(tmp_path, waits(0.1))))
     assert found.state == "clear"
     assert found.sentence == (
-        "Waiting for input takes its largest share at 16 ranks: 20.4 [19.4, 21.4] %."
+        "Waiting for input takes its largest share of training at 16 ranks: 20.4 [19.4, 21.4] %."
     )
     assert found.evidence["key"]["ranks"] == 16 and found.evidence["table"] == "epochs"
     assert found.numbers[0].value == pytest.approx(0.204)
@@ -148,7 +150,7 @@ def test_input_cost_is_the_ratio_to_dummy_input(tmp_path: Path) -> None:
     first, _ = rows(study, "input")
     assert (first.value, first.base_value, first.metric) == ("tfrecords", "dummy", "total_time")
     assert first.ratio and first.ratio.value == pytest.approx(1.5, abs=0.05)
-    ((level, text), _) = told(study, "input cost")
+    ((level, text), _) = told(study, "ratio", "over dummy")
     assert level == "clear" and text.startswith("tfrecords over dummy (input): ")
     assert "(first epoch)" in text
     assert rows(one(tmp_path / "c", inputs({"tfrecords": 15.0, "other": 10.0})), "input") == []
@@ -163,7 +165,7 @@ def test_dummy_input_is_no_rival(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_the_most_frugal_point(tmp_path: Path) -> None:
     hungry = nt3(watts=lambda p, r: (20.0 + r) * p["ranks"])
-    ((level, text),) = told(one(tmp_path / "a", hungry), "energy")
+    ((level, text),) = told(one(tmp_path / "a", hungry), "training", "energy")
     assert level == "clear" and text.startswith("Best is ranks 1: ")
     some = nt3(watts=lambda p, r: None if r == 2 and p["ranks"] == 4 else 100.0)
     weak = nt3(planned=lambda p: 100 * p["ranks"], scaling="weak")
