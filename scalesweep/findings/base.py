@@ -21,7 +21,7 @@ SILENT = "silent"
 STATES = (CLEAR, OPEN, ATTENTION, NOTE)
 # Flags: what a reader is to know of the runs behind a sentence. A source that is not "measured" is
 # a flag by its own name.
-DISTURBED, DISAGREE = "disturbed runs", "ranks disagree"
+DISTURBED, DISAGREE, HOLES = "disturbed runs", "ranks disagree", "holes"
 # Templates of several aspects: on the best of several values, and what would make it clear.
 MORE = "More comparisons of {subject} in the table that are {of_state}: {more}."
 BEST_SAYS = {
