@@ -5,6 +5,7 @@ shipped ones. A name means one file: where both have it, it is refused, unless t
 same (``snakedeploy`` copies the shipped configuration).
 """
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from scalesweep.core.errors import UserError, choices
@@ -33,11 +34,18 @@ def find_file(own: Path, shipped: Path, name: str) -> Path | None:
     here, there = shipped / name if study is None else study / own / name, shipped / name
     if not here.is_file():
         return there if there.is_file() else None
-    if here != there and there.is_file() and not _is_copy(here, there):
-        raise UserError(
-            f"{shown(here)}: {there} has this name too; rename the one in your study, "
-            "so that the name means one file"
-        )
+    return _only([here, there] if there.is_file() else [here])
+
+
+def _only(files: Sequence[Path]) -> Path:
+    """The file that files of one name mean, the study's first; raises UserError if they differ."""
+    here, *others = files
+    for there in others:
+        if here != there and not _is_copy(here, there):
+            raise UserError(
+                f"{shown(here)}: {there} has this name too; rename the one in your study, "
+                "so that the name means one file"
+            )
     return here
 
 
@@ -49,12 +57,13 @@ def file_names(own: Path, shipped: Path, pattern: str) -> list[Path]:
 
 
 def find_campaign(name: str) -> Path:
-    """The campaign ``config/campaigns/<name>.yaml``; raises UserError with the known names."""
-    path = find_file(OWN_CAMPAIGNS, CAMPAIGNS, f"{name}.yaml")
-    if path is None:
-        known = sorted({file.stem for file in file_names(OWN_CAMPAIGNS, CAMPAIGNS, "*.yaml")})
+    """The campaign ``<name>.yaml`` below ``config/campaigns``. Raises UserError."""
+    files = file_names(OWN_CAMPAIGNS, CAMPAIGNS, "**/*.yaml")
+    named = [file for file in files if file.stem == name]
+    if not named:
+        known = sorted({file.stem for file in files})
         raise UserError(f"campaign {name}: no such campaign; {choices(name, known)}")
-    return path
+    return _only(named)
 
 
 def default_campaign() -> Path:

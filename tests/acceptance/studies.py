@@ -54,7 +54,7 @@ def campaign(torch: bool) -> dict[str, Any]:
     for name, kept in KEPT.items():
         if name in OF_NO_STUDY and not torch:
             continue
-        content = yaml.safe_load((CAMPAIGNS / f"{name}_small.yaml").read_text())
+        content = yaml.safe_load((CAMPAIGNS / "small" / f"{name}_small.yaml").read_text())
         for key, less in kept.items():
             title, _, profile = key.partition(", ")
             experiment = content["experiments"][title] | {"repeats": 1}

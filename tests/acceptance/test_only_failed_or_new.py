@@ -124,7 +124,8 @@ def ids_of(project: Project, *campaigns: str) -> list[str]:
     results = f"planned_{campaigns[0]}"
     merged: dict[str, Any] = {"campaign": "merged", "results": results, "experiments": {}}
     for name in campaigns:
-        content = yaml.safe_load((CAMPAIGNS / f"{name}.yaml").read_text())
+        (path,) = CAMPAIGNS.glob(f"*/{name}.yaml")
+        content = yaml.safe_load(path.read_text())
         for title, experiment in content.pop("experiments").items():
             merged["experiments"][_title(name, title, campaigns)] = experiment
         merged = content | merged
@@ -151,7 +152,7 @@ def line_of(campaign: str, ids: list[str]) -> str:
 
 
 def test_run_ids_of_the_shipped_campaigns(project: Project, whole: bool) -> None:
-    names = sorted(path.stem for path in CAMPAIGNS.glob("*.yaml"))
+    names = sorted(path.stem for path in CAMPAIGNS.glob("*/*.yaml"))
     listed = {line.split()[0]: line for line in IDS.read_text().splitlines()}
     assert sorted(listed) == names
     # Of any site the ids are the same, so that those of `make test` are planned as one campaign.

@@ -231,7 +231,7 @@ def test_without_a_word_of_the_queue(project: SlurmProject) -> None:
 
 def test_slurm_takes_every_shape_of_the_published_study(cluster: Cluster, tmp_path: Path) -> None:
     project = slurm_project(tmp_path / "p", cluster)
-    text = (project.path / "config" / "campaigns" / "cosmoflow_io.yaml").read_text()
+    text = (project.path / "config" / "campaigns" / "studies" / "cosmoflow_io.yaml").read_text()
     assert "site: piz_daint" in text
     # The study had one rank a node; the test cluster has 4 nodes with 256 places each.
     text = text.replace("site: piz_daint", "site: test_cluster")

@@ -26,7 +26,9 @@ SHORT = {"layers": 2, "warmup_batches": 1, "batches": 3}
 
 
 def test_layouts_train_on_one_node_and_on_two(cluster: Cluster, tmp_path: Path) -> None:
-    campaign = yaml.safe_load((ROOT / "config/campaigns/torch_scaling_small.yaml").read_text())
+    campaign = yaml.safe_load(
+        (ROOT / "config/campaigns/small/torch_scaling_small.yaml").read_text()
+    )
     experiments = {
         name: campaign["experiments"][name] | less
         | {"fixed": campaign["experiments"][name]["fixed"] | SHORT | less["fixed"], "repeats": 1}

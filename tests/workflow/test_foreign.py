@@ -222,10 +222,13 @@ def test_what_two_ranks_print_without_labels_is_counted_once(tmp_path: Path) -> 
 
 def test_the_campaign_of_tf_cnn_benchmarks(tmp_path: Path) -> None:
     project = foreign_project(tmp_path / "project")
-    path = "config/campaigns/tf_cnn_benchmarks.yaml"
+    path = "config/campaigns/studies/tf_cnn_benchmarks.yaml"
     words = ("--configfile", path, "--config", "site=toy", "results=results")
     done = project.snakemake(*words)
-    assert "error: config/campaigns/tf_cnn_benchmarks.yaml: experiments.devices: " in done.stderr
+    assert (
+        "error: config/campaigns/studies/tf_cnn_benchmarks.yaml: experiments.devices: "
+        in done.stderr
+    )
     assert "programs: {tf_cnn_benchmarks: /path}" in done.stderr
     text = (project.path / path).read_text().replace("repeats: 2", "repeats: 1")
     project.write(path, f"programs: {{tf_cnn_benchmarks: ./fake_tf_cnn.py}}\n{text}")
@@ -248,7 +251,9 @@ def test_the_campaign_of_tf_cnn_benchmarks(tmp_path: Path) -> None:
 def test_the_campaign_of_keras_multi_gpu(tmp_path: Path) -> None:
     """Each run sees as many GPUs as it trains on; the rate is the last of what is printed."""
     project = foreign_project(tmp_path / "project")
-    content = yaml.safe_load((project.path / "config/campaigns/keras_multi_gpu.yaml").read_text())
+    content = yaml.safe_load(
+        (project.path / "config/campaigns/studies/keras_multi_gpu.yaml").read_text()
+    )
     experiment = content["experiments"]["methods"]
     assert experiment["axes"]["method"] == ["kuza55", "avolkov1", "fchollet"]
     experiment["axes"] |= {"model": ["resnet50"], "parameter_device": ["cpu"]}

@@ -46,7 +46,7 @@ def test_what_the_study_has_is_found_next_to_what_is_shipped(study: Path) -> Non
     assert load_benchmark("nt3").folder == BENCHMARKS / "nt3"
     assert load_site("piz_daint").file == SITES / "piz_daint.yaml"
     assert find_campaign("mine") == study / "config" / "campaigns" / "mine.yaml"
-    assert find_campaign("nt3_small") == REPO / "config" / "campaigns" / "nt3_small.yaml"
+    assert find_campaign("nt3_small") == REPO / "config" / "campaigns" / "small" / "nt3_small.yaml"
     run = next(iter(campaign.unique_runs().values()))[1]
     assert run_spec(campaign, experiment, run)["study"] == str(study)
 
@@ -70,7 +70,7 @@ def test_a_name_means_one_file(study: Path) -> None:
     for kind, call, shipped in (
         ("benchmarks/nt3/benchmark.yaml", load_benchmark, "workflow/benchmarks/nt3/benchmark.yaml"),
         ("config/sites/local.yaml", load_site, "config/sites/local.yaml"),
-        ("config/campaigns/nt3.yaml", find_campaign, "config/campaigns/nt3.yaml"),
+        ("config/campaigns/nt3.yaml", find_campaign, "config/campaigns/studies/nt3.yaml"),
     ):
         with pytest.raises(UserError) as error:
             call(Path(kind).parent.name if "benchmark" in kind else Path(kind).stem)

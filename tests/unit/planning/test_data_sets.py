@@ -15,7 +15,7 @@ from scalesweep.planning.plan import build_plan
 from scalesweep.planning.plan_text import plan_text
 from scalesweep.state.run_state import RunState
 
-CAMPAIGNS = REPO / "config" / "campaigns"
+CAMPAIGNS = REPO / "config" / "campaigns" / "studies"
 
 
 def text_of(campaign: Campaign) -> str:

@@ -14,7 +14,8 @@ from scalesweep.smk.campaign_args import read_campaign
 from scalesweep.state.run_state import RunState
 from tests.conftest import ROOT
 
-SHIPPED = [ROOT / "config" / "config.yaml", *sorted((ROOT / "config" / "campaigns").glob("*.yaml"))]
+CAMPAIGNS = ROOT / "config" / "campaigns"
+SHIPPED = [ROOT / "config" / "config.yaml", *sorted(CAMPAIGNS.glob("*/*.yaml"))]
 LARGE = {"cnn_grid"}
 
 
@@ -41,7 +42,7 @@ def test_a_shipped_campaign_plans_here_and_for_slurm(
 
 
 def test_the_grid_of_the_design_leaves_out_what_cannot_be_combined(tmp_path: Path) -> None:
-    path = ROOT / "config" / "campaigns" / "cnn_grid.yaml"
+    path = CAMPAIGNS / "studies" / "cnn_grid.yaml"
     (grid,) = read_campaign(path, {"results": str(tmp_path)}, True, False).campaign.experiments
     assert grid.axes[0] == "devices" and {point["ranks"] for point in grid.points} == {
         2**power for power in range(11)

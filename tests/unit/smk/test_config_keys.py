@@ -13,7 +13,7 @@ from scalesweep.config.campaign import Campaign
 from scalesweep.config.overrides import OVERRIDES, RUN, VERBS
 from scalesweep.core.errors import UserError
 from scalesweep.core.record import write_record
-from scalesweep.smk.campaign_args import add_campaign, campaign_of
+from scalesweep.smk.campaign_args import add_campaign, plan_of
 from scalesweep.smk.context import SnakemakeContext
 from scalesweep.smk.startup import prepare
 from tests.unit.smk.test_startup import record_of
@@ -62,7 +62,7 @@ def campaigns(context: SnakemakeContext) -> list[Campaign]:
     parser = argparse.ArgumentParser()
     add_campaign(parser)
     args = parser.parse_args(shlex.split(context.campaign_arguments()))
-    return [context.campaign, campaign_of(args)]
+    return [context.campaign, plan_of(args).campaign]
 
 
 @pytest.mark.usefixtures("study")

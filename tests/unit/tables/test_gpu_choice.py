@@ -50,7 +50,7 @@ Results = dict[str, ExperimentResults]
 def study(tmp_path_factory: pytest.TempPathFactory) -> Results:
     """The shipped campaign, of which the published runs are there, by experiment."""
     tmp_path = tmp_path_factory.mktemp("runs")
-    campaign = load_campaign(CAMPAIGNS / "cnn_gpus.yaml", results=str(tmp_path))
+    campaign = load_campaign(CAMPAIGNS / "studies" / "cnn_gpus.yaml", results=str(tmp_path))
     states, records = {}, []
     for run_id, (experiment, run) in campaign.unique_runs().items():
         rates = EACH if experiment.name == "each_gpu" else {}
