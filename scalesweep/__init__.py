@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from scalesweep.results import Results
 
-__version__ = "0.2.0"
+__version__ = "1.0.0rc1"
 
 
 def load(results: "str | Path") -> "Results":
