@@ -39,10 +39,6 @@ def raised(final: str, cause: Cause | None, told: str = "") -> Failure:
 GPU, HOST = Cause.GPU_OUT_OF_MEMORY, Cause.OUT_OF_MEMORY
 TEXTS = {
     # The memory of GPUs.
-    "cuda 1.0 (pytorch 16417)": raised(
-        "RuntimeError: CUDA out of memory. Tried to allocate 12.50 MiB (GPU 0; 10.92 GiB total "
-        "capacity; 8.57 MiB already allocated; 9.28 GiB free; 4.68 MiB cached)", GPU,
-    ),
     "cuda 1.13": raised(
         "torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 10.73 GiB (GPU 0; 8.00 "
         "GiB total capacity; 17.20 GiB already allocated; 0 bytes free; 19.15 GiB reserved in total"
@@ -55,11 +51,6 @@ TEXTS = {
         " capacity of 10.74 GiB of which 3.69 GiB is free.", GPU,
     ),
     "cuda error": raised(f"RuntimeError: CUDA error: out of memory{_ASYNCHRONOUS}", GPU),
-    "cuda 2.8": raised(f"torch.AcceleratorError: CUDA error: out of memory{_ASYNCHRONOUS}", GPU),
-    "cublas": raised(
-        "RuntimeError: CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`",
-        GPU,
-    ),
     "rmm (NVIDIA/cudf 6773)": raised(
         "MemoryError: std::bad_alloc: CUDA error at: ../include/rmm/mr/device/cuda_memory_resource"
         ".hpp:68: cudaErrorMemoryAllocation out of memory", GPU,
@@ -75,21 +66,11 @@ TEXTS = {
         "allocate memory: you tried to allocate 4503599627370496 bytes. Error code 12 (Cannot "
         "allocate memory)", HOST,
     ),
-    "host 1.4": raised(
-        "RuntimeError: [enforce fail at CPUAllocator.cpp:64] . DefaultCPUAllocator: can't allocate "
-        "memory: you tried to allocate 1073741824 bytes. Error code 12 (Cannot allocate memory)",
-        HOST,
-    ),
     "numpy": raised(
         "numpy._core._exceptions._ArrayMemoryError: Unable to allocate 1.00 PiB for an array with "
         "shape (140737488355328,) and data type float64", HOST,
     ),
-    "numpy 1.17": raised(
-        "numpy.core._exceptions.MemoryError: Unable to allocate 93.1 GiB for an array with shape "
-        "(50000, 250000) and data type float64", HOST,
-    ),
     "python": raised("MemoryError", HOST),
-    "fork": raised("OSError: [Errno 12] Cannot allocate memory", HOST),
     "c++": Failure(
         "terminate called after throwing an instance of 'std::bad_alloc'\n  what():  std::bad_alloc"
         "\nAborted (core dumped)\n", HOST, "std::bad_alloc",
@@ -112,11 +93,6 @@ TEXTS = {
         f"RuntimeError: CUDA error: uncorrectable ECC error encountered{_ASYNCHRONOUS}",
         Cause.GPU_FAULT,
     ),
-    "ecc 2019 (NVIDIA/semantic-segmentation 33)": raised(
-        "RuntimeError: cuda runtime error (39) : uncorrectable ECC error encountered at "
-        "/pytorch/aten/src/THC/THCCachingHostAllocator.cpp:265\n"
-        "terminate called without an active exception", Cause.GPU_FAULT,
-    ),
     "ecc, watchdog (kohya-ss/sd-scripts 1434)": Failure(
         "[E ProcessGroupNCCL.cpp:916] [Rank 1] NCCL watchdog thread terminated with exception: "
         f"CUDA error: uncorrectable ECC error encountered{_ASYNCHRONOUS}{_FRAMES}\n"
@@ -129,12 +105,6 @@ TEXTS = {
         f"{START}ConnectionResetError: [Errno 104] Connection reset by peer\n\nDuring handling of "
         f"the above exception, another exception occurred:\n\n{START}RuntimeError: DataLoader "
         "worker (pid 16829) is killed by signal: Killed. \n", Cause.KILLED, "(pid 16829) is killed",
-    ),
-    "bus error": Failure(
-        "ERROR: Unexpected bus error encountered in worker. This might be caused by insufficient "
-        f"shared memory (shm).\n\0{START}RuntimeError: DataLoader worker (pid 17214) is killed by "
-        "signal: Bus error. It is possible that dataloader's workers are out of shared memory. "
-        "Please try to raise your shared memory limit.\n", Cause.KILLED, "raise your shared memory",
     ),
     "spawned": raised(
         "torch.multiprocessing.spawn.ProcessExitedException: process 1 terminated with signal "
@@ -152,31 +122,12 @@ TEXTS = {
         f"{START}torch.distributed.DistNetworkError: The client socket has timed out after 3000ms "
         "while trying to connect to (127.0.0.1, 31899).\n", Cause.LAUNCH_FAILED, "(127.0.0.1, 3189",
     ),
-    "server 1.13 (lllyasviel/ControlNet 382)": raised(
-        "TimeoutError: The client socket has timed out after 1800s while trying to connect to "
-        "(127.0.0.1, 48391).", Cause.LAUNCH_FAILED,
-    ),
     "port": raised(
         "torch.distributed.DistNetworkError: The server socket has failed to listen on any local "
         "network address. port: 31088, useIpv6: false, code: -98, name: EADDRINUSE, message: "
         "address already in use", Cause.LAUNCH_FAILED,
     ),
-    "port 1.13 (showlab/Tune-A-Video 90)": raised(
-        "RuntimeError: The server socket has failed to listen on any local network address. The "
-        "server socket has failed to bind to [::]:29500 (errno: 98 - Address already in use).",
-        Cause.LAUNCH_FAILED,
-    ),
     # Ranks that wait for others.
-    "watchdog 1.13 (OFA-Sys/OFA 271)": Failure(
-        "[E ProcessGroupNCCL.cpp:737] [Rank 1] Watchdog caught collective operation timeout: "
-        "WorkNCCL(SeqNum=469508, OpType=ALLREDUCE, Timeout(ms)=1800000) ran for 1802212 "
-        "milliseconds before timing out.\n[E ProcessGroupNCCL.cpp:455] Some NCCL operations have "
-        "failed or timed out. Due to the asynchronous nature of CUDA kernels, subsequent GPU "
-        "operations might run on corrupted/incomplete data.\nterminate called after throwing an "
-        "instance of 'std::runtime_error'\n  what():  [Rank 1] Watchdog caught collective operation"
-        " timeout: WorkNCCL(SeqNum=469508, OpType=ALLREDUCE, Timeout(ms)=1800000) ran for 1802212 "
-        "milliseconds before timing out.\n", Cause.EXCHANGE_TIMEOUT, "OpType=ALLREDUCE",
-    ),
     "watchdog 2.6 (XPixelGroup/BasicSR 737)": Failure(
         "[rank1]:[E626 06:24:44.903881913 ProcessGroupNCCL.cpp:616] [Rank 1] Watchdog caught "
         "collective operation timeout: WorkNCCL(SeqNum=808, OpType=ALLREDUCE, NumelIn=9801523, "
@@ -190,18 +141,6 @@ TEXTS = {
         "RuntimeError: [/__w/pytorch/pytorch/third_party/gloo/gloo/transport/tcp/unbound_buffer.cc:"
         "78] Timed out waiting 3000ms for recv operation to complete", Cause.EXCHANGE_TIMEOUT,
     ),
-    "monitored barrier": Failure(
-        "[E1124 00:37:04.927709337 ProcessGroupGloo.cpp:67] [Rank 0]: Rank 1 failed to pass "
-        f"monitoredBarrier in 2000 ms\n{START}RuntimeError: [Rank 0]: Rank 1 failed to pass "
-        "monitoredBarrier in 2000 ms\n Original exception: \n [/gloo/transport/tcp/unbound_buffer"
-        ".cc:78] Timed out waiting 2000ms for recv operation to complete\n",
-        Cause.EXCHANGE_TIMEOUT, "Rank 1 failed to pass",
-    ),
-    "store (zai-org/ChatGLM-6B 1232)": raised(
-        "RuntimeError: [1] is setting up NCCL communicator and retreiving ncclUniqueId from [0] via"
-        " c10d key-value store by key '0', but store->get('0') got error: Socket Timeout",
-        Cause.EXCHANGE_TIMEOUT,
-    ),
     # NCCL itself.
     "nccl system (hkproj/pytorch-transformer-distributed 1)": raised(
         f"{_NCCL}ProcessGroupNCCL.cpp:1333, unhandled system error (run with NCCL_DEBUG=INFO for "
@@ -209,26 +148,11 @@ TEXTS = {
         "external library call failed or device error. \nLast error:\nsocketStartConnect: Connect "
         "to 192.168.19.14<52822> failed : No route to host", Cause.EXCHANGE_FAILED, "No route to ",
     ),
-    "nccl system 1.8": raised(
-        "RuntimeError: NCCL error in: /pytorch/torch/lib/c10d/ProcessGroupNCCL.cpp:911, unhandled "
-        "system error, NCCL version 2.7.8", Cause.EXCHANGE_FAILED,
-    ),
-    "nccl internal": raised(
-        f"{_NCCL}ProcessGroupNCCL.cpp:1275, internal error, NCCL version 2.14.3\nncclInternalError:"
-        " Internal check failed.\nLast error:\nNET/IB : Got error 12", Cause.EXCHANGE_FAILED,
-        "NET/IB",
-    ),
     # Errors of which no more is known than their text.
     "nccl, a peer is gone (NVIDIA/nccl 1514)": raised(
         f"{_NCCL}ProcessGroupNCCL.cpp:1275, internal error, NCCL version 2.14.3\nncclInternalError:"
         " Internal check failed.\nLast error:\nNet : Connection closed by remote peer user<50260>",
         None, "Connection closed by remote peer",
-    ),
-    "nccl, a peer has ended (NVIDIA/nccl 2076)": raised(
-        f"{_NCCL}NCCLUtils.hpp:268, remote process exited or there was a network error, NCCL "
-        "version 2.21.5\nncclRemoteError: A call failed possibly due to a network error or a "
-        "remote process exiting prematurely.\nLast error:\nsocketProgressOpt: Call to recv failed "
-        ": Connection reset by peer", None, "Connection reset by peer",
     ),
     "nccl cuda (NVIDIA/nccl 1410)": raised(
         f"{_NCCL}NCCLUtils.hpp:275, unhandled cuda error (run with NCCL_DEBUG=INFO for details), "
@@ -246,11 +170,6 @@ TEXTS = {
         "Received data size doesn't match expected size. Is there a distributed collective "
         "mismatch in your code?\n", None, "doesn't match expected size",
     ),
-    "shapes": raised(
-        "RuntimeError: Detected mismatch between collectives on ranks. Rank 1 is running "
-        "collective: CollectiveFingerPrint(SequenceNumber=1, OpType=ALLREDUCE, TensorShape=[5])",
-        None,
-    ),
     "device-side (sgl-project/sglang 271)": Failure(
         "/pytorch/aten/src/ATen/native/cuda/Loss.cu:250: nll_loss_forward: block: [0,0,0], thread: "
         f"[11,0,0] Assertion `t >= 0 && t < n_classes` failed.\n{START}RuntimeError: CUDA error: "
@@ -263,16 +182,6 @@ TEXTS = {
         "torch._inductor.exc.InductorError: InvalidCxxCompiler: No working C++ compiler found in "
         "torch._inductor.config.cpp.cxx: (None, 'g++')\n\nSet TORCHDYNAMO_VERBOSE=1 for the "
         "internal stack trace", None,
-    ),
-    "pipeline": Failure(
-        f"{START}AssertionError: the loss is not finite\n\nThe above exception was the direct "
-        f"cause of the following exception:\n\n{START}RuntimeError: \n            [Stage 1] failed "
-        "to run forward:\n            args: ('Tensor(torch.Size([2, 32]))',)\n            \n",
-        None, "AssertionError: the loss",
-    ),
-    "handled": Failure(
-        f"{START}KeyError: 'cache'\n\nDuring handling of the above exception, another exception "
-        f"occurred:\n\n{START}ValueError: no data\n", None, "ValueError: no data",
     ),
     "assertion": raised("AssertionError: loss is not negative", None),
     "import": raised("ModuleNotFoundError: No module named 'oom'", None),

@@ -9,7 +9,6 @@ from harness.horovod_settings import effective_settings
     ("environ", "version", "fusion", "cycle", "origins"),
     [
         ({}, "0.28.1", 128 << 20, 1.0, "default default"),
-        ({}, "0.20.3", 64 << 20, 5.0, "default default"),
         ({}, None, None, None, "default default"),
         ({"HOROVOD_CYCLE_TIME": "2.5"}, "0.28.1", 128 << 20, 2.5, "default variable"),
         ({"HOROVOD_FUSION_THRESHOLD": "0"}, "0.28.1", 0, 1.0, "variable default"),

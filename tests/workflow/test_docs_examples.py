@@ -4,10 +4,7 @@ All of them are experiments of one campaign, so that Snakemake is called once. W
 to the reader (OSU's benchmark, which is not installed) is a script that prints the same.
 """
 
-import json
-import os
 import re
-import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +24,7 @@ pytestmark = pytest.mark.slow
 GUIDE = ROOT / "docs" / "guide"
 NATIVE, CAMPAIGNS = GUIDE / "benchmarks.md", GUIDE / "campaigns.md"
 STEPS, EXAMPLES = GUIDE / "external_programs.md", ROOT / "docs/reference/external_examples.md"
-OF_TORCH = ("my_ddp", "my_train")
+OF_TORCH = ("my_ddp",)
 OSU = """#!/bin/sh
 [ "${HOROVOD_RANK:-0}" = 0 ] || exit 0
 echo "# OSU MPI Allreduce Latency Test v7.3"
@@ -77,9 +74,6 @@ def guide_experiment(project: Path) -> dict[str, Any]:
 def reported(tmp_path_factory: pytest.TempPathFactory) -> Project:
     """A project in which the examples have been followed, and all of it has run."""
     project = make_project(tmp_path_factory.mktemp("docs") / "project")
-    copy, _call = blocks(STEPS, "sh")
-    home = {**os.environ, "HOME": str(project.path / "home")}
-    subprocess.run(["bash", "-ec", copy], cwd=project.path, env=home, check=True)
     campaign: dict[str, Any] = {"campaign": "docs", "site": "local", "programs": {}}
     campaign["experiments"] = {}
     for page in (STEPS, EXAMPLES, NATIVE):
@@ -94,12 +88,8 @@ def reported(tmp_path_factory: pytest.TempPathFactory) -> Project:
             for name, experiment in content["experiments"].items():
                 if experiment["benchmark"] not in OF_TORCH or TORCH.exists():
                     campaign["experiments"][f"{experiment['benchmark']}_{name}"] = experiment
-    (stamped, own), (ddp,) = blocks(STEPS, "python"), blocks(EXAMPLES, "python")
-    for path, text in (
-        ("my_train/train.py", stamped),
-        ("my_training/train.py", own),
-        ("my_ddp/train_ddp.py", ddp),
-    ):
+    (own,), (ddp,) = blocks(STEPS, "python"), blocks(EXAMPLES, "python")
+    for path, text in (("my_training/train.py", own), ("my_ddp/train_ddp.py", ddp)):
         (project.path / "home" / path).parent.mkdir(parents=True, exist_ok=True)
         (project.path / "home" / path).write_text(text)
     (project.path / ".torch").symlink_to(TORCH.parents[1])
@@ -133,25 +123,6 @@ def test_the_step_by_step_example(reported: Project) -> None:
         assert (frame[f"{name}_mean_run"] > 0).all()
     assert frame["loss_mean_run"].round(3).unique().tolist() == [0.667]
     assert "my_training_batches" in (reported.path / "results" / "report.html").read_text()
-
-
-@needs_torch
-def test_a_train_py_gets_a_breakdown(reported: Project) -> None:
-    frame = runs(reported, "my_train_ranks")
-    assert sorted(frame["ranks"]) == [1, 1, 2, 2]
-    assert (frame["samples_per_second_mean_run"] > 0).all()
-    for path in (reported.path / "results" / "runs" / "local").glob("my_train-r2-*/record.json"):
-        record = json.loads(path.read_text())
-        assert record["notes"]["stamps"]["steps"] == 80 and record["work"] == {
-            "samples_per_epoch": 2 * 50 * 64
-        }
-        assert "warnings" not in record["notes"]["stamps"]
-    tables = reported.path / "results" / "tables" / "my_train_ranks"
-    terms = pd.read_parquet(tables / "efficiency.parquet").set_index(["ranks", "kind", "term"])
-    for name in (("ledger", "transfer"), ("ledger", "elapsed"), ("part", "backward")):
-        row = terms.loc[(2, *name)]
-        assert row["form"] == "steps" and row["value"] > 0
-    assert (reported.path / "results" / "figures" / "my_train_ranks" / "ledger.svg").exists()
 
 
 def test_the_first_campaign_of_the_guide(reported: Project) -> None:

@@ -94,9 +94,9 @@ def torch_facts(folder):
     }
     if facts["built"]["gloo"]:
         from harness import torch_ranks
-        from harness.rendezvous import rendezvous
+        from harness.rendezvous import place_of
 
-        torch_ranks.connect(rendezvous(by_file=True).size, 0, 0, folder, MEET_S)
+        torch_ranks.connect(place_of().size, 0, 0, folder, MEET_S)
         total = torch.tensor([torch_ranks.rank() + 1.0], device=torch_ranks.device())
         dist.all_reduce(total)
         facts["size"], facts["sum"] = dist.get_world_size(), total.item()

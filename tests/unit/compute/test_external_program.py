@@ -1,7 +1,6 @@
 """Foreign programs: what benchmark.yaml may say, what starts, what is recorded and read again."""
 
 import json
-import shlex
 import shutil
 import sys
 from collections.abc import Callable
@@ -17,7 +16,6 @@ from harness.ranks import FRAMEWORKS
 from scalesweep.compute.launcher import launch
 from scalesweep.config.benchmark import Benchmark
 from scalesweep.config.campaign import Campaign, load_campaign
-from scalesweep.config.command_template import as_text
 from scalesweep.core.errors import UserError
 from scalesweep.core.rank_columns import machine_names
 from scalesweep.core.record import read_failure, read_record
@@ -26,7 +24,6 @@ from scalesweep.jobs.run_spec import run_spec
 from scalesweep.state.reextract import reread, runs_to_reread
 from scalesweep.state.run_state import RunState, scan
 from tests.conftest import ROOT
-from tests.fakes.failure_texts import TEXTS
 from tests.fakes.foreign import SITE, patterns
 
 
@@ -92,44 +89,11 @@ def test_a_benchmark_has_a_launcher_and_a_python_of_its_own(
         words(campaign())
 
 
-def test_the_python_of_a_benchmark_is_not_that_of_the_site_s_launcher(
-    edited: Callable[..., Benchmark], campaign: Callable[..., Campaign]
-) -> None:
-    edited(python="python3")
-    found = words(campaign(ranks=2))
-    assert found[0] == sys.executable and found[3] == "python3"
-
-
-@pytest.mark.parametrize(
-    ("changes", "told"),
-    [
-        ({"launch": {"single": []}}, "launch: lacks the key 'multi'|multi"),
-        ({"launch": {"single": ["{gpus}"], "multi": []}}, "launch: cannot fill '{gpus}'"),
-        ({"python": "{python}"}, "python: '{python}'; allowed: a path, a name"),
-        ({"python": "bin/{program:x}"}, "python: 'bin/{program:x}'; allowed"),
-        ({"threads": "cores * 2"}, "threads: 'cores * 2': unknown parameter 'cores'"),
-    ],
-)
-def test_mistakes_in_launch_and_python(
-    edited: Callable[..., Benchmark], changes: dict[str, Any], told: str
-) -> None:
-    with pytest.raises(UserError) as error:
-        edited(**changes)
-    assert any(part in str(error.value) for part in told.split("|"))
-
-
 def test_braces_of_others_are_left_alone(
     edited: Callable[..., Benchmark], campaign: Callable[..., Campaign]
 ) -> None:
     edited(command=["sh", '${size} ${HOME} {{size}} {} {1} {"a": {size}} {{program:x}} { size }'])
     assert words(campaign())[1] == ('${size} ${HOME} {size} {} {1} {"a": 4} {program:x} { size }')
-
-
-def test_values_as_text() -> None:
-    values = [True, False, 1, 1.5, 1e-5, "x y", [1, 2], [True, "a"]]
-    assert [as_text(value) for value in values] == [
-        "true", "false", "1", "1.5", "1e-05", "x y", "1,2", "true,a",
-    ]  # fmt: skip
 
 
 def test_null_is_never_printed(
@@ -228,27 +192,6 @@ def test_the_record_keeps_what_its_framework_reads_an_external_programs_that_of_
     assert code == 0 and started(folder) == 1
     kept_of = record["environment"]["variables"].keys()
     assert kept_of & every == every - secrets - others
-
-
-@pytest.mark.parametrize(
-    ("name", "end", "cause"),
-    [
-        ("cuda 1.13", "exit 1", "GPU_OUT_OF_MEMORY"),
-        ("numpy", "exit 1", "OUT_OF_MEMORY"),
-        ("c++", "kill -ABRT $$", "OUT_OF_MEMORY"),
-        ("assertion", "exit 79", "NON_ZERO_EXIT"),  # its own exit codes mean what it likes
-    ],
-)
-def test_which_memory_was_not_enough_for_an_external_program(
-    campaign: Callable[..., Campaign], name: str, end: str, cause: str
-) -> None:
-    loaded = campaign()
-    spec = run_spec(loaded, loaded.experiments[0], loaded.experiments[0].runs[0])
-    said = f"printf %s {shlex.quote(TEXTS[name].text)} >&2; {end}"
-    assert launch({**spec, "argv": ["bash", "-c", said]}, ROOT) == 1
-    failure = json.loads((Path(spec["folder"]) / "failure.json").read_text())
-    assert failure["cause"] == cause, failure["detail"]
-    assert TEXTS[name].told in failure["detail"] or cause == "NON_ZERO_EXIT"
 
 
 def test_a_foreign_run_leaves_a_record(
@@ -370,14 +313,6 @@ def test_a_failed_run_is_mended_by_its_logs(
     assert code == 1 and not state(campaign()).settled  # as any other failure
     assert reread(path, patterns(edited({"pattern": "total: (.*)"}))) is None
     assert state(campaign()).status == "done" and started(folder) == 1
-
-
-def test_a_program_that_failed_is_not_read_again(
-    campaign: Callable[..., Campaign], edited: Callable[..., Benchmark]
-) -> None:
-    run(campaign(extra="fail"))
-    edited({"unit": "1"})
-    assert to_reread(campaign(extra="fail")) == 0
 
 
 def test_a_record_stands_where_its_logs_are_gone(

@@ -105,23 +105,6 @@ def test_ranks_of_torch_wait_in_collectives_and_compute_in_the_framework(work: P
     assert where["1"].startswith("PyTorch < ") and not where["2"].startswith("PyTorch")
 
 
-@pytest.mark.slow
-def test_a_thousand_ranks_in_some_groups(work: Path) -> None:
-    for rank in range(1024):
-        frames = {17: OPEN, 700: LOAD, 701: LOAD}.get(rank, STEP if rank % 2 else BARRIER)
-        leave(work, rank, frames, host=f"nid{rank // 4:05d}")
-    found = judge(work, LIMIT_S, 1024)
-    assert found.cause == "HANG"
-    who = found.detail.split("; ", 1)[1]
-    assert who.startswith("rank 17 (host nid00004; phase timed) is in my/main.py:40 open_file")
-    assert ", ranks 700-701 (host nid00175; phase timed) are in numpy/lib/npyio.py:1150" in who
-    assert ", while 511 ranks wait in harness/ranks.py:52 barrier" in who
-    assert " or elsewhere; stacks of 1024 of 1024 ranks" in who
-    assert [each["count"] for each in found.groups] == [1, 2, 511, 510]
-    assert found.groups[3]["where"].startswith("TensorFlow < harness/tf_training.py:212 run_part")
-    assert len(found.detail) < 600
-
-
 @pytest.mark.parametrize(
     ("places", "suspects"),
     [

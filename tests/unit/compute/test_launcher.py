@@ -18,7 +18,6 @@ from scalesweep.compute import program
 from scalesweep.compute.job_spec import write_order
 from scalesweep.compute.launcher import launch
 from scalesweep.compute.program_output import BadResultError, check_finite
-from scalesweep.core.host import cpu_set, host_facts
 from scalesweep.core.record import read_record
 from tests.conftest import ROOT
 from tests.fakes.toy_run import TOY, spec
@@ -244,12 +243,6 @@ def test_check_finite_reads_what_numpy_writes(tmp_path: Path) -> None:
     path.write_bytes(path.read_bytes()[:50])
     with pytest.raises(BadResultError, match="cannot be read"):
         check_finite(path)
-
-
-def test_cpu_sets_are_written_as_the_kernel_does() -> None:
-    assert cpu_set({0, 1, 2, 3, 7, 9, 10}) == "0-3,7,9-10"
-    assert cpu_set(set()) == ""
-    assert host_facts()["memory_bytes"] > 0
 
 
 def test_the_launcher_imports_only_the_standard_library() -> None:

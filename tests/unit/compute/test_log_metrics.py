@@ -3,8 +3,6 @@
 import math
 import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +18,6 @@ from scalesweep.compute.log_metrics import (
     read_metrics,
 )
 from scalesweep.core.files import NotAFileError
-from tests.conftest import ROOT
 from tests.fakes.stamps import line
 
 RATE = Metric("rate", r"^rate: (\S+)", "images/s", "higher", "rank")
@@ -95,12 +92,6 @@ def test_what_is_no_number_is_named(tmp_path: Path, text: str, told: str) -> Non
     # A match that does not count may be anything.
     first = metric(pattern="x = (.*);", match="first")
     assert value(read(tmp_path, f"x = 1;\nx = {text};\n", first)) == 1
-
-
-def test_a_long_text_that_is_no_number_is_cut(tmp_path: Path) -> None:
-    with pytest.raises(UnreadableError) as caught:
-        read(tmp_path, f"x = {'9' * 10_000};\n", metric(pattern="x = (.*);"))
-    assert f"metric rate: '{'9' * 60}...' in line 1 of" in str(caught.value)
 
 
 def test_integers_stay_integers(tmp_path: Path) -> None:
@@ -306,22 +297,6 @@ def test_labels_of_torchrun(tmp_path: Path, kind: str) -> None:
     assert found.notes["rate"]["ranks"] == "0-1"
 
 
-def test_a_log_of_the_last_rank_alone(tmp_path: Path) -> None:
-    """bigscience-workshop/bigscience, train/tr11-176B-ml/chronicles.md: torchrun's label is that of
-    the rank with the last stage of the pipeline, the only one that prints."""
-    line = (
-        "[default7]: iteration {} | consumed samples:  9841584 | consumed tokens:  20155564032 | "
-        "elapsed time per iteration (s): 105.22 | learning rate: 5.969E-05 | global batch size:  "
-        "2048 | lm loss: 2.463556E+00 | samples per second: {} | TFLOPs: 149.02 |\n"
-    )
-    text = line.format("  12695/  115311", 19.463) + line.format("  85376/ 115311", 19.561)
-    speed = metric(pattern=r"^iteration .*samples per second: (\S+)", match="mean")
-    found = read(tmp_path, text, speed, ranks=8)
-    assert value(found) == pytest.approx(19.512) and found.notes["rate"]["ranks"] == "7"
-    with pytest.raises(UnreadableError, match="1 of 8 ranks printed it, missing: 0-6"):
-        read(tmp_path, text, metric(speed, printed_by="every_rank"), ranks=8)
-
-
 def test_nodes_and_local_ranks_count_together(tmp_path: Path) -> None:
     """Two nodes of two ranks: ``1: [rank0]:`` is rank 2."""
     text = "".join(
@@ -440,40 +415,6 @@ def test_logs_that_are_gone_are_not_an_empty_log(tmp_path: Path) -> None:
 )
 def test_odd_logs_do_not_hide_a_match(tmp_path: Path, content: bytes) -> None:
     assert value(read(tmp_path, content)) == 5
-
-
-MEMORY = """
-import resource, sys
-from pathlib import Path
-from scalesweep.compute.log_metrics import Metric, read_metrics
-import numpy  # a launcher has it by then
-before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-found = read_metrics([Metric("rate", r"^rate: (.*)", "1", "higher", "rank")], Path(sys.argv[1]), 1)
-print(found.metrics["rate"]["value"], resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
-"""
-
-
-@pytest.mark.slow
-def test_long_logs_are_streamed(tmp_path: Path) -> None:
-    line = b"nothing of interest, but long enough to be a line of a log\n"
-    with (tmp_path / "stdout.log").open("wb") as file:
-        for _ in range(40):
-            file.write(line * (1_000_000 // len(line)))
-        file.write(b"rate: 5\n")
-    (tmp_path / "stderr.log").touch()
-    command = [sys.executable, "-c", MEMORY, str(tmp_path)]
-    said = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
-    number, kilobytes = said.split()
-    assert float(number) == 5 and int(kilobytes) < 30_000
-
-
-@pytest.mark.slow
-def test_a_line_without_end_does_not_fill_the_memory(tmp_path: Path) -> None:
-    content = (
-        b"rate: 4\r" + b"." * 5_000_000 + b"\r" + b"50%\r" * 1_000_000 + b"rate: 5\r" + b"-" * 3
-    )
-    assert value(read(tmp_path, content)) == 5
-    assert max(len(line.text) for line in read_lines(tmp_path / "stdout.log")) < 3 << 20
 
 
 def test_a_log_that_is_no_file_is_refused_and_not_waited_for(tmp_path: Path) -> None:

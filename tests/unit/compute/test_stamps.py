@@ -76,39 +76,6 @@ def test_printed_steps_are_the_arrays_of_a_native_program(tmp_path: Path, sealed
     assert stamped.hosts == []  # those of the others are not known
 
 
-def test_torn_lines_never_make_a_number(tmp_path: Path) -> None:
-    """Ranks that share a pipe write into each other's lines, in pieces of any size."""
-    planted = planted_run(Program(), 3, 30)
-    lines = lines_of(planted, samples=1)
-    outcomes = set()
-    for seed in range(60):
-        rng = random.Random(seed)
-        streams = ["".join(step[rank] for step in lines) for rank in range(3)]
-        text, places = "", [0, 0, 0]
-        usual = rng.choice((40, 4000))
-        while any(place < len(stream) for place, stream in zip(places, streams, strict=True)):
-            rank = rng.randrange(3)
-            begin, end = places[rank], places[rank] + rng.randrange(usual)
-            if rng.random() < rng.choice((0.9, 1)):  # most pieces end with a line
-                end = streams[rank].find("\n", end) + 1 or len(streams[rank])
-            text += streams[rank][begin:end]
-            places[rank] = end
-        try:
-            stamped = read(tmp_path, text, 3)
-        except UnreadableError as error:
-            assert "damaged" in str(error) or "printed" in str(error)
-            outcomes.add("refused")
-            continue
-        steps = stamped.arrays["step_times"]
-        for rank in range(3):
-            true = np.round(planted["step_times"][:, rank], 7)
-            assert np.isin(steps[:, rank], true).all()
-        whole = len(steps) == 30
-        assert whole or stamped.warnings
-        outcomes.add("whole" if whole else "shorter")
-    assert {"refused", "whole"} <= outcomes
-
-
 def test_a_line_whose_digits_were_changed_is_damaged(tmp_path: Path) -> None:
     lines = small(steps=200)
     lines[50][1] = lines[50][1].replace('"s":0.0', '"s":0.9')

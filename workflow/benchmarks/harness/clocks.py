@@ -8,7 +8,6 @@ and then, by a thread that costs less than a thousandth of a core. Where the ker
 
 import threading
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 INTERVAL_S = 2.0
@@ -37,12 +36,7 @@ class Clocks:
             self._thread.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """Stop."""
         self._over.set()
         if self._thread is not None:
@@ -54,30 +48,16 @@ class Clocks:
         return round(sum(self._seen) / len(self._seen)) if self._seen else None
 
     def _watch(self) -> None:
-        own = threading.get_native_id()
-        wait = self._interval_s / 4
-        while not self._over.wait(wait):
-            wait = self._interval_s
-            clocks = [clock for cpu in self._busy(own) if (clock := self._clock(cpu)) is not None]
+        own, wait_s = str(threading.get_native_id()), self._interval_s / 4
+        while not self._over.wait(wait_s):
+            wait_s, clocks = self._interval_s, []
+            for task in self._tasks.iterdir():
+                try:
+                    words = (task / "stat").read_text().rpartition(")")[2].split()
+                    if task.name != own and words[_STATE] == "R":
+                        core = self._cpus / f"cpu{words[_PROCESSOR]}"
+                        clocks.append(int((core / "cpufreq/scaling_cur_freq").read_text()) / 1e3)
+                except (OSError, ValueError):  # the task has ended, or the clock is not known
+                    continue
             if clocks:
                 self._seen.append(sum(clocks) / len(clocks))
-
-    def _busy(self, own: int) -> set[int]:
-        """Cores on which a thread of this process runs, but for the thread that asks."""
-        cpus = set()
-        for task in self._tasks.iterdir():
-            try:
-                words = (task / "stat").read_text().rpartition(")")[2].split()
-            except OSError:  # it has ended
-                continue
-            if task.name != str(own) and words[_STATE] == "R":
-                cpus.add(int(words[_PROCESSOR]))
-        return cpus
-
-    def _clock(self, cpu: int) -> float | None:
-        """MHz of a core; None where it is not known."""
-        path = self._cpus / f"cpu{cpu}" / "cpufreq" / "scaling_cur_freq"
-        try:
-            return int(path.read_text()) / 1e3
-        except (OSError, ValueError):
-            return None

@@ -1,95 +1,66 @@
-"""Where this rank stands among the others and where they meet, from what the launcher has set.
+"""Where this rank stands among the others, from what the launcher has set, and where they meet.
 
-torch.distributed needs RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, MASTER_ADDR and MASTER_PORT.
-torchrun and ``workflow/launchers/local_ranks.py`` set all six. srun, mpirun and horovodrun set
-variables of their own; from these every rank works out the same six without asking another one.
-A MASTER_ADDR or MASTER_PORT that is set already is kept. Where a launcher says too little (MPICH
-and Intel MPI name no port, mpirun outside of Slurm no host) rank 0 leaves host and port in a file
-of the run's folder, which all nodes see. Standard library only.
+torchrun and ``workflow/launchers/local_ranks.py`` say both (MASTER_ADDR, MASTER_PORT). srun, mpirun
+and horovodrun say which rank this is; then rank 0 leaves its host and a free port in a file of the
+run's folder, which all nodes see. Standard library only.
 """
 
 import json
 import os
 import re
-import socket
 import time
 from collections.abc import Mapping
-from hashlib import blake2b
 from pathlib import Path
 from typing import NamedTuple
 
 from harness.program import EXIT_LAUNCH, EXIT_PARAMETERS, ProgramError
 from harness.rank_variables import HYDRA, LAUNCHERS, SRUN
 
-# Ports of ranks that cannot agree on a free one: below those that Linux gives to connections
-# (ip_local_port_range begins at 32768), so that none of these is in the way.
-FIRST_PORT, PORTS = 20000, 9973
-# Steps of jobs whose ids differ by less than so many have different ports: PORTS is prime, and the
-# first STEPS steps of a job have ports beside each other.
-STEPS = 101
-
-_OWN = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE")
-
-
 # How ranks look for the file that says where rank 0 is met.
 MEETING, LOOK_S, SLOW_LOOK_S = "meeting.json", 0.05, 1.0
 
 
-class Rendezvous(NamedTuple):
-    """The six variables; ``launcher`` is who has set what they were made of, in words.
-
-    An empty address and port 0 are not known before rank 0 has left them (``leave_meeting``).
-    """
+class Place(NamedTuple):
+    """A rank among the others; ``launcher`` is who has said so, in words."""
 
     rank: int
     size: int
     local_rank: int
     local_size: int
-    address: str
-    port: int
     launcher: str
 
-    def variables(self) -> dict[str, str]:
-        """The six as torch.distributed reads them (``env://``)."""
-        names = (*_OWN, "MASTER_ADDR", "MASTER_PORT")
-        return {name: str(value) for name, value in zip(names, self[:6], strict=True)}
 
-
-def rendezvous(environ: Mapping[str, str] = os.environ, by_file: bool = False) -> Rendezvous:
+def place_of(environ: Mapping[str, str] = os.environ) -> Place:
     """Return what the launcher says of this rank; without a launcher it is the only one.
 
-    With ``by_file`` address and port may be left open. Raises ProgramError (code 2) that names the
-    variable where something is missing or odd.
+    Raises ProgramError (code 2) that names the variable where something is missing or odd.
     """
-    for name, *names in LAUNCHERS:
+    for launcher, *names in LAUNCHERS:
         # PMI_RANK and PMI_SIZE without the others are srun's (--mpi=pmi2).
         needed = names if names == list(HYDRA[1:]) else names[:2]
         if names[-1] and all(variable in environ for variable in needed):
-            launcher = name
-            place = [_number(environ, variable, launcher) for variable in names]
+            numbers = [_number(environ, variable, launcher) for variable in names]
             break
     else:
-        launcher = SRUN.name if SRUN.size in environ else ""
-        place = _place_in_step(environ) if launcher else [0, 1, 0, 1]
-    rank, size, local_rank, local_size = place
+        launcher, numbers = "", [0, 1, 0, 1]
+        if SRUN.size in environ:
+            launcher, numbers = SRUN.name, _place_in_step(environ)
+    rank, size, local_rank, local_size = numbers
     if not (0 <= rank < size and 0 <= local_rank < local_size <= size):
-        said = ", ".join(f"{name} {value}" for name, value in zip(_OWN, place, strict=True))
-        raise ProgramError(EXIT_PARAMETERS, f"{launcher} has set numbers of no rank: {said}")
-    address = environ.get("MASTER_ADDR")
-    if not address:
-        address = _address(environ, launcher, local_size == size)
-        if not address and not by_file:
-            raise ProgramError(
-                EXIT_PARAMETERS,
-                f"ranks are on several hosts, and {launcher} does not say which has rank 0: set "
-                "MASTER_ADDR to its name",
-            )
-    port = _port(environ, launcher, size)
-    if not port and not by_file:
-        raise ProgramError(
-            EXIT_PARAMETERS, f"{launcher} says no port on which ranks meet: set MASTER_PORT"
-        )
-    return Rendezvous(*place, address, port, launcher)
+        said = f"{launcher} has set numbers of no rank: rank {rank} of {size}"
+        raise ProgramError(EXIT_PARAMETERS, f"{said}, on its host {local_rank} of {local_size}")
+    return Place(rank, size, local_rank, local_size, launcher)
+
+
+def said_meeting(environ: Mapping[str, str] = os.environ) -> tuple[str, int]:
+    """Return where ranks meet as the launcher says it: address and port; empty and 0: it does not.
+
+    Raises ProgramError (code 2) for a port that is none.
+    """
+    port = _number(environ, "MASTER_PORT", "the environment") if "MASTER_PORT" in environ else 0
+    if port >= 1 << 16:
+        raise ProgramError(EXIT_PARAMETERS, f"MASTER_PORT is {port}, not 1 to 65535")
+    return environ.get("MASTER_ADDR", ""), port
 
 
 def leave_meeting(folder: Path, address: str, port: int) -> None:
@@ -125,13 +96,6 @@ def find_meeting(folder: Path, patience_s: float) -> tuple[str, int]:
         pause_s = min(2 * pause_s, SLOW_LOOK_S)
 
 
-def free_port() -> int:
-    """Return a TCP port that is free on this host now."""
-    with socket.socket() as probe:
-        probe.bind(("", 0))
-        return int(probe.getsockname()[1])
-
-
 def _number(environ: Mapping[str, str], name: str, launcher: str) -> int:
     value = environ.get(name, "")
     if not value.isdecimal():
@@ -144,62 +108,10 @@ def _place_in_step(environ: Mapping[str, str]) -> list[int]:
     """Rank, size, local rank and local size of a task of a Slurm step."""
     names = (*SRUN[1:4], "SLURM_NODEID")
     rank, size, local_rank, node = (_number(environ, name, "srun") for name in names)
-    return [rank, size, local_rank, _tasks_on(environ.get("SLURM_STEP_TASKS_PER_NODE", ""), node)]
-
-
-def _tasks_on(tasks: str, node: int) -> int:
-    """Return the tasks of a step on its ``node``-th node; ``2(x3),1``: three nodes of two, one of
-    one."""
+    tasks = environ.get("SLURM_STEP_TASKS_PER_NODE", "")  # 2(x3),1: three nodes of two, one of one
     for count, times in re.findall(r"(\d+)(?:\(x(\d+)\))?", tasks):
         node -= int(times or 1)
         if node < 0:
-            return int(count)
-    raise ProgramError(
-        EXIT_PARAMETERS, f"started by srun, but SLURM_STEP_TASKS_PER_NODE is {tasks!r}"
-    )
-
-
-def _address(environ: Mapping[str, str], launcher: str, on_one_host: bool) -> str:
-    """Return the host of rank 0: the first of the step's, or of the job's; empty: not known."""
-    if on_one_host:
-        return "127.0.0.1"
-    nodes = environ.get("SLURM_STEP_NODELIST" if launcher == "srun" else "SLURM_JOB_NODELIST", "")
-    if not nodes:
-        return ""
-    host = first_host(nodes)
-    try:
-        socket.getaddrinfo(host, None)
-    except OSError:
-        # The name is Slurm's alone. srun was started on the first node of the allocation.
-        return environ.get("SLURM_LAUNCH_NODE_IPADDR") or host
-    return host
-
-
-def first_host(nodes: str) -> str:
-    """Return the first of a list of hosts as Slurm writes it: ``n[004-007,9],m1`` is ``n004``."""
-    head = re.match(r"(?:[^,\[]|\[[^\]]*\])*", nodes)
-    return re.sub(r"\[(\d+)[^\]]*\]", r"\1", head[0] if head else nodes)
-
-
-def _port(environ: Mapping[str, str], launcher: str, size: int) -> int:
-    """Return the port on which rank 0 is met: one that all ranks work out alike; 0: not known."""
-    if "MASTER_PORT" in environ:
-        port = _number(environ, "MASTER_PORT", launcher or "the environment")
-        if not 0 < port < 1 << 16:
-            raise ProgramError(EXIT_PARAMETERS, f"MASTER_PORT is {port}, not 1 to 65535")
-        return port
-    if size == 1:
-        return free_port()
-    if launcher == "srun":
-        # Slurm's own, where the site has MpiParams=ports=...: it gives no port twice.
-        if reserved := re.match(r"\d+", environ.get("SLURM_STEP_RESV_PORTS", "")):
-            return int(reserved[0])
-        job, step = (_number(environ, name, "srun") for name in ("SLURM_JOB_ID", "SLURM_STEP_ID"))
-        return FIRST_PORT + (STEPS * job + step) % PORTS
-    # The number of the launcher's own server, or what Open MPI and PMIx call this start.
-    names = ("HOROVOD_GLOO_RENDEZVOUS_PORT", "PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid")
-    token = next((environ[name] for name in names if environ.get(name)), "")
-    if not token:
-        return 0
-    digest = int.from_bytes(blake2b(token.encode(), digest_size=8).digest())
-    return FIRST_PORT + digest % PORTS
+            return [rank, size, local_rank, int(count)]
+    said = f"started by srun, but SLURM_STEP_TASKS_PER_NODE is {tasks!r}"
+    raise ProgramError(EXIT_PARAMETERS, said)

@@ -22,7 +22,7 @@ import torch.distributed as dist
 
 from harness import facts, watch
 from harness.program import EXIT_LAUNCH, EXIT_UNSUPPORTED, ProgramError
-from harness.rendezvous import Rendezvous, find_meeting, leave_meeting, rendezvous
+from harness.rendezvous import Place, find_meeting, leave_meeting, place_of, said_meeting
 
 # How long ranks wait for those that have not come, at most; less where the time limit is near.
 JOIN_S, JOIN_SHARE, SHORTEST_JOIN_S = 300.0, 0.5, 1.0
@@ -30,7 +30,7 @@ JOIN_S, JOIN_SHARE, SHORTEST_JOIN_S = 300.0, 0.5, 1.0
 EXCHANGE_TIMEOUT = timedelta(days=7)
 LEAVE_S = 10.0
 BETWEEN = "scalesweep: ranks meet"  # in a profile; scalesweep/analysis/kineto_stream.py
-_JOINED, _VERDICT, _LEFT = "joined", "verdict", "left"
+_JOINED, _LEFT = "joined", "left"
 
 
 class _Now:
@@ -39,7 +39,7 @@ class _Now:
     __slots__ = ("device", "place", "store")
 
     def __init__(self) -> None:
-        self.place = Rendezvous(0, 1, 0, 1, "", 0, "")
+        self.place = Place(0, 1, 0, 1, "")
         self.store: dist.Store | None = None
         self.device = torch.device("cpu")
 
@@ -63,7 +63,7 @@ def connect(
     the run's time limit allows. Raises ProgramError: on all ranks where
     one never joins (code 75) or two have the same GPU (code 69).
     """
-    _now.place = place = rendezvous(os.environ, by_file=folder is not None)
+    _now.place = place = place_of()
     if place.size != ranks:
         return
     if inter_threads:
@@ -84,7 +84,7 @@ def connect(
         _refuse_shared_gpus(place)
 
 
-def _choose_device(place: Rendezvous) -> torch.device:
+def _choose_device(place: Place) -> torch.device:
     """Return this rank's device: of the GPUs that it sees the one of its number on the host.
 
     A launcher that shows each rank its own GPU only (CUDA_VISIBLE_DEVICES) leaves no choice.
@@ -96,7 +96,7 @@ def _choose_device(place: Rendezvous) -> torch.device:
     return device
 
 
-def _refuse_shared_gpus(place: Rendezvous) -> None:
+def _refuse_shared_gpus(place: Place) -> None:
     """Raise ProgramError (code 69) on all ranks where two have one GPU; rank 0 says so."""
     own = f"{socket.gethostname()} {torch.cuda.get_device_properties(_now.device).uuid}"
     everyone = gather_bytes(np.frombuffer(own.encode(), np.uint8), early=True)
@@ -115,7 +115,7 @@ def _patience_s() -> float:
     return max(SHORTEST_JOIN_S, min(JOIN_S, JOIN_SHARE * remaining_s))
 
 
-def _joined_store(place: Rendezvous, folder: Path | None, patience_s: float) -> dist.Store:
+def _joined_store(place: Place, folder: Path | None, patience_s: float) -> dist.Store:
     """Return a store that all ranks have, once all of them have come.
 
     Raises ProgramError (code 75), on rank 0 with the numbers of those that have not.
@@ -123,38 +123,34 @@ def _joined_store(place: Rendezvous, folder: Path | None, patience_s: float) -> 
     if place.size == 1:
         return dist.HashStore()
     store = _connected_store(place, folder, patience_s)
-    store.set(f"{_JOINED}/{place.rank}", socket.gethostname())
-    if place.rank > 0:
-        _await_verdict(store, patience_s)
-        return store
+    store.set(f"{_JOINED}/{place.rank}", "")
     keys = [f"{_JOINED}/{number}" for number in range(place.size)]
     try:
-        store.wait(keys, timedelta(seconds=patience_s))
-    except dist.DistStoreError:
-        missing = {n for n, key in enumerate(keys) if not store.check([key])}
-        if missing:
-            store.set(_VERDICT, "missing")
-            _wait_until_read(store, place.size - len(missing) - 1)
-            raise ProgramError(
-                EXIT_LAUNCH,
-                f"rank{'' if len(missing) == 1 else 's'} {facts.number_ranges(missing)} of"
-                f" {place.size} did not join rank 0 on {socket.gethostname()} within"
-                f" {patience_s:.0f} s",
-            ) from None
-    store.set(_VERDICT, "all")
+        # Rank 0, which says who is missing, gives up first; the store ends with it.
+        store.wait(keys, timedelta(seconds=patience_s * (1 if place.rank == 0 else 2)))
+    except dist.DistError:
+        missing = {n for n, key in enumerate(keys) if place.rank == 0 and not store.check([key])}
+        said = f"rank{'' if len(missing) == 1 else 's'} {facts.number_ranges(missing)} of"
+        said += f" {place.size} did not join rank 0 on {socket.gethostname()} within"
+        said += f" {patience_s:.0f} s"
+        raise ProgramError(EXIT_LAUNCH, said if missing else "") from None
     return store
 
 
-def _connected_store(place: Rendezvous, folder: Path | None, patience_s: float) -> dist.Store:
-    """Return the store that rank 0 serves; it says where, in `folder`, if that is not known."""
+def _connected_store(place: Place, folder: Path | None, patience_s: float) -> dist.Store:
+    """Return the store that rank 0 serves, or torchrun's agent; rank 0 says where, in `folder`, if
+    no launcher does."""
     served = os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True"
-    by_file = folder if not (place.address and place.port) else None
-    first = place.rank == 0
-    address, port = place.address, place.port
+    address, port = said_meeting()
+    first, by_file = place.rank == 0, not (address and port)
+    if by_file and folder is None:
+        raise ProgramError(EXIT_LAUNCH, "no folder in which ranks meet: set MASTER_ADDR and _PORT")
     if by_file and first:
-        address = address or socket.gethostname()
+        alone = place.local_size == place.size
+        address = address or ("127.0.0.1" if alone else socket.gethostname())
     elif by_file:
-        address, port = find_meeting(by_file, patience_s)
+        assert folder is not None
+        address, port = find_meeting(folder, patience_s)
     try:
         store = dist.TCPStore(
             # Its own client reaches it there, whatever others call this host.
@@ -166,43 +162,18 @@ def _connected_store(place: Rendezvous, folder: Path | None, patience_s: float) 
             wait_for_workers=False,
         )
         if by_file and first:
-            leave_meeting(by_file, address, store.port)
+            assert folder is not None
+            leave_meeting(folder, address, store.port)
     except OSError as error:
-        message = f"rank 0 cannot say where it is met: {by_file}: {error.strerror}"
+        message = f"rank 0 cannot say where it is met: {folder}: {error.strerror}"
         raise ProgramError(EXIT_LAUNCH, message) from None
     except dist.DistError as error:
         where = f"MASTER_ADDR {address}, MASTER_PORT {port}"
+        message = f"rank {place.rank}: rank 0 did not answer at {where} within {patience_s:.0f} s"
         if first:
-            said = str(error).splitlines()[0][:200]
-            message = f"rank 0 cannot serve at {where}: {said}"
-        else:
-            message = (
-                f"rank {place.rank}: rank 0 did not answer at {where} within {patience_s:.0f} s"
-            )
+            message = f"rank 0 cannot serve at {where}: {str(error).splitlines()[0][:200]}"
         raise ProgramError(EXIT_LAUNCH, message) from None
     return dist.PrefixStore("harness", store)
-
-
-def _await_verdict(store: dist.Store, patience_s: float) -> None:
-    """Wait until rank 0 says that all have come; it is as patient, but may have come later."""
-    try:
-        store.wait([_VERDICT], timedelta(seconds=2 * patience_s))
-        verdict = store.get(_VERDICT)
-    except dist.DistError:
-        raise ProgramError(EXIT_LAUNCH, "") from None
-    if verdict != b"all":
-        with contextlib.suppress(dist.DistError):
-            store.add(f"{_VERDICT}/read", 1)
-        raise ProgramError(EXIT_LAUNCH, "")
-
-
-def _wait_until_read(store: dist.Store, readers: int) -> None:
-    """Wait until that many ranks know the verdict: the store ends with this process."""
-    over = threading.Event()
-    for _ in range(50):
-        if store.add(f"{_VERDICT}/read", 0) >= readers:
-            return
-        over.wait(0.05)
 
 
 def device() -> torch.device:

@@ -32,13 +32,14 @@ HEAD_BYTES = 512
 
 
 class _Now:
-    """Of this process: how often it got further, its phase, and what watches it."""
+    """Of this process: how often it got further, its phase, its number, and what watches it."""
 
-    __slots__ = ("further", "phase", "watch")
+    __slots__ = ("further", "phase", "rank", "watch")
 
     def __init__(self) -> None:
         self.further = 0
         self.phase: str | None = None
+        self.rank: int | None = None
         self.watch: _Watch | None = None
 
 
@@ -56,6 +57,12 @@ def enter(phase: str) -> None:
     advance()
 
 
+def know_rank(rank: int) -> None:
+    """Note the number that the framework has given this rank."""
+    _now.rank = rank
+    advance()
+
+
 def launched_rank() -> int | None:
     """Number of this rank before its framework knows it, from what the ranks' launcher has set."""
     return rank_and_size(os.environ)[0]
@@ -67,23 +74,17 @@ def arm(folder: Path, limit_s: float, elapsed_s: float) -> None:
     Without a file that can be written, or too late, nothing is watched; no run fails for that.
     """
     disarm()
-    _now.phase = None
-    if elapsed_s < limit_s - _lead_s(limit_s):
+    _now.phase, _now.rank = None, launched_rank()
+    lead_s = min(LEAD_S, LEAD_SHARE * limit_s)
+    if elapsed_s < limit_s - lead_s:
         # RuntimeError: no thread more is allowed. OverflowError: a limit of 100,000 years.
         with contextlib.suppress(OSError, OverflowError, RuntimeError):
-            _now.watch = _Watch(folder, limit_s, elapsed_s)
+            _now.watch = _Watch(folder, limit_s, elapsed_s, lead_s)
 
 
 def remaining_s() -> float | None:
     """Return the seconds until the run's time limit; None where there is none to watch."""
-    return None if _now.watch is None else _now.watch.remaining_s()
-
-
-def know_rank(rank: int) -> None:
-    """Note the number that the framework has given this rank."""
-    if _now.watch:
-        _now.watch.rank = rank
-        _now.watch.write_head()
+    return None if _now.watch is None else _now.watch.limit_s - _now.watch.now_s()
 
 
 @atexit.register
@@ -94,27 +95,19 @@ def disarm() -> None:
         watch.end()
 
 
-def _lead_s(limit_s: float) -> float:
-    return min(LEAD_S, LEAD_SHARE * limit_s)
-
-
 class _Watch:
     """The file of a rank, and the thread that writes its first line."""
 
-    def __init__(self, folder: Path, limit_s: float, elapsed_s: float) -> None:
+    def __init__(self, folder: Path, limit_s: float, elapsed_s: float, lead_s: float) -> None:
         """Begin; raises OSError where the file cannot be written."""
         self._origin = time.monotonic() - elapsed_s
-        self._limit_s, self._dump_s = limit_s, limit_s - _lead_s(limit_s)
-        self.rank = launched_rank()
-        self._further_s = elapsed_s
-        self._lock = threading.Lock()
+        self.limit_s, self._dump_s = limit_s, limit_s - lead_s
         self._ended = threading.Event()
-        number = "" if self.rank is None else self.rank
-        name = f"stacks-rank{number}-{os.uname().nodename}-{os.getpid()}.txt"
-        self._path = folder / name
+        number = "" if _now.rank is None else _now.rank
+        self._path = folder / f"stacks-rank{number}-{os.uname().nodename}-{os.getpid()}.txt"
         self._file = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o666)
         try:
-            self.write_head()
+            self._write_head(elapsed_s)
             os.lseek(self._file, HEAD_BYTES, os.SEEK_SET)
             self.set_watchdog()
             self._thread = threading.Thread(target=self._look, name="watch", daemon=True)
@@ -125,58 +118,49 @@ class _Watch:
             self._path.unlink(missing_ok=True)
             raise
 
-    def write_head(self) -> None:
-        """Overwrite the first line in place."""
-        with self._lock:
-            head = {
-                "rank": self.rank,
-                "host": os.uname().nodename,
-                "pid": os.getpid(),
-                "main_thread": f"0x{threading.main_thread().ident:016x}",
-                "phase": None if _now.phase is None else _now.phase[:40],
-                "further": _now.further,
-                "further_s": round(self._further_s, 3),
-                "limit_s": self._limit_s,
-            }
-            line = json.dumps(head).encode()[: HEAD_BYTES - 1]
-            os.pwrite(self._file, line.ljust(HEAD_BYTES - 1) + b"\n", 0)
+    def now_s(self) -> float:
+        """Seconds since the start of the run."""
+        return time.monotonic() - self._origin
 
     def set_watchdog(self) -> None:
         """Have the stacks written when it is time, if that is still to come."""
-        remaining_s = self._dump_s - self._now_s()
-        if remaining_s > 0:
-            faulthandler.dump_traceback_later(remaining_s, file=self._file)
+        if (left_s := self._dump_s - self.now_s()) > 0:
+            faulthandler.dump_traceback_later(left_s, file=self._file)
 
     def end(self) -> None:
         """Stop both, and remove the file unless stacks may be in it; the launcher has it then."""
         faulthandler.cancel_dump_traceback_later()
         self._ended.set()
         self._thread.join(1.0)
-        if self._now_s() < self._dump_s:
+        if self.now_s() < self._dump_s:
             with contextlib.suppress(OSError):
                 self._path.unlink()
         if not self._thread.is_alive():
             os.close(self._file)
 
-    def remaining_s(self) -> float:
-        """Seconds until the time limit."""
-        return self._limit_s - self._now_s()
-
-    def _now_s(self) -> float:
-        """Seconds since the start of the run."""
-        return time.monotonic() - self._origin
+    def _write_head(self, further_s: float) -> None:
+        """Overwrite the first line in place; the rank last got further after so many seconds."""
+        head = {
+            "rank": _now.rank,
+            "host": os.uname().nodename,
+            "pid": os.getpid(),
+            "main_thread": f"0x{threading.main_thread().ident:016x}",
+            "phase": None if _now.phase is None else _now.phase[:40],
+            "further_s": round(further_s, 3),
+        }
+        line = json.dumps(head).encode()[: HEAD_BYTES - 1]
+        os.pwrite(self._file, line.ljust(HEAD_BYTES - 1) + b"\n", 0)
 
     def _look(self) -> None:
         """Until the end, rewrite the head whenever the rank has made progress."""
-        period = max(SHORTEST_LOOK_S, self._limit_s / LOOKS)
+        period = max(SHORTEST_LOOK_S, self.limit_s / LOOKS)
         seen, read = _now.further, bytes_read()
         while not self._ended.wait(period):
             further, now_read = _now.further, bytes_read()
             with contextlib.suppress(OSError):
                 if further != seen or now_read - read >= READING * period:
-                    self._further_s = self._now_s()
-                    self.write_head()
-                if self._now_s() >= self._dump_s:
+                    self._write_head(self.now_s())
+                if self.now_s() >= self._dump_s:
                     os.fsync(self._file)  # the launcher may be on another node
             seen, read = further, now_read
 
