@@ -1,42 +1,66 @@
 """Import published results, whatever they are, and report on them."""
 
 import argparse
+import math
 import re
-from importlib import import_module
+import shlex
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from scalesweep.ab.commits import Repository, top_of
+from scalesweep.commands.interface import parser_of
+from scalesweep.config.benchmark import load_benchmark
 from scalesweep.config.campaign import load_campaign
+from scalesweep.config.log_readers import load_reader
+from scalesweep.config.site import load_site
+from scalesweep.config.yaml_loader import load_yaml
 from scalesweep.core.errors import UserError
+from scalesweep.core.files import write_atomic
 from scalesweep.history.page import PAGE
 from scalesweep.history.session import sessions_of
 from scalesweep.history.store import kept_as_others
-from scalesweep.importers import LOGS, PROFILES, TABLE, cli
-from scalesweep.importers.imported_run import MeasuredCommit
-from scalesweep.importers.which_importer import kind_of
+from scalesweep.importers import COSMOFLOW, LOGS, PROFILES, TABLE, cli, detect_logs, lines
+from scalesweep.importers.collective_logs import check_test
+from scalesweep.importers.cosmoflow import read_tree
+from scalesweep.importers.imported_run import Item, MeasuredCommit, NotRead
+from scalesweep.importers.made_benchmark import make_benchmark
+from scalesweep.importers.profiles.detect import read_source
+from scalesweep.importers.profiles.nsys_database import Window
+from scalesweep.importers.profiles.profile_runs import runs_of
+from scalesweep.importers.rank_map import RankMap, read_ranks
+from scalesweep.importers.table_draft import draft_of
+from scalesweep.importers.table_file import read_table
+from scalesweep.importers.table_map import load_map
+from scalesweep.importers.table_runs import runs_of as rows_of
+from scalesweep.importers.which_importer import hint, kind_of
+from scalesweep.importers.write_campaign import Rules
 from scalesweep.smk.campaign_args import check_apart, check_path
 from scalesweep.state.results_folder import claim_folder
 
 _DIGITS = re.compile(r"[0-9a-f]{7,64}", re.IGNORECASE)
+_MOST_S = 1e9
+# The options that only some kinds of sources need; the first kind is read for it.
+_READ_BY = {
+    "map": (TABLE,), "test": (LOGS,), "reader": (LOGS,), "benchmark": (PROFILES,),
+    "window": (PROFILES,), "ranks": (LOGS, PROFILES, COSMOFLOW),
+}  # fmt: skip
+# What a kind of source gives: the items, how the runs of benchmarks become experiments, and what
+# the campaign is called.
+Found = tuple[Iterable[Item], Mapping[str, Rules], str]
 
 
 def run(args: argparse.Namespace) -> None:
     """Recognise the source; read it into records, write a campaign of them, make its report, and
     keep the runs in a history if one is named.
 
-    What cannot be trusted is named and does not fail the rest.
+    What cannot be trusted is named and does not fail the rest. Of a table without a map a draft of
+    one is printed.
     """
-    asked = (
-        TABLE
-        if args.map
-        else LOGS
-        if args.test or args.reader
-        else PROFILES
-        if args.benchmark
-        else None
-    )
-    kind = args.kind or asked or kind_of(Path(args.source))
-    cli.check_arguments(args, kind)
+    asked = [
+        kinds[0] for option, kinds in _READ_BY.items() if getattr(args, option) and len(kinds) == 1
+    ]
+    kind = args.kind or next(iter(asked), "") or kind_of(Path(args.source))
+    check_arguments(args, kind)
     args.measured = _measured_commit(args.commit, args.repository)
     if args.baseline and not args.history:
         raise UserError("--baseline: is of a history; add --history FOLDER")
@@ -44,10 +68,130 @@ def run(args: argparse.Namespace) -> None:
         check_path("--history", args.history)
         check_apart(Path(args.history), Path(args.results), "--history")
         claim_folder(Path(args.history), "--history", write=False)
-    import_module(f"scalesweep.commands.import_{kind}").run(args)
+    if kind == TABLE and not args.map:
+        _print_draft(args)
+        return
+    read = {LOGS: _logs, COSMOFLOW: _cosmoflow, PROFILES: _profiles, TABLE: _table}[kind]
+    items, rules, description = read(args)
+    cli.deliver(args, kind, items, rules, description)
     if args.history:
         _check_kept(args)
         print(f"history: {Path(args.history) / PAGE}")
+
+
+def check_arguments(args: argparse.Namespace, kind: str) -> None:
+    """Check the arguments for a source of this kind; ``args.ranks`` becomes a RankMap, or None.
+
+    Raises UserError for an option that this kind does not read, an unknown site, a number of ranks
+    that is none, and a results folder that is not ours or holds the imports of another site.
+    """
+    for option, readers in _READ_BY.items():
+        if getattr(args, option) and kind not in readers:
+            ways = ", ".join(f"--as {reader}" for reader in readers)
+            what = f"{args.source} is read as {kind}, which does not need it; read by: {ways}"
+            raise UserError(f"--{option}: {what}")
+    load_site(args.site, "--site")
+    args.ranks = read_ranks(args.ranks)
+    check_path("--results", args.results)
+    claim_folder(Path(args.results), "--results", write=False)
+    campaign = Path(args.results) / cli.CAMPAIGN
+    there = load_yaml(campaign) if campaign.is_file() else None
+    site = there.get("site") if isinstance(there, dict) else None
+    if site not in (None, args.site):
+        raise UserError(
+            f"{campaign}: holds the imports of site {site}; name that site, or another folder: "
+            f"--site {args.site} --results FOLDER"
+        )
+
+
+def _logs(args: argparse.Namespace) -> Found:
+    reader = load_reader(Path(args.reader)) if args.reader else None
+    ranks, test = args.ranks or RankMap({}), check_test(args.test)
+    items = detect_logs.read_items(Path(args.source), ranks, test, reader)
+    rules = {reader.benchmark: lines.rules_of(reader)} if reader else {}
+    return items, {**detect_logs.RULES, **rules}, "Runs imported from logs."
+
+
+def _cosmoflow(args: argparse.Namespace) -> Found:
+    try:
+        runs, refusals = read_tree(Path(args.source), args.ranks)
+    except UserError as error:
+        raise UserError(f"{error}{hint(Path(args.source), COSMOFLOW)}") from None
+    description = "Results of cosmoflow-benchmark's data benchmark, imported."
+    return [*refusals, *runs], {}, description
+
+
+def _profiles(args: argparse.Namespace) -> Found:
+    window = window_of(args.window)
+    if window is not None and args.benchmark:
+        raise UserError(
+            "--window: not with --benchmark, whose points would count windows of a run as repeats"
+        )
+    known = load_benchmark(args.benchmark, "--benchmark") if args.benchmark else None
+    source = read_source(Path(args.source), args.ranks or RankMap({}), window)
+    made = runs_of(source.profiles, Path(args.source), known)
+    others = [NotRead(file) for file in source.others]
+    rules = {
+        name: Rules() if known and name == known.name else Rules(scaling)
+        for name, scaling in made.scaling.items()
+    }
+    items: list[Item] = [*source.refusals, *made.refusals, *made.runs, *others]
+    return items, rules, "Profiles of other tools, imported."
+
+
+def window_of(text: str) -> Window | None:
+    """The window that ``--window`` names, None without; raises UserError for what is none."""
+    if not text:
+        return None
+    try:
+        begin, end = (float(part) for part in text.split(":"))
+    except ValueError:
+        begin = end = math.nan
+    if not 0 <= begin < end < _MOST_S:
+        raise UserError(
+            f"--window: '{text}' is not FROM:TO, seconds after the first event with 0 <= FROM < TO,"
+            " such as 10:12.5"
+        )
+    return Window(begin, end)
+
+
+def _table(args: argparse.Namespace) -> Found:
+    table_map = load_map(Path(args.map), Path(args.source))
+    table = rows_of(table_map)
+    for note in table.notes:
+        print(f"note: {note}")
+    if table.empty:
+        print(f"without a value: {table.empty} of the runs that rows and columns could hold")
+    if not any(each.metrics for each in table.runs):
+        why = f": {table.refusals[0].message}" if table.refusals else ""
+        raise UserError(f"{args.source}: no row has a number that could be imported{why}")
+    claim_folder(Path(args.results), "--results")
+    name = table_map.file.name
+    make_benchmark(Path(args.results), name, table.made)
+    derive = {it: expression.text for it, expression in table_map.derive.items()}
+    rules = {name: Rules(stated=table_map.file.scaling or "", derive=derive)}
+    what = f"Table {Path(args.source).name}, imported."
+    return [*table.refusals, *table.runs], rules, what
+
+
+def _print_draft(args: argparse.Namespace) -> None:
+    """Print a draft of a map, and keep it as a file unless there is one."""
+    source = Path(args.source)
+    text = draft_of(read_table(source)).text(source.name)
+    print(text, end="")
+    claim_folder(Path(args.results), "--results")
+    path = Path(args.results) / f"{source.stem}.map.yaml"
+    if path.exists():
+        print(f"# {path} exists and was left as it is.")
+    else:
+        write_atomic(path, text)
+        print(f"# Written to {path}.")
+    words = ["scalesweep", "import", str(source), "--map", str(path)]
+    defaults = parser_of("import")
+    for name in ("site", "results"):
+        if getattr(args, name) != defaults.get_default(name):
+            words += [f"--{name}", getattr(args, name)]
+    print(f"# Check and complete it, then: {shlex.join(words)}")
 
 
 def _measured_commit(commit: str, repository: str) -> MeasuredCommit | None:

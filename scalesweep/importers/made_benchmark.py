@@ -19,20 +19,23 @@ from scalesweep.core.files import write_atomic
 from scalesweep.core.paths import BENCHMARKS
 
 _RANKS = {"type": "integer", "minimum": 1, "default": 1, "unit": "ranks"}
-# What says how a value is read: it must not change between imports.
-_FIXED = ("type", "unit")
-# What a later import may leave out.
-_DECLARED = ("mesh", "transformer", "memory")
 
 
 @dataclass(frozen=True)
 class Made:
-    """What a benchmark is that an importer makes, whatever it reads: see ``make_benchmark``."""
+    """What a benchmark is that an importer makes.
+
+    ``parameters`` by name (``ranks`` needs none), ``metrics`` definitions by name (or with a kind,
+    as in benchmark.yaml), the main one first. ``declared``: ``mesh``, ``transformer`` and
+    ``memory``, ``work`` and what ``ranks`` count (``scale``) as in benchmark.yaml.
+    """
 
     summary: str
     parameters: Mapping[str, Mapping[str, Any]]
     metrics: Mapping[str, str | Mapping[str, str]]
     declared: Mapping[str, Any] = field(default_factory=dict)
+    scale: str = "ranks"
+    work: Mapping[str, str] | None = None
 
 
 def parameter_entry(kind: str, doc: str, unit: str | None, workload: bool) -> dict[str, Any]:
@@ -45,71 +48,55 @@ def parameter_entry(kind: str, doc: str, unit: str | None, workload: bool) -> di
     return entry
 
 
-def make_benchmark(
-    results: Path,
-    name: str,
-    summary: str,
-    parameters: Mapping[str, Mapping[str, Any]],
-    metrics: Mapping[str, str | Mapping[str, str]],
-    scale: str = "ranks",
-    work: Mapping[str, str] | None = None,
-    declared: Mapping[str, Any] | None = None,
-) -> Benchmark:
+def make_benchmark(results: Path, name: str, made: Made) -> Benchmark:
     """Write the benchmark of imported results and read it back.
 
-    ``parameters`` by name (``ranks`` needs none), ``metrics`` definitions by name (or with a kind,
-    as in benchmark.yaml), the main one first. ``declared``: ``mesh``, ``transformer`` and
-    ``memory``, as in benchmark.yaml. A benchmark of this name that an earlier import made
-    keeps its parameters and gets the new ones. Raises UserError if the name is that of a shipped
-    benchmark, or a parameter was something else before.
+    One of this name that an earlier import made keeps its parameters and gets the new ones. Raises
+    UserError if the name is that of a shipped benchmark, or a parameter was something else before.
     """
     if (BENCHMARKS / name).is_dir():
         raise UserError(f"{name}: a shipped benchmark has this name; choose another")
-    folder = results / MADE / name
-    path = folder / "benchmark.yaml"
-    own = {
-        "ranks": {**_RANKS, "doc": f"Number of {scale}."},
-        "ranks_per_node": {**_RANKS, "doc": "Ranks on a node; 1 where the source does not say."},
-        **{key: dict(entry) for key, entry in parameters.items() if key != "ranks"},
-    }
+    path = results / MADE / name / "benchmark.yaml"
     content: dict[str, Any] = {
         "name": name,
         "version": 1,
-        "summary": summary,
-        "parameters": own,
-        "metrics": {
-            metric: definition if isinstance(definition, str) else dict(definition)
-            for metric, definition in metrics.items()
+        "summary": made.summary,
+        "parameters": {
+            "ranks": {**_RANKS, "doc": f"Number of {made.scale}."},
+            "ranks_per_node": {**_RANKS, "doc": "Ranks on a node; 1 if the source does not say."},
+            **{key: dict(entry) for key, entry in made.parameters.items() if key != "ranks"},
         },
-        "main_metric": next(iter(metrics)),
+        "metrics": dict(made.metrics),
+        "main_metric": next(iter(made.metrics)),
         # Nothing can be started: only a site with a launcher would ask for the program's path.
         "command": [f"{{program:{name}}}"],
         "result": "native",
+        **made.declared,
     }
-    if scale != "ranks":
-        content["workers"] = {"name": scale, "count": "ranks", "doc": f"Number of {scale}."}
-    if work:
-        content["work"] = dict(work)
-    content |= declared or {}
+    if made.scale != "ranks":
+        content["workers"] = {
+            "name": made.scale, "count": "ranks", "doc": f"Number of {made.scale}.",
+        }  # fmt: skip
+    if made.work:
+        content["work"] = dict(made.work)
     if path.is_file():
         content = _joined(load_yaml(path), content, path)
-    folder.mkdir(parents=True, exist_ok=True)
+    path.parent.mkdir(parents=True, exist_ok=True)
     text = yaml.safe_dump(content, sort_keys=False, width=100, allow_unicode=True)
     write_atomic(path, f"# Written by an import: what its results are.\n{text}")
-    return load_benchmark(name, folder=folder)
+    return load_benchmark(name, folder=path.parent)
 
 
-def _joined(before: Any, now: dict[str, Any], path: Path) -> dict[str, Any]:
+def _joined(before: dict[str, Any], now: dict[str, Any], path: Path) -> dict[str, Any]:
     """What an earlier import made, with what this one adds."""
-    parameters = dict(before["parameters"])
+    parameters = now["parameters"] | before["parameters"]
     for name, entry in now["parameters"].items():
-        known = parameters.setdefault(name, entry)
-        for key in _FIXED:
-            if known.get(key) != entry.get(key):
+        for key in ("type", "unit"):  # how a value is read must not change between imports
+            if parameters[name].get(key) != entry.get(key):
                 raise UserError(
-                    f"{path}: parameters.{name}: {key} {_types_text(known.get(key))} in an earlier "
-                    f"import, {_types_text(entry.get(key))} in this one; state the type or unit in "
-                    "the map, or import under another name"
+                    f"{path}: parameters.{name}: {key} {parameters[name].get(key)} in an earlier "
+                    f"import, {entry.get(key)} in this one; state the type or unit in the map, or "
+                    "import under another name"
                 )
     for key in ("workers", "work"):
         if before.get(key) != now.get(key):
@@ -117,15 +104,12 @@ def _joined(before: Any, now: dict[str, Any], path: Path) -> dict[str, Any]:
                 f"{path}: {'scale' if key == 'workers' else key} differs from the earlier import; "
                 "import under another name"
             )
-    return {
-        **{key: before[key] for key in _DECLARED if key in before},
-        **now,
-        "parameters": parameters,
-        "metrics": {**before["metrics"], **now["metrics"]},
-        "main_metric": before["main_metric"],
-    }
-
-
-def _types_text(value: Any) -> str:
-    kinds = value if isinstance(value, list) else [value]
-    return " or ".join(str(kind) for kind in kinds if kind != "null")
+    return (
+        before
+        | now
+        | {
+            "parameters": before["parameters"] | parameters,
+            "metrics": before["metrics"] | now["metrics"],
+            "main_metric": before["main_metric"],
+        }
+    )

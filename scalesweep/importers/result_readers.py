@@ -14,8 +14,8 @@ import numpy as np
 from scalesweep.compute.log_lines import PACKED, open_packed
 from scalesweep.core.formatting import finite
 from scalesweep.importers.imported_run import ImportRefusedError, shown
-from scalesweep.importers.repeat_names import plain_name
 from scalesweep.importers.result_files import Kind, Lines, Result
+from scalesweep.importers.write_campaign import plain_name
 
 # Folders whose names say nothing of the training.
 _INNER = re.compile(

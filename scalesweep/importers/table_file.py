@@ -38,7 +38,6 @@ FAILED = {
 }  # fmt: skip
 _MISSING = frozenset(("", "-", "--", "na", "n/a", "nan", "none", "null"))
 _EXPONENT = r"(?:[eE][+-]?\d{1,4})?"
-_PLAIN = re.compile(rf"[+-]?(?:\d+\.?\d*|\.\d+){_EXPONENT}", re.ASCII)
 _POINT = re.compile(rf"[+-]?\d*\.\d+{_EXPONENT}", re.ASCII)
 _COMMA = re.compile(rf"[+-]?\d+,\d+{_EXPONENT}", re.ASCII)
 _UNSURE = re.compile(r"[+-]?\d{1,3}(?:,\d{3})+", re.ASCII)
@@ -79,55 +78,40 @@ class Table:
 
         Raises ValueError with the reason if it is no finite number.
         """
-        if cell is None or (isinstance(cell, str) and cell.strip().lower() in _MISSING):
+        text = str(cell).strip()
+        if cell is None or text.lower() in _MISSING:
             return None
-        if isinstance(cell, bool):
-            raise ValueError(f"{cell} is not a number")
-        value: float | int
+        value = cell if isinstance(cell, int | float) and not isinstance(cell, bool) else None
         if isinstance(cell, str):
-            text = cell.strip()
-            value = self._plain(text.removesuffix("%").rstrip(), text[:30])
+            value = self._number(text.removesuffix("%").rstrip())
             value = value / 100 if text.endswith("%") else value
-        else:
-            value = cell
-        if not math.isfinite(value):
-            raise ValueError(f"{str(cell)[:30]!a} is not a finite number")
+        if value is None or not math.isfinite(value):
+            raise ValueError(f"{text[:30]!a} is not a {'' if value is None else 'finite '}number")
         return value
 
-    def _plain(self, text: str, shown: str) -> float | int:
-        """The number of a cell without its unit; ``shown`` is the cell in messages.
-
-        Raises ValueError if it is none, or a comma may be either mark.
-        """
+    def _number(self, text: str) -> float | int:
+        """The number of a text. Raises ValueError if it is none, or a comma may be either mark."""
         if HIDDEN in text:
             raise ValueError("'...': values were left out when the table was printed")
-        if self.thousands and self.thousands in text:
-            mark, rest = re.escape(self.thousands), re.escape(self.decimal or ".")
-            if not re.fullmatch(rf"[+-]?\d{{1,3}}(?:{mark}\d{{3}})+(?:{rest}\d+)?", text):
-                raise ValueError(f"{shown!a}: {self.thousands!r} is not between thousands")
-            text = text.replace(self.thousands, "")
-        if self.decimal == "," and (_COMMA.fullmatch(text) or _PLAIN.fullmatch(text)):
-            if "." in text:
-                raise ValueError(
-                    f"{shown!a} has a decimal point, others a decimal comma; if it stands "
-                    "between thousands, say so in the map: table: {thousands: '.'}"
-                )
-            text = text.replace(",", ".")
-        elif self.decimal is None and _UNSURE.fullmatch(text):
+        if self.decimal is None and _UNSURE.fullmatch(text):
             raise ValueError(
-                f"{shown!a}: the comma may be a decimal comma or stand between thousands; "
+                f"{text[:30]!a}: the comma may be a decimal comma or stand between thousands; "
                 "say which in the map: table: {decimal: ','} or {decimal: '.'}"
             )
-        elif self.decimal != "," and _UNSURE.fullmatch(text.partition(".")[0]):
-            text = text.replace(",", "")
-        if _PLAIN.fullmatch(text):
-            return int(text) if re.fullmatch(r"[+-]?\d{1,18}", text) else float(text)
+        mark = self.decimal or "."
+        between = self.thousands or ("," if mark == "." else "")
+        groups = rf"|\d{{1,3}}(?:{re.escape(between)}\d{{3}})+" if between else ""
+        pattern = rf"[+-]?(?=\W?\d)(?:\d*{groups})(?:{re.escape(mark)}\d*)?{_EXPONENT}"
+        if re.fullmatch(pattern, text, re.ASCII):
+            plain = text.replace(between, "") if between else text
+            plain = plain.replace(mark, ".")
+            return int(plain) if re.fullmatch(r"[+-]?\d{1,18}", plain) else float(plain)
         grouped = None if self.thousands else _GROUPED.fullmatch(text)
         hint = grouped and (
-            f"; if {grouped[1]!r} stands between thousands, say so in the map: table: "
-            f'{{thousands: "{grouped[1]}"}}'
+            f", as the decimal mark is {mark!r}; if {grouped[1]!r} stands between thousands, say "
+            f'so in the map: table: {{thousands: "{grouped[1]}"}}'
         )
-        raise ValueError(f"{shown!a} is not a number{hint or ''}")
+        raise ValueError(f"{text[:30]!a} is not a number{hint or ''}")
 
 
 def read_table(

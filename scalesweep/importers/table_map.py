@@ -1,11 +1,11 @@
 """What the columns of a published table mean: a YAML file, written by hand or from a draft."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple, Self, TypeVar
+from typing import Annotated, Any, Literal, NamedTuple, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import Field, model_validator
 
 from scalesweep.analysis.flop_conventions import is_share, unnamed_convention
 from scalesweep.analysis.metrics import contradiction
@@ -14,6 +14,7 @@ from scalesweep.config.formula import Formula, Number, by_alias
 from scalesweep.config.log_patterns import RESERVED
 from scalesweep.config.memory import load_memory
 from scalesweep.config.mesh import Mesh, load_mesh
+from scalesweep.config.models import FILLED, Model, Name, WrongKeyError, read
 from scalesweep.config.reserved_names import check_metrics, check_parameter, check_varying
 from scalesweep.config.transformer import Transformer, load_transformer
 from scalesweep.config.yaml_loader import load_yaml
@@ -25,32 +26,22 @@ from scalesweep.importers.table_file import Cell, Row, Table, read_table
 
 # Ranks on a node: where a map says it, prediction knows the borders of nodes.
 PER_NODE = "ranks_per_node"
-
-Checked = TypeVar("Checked", bound=BaseModel)
 Plain = bool | int | float | str
-Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")]
-_COLUMN = Field(default=None, description="a column")
-_FORMULA = Field(
-    default=None,
-    description="arithmetic and comparisons over columns; what is no letter, digit or `_` in a "
-    "column's name is written `_`",
-)
-_DOC = Field(default="", description="the meaning")
 
 
 class RefusedRowError(ValueError):
     """Why a row (or one of its values side by side) is not imported."""
 
 
-class _Model(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class From(_Model):
+class From(Model):
     """Where a value comes from: one of a column, a formula, or a constant."""
 
-    column: str | None = _COLUMN
-    formula: str | None = _FORMULA
+    column: str | None = Field(default=None, description="a column")
+    formula: str | None = Field(
+        default=None,
+        description="arithmetic and comparisons over columns; what is no letter, digit or `_` in a "
+        "column's name is written `_`",
+    )
     value: Plain | None = Field(default=None, description="a constant that no column has")
 
     @property
@@ -63,19 +54,17 @@ class From(_Model):
 class Parameter(From):
     """A parameter of the runs."""
 
-    derive: str | None = Field(
-        default=None,
-        description="an expression over the map's parameters; alone, or beside what the table "
-        "prints: rows that contradict it are refused. The parameter tells no points apart",
-    )
-    type: Literal["integer", "number", "string", "boolean"] | None = Field(
-        default=None, description="of its values"
-    )
-    unit: str | None = Field(default=None, description="shown with every value")
-    doc: str = _DOC
-    workload: bool = Field(
-        default=False, description="it says what is computed (a model): values are never ranked"
-    )
+    derive: str | None = None
+    """an expression over the map's parameters; alone, or beside what the table prints: rows that
+    contradict it are refused. The parameter tells no points apart"""
+    type: Literal["integer", "number", "string", "boolean"] | None = None
+    """of its values"""
+    unit: str | None = None
+    """shown with every value"""
+    doc: str = ""
+    """the meaning"""
+    workload: bool = False
+    """it says what is computed (a model): values are never ranked"""
 
     @model_validator(mode="after")
     def _one_source(self) -> Self:
@@ -87,32 +76,33 @@ class Parameter(From):
 class Metric(From):
     """A metric of the runs."""
 
-    unit: str = Field(min_length=1, description='`"1"` for a plain number')
-    better: Literal["higher", "lower"] = Field(description="which direction is better")
-    scope: Literal["rank", "total"] = Field(
-        description="`total`: all ranks together; `rank`: one of them"
-    )
-    kind: Literal["extensive", "intensive", "latency"] | None = Field(
-        default=None, description="where name and unit would say otherwise"
-    )
-    doc: str = _DOC
+    unit: Annotated[str, Field(min_length=1)]
+    """`"1"` for a plain number"""
+    better: Literal["higher", "lower"]
+    """which direction is better"""
+    scope: Literal["rank", "total"]
+    """`total`: all ranks together; `rank`: one of them"""
+    kind: Literal["extensive", "intensive", "latency"] | None = None
+    """where name and unit would say otherwise"""
+    doc: str = ""
+    """the meaning"""
 
 
-class SideBySide(_Model):
+class SideBySide(Model):
     """Columns of one metric that are values of one parameter."""
 
     parameter: Name
-    values: dict[Plain, dict[Name, str | From | list[str | From]]] = Field(min_length=1)
+    values: Annotated[dict[Plain, dict[Name, str | list[str]]], FILLED]
     unit: str | None = None
     doc: str = "Which columns of the table."
     workload: bool = False
 
 
-class Failed(_Model):
+class Failed(Model):
     """Words of a column that say that a run failed, and of what."""
 
     column: str
-    values: dict[Plain, Cause] | list[Plain] = Field(min_length=1)
+    values: Annotated[dict[Plain, Cause] | list[Plain], FILLED]
 
     @property
     def causes(self) -> dict[str, str]:
@@ -122,62 +112,64 @@ class Failed(_Model):
         return {str(word).strip().lower(): str(cause) for word, cause in causes.items()}
 
 
-class Form(_Model):
+class Form(Model):
     """How a table is written, where that cannot be found out."""
 
-    separator: str | None = Field(default=None, min_length=1)
+    separator: Annotated[str, Field(min_length=1)] | None = None
     decimal: Literal[".", ","] | None = None
     thousands: Literal[".", ",", " ", "'", "_"] | None = None
 
     @model_validator(mode="after")
     def _unlike(self) -> Self:
         if self.thousands is not None and self.thousands == self.decimal:
-            raise ValueError(f"thousands: {self.thousands!r} is the decimal mark too")
+            raise WrongKeyError("thousands", f"{self.thousands!r} is the decimal mark too")
         return self
 
 
-class Work(_Model):
+class Work(Model):
     """The work of a step or epoch."""
 
     scope: Literal["rank", "total"]
     samples: str
 
 
-class MapFile(_Model):
+class MapFile(Model):
     """A map says what the columns of a table mean: `scalesweep import TABLE --map FILE`."""
 
-    name: Name = Field(description="the benchmark that the runs belong to; part of their ids")
-    summary: str = Field(default="", description="one sentence for the report")
-    source: str = Field(default="", description="where it was published; kept in every record")
-    table: Form = Field(
-        default=Form(),
-        description="`{separator, decimal, thousands}`: the marks, where they cannot be found out",
-    )
-    parameters: dict[Name, Parameter] = Field(
-        description="name -> where it comes from; `ranks` is required, `ranks_per_node` tells "
-        "predictions where a node ends"
-    )
-    metrics: dict[Name, Metric] = Field(description="name -> where it comes from", min_length=1)
-    side_by_side: SideBySide | None = Field(
-        default=None,
-        description="`{parameter, values: {VALUE: {METRIC: COLUMN}}, unit, doc, workload}`: "
-        "columns of one metric as values of one parameter; a list of columns: repeats",
-    )
-    failed: Failed | None = Field(
-        default=None,
-        description="`{column, values}`: words of runs that failed, as a list or with the "
-        "[cause](causes.md) of each: `{OOM: GPU_OUT_OF_MEMORY}`. `OOM`, `failed` and the like in "
-        "the cell of a metric are known",
-    )
-    ignore: list[str] = Field(default=[], description="columns that are left out on purpose")
-    scale: Name = Field(default="ranks", description="what `ranks` counts: gpus, nodes, ...")
-    scaling: Literal["weak", "strong", "model", "none"] | None = Field(
-        default=None, description="as the source states it; without it by `work`"
-    )
-    work: Work | None = Field(default=None, description="`{scope, samples}`: as in benchmark.yaml")
-    mesh: list[Any] | None = Field(default=None, description="as in benchmark.yaml")
-    transformer: dict[str, Any] | None = Field(default=None, description="as in benchmark.yaml")
-    memory: dict[str, Any] | None = Field(default=None, description="as in benchmark.yaml")
+    name: Name
+    """the benchmark that the runs belong to; part of their ids"""
+    summary: str = ""
+    """one sentence for the report"""
+    source: str = ""
+    """where it was published; kept in every record"""
+    table: Form = Form()
+    """`{separator, decimal, thousands}`: the marks, where they cannot be found out"""
+    parameters: dict[Name, Parameter]
+    """name -> where it comes from; `ranks` is required, `ranks_per_node` tells predictions where a
+    node ends"""
+    metrics: Annotated[dict[Name, Metric], FILLED]
+    """name -> where it comes from"""
+    side_by_side: SideBySide | None = None
+    """`{parameter, values: {VALUE: {METRIC: COLUMN}}, unit, doc, workload}`: columns of one metric
+    as values of one parameter; a list of columns: repeats"""
+    failed: Failed | None = None
+    """`{column, values}`: words of runs that failed, as a list or with the [cause](causes.md) of
+    each: `{OOM: GPU_OUT_OF_MEMORY}`. `OOM`, `failed` and the like in the cell of a metric are
+    known"""
+    ignore: tuple[str, ...] = ()
+    """columns that are left out on purpose"""
+    scale: Name = "ranks"
+    """what `ranks` counts: gpus, nodes, ..."""
+    scaling: Literal["weak", "strong", "model", "none"] | None = None
+    """as the source states it; without it by `work`"""
+    work: Work | None = None
+    """`{scope, samples}`: as in benchmark.yaml"""
+    mesh: list[Any] | None = None
+    """as in benchmark.yaml"""
+    transformer: dict[str, Any] | None = None
+    """as in benchmark.yaml"""
+    memory: dict[str, Any] | None = None
+    """as in benchmark.yaml"""
 
 
 class Side(NamedTuple):
@@ -235,7 +227,7 @@ class TableMap:
         for values in self.metrics.values():
             sources += values.values()
         failed = [self.file.failed.column] if self.file.failed else []
-        return frozenset(name for s in sources for name in s.columns).union(
+        return frozenset(name for source in sources for name in source.columns).union(
             self.file.ignore, failed
         )
 
@@ -248,180 +240,139 @@ def load_map(path: Path, source: Path) -> TableMap:
     content = load_yaml(path)
     if not isinstance(content, dict):
         raise UserError(f"{path}: must be a map of keys")
-    form = checked(Form, content.get("table") or {}, f"{path}: table")
+    form = read(Form, content.get("table") or {}, path)
     table = read_table(source, form.separator, form.decimal, form.thousands)
     missing = {"name", "parameters", "metrics", "scale"} - content.keys()
     if {"parameters", "metrics"} <= missing:
         missing.add("side_by_side")
     drafted = draft_of(table).content if missing - {"scale"} else {}
     content = {key: drafted[key] for key in drafted if key in missing} | content
-    return _Reader(path, table).read(checked(MapFile, content, str(path)))
+    file = read(MapFile, content, path)
+    side = file.side_by_side
+    names = [*file.parameters, *([side.parameter] if side else [])]
+    _check(path, file, names, table.columns)
+    _check_metrics(path, file)
+    texts = {name: it.derive for name, it in file.parameters.items() if it.derive}
+    derive = {
+        name: Expression(text, f"{path}: parameters.{name}.derive").check_names(set(names))
+        for name, text in texts.items()
+    }
+    known = dict.fromkeys(names)
+    mesh = load_mesh(file.mesh, known, f"{path}: mesh") if file.mesh else None
+    model = file.transformer and load_transformer(file.transformer, known, f"{path}: transformer")
+    memory = file.memory and load_memory(file.memory, known, f"{path}: memory")
+    declared = {
+        "mesh": mesh and [{"role": r, "ranks": text} for r, text in mesh.texts.items()],
+        "transformer": model and model.texts,
+        "memory": memory and memory.declared,
+    }
+    return TableMap(
+        path=path,
+        file=file,
+        table=table,
+        parameters={
+            name: _source(path, table, it, f"parameters.{name}")
+            for name, it in file.parameters.items()
+            if it.named
+        },
+        metrics={name: _sides(path, table, name, it, side) for name, it in file.metrics.items()},
+        derive={name: derive[name] for name in in_order(derive, f"{path}: parameters")},
+        mesh=mesh,
+        transformer=model or None,
+        declared={key: of for key, of in declared.items() if of},
+    )
 
 
-def checked(model: type[Checked], content: Any, where: str) -> Checked:
-    """The content as a model. Raises UserError naming the key and what is allowed."""
-    try:
-        return model.model_validate(content)
-    except ValidationError as error:
-        first = error.errors()[0]
-        place = [str(part) for part in first["loc"] if not str(part)[:1].isupper()]
-        words = str(first["msg"]).removeprefix("Value error, ")
-        if first["type"] == "extra_forbidden":
-            known = _keys_at(model, place[:-1])
-            words = f"unknown key; {choices(place[-1], known)}" if known else "unknown key"
-        elif first["type"] not in ("missing", "value_error"):
-            words = f"{str(first['input'])[:40]!r}: {words}"
-        raise UserError(f"{where}: {'.'.join(place)}: {words}") from None
+def _check(path: Path, file: MapFile, names: list[str], columns: Iterable[str]) -> None:
+    """Raise UserError for names that are reserved, unknown or used twice."""
+    where = f"{path}: "
+    if "ranks" not in names:
+        raise UserError(f"{where}parameters: 'ranks' is missing: name the column that counts them")
+    for name in (*names, file.scale):
+        check_parameter(name, f"{where}parameters.{name}")
+        check_varying([name], f"{where}parameters.{name}")
+        twice = name in file.metrics or names.count(name) > 1
+        if twice or (name == file.scale != "ranks" and name in names):
+            raise UserError(f"{where}parameters.{name}: the name is used twice")
+    for name in {"ranks", PER_NODE} & file.parameters.keys():
+        if file.parameters[name].derive:
+            raise UserError(f"{where}parameters.{name}: cannot be derived; derive the others")
+    if side := file.side_by_side:
+        for value, metrics in side.values.items():
+            if unknown := sorted(metrics.keys() - file.metrics.keys()):
+                words = f"{unknown[0]!r} is no metric; {choices(unknown[0], file.metrics)}"
+                raise UserError(f"{where}side_by_side.values.{value}: {words}")
+    if file.work:
+        Expression(file.work.samples, f"{where}work.samples").check_names(set(names))
+    for name in file.ignore:
+        _known(name, columns, f"{where}ignore")
+    if file.failed:
+        _known(file.failed.column, columns, f"{where}failed.column")
 
 
-def _keys_at(model: type[BaseModel], place: list[str]) -> list[str]:
-    """The keys that a map may have at a place; empty if that is not one of a model."""
-    inner: dict[str, type[BaseModel]] = {
-        "parameters": Parameter, "metrics": Metric, "side_by_side": SideBySide,
-        "failed": Failed, "table": Form, "work": Work,
-    }  # fmt: skip
-    there = inner.get(place[0]) if place else model
-    return list(there.model_fields) if there else []
-
-
-class _Reader:
-    """Makes a ``TableMap`` of a file that is a map."""
-
-    def __init__(self, path: Path, table: Table) -> None:
-        self.path = path
-        self.table = table
-        self.aliases = by_alias(table.columns)
-
-    def read(self, file: MapFile) -> TableMap:
-        """The map of a table. Raises UserError that names file and key."""
-        side = file.side_by_side
-        names = [*file.parameters, *([side.parameter] if side else [])]
-        self._check(file, names)
-        texts = {name: it.derive for name, it in file.parameters.items() if it.derive}
-        derive = {
-            name: Expression(text, f"{self.path}: parameters.{name}.derive").check_names(set(names))
-            for name, text in texts.items()
+def _check_metrics(path: Path, file: MapFile) -> None:
+    check_metrics(file.metrics, path, "metrics")
+    for name, metric in file.metrics.items():
+        named = len(metric.named)
+        faults = {
+            ".kind": metric.kind and contradiction(metric.kind, metric.unit, metric.better),
+            "": unnamed_convention(name),
+            ".unit": is_share(name)
+            and metric.unit != "1"
+            and 'is "1" for a share of a peak; divide percentages (formula: MFU / 100)',
         }
-        for key in [*file.ignore, *([file.failed.column] if file.failed else [])]:
-            self._column(key, "ignore" if key in file.ignore else "failed.column")
-        known, at = dict.fromkeys(names), f"{self.path}: "
-        mesh = load_mesh(file.mesh, known, f"{at}mesh") if file.mesh else None
-        model = file.transformer and load_transformer(file.transformer, known, f"{at}transformer")
-        memory = file.memory and load_memory(file.memory, known, f"{at}memory")
-        declared = {
-            "mesh": mesh and [{"role": r, "ranks": text} for r, text in mesh.texts.items()],
-            "transformer": model and model.texts,
-            "memory": memory and memory.declared,
-        }
-        return TableMap(
-            path=self.path,
-            file=file,
-            table=self.table,
-            parameters={
-                name: self._source(it, f"parameters.{name}")
-                for name, it in file.parameters.items()
-                if it.named
-            },
-            metrics={name: dict(self._values(name, it, side)) for name, it in file.metrics.items()},
-            derive={name: derive[name] for name in in_order(derive, f"{self.path}: parameters")},
-            mesh=mesh,
-            transformer=model or None,
-            declared={key: of for key, of in declared.items() if of},
-        )
+        if name in RESERVED:
+            faults[""] = "the name is reserved; choose another"
+        if file.side_by_side and named:
+            faults[""] = f"{metric.named[0]} is named under side_by_side.values instead"
+        elif not file.side_by_side and named != 1:
+            faults[""] = "name one of column, formula and value"
+        for key, fault in faults.items():
+            if fault:
+                raise UserError(f"{path}: metrics.{name}{key}: {fault}")
 
-    def _error(self, key: str, what: str) -> UserError:
-        return UserError(f"{self.path}: {key}: {what}")
 
-    def _check(self, file: MapFile, names: list[str]) -> None:
-        """Raise UserError if a parameter or a metric has a name that is reserved or used twice."""
-        side = file.side_by_side
-        if "ranks" not in names:
-            raise self._error("parameters", "'ranks' is missing: name the column that counts them")
-        for name in (*names, file.scale):
-            check_parameter(name, f"{self.path}: parameters.{name}")
-            check_varying([name], f"{self.path}: parameters.{name}")
-            if name in file.metrics or (file.scale != "ranks" and file.scale in names):
-                raise self._error("scale" if name == file.scale else f"metrics.{name}",
-                                  f"{name!r} is also a parameter")  # fmt: skip
-        if side and side.parameter in file.parameters:
-            raise self._error("side_by_side.parameter", f"{side.parameter!r} is a parameter too")
-        for value, columns in side.values.items() if side else ():
-            if unknown := sorted(columns.keys() - file.metrics.keys()):
-                what = f"{unknown[0]!r} is no metric; {choices(unknown[0], file.metrics)}"
-                raise self._error(f"side_by_side.values.{value}", what)
-        for name in ("ranks", PER_NODE):
-            if name in file.parameters and file.parameters[name].derive:
-                raise self._error(f"parameters.{name}", "cannot be derived; derive the others")
-        if file.work:
-            expression = Expression(file.work.samples, f"{self.path}: work.samples")
-            expression.check_names(set(names))
-        self._check_metrics(file)
+def _known(name: str, columns: Iterable[str], where: str) -> str:
+    if name not in columns:
+        raise UserError(f"{where}: no column {name!r}; the table has {', '.join(columns)}")
+    return name
 
-    def _check_metrics(self, file: MapFile) -> None:
-        check_metrics(file.metrics, self.path, "metrics")
-        for name, metric in file.metrics.items():
-            kind = metric.kind
-            if kind and (why := contradiction(kind, metric.unit, metric.better)):
-                raise self._error(f"metrics.{name}.kind", why)
-            if fault := unnamed_convention(name):
-                raise self._error(f"metrics.{name}", fault)
-            if is_share(name) and metric.unit != "1":
-                words = 'is "1" for a share of a peak; divide percentages (formula: MFU / 100)'
-                raise self._error(f"metrics.{name}.unit", words)
-            if name in RESERVED:
-                raise self._error(f"metrics.{name}", "the name is reserved; choose another")
 
-    def _values(
-        self, name: str, metric: Metric, side: SideBySide | None
-    ) -> Iterator[tuple[Side, Source]]:
-        """The sources of a metric: one, or one for each side."""
-        key = f"metrics.{name}"
-        if side is None:
-            yield Side(None), self._source(metric, key)
-            return
-        if metric.named:
-            raise self._error(key, f"{metric.named[0]} is named under side_by_side.values instead")
-        for value, columns in side.values.items():
-            given = columns.get(name, [])
-            for number, spec in enumerate(given if isinstance(given, list) else [given]):
-                where = f"side_by_side.values.{value}.{name}"
-                yield Side(str(value), number), self._source(spec, where)
+def _sides(
+    path: Path, table: Table, name: str, metric: Metric, side: SideBySide | None
+) -> dict[Side, Source]:
+    """The sources of a metric: one, or one for each side."""
+    if side is None:
+        return {Side(None): _source(path, table, metric, f"metrics.{name}")}
+    sources = {}
+    for value, columns in side.values.items():
+        given = columns.get(name, [])
+        for number, column in enumerate([given] if isinstance(given, str) else given):
+            where = f"side_by_side.values.{value}.{name}"
+            sources[Side(str(value), number)] = _source(path, table, From(column=column), where)
+    return sources
 
-    def _source(self, given: str | From, key: str) -> Source:
-        spec = From(column=given) if isinstance(given, str) else given
-        if len(spec.named) != 1:
-            words = ", ".join(spec.named) or "none of them"
-            raise self._error(key, f"name one of column, formula and value, not {words}")
-        if spec.column is not None:
-            return self._of_column(self._column(spec.column, key))
-        if spec.formula is not None:
-            return self._formula(spec.formula, f"{self.path}: {key}")
-        constant = spec.value
-        return Source(f"constant {constant}", (), lambda row: constant, self.table)
 
-    def _column(self, name: str, key: str) -> str:
-        if name not in self.table.columns:
-            raise self._error(
-                key, f"no column {name!r}; the table has {', '.join(self.table.columns)}"
-            )
-        return name
+def _source(path: Path, table: Table, given: From, key: str) -> Source:
+    where = f"{path}: {key}"
+    if (column := given.column) is not None:
+        _known(column, table.columns, where)
+        return Source(f"column {column}", (column,), lambda row: row.cells[column], table)
+    if given.formula is None:
+        return Source(f"constant {given.value}", (), lambda row: given.value, table)
+    formula = Formula(given.formula, where, by_alias(table.columns), "column")
 
-    def _of_column(self, name: str) -> Source:
-        return Source(f"column {name}", (name,), lambda row: row.cells[name], self.table)
-
-    def _formula(self, text: str, where: str) -> Source:
-        """A formula over the numbers of a row."""
-        formula = Formula(text, where, self.aliases, "column")
-        reads = {name: self._of_column(column) for name, column in formula.reads.items()}
-
-        def value(row: Row) -> Cell:
-            numbers = {name: source.number(row) for name, source in reads.items()}
-            known = {name: number for name, number in numbers.items() if number is not None}
-            if len(known) < len(numbers):
-                return None
+    def value(row: Row) -> Cell:
+        numbers = {}
+        for name, column in formula.reads.items():
             try:
-                return formula(known)
+                numbers[name] = table.number(row.cells[column])
             except ValueError as error:
-                raise RefusedRowError(str(error)) from None
+                raise RefusedRowError(f"column {column}: {error}") from None
+        known = {name: number for name, number in numbers.items() if number is not None}
+        try:
+            return formula(known) if len(known) == len(numbers) else None
+        except ValueError as error:
+            raise RefusedRowError(str(error)) from None
 
-        return Source(f"formula {text}", tuple(formula.reads.values()), value, self.table)
+    return Source(f"formula {given.formula}", tuple(formula.reads.values()), value, table)

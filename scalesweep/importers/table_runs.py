@@ -11,7 +11,8 @@ from scalesweep.analysis.metrics import BYTES, is_memory
 from scalesweep.core.errors import UserError
 from scalesweep.core.files import canonical_json, digest_of
 from scalesweep.core.formatting import text_of
-from scalesweep.importers.imported_run import ImportedRun, Refusal
+from scalesweep.importers.imported_run import ImportedRun, Refusal, metric
+from scalesweep.importers.made_benchmark import Made, parameter_entry
 from scalesweep.importers.table_file import FAILED, Cell, Row
 from scalesweep.importers.table_map import PER_NODE, RefusedRowError, Side, Source, TableMap
 from scalesweep.importers.write_records import PRINTED
@@ -25,14 +26,15 @@ _BOOLEANS = {"true": True, "false": False, "yes": True, "no": False}
 class TableRuns:
     """The runs of a table; ``empty`` counts the rows and values side by side without a number.
 
-    ``types`` are those of the parameters, over all rows.
+    ``types`` are those of the parameters, over all rows; ``made`` is what its benchmark is.
     """
 
-    runs: list[ImportedRun] = field(default_factory=list)
-    refusals: list[Refusal] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
-    types: dict[str, str] = field(default_factory=dict)
-    empty: int = 0
+    runs: list[ImportedRun]
+    refusals: list[Refusal]
+    notes: list[str]
+    types: dict[str, str]
+    empty: int
+    made: Made
 
 
 @dataclass(frozen=True)
@@ -42,7 +44,7 @@ class _Entry:
     row: Row
     side: Side
     point: dict[str, Cell]
-    metrics: dict[str, dict[str, Any]]
+    metrics: dict[str, dict[str, Any]] = field(default_factory=dict)
     unfinished: str = ""  # why it has no result
     failed: str = ""  # the cause of a run that failed
 
@@ -52,51 +54,70 @@ class _Entry:
 
 def runs_of(table_map: TableMap) -> TableRuns:
     """Every run of the table, in its order, and why a row is none."""
-    table = table_map.table
-    runs = TableRuns(refusals=list(table.refusals), notes=list(table.notes))
-    entries = list(_entries(table_map, runs))
-    for name, parameter in table_map.file.parameters.items():
-        values = [entry.point.get(name) for entry in entries]
-        runs.types[name] = parameter.type or _type(values)
-    if side := table_map.file.side_by_side:
-        values = [entry.point[side.parameter] for entry in entries]
-        runs.types[side.parameter] = "integer" if side.parameter == "ranks" else _type(values)
-    whole: list[_Entry] = []
-    for entry in entries:
-        try:
-            _complete(table_map, entry, runs.types)
-            whole.append(entry)
-        except RefusedRowError as error:
-            runs.refusals.append(entry.refused(error))
-    for name in table_map.derive:
-        runs.types[name] = table_map.file.parameters[name].type or _type(
-            [entry.point[name] for entry in whole]
-        )
-    runs.runs = [_run(table_map, entry) for entry in _distinct(table_map, whole, runs)]
-    if unread := [name for name in table.columns if name not in table_map.columns]:
-        runs.notes.append(f"columns that the map does not name: {', '.join(unread)}")
-    return runs
-
-
-def _entries(table_map: TableMap, runs: TableRuns) -> Iterator[_Entry]:
-    """What each row and side says; refusals and empty ones are noted in ``runs``."""
-    for row in table_map.table.rows:
+    table, file = table_map.table, table_map.file
+    refusals, notes = list(table.refusals), list(table.notes)
+    entries: list[_Entry] = []
+    empty = 0
+    for row in table.rows:
         for side in table_map.sides:
             try:
                 entry = _entry(table_map, row, side)
             except RefusedRowError as error:
-                side_name = table_map.file.side_by_side and table_map.file.side_by_side.parameter
-                at = f"{side_name} {side.value}: " if side.value else ""
-                runs.refusals.append(Refusal(row.file, f"{at}{error}", row.line))
+                at = f"{side.value}: " if side.value else ""
+                refusals.append(Refusal(row.file, f"{at}{error}", row.line))
                 continue
-            if entry is None:
-                runs.empty += 1
-            else:
-                yield entry
+            empty += entry is None
+            entries += [entry] if entry else []
+    types = _types(table_map, entries)
+    whole: list[_Entry] = []
+    for entry in entries:
+        try:
+            _complete(table_map, entry, types)
+            whole.append(entry)
+        except RefusedRowError as error:
+            refusals.append(entry.refused(error))
+    derived = _types(table_map, whole)
+    types |= {name: derived[name] for name in table_map.derive}
+    runs = [_run(table_map, entry) for entry in _distinct(table_map, whole, refusals)]
+    if unread := [name for name in table.columns if name not in table_map.columns]:
+        notes.append(f"columns that the map does not name: {', '.join(unread)}")
+    metrics = {
+        name: {"definition": it.doc, "kind": it.kind} if it.kind else it.doc
+        for name, it in file.metrics.items()
+    }
+    summary = file.summary or f"Published table {table.file.name}."
+    work = file.work.model_dump() if file.work else None
+    made = Made(
+        summary, _parameters(table_map, types), metrics, table_map.declared, file.scale, work
+    )
+    return TableRuns(runs, refusals, notes, types, empty, made)
+
+
+def _types(table_map: TableMap, entries: Sequence[_Entry]) -> dict[str, str]:
+    """The type of every parameter: as the map states it, else what fits all its values."""
+    side = table_map.file.side_by_side
+    stated = {name: it.type for name, it in table_map.file.parameters.items()}
+    stated |= {side.parameter: "integer" if side.parameter == "ranks" else None} if side else {}
+    return {
+        name: kind or _type([entry.point.get(name) for entry in entries])
+        for name, kind in stated.items()
+    }
+
+
+def _parameters(table_map: TableMap, types: Mapping[str, str]) -> dict[str, dict[str, Any]]:
+    """The parameters of the benchmark that a table is of, as benchmark.yaml has them."""
+    stated: dict[str, Any] = dict(table_map.file.parameters)
+    if side := table_map.file.side_by_side:
+        stated[side.parameter] = side
+    return {
+        name: parameter_entry(types[name], it.doc or f"{name} of the table.", it.unit, it.workload)
+        for name, it in stated.items()
+        if name != PER_NODE
+    }
 
 
 def _entry(table_map: TableMap, row: Row, side: Side) -> _Entry | None:
-    """What a row says; None if it has no value of any metric."""
+    """What a row says; None if it has no value of any metric. Raises RefusedRowError."""
     file = table_map.file
     sources = {name: of[side] for name, of in table_map.metrics.items() if side in of}
     why, cause = _failure(table_map, row, sources.values())
@@ -107,23 +128,22 @@ def _entry(table_map: TableMap, row: Row, side: Side) -> _Entry | None:
     if not metrics and not cause:
         word = str(row.cells[file.failed.column] or "").strip() if file.failed else ""
         if word and not file.side_by_side:  # a failed run would vanish from every count
-            what = f"column {file.failed.column}: {word[:40]!a}" if file.failed else ""
             raise RefusedRowError(
-                f"no value, and {what} is no word of a failed run; if it is one, name it under "
-                "failed"
+                f"no value, and {word[:40]!a} is no word of a failed run; if it is one, name it "
+                "under failed"
             )
         return None
     point: dict[str, Cell] = {}
     if file.side_by_side:
         point[file.side_by_side.parameter] = side.value
     for name, source in table_map.parameters.items():
-        if name == "ranks":
-            point[name] = _ranks(source.number(row), name)
-        elif name == PER_NODE:
+        cell = source.text(row)
+        if name == PER_NODE:
             if (number := source.number(row)) is not None:
                 point[name] = _ranks(number, "ranks on a node")
+        elif name == "ranks":
+            point[name] = _ranks(source.number(row), name)
         else:
-            cell = source.text(row)
             point[name] = " ".join(cell.split()) or None if isinstance(cell, str) else cell
     if file.side_by_side and file.side_by_side.parameter == "ranks":
         point["ranks"] = _ranks(table_map.table.number(side.value), "ranks")
@@ -135,40 +155,36 @@ def _failure(table_map: TableMap, row: Row, sources: Any) -> tuple[str, str]:
 
     The word is in the column that the map names, else it is all that a metric's cell says.
     """
-    if failed := table_map.file.failed:
-        word = str(row.cells[failed.column] or "").strip()
-        if (cause := failed.causes.get(word.lower())) is not None:
-            return f"column {failed.column}: {word[:80]}", cause
-    for source in sources:
-        for name in source.columns:
-            word = str(row.cells[name] or "").strip()
-            if (cause := FAILED.get(word.lower())) is not None:
-                return f"column {name}: {word}", str(cause)
+    failed = table_map.file.failed
+    looked: list[tuple[str, Mapping[str, str]]] = [(failed.column, failed.causes)] if failed else []
+    looked += [(name, FAILED) for source in sources for name in source.columns]
+    for name, causes in looked:
+        word = str(row.cells[name] if row.cells[name] is not None else "").strip()
+        if (cause := causes.get(word.lower())) is not None:
+            return f"column {name}: {word[:80]}", str(cause)
     return "", ""
 
 
 def _metric(table_map: TableMap, name: str, source: Source, row: Row) -> dict[str, Any] | None:
     """A metric of a row as a record has it; None where the cell is empty. Raises RefusedRowError
     if a value is a percentage, negative or zero, or too large where none can be."""
-    metric = table_map.file.metrics[name]
-    cell = source.text(row)
-    if metric.unit != "1" and isinstance(cell, str) and cell.rstrip().endswith("%"):
-        raise RefusedRowError(
-            f"{source.what}: {cell.strip()[:30]!a} is a percentage, and the metric's unit is "
-            f"{metric.unit}"
-        )
-    value = source.number(row)
+    said = table_map.file.metrics[name]
+    cell, value = source.text(row), source.number(row)
     if value is None:
         return None
-    if value <= 0 and (metric.unit in ("s", "ms", "us") or metric.unit.endswith("/s")):
-        raise RefusedRowError(f"{source.what}: {value:g} {metric.unit} is not positive")
-    if is_share(name) and value > 1:
-        raise RefusedRowError(f"{name} = {value:.4g} is more than all of a peak: a percentage?")
-    if is_memory(name, metric.unit) and not 0 <= value * BYTES[metric.unit] < MOST_MEMORY:
-        raise RefusedRowError(
-            f"{source.what}: {value:g} {metric.unit} is no amount of memory: another unit?"
-        )
-    return {"value": value, "unit": metric.unit, "better": metric.better, "scope": metric.scope}
+    timed = said.unit in ("s", "ms", "us") or said.unit.endswith("/s")
+    fault = ""
+    if said.unit != "1" and isinstance(cell, str) and cell.rstrip().endswith("%"):
+        fault = f"{cell.strip()[:30]!a} is a percentage, and the metric's unit is {said.unit}"
+    elif value <= 0 and timed:
+        fault = f"{value:g} {said.unit} is not positive"
+    elif is_share(name) and value > 1:
+        fault = f"{name} = {value:.4g} is more than all of a peak: a percentage?"
+    elif is_memory(name, said.unit) and not 0 <= value * BYTES[said.unit] < MOST_MEMORY:
+        fault = f"{value:g} {said.unit} is no amount of memory: another unit?"
+    if fault:
+        raise RefusedRowError(f"{source.what}: {fault}")
+    return metric(value, said.unit, said.better, said.scope)
 
 
 def _ranks(number: float | int | None, what: str) -> int:
@@ -181,12 +197,14 @@ def _ranks(number: float | int | None, what: str) -> int:
 
 def _plain_number(cell: Cell) -> float | int | None:
     """The number of a cell; None of a name: a node list, 007."""
-    if isinstance(cell, bool) or cell is None:
-        return None
-    if not isinstance(cell, str):
-        return cell if math.isfinite(cell) else None
-    plain = re.fullmatch(r"-?(?:0|[1-9]\d{0,15})(?:\.\d{1,17})?", cell, re.ASCII)
-    return float(cell) if plain else None
+    if isinstance(cell, str):
+        plain = re.fullmatch(r"-?(?:0|[1-9]\d{0,15})(?:\.\d{1,17})?", cell, re.ASCII)
+        return float(cell) if plain else None
+    return None if isinstance(cell, bool) or cell is None or not math.isfinite(cell) else cell
+
+
+def _boolean(cell: Cell) -> bool | None:
+    return cell if isinstance(cell, bool) else _BOOLEANS.get(str(cell).lower())
 
 
 def _type(values: Sequence[Cell]) -> str:
@@ -197,28 +215,20 @@ def _type(values: Sequence[Cell]) -> str:
     numbers = [_plain_number(value) for value in there]
     if not there or None in numbers:
         return "string"
-    whole = all(float(number or 0).is_integer() for number in numbers)
-    return "integer" if whole else "number"
-
-
-def _boolean(cell: Cell) -> bool | None:
-    if isinstance(cell, bool):
-        return cell
-    return _BOOLEANS.get(cell.lower()) if isinstance(cell, str) else None
+    return "integer" if all(float(it or 0).is_integer() for it in numbers) else "number"
 
 
 def _typed(name: str, cell: Cell, kind: str) -> Cell:
     """A parameter's value in its type. Raises RefusedRowError."""
     if cell is None or kind == "string":
         return cell if isinstance(cell, str | None) else canonical_json(cell)
-    typed: Cell
-    if kind == "boolean":
-        typed = _boolean(cell)
-    else:
-        number = _plain_number(cell)
-        typed = None if number is None else float(number)
-        if kind == "integer" and typed is not None:
-            typed = int(typed) if typed.is_integer() else None
+    number = _plain_number(cell)
+    whole = number is not None and float(number).is_integer()
+    typed: Cell = {
+        "boolean": _boolean(cell),
+        "integer": int(number) if number is not None and whole else None,
+        "number": None if number is None else float(number),
+    }[kind]
     if typed is None:
         raise RefusedRowError(f"{name}: {cell!s:.30} is not of type {kind}")
     return typed
@@ -236,7 +246,7 @@ def _complete(table_map: TableMap, entry: _Entry, types: Mapping[str, str]) -> N
     try:
         for name, expression in table_map.derive.items():
             value = expression(point)
-            if name in point and point[name] != value:
+            if point.get(name, value) != value:
                 raise RefusedRowError(
                     f"{name} is {text_of(point[name])}, but {expression.text} = {text_of(value)}"
                 )
@@ -250,7 +260,9 @@ def _complete(table_map: TableMap, entry: _Entry, types: Mapping[str, str]) -> N
         raise RefusedRowError(fault)
 
 
-def _distinct(table_map: TableMap, entries: Sequence[_Entry], runs: TableRuns) -> Iterator[_Entry]:
+def _distinct(
+    table_map: TableMap, entries: Sequence[_Entry], refusals: list[Refusal]
+) -> Iterator[_Entry]:
     """Entries without copies, and without those that are one point only for want of a parameter.
 
     A row is a copy that says the same of the same point, however its numbers are written.
@@ -260,17 +272,24 @@ def _distinct(table_map: TableMap, entries: Sequence[_Entry], runs: TableRuns) -
     seen: dict[str, Row] = {}
     for entry in entries:
         point = canonical_json([entry.side, entry.point])
-        said = canonical_json([point, _as_numbers(table_map, entry.row)])
-        if (row := seen.setdefault(said, entry.row)) is not entry.row:
+        row = entry.row
+        said = canonical_json([point, _as_numbers(table_map, row)])
+        if (before := seen.setdefault(said, row)) is not row:
             words = "if it is another run, number the runs of a point in a column of their own"
-            runs.refusals.append(entry.refused(f"a copy of {_place(row, entry.row)}; {words}"))
+            refusals.append(entry.refused(f"a copy of {_place(before, row)}; {words}"))
             continue
-        other = first.setdefault(point, entry)
-        unlike = [n for n in unnamed if _differ(entry.row.cells[n], other.row.cells[n])]
+        other = first.setdefault(point, entry).row
+        # Numbers may differ, as measurements do; names do not.
+        pairs = {name: (row.cells[name], other.cells[name]) for name in unnamed}
+        unlike = [
+            name
+            for name, (cell, there) in pairs.items()
+            if cell != there
+            and any(it is not None and _plain_number(it) is None for it in (cell, there))
+        ]
         if unlike:
             words = f"but another {unlike[0]}: name the column under parameters, or under ignore"
-            at = _place(other.row, entry.row)
-            runs.refusals.append(entry.refused(f"the same point as {at}, {words}"))
+            refusals.append(entry.refused(f"the same point as {_place(other, row)}, {words}"))
         else:
             yield entry
 
@@ -301,22 +320,17 @@ def _cells(row: Row) -> dict[str, Cell]:
     }
 
 
-def _differ(cell: Cell, other: Cell) -> bool:
-    """Whether two cells are different names; numbers may differ, as measurements do."""
-    names = [it for it in (cell, other) if it is not None and _plain_number(it) is None]
-    return cell != other and bool(names)
-
-
 def _run(table_map: TableMap, entry: _Entry) -> ImportedRun:
     """A row, or one side of it, as a run."""
+    file = table_map.file
     side = list(entry.side) if entry.side.number else entry.side.value
     return ImportedRun(
-        benchmark=table_map.file.name,
+        benchmark=file.name,
         point=entry.point,
         file=entry.row.file,
         line=entry.row.line,
-        source_digest=digest_of([table_map.file.name, side, None, _cells(entry.row)]),
-        samples_per_epoch=None if table_map.file.work else 0,
+        source_digest=digest_of([file.name, side, None, _cells(entry.row)]),
+        samples_per_epoch=None if file.work else 0,
         metrics=entry.metrics,
         unfinished=entry.unfinished,
         failed=entry.failed,
@@ -325,6 +339,6 @@ def _run(table_map: TableMap, entry: _Entry) -> ImportedRun:
             "lines": [entry.row.line, entry.row.line],
             PRINTED: "numbers are as rounded as the table prints them",
             "map": str(table_map.path),
-            **({"published": table_map.file.source} if table_map.file.source else {}),
+            **({"published": file.source} if file.source else {}),
         },
     )

@@ -1,23 +1,23 @@
 """What a source is that is to be imported, by its first files."""
 
 import contextlib
-import os
 import re
 import time
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 
-from scalesweep.compute.log_lines import open_packed
 from scalesweep.core.errors import UserError
 from scalesweep.importers import COSMOFLOW, LOGS, PROFILES, TABLE, cosmoflow, detect_logs
 from scalesweep.importers.imported_run import shown
+from scalesweep.importers.profiles.base import head_of
 from scalesweep.importers.profiles.detect import not_text, reader_of
+from scalesweep.importers.source_files import files_below
 from scalesweep.importers.table_file import read_table, tables_of
 
 # As much is looked at: a source that another importer reads shows it soon.
 _MOST_FILES = 200
 _MOST_S = 2.0  # of CPU time
-_HEAD = 65_536
 _WHAT = {
     LOGS: "logs of training programs",
     COSMOFLOW: "result folders of cosmoflow-benchmark",
@@ -71,7 +71,7 @@ def hint(source: Path, kind: str) -> str:
 
 def _kinds(source: Path) -> Iterator[str]:
     """The kinds that a source may be of, as far as its first files show, tables apart."""
-    files = list(_files(source))
+    files = [file for file in islice(files_below(source, []), _MOST_FILES) if file.is_file()]
     folders: dict[Path, list[str]] = {}
     for file in files:
         folders.setdefault(file.parent, []).append(file.name)
@@ -80,35 +80,22 @@ def _kinds(source: Path) -> Iterator[str]:
     end = time.process_time() + _MOST_S
     if any(detect_logs.is_log(file, max(end - time.process_time(), 1e-3)) for file in files):
         yield LOGS
-    for file in files:
-        with contextlib.suppress(OSError):
-            if reader_of(file):
-                yield PROFILES
-                break
+    if any(map(_is_profile, files)):
+        yield PROFILES
 
 
-def _files(source: Path) -> Iterator[Path]:
-    if source.is_file():
-        yield source
-        return
-    count = 0
-    for root, folders, names in os.walk(source):
-        folders.sort()
-        for name in sorted(names):
-            if (path := Path(root, name)).is_file() and count < _MOST_FILES:
-                count += 1
-                yield path
+def _is_profile(file: Path) -> bool:
+    try:
+        return reader_of(file) is not None
+    except OSError:
+        return False
 
 
 def _instead(source: Path) -> str | None:
     """What is to be given instead of a file of a program that is known and not read."""
-    if not source.is_file():
-        return None
-    try:
-        with open_packed(source) as content:
-            head = content.read(_HEAD).decode("utf-8", "replace")
-    except OSError:
-        return None
+    head = ""
+    with contextlib.suppress(OSError):
+        head = head_of(source) if source.is_file() else ""
     return next((words for sign, words in _INSTEAD.items() if sign.search(head)), None)
 
 

@@ -17,12 +17,18 @@ from scalesweep.config.grid import grid_points
 from scalesweep.core.errors import UserError
 from scalesweep.core.files import canonical_json, write_atomic
 from scalesweep.core.scaling_kinds import NONE
-from scalesweep.importers.repeat_names import plain_name
 from scalesweep.importers.write_records import Written
 
 Point = Mapping[str, Any]
 FOLDER = "folder"
 MOST_COMBINATIONS = 10_000  # of axes; what is sparser than that lists its points
+# Parts of a name that number repeats, jobs or dates.
+_REPEAT = re.compile(
+    r"(?<![a-z])(?:run|repeat|repetition|rep|trial|try|attempt|seed|job|jobid)[-_. ]?\d+"
+    r"|(?<!\d)20\d\d[-_.]\d\d[-_.]\d\d(?:[-_.T ]\d\d[-_.:]\d\d(?:[-_.:]\d\d)?)?(?!\d)"
+    r"|^\d+$",
+    re.IGNORECASE | re.ASCII,
+)
 _log = logging.getLogger(__name__)
 
 
@@ -57,7 +63,7 @@ def campaign_of(
     """
     kinds: dict[str, tuple[Mapping[str, str], list[Written]]] = {}
     for run, variant in zip(written, variants_of(written), strict=True):
-        key = canonical_json([run.benchmark.name, variant])
+        key = _key([run.benchmark.name, variant])
         kinds.setdefault(key, (variant, []))[1].append(run)
     names = [runs[0].benchmark.name for _, runs in kinds.values()]
     experiments: dict[str, Any] = {}
@@ -65,31 +71,19 @@ def campaign_of(
         benchmark = runs[0].benchmark
         rule = rules.get(benchmark.name, Rules())
         several = names.count(benchmark.name) > 1
-        name = benchmark.name + (_slug(*variant.values()) if several else "")
-        points = list({canonical_json(run.point): run.point for run in runs}.values())
+        words = re.sub(r"[^a-z0-9]+", "_", "_".join(variant.values()).lower()).strip("_")
+        name = f"{benchmark.name}_{words}" if several and words else benchmark.name
+        points = list({_key(run.point): run.point for run in runs}.values())
         for scaling, members in _by_scaling(benchmark, points, rule):
             own = name if len(members) == len(points) or scaling == "weak" else f"{name}_{scaling}"
-            entry = _experiment(benchmark, runs, members, scaling, rule, variant)
-            experiments[_unused(own, experiments)] = entry
+            number, free = 2, own
+            while free in experiments:
+                free, number = f"{own}_{number}", number + 1
+            experiments[free] = _experiment(benchmark, runs, members, scaling, rule, variant)
     return {
-        "campaign": "imported",
-        "description": description,
-        "site": site,
-        "results": results,
+        "campaign": "imported", "description": description, "site": site, "results": results,
         "experiments": experiments,
-    }
-
-
-def _slug(*words: str) -> str:
-    text = re.sub(r"[^a-z0-9]+", "_", "_".join(words).lower()).strip("_")
-    return f"_{text}" if text else ""
-
-
-def _unused(name: str, taken: Mapping[str, Any]) -> str:
-    number, free = 2, name
-    while free in taken:
-        free, number = f"{name}_{number}", number + 1
-    return free
+    }  # fmt: skip
 
 
 def _by_scaling(
@@ -97,9 +91,6 @@ def _by_scaling(
 ) -> Iterator[tuple[str, list[Point]]]:
     """The kinds of scaling, each with its points: all of them where the source states it."""
     works = [_work_of_a_rank(benchmark, point, rules) for point in points]
-    if rules.stated or not any(works):
-        yield rules.stated or NONE, list(points)
-        return
     free = {
         *benchmark.scale_parameters, *benchmark.work_parameters, "ranks_per_node",
         *rules.per_rank, *rules.along, *rules.derive,
@@ -107,21 +98,20 @@ def _by_scaling(
     keys = [_key({n: v for n, v in point.items() if n not in free}) for point in points]
     scales = [benchmark.scale_of(point) for point in points]
     totals = [work and work * scale for work, scale in zip(works, scales, strict=True)]
-    weak = _in_series(keys, works, scales)
-    strong = _in_series(keys, totals, scales)
-    if not weak and not strong:
-        yield NONE, list(points)
+    weak, strong = _in_series(keys, works, scales), _in_series(keys, totals, scales)
+    if rules.stated or not (weak or strong):
+        yield rules.stated or NONE, list(points)
         return
     first, kind = (weak, "weak") if weak else (strong, "strong")
     # A point without others of its series is compared with those of other series.
     alone = {i for i, key in enumerate(keys) if keys.count(key) == 1}
-    groups = [(kind, first | alone)]
+    groups = {kind: first | alone}
     if weak and strong - weak:
-        groups.append(("strong", strong))
-    if rest := set(range(len(points))).difference(*(group for _, group in groups)):
-        groups.append((NONE, rest))
-    for name, group in groups:
-        yield name, [point for i, point in enumerate(points) if i in group]
+        groups["strong"] = strong
+    groups[NONE] = set(range(len(points))).difference(*groups.values())
+    for name, group in groups.items():
+        if group:
+            yield name, [point for i, point in enumerate(points) if i in group]
 
 
 def _work_of_a_rank(benchmark: Benchmark, point: Point, rules: Rules) -> float | None:
@@ -142,8 +132,8 @@ def _in_series(
     return {i for i, (key, work) in each if work and len(series[key, work]) > 1}
 
 
-def _key(point: Point) -> str:
-    return canonical_json(dict(point))
+def _key(content: Any) -> str:
+    return canonical_json(dict(content) if isinstance(content, Mapping) else content)
 
 
 def _experiment(
@@ -154,51 +144,39 @@ def _experiment(
     rules: Rules,
     variant: Mapping[str, str],
 ) -> dict[str, Any]:
-    """The entry of an experiment: its points as axes, or linked where these are too many."""
+    """The entry of an experiment: its points as ``axes`` and ``fixed``, with the repeats of each
+    combination, none where there is no such point; as ``linked`` where these are too many."""
     settings = ", ".join(f"{name}: {value}" for name, value in sorted(variant.items()))
     ordered = sorted(points, key=lambda point: (benchmark.scale_of(point), point["ranks"]))
     repeats: dict[str, list[int]] = {_key(point): [] for point in ordered}
     for run in runs:
         if (key := _key(run.point)) in repeats:
             repeats[key].append(run.repeat)
-    return {
+    entry: dict[str, Any] = {
         "benchmark": benchmark.name,
         "description": f"Imported runs ({settings})." if settings else "Imported runs.",
         "scaling": scaling,
         **({"derive": dict(rules.derive)} if rules.derive else {}),
-        **_grid(benchmark, ordered, repeats, rules.derive),
     }
-
-
-def _grid(
-    benchmark: Benchmark,
-    points: Sequence[Point],
-    repeats: Mapping[str, list[int]],
-    derived: Mapping[str, str],
-) -> dict[str, Any]:
-    """The points as ``axes`` and ``fixed``, with the repeats of each combination, none where there
-    is no such point; as ``linked`` where there would be too many combinations."""
     axes: dict[str, list[Any]] = {}
     fixed: dict[str, Any] = {}
-    for name, default in benchmark.defaults.items():
-        values = list({canonical_json(point[name]): point[name] for point in points}.values())
-        if name in derived:
-            continue
+    for name in (name for name in benchmark.defaults if name not in rules.derive):
+        values = list({_key([point[name]]): point[name] for point in ordered}.values())
         if len(values) > 1:
             axes[name] = values
-        elif name == "ranks" or values[0] != default:
+        elif name == "ranks" or values[0] != benchmark.defaults[name]:
             fixed[name] = values[0]
     if math.prod(map(len, axes.values())) > MOST_COMBINATIONS:
-        linked = [{name: point[name] for name in (*axes, *fixed)} for point in points]
-        return {"linked": linked, "repeats": list(repeats.values())}
+        linked = [{name: point[name] for name in (*axes, *fixed)} for point in ordered]
+        return entry | {"linked": linked, "repeats": list(repeats.values())}
 
     def plain(point: Point) -> str:
-        return _key({name: value for name, value in point.items() if name not in derived})
+        return _key({name: value for name, value in point.items() if name not in rules.derive})
 
     grid = grid_points({**benchmark.defaults, **fixed}, axes, [], benchmark.name)
-    by_point = {plain(point): repeats[_key(point)] for point in points}
+    by_point = {plain(point): repeats[_key(point)] for point in ordered}
     every = [by_point.get(plain(point), []) for point in grid]
-    return {"axes": axes, "fixed": fixed, "repeats": every}
+    return entry | {"axes": axes, "fixed": fixed, "repeats": every}
 
 
 def former_rules(content: Any, written: Sequence[Written]) -> dict[str, Rules]:
@@ -235,6 +213,12 @@ def write_campaign(content: Mapping[str, Any], path: Path) -> None:
             broken[0]["scaling"] = NONE
 
 
+def plain_name(name: str) -> str:
+    """A name without the number of a run, repeat, trial, attempt, seed or job, and without a date;
+    other numbers stay, as they may say what was set (fp16, n2, resnet_50)."""
+    return _REPEAT.sub("", name).strip("-_. ").lower()
+
+
 def variants_of(written: Sequence[Written]) -> list[Mapping[str, str]]:
     """What sets each run apart: its variant, and its folder where that alone tells it from others.
 
@@ -244,25 +228,22 @@ def variants_of(written: Sequence[Written]) -> list[Mapping[str, str]]:
     Only the levels of the folders count at which runs of one point differ: fp16/n2 and fp32/n2 are
     fp16 and fp32, so that the series over n1, n2, ... stay whole.
     """
-    kinds: dict[str, list[int]] = {}
     points: dict[tuple[str, str], list[Written]] = {}
-    for place, run in enumerate(written):
-        kind = canonical_json([run.benchmark.name, dict(run.variant)])
-        kinds.setdefault(kind, []).append(place)
+    kinds = [_key([run.benchmark.name, dict(run.variant)]) for run in written]
+    for kind, run in zip(kinds, written, strict=True):
         points.setdefault((kind, _key(run.point)), []).append(run)
     levels: dict[str, set[int]] = {}
     for (kind, _), runs in points.items():
         levels.setdefault(kind, set()).update(_levels(runs))
-    described: list[Mapping[str, str]] = [run.variant for run in written]
-    for kind, places in kinds.items():
-        for place in places if levels[kind] else ():
-            parts = _parts(written[place])
-            name = "/".join(parts[level] for level in sorted(levels[kind]) if level < len(parts))
-            described[place] = {**written[place].variant, **({FOLDER: name} if name else {})}
+    described: list[Mapping[str, str]] = []
+    for kind, run in zip(kinds, written, strict=True):
+        parts = _folders(run)
+        name = "/".join(parts[level] for level in sorted(levels[kind]) if level < len(parts))
+        described.append({**run.variant, **({FOLDER: name} if name else {})})
     return described
 
 
-def _parts(run: Written) -> tuple[str, ...]:
+def _folders(run: Written) -> tuple[str, ...]:
     """The folders that a run was read from, the outermost first."""
     return Path(run.file).absolute().parent.parts
 
@@ -273,5 +254,5 @@ def _levels(runs: Sequence[Written]) -> set[int]:
     commands = {run.command for run in runs}
     if len(commands) == 1 and commands != {()}:
         return set()
-    names = zip_longest(*{_parts(run) for run in runs}, fillvalue="")
+    names = zip_longest(*{_folders(run) for run in runs}, fillvalue="")
     return {level for level, folders in enumerate(names) if len(set(map(plain_name, folders))) > 1}

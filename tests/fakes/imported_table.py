@@ -10,7 +10,6 @@ import yaml
 
 from scalesweep.analysis.table_io import write_tables
 from scalesweep.aspects.make_tables import make_tables
-from scalesweep.commands.import_table import parameters_of
 from scalesweep.config.campaign import load_campaign
 from scalesweep.core.plan_format import Plan, PlanExperiment
 from scalesweep.importers.made_benchmark import make_benchmark
@@ -50,16 +49,7 @@ def _imported(
     table_map = load_map(folder / "map.yaml", folder / "table.csv")
     table = runs_of(table_map)
     file = table_map.file
-    parameters = parameters_of(table_map, table.types)
-    made = make_benchmark(
-        folder,
-        file.name,
-        "A table.",
-        parameters,
-        dict.fromkeys(file.metrics, ""),
-        file.scale,
-        declared=table_map.declared,
-    )
+    made = make_benchmark(folder, file.name, table.made)
     written, refused = import_runs(table.runs, folder / "runs" / "imported")
     assert not refused and not table.refusals
     derive = {name: expression.text for name, expression in table_map.derive.items()}

@@ -13,7 +13,7 @@ import pytest
 from snakemake.cli import get_argument_parser, parse_config
 
 from scalesweep import commands
-from scalesweep.commands import INTERNAL, import_table, study
+from scalesweep.commands import INTERNAL, import_source, study
 from scalesweep.commands.interface import COMMANDS, overview, parser_of, read
 from scalesweep.commands.snakemake_call import words_of
 from scalesweep.core.errors import UserError
@@ -43,9 +43,6 @@ def test_each_option_is_read(name: str) -> None:
     sources = [import_module(f"{commands.__name__}.{COMMANDS[name].module}")]
     shared = ["scalesweep.smk.campaign_args"]
     shared += ["scalesweep.importers.cli"] if name == "import" else []
-    if name == "import":
-        kinds = ("logs", "cosmoflow", "profiles", "table")
-        shared += [f"{commands.__name__}.import_{kind}" for kind in kinds]
     if name in ("ab", "bisect"):
         shared += ["scalesweep.ab.session", "scalesweep.ab.run"]
         shared += ["scalesweep.ab.first_bad"]
@@ -190,12 +187,12 @@ def test_the_draft_of_a_map_is_used_with_the_options_that_it_was_made_with(
     """Without them the runs would go to results/imported, as those of another site."""
     table = tmp_path / "t.csv"
     table.write_text("ranks,throughput\n1,100\n2,190\n")
-    where = ["--site", "theirs", "--results", f"{tmp_path}/my results"]
-    import_table.run(read(["import", f"{table}", *where])[1])
+    where = ["--site", "local", "--results", f"{tmp_path}/my results"]
+    import_source.run(read(["import", f"{table}", *where])[1])
     line = capsys.readouterr().out.strip().splitlines()[-1].partition("then: ")[2]
     _, args = read(shlex.split(line)[1:])
     assert [args.site, args.results, args.map] == [
-        "theirs", f"{tmp_path}/my results", f"{tmp_path}/my results/t.map.yaml"
+        "local", f"{tmp_path}/my results", f"{tmp_path}/my results/t.map.yaml"
     ]  # fmt: skip
 
 

@@ -15,13 +15,13 @@ from typing import Any
 
 import pytest
 
+from scalesweep.commands.import_source import check_arguments
 from scalesweep.config.campaign import load_campaign
 from scalesweep.core.errors import UserError
 from scalesweep.core.record import read_record, write_record
 from scalesweep.importers import COSMOFLOW, LOGS, TABLE
-from scalesweep.importers.cli import RULES, check_arguments
 from scalesweep.importers.cosmoflow import read_tree
-from scalesweep.importers.detect_logs import read_items
+from scalesweep.importers.detect_logs import RULES, read_items
 from scalesweep.importers.doubtful_runs import doubtful
 from scalesweep.importers.imported_run import NotRead, Refusal
 from scalesweep.importers.rank_map import RankMap, read_ranks

@@ -8,7 +8,7 @@ import pytest
 
 from scalesweep.analysis.pop import PYPOP, Replay, pop_factors
 from scalesweep.analysis.profile import NOT_LISTED, Function, Profile, parts_of, union_length
-from scalesweep.commands.import_profiles import window_of
+from scalesweep.commands.import_source import window_of
 from scalesweep.core.errors import UserError
 from scalesweep.importers.profiles.detect import Source, read_source
 from scalesweep.importers.profiles.nsys_database import Window
